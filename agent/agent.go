@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"time"
+)
+
+// Config says how a Runner runs the CLI. CLI and LogDir are required.
+type Config struct {
+	CLI        string            // path of the executable, as Find returns it
+	LogDir     string            // where <id>.log and <id>.ndjson go
+	TempDir    string            // parent of the runs' own directories; empty: the system's. Keep it short.
+	BaseURL    string            // of the model; empty: the CLI's default
+	Credential Credential        // for the model
+	Env        map[string]string // further variables of the CLI; they are visible to the agent's tools
+	Grace      time.Duration     // from the decision to stop a run to its KILL; 0: 15 s
+	Redactor   *Redactor         // takes secrets out of logs and events; nil: none
+	Log        *slog.Logger      // nil: nothing is logged
+
+	Getenv func(string) string // the worker's environment; nil: os.Getenv
+}
+
+// defaultGrace is DESIGN's ERRAND_GRACE.
+const defaultGrace = 15 * time.Second
+
+// Runner runs the CLI. It is immutable and safe for concurrent use.
+type Runner struct {
+	cfg    Config
+	log    *slog.Logger
+	getenv func(string) string
+	// patience for the CLI's first answer and for its exit after the session ended; tests shorten them.
+	startLimit, exitLimit time.Duration
+}
+
+// New checks the configuration. It does not look at the CLI, which may be installed later: see Find and Health.
+func New(c Config) (*Runner, error) {
+	if c.LogDir == "" {
+		return nil, errors.New("create runner: LogDir is empty")
+	}
+	r := &Runner{cfg: c, log: c.Log, getenv: c.Getenv, startLimit: time.Minute, exitLimit: 20 * time.Second}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	if r.getenv == nil {
+		r.getenv = os.Getenv
+	}
+	if r.cfg.Grace <= 0 {
+		r.cfg.Grace = defaultGrace
+	}
+	if runtime.GOOS != "linux" {
+		r.log.Warn("a process that daemonises itself can outlive its run on this system; use Linux in production")
+	}
+	return r, nil
+}
+
+// LogPath is where the log of a run is; ext is ".log" or ".ndjson".
+func (r *Runner) LogPath(id, ext string) string { return filepath.Join(r.cfg.LogDir, id+ext) }
+
+var runID = regexp.MustCompile(`^[a-z0-9.-]{1,80}$`)
+
+// check finds what is wrong with a Spec before anything is started.
+func (r *Runner) check(s Spec) *Error {
+	if !runID.MatchString(s.ID) || s.ID[0] == '.' || s.ID[0] == '-' {
+		return NewError(ClassInternal, fmt.Sprintf("run ID %q is not of the form [a-z0-9.-]{1,80}", s.ID))
+	}
+	if _, ok := tools[s.Profile]; !ok {
+		return NewError(ClassInternal, fmt.Sprintf("profile %q is unknown", s.Profile))
+	}
+	if s.Prompt.Text == "" {
+		return NewError(ClassInternal, "the prompt is empty")
+	}
+	info, err := os.Stat(s.Dir)
+	switch {
+	case !filepath.IsAbs(s.Dir):
+		return NewError(ClassWorkspace, fmt.Sprintf("working directory %q is not absolute", s.Dir))
+	case err != nil:
+		return NewError(ClassWorkspace, "working directory: "+err.Error())
+	case !info.IsDir():
+		return NewError(ClassWorkspace, "working directory "+s.Dir+" is not a directory")
+	}
+	if r.cfg.CLI == "" {
+		return NewError(ClassCLIMissing, "no claude executable was found: run npm ci, or set ERRAND_CLAUDE")
+	}
+	return nil
+}

@@ -1,0 +1,444 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// nobody is the context of a run that nobody stops.
+type nobody struct{ context.Context }
+
+func (nobody) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (nobody) Done() <-chan struct{}       { return nil }
+func (nobody) Err() error                  { return nil }
+func (nobody) Value(any) any               { return nil }
+
+// host records what it is told and answers as its fields say.
+type host struct {
+	permit func(ToolRequest) Decision
+	more   []Message // handed over at idle, one after another
+	on     func(Event)
+
+	mu     sync.Mutex
+	events []Event
+}
+
+func (h *host) Event(e Event) {
+	h.mu.Lock()
+	h.events = append(h.events, e)
+	h.mu.Unlock()
+	if h.on != nil {
+		h.on(e)
+	}
+}
+
+func (h *host) Permit(_ context.Context, r ToolRequest) Decision { return h.permit(r) }
+
+func (h *host) Next(ctx context.Context) (Message, bool) {
+	<-ctx.Done()
+	return Message{}, false
+}
+
+func (h *host) Idle(context.Context) (Message, bool) {
+	if len(h.more) == 0 {
+		return Message{}, false
+	}
+	m := h.more[0]
+	h.more = h.more[1:]
+	return m, true
+}
+
+// bench is a runner of the fake CLI in one mode, and what belongs to it.
+type bench struct {
+	*Runner
+	dir   string
+	alive *os.File // ends when the last process of the run is dead
+}
+
+func newBench(t *testing.T, mode string, change ...func(*Config)) *bench {
+	t.Helper()
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "alive")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// Without waiting for a writer, so that the fake can open its end at any time.
+	alive, err := os.OpenFile(fifo, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = alive.Close() })
+	c := Config{
+		CLI: "/proc/self/exe", LogDir: filepath.Join(dir, "logs"), Grace: time.Second, Redactor: NewRedactor("sk-ant-test-secret"),
+		Env: map[string]string{"AGENT_TEST_MODE": mode, "AGENT_TEST_ALIVE": fifo, "GORACE": "atexit_sleep_ms=0"},
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	r, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench{Runner: r, dir: dir, alive: alive}
+}
+
+func (b *bench) run(t *testing.T, ctx context.Context, s Spec, h *host) Result {
+	t.Helper()
+	if s.ID == "" {
+		s.ID = strings.ToLower(strings.NewReplacer("/", ".", "_", "-").Replace(t.Name()))
+	}
+	if s.Prompt.Text == "" {
+		s.Prompt.Text = "hello"
+	}
+	if s.Profile == "" {
+		s.Profile = Read
+	}
+	if s.Dir == "" {
+		s.Dir = b.dir
+	}
+	res, err := b.Run(ctx, s, h)
+	if err != nil {
+		t.Fatalf("Run: %v", err)
+	}
+	if left := marked(s.ID); len(left) > 0 {
+		t.Errorf("processes of the run are alive after Run returned: %v", left)
+	}
+	return res
+}
+
+// gone fails the test if any process that held the fifo is still alive: reading would then not come to an end but would block,
+// which on a non-blocking descriptor is EAGAIN.
+func (b *bench) gone(t *testing.T) {
+	t.Helper()
+	_ = b.alive.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.Copy(io.Discard, b.alive); err != nil {
+		t.Errorf("a process of the run is alive: %v", err)
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	b, h := newBench(t, "talk"), &host{more: []Message{{Text: "again"}}}
+	res := b.run(t, t.Context(), Spec{}, h)
+	if res.Outcome != Done || res.Text != "echo: hello\n\necho: again" || res.ExitCode != 0 || res.Turns != 2 {
+		t.Errorf("result = %+v", res)
+	}
+	var kinds []Kind
+	for _, e := range h.events {
+		kinds = append(kinds, e.Kind)
+	}
+	if diff := cmp.Diff([]Kind{Started, TurnEnd, TurnEnd}, kinds); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A CLI that ignores everything, and processes that left its session and its environment, are gone when Run returns.
+func TestLimitEndsEverything(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "mute-hang-escape-ignore-term-never-exit")
+	b.startLimit = time.Hour
+	res := b.run(t, t.Context(), Spec{Limit: 300 * time.Millisecond}, &host{})
+	if res.Outcome != Limit || res.Signal != "SIGKILL" || res.Resources.Swept != 2 {
+		t.Errorf("outcome %s, signal %q, swept %d; want limit, SIGKILL, 2", res.Outcome, res.Signal, res.Resources.Swept)
+	}
+	b.gone(t)
+}
+
+func TestLeftoversOfAGoodRunAreSwept(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "talk-escape")
+	res := b.run(t, t.Context(), Spec{}, &host{})
+	if res.Outcome != Done || res.Resources.Swept != 2 {
+		t.Errorf("outcome %s, swept %d; want done, 2", res.Outcome, res.Resources.Swept)
+	}
+	b.gone(t)
+}
+
+func TestCauseOfTheCaller(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "hang")
+	cause := errors.New("somebody said stop")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	h := &host{on: func(e Event) {
+		if e.Kind == Text {
+			cancel(cause)
+		}
+	}}
+	res := b.run(t, ctx, Spec{}, h)
+	if res.Outcome != Stopped || res.Partial != "half an ans" || res.Text != "" {
+		t.Errorf("result = %+v", res)
+	}
+	if !strings.Contains(res.Stderr, "hanging") {
+		t.Errorf("stderr = %q", res.Stderr)
+	}
+}
+
+func TestSilenceIsAStall(t *testing.T) {
+	t.Parallel()
+	res := newBench(t, "hang").run(t, t.Context(), Spec{IdleLimit: 200 * time.Millisecond}, &host{})
+	if res.Outcome != Stalled {
+		t.Errorf("outcome = %s", res.Outcome)
+	}
+}
+
+func TestUnansweredStart(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "mute")
+	b.startLimit = 100 * time.Millisecond
+	res := b.run(t, t.Context(), Spec{}, &host{})
+	if res.Outcome != Failed || res.Error.Class != ClassConfig {
+		t.Errorf("result = %+v", res)
+	}
+}
+
+// The session ended well, but the process stays, or never says that it is idle (claude-code#25629, #39700).
+func TestHangsAfterTheResult(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"never-exit", "no-idle", "no-idle-never-exit-ignore-term"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, mode)
+			b.exitLimit = 100 * time.Millisecond
+			res := b.run(t, t.Context(), Spec{}, &host{})
+			if res.Outcome != Done || !strings.Contains(res.Text, "hello") && res.Text != "said it" {
+				t.Errorf("result = %+v", res)
+			}
+		})
+	}
+}
+
+func TestEndsWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]Class{"exit-2": ClassConfig, "exit-0": ClassNoResult, "die": ClassKilled} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			res := newBench(t, mode).run(t, t.Context(), Spec{}, &host{})
+			if res.Outcome != Failed || res.Error.Class != want || res.Error.User == "" {
+				t.Errorf("outcome %s, error %+v; want failed, %s", res.Outcome, res.Error, want)
+			}
+		})
+	}
+}
+
+func TestPermission(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		d    Decision
+		want string
+	}{
+		"allow":   {Decision{Allow: true}, `success allow  {"command":"sk-ant-test-secret"}`}, // the input goes back unredacted
+		"rewrite": {Decision{Allow: true, Input: json.RawMessage(`{"command":"true"}`)}, `success allow  {"command":"true"}`},
+		"deny":    {Decision{Reason: "not on a Friday"}, "success deny not on a Friday "},
+		"silent":  {Decision{}, "success deny This is not allowed here. "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &host{permit: func(ToolRequest) Decision { return c.d }}
+			res := newBench(t, "ask", func(c *Config) { c.Redactor = nil }).run(t, t.Context(), Spec{Prompt: Message{Text: "sk-ant-test-secret"}}, h)
+			if res.Text != c.want {
+				t.Errorf("the CLI was answered %q, want %q", res.Text, c.want)
+			}
+		})
+	}
+	t.Run("redacted input stays whole", func(t *testing.T) {
+		t.Parallel()
+		var asked string
+		h := &host{permit: func(r ToolRequest) Decision { asked = string(r.Input); return Decision{Allow: true} }}
+		newBench(t, "ask").run(t, t.Context(), Spec{Prompt: Message{Text: "sk-ant-test-secret"}}, h)
+		if asked != `{"command":"sk-ant-test-secret"}` {
+			t.Errorf("asked about %s", asked)
+		}
+	})
+}
+
+func TestUnknownRequestIsAnswered(t *testing.T) {
+	t.Parallel()
+	res := newBench(t, "odd").run(t, t.Context(), Spec{}, &host{})
+	if want := "error  unsupported control request subtype: make_coffee "; res.Text != want {
+		t.Errorf("the CLI was answered %q, want %q", res.Text, want)
+	}
+}
+
+func TestOddOutputIsKeptAndHarmless(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "big")
+	res := b.run(t, t.Context(), Spec{ID: "big"}, &host{})
+	if res.Text != "after the big line" || res.Resources.Raw != 2 || res.Resources.Unknown["novelty"] != 1 {
+		t.Errorf("text %q, resources %+v", res.Text, res.Resources)
+	}
+	raw, err := os.ReadFile(b.LogPath("big", ".ndjson"))
+	if err != nil || len(raw) < 6<<20 || !strings.Contains(string(raw), "\nnot json\n\x00\xff\xfe\n") {
+		t.Errorf("raw log has %d bytes, err %v", len(raw), err)
+	}
+	for _, ext := range []string{".log", ".ndjson"} {
+		if info, err := os.Stat(b.LogPath("big", ext)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", ext, info, err)
+		}
+	}
+}
+
+func TestSecretsStayOut(t *testing.T) {
+	t.Parallel()
+	t.Run("environment and arguments", func(t *testing.T) {
+		t.Parallel()
+		getenv := func(name string) string {
+			return map[string]string{"PATH": "/bin", "SLACK_BOT_TOKEN": "xoxb-1234567890", "ANTHROPIC_API_KEY": "sk-ant-inherited"}[name]
+		}
+		b := newBench(t, "env", func(c *Config) {
+			c.Getenv, c.Redactor, c.Credential = getenv, nil, Credential{APIKey: "key-by-pipe"}
+		})
+		res := b.run(t, t.Context(), Spec{Prompt: Message{Text: "the prompt"}, System: "the context"}, &host{})
+		for _, secret := range []string{"xoxb", "sk-ant", "key-by-pipe", "the prompt", "the context"} {
+			if strings.Contains(res.Text, secret) {
+				t.Errorf("%q is in the CLI's arguments or environment:\n%s", secret, res.Text)
+			}
+		}
+		for _, want := range []string{"ERRAND_RUN=", "CLAUDE_CONFIG_DIR=", "PATH=/bin", "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR=3", "KEY KEY-BY-PIPE"} {
+			if !strings.Contains(res.Text, want) {
+				t.Errorf("%q is missing:\n%s", want, res.Text)
+			}
+		}
+	})
+	t.Run("logs and events", func(t *testing.T) {
+		t.Parallel()
+		b, h := newBench(t, "talk"), &host{}
+		res := b.run(t, t.Context(), Spec{ID: "hush", Prompt: Message{Text: "say sk-ant-test-secret"}}, h)
+		events, _ := json.Marshal(h.events)
+		log, _ := os.ReadFile(b.LogPath("hush", ".log"))
+		raw, _ := os.ReadFile(b.LogPath("hush", ".ndjson"))
+		for _, s := range []string{res.Text, string(events), string(log), string(raw)} {
+			if s == "" || strings.Contains(s, "sk-ant") {
+				t.Errorf("empty, or with the secret: %s", s)
+			}
+		}
+	})
+}
+
+func TestNothingRuns(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "talk")
+	file := filepath.Join(b.dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ok := Spec{ID: "x", Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read}
+	for name, c := range map[string]struct {
+		change func(*Spec, *Config)
+		want   Class
+	}{
+		"id":       {func(s *Spec, _ *Config) { s.ID = "../x" }, ClassInternal},
+		"profile":  {func(s *Spec, _ *Config) { s.Profile = "" }, ClassInternal},
+		"relative": {func(s *Spec, _ *Config) { s.Dir = "." }, ClassWorkspace},
+		"missing":  {func(s *Spec, _ *Config) { s.Dir = b.dir + "/no" }, ClassWorkspace},
+		"file":     {func(s *Spec, _ *Config) { s.Dir = file }, ClassWorkspace},
+		"no CLI":   {func(_ *Spec, c *Config) { c.CLI = "" }, ClassCLIMissing},
+		"bad CLI":  {func(_ *Spec, c *Config) { c.CLI = file }, ClassCLIMissing},
+		"gone CLI": {func(_ *Spec, c *Config) { c.CLI = file + "-gone" }, ClassCLIMissing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, cfg := ok, b.cfg
+			c.change(&s, &cfg)
+			r, err := New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = r.Run(t.Context(), s, &host{})
+			if e, ok := errors.AsType[*Error](err); !ok || e.Class != c.want || e.User == "" {
+				t.Errorf("error = %v, want class %s", err, c.want)
+			}
+		})
+	}
+}
+
+// A killed worker's run is ended by its keeper, escaped processes included, and leaves no directory behind.
+func TestWorkerKilled(t *testing.T) {
+	t.Parallel()
+	b, temp := newBench(t, ""), shortTemp(t)
+	fifo := filepath.Join(b.dir, "alive")
+	worker := exec.Command("/proc/self/exe")
+	worker.Env = append(os.Environ(), "AGENT_TEST_MODE=worker", "AGENT_TEST_DIR="+b.dir, "AGENT_TEST_ALIVE="+fifo, "TMPDIR="+temp)
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	alive, err := os.Open(fifo) // waits for the fake CLI to open it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alive.Close()
+	if _, err := io.ReadFull(alive, make([]byte, 1)); err != nil { // and for its children
+		t.Fatal(err)
+	}
+	if err := worker.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = worker.Wait()
+	// Ends when the last of them is dead. The keeper tidies up before it lets go of the pipe's other holders' parent.
+	if _, err := io.Copy(io.Discard, alive); err != nil {
+		t.Fatal(err)
+	}
+	if left := marked("killed"); len(left) > 0 {
+		t.Errorf("alive: %v", left)
+	}
+}
+
+// A keeper that is killed takes the CLI with it, and what carries the marker is found.
+func TestKeeperKilled(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "hang-marked")
+	var keeper int
+	h := &host{on: func(e Event) {
+		if e.Kind != Text {
+			return
+		}
+		keeper = parent(t, marked("keeper-killed")[0])
+		if err := syscall.Kill(keeper, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}}
+	res := b.run(t, t.Context(), Spec{ID: "keeper-killed"}, h)
+	if keeper == 0 || res.Outcome != Failed || res.Error.Class != ClassKilled {
+		t.Errorf("keeper %d, result %+v", keeper, res)
+	}
+	b.gone(t)
+}
+
+// parent finds the keeper above a process of a run.
+func parent(t *testing.T, pid int) int {
+	t.Helper()
+	for {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		pid, _ = strconv.Atoi(strings.Fields(rest)[1])
+		if cmd, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); strings.HasPrefix(string(cmd), keeperName) {
+			return pid
+		}
+	}
+}
+
+// shortTemp is a directory with a path short enough for runs.
+func shortTemp(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "at")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}

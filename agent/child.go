@@ -1,0 +1,140 @@
+package agent
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// child is the worker's side of a keeper. Its methods may be called from any goroutine.
+type child struct {
+	Pid    int      // of the CLI
+	Stdin  *os.File // to the CLI; written and closed by the stdin writer alone
+	Stdout *os.File // from the CLI and everything it started; ends when the last of them is dead
+	Stderr *os.File
+
+	done chan struct{} // closed after exit is set
+	exit exitStatus
+	err  error // the keeper did not give its last word
+
+	controlMu sync.Mutex
+	control   *os.File
+}
+
+// startChild starts the CLI under a keeper of its own. A failure to start the CLI itself is a *startError.
+func startChild(order startOrder) (_ *child, err error) {
+	var opened []*os.File
+	pipe := func() (r, w *os.File) {
+		if err == nil {
+			if r, w, err = os.Pipe(); err == nil {
+				opened = append(opened, r, w)
+			}
+		}
+		return r, w
+	}
+	stdinR, stdinW := pipe()
+	stdoutR, stdoutW := pipe()
+	stderrR, stderrW := pipe()
+	controlR, controlW := pipe()
+	statusR, statusW := pipe()
+	closeAll := func(files []*os.File) {
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}
+	if err != nil {
+		closeAll(opened)
+		return nil, fmt.Errorf("open pipes: %w", err)
+	}
+	cmd := &exec.Cmd{
+		Path: selfExecutable, Args: []string{keeperName}, Dir: "/",
+		// One processor is plenty for a process that sleeps; GOMAXPROCS keeps its threads, and so its memory, few.
+		Env:   []string{"GOMAXPROCS=1", "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"}, // the last for tests with -race
+		Stdin: stdinR, Stdout: stdoutW, Stderr: stderrW,
+		ExtraFiles: []*os.File{controlR, statusW},
+		// A session of its own: a terminal's Ctrl-C and hang-up are the worker's affair, and the agent has no terminal to touch.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	err = cmd.Start()
+	closeAll([]*os.File{stdinR, stdoutW, stderrW, controlR, statusW})
+	if err != nil {
+		closeAll([]*os.File{stdinW, stdoutR, stderrR, controlW, statusR})
+		return nil, fmt.Errorf("start keeper: %w", err)
+	}
+	c := &child{Stdin: stdinW, Stdout: stdoutR, Stderr: stderrR, control: controlW, done: make(chan struct{})}
+	status := bufio.NewReader(statusR)
+	var started startStatus
+	if err = c.command(order); err == nil {
+		err = readStatus(status, &started)
+	}
+	if err == nil && started.Error != "" {
+		err = &startError{Message: started.Error, Errno: syscall.Errno(started.Errno)}
+	}
+	if err != nil {
+		closeAll([]*os.File{stdinW, stdoutR, stderrR, controlW, statusR})
+		_ = cmd.Wait()
+		return nil, fmt.Errorf("start the CLI: %w", err)
+	}
+	c.Pid = started.Pid
+	go c.await(cmd, statusR, status)
+	return c, nil
+}
+
+// await owns the keeper's process and the status pipe.
+func (c *child) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {
+	err := readStatus(status, &c.exit)
+	_ = f.Close()
+	werr := cmd.Wait()
+	if err != nil {
+		c.exit = exitStatus{Code: -1, Signal: "SIGKILL"} // what the kernel does to the CLI when its keeper dies
+		c.err = fmt.Errorf("keeper ended without its last word: %w (%v)", err, werr)
+	}
+	c.controlMu.Lock()
+	_ = c.control.Close()
+	c.controlMu.Unlock()
+	close(c.done)
+}
+
+// Term asks the keeper to TERM the CLI and to KILL it after grace; at most the first call counts.
+func (c *child) Term(grace time.Duration) { _ = c.command(command{Term: max(grace, time.Millisecond)}) }
+
+// Kill asks the keeper to KILL the CLI now.
+func (c *child) Kill() { _ = c.command(command{Kill: true}) }
+
+// command writes one line to the keeper. That the keeper is gone is no error: the run is over then, and done says so.
+func (c *child) command(v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("marshal keeper command: %w", err)
+	}
+	c.controlMu.Lock()
+	defer c.controlMu.Unlock()
+	_, err = c.control.Write(append(line, '\n'))
+	return err
+}
+
+// startError says that the CLI could not be executed at all.
+type startError struct {
+	Message string
+	Errno   syscall.Errno
+}
+
+func (e *startError) Error() string { return e.Message }
+func (e *startError) Unwrap() error { return e.Errno }
+
+func readStatus(r *bufio.Reader, v any) error {
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		if len(line) == 0 && err == io.EOF {
+			return io.ErrUnexpectedEOF
+		}
+		return err
+	}
+	return json.Unmarshal(line, v)
+}

@@ -1,0 +1,155 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MinCLI is the oldest version whose protocol this package was verified against. Older ones take an allowance without input for a
+// denial and do not report when a session is idle (claude-cli.md §15).
+const MinCLI = "2.1.268"
+
+// Find returns the absolute path of the CLI: the one named explicitly, else the one npm installed into dir or a parent of it, else
+// the first on path (a list as in $PATH). The project's own comes before the machine's because its version is pinned.
+func Find(explicit, dir, path string) (string, error) {
+	if explicit != "" {
+		if err := executable(explicit); err != nil {
+			return "", NewError(ClassCLIMissing, fmt.Sprintf("ERRAND_CLAUDE: %v", err))
+		}
+		return filepath.Abs(explicit)
+	}
+	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+		if c := filepath.Join(d, "node_modules", ".bin", "claude"); executable(c) == nil {
+			return c, nil
+		}
+		if d == filepath.Dir(d) {
+			break
+		}
+	}
+	for _, d := range filepath.SplitList(path) {
+		if c := filepath.Join(d, "claude"); filepath.IsAbs(c) && executable(c) == nil {
+			return c, nil
+		}
+	}
+	return "", NewError(ClassCLIMissing, "claude is neither in node_modules/.bin nor on PATH: run npm ci, or set ERRAND_CLAUDE")
+}
+
+func executable(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() || info.Mode()&0o111 == 0 {
+		return fmt.Errorf("%s is not an executable file", path)
+	}
+	return nil
+}
+
+// Health is what can be known about the CLI without spending anything. It is published as JSON.
+type Health struct {
+	OK       bool   `json:"ok"`
+	Path     string `json:"path,omitempty"`
+	Version  string `json:"version,omitempty"`
+	LoggedIn bool   `json:"logged_in"`
+	Method   string `json:"method,omitempty"`  // api_key, oauth_token, …
+	Problem  string `json:"problem,omitempty"` // what is wrong, for operators
+	Remedy   string `json:"remedy,omitempty"`  // what to do about it
+	Error    *Error `json:"-"`                 // the same for a run that cannot start; nil when OK
+}
+
+// healthLimit bounds each of the two commands; they need 20 and 140 ms.
+const healthLimit = 15 * time.Second
+
+// Health asks the CLI for its version and whether it has a credential. Whether the model accepts that credential nobody can know
+// without asking the model. minVersion empty means MinCLI.
+func (r *Runner) Health(ctx context.Context, minVersion string) Health {
+	h := Health{Path: r.cfg.CLI}
+	fail := func(c Class, problem, remedy string) Health {
+		h.Problem, h.Remedy, h.Error = problem, remedy, NewError(c, problem)
+		return h
+	}
+	if r.cfg.CLI == "" {
+		return fail(ClassCLIMissing, "the claude executable was not found", "run npm ci, or set ERRAND_CLAUDE to its path")
+	}
+	dirs, err := makeDirs(r.cfg.TempDir)
+	if err != nil {
+		return fail(ClassWorkspace, err.Error(), "make the temporary directory writable")
+	}
+	defer func() { _ = dirs.remove() }()
+	out, err := r.ask(ctx, dirs, "--version")
+	if err != nil {
+		return fail(ClassCLIMissing, "claude --version: "+err.Error(), "run npm ci (with install scripts), or set ERRAND_CLAUDE")
+	}
+	h.Version = version.FindString(string(out))
+	if minVersion == "" {
+		minVersion = MinCLI
+	}
+	if h.Version == "" || older(h.Version, minVersion) {
+		return fail(ClassCLIVersion, fmt.Sprintf("claude %s is older than %s", orDash(h.Version), minVersion), "run npm ci, which installs the pinned version")
+	}
+	// Exit code 1 is the answer "no", so only the JSON counts.
+	out, _ = r.ask(ctx, dirs, "auth", "status")
+	var auth struct {
+		LoggedIn bool   `json:"loggedIn"`
+		Method   string `json:"authMethod"`
+	}
+	if json.Unmarshal(out, &auth) != nil {
+		return fail(ClassAuth, "claude auth status gave no answer", "look at what it prints when run by hand")
+	}
+	h.LoggedIn, h.Method = auth.LoggedIn, auth.Method
+	if !h.LoggedIn {
+		return fail(ClassAuth, "claude has no credential", "set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN")
+	}
+	h.OK = true
+	return h
+}
+
+// ask runs one harmless command of the CLI in the same environment as a run.
+func (r *Runner) ask(ctx context.Context, d runDirs, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, healthLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, r.cfg.CLI, args...)
+	cmd.Dir, cmd.Env = d.Home, r.environment(Spec{ID: "health"}, d)
+	cmd.WaitDelay = time.Second
+	if secret := r.cfg.Credential.piped(); secret != "" {
+		read, write, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		defer read.Close()
+		_, _ = write.WriteString(secret)
+		_ = write.Close()
+		cmd.ExtraFiles = []*os.File{read}
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil && stderr.Len() > 0 {
+		err = fmt.Errorf("%w: %s", err, clip(strings.TrimSpace(stderr.String()), 200))
+	}
+	return out, err
+}
+
+var version = regexp.MustCompile(`\d+\.\d+\.\d+`)
+
+// older compares two versions of the form a.b.c.
+func older(a, b string) bool {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range min(len(x), len(y)) {
+		m, _ := strconv.Atoi(x[i])
+		n, _ := strconv.Atoi(y[i])
+		if m != n {
+			return m < n
+		}
+	}
+	return false
+}

@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"encoding/json"
+	"os"
+	"syscall"
+	"time"
+)
+
+// The keeper is a tiny process between the worker and the CLI, one per run. The CLI starts every tool's shell in a session of
+// its own, so no process group contains a run; and a worker can be killed at any moment. The keeper answers both: everything the
+// CLI starts is re-parented to it and to nobody else, and when its worker's end of the control pipe closes, for whatever reason,
+// it ends the run by itself. Measured in docs/concurrency.md.
+
+// keeperName is argv[0] of a keeper: what `ps` shows, and how a re-executed binary knows that it is one.
+const keeperName = "errand-keeper"
+
+// File descriptors of a keeper, beside the CLI's own stdin, stdout and stderr.
+const (
+	controlFD = 3 // reads startOrder, then one command per line; its end means that the worker is gone
+	statusFD  = 4 // writes one startStatus and one exitStatus, as JSON lines
+)
+
+// startOrder is the first line of the control pipe. It carries what must not be seen in /proc: arguments and environment are the
+// CLI's own, and the credential is handed on through a pipe.
+type startOrder struct {
+	Path   string   `json:"path"`
+	Args   []string `json:"args"` // argv[0] included
+	Env    []string `json:"env"`
+	Dir    string   `json:"dir"`
+	Secret string   `json:"secret,omitempty"` // readable for the CLI at descriptor 3; empty for none
+	Orphan duration `json:"orphan"`           // TERM to KILL when the worker died
+	Remove string   `json:"remove,omitempty"` // the run's own directory, removed by the keeper when the worker died
+}
+
+// The commands after the start order.
+type command struct {
+	Term duration `json:"term,omitempty"` // TERM the CLI now, KILL it after this long
+	Kill bool     `json:"kill,omitempty"` // KILL it now
+}
+
+type startStatus struct {
+	Pid   int    `json:"pid,omitempty"`
+	Error string `json:"error,omitempty"`
+	Errno int    `json:"errno,omitempty"`
+}
+
+// exitStatus is the keeper's last word: after it, nothing of the run is alive but Stuck processes.
+type exitStatus struct {
+	Code   int      `json:"code"`             // -1 when a signal ended the CLI
+	Signal string   `json:"signal,omitempty"` // its name
+	Swept  int      `json:"swept"`            // processes that had outlived the CLI
+	Stuck  int      `json:"stuck"`            // processes that would not die within sweepLimit
+	CPU    duration `json:"cpu"`
+	MaxRSS int64    `json:"max_rss"`
+}
+
+// duration is a time.Duration in JSON, as nanoseconds.
+type duration = time.Duration
+
+// sweepLimit bounds how long a keeper waits for processes that do not die of SIGKILL: those in uninterruptible sleep.
+const sweepLimit = 10 * time.Second
+
+// orphanGrace is how long the CLI has between TERM and KILL when its worker died. The CLI itself needs up to 3.3 s; all must be
+// over within 8 s, before anybody else may take the thread (DESIGN: takeover after 16 s at the earliest).
+const orphanGrace = 5 * time.Second
+
+// KeeperMain must be the first call of main and of TestMain. In a process that was started as a keeper it keeps its run and
+// exits; in any other it returns at once.
+func KeeperMain() {
+	if os.Args[0] != keeperName {
+		return
+	}
+	// Inherited descriptors are open to the CLI too unless marked; it would hold our pipes open, and could write to them.
+	syscall.CloseOnExec(controlFD)
+	syscall.CloseOnExec(statusFD)
+	os.Exit(keep(os.NewFile(controlFD, "control"), os.NewFile(statusFD, "status")))
+}
+
+// say writes one JSON line of status. The worker may be gone: then nobody needs to know.
+func say(status *os.File, v any) {
+	line, err := json.Marshal(v)
+	if err != nil {
+		panic("marshal keeper status: " + err.Error()) // only our own two plain structs come here
+	}
+	_, _ = status.Write(append(line, '\n'))
+}

@@ -1,0 +1,231 @@
+package agent
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// keep runs a keeper to its end and returns the exit code of its process, which only says whether the keeper itself worked.
+func keep(control, status *os.File) int {
+	// The kernel delivers Pdeathsig when the thread that forked ends, so this thread has to live as long as the process.
+	runtime.LockOSThread()
+	// A tool of the run is a process of the same user: it must not read the credential out of this one (/proc/<pid>/mem).
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		say(status, startStatus{Error: fmt.Sprintf("become a child subreaper: %v", err)})
+		return 1
+	}
+	// Caught and dropped rather than ignored: an ignored signal would be inherited by the CLI and by everything it starts.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGPIPE)
+
+	in := bufio.NewReader(control)
+	var order startOrder
+	if err := readLine(in, &order); err != nil {
+		say(status, startStatus{Error: fmt.Sprintf("read the start order: %v", err)})
+		return 1
+	}
+	leader, err := startLeader(order)
+	if err != nil {
+		s := startStatus{Error: err.Error()}
+		if errno, ok := errors.AsType[syscall.Errno](err); ok {
+			s.Errno = int(errno)
+		}
+		say(status, s)
+		return 1
+	}
+	say(status, startStatus{Pid: leader.Process.Pid})
+	_ = os.Stdin.Close() // the CLI holds its own; ours would hide from the worker that nobody reads any more
+
+	orphaned := govern(leader, in, order.Orphan)
+	final := bury(leader)
+	if orphaned && order.Remove != "" {
+		_ = os.RemoveAll(order.Remove)
+	}
+	say(status, final)
+	return 0
+}
+
+// startLeader starts the CLI in a process group of its own, so that what stays in that group can be killed at once.
+func startLeader(order startOrder) (*exec.Cmd, error) {
+	cmd := &exec.Cmd{
+		Path: order.Path, Args: order.Args, Env: order.Env, Dir: order.Dir,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	if order.Secret != "" {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, fmt.Errorf("open the credential pipe: %w", err)
+		}
+		defer r.Close()
+		// A credential is far shorter than a pipe's buffer, so this does not wait for the CLI to read.
+		_, err = io.WriteString(w, order.Secret)
+		if cerr := w.Close(); err != nil || cerr != nil {
+			return nil, fmt.Errorf("write the credential pipe: %w", errors.Join(err, cerr))
+		}
+		cmd.ExtraFiles = []*os.File{r} // descriptor 3
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", order.Path, err)
+	}
+	// When memory runs out, the kernel shall take an agent rather than the worker. Children inherit it.
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", cmd.Process.Pid), []byte("500"), 0o600)
+	return cmd, nil
+}
+
+// govern obeys the control pipe until the leader is dead (and still a zombie, so that its process group cannot be reused). It
+// reports whether the worker died meanwhile.
+func govern(leader *exec.Cmd, in *bufio.Reader, orphan time.Duration) (orphaned bool) {
+	pid := leader.Process.Pid
+	dead := make(chan struct{})
+	go func() {
+		defer close(dead)
+		for {
+			err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+			if !errors.Is(err, unix.EINTR) {
+				return
+			}
+		}
+	}()
+	commands := make(chan command)
+	go func() {
+		defer close(commands)
+		for {
+			var c command
+			if readLine(in, &c) != nil {
+				return
+			}
+			select {
+			case commands <- c:
+			case <-dead:
+				return
+			}
+		}
+	}()
+
+	var deadline <-chan time.Time
+	term := func(grace time.Duration) {
+		if deadline != nil {
+			return // a second TERM neither hurries nor delays the first
+		}
+		// To the leader alone: it is the only one that can end its tools in an orderly way. A stopped process would keep the
+		// TERM pending for ever, hence the CONT.
+		_ = unix.Kill(pid, unix.SIGTERM)
+		_ = unix.Kill(pid, unix.SIGCONT)
+		deadline = time.After(grace)
+	}
+	for {
+		select {
+		case <-dead:
+			return orphaned
+		case <-deadline:
+			_ = unix.Kill(-pid, unix.SIGKILL)
+		case c, ok := <-commands:
+			switch {
+			case !ok:
+				commands, orphaned = nil, true
+				term(orphan)
+			case c.Kill:
+				_ = unix.Kill(-pid, unix.SIGKILL)
+			default:
+				term(c.Term)
+			}
+		}
+	}
+}
+
+// bury kills and reaps everything the leader left behind. ECHILD proves that nothing is left: whatever it started became our
+// child when its own parent died.
+func bury(leader *exec.Cmd) exitStatus {
+	_ = unix.Kill(-leader.Process.Pid, unix.SIGKILL)
+	_ = leader.Wait() // its error repeats what the state says
+	s := exitStatus{Code: leader.ProcessState.ExitCode()}
+	if ws, ok := leader.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		s.Signal = unix.SignalName(ws.Signal())
+	}
+	for stop := time.Now().Add(sweepLimit); ; {
+		left := descendants()
+		for _, pid := range left {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		switch {
+		case pid > 0:
+			s.Swept++
+		case errors.Is(err, unix.ECHILD):
+			return withUsage(s)
+		case errors.Is(err, unix.EINTR):
+		case time.Now().After(stop):
+			s.Stuck = len(left)
+			return withUsage(s)
+		default:
+			time.Sleep(time.Millisecond) // killed, not yet dead
+		}
+	}
+}
+
+func withUsage(s exitStatus) exitStatus {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_CHILDREN, &u) == nil {
+		s.CPU = time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		s.MaxRSS = u.Maxrss << 10 // the kernel counts KiB
+	}
+	return s
+}
+
+// descendants lists all processes below this one, children before their own children.
+func descendants() []int {
+	var all []int
+	next := []int{os.Getpid()}
+	for len(next) > 0 {
+		var found []int
+		for _, pid := range next {
+			found = append(found, children(pid)...)
+		}
+		all = append(all, found...)
+		next = found
+	}
+	return all
+}
+
+// children reads the kernel's own list, per thread: a child belongs to the thread that forked it.
+func children(pid int) []int {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return nil // it is gone, and its children are ours now: the next round finds them
+	}
+	var pids []int
+	for _, task := range tasks {
+		list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, task.Name()))
+		if err != nil {
+			continue
+		}
+		for n := range strings.FieldsSeq(string(list)) {
+			if child, err := strconv.Atoi(n); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
+}
+
+func readLine(r *bufio.Reader, v any) error {
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(line, v)
+}

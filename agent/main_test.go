@@ -1,0 +1,182 @@
+package agent
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestMain lets the test binary play every part: keeper, fake CLI, and a worker that gets killed.
+func TestMain(m *testing.M) {
+	KeeperMain()
+	switch mode := os.Getenv("AGENT_TEST_MODE"); mode {
+	case "":
+		os.Exit(m.Run())
+	case "sleep":
+		_, _ = io.Copy(io.Discard, os.Stdin) // /dev/null: returns at once
+		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+		select {}
+	case "worker":
+		os.Exit(workerMain())
+	default:
+		os.Exit(fakeCLI(mode))
+	}
+}
+
+// fakeCLI speaks just enough of the CLI's protocol to misbehave in one chosen way.
+func fakeCLI(mode string) int {
+	if strings.Contains(mode, "ignore-term") {
+		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	}
+	if path := os.Getenv("AGENT_TEST_ALIVE"); path != "" {
+		alive, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return 90
+		}
+		if strings.Contains(mode, "escape") {
+			escape(alive, nil)                 // carries the run's marker
+			escape(alive, []string{"PATH=/x"}) // does not
+		}
+		if strings.Contains(mode, "marked") {
+			escape(alive, nil)
+		}
+		_, _ = alive.WriteString("x") // all are there
+		defer alive.Close()
+	}
+	say := func(v any) {
+		line, _ := json.Marshal(v)
+		_, _ = os.Stdout.Write(append(line, '\n'))
+	}
+	type m = map[string]any
+	switch {
+	case strings.Contains(mode, "exit-2"):
+		fmt.Fprintln(os.Stderr, "error: unknown option '--x'")
+		return 2
+	case strings.Contains(mode, "exit-0"):
+		return 0
+	case strings.Contains(mode, "die"):
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	in := bufio.NewReaderSize(os.Stdin, 1<<20)
+	idle := func() {
+		say(m{"type": "system", "subtype": "session_state_changed", "state": "idle", "session_id": "s"})
+	}
+	result := func(text string) {
+		say(m{"type": "result", "subtype": "success", "is_error": false, "result": text, "num_turns": 1, "total_cost_usd": 0.25, "session_id": "s", "terminal_reason": "completed"})
+	}
+	for {
+		raw, err := in.ReadBytes('\n')
+		if err != nil {
+			if strings.Contains(mode, "never-exit") {
+				select {}
+			}
+			return 0
+		}
+		var l struct {
+			Type      string `json:"type"`
+			RequestID string `json:"request_id"`
+			Request   struct {
+				Subtype string `json:"subtype"`
+				System  string `json:"appendSystemPrompt"`
+			} `json:"request"`
+			Response struct {
+				RequestID string `json:"request_id"`
+				Subtype   string `json:"subtype"`
+				Error     string `json:"error"`
+				Response  struct {
+					Behavior string          `json:"behavior"`
+					Message  string          `json:"message"`
+					Input    json.RawMessage `json:"updatedInput"`
+				} `json:"response"`
+			} `json:"response"`
+			Message struct {
+				Content string `json:"content"`
+			} `json:"message"`
+		}
+		if json.Unmarshal(raw, &l) != nil {
+			return 91
+		}
+		switch l.Type {
+		case "control_request":
+			if strings.Contains(mode, "mute") {
+				continue
+			}
+			say(m{"type": "control_response", "response": m{"subtype": "success", "request_id": l.RequestID, "response": m{}}})
+			if l.Request.Subtype == "end_session" {
+				return 1
+			}
+		case "control_response":
+			r := l.Response
+			result(fmt.Sprintf("%s %s %s%s %s", r.Subtype, r.Response.Behavior, r.Response.Message, r.Error, r.Response.Input))
+			idle()
+		case "user":
+			say(m{"type": "system", "subtype": "init", "session_id": "s", "model": "fake-1", "claude_code_version": "2.1.329"})
+			prompt := l.Message.Content
+			switch {
+			case strings.Contains(mode, "hang"):
+				fmt.Fprintln(os.Stderr, "hanging")
+				say(m{"type": "assistant", "session_id": "s", "message": m{"id": "m1", "model": "fake-1", "content": []m{{"type": "text", "text": "half an ans"}}}})
+			case strings.Contains(mode, "ask"):
+				say(m{"type": "control_request", "request_id": "q1", "request": m{"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "t1", "input": m{"command": prompt}}})
+			case strings.Contains(mode, "odd"):
+				say(m{"type": "control_request", "request_id": "q1", "request": m{"subtype": "make_coffee"}})
+			case strings.Contains(mode, "script"):
+				_, _ = os.Stdout.WriteString(prompt + "\n")
+				idle()
+			case strings.Contains(mode, "big"):
+				_, _ = fmt.Fprintf(os.Stdout, `{"type":"user","session_id":"s","tool_use_result":{"originalFile":"%s"}}`+"\n", strings.Repeat("x", 6<<20))
+				_, _ = os.Stdout.WriteString("not json\n\x00\xff\xfe\n")
+				say(m{"type": "novelty", "x": 1})
+				result("after the big line")
+				idle()
+			case strings.Contains(mode, "no-idle"):
+				result("said it")
+			case strings.Contains(mode, "env"):
+				env, _ := os.ReadFile("/proc/self/environ")
+				args, _ := os.ReadFile("/proc/self/cmdline")
+				key, _ := io.ReadAll(io.LimitReader(os.NewFile(3, "key"), 100))
+				result(strings.ReplaceAll(string(env)+"\n"+string(args), "\x00", "\n") + "\nKEY " + strings.ToUpper(string(key)))
+				idle()
+			default:
+				result("echo: " + prompt)
+				idle()
+			}
+		}
+	}
+}
+
+// escape starts a process in a session of its own that ignores TERM, as a daemonising tool would.
+func escape(alive *os.File, env []string) {
+	if env == nil {
+		env = os.Environ()
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(env, "AGENT_TEST_MODE=sleep")
+	cmd.ExtraFiles = []*os.File{alive}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if cmd.Start() != nil {
+		os.Exit(92)
+	}
+	_ = cmd.Process.Release()
+}
+
+// workerMain runs one task until it is killed.
+func workerMain() int {
+	r, err := New(Config{
+		CLI: "/proc/self/exe", LogDir: os.Getenv("AGENT_TEST_DIR"), Grace: time.Second,
+		Env: map[string]string{"AGENT_TEST_MODE": "mute-hang-escape-ignore-term-never-exit", "AGENT_TEST_ALIVE": os.Getenv("AGENT_TEST_ALIVE")},
+	})
+	if err != nil {
+		return 1
+	}
+	_, _ = r.Run(nobody{}, Spec{ID: "killed", Dir: "/", Prompt: Message{Text: "x"}, Profile: Read}, &host{})
+	return 0
+}

@@ -1,0 +1,385 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Bounds of what a run keeps in memory of its output; the log has everything.
+const (
+	maxAnswer  = 4 << 20
+	maxPartial = 64 << 10
+	maxPreview = 1 << 10
+)
+
+// stream makes sense of the CLI's output. Its methods are called by the goroutine that reads stdout, except Snapshot and Clock,
+// which any may call. What it learns that the run must act on, it says through the functions in on.
+type stream struct {
+	dir    string
+	redact *Redactor
+	log    *runLog
+	emit   func(Event)
+	on     signals
+	now    func() time.Time
+
+	streamed string // id of the message whose text came in pieces
+	talked   bool   // that message had text
+
+	mu     sync.Mutex
+	facts  facts
+	active time.Time
+	turn   bool // the agent has something to do
+	ended  time.Time
+	tools  map[string]bool // open tool calls
+}
+
+// signals are how the stream moves the run. None of them blocks.
+type signals struct {
+	Idle     func()                     // nothing left to do
+	Hopeless func()                     // the CLI retries what cannot succeed
+	Answered func(wireResponse)         // to a control request of ours
+	Asked    func(string, *wireRequest) // a control request of the CLI's
+	Withdrew func(id string)
+}
+
+// facts are what the output said, as far as the result needs it.
+type facts struct {
+	Model, Session string
+	Answers        []string    // results that were answers
+	Said           int         // their bytes
+	Last           *wireResult // the latest result
+	LastSubtype    string
+	Results        int
+	Turns          int
+	AssistantError string // "error" of the latest assistant message
+	RateLimit      *wireRateLimit
+	Partial        strings.Builder // what the main agent said since the latest result
+	Resources      Resources
+}
+
+// Clock tells what the watchdog needs.
+func (s *stream) Clock() (active time.Time, toolOpen, turnOpen bool, ended time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.active, len(s.tools) > 0, s.turn, s.ended
+}
+
+// Begin notes that a message was sent, so that the agent has something to do again.
+func (s *stream) Begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn, s.active = true, s.now()
+}
+
+// Read consumes the CLI's stdout to its end. It waits for nothing but the log's file.
+func (s *stream) Read(l *lines) {
+	for {
+		piece, cut, more, err := l.Next()
+		if err != nil {
+			s.log.Flush()
+			return
+		}
+		clean := s.redact.Bytes(piece)
+		s.log.Raw(clean, !more)
+		if l.Drained() {
+			s.log.Flush()
+		}
+		s.mu.Lock()
+		if !more {
+			s.facts.Resources.Lines++
+		}
+		if cut && !more {
+			s.facts.Resources.Cut++
+		}
+		s.mu.Unlock()
+		if cut || len(piece) == 0 {
+			continue
+		}
+		s.line(piece, clean)
+	}
+}
+
+// line handles one whole line, of which clean is the redacted form.
+func (s *stream) line(piece, clean []byte) {
+	l, ok := decode(clean)
+	if !ok {
+		s.mu.Lock()
+		s.facts.Resources.Raw++
+		s.mu.Unlock()
+		s.log.Note(s.now(), "[stdout] %s", clip(string(clean), 4<<10))
+		return
+	}
+	if l.Type == "control_request" {
+		// An allowed call is answered with its own input; that must be what the agent wrote, not our redacted reading of it.
+		l, _ = decode(piece)
+	}
+	if l.alive() {
+		s.mu.Lock()
+		s.active = s.now()
+		s.mu.Unlock()
+	}
+	switch l.Type {
+	case "stream_event":
+		s.delta(l)
+	case "assistant":
+		s.assistant(l)
+	case "user":
+		s.user(l)
+	case "result":
+		s.result(l)
+	case "system":
+		s.system(l)
+	case "rate_limit_event":
+		s.mu.Lock()
+		s.facts.RateLimit = l.RateLimit
+		s.mu.Unlock()
+	case "control_request":
+		if l.Request != nil {
+			s.on.Asked(l.RequestID, l.Request)
+		}
+	case "control_response":
+		if l.Response != nil {
+			s.on.Answered(*l.Response)
+		}
+	case "control_cancel_request":
+		s.on.Withdrew(l.RequestID)
+	case "tool_progress", "keep_alive", "command_lifecycle", "auth_status", "conversation_reset", "prompt_suggestion":
+	default:
+		s.unknown(l.Type)
+	}
+}
+
+// alive reports whether a line is a sign of work. Heartbeats go on for as long as a hung tool hangs, and answers to our own
+// requests prove the process, not the agent.
+func (l wireLine) alive() bool {
+	switch l.Type {
+	case "tool_progress", "keep_alive", "control_response":
+		return false
+	}
+	return true
+}
+
+func (s *stream) unknown(kind string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.facts.Resources.Unknown == nil {
+		s.facts.Resources.Unknown = map[string]int{}
+	}
+	if len(s.facts.Resources.Unknown) < 100 {
+		s.facts.Resources.Unknown[kind]++
+	}
+}
+
+// delta handles a piece of the main agent's message. Sub-agents' pieces are never forwarded by the CLI.
+func (s *stream) delta(l wireLine) {
+	if l.Event == nil || l.Parent != "" {
+		return
+	}
+	switch l.Event.Type {
+	case "message_start":
+		s.streamed, s.talked = l.Event.Message.ID, false
+	case "content_block_delta":
+		switch d := l.Event.Delta; d.Type {
+		case "text_delta":
+			s.talked = true
+			s.say(d.Text)
+		case "thinking_delta":
+			s.event(Event{Kind: Thinking, Text: d.Thinking})
+		}
+	}
+}
+
+// say hands on a piece of the main agent's text.
+func (s *stream) say(text string) {
+	if text == "" {
+		return
+	}
+	s.mu.Lock()
+	if s.facts.Partial.Len() < maxPartial {
+		s.facts.Partial.WriteString(text)
+	}
+	s.mu.Unlock()
+	s.event(Event{Kind: Text, Text: text})
+}
+
+// assistant handles a finished block of a message; each block of a message comes in a line of its own.
+func (s *stream) assistant(l wireLine) {
+	if l.Message == nil {
+		return
+	}
+	s.mu.Lock()
+	s.facts.AssistantError = l.Error
+	if s.facts.Model == "" && l.Message.Model != "<synthetic>" {
+		s.facts.Model = l.Message.Model
+	}
+	s.mu.Unlock()
+	who := ""
+	if l.Parent != "" {
+		who = "[sub-agent] "
+	}
+	for _, b := range l.Message.Content {
+		switch b.Type {
+		case "text":
+			s.log.Note(s.now(), "%s%s", who, b.Text)
+			switch {
+			case l.Parent != "":
+				s.event(Event{Kind: Text, Text: b.Text, Parent: l.Parent})
+			case l.Error == "" && (l.Message.ID != s.streamed || !s.talked):
+				s.say(b.Text) // it did not come in pieces: the CLI had fallen back to a request without streaming
+			}
+		case "thinking":
+			s.log.Note(s.now(), "%s(thinks) %s", who, b.Thinking)
+		case "tool_use":
+			words := describe(s.dir, b.Name, json.RawMessage(b.Input))
+			s.log.Note(s.now(), "%s→ %s", who, words)
+			s.mu.Lock()
+			s.tools[b.ID] = true
+			s.mu.Unlock()
+			s.event(Event{Kind: ToolUse, Text: words, Tool: b.Name, ToolID: b.ID, Input: small(b.Input), Parent: l.Parent})
+		}
+	}
+}
+
+// small leaves out an input too large to be shown.
+func small(v jsontext.Value) json.RawMessage {
+	if len(v) > 8*maxPreview {
+		return nil
+	}
+	return json.RawMessage(v)
+}
+
+// user handles what came back from tools.
+func (s *stream) user(l wireLine) {
+	if l.Message == nil {
+		return
+	}
+	for _, b := range l.Message.Content {
+		if b.Type != "tool_result" {
+			continue
+		}
+		s.mu.Lock()
+		delete(s.tools, b.ToolUseID)
+		s.mu.Unlock()
+		text := preview(b.Content)
+		mark := "←"
+		if b.IsError {
+			mark = "← failed:"
+		}
+		s.log.Note(s.now(), "%s %s", mark, text)
+		s.event(Event{Kind: ToolResult, Text: text, ToolID: b.ToolUseID, Error: b.IsError, Parent: l.Parent})
+	}
+}
+
+// preview is the beginning of a tool's output.
+func preview(v jsontext.Value) string {
+	var c wireContent
+	if len(v) == 0 || c.UnmarshalJSONFrom(jsontext.NewDecoder(strings.NewReader(string(v)), lenient)) != nil {
+		return ""
+	}
+	var parts []string
+	for _, b := range c {
+		if b.Type == "text" {
+			parts = append(parts, b.Text)
+		} else {
+			parts = append(parts, "["+b.Type+"]")
+		}
+	}
+	return clip(strings.Join(parts, "\n"), maxPreview)
+}
+
+// result handles the end of a turn; the run goes on until the session is idle.
+func (s *stream) result(l wireLine) {
+	r := l.wireResult
+	s.mu.Lock()
+	s.facts.Last, s.facts.LastSubtype = &r, l.Subtype
+	s.facts.Results++
+	s.facts.Turns += int(r.NumTurns)
+	s.facts.Session = l.SessionID
+	if !r.IsError {
+		if strings.TrimSpace(r.Result) != "" && s.facts.Said+len(r.Result) <= maxAnswer {
+			s.facts.Answers = append(s.facts.Answers, r.Result)
+			s.facts.Said += len(r.Result)
+			s.facts.Partial.Reset()
+		}
+	}
+	s.turn, s.ended = false, s.now()
+	clear(s.tools)
+	s.mu.Unlock()
+	text := r.Result
+	if r.IsError && text == "" {
+		text = strings.Join(r.Errors, "; ")
+	}
+	s.log.Note(s.now(), "= %s (%s, %d turns, $%.4f)", l.Subtype, orDash(r.TerminalReason), int(r.NumTurns), r.CostUSD)
+	s.event(Event{Kind: TurnEnd, Text: text, Error: r.IsError})
+}
+
+func (s *stream) system(l wireLine) {
+	switch l.Subtype {
+	case "init":
+		s.mu.Lock()
+		first := s.facts.Session == ""
+		s.facts.Session = l.SessionID
+		if s.facts.Model == "" {
+			s.facts.Model = l.Model
+		}
+		s.turn = true
+		s.mu.Unlock()
+		if first {
+			s.log.Note(s.now(), "started: model %s, CLI %s, session %s", l.Model, l.CLIVersion, l.SessionID)
+			s.event(Event{Kind: Started, Text: l.Model})
+		}
+	case "session_state_changed":
+		s.mu.Lock()
+		s.turn = l.State != "idle"
+		idle := l.State == "idle" && s.facts.Results > 0
+		s.mu.Unlock()
+		if idle {
+			s.on.Idle()
+		}
+	case "api_retry":
+		s.notice(fmt.Sprintf("The model did not answer (%s), trying again.", orDash(l.Error)))
+		if l.Error == "authentication_failed" || l.Error == "billing_error" {
+			s.on.Hopeless() // three minutes of retries otherwise, for a 401
+		}
+	case "permission_denied":
+		s.notice(l.Tool + " was refused.")
+	case "model_fallback":
+		s.notice("The model is overloaded; another one goes on.")
+	case "compact_boundary":
+		s.notice("The conversation was compacted.")
+	}
+}
+
+func (s *stream) notice(text string) {
+	s.log.Note(s.now(), "! %s", text)
+	s.event(Event{Kind: Notice, Text: text})
+}
+
+func (s *stream) event(e Event) {
+	e.Time = s.now()
+	s.emit(e)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// ask answers one control request of the CLI.
+func ask(ctx context.Context, r *wireRequest, h Host) (any, error) {
+	if r.Subtype != "can_use_tool" {
+		return nil, fmt.Errorf("unsupported control request subtype: %s", r.Subtype)
+	}
+	d := h.Permit(ctx, ToolRequest{
+		ID: r.UseID, Tool: r.Tool, Input: json.RawMessage(r.Input), Blocked: r.Blocked, Human: r.Human,
+	})
+	return permission(d, json.RawMessage(r.Input)), nil
+}

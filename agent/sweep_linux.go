@@ -1,0 +1,76 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// selfExecutable starts this very binary again, also after the file was replaced by an upgrade.
+const selfExecutable = "/proc/self/exe"
+
+// runMarker is the environment variable by which a run's processes are known, its value the run's ID.
+const runMarker = "ERRAND_RUN"
+
+// sweepMarked kills every process that carries the run's marker and returns how many it found. It is the second net, for the case
+// that a keeper was itself killed: what the tools had started is init's then, but still has the environment it inherited.
+func sweepMarked(run string) int {
+	killed := map[int]bool{}
+	for range 100 { // a fork can slip through one scan, so scan until nothing is found
+		found := marked(run)
+		if len(found) == 0 {
+			break
+		}
+		for _, pid := range found {
+			_ = unix.Kill(pid, unix.SIGKILL)
+			killed[pid] = true
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return len(killed)
+}
+
+// marked lists the live processes of a run. A process of another user, or one that made itself unreadable, is not seen.
+func marked(run string) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	want := []byte(runMarker + "=" + run)
+	var pids []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		// Empty for a zombie, which is as good as gone.
+		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if err != nil {
+			continue
+		}
+		for v := range bytes.SplitSeq(env, []byte{0}) {
+			if bytes.Equal(v, want) {
+				pids = append(pids, pid)
+				break
+			}
+		}
+	}
+	return pids
+}
+
+// MakePrivate makes this process unreadable to other processes of its user: their shells could otherwise read its environment and
+// memory, secrets included, from /proc. Call it first thing in a process that holds secrets. It returns a sentence for the
+// operator when that does not help: root can always look.
+func MakePrivate() (notice string, err error) {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return "", fmt.Errorf("make the process non-dumpable: %w", err)
+	}
+	if os.Geteuid() == 0 {
+		return "running as root: tools of the agent are root too and can read this process's secrets; run as an ordinary user", nil
+	}
+	return "", nil
+}

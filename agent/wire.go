@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// wireLine is one line of the CLI's output, with the fields of every kind of line that this package looks at. It is lean on
+// purpose: what is not declared is skipped without being copied, which is what makes megabytes of tool output cheap.
+type wireLine struct {
+	Type      string `json:"type"`
+	Subtype   string `json:"subtype"`
+	SessionID string `json:"session_id"`
+	Parent    string `json:"parent_tool_use_id"`
+
+	Model      string `json:"model"`               // system/init
+	CLIVersion string `json:"claude_code_version"` // system/init
+	State      string `json:"state"`               // system/session_state_changed
+	Error      string `json:"error"`               // assistant, system/api_retry
+	Tool       string `json:"tool_name"`           // system/permission_denied
+
+	Event   *wireEvent   `json:"event"`   // stream_event
+	Message *wireMessage `json:"message"` // assistant, user
+
+	// control lines
+	RequestID string         `json:"request_id"`
+	Request   *wireRequest   `json:"request"`
+	Response  *wireResponse  `json:"response"`
+	RateLimit *wireRateLimit `json:"rate_limit_info"`
+
+	wireResult
+}
+
+// wireResult is what a result line adds. Numbers are floats: some were, in some versions (claude-cli.md §6, api_retry).
+type wireResult struct {
+	IsError        bool                 `json:"is_error"`
+	Result         string               `json:"result"`
+	Errors         []string             `json:"errors"`
+	NumTurns       float64              `json:"num_turns"`
+	CostUSD        float64              `json:"total_cost_usd"`
+	APIStatus      float64              `json:"api_error_status"`
+	TerminalReason string               `json:"terminal_reason"`
+	StopReason     string               `json:"stop_reason"`
+	StartupFailure string               `json:"startup_failure_reason"`
+	Structured     jsontext.Value       `json:"structured_output"`
+	ModelUsage     map[string]wireUsage `json:"modelUsage"`
+}
+
+type wireUsage struct {
+	Input         float64 `json:"inputTokens"`
+	Output        float64 `json:"outputTokens"`
+	CacheRead     float64 `json:"cacheReadInputTokens"`
+	CacheCreation float64 `json:"cacheCreationInputTokens"`
+}
+
+type wireEvent struct {
+	Type  string `json:"type"`
+	Delta struct {
+		Type     string `json:"type"`
+		Text     string `json:"text"`
+		Thinking string `json:"thinking"`
+	} `json:"delta"`
+	Message struct {
+		ID string `json:"id"`
+	} `json:"message"`
+}
+
+type wireMessage struct {
+	ID      string      `json:"id"`
+	Model   string      `json:"model"`
+	Content wireContent `json:"content"`
+}
+
+// wireContent is a list of blocks; the CLI also writes a bare string for one block of text.
+type wireContent []wireBlock
+
+type wireBlock struct {
+	Type      string         `json:"type"`
+	Text      string         `json:"text"`
+	Thinking  string         `json:"thinking"`
+	ID        string         `json:"id"`
+	Name      string         `json:"name"`
+	Input     jsontext.Value `json:"input"`
+	ToolUseID string         `json:"tool_use_id"`
+	Content   jsontext.Value `json:"content"`
+	IsError   bool           `json:"is_error"`
+}
+
+// UnmarshalJSONFrom accepts both shapes of content, and nothing for any other.
+func (c *wireContent) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	switch dec.PeekKind() {
+	case '"':
+		var text string
+		if err := json.UnmarshalDecode(dec, &text); err != nil {
+			return err
+		}
+		*c = wireContent{{Type: "text", Text: text}}
+		return nil
+	case '[':
+		return json.UnmarshalDecode(dec, (*[]wireBlock)(c))
+	default:
+		return dec.SkipValue()
+	}
+}
+
+type wireRequest struct {
+	Subtype string         `json:"subtype"`
+	Tool    string         `json:"tool_name"`
+	Input   jsontext.Value `json:"input"`
+	UseID   string         `json:"tool_use_id"`
+	Blocked string         `json:"blocked_path"`
+	Human   bool           `json:"requires_user_interaction"`
+}
+
+type wireResponse struct {
+	Subtype   string         `json:"subtype"`
+	RequestID string         `json:"request_id"`
+	Error     string         `json:"error"`
+	Response  jsontext.Value `json:"response"`
+}
+
+type wireRateLimit struct {
+	Status   string  `json:"status"`
+	ResetsAt float64 `json:"resetsAt"`
+	Type     string  `json:"rateLimitType"`
+}
+
+// The CLI's own escaping is trusted no further than needed: a tool's output may hold anything.
+var lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+
+// decode reads one line. ok is false when it is not a JSON object with a type.
+func decode(line []byte) (l wireLine, ok bool) {
+	if len(line) == 0 || line[0] != '{' {
+		return l, false
+	}
+	err := json.Unmarshal(line, &l, lenient)
+	if err != nil {
+		// A field that changed its shape must not cost the line its kind: it is then counted as unknown.
+		var kind struct {
+			Type    string `json:"type"`
+			Subtype string `json:"subtype"`
+		}
+		if json.Unmarshal(line, &kind, lenient) != nil || kind.Type == "" {
+			return l, false
+		}
+		return wireLine{Type: kind.Type, Subtype: kind.Subtype + "?"}, true
+	}
+	return l, l.Type != ""
+}

@@ -1,0 +1,147 @@
+package modelfake
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// deltaRunes is the length of a delta: short enough to cut words, tool arguments and escapes in the middle, as the real API
+// does, because a reader of the stream must stand that.
+const deltaRunes = 12
+
+// object is a JSON object. The fake writes few enough of them not to need a type for each.
+type object = map[string]any
+
+// answer is a turn as it goes over the wire, the same whether it is streamed or not.
+type answer struct {
+	head   object // the message without content
+	blocks []block
+	tools  int // how many of the blocks, the last ones, are tool calls
+	stop   string
+	usage  Usage
+}
+
+// block is one content block: how its stream begins, the pieces, and the whole.
+type block struct {
+	start, whole object
+	deltas       []object
+}
+
+// answer fills the turn in for one request.
+func (t Turn) answer(model string, conv conversation) answer {
+	a := answer{tools: len(t.Tools), stop: t.Stop, usage: t.Usage}
+	if a.usage == (Usage{}) {
+		a.usage = Usage{Input: 100, Output: 20}
+	}
+	if a.stop == "" {
+		a.stop = "end_turn"
+		if a.tools > 0 {
+			a.stop = "tool_use"
+		}
+	}
+	// A resumed session may hold answers of an earlier server, so ids are random and not counted.
+	a.head = object{
+		"id": "msg_" + rand.Text(), "type": "message", "role": "assistant", "model": model,
+		"content": []object{}, "stop_reason": nil, "stop_sequence": nil, "usage": a.used(1),
+	}
+
+	if t.Thinking != "" {
+		a.blocks = append(a.blocks, thinking(t.Thinking))
+	}
+	fill := strings.NewReplacer("{{prompt}}", conv.prompt, "{{turns}}", strconv.Itoa(conv.prompts))
+	chunks := cut(fill.Replace(t.Text))
+	if len(t.Chunks) > 0 {
+		chunks = nil
+		for _, c := range t.Chunks {
+			chunks = append(chunks, fill.Replace(c))
+		}
+	}
+	if len(chunks) > 0 {
+		a.blocks = append(a.blocks, text(chunks))
+	}
+	for _, call := range t.Tools {
+		a.blocks = append(a.blocks, toolUse(call))
+	}
+	return a
+}
+
+// message is the answer to a request without streaming.
+func (a answer) message() object {
+	content := make([]object, len(a.blocks))
+	for i, b := range a.blocks {
+		content[i] = b.whole
+	}
+	a.head["content"], a.head["stop_reason"], a.head["usage"] = content, a.stop, a.used(a.usage.Output)
+	return a.head
+}
+
+// used is the usage with so many tokens put out: one when the stream begins, all at its end.
+func (a answer) used(output int) object {
+	return object{
+		"input_tokens": a.usage.Input, "output_tokens": output, "service_tier": "standard",
+		"cache_read_input_tokens": a.usage.CacheRead, "cache_creation_input_tokens": a.usage.CacheWrite,
+	}
+}
+
+func text(chunks []string) block {
+	b := block{
+		start: object{"type": "text", "text": ""},
+		whole: object{"type": "text", "text": strings.Join(chunks, "")},
+	}
+	for _, c := range chunks {
+		b.deltas = append(b.deltas, object{"type": "text_delta", "text": c})
+	}
+	return b
+}
+
+// thinking ends with its signature, without which the CLI would not send the block back.
+func thinking(s string) block {
+	const signature = "bW9kZWxmYWtl"
+	b := block{
+		start: object{"type": "thinking", "thinking": "", "signature": ""},
+		whole: object{"type": "thinking", "thinking": s, "signature": signature},
+	}
+	for _, c := range cut(s) {
+		b.deltas = append(b.deltas, object{"type": "thinking_delta", "thinking": c})
+	}
+	b.deltas = append(b.deltas, object{"type": "signature_delta", "signature": signature})
+	return b
+}
+
+// toolUse streams the input as pieces of JSON text; the empty object at the start is only a placeholder.
+func toolUse(call ToolCall) block {
+	id := "toolu_" + rand.Text()
+	input := call.json()
+	b := block{
+		start: object{"type": "tool_use", "id": id, "name": call.Name, "input": object{}},
+		whole: object{"type": "tool_use", "id": id, "name": call.Name, "input": input},
+	}
+	for _, c := range cut(string(input)) {
+		b.deltas = append(b.deltas, object{"type": "input_json_delta", "partial_json": c})
+	}
+	return b
+}
+
+// json is the input as it is sent. It panics for what is not JSON, which Server.Answer makes the test's own panic.
+func (c ToolCall) json() json.RawMessage {
+	if c.Input == nil {
+		return json.RawMessage("{}")
+	}
+	b, err := json.Marshal(c.Input)
+	if err != nil {
+		panic("modelfake: input of " + c.Name + ": " + err.Error())
+	}
+	return b
+}
+
+// cut never divides a rune: a chunk must be valid JSON by itself.
+func cut(s string) []string {
+	var chunks []string
+	for c := range slices.Chunk([]rune(s), deltaRunes) {
+		chunks = append(chunks, string(c))
+	}
+	return chunks
+}
