@@ -1,0 +1,50 @@
+# One image for both programs: `worker` drains the queues, `enqueue serve` is the front door.
+# The base images are arguments, for mirrors and for builds without a registry.
+ARG GO_IMAGE=golang:1.26-bookworm
+ARG RUNTIME_IMAGE=node:24-bookworm-slim
+
+FROM ${GO_IMAGE} AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN --mount=type=cache,target=/go/pkg/mod go mod download
+COPY . .
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags='-s -w' -o /out/ ./cmd/worker ./cmd/enqueue
+
+FROM ${RUNTIME_IMAGE}
+LABEL org.opencontainers.image.title="errand" \
+      org.opencontainers.image.description="Background workers that run errands with the Claude Code CLI" \
+      org.opencontainers.image.source="https://github.com/errand-fleet/errand"
+
+# git and ripgrep are for the CLI and for us; tini collects orphans. The uid is fixed: volumes outlive images.
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends ca-certificates git ripgrep tini \
+ && rm -rf /var/lib/apt/lists/* \
+ && groupadd --gid 10001 errand \
+ && useradd --uid 10001 --gid errand --home-dir /var/lib/errand --no-create-home --shell /bin/bash errand \
+ && install -d -o errand -g errand -m 0700 /var/lib/errand
+
+# In this stage and in one step, because the CLI is there twice as a hard link, and a copy would make two files of 380 MB of it.
+WORKDIR /opt/errand
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --omit=dev --no-progress \
+ && rm -rf /root/.npm \
+ && node_modules/.bin/claude --version
+
+COPY --from=build /out/ /usr/local/bin/
+
+# The CLI is pinned by package.json: it must not replace itself.
+ENV PATH=/opt/errand/node_modules/.bin:$PATH \
+    DISABLE_AUTOUPDATER=1 \
+    ERRAND_STATE_DIR=/var/lib/errand
+USER 10001:10001
+WORKDIR /var/lib/errand
+VOLUME /var/lib/errand
+EXPOSE 8080
+
+# The worker needs up to 60 s for an orderly stop: allow 90 (docker stop -t 90, stop_grace_period, terminationGracePeriodSeconds).
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=15s --timeout=5s --start-period=20s --retries=3 CMD ["worker", "healthcheck"]
+# Without -g: the signal is for the worker alone, which stops its runs in order.
+ENTRYPOINT ["tini", "--"]
+CMD ["worker"]

@@ -1,0 +1,71 @@
+# Everything one does with a checkout. It needs Go 1.26, Node with npm, git and make; `make setup` sees to the rest.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+# Modules with tests and code of their own, so that go.mod at the top stays what the programs need.
+MODULES := . $(patsubst %/go.mod,%,$(wildcard e2e/go.mod bench/go.mod))
+
+# golangci-lint brings gofumpt as well. Built once per version of it and of Go: a linter older than the compiler refuses to work.
+LINT_VERSION := v2.15.0
+LINT := $(CURDIR)/.tools/bin/golangci-lint-$(LINT_VERSION)-$(shell go env GOVERSION 2>/dev/null)
+
+# The pinned CLI comes before any other on the machine, for tests, demo and run alike.
+export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
+
+# Version information is taken from git where git will talk about the checkout, and is no reason to fail where it will not.
+VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
+
+.PHONY: help setup build demo run test check lint fmt clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: machine node_modules/.package-lock.json ## Install the pinned CLI and what the tests need of the machine
+
+.PHONY: machine
+machine:
+	@scripts/machine
+
+# npm writes this file last. The postinstall of the CLI puts the native binary in place; where scripts are off it does not run.
+node_modules/.package-lock.json: package.json package-lock.json .npmrc
+	npm ci --no-progress
+	@node_modules/.bin/claude --version || { echo "The CLI does not start: if npm is told to ignore scripts, allow them for this checkout." >&2; exit 1; }
+	@touch $@
+
+build: ## Build all commands into bin/
+	go build -buildvcs=$(VCS) -trimpath -o bin/ ./cmd/...
+
+demo: setup build ## See the whole system at work, against fakes: no account needed (ARGS=-once ends by itself)
+	bin/demo $(ARGS)
+
+run: .env setup build ## Run the whole system in one process with the settings of .env
+	@set -a; . ./.env; set +a; exec bin/worker -standalone $(ARGS)
+
+.env:
+	@echo "make run reads its settings from .env, and there is none: cp .env.example .env, and fill in what you have." >&2
+	@echo "To look around without any account: make demo" >&2
+	@exit 1
+
+test: setup ## Run all tests with the race detector (ARGS='-run TestX ./store' narrows it down)
+	@MODULES="$(MODULES)" scripts/test $(ARGS)
+
+check: lint test ## All that CI checks: format, vet, lint, tests
+
+lint: $(LINT) ## Check format, vet and lint
+	@failed=0; for m in $(MODULES); do echo "== lint $$m"; cd "$(CURDIR)/$$m"; \
+		$(LINT) fmt --diff || failed=1; go vet ./... || failed=1; $(LINT) run || failed=1; done; exit $$failed
+
+fmt: $(LINT) ## Format the code
+	@for m in $(MODULES); do cd "$(CURDIR)/$$m"; $(LINT) fmt; done
+
+$(LINT):
+	@echo "== building golangci-lint $(LINT_VERSION), once; this takes a minute or two"
+	@GOFLAGS= GOBIN="$(CURDIR)/.tools/new" go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	@mkdir -p $(@D) && mv .tools/new/golangci-lint $@ && rmdir .tools/new
+
+clean: ## Remove what make made; .env and .errand stay
+	rm -rf bin .tools node_modules

@@ -1,0 +1,118 @@
+// Package config turns the environment and errand.yaml into one Config.
+//
+// It promises to report every problem in one go, each with the name of the variable (or the line of errand.yaml) and what to do
+// about it; to keep every secret out of what it prints, logs and returns as an error; and to touch nothing but the files it is
+// pointed at. It does not promise that a credential works or that a server answers: that is for start-up and `enqueue doctor`.
+//
+// It is called once, at the start of a program, from one goroutine; a Config is plain data afterwards and is safe to share as long
+// as nobody writes to it. It imports no other package of ours: cmd hands its fields on, field by field.
+package config
+
+import (
+	"log/slog"
+	"time"
+)
+
+// The time budgets that are not settings. They nest, and a stop in the middle of a run is orderly only because they do:
+// ERRAND_GRACE < Drain < Shutdown < StopGrace.
+const (
+	// Drain is how long a stopping worker lets its runs wind down.
+	Drain = 45 * time.Second
+	// Shutdown is asynq's ShutdownTimeout, after which it hands unfinished deliveries back.
+	Shutdown = 60 * time.Second
+	// StopGrace is what a container's stop must allow before its KILL (stop_grace_period in docker-compose.yml).
+	StopGrace = 90 * time.Second
+)
+
+// That they nest is checked by the compiler: a constant below zero is no uint.
+const _ = uint(Shutdown-Drain-1) + uint(StopGrace-Shutdown-1)
+
+// Config is everything a program of ours is told from outside. An empty group means that the feature is off.
+type Config struct {
+	Redis   Redis
+	Slack   Slack
+	GitHub  GitHub
+	Model   Model
+	HTTP    HTTP
+	Worker  Worker
+	Paths   Paths
+	Routing Routing // what errand.yaml says
+
+	// Given names the variables that were set, in the order of the fields. Print comments out all others.
+	Given []string `env:"-"`
+}
+
+// Redis is where tasks, claims and sessions live.
+type Redis struct {
+	URL RedisURL `env:"REDIS_URL"` // empty only for RoleStandalone, which then brings its own, and for a RoleClient that goes by HTTP
+}
+
+// Slack is the source of mentions and messages.
+type Slack struct {
+	BotToken      Secret `env:"SLACK_BOT_TOKEN"`                                   // xoxb-…, speaks
+	SigningSecret Secret `env:"SLACK_SIGNING_SECRET"`                              // verifies what arrives by HTTP
+	AppToken      Secret `env:"SLACK_APP_TOKEN"`                                   // xapp-…, set to use Socket Mode
+	APIURL        string `env:"SLACK_API_URL" envDefault:"https://slack.com/api/"` // ends in a slash, as slack-go wants it
+}
+
+// Enabled reports whether Slack is a source: it can speak, and it can hear by HTTP or by Socket Mode.
+func (s Slack) Enabled() bool { return s.BotToken != "" && (s.SigningSecret != "" || s.AppToken != "") }
+
+// GitHub is the source of pull-request events and comments, and where branches are pushed.
+type GitHub struct {
+	Token         Secret `env:"GITHUB_TOKEN"`                                        // a user's token; the App below is the alternative
+	AppID         int64  `env:"GITHUB_APP_ID"`                                       // 0 = no App
+	AppKeyFile    string `env:"GITHUB_APP_PRIVATE_KEY_FILE"`                         // absolute
+	AppKey        Secret `env:"-"`                                                   // what AppKeyFile holds, in PEM
+	WebhookSecret Secret `env:"GITHUB_WEBHOOK_SECRET"`                               // never empty when Enabled: go-github takes unsigned events without one
+	APIURL        string `env:"GITHUB_API_URL" envDefault:"https://api.github.com/"` // ends in a slash, as go-github wants it
+	URL           string `env:"GITHUB_URL" envDefault:"https://github.com"`          // base of clone URLs, without a slash at the end
+}
+
+// Enabled reports whether GitHub is a source: it has an identity and can verify events.
+func (g GitHub) Enabled() bool { return (g.Token != "" || g.IsApp()) && g.WebhookSecret != "" }
+
+// IsApp reports whether a GitHub App, and not a user's token, is the identity.
+func (g GitHub) IsApp() bool { return g.AppID != 0 && g.AppKey != "" }
+
+// Model is how runs reach the model. Any one of the credentials will do; between several the agent chooses.
+type Model struct {
+	APIKey     Secret `env:"ANTHROPIC_API_KEY"`                                         // sent as x-api-key
+	AuthToken  Secret `env:"ANTHROPIC_AUTH_TOKEN"`                                      // a bearer token, as gateways want it
+	OAuthToken Secret `env:"CLAUDE_CODE_OAUTH_TOKEN"`                                   // of a Claude subscription
+	BaseURL    string `env:"ANTHROPIC_BASE_URL" envDefault:"https://api.anthropic.com"` // without a slash at the end
+	Name       string `env:"ERRAND_MODEL"`                                              // what the CLI is told to use; empty = its own default
+}
+
+// HTTP is the front door: webhooks, API and console.
+type HTTP struct {
+	Addr         string `env:"ERRAND_HTTP_ADDR" envDefault:"127.0.0.1:8080"` // host:port; port 0 = any free one
+	ConsoleToken Secret `env:"ERRAND_CONSOLE_TOKEN"`                         // empty only for RoleStandalone (which makes one), RoleWorker and RoleClient
+}
+
+// Worker is how runs are carried out.
+type Worker struct {
+	Addr        string        `env:"ERRAND_WORKER_ADDR" envDefault:"127.0.0.1:8081"` // host:port of health and metrics; port 0 = any free one
+	Claude      string        `env:"ERRAND_CLAUDE" envDefault:"claude"`              // the CLI: an absolute path, or a name to find on PATH
+	MinClaude   string        `env:"ERRAND_MIN_CLAUDE" envDefault:"2.1.268"`         // oldest CLI that speaks the protocol agent expects
+	Sandbox     string        `env:"ERRAND_SANDBOX" envDefault:"auto"`               // SandboxAuto, SandboxBwrap or SandboxNone
+	Concurrency int           `env:"ERRAND_CONCURRENCY"`                             // runs at once, at least 1; the default follows the memory
+	RunLimit    time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h"`               // longest run; 0 = no limit
+	IdleLimit   time.Duration `env:"ERRAND_IDLE_LIMIT" envDefault:"15m"`             // longest silence of a run; 0 = no limit
+	Grace       time.Duration `env:"ERRAND_GRACE" envDefault:"15s"`                  // the whole stop ladder; above 0 and below Drain
+	LogLevel    slog.Level    `env:"ERRAND_LOG_LEVEL" envDefault:"info"`
+}
+
+// The values of Worker.Sandbox.
+const (
+	SandboxAuto  = "auto"  // bubblewrap where it works, else none; start-up says which
+	SandboxBwrap = "bwrap" // bubblewrap or do not start
+	SandboxNone  = "none"
+)
+
+// Paths are the places on disk. All are absolute and clean.
+type Paths struct {
+	File  string   `env:"ERRAND_CONFIG" envDefault:"errand.yaml"` // errand.yaml; empty when there is none
+	State string   `env:"ERRAND_STATE_DIR" envDefault:".errand"`  // logs, mirrors, clones; made by those who write there
+	Dirs  []string `env:"ERRAND_DIRS" envSeparator:":"`           // roots below which a task may name a local directory
+}

@@ -1,0 +1,201 @@
+package config
+
+import (
+	"encoding/pem"
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// machine is a file system for load: an 8 GB machine and whatever a test adds by absolute path or by the path as it is in the
+// working directory of the test.
+func machine(t *testing.T, files map[string]string) readFunc {
+	t.Helper()
+	all := map[string]string{"/proc/meminfo": "MemTotal:        8000000 kB\nMemFree:         1000 kB\n"}
+	for name, text := range files {
+		all[abs(t, name)] = text
+	}
+	return func(name string) ([]byte, error) {
+		text, ok := all[name]
+		if !ok {
+			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+		}
+		return []byte(text), nil
+	}
+}
+
+func abs(t *testing.T, name string) string {
+	t.Helper()
+	var p Problems
+	full := absolute(&p, "test", name)
+	if len(p) > 0 {
+		t.Fatal(p)
+	}
+	return full
+}
+
+func getenv(vars map[string]string) func(string) string {
+	return func(name string) string { return vars[name] }
+}
+
+// testKey has the form of a private key and nothing secret in it.
+var testKey = string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: []byte(strings.Repeat("a private key of the app ", 6))}))
+
+// full sets every variable, to something else than its default where it has one. Every secret's value contains hush.
+func full() map[string]string {
+	return map[string]string{
+		"REDIS_URL":                   "redis://:hush-redis%21@redis.example:6380/3",
+		"SLACK_BOT_TOKEN":             "xoxb-hush",
+		"SLACK_SIGNING_SECRET":        "hush-signing",
+		"SLACK_APP_TOKEN":             "xapp-hush",
+		"SLACK_API_URL":               "https://slack.example/api",
+		"GITHUB_APP_ID":               "4711",
+		"GITHUB_APP_PRIVATE_KEY_FILE": "/keys/app.pem",
+		"GITHUB_WEBHOOK_SECRET":       "hush-webhook",
+		"GITHUB_API_URL":              "https://ghe.example/api/v3",
+		"GITHUB_URL":                  "https://ghe.example/",
+		"ANTHROPIC_API_KEY":           "sk-hush",
+		"ANTHROPIC_AUTH_TOKEN":        "hush-auth",
+		"CLAUDE_CODE_OAUTH_TOKEN":     "hush-oauth",
+		"ANTHROPIC_BASE_URL":          "http://127.0.0.1:9999/v/",
+		"ERRAND_MODEL":                "it's a \"model\" for $5",
+		"ERRAND_HTTP_ADDR":            ":0",
+		"ERRAND_CONSOLE_TOKEN":        "hush-console",
+		"ERRAND_WORKER_ADDR":          "[::1]:9090",
+		"ERRAND_CLAUDE":               "/opt/cli/claude",
+		"ERRAND_MIN_CLAUDE":           "3.0.1",
+		"ERRAND_SANDBOX":              "none",
+		"ERRAND_CONCURRENCY":          "7",
+		"ERRAND_RUN_LIMIT":            "90m",
+		"ERRAND_IDLE_LIMIT":           "10m30s",
+		"ERRAND_GRACE":                "20s",
+		"ERRAND_LOG_LEVEL":            "debug",
+		"ERRAND_CONFIG":               "/etc/errand.yaml",
+		"ERRAND_STATE_DIR":            "/var/lib/errand",
+		"ERRAND_DIRS":                 "/srv/a b:/srv/c/../d:",
+	}
+}
+
+var fullFiles = map[string]string{"/keys/app.pem": testKey, "/etc/errand.yaml": "people: {ann: {slack: U1}}"}
+
+func loadFull(t *testing.T) Config {
+	t.Helper()
+	c, err := load(getenv(full()), machine(t, fullFiles), RoleWorker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestLoadReadsEveryVariable(t *testing.T) {
+	t.Parallel()
+	got := loadFull(t)
+	want := Config{
+		Redis: Redis{URL: "redis://:hush-redis%21@redis.example:6380/3"},
+		Slack: Slack{BotToken: "xoxb-hush", SigningSecret: "hush-signing", AppToken: "xapp-hush", APIURL: "https://slack.example/api/"},
+		GitHub: GitHub{
+			AppID: 4711, AppKeyFile: "/keys/app.pem", AppKey: Secret(testKey), WebhookSecret: "hush-webhook",
+			APIURL: "https://ghe.example/api/v3/", URL: "https://ghe.example",
+		},
+		Model: Model{
+			AuthToken: "hush-auth", APIKey: "sk-hush", OAuthToken: "hush-oauth",
+			BaseURL: "http://127.0.0.1:9999/v", Name: "it's a \"model\" for $5",
+		},
+		HTTP: HTTP{Addr: ":0", ConsoleToken: "hush-console"},
+		Worker: Worker{
+			Addr: "[::1]:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1", Sandbox: SandboxNone, Concurrency: 7,
+			RunLimit: 5400e9, IdleLimit: 630e9, Grace: 20e9, LogLevel: -4,
+		},
+		Paths:   Paths{File: "/etc/errand.yaml", State: "/var/lib/errand", Dirs: []string{"/srv/a b", "/srv/d"}},
+		Routing: Routing{People: map[string]Person{"ann": {Slack: "U1"}}},
+		Given:   got.Given,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Load (-want +got):\n%s", diff)
+	}
+	// GITHUB_TOKEN is the one that cannot be set together with the App.
+	if len(got.Given) != len(full()) || len(got.settings()) != len(full())+1 {
+		t.Errorf("%d of %d variables were set, and %d are known: the test must set every one but GITHUB_TOKEN",
+			len(got.Given), len(full()), len(got.settings()))
+	}
+}
+
+func TestLoadDefaults(t *testing.T) {
+	t.Parallel()
+	got, err := load(getenv(map[string]string{"ANTHROPIC_API_KEY": "k"}), machine(t, nil), RoleStandalone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{
+		Slack:  Slack{APIURL: "https://slack.com/api/"},
+		GitHub: GitHub{APIURL: "https://api.github.com/", URL: "https://github.com"},
+		Model:  Model{APIKey: "k", BaseURL: "https://api.anthropic.com"},
+		HTTP:   HTTP{Addr: "127.0.0.1:8080"},
+		Worker: Worker{
+			Addr: "127.0.0.1:8081", Claude: "claude", MinClaude: "2.1.268", Sandbox: SandboxAuto, Concurrency: 4,
+			RunLimit: 7200e9, IdleLimit: 900e9, Grace: 15e9,
+		},
+		Paths: Paths{State: abs(t, ".errand")},
+		Given: []string{"ANTHROPIC_API_KEY"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Load (-want +got):\n%s", diff)
+	}
+	if got.Slack.Enabled() || got.GitHub.Enabled() {
+		t.Error("a source is enabled though none is configured")
+	}
+}
+
+func TestEnabledSources(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		vars          map[string]string
+		slack, github bool
+	}{
+		"slack by HTTP":        {map[string]string{"SLACK_BOT_TOKEN": "b", "SLACK_SIGNING_SECRET": "s"}, true, false},
+		"slack by Socket Mode": {map[string]string{"SLACK_BOT_TOKEN": "b", "SLACK_APP_TOKEN": "a"}, true, false},
+		"github by token":      {map[string]string{"GITHUB_TOKEN": "t", "GITHUB_WEBHOOK_SECRET": "w"}, false, true},
+		"github by app": {map[string]string{
+			"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY_FILE": "/keys/app.pem", "GITHUB_WEBHOOK_SECRET": "w",
+		}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.vars["REDIS_URL"] = "redis://localhost"
+			tc.vars["ERRAND_CONSOLE_TOKEN"] = "c"
+			c, err := load(getenv(tc.vars), machine(t, fullFiles), RoleFrontdoor)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Slack.Enabled() != tc.slack || c.GitHub.Enabled() != tc.github {
+				t.Errorf("Slack %v, GitHub %v, want %v and %v", c.Slack.Enabled(), c.GitHub.Enabled(), tc.slack, tc.github)
+			}
+		})
+	}
+}
+
+func TestConfigFileOfTheWorkingDirectory(t *testing.T) {
+	t.Parallel()
+	vars := map[string]string{"ANTHROPIC_API_KEY": "k"}
+	c, err := load(getenv(vars), machine(t, map[string]string{"errand.yaml": "repositories: {o/r: {trusted: true}}"}), RoleStandalone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if repo, ok := c.Routing.Repository("O/R"); !ok || !repo.Trusted || c.Paths.File != abs(t, "errand.yaml") {
+		t.Errorf("errand.yaml of the working directory was not read: %+v", c)
+	}
+}
+
+// Load itself differs from load only in that it reads real files.
+func TestLoadReadsRealFiles(t *testing.T) {
+	t.Parallel()
+	missing := t.TempDir() + "/errand.yaml"
+	_, err := Load(getenv(map[string]string{"ANTHROPIC_API_KEY": "k", "ERRAND_CONFIG": missing}), RoleStandalone)
+	ps, ok := errors.AsType[Problems](err)
+	if !ok || len(ps) != 1 || ps[0].Where != "ERRAND_CONFIG" || !strings.Contains(ps[0].What, missing) {
+		t.Errorf("Load = %v, want one problem that names %s", err, missing)
+	}
+}

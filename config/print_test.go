@@ -1,0 +1,175 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPrint(t *testing.T) {
+	t.Parallel()
+	c, err := load(getenv(map[string]string{
+		"REDIS_URL": "redis://:pw@h:6379/0", "ANTHROPIC_API_KEY": "k", "ERRAND_RUN_LIMIT": "60m", "ERRAND_MODEL": "a b",
+	}), machine(t, nil), RoleWorker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	if err := c.Print(&got); err != nil {
+		t.Fatal(err)
+	}
+	want := `# Redis
+REDIS_URL=redis://:[redacted]@h:6379/0
+
+# Slack
+# SLACK_BOT_TOKEN=
+# SLACK_SIGNING_SECRET=
+# SLACK_APP_TOKEN=
+# SLACK_API_URL=https://slack.com/api/
+
+# GitHub
+# GITHUB_TOKEN=
+# GITHUB_APP_ID=
+# GITHUB_APP_PRIVATE_KEY_FILE=
+# GITHUB_WEBHOOK_SECRET=
+# GITHUB_API_URL=https://api.github.com/
+# GITHUB_URL=https://github.com
+
+# Model
+ANTHROPIC_API_KEY=[redacted]
+# ANTHROPIC_AUTH_TOKEN=
+# CLAUDE_CODE_OAUTH_TOKEN=
+# ANTHROPIC_BASE_URL=https://api.anthropic.com
+ERRAND_MODEL='a b'
+
+# HTTP
+# ERRAND_HTTP_ADDR=127.0.0.1:8080
+# ERRAND_CONSOLE_TOKEN=
+
+# Worker
+# ERRAND_WORKER_ADDR=127.0.0.1:8081
+# ERRAND_CLAUDE=claude
+# ERRAND_MIN_CLAUDE=2.1.268
+# ERRAND_SANDBOX=auto
+# ERRAND_CONCURRENCY=4
+ERRAND_RUN_LIMIT=1h
+# ERRAND_IDLE_LIMIT=15m
+# ERRAND_GRACE=15s
+# ERRAND_LOG_LEVEL=info
+
+# Paths
+# ERRAND_CONFIG=errand.yaml
+# ERRAND_STATE_DIR=.errand
+# ERRAND_DIRS=
+`
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("Print (-want +got):\n%s", diff)
+	}
+}
+
+// A real shell reads what Print wrote; with the secrets put back Load makes the same Config of it.
+func TestPrintIsAnEnvFile(t *testing.T) {
+	t.Parallel()
+	before := loadFull(t)
+	file := t.TempDir() + "/printed.env"
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(before.Print(out), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	env, err := exec.CommandContext(t.Context(), "sh", "-c", `set -eu; set -a; . "$1"; env -0`, "sh", file).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	vars := map[string]string{}
+	for line := range strings.SplitSeq(string(env), "\x00") {
+		name, value, _ := strings.Cut(line, "=")
+		if _, ours := full()[name]; ours {
+			vars[name] = value
+		}
+	}
+	for name, value := range vars {
+		if strings.Contains(value, redacted) {
+			vars[name] = full()[name]
+		}
+	}
+	after, err := load(getenv(vars), machine(t, fullFiles), RoleWorker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("read again (-before +after):\n%s", diff)
+	}
+}
+
+// composeOnly are the variables of .env that only docker-compose.yml reads.
+var composeOnly = []string{"REDIS_PASSWORD", "ERRAND_PUBLISH"}
+
+// .env.example documents every variable with its default, and none that does not exist.
+func TestEnvExample(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../.env.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{}
+	above := ""
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSuffix(line, "\n")
+		m := regexp.MustCompile(`^(?:# )?([A-Z][A-Z0-9_]+)=(.*)$`).FindStringSubmatch(line)
+		if m == nil {
+			above = line
+			continue
+		}
+		if _, twice := documented[m[1]]; twice {
+			t.Errorf("%s is there twice", m[1])
+		}
+		if !strings.HasPrefix(above, "# ") {
+			t.Errorf("%s has no comment above it", m[1])
+		}
+		documented[m[1]] = m[2]
+		above = line // a group of variables may share one comment
+	}
+	known := map[string]string{}
+	for _, s := range new(Config).settings() {
+		known[s.name] = s.preset
+	}
+	for _, name := range composeOnly {
+		known[name] = documented[name]
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(known)), slices.Sorted(maps.Keys(documented))); diff != "" {
+		t.Fatalf("variables (-known +documented):\n%s", diff)
+	}
+	for name, preset := range known {
+		if preset != "" && documented[name] != preset {
+			t.Errorf("%s is documented as %q, its default is %q", name, documented[name], preset)
+		}
+	}
+}
+
+// The example is shown to people as what they may write: it has to load.
+func TestExampleYAML(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../errand.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p Problems
+	r := parseRouting(&p, "errand.example.yaml", data)
+	if err := p.err(); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Repositories) == 0 || len(r.Channels) == 0 || len(r.People) == 0 {
+		t.Errorf("the example leaves a section out: %+v", r)
+	}
+}

@@ -1,0 +1,192 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Routing is errand.yaml: what belongs to what. It holds no secrets.
+type Routing struct {
+	// Repositories by "owner/name". When there are any, they are all that errand works on.
+	Repositories map[string]Repository `yaml:"repositories"`
+	// Channels by Slack channel id.
+	Channels map[string]Channel `yaml:"channels"`
+	// People by any name: who in Slack is who on GitHub.
+	People map[string]Person `yaml:"people"`
+}
+
+// Repository is what errand may do in a repository.
+type Repository struct {
+	Trusted bool   `yaml:"trusted"` // its own settings, hooks and servers for the CLI are used
+	Base    string `yaml:"base"`    // branch to start from and to open pull requests against; empty = the default branch
+	Profile string `yaml:"profile"` // the most a run may do: ProfileWrite or ProfileRead; empty = write
+}
+
+// The values of Repository.Profile.
+const (
+	ProfileWrite = "write"
+	ProfileRead  = "read"
+)
+
+// Channel is what a Slack channel is about.
+type Channel struct {
+	Repository string `yaml:"repository"` // "owner/name" that a mention there means when it names none
+}
+
+// Person is one human in both places. Either may be empty.
+type Person struct {
+	Slack  string `yaml:"slack"`  // user id, U… or W…
+	GitHub string `yaml:"github"` // login
+}
+
+// Repository looks a repository up. Like GitHub itself it does not mind upper and lower case.
+func (r Routing) Repository(name string) (Repository, bool) {
+	for key, repo := range r.Repositories {
+		if strings.EqualFold(key, name) {
+			return repo, true
+		}
+	}
+	return Repository{}, false
+}
+
+// parseRouting reads errand.yaml twice: into the types, strictly, and as nodes, to know the line of a value that is well formed but
+// wrong (a type with an UnmarshalYAML of its own would lose KnownFields: go-yaml#460).
+func parseRouting(p *Problems, file string, data []byte) Routing {
+	var r Routing
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	err := dec.Decode(&r)
+	if te, ok := errors.AsType[*yaml.TypeError](err); ok {
+		for _, e := range te.Errors {
+			addYAML(p, file, e)
+		}
+	} else if errors.Is(err, io.EOF) {
+		return r // nothing but comments
+	} else if err != nil {
+		addYAML(p, file, strings.TrimPrefix(err.Error(), "yaml: "))
+		return Routing{}
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		p.add(file, "holds more than one document", "remove the line --- and merge what follows it")
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(data, &root); err != nil {
+		addYAML(p, file, strings.TrimPrefix(err.Error(), "yaml: "))
+		return r
+	}
+	v := routingCheck{p, file, &root}
+	v.repositories(r)
+	v.channels(r)
+	v.people(r)
+	return r
+}
+
+// routingCheck adds problems with the line of the value they are about.
+type routingCheck struct {
+	p    *Problems
+	file string
+	root *yaml.Node
+}
+
+func (v routingCheck) add(what, remedy string, path ...string) {
+	where := fmt.Sprintf("%s:%d:", v.file, line(v.root, path))
+	if v.p.has(where) {
+		return // of a line that could not be read right, what is missing afterwards is not news
+	}
+	v.p.add(where+" "+strings.Join(path, "."), what, remedy)
+}
+
+var (
+	fullName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+$`)
+	channelID = regexp.MustCompile(`^[CGD][A-Z0-9]+$`)
+	userID    = regexp.MustCompile(`^[UW][A-Z0-9]+$`)
+	login     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*(\[bot\])?$`)
+)
+
+func (v routingCheck) repositories(r Routing) {
+	seen := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(r.Repositories)) {
+		path := []string{"repositories", name}
+		if !fullName.MatchString(name) {
+			v.add("is not the name of a repository", "write it as owner/name", path...)
+		}
+		if twin, ok := seen[strings.ToLower(name)]; ok {
+			v.add("is the same repository as "+twin, "keep one of them; GitHub does not mind upper and lower case", path...)
+		}
+		seen[strings.ToLower(name)] = name
+		if profile := r.Repositories[name].Profile; !slices.Contains([]string{"", ProfileWrite, ProfileRead}, profile) {
+			v.add(fmt.Sprintf("is %q", profile), "write write or read", append(path, "profile")...)
+		}
+		if base := r.Repositories[name].Base; strings.HasPrefix(base, "-") || strings.ContainsAny(base, " \t\n~^:?*[\\") {
+			v.add(fmt.Sprintf("is %q, which is not the name of a branch", base), "write it without refs/heads/, like main", append(path, "base")...)
+		}
+	}
+}
+
+func (v routingCheck) channels(r Routing) {
+	for _, id := range slices.Sorted(maps.Keys(r.Channels)) {
+		path := []string{"channels", id}
+		if !channelID.MatchString(id) {
+			v.add("is not the id of a channel", "write the id that the channel's details show, like C0123ABCD", path...)
+		}
+		name := r.Channels[id].Repository
+		if !fullName.MatchString(name) {
+			v.add("has no repository of the form owner/name", "add `repository: owner/name`", path...)
+			continue
+		}
+		if _, ok := r.Repository(name); !ok && len(r.Repositories) > 0 {
+			v.add(fmt.Sprintf("is %q, which is not among the repositories", name), "list it under repositories or correct its spelling", append(path, "repository")...)
+		}
+	}
+}
+
+func (v routingCheck) people(r Routing) {
+	seen := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(r.People)) {
+		person := r.People[name]
+		path := []string{"people", name}
+		if person == (Person{}) {
+			v.add("is nobody", "add `slack: U…` and `github: login`", path...)
+		}
+		if person.Slack != "" && !userID.MatchString(person.Slack) {
+			v.add(fmt.Sprintf("is %q, which is not the id of a user", person.Slack), "write the member id that the profile shows, like U0123ABCD", append(path, "slack")...)
+		}
+		if person.GitHub != "" && !login.MatchString(person.GitHub) {
+			v.add(fmt.Sprintf("is %q, which is not a login", person.GitHub), "write it without @", append(path, "github")...)
+		}
+		for _, id := range []string{person.Slack, strings.ToLower(person.GitHub)} {
+			if twin, ok := seen[id]; ok && id != "" {
+				v.add(fmt.Sprintf("is the same person as %s by %s", twin, id), "give each account to one person", path...)
+			}
+			seen[id] = name
+		}
+	}
+}
+
+// line returns the line of the key that a path of keys leads to, or of the last one found.
+func line(n *yaml.Node, path []string) int {
+	at := n.Line
+	if n.Kind == yaml.DocumentNode {
+		n = n.Content[0]
+	}
+	for _, key := range path {
+		if n.Kind == yaml.AliasNode {
+			n = n.Alias
+		}
+		i := slices.IndexFunc(n.Content, func(c *yaml.Node) bool { return c.Value == key })
+		if n.Kind != yaml.MappingNode || i < 0 || i+1 >= len(n.Content) {
+			break
+		}
+		at = n.Content[i].Line
+		n = n.Content[i+1]
+	}
+	return at
+}

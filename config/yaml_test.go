@@ -1,0 +1,99 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseRouting(t *testing.T) {
+	t.Parallel()
+	var p Problems
+	got := parseRouting(&p, "errand.yaml", []byte(`
+repositories:
+  acme/api: {trusted: true, base: develop, profile: read}
+  acme/web:
+channels:
+  C0123: {repository: Acme/API}
+people:
+  ann: {slack: U1, github: ann-a}
+  bot: {github: "dependabot[bot]"}
+`))
+	want := Routing{
+		Repositories: map[string]Repository{"acme/api": {Trusted: true, Base: "develop", Profile: ProfileRead}, "acme/web": {}},
+		Channels:     map[string]Channel{"C0123": {Repository: "Acme/API"}},
+		People:       map[string]Person{"ann": {Slack: "U1", GitHub: "ann-a"}, "bot": {GitHub: "dependabot[bot]"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(p) > 0 {
+		t.Errorf("parseRouting (-want +got):\n%s\nproblems: %v", diff, p)
+	}
+	if _, ok := got.Repository("acme/other"); ok {
+		t.Error("Repository found what is not there")
+	}
+}
+
+func TestEmptyRouting(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "# nothing\n", "repositories:\n"} {
+		var p Problems
+		if r := parseRouting(&p, "errand.yaml", []byte(text)); len(p) > 0 || len(r.Repositories) > 0 {
+			t.Errorf("%q: %+v, problems %v", text, r, p)
+		}
+	}
+}
+
+func TestRoutingProblems(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ text, want string }{
+		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people`},
+		{"repositories:\n  o/r:\n    trust: true", `f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile`},
+		{"repositories:\n  o/r: {trusted: maybe}", `f:2: has "maybe" in the wrong place; write true or false`},
+		{"repositories: [o/r]", `f:1: does not have the right form; write keys with values`},
+		{"repositories:\n  o/r: true", `f:2: has "true" in the wrong place; write keys with values`},
+		{"people:\n  a: {slack: [U1]}", "f:2: does not have the right form; write text"},
+		{"channels: {}\nchannels: {}", `f:2: repeats the key "channels" of line 1; keep one of them`},
+		{"a: b: c", "f is not YAML (mapping values are not allowed in this context); correct the line"},
+		{"people:\n\tann: {}", "f:2: is not YAML (found character that cannot start any token); correct the line"},
+		{"---\npeople: {}\n---\npeople: {}", "f holds more than one document; remove the line --- and merge what follows it"},
+		{"repositories:\n  nothing: {}", "f:2: repositories.nothing is not the name of a repository; write it as owner/name"},
+		{"repositories:\n  a/B: {}\n  a/b: {}", "f:3: repositories.a/b is the same repository as a/B; keep one of them; GitHub does not mind upper and lower case"},
+		{"repositories:\n  o/r:\n    profile: admin", `f:3: repositories.o/r.profile is "admin"; write write or read`},
+		{"repositories:\n  o/r:\n    base: -f", `f:3: repositories.o/r.base is "-f", which is not the name of a branch; write it without refs/heads/, like main`},
+		{"channels:\n  general: {repository: o/r}", "f:2: channels.general is not the id of a channel; write the id that the channel's details show, like C0123ABCD"},
+		{"channels:\n  C1:", "f:2: channels.C1 has no repository of the form owner/name; add `repository: owner/name`"},
+		{
+			"repositories: {o/r: {}}\nchannels:\n  C1:\n    repository: o/x",
+			`f:4: channels.C1.repository is "o/x", which is not among the repositories; list it under repositories or correct its spelling`,
+		},
+		{"people:\n  a: {slack: ann}", `f:2: people.a.slack is "ann", which is not the id of a user; write the member id that the profile shows, like U0123ABCD`},
+		{"people:\n  a: {github: '@ann'}", `f:2: people.a.github is "@ann", which is not a login; write it without @`},
+		{"people:\n  a: {slack: U1}\n  b: {slack: U1}", "f:3: people.b is the same person as a by U1; give each account to one person"},
+		{
+			"repositories:\n  o/r: &x {profile: admin}\n  o/s: *x",
+			`f:2: repositories.o/r.profile is "admin"; write write or read` + "\n" + `f:2: repositories.o/s.profile is "admin"; write write or read`,
+		},
+	} {
+		t.Run(tc.text, func(t *testing.T) {
+			t.Parallel()
+			var p Problems
+			parseRouting(&p, "f", []byte(tc.text))
+			var got []string
+			for _, problem := range p {
+				got = append(got, problem.String())
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(got, "\n")); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Channels need no list of repositories.
+func TestChannelWithoutRepositories(t *testing.T) {
+	t.Parallel()
+	var p Problems
+	if parseRouting(&p, "f", []byte("channels: {C1: {repository: o/r}}")); len(p) > 0 {
+		t.Error(p)
+	}
+}

@@ -1,0 +1,217 @@
+// Package e2e holds the tests of what is around the programs: the Compose file and what goes into the image. It is a module of its
+// own, so that the libraries it takes to read a Compose file as Compose does are no dependencies of errand.
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+// sample is a .env as somebody would write it.
+const sample = `
+REDIS_PASSWORD=s3cret
+SLACK_BOT_TOKEN=xoxb-s3cret
+ERRAND_CONSOLE_TOKEN=console-s3cret
+`
+
+// load reads docker-compose.yml as `docker compose` does in a folder with the given .env.
+func load(t *testing.T, env string) (*types.Project, error) {
+	t.Helper()
+	dir := t.TempDir()
+	text, err := os.ReadFile("../docker-compose.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{"docker-compose.yml": string(text), ".env": env} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	options, err := cli.NewProjectOptions(nil, cli.WithWorkingDirectory(dir), cli.WithDefaultConfigPath, cli.WithEnvFiles(), cli.WithDotEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return options.LoadProject(context.WithoutCancel(t.Context()))
+}
+
+func mustLoad(t *testing.T, env string) *types.Project {
+	t.Helper()
+	p, err := load(t, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// The loader checks the schema, that no volume is missing and that no dependency is unknown.
+func TestComposeFileIsValid(t *testing.T) {
+	t.Parallel()
+	p := mustLoad(t, sample)
+	if got, want := p.ServiceNames(), []string{"enqueue", "redis", "worker"}; !slices.Equal(got, want) {
+		t.Errorf("services %v, want %v", got, want)
+	}
+	for _, name := range []string{"redis", "state"} {
+		if _, ok := p.Volumes[name]; !ok {
+			t.Errorf("no volume %s", name)
+		}
+	}
+}
+
+func TestPasswordIsAsked(t *testing.T) {
+	t.Parallel()
+	for _, env := range []string{"", "REDIS_PASSWORD=\n"} {
+		_, err := load(t, env)
+		if err == nil || !strings.Contains(err.Error(), "REDIS_PASSWORD") || !strings.Contains(err.Error(), "set it in .env") {
+			t.Errorf("with %q: %v, want it to ask for REDIS_PASSWORD", env, err)
+		}
+	}
+}
+
+func TestNoSecretInTheFile(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docker-compose.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A secret may be named as a variable and not be given a value, nor a default.
+	inline := regexp.MustCompile(`(?i)(password|token|secret|api_key)\w*(: *[^?&*$\s]|=|:-)`)
+	for n, line := range strings.Split(string(text), "\n") {
+		if inline.MatchString(line) && !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			t.Errorf("docker-compose.yml:%d seems to hold a secret: %s", n+1, line)
+		}
+	}
+}
+
+func TestRedisKeepsWhatItIsGiven(t *testing.T) {
+	t.Parallel()
+	redis := mustLoad(t, sample).Services["redis"]
+	for _, want := range [][]string{{"--appendonly", "yes"}, {"--maxmemory-policy", "noeviction"}, {"--requirepass", "s3cret"}} {
+		if i := slices.Index(redis.Command, want[0]); i < 0 || i+1 == len(redis.Command) || redis.Command[i+1] != want[1] {
+			t.Errorf("redis is started with %q, want %q in it", redis.Command, want)
+		}
+	}
+	if !slices.ContainsFunc(redis.Volumes, func(v types.ServiceVolumeConfig) bool {
+		return v.Type == types.VolumeTypeVolume && v.Source == "redis" && v.Target == "/data"
+	}) {
+		t.Errorf("redis does not keep /data in its volume: %v", redis.Volumes)
+	}
+	if redis.HealthCheck == nil || len(redis.Ports) > 0 {
+		t.Error("redis must have a health check and must not be published")
+	}
+	if _, ok := redis.Environment["SLACK_BOT_TOKEN"]; ok {
+		t.Error("redis is told secrets that are not its own")
+	}
+}
+
+func TestWorkerScales(t *testing.T) {
+	t.Parallel()
+	worker := mustLoad(t, sample).Services["worker"]
+	if len(worker.Ports) > 0 || worker.ContainerName != "" || worker.Hostname != "" {
+		t.Errorf("a second worker would clash: ports %v, name %q, hostname %q", worker.Ports, worker.ContainerName, worker.Hostname)
+	}
+	if worker.StopGracePeriod == nil || time.Duration(*worker.StopGracePeriod) < 90*time.Second {
+		t.Errorf("stop_grace_period is %v, and an orderly stop needs 90s", worker.StopGracePeriod)
+	}
+	if worker.Init != nil {
+		t.Error("init is set although the image brings tini")
+	}
+}
+
+func TestFrontDoorIsLocalUnlessAsked(t *testing.T) {
+	t.Parallel()
+	for env, host := range map[string]string{"": "127.0.0.1", "ERRAND_PUBLISH=0.0.0.0:80\n": "0.0.0.0"} {
+		ports := mustLoad(t, sample+env).Services["enqueue"].Ports
+		if len(ports) != 1 || ports[0].HostIP != host || ports[0].Target != 8080 {
+			t.Errorf("with %q published as %v, want on %s", env, ports, host)
+		}
+	}
+}
+
+// Every program of ours starts after Redis, with its address and the settings of .env, and with no more rights than it needs.
+func TestOurServices(t *testing.T) {
+	t.Parallel()
+	p := mustLoad(t, sample)
+	for _, name := range []string{"enqueue", "worker"} {
+		s := p.Services[name]
+		for variable, want := range map[string]string{
+			"REDIS_URL":            "redis://:s3cret@redis:6379/0",
+			"ERRAND_STATE_DIR":     "/var/lib/errand",
+			"ERRAND_CONFIG":        "/etc/errand.yaml",
+			"ERRAND_CONSOLE_TOKEN": "console-s3cret",
+
+			"GITHUB_APP_PRIVATE_KEY_FILE": "",
+		} {
+			if got := s.Environment[variable]; got == nil || *got != want {
+				t.Errorf("%s: %s is not %q", name, variable, want)
+			}
+		}
+		if s.DependsOn["redis"].Condition != types.ServiceConditionHealthy {
+			t.Errorf("%s does not wait for redis", name)
+		}
+		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Contains(s.SecurityOpt, "no-new-privileges:true") {
+			t.Errorf("%s has more rights than it needs", name)
+		}
+	}
+}
+
+// The two files of the configuration are mounted when they are named, and nothing is when they are not.
+func TestConfigurationFilesAreMounted(t *testing.T) {
+	t.Parallel()
+	none, both := mustLoad(t, sample), mustLoad(t, sample+"ERRAND_CONFIG=./errand.yaml\nGITHUB_APP_PRIVATE_KEY_FILE=/keys/app.pem\n")
+	for _, name := range []string{"enqueue", "worker"} {
+		for target, want := range map[string]string{
+			"/etc/errand.yaml":    filepath.Join(both.WorkingDir, "errand.yaml"),
+			"/etc/github-app.pem": "/keys/app.pem",
+		} {
+			if got := source(none.Services[name], target); got != "/dev/null" {
+				t.Errorf("%s: %s is %q though no file is named", name, target, got)
+			}
+			if got := source(both.Services[name], target); got != want {
+				t.Errorf("%s: %s is %q, want %q", name, target, got, want)
+			}
+		}
+		if got := both.Services[name].Environment["GITHUB_APP_PRIVATE_KEY_FILE"]; got == nil || *got != "/etc/github-app.pem" {
+			t.Errorf("%s looks for the key outside of the container", name)
+		}
+	}
+}
+
+func source(s types.ServiceConfig, target string) string {
+	for _, v := range s.Volumes {
+		if v.Target == target && v.Type == types.VolumeTypeBind && v.ReadOnly {
+			return v.Source
+		}
+	}
+	return ""
+}
+
+// Whatever the Compose file takes from .env is explained in .env.example.
+func TestVariablesAreDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docker-compose.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile("../.env.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := regexp.MustCompile(`\$\{(\w+)`).FindAllStringSubmatch(string(text), -1)
+	if len(used) == 0 {
+		t.Fatal("no variable found")
+	}
+	for _, m := range used {
+		if !strings.Contains(string(example), "\n# "+m[1]+"=") {
+			t.Errorf("%s is not in .env.example", m[1])
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package githubfake
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	maxComment  = 65_536 // characters
+	bodyTooLong = "Body is too long (maximum is 65536 characters)"
+)
+
+// Comment is a comment in the conversation of a pull request.
+type Comment struct {
+	ID                   int64
+	User, Body           string
+	CreatedAt, UpdatedAt time.Time
+	Edits                int
+	Reactions            []Reaction
+
+	pull  *pull
+	byApp bool
+}
+
+// Comments returns the comments of a pull request as they are now, oldest
+// first. Deleted ones are gone.
+func (s *Server) Comments(repo string, number int) []Comment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, err := s.mustPull(repo, number)
+	if err != nil {
+		return nil
+	}
+	var out []Comment
+	for _, c := range p.comments {
+		v := *c
+		v.Reactions = slices.Clone(c.Reactions)
+		out = append(out, v)
+	}
+	return out
+}
+
+// Comment writes a comment as a person would and delivers it. The id is valid
+// even when the delivery was not answered with success.
+func (s *Server) Comment(ctx context.Context, repo string, number int, user, body string) (id int64, err error) {
+	s.mu.Lock()
+	p, err := s.mustPull(repo, number)
+	if err != nil {
+		s.mu.Unlock()
+		return 0, fmt.Errorf("comment: %w", err)
+	}
+	c := s.addComment(p, user, body)
+	e := s.commentEvent("created", c, user)
+	s.changed()
+	s.mu.Unlock()
+	return c.ID, s.deliver(ctx, e)
+}
+
+func (s *Server) addComment(p *pull, user, body string) *Comment {
+	now := s.now()
+	c := &Comment{ID: s.id(), User: user, Body: body, CreatedAt: now, UpdatedAt: now, pull: p}
+	p.comments = append(p.comments, c)
+	p.updated = now
+	return c
+}
+
+func (s *Server) commentRoutes() {
+	const one = "/repos/{o}/{r}/issues/comments/{id}"
+	const all = "/repos/{o}/{r}/issues/{n}/comments"
+	const read, write = "issues,pull_requests:read", "issues,pull_requests:write"
+	s.api("GET "+all, read, s.listComments)
+	s.api("POST "+all, write, s.createComment)
+	s.api("GET "+one, read, s.onComment(func(_ *request, c *Comment) reply { return ok(s.comment(c)) }))
+	s.api("PATCH "+one, write, s.onComment(s.editComment))
+	s.api("DELETE "+one, write, s.onComment(func(r *request, c *Comment) reply {
+		// The payload still counts the comment, so it is made first.
+		e := s.commentEvent("deleted", c, r.who.login)
+		c.pull.comments = slices.DeleteFunc(c.pull.comments, func(o *Comment) bool { return o == c })
+		s.echo(e)
+		return reply{status: 204}
+	}))
+	s.api("POST "+one+"/reactions", write, s.onComment(func(r *request, c *Comment) reply {
+		return s.react(r, &c.Reactions)
+	}))
+	s.api("DELETE "+one+"/reactions/{reaction}", write, s.onComment(func(r *request, c *Comment) reply {
+		return s.unreact(r, &c.Reactions)
+	}))
+	s.api("POST /repos/{o}/{r}/issues/{n}/reactions", write, func(r *request) reply {
+		return s.react(r, &r.pull.reactions)
+	})
+}
+
+// onComment finds the comment of {id}.
+func (s *Server) onComment(h func(*request, *Comment) reply) func(*request) reply {
+	return func(r *request) reply {
+		id, _ := strconv.ParseInt(r.PathValue("id"), 10, 64)
+		for _, p := range r.repo.pulls {
+			for _, c := range p.comments {
+				if c.ID == id {
+					return h(r, c)
+				}
+			}
+		}
+		return fail(404, "Not Found")
+	}
+}
+
+// listComments is always oldest first: on one issue GitHub ignores sort and
+// direction. It does know since.
+func (s *Server) listComments(r *request) reply {
+	since, _ := time.Parse(time.RFC3339, r.URL.Query().Get("since"))
+	var some []*Comment
+	for _, c := range r.pull.comments {
+		if !c.UpdatedAt.Before(since) {
+			some = append(some, c)
+		}
+	}
+	return listing(s, r, some, s.comment)
+}
+
+func (s *Server) createComment(r *request) reply {
+	body, refusal, good := commentBody(r)
+	if !good {
+		return refusal
+	}
+	c := s.addComment(r.pull, r.who.login, body)
+	c.byApp = r.who.kind == installationToken
+	s.echo(s.commentEvent("created", c, r.who.login))
+	return created(s.comment(c))
+}
+
+func (s *Server) editComment(r *request, c *Comment) reply {
+	body, refusal, good := commentBody(r)
+	if !good {
+		return refusal
+	}
+	// Writing the same text again counts as an edit and moves updated_at, but
+	// is no event.
+	old := c.Body
+	c.Body, c.UpdatedAt, c.Edits = body, s.now(), c.Edits+1
+	if old != body {
+		s.echo(s.commentEvent("edited", c, r.who.login))
+	}
+	return ok(s.comment(c))
+}
+
+func commentBody(r *request) (body string, refusal reply, good bool) {
+	var ask struct{ Body string }
+	if a, good := decode(r, &ask); !good {
+		return "", a, false
+	}
+	problem := ""
+	switch {
+	case ask.Body == "":
+		problem = "Body cannot be blank"
+	case tooLong(ask.Body):
+		problem = bodyTooLong
+	default:
+		return ask.Body, reply{}, true
+	}
+	return "", invalid("Validation Failed", object{
+		"resource": "IssueComment", "code": "unprocessable", "field": "data", "message": problem,
+	}), false
+}
+
+func tooLong(body string) bool { return utf8.RuneCountInString(body) > maxComment }
+
+func (s *Server) comment(c *Comment) object {
+	p := c.pull
+	api := s.APIURL() + "repos/" + p.repo.FullName()
+	// issue_url carries the number: that is how a comment is mapped to its pull
+	// request when only the comment is known.
+	o := object{
+		"id": c.ID, "node_id": node("IssueComment", c.ID), "body": c.Body, "user": s.user(c.User),
+		"created_at": stamp(c.CreatedAt), "updated_at": stamp(c.UpdatedAt),
+		"author_association": s.association(p.repo, c.User), "performed_via_github_app": nil,
+		"url":       fmt.Sprintf("%s/issues/comments/%d", api, c.ID),
+		"issue_url": fmt.Sprintf("%s/issues/%d", api, p.number),
+		"html_url":  fmt.Sprintf("%s/%s/pull/%d#issuecomment-%d", s.url, p.repo.FullName(), p.number, c.ID),
+		"reactions": tally(c.Reactions),
+	}
+	if c.byApp {
+		o["performed_via_github_app"] = s.app()
+	}
+	return o
+}
+
+// commentEvent is an issue_comment webhook: a pull request shows there as an
+// issue with a pull_request link.
+func (s *Server) commentEvent(action string, c *Comment, sender string) event {
+	p := c.pull
+	full := s.pullJSON(p)
+	issue := object{"pull_request": object{
+		"url": full["url"], "html_url": full["html_url"], "diff_url": full["diff_url"], "patch_url": full["patch_url"], "merged_at": full["merged_at"],
+	}}
+	for _, k := range []string{
+		"id", "node_id", "number", "title", "body", "state", "user", "labels", "draft", "locked", "html_url",
+		"comments_url", "created_at", "updated_at", "closed_at", "author_association", "assignees",
+	} {
+		issue[k] = full[k]
+	}
+	issue["url"], issue["comments"] = full["issue_url"], len(p.comments)
+	body := s.envelope(p.repo, sender)
+	body["action"], body["issue"], body["comment"] = action, issue, s.comment(c)
+	if action == "edited" {
+		body["changes"] = object{"body": object{}}
+	}
+	return encode("issue_comment", body)
+}

@@ -1,0 +1,201 @@
+package githubfake
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ReviewComment is a comment on a line of the diff.
+type ReviewComment struct {
+	ID, ReviewID, InReplyTo int64
+	User, Body              string
+	Path, Side              string
+	StartLine, Line         int // Line is 0 when the comment is outdated
+	OriginalLine            int
+	CommitID                string
+	CreatedAt               time.Time
+
+	text string // of the line, by which a new head is searched for it
+}
+
+// ReviewComments returns the inline comments of a pull request, oldest first.
+func (s *Server) ReviewComments(repo string, number int) []ReviewComment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, err := s.mustPull(repo, number)
+	if err != nil {
+		return nil
+	}
+	var out []ReviewComment
+	for _, c := range p.inline {
+		out = append(out, *c)
+	}
+	return out
+}
+
+// inlineAsk is what a client sends. The old "position" is not known here.
+type inlineAsk struct {
+	Path, Body, Side string
+	Line             int
+	StartLine        int    `json:"start_line"`
+	StartSide        string `json:"start_side"`
+	CommitID         string `json:"commit_id"`
+	InReplyTo        int64  `json:"in_reply_to"`
+
+	text string
+}
+
+// check says in GitHub's words what is wrong with a comment, or "". Only lines
+// inside the hunks can be commented on.
+func (a *inlineAsk) check(files []fileDiff) string {
+	i := slices.IndexFunc(files, func(f fileDiff) bool { return f.path == a.Path })
+	if i < 0 {
+		return "Path could not be resolved"
+	}
+	if a.Side == "" {
+		a.Side = "RIGHT"
+	}
+	if a.StartSide == "" {
+		a.StartSide = a.Side
+	}
+	text, inside := hunkLines(files[i].patch, a.Side)[a.Line]
+	_, startInside := hunkLines(files[i].patch, a.StartSide)[a.StartLine]
+	switch {
+	case !inside:
+		return "Line could not be resolved"
+	case a.StartLine != 0 && !startInside:
+		return "Start line could not be resolved"
+	case a.StartLine != 0 && a.StartSide == a.Side && a.StartLine >= a.Line:
+		return "Start line must precede the end line."
+	case a.Body == "":
+		return "Body can't be blank"
+	case tooLong(a.Body):
+		return bodyTooLong
+	}
+	a.text = text
+	return ""
+}
+
+var hunkHeader = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`)
+
+// hunkLines maps the line numbers of one side that are inside the hunks to
+// their text.
+func hunkLines(patch, side string) map[int]string {
+	lines := map[int]string{}
+	sign, group := "+", 2
+	if side == "LEFT" {
+		sign, group = "-", 1
+	}
+	n := 0
+	for line := range strings.SplitSeq(patch, "\n") {
+		if m := hunkHeader.FindStringSubmatch(line); m != nil {
+			n, _ = strconv.Atoi(m[group])
+		} else if strings.HasPrefix(line, " ") || strings.HasPrefix(line, sign) {
+			lines[n] = line[1:]
+			n++
+		}
+	}
+	return lines
+}
+
+func (s *Server) addInline(p *pull, v *Review, a inlineAsk) *ReviewComment {
+	c := &ReviewComment{
+		ID: s.id(), ReviewID: v.ID, User: v.User, Body: a.Body, Path: a.Path, Side: a.Side, StartLine: a.StartLine,
+		Line: a.Line, OriginalLine: a.Line, CommitID: v.CommitID, CreatedAt: s.now(), text: a.text,
+	}
+	p.inline = append(p.inline, c)
+	return c
+}
+
+// createInline writes one comment: a reply, or a line of its own (which makes
+// a review of one comment, as on GitHub).
+func (s *Server) createInline(r *request) reply {
+	var ask inlineAsk
+	if a, good := decode(r, &ask); !good {
+		return a
+	}
+	if id := r.PathValue("id"); id != "" {
+		ask.InReplyTo, _ = strconv.ParseInt(id, 10, 64)
+	}
+	p := r.pull
+	if ask.InReplyTo != 0 {
+		i := slices.IndexFunc(p.inline, func(c *ReviewComment) bool { return c.ID == ask.InReplyTo })
+		if i < 0 || p.inline[i].InReplyTo != 0 {
+			return fail(404, "Not Found") // also: a reply cannot be replied to
+		}
+		if ask.Body == "" {
+			return invalid("Unprocessable Entity", "Body can't be blank")
+		}
+		c := *p.inline[i]
+		c.ID, c.InReplyTo, c.User, c.Body, c.CreatedAt = s.id(), ask.InReplyTo, r.who.login, ask.Body, s.now()
+		p.inline = append(p.inline, &c)
+		return created(s.inlineJSON(p, &c))
+	}
+	files, refused := s.reviewed(p, &ask.CommitID)
+	if refused == "" {
+		refused = ask.check(files)
+	}
+	if refused != "" {
+		return invalid("Validation Failed", refused)
+	}
+	v := s.addReview(p, r.who.login, "COMMENT", "", ask.CommitID)
+	return created(s.inlineJSON(p, s.addInline(p, v, ask)))
+}
+
+// outdate follows the commented lines into a new head: the same line, or the
+// only one with the same text; otherwise the comment is outdated.
+func (s *Server) outdate(p *pull) {
+	for _, c := range p.inline {
+		i := slices.IndexFunc(p.files, func(f fileDiff) bool { return f.path == c.Path })
+		var lines map[int]string
+		if i >= 0 {
+			lines = hunkLines(p.files[i].patch, c.Side)
+		}
+		if text, there := lines[c.Line]; there && text == c.text {
+			continue
+		}
+		was := c.Line
+		c.Line = 0
+		for n, text := range lines {
+			switch {
+			case text != c.text || was == 0:
+			case c.Line != 0:
+				c.Line, was = 0, 0 // not the only one
+			default:
+				c.Line = n
+			}
+		}
+		if c.Line == 0 {
+			c.StartLine = 0
+		}
+	}
+}
+
+func (s *Server) listInline(r *request, keep func(*ReviewComment) bool) reply {
+	var some []*ReviewComment
+	for _, c := range r.pull.inline {
+		if keep(c) {
+			some = append(some, c)
+		}
+	}
+	return listing(s, r, some, func(c *ReviewComment) object { return s.inlineJSON(r.pull, c) })
+}
+
+func (s *Server) inlineJSON(p *pull, c *ReviewComment) object {
+	o := object{
+		"id": c.ID, "node_id": node("PullRequestReviewComment", c.ID), "pull_request_review_id": c.ReviewID,
+		"user": s.user(c.User), "body": c.Body, "path": c.Path, "side": c.Side, "line": orNull(c.Line),
+		"start_line": orNull(c.StartLine), "original_line": c.OriginalLine, "commit_id": p.headSHA,
+		"original_commit_id": c.CommitID, "created_at": stamp(c.CreatedAt), "updated_at": stamp(c.CreatedAt),
+		"author_association": s.association(p.repo, c.User), "subject_type": "line",
+		"html_url": fmt.Sprintf("%s/%s/pull/%d#discussion_r%d", s.url, p.repo.FullName(), p.number, c.ID),
+	}
+	if c.InReplyTo != 0 {
+		o["in_reply_to_id"] = c.InReplyTo
+	}
+	return o
+}

@@ -1,0 +1,207 @@
+package slackfake
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// checks is what we know of single block types.
+func (l *linter) checks() map[string]func(at string, raw json.RawMessage) {
+	return map[string]func(string, json.RawMessage){
+		"section":  l.section,
+		"header":   l.header,
+		"context":  l.context,
+		"actions":  l.actions,
+		"markdown": l.markdownBlock,
+		"image":    l.image,
+	}
+}
+
+func (l *linter) section(at string, raw json.RawMessage) {
+	var b struct {
+		Text      json.RawMessage   `json:"text"`
+		Fields    []json.RawMessage `json:"fields"`
+		Accessory json.RawMessage   `json:"accessory"`
+	}
+	if !l.read(at, raw, &b) {
+		return
+	}
+	if b.Text == nil && len(b.Fields) == 0 {
+		l.invalid(at, "must define either `text` or `fields`")
+	}
+	if b.Text != nil {
+		l.text(at+"/text", b.Text, maxSection, "plain_text", "mrkdwn")
+	}
+	l.count(at+"/fields", len(b.Fields), 0, 10)
+	for i, f := range b.Fields {
+		l.text(fmt.Sprintf("%s/fields/%d", at, i), f, maxField, "plain_text", "mrkdwn")
+	}
+	if b.Accessory != nil {
+		l.element(at+"/accessory", b.Accessory)
+	}
+}
+
+func (l *linter) header(at string, raw json.RawMessage) {
+	var b struct {
+		Text json.RawMessage `json:"text"`
+	}
+	if l.read(at, raw, &b) {
+		l.text(at+"/text", b.Text, maxHeader, "plain_text")
+	}
+}
+
+func (l *linter) context(at string, raw json.RawMessage) {
+	for where, e := range l.elements(at, raw, 10) {
+		if kind(e) == "image" {
+			l.image(where, e)
+		} else {
+			l.text(where, e, maxSection, "plain_text", "mrkdwn")
+		}
+	}
+}
+
+func (l *linter) actions(at string, raw json.RawMessage) {
+	var ids []string
+	for where, e := range l.elements(at, raw, 25) {
+		id := l.element(where, e)
+		if id != "" && slices.Contains(ids, id) {
+			l.invalid(where+"/action_id", "action_id already exists for other element in block")
+		}
+		ids = append(ids, id)
+	}
+}
+
+func (l *linter) markdownBlock(at string, raw json.RawMessage) {
+	var b struct {
+		Text string `json:"text"`
+	}
+	if !l.read(at, raw, &b) {
+		return
+	}
+	if b.Text == "" {
+		l.invalid(at+"/text", "must be more than 0 characters")
+	}
+	l.markdown += weigh(raw) // it has no other text; the sum is judged at the end
+}
+
+// image serves the block and the element.
+func (l *linter) image(at string, raw json.RawMessage) {
+	var b struct {
+		URL  string          `json:"image_url"`
+		File json.RawMessage `json:"slack_file"`
+		Alt  string          `json:"alt_text"`
+	}
+	if !l.read(at, raw, &b) {
+		return
+	}
+	if b.URL == "" && b.File == nil {
+		l.invalid(at, "must define either `image_url` or `slack_file`")
+	}
+	if b.Alt == "" {
+		l.invalid(at, "missing required field: alt_text")
+	}
+	l.atMost(at+"/alt_text", b.Alt, maxAltText)
+}
+
+// element checks an interactive element, of which we know buttons, and returns its action_id.
+func (l *linter) element(at string, raw json.RawMessage) string {
+	var e struct {
+		ActionID string          `json:"action_id"`
+		Text     json.RawMessage `json:"text"`
+		Value    string          `json:"value"`
+		URL      string          `json:"url"`
+		Style    string          `json:"style"`
+	}
+	switch what := kind(raw); {
+	case what == "":
+		l.invalid(at+"/type", "missing required field: type")
+		return ""
+	case what == "image":
+		l.image(at, raw)
+		return ""
+	case what != "button":
+		return ""
+	}
+	if !l.read(at, raw, &e) {
+		return ""
+	}
+	l.text(at+"/text", e.Text, 75, "plain_text")
+	l.atMost(at+"/action_id", e.ActionID, 255)
+	l.atMost(at+"/value", e.Value, 2_000)
+	l.atMost(at+"/url", e.URL, 3_000)
+	if !slices.Contains([]string{"", "primary", "danger"}, e.Style) {
+		l.invalid(at+"/style", "must be one of: primary, danger")
+	}
+	return e.ActionID
+}
+
+// text checks a text object of one of the types.
+func (l *linter) text(at string, raw json.RawMessage, limit int, types ...string) {
+	var t struct {
+		Type  string `json:"type"`
+		Text  string `json:"text"`
+		Emoji *bool  `json:"emoji"`
+	}
+	if raw == nil {
+		l.invalid(at, "missing required field: text")
+		return
+	}
+	if !l.read(at, raw, &t) {
+		return
+	}
+	if !slices.Contains(types, t.Type) {
+		l.invalid(at+"/type", "unsupported type: %s", t.Type)
+	}
+	if t.Type == "mrkdwn" && t.Emoji != nil {
+		l.invalid(at, "invalid additional property: emoji") // slack-go#1452
+	}
+	if t.Text == "" {
+		l.invalid(at+"/text", "must be more than 0 characters")
+	}
+	l.atMost(at+"/text", t.Text, limit)
+}
+
+// elements goes over a block's elements by their place, having checked how many there are.
+func (l *linter) elements(at string, raw json.RawMessage, limit int) func(yield func(string, json.RawMessage) bool) {
+	var b struct {
+		Elements []json.RawMessage `json:"elements"`
+	}
+	if l.read(at, raw, &b) {
+		l.count(at+"/elements", len(b.Elements), 1, limit)
+	}
+	return func(yield func(string, json.RawMessage) bool) {
+		for i, e := range b.Elements {
+			if !yield(fmt.Sprintf("%s/elements/%d", at, i), e) {
+				return
+			}
+		}
+	}
+}
+
+func (l *linter) count(at string, n, least, most int) {
+	if n < least {
+		l.invalid(at, "no less than %d items allowed", least)
+	}
+	if n > most {
+		l.invalid(at, "no more than %d items allowed", most)
+	}
+}
+
+// read decodes a part of a block; a field of the wrong JSON type is a problem of its own.
+func (l *linter) read(at string, raw json.RawMessage, into any) bool {
+	if err := json.Unmarshal(raw, into); err != nil {
+		l.invalid(at, "failed to match all allowed schemas")
+		return false
+	}
+	return true
+}
+
+// kind is the type of an element, empty if it has none.
+func kind(raw json.RawMessage) string {
+	var e struct {
+		Type string `json:"type"`
+	}
+	_ = json.Unmarshal(raw, &e) // not an object: no type
+	return e.Type
+}

@@ -1,0 +1,95 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Claim is the exclusive, expiring right to run one task, and with it its thread. It lives while [Claim.Keep] runs, and survives
+// [Claim.End], until [Claim.Return] or [Claim.Release].
+type Claim struct {
+	store  *Store
+	record Record
+	token  string // the value of the claim key
+	fence  string // record.Fence as scripts compare it
+
+	given sync.Once     // closes done
+	done  chan struct{} // closed when the holder gives the claim up; ends Keep
+}
+
+// Claim takes a waiting task for a worker: it runs from now on. Refusals, in this order: [ErrNotFound], [ErrEnded], [ErrStale] (another
+// delivery is the valid one), [ErrRunning], [*NotDue], [ErrBusy]. A tombstone is no refusal: it is in [Claim.Record].
+func (s *Store) Claim(ctx context.Context, id string, delivery int, worker string) (*Claim, error) {
+	r, err := s.run(ctx, "claim", id, delivery, worker, rand.Text(), s.cfg.ClaimTTL.Milliseconds())
+	if err != nil {
+		return nil, fmt.Errorf("claim %s: %w", id, err)
+	}
+	token := r.text(1)
+	fence, _, _ := strings.Cut(token, " ")
+	return &Claim{store: s, record: r.record(id, 2), token: token, fence: fence, done: make(chan struct{})}, nil
+}
+
+// ID is the claimed task's.
+func (c *Claim) ID() string { return c.record.ID }
+
+// Thread is the claimed task's.
+func (c *Claim) Thread() string { return c.record.Thread }
+
+// Fence is greater than that of every earlier claim in this store.
+func (c *Claim) Fence() int64 { return c.record.Fence }
+
+// Record is the task as it was when it was claimed, already running.
+func (c *Claim) Record() Record { return c.record }
+
+// End gives the running task its ending: it leaves its thread, is due in the outbox now, and its events get their end mark. The claim
+// stays, so that the holder can post and clean up before the next task of the thread starts. [ErrStale] when it is not ours to end.
+func (c *Claim) End(ctx context.Context, ending json.RawMessage) error {
+	if len(ending) > maxTask {
+		return fmt.Errorf("end %s: ending of %d bytes, limit %d: %w", c.ID(), len(ending), maxTask, ErrTooLarge)
+	}
+	_, err := c.store.run(ctx, "end", c.ID(), c.Thread(), c.fence, []byte(ending), c.store.cfg.EventCap)
+	if err != nil {
+		return fmt.Errorf("end %s: %w", c.ID(), err)
+	}
+	return nil
+}
+
+// Return lets the running task wait again, for this same delivery and in its old place, not to be started before at (zero = at once),
+// and gives the claim up. The attempt is taken back unless it counts. [ErrStale] when it is not ours to return.
+//
+// It ends [Claim.Keep], also when it fails: nothing of the run is alive by then, so the claim may as well expire.
+func (c *Claim) Return(ctx context.Context, at time.Time, countAttempt bool) error {
+	c.giveUp()
+	_, err := c.store.run(ctx, "return", c.ID(), c.Thread(), c.fence, c.token, c.record.Delivery, micros(at), countAttempt)
+	if err != nil {
+		return fmt.Errorf("return %s: %w", c.ID(), err)
+	}
+	return nil
+}
+
+// Release gives the claim up: after End the thread's next task may start. A task that still runs is then as one whose worker died.
+// [ErrStale] when somebody else holds the thread, who keeps it. Like Return it ends [Claim.Keep] in any case.
+func (c *Claim) Release(ctx context.Context) error {
+	c.giveUp()
+	if _, err := c.store.run(ctx, "release", c.ID(), c.Thread(), c.fence, c.token); err != nil {
+		return fmt.Errorf("release %s: %w", c.ID(), err)
+	}
+	return nil
+}
+
+// giveUp comes before the script: a refresh that finds the claim gone by our own doing is no loss to report.
+func (c *Claim) giveUp() { c.given.Do(func() { close(c.done) }) }
+
+// refresh extends the claim, or puts it back where Redis has forgotten it, and reads the tombstone. [ErrStale] when it is not ours.
+func (c *Claim) refresh(ctx context.Context) (by, cause string, err error) {
+	r, err := c.store.run(ctx, "refresh", c.ID(), c.Thread(), c.fence, c.token, c.store.cfg.ClaimTTL.Milliseconds())
+	if err != nil {
+		return "", "", fmt.Errorf("refresh %s: %w", c.ID(), err)
+	}
+	return r.text(1), r.text(2), nil
+}

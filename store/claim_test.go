@@ -1,0 +1,401 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestClaimRefusals(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		rows := []struct {
+			name     string
+			prepare  func(id string)
+			delivery int
+			want     error
+		}{
+			{"not found", func(id string) { h.ok(h.rdb.Del(ctx, "errand:task:"+id).Err()) }, 0, ErrNotFound},
+			{"ended", func(id string) { must(s.EndWaiting(ctx, id, nil)) }, 0, ErrEnded},
+			{"older delivery", func(id string) { must(s.Requeue(ctx, id, 0, 0, false)) }, 0, ErrStale},
+			{"unknown delivery", func(string) {}, 7, ErrStale},
+			{"older delivery of one that runs", func(id string) { must(s.Requeue(ctx, id, 0, 0, false)); h.claim(s, id) }, 0, ErrStale},
+			{"running", func(id string) { h.claim(s, id) }, 0, ErrRunning},
+			{"running, its worker dead", func(id string) { h.crash(h.claim(s, id)) }, 0, ErrRunning},
+			{"cancelled is no refusal", func(id string) { must(s.Cancel(ctx, id, "u", "user")) }, 0, nil},
+			{"free", func(string) {}, 0, nil},
+		}
+		for n, row := range rows {
+			rec := task(n)
+			rec.Thread = row.name
+			_, _, err := s.Submit(ctx, rec)
+			h.ok(err)
+			row.prepare(rec.ID)
+			before := h.dump()
+			_, err = s.Claim(ctx, rec.ID, row.delivery, "w")
+			if !errors.Is(err, row.want) || (err == nil) != (row.want == nil) {
+				h.Errorf("%s: claim = %v, want %v", row.name, err, row.want)
+			}
+			if diff := cmp.Diff(before, h.dump()); err != nil && diff != "" {
+				h.Errorf("%s: a refusal changed something:\n%s", row.name, diff)
+			}
+		}
+	})
+}
+
+func TestClaimGivesTheRunningRecord(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		s := h.store(Config{})
+		id := h.submit(s, 1)
+		must(s.Cancel(h.Context(), id, "U1", "user"))
+		c, err := s.Claim(h.Context(), id, 0, "worker-7")
+		h.ok(err)
+		got := c.Record()
+		if diff := cmp.Diff(must(s.Get(h.Context(), id)), got); diff != "" {
+			h.Error(diff)
+		}
+		want := task(1)
+		want.State, want.Attempt, want.Worker, want.Fence = Running, 1, "worker-7", c.Fence()
+		want.CancelBy, want.CancelCause = "U1", "user"
+		want.Created, want.Started = got.Created, got.Started
+		if diff := cmp.Diff(want, got); diff != "" {
+			h.Error(diff)
+		}
+		if got.Started.IsZero() || c.Fence() == 0 || c.ID() != id || c.Thread() != "t" {
+			h.Errorf("claim of %s in %s with fence %d started at %s", c.ID(), c.Thread(), c.Fence(), got.Started)
+		}
+	})
+}
+
+func TestTwoClaimantsOneWinner(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		s := h.store(Config{})
+		id := h.submit(s, 1)
+		var mu sync.Mutex
+		var won []*Claim
+		var wg sync.WaitGroup
+		for range 12 {
+			wg.Go(func() {
+				c, err := s.Claim(h.Context(), id, 0, "w")
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					won = append(won, c)
+				} else if !errors.Is(err, ErrRunning) {
+					h.Errorf("a loser got %v, want %v", err, ErrRunning)
+				}
+			})
+		}
+		wg.Wait()
+		if len(won) != 1 {
+			h.Errorf("%d claims of one task, want 1", len(won))
+		}
+	})
+}
+
+// A lost answer makes go-redis send the same command again.
+func TestTheSameStepAgain(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		id := h.submit(s, 1)
+		first := must(s.run(ctx, "claim", id, 0, "w", "nonce", 15000))
+		before := h.dump()
+		if again, err := s.run(ctx, "claim", id, 0, "w", "nonce", 15000); err != nil || again.text(1) != first.text(1) {
+			h.Errorf("claimed %q, then %q (%v)", first.text(1), again.text(1), err)
+		}
+		if diff := cmp.Diff(before, h.dump()); diff != "" {
+			h.Errorf("the second time changed something:\n%s", diff)
+		}
+		c := &Claim{store: s, record: must(s.Get(ctx, id)), token: first.text(1), done: make(chan struct{})}
+		c.fence = h.rdb.HGet(ctx, "errand:task:"+id, "fence").Val()
+
+		twice := func(name string, step func() error) {
+			h.Helper()
+			h.ok(step())
+			before := h.dump()
+			if err := step(); err != nil {
+				h.Errorf("%s again: %v", name, err)
+			}
+			if diff := cmp.Diff(before, h.dump()); diff != "" {
+				h.Errorf("%s again changed something:\n%s", name, diff)
+			}
+		}
+		twice("return", func() error { return c.Return(ctx, time.Time{}, false) })
+		c = h.claim(s, id)
+		twice("end", func() error { return c.End(ctx, json.RawMessage(`1`)) })
+		twice("release", func() error { return c.Release(ctx) })
+		post, _, err := s.TakeOutbox(ctx, id)
+		h.ok(err)
+		twice("posted", func() error { return s.Posted(ctx, post) })
+	})
+}
+
+func TestThreadIsFirstInFirstOut(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		var ids []string
+		for _, n := range rand.Perm(6) { // whatever order they arrive in
+			ids = append(ids, h.submit(s, n))
+		}
+		other := task(0)
+		other.ID, other.Thread = "1600000000000000-test-other", "other"
+		_, _, err := s.Submit(ctx, other)
+		h.ok(err)
+
+		var order []string
+		for range ids {
+			var won *Claim
+			for _, id := range ids {
+				if slices.Contains(order, id) {
+					continue
+				}
+				switch c, err := s.Claim(ctx, id, 0, "w"); {
+				case err == nil && won == nil:
+					won = c
+				case err == nil:
+					h.Fatalf("%s was claimed beside %s", id, won.ID())
+				case !errors.Is(err, ErrBusy):
+					h.Fatalf("claim = %v, want %v", err, ErrBusy)
+				}
+			}
+			order = append(order, won.ID())
+			h.ok(won.End(ctx, nil))
+			// The ended task's holder still posts and cleans up: the next one waits for the release.
+			for _, id := range ids {
+				if _, err := s.Claim(ctx, id, 0, "w"); !errors.Is(err, ErrBusy) && !errors.Is(err, ErrEnded) {
+					h.Fatalf("claim before the release = %v, want %v", err, ErrBusy)
+				}
+			}
+			h.ok(won.Release(ctx))
+		}
+		if want := slices.Sorted(slices.Values(ids)); !slices.Equal(order, want) {
+			h.Errorf("ran in the order %v, want %v", order, want)
+		}
+		h.claim(s, other.ID) // another thread never waited
+	})
+}
+
+func TestARunningTaskHoldsItsThreadWithoutAClaim(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		late := h.submit(s, 5)
+		c := h.claim(s, late)
+		early := h.submit(s, 1) // its webhook was delivered late
+		h.crash(c)              // or Redis lost the claim, and the owner is alive
+		if _, err := s.Claim(ctx, early, 0, "w"); !errors.Is(err, ErrBusy) {
+			h.Fatalf("claim = %v, want %v", err, ErrBusy)
+		}
+		if _, _, err := c.refresh(ctx); err != nil {
+			h.Errorf("the owner did not get its claim back: %v", err)
+		}
+		h.crash(c)
+		h.takeover(s, c)
+		if _, err := s.Claim(ctx, late, 1, "w"); !errors.Is(err, ErrBusy) {
+			h.Errorf("after the takeover the earlier task comes first, but: %v", err)
+		}
+		h.claim(s, early)
+	})
+}
+
+func TestReturnKeepsThePlace(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		first, second := h.submit(s, 1), h.submit(s, 2)
+		for n, row := range []struct {
+			count bool
+			want  int
+		}{{false, 0}, {true, 1}, {true, 2}, {false, 2}} {
+			h.ok(h.claim(s, first).Return(ctx, time.Time{}, row.count))
+			if got := must(s.Get(ctx, first)); got.Attempt != row.want || got.State != Waiting || got.Delivery != 0 {
+				h.Errorf("return %d: %d attempts, %s, delivery %d; want %d, waiting, 0", n, got.Attempt, got.State, got.Delivery, row.want)
+			}
+		}
+		at := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
+		h.ok(h.claim(s, first).Return(ctx, at, false))
+		var notDue *NotDue
+		if _, err := s.Claim(ctx, first, 0, "w"); !errors.As(err, &notDue) || !notDue.At.Equal(at) {
+			h.Errorf("claim = %v, want not due before %s", err, at)
+		}
+		if _, err := s.Claim(ctx, second, 0, "w"); !errors.Is(err, ErrBusy) {
+			h.Errorf("the second overtook: %v", err)
+		}
+	})
+}
+
+func TestFenceGrowsOverAForgetfulRedis(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		id := h.submit(s, 1)
+		var last int64
+		for _, forget := range []func() error{
+			func() error { return nil },
+			func() error { return h.rdb.Del(ctx, "errand:fence").Err() },
+			func() error { return h.rdb.Set(ctx, "errand:fence", 7, 0).Err() },
+			func() error { return h.rdb.Set(ctx, "errand:fence", last+3_600_000_000, 0).Err() }, // the clock went back an hour
+			func() error { return nil },
+		} {
+			h.ok(forget())
+			c := h.claim(s, id)
+			if c.Fence() <= last {
+				h.Errorf("fence %d after %d", c.Fence(), last)
+			}
+			last = c.Fence()
+			h.ok(c.Return(ctx, time.Time{}, false))
+		}
+	})
+}
+
+// TestAStaleHolderChangesNothing takes a claim away in every way there is, and lets the old holder try everything.
+func TestAStaleHolderChangesNothing(t *testing.T) {
+	ways := map[string]func(h *harness, s *Store, c *Claim){
+		"requeued":        func(h *harness, s *Store, c *Claim) { h.takeover(s, c) },
+		"claimed":         func(h *harness, s *Store, c *Claim) { h.takeover(s, c); h.claim(s, c.ID()) },
+		"ended":           func(h *harness, s *Store, c *Claim) { h.takeover(s, c); h.ok(h.claim(s, c.ID()).End(h.Context(), nil)) },
+		"withdrawn":       func(h *harness, s *Store, c *Claim) { h.takeover(s, c); must(s.EndWaiting(h.Context(), c.ID(), nil)) },
+		"next in thread":  func(h *harness, s *Store, c *Claim) { withdrawn(h, s, c); h.claim(s, h.submit(s, 2)) },
+		"tried again":     func(h *harness, s *Store, c *Claim) { withdrawn(h, s, c); must(s.Retry(h.Context(), c.ID())) },
+		"record vanished": func(h *harness, s *Store, c *Claim) { h.ok(h.rdb.FlushDB(h.Context()).Err()) },
+	}
+	acts := map[string]func(h *harness, c *Claim) error{
+		"append": func(h *harness, c *Claim) error { return c.Append(h.Context(), json.RawMessage(`1`)) },
+		"save":   func(h *harness, c *Claim) error { return c.SaveSession(h.Context(), Session{ID: "old"}) },
+		"end":    func(h *harness, c *Claim) error { return c.End(h.Context(), json.RawMessage(`"old"`)) },
+		"return": func(h *harness, c *Claim) error { return c.Return(h.Context(), time.Time{}, true) },
+		"refresh": func(h *harness, c *Claim) error {
+			_, _, err := c.refresh(h.Context())
+			return err
+		},
+		"release": func(h *harness, c *Claim) error {
+			err := c.Release(h.Context())
+			if n := must(h.rdb.Exists(h.Context(), "errand:claim:t").Result()); n == 0 && err == nil {
+				return ErrStale // there was nothing to release, which is fine
+			}
+			return err
+		},
+	}
+	onBoth(t, func(h *harness) {
+		for way, takeAway := range ways {
+			for act, try := range acts {
+				h.ok(h.rdb.FlushDB(h.Context()).Err())
+				s := h.store(Config{})
+				c := h.claim(s, h.submit(s, 1))
+				h.ok(c.SaveSession(h.Context(), Session{ID: "new"}))
+				h.crash(c)
+				takeAway(h, s, c)
+				before := h.dump()
+				if err := try(h, c); !errors.Is(err, ErrStale) {
+					h.Errorf("%s, then %s = %v, want %v", way, act, err, ErrStale)
+				}
+				if diff := cmp.Diff(before, h.dump()); diff != "" {
+					h.Errorf("%s, then %s changed something:\n%s", way, act, diff)
+				}
+			}
+		}
+	})
+}
+
+func withdrawn(h *harness, s *Store, c *Claim) {
+	h.Helper()
+	h.takeover(s, c)
+	must(s.EndWaiting(h.Context(), c.ID(), nil))
+}
+
+func TestRefreshPutsAVanishedClaimBack(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		c := h.claim(s, h.submit(s, 1))
+		next := h.submit(s, 2)
+		key := "errand:claim:t"
+		value := must(h.rdb.Get(ctx, key).Result())
+		refreshed := func(what string) {
+			h.Helper()
+			if _, _, err := c.refresh(ctx); err != nil {
+				h.Errorf("%s: %v", what, err)
+			}
+			if got := h.rdb.Get(ctx, key).Val(); got != value {
+				h.Errorf("%s: claim %q, want %q", what, got, value)
+			}
+		}
+		h.ok(h.rdb.PExpire(ctx, key, time.Second).Err())
+		refreshed("alive")
+		if left := h.rdb.PTTL(ctx, key).Val(); left <= time.Second {
+			h.Errorf("a refreshed claim lives for %s", left)
+		}
+		h.crash(c)
+		refreshed("vanished while running")
+		h.ok(c.End(ctx, nil))
+		h.crash(c)
+		refreshed("vanished while posting")
+
+		h.ok(c.Release(ctx))
+		if _, _, err := c.refresh(ctx); !errors.Is(err, ErrStale) {
+			h.Errorf("refresh after the release = %v, want %v", err, ErrStale)
+		}
+		h.claim(s, next)
+	})
+}
+
+// TestThreadsNeverOverlap lets workers fight over everything at once.
+func TestThreadsNeverOverlap(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		const tasks, threads, workers = 24, 3, 5
+		ctx, s := h.Context(), h.store(Config{})
+		for n := range tasks {
+			rec := task(n)
+			rec.Thread = string(rune('a' + n%threads))
+			_, _, err := s.Submit(ctx, rec)
+			h.ok(err)
+		}
+		var mu sync.Mutex
+		holder := map[string]string{}
+		order := map[string][]string{}
+		var wg sync.WaitGroup
+		for range workers {
+			wg.Go(func() {
+				for {
+					live, err := s.Live(ctx)
+					if err != nil || len(live) == 0 {
+						return
+					}
+					for _, r := range live {
+						c, err := s.Claim(ctx, r.ID, 0, "w")
+						if err != nil {
+							continue
+						}
+						mu.Lock()
+						if other := holder[r.Thread]; other != "" {
+							h.Errorf("%s and %s run at once", other, r.ID)
+						}
+						holder[r.Thread] = r.ID
+						order[r.Thread] = append(order[r.Thread], r.ID)
+						mu.Unlock()
+						if err := c.End(ctx, nil); err != nil {
+							h.Error(err)
+						}
+						mu.Lock()
+						holder[r.Thread] = ""
+						mu.Unlock()
+						if err := c.Release(ctx); err != nil {
+							h.Error(err)
+						}
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for thread, ids := range order {
+			if len(ids) != tasks/threads || !slices.IsSorted(ids) {
+				h.Errorf("thread %s ran %v", thread, ids)
+			}
+		}
+		if len(order) != threads {
+			h.Errorf("%d threads ran, want %d", len(order), threads)
+		}
+	})
+}

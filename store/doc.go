@@ -1,0 +1,20 @@
+// Package store keeps everything of the fleet that outlives a process, in Redis: tasks, claims, sessions, events, the outbox.
+//
+// It promises:
+//   - Every step that touches more than one key is one Lua script: it happens whole or not at all, and two callers never see half.
+//   - At most one holder per thread. A [Claim] expires unless [Claim.Keep] runs, and carries a fence, a number that only grows;
+//     every write of a holder is checked against it, and a holder that was replaced gets [ErrStale] and changes nothing.
+//   - A task has one ending: it leaves waiting and running once, by whoever comes first, until [Store.Retry].
+//   - Steps are idempotent where a lost answer makes go-redis send them again. Only [Claim.Append] may then store an event twice.
+//   - Redis' clock is the only clock. Those of the workers are not compared.
+//   - Whatever ended and was posted expires, with all that belongs to it.
+//
+// It does not promise to survive a Redis that loses data: run it with an append-only file and maxmemory-policy noeviction. It does
+// not look into tasks, endings, events and sessions. It decides nothing about when to retry, requeue or give up: that is package
+// tasks. Redis Cluster and Ring are refused, because scripts span the keys of a thread.
+//
+// Redis is 6.2 or newer, or miniredis. keys.go documents every key. All methods may be called from any goroutine; a context that ends
+// is honoured between round trips, and within one by the client's own timeouts (2 s and one retry suit the claim's rhythm of 5 s).
+//
+// Errors say what was done to which object and wrap one of the errors in errors.go where a caller has to decide.
+package store

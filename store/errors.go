@@ -1,0 +1,53 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// What a caller may have to decide on. They come wrapped: use errors.Is.
+var (
+	ErrNotFound = errors.New("not found")                         // no such record, session
+	ErrBusy     = errors.New("thread is busy")                    // claimed by another, or an earlier task of the thread comes first
+	ErrRunning  = errors.New("already running")                   // by somebody, alive or not: the reconciler's business
+	ErrEnded    = errors.New("already ended")                     // nothing left to do
+	ErrNotEnded = errors.New("not ended")                         // only what ended can be tried again
+	ErrStale    = errors.New("stale")                             // an older delivery, fence or lease: somebody else decides now
+	ErrTooLarge = errors.New("too large")                         // the caller's data; nothing was stored
+	ErrOutage   = errors.New("redis did not answer for too long") // for [Watch].Lost: the claim cannot be trusted any more
+)
+
+// NotDue is the refusal to start a task before its time.
+type NotDue struct {
+	At time.Time // when it is due, by Redis' clock
+}
+
+// Error tells the time.
+func (e *NotDue) Error() string {
+	return fmt.Sprintf("not due before %s", e.At.UTC().Format(time.RFC3339Nano))
+}
+
+// verdict is the error behind the first word of a script's reply; nil for every kind of success.
+func verdict(r reply) error {
+	switch status := r.text(0); status {
+	case "ok", "no", "created", "exists":
+		return nil
+	case "notfound":
+		return ErrNotFound
+	case "busy":
+		return ErrBusy
+	case "running":
+		return ErrRunning
+	case "ended":
+		return ErrEnded
+	case "notended":
+		return ErrNotEnded
+	case "stale":
+		return ErrStale
+	case "notdue":
+		return &NotDue{At: fromMicros(r.text(1))}
+	default:
+		return fmt.Errorf("unknown reply %q", status)
+	}
+}

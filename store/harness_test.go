@@ -1,0 +1,188 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/internal/redisserver"
+)
+
+// harness is one empty server with a client of its own: what the tests see does not go through the store.
+type harness struct {
+	*testing.T
+	url  string
+	rdb  *redis.Client
+	mini *miniredis.Miniredis // nil on a real Redis
+}
+
+// onBoth runs a test on a real Redis and on miniredis: standalone mode and other packages' tests run on the latter.
+func onBoth(t *testing.T, test func(*harness)) {
+	t.Helper()
+	t.Parallel()
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		test(newHarness(t, redisserver.ForTest(t), nil))
+	})
+	t.Run("miniredis", func(t *testing.T) { onMini(t, test) })
+}
+
+// onMini runs a test on miniredis alone.
+func onMini(t *testing.T, test func(*harness)) {
+	t.Helper()
+	t.Parallel()
+	mini := miniredis.RunT(t)
+	test(newHarness(t, "redis://"+mini.Addr(), mini))
+}
+
+func newHarness(t *testing.T, url string, mini *miniredis.Miniredis) *harness {
+	return &harness{T: t, url: url, rdb: dial(t, url), mini: mini}
+}
+
+func dial(t *testing.T, url string) *redis.Client {
+	t.Helper()
+	opt, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(opt)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// store is one process of the fleet. cfg needs no client.
+func (h *harness) store(cfg Config) *Store {
+	h.Helper()
+	if cfg.Redis == nil {
+		cfg.Redis = h.rdb
+	}
+	s, err := New(cfg)
+	if err != nil {
+		h.Fatal(err)
+	}
+	s.slice = 20 * time.Millisecond
+	return s
+}
+
+// lapse lets a key's time run out: it must have a TTL of at most ttl.
+func (h *harness) lapse(key string, ttl time.Duration) {
+	h.Helper()
+	left := must(h.rdb.PTTL(h.Context(), key).Result())
+	if left <= 0 || left > ttl {
+		h.Errorf("%s lives for %s, want at most %s", key, left, ttl)
+	}
+	if h.mini != nil {
+		h.mini.FastForward(ttl)
+	} else {
+		h.rdb.Del(h.Context(), key)
+	}
+	if n := must(h.rdb.Exists(h.Context(), key).Result()); n != 0 {
+		h.Errorf("%s did not lapse", key)
+	}
+}
+
+// overdue moves an outbox item's time into the past: its lease has run out, or it is due now.
+func (h *harness) overdue(id string) {
+	h.Helper()
+	if err := h.rdb.ZAddXX(h.Context(), "errand:outbox", redis.Z{Score: 1, Member: id}).Err(); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// dump reads all there is, so that a test can say "nothing changed".
+func (h *harness) dump() map[string]any {
+	h.Helper()
+	ctx, all := h.Context(), map[string]any{}
+	for _, key := range must(h.rdb.Keys(ctx, "*").Result()) {
+		switch kind := must(h.rdb.Type(ctx, key).Result()); kind {
+		case "hash":
+			all[key] = must(h.rdb.HGetAll(ctx, key).Result())
+		case "zset":
+			all[key] = must(h.rdb.ZRangeWithScores(ctx, key, 0, -1).Result())
+		case "stream":
+			all[key] = must(h.rdb.XRange(ctx, key, "-", "+").Result())
+		case "string":
+			all[key] = must(h.rdb.Get(ctx, key).Result())
+		default:
+			h.Fatalf("%s is a %s", key, kind)
+		}
+	}
+	return all
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// ok fails the test when a step that has to work does not.
+func (h *harness) ok(err error) {
+	h.Helper()
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+// task is the n-th task by time, in thread "t" unless told.
+func task(n int) Record {
+	return Record{ID: fmt.Sprintf("17000000000%05d-test-x", n), Thread: "t", Class: "review", Task: json.RawMessage(`{"n":1}`)}
+}
+
+// submit puts the n-th task in and gives its ID.
+func (h *harness) submit(s *Store, n int) string {
+	h.Helper()
+	rec, created, err := s.Submit(h.Context(), task(n))
+	if err != nil || !created {
+		h.Fatalf("submit %d: created %t, %v", n, created, err)
+	}
+	return rec.ID
+}
+
+// claim takes a task that must be there to take.
+func (h *harness) claim(s *Store, id string) *Claim {
+	h.Helper()
+	rec := must(s.Get(h.Context(), id))
+	c, err := s.Claim(h.Context(), id, rec.Delivery, "w")
+	if err != nil {
+		h.Fatal(err)
+	}
+	return c
+}
+
+// crash is what a dead worker leaves: a running task without a claim.
+func (h *harness) crash(c *Claim) {
+	h.Helper()
+	h.lapse("errand:claim:"+c.Thread(), 15*time.Second)
+}
+
+// takeover is what the reconciler does about it.
+func (h *harness) takeover(s *Store, c *Claim) {
+	h.Helper()
+	rec := must(s.Get(h.Context(), c.ID()))
+	must(s.Requeue(h.Context(), c.ID(), rec.Delivery, rec.Fence, true))
+}
+
+// signal is a callback that can be waited for.
+type signal[T any] chan T
+
+func (s signal[T]) fire(v T) { s <- v }
+
+func (s signal[T]) wait(h *harness) T {
+	h.Helper()
+	ctx, cancel := context.WithTimeout(h.Context(), 20*time.Second)
+	defer cancel()
+	select {
+	case v := <-s:
+		return v
+	case <-ctx.Done():
+		h.Fatal("nothing happened")
+		panic("unreachable")
+	}
+}

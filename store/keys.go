@@ -1,0 +1,35 @@
+package store
+
+// Every key, with its type, how long it lives, and which file writes it. <prefix> is Config.Prefix, "errand:" by default.
+//
+//	key                       type    lives                        what
+//	<prefix>task:<id>         hash    Retention once posted        the record (submit, claim, transition, outbox)
+//	<prefix>events:<id>       stream  Retention once posted        field data = one event, field end = the end mark (events, claim)
+//	<prefix>tasks             zset    trimmed by submit            all IDs, score 0: sorted by text, which is by time (submit)
+//	<prefix>live              zset    while not ended              the IDs that wait or run, score 0 (submit, transition, claim)
+//	<prefix>waiting:<thread>  zset    while it has members         the thread's IDs that wait or run; score = the microseconds the ID
+//	                                                               begins with, 0 for the running one (submit, claim, transition)
+//	<prefix>claim:<thread>    string  ClaimTTL                     "<fence> <id> <nonce>" of the holder (claim, keep)
+//	<prefix>fence             string  for ever                     the last fence given out (claim)
+//	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (outbox)
+//	<prefix>expiring          zset    trimmed by submit            posted IDs; score = when their record is gone (outbox)
+//	<prefix>session:<thread>  hash    SessionTTL since the save    the CLI session to resume (session)
+//	<prefix>alias:<alias>     string  SessionTTL since last used   the thread it stands for (alias)
+//	<prefix>worker:<id>       string  15 s                         what a worker says of itself, JSON (workers)
+//	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
+//	<prefix>cancel            channel                              IDs with a new tombstone: a hint, the record is the truth (keep)
+//
+// scripts/common.lua has the same names for the scripts.
+type keys struct{ prefix string }
+
+func (k keys) task(id string) string        { return k.prefix + "task:" + id }
+func (k keys) events(id string) string      { return k.prefix + "events:" + id }
+func (k keys) waiting(thread string) string { return k.prefix + "waiting:" + thread }
+func (k keys) claim(thread string) string   { return k.prefix + "claim:" + thread }
+func (k keys) session(thread string) string { return k.prefix + "session:" + thread }
+func (k keys) alias(alias string) string    { return k.prefix + "alias:" + alias }
+func (k keys) worker(id string) string      { return k.prefix + "worker:" + id }
+func (k keys) tasks() string                { return k.prefix + "tasks" }
+func (k keys) live() string                 { return k.prefix + "live" }
+func (k keys) workers() string              { return k.prefix + "workers" }
+func (k keys) cancel() string               { return k.prefix + "cancel" }

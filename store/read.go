@@ -1,0 +1,158 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Get reads one record; [ErrNotFound] when there is none, or no more.
+func (s *Store) Get(ctx context.Context, id string) (Record, error) {
+	fields, err := s.redis.HGetAll(ctx, s.key.task(id)).Result()
+	if err != nil {
+		return Record{}, fmt.Errorf("get %s: %w", id, err)
+	}
+	if len(fields) == 0 {
+		return Record{}, fmt.Errorf("get %s: %w", id, ErrNotFound)
+	}
+	return decode(id, fields), nil
+}
+
+// ListQuery says what to list. The zero value is the newest tasks in any state.
+type ListQuery struct {
+	State  State  // empty = any
+	Limit  int    // 0 = 50
+	Before string // an ID: only older ones, for the next page; it need not exist any more
+}
+
+// List reads records, newest first by ID. It is no snapshot: a task that changes state meanwhile may be missing.
+func (s *Store) List(ctx context.Context, q ListQuery) ([]Record, error) {
+	if q.Limit <= 0 {
+		q.Limit = 50
+	}
+	index := s.key.tasks()
+	if q.State == Waiting || q.State == Running {
+		index = s.key.live()
+	}
+	last := "+"
+	if q.Before != "" {
+		last = "(" + q.Before
+	}
+	var found []Record
+	for len(found) < q.Limit {
+		ids, err := s.redis.ZRangeArgs(ctx, redis.ZRangeArgs{
+			Key: index, Start: "-", Stop: last, ByLex: true, Rev: true, Count: int64(q.Limit),
+		}).Result()
+		if err != nil {
+			return nil, fmt.Errorf("list tasks: %w", err)
+		}
+		records, err := s.records(ctx, ids)
+		if err != nil {
+			return nil, fmt.Errorf("list tasks: %w", err)
+		}
+		for _, r := range records {
+			if len(found) < q.Limit && (q.State == "" || q.State == r.State) {
+				found = append(found, r)
+			}
+		}
+		if len(ids) < q.Limit {
+			break
+		}
+		last = "(" + ids[len(ids)-1]
+	}
+	return found, nil
+}
+
+// records reads many in one round trip and leaves out those that have expired.
+func (s *Store) records(ctx context.Context, ids []string) ([]Record, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	replies := make([]*redis.MapStringStringCmd, len(ids))
+	_, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, id := range ids {
+			replies[i] = p.HGetAll(ctx, s.key.task(id))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var records []Record
+	for i, id := range ids {
+		if fields := replies[i].Val(); len(fields) > 0 {
+			records = append(records, decode(id, fields))
+		}
+	}
+	return records, nil
+}
+
+// LiveRecord is a task that waits or runs, as the reconciler looks at it.
+type LiveRecord struct {
+	Record       // without Task, Ending and Worker
+	Claimed bool // its thread's claim exists and is this record's latest
+}
+
+// Live reads all tasks that wait or run, oldest first, in three round trips. It is no snapshot: a record may have moved between them,
+// so [Store.Requeue] checks again what was seen here.
+func (s *Store) Live(ctx context.Context) ([]LiveRecord, error) {
+	ids, err := s.redis.ZRange(ctx, s.key.live(), 0, -1).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read live tasks: %w", err)
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	// Tasks may be large, and a reconciler looks often: only these fields.
+	fields := []string{
+		"thread", "class", "state", "delivery", "at", "attempt", "crashes", "fence", "created", "started", "cancel_by", "cancel_cause",
+	}
+	replies := make([]*redis.SliceCmd, len(ids))
+	_, err = s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, id := range ids {
+			replies[i] = p.HMGet(ctx, s.key.task(id), fields...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read live tasks: %w", err)
+	}
+	var live []LiveRecord
+	var claims []string
+	for i, id := range ids {
+		values, got := reply(replies[i].Val()), map[string]string{}
+		for j, name := range fields {
+			got[name] = values.text(j)
+		}
+		// A missing record stays in the index: to remove it here could remove one that is being submitted at this moment.
+		if r := decode(id, got); r.State == Waiting || r.State == Running {
+			live = append(live, LiveRecord{Record: r})
+			claims = append(claims, s.key.claim(r.Thread))
+		}
+	}
+	if len(live) == 0 {
+		return nil, nil
+	}
+	tokens, err := s.redis.MGet(ctx, claims...).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read live claims: %w", err)
+	}
+	for i := range live {
+		ours := strconv.FormatInt(live[i].Fence, 10) + " " + live[i].ID + " "
+		live[i].Claimed = strings.HasPrefix(reply(tokens).text(i), ours)
+	}
+	return live, nil
+}
+
+// Position tells how many tasks of its thread start before this one: 0 = the next, perhaps behind one that runs. A task that does not
+// wait has no position: [ErrRunning], [ErrEnded].
+func (s *Store) Position(ctx context.Context, id string) (int, error) {
+	r, err := s.run(ctx, "position", id)
+	if err != nil {
+		return 0, fmt.Errorf("look up the position of %s: %w", id, err)
+	}
+	return r.number(1), nil
+}

@@ -1,0 +1,205 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+)
+
+func z(score float64, member string) redis.Z { return redis.Z{Score: score, Member: member} }
+
+func TestListInPages(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		var all, ended, running, waiting []string
+		for n := range 12 {
+			rec := task(n)
+			rec.Thread = rec.ID
+			_, _, err := s.Submit(ctx, rec)
+			h.ok(err)
+			all = append(all, rec.ID)
+			switch n % 3 {
+			case 0:
+				must(s.EndWaiting(ctx, rec.ID, nil))
+				ended = append(ended, rec.ID)
+			case 1:
+				h.claim(s, rec.ID)
+				running = append(running, rec.ID)
+			case 2:
+				waiting = append(waiting, rec.ID)
+			}
+		}
+		for state, want := range map[State][]string{"": all, Ended: ended, Running: running, Waiting: waiting} {
+			slices.Reverse(want)
+			for _, limit := range []int{0, 1, 3, 5, 100} {
+				var got []string
+				for before := ""; ; {
+					page := must(s.List(ctx, ListQuery{State: state, Limit: limit, Before: before}))
+					if limit > 0 && len(page) > limit {
+						h.Errorf("a page of %d, limit %d", len(page), limit)
+					}
+					if len(page) == 0 {
+						break
+					}
+					for _, r := range page {
+						got = append(got, r.ID)
+					}
+					before = got[len(got)-1]
+				}
+				if !slices.Equal(got, want) {
+					h.Errorf("%q by %d: %v, want %v", state, limit, got, want)
+				}
+			}
+		}
+		h.rdb.Del(ctx, "errand:task:"+ended[1]) // expired
+		if got := must(s.List(ctx, ListQuery{State: Ended, Limit: 2})); len(got) != 2 || got[0].ID != ended[0] || got[1].ID != ended[2] {
+			h.Errorf("over an expired record: %v", got)
+		}
+	})
+}
+
+func TestLive(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		if live, err := s.Live(ctx); len(live) != 0 || err != nil {
+			h.Errorf("nobody lives: %v, %v", live, err)
+		}
+		head := h.submit(s, 1)
+		behind := h.submit(s, 2)
+		alive := h.claim(s, head)
+		other := task(3)
+		other.Thread = "dead"
+		_, _, err := s.Submit(ctx, other)
+		h.ok(err)
+		h.rdb.Del(ctx, "errand:claim:"+h.claim(s, other.ID).Thread())
+		gone := h.submit(s, 4)
+		h.rdb.Del(ctx, "errand:task:"+gone)
+		must(s.EndWaiting(ctx, h.submit(s, 5), nil))
+		must(s.Cancel(ctx, behind, "U1", "user"))
+
+		live := must(s.Live(ctx))
+		want := map[string]struct {
+			state   State
+			claimed bool
+		}{head: {Running, true}, behind: {Waiting, false}, other.ID: {Running, false}}
+		if len(live) != len(want) {
+			h.Errorf("%d live, want %d", len(live), len(want))
+		}
+		for _, r := range live {
+			if w := want[r.ID]; r.State != w.state || r.Claimed != w.claimed {
+				h.Errorf("%s %s, claimed %t; want %+v", r.ID, r.State, r.Claimed, w)
+			}
+			full := must(s.Get(ctx, r.ID))
+			if r.Task != nil || r.Fence != full.Fence || r.Thread != full.Thread || r.Delivery != full.Delivery || r.CancelCause != full.CancelCause {
+				h.Errorf("%+v, want the essence of %+v", r, full)
+			}
+		}
+		if !slices.IsSortedFunc(live, func(a, b LiveRecord) int { return strings.Compare(a.ID, b.ID) }) {
+			h.Error("not oldest first")
+		}
+		// Ended and tried again while its holder still posts: the claim is the old run's, and this record has it still.
+		h.ok(alive.End(ctx, nil))
+		must(s.Retry(ctx, head))
+		if live := must(s.Live(ctx)); live[0].State != Waiting || !live[0].Claimed {
+			h.Errorf("tried again: %+v", live[0])
+		}
+		h.ok(alive.Release(ctx))
+		if live := must(s.Live(ctx)); live[0].Claimed {
+			h.Error("claimed after the release")
+		}
+	})
+}
+
+func TestPosition(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		ids := []string{h.submit(s, 1), h.submit(s, 2), h.submit(s, 3)}
+		positions := func(what string, want ...any) {
+			h.Helper()
+			for i, w := range want {
+				got, err := s.Position(ctx, ids[i])
+				if e, refused := w.(error); refused && !errors.Is(err, e) || !refused && (err != nil || got != w) {
+					h.Errorf("%s: position %d of task %d (%v), want %v", what, got, i, err, w)
+				}
+			}
+		}
+		positions("none runs", 0, 1, 2)
+		c := h.claim(s, ids[0])
+		positions("the first runs", ErrRunning, 0, 1)
+		h.ok(c.End(ctx, nil))
+		positions("it has ended", ErrEnded, 0, 1)
+		ids = append(ids, "1700000000000009-none")
+		positions("and one is unknown", ErrEnded, 0, 1, ErrNotFound)
+	})
+}
+
+func TestGetNothing(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		if _, err := h.store(Config{}).Get(h.Context(), "1700000000000009-none"); !errors.Is(err, ErrNotFound) {
+			h.Errorf("get = %v, want %v", err, ErrNotFound)
+		}
+	})
+}
+
+func TestPing(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		s, network := h.behindProxy(Config{})
+		h.ok(s.Ping(h.Context()))
+		network.setCut(true)
+		if err := s.Ping(h.Context()); err == nil {
+			h.Error("a Redis that is gone answers")
+		}
+	})
+}
+
+// Two stores in one Redis share nothing.
+func TestPrefix(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, a, b := h.Context(), h.store(Config{Prefix: "a:"}), h.store(Config{Prefix: "b:"})
+		c := h.claim(a, h.submit(a, 1))
+		h.ok(c.Append(ctx, event(1)))
+		h.ok(c.SaveSession(ctx, Session{ID: "s"}))
+		h.ok(a.Alias(ctx, "x", "y"))
+		h.ok(a.Beat(ctx, Worker{ID: "w"}))
+		h.ok(c.End(ctx, nil))
+		post, _, err := a.TakeOutbox(ctx, "")
+		h.ok(err)
+		h.ok(a.Posted(ctx, post))
+		for key := range h.dump() {
+			if key[:2] != "a:" {
+				h.Errorf("key %s is outside the prefix", key)
+			}
+		}
+		if _, created, err := b.Submit(ctx, task(1)); err != nil || !created {
+			h.Errorf("submit to the other store: created %t, %v", created, err)
+		}
+	})
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	one := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{})
+	ring := redis.NewRing(&redis.RingOptions{})
+	for _, c := range []redis.UniversalClient{one, cluster, ring} {
+		defer c.Close()
+	}
+	for name, cfg := range map[string]Config{
+		"no client":             {},
+		"a cluster":             {Redis: cluster},
+		"a ring":                {Redis: ring},
+		"a cluster to block on": {Redis: one, Blocking: cluster},
+		"a slow refresh":        {Redis: one, Refresh: 1e9, ClaimTTL: 1e9},
+	} {
+		if _, err := New(cfg); err == nil {
+			t.Errorf("%s was accepted", name)
+		}
+	}
+	if _, err := New(Config{Redis: one}); err != nil {
+		t.Error(err)
+	}
+}

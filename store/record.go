@@ -1,0 +1,62 @@
+package store
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+)
+
+// State is where a task is in its life.
+type State string
+
+// The states. Waiting and running may alternate many times; ended is left by Retry only.
+const (
+	Waiting State = "waiting"
+	Running State = "running"
+	Ended   State = "ended"
+)
+
+// Record is one task as the store knows it: a copy, true at the moment it was read.
+type Record struct {
+	ID     string          // begins with 16 digits of unix microseconds and a dash; [a-z0-9.-], at most 80 bytes
+	Thread string          // tasks of one thread run one after the other, in the order of their IDs
+	Class  string          // the queue it belongs to; opaque here
+	Task   json.RawMessage // opaque, at most 1 MiB
+	State  State
+
+	Delivery int       // which delivery is the valid one: asynq's task ID is <id> for 0, <id>.r<n> for n
+	At       time.Time // not to be started before; zero = at once
+	Attempt  int       // runs started, without those given back
+	Crashes  int       // runs lost with their worker
+	Fence    int64     // token of the latest claim of this task, 0 = never claimed
+	Worker   string    // who runs it or ran it last
+
+	Created, Started, Ended time.Time // by Redis' clock; Started is the latest run's
+
+	CancelBy, CancelCause string          // the tombstone: the first cancel wins; no cause = not cancelled
+	Ending                json.RawMessage // opaque, set when ended
+	Outbox                int             // attempts to post the final message, -1 = posted
+}
+
+func decode(id string, f map[string]string) Record {
+	return Record{
+		ID: id, Thread: f["thread"], Class: f["class"], Task: raw(f["task"]), State: State(f["state"]),
+		Delivery: number(f["delivery"]), At: fromMicros(f["at"]), Attempt: number(f["attempt"]), Crashes: number(f["crashes"]),
+		Fence: int64(number(f["fence"])), Worker: f["worker"],
+		Created: fromMicros(f["created"]), Started: fromMicros(f["started"]), Ended: fromMicros(f["ended"]),
+		CancelBy: f["cancel_by"], CancelCause: f["cancel_cause"], Ending: raw(f["ending"]), Outbox: number(f["outbox"]),
+	}
+}
+
+// number reads what a script wrote; a field that is not there is 0.
+func number(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
+}
+
+func raw(s string) json.RawMessage {
+	if s == "" {
+		return nil
+	}
+	return json.RawMessage(s)
+}

@@ -1,0 +1,90 @@
+package store
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// scriptFiles are the steps that touch more than one key. The first lines of each file are its contract: arguments and replies.
+//
+//go:embed scripts/*.lua
+var scriptFiles embed.FS
+
+// loadScripts reads all scripts by file name without .lua, each with common.lua in front.
+func loadScripts() (map[string]*redis.Script, error) {
+	const dir = "scripts"
+	common, err := scriptFiles.ReadFile(dir + "/common.lua")
+	if err != nil {
+		return nil, fmt.Errorf("read scripts: %w", err)
+	}
+	files, err := scriptFiles.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read scripts: %w", err)
+	}
+	scripts := map[string]*redis.Script{}
+	for _, f := range files {
+		text, err := scriptFiles.ReadFile(dir + "/" + f.Name())
+		if err != nil {
+			return nil, fmt.Errorf("read scripts: %w", err)
+		}
+		scripts[strings.TrimSuffix(f.Name(), ".lua")] = redis.NewScript(string(common) + "\n" + string(text))
+	}
+	return scripts, nil
+}
+
+// run executes one script: one round trip, two when Redis does not know the script yet. The error is Redis' or the script's refusal.
+func (s *Store) run(ctx context.Context, name string, args ...any) (reply, error) {
+	values, err := s.scripts[name].Run(ctx, s.redis, nil, append([]any{s.key.prefix}, args...)...).Slice()
+	if err != nil {
+		return nil, err
+	}
+	r := reply(values)
+	return r, verdict(r)
+}
+
+// reply is what a script answers: a word, then strings, then perhaps a record.
+type reply []any
+
+func (r reply) text(i int) string {
+	if i >= len(r) {
+		return ""
+	}
+	s, _ := r[i].(string)
+	return s
+}
+
+func (r reply) number(i int) int {
+	n, _ := strconv.Atoi(r.text(i))
+	return n
+}
+
+func (r reply) record(id string, i int) Record {
+	flat, _ := r[i].([]any)
+	fields := make(map[string]string, len(flat)/2)
+	for j := 0; j+1 < len(flat); j += 2 {
+		fields[reply(flat).text(j)] = reply(flat).text(j + 1)
+	}
+	return decode(id, fields)
+}
+
+// micros is how times are stored: unix microseconds, 0 for the zero time.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func fromMicros(s string) time.Time {
+	n, _ := strconv.ParseInt(s, 10, 64)
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(n).UTC()
+}

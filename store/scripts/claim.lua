@@ -1,0 +1,33 @@
+-- prefix, id, delivery, worker, nonce, ttl ms -> {'ok', token, record} | {'notdue', at} | another refusal
+local id, delivery, worker, nonce, ttl = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local key = task_key(id)
+local r = redis.call('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence')
+local state, thread, at = r[1], r[2], r[4]
+if not state then return {'notfound'} end
+local claim = claim_key(thread)
+local holder = redis.call('GET', claim)
+
+-- The client sends a command again when the answer got lost. The nonce tells our own claim from another's.
+if state == 'running' and holder == r[5] .. ' ' .. id .. ' ' .. nonce then
+  return {'ok', holder, redis.call('HGETALL', key)}
+end
+if state == 'ended' then return {'ended'} end
+if delivery ~= r[3] then return {'stale'} end
+if state == 'running' then return {'running'} end
+local t = now()
+if tonumber(at) > t then return {'notdue', at} end
+local waiting = waiting_key(thread)
+if holder or redis.call('ZRANGE', waiting, '0', '0')[1] ~= id then return {'busy'} end
+
+-- The fence follows the clock, so that it also grows over a Redis that came back without its last second (appendfsync everysec):
+-- a mere counter would give the token of a live, forgotten holder out again.
+local fence = int(math.max(tonumber(redis.call('GET', FENCE) or '0') + 1, t))
+redis.call('SET', FENCE, fence)
+redis.call('HSET', key, 'state', 'running', 'worker', worker, 'started', int(t), 'fence', fence, 'held', fence)
+redis.call('HINCRBY', key, 'attempt', '1')
+-- Score 0 keeps the running task at the head, also before a task whose older ID arrives late. So nobody else can claim the thread,
+-- even while the claim itself has vanished with a Redis that forgot it.
+redis.call('ZADD', waiting, '0', id)
+local token = fence .. ' ' .. id .. ' ' .. nonce
+redis.call('SET', claim, token, 'PX', ttl)
+return {'ok', token, redis.call('HGETALL', key)}

@@ -1,0 +1,10 @@
+-- prefix, id, thread, fence, ending, event cap -> {'ok'} | {'stale'}
+local id, thread, fence = ARGV[2], ARGV[3], ARGV[4]
+if runs(id, fence) then
+  finish(id, thread, ARGV[5], ARGV[6])
+  return {'ok'}
+end
+-- Ended by this very holder, and the answer got lost.
+local r = redis.call('HMGET', task_key(id), 'state', 'held')
+if r[1] == 'ended' and r[2] == fence then return {'ok'} end
+return {'stale'}

@@ -1,0 +1,20 @@
+-- prefix, id -> {'ok', record} | {'notended'} | {'notfound'}
+local id = ARGV[2]
+local key, events = task_key(id), events_key(id)
+local r = redis.call('HMGET', key, 'state', 'thread')
+if not r[1] then return {'notfound'} end
+if r[1] ~= 'ended' then return {'notended'} end
+redis.call('HSET', key, 'state', 'waiting', 'at', '0', 'attempt', '0', 'crashes', '0', 'outbox', '0')
+redis.call('HDEL', key, 'ending', 'started', 'ended', 'cancel_by', 'cancel_cause', 'held')
+redis.call('HINCRBY', key, 'delivery', '1')
+redis.call('ZADD', waiting_key(r[2]), born(id), id)
+redis.call('ZADD', LIVE, '0', id)
+redis.call('ZADD', TASKS, '0', id)
+redis.call('ZREM', OUTBOX, id)
+redis.call('ZREM', EXPIRING, id)
+redis.call('PERSIST', key)
+redis.call('PERSIST', events)
+-- The history stays, without the mark that ends it: the last entry, for nothing is appended to an ended task.
+local last = redis.call('XREVRANGE', events, '+', '-', 'COUNT', '1')[1]
+if last and last[2][1] == 'end' then redis.call('XDEL', events, last[1]) end
+return {'ok', redis.call('HGETALL', key)}

@@ -1,0 +1,15 @@
+-- prefix, id, thread, fence, token, delivery, at, count -> {'ok'} | {'stale'}
+local id, thread, fence, token, delivery = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local key = task_key(id)
+if not runs(id, fence) then
+  -- Done already, and the answer got lost: nobody has claimed or requeued it since.
+  local r = redis.call('HMGET', key, 'state', 'fence', 'delivery')
+  if r[1] == 'waiting' and r[2] == fence and r[3] == delivery then return {'ok'} end
+  return {'stale'}
+end
+redis.call('HSET', key, 'state', 'waiting', 'at', ARGV[7])
+redis.call('HDEL', key, 'held')
+if ARGV[8] == '0' then redis.call('HINCRBY', key, 'attempt', '-1') end
+redis.call('ZADD', waiting_key(thread), born(id), id)
+if redis.call('GET', claim_key(thread)) == token then redis.call('DEL', claim_key(thread)) end
+return {'ok'}

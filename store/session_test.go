@@ -1,0 +1,113 @@
+package store
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func noise(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b)
+	return b
+}
+
+func TestSessionRoundTrip(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		c := h.claim(s, h.submit(s, 1))
+		if _, err := s.Session(ctx, "t"); !errors.Is(err, ErrNotFound) {
+			h.Errorf("no session = %v, want %v", err, ErrNotFound)
+		}
+		for _, row := range []struct {
+			name   string
+			data   []byte
+			stored func(n int) bool
+		}{
+			{"large and repetitive", bytes.Repeat([]byte(`{"type":"user"}`+"\n"), 800_000), func(n int) bool { return n < 100_000 }},
+			{"noise", noise(50_000), func(n int) bool { return n == 50_000 }},
+			{"small", []byte("aaaaaaaaaaaaaaaaaaaaaaaaaa"), func(n int) bool { return n == 26 }},
+			{"binary", []byte{0, 255, '\r', '\n', 0x80}, func(n int) bool { return n == 5 }},
+			{"the largest", noise(8 << 20), func(n int) bool { return n == 8<<20 }},
+			{"empty", []byte{}, func(n int) bool { return n == 0 }},
+		} {
+			want := Session{ID: row.name, Meta: json.RawMessage(`{"dir":"` + row.name + `"}`), Data: row.data}
+			h.ok(c.SaveSession(ctx, want))
+			got, err := s.Session(ctx, "t")
+			if err != nil || !cmp.Equal(want, got) {
+				h.Errorf("%s: came back as %s (%s) with %d bytes, %v", row.name, got.ID, got.Meta, len(got.Data), err)
+			}
+			if n := len(h.rdb.HGet(ctx, "errand:session:t", "data").Val()); !row.stored(n) {
+				h.Errorf("%s: %d bytes stored for %d", row.name, n, len(row.data))
+			}
+		}
+		if err := c.SaveSession(ctx, Session{ID: "no", Data: noise(8<<20 + 1)}); !errors.Is(err, ErrTooLarge) {
+			h.Errorf("save = %v, want %v", err, ErrTooLarge)
+		}
+		if got := must(s.Session(ctx, "t")); got.ID != "empty" {
+			h.Errorf("a refused session replaced the last one by %s", got.ID)
+		}
+		h.lapse("errand:session:t", 30*24*time.Hour)
+		if _, err := s.Session(ctx, "t"); !errors.Is(err, ErrNotFound) {
+			h.Errorf("expired session = %v, want %v", err, ErrNotFound)
+		}
+	})
+}
+
+func TestSessionAfterTheEnd(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		c := h.claim(s, h.submit(s, 1))
+		h.ok(c.End(ctx, nil))
+		h.ok(c.SaveSession(ctx, Session{ID: "after the end"})) // the claim is ours still
+		h.crash(c)
+		next := h.claim(s, h.submit(s, 2))
+		h.ok(next.SaveSession(ctx, Session{ID: "newer"}))
+		h.ok(next.End(ctx, nil))
+		h.ok(next.Release(ctx))
+		if err := c.SaveSession(ctx, Session{ID: "older"}); !errors.Is(err, ErrStale) {
+			h.Errorf("save = %v, want %v", err, ErrStale)
+		}
+		if got := must(s.Session(ctx, "t")); got.ID != "newer" {
+			h.Errorf("session %s, want newer", got.ID)
+		}
+	})
+}
+
+func TestAlias(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		const slack, pr, review = "slack/T/C/1.2", "github/o/r#1", "github/o/r#1/review"
+		resolves := func(name, want string) {
+			h.Helper()
+			if got, err := s.Resolve(ctx, name); err != nil || got != want {
+				h.Errorf("%s stands for %s (%v), want %s", name, got, err, want)
+			}
+		}
+		resolves(pr, pr)
+		h.ok(s.Alias(ctx, pr, "slack/old"))
+		h.ok(s.Alias(ctx, pr, slack)) // the latest wins
+		resolves(pr, slack)
+		resolves(slack, slack)
+		h.ok(s.Alias(ctx, review, pr)) // an alias of an alias is one hop all the same
+		resolves(review, slack)
+		for _, name := range []string{slack, pr} {
+			if err := s.Alias(ctx, slack, name); err == nil {
+				h.Errorf("%s stands for itself by way of %s", slack, name)
+			}
+		}
+		key := "errand:alias:" + pr
+		h.ok(h.rdb.PExpire(ctx, key, time.Hour).Err())
+		resolves(pr, slack)
+		if left := h.rdb.PTTL(ctx, key).Val(); left <= time.Hour {
+			h.Errorf("an alias that was used lives for %s", left)
+		}
+		h.lapse(key, 30*24*time.Hour)
+		resolves(pr, pr)
+	})
+}

@@ -1,0 +1,51 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	maxTask = 1 << 20 // bytes, of a task and of an ending
+	maxID   = 80      // an ID is a file name and part of a URL
+	idClock = 16      // digits of unix microseconds, until the year 2286: so IDs as text sort by time
+)
+
+// Submit stores a new task as waiting. Of rec it reads ID, Thread, Class, Task and At. It is idempotent by ID: when the record exists,
+// in whatever state, that one comes back unchanged with created = false. [ErrTooLarge] when the task exceeds 1 MiB.
+func (s *Store) Submit(ctx context.Context, rec Record) (stored Record, created bool, err error) {
+	if err := check(rec); err != nil {
+		return Record{}, false, fmt.Errorf("submit %s: %w", rec.ID, err)
+	}
+	r, err := s.run(ctx, "submit", rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At))
+	if err != nil {
+		return Record{}, false, fmt.Errorf("submit %s: %w", rec.ID, err)
+	}
+	if r.text(0) == "exists" {
+		return r.record(rec.ID, 1), false, nil
+	}
+	return Record{
+		ID: rec.ID, Thread: rec.Thread, Class: rec.Class, Task: rec.Task, State: Waiting,
+		At: rec.At.Truncate(time.Microsecond).UTC(), Created: fromMicros(r.text(1)),
+	}, true, nil
+}
+
+func check(rec Record) error {
+	clock, rest, _ := strings.Cut(rec.ID, "-")
+	switch {
+	case len(clock) != idClock || strings.Trim(clock, "0123456789") != "" || rest == "":
+		return fmt.Errorf("an ID begins with %d digits of unix microseconds and a dash", idClock)
+	case len(rec.ID) > maxID:
+		return fmt.Errorf("an ID has at most %d bytes, not %d", maxID, len(rec.ID))
+	case strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "":
+		return errors.New("an ID consists of a-z, 0-9, dot and dash")
+	case rec.Thread == "":
+		return errors.New("no thread")
+	case len(rec.Task) > maxTask:
+		return fmt.Errorf("task of %d bytes, limit %d: %w", len(rec.Task), maxTask, ErrTooLarge)
+	}
+	return nil
+}

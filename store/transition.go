@@ -1,0 +1,56 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Requeue makes a new delivery the valid one, for a task whose delivery got lost or whose worker died; it is the reconciler's.
+// delivery and fence are those it saw; when either has moved, the task ended, or a running one is claimed, it is [ErrStale]. A running
+// task waits again, in its old place. crashed counts a run that was lost.
+func (s *Store) Requeue(ctx context.Context, id string, delivery int, fence int64, crashed bool) (newDelivery int, err error) {
+	r, err := s.run(ctx, "requeue", id, delivery, fence, crashed)
+	if err != nil {
+		return 0, fmt.Errorf("requeue %s: %w", id, err)
+	}
+	return r.number(1), nil
+}
+
+// EndWaiting ends a task that has not started (withdrawn, refused) and puts it into the outbox, due now. It is false, and nothing
+// changes, when the task does not wait: then whoever runs it decides its ending, or it has one.
+func (s *Store) EndWaiting(ctx context.Context, id string, ending json.RawMessage) (bool, error) {
+	if len(ending) > maxTask {
+		return false, fmt.Errorf("end waiting %s: ending of %d bytes, limit %d: %w", id, len(ending), maxTask, ErrTooLarge)
+	}
+	r, err := s.run(ctx, "endwaiting", id, []byte(ending), s.cfg.EventCap)
+	if err != nil {
+		return false, fmt.Errorf("end waiting %s: %w", id, err)
+	}
+	return r.text(0) == "ok", nil
+}
+
+// Cancel writes the tombstone of a task that waits or runs, and then hints the holder at it. The first cancel wins, a later one and
+// one after the end change nothing. It stops nobody by itself: see [Watch], and [Store.EndWaiting] for a task that waits. The record
+// comes back as it is then. cause must not be empty.
+func (s *Store) Cancel(ctx context.Context, id, by, cause string) (Record, error) {
+	if cause == "" {
+		return Record{}, fmt.Errorf("cancel %s: %w", id, errors.New("no cause"))
+	}
+	r, err := s.run(ctx, "cancel", id, by, cause)
+	if err != nil {
+		return Record{}, fmt.Errorf("cancel %s: %w", id, err)
+	}
+	return r.record(id, 1), nil
+}
+
+// Retry lets an ended task wait again under a new delivery, due at once and as if it had never run: without ending, tombstone, attempts
+// and crashes. Its place in the thread is that of its ID, its events go on behind the earlier ones. [ErrNotEnded] otherwise.
+func (s *Store) Retry(ctx context.Context, id string) (Record, error) {
+	r, err := s.run(ctx, "retry", id)
+	if err != nil {
+		return Record{}, fmt.Errorf("retry %s: %w", id, err)
+	}
+	return r.record(id, 1), nil
+}

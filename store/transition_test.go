@@ -1,0 +1,229 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRequeue(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		waiting := func(string) {}
+		running := func(id string) { h.claim(s, id) }
+		dead := func(id string) { h.crash(h.claim(s, id)) }
+		rows := []struct {
+			name     string
+			prepare  func(id string)
+			delivery int
+			fence    int64 // added to the record's
+			crashed  bool
+			want     error
+		}{
+			{"delivery lost", waiting, 0, 0, false, nil},
+			{"delivery of a crash lost", waiting, 0, 0, true, nil},
+			{"worker dead", dead, 0, 0, true, nil},
+			{"worker gone in order", dead, 0, 0, false, nil},
+			{"worker alive", running, 0, 0, true, ErrStale},
+			{"seen before another requeue", waiting, -1, 0, false, ErrStale},
+			{"seen before another claim", dead, 0, -1, true, ErrStale},
+			{"ended", func(id string) { must(s.EndWaiting(ctx, id, nil)) }, 0, 0, false, ErrStale},
+			{"not found", func(id string) { h.rdb.Del(ctx, "errand:task:"+id) }, 0, 0, false, ErrNotFound},
+		}
+		for n, row := range rows {
+			rec := task(n)
+			rec.Thread = row.name
+			_, _, err := s.Submit(ctx, rec)
+			h.ok(err)
+			row.prepare(rec.ID)
+			rec, _ = s.Get(ctx, rec.ID)
+			before := h.dump()
+			delivery, err := s.Requeue(ctx, task(n).ID, rec.Delivery+row.delivery, rec.Fence+row.fence, row.crashed)
+			if !errors.Is(err, row.want) || (err == nil) != (row.want == nil) {
+				h.Errorf("%s: requeue = %v, want %v", row.name, err, row.want)
+				continue
+			}
+			if row.want != nil {
+				if diff := cmp.Diff(before, h.dump()); diff != "" {
+					h.Errorf("%s: a refusal changed something:\n%s", row.name, diff)
+				}
+				continue
+			}
+			want := rec
+			want.State, want.Delivery = Waiting, 1
+			if row.crashed {
+				want.Crashes++
+			}
+			if diff := cmp.Diff(want, must(s.Get(ctx, rec.ID))); diff != "" || delivery != 1 {
+				h.Errorf("%s: delivery %d:\n%s", row.name, delivery, diff)
+			}
+			if c := h.claim(s, rec.ID); c.Fence() <= rec.Fence {
+				h.Errorf("%s: fence %d after %d", row.name, c.Fence(), rec.Fence)
+			}
+		}
+	})
+}
+
+func TestEndGivesOneEnding(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		ended := func(id, ending string) {
+			h.Helper()
+			got := must(s.Get(ctx, id))
+			if got.State != Ended || string(got.Ending) != ending || got.Ended.IsZero() || got.Outbox != 0 {
+				h.Errorf("%s is %s with %s since %s, outbox %d", id, got.State, got.Ending, got.Ended, got.Outbox)
+			}
+			if events := must(s.Events(ctx, id, "", 0)); len(events) != 1 || !events[0].End {
+				h.Errorf("events %v, want the end mark alone", events)
+			}
+		}
+		first, second := h.submit(s, 1), h.submit(s, 2)
+		c := h.claim(s, first)
+		if done, err := s.EndWaiting(ctx, first, json.RawMessage(`"withdrawn"`)); done || err != nil {
+			h.Errorf("end of a running task as if it waited: %t, %v", done, err)
+		}
+		h.ok(c.End(ctx, json.RawMessage(`"done"`)))
+		ended(first, `"done"`)
+
+		if done, err := s.EndWaiting(ctx, second, json.RawMessage(`"withdrawn"`)); !done || err != nil {
+			h.Errorf("end of a waiting task: %t, %v", done, err)
+		}
+		for _, id := range []string{first, second} {
+			if done, err := s.EndWaiting(ctx, id, json.RawMessage(`"again"`)); done || err != nil {
+				h.Errorf("a second end: %t, %v", done, err)
+			}
+		}
+		ended(second, `"withdrawn"`)
+		if live := must(s.Live(ctx)); len(live) != 0 {
+			h.Errorf("live: %v", live)
+		}
+		if _, err := s.EndWaiting(ctx, "1700000000000009-none", nil); !errors.Is(err, ErrNotFound) {
+			h.Errorf("end = %v, want %v", err, ErrNotFound)
+		}
+		large := make(json.RawMessage, 1<<20+1)
+		if err := c.End(ctx, large); !errors.Is(err, ErrTooLarge) {
+			h.Errorf("a large ending = %v, want %v", err, ErrTooLarge)
+		}
+		if _, err := s.EndWaiting(ctx, second, large); !errors.Is(err, ErrTooLarge) {
+			h.Errorf("a large ending = %v, want %v", err, ErrTooLarge)
+		}
+	})
+}
+
+func TestCancelFirstWins(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		hints := h.rdb.Subscribe(ctx, "errand:cancel")
+		defer hints.Close()
+		must(hints.Receive(ctx)) // subscribed
+
+		waiting, running := h.submit(s, 2), h.submit(s, 1)
+		h.claim(s, running)
+		for _, id := range []string{waiting, running} {
+			for n, by := range []string{"U1", "U2"} {
+				got, err := s.Cancel(ctx, id, by, "cause of "+by)
+				h.ok(err)
+				if got.CancelBy != "U1" || got.CancelCause != "cause of U1" {
+					h.Errorf("cancel %d of %s: by %q, cause %q", n, id, got.CancelBy, got.CancelCause)
+				}
+				if diff := cmp.Diff(must(s.Get(ctx, id)), got); diff != "" {
+					h.Error(diff)
+				}
+				if m := must(hints.ReceiveMessage(ctx)); m.Payload != id {
+					h.Errorf("hint %q, want %q", m.Payload, id)
+				}
+			}
+		}
+
+		must(s.EndWaiting(ctx, waiting, nil))
+		must(s.Retry(ctx, waiting))
+		must(s.EndWaiting(ctx, waiting, nil))
+		before := h.dump()
+		got, err := s.Cancel(ctx, waiting, "U3", "late")
+		if err != nil || got.State != Ended || got.CancelCause != "" {
+			h.Errorf("cancel of an ended task: %s, cause %q, %v", got.State, got.CancelCause, err)
+		}
+		if diff := cmp.Diff(before, h.dump()); diff != "" {
+			h.Errorf("it changed something:\n%s", diff)
+		}
+		if _, err := s.Cancel(ctx, "1700000000000009-none", "U1", "user"); !errors.Is(err, ErrNotFound) {
+			h.Errorf("cancel = %v, want %v", err, ErrNotFound)
+		}
+		if _, err := s.Cancel(ctx, running, "U1", ""); err == nil {
+			h.Error("a cancel without cause was accepted")
+		}
+	})
+}
+
+func TestRetryStartsAfresh(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		id := h.submit(s, 1)
+		if _, err := s.Retry(ctx, id); !errors.Is(err, ErrNotEnded) {
+			h.Errorf("retry of a waiting task = %v, want %v", err, ErrNotEnded)
+		}
+		c := h.claim(s, id)
+		h.crash(c)
+		h.takeover(s, c)
+		must(s.Cancel(ctx, id, "U1", "user"))
+		c = h.claim(s, id)
+		if _, err := s.Retry(ctx, id); !errors.Is(err, ErrNotEnded) {
+			h.Errorf("retry of a running task = %v, want %v", err, ErrNotEnded)
+		}
+		h.ok(c.End(ctx, json.RawMessage(`1`)))
+		h.ok(c.Release(ctx))
+		post, _, err := s.TakeOutbox(ctx, id)
+		h.ok(err)
+		h.ok(s.Posted(ctx, post))
+		old := must(s.Get(ctx, id))
+
+		got, err := s.Retry(ctx, id)
+		h.ok(err)
+		want := task(1)
+		want.State, want.Delivery, want.Fence, want.Worker, want.Created = Waiting, 2, old.Fence, old.Worker, old.Created
+		if diff := cmp.Diff(want, got); diff != "" {
+			h.Error(diff)
+		}
+		for _, key := range []string{"errand:task:" + id, "errand:events:" + id} {
+			if ttl := h.rdb.PTTL(ctx, key).Val(); ttl > 0 {
+				h.Errorf("%s expires in %s", key, ttl)
+			}
+		}
+		if _, due, err := s.TakeOutbox(ctx, id); due || err != nil {
+			h.Errorf("it is in the outbox still: %t, %v", due, err)
+		}
+		if live := must(s.Live(ctx)); len(live) != 1 || live[0].ID != id {
+			h.Errorf("live: %v", live)
+		}
+		if c := h.claim(s, id); c.Record().Attempt != 1 {
+			h.Errorf("attempt %d, want 1", c.Record().Attempt)
+		}
+		if _, err := s.Retry(ctx, "1700000000000009-none"); !errors.Is(err, ErrNotFound) {
+			h.Errorf("retry = %v, want %v", err, ErrNotFound)
+		}
+	})
+}
+
+// Somebody presses "retry" while the holder still posts: the old claim ends its work, the new run starts after it.
+func TestRetryBeforeTheRelease(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		c := h.claim(s, h.submit(s, 1))
+		h.ok(c.End(ctx, nil))
+		must(s.Retry(ctx, c.ID()))
+		if _, err := s.Claim(ctx, c.ID(), 1, "w"); !errors.Is(err, ErrBusy) {
+			h.Errorf("claim = %v, want %v", err, ErrBusy)
+		}
+		if _, _, err := c.refresh(ctx); err != nil {
+			h.Errorf("the old claim is gone before its release: %v", err)
+		}
+		if err := c.Return(ctx, time.Time{}, true); !errors.Is(err, ErrStale) {
+			h.Errorf("return = %v, want %v", err, ErrStale)
+		}
+		h.ok(c.Release(ctx))
+		h.claim(s, c.ID())
+	})
+}

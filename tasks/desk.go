@@ -1,0 +1,258 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+)
+
+// ErrNotFound says that there is no such task, or no more.
+var ErrNotFound = errors.New("no such task")
+
+// ErrNotEnded says that a task cannot be tried again because it has not ended.
+var ErrNotEnded = errors.New("the task has not ended")
+
+// Repository is what the fleet may do in a repository.
+type Repository struct {
+	Trusted bool   // its own settings, hooks and servers for the CLI are used
+	Base    string // branch to start from; empty: the default branch
+	Profile agent.Profile
+}
+
+// Policy is what a task may ask for at most.
+type Policy struct {
+	// Repository looks up what may be done in "owner/name"; false refuses it.
+	Repository func(name string) (Repository, bool)
+	Limit      time.Duration   // of a run
+	Redactor   *agent.Redactor // keeps the fleet's own secrets out of stored prompts; nil: none
+}
+
+// Desk is the only way in: everything that is asked of the fleet is asked here. Safe for concurrent use.
+type Desk struct {
+	store  *store.Store
+	queue  *Queue
+	policy Policy
+	log    *slog.Logger
+}
+
+// NewDesk makes a desk at a store and a queue. A nil log is silence.
+func NewDesk(s *store.Store, q *Queue, p Policy, log *slog.Logger) *Desk {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Desk{store: s, queue: q, policy: p, log: log}
+}
+
+// Receipt says what became of a submitted task.
+type Receipt struct {
+	ID    string
+	New   bool // false: the same task had been submitted before
+	Class string
+}
+
+// Submit stores a task and enqueues it. It is idempotent: the same ID again, at any time and from any process, is success and
+// changes nothing. An *InputError says what the person has to change; any other error means that the task may not have been
+// taken, and that the sender should try again.
+func (d *Desk) Submit(ctx context.Context, t Task) (Receipt, error) {
+	t, err := d.policy.apply(t)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if t.Thread, err = d.store.Resolve(ctx, t.Thread); err != nil {
+		return Receipt{}, fmt.Errorf("submit task %s: %w", t.ID, err)
+	}
+	body, err := json.Marshal(t)
+	if err != nil {
+		return Receipt{}, fmt.Errorf("marshal task %s: %w", t.ID, err)
+	}
+	rec, created, err := d.store.Submit(ctx, store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body})
+	switch {
+	case errors.Is(err, store.ErrTooLarge):
+		return Receipt{}, &InputError{Sentence: "The request is too long: at most 1 MiB of text."}
+	case err != nil:
+		return Receipt{}, fmt.Errorf("submit task %s: %w", t.ID, err)
+	}
+	// An older submission may have died between these two steps, so a record that exists is enqueued as well.
+	if rec.State == store.Waiting {
+		if err := d.queue.enqueue(ctx, rec.ID, rec.Class, rec.Delivery, rec.At); err != nil {
+			return Receipt{}, err
+		}
+	}
+	if created {
+		d.log.Info("task submitted", "run", t.ID, "thread", t.Thread, "source", t.Source)
+	}
+	return Receipt{ID: t.ID, New: created, Class: t.Class}, nil
+}
+
+// apply holds a task to the policy.
+func (p Policy) apply(t Task) (Task, error) {
+	if err := t.check(); err != nil {
+		return t, err
+	}
+	if t.Repo != "" && p.Repository != nil {
+		r, ok := p.Repository(t.Repo)
+		if !ok {
+			return t, &InputError{Sentence: fmt.Sprintf("Repository %s is not one errand works on. An operator can add it under repositories: in errand.yaml.", t.Repo)}
+		}
+		if r.Profile == agent.Read && t.Profile == agent.Write {
+			t.Profile = agent.Read
+		}
+	}
+	if p.Redactor != nil {
+		t.Prompt = p.Redactor.String(t.Prompt)
+	}
+	if p.Limit > 0 && (t.Options.Limit <= 0 || t.Options.Limit > p.Limit) {
+		t.Options.Limit = p.Limit
+	}
+	return t, nil
+}
+
+// Cancel asks that a task be stopped, on behalf of by. A task that waits ends at once, one that runs within seconds; for one that
+// has ended nothing changes. The status is as it is then.
+func (d *Desk) Cancel(ctx context.Context, id, by string) (Status, error) {
+	rec, err := d.store.Cancel(ctx, id, by, causeUser)
+	if err != nil {
+		return Status{}, d.notFound(id, err)
+	}
+	if rec.State == store.Waiting {
+		ending, err := json.Marshal(Ending{Kind: Cancelled, By: rec.CancelBy, At: time.Now()})
+		if err != nil {
+			return Status{}, fmt.Errorf("marshal ending of task %s: %w", id, err)
+		}
+		if _, err := d.store.EndWaiting(ctx, id, ending); err != nil {
+			return Status{}, fmt.Errorf("cancel task %s: %w", id, err)
+		}
+	}
+	d.log.Info("task cancelled", "run", id, "by", by)
+	return d.Status(ctx, id)
+}
+
+// Retry lets a task that has ended run again, as if for the first time but in the same conversation. ErrNotEnded otherwise.
+func (d *Desk) Retry(ctx context.Context, id string) (Status, error) {
+	rec, err := d.store.Retry(ctx, id)
+	if errors.Is(err, store.ErrNotEnded) {
+		return Status{}, fmt.Errorf("retry task %s: %w", id, ErrNotEnded)
+	}
+	if err != nil {
+		return Status{}, d.notFound(id, err)
+	}
+	if err := d.queue.enqueue(ctx, rec.ID, rec.Class, rec.Delivery, rec.At); err != nil {
+		return Status{}, err
+	}
+	return d.Status(ctx, id)
+}
+
+// Status is a task as it is at the moment.
+type Status struct {
+	Task     Task      `json:"task"`
+	State    string    `json:"state"` // waiting, running, ended
+	Position int       `json:"position,omitempty"`
+	Attempt  int       `json:"attempt"`
+	Worker   string    `json:"worker,omitempty"`
+	Created  time.Time `json:"created"`
+	Started  time.Time `json:"started,omitzero"`
+	Ended    time.Time `json:"ended,omitzero"`
+	At       time.Time `json:"not_before,omitzero"` // a waiting task is not started earlier
+	Cancel   string    `json:"cancelled_by,omitempty"`
+	Ending   *Ending   `json:"ending,omitempty"`
+	Posted   bool      `json:"posted"` // the final message is out
+}
+
+// Status reads one task; ErrNotFound when there is none.
+func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
+	rec, err := d.store.Get(ctx, id)
+	if err != nil {
+		return Status{}, d.notFound(id, err)
+	}
+	s, err := status(rec)
+	if err == nil && rec.State == store.Waiting {
+		s.Position, _ = d.store.Position(ctx, id) // it may have started meanwhile
+	}
+	return s, err
+}
+
+// List reads the newest tasks, at most limit of them, in one state or, if empty, in any. before, an ID, pages on to older ones.
+func (d *Desk) List(ctx context.Context, state string, limit int, before string) ([]Status, error) {
+	recs, err := d.store.List(ctx, store.ListQuery{State: store.State(state), Limit: limit, Before: before})
+	if err != nil {
+		return nil, fmt.Errorf("list tasks: %w", err)
+	}
+	list := make([]Status, 0, len(recs))
+	for _, rec := range recs {
+		s, err := status(rec)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// Logged is an event of a run as it is stored.
+type Logged struct {
+	ID    string // where to go on from
+	Event agent.Event
+	End   bool // the task has ended; Event is empty
+}
+
+// Follow gives a task's events after the one with that ID ("" for all) and then what comes, until the task has ended. It ends with
+// an error when ctx does.
+func (d *Desk) Follow(ctx context.Context, id, after string) iter.Seq2[Logged, error] {
+	return func(yield func(Logged, error) bool) {
+		for e, err := range d.store.Follow(ctx, id, after) {
+			l := Logged{ID: e.ID, End: e.End}
+			switch {
+			case err != nil:
+				err = d.notFound(id, err)
+			case !e.End:
+				err = json.Unmarshal(e.Data, &l.Event)
+			}
+			if !yield(l, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (d *Desk) notFound(id string, err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%w: %s", ErrNotFound, id)
+	}
+	return fmt.Errorf("task %s: %w", id, err)
+}
+
+func status(rec store.Record) (Status, error) {
+	s := Status{
+		State: string(rec.State), Attempt: rec.Attempt, Worker: rec.Worker, Cancel: rec.CancelBy,
+		Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Posted: rec.Outbox < 0,
+	}
+	if rec.State == store.Waiting {
+		s.At = rec.At
+	}
+	if err := json.Unmarshal(rec.Task, &s.Task); err != nil {
+		return s, fmt.Errorf("read task %s: %w", rec.ID, err)
+	}
+	if len(rec.Ending) > 0 {
+		if err := json.Unmarshal(rec.Ending, &s.Ending); err != nil {
+			return s, fmt.Errorf("read ending of task %s: %w", rec.ID, err)
+		}
+	}
+	return s, nil
+}
+
+// Title is the task's prompt in one short line.
+func (t Task) Title() string {
+	line, _, _ := strings.Cut(strings.TrimSpace(t.Prompt), "\n")
+	if r := []rune(line); len(r) > 100 {
+		return string(r[:99]) + "…"
+	}
+	return line
+}

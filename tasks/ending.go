@@ -1,0 +1,90 @@
+package tasks
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+)
+
+// EndingKind is how a task ended, for people.
+type EndingKind string
+
+// The kinds of endings. docs/runs.md draws how a task gets there.
+const (
+	Answered  EndingKind = "answered"
+	Failed    EndingKind = "failed"
+	TimedOut  EndingKind = "timed_out"
+	Stalled   EndingKind = "stalled"
+	Cancelled EndingKind = "cancelled"
+	Refused   EndingKind = "refused" // before anything ran
+	Lost      EndingKind = "lost"    // its workers died, too many times
+)
+
+// Ending is the one terminal state of a task, decided by the first cause.
+type Ending struct {
+	Kind   EndingKind   `json:"kind"`
+	By     string       `json:"by,omitempty"`     // who cancelled
+	Reason string       `json:"reason,omitempty"` // one sentence for people, where the kind alone does not say it
+	Limit  string       `json:"limit,omitempty"`  // the limit that was reached, as a duration
+	Result agent.Result `json:"result"`           // zero when nothing ran
+	At     time.Time    `json:"at"`
+}
+
+// partialLength is how much of an unfinished answer people are shown.
+const partialLength = 1000
+
+// Sentence says in one sentence how the task ended and what to do about it; empty when the answer speaks for itself.
+func (e Ending) Sentence() string {
+	switch e.Kind {
+	case Answered:
+		if e.Result.Text == "" {
+			return "Done. The agent had nothing to add."
+		}
+		return ""
+	case TimedOut:
+		return fmt.Sprintf("This timed out after %s and was stopped. Ask for less at once, or reply to go on from here.", e.Limit)
+	case Stalled:
+		return fmt.Sprintf("The agent showed no sign of work for %s and was stopped. Reply to try again.", e.Limit)
+	case Cancelled:
+		if e.By == "" {
+			return "This was cancelled."
+		}
+		return fmt.Sprintf("This was cancelled by %s.", e.By)
+	case Lost:
+		return "The workers running this died several times, so it was given up. An operator should look at the log."
+	}
+	if e.Reason != "" {
+		return e.Reason
+	}
+	return "This failed. The log says more."
+}
+
+// Partial is the beginning of what the agent had said when it was stopped, at most 1,000 characters; empty when it had answered.
+func (e Ending) Partial() string {
+	runes := []rune(strings.TrimSpace(e.Result.Partial))
+	if e.Kind == Answered || len(runes) <= partialLength {
+		return string(runes)
+	}
+	return string(runes[:partialLength]) + "…"
+}
+
+// Footer is the line of facts below a final message: duration, turns, cost, model.
+func (e Ending) Footer() string {
+	r := e.Result
+	if r.Duration == 0 {
+		return ""
+	}
+	parts := []string{r.Duration.Round(time.Second).String()}
+	if r.Turns > 0 {
+		parts = append(parts, fmt.Sprintf("%d turns", r.Turns))
+	}
+	if r.CostUSD > 0 {
+		parts = append(parts, fmt.Sprintf("$%.2f", r.CostUSD))
+	}
+	if r.Model != "" {
+		parts = append(parts, r.Model)
+	}
+	return strings.Join(parts, " · ")
+}

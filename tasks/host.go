@@ -1,0 +1,156 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/errand-fleet/errand/agent"
+)
+
+// host is what the flow is to a run of the agent.
+type host struct {
+	policy agent.Policy
+	record *recorder
+	report Report // nil when it could not be opened
+}
+
+// Event tells the store and the report; neither waits.
+func (h *host) Event(e agent.Event) {
+	h.record.add(e)
+	if h.report != nil {
+		h.report.Update(e)
+	}
+}
+
+// Permit decides by the task's profile.
+func (h *host) Permit(_ context.Context, r agent.ToolRequest) agent.Decision {
+	return h.policy.Decide(r)
+}
+
+// Next has nothing for a live run: what is said in its thread meanwhile waits for its end.
+func (h *host) Next(context.Context) (agent.Message, bool) { return agent.Message{}, false }
+
+// Idle ends the session for the same reason.
+func (h *host) Idle(context.Context) (agent.Message, bool) { return agent.Message{}, false }
+
+// Bounds of what waits to be stored, and of one stored event.
+const (
+	recordEvery = 100 * time.Millisecond // pieces that come closer together are joined
+	maxWaiting  = 1000
+	maxText     = 8 << 10
+)
+
+// recorder brings events to the store without ever holding up the agent: pieces of text are joined while they wait, and beyond
+// maxWaiting the oldest are dropped; the log has them all.
+type recorder struct {
+	append func(...json.RawMessage) error
+	wake   chan struct{}
+	done   sync.WaitGroup
+
+	mu      sync.Mutex
+	waiting []agent.Event
+	closed  bool
+}
+
+// record starts a recorder for a run.
+func (w *Worker) record(r *run) *recorder {
+	warned := false
+	return newRecorder(func(events ...json.RawMessage) error {
+		err := r.claim.Append(r.detached, events...)
+		if err != nil && !warned {
+			warned = true
+			w.log.Warn("store events", "run", r.claim.ID(), "err", err)
+		}
+		return err
+	})
+}
+
+func newRecorder(store func(...json.RawMessage) error) *recorder {
+	rec := &recorder{append: store, wake: make(chan struct{}, 1)}
+	rec.done.Go(rec.loop)
+	return rec
+}
+
+// add takes an event. It does not block.
+func (r *recorder) add(e agent.Event) {
+	r.mu.Lock()
+	if last := len(r.waiting) - 1; last >= 0 && joins(r.waiting[last], e) {
+		r.waiting[last].Text += e.Text
+	} else {
+		if len(r.waiting) >= maxWaiting {
+			r.waiting = r.waiting[1:]
+		}
+		r.waiting = append(r.waiting, e)
+	}
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// joins reports whether b is the continuation of a.
+func joins(a, b agent.Event) bool {
+	return a.Kind == b.Kind && (b.Kind == agent.Text || b.Kind == agent.Thinking) && a.Parent == b.Parent &&
+		len(a.Text)+len(b.Text) <= maxText
+}
+
+// close stores what is left and returns when nothing more will be stored.
+func (r *recorder) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+	r.done.Wait()
+}
+
+// loop stores the first piece at once, so that a reader sees it as soon as it is there, and then joins what comes.
+func (r *recorder) loop() {
+	for range r.wake {
+		r.mu.Lock()
+		batch, closed := r.waiting, r.closed
+		r.waiting = nil
+		r.mu.Unlock()
+		if len(batch) > 0 {
+			_ = r.append(encode(batch)...) // said once by the caller; the log has everything
+		}
+		if closed {
+			return
+		}
+		pause := time.NewTimer(recordEvery)
+		<-pause.C
+	}
+}
+
+// encode marshals events, each within what the store takes. Text is split rather than cut: chat is read from here.
+func encode(events []agent.Event) []json.RawMessage {
+	var list []json.RawMessage
+	for _, e := range events {
+		for rest := e.Text; ; {
+			e.Text, rest = head(rest, maxText)
+			list = append(list, mustJSON(e))
+			if rest == "" || e.Kind != agent.Text && e.Kind != agent.Thinking {
+				break
+			}
+		}
+	}
+	return list
+}
+
+// head splits s after at most n bytes, not inside a character.
+func head(s string, n int) (string, string) {
+	if len(s) <= n {
+		return s, ""
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return strings.ToValidUTF8(s[:n], "\uFFFD"), s[n:]
+}

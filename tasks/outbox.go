@@ -1,0 +1,80 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+)
+
+// postLimit bounds one attempt to post a final message, which may have several parts; it ends before the lease does.
+const postLimit = 50 * time.Second
+
+// post says a task's final word where it came from. Until that has worked the ending stays in the outbox, and every worker tries
+// again; the report finds what an earlier attempt had posted. report may be nil: then it is opened again.
+func (w *Worker) post(ctx context.Context, id string, report Report) {
+	p, ok, err := w.store.TakeOutbox(ctx, id)
+	if err != nil {
+		w.log.Warn("take outbox", "run", id, "err", err)
+		return // whoever looks at the outbox next has it
+	}
+	if ok {
+		w.send(ctx, p, report)
+	}
+}
+
+// postDue posts everything that is due, whoever ran it.
+func (w *Worker) postDue(ctx context.Context) {
+	for ctx.Err() == nil {
+		p, ok, err := w.store.TakeOutbox(ctx, "")
+		if err != nil && ctx.Err() == nil {
+			w.log.Warn("take outbox", "err", err)
+		}
+		if err != nil || !ok {
+			return
+		}
+		w.send(ctx, p, nil)
+	}
+}
+
+func (w *Worker) send(ctx context.Context, p store.Post, report Report) {
+	err := w.close(ctx, p.ID, report)
+	if err == nil {
+		err = w.store.Posted(ctx, p)
+		if err != nil {
+			w.log.Warn("note posted ending", "run", p.ID, "err", err)
+		}
+		return
+	}
+	at := time.Now().Add(backoff(p.Attempt - 1))
+	w.log.Warn("post ending", "run", p.ID, "attempt", p.Attempt, "again", at, "err", err)
+	if err := w.store.PostLater(ctx, p, at); err != nil {
+		w.log.Warn("put off ending", "run", p.ID, "err", err) // its lease runs out
+	}
+}
+
+// close lets the task's report say its ending.
+func (w *Worker) close(ctx context.Context, id string, report Report) error {
+	ctx, cancel := context.WithTimeout(ctx, postLimit)
+	defer cancel()
+	rec, err := w.store.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	t, source, err := w.read(rec)
+	if err != nil {
+		return err
+	}
+	var ending Ending
+	if err := json.Unmarshal(rec.Ending, &ending); err != nil {
+		return fmt.Errorf("read ending of task %s: %w", id, err)
+	}
+	if report == nil {
+		if report, err = source.Open(ctx, t); err != nil {
+			return fmt.Errorf("open report: %w", err)
+		}
+	}
+	return report.Close(ctx, ending)
+}

@@ -1,0 +1,133 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+// diffLimit bounds the diff left for the agent; beyond it the agent has the clone.
+const diffLimit = 1 << 20
+
+// place is where a run works.
+type place struct {
+	Dir, Files string
+	Trusted    bool   // the directory's own configuration of the CLI counts
+	About      string // one paragraph for the agent on what lies where
+}
+
+func (p place) policy(profile agent.Profile) agent.Policy {
+	return agent.Policy{Profile: profile, Roots: []string{p.Dir, p.Files}}
+}
+
+// place prepares the directory of a run: the thread's clone, a local directory, or a scratch directory.
+func (w *Worker) place(ctx context.Context, t Task, b Brief, files string) (place, error) {
+	p := place{Dir: t.Dir, Files: files, Trusted: true}
+	switch {
+	case t.Repo != "":
+		return w.clone(ctx, t, b, files)
+	case t.Dir == "":
+		dir, err := w.workspace.Scratch(t.Thread)
+		if err != nil {
+			return place{}, err
+		}
+		p.Dir, p.Trusted = dir, false
+		p.About = "You are in an empty scratch directory of this conversation; there is no repository."
+	}
+	return p, nil
+}
+
+func (w *Worker) clone(ctx context.Context, t Task, b Brief, files string) (place, error) {
+	var repo Repository
+	if w.cfg.Policy.Repository != nil {
+		repo, _ = w.cfg.Policy.Repository(t.Repo)
+	}
+	want := workspace.Want{
+		Thread: t.Thread, Repo: t.Repo, Ref: t.Ref, Base: b.Base, Keep: b.Keep,
+		TrustedConfig: repo.Trusted && t.Profile == agent.Write,
+	}
+	if want.Base == "" {
+		want.Base = repo.Base
+	}
+	if want.Ref == "" {
+		want.Ref = repo.Base
+	}
+	c, err := w.workspace.Checkout(ctx, want)
+	if err != nil {
+		return place{}, err
+	}
+	p := place{
+		Dir: c.Dir, Files: files, Trusted: want.TrustedConfig,
+		About: fmt.Sprintf("You are in a clone of %s; origin/%s is its base. There is no remote to push to: what you commit or change here is picked up from here.", t.Repo, c.Base),
+	}
+	if b.Diff {
+		path, note, err := w.diff(ctx, c, files)
+		if err != nil {
+			return place{}, err
+		}
+		p.About += fmt.Sprintf(" The change in question, %s...%s, is in %s%s.", c.BaseSHA, c.Head, path, note)
+	}
+	return p, nil
+}
+
+// diff leaves the change in the thread's directory. An agent may have written there before: os.Root does not follow its links out.
+func (w *Worker) diff(ctx context.Context, c workspace.Clone, files string) (path, note string, err error) {
+	text, cut, err := w.workspace.Diff(ctx, c, diffLimit)
+	if err != nil {
+		return "", "", err
+	}
+	root, err := os.OpenRoot(files)
+	if err != nil {
+		return "", "", fmt.Errorf("open directory for files: %w", err)
+	}
+	defer root.Close()
+	const name = "changes.diff"
+	_ = root.Remove(name) // an earlier run's, perhaps a link
+	if err := root.WriteFile(name, []byte(text), 0o600); err != nil {
+		return "", "", fmt.Errorf("write diff: %w", err)
+	}
+	if cut {
+		note = fmt.Sprintf(" (only its first %d KiB; read the rest in the clone)", diffLimit>>10)
+	}
+	return filepath.Join(files, name), note, nil
+}
+
+// spec puts a run together.
+func (w *Worker) spec(t Task, b Brief, p place, session *agent.Session, goOn bool) agent.Spec {
+	prompt := b.Prompt
+	if prompt.Text == "" {
+		prompt.Text = t.Prompt
+	}
+	if goOn {
+		// The prompt is in the conversation already; said twice it would be done twice.
+		prompt = agent.Message{Text: "You were interrupted by a restart of the worker. Go on where you stopped.", Composed: true}
+	}
+	system := b.System
+	if p.About != "" {
+		system += "\n\n" + p.About
+	}
+	where := t.Repo
+	if where == "" {
+		where = t.Dir
+	}
+	return agent.Spec{
+		ID: t.ID, Dir: p.Dir, Files: p.Files, Prompt: prompt, System: system, Profile: t.Profile, TrustedConfig: p.Trusted,
+		Model: or(t.Options.Model, w.cfg.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: session,
+		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit,
+		Header: []string{
+			"thread " + t.Thread, "source " + t.Source + " " + t.Kind + " by " + t.Actor, "profile " + string(t.Profile),
+			"where " + or(where, "scratch"), "task " + t.Title(), "worker " + w.id,
+		},
+	}
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

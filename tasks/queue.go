@@ -1,0 +1,152 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+)
+
+// asynq is the engine that brings deliveries to workers, and no more: its lease, its cancel and its retries are not safe for
+// children that live for hours (docs/concurrency.md). A delivery's payload is a task's ID; what the task is, whether the
+// delivery is still the valid one and who may run it is in the store.
+
+const (
+	taskType = "errand"
+	// retention keeps finished deliveries for operators to look at, and their IDs taken.
+	retention = 7 * 24 * time.Hour
+	// timeoutMargin keeps asynq's own deadline out of play: it gives a delivery back while the child still runs.
+	timeoutMargin = 10 * time.Minute
+	// Idle workers look this often, so that a task starts within about 50 ms.
+	pollInterval = 40 * time.Millisecond
+	// delayedInterval is how often deliveries that waited are moved back; asynq counts in whole seconds.
+	delayedInterval = time.Second
+	// shutdownTimeout is the outermost of our time budgets: drain 45 s < this < the container's 90 s.
+	shutdownTimeout = 60 * time.Second
+)
+
+// ErrLater is the one way in which a task waits: for its thread, for a slot, for a better time. It is not a failure.
+type ErrLater struct {
+	At  time.Time
+	Why string
+}
+
+func (e *ErrLater) Error() string {
+	return fmt.Sprintf("later, at %s: %s", e.At.UTC().Format(time.RFC3339), e.Why)
+}
+
+// later waits for d.
+func later(d time.Duration, why string) *ErrLater { return &ErrLater{At: time.Now().Add(d), Why: why} }
+
+// Queue is our use of asynq. Safe for concurrent use.
+type Queue struct {
+	client    *asynq.Client
+	inspector *asynq.Inspector
+	redis     redis.UniversalClient
+	timeout   time.Duration
+}
+
+// NewQueue uses a Redis client that it does not close. limit is the longest a run may last.
+func NewQueue(r redis.UniversalClient, limit time.Duration) *Queue {
+	return &Queue{
+		client: asynq.NewClientFromRedisClient(r), inspector: asynq.NewInspectorFromRedisClient(r), redis: r,
+		timeout: limit + timeoutMargin,
+	}
+}
+
+// deliveryID is the asynq ID of a task's n-th delivery.
+func deliveryID(id string, n int) string {
+	if n == 0 {
+		return id
+	}
+	return id + ".r" + strconv.Itoa(n)
+}
+
+// deliveryNumber is the inverse of deliveryID for a known task.
+func deliveryNumber(id, delivery string) (int, error) {
+	rest, ok := strings.CutPrefix(delivery, id)
+	if ok && rest == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(rest, ".r"))
+	if !ok || err != nil {
+		return 0, fmt.Errorf("delivery %q is not one of task %s", delivery, id)
+	}
+	return n, nil
+}
+
+// enqueue puts a delivery into the queue of its class. That it is there already is success.
+func (q *Queue) enqueue(ctx context.Context, id, class string, delivery int, at time.Time) error {
+	opts := []asynq.Option{
+		asynq.TaskID(deliveryID(id, delivery)), asynq.Queue(class), asynq.Retention(retention), asynq.Timeout(q.timeout),
+		// asynq archives a task that has used up its retries before it asks whether the error was a failure at all, so the
+		// number is out of reach and attempts are counted in the record.
+		asynq.MaxRetry(math.MaxInt32),
+	}
+	if !at.IsZero() {
+		opts = append(opts, asynq.ProcessAt(at))
+	}
+	_, err := q.client.EnqueueContext(ctx, asynq.NewTask(taskType, []byte(id)), opts...)
+	if err != nil && !errors.Is(err, asynq.ErrTaskIDConflict) {
+		return fmt.Errorf("enqueue task %s: %w", id, err)
+	}
+	return nil
+}
+
+// wake lets a waiting delivery be taken now instead of at its time; that it is not waiting is fine.
+func (q *Queue) wake(id, class string, delivery int) {
+	_ = q.inspector.RunTask(class, deliveryID(id, delivery))
+}
+
+// delivered tells what asynq has of a delivery: present, and if so whether it can still reach a worker.
+func (q *Queue) delivered(id, class string, delivery int) (present, alive bool, err error) {
+	info, err := q.inspector.GetTaskInfo(class, deliveryID(id, delivery))
+	switch {
+	case errors.Is(err, asynq.ErrTaskNotFound), errors.Is(err, asynq.ErrQueueNotFound):
+		return false, false, nil
+	case err != nil:
+		return false, false, fmt.Errorf("look for delivery of task %s: %w", id, err)
+	}
+	return true, info.State != asynq.TaskStateCompleted && info.State != asynq.TaskStateArchived, nil
+}
+
+// server makes the asynq server of one class.
+func (q *Queue) server(class string, concurrency int, log *slog.Logger) *asynq.Server {
+	return asynq.NewServerFromRedisClient(q.redis, asynq.Config{
+		Concurrency: concurrency, Queues: map[string]int{class: 1},
+		TaskCheckInterval: pollInterval, DelayedTaskCheckInterval: delayedInterval, ShutdownTimeout: shutdownTimeout,
+		IsFailure: func(err error) bool {
+			_, waits := errors.AsType[*ErrLater](err)
+			return !waits
+		},
+		RetryDelayFunc: retryDelay,
+		Logger:         asynqLog{log}, LogLevel: asynq.WarnLevel,
+	})
+}
+
+// retryDelay is the wait an ErrLater asks for. Anything else is infrastructure that did not work, such as Redis itself.
+func retryDelay(n int, err error, _ *asynq.Task) time.Duration {
+	if l, ok := errors.AsType[*ErrLater](err); ok {
+		return max(0, time.Until(l.At))
+	}
+	return backoff(n)
+}
+
+// backoff doubles from 2 s up to 5 min.
+func backoff(n int) time.Duration { return min(2*time.Second<<min(max(n, 0), 8), 5*time.Minute) }
+
+// asynqLog lets asynq speak through slog.
+type asynqLog struct{ log *slog.Logger }
+
+func (l asynqLog) Debug(args ...any) { l.log.Debug("asynq", "msg", fmt.Sprint(args...)) }
+func (l asynqLog) Info(args ...any)  { l.log.Info("asynq", "msg", fmt.Sprint(args...)) }
+func (l asynqLog) Warn(args ...any)  { l.log.Warn("asynq", "msg", fmt.Sprint(args...)) }
+func (l asynqLog) Error(args ...any) { l.log.Error("asynq", "msg", fmt.Sprint(args...)) }
+func (l asynqLog) Fatal(args ...any) { l.log.Error("asynq", "msg", fmt.Sprint(args...)) }

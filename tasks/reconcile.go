@@ -1,0 +1,125 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+)
+
+// reconcile looks at every task that has not ended and mends what a death left behind: a run without a claim goes back to
+// waiting, a waiting task without a delivery gets one. Every worker does this; the store lets one of them win.
+func (w *Worker) reconcile(ctx context.Context) {
+	live, err := w.store.Live(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			w.log.Warn("reconcile", "err", err)
+		}
+		// Redis did not answer, so what was seen before proves nothing any more.
+		w.seen.forget()
+		return
+	}
+	present := map[string]bool{}
+	for _, rec := range live {
+		if ctx.Err() != nil {
+			return
+		}
+		switch rec.State {
+		case store.Running:
+			key := rec.ID + "/" + strconv.FormatInt(rec.Fence, 10)
+			if rec.Claimed {
+				continue
+			}
+			present[key] = true
+			if w.seen.since(key) >= w.timing.Observe {
+				w.recover(ctx, rec)
+			}
+		case store.Waiting:
+			w.deliver(ctx, rec)
+		}
+	}
+	w.seen.keep(present)
+}
+
+// recover takes over a run whose worker died. Its keeper has ended it long ago (DESIGN invariant 1).
+func (w *Worker) recover(ctx context.Context, rec store.LiveRecord) {
+	n, err := w.store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, true)
+	if errors.Is(err, store.ErrStale) {
+		return // somebody was faster, or it lives after all
+	}
+	if err != nil {
+		w.log.Warn("recover task", "run", rec.ID, "err", err)
+		return
+	}
+	w.log.Warn("worker died, task recovered", "run", rec.ID, "thread", rec.Thread, "crashes", rec.Crashes+1)
+	if rec.Crashes+1 >= maxCrashes {
+		if _, err := w.store.EndWaiting(ctx, rec.ID, mustJSON(Ending{Kind: Lost, At: time.Now()})); err != nil {
+			w.log.Warn("end task", "run", rec.ID, "err", err)
+		}
+		w.post(ctx, rec.ID, nil)
+		return
+	}
+	if err := w.queue.enqueue(ctx, rec.ID, rec.Class, n, time.Time{}); err != nil {
+		w.log.Warn("enqueue task", "run", rec.ID, "err", err) // the next look finds it without a delivery
+	}
+}
+
+// deliver sees to it that a waiting task has a delivery: the submitter may have died before it enqueued.
+func (w *Worker) deliver(ctx context.Context, rec store.LiveRecord) {
+	if rec.CancelCause != "" {
+		// Cancelled while it ran, and then it was handed back or its worker died.
+		if _, err := w.store.EndWaiting(ctx, rec.ID, mustJSON(Ending{Kind: Cancelled, By: rec.CancelBy, At: time.Now()})); err != nil {
+			w.log.Warn("end task", "run", rec.ID, "err", err)
+		}
+		return
+	}
+	present, alive, err := w.queue.delivered(rec.ID, rec.Class, rec.Delivery)
+	if err != nil {
+		w.log.Warn("reconcile", "run", rec.ID, "err", err)
+		return
+	}
+	if present && alive {
+		return
+	}
+	n := rec.Delivery
+	if present { // finished or archived: its ID is taken
+		n, err = w.store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, false)
+		if errors.Is(err, store.ErrStale) {
+			return
+		}
+	}
+	if err == nil {
+		err = w.queue.enqueue(ctx, rec.ID, rec.Class, n, rec.At)
+	}
+	if err != nil {
+		w.log.Warn("enqueue task", "run", rec.ID, "err", err)
+		return
+	}
+	w.log.Info("task without delivery enqueued", "run", rec.ID, "thread", rec.Thread)
+}
+
+// sightings remembers since when a run is seen without its claim. Only reconcile uses it, from one goroutine.
+type sightings struct{ first map[string]time.Time }
+
+// since is how long the run has been seen without a claim, in every look.
+func (s *sightings) since(key string) time.Duration {
+	first, ok := s.first[key]
+	if !ok {
+		s.first[key] = time.Now()
+		return 0
+	}
+	return time.Since(first)
+}
+
+// keep forgets all runs but those.
+func (s *sightings) keep(present map[string]bool) {
+	for key := range s.first {
+		if !present[key] {
+			delete(s.first, key)
+		}
+	}
+}
+
+func (s *sightings) forget() { clear(s.first) }

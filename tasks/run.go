@@ -1,0 +1,183 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+)
+
+// How long a task waits for what it lacks. Whoever frees it wakes the next one, so these only bound a missed wake.
+const (
+	slotWait = time.Second
+	busyWait = 2 * time.Second
+)
+
+// maxAttempts bounds how often a task is tried when errand itself does not work.
+const maxAttempts = 3
+
+// maxCrashes bounds how many workers one task may take down with it.
+const maxCrashes = 3
+
+// persistFor bounds how long a worker tries to store what a run came to while Redis does not answer.
+const persistFor = 2 * time.Minute
+
+// run is a claimed task. Its context is detached from asynq's, which ends when asynq thinks that it should and takes the delivery
+// away at that moment (queue.md §1); it ends by our own causes only.
+type run struct {
+	claim    *store.Claim
+	ctx      context.Context // ends with the first cause
+	detached context.Context // outlives every cause: for storing and posting
+	life     context.Context // ends when the claim is given up: for what the report starts
+
+	end  context.CancelFunc
+	kept sync.WaitGroup
+	done func() // takes the run from the worker's list
+	next func() // wakes the thread's next task
+}
+
+// hold keeps the claim and lets the run be stopped: by whoever cancels the task, by the worker's drain, by the loss of the claim.
+func (w *Worker) hold(ctx context.Context, claim *store.Claim) *run {
+	r := &run{claim: claim, detached: context.WithoutCancel(ctx)}
+	var stop context.CancelCauseFunc
+	r.ctx, stop = context.WithCancelCause(r.detached)
+	r.life, r.end = context.WithCancel(r.detached)
+	forget := w.live.add(stop)
+	r.done = func() { forget(); stop(nil) }
+	r.next = func() { w.wakeNext(r.detached, claim.Thread()) }
+	if rec := claim.Record(); rec.CancelCause != "" {
+		stop(cancelled{by: rec.CancelBy})
+	}
+	r.kept.Go(func() {
+		claim.Keep(r.life, store.Watch{
+			Cancelled: func(by, _ string) { stop(cancelled{by: by}) },
+			Lost: func(err error) {
+				w.log.Warn("lose claim", "run", claim.ID(), "err", err)
+				stop(errClaimLost)
+			},
+		})
+	})
+	return r
+}
+
+// wakeNext lets the next task of a thread that was given up start now. It would by itself after busyWait.
+func (w *Worker) wakeNext(ctx context.Context, thread string) {
+	next, err := w.store.Next(ctx, thread)
+	if err != nil {
+		return // there is none, or Redis is away
+	}
+	w.queue.wake(next.ID, next.Class, next.Delivery)
+}
+
+// cause is what stopped the run, nil while nothing has.
+func (r *run) cause() error { return context.Cause(r.ctx) }
+
+// release gives up the thread, so that its next task may start.
+func (r *run) release() {
+	r.done()
+	// Already returned, or somebody else's: then there is nothing to release. An unreachable Redis lets it expire.
+	_ = r.claim.Release(r.detached)
+	r.end()
+	r.kept.Wait()
+	r.next()
+}
+
+// persist stores what a run came to, however long Redis takes, within reason: until then the work is not done.
+func (w *Worker) persist(r *run, what string, step func() error) error {
+	var err error
+	for stop := time.Now().Add(persistFor); time.Now().Before(stop); {
+		if err = step(); err == nil {
+			return nil
+		}
+		if errors.Is(err, store.ErrStale) {
+			w.log.Warn("claim lost", "run", r.claim.ID(), "err", err)
+			return nil
+		}
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-r.life.Done():
+			return err
+		}
+	}
+	return fmt.Errorf("%s task %s: %w", what, r.claim.ID(), err)
+}
+
+// read decodes the task of a record and finds its source.
+func (w *Worker) read(rec store.Record) (Task, Source, error) {
+	var t Task
+	if err := json.Unmarshal(rec.Task, &t); err != nil {
+		return t, nil, fmt.Errorf("read task %s: %w", rec.ID, err)
+	}
+	for _, s := range w.cfg.Sources {
+		if s.Name() == t.Source {
+			return t, s, nil
+		}
+	}
+	return t, nil, fmt.Errorf("task %s is from source %q, which this worker does not have", t.ID, t.Source)
+}
+
+// open begins the task's report. A run goes on without one; the final message opens it again.
+func (w *Worker) open(r *run, s Source, t Task) Report {
+	report, err := s.Open(r.life, t)
+	if err != nil {
+		w.log.Warn("open report", "run", t.ID, "source", t.Source, "err", err)
+		return nil
+	}
+	return report
+}
+
+// session finds the conversation to go on with. goOn says that this very task was interrupted in it.
+func (w *Worker) session(ctx context.Context, t Task, b Brief) (_ *agent.Session, goOn bool, _ error) {
+	if b.Fresh {
+		return nil, false, nil
+	}
+	saved, err := w.store.Session(ctx, t.Thread)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	var meta sessionMeta
+	if err := json.Unmarshal(saved.Meta, &meta); err != nil {
+		return nil, false, fmt.Errorf("read session of thread %s: %w", t.Thread, err)
+	}
+	s := meta.Session
+	s.ID, s.Data = saved.ID, saved.Data
+	return &s, meta.Interrupted == t.ID, nil
+}
+
+// sessionMeta is what is stored beside a session file.
+type sessionMeta struct {
+	Session     agent.Session `json:"session"`
+	Interrupted string        `json:"interrupted,omitempty"` // the task that a shutdown broke off in it
+}
+
+// saveSession keeps the conversation for the thread's next run. Without it that run starts a new one, so failing is no failure.
+func (w *Worker) saveSession(r *run, t Task, b Brief, res agent.Result) {
+	if b.Fresh || len(res.Session.Data) == 0 {
+		return
+	}
+	meta := sessionMeta{Session: res.Session}
+	if errors.Is(r.cause(), errDrain) {
+		meta.Interrupted = t.ID
+	}
+	err := r.claim.SaveSession(r.detached, store.Session{ID: res.Session.ID, Meta: mustJSON(meta), Data: res.Session.Data})
+	if err != nil {
+		w.log.Warn("save session", "run", t.ID, "thread", t.Thread, "err", err)
+	}
+}
+
+// mustJSON marshals our own plain structs, which cannot fail.
+func mustJSON(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("marshal " + fmt.Sprintf("%T", v) + ": " + err.Error())
+	}
+	return b
+}

@@ -1,0 +1,46 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/errand-fleet/errand/agent"
+)
+
+// Source is where tasks come from and answers go. Its methods may be called from any goroutine; Listen runs at the front door,
+// the others on workers.
+type Source interface {
+	// Name is the prefix of the source's threads and a word of its task IDs: [a-z]+.
+	Name() string
+	// Listen registers the source's routes on mux and returns; what it starts beside ends with ctx. Events become tasks by
+	// d.Submit.
+	Listen(ctx context.Context, mux *http.ServeMux, d *Desk) error
+	// Brief prepares a task that is about to run: whether it may run now, and what the agent is told. dir is the thread's
+	// directory for files beside the clone. An *InputError refuses the task, any other error lets it be tried again.
+	Brief(ctx context.Context, t Task, dir string) (Brief, error)
+	// Open finds the task's report, by a marker in what was posted, or begins it. It works in any process, and what it starts
+	// ends with ctx. Its failure never fails a run.
+	Open(ctx context.Context, t Task) (Report, error)
+}
+
+// Report is one task as its source tells it.
+type Report interface {
+	// Update tells what the agent does. It is called by the goroutine that reads the agent's output: it must not block, and may
+	// drop what it cannot show.
+	Update(e agent.Event)
+	// Close says the final word, also for what never ran. It is called until it returns nil, in any process, and finds what an
+	// earlier attempt posted by its marker, so that nothing is said twice. An HTTP attempt inside lasts at most 10 s.
+	Close(ctx context.Context, e Ending) error
+}
+
+// Brief is what a source adds to a task when it is about to run.
+type Brief struct {
+	Prompt agent.Message   // the first and only user message; empty: the task's own words
+	System string          // context, for the system prompt
+	Base   string          // branch whose state counts as trusted; empty: the repository's own setting
+	Diff   bool            // leave base...head as changes.diff in the thread's directory, and tell the agent
+	Keep   bool            // go on in the clone as the thread's last run left it
+	Fresh  bool            // do not continue the thread's conversation
+	Schema json.RawMessage // of the answer; nil: free text
+}

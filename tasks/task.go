@@ -1,0 +1,99 @@
+package tasks
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+)
+
+// The classes of tasks, each a queue of its own, from the most to the least urgent.
+const (
+	Interactive = "interactive" // somebody waits for the answer
+	Review      = "review"      // an event asked for it
+	Background  = "background"
+	Maintenance = "maintenance"
+)
+
+// Classes lists them in that order.
+var Classes = []string{Interactive, Review, Background, Maintenance}
+
+// Task is what somebody asked for. It is written once, at Submit, and stored as JSON.
+type Task struct {
+	ID      string        `json:"id"`     // see NewID
+	Source  string        `json:"source"` // by whose Source it is briefed and reported
+	Kind    string        `json:"kind"`   // the source's own word for the sort of work, such as "mention"
+	Thread  string        `json:"thread"` // tasks of one thread run one after the other
+	Class   string        `json:"class"`
+	Profile agent.Profile `json:"profile"`
+
+	// Where the agent works: a repository, or a local directory below ERRAND_DIRS; neither means a scratch directory.
+	Repo string `json:"repo,omitempty"` // owner/name
+	Ref  string `json:"ref,omitempty"`  // branch, tag or commit; empty: the default branch
+	Dir  string `json:"dir,omitempty"`
+
+	Actor   string          `json:"actor"`  // who asked, as the source calls them
+	Prompt  string          `json:"prompt"` // their own words
+	Options Options         `json:"options,omitzero"`
+	Origin  json.RawMessage `json:"origin,omitempty"` // the source's return address, opaque to everyone else
+}
+
+// Options is what a task may ask for besides its prompt. Submit caps it by the fleet's policy.
+type Options struct {
+	Model  string        `json:"model,omitempty"`
+	Effort string        `json:"effort,omitempty"`
+	Agent  string        `json:"agent,omitempty"` // a named agent of the project
+	MaxUSD float64       `json:"max_usd,omitempty"`
+	Limit  time.Duration `json:"limit,omitempty"` // of the run; 0: the fleet's
+}
+
+// maxID keeps an ID usable as a file name and inside a URL.
+const maxID = 80
+
+var (
+	idForm   = regexp.MustCompile(`^[0-9]{16}-[a-z]+-[a-z0-9.-]+$`)
+	idForbid = regexp.MustCompile(`[^a-z0-9.-]+`)
+	wordForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:\[\]-]{0,99}$`)
+)
+
+// NewID makes a task's ID from the event alone, so that a redelivered event makes the same one. IDs sort by time, which is also
+// the order of a thread. identity is what makes the event unique within its source; characters outside [a-z0-9.-] become dashes.
+func NewID(at time.Time, source, identity string) string {
+	id := fmt.Sprintf("%016d-%s-%s", at.UnixMicro(), source, idForbid.ReplaceAllString(strings.ToLower(identity), "-"))
+	return id[:min(len(id), maxID)]
+}
+
+// ValidID reports whether s has the form of a task's ID; anything else in a URL or a command line is a mistake or an attack.
+func ValidID(s string) bool { return len(s) <= maxID && idForm.MatchString(s) }
+
+// check finds what is wrong with a task before it is stored.
+func (t Task) check() error {
+	bad := func(format string, args ...any) error {
+		return &InputError{Sentence: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case !ValidID(t.ID):
+		return bad("Task ID %q is not of the form <unix micros>-<source>-<identity>.", t.ID)
+	case t.Source == "" || t.Thread == "":
+		return bad("A task needs a source and a thread.")
+	case strings.TrimSpace(t.Prompt) == "":
+		return bad("The request is empty: say what to do.")
+	case t.Repo != "" && t.Dir != "":
+		return bad("Name either a repository or a directory, not both.")
+	}
+	// These end up in the CLI's argument list, so they are held to what names of models and agents look like.
+	for what, word := range map[string]string{"model": t.Options.Model, "effort": t.Options.Effort, "agent": t.Options.Agent} {
+		if word != "" && !wordForm.MatchString(word) {
+			return bad("%q is not the name of a %s.", word, map[string]string{"model": "model", "effort": "level of effort", "agent": "agent"}[what])
+		}
+	}
+	return nil
+}
+
+// InputError is a mistake of whoever asked, told in one sentence for them. Trying again does not help.
+type InputError struct{ Sentence string }
+
+func (e *InputError) Error() string { return e.Sentence }

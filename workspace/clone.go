@@ -1,0 +1,105 @@
+package workspace
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+)
+
+// clone is the directory of one thread and repository. Its lock is held by whoever has one, and no agent runs in it.
+type clone struct {
+	dir    string
+	mirror mirror
+	git    git // in dir, never with a credential
+}
+
+// beside is a path next to the clone: no repository name begins with a dot.
+func (c clone) beside(suffix string) string {
+	return filepath.Join(filepath.Dir(c.dir), "."+filepath.Base(c.dir)+"."+suffix)
+}
+
+// secure must come before the first git in a directory that an agent had.
+func (c clone) secure() error {
+	return secure(filepath.Join(c.dir, ".git"), cloneConfig, filepath.Join(c.mirror.dir, "objects"))
+}
+
+// make builds the clone in a temporary directory and puts it where the old one is. Nothing of the old one is looked at, and it
+// is removed (after keep refused it: set aside) only when the new one is complete.
+func (c clone) make(ctx context.Context, want Want, t tip) (Clone, error) {
+	tmp := c
+	tmp.dir = c.beside("tmp")
+	tmp.git = c.git.at(tmp.dir)
+	if err := removeAll(tmp.dir); err != nil {
+		return Clone{}, err
+	}
+	_, err := c.mirror.git.in("").run(ctx, "clone", "--quiet", "--shared", "--no-checkout", "--template=", "--",
+		c.mirror.dir, tmp.dir)
+	if err == nil {
+		err = tmp.secure() // which also takes the remote out of the configuration, and leaves its refs
+	}
+	head := []string{"update-ref", "--no-deref", "HEAD", t.head}
+	if t.branch != "" {
+		head = []string{"symbolic-ref", "HEAD", "refs/heads/" + t.branch}
+	}
+	if err == nil {
+		_, err = tmp.git.run(ctx, head...)
+	}
+	if err == nil {
+		// Not checkout: with an object missing it leaves the file out and succeeds (git 2.39).
+		_, err = tmp.git.run(ctx, "reset", "--quiet", "--hard", t.head)
+	}
+	made := Clone{}
+	if err == nil {
+		made, err = tmp.finish(ctx, want, t)
+	}
+	if err != nil {
+		_ = removeAll(tmp.dir) // the next make would do it
+		return Clone{}, err
+	}
+	aside := c.beside("broken")
+	if !want.Keep {
+		aside = c.beside("old")
+	}
+	if err := replace(tmp.dir, c.dir, aside); err != nil {
+		return Clone{}, err
+	}
+	made.Dir, made.Fresh = c.dir, true
+	return made, removeAll(c.beside("old"))
+}
+
+// keep leaves commits, index and files of the last run alone and shows it what is new on the remote. An error means that
+// git cannot work with the clone any more.
+func (c clone) keep(ctx context.Context, want Want, t tip) (Clone, error) {
+	if err := c.secure(); err != nil {
+		return Clone{}, err
+	}
+	_, err := c.git.run(ctx, "fetch", "--quiet", "--prune", "--no-write-fetch-head", "--no-recurse-submodules", "--",
+		c.mirror.dir, "+refs/heads/*:refs/remotes/origin/*")
+	if err != nil {
+		return Clone{}, err
+	}
+	return c.finish(ctx, want, t)
+}
+
+// finish is what a new and a kept clone have in common.
+func (c clone) finish(ctx context.Context, want Want, t tip) (Clone, error) {
+	// The head of a pull request from a fork is on no branch; without a remote this is the only way to see it move.
+	if pull, found := strings.CutPrefix(want.Ref, "refs/pull/"); found && t.head != "" {
+		if _, err := c.git.run(ctx, "update-ref", "refs/remotes/pull/"+pull, t.head); err != nil {
+			return Clone{}, err
+		}
+	}
+	if want.TrustedConfig {
+		if err := c.trust(ctx, t.baseSHA); err != nil {
+			return Clone{}, err
+		}
+	}
+	head, err := c.git.run(ctx, "rev-parse", "--verify", "HEAD^{commit}")
+	if err != nil {
+		return Clone{}, err
+	}
+	return Clone{
+		Repo: want.Repo, Dir: c.dir, Mirror: c.mirror.dir, Head: strings.TrimSpace(head),
+		Base: t.base, BaseSHA: t.baseSHA, DefaultBranch: t.fallback,
+	}, nil
+}

@@ -1,0 +1,222 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// testGit runs git as a developer or an agent would, without any of this package's precautions, and returns its trimmed output.
+func testGit(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	out, err := tryGit(t, dir, args...)
+	if err != nil {
+		t.Fatalf("git %q in %s: %v\n%s", args, dir, err, out)
+	}
+	return out
+}
+
+func tryGit(t *testing.T, dir string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", args...)
+	cmd.Dir = dir
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
+		"GIT_AUTHOR_NAME=Ann", "GIT_AUTHOR_EMAIL=ann@example.com", "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z",
+		"GIT_COMMITTER_NAME=Ann", "GIT_COMMITTER_EMAIL=ann@example.com", "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z",
+	}
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// origin is the remote repository acme/api, and somebody's checkout of it.
+type origin struct {
+	t    *testing.T
+	root string // holds acme/api.git
+	bare string
+	work string
+}
+
+// newOrigin has one commit with README.md on main.
+func newOrigin(t *testing.T) *origin {
+	t.Helper()
+	root := t.TempDir()
+	o := &origin{t: t, root: root, bare: filepath.Join(root, "acme", "api.git"), work: t.TempDir()}
+	testGit(t, root, "init", "--quiet", "--bare", "--initial-branch=main", o.bare)
+	testGit(t, o.work, "init", "--quiet", "--initial-branch=main")
+	testGit(t, o.work, "remote", "add", "origin", o.bare)
+	o.commit("main", map[string]string{"README.md": "one\n"})
+	return o
+}
+
+// commit puts files on a branch, made from where the work tree is if it is new, pushes it and returns the SHA. Empty
+// content removes a file, content "-> x" is a link to x.
+func (o *origin) commit(branch string, files map[string]string) string {
+	o.t.Helper()
+	if _, err := tryGit(o.t, o.work, "checkout", "--quiet", branch); err != nil {
+		testGit(o.t, o.work, "checkout", "--quiet", "-b", branch)
+	}
+	for name, content := range files {
+		write(o.t, filepath.Join(o.work, name), content)
+	}
+	testGit(o.t, o.work, "add", "--all")
+	testGit(o.t, o.work, "commit", "--quiet", "--allow-empty", "--message", "change "+branch)
+	return o.push("HEAD:refs/heads/" + branch)
+}
+
+func (o *origin) push(refspec string) string {
+	o.t.Helper()
+	testGit(o.t, o.work, "push", "--quiet", "--force", "origin", refspec)
+	return testGit(o.t, o.work, "rev-parse", "HEAD")
+}
+
+func write(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.RemoveAll(name); err != nil {
+		t.Fatal(err)
+	}
+	if content == "" {
+		return
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	err := error(nil)
+	if target, link := strings.CutPrefix(content, "-> "); link {
+		err = os.Symlink(target, name)
+	} else {
+		err = os.WriteFile(name, []byte(content), 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// files opens a workspace that reads o by path.
+func (o *origin) files() *Workspace {
+	o.t.Helper()
+	return open(o.t, Config{Dir: o.t.TempDir(), URL: func(repo string) string { return filepath.Join(o.root, repo+".git") }})
+}
+
+func open(t *testing.T, cfg Config) *Workspace {
+	t.Helper()
+	w, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// server is a git host: smart HTTP by git's own backend.
+type server struct {
+	*httptest.Server
+	hits atomic.Int64
+}
+
+// rules of a server, not to be changed while it runs.
+type rules struct {
+	password string                    // of x-access-token, demanded if set
+	fetching func(ctx context.Context) // called before objects are sent
+}
+
+func (o *origin) serve(rules rules) *server {
+	o.t.Helper()
+	path, err := exec.LookPath("git")
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	backend := &cgi.Handler{
+		Path: path, Args: []string{"http-backend"}, Dir: o.root, Stderr: io.Discard,
+		Env: []string{"GIT_PROJECT_ROOT=" + o.root, "GIT_HTTP_EXPORT_ALL=1", "HOME=/dev/null", "GIT_CONFIG_NOSYSTEM=1"},
+	}
+	s := &server{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		s.hits.Add(1)
+		if u, p, _ := r.BasicAuth(); rules.password != "" && (u != "x-access-token" || p != rules.password) {
+			rw.Header().Set("WWW-Authenticate", `Basic realm="git"`)
+			http.Error(rw, "no", http.StatusUnauthorized)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		if rules.fetching != nil && bytes.Contains(body, []byte("command=fetch")) {
+			rules.fetching(r.Context())
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		backend.ServeHTTP(rw, r)
+	}))
+	o.t.Cleanup(s.Close)
+	return s
+}
+
+func (s *server) repo(repo string) string { return s.URL + "/" + repo + ".git" }
+
+// api is what most tests ask for.
+var api = Want{Thread: "slack/T1/C1/1.2", Repo: "acme/api"}
+
+func checkout(t *testing.T, w *Workspace, want Want) Clone {
+	t.Helper()
+	c, err := w.Checkout(t.Context(), want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// snapshot is every file below dir with its content; links with their target.
+func snapshot(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, _ := filepath.Rel(dir, path)
+		if d.Type()&fs.ModeSymlink != 0 {
+			target, err := os.Readlink(path)
+			files[name] = "-> " + target
+			return err
+		}
+		data, err := os.ReadFile(path)
+		files[name] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// workTree is the snapshot without .git.
+func workTree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := snapshot(t, dir)
+	for name := range files {
+		if strings.HasPrefix(name, ".git/") {
+			delete(files, name)
+		}
+	}
+	return files
+}
+
+// redirect is a server that sends everybody to another one, and returns its URL.
+func redirect(t *testing.T, to string) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		http.Redirect(rw, r, to+r.URL.RequestURI(), http.StatusFound)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}

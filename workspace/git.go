@@ -1,0 +1,168 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	stderrKept = 4 << 10
+	stdoutMax  = 64 << 20 // a listing of a million files
+	// killWait bounds how long a killed git may keep its pipes open (stuck in the kernel, on a dead network disk).
+	killWait = 5 * time.Second
+)
+
+// errLong is the error of a call whose output passed its limit; the output up to there is returned with it.
+var errLong = errors.New("output too long")
+
+// git is one way to run git: where, with which environment. It is a value; its methods return changed copies.
+// Every git of this package runs through run.
+type git struct {
+	path  string // of the program
+	cwd   string // the root directory, never a clone: git must find no repository by itself
+	dir   string // --git-dir; empty: outside a repository
+	tree  string // --work-tree
+	env   []string
+	conf  []string // key=value, above every configuration file
+	stdin string
+	limit int
+	held  []*os.File // locks; see lock for why git inherits them
+	// secret is kept out of errors.
+	secret string
+}
+
+func (g git) in(dir string) git { g.dir = dir; return g }
+
+// at is g in the clone whose work tree is dir.
+func (g git) at(dir string) git { g.dir, g.tree = filepath.Join(dir, ".git"), dir; return g }
+
+func (g git) holding(f *os.File) git { g.held = append(slices.Clip(g.held), f); return g }
+
+func (g git) reading(stdin string) git { g.stdin = stdin; return g }
+
+// findGit finds the program and says what holds for each of its runs.
+func findGit(root string, env []string) (git, error) {
+	path, err := exec.LookPath("git")
+	if err != nil {
+		return git{}, fmt.Errorf("find git: %w", err)
+	}
+	g := git{path: path, cwd: root, limit: stdoutMax}
+	g.env = append([]string{
+		"PATH=" + os.Getenv("PATH"), // for sh and git's own helpers
+		// A home that nobody can put a .gitconfig, .netrc or .config/git into.
+		"HOME=/dev/null",
+		"GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CONFIG_GLOBAL=/dev/null",
+		"GIT_ATTR_NOSYSTEM=1",
+		"GIT_CEILING_DIRECTORIES=" + filepath.Dir(root), // the root may lie inside a developer's checkout
+		"GIT_ALLOW_PROTOCOL=file:http:https",            // no ssh, no ext: these start programs
+		"GIT_TERMINAL_PROMPT=0",
+		"GIT_ASKPASS=", // set and empty: never ask
+		"GIT_LFS_SKIP_SMUDGE=1",
+		"GIT_NO_REPLACE_OBJECTS=1",
+		"GIT_DEFAULT_REF_FORMAT=files",
+		"LC_ALL=C", // remoteError reads the messages
+	}, env...)
+	g.conf = []string{
+		"core.hooksPath=/dev/null",
+		"core.fsmonitor=false",
+		"core.attributesFile=/dev/null",
+		"core.quotePath=false",
+		"submodule.recurse=false",
+		"credential.helper=",
+		// Clones borrow from mirrors, so nothing is ever packed away or pruned behind our back.
+		"gc.auto=0",
+		"maintenance.auto=false",
+		"transfer.fsckObjects=true",
+		// Harmless and found in the history of well-known repositories (ohmyzsh#4963); fetching is stricter than fsck.
+		"fetch.fsck.zeroPaddedFilemode=ignore",
+		"fetch.fsck.badTimezone=ignore",
+		"fetch.fsck.missingSpaceBeforeDate=ignore",
+		// A silent remote ends the call. A busy one is never silent: uploadpack.keepAlive is 5 s.
+		"http.lowSpeedLimit=1",
+		"http.lowSpeedTime=120",
+	}
+	return g, g.checkVersion()
+}
+
+var version = regexp.MustCompile(`git version (\d+)\.(\d+)`)
+
+func (g git) checkVersion() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	out, err := g.run(ctx, "version")
+	if err != nil {
+		return err
+	}
+	return newEnough(out)
+}
+
+// newEnough wants 2.31, the first that takes configuration from GIT_CONFIG_COUNT; an older one would ignore it silently.
+func newEnough(out string) error {
+	m := version.FindStringSubmatch(out)
+	if m == nil {
+		return fmt.Errorf("git version: %q is not understood", out)
+	}
+	major, _ := strconv.Atoi(m[1]) // digits by the pattern
+	minor, _ := strconv.Atoi(m[2])
+	if major < 2 || major == 2 && minor < 31 {
+		return fmt.Errorf("git version: %s.%s is too old, 2.31 is needed", m[1], m[2])
+	}
+	return nil
+}
+
+// run runs git to its end and returns its standard output. Nothing of it outlives the call, also if ctx ends:
+// git and its helpers are one process group, killed at once. What a killed git leaves on disk sweep removes.
+func (g git) run(ctx context.Context, args ...string) (string, error) {
+	command := args[0]
+	if g.tree != "" {
+		args = append([]string{"--work-tree=" + g.tree}, args...)
+	}
+	if g.dir != "" {
+		args = append([]string{"--git-dir=" + g.dir}, args...)
+	}
+	cmd := exec.CommandContext(ctx, g.path, args...)
+	cmd.Dir = g.cwd
+	cmd.Env = append(slices.Clip(g.env), confEnv(g.conf)...)
+	cmd.ExtraFiles = g.held
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = killWait
+	if g.stdin != "" {
+		cmd.Stdin = strings.NewReader(g.stdin)
+	}
+	out, errs := head{max: g.limit}, tail{max: stderrKept}
+	// Wait returns only when every process that inherited these two has closed them.
+	cmd.Stdout, cmd.Stderr = &out, &errs
+
+	err := cmd.Run()
+	switch {
+	case out.full:
+		return string(out.kept), fmt.Errorf("git %s: %w", command, errLong)
+	case err == nil:
+		return string(out.kept), nil
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("git %s: %w", command, context.Cause(ctx))
+	}
+	return "", &gitError{command: command, stderr: redact(string(errs.kept), g.secret), err: err}
+}
+
+// confEnv puts configuration into the environment: unlike -c it is in no command line.
+func confEnv(conf []string) []string {
+	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(conf))}
+	for i, kv := range conf {
+		key, value, _ := strings.Cut(kv, "=")
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, value))
+	}
+	return env
+}

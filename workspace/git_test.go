@@ -1,0 +1,154 @@
+package workspace
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestNewChecksWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	w := open(t, Config{Dir: dir, URL: func(string) string { return "" }})
+	if fi, err := os.Stat(w.cfg.Dir); err != nil || fi.Mode().Perm() != 0o700 {
+		t.Errorf("mode of the root: %v, %v", fi.Mode(), err)
+	}
+	for _, cfg := range []Config{{Dir: dir}, {URL: w.cfg.URL}} {
+		if _, err := New(cfg); err == nil {
+			t.Errorf("no error for %+v", cfg)
+		}
+	}
+	for out, good := range map[string]bool{
+		"git version 2.31.0": true, "git version 2.39.5 (Apple Git-154)": true, "git version 3.0.0": true, "git version 2.50.1.windows.1": true,
+		"git version 2.30.9": false, "git version 1.99.0": false, "hello": false,
+	} {
+		if err := newEnough(out); (err == nil) != good {
+			t.Errorf("%q: %v", out, err)
+		}
+	}
+}
+
+func TestErrorsHoldNoSecret(t *testing.T) {
+	t.Parallel()
+	g := newOrigin(t).files().git
+	g.secret = "p4ss word/x"
+	for _, arg := range []string{"p4ss word/x", "p4ss+word%2Fx", "p4ss%20word%2Fx"} {
+		_, err := g.run(t.Context(), "ls-remote", "--", arg)
+		if err == nil || strings.Contains(err.Error(), "p4ss") || !strings.Contains(err.Error(), "[redacted]") {
+			t.Errorf("%q: %v", arg, err)
+		}
+	}
+	if got := redact("word/x and more", g.secret); got != "[redacted] and more" {
+		t.Errorf("split by the cut: %q", got)
+	}
+}
+
+func TestErrorIsTheLineThatTells(t *testing.T) {
+	t.Parallel()
+	for stderr, want := range map[string]string{
+		"": "git fetch: exit 1",
+		"remote: hm\nfatal: no\n\nPlease make sure\nit exists.\n": "git fetch: fatal: no",
+		"hint\n\x1b[31mremote: red\n":                             "git fetch: [31mremote: red",
+	} {
+		err := &gitError{command: "fetch", stderr: stderr, err: errors.New("exit 1")}
+		if got := err.Error(); got != want {
+			t.Errorf("%q: %q, want %q", stderr, got, want)
+		}
+	}
+}
+
+func TestOutputIsBounded(t *testing.T) {
+	t.Parallel()
+	last := tail{max: 4}
+	for _, s := range []string{"ab", "cdefgh", "i"} {
+		if n, err := last.Write([]byte(s)); n != len(s) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if got := string(last.kept); got != "fghi" {
+		t.Errorf("tail is %q", got)
+	}
+	g := newOrigin(t).files().git
+	g.limit = 3
+	if out, err := g.run(t.Context(), "version"); out != "git" || !errors.Is(err, errLong) {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+// Other protocols start programs.
+func TestOtherProtocolsAreRefused(t *testing.T) {
+	t.Parallel()
+	marker := filepath.Join(t.TempDir(), "marker")
+	for _, url := range []string{"ssh://host/x", "git@host:x", "ext::touch " + marker, "git://127.0.0.1:1/x"} {
+		w := open(t, Config{
+			Dir: t.TempDir(), URL: func(string) string { return url },
+			Env: []string{"GIT_SSH_COMMAND=: > " + marker + "; false"},
+		})
+		if _, err := w.Checkout(t.Context(), api); err == nil || !strings.Contains(err.Error(), "not allowed") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	if exists(marker) {
+		t.Error("a program was started")
+	}
+}
+
+// The root may lie in a checkout, whose configuration is nobody's business.
+func TestSurroundingRepositoryIsNotSeen(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	outer := t.TempDir()
+	testGit(t, outer, "init", "--quiet")
+	testGit(t, outer, "config", "url.file:///nowhere/.insteadOf", o.root+"/")
+	w := open(t, Config{Dir: outer + "/.errand", URL: func(repo string) string { return filepath.Join(o.root, repo+".git") }})
+	checkout(t, w, api)
+}
+
+func TestRemoveAllTakesReadOnlyDirectories(t *testing.T) {
+	t.Parallel()
+	dir, kept := filepath.Join(t.TempDir(), "mod"), t.TempDir()
+	write(t, dir+"/a/b/file", "x")
+	write(t, dir+"/a/link", "-> "+kept)
+	write(t, kept+"/file", "x")
+	// Permissions do not bind root, so this goroutine's thread gives up its file rights; it ends with the goroutine.
+	const nobody = 65534
+	if os.Geteuid() == 0 {
+		for _, path := range []string{filepath.Dir(dir), dir, dir + "/a", dir + "/a/b"} {
+			if err := os.Chown(path, nobody, nobody); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chmod(filepath.Dir(filepath.Dir(dir)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{dir + "/a/b", dir + "/a"} {
+		if err := os.Chmod(path, 0o500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked
+		if os.Geteuid() == 0 {
+			if _, err := unix.SetfsuidRetUid(nobody); err != nil {
+				done <- err
+				return
+			}
+		}
+		if err := os.RemoveAll(dir); !errors.Is(err, fs.ErrPermission) {
+			done <- errors.New("the directory is not read-only: the test would prove nothing")
+			return
+		}
+		done <- removeAll(dir)
+	}()
+	if err := <-done; err != nil || exists(dir) || !exists(kept+"/file") {
+		t.Errorf("error %v, removed %v, link target kept %v", err, !exists(dir), exists(kept+"/file"))
+	}
+}

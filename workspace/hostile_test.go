@@ -1,0 +1,280 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// Every row plants something that executes "touch <marker>" when git is used in the clone without precautions, which the
+// test checks first: a trap that does not work would prove nothing.
+func TestNothingInTheCloneExecutes(t *testing.T) {
+	t.Parallel()
+	config := func(format string) func(t *testing.T, c Clone, touch string) {
+		return func(t *testing.T, c Clone, touch string) {
+			write(t, c.Dir+"/.git/config", "[core]\n\tbare = false\n"+fmt.Sprintf(format, touch))
+		}
+	}
+	for name, plant := range map[string]func(t *testing.T, c Clone, touch string){
+		"fsmonitor":            config("[core]\n\tfsmonitor = \"%s; false\"\n"),
+		"alternateRefsCommand": config("[core]\n\talternateRefsCommand = \"%s #\"\n"),
+		"diff.external":        config("[diff]\n\texternal = \"%s #\"\n"),
+		"gpg.program":          config("[commit]\n\tgpgSign = true\n[gpg]\n\tprogram = %s\n"),
+		"ext protocol": func(t *testing.T, c Clone, touch string) {
+			config("[protocol \"ext\"]\n\tallow = always\n[url \"ext::%s\"]\n\tinsteadOf = "+c.Mirror+"\n")(t, c, touch)
+		},
+		"sshCommand": func(t *testing.T, c Clone, touch string) {
+			config("[core]\n\tsshCommand = \"%s #\"\n[url \"ssh://x/\"]\n\tinsteadOf = "+c.Mirror+"\n")(t, c, touch)
+		},
+		"include.path": func(t *testing.T, c Clone, touch string) {
+			config("[core]\n\tfsmonitor = \"%s; false\"\n")(t, c, touch)
+			if err := os.Rename(c.Dir+"/.git/config", c.Dir+"/.git/evil"); err != nil {
+				t.Fatal(err)
+			}
+			config("[include]\n\tpath = evil # %s\n")(t, c, touch)
+		},
+		"config.worktree": func(t *testing.T, c Clone, touch string) {
+			config("[core]\n\tfsmonitor = \"%s; false\"\n")(t, c, touch)
+			if err := os.Rename(c.Dir+"/.git/config", c.Dir+"/.git/config.worktree"); err != nil {
+				t.Fatal(err)
+			}
+			write(t, c.Dir+"/.git/config", "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tworktreeConfig = true\n")
+		},
+		"commondir": func(t *testing.T, c Clone, touch string) {
+			write(t, c.Dir+"/evil", "")
+			if err := os.CopyFS(c.Dir+"/evil", os.DirFS(c.Dir+"/.git")); err != nil {
+				t.Fatal(err)
+			}
+			config("[core]\n\tfsmonitor = \"%s; false\"\n")(t, c, touch)
+			if err := os.Rename(c.Dir+"/.git/config", c.Dir+"/evil/config"); err != nil {
+				t.Fatal(err)
+			}
+			write(t, c.Dir+"/.git/commondir", "../evil\n")
+		},
+		"filter": func(t *testing.T, c Clone, touch string) {
+			config("[filter \"x\"]\n\tclean = \"%s; cat\"\n\tsmudge = cat\n")(t, c, touch)
+			write(t, c.Dir+"/.gitattributes", "* filter=x\n")
+			write(t, c.Dir+"/.git/info/attributes", "* filter=x\n")
+		},
+		"textconv": func(t *testing.T, c Clone, touch string) {
+			config("[diff \"x\"]\n\ttextconv = \"%s; cat\"\n")(t, c, touch)
+			write(t, c.Dir+"/.git/info/attributes", "* diff=x\n")
+		},
+		"hooks": func(t *testing.T, c Clone, touch string) {
+			for _, hook := range []string{"reference-transaction", "post-index-change", "post-checkout"} {
+				write(t, c.Dir+"/.git/hooks/"+hook, "#!/bin/sh\n"+touch+"\n")
+			}
+		},
+		"hooksPath": func(t *testing.T, c Clone, touch string) {
+			config("[core]\n\thooksPath = evil # %s\n")(t, c, touch)
+			for _, hook := range []string{"reference-transaction", "post-index-change", "post-checkout"} {
+				write(t, c.Dir+"/evil/"+hook, "#!/bin/sh\n"+touch+"\n")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOrigin(t)
+			o.commit("main", map[string]string{"CLAUDE.md": "trusted\n"})
+			testGit(t, o.work, "checkout", "--quiet", "--detach")
+			o.push("HEAD:refs/pull/7/head")
+			w := o.files()
+			// All that the host does in a clone: fetch, update-ref, ls-files, update-index, rev-parse, and diff.
+			want := Want{Thread: "t", Repo: "acme/api", Ref: "refs/pull/7/head", Keep: true, TrustedConfig: true}
+			c := checkout(t, w, want)
+			write(t, c.Dir+"/README.md", "two\n")
+			testGit(t, c.Dir, "commit", "--quiet", "--all", "--message", "work")
+			head := testGit(t, c.Dir, "rev-parse", "HEAD")
+			o.commit("main", map[string]string{"README.md": "three\n"}) // something to fetch
+
+			marker := filepath.Join(t.TempDir(), "marker")
+			touch := marker + ".sh"
+			write(t, touch, "#!/bin/sh\n: > "+marker+"\n")
+			plant(t, c, touch)
+			write(t, c.Dir+"/README.md", "four\n")
+			for _, args := range []string{
+				"status", "diff HEAD", "fetch " + c.Mirror + " refs/heads/main", "update-ref refs/x HEAD",
+				"commit --allow-empty --message x",
+			} {
+				_, _ = tryGit(t, c.Dir, strings.Fields(args)...) // some traps make git fail
+			}
+			if !exists(marker) {
+				t.Fatal("the trap does not work")
+			}
+			if err := os.Remove(marker); err != nil {
+				t.Fatal(err)
+			}
+
+			write(t, c.Dir+"/.git/HEAD", head+"\n") // a commit made above may be in a repository that is not the clone
+			c = checkout(t, w, want)
+			if c.Fresh || c.Head != head {
+				t.Errorf("the clone was not kept: %+v", c)
+			}
+			if _, _, err := w.Diff(t.Context(), c, 1<<20); err != nil {
+				t.Error(err)
+			}
+			plant(t, c, touch)
+			if _, _, err := w.Diff(t.Context(), c, 1<<20); err != nil {
+				t.Error(err)
+			}
+			plant(t, c, touch)
+			want.Keep = false
+			checkout(t, w, want)
+			if exists(marker) {
+				t.Error("executed on the host")
+			}
+		})
+	}
+}
+
+// What an agent can put where the host writes: every row would change a file outside of the clone.
+func TestNothingInTheCloneLeadsOutside(t *testing.T) {
+	t.Parallel()
+	for name, plant := range map[string]func(t *testing.T, dir, outside string){
+		"config":       link(".git/config", "file"),
+		"index":        link(".git/index", "file"),
+		"packed-refs":  link(".git/packed-refs", "file"),
+		"exclude":      link(".git/info/exclude", "file"),
+		"info":         link(".git/info", "."),
+		"refs":         link(".git/refs/remotes", "."),
+		"reflog":       link(".git/logs/refs/remotes/origin/main", "file"),
+		"alternates":   link(".git/objects/info/alternates", "file"),
+		"agent file":   link("CLAUDE.md", "file"),
+		"agent folder": link(".claude", "."),
+		"parent":       link("sub", "."),
+		"hard link": func(t *testing.T, dir, outside string) {
+			write(t, dir+"/.git/config", "")
+			if err := os.Link(outside+"/file", dir+"/.git/config"); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOrigin(t)
+			o.commit("main", map[string]string{
+				"CLAUDE.md": "trusted\n", ".claude/settings.json": "{}\n", "sub/CLAUDE.md": "trusted\n",
+			})
+			w := o.files()
+			want := Want{Thread: "t", Repo: "acme/api", Keep: true, TrustedConfig: true}
+			c := checkout(t, w, want)
+			o.commit("main", map[string]string{"README.md": "two\n"})
+			o.commit("new", nil)
+
+			outside := t.TempDir()
+			write(t, outside+"/file", "precious\n")
+			write(t, outside+"/CLAUDE.md", "precious\n")
+			plant(t, c.Dir, outside)
+			before := snapshot(t, outside)
+			c = checkout(t, w, want)
+			if diff := cmp.Diff(before, snapshot(t, outside)); diff != "" {
+				t.Errorf("outside changed (-before +after):\n%s", diff)
+			}
+			if got := workTree(t, c.Dir)["CLAUDE.md"]; got != "trusted\n" {
+				t.Errorf("CLAUDE.md is %q", got)
+			}
+			if got := testGit(t, c.Dir, "rev-parse", "origin/new"); got != testGit(t, o.work, "rev-parse", "new") {
+				t.Errorf("origin/new is %s", got)
+			}
+		})
+	}
+}
+
+// link replaces name in the clone with a link to target outside of it.
+func link(name, target string) func(t *testing.T, dir, outside string) {
+	return func(t *testing.T, dir, outside string) {
+		write(t, filepath.Join(dir, name), "-> "+filepath.Join(outside, target))
+	}
+}
+
+// A clone whose git directory cannot be used is set aside, with all work in it, and made anew.
+func TestUnusableCloneIsSetAside(t *testing.T) {
+	t.Parallel()
+	for name, plant := range map[string]func(t *testing.T, dir, evil string){
+		"file":       func(t *testing.T, dir, evil string) { write(t, dir+"/.git", "gitdir: "+evil+"\n") },
+		"link":       func(t *testing.T, dir, evil string) { write(t, dir+"/.git", "-> "+evil) },
+		"gone":       func(t *testing.T, dir, _ string) { write(t, dir+"/.git", "") },
+		"no HEAD":    func(t *testing.T, dir, _ string) { write(t, dir+"/.git/HEAD", "") },
+		"no commit":  func(t *testing.T, dir, _ string) { write(t, dir+"/.git/HEAD", "ref: refs/heads/none\n") },
+		"no objects": func(t *testing.T, dir, _ string) { write(t, dir+"/.git/HEAD", strings.Repeat("ab", 20)+"\n") },
+		"no refs":    func(t *testing.T, dir, _ string) { write(t, dir+"/.git/packed-refs", "garbage\n") },
+		// Another repository's commit, for us to show.
+		"not its own": func(t *testing.T, dir, evil string) {
+			testGit(t, filepath.Dir(evil), "-c", "core.fsmonitor=false", "commit", "--quiet", "--allow-empty", "--message", "private")
+			write(t, dir+"/.git/HEAD", testGit(t, evil, "rev-parse", "HEAD")+"\n")
+			write(t, dir+"/.git/objects/info/alternates", evil+"/objects\n")
+		},
+		"pipe": func(t *testing.T, dir, _ string) {
+			write(t, dir+"/.git/HEAD", "")
+			if err := unix.Mkfifo(dir+"/.git/HEAD", 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"whole clone": func(t *testing.T, dir, evil string) {
+			if err := os.Rename(dir, dir+"2"); err != nil {
+				t.Fatal(err)
+			}
+			write(t, dir, "-> "+filepath.Dir(evil))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOrigin(t)
+			w := o.files()
+			want := api
+			want.Keep = true
+			c := checkout(t, w, want)
+			evil := t.TempDir()
+			testGit(t, evil, "init", "--quiet")
+			marker := evil + "/marker"
+			write(t, evil+"/.git/config", "[core]\n\tfsmonitor = \": > "+marker+"; false\"\n\tbare = false\n")
+			write(t, c.Dir+"/work.txt", "precious\n")
+			plant(t, c.Dir, evil+"/.git")
+			before := snapshot(t, evil)
+
+			again := checkout(t, w, want)
+			if !again.Fresh || again.Head == "" {
+				t.Errorf("got %+v, want a fresh clone", again)
+			}
+			if diff := cmp.Diff(map[string]string{"README.md": "one\n"}, workTree(t, c.Dir)); diff != "" {
+				t.Errorf("new clone (-want +got):\n%s", diff)
+			}
+			aside := filepath.Join(filepath.Dir(c.Dir), ".api.broken")
+			if name != "whole clone" && workTree(t, aside)["work.txt"] != "precious\n" {
+				t.Error("the work was not set aside")
+			}
+			if diff := cmp.Diff(before, snapshot(t, evil)); diff != "" {
+				t.Errorf("the host worked in another repository (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An error that has nothing to do with the clone must not cost it.
+func TestUnreachableRemoteLeavesClone(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	c := checkout(t, w, api)
+	write(t, c.Dir+"/work.txt", "precious\n")
+	before := snapshot(t, c.Dir)
+	if err := os.Rename(o.bare, o.bare+"2"); err != nil {
+		t.Fatal(err)
+	}
+	for _, keep := range []bool{true, false} {
+		want := api
+		want.Keep = keep
+		if _, err := w.Checkout(t.Context(), want); !errors.Is(err, ErrNotFound) {
+			t.Errorf("keep %v: %v, want ErrNotFound", keep, err)
+		}
+	}
+	if diff := cmp.Diff(before, snapshot(t, c.Dir)); diff != "" {
+		t.Errorf("clone changed (-before +after):\n%s", diff)
+	}
+}

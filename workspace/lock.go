@@ -1,0 +1,52 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockPoll is how often a waiter looks again. flock(2) can wait by itself, but not until a context ends.
+const lockPoll = 50 * time.Millisecond
+
+// lock takes the lock at path, waiting until ctx ends. Locks of threads come before locks of mirrors.
+//
+// The git processes that work under a lock inherit it (git.holding): if this process is killed, the lock lasts until its
+// orphans are gone too, so whoever holds a lock knows that nothing else writes there, and that lock and temporary
+// files of git found there are leftovers. The file stays: removing it would let two holders hold two files of one name.
+func lock(ctx context.Context, path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			f.Close()
+			return nil, fmt.Errorf("lock %s: %w", filepath.Base(path), err)
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("wait for %s: %w", filepath.Base(path), context.Cause(ctx))
+		case <-time.After(lockPoll):
+		}
+	}
+}
+
+// unlock lets go explicitly: closing would not, as long as some process still has the file open.
+func unlock(f *os.File) {
+	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN) // cannot fail on a file we locked
+	f.Close()
+}

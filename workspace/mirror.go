@@ -1,0 +1,216 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// mirror is the one full copy of a repository, shared by all workers on this root. It is written under its lock only;
+// reading needs no lock, as git's refs are atomic and objects are never dropped.
+type mirror struct {
+	w    *Workspace
+	repo string
+	dir  string
+	git  git // in dir
+}
+
+func (w *Workspace) mirror(repo string) mirror {
+	dir := filepath.Join(w.cfg.Dir, "mirrors", repo+".git")
+	return mirror{w: w, repo: repo, dir: dir, git: w.git.in(dir)}
+}
+
+// beside is a path next to the mirror: "lock", "tmp", "broken". No repository can have it, each ends in ".git".
+func (m mirror) beside(suffix string) string { return strings.TrimSuffix(m.dir, "git") + suffix }
+
+// tip is what a Want means at one moment.
+type tip struct {
+	head, branch  string // branch: only if Ref is one
+	base, baseSHA string
+	fallback      string // the default branch
+}
+
+// sync brings the mirror up to date, if need be, and resolves want in it. With ErrRef the tip holds what was found.
+func (m mirror) sync(ctx context.Context, want Want) (tip, error) {
+	if fullSHA.MatchString(want.Ref) {
+		if t, err := m.resolve(ctx, want); err == nil {
+			return t, nil
+		}
+	}
+	held, err := lock(ctx, m.beside("lock"))
+	if err != nil {
+		return tip{}, err
+	}
+	defer unlock(held)
+	m.git = m.git.holding(held)
+
+	r, err := m.update(ctx)
+	if err != nil {
+		return tip{}, err
+	}
+	t, err := m.resolve(ctx, want)
+	if t.head == "" && t.baseSHA != "" && fullSHA.MatchString(want.Ref) {
+		// A commit that no ref has any more, after a force push for one; hosts give it to who knows its name.
+		if _, err := m.git.with(r).run(ctx, fetchArgs(r, want.Ref)...); err != nil {
+			return t, remoteError(err)
+		}
+		return m.resolve(ctx, want)
+	}
+	return t, err
+}
+
+// update fetches everything, into a new mirror if there is none or if the one there is damaged.
+func (m mirror) update(ctx context.Context) (remote, error) {
+	r, head, err := m.ask(ctx)
+	if err != nil {
+		return r, err
+	}
+	if exists(m.dir) {
+		err := m.fetch(ctx, r, head)
+		if err == nil || lasting(err) || m.healthy(ctx) || ctx.Err() != nil {
+			return r, err
+		}
+		m.w.log.Warn("mirror is damaged, fetching it again", "dir", m.dir, "err", err)
+	}
+	return r, m.create(ctx, r, head)
+}
+
+// ask finds out which branch the remote's HEAD is on, which fetch does not tell. It needs no repository, so what fails here (the
+// credential, the network) says nothing about the state of the mirror. head is empty if the remote's HEAD is on no branch.
+func (m mirror) ask(ctx context.Context) (r remote, head string, err error) {
+	if r, err = m.w.remote(ctx, m.repo); err != nil {
+		return r, "", err
+	}
+	out, err := m.git.in("").with(r).run(ctx, "ls-remote", "--symref", "--", r.url, "HEAD")
+	if err != nil {
+		return r, "", remoteError(err)
+	}
+	if line, found := strings.CutPrefix(out, "ref: "); found { // "ref: refs/heads/main\tHEAD"
+		head, _, _ = strings.Cut(line, "\t")
+	}
+	return r, head, nil
+}
+
+// create clones into a temporary directory and renames it, so that a mirror is never half there. What was in its
+// place is set aside, not removed: clones may borrow objects from it that the remote no longer has.
+// It is git clone and not a first fetch, because that writes all refs as one file; thousands of pull requests matter.
+func (m mirror) create(ctx context.Context, r remote, head string) error {
+	tmp := m.beside("tmp") // one name suffices under the lock, and a leftover is found again
+	if err := removeAll(tmp); err != nil {
+		return err
+	}
+	_, err := m.git.in("").with(r).run(ctx, "clone", "--quiet", "--bare", "--no-local", "--template=",
+		"--config", "remote.origin.fetch="+pullRefs, "--", r.url, tmp)
+	if err != nil {
+		return errors.Join(remoteError(err), removeAll(tmp))
+	}
+	err = secure(tmp, mirrorConfig, "")
+	if err == nil {
+		_, err = m.git.in(tmp).run(ctx, "symbolic-ref", "HEAD", cmp.Or(head, "refs/heads/main"))
+	}
+	if err == nil {
+		err = replace(tmp, m.dir, m.beside("broken"))
+	}
+	return err
+}
+
+const pullRefs = "+refs/pull/*/head:refs/pull/*/head"
+
+// fetch makes the refs of the mirror those of the remote.
+func (m mirror) fetch(ctx context.Context, r remote, head string) error {
+	if err := secure(m.dir, mirrorConfig, ""); err != nil {
+		return err
+	}
+	args := fetchArgs(r, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", pullRefs)
+	if _, err := m.git.with(r).run(ctx, args...); err != nil {
+		return remoteError(err)
+	}
+	if head == "" {
+		return nil
+	}
+	_, err := m.git.run(ctx, "symbolic-ref", "HEAD", head)
+	return err
+}
+
+// fetchArgs: pruned, or a new branch a/b could not come where a deleted branch a was. Refs we keep ourselves, outside of
+// these refspecs, are not touched by it.
+func fetchArgs(r remote, refspecs ...string) []string {
+	return append([]string{
+		"fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--", r.url,
+	}, refspecs...)
+}
+
+// healthy reports whether every object that a ref needs is there. It reads all of history, so it is asked only after
+// something failed that should not.
+func (m mirror) healthy(ctx context.Context) bool {
+	_, err := m.git.run(ctx, "fsck", "--connectivity-only", "--no-dangling", "--no-progress")
+	return err == nil
+}
+
+// repair makes the mirror anew, unless another worker just did.
+func (m mirror) repair(ctx context.Context) error {
+	held, err := lock(ctx, m.beside("lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock(held)
+	m.git = m.git.holding(held)
+	if m.healthy(ctx) {
+		return nil
+	}
+	r, head, err := m.ask(ctx)
+	if err != nil {
+		return err
+	}
+	return m.create(ctx, r, head)
+}
+
+// resolve finds the commits that want names in the mirror as it is.
+func (m mirror) resolve(ctx context.Context, want Want) (tip, error) {
+	name, err := m.git.run(ctx, "symbolic-ref", "HEAD")
+	if err != nil {
+		return tip{}, err
+	}
+	t := tip{fallback: strings.TrimPrefix(strings.TrimSpace(name), "refs/heads/")}
+	t.base = strings.TrimPrefix(want.Base, "refs/heads/")
+	if t.base == "" {
+		t.base = t.fallback
+	}
+	if t.baseSHA, err = m.commit(ctx, "refs/heads/"+t.base); err != nil {
+		return t, err
+	}
+	ref := want.Ref
+	if ref == "" {
+		ref = "refs/heads/" + t.fallback
+	}
+	names := []string{"refs/heads/" + ref, "refs/tags/" + ref}
+	if fullSHA.MatchString(ref) || strings.HasPrefix(ref, "refs/") {
+		names = []string{ref}
+	}
+	for _, name := range names {
+		t.head, err = m.commit(ctx, name)
+		if err == nil {
+			if branch, found := strings.CutPrefix(name, "refs/heads/"); found {
+				t.branch = branch
+			}
+			return t, nil
+		}
+		if !errors.Is(err, ErrRef) {
+			return t, err
+		}
+	}
+	return t, fmt.Errorf("%w: %q", ErrRef, ref)
+}
+
+// commit is the commit behind a full ref name or SHA.
+func (m mirror) commit(ctx context.Context, name string) (string, error) {
+	out, err := m.git.run(ctx, "rev-parse", "--quiet", "--verify", name+"^{commit}")
+	var ge *gitError
+	if errors.As(err, &ge) && ge.stderr == "" { // what --quiet does for a name that is not there
+		return "", fmt.Errorf("%w: %q", ErrRef, strings.TrimPrefix(name, "refs/heads/"))
+	}
+	return strings.TrimSpace(out), err
+}

@@ -1,0 +1,338 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestPresentCommitNeedsNoFetch(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	s := o.serve(rules{})
+	w := open(t, Config{Dir: t.TempDir(), URL: s.repo})
+	c := checkout(t, w, api)
+	hits := s.hits.Load()
+	// Nor does it wait for somebody else's fetch.
+	held, err := lock(t.Context(), w.mirror("acme/api").beside("lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := api
+	want.Ref = c.Head
+	for _, want.Keep = range []bool{false, true} {
+		checkout(t, w, want)
+	}
+	unlock(held)
+	if got := s.hits.Load(); got != hits {
+		t.Errorf("%d requests for a commit that is there", got-hits)
+	}
+	// A branch may have moved.
+	for _, ref := range []string{"", "main"} {
+		want.Ref = ref
+		hits = s.hits.Load()
+		checkout(t, w, want)
+		if s.hits.Load() == hits {
+			t.Errorf("no request for ref %q", ref)
+		}
+	}
+	// The base is wanted as much as the commit.
+	want.Ref, want.Base = c.Head, "later"
+	later := o.commit("later", nil)
+	if got := checkout(t, w, want); got.BaseSHA != later {
+		t.Errorf("base is %s, want %s", got.BaseSHA, later)
+	}
+}
+
+func TestMirrorFollowsRemote(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	old := o.commit("a", nil)
+	w := o.files()
+	checkout(t, w, api)
+	// A branch in place of a deleted one, a force push, a moved tag, a renamed default branch.
+	o.push(":refs/heads/a")
+	o.commit("trunk", nil)
+	testGit(t, o.work, "branch", "--quiet", "--delete", "--force", "a")
+	want := o.commit("a/b", map[string]string{"x": "y\n"})
+	o.push("HEAD:refs/heads/main")
+	testGit(t, o.bare, "symbolic-ref", "HEAD", "refs/heads/trunk")
+	c := checkout(t, w, Want{Thread: "t", Repo: "acme/api", Ref: "a/b"})
+	if c.Head != want || c.DefaultBranch != "trunk" || c.Base != "trunk" {
+		t.Errorf("got %+v, want head %s and default branch trunk", c, want)
+	}
+	if got := testGit(t, c.Mirror, "rev-parse", "refs/heads/main"); got != want {
+		t.Errorf("main is %s, want %s", got, want)
+	}
+	// Clones may borrow what no branch has any more.
+	testGit(t, c.Mirror, "cat-file", "-e", old)
+}
+
+func TestMirrorRefusesMalformedObjects(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	checkout(t, w, api)
+	bad := filepath.Join(t.TempDir(), "commit")
+	tree := testGit(t, o.work, "rev-parse", "HEAD^{tree}")
+	write(t, bad, "tree "+tree+"\nauthor nobody\n\nno committer\n")
+	sha := testGit(t, o.bare, "hash-object", "-t", "commit", "-w", "--literally", bad)
+	write(t, o.bare+"/refs/heads/bad", sha+"\n")
+	for name, w := range map[string]*Workspace{"fetch": w, "new mirror": o.files()} {
+		_, err := w.Checkout(t.Context(), api)
+		if err == nil || !strings.Contains(err.Error(), "missing") || lasting(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestManyWorkersAtOnce(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	s := o.serve(rules{})
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	for i := range 6 {
+		w := open(t, Config{Dir: dir, URL: s.repo}) // as a process of its own
+		want := Want{Thread: string(rune('a' + i/2)), Repo: "acme/api", Keep: i%2 == 0}
+		wg.Go(func() {
+			if _, err := w.Checkout(t.Context(), want); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	testGit(t, filepath.Join(dir, "mirrors/acme/api.git"), "fsck", "--strict")
+}
+
+func TestLockIsWaitedForAsLongAsWanted(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	held, err := lock(t.Context(), w.mirror("acme/api").beside("lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := errors.New("the user stopped it")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(stop)
+	if _, err := w.Checkout(ctx, api); !errors.Is(err, stop) {
+		t.Errorf("got %v, want %v", err, stop)
+	}
+	done := make(chan error)
+	go func() {
+		_, err := w.Checkout(t.Context(), api)
+		done <- err
+	}()
+	unlock(held)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// What a process killed in the middle leaves behind.
+func TestLeftoversAreRemoved(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	m := w.mirror("acme/api")
+	write(t, m.beside("tmp")+"/HEAD", "ref: refs/heads/main\n")
+	checkout(t, w, api)
+	o.commit("main", map[string]string{"README.md": "two\n"})
+	left := []string{
+		"packed-refs.lock", "HEAD.lock", "refs/heads/main.lock", "config.lock", "objects/pack/tmp_pack_x", "objects/ab/tmp_obj_x",
+	}
+	for _, name := range left {
+		write(t, filepath.Join(m.dir, name), "x")
+	}
+	want := api
+	want.Thread = "another"
+	if got := workTree(t, checkout(t, w, want).Dir)["README.md"]; got != "two\n" {
+		t.Errorf("README.md is %q", got)
+	}
+	for _, name := range append(left, "../api.tmp") {
+		if exists(filepath.Join(m.dir, name)) {
+			t.Errorf("%s is still there", name)
+		}
+	}
+}
+
+func TestDamagedMirrorIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(t *testing.T, dir string){
+		"empty":      func(t *testing.T, dir string) { write(t, dir, ""); write(t, dir+"/x", "y") },
+		"no HEAD":    func(t *testing.T, dir string) { write(t, dir+"/HEAD", "") },
+		"a file":     func(t *testing.T, dir string) { write(t, dir, "x") },
+		"no objects": func(t *testing.T, dir string) { write(t, dir+"/objects", "") },
+		"no pack": func(t *testing.T, dir string) {
+			packs, err := filepath.Glob(dir + "/objects/pack/*")
+			if err != nil || len(packs) == 0 {
+				t.Fatal("no packs", err)
+			}
+			for _, p := range packs {
+				write(t, p, "")
+			}
+		},
+		// Fetch does not see this one: the branch has not moved. The clone does.
+		"one blob": func(t *testing.T, dir string) {
+			blob := testGit(t, dir, "rev-parse", "main:README.md")
+			packs, err := filepath.Glob(dir + "/objects/pack/*.pack")
+			if err != nil || len(packs) != 1 {
+				t.Fatal(packs, err)
+			}
+			data, err := os.ReadFile(packs[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, dir+"/objects/pack", "")
+			unpack := exec.CommandContext(t.Context(), "git", "--git-dir="+dir, "unpack-objects", "-q")
+			unpack.Stdin = bytes.NewReader(data)
+			if out, err := unpack.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			write(t, dir+"/objects/"+blob[:2]+"/"+blob[2:], "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOrigin(t)
+			w := o.files()
+			want := api
+			want.Keep = true
+			c := checkout(t, w, want) // survives, as it borrows by path
+			damage(t, c.Mirror)
+			other := checkout(t, w, Want{Thread: "other", Repo: "acme/api"})
+			if got := workTree(t, other.Dir)["README.md"]; got != "one\n" {
+				t.Errorf("README.md is %q", got)
+			}
+			testGit(t, c.Mirror, "fsck", "--strict")
+			if kept := checkout(t, w, want); kept.Fresh {
+				t.Error("the first thread lost its clone")
+			}
+		})
+	}
+}
+
+// A failing fetch is no reason to throw a good mirror away.
+func TestGoodMirrorIsKept(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	c := checkout(t, w, api)
+	inode := func() uint64 {
+		var st unix.Stat_t
+		if err := unix.Stat(c.Mirror, &st); err != nil {
+			t.Fatal(err)
+		}
+		return st.Ino
+	}
+	before := inode()
+	write(t, o.bare+"/refs/heads/dangling", strings.Repeat("ab", 20)+"\n")
+	write(t, o.bare+"/objects", "") // ls-remote fails or fetch does; both are the remote's fault
+	if _, err := w.Checkout(t.Context(), api); err == nil {
+		t.Error("no error from a broken remote")
+	}
+	if inode() != before {
+		t.Error("the mirror was replaced")
+	}
+}
+
+// marked are the processes with this text in their environment. One that is ending has none any more.
+func marked(t *testing.T, mark string) []string {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, path := range all {
+		env, _ := os.ReadFile(path) // gone, or not ours
+		if strings.Contains(string(env), mark) {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
+func TestCancelLeavesNoProcess(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mark := "ERRAND_TEST_MARK=" + dir
+	stop := errors.New("the user stopped it")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var once sync.Once
+	s := newOrigin(t).serve(rules{fetching: func(request context.Context) {
+		once.Do(func() {
+			if len(marked(t, mark)) == 0 {
+				t.Error("no git is running")
+			}
+			cancel(stop)
+			<-request.Done() // a slow fetch: it ends only when git does
+		})
+	}})
+	w := open(t, Config{Dir: dir, URL: s.repo, Env: []string{mark}})
+	if _, err := w.Checkout(ctx, api); !errors.Is(err, stop) {
+		t.Errorf("got %v, want %v", err, stop)
+	}
+	if left := marked(t, mark); len(left) > 0 {
+		t.Errorf("still running: %v", left)
+	}
+	if exists(w.mirror("acme/api").dir) {
+		t.Error("half a mirror is there")
+	}
+	checkout(t, w, api)
+}
+
+// The git of a killed worker goes on for a while. Whoever comes next waits for it and does not trust what it made.
+func TestKilledWorkersGitHoldsTheLock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	started, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	s := newOrigin(t).serve(rules{fetching: func(context.Context) {
+		once.Do(func() { close(started) })
+		<-release
+	}})
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker := exec.CommandContext(t.Context(), exe)
+	worker.Env = append(os.Environ(), asWorker+"="+dir+" "+s.URL)
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-started
+	if err := worker.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = worker.Wait() // killed
+
+	w := open(t, Config{Dir: dir, URL: s.repo})
+	free := func() bool {
+		f, err := os.OpenFile(w.mirror("acme/api").beside("lock"), os.O_RDWR, 0)
+		if err != nil {
+			t.Error(err)
+			return true
+		}
+		defer f.Close()
+		return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+	}
+	if free() {
+		t.Error("the lock is free while the worker's git is running")
+	}
+	close(release)
+	c := checkout(t, w, api)
+	testGit(t, c.Mirror, "fsck", "--strict")
+	if !free() {
+		t.Error("the lock is held after all is done")
+	}
+}

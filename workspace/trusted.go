@@ -1,0 +1,188 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// agentConfig is what the CLI obeys or executes when it finds it: in the root, in parents of the working
+// directory, and below it as soon as it reads a file there.
+var agentConfig = []string{".claude", "CLAUDE.md", "CLAUDE.local.md", ".mcp.json"}
+
+// isAgentConfig looks at every directory of the name, without case as some file systems do.
+func isAgentConfig(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if slices.ContainsFunc(agentConfig, func(s string) bool { return strings.EqualFold(s, part) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// trust puts the agent's configuration as it is in the commit base. The clone must be secure.
+func (c clone) trust(ctx context.Context, base string) error {
+	files, err := c.mirror.agentConfig(ctx, base)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(c.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := removeConfig(root); err != nil {
+		return err
+	}
+	for _, f := range files {
+		content, err := c.mirror.git.run(ctx, "cat-file", "blob", f.object)
+		if err != nil {
+			return err
+		}
+		if err := f.write(root, content); err != nil {
+			return fmt.Errorf("write %s: %w", f.name, err)
+		}
+	}
+	return c.hide(ctx, root)
+}
+
+// removeConfig removes it from the work tree, tracked or not. What cannot be read cannot be obeyed either.
+func removeConfig(root *os.Root) error {
+	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			return fs.SkipDir
+		case err != nil:
+			return err
+		case d.Name() == ".git" && d.IsDir():
+			return fs.SkipDir
+		case !isAgentConfig(d.Name()):
+			return nil
+		}
+		if err := root.RemoveAll(name); err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+}
+
+// treeFile is one file of a commit.
+type treeFile struct {
+	name, mode, object string
+}
+
+// agentConfig lists the configuration in a commit. A link is resolved within the commit (CLAUDE.md -> AGENTS.md,
+// .claude/skills -> ../skills): in the work tree it would lead to what is not trusted. Links that lead out are left out.
+func (m mirror) agentConfig(ctx context.Context, commit string) ([]treeFile, error) {
+	all, err := m.tree(ctx, commit)
+	if err != nil {
+		return nil, err
+	}
+	var files []treeFile
+	for _, f := range all {
+		if !isAgentConfig(f.name) {
+			continue
+		}
+		if f.mode != "120000" {
+			files = append(files, f)
+			continue
+		}
+		out, err := m.git.reading(commit+":"+f.name).run(ctx, "cat-file", "--batch-check", "--follow-symlinks")
+		if err != nil {
+			return nil, err
+		}
+		object, kind, _ := strings.Cut(out, " ")
+		switch {
+		case strings.HasPrefix(kind, "blob "):
+			files = append(files, treeFile{f.name, "100644", object})
+		case strings.HasPrefix(kind, "tree "):
+			below, err := m.tree(ctx, object)
+			if err != nil {
+				return nil, err
+			}
+			for _, b := range below {
+				if b.mode != "120000" {
+					files = append(files, treeFile{f.name + "/" + b.name, b.mode, b.object})
+				}
+			}
+		}
+	}
+	return files, nil
+}
+
+// tree lists the files of a commit or tree, without submodules.
+func (m mirror) tree(ctx context.Context, object string) ([]treeFile, error) {
+	out, err := m.git.run(ctx, "ls-tree", "-r", "-z", "--full-tree", object)
+	if err != nil {
+		return nil, err
+	}
+	var files []treeFile
+	for line := range strings.SplitSeq(out, "\x00") { // "100644 blob <object>\t<name>"
+		meta, name, _ := strings.Cut(line, "\t")
+		if f := strings.Fields(meta); len(f) == 3 && f[1] == "blob" {
+			files = append(files, treeFile{name, f[0], f[2]})
+		}
+	}
+	return files, nil
+}
+
+// write leaves a file out if the work tree has no directory for it, but a file or a link: nobody will look for it there.
+func (f treeFile) write(root *os.Root, content string) error {
+	dir := ""
+	for part := range strings.SplitSeq(path.Dir(f.name), "/") {
+		dir = path.Join(dir, part)
+		fi, err := root.Lstat(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = root.Mkdir(dir, 0o755)
+		} else if err == nil && !fi.IsDir() {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	mode := fs.FileMode(0o644)
+	if f.mode == "100755" { // hooks are scripts
+		mode = 0o755
+	}
+	return root.WriteFile(f.name, []byte(content), mode)
+}
+
+// hide keeps the difference out of status and commit -a: skip-worktree for what is in the index, an exclude for
+// what only Base has.
+func (c clone) hide(ctx context.Context, root *os.Root) error {
+	out, err := c.git.run(ctx, "ls-files", "--stage", "-z")
+	if err != nil {
+		return err
+	}
+	var names strings.Builder
+	for line := range strings.SplitSeq(out, "\x00") { // "100644 <object> <stage>\t<name>"
+		meta, name, _ := strings.Cut(line, "\t")
+		if strings.HasSuffix(meta, " 0") && isAgentConfig(name) { // a conflict cannot be marked, and should be seen
+			names.WriteString(name + "\x00")
+		}
+	}
+	if names.Len() > 0 {
+		if _, err := c.git.reading(names.String()).run(ctx, "update-index", "-z", "--skip-worktree", "--stdin"); err != nil {
+			return err
+		}
+	}
+	const exclude = ".git/info/exclude"
+	old, err := root.ReadFile(exclude)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	ours := "# put by errand as it is on the base branch\n" + strings.Join(agentConfig, "\n") + "\n"
+	if strings.Contains(string(old), ours) {
+		return nil
+	}
+	return put(root, exclude, ours+string(old))
+}

@@ -1,0 +1,120 @@
+package workspace
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// configOf is what the CLI would find.
+func configOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := workTree(t, dir)
+	for name := range files {
+		if !isAgentConfig(name) {
+			delete(files, name)
+		}
+	}
+	return files
+}
+
+func TestTrustedConfigIsThatOfBase(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", map[string]string{
+		"CLAUDE.md": "-> AGENTS.md", "AGENTS.md": "base\n", ".claude/settings.json": "base\n", ".claude/hooks/a.sh": "base\n",
+		".claude/skills": "-> ../skills", "skills/s/SKILL.md": "base\n", "sub/CLAUDE.md": "base\n", "lost/CLAUDE.md": "base\n",
+		"file/CLAUDE.md": "base\n", ".claude/out": "-> /etc/hostname", ".claude/dangling": "-> nothing", "same/.mcp.json": "base\n",
+	})
+	o.commit("evil", map[string]string{
+		"CLAUDE.md": "evil\n", "AGENTS.md": "evil\n", "skills/s/SKILL.md": "evil\n", ".mcp.json": "evil\n",
+		".claude/settings.json": "evil\n", ".claude/settings.local.json": "evil\n", ".claude/hooks/a.sh": "", ".claude/hooks/b.sh": "evil\n",
+		"sub/CLAUDE.md": "", "sub/.claude/settings.json": "evil\n", "sub/claude.MD": "evil\n", "CLAUDE.local.md": "-> skills/s/SKILL.md",
+		"lost": "", "file": "no directory any more\n", "code.go": "package x\n",
+	})
+	w := o.files()
+	want := Want{Thread: "t", Repo: "acme/api", Ref: "evil", TrustedConfig: true}
+	c := checkout(t, w, want)
+	trusted := map[string]string{
+		"CLAUDE.md": "base\n", ".claude/settings.json": "base\n", ".claude/hooks/a.sh": "base\n", ".claude/skills/s/SKILL.md": "base\n",
+		"sub/CLAUDE.md": "base\n", "lost/CLAUDE.md": "base\n", "same/.mcp.json": "base\n",
+	}
+	if diff := cmp.Diff(trusted, configOf(t, c.Dir)); diff != "" {
+		t.Errorf("configuration (-base +got):\n%s", diff)
+	}
+	if fi, err := os.Stat(c.Dir + "/.claude/hooks/a.sh"); err != nil || fi.Mode()&0o100 == 0 {
+		t.Errorf("a hook is not executable: %v, %v", fi, err)
+	}
+	if got := workTree(t, c.Dir)["code.go"]; got != "package x\n" {
+		t.Errorf("code.go is %q", got)
+	}
+
+	// Hidden: neither status nor a commit of everything shows or takes it.
+	if got := testGit(t, c.Dir, "status", "--porcelain", "--untracked-files=all"); got != "" {
+		t.Errorf("status:\n%s", got)
+	}
+	write(t, c.Dir+"/code.go", "package y\n")
+	testGit(t, c.Dir, "add", "--all")
+	testGit(t, c.Dir, "commit", "--quiet", "--all", "--message", "work")
+	if got := testGit(t, c.Dir, "show", "--name-only", "--format=", "HEAD"); got != "code.go" {
+		t.Errorf("committed: %s", got)
+	}
+
+	// A run that was talked into writing configuration does not leave it to the next one.
+	write(t, c.Dir+"/.claude/settings.local.json", "evil\n")
+	write(t, c.Dir+"/.mcp.json", "evil\n")
+	write(t, c.Dir+"/CLAUDE.md", "evil\n")
+	write(t, c.Dir+"/.git/info/exclude", "of the agent\n")
+	o.commit("main", map[string]string{"CLAUDE.md": "newer\n", "same": ""})
+	want.Keep = true
+	c = checkout(t, w, want)
+	trusted["CLAUDE.md"] = "newer\n"
+	delete(trusted, "same/.mcp.json")
+	if diff := cmp.Diff(trusted, configOf(t, c.Dir)); c.Fresh || diff != "" {
+		t.Errorf("fresh %v, configuration of a kept clone (-base +got):\n%s", c.Fresh, diff)
+	}
+	exclude, err := os.ReadFile(c.Dir + "/.git/info/exclude")
+	if err != nil || !strings.Contains(string(exclude), "of the agent\n") {
+		t.Errorf("exclude: %q, %v", exclude, err)
+	}
+	checkout(t, w, want)
+	if again, _ := os.ReadFile(c.Dir + "/.git/info/exclude"); string(again) != string(exclude) {
+		t.Errorf("exclude grows: %q", again)
+	}
+}
+
+func TestTrustedConfigIsPutOnlyOnDemand(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", map[string]string{"CLAUDE.md": "base\n"})
+	o.commit("topic", map[string]string{"CLAUDE.md": "topic\n"})
+	c := checkout(t, o.files(), Want{Thread: "t", Repo: "acme/api", Ref: "topic"})
+	if got := configOf(t, c.Dir)["CLAUDE.md"]; got != "topic\n" {
+		t.Errorf("CLAUDE.md is %q", got)
+	}
+}
+
+// A conflict in configuration cannot be hidden, and must not make the clone unusable.
+func TestTrustedConfigInConflict(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", map[string]string{"CLAUDE.md": "base\n"})
+	o.commit("topic", map[string]string{"CLAUDE.md": "topic\n"})
+	o.commit("main", map[string]string{"CLAUDE.md": "main\n"})
+	w := o.files()
+	want := Want{Thread: "t", Repo: "acme/api", Ref: "topic", Keep: true}
+	c := checkout(t, w, want)
+	if out, err := tryGit(t, c.Dir, "merge", "origin/main"); err == nil {
+		t.Fatalf("no conflict: %s", out)
+	}
+	want.TrustedConfig = true
+	c = checkout(t, w, want)
+	if got := configOf(t, c.Dir)["CLAUDE.md"]; c.Fresh || got != "main\n" {
+		t.Errorf("fresh %v, CLAUDE.md is %q", c.Fresh, got)
+	}
+	if got := testGit(t, c.Dir, "status", "--porcelain"); got != "UU CLAUDE.md" {
+		t.Errorf("status: %q", got)
+	}
+}

@@ -1,0 +1,168 @@
+// Package workspace gives every thread its own clone of a repository: one full mirror per repository,
+// fetched with a credential, and per thread a shared clone without remote, which belongs to the agent.
+//
+//	<root>/mirrors/<owner>/<name>.git               the mirror; .lock, .tmp and .broken lie beside it
+//	<root>/threads/<thread>/repos/<owner>/<name>    the clone
+//	<root>/threads/<thread>/files, scratch          see Files and Scratch
+//	<root>/threads/<thread>.lock
+//
+// It promises:
+//   - No credential reaches a file, a command line, a URL or a clone. It is in the environment of the two git
+//     processes that talk to the remote, which run in mirrors only.
+//   - Nothing an agent writes into its clone makes git on the host execute anything, or write elsewhere: before git
+//     looks at a clone its configuration is replaced (see secure), and hooks, fsmonitor and filters are off in every call.
+//   - Several processes may share a root. A mirror or clone is under its path complete or not at all; what
+//     a killed process left is found and removed by the next one.
+//   - No object of a mirror is ever dropped: the clones borrow them.
+//   - A cancelled call returns soon and leaves no git process.
+//
+// It does not promise to protect from a process of the same user outside a sandbox: that one can read the environment of
+// a running fetch in /proc, and write to mirrors. Nor does it push, remove old threads or pack mirrors; whoever
+// adds that takes the same locks (see lock).
+//
+// All methods may be called from any goroutine. While Checkout or Diff works on a clone no agent may run in it.
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+)
+
+// Config says where a Workspace keeps its directories and how it reaches repositories.
+type Config struct {
+	// Dir is the root, made with mode 0700. Clones remember its path, so it must not move.
+	Dir string
+	// URL is the clone URL of "owner/name": http, https or a path. One that holds a credential is refused.
+	URL func(repo string) string
+	// Credential is asked before each fetch, so it may hand out short-lived tokens. Its error is returned wrapped.
+	// Nil reads anonymously.
+	Credential func(ctx context.Context, repo string) (username, password string, err error)
+	// Env is added to git's environment, for proxies and certificates (HTTPS_PROXY=…, GIT_SSL_CAINFO=…).
+	// Git inherits nothing but PATH from this process.
+	Env []string
+	// Log hears of what was found damaged and replaced; nil is silence.
+	Log *slog.Logger
+}
+
+// Workspace makes clones. Its fields never change after New.
+type Workspace struct {
+	cfg Config
+	log *slog.Logger
+	git git // outside any repository
+}
+
+// New makes the root directory and checks that git is there and new enough.
+func New(cfg Config) (*Workspace, error) {
+	if cfg.Dir == "" || cfg.URL == nil {
+		return nil, errors.New("workspace: Dir and URL are required")
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make workspace: %w", err)
+	}
+	// Resolved, because git compares it with its own idea of where it is (GIT_CEILING_DIRECTORIES).
+	dir, err := filepath.EvalSymlinks(cfg.Dir)
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	if err == nil {
+		err = os.Chmod(dir, 0o700)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make workspace: %w", err)
+	}
+	cfg.Dir = dir
+	g, err := findGit(dir, cfg.Env)
+	if err != nil {
+		return nil, err
+	}
+	return &Workspace{cfg: cfg, log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), git: g}, nil
+}
+
+// Want says which clone a run needs.
+type Want struct {
+	Thread string // names the clone, any non-empty text
+	Repo   string // "owner/name"
+	// Ref is a branch, a tag, a full SHA or "refs/…/…" below heads, tags or pull; empty is the default branch.
+	// On a branch the clone has a local branch of that name, otherwise a detached HEAD.
+	Ref string
+	// Base is the branch whose state counts as trusted, for Diff and TrustedConfig; empty is the default branch.
+	Base string
+	// Keep leaves an existing clone as the last run left it (commits, dirty files, ignored files) and only updates its
+	// origin/* refs; Ref is then not checked out and need not exist any more. Configuration the agent wrote with
+	// git config is lost even so. False makes the clone anew: a reset and clean that trusts nothing.
+	Keep bool
+	// TrustedConfig puts what the CLI would obey (.claude, CLAUDE.md, CLAUDE.local.md, .mcp.json, in every directory) as it
+	// is on Base, removes it where Base has none, and hides the difference from git status and commit -a. Files that
+	// a trusted CLAUDE.md imports (@path) are not covered.
+	TrustedConfig bool
+}
+
+// Clone is a clone as Checkout left it. It is plain data and may be stored.
+type Clone struct {
+	Repo    string
+	Dir     string // the agent's; the same for every run of the thread in this repository
+	Mirror  string // where Dir borrows objects: a sandbox must let the agent read it, and never write it
+	Head    string // SHA checked out
+	Base    string // branch
+	BaseSHA string
+	// DefaultBranch is what the remote's HEAD named at the last fetch.
+	DefaultBranch string
+	Fresh         bool // made by this call: nothing of an earlier run is in it
+}
+
+// Checkout brings the mirror up to date and gives the thread its clone. A full SHA that the mirror has, with a
+// base it has, needs no fetch and waits for none; everything else fetches.
+//
+// An error is one sentence for people, without secrets. ErrNotFound, ErrAuth and ErrRef say that trying again
+// will not help; if ctx ended it wraps its cause; anything else is infrastructure.
+func (w *Workspace) Checkout(ctx context.Context, want Want) (Clone, error) {
+	c, err := w.checkout(ctx, want)
+	if err != nil {
+		return Clone{}, fmt.Errorf("clone %s: %w", want.Repo, err)
+	}
+	return c, nil
+}
+
+func (w *Workspace) checkout(ctx context.Context, want Want) (Clone, error) {
+	if err := want.check(); err != nil {
+		return Clone{}, err
+	}
+	dir := w.cloneDir(want.Thread, want.Repo)
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return Clone{}, err
+	}
+	held, err := lock(ctx, w.threadDir(want.Thread)+".lock")
+	if err != nil {
+		return Clone{}, err
+	}
+	defer unlock(held)
+
+	m := w.mirror(want.Repo)
+	m.git = m.git.holding(held)
+	tip, err := m.sync(ctx, want)
+	c := clone{dir: dir, mirror: m, git: m.git.at(dir)}
+	if want.Keep && exists(dir) && tip.baseSHA != "" {
+		kept, keepErr := c.keep(ctx, want, tip)
+		if keepErr == nil || ctx.Err() != nil {
+			return kept, keepErr
+		}
+		w.log.Warn("clone cannot be kept, setting it aside", "thread", want.Thread, "dir", dir, "err", keepErr)
+	}
+	if err != nil {
+		return Clone{}, err
+	}
+	fresh, err := c.make(ctx, want, tip)
+	if err == nil || ctx.Err() != nil || m.healthy(ctx) {
+		return fresh, err
+	}
+	w.log.Warn("mirror is damaged, fetching it again", "thread", want.Thread, "dir", m.dir, "err", err)
+	if err := m.repair(ctx); err != nil {
+		return Clone{}, err
+	}
+	return c.make(ctx, want, tip)
+}
