@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Config says how a Runner runs the CLI. CLI and LogDir are required.
+// Config says how a Runner runs the CLI. LogDir is required.
 type Config struct {
-	CLI        string            // path of the executable, as Find returns it
+	CLI        string            // path of the executable; empty: looked for by Find each time, so that it may be installed later
 	LogDir     string            // where <id>.log and <id>.ndjson go
 	TempDir    string            // parent of the runs' own directories; empty: the system's. Keep it short.
 	BaseURL    string            // of the model; empty: the CLI's default
@@ -38,7 +38,7 @@ type Runner struct {
 	startLimit, exitLimit time.Duration
 }
 
-// New checks the configuration. It does not look at the CLI, which may be installed later: see Find and Health.
+// New checks the configuration. It does not look at the CLI: see Health.
 func New(c Config) (*Runner, error) {
 	if c.LogDir == "" {
 		return nil, errors.New("create runner: LogDir is empty")
@@ -64,6 +64,15 @@ func (r *Runner) LogPath(id, ext string) string { return filepath.Join(r.cfg.Log
 
 var runID = regexp.MustCompile(`^[a-z0-9.-]{1,80}$`)
 
+// cli is the executable to run.
+func (r *Runner) cli() (string, *Error) {
+	path, err := Find(r.cfg.CLI, ".", r.getenv("PATH"))
+	if e, ok := errors.AsType[*Error](err); ok {
+		return "", e
+	}
+	return path, nil
+}
+
 // check finds what is wrong with a Spec before anything is started.
 func (r *Runner) check(s Spec) *Error {
 	if !runID.MatchString(s.ID) || s.ID[0] == '.' || s.ID[0] == '-' {
@@ -83,9 +92,6 @@ func (r *Runner) check(s Spec) *Error {
 		return NewError(ClassWorkspace, "working directory: "+err.Error())
 	case !info.IsDir():
 		return NewError(ClassWorkspace, "working directory "+s.Dir+" is not a directory")
-	}
-	if r.cfg.CLI == "" {
-		return NewError(ClassCLIMissing, "no claude executable was found: run npm ci, or set ERRAND_CLAUDE")
 	}
 	return nil
 }

@@ -334,6 +334,10 @@ func TestNothingRuns(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	broken := filepath.Join(b.dir, "broken") // executable, but not a program
+	if err := os.WriteFile(broken, []byte("\x7fELF"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	ok := Spec{ID: "x", Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read}
 	for name, c := range map[string]struct {
 		change func(*Spec, *Config)
@@ -344,8 +348,8 @@ func TestNothingRuns(t *testing.T) {
 		"relative": {func(s *Spec, _ *Config) { s.Dir = "." }, ClassWorkspace},
 		"missing":  {func(s *Spec, _ *Config) { s.Dir = b.dir + "/no" }, ClassWorkspace},
 		"file":     {func(s *Spec, _ *Config) { s.Dir = file }, ClassWorkspace},
-		"no CLI":   {func(_ *Spec, c *Config) { c.CLI = "" }, ClassCLIMissing},
 		"bad CLI":  {func(_ *Spec, c *Config) { c.CLI = file }, ClassCLIMissing},
+		"broken":   {func(_ *Spec, c *Config) { c.CLI = broken }, ClassCLIMissing},
 		"gone CLI": {func(_ *Spec, c *Config) { c.CLI = file + "-gone" }, ClassCLIMissing},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -298,8 +298,73 @@ func TestHealthNamesTheRemedy(t *testing.T) {
 	if h := none.Health(t.Context(), "99.0.0"); h.OK || h.Error.Class != ClassCLIVersion {
 		t.Errorf("too old: %+v", h)
 	}
-	missing := newCLI(t, model, func(c *Config) { c.CLI = "" })
+	missing := newCLI(t, model, func(c *Config) { c.CLI = "/nowhere/claude" })
 	if h := missing.Health(t.Context(), ""); h.OK || h.Error.Class != ClassCLIMissing || !strings.Contains(h.Remedy, "npm ci") {
 		t.Errorf("missing: %+v", h)
+	}
+}
+
+// Every failure of the API says subtype success with is_error; the class comes from the other fields.
+func TestCLIErrorClasses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		turn modelfake.Turn
+		want Class
+	}{
+		"403":      {modelfake.Turn{Status: 403, ErrorType: "permission_error", Message: "no"}, ClassAuth},
+		"404":      {modelfake.Turn{Status: 404, ErrorType: "not_found_error", Message: "model: nope"}, ClassModel},
+		"429":      {modelfake.Turn{Status: 429, ErrorType: "rate_limit_error", Message: "slow down"}, ClassRateLimit},
+		"500":      {modelfake.Turn{Status: 500, ErrorType: "api_error", Message: "oops"}, ClassOverloaded},
+		"credit":   {modelfake.Turn{Status: 400, ErrorType: "invalid_request_error", Message: "Your credit balance is too low to access the Anthropic API."}, ClassBilling},
+		"too long": {modelfake.Turn{Status: 400, ErrorType: "invalid_request_error", Message: "prompt is too long: 2000000 tokens > 1000000 maximum"}, ClassContext},
+		"400":      {modelfake.Turn{Status: 400, ErrorType: "invalid_request_error", Message: "odd"}, ClassUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model := newModel(t)
+			model.Answer("", c.turn)
+			r := newCLI(t, model, func(cfg *Config) { cfg.Env = map[string]string{"CLAUDE_CODE_MAX_RETRIES": "0"} })
+			res := runCLI(t, r, Spec{ID: "class-" + strings.ReplaceAll(name, " ", "-"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Limit: time.Minute}, &host{})
+			if res.Outcome != Failed || res.Error.Class != c.want || res.Error.User == "" || res.Text != "" {
+				t.Errorf("outcome %s, error %+v; want %s", res.Outcome, res.Error, c.want)
+			}
+		})
+	}
+}
+
+// Limits of the CLI's own end in their own classes.
+func TestCLIBudget(t *testing.T) {
+	t.Parallel()
+	model, dir := newModel(t), t.TempDir()
+	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "true"}}}, Usage: modelfake.Usage{Input: 1_000_000, Output: 1000}}, modelfake.Turn{Text: "x"})
+	res := runCLI(t, newCLI(t, model), Spec{ID: "budget", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, MaxUSD: 0.01}, &host{permit: allow(Write, dir)})
+	if res.Outcome != Failed || res.Error.Class != ClassBudget {
+		t.Errorf("result = %+v", res)
+	}
+}
+
+func TestCLIStructuredAnswer(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "StructuredOutput", Input: map[string]any{"grade": 7}}}})
+	res := runCLI(t, newCLI(t, model), Spec{
+		ID: "structured", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read,
+		Schema: []byte(`{"type":"object","properties":{"grade":{"type":"integer"}},"required":["grade"]}`),
+	}, &host{})
+	if res.Outcome != Done || string(res.Structured) != `{"grade":7}` {
+		t.Errorf("outcome %s, structured %s", res.Outcome, res.Structured)
+	}
+}
+
+// A message that comes while the agent works reaches the same run.
+func TestCLIFurtherMessages(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	model.Answer("first", modelfake.Turn{Text: "one"})
+	model.Answer("second", modelfake.Turn{Text: "two, after {{turns}}"})
+	h := &host{more: []Message{{Text: "second"}}}
+	res := runCLI(t, newCLI(t, model), Spec{ID: "further", Dir: t.TempDir(), Prompt: Message{Text: "first"}, Profile: Read}, h)
+	if res.Text != "one\n\ntwo, after 2" {
+		t.Errorf("text = %q, outcome %s", res.Text, res.Outcome)
 	}
 }

@@ -23,7 +23,7 @@ const MinCLI = "2.1.268"
 func Find(explicit, dir, path string) (string, error) {
 	if explicit != "" {
 		if err := executable(explicit); err != nil {
-			return "", NewError(ClassCLIMissing, fmt.Sprintf("ERRAND_CLAUDE: %v", err))
+			return "", NewError(ClassCLIMissing, err.Error())
 		}
 		return filepath.Abs(explicit)
 	}
@@ -72,20 +72,22 @@ const healthLimit = 15 * time.Second
 // Health asks the CLI for its version and whether it has a credential. Whether the model accepts that credential nobody can know
 // without asking the model. minVersion empty means MinCLI.
 func (r *Runner) Health(ctx context.Context, minVersion string) Health {
-	h := Health{Path: r.cfg.CLI}
+	var h Health
 	fail := func(c Class, problem, remedy string) Health {
 		h.Problem, h.Remedy, h.Error = problem, remedy, NewError(c, problem)
 		return h
 	}
-	if r.cfg.CLI == "" {
-		return fail(ClassCLIMissing, "the claude executable was not found", "run npm ci, or set ERRAND_CLAUDE to its path")
+	cli, e := r.cli()
+	if e != nil {
+		return fail(ClassCLIMissing, e.Message, "run npm ci, or set ERRAND_CLAUDE to its path")
 	}
+	h.Path = cli
 	dirs, err := makeDirs(r.cfg.TempDir)
 	if err != nil {
 		return fail(ClassWorkspace, err.Error(), "make the temporary directory writable")
 	}
 	defer func() { _ = dirs.remove() }()
-	out, err := r.ask(ctx, dirs, "--version")
+	out, err := r.ask(ctx, cli, dirs, "--version")
 	if err != nil {
 		return fail(ClassCLIMissing, "claude --version: "+err.Error(), "run npm ci (with install scripts), or set ERRAND_CLAUDE")
 	}
@@ -97,7 +99,7 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 		return fail(ClassCLIVersion, fmt.Sprintf("claude %s is older than %s", orDash(h.Version), minVersion), "run npm ci, which installs the pinned version")
 	}
 	// Exit code 1 is the answer "no", so only the JSON counts.
-	out, _ = r.ask(ctx, dirs, "auth", "status")
+	out, _ = r.ask(ctx, cli, dirs, "auth", "status")
 	var auth struct {
 		LoggedIn bool   `json:"loggedIn"`
 		Method   string `json:"authMethod"`
@@ -114,10 +116,10 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 }
 
 // ask runs one harmless command of the CLI in the same environment as a run.
-func (r *Runner) ask(ctx context.Context, d runDirs, args ...string) ([]byte, error) {
+func (r *Runner) ask(ctx context.Context, cli string, d runDirs, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, r.cfg.CLI, args...)
+	cmd := exec.CommandContext(ctx, cli, args...)
 	cmd.Dir, cmd.Env = d.Home, r.environment(Spec{ID: "health"}, d)
 	cmd.WaitDelay = time.Second
 	if secret := r.cfg.Credential.piped(); secret != "" {

@@ -19,6 +19,10 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	if e := r.check(s); e != nil {
 		return Result{}, e
 	}
+	cli, e := r.cli()
+	if e != nil {
+		return Result{}, e
+	}
 	dirs, err := makeDirs(r.cfg.TempDir)
 	if err != nil {
 		return Result{}, NewError(ClassWorkspace, err.Error())
@@ -41,7 +45,7 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 		return Result{}, NewError(ClassWorkspace, err.Error())
 	}
 	c, err := startChild(startOrder{
-		Path: r.cfg.CLI, Args: arguments(r.cfg.CLI, s, session), Env: r.environment(s, dirs), Dir: s.Dir,
+		Path: cli, Args: arguments(cli, s, session), Env: r.environment(s, dirs), Dir: s.Dir,
 		Secret: r.cfg.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: dirs.Root,
 	})
 	if err != nil {

@@ -24,6 +24,7 @@ const (
 	retention = 7 * 24 * time.Hour
 	// timeoutMargin keeps asynq's own deadline out of play: it gives a delivery back while the child still runs.
 	timeoutMargin = 10 * time.Minute
+	noLimit       = 365 * 24 * time.Hour
 	// Idle workers look this often, so that a task starts within about 50 ms.
 	pollInterval = 40 * time.Millisecond
 	// delayedInterval is how often deliveries that waited are moved back; asynq counts in whole seconds.
@@ -53,8 +54,11 @@ type Queue struct {
 	timeout   time.Duration
 }
 
-// NewQueue uses a Redis client that it does not close. limit is the longest a run may last.
+// NewQueue uses a Redis client that it does not close. limit is the longest a run may last; 0 means that there is none.
 func NewQueue(r redis.UniversalClient, limit time.Duration) *Queue {
+	if limit <= 0 {
+		limit = noLimit // asynq would take 0 for its default of 30 min
+	}
 	return &Queue{
 		client: asynq.NewClientFromRedisClient(r), inspector: asynq.NewInspectorFromRedisClient(r), redis: r,
 		timeout: limit + timeoutMargin,

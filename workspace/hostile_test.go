@@ -21,9 +21,11 @@ func TestNothingInTheCloneExecutes(t *testing.T) {
 			write(t, c.Dir+"/.git/config", "[core]\n\tbare = false\n"+fmt.Sprintf(format, touch))
 		}
 	}
+	// No setting given by environment overrules this one.
+	const fetchTrap = "[core]\n\talternateRefsCommand = \"%s #\"\n"
 	for name, plant := range map[string]func(t *testing.T, c Clone, touch string){
 		"fsmonitor":            config("[core]\n\tfsmonitor = \"%s; false\"\n"),
-		"alternateRefsCommand": config("[core]\n\talternateRefsCommand = \"%s #\"\n"),
+		"alternateRefsCommand": config(fetchTrap),
 		"diff.external":        config("[diff]\n\texternal = \"%s #\"\n"),
 		"gpg.program":          config("[commit]\n\tgpgSign = true\n[gpg]\n\tprogram = %s\n"),
 		"ext protocol": func(t *testing.T, c Clone, touch string) {
@@ -33,14 +35,14 @@ func TestNothingInTheCloneExecutes(t *testing.T) {
 			config("[core]\n\tsshCommand = \"%s #\"\n[url \"ssh://x/\"]\n\tinsteadOf = "+c.Mirror+"\n")(t, c, touch)
 		},
 		"include.path": func(t *testing.T, c Clone, touch string) {
-			config("[core]\n\tfsmonitor = \"%s; false\"\n")(t, c, touch)
+			config(fetchTrap)(t, c, touch)
 			if err := os.Rename(c.Dir+"/.git/config", c.Dir+"/.git/evil"); err != nil {
 				t.Fatal(err)
 			}
 			config("[include]\n\tpath = evil # %s\n")(t, c, touch)
 		},
 		"config.worktree": func(t *testing.T, c Clone, touch string) {
-			config("[core]\n\tfsmonitor = \"%s; false\"\n")(t, c, touch)
+			config(fetchTrap)(t, c, touch)
 			if err := os.Rename(c.Dir+"/.git/config", c.Dir+"/.git/config.worktree"); err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +53,7 @@ func TestNothingInTheCloneExecutes(t *testing.T) {
 			if err := os.CopyFS(c.Dir+"/evil", os.DirFS(c.Dir+"/.git")); err != nil {
 				t.Fatal(err)
 			}
-			config("[core]\n\tfsmonitor = \"%s; false\"\n")(t, c, touch)
+			config(fetchTrap)(t, c, touch)
 			if err := os.Rename(c.Dir+"/.git/config", c.Dir+"/evil/config"); err != nil {
 				t.Fatal(err)
 			}

@@ -67,6 +67,8 @@ func (s *Server) Calls(method string) []Call {
 	return out
 }
 
+// serveAPI is one call from its arrival to its answer: record, hold, perform or fail. All but the hold is one step for everyone else,
+// because methods only touch memory.
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	form, err := readForm(r)
 	if err != nil {

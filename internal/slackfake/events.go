@@ -71,20 +71,7 @@ func (s *Server) Post(ctx context.Context, m Message) (ts string, err error) {
 // Redeliver sends an event of a stored message again. A kind that was sent before goes out as Slack's next retry: the same body, the
 // same event_id, retry headers. A kind that was not (MessageEvent of a Mention, say) goes out as a first delivery with an id of its own.
 func (s *Server) Redeliver(ctx context.Context, ts, kind string) error {
-	key := deliveryKey{ts, kind}
-	s.mu.Lock()
-	d, known := s.deliveries[key]
-	var err error
-	if known {
-		d.retries++
-	} else {
-		d, err = s.newDelivery(key)
-	}
-	var opt SendOptions
-	if err == nil {
-		opt = SendOptions{Body: d.body, RetryNum: d.retries}
-	}
-	s.mu.Unlock()
+	opt, err := s.nextDelivery(deliveryKey{ts, kind})
 	if err != nil {
 		return fmt.Errorf("deliver %s of %s: %w", kind, ts, err)
 	}
@@ -106,6 +93,7 @@ func (s *Server) Envelope(event any) Envelope {
 	return s.envelope(event)
 }
 
+// envelope is Envelope for who holds mu.
 func (s *Server) envelope(event any) Envelope {
 	s.events++
 	return Envelope{
@@ -115,12 +103,28 @@ func (s *Server) envelope(event any) Envelope {
 	}
 }
 
+// say stores a message and sends one event of it.
 func (s *Server) say(ctx context.Context, m Message, kind string) (string, error) {
 	ts, err := s.Seed(m)
 	if err != nil {
 		return "", err
 	}
 	return ts, s.Redeliver(ctx, ts, kind) // the first of its kind: not a retry
+}
+
+// nextDelivery is the event's first delivery, or the next retry of it.
+func (s *Server) nextDelivery(key deliveryKey) (SendOptions, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d := s.deliveries[key]; d != nil {
+		d.retries++
+		return SendOptions{Body: d.body, RetryNum: d.retries}, nil
+	}
+	d, err := s.newDelivery(key)
+	if err != nil {
+		return SendOptions{}, err
+	}
+	return SendOptions{Body: d.body}, nil
 }
 
 // newDelivery makes the event of a stored message. The caller holds mu.

@@ -42,7 +42,7 @@ type Config struct {
 	// AnswerWithin is how long the app may take to answer an event; 3 s, as Slack grants.
 	AnswerWithin time.Duration
 
-	// Now dates messages and calls; time.Now. Signatures always carry the real time, because verifiers compare with theirs.
+	// Now dates messages and calls; time.Now. It is called with the server's lock held and must not call it back. Signatures always carry the real time, because verifiers compare with theirs.
 	Now func() time.Time
 }
 

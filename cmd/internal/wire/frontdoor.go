@@ -1,0 +1,110 @@
+package wire
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/errand-fleet/errand/web"
+	"github.com/hibiken/asynq"
+)
+
+// signed are the routes guarded by their own signatures; everything else at the front door needs the console token.
+var signed = []string{"/slack/", "/github/"}
+
+// FrontDoor is everything that is asked over HTTP: webhooks, API, console, queues. Close it after the server has stopped.
+func (p *Parts) FrontDoor(ctx context.Context) (http.Handler, io.Closer, error) {
+	mux := http.NewServeMux()
+	for _, s := range p.Sources {
+		if err := s.Listen(ctx, mux, p.Desk); err != nil {
+			return nil, nil, fmt.Errorf("listen for %s: %w", s.Name(), err)
+		}
+	}
+	opt, err := asynq.ParseRedisURI(p.Config.Redis.URL.Reveal())
+	if err != nil {
+		return nil, nil, errors.New("parse REDIS_URL for the queue pages") // err would quote it
+	}
+	door, err := web.New(web.Config{
+		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: opt, LogDir: LogDir(p.Config),
+		Open: signed, Mux: mux, Log: p.Log,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return door, door, nil
+}
+
+// Serve answers on a listener until ctx ends, and then lets what is under way finish, within reason.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+	// No ReadTimeout and no WriteTimeout: both would cut event streams. Bodies are bounded by their handlers.
+	s := &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		BaseContext: func(net.Listener) context.Context { return ctx }, // ends the streams when we stop
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- s.Serve(l) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := s.Shutdown(stop); err != nil {
+		return fmt.Errorf("stop serving %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// Listen opens an address. The error says what to do when it is taken.
+func Listen(ctx context.Context, addr, variable string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w (set %s to a free address)", addr, err, variable)
+	}
+	return l, nil
+}
+
+// Signals is a context that ends at the first SIGINT or SIGTERM. At the second the process exits at once; the keepers then end
+// what runs.
+func Signals(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		fmt.Fprintln(os.Stderr, "second signal: exiting now; running agents are ended by their keepers")
+		os.Exit(130)
+	}()
+	return ctx
+}
+
+// Token makes a secret for people to paste: 128 random bits.
+func Token() string { return rand.Text() }
+
+// Version is what this binary was built from.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return s.Value[:12]
+		}
+	}
+	return info.Main.Version
+}

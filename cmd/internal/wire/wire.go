@@ -1,0 +1,186 @@
+// Package wire puts the parts of errand together as the configuration says. It is the one place, besides the main functions, where
+// the packages meet: a new source is one more line in sources, and its settings in config.
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/chat"
+	"github.com/errand-fleet/errand/tasks/github"
+	"github.com/errand-fleet/errand/tasks/slack"
+	"github.com/errand-fleet/errand/workspace"
+	"github.com/redis/go-redis/v9"
+)
+
+// Parts are what every program of the fleet shares. Close them when the program ends.
+type Parts struct {
+	Config   config.Config
+	Log      *slog.Logger
+	Redactor *agent.Redactor
+	Redis    redis.UniversalClient
+	Store    *store.Store
+	Queue    *tasks.Queue
+	Desk     *tasks.Desk
+	Sources  []tasks.Source
+	GitHub   *github.Source // nil when it is not configured: whose credential the clones use
+
+	blocking redis.UniversalClient
+}
+
+// Options are what a test does differently.
+type Options struct {
+	Store  store.Config  // its durations
+	Timing tasks.Timing  // of the worker
+	Status time.Duration // between two edits of a status message; 0: the source's own
+}
+
+// New makes the parts. It talks to nobody yet: an unreachable Redis shows in /readyz and in each request.
+func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
+	p := &Parts{Config: c, Log: log, Redactor: agent.NewRedactor(c.Secrets()...)}
+	var err error
+	if p.Redis, err = client(c.Redis.URL.Reveal()); err != nil {
+		return nil, err
+	}
+	// Blocking reads hold a connection each; a pool of their own keeps them from starving everything else.
+	if p.blocking, err = client(c.Redis.URL.Reveal()); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	o.Store.Redis, o.Store.Blocking = p.Redis, p.blocking
+	if p.Store, err = store.New(o.Store); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	p.Queue = tasks.NewQueue(p.Redis, c.Worker.RunLimit)
+	p.Desk = tasks.NewDesk(p.Store, p.Queue, policy(c, p.Redactor), log)
+	if err := p.sources(o); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// Close ends the connections to Redis.
+func (p *Parts) Close() error {
+	var errs []error
+	for _, c := range []redis.UniversalClient{p.Redis, p.blocking} {
+		if c != nil {
+			errs = append(errs, c.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// client is tuned for a front door that answers within 3 s and for claims that are refreshed every 5 s: a Redis that hangs has to
+// be noticed in time.
+func client(url string) (redis.UniversalClient, error) {
+	o, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, errors.New("parse REDIS_URL: it is not of the form redis://:password@host:6379/0") // err would quote it
+	}
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.MaxRetries = 2*time.Second, 2*time.Second, 2*time.Second, 1
+	o.ContextTimeoutEnabled = true
+	return redis.NewClient(o), nil
+}
+
+func policy(c config.Config, r *agent.Redactor) tasks.Policy {
+	p := tasks.Policy{Limit: c.Worker.RunLimit, Redactor: r}
+	p.Repository = func(name string) (tasks.Repository, bool) {
+		repo, ok := c.Routing.Repository(name)
+		if !ok && len(c.Routing.Repositories) > 0 {
+			return tasks.Repository{}, false
+		}
+		return tasks.Repository{Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile)}, true
+	}
+	return p
+}
+
+// sources makes those that are configured.
+func (p *Parts) sources(o Options) error {
+	c := p.Config
+	if c.Slack.Enabled() {
+		s, err := slack.New(slack.Config{
+			Token: c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(),
+			Channels: func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
+			Interval: o.Status, Log: p.Log,
+		})
+		if err != nil {
+			return err
+		}
+		p.Sources = append(p.Sources, s)
+	}
+	if c.GitHub.Enabled() {
+		s, err := github.New(github.Config{
+			APIURL: c.GitHub.APIURL, WebhookSecret: c.GitHub.WebhookSecret.Reveal(), Token: c.GitHub.Token.Reveal(),
+			AppID: c.GitHub.AppID, AppKey: []byte(c.GitHub.AppKey.Reveal()),
+			Repository: func(name string) bool { _, ok := policy(c, nil).Repository(name); return ok },
+			Log:        p.Log,
+		})
+		if err != nil {
+			return err
+		}
+		p.Sources, p.GitHub = append(p.Sources, s), s
+	}
+	s, err := chat.New(chat.Config{Dirs: c.Paths.Dirs, StateDir: c.Paths.State, Log: p.Log})
+	if err != nil {
+		return err
+	}
+	p.Sources = append(p.Sources, s)
+	return nil
+}
+
+// Worker makes the worker of this process.
+func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
+	c := p.Config
+	cli := c.Worker.Claude
+	if !filepath.IsAbs(cli) {
+		cli = "" // looked for, in this checkout first
+	}
+	runner, err := agent.New(agent.Config{
+		CLI: cli, LogDir: LogDir(c), BaseURL: c.Model.BaseURL, Grace: c.Worker.Grace, Redactor: p.Redactor, Log: p.Log,
+		Credential: agent.Credential{APIKey: c.Model.APIKey.Reveal(), OAuthToken: c.Model.OAuthToken.Reveal(), AuthToken: c.Model.AuthToken.Reveal()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := workspace.Config{Dir: filepath.Join(c.Paths.State, "workspace"), URL: func(repo string) string { return c.GitHub.URL + "/" + repo + ".git" }, Log: p.Log}
+	if p.GitHub != nil {
+		w.Credential = p.GitHub.Credential
+	}
+	space, err := workspace.New(w)
+	if err != nil {
+		return nil, err
+	}
+	return tasks.NewWorker(tasks.WorkerConfig{
+		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: policy(c, p.Redactor),
+		Slots: c.Worker.Concurrency, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
+		Version: version, Log: p.Log, Timing: o.Timing,
+	})
+}
+
+// LogDir is where the logs of runs are.
+func LogDir(c config.Config) string { return filepath.Join(c.Paths.State, "logs") }
+
+// Logger writes for people in standalone mode and for machines otherwise.
+func Logger(w io.Writer, level slog.Level, people bool) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level}
+	if people {
+		return slog.New(slog.NewTextHandler(w, o))
+	}
+	return slog.New(slog.NewJSONHandler(w, o))
+}
+
+// Ready tells whether the process can do its part.
+func (p *Parts) Ready(ctx context.Context) error {
+	if err := p.Store.Ping(ctx); err != nil {
+		return fmt.Errorf("reach Redis: %w", err)
+	}
+	return nil
+}

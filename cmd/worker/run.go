@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/config"
+)
+
+// run is the whole command; it returns the exit code. Tests call it as main does, with options that shorten its rhythms.
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer, o wire.Options) int {
+	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	standalone := flags.Bool("standalone", false, "be the whole system in one process: front door, worker and, unless REDIS_URL is set, Redis")
+	printConfig := flags.Bool("print-config", false, "print the configuration, without secrets, and exit")
+	flags.Usage = func() {
+		fmt.Fprint(stderr, "usage: worker [-standalone] [-print-config]\n       worker healthcheck\n\n")
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return 0
+		}
+		return 2
+	}
+	role := config.RoleWorker
+	if *standalone {
+		role = config.RoleStandalone
+	}
+	c, err := config.Load(getenv, role)
+	switch {
+	case *printConfig:
+		if perr := c.Print(stdout); perr != nil {
+			err = errors.Join(err, perr)
+		}
+	case flags.Arg(0) == "healthcheck":
+		err = healthcheck(ctx, c.Worker.Addr) // of a worker whose configuration was good enough to start
+	case flags.NArg() > 0:
+		fmt.Fprintf(stderr, "worker: unknown command %q\n", flags.Arg(0))
+		flags.Usage()
+		return 2
+	case err == nil && *standalone:
+		err = all(ctx, c, stdout, stderr, o)
+	case err == nil:
+		err = work(ctx, c, stderr, o)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "worker:", err)
+		return 1
+	}
+	return 0
+}
+
+// work is a worker of a fleet.
+func work(ctx context.Context, c config.Config, stderr io.Writer, o wire.Options) error {
+	log := wire.Logger(stderr, c.Worker.LogLevel, false)
+	notice, err := agent.MakePrivate()
+	if err != nil {
+		return err
+	}
+	if notice != "" {
+		log.Warn(notice)
+	}
+	parts, err := wire.New(c, log, o)
+	if err != nil {
+		return err
+	}
+	worker, err := parts.Worker(wire.Version(), o)
+	if err != nil {
+		return errors.Join(err, parts.Close())
+	}
+	l, err := wire.Listen(ctx, c.Worker.Addr, "ERRAND_WORKER_ADDR")
+	if err != nil {
+		return errors.Join(err, parts.Close())
+	}
+	var serving sync.WaitGroup
+	// It answers through the drain, so that an orchestrator sees a process that lives.
+	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var served error
+	serving.Go(func() { served = wire.Serve(serve, l, probes(ctx, parts), log) })
+	err = worker.Run(ctx)
+	stop()
+	serving.Wait()
+	return errors.Join(err, served, parts.Close())
+}
+
+// probes are what an orchestrator asks a worker: whether it lives, and whether it takes work.
+func probes(ctx context.Context, parts *wire.Parts) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		err := parts.Ready(r.Context())
+		if ctx.Err() != nil {
+			err = errors.New("shutting down")
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	return mux
+}
+
+// healthcheck asks the worker of this container whether it takes work.
+func healthcheck(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/readyz", nil)
+	if err != nil {
+		return fmt.Errorf("ask worker at %s: %w", addr, err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask worker at %s: %w", addr, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		reason, _ := io.ReadAll(io.LimitReader(resp.Body, 500))
+		return fmt.Errorf("worker at %s is not ready: %s", addr, reason)
+	}
+	_, _ = fmt.Fprintln(os.Stdout, "ok")
+	return nil
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/internal/redisserver"
+)
+
+// all is the whole system in one process.
+func all(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.Options) (err error) {
+	log := wire.Logger(stderr, c.Worker.LogLevel, true)
+	if notice, perr := agent.MakePrivate(); perr != nil || notice != "" {
+		log.Warn("secrets are not fully protected", "notice", notice, "err", perr)
+	}
+	if c.Redis.URL == "" {
+		url, stop, err := ownRedis(ctx, c.Paths.State, log)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		c.Redis.URL = config.RedisURL(url)
+	}
+	if c.HTTP.ConsoleToken == "" {
+		c.HTTP.ConsoleToken = config.Secret(wire.Token())
+	}
+	parts, err := wire.New(c, log, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, parts.Close()) }()
+	worker, err := parts.Worker(wire.Version(), o)
+	if err != nil {
+		return err
+	}
+	// Neither half goes on without the other; what ends both is the signal, or that one of them could not begin.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	door, closer, err := parts.FrontDoor(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	l, err := wire.Listen(ctx, c.HTTP.Addr, "ERRAND_HTTP_ADDR")
+	if err != nil {
+		return err
+	}
+	var both sync.WaitGroup
+	var served, worked error
+	both.Go(func() { defer cancel(); served = wire.Serve(ctx, l, door, log) })
+	both.Go(func() { defer cancel(); worked = worker.Run(ctx) })
+	welcome(stdout, "http://"+l.Addr().String(), c)
+	both.Wait()
+	return errors.Join(served, worked)
+}
+
+// welcome says where everything is. The console's address carries the token: it is shown here once and logged nowhere.
+func welcome(w io.Writer, base string, c config.Config) {
+	fmt.Fprintf(w, "errand is up\n  console  %s/?token=%s\n  queues   %s/queues/\n  logs     %s\n", base, c.HTTP.ConsoleToken.Reveal(), base, wire.LogDir(c))
+	if c.Slack.Enabled() {
+		fmt.Fprintf(w, "  slack    %s/slack/events\n", base)
+	}
+	if c.GitHub.Enabled() {
+		fmt.Fprintf(w, "  github   %s/github/webhook\n", base)
+	}
+}
+
+// ownRedis brings the Redis of a standalone system: a real one with its data in the state directory, or else one in memory.
+func ownRedis(ctx context.Context, state string, log *slog.Logger) (url string, stop func(), err error) {
+	path, ok := redisserver.Find()
+	if !ok {
+		return memoryRedis(log)
+	}
+	dir := filepath.Join(state, "redis")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", nil, fmt.Errorf("create directory for Redis: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", nil, fmt.Errorf("lock directory for Redis: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = lock.Close()
+		return "", nil, fmt.Errorf("lock %s: another `worker -standalone` uses this state directory; stop it, or set ERRAND_STATE_DIR", dir)
+	}
+	server, err := redisserver.Start(ctx, redisserver.Config{Path: path, Dir: dir, AppendOnly: true})
+	if err != nil {
+		_ = lock.Close()
+		return "", nil, err
+	}
+	log.Info("redis started", "pid", server.Pid(), "dir", dir)
+	return server.URL(), func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		if err := server.Stop(end); err != nil {
+			log.Warn("stop redis", "err", err)
+		}
+		_ = lock.Close()
+	}, nil
+}
+
+// memoryRedis forgets everything when the process ends.
+func memoryRedis(log *slog.Logger) (url string, stop func(), err error) {
+	log.Warn("redis-server is not on PATH: tasks are kept in memory and do not survive an exit; install redis-server or set REDIS_URL")
+	m := miniredis.NewMiniRedis()
+	password := wire.Token()
+	m.RequireAuth(password)
+	if err := m.Start(); err != nil {
+		return "", nil, fmt.Errorf("start in-memory Redis: %w", err)
+	}
+	// It has no clock of its own: keys expire only as it is told that time goes by.
+	tick, done := time.NewTicker(time.Second), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-tick.C:
+				m.FastForward(time.Second)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return "redis://:" + password + "@" + m.Addr() + "/0", func() { tick.Stop(); close(done); m.Close() }, nil
+}

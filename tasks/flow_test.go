@@ -1,0 +1,436 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFromSubmitToClose(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.agent.do = func(_ context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {
+		h.Event(agent.Event{Kind: agent.Text, Text: "Hel"})
+		h.Event(agent.Event{Kind: agent.Text, Text: "lo"})
+		h.Event(agent.Event{Kind: agent.ToolUse, Text: "Reading x", Tool: "Read"})
+		return answer("Hello " + s.Prompt.Text), nil
+	}
+	f.worker()
+	id := f.submit(f.task("a", "world"))
+	if e := f.ending(id); e.Kind != Answered || e.Result.Text != "Hello world" || e.Sentence() != "" {
+		t.Errorf("ending = %+v", e)
+	}
+	var text strings.Builder
+	var kinds []agent.Kind
+	for l, err := range f.desk.Follow(t.Context(), id, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Event.Kind == agent.Text {
+			text.WriteString(l.Event.Text)
+		} else if !l.End {
+			kinds = append(kinds, l.Event.Kind)
+		}
+	}
+	if text.String() != "Hello" || len(kinds) != 1 || kinds[0] != agent.ToolUse {
+		t.Errorf("events: text %q, then %v", text.String(), kinds)
+	}
+	if len(f.source.told) != 3 {
+		t.Errorf("the report was told %d events", len(f.source.told))
+	}
+	s, err := f.desk.Status(t.Context(), id)
+	if err != nil || s.State != "ended" || s.Ending.Result.Text != "Hello world" || s.Attempt != 1 {
+		t.Errorf("status = %+v, %v", s, err)
+	}
+}
+
+func TestSubmitTwiceIsOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	task := f.task("a", "x")
+	first, err1 := f.desk.Submit(t.Context(), task)
+	second, err2 := f.desk.Submit(t.Context(), task)
+	if err := errors.Join(err1, err2); err != nil || !first.New || second.New {
+		t.Errorf("first %+v, second %+v, %v", first, second, err)
+	}
+	f.worker()
+	f.ending(task.ID)
+	if third, err := f.desk.Submit(t.Context(), task); err != nil || third.New {
+		t.Errorf("after the end: %+v, %v", third, err)
+	}
+	f.ending(f.submit(f.task("b", "another"))) // whatever the third had caused would have come before
+	if n := len(f.agent.specs()); n != 2 {
+		t.Errorf("%d runs, want 2", n)
+	}
+}
+
+// A submitter that dies between storing and enqueueing loses nothing.
+func TestRecordWithoutDelivery(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	task := f.task("a", "x")
+	if _, _, err := f.store.Submit(t.Context(), store.Record{ID: task.ID, Thread: task.Thread, Class: task.Class, Task: mustJSON(task)}); err != nil {
+		t.Fatal(err)
+	}
+	f.worker()
+	if e := f.ending(task.ID); e.Kind != Answered {
+		t.Errorf("ending = %+v", e)
+	}
+}
+
+func TestOneAtATimePerThreadInOrder(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.worker()
+	f.worker()
+	var want []string
+	for i := range 6 {
+		task := f.task("a", fmt.Sprint(i))
+		want = append(want, task.ID+" "+task.Prompt)
+		f.submit(task)
+	}
+	f.ending(strings.Fields(want[5])[0])
+	if diff := cmp.Diff(want, ids(f.agent.specs())); diff != "" {
+		t.Error(diff)
+	}
+	if f.agent.most != 1 {
+		t.Errorf("%d runs of one thread at once", f.agent.most)
+	}
+}
+
+func TestFollowUpResumes(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.worker()
+	f.ending(f.submit(f.task("a", "one")))
+	f.ending(f.submit(f.task("a", "two")))
+	f.ending(f.submit(f.task("b", "elsewhere")))
+	runs := f.agent.specs()
+	if runs[0].Resume != nil || runs[2].Resume != nil {
+		t.Error("a first run of a thread resumed something")
+	}
+	if r := runs[1].Resume; r == nil || string(r.Data) != "echo: one" || r.CostUSD != 0.01 || runs[1].Prompt.Text != "two" {
+		t.Errorf("second run: %+v", runs[1])
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started := make(chan string, 10)
+	f.agent.do = untilStopped(started)
+	f.worker()
+	running := f.submit(f.task("a", "x"))
+	waiting := f.submit(f.task("a", "y"))
+	<-started
+	for _, id := range []string{waiting, running} {
+		for range 2 { // twice is as good as once
+			if _, err := f.desk.Cancel(t.Context(), id, "Ann"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if e := f.ending(id); e.Kind != Cancelled || e.By != "Ann" || !strings.Contains(e.Sentence(), "cancelled by Ann") {
+			t.Errorf("ending = %+v", e)
+		}
+	}
+	if e := f.source.closed[running]; e.Partial() != "half" {
+		t.Errorf("partial = %q", e.Partial())
+	}
+	if s, err := f.desk.Cancel(t.Context(), running, "Bob"); err != nil || s.State != "ended" || s.Ending.By != "Ann" {
+		t.Errorf("cancel after the end: %+v, %v", s, err)
+	}
+	if _, err := f.desk.Cancel(t.Context(), "1700000000000000-fake-none", "Ann"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("cancel of nothing: %v", err)
+	}
+	if n := len(f.agent.specs()); n != 1 {
+		t.Errorf("%d runs, want 1", n)
+	}
+}
+
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	fail := true
+	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+		if fail {
+			fail = false
+			return agent.Result{Outcome: agent.Failed, Error: agent.NewError(agent.ClassOverloaded, "529")}, nil
+		}
+		return answer("better"), nil
+	}
+	f.worker()
+	id := f.submit(f.task("a", "x"))
+	if e := f.ending(id); e.Kind != Failed || e.Sentence() == "" {
+		t.Errorf("ending = %+v", e)
+	}
+	f.source.mu.Lock()
+	delete(f.source.closed, id)
+	f.source.mu.Unlock()
+	if _, err := f.desk.Retry(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if e := f.ending(id); e.Kind != Answered || e.Result.Text != "better" {
+		t.Errorf("ending after retry = %+v", e)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.source.brief = func(t Task) (Brief, error) {
+		switch t.Prompt {
+		case "not you":
+			return Brief{}, &InputError{Sentence: "Only members may ask."}
+		case "broken":
+			return Brief{}, errors.New("the source is broken")
+		}
+		return Brief{}, nil
+	}
+	f.worker()
+	if e := f.ending(f.submit(f.task("a", "not you"))); e.Kind != Refused || e.Sentence() != "Only members may ask." {
+		t.Errorf("refused: %+v", e)
+	}
+	missing := f.task("b", "x")
+	missing.Repo = "acme/none"
+	if e := f.ending(f.submit(missing)); e.Kind != Refused || !strings.Contains(e.Reason, "repository not found") {
+		t.Errorf("no repository: %+v", e)
+	}
+	gone := f.task("c", "x")
+	gone.Dir = "/nowhere"
+	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+		return agent.Result{}, agent.NewError(agent.ClassWorkspace, "working directory: no such directory")
+	}
+	if e := f.ending(f.submit(gone)); e.Kind != Failed || e.Reason == "" || e.Result.Error.Class != agent.ClassWorkspace {
+		t.Errorf("no directory: %+v", e)
+	}
+	if n := len(f.agent.specs()); n != 1 {
+		t.Errorf("%d runs were tried, want 1", n)
+	}
+}
+
+func TestUnhealthyCLIEndsTheTaskWithTheRemedy(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.agent.health = agent.NewError(agent.ClassCLIMissing, "not there")
+	f.worker()
+	if e := f.ending(f.submit(f.task("a", "x"))); e.Kind != Failed || !strings.Contains(e.Sentence(), "npm ci") {
+		t.Errorf("ending = %+v", e)
+	}
+}
+
+// What does not work is tried again, and given up with a message.
+func TestInfrastructureIsRetriedThenGivenUp(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+		return agent.Result{}, errors.New("no fork for you")
+	}
+	f.worker()
+	e := f.ending(f.submit(f.task("a", "x")))
+	if n := len(f.agent.specs()); e.Kind != Failed || n != maxAttempts || !strings.Contains(e.Reason, "no fork") {
+		t.Errorf("%d attempts, ending %+v", n, e)
+	}
+}
+
+func TestFinalMessageIsTriedUntilItIsOut(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.source.fail = func(attempt int) error {
+		if attempt < 2 {
+			return errors.New("the source is down")
+		}
+		return nil
+	}
+	f.worker()
+	id := f.submit(f.task("a", "x"))
+	f.ending(id)
+	if n := f.source.closes[id]; n != 2 {
+		t.Errorf("closed %d times", n)
+	}
+	if n := len(f.agent.specs()); n != 1 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+// A worker that shuts down hands its run back without using an attempt; another goes on in the same conversation.
+func TestDrainHandsBack(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started := make(chan string, 10)
+	f.agent.do = untilStopped(started)
+	stop := f.worker()
+	id := f.submit(f.task("a", "x"))
+	<-started
+	stop()
+	s, err := f.desk.Status(t.Context(), id)
+	if err != nil || s.State != "waiting" || s.Attempt != 0 {
+		t.Fatalf("after the drain: %+v, %v", s, err)
+	}
+	f.agent.do = nil
+	f.worker()
+	if e := f.ending(id); e.Kind != Answered {
+		t.Errorf("ending = %+v", e)
+	}
+	second := f.agent.specs()[1]
+	if second.Resume == nil || string(second.Resume.Data) != "so far" || !strings.Contains(second.Prompt.Text, "interrupted") {
+		t.Errorf("second run = %+v", second)
+	}
+}
+
+// The claim of a worker that died expires; another takes the task over, and gives up a task that kills its workers.
+func TestDeadWorkersTasksAreTakenOver(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	once, always := f.task("a", "x"), f.task("b", "y")
+	for _, task := range []Task{once, always} {
+		f.submit(task)
+		if _, err := f.store.Claim(t.Context(), task.ID, 0, "dead"); err != nil { // and nobody keeps it
+			t.Fatal(err)
+		}
+	}
+	for range maxCrashes - 1 {
+		rec, err := f.store.Get(t.Context(), always.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.lapse(always.Thread)
+		n, err := f.store.Requeue(t.Context(), always.ID, rec.Delivery, rec.Fence, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.store.Claim(t.Context(), always.ID, n, "dead"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.worker()
+	if e := f.ending(once.ID); e.Kind != Answered {
+		t.Errorf("taken over: %+v", e)
+	}
+	if e := f.ending(always.ID); e.Kind != Lost || e.Sentence() == "" {
+		t.Errorf("given up: %+v", e)
+	}
+	if n := len(f.agent.specs()); n != 1 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+// lapse lets the claim of a thread expire now.
+func (f *fleet) lapse(thread string) {
+	f.Helper()
+	if err := f.queue.redis.Del(f.Context(), "errand:claim:"+thread).Err(); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// A run whose claim is gone stops, and nothing it did after that counts.
+func TestLostClaimStopsTheRun(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started := make(chan string, 1)
+	stopped := make(chan error, 1)
+	f.agent.do = func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		started <- s.ID
+		<-ctx.Done()
+		stopped <- context.Cause(ctx)
+		return answer("too late"), nil
+	}
+	f.worker()
+	id := f.submit(f.task("a", "x"))
+	<-started
+	// Another worker took over, as after a partition.
+	if err := f.queue.redis.HIncrBy(t.Context(), "errand:task:"+id, "fence", 1000).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-stopped; !errors.Is(err, errClaimLost) {
+		t.Errorf("cause = %v", err)
+	}
+	if s, err := f.desk.Status(t.Context(), id); err != nil || s.State == "ended" {
+		t.Errorf("the loser wrote its ending: %+v, %v", s, err)
+	}
+}
+
+// Automatic work leaves a slot for people.
+func TestSlots(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started := make(chan string, 20)
+	f.agent.do = untilStopped(started)
+	f.worker(func(c *WorkerConfig) { c.Slots = 3 })
+	for i := range 5 {
+		task := f.task(fmt.Sprint("r", i), "review")
+		task.Class = Review
+		f.submit(task)
+	}
+	<-started
+	<-started
+	urgent := f.submit(f.task("u", "urgent"))
+	if id := <-started; id != urgent {
+		t.Errorf("%s started before the urgent task", id)
+	}
+	if f.agent.peak != 3 {
+		t.Errorf("%d runs at once, want 3", f.agent.peak)
+	}
+}
+
+func TestSubmitRefuses(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.policy.Repository = func(name string) (Repository, bool) {
+		return Repository{Profile: agent.Read}, name == "acme/known"
+	}
+	f.policy.Redactor = agent.NewRedactor("the fleet's own secret")
+	desk := NewDesk(f.store, f.queue, f.policy, nil)
+	ok := f.task("a", "x")
+	for name, change := range map[string]func(*Task){
+		"id":         func(t *Task) { t.ID = "x/../y" },
+		"prompt":     func(t *Task) { t.Prompt = "  \n" },
+		"both":       func(t *Task) { t.Repo, t.Dir = "acme/known", "/x" },
+		"repository": func(t *Task) { t.Repo = "acme/other" },
+		"model":      func(t *Task) { t.Options.Model = "--dangerously-skip-permissions" },
+		"agent":      func(t *Task) { t.Options.Agent = "a b" },
+		"size":       func(t *Task) { t.Prompt = strings.Repeat("x", 2<<20) },
+	} {
+		task := ok
+		change(&task)
+		_, err := desk.Submit(t.Context(), task)
+		if e, ok := errors.AsType[*InputError](err); !ok || e.Sentence == "" {
+			t.Errorf("%s: %v, want an InputError", name, err)
+		}
+	}
+	ok.Repo, ok.Profile, ok.Prompt = "acme/known", agent.Write, "here is the fleet's own secret"
+	ok.Options.Limit = 100 * time.Hour
+	if _, err := desk.Submit(t.Context(), ok); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := f.store.Get(t.Context(), ok.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored Task
+	if err := json.Unmarshal(rec.Task, &stored); err != nil {
+		t.Fatal(err)
+	}
+	if stored.Profile != agent.Read || stored.Options.Limit != time.Hour || strings.Contains(stored.Prompt, "own secret") {
+		t.Errorf("stored as %+v", stored)
+	}
+}
+
+func TestRedisAway(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	if err := f.queue.redis.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := f.desk.Submit(t.Context(), f.task("a", "x"))
+	if _, input := errors.AsType[*InputError](err); err == nil || input {
+		t.Errorf("err = %v, want one that asks the sender to try again", err)
+	}
+}

@@ -1,0 +1,272 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/workspace"
+	"github.com/redis/go-redis/v9"
+)
+
+func TestMain(m *testing.M) {
+	agent.KeeperMain()
+	m.Run()
+}
+
+// fleet is a desk and any number of workers on a real Redis, with a source and an agent that do as the test says.
+type fleet struct {
+	*testing.T
+	url    string
+	desk   *Desk
+	store  *store.Store
+	queue  *Queue
+	source *fakeSource
+	agent  *fakeAgent
+	policy Policy
+	n      int
+}
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	f := &fleet{T: t, url: redisserver.ForTest(t), source: &fakeSource{news: make(chan struct{})}, agent: &fakeAgent{}}
+	f.policy = Policy{Limit: time.Hour}
+	f.store, f.queue = f.connect()
+	f.desk = NewDesk(f.store, f.queue, f.policy, nil)
+	return f
+}
+
+// connect is a process of its own, as far as Redis can tell.
+func (f *fleet) connect() (*store.Store, *Queue) {
+	f.Helper()
+	opt, err := redis.ParseURL(f.url)
+	if err != nil {
+		f.Fatal(err)
+	}
+	client := redis.NewClient(opt)
+	f.Cleanup(func() { _ = client.Close() })
+	s, err := store.New(store.Config{Redis: client, ClaimTTL: 600 * time.Millisecond, Refresh: 100 * time.Millisecond})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return s, NewQueue(client, time.Hour)
+}
+
+// worker starts a worker and returns what drains it and waits for its end.
+func (f *fleet) worker(change ...func(*WorkerConfig)) (stop func()) {
+	f.Helper()
+	s, q := f.connect()
+	space, err := workspace.New(workspace.Config{Dir: filepath.Join(f.TempDir(), "w"), URL: func(r string) string { return "/nowhere/" + r }})
+	if err != nil {
+		f.Fatal(err)
+	}
+	c := WorkerConfig{
+		Store: s, Queue: q, Runner: f.agent, Workspace: space, Sources: []Source{f.source}, Policy: f.policy, Slots: 4,
+		Log: slog.New(slog.NewTextHandler(f.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Timing: Timing{
+			Observe: 300 * time.Millisecond, Reconcile: 50 * time.Millisecond, Outbox: 50 * time.Millisecond,
+			Beat: 100 * time.Millisecond, Drain: 10 * time.Second,
+		},
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	w, err := NewWorker(c)
+	if err != nil {
+		f.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := w.Run(ctx); err != nil {
+			f.Error(err)
+		}
+	}()
+	stop = func() { cancel(); <-ended }
+	f.Cleanup(stop)
+	return stop
+}
+
+// task makes a task; each is a microsecond later than the one before.
+func (f *fleet) task(thread, prompt string) Task {
+	f.n++
+	return Task{
+		ID: NewID(time.UnixMicro(1_700_000_000_000_000+int64(f.n)), "fake", thread), Source: "fake", Kind: "test", Thread: "fake/" + thread,
+		Class: Interactive, Profile: agent.Read, Actor: "somebody", Prompt: prompt,
+	}
+}
+
+func (f *fleet) submit(t Task) string {
+	f.Helper()
+	if _, err := f.desk.Submit(f.Context(), t); err != nil {
+		f.Fatal(err)
+	}
+	return t.ID
+}
+
+// ending waits until a task's final message is out and returns it.
+func (f *fleet) ending(id string) Ending {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		f.source.mu.Lock()
+		e, ok := f.source.closed[id]
+		news := f.source.news
+		f.source.mu.Unlock()
+		if ok {
+			return e
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			s, err := f.desk.Status(context.WithoutCancel(ctx), id)
+			f.Fatalf("task %s was not closed: %+v, %v", id, s, err)
+		}
+	}
+}
+
+// fakeSource remembers what it is told.
+type fakeSource struct {
+	brief func(Task) (Brief, error)
+	fail  func(attempt int) error // of Close
+
+	mu     sync.Mutex
+	closed map[string]Ending
+	closes map[string]int
+	opened int
+	told   []agent.Event
+	news   chan struct{} // closed and replaced at each Close that worked
+}
+
+func (s *fakeSource) Name() string { return "fake" }
+
+func (s *fakeSource) Listen(context.Context, *http.ServeMux, *Desk) error { return nil }
+
+func (s *fakeSource) Brief(_ context.Context, t Task, _ string) (Brief, error) {
+	if s.brief != nil {
+		return s.brief(t)
+	}
+	return Brief{Keep: true}, nil
+}
+
+func (s *fakeSource) Open(_ context.Context, t Task) (Report, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opened++
+	return &fakeReport{s, t}, nil
+}
+
+type fakeReport struct {
+	s *fakeSource
+	t Task
+}
+
+func (r *fakeReport) Update(e agent.Event) {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	r.s.told = append(r.s.told, e)
+}
+
+func (r *fakeReport) Close(_ context.Context, e Ending) error {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	if r.s.closed == nil {
+		r.s.closed, r.s.closes = map[string]Ending{}, map[string]int{}
+	}
+	r.s.closes[r.t.ID]++
+	if r.s.fail != nil {
+		if err := r.s.fail(r.s.closes[r.t.ID]); err != nil {
+			return err
+		}
+	}
+	r.s.closed[r.t.ID] = e
+	close(r.s.news)
+	r.s.news = make(chan struct{})
+	return nil
+}
+
+// fakeAgent runs do and keeps count.
+type fakeAgent struct {
+	do     func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error)
+	health *agent.Error
+
+	mu   sync.Mutex
+	runs []agent.Spec
+	live map[string]int // by directory of files, that is by thread
+	most int            // the most runs of one thread that were alive at once
+	all  int
+	peak int // the most runs alive at once
+}
+
+func (a *fakeAgent) Health(context.Context, string) agent.Health {
+	return agent.Health{OK: a.health == nil, Error: a.health}
+}
+
+func (a *fakeAgent) Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {
+	a.mu.Lock()
+	if a.live == nil {
+		a.live = map[string]int{}
+	}
+	a.runs = append(a.runs, s)
+	a.live[s.Header[0]]++
+	a.all++
+	a.most, a.peak = max(a.most, a.live[s.Header[0]]), max(a.peak, a.all)
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		a.live[s.Header[0]]--
+		a.all--
+		a.mu.Unlock()
+	}()
+	if a.do != nil {
+		return a.do(ctx, s, h)
+	}
+	return answer("echo: " + s.Prompt.Text), nil
+}
+
+func (a *fakeAgent) specs() []agent.Spec {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]agent.Spec(nil), a.runs...)
+}
+
+func answer(text string) agent.Result {
+	return agent.Result{
+		Outcome: agent.Done, Text: text, Turns: 1, CostUSD: 0.01, Duration: time.Second,
+		Session: agent.Session{ID: "11111111-1111-1111-1111-111111111111", Data: []byte(text), CostUSD: 0.01},
+	}
+}
+
+// untilStopped is an agent that works until it is stopped, and says so as the real one does.
+func untilStopped(started chan<- string) func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+	return func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		started <- s.ID
+		<-ctx.Done()
+		r := answer("")
+		r.Outcome, r.Partial = agent.Stopped, "half"
+		if errors.Is(context.Cause(ctx), agent.ErrLimit) {
+			r.Outcome = agent.Limit
+		}
+		r.Session.Data = []byte("so far")
+		return r, nil
+	}
+}
+
+func ids(specs []agent.Spec) []string {
+	var list []string
+	for _, s := range specs {
+		list = append(list, fmt.Sprintf("%s %s", s.ID, s.Prompt.Text))
+	}
+	return list
+}
