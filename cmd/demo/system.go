@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// system is the worker the demo started: the real binary, as anybody would run it.
+type system struct {
+	cmd     *exec.Cmd
+	console string // with the token
+	base    string
+	token   string
+	seen    map[string]bool // tasks told about
+}
+
+// stopWithin is the worker's own time budget for an orderly stop, and some.
+const stopWithin = 75 * time.Second
+
+func startSystem(ctx context.Context, env []string, log io.Writer) (*system, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the worker: %w", err)
+	}
+	// Not CommandContext: it would kill the worker, and a stop shall be orderly.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(filepath.Dir(self), "worker"), "-standalone") //nolint:gosec // our own binary, beside this one
+	cmd.Env, cmd.Stderr = env, log
+	// Ctrl-C at the terminal reaches the demo alone, which then stops the worker.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start the worker: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the worker: %w (make build)", err)
+	}
+	s := &system{cmd: cmd, seen: map[string]bool{}}
+	lines := bufio.NewScanner(out)
+	for s.console == "" && lines.Scan() {
+		if url, ok := strings.CutPrefix(strings.TrimSpace(lines.Text()), "console"); ok {
+			s.console = strings.TrimSpace(url)
+		}
+	}
+	if s.console == "" {
+		return nil, errors.Join(errors.New("the worker did not start; demo -v shows its log"), cmd.Wait())
+	}
+	s.base, s.token, _ = strings.Cut(s.console, "/?token=")
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	return s, nil
+}
+
+// stop ends the worker in an orderly way.
+func (s *system) stop() error {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop the worker: %w", err)
+	}
+	kill := time.AfterFunc(stopWithin, func() { _ = s.cmd.Process.Kill() })
+	defer kill.Stop()
+	if err := s.cmd.Wait(); err != nil {
+		return fmt.Errorf("stop the worker: %w", err)
+	}
+	return nil
+}
+
+// get asks the worker's API.
+func (s *system) get(ctx context.Context, path string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask the worker: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask the worker: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		_ = resp.Body.Close()
+		return nil, fmt.Errorf("ask the worker for %s: %s", path, resp.Status)
+	}
+	return resp, nil
+}
+
+// newest is the source's task that has not been told about yet. Its event was answered, so it is there.
+func (s *system) newest(ctx context.Context, source string) (string, error) {
+	resp, err := s.get(ctx, "/api/tasks")
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	var list struct {
+		Tasks []struct{ Task tasks.Task }
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
+		return "", fmt.Errorf("read the list of tasks: %w", err)
+	}
+	for _, t := range list.Tasks {
+		if t.Task.Source == source && !s.seen[t.Task.ID] {
+			s.seen[t.Task.ID] = true
+			return t.Task.ID, nil
+		}
+	}
+	return "", fmt.Errorf("the event from %s became no task", source)
+}
+
+// follow tells what the agent does on the source's new task until it has ended.
+func (s *system) follow(ctx context.Context, source string, t *teller) error {
+	id, err := s.newest(ctx, source)
+	if err != nil {
+		return err
+	}
+	t.say("errand", "task %s submitted", id)
+	resp, err := s.get(ctx, "/api/tasks/"+id+"/events")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		var e agent.Event
+		if !ok || json.Unmarshal([]byte(data), &e) != nil {
+			continue
+		}
+		switch e.Kind {
+		case agent.Started:
+			t.say("agent", "running, model %s", e.Text)
+		case agent.ToolUse:
+			t.say("agent", "→ %s", e.Text)
+		case agent.ToolResult:
+			first, _, _ := strings.Cut(e.Text, "\n")
+			t.say("agent", "← %s", first)
+		case agent.Notice:
+			t.say("agent", "! %s", e.Text)
+		case agent.TurnEnd:
+			t.say("agent", "answered")
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("follow task %s: %w", id, err)
+	}
+	return nil
+}

@@ -1,0 +1,375 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/slackfake"
+)
+
+// A mention becomes an answer in its thread, a second one goes on in the same conversation, and however often and in whatever form
+// an event is delivered, it is one task.
+func TestMention(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model.Answer("total", modelfake.Turn{Text: "Looking.", Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "cat total.go"}}}},
+		modelfake.Turn{Text: "The **total** is fine. (prompts so far: {{turns}})"})
+	w.model.Answer("sure", modelfake.Turn{Text: "Quite sure. (prompts so far: {{turns}})"})
+	base := w.standalone()
+
+	root := w.mention("is the total right?", "")
+	first := w.answers(root, 1)[0]
+	if !strings.Contains(first, "The **total** is fine. (prompts so far: 1)") || !strings.Contains(first, "<@"+person+">") {
+		t.Errorf("first answer: %s", first)
+	}
+	if r := w.slack.Calls("reactions.add"); len(r) != 1 || r[0].Form.Get("name") != "eyes" {
+		t.Errorf("reactions: %+v", r)
+	}
+	second := w.mention("are you sure?", root)
+	if got := w.answers(root, 2)[1]; !strings.Contains(got, "Quite sure. (prompts so far: 2)") {
+		t.Errorf("second answer: %s", got)
+	}
+
+	// The same mention in every form in which Slack may send it again.
+	for _, kind := range []string{slackfake.MessageEvent, slackfake.AppMention} {
+		if err := w.slack.Redeliver(t.Context(), second, kind); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := w.mention("sure again?", root)
+	if got := w.answers(root, 3); len(got) != 3 || !strings.Contains(got[2], "so far: 3") {
+		t.Errorf("answers after redelivery: %q (last mention %s)", got, last)
+	}
+
+	var list struct {
+		Tasks []struct {
+			Task struct {
+				ID     string `json:"id"`
+				Repo   string `json:"repo"`
+				Thread string `json:"thread"`
+			} `json:"task"`
+			State string `json:"state"`
+		} `json:"tasks"`
+	}
+	if err := json.Unmarshal([]byte(w.get(base+"/api/tasks")), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Tasks) != 3 || list.Tasks[0].Task.Repo != repo {
+		t.Errorf("tasks: %+v", list)
+	}
+	id := list.Tasks[len(list.Tasks)-1].Task.ID
+	for _, ext := range []string{".log", ".ndjson"} {
+		log, err := os.ReadFile(filepath.Join(w.env["ERRAND_STATE_DIR"], "logs", id+ext))
+		if err != nil || !bytes.Contains(log, []byte("total.go")) || bytes.Contains(log, []byte("sk-ant-end")) {
+			t.Errorf("%s%s: %v\n%s", id, ext, err, log)
+		}
+	}
+	w.secretsStayInside()
+}
+
+// secretsStayInside looks for the fleet's secrets wherever they must not be.
+func (w *world) secretsStayInside() {
+	w.Helper()
+	secrets := []string{"sk-ant-end-to-end", "xoxb-test", "slack-secret", "ghp_test", "github-secret", token}
+	for _, r := range w.model.Requests() {
+		for _, s := range secrets {
+			if bytes.Contains(r.Body, []byte(s)) {
+				w.Errorf("the model was told %s", s)
+			}
+		}
+	}
+	err := filepath.WalkDir(w.env["ERRAND_STATE_DIR"], func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		for _, s := range secrets {
+			if bytes.Contains(b, []byte(s)) {
+				w.Errorf("%s holds %s", path, s)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		w.Error(err)
+	}
+}
+
+// An opened pull request is reviewed: a status on its head and one comment, which a new head edits and a redelivery leaves alone.
+func TestPullRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model.Answer("Review pull request", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Glob", Input: map[string]string{"pattern": "*.go"}}}},
+		modelfake.Turn{Text: "One finding: total.go:2 adds cents to euros."})
+	w.standalone()
+
+	n, err := w.github.OpenPR(t.Context(), githubfake.PR{
+		Repo: repo, Base: "main", Head: "fix-total", Title: "Fix the total", Body: "As discussed.", User: "ann",
+		Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := w.github.Pulls(repo)[0].HeadSHA
+	w.reviewed(n, head)
+	comments := w.github.Comments(repo, n)
+	if len(comments) != 1 || !strings.Contains(comments[0].Body, "adds cents to euros") || !strings.Contains(comments[0].Body, head[:7]) {
+		t.Fatalf("comments: %+v", comments)
+	}
+	var saw bool
+	for _, r := range w.model.Requests() {
+		saw = saw || strings.Contains(r.System, "changes.diff")
+	}
+	if !saw {
+		t.Error("the agent was not told of the diff")
+	}
+
+	d, _ := w.github.LastDelivery("pull_request")
+	if err := w.github.Redeliver(t.Context(), d.GUID); err != nil {
+		t.Fatal(err)
+	}
+	head2, err := w.github.PushPR(t.Context(), repo, n, map[string]string{"total.go": "package total\n\nvar Total = 2\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.reviewed(n, head2)
+	comments = w.github.Comments(repo, n)
+	if len(comments) != 1 || comments[0].Edits == 0 || !strings.Contains(comments[0].Body, head2[:7]) {
+		t.Errorf("comments after a push: %+v", comments)
+	}
+	if got := w.github.Statuses(repo, head); len(got) != 2 {
+		t.Errorf("statuses of the first head, which was delivered twice: %+v", got)
+	}
+	w.secretsStayInside()
+}
+
+// reviewed waits until the status of a head is settled.
+func (w *world) reviewed(n int, head string) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	defer cancel()
+	err := w.github.Wait(ctx, func(s *githubfake.Server) bool {
+		for _, st := range s.Statuses(repo, head) {
+			if st.State == "success" {
+				return len(s.Comments(repo, n)) > 0
+			}
+		}
+		return false
+	})
+	if err != nil {
+		w.Fatalf("wait for review of %s: %v; statuses %+v", head, err, w.github.Statuses(repo, head))
+	}
+}
+
+// A CLI that ignores everything is gone after its limit, with all it started, and the thread is told.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	alive := w.stubborn()
+	w.env["ERRAND_RUN_LIMIT"] = "2s"
+	w.standalone()
+	root := w.mention("go", "")
+	alive.up(w)
+	alive.gone(w)
+	final := w.answers(root, 1)[0]
+	if !strings.Contains(final, "timed out after 2s") || !strings.Contains(final, "I had got as far as this") {
+		t.Errorf("final message: %s", final)
+	}
+	w.noneMarked(root)
+}
+
+// The same when its worker is killed: the keeper ends the run, and another worker takes the task to its end.
+func TestKilledWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	alive := w.stubborn()
+	w.env["ERRAND_RUN_LIMIT"] = "6s"
+	w.frontDoor()
+	first := w.process()
+	root := w.mention("go", "")
+	alive.up(w)
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Wait()
+	alive.gone(w)
+	w.noneMarked(root)
+
+	again := &fifo{path: alive.path}
+	w.process()
+	again.up(w) // the CLI runs again
+	again.gone(w)
+	final := w.answers(root, 1)
+	if len(final) != 1 || !strings.Contains(final[0], "timed out after 6s") {
+		t.Errorf("final message: %q", final)
+	}
+	w.noneMarked(root)
+}
+
+// taskID is the ID of the task that a mention became.
+func (w *world) taskID(ts string) string {
+	return strings.ReplaceAll(ts, ".", "") + "-slack-" + strings.ToLower(channel)
+}
+
+func (w *world) noneMarked(ts string) {
+	w.Helper()
+	if left := w.marked(w.taskID(ts)); len(left) > 0 {
+		w.Errorf("processes of the run are alive: %v", left)
+	}
+}
+
+// What is wrong with a request is said at the door, and nothing comes of it.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	base := w.standalone()
+	event := map[string]any{"type": "app_mention", "user": person, "channel": channel, "ts": "1700000000.000100", "text": "<@U0ERRAND> x"}
+	for name, c := range map[string]struct {
+		opt  slackfake.SendOptions
+		want int
+	}{
+		"wrong signature": {slackfake.SendOptions{WrongSignature: true}, 401},
+		"no signature":    {slackfake.SendOptions{Unsigned: true}, 401},
+		"stale":           {slackfake.SendOptions{Age: 10 * time.Minute}, 401},
+		"not JSON":        {slackfake.SendOptions{Body: []byte("{")}, 400},
+		"too large":       {slackfake.SendOptions{Body: bytes.Repeat([]byte("x"), 2<<20)}, 413},
+		"unknown event":   {slackfake.SendOptions{Body: []byte(`{"type":"event_callback","team_id":"T1","event_id":"E1","event":{"type":"novelty","user":{"odd":1}}}`)}, 200},
+	} {
+		resp, err := w.slack.Send(t.Context(), event, c.opt)
+		if err != nil || resp.StatusCode != c.want {
+			t.Errorf("slack, %s: %v, %v; want %d", name, resp, err, c.want)
+		}
+	}
+	for name, c := range map[string]struct {
+		opt  githubfake.SendOptions
+		want int
+	}{
+		"wrong signature": {githubfake.SendOptions{Signature: githubfake.SignWrong}, 401},
+		"no signature":    {githubfake.SendOptions{Signature: githubfake.SignNone}, 401},
+		"SHA-1 only":      {githubfake.SendOptions{Signature: githubfake.SignSHA1}, 401},
+		"not JSON":        {githubfake.SendOptions{Body: []byte("{")}, 400},
+		"too large":       {githubfake.SendOptions{Body: bytes.Repeat([]byte("x"), 26<<20)}, 413},
+	} {
+		resp, err := w.github.Send(t.Context(), "pull_request", map[string]any{"action": "opened"}, c.opt)
+		if err != nil || resp.StatusCode != c.want {
+			t.Errorf("github, %s: %v, %v; want %d", name, resp, err, c.want)
+		}
+	}
+	if resp, err := w.github.Send(t.Context(), "novelty", map[string]any{}, githubfake.SendOptions{}); err != nil || resp.StatusCode != 202 {
+		t.Errorf("github, unknown event: %v, %v", resp, err)
+	}
+	if got := w.get(base + "/api/tasks"); strings.Contains(got, `"id"`) {
+		t.Errorf("tasks came of it: %s", got)
+	}
+	// Without the token, nothing but probes and webhooks.
+	for path, want := range map[string]int{"/": 401, "/api/tasks": 401, "/queues/": 401, "/metrics": 401, "/livez": 200, "/readyz": 200} {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("GET %s without token: %d, want %d", path, resp.StatusCode, want)
+		}
+	}
+}
+
+// A task whose CLI is missing or has no credential ends with the sentence that says what to do.
+func TestUnusableCLI(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*world)
+		want   string
+	}{
+		"missing":       {func(w *world) { w.env["ERRAND_CLAUDE"] = "/nowhere/claude" }, "npm ci"},
+		"not logged in": {func(w *world) { delete(w.env, "ANTHROPIC_API_KEY") }, "ANTHROPIC_API_KEY"},
+		"too old":       {func(w *world) { w.env["ERRAND_MIN_CLAUDE"] = "99.0.0" }, "too old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c.change(w)
+			w.standalone()
+			root := w.mention("go", "")
+			if final := w.answers(root, 1)[0]; !strings.Contains(final, c.want) {
+				t.Errorf("final message: %s", final)
+			}
+		})
+	}
+}
+
+// The HTTP API streams a run to whoever asked, and the run outlives the connection.
+func TestChat(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	gate := make(chan struct{})
+	w.model.Answer("slow", modelfake.Turn{Text: "at last", Gate: gate})
+	w.model.Answer("", modelfake.Turn{Text: "You are in {{prompt}}."})
+	base := w.standalone()
+
+	body := w.chat(t.Context(), base, `{"message":"a scratch directory"}`)
+	for _, want := range []string{`"type":"token"`, `"type":"done"`, "You are in a scratch directory.", "data: [DONE]"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%s is missing in\n%s", want, body)
+		}
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	req := w.chatRequest(ctx, base, `{"message":"slow","thread":"t1"}`)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := resp.Body.Read(make([]byte, 1)); err != nil { // the stream has begun: the task is submitted
+		t.Fatal(err)
+	}
+	cancel()
+	_ = resp.Body.Close()
+	close(gate)
+	// The next message of the thread waits for the run that nobody listens to any more, and goes on in its conversation.
+	if body := w.chat(t.Context(), base, `{"message":"{{turns}}","thread":"t1"}`); !strings.Contains(body, "[DONE]") {
+		t.Error(body)
+	}
+	if n := len(w.model.Requests()); w.model.Requests()[n-1].Prompts != 2 {
+		t.Errorf("the last request held %d prompts, want 2", w.model.Requests()[n-1].Prompts)
+	}
+}
+
+func (w *world) chatRequest(ctx context.Context, base, body string) *http.Request {
+	w.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/api/chat", strings.NewReader(body))
+	if err != nil {
+		w.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	return req
+}
+
+func (w *world) chat(ctx context.Context, base, body string) string {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	resp, err := http.DefaultClient.Do(w.chatRequest(ctx, base, body))
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer resp.Body.Close()
+	all, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		w.Fatalf("chat: %s, %v: %s", resp.Status, err, all)
+	}
+	return fmt.Sprint(string(all))
+}

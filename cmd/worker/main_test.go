@@ -1,0 +1,326 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// quick shortens every rhythm that a test would have to wait for.
+var quick = wire.Options{
+	Store:  store.Config{ClaimTTL: 2 * time.Second, Refresh: 300 * time.Millisecond},
+	Timing: tasks.Timing{Observe: 600 * time.Millisecond, Reconcile: 200 * time.Millisecond, Outbox: 200 * time.Millisecond, Beat: time.Second},
+	Status: 200 * time.Millisecond,
+}
+
+// underTest is argv[0] of this binary when it plays a worker that can be killed.
+const underTest = "errand-worker-under-test"
+
+func TestMain(m *testing.M) {
+	agent.KeeperMain()
+	if os.Args[0] == underTest {
+		os.Exit(run(wire.Signals(context.Background()), os.Args[1:], os.Getenv, os.Stdout, os.Stderr, quick))
+	}
+	os.Exit(m.Run())
+}
+
+// world is everything around errand, each a server spoken to over real connections.
+type world struct {
+	*testing.T
+	slack  *slackfake.Server
+	github *githubfake.Server
+	model  *modelfake.Server
+	env    map[string]string
+}
+
+const (
+	channel = "C0PAYMENTS"
+	person  = "U0ANN"
+	repo    = "acme/payments"
+	token   = "console-token-for-tests"
+)
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, slack: slackfake.New(slackfake.Config{}), model: modelfake.New()}
+	t.Cleanup(w.slack.Close)
+	t.Cleanup(w.model.Close)
+	var err error
+	if w.github, err = githubfake.New(githubfake.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.github.Close)
+	if _, err := w.github.CreateRepo("acme", "payments", map[string]string{"total.go": "package total\n", "CLAUDE.md": "Count in cents.\n"}); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	yaml := filepath.Join(dir, "errand.yaml")
+	text := "repositories:\n  " + repo + ":\n    trusted: true\nchannels:\n  " + channel + ":\n    repository: " + repo + "\n"
+	if err := os.WriteFile(yaml, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cli, err := agent.Find("", dirOf(t), "")
+	if err != nil {
+		t.Fatalf("%v (make setup)", err)
+	}
+	temp, err := os.MkdirTemp("", "we") // the runs' directories need a short path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(temp) })
+	w.env = map[string]string{
+		"PATH": os.Getenv("PATH"), "TMPDIR": temp, "REDIS_URL": redisserver.ForTest(t), "ERRAND_CONFIG": yaml,
+		"ERRAND_STATE_DIR": filepath.Join(dir, "state"), "ERRAND_HTTP_ADDR": "127.0.0.1:0", "ERRAND_WORKER_ADDR": "127.0.0.1:0",
+		"ERRAND_CONSOLE_TOKEN": token, "ERRAND_CLAUDE": cli, "ERRAND_GRACE": "2s", "ERRAND_CONCURRENCY": "3",
+		"ANTHROPIC_BASE_URL": w.model.URL(), "ANTHROPIC_API_KEY": "sk-ant-end-to-end",
+		"SLACK_API_URL": w.slack.APIURL(), "SLACK_BOT_TOKEN": "xoxb-test", "SLACK_SIGNING_SECRET": "slack-secret",
+		"GITHUB_API_URL": w.github.APIURL(), "GITHUB_URL": w.github.URL(), "GITHUB_TOKEN": "ghp_test", "GITHUB_WEBHOOK_SECRET": "github-secret",
+	}
+	return w
+}
+
+func dirOf(t *testing.T) string {
+	t.Helper()
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wd
+}
+
+func (w *world) getenv(name string) string { return w.env[name] }
+
+// standalone starts the whole system in this process and returns its address.
+func (w *world) standalone() (base string) {
+	w.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r, out := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"-standalone"}, w.getenv, out, w.Output(), quick)
+		_ = out.Close()
+	}()
+	w.Cleanup(func() {
+		cancel()
+		if code := <-ended; code != 0 {
+			w.Errorf("worker exited with %d", code)
+		}
+	})
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		if url, ok := strings.CutPrefix(strings.TrimSpace(lines.Text()), "console"); ok {
+			base, _, _ = strings.Cut(strings.TrimSpace(url), "/?token=")
+			break
+		}
+	}
+	if base == "" {
+		w.Fatal("the worker did not say where its console is")
+	}
+	go func() { _, _ = io.Copy(io.Discard, r) }()
+	w.slack.Deliver(base + "/slack/events")
+	w.github.Deliver(base + "/github/webhook")
+	return base
+}
+
+// process starts a worker of its own, without a front door, and returns it.
+func (w *world) process() *exec.Cmd {
+	w.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{underTest}
+	for k, v := range w.env {
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
+	cmd.Stdout, cmd.Stderr = w.Output(), w.Output()
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			_ = cmd.Wait()
+		}
+	})
+	return cmd
+}
+
+// frontDoor is `enqueue serve`, in this process.
+func (w *world) frontDoor() {
+	w.Helper()
+	c, err := config.Load(w.getenv, config.RoleFrontdoor)
+	if err != nil {
+		w.Fatal(err)
+	}
+	parts, err := wire.New(c, wire.Logger(w.Output(), c.Worker.LogLevel, true), quick)
+	if err != nil {
+		w.Fatal(err)
+	}
+	door, closer, err := parts.FrontDoor(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	server := httptest.NewServer(door)
+	w.Cleanup(func() {
+		server.Close()
+		_ = closer.Close()
+		_ = parts.Close()
+	})
+	w.slack.Deliver(server.URL + "/slack/events")
+}
+
+// get asks the API and returns the body.
+func (w *world) get(url string) string {
+	w.Helper()
+	req, err := http.NewRequestWithContext(w.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		w.Fatalf("GET %s: %s, %v: %s", url, resp.Status, err, body)
+	}
+	return string(body)
+}
+
+func (w *world) mention(text, thread string) (ts string) {
+	w.Helper()
+	ts, err := w.slack.Mention(w.Context(), slackfake.Message{Channel: channel, User: person, Text: text, ThreadTS: thread})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return ts
+}
+
+// answers waits until the bot has posted n messages in a thread, beside its status messages, and returns them.
+func (w *world) answers(thread string, n int) []string {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	defer cancel()
+	var got []string
+	err := w.slack.Wait(ctx, func(s *slackfake.Server) bool {
+		got = got[:0]
+		for _, m := range s.Messages(channel, thread) {
+			if m.BotID != "" && strings.Contains(string(m.Metadata), "final/") {
+				got = append(got, m.Text+string(m.Blocks))
+			}
+		}
+		return len(got) >= n
+	})
+	if err != nil {
+		w.Fatalf("wait for %d answers: %v; the thread is %+v", n, err, w.slack.Messages(channel, thread))
+	}
+	return got
+}
+
+// stubborn is a CLI that ignores every polite request to end and has started a process in a session of its own. Both hold the
+// fifo at path open.
+func (w *world) stubborn() (alive *fifo) {
+	w.Helper()
+	dir := w.TempDir()
+	path := filepath.Join(dir, "alive")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		w.Fatal(err)
+	}
+	script := `#!/bin/bash
+case "$1" in
+--version) echo "2.1.329 (Claude Code)"; exit;;
+auth) echo '{"loggedIn":true,"authMethod":"api_key"}'; exit;;
+esac
+trap '' TERM INT HUP
+exec 9>` + path + `
+setsid /bin/bash -c 'trap "" TERM HUP INT; while :; do /bin/sleep 1; done' </dev/null >/dev/null 2>&1 &
+echo up >&9
+echo '{"type":"system","subtype":"init","session_id":"s","model":"stubborn"}'
+echo '{"type":"assistant","session_id":"s","message":{"id":"m","content":[{"type":"text","text":"I had got as far as this"}]}}'
+while :; do /bin/sleep 1; done
+`
+	cli := filepath.Join(dir, "claude")
+	// A fork elsewhere in this process would inherit the file open for writing, and exec would then fail with ETXTBSY
+	// (golang/go#22315).
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(cli, []byte(script), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.env["ERRAND_CLAUDE"] = cli
+	return &fifo{path: path}
+}
+
+// fifo tells whether anybody still has its other end open.
+type fifo struct {
+	path string
+	once sync.Once
+	f    *os.File
+}
+
+// up waits for the stubborn CLI and its child.
+func (p *fifo) up(w *world) {
+	w.Helper()
+	f, err := os.Open(p.path)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = f.Close() })
+	p.f = f
+	if _, err := io.ReadFull(f, make([]byte, len("up\n"))); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// gone waits until everybody who had the other end open is dead.
+func (p *fifo) gone(w *world) {
+	w.Helper()
+	if _, err := io.Copy(io.Discard, p.f); err != nil {
+		w.Errorf("read fifo: %v", err)
+	}
+}
+
+// marked lists the processes that carry the marker of any run of this world, known by its state directory's runs.
+func (w *world) marked(run string) []int {
+	w.Helper()
+	var pids []int
+	procs, err := os.ReadDir("/proc")
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, p := range procs {
+		pid, err := strconv.Atoi(p.Name())
+		if err != nil {
+			continue
+		}
+		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if err == nil && strings.Contains("\x00"+string(env), "\x00ERRAND_RUN="+run+"\x00") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
