@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // nobody is the context of a run that nobody stops.
@@ -386,16 +387,26 @@ func TestWorkerKilled(t *testing.T) {
 	if _, err := io.ReadFull(alive, make([]byte, 1)); err != nil { // and for its children
 		t.Fatal(err)
 	}
+	keeper, err := unix.PidfdOpen(parent(t, marked("killed")[0]), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(keeper)
 	if err := worker.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = worker.Wait()
-	// Ends when the last of them is dead. The keeper tidies up before it lets go of the pipe's other holders' parent.
-	if _, err := io.Copy(io.Discard, alive); err != nil {
+	if _, err := io.Copy(io.Discard, alive); err != nil { // ends when the last of them is dead
 		t.Fatal(err)
 	}
 	if left := marked("killed"); len(left) > 0 {
 		t.Errorf("alive: %v", left)
+	}
+	if _, err := unix.Poll([]unix.PollFd{{Fd: int32(keeper), Events: unix.POLLIN}}, 10_000); err != nil { // the keeper itself
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 
@@ -439,7 +450,7 @@ func parent(t *testing.T, pid int) int {
 // shortTemp is a directory with a path short enough for runs.
 func shortTemp(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "at")
+	dir, err := os.MkdirTemp("", "at") //nolint:usetesting // t.TempDir holds the test's name, which is too long for a run's sockets
 	if err != nil {
 		t.Fatal(err)
 	}

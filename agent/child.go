@@ -3,6 +3,7 @@ package agent
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -93,7 +94,7 @@ func (c *child) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {
 	werr := cmd.Wait()
 	if err != nil {
 		c.exit = exitStatus{Code: -1, Signal: "SIGKILL"} // what the kernel does to the CLI when its keeper dies
-		c.err = fmt.Errorf("keeper ended without its last word: %w (%v)", err, werr)
+		c.err = fmt.Errorf("read the last word of the keeper: %w", errors.Join(err, werr))
 	}
 	c.controlMu.Lock()
 	_ = c.control.Close()

@@ -172,7 +172,7 @@ func bury(leader *exec.Cmd) exitStatus {
 			s.Stuck = len(left)
 			return withUsage(s)
 		default:
-			time.Sleep(time.Millisecond) // killed, not yet dead
+			time.Sleep(time.Millisecond) //nolint:forbidigo // killed, not yet dead: wait4 cannot wait for "any, but not for ever"
 		}
 	}
 }

@@ -170,6 +170,9 @@ func escape(alive *os.File, env []string) {
 
 // workerMain runs one task until it is killed.
 func workerMain() int {
+	if _, err := MakePrivate(); err != nil { // as in production: starting a keeper must work all the same
+		return 1
+	}
 	r, err := New(Config{
 		CLI: "/proc/self/exe", LogDir: os.Getenv("AGENT_TEST_DIR"), Grace: time.Second,
 		Env: map[string]string{"AGENT_TEST_MODE": "mute-hang-escape-ignore-term-never-exit", "AGENT_TEST_ALIVE": os.Getenv("AGENT_TEST_ALIVE")},

@@ -27,7 +27,7 @@ func conclude(f *facts, finished bool, cause error, exit exitStatus, stderr stri
 	case errors.Is(cause, errStart):
 		return Failed, NewError(ClassConfig, "the CLI did not answer within a minute of its start: "+lastLine(stderr))
 	case cause != nil:
-		return Stopped, nil
+		return Stopped, nil //nolint:nilerr // the cause is the caller's own; stopping is no failure of the run
 	default:
 		return Failed, classifyExit(exit, stderr)
 	}

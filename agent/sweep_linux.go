@@ -29,7 +29,7 @@ func sweepMarked(run string) int {
 			_ = unix.Kill(pid, unix.SIGKILL)
 			killed[pid] = true
 		}
-		time.Sleep(2 * time.Millisecond)
+		time.Sleep(2 * time.Millisecond) //nolint:forbidigo // they are not our children: nothing tells us when they are dead
 	}
 	return len(killed)
 }

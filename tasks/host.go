@@ -42,6 +42,7 @@ const (
 	recordEvery = 100 * time.Millisecond // pieces that come closer together are joined
 	maxWaiting  = 1000
 	maxText     = 8 << 10
+	maxEvent    = 16 << 10 // what the store takes
 )
 
 // recorder brings events to the store without ever holding up the agent: pieces of text are joined while they wait, and beyond
@@ -129,13 +130,26 @@ func (r *recorder) loop() {
 	}
 }
 
-// encode marshals events, each within what the store takes. Text is split rather than cut: chat is read from here.
+// encode marshals events, each within what the store takes. Text is split rather than cut, because chat is read from here; of
+// anything else the input goes first, and then the end of the text.
 func encode(events []agent.Event) []json.RawMessage {
 	var list []json.RawMessage
 	for _, e := range events {
 		for rest := e.Text; ; {
 			e.Text, rest = head(rest, maxText)
-			list = append(list, mustJSON(e))
+			b := mustJSON(e)
+			// Escaping can make six bytes of one.
+			for n := maxText / 2; len(b) > maxEvent && n > 0; n /= 2 {
+				if e.Input != nil {
+					e.Input = nil
+				} else {
+					var tail string
+					e.Text, tail = head(e.Text, n)
+					rest = tail + rest
+				}
+				b = mustJSON(e)
+			}
+			list = append(list, b)
 			if rest == "" || e.Kind != agent.Text && e.Kind != agent.Thinking {
 				break
 			}

@@ -37,10 +37,8 @@ func (w *Workspace) diff(ctx context.Context, c Clone, limit int) (string, bool,
 		objects := filepath.Join(c.Dir, ".git", "objects")
 		g.env = append(slices.Clip(g.env), `GIT_ALTERNATE_OBJECT_DIRECTORIES="`+quoted.Replace(objects)+`"`)
 	}
-	g.conf = append(slices.Clip(g.conf),
-		"core.commitGraph=false",   // the clone's could lie about history
-		"core.bigFileThreshold=8m", // larger files are binary: nobody reads their diff, and it takes memory
-	)
+	// Larger files are binary: nobody reads their diff, and it takes memory.
+	g.conf = append(slices.Clip(g.conf), "core.bigFileThreshold=8m")
 	g.limit = limit
 	out, err := g.run(ctx, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", c.BaseSHA+"..."+c.Head, "--")
 	truncated := errors.Is(err, errLong)

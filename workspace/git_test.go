@@ -116,20 +116,36 @@ func TestRemoveAllTakesReadOnlyDirectories(t *testing.T) {
 	write(t, dir+"/a/b/file", "x")
 	write(t, dir+"/a/link", "-> "+kept)
 	write(t, kept+"/file", "x")
-	// Permissions do not bind root, so this goroutine's thread gives up its file rights; it ends with the goroutine.
+	err := asNobody(t, dir, func() error {
+		if err := errors.Join(os.Chmod(dir+"/a/b", 0o500), os.Chmod(dir+"/a", 0o500)); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(dir); !errors.Is(err, fs.ErrPermission) {
+			return errors.New("the directory is not read-only: the test would prove nothing")
+		}
+		return removeAll(dir)
+	})
+	if err != nil || exists(dir) || !exists(kept+"/file") {
+		t.Errorf("error %v, removed %v, link target kept %v", err, !exists(dir), exists(kept+"/file"))
+	}
+}
+
+// asNobody calls f where permissions of dir and below are binding. They are not for root, so f then runs on a thread
+// that gave up root's rights to files, and ends with its goroutine.
+func asNobody(t *testing.T, dir string, f func() error) error {
+	t.Helper()
 	const nobody = 65534
 	if os.Geteuid() == 0 {
-		for _, path := range []string{filepath.Dir(dir), dir, dir + "/a", dir + "/a/b"} {
-			if err := os.Chown(path, nobody, nobody); err != nil {
+		// From the test's own temporary directory, to let it in, down to the last file.
+		for _, up := range []string{filepath.Dir(filepath.Dir(dir)), filepath.Dir(dir)} {
+			if err := os.Chmod(up, 0o777); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := os.Chmod(filepath.Dir(filepath.Dir(dir)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, path := range []string{dir + "/a/b", dir + "/a"} {
-		if err := os.Chmod(path, 0o500); err != nil {
+		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			return errors.Join(err, os.Lchown(path, nobody, nobody))
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -142,13 +158,7 @@ func TestRemoveAllTakesReadOnlyDirectories(t *testing.T) {
 				return
 			}
 		}
-		if err := os.RemoveAll(dir); !errors.Is(err, fs.ErrPermission) {
-			done <- errors.New("the directory is not read-only: the test would prove nothing")
-			return
-		}
-		done <- removeAll(dir)
+		done <- f()
 	}()
-	if err := <-done; err != nil || exists(dir) || !exists(kept+"/file") {
-		t.Errorf("error %v, removed %v, link target kept %v", err, !exists(dir), exists(kept+"/file"))
-	}
+	return <-done
 }

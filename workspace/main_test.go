@@ -48,7 +48,7 @@ func beGit(log string) {
 		panic(err)
 	}
 	// The real git must not start another spy.
-	os.Unsetenv(asGitSpy)
+	_ = os.Unsetenv(asGitSpy)
 	panic(syscall.Exec(path, append([]string{"git"}, os.Args[1:]...), os.Environ()))
 }
 

@@ -1,19 +1,21 @@
 package workspace
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// configOf is what the CLI would find.
+// configOf is what the CLI would find, told without the code under test.
 func configOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := workTree(t, dir)
 	for name := range files {
-		if !isAgentConfig(name) {
+		if low := strings.ToLower(name); !strings.Contains(low, "claude") && !strings.Contains(low, "mcp") {
 			delete(files, name)
 		}
 	}
@@ -67,6 +69,7 @@ func TestTrustedConfigIsThatOfBase(t *testing.T) {
 	write(t, c.Dir+"/.mcp.json", "evil\n")
 	write(t, c.Dir+"/CLAUDE.md", "evil\n")
 	write(t, c.Dir+"/.git/info/exclude", "of the agent\n")
+	testGit(t, c.Dir, "branch", "CLAUDE.md") // a file of that name, but in .git
 	o.commit("main", map[string]string{"CLAUDE.md": "newer\n", "same": ""})
 	want.Keep = true
 	c = checkout(t, w, want)
@@ -75,6 +78,7 @@ func TestTrustedConfigIsThatOfBase(t *testing.T) {
 	if diff := cmp.Diff(trusted, configOf(t, c.Dir)); c.Fresh || diff != "" {
 		t.Errorf("fresh %v, configuration of a kept clone (-base +got):\n%s", c.Fresh, diff)
 	}
+	testGit(t, c.Dir, "rev-parse", "--verify", "refs/heads/CLAUDE.md")
 	exclude, err := os.ReadFile(c.Dir + "/.git/info/exclude")
 	if err != nil || !strings.Contains(string(exclude), "of the agent\n") {
 		t.Errorf("exclude: %q, %v", exclude, err)
@@ -116,5 +120,28 @@ func TestTrustedConfigInConflict(t *testing.T) {
 	}
 	if got := testGit(t, c.Dir, "status", "--porcelain"); got != "UU CLAUDE.md" {
 		t.Errorf("status: %q", got)
+	}
+}
+
+// A directory nobody may read holds nothing the CLI could obey; it is no reason to fail for ever.
+func TestTrustedConfigPassesUnreadableDirectories(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "clone")
+	write(t, dir+"/closed/CLAUDE.md", "x")
+	write(t, dir+"/open/CLAUDE.md", "x")
+	err := asNobody(t, dir, func() error {
+		if err := os.Chmod(dir+"/closed", 0); err != nil {
+			return err
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		err = removeConfig(root)
+		return errors.Join(err, os.Chmod(dir+"/closed", 0o700))
+	})
+	if err != nil || exists(dir+"/open/CLAUDE.md") || !exists(dir+"/closed/CLAUDE.md") {
+		t.Errorf("error %v, open removed %v", err, !exists(dir+"/open/CLAUDE.md"))
 	}
 }

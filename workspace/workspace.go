@@ -70,7 +70,7 @@ func New(cfg Config) (*Workspace, error) {
 		dir, err = filepath.Abs(dir)
 	}
 	if err == nil {
-		err = os.Chmod(dir, 0o700)
+		err = os.Chmod(dir, 0o700) //nolint:gosec // a directory needs its x
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make workspace: %w", err)

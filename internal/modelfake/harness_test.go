@@ -25,7 +25,7 @@ type home struct {
 // newHome makes a directory with a short path, because the CLI puts a unix socket into it.
 func newHome(t *testing.T, s *modelfake.Server) home {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "mf")
+	dir, err := os.MkdirTemp("", "mf") //nolint:usetesting // t.TempDir holds the test's name, which is too long for the CLI's sockets
 	if err != nil {
 		t.Fatal(err)
 	}

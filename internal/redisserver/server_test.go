@@ -163,7 +163,7 @@ func TestATakenPortIsTriedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Stop(t.Context())
+	defer func() { _ = s.Stop(t.Context()) }()
 	if tries != 2 {
 		t.Errorf("%d ports were tried, want 2", tries)
 	}

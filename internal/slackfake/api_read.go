@@ -49,7 +49,7 @@ func (s *Server) conversationsHistory(f url.Values) (answer, error) {
 // inRange keeps what lies between oldest and latest, which themselves belong to it only if inclusive is set.
 func inRange(in []*record, f url.Values) ([]*record, error) {
 	oldest, latest, slack := int64(-1), int64(1)<<62, int64(1)
-	ok := true
+	var ok bool
 	if v := f.Get("oldest"); v != "" {
 		if oldest, ok = micros(v); !ok {
 			return nil, apiError{code: "invalid_ts_oldest"}

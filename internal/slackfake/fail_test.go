@@ -128,7 +128,9 @@ func TestHeldCallWhoseClientLeavesIsNotPerformed(t *testing.T) {
 		t.Fatal(err)
 	}
 	leave()
-	<-done
+	if err := <-done; err == nil {
+		t.Error("the call was answered although its client had left")
+	}
 	abandoned := func(s *slackfake.Server) bool { return s.Calls(postMessage)[0].Error == slackfake.Abandoned }
 	if err := s.Wait(t.Context(), abandoned); err != nil {
 		t.Fatal(err)
