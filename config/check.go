@@ -21,6 +21,9 @@ func (c *Config) check(p *Problems) {
 	checkURL(p, "GITHUB_API_URL", &c.GitHub.APIURL, "/")
 	checkURL(p, "GITHUB_URL", &c.GitHub.URL, "")
 	checkURL(p, "ANTHROPIC_BASE_URL", &c.Model.BaseURL, "")
+	if c.HTTP.PublicURL != "" {
+		checkURL(p, "ERRAND_PUBLIC_URL", &c.HTTP.PublicURL, "")
+	}
 	checkAddr(p, "ERRAND_HTTP_ADDR", c.HTTP.Addr)
 	checkAddr(p, "ERRAND_WORKER_ADDR", c.Worker.Addr)
 	c.Worker.check(p)

@@ -95,6 +95,7 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "GITHUB_API_URL", "https://u:p@ghe", "GITHUB_API_URL holds a user"},
 		{RoleWorker, "GITHUB_URL", "https://ghe?x=1", "GITHUB_URL holds a query"},
 		{RoleWorker, "ANTHROPIC_BASE_URL", "/v1", "ANTHROPIC_BASE_URL is not an absolute"},
+		{RoleWorker, "ERRAND_PUBLIC_URL", "errand.example", "ERRAND_PUBLIC_URL is not an absolute"},
 		{RoleWorker, "ERRAND_HTTP_ADDR", "localhost", `ERRAND_HTTP_ADDR is "localhost"`},
 		{RoleWorker, "ERRAND_HTTP_ADDR", ":http", `ERRAND_HTTP_ADDR is ":http"`},
 		{RoleWorker, "ERRAND_WORKER_ADDR", ":65536", `ERRAND_WORKER_ADDR is ":65536"`},

@@ -63,6 +63,7 @@ func full() map[string]string {
 		"ANTHROPIC_BASE_URL":          "http://127.0.0.1:9999/v/",
 		"ERRAND_MODEL":                "it's a \"model\" for $5",
 		"ERRAND_HTTP_ADDR":            ":0",
+		"ERRAND_PUBLIC_URL":           "https://errand.example/",
 		"ERRAND_CONSOLE_TOKEN":        "hush-console",
 		"ERRAND_WORKER_ADDR":          "[::1]:9090",
 		"ERRAND_CLAUDE":               "/opt/cli/claude",
@@ -104,7 +105,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 			AuthToken: "hush-auth", APIKey: "sk-hush", OAuthToken: "hush-oauth",
 			BaseURL: "http://127.0.0.1:9999/v", Name: "it's a \"model\" for $5",
 		},
-		HTTP: HTTP{Addr: ":0", ConsoleToken: "hush-console"},
+		HTTP: HTTP{Addr: ":0", PublicURL: "https://errand.example", ConsoleToken: "hush-console"},
 		Worker: Worker{
 			Addr: "[::1]:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1", Sandbox: SandboxNone, Concurrency: 7,
 			RunLimit: 5400e9, IdleLimit: 630e9, Grace: 20e9, LogLevel: -4,

@@ -36,8 +36,8 @@ func startSystem(ctx context.Context, env []string, log io.Writer) (*system, err
 	if err != nil {
 		return nil, fmt.Errorf("find the worker: %w", err)
 	}
-	// Not CommandContext: it would kill the worker, and a stop shall be orderly.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(filepath.Dir(self), "worker"), "-standalone") //nolint:gosec // our own binary, beside this one
+	// Not with ctx itself, whose end would kill the worker: a stop shall be orderly.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(filepath.Dir(self), "worker"), "-standalone")
 	cmd.Env, cmd.Stderr = env, log
 	// Ctrl-C at the terminal reaches the demo alone, which then stops the worker.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 	"github.com/errand-fleet/errand/config"
 )
@@ -39,12 +38,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 // serve is the front door of a fleet.
 func serve(ctx context.Context, c config.Config, stdout, stderr io.Writer) (err error) {
 	log := wire.Logger(stderr, c.Worker.LogLevel, false)
-	notice, err := agent.MakePrivate()
-	if err != nil {
+	if err := wire.Private(log); err != nil {
 		return err
-	}
-	if notice != "" {
-		log.Warn(notice)
 	}
 	parts, err := wire.New(c, log, wire.Options{})
 	if err != nil {

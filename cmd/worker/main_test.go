@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -85,7 +84,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatalf("%v (make setup)", err)
 	}
-	temp, err := os.MkdirTemp("", "we") // the runs' directories need a short path
+	temp, err := os.MkdirTemp("", "we") //nolint:usetesting // t.TempDir holds the test's name, which is too long for a run's sockets
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +277,6 @@ while :; do /bin/sleep 1; done
 // fifo tells whether anybody still has its other end open.
 type fifo struct {
 	path string
-	once sync.Once
 	f    *os.File
 }
 

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 	"github.com/errand-fleet/errand/config"
 )
@@ -63,12 +62,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 // work is a worker of a fleet.
 func work(ctx context.Context, c config.Config, stderr io.Writer, o wire.Options) error {
 	log := wire.Logger(stderr, c.Worker.LogLevel, false)
-	notice, err := agent.MakePrivate()
-	if err != nil {
+	if err := wire.Private(log); err != nil {
 		return err
-	}
-	if notice != "" {
-		log.Warn(notice)
 	}
 	parts, err := wire.New(c, log, o)
 	if err != nil {

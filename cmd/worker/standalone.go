@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/redisserver"
@@ -22,8 +21,8 @@ import (
 // all is the whole system in one process.
 func all(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.Options) (err error) {
 	log := wire.Logger(stderr, c.Worker.LogLevel, true)
-	if notice, perr := agent.MakePrivate(); perr != nil || notice != "" {
-		log.Warn("secrets are not fully protected", "notice", notice, "err", perr)
+	if err := wire.Private(log); err != nil {
+		return err
 	}
 	if c.Redis.URL == "" {
 		url, stop, err := ownRedis(ctx, c.Paths.State, log)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -108,8 +109,8 @@ func (p *Parts) sources(o Options) error {
 	if c.Slack.Enabled() {
 		s, err := slack.New(slack.Config{
 			Token: c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(),
-			Channels: func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
-			Interval: o.Status, Log: p.Log,
+			Channels:   func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
+			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Log: p.Log,
 		})
 		if err != nil {
 			return err
@@ -121,7 +122,7 @@ func (p *Parts) sources(o Options) error {
 			APIURL: c.GitHub.APIURL, WebhookSecret: c.GitHub.WebhookSecret.Reveal(), Token: c.GitHub.Token.Reveal(),
 			AppID: c.GitHub.AppID, AppKey: []byte(c.GitHub.AppKey.Reveal()),
 			Repository: func(name string) bool { _, ok := policy(c, nil).Repository(name); return ok },
-			Log:        p.Log,
+			ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
 		})
 		if err != nil {
 			return err
@@ -139,12 +140,16 @@ func (p *Parts) sources(o Options) error {
 // Worker makes the worker of this process.
 func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 	c := p.Config
+	base := c.Model.BaseURL
+	if !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
+		base = "" // the CLI treats its own address differently from one it is given
+	}
 	cli := c.Worker.Claude
 	if !filepath.IsAbs(cli) {
 		cli = "" // looked for, in this checkout first
 	}
 	runner, err := agent.New(agent.Config{
-		CLI: cli, LogDir: LogDir(c), BaseURL: c.Model.BaseURL, Grace: c.Worker.Grace, Redactor: p.Redactor, Log: p.Log,
+		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: p.Redactor, Log: p.Log,
 		Credential: agent.Credential{APIKey: c.Model.APIKey.Reveal(), OAuthToken: c.Model.OAuthToken.Reveal(), AuthToken: c.Model.AuthToken.Reveal()},
 	})
 	if err != nil {
@@ -163,6 +168,15 @@ func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 		Slots: c.Worker.Concurrency, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
 		Version: version, Log: p.Log, Timing: o.Timing,
 	})
+}
+
+// Private hides this process's secrets from the agent's tools, which are processes of the same user, and says where it cannot.
+func Private(log *slog.Logger) error {
+	notice, err := agent.MakePrivate()
+	if notice != "" {
+		log.Warn("secrets are not fully protected", "why", notice)
+	}
+	return err
 }
 
 // LogDir is where the logs of runs are.

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/chat"
+	"github.com/errand-fleet/errand/web"
+)
+
+const testToken = "correct-horse"
+
+// frontDoor is a real one, on a real Redis, for the client to talk to. The test plays the worker.
+type frontDoor struct {
+	*testing.T
+	store  *store.Store
+	desk   *tasks.Desk
+	server *httptest.Server
+	env    map[string]string
+	dirs   string // what is open for tasks
+	logs   string
+	stop   context.CancelFunc
+
+	mu  sync.Mutex
+	cut func() // ends the latest stream of events
+}
+
+func newFrontDoor(t *testing.T) *frontDoor {
+	t.Helper()
+	opt, err := redis.ParseURL(redisserver.ForTest(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(opt)
+	t.Cleanup(func() { _ = rdb.Close() })
+	f := &frontDoor{T: t, dirs: t.TempDir(), logs: t.TempDir()}
+	if f.store, err = store.New(store.Config{Redis: rdb}); err != nil {
+		t.Fatal(err)
+	}
+	f.desk = tasks.NewDesk(f.store, tasks.NewQueue(rdb, time.Hour), tasks.Policy{}, nil)
+	source, err := chat.New(chat.Config{Dirs: []string{f.dirs}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	f.stop = stop
+	mux := http.NewServeMux()
+	if err := source.Listen(ctx, mux, f.desk); err != nil {
+		t.Fatal(err)
+	}
+	door, err := web.New(web.Config{
+		Token: testToken, Desk: f.desk, Store: f.store, LogDir: f.logs, Mux: mux,
+		Redis: asynq.RedisClientOpt{Addr: opt.Addr, Username: opt.Username, Password: opt.Password},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = door.Close() })
+	f.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		if strings.HasSuffix(r.URL.Path, "/events") {
+			f.mu.Lock()
+			f.cut = cancel
+			f.mu.Unlock()
+		}
+		door.ServeHTTP(w, r.WithContext(ctx))
+	}))
+	t.Cleanup(f.server.Close)
+	f.env = map[string]string{"ERRAND_HTTP_ADDR": f.server.Listener.Addr().String(), "ERRAND_CONSOLE_TOKEN": testToken}
+	return f
+}
+
+func (f *frontDoor) cutStream() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cut()
+}
+
+// run runs a command to its end.
+func (f *frontDoor) run(args ...string) (code int, stdout, stderr string) {
+	f.Helper()
+	var out, errs bytes.Buffer
+	code = client(f.Context(), args, func(name string) string { return f.env[name] }, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// running is a command that has not ended yet.
+type running struct {
+	*testing.T
+	stdout, stderr *bufio.Reader
+	interrupt      context.CancelFunc
+	code           chan int
+}
+
+func (f *frontDoor) start(args ...string) *running {
+	f.Helper()
+	// Pipes hold the command up until the test has read what it says; closing them lets it go on.
+	outR, outW := io.Pipe()
+	errR, errW := io.Pipe()
+	ctx, interrupt := context.WithCancel(f.Context())
+	r := &running{f.T, bufio.NewReader(outR), bufio.NewReader(errR), interrupt, make(chan int, 1)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.code <- client(ctx, args, func(name string) string { return f.env[name] }, outW, errW)
+		_ = outW.Close()
+		_ = errW.Close()
+	}()
+	f.Cleanup(func() { interrupt(); _ = outR.Close(); _ = errR.Close(); <-done })
+	return r
+}
+
+// line reads one line; the pipe it comes from tells who said it.
+func (r *running) line(from *bufio.Reader) string {
+	r.Helper()
+	line, err := from.ReadString('\n')
+	if err != nil {
+		r.Fatalf("read line: %v, after %q", err, line)
+	}
+	return line
+}
+
+// rest reads both to their ends.
+func (r *running) rest() (code int, stdout, stderr string) {
+	r.Helper()
+	var out, errs []byte
+	var both sync.WaitGroup
+	both.Go(func() { out, _ = io.ReadAll(r.stdout) })
+	both.Go(func() { errs, _ = io.ReadAll(r.stderr) })
+	both.Wait()
+	return <-r.code, string(out), string(errs)
+}
+
+// submit puts a task in that is not from here.
+func (f *frontDoor) submit(prompt string) string {
+	f.Helper()
+	r, err := f.desk.Submit(f.Context(), tasks.Task{
+		ID: tasks.NewID(time.Now(), "slack", "x"), Source: "slack", Kind: "mention", Thread: "slack/x", Class: tasks.Interactive,
+		Profile: agent.Write, Actor: "ann", Prompt: prompt,
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return r.ID
+}
+
+func (f *frontDoor) claim(id string) *store.Claim {
+	f.Helper()
+	c, err := f.store.Claim(f.Context(), id, 0, "worker-1")
+	if err != nil {
+		f.Fatal(err)
+	}
+	return c
+}
+
+func (f *frontDoor) append(c *store.Claim, events ...agent.Event) {
+	f.Helper()
+	for _, e := range events {
+		if err := c.Append(f.Context(), f.json(e)); err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
+func (f *frontDoor) end(c *store.Claim, e tasks.Ending) {
+	f.Helper()
+	if err := c.End(f.Context(), f.json(e)); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *frontDoor) json(v any) json.RawMessage {
+	f.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return b
+}
+
+func (f *frontDoor) status(id string) tasks.Status {
+	f.Helper()
+	s, err := f.desk.Status(f.Context(), id)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return s
+}

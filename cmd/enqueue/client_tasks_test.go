@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	ended := f.submit("First\x1b[2J")
+	f.end(f.claim(ended), tasks.Ending{Kind: tasks.TimedOut, Result: agent.Result{CostUSD: 1.5}})
+	waiting := f.submit("Second")
+	_, out, _ := f.run("list")
+	var got [][]string
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		got = append(got, append(fields[:4:4], fields[5:]...)) // without the age
+	}
+	want := [][]string{
+		{"ID", "STATE", "SOURCE", "WHO", "COST", "TASK"},
+		{waiting, "waiting", "slack", "ann", "Second"},
+		{ended, "timed_out", "slack", "ann", "$1.50", "First[2J"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, out, _ := f.run("list", "-state", "ended"); strings.Contains(out, waiting) || !strings.Contains(out, ended) {
+		t.Errorf("the ended ones are %s", out)
+	}
+	_, out, _ = f.run("list", "-json", "-state", "waiting")
+	var page struct{ Tasks []task }
+	if err := json.Unmarshal([]byte(out), &page); err != nil || len(page.Tasks) != 1 || page.Tasks[0].Task.ID != waiting {
+		t.Errorf("%v: %s", err, out)
+	}
+	if code, _, errs := f.run("list", "-state", "lost"); code != 1 || !strings.Contains(errs, "waiting, running and ended") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
+func TestShow(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	id := f.submit("What is it?\x1b[2J\nSay.")
+	f.end(f.claim(id), tasks.Ending{Kind: tasks.Failed, Reason: "No luck.", Result: agent.Result{Partial: "It may be"}})
+	code, out, errs := f.run("show", id)
+	if code != 0 || errs != "" {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	for _, want := range []string{id, "failed", "ann, slack", "slack/x", "worker-1", "\n> What is it?[2J\n> Say.\n", "\nNo luck.\n", "\nIt may be\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in %s", want, out)
+		}
+	}
+}
+
+func TestCancelAndRetry(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	id := f.submit("Hello")
+	for _, step := range []struct {
+		command string
+		code    int
+		said    string
+	}{
+		{"retry", 1, "Not ended"},
+		{"cancel", 0, id + " is cancelled\n"},
+		{"retry", 0, id + " is waiting\n"},
+	} {
+		code, out, errs := f.run(step.command, id)
+		if code != step.code || !strings.Contains(out+errs, step.said) {
+			t.Errorf("%s: exit %d: %s%s", step.command, code, out, errs)
+		}
+	}
+	second := f.submit("Hello again")
+	f.run("cancel", id) // else it comes first
+	f.claim(second)
+	if _, out, errs := f.run("cancel", second); out != second+" is running, and will stop within seconds\n" {
+		t.Errorf("%s%s", out, errs)
+	}
+}
+
+func TestLogs(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	id := f.submit("Hello")
+	f.claim(id)
+	if code, _, errs := f.run("logs", id); code != 1 || !strings.Contains(errs, "worker-1") {
+		t.Errorf("a log that is elsewhere: exit %d: %s", code, errs)
+	}
+	if err := os.WriteFile(filepath.Join(f.logs, id+".log"), []byte("# errand\nred \x1b[31m\tx\nno end"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := f.run("logs", id)
+	if diff := cmp.Diff([]any{0, "# errand\nred [31m\tx\nno end", ""}, []any{code, out, errs}); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLogsAreFollowed(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	id := f.submit("Hello")
+	c := f.claim(id)
+	f.append(c, agent.Event{Kind: agent.Started, Text: "opus"})
+	r := f.start("logs", "-f", id)
+	if got := r.line(r.stdout); !strings.HasSuffix(got, "— started, opus\n") {
+		t.Errorf("at first it says %q", got)
+	}
+	// Cut off, it comes back for the rest, and says nothing twice.
+	f.cutStream()
+	f.append(c,
+		agent.Event{Kind: agent.Text, Text: "one "}, agent.Event{Kind: agent.Thinking, Text: "hm"}, agent.Event{Kind: agent.Text, Text: "two"},
+		agent.Event{Kind: agent.ToolUse, Text: "Running x"}, agent.Event{Kind: agent.ToolResult, Text: "output"},
+		agent.Event{Kind: agent.Notice, Text: "careful"}, agent.Event{Kind: agent.Text, Text: "three"}, agent.Event{Kind: agent.TurnEnd},
+	)
+	f.end(c, tasks.Ending{Kind: tasks.Failed, Reason: "No luck."})
+	code, out, errs := r.rest()
+	var got []string
+	for line := range strings.Lines(out) {
+		if at, rest, ok := strings.Cut(line, " "); ok && strings.Count(at, ":") == 2 {
+			line = rest
+		}
+		got = append(got, line)
+	}
+	want := []string{"one two\n", "· Running x\n", "! careful\n", "three\n", "— failed. No luck.\n"}
+	if diff := cmp.Diff(want, got); diff != "" || code != 0 || errs != "" {
+		t.Errorf("exit %d: %s: %s", code, errs, diff)
+	}
+}
+
+func TestFollowingCanBeStopped(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	id := f.submit("Hello")
+	f.append(f.claim(id), agent.Event{Kind: agent.Started})
+	r := f.start("logs", "-f", id)
+	_ = r.line(r.stdout)
+	r.interrupt()
+	if code, _, errs := r.rest(); code != 1 || !strings.Contains(errs, "the task goes on") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}

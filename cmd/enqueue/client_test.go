@@ -1,0 +1,97 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	id := f.submit("Hello")
+	for name, test := range map[string]struct {
+		args        string
+		addr, token string
+		want        string
+	}{
+		"nobody there":   {"list", l.Addr().String(), "x", "is `enqueue serve` or `worker -standalone` running there? ERRAND_HTTP_ADDR"},
+		"nobody to chat": {"chat -follow hello", l.Addr().String(), "x", "is `enqueue serve` or `worker -standalone` running there? ERRAND_HTTP_ADDR"},
+		"nobody to log":  {"logs -f " + id, l.Addr().String(), "x", "is `enqueue serve` or `worker -standalone` running there? ERRAND_HTTP_ADDR"},
+		"no token":       {"list", f.server.URL, "", "the server wants a token: set ERRAND_CONSOLE_TOKEN"},
+		"wrong token":    {"logs -f " + id, f.server.URL, "wrong", "the server refuses the token: set ERRAND_CONSOLE_TOKEN"},
+		"somebody else":  {"list", other.URL, "x", "404 Not Found: is this errand?"},
+		"no address":     {"list", "errand.test", "x", "write host:port or a URL"},
+		"no URL":         {"list", "http://ann:s3cret@errand.test", "x", "is not a URL like"},
+		"no ID":          {"show 1", f.server.URL, testToken, "`enqueue list` shows them"},
+		"path as ID":     {"cancel ../tasks", f.server.URL, testToken, "`enqueue list` shows them"},
+		"unknown task":   {"show 1700000000000000-chat-x", f.server.URL, testToken, "No such task"},
+		"to follow":      {"logs -f 1700000000000000-chat-x", f.server.URL, testToken, "No such task"},
+		"bad repository": {"chat -repo acme hello", f.server.URL, testToken, "Invalid repo: Write owner/name."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errs strings.Builder
+			env := map[string]string{"ERRAND_HTTP_ADDR": test.addr, "ERRAND_CONSOLE_TOKEN": test.token}
+			code := client(t.Context(), strings.Fields(test.args), func(name string) string { return env[name] }, &out, &errs)
+			if code != 1 || out.Len() > 0 || !strings.Contains(errs.String(), test.want) || strings.Contains(errs.String(), "s3cret") {
+				t.Errorf("exit %d: %s%s", code, out.String(), errs.String())
+			}
+		})
+	}
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]struct {
+		code int
+		said string
+	}{
+		"":              {2, "usage: enqueue COMMAND"},
+		"help":          {0, "logs [-f] ID"},
+		"-h":            {0, "usage: enqueue COMMAND"},
+		"dance":         {2, `there is no command "dance"`},
+		"chat":          {2, "usage: enqueue chat"},
+		"chat -follow":  {2, "usage: enqueue chat"},
+		"chat -loud hi": {2, "usage: enqueue chat"},
+		"chat -h":       {0, "work in this repository"},
+		"list all":      {2, "usage: enqueue list"},
+		"show":          {2, "usage: enqueue show ID"},
+		"cancel a b":    {2, "usage: enqueue cancel ID"},
+		"logs":          {2, "usage: enqueue logs"},
+	} {
+		var out, errs strings.Builder
+		code := client(t.Context(), strings.Fields(args), func(string) string { return "" }, &out, &errs)
+		if code != want.code || !strings.Contains(out.String()+errs.String(), want.said) {
+			t.Errorf("%q: exit %d: %s%s", args, code, out.String(), errs.String())
+		}
+		if code == 2 && out.Len() > 0 {
+			t.Errorf("%q: it says on stdout: %s", args, out.String())
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for addr, want := range map[string]string{
+		"":                        "http://127.0.0.1:8080",
+		":9000":                   "http://127.0.0.1:9000",
+		"0.0.0.0:9000":            "http://127.0.0.1:9000",
+		"[::]:9000":               "http://[::1]:9000",
+		"errand.test:9000":        "http://errand.test:9000",
+		"https://errand.test/":    "https://errand.test",
+		"http://errand.test:90/x": "http://errand.test:90/x",
+	} {
+		if d, err := newDoor(addr, ""); err != nil || d.base != want {
+			t.Errorf("%q is %+v, %v; want %s", addr, d, err, want)
+		}
+	}
+}
