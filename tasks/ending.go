@@ -80,8 +80,11 @@ func (e Ending) Footer() string {
 	if r.Turns > 0 {
 		parts = append(parts, fmt.Sprintf("%d turns", r.Turns))
 	}
-	if r.CostUSD > 0 {
+	switch {
+	case r.CostUSD >= 0.01:
 		parts = append(parts, fmt.Sprintf("$%.2f", r.CostUSD))
+	case r.CostUSD > 0:
+		parts = append(parts, "<$0.01")
 	}
 	if r.Model != "" {
 		parts = append(parts, r.Model)

@@ -127,6 +127,7 @@ type server struct {
 type rules struct {
 	password string                    // of x-access-token, demanded if set
 	fetching func(ctx context.Context) // called before objects are sent
+	failures *atomic.Int64             // so often status 500 in place of objects
 }
 
 func (o *origin) serve(rules rules) *server {
@@ -151,8 +152,13 @@ func (o *origin) serve(rules rules) *server {
 		if err != nil {
 			return
 		}
-		if rules.fetching != nil && bytes.Contains(body, []byte("command=fetch")) {
+		fetch := bytes.Contains(body, []byte("command=fetch"))
+		if fetch && rules.fetching != nil {
 			rules.fetching(r.Context())
+		}
+		if fetch && rules.failures != nil && rules.failures.Add(-1) >= 0 {
+			http.Error(rw, "later", http.StatusInternalServerError)
+			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		backend.ServeHTTP(rw, r)

@@ -7,13 +7,13 @@
 //	<root>/threads/<thread>.lock
 //
 // It promises:
-//   - No credential reaches a file, a command line, a URL or a clone. It is in the environment of the two git
-//     processes that talk to the remote, which run in mirrors only.
+//   - No credential reaches a file, a command line, a URL or a clone. It is in the environment of the
+//     git processes that talk to the remote, which work in mirrors only.
 //   - Nothing an agent writes into its clone makes git on the host execute anything, or write elsewhere: before git
 //     looks at a clone its configuration is replaced (see secure), and hooks, fsmonitor and filters are off in every call.
 //   - Several processes may share a root. A mirror or clone is under its path complete or not at all; what
 //     a killed process left is found and removed by the next one.
-//   - No object of a mirror is ever dropped: the clones borrow them.
+//   - No object of a mirror is ever dropped: the clones borrow them. What is damaged is set aside under .broken, once.
 //   - A cancelled call returns soon and leaves no git process.
 //
 // It does not promise to protect from a process of the same user outside a sandbox: that one can read the environment of
@@ -112,7 +112,9 @@ type Clone struct {
 	BaseSHA string
 	// DefaultBranch is what the remote's HEAD named at the last fetch.
 	DefaultBranch string
-	Fresh         bool // made by this call: nothing of an earlier run is in it
+	// Fresh: made by this call, nothing of an earlier run is in it. With Keep that is the first clone, or one whose
+	// predecessor git could not read any more; that one is set aside with all its files.
+	Fresh bool
 }
 
 // Checkout brings the mirror up to date and gives the thread its clone. A full SHA that the mirror has, with a
