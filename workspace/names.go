@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	repoName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
+	repoName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/\.?[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`) // acme/.github exists
 	fullSHA  = regexp.MustCompile(`^[0-9a-f]{40}$`)
 	// notInRef is what git check-ref-format forbids; without it a name can be no revision expression (main~1, a..b).
 	notInRef = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|^[-/.]|[/.]$`)
@@ -38,7 +38,7 @@ func (w Want) check() error {
 }
 
 func checkRepo(repo string) error {
-	if !repoName.MatchString(repo) || strings.Contains(repo, "..") {
+	if !repoName.MatchString(repo) || strings.Contains(repo, "..") || strings.HasSuffix(repo, "/.git") {
 		return fmt.Errorf("%w: %.100q is not owner/name", ErrNotFound, repo)
 	}
 	return nil

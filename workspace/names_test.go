@@ -16,7 +16,7 @@ func TestHostileRepositoryNamesAreRefused(t *testing.T) {
 		return ""
 	}})
 	for _, repo := range []string{
-		"", "api", "/api", "acme/", "acme/api/x", "../api", "acme/..", "acme/a..b", "./api", "acme/.api", "-x/api", "acme/-x",
+		"", "api", "/api", "acme/", "acme/api/x", "../api", "acme/..", "acme/.", "acme/a..b", "./api", "acme/.git", "acme/.-x", "-x/api", "acme/-x",
 		"acme/a b", "acme/a\n", "acme/a;b", "acme/$(x)", "acme\\api", "acme/api\x00", "äcme/api", "https://x/y",
 		"acme/" + strings.Repeat("a", 101),
 	} {
@@ -24,7 +24,7 @@ func TestHostileRepositoryNamesAreRefused(t *testing.T) {
 			t.Errorf("%q: %v, want ErrNotFound", repo, err)
 		}
 	}
-	for _, repo := range []string{"acme/api", "a_c-m.e/A.p_i-1", "0/_"} {
+	for _, repo := range []string{"acme/api", "a_c-m.e/A.p_i-1", "0/_", "acme/.github"} {
 		if err := checkRepo(repo); err != nil {
 			t.Errorf("%q: %v", repo, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -156,6 +157,12 @@ func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 		return nil, err
 	}
 	w := workspace.Config{Dir: filepath.Join(c.Paths.State, "workspace"), URL: func(repo string) string { return c.GitHub.URL + "/" + repo + ".git" }, Log: p.Log}
+	// Git inherits nothing; behind a proxy it has to know of it. Config has no say in these: they are every program's.
+	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"} {
+		if v := os.Getenv(name); v != "" {
+			w.Env = append(w.Env, name+"="+v)
+		}
+	}
 	if p.GitHub != nil {
 		w.Credential = p.GitHub.Credential
 	}
