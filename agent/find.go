@@ -27,7 +27,11 @@ func Find(explicit, dir, path string) (string, error) {
 		}
 		return filepath.Abs(explicit)
 	}
-	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", NewError(ClassCLIMissing, err.Error())
+	}
+	for d := dir; ; d = filepath.Dir(d) {
 		if c := filepath.Join(d, "node_modules", ".bin", "claude"); executable(c) == nil {
 			return c, nil
 		}

@@ -216,6 +216,11 @@ func TestReturnKeepsThePlace(t *testing.T) {
 				h.Errorf("return %d: %d attempts, %s, delivery %d; want %d, waiting, 0", n, got.Attempt, got.State, got.Delivery, row.want)
 			}
 		}
+		c := h.claim(s, first)
+		h.ok(c.Return(ctx, time.Time{}, false))
+		if _, _, err := c.refresh(ctx); !errors.Is(err, ErrStale) { // one that was under way
+			h.Errorf("refresh after the return = %v, want %v", err, ErrStale)
+		}
 		at := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
 		h.ok(h.claim(s, first).Return(ctx, at, false))
 		var notDue *NotDue
@@ -249,61 +254,6 @@ func TestFenceGrowsOverAForgetfulRedis(t *testing.T) {
 			h.ok(c.Return(ctx, time.Time{}, false))
 		}
 	})
-}
-
-// TestAStaleHolderChangesNothing takes a claim away in every way there is, and lets the old holder try everything.
-func TestAStaleHolderChangesNothing(t *testing.T) {
-	ways := map[string]func(h *harness, s *Store, c *Claim){
-		"requeued":        func(h *harness, s *Store, c *Claim) { h.takeover(s, c) },
-		"claimed":         func(h *harness, s *Store, c *Claim) { h.takeover(s, c); h.claim(s, c.ID()) },
-		"ended":           func(h *harness, s *Store, c *Claim) { h.takeover(s, c); h.ok(h.claim(s, c.ID()).End(h.Context(), nil)) },
-		"withdrawn":       func(h *harness, s *Store, c *Claim) { h.takeover(s, c); must(s.EndWaiting(h.Context(), c.ID(), nil)) },
-		"next in thread":  func(h *harness, s *Store, c *Claim) { withdrawn(h, s, c); h.claim(s, h.submit(s, 2)) },
-		"tried again":     func(h *harness, s *Store, c *Claim) { withdrawn(h, s, c); must(s.Retry(h.Context(), c.ID())) },
-		"record vanished": func(h *harness, s *Store, c *Claim) { h.ok(h.rdb.FlushDB(h.Context()).Err()) },
-	}
-	acts := map[string]func(h *harness, c *Claim) error{
-		"append": func(h *harness, c *Claim) error { return c.Append(h.Context(), json.RawMessage(`1`)) },
-		"save":   func(h *harness, c *Claim) error { return c.SaveSession(h.Context(), Session{ID: "old"}) },
-		"end":    func(h *harness, c *Claim) error { return c.End(h.Context(), json.RawMessage(`"old"`)) },
-		"return": func(h *harness, c *Claim) error { return c.Return(h.Context(), time.Time{}, true) },
-		"refresh": func(h *harness, c *Claim) error {
-			_, _, err := c.refresh(h.Context())
-			return err
-		},
-		"release": func(h *harness, c *Claim) error {
-			err := c.Release(h.Context())
-			if n := must(h.rdb.Exists(h.Context(), "errand:claim:t").Result()); n == 0 && err == nil {
-				return ErrStale // there was nothing to release, which is fine
-			}
-			return err
-		},
-	}
-	onBoth(t, func(h *harness) {
-		for way, takeAway := range ways {
-			for act, try := range acts {
-				h.ok(h.rdb.FlushDB(h.Context()).Err())
-				s := h.store(Config{})
-				c := h.claim(s, h.submit(s, 1))
-				h.ok(c.SaveSession(h.Context(), Session{ID: "new"}))
-				h.crash(c)
-				takeAway(h, s, c)
-				before := h.dump()
-				if err := try(h, c); !errors.Is(err, ErrStale) {
-					h.Errorf("%s, then %s = %v, want %v", way, act, err, ErrStale)
-				}
-				if diff := cmp.Diff(before, h.dump()); diff != "" {
-					h.Errorf("%s, then %s changed something:\n%s", way, act, diff)
-				}
-			}
-		}
-	})
-}
-
-func withdrawn(h *harness, s *Store, c *Claim) {
-	h.Helper()
-	h.takeover(s, c)
-	must(s.EndWaiting(h.Context(), c.ID(), nil))
 }
 
 func TestRefreshPutsAVanishedClaimBack(t *testing.T) {

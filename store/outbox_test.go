@@ -102,6 +102,10 @@ func TestOutboxAfterARetry(t *testing.T) {
 		old, _, err := s.TakeOutbox(ctx, id)
 		h.ok(err)
 		must(s.Retry(ctx, id))
+		h.overdue(id) // if it were still there
+		if _, got, err := s.TakeOutbox(ctx, id); got || err != nil {
+			h.Errorf("a task that waits again is posted: %t, %v", got, err)
+		}
 		if err := s.Posted(ctx, old); !errors.Is(err, ErrStale) {
 			h.Errorf("posted = %v, want %v", err, ErrStale)
 		}

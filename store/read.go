@@ -44,7 +44,8 @@ func (s *Store) List(ctx context.Context, q ListQuery) ([]Record, error) {
 	var found []Record
 	for len(found) < q.Limit {
 		ids, err := s.redis.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: index, Start: "-", Stop: last, ByLex: true, Rev: true, Count: int64(q.Limit),
+			// With REV the greater bound comes first: go-redis passes both on as they are.
+			Key: index, Start: last, Stop: "-", ByLex: true, Rev: true, Count: int64(q.Limit),
 		}).Result()
 		if err != nil {
 			return nil, fmt.Errorf("list tasks: %w", err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -134,6 +135,29 @@ func TestPosition(t *testing.T) {
 		positions("it has ended", ErrEnded, 0, 1)
 		ids = append(ids, "1700000000000009-none")
 		positions("and one is unknown", ErrEnded, 0, 1, ErrNotFound)
+	})
+}
+
+func TestNext(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		next := func(what, want string) {
+			h.Helper()
+			if got, err := s.Next(ctx, "t"); got.ID != want || (want == "") != errors.Is(err, ErrNotFound) {
+				h.Errorf("%s: next is %q (%v), want %q", what, got.ID, err, want)
+			}
+		}
+		next("nobody waits", "")
+		second := h.submit(s, 2)
+		c := h.claim(s, second)
+		first := h.submit(s, 1)
+		next("one runs", second)
+		h.ok(c.Return(ctx, time.Time{}, false))
+		next("both wait", first)
+		must(s.EndWaiting(ctx, first, nil))
+		next("the first has ended", second)
+		must(s.EndWaiting(ctx, second, nil))
+		next("all have ended", "")
 	})
 }
 

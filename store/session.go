@@ -24,8 +24,8 @@ type Session struct {
 // SaveSession replaces the thread's session. [ErrTooLarge] when it exceeds 8 MiB compressed, [ErrStale] when the thread is not ours.
 func (c *Claim) SaveSession(ctx context.Context, ses Session) error {
 	encoding, data := pack(ses.Data)
-	if len(data) > maxSession {
-		return fmt.Errorf("save session of %s: %d bytes compressed, limit %d: %w", c.Thread(), len(data), maxSession, ErrTooLarge)
+	if limit := c.store.sessionLimit; len(data) > limit {
+		return fmt.Errorf("save session of %s: %d bytes compressed, limit %d: %w", c.Thread(), len(data), limit, ErrTooLarge)
 	}
 	_, err := c.store.run(ctx, "savesession", c.ID(), c.Thread(), c.fence, c.token, c.store.cfg.SessionTTL.Milliseconds(),
 		ses.ID, string(ses.Meta), encoding, data)

@@ -35,6 +35,8 @@ type Store struct {
 
 	// slice is how long one blocking read lasts, and so how long Follow may outlive its context. Only tests change it.
 	slice time.Duration
+	// sessionLimit is maxSession. Only tests change it: to compress 8 MiB of noise takes them long.
+	sessionLimit int
 }
 
 // New checks the configuration. It does not talk to Redis, see [Store.Ping].
@@ -69,6 +71,7 @@ func New(cfg Config) (*Store, error) {
 	}
 	return &Store{
 		cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts, slice: 2 * time.Second,
+		sessionLimit: maxSession,
 	}, nil
 }
 

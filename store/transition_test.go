@@ -195,8 +195,14 @@ func TestRetryStartsAfresh(t *testing.T) {
 		if _, due, err := s.TakeOutbox(ctx, id); due || err != nil {
 			h.Errorf("it is in the outbox still: %t, %v", due, err)
 		}
+		if n := h.rdb.ZCard(ctx, "errand:expiring").Val(); n != 0 {
+			h.Error("it counts as expiring still")
+		}
 		if live := must(s.Live(ctx)); len(live) != 1 || live[0].ID != id {
 			h.Errorf("live: %v", live)
+		}
+		if list := must(s.List(ctx, ListQuery{})); len(list) != 1 || list[0].ID != id {
+			h.Errorf("listed: %v", list)
 		}
 		if c := h.claim(s, id); c.Record().Attempt != 1 {
 			h.Errorf("attempt %d, want 1", c.Record().Attempt)

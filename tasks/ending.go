@@ -84,7 +84,7 @@ func (e Ending) Footer() string {
 	case r.CostUSD >= 0.01:
 		parts = append(parts, fmt.Sprintf("$%.2f", r.CostUSD))
 	case r.CostUSD > 0:
-		parts = append(parts, "<$0.01")
+		parts = append(parts, "under $0.01")
 	}
 	if r.Model != "" {
 		parts = append(parts, r.Model)

@@ -68,10 +68,10 @@ func show(ctx context.Context, once bool, stdout, log io.Writer) (err error) {
 		return err
 	}
 	t.say("errand", "both answers are posted")
-	fmt.Fprintf(stdout, "\n  console  %s\n  queues   %s/queues/\n", sys.console, sys.base)
 	if once {
 		return nil
 	}
+	fmt.Fprintf(stdout, "\n  console  %s\n  queues   %s/queues/\n", sys.console, sys.base)
 	fmt.Fprint(stdout, "\nThey stay up until Ctrl-C. The console's address holds the token; open it first, then the queues.\n")
 	<-ctx.Done()
 	fmt.Fprintln(stdout, "\nstopping")

@@ -9,7 +9,6 @@ redis.call('HDEL', key, 'ending', 'started', 'ended', 'cancel_by', 'cancel_cause
 redis.call('HINCRBY', key, 'delivery', '1')
 redis.call('ZADD', waiting_key(r[2]), born(id), id)
 redis.call('ZADD', LIVE, '0', id)
-redis.call('ZADD', TASKS, '0', id)
 redis.call('ZREM', OUTBOX, id)
 redis.call('ZREM', EXPIRING, id)
 redis.call('PERSIST', key)

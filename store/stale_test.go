@@ -1,0 +1,65 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestAStaleHolderChangesNothing takes a claim away in every way there is, and lets the old holder try everything.
+func TestAStaleHolderChangesNothing(t *testing.T) {
+	ways := map[string]func(h *harness, s *Store, c *Claim){
+		"requeued":        func(h *harness, s *Store, c *Claim) { h.takeover(s, c) },
+		"claimed":         func(h *harness, s *Store, c *Claim) { h.takeover(s, c); h.claim(s, c.ID()) },
+		"ended":           func(h *harness, s *Store, c *Claim) { h.takeover(s, c); h.ok(h.claim(s, c.ID()).End(h.Context(), nil)) },
+		"withdrawn":       func(h *harness, s *Store, c *Claim) { h.takeover(s, c); must(s.EndWaiting(h.Context(), c.ID(), nil)) },
+		"next in thread":  func(h *harness, s *Store, c *Claim) { withdrawn(h, s, c); h.claim(s, h.submit(s, 2)) },
+		"tried again":     func(h *harness, s *Store, c *Claim) { withdrawn(h, s, c); must(s.Retry(h.Context(), c.ID())) },
+		"record vanished": func(h *harness, s *Store, c *Claim) { h.ok(h.rdb.FlushDB(h.Context()).Err()) },
+	}
+	acts := map[string]func(h *harness, c *Claim) error{
+		"append": func(h *harness, c *Claim) error { return c.Append(h.Context(), json.RawMessage(`1`)) },
+		"save":   func(h *harness, c *Claim) error { return c.SaveSession(h.Context(), Session{ID: "old"}) },
+		"end":    func(h *harness, c *Claim) error { return c.End(h.Context(), json.RawMessage(`"old"`)) },
+		"return": func(h *harness, c *Claim) error { return c.Return(h.Context(), time.Time{}, true) },
+		"refresh": func(h *harness, c *Claim) error {
+			_, _, err := c.refresh(h.Context())
+			return err
+		},
+		"release": func(h *harness, c *Claim) error {
+			err := c.Release(h.Context())
+			if n := must(h.rdb.Exists(h.Context(), "errand:claim:t").Result()); n == 0 && err == nil {
+				return ErrStale // there was nothing to release, which is fine
+			}
+			return err
+		},
+	}
+	onBoth(t, func(h *harness) {
+		for way, takeAway := range ways {
+			for act, try := range acts {
+				h.ok(h.rdb.FlushDB(h.Context()).Err())
+				s := h.store(Config{})
+				c := h.claim(s, h.submit(s, 1))
+				h.ok(c.SaveSession(h.Context(), Session{ID: "new"}))
+				h.crash(c)
+				takeAway(h, s, c)
+				before := h.dump()
+				if err := try(h, c); !errors.Is(err, ErrStale) {
+					h.Errorf("%s, then %s = %v, want %v", way, act, err, ErrStale)
+				}
+				if diff := cmp.Diff(before, h.dump()); diff != "" {
+					h.Errorf("%s, then %s changed something:\n%s", way, act, diff)
+				}
+			}
+		}
+	})
+}
+
+func withdrawn(h *harness, s *Store, c *Claim) {
+	h.Helper()
+	h.takeover(s, c)
+	must(s.EndWaiting(h.Context(), c.ID(), nil))
+}

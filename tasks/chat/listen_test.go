@@ -1,0 +1,155 @@
+package chat
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+func TestRequestBecomesATask(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	dir := filepath.Join(root, "project")
+	link := filepath.Join(root, "link")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		body string
+		want tasks.Task
+	}{
+		"repository": {
+			`{"message": "Fix it", "repo": "acme/app", "agent": "@strategist", "model": "opus", "thread": "t-1"}`,
+			tasks.Task{Thread: "chat/t-1", Repo: "acme/app", Prompt: "Fix it", Options: tasks.Options{Agent: "strategist", Model: "opus"}},
+		},
+		"directory, by its real path": {
+			`{"message": " /new-feature x\n", "projectPath": "` + link + `/", "thread": "chat/t-2", "unknown": 1}`,
+			tasks.Task{Thread: "chat/t-2", Dir: dir, Prompt: " /new-feature x\n"},
+		},
+		"neither": {`{"message": "Hi", "thread": "t"}`, tasks.Task{Thread: "chat/t", Prompt: "Hi"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, Config{Dirs: []string{root}, Now: func() time.Time { return now }})
+			s := h.ask(test.body)
+			want := test.want
+			want.ID, want.Source, want.Kind, want.Class, want.Actor = s.id, "chat", "chat", tasks.Interactive, "console"
+			want.Profile = agent.Write
+			if diff := cmp.Diff(want, h.status(s.id).Task); diff != "" {
+				t.Error(diff)
+			}
+			if want := tasks.NewID(now, "chat", ""); !strings.HasPrefix(s.id, want) {
+				t.Errorf("ID %s does not begin with %s", s.id, want)
+			}
+		})
+	}
+}
+
+func TestEachRequestIsATaskAndAThreadOfItsOwn(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Config{})
+	a, b := h.status(h.ask(`{"message": "Hi"}`).id).Task, h.status(h.ask(`{"message": "Hi"}`).id).Task
+	if a.ID == b.ID || a.Thread == b.Thread {
+		t.Errorf("two requests became %s in %s and %s in %s", a.ID, a.Thread, b.ID, b.Thread)
+	}
+}
+
+func TestThreadCanBeContinued(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Config{})
+	first := h.ask(`{"message": "Hi"}`)
+	second := h.ask(`{"message": "And now?", "thread": "` + first.thread + `"}`)
+	if a, b := h.status(first.id).Task.Thread, h.status(second.id).Task.Thread; a != b {
+		t.Errorf("the conversation moved from %s to %s", a, b)
+	}
+}
+
+func TestBadRequestsAreRefused(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	h := newHarness(t, Config{Dirs: []string{root}})
+	for name, test := range map[string]struct {
+		body   string
+		status int
+		title  string
+	}{
+		"no JSON":            {`message=hi`, 400, "Malformed JSON"},
+		"cut off":            {`{"message": "hi`, 400, "Malformed JSON"},
+		"two objects":        {`{"message": "hi"} {}`, 400, "Malformed JSON"},
+		"other type":         {`{"message": 1}`, 400, "Malformed JSON"},
+		"nothing":            {``, 400, "Malformed JSON"},
+		"no message":         {`{"repo": "acme/app"}`, 400, "Empty message"},
+		"blank message":      {`{"message": " \n"}`, 400, "Empty message"},
+		"thread form":        {`{"message": "hi", "thread": "a/b"}`, 400, "Invalid thread"},
+		"thread length":      {`{"message": "hi", "thread": "` + strings.Repeat("a", 41) + `"}`, 400, "Invalid thread"},
+		"repository form":    {`{"message": "hi", "repo": "../../etc"}`, 400, "Invalid repo"},
+		"path":               {`{"message": "hi", "projectPath": "/etc"}`, 400, "Invalid path"},
+		"two places":         {`{"message": "hi", "repo": "acme/app", "projectPath": "` + root + `"}`, 400, "Bad request"},
+		"model is an option": {`{"message": "hi", "model": "--x"}`, 400, "Bad request"},
+		"agent is no name":   {`{"message": "hi", "agent": "a b"}`, 400, "Bad request"},
+		"too large":          {`{"message": "` + strings.Repeat("a", maxBody) + `"}`, 413, "Too large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := h.refused(test.body)
+			if diff := cmp.Diff(problem{Status: test.status, Title: test.title}, got, cmpopts.IgnoreFields(problem{}, "Detail")); diff != "" {
+				t.Error(diff)
+			}
+			if got.Detail == "" {
+				t.Error("it does not say what to change")
+			}
+		})
+	}
+	if list, err := h.desk.List(t.Context(), "", 0, ""); err != nil || len(list) > 0 {
+		t.Errorf("%d tasks were stored, %v", len(list), err)
+	}
+}
+
+func TestMissingRedisIsSaid(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	h := newHarnessAt(t, &redis.Options{Addr: addr}, Config{})
+	if got := h.refused(`{"message": "hi"}`); got.Status != http.StatusServiceUnavailable {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A Redis that takes connections and says nothing, asked by a client that is in no hurry and looks at no deadline but its own: the
+// answer would come after the 20 s that post waits.
+func TestHungRedisIsSaid(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	h := newHarnessAt(t, &redis.Options{
+		Addr: l.Addr().String(), ReadTimeout: time.Minute, WriteTimeout: time.Minute, DialTimeout: time.Minute,
+	}, Config{})
+	h.source.submitLimit = 50 * time.Millisecond
+	if got := h.refused(`{"message": "hi"}`); got.Status != http.StatusServiceUnavailable {
+		t.Errorf("got %+v", got)
+	}
+	if submitLimit >= 3*time.Second {
+		t.Errorf("clients are promised an answer within 3 s, and the limit is %s", submitLimit)
+	}
+}

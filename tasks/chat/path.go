@@ -1,0 +1,83 @@
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// blocked are the system's own directories. They stay closed even where an operator has opened a directory above them.
+var blocked = []string{
+	"/etc", "/usr", "/var", "/root", "/proc", "/sys", "/dev", "/boot", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
+}
+
+// resolve gives the real place of a local directory that tasks may work in. The error says which rule it breaks, for people.
+func (s *Source) resolve(path string) (string, error) {
+	switch {
+	case !filepath.IsAbs(path):
+		return "", fmt.Errorf("%q is not absolute", path)
+	case slices.Contains(strings.Split(path, "/"), ".."):
+		return "", fmt.Errorf("%q has .. in it", path)
+	}
+	// Before anything is looked up, so that nobody learns what exists there; and again for where it really leads.
+	if err := s.open(filepath.Clean(path)); err != nil {
+		return "", err
+	}
+	dir, err := filepath.EvalSymlinks(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("%q does not exist", path)
+	case err != nil:
+		return "", fmt.Errorf("%q cannot be reached", path)
+	}
+	if err := s.open(dir); err != nil {
+		return "", err
+	}
+	if !slices.ContainsFunc(s.cfg.Dirs, func(root string) bool { return within(dir, resolved(root)) }) {
+		return "", fmt.Errorf("%q is not in a directory that ERRAND_DIRS opens", path)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", fmt.Errorf("%q is not a directory", path)
+	}
+	return dir, nil
+}
+
+// open reports a directory of the system. The resolved forms count too: /bin is a link into /usr, or, on a Mac, /etc one into
+// /private.
+func (s *Source) open(dir string) error {
+	if state := s.cfg.StateDir; state != "" && (within(dir, absolute(state)) || within(dir, resolved(state))) {
+		return nil
+	}
+	for _, b := range blocked {
+		if within(dir, b) || within(dir, resolved(b)) {
+			return fmt.Errorf("%q is in %s, which belongs to the system", dir, b)
+		}
+	}
+	return nil
+}
+
+// within reports whether path is dir itself or lies below it; both are clean. /variety is not within /var.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// absolute is a configured path as it is written.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// resolved is where a configured path really is; what does not exist is taken as it is written.
+func resolved(path string) string {
+	if dir, err := filepath.EvalSymlinks(absolute(path)); err == nil {
+		return dir
+	}
+	return absolute(path)
+}

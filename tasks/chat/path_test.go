@@ -1,0 +1,193 @@
+package chat
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// tree is a root that is open, with a project in it, and a directory beside it that is not.
+//
+//	open/project  open/file  open/out -> beside  open/in -> open/project  alias -> open  beside/
+func tree(t *testing.T) string {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"open/project", "beside", "openly"} {
+		if err := os.MkdirAll(filepath.Join(top, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(top, "open/file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{
+		"open/out": "beside", "open/in": "open/project", "alias": "open", "open/system": "/usr/bin", "open/dangling": "nothing",
+	} {
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(top, to)
+		}
+		if err := os.Symlink(to, filepath.Join(top, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return top
+}
+
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	top := tree(t)
+	for path, want := range map[string]string{ // the real path below top, or what the refusal says
+		"open":               "=open",
+		"open/project":       "=open/project",
+		"open//project/./":   "=open/project",
+		"open/in":            "=open/project",
+		"alias/project":      "=open/project",
+		"open/project/../in": "has .. in it",
+		"open/..":            "has .. in it",
+		"beside":             "is not in a directory that ERRAND_DIRS opens",
+		"openly":             "is not in a directory that ERRAND_DIRS opens",
+		"open/out":           "is not in a directory that ERRAND_DIRS opens",
+		"open/system":        "is in /usr, which belongs to the system",
+		"open/file":          "is not a directory",
+		"open/missing":       "does not exist",
+		"open/dangling":      "does not exist",
+		"open/file/x":        "cannot be reached",
+		"open/\x00":          "cannot be reached",
+	} {
+		for _, root := range []string{"open", "alias"} { // a root may itself be a link
+			s, err := New(Config{Dirs: []string{filepath.Join(top, root)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := s.resolve(top + "/" + path)
+			if real, ok := strings.CutPrefix(want, "="); ok {
+				if err != nil || got != filepath.Join(top, real) {
+					t.Errorf("%s is %q, %v", path, got, err)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s is %q, %v; want: %s", path, got, err, want)
+			}
+		}
+	}
+}
+
+func TestWithoutRootsNoDirectoryIsOpen(t *testing.T) {
+	t.Parallel()
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dir, err := s.resolve(t.TempDir()); err == nil {
+		t.Errorf("%s is open", dir)
+	}
+}
+
+func TestRelativePathsAreRefused(t *testing.T) {
+	t.Parallel()
+	s, err := New(Config{Dirs: []string{"/"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"", ".", "project", "~/project"} {
+		if dir, err := s.resolve(path); err == nil || !strings.Contains(err.Error(), "is not absolute") {
+			t.Errorf("%q is %q, %v", path, dir, err)
+		}
+	}
+}
+
+// With everything opened, the system's directories stay closed, whether they exist here or not.
+func TestSystemDirectoriesAreClosed(t *testing.T) {
+	t.Parallel()
+	s, err := New(Config{Dirs: []string{"/"}, StateDir: "/var/lib/errand"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{
+		"/etc", "/etc/", "/etc/ssl", "/usr", "/usr/local/src", "/var", "/var/lib", "/var/lib/errand2", "/root", "/root/project",
+		"/proc", "/proc/self/cwd", "/sys", "/dev/shm", "/boot", "/bin", "/sbin", "/lib", "/lib64/x",
+	} {
+		if got, err := s.resolve(dir); err == nil || !strings.Contains(err.Error(), "belongs to the system") {
+			t.Errorf("%s is %q, %v", dir, got, err)
+		}
+	}
+	// Whether these exist does not matter: only the rule is asked.
+	for _, dir := range []string{"/variety", "/usrlocal", "/library", "/srv/etc", "/home/root", "/", "/var/lib/errand", "/var/lib/errand/x"} {
+		if err := s.open(dir); err != nil {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+}
+
+func TestBriefKeepsTheWords(t *testing.T) {
+	t.Parallel()
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"": " /review @file\n", "strategist": "@strategist  /review @file\n"} {
+		b, err := s.Brief(t.Context(), tasks.Task{Prompt: " /review @file\n", Options: tasks.Options{Agent: name}}, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Prompt != (agent.Message{Text: want}) || !b.Keep || b.Fresh || b.System == "" {
+			t.Errorf("got %+v", b)
+		}
+	}
+}
+
+// Between the request and the run the directory may have become something else.
+func TestBriefLooksAtTheDirectoryAgain(t *testing.T) {
+	t.Parallel()
+	top := tree(t)
+	s, err := New(Config{Dirs: []string{filepath.Join(top, "open")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := tasks.Task{Prompt: "x", Dir: filepath.Join(top, "open/project")}
+	if _, err := s.Brief(t.Context(), task, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(task.Dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{"", "beside", "open"} {
+		if to != "" {
+			if err := os.Symlink(filepath.Join(top, to), task.Dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.Brief(t.Context(), task, ""); !isInput(err) {
+			t.Errorf("a directory that became %q: %v", to, err)
+		}
+		_ = os.Remove(task.Dir)
+	}
+}
+
+func TestReportIsSilentAndNeverInTheWay(t *testing.T) {
+	t.Parallel()
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Open(t.Context(), tasks.Task{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Update(agent.Event{Kind: agent.Text, Text: "x"})
+	if err := r.Close(t.Context(), tasks.Ending{Kind: tasks.Answered}); err != nil {
+		t.Errorf("the outbox would try again for ever: %v", err)
+	}
+}
+
+func isInput(err error) bool {
+	_, ok := errors.AsType[*tasks.InputError](err)
+	return ok
+}

@@ -1,0 +1,121 @@
+package chat
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// event is one line of the stream. Which fields there are goes by the type:
+//
+//	task      id, thread: the first one; the thread is what to send with the next message
+//	token     content: a piece of the answer
+//	tool_use  content, tool: what the agent does, in words
+//	done      result, usage, cost: the whole answer
+//	error     content, partial: one sentence for people, and what had been said until then
+type event struct {
+	Type    string       `json:"type"`
+	ID      string       `json:"id,omitempty"`
+	Thread  string       `json:"thread,omitempty"`
+	Content *string      `json:"content,omitempty"`
+	Tool    string       `json:"tool,omitempty"`
+	Result  *string      `json:"result,omitempty"`
+	Usage   *agent.Usage `json:"usage,omitempty"`
+	Cost    *float64     `json:"cost,omitempty"` // US dollars
+	Partial string       `json:"partial,omitempty"`
+}
+
+// stream tells a task as it runs. Whoever leaves only stops reading.
+func (s *Source) stream(stop <-chan struct{}, d *tasks.Desk, w http.ResponseWriter, r *http.Request, id, thread string) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	out := newSSE(w)
+	out.data("", event{Type: "task", ID: id, Thread: thread})
+	beat := time.NewTicker(s.cfg.Heartbeat)
+	defer beat.Stop()
+	events := follow(ctx, d, id)
+	for out.err == nil {
+		select {
+		case <-ctx.Done():
+			select {
+			case <-stop: // the server's end may have ended the request as well
+				out.interrupted(id)
+			default:
+			}
+			return
+		case <-stop:
+			out.interrupted(id)
+			return
+		case <-beat.C:
+			out.heartbeat()
+		case l, more := <-events:
+			if !more {
+				s.finish(ctx, d, out, id)
+				return
+			}
+			out.tell(l)
+		}
+	}
+}
+
+// follow reads a task's events on a goroutine of its own, for a reader of the store notices the end of ctx only after a while. The
+// channel is closed at the end of the task, and when the store cannot be read.
+func follow(ctx context.Context, d *tasks.Desk, id string) <-chan tasks.Logged {
+	events := make(chan tasks.Logged)
+	go func() {
+		defer close(events)
+		for l, err := range d.Follow(ctx, id, "") {
+			if err != nil || l.End {
+				return // finish looks at which of the two it was
+			}
+			select {
+			case events <- l:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return events
+}
+
+// tell passes on what belongs to the answer, and what the agent does for it.
+func (s *sse) tell(l tasks.Logged) {
+	switch e := l.Event; {
+	case e.Kind == agent.Text && e.Parent == "": // what sub-agents say is for the agent
+		s.data(l.ID, event{Type: "token", Content: &e.Text})
+	case e.Kind == agent.ToolUse:
+		s.data(l.ID, event{Type: "tool_use", Content: &e.Text, Tool: e.Tool})
+	}
+}
+
+// finish says how the task ended.
+func (s *Source) finish(ctx context.Context, d *tasks.Desk, out *sse, id string) {
+	status, err := d.Status(ctx, id)
+	if err != nil || status.Ending == nil {
+		if err != nil && ctx.Err() == nil {
+			s.cfg.Log.Warn("read ending", "run", id, "err", err)
+		}
+		out.interrupted(id)
+		return
+	}
+	e := *status.Ending
+	sentence := e.Sentence()
+	if e.Kind == tasks.Answered {
+		result := cmp.Or(e.Result.Text, sentence)
+		out.data("", event{Type: "done", Result: &result, Usage: &e.Result.Usage, Cost: &e.Result.CostUSD})
+	} else {
+		out.data("", event{Type: "error", Content: &sentence, Partial: e.Partial()})
+	}
+	out.done()
+}
+
+// interrupted ends the stream of a task that goes on.
+func (s *sse) interrupted(id string) {
+	text := "The stream was interrupted, but the task goes on: see /tasks/" + id + "."
+	s.data("", event{Type: "error", Content: &text})
+	s.done()
+}

@@ -1,0 +1,197 @@
+package chat
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+type object = map[string]any
+
+func TestAnswerIsStreamed(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Config{})
+	s := h.ask(`{"message": "What is 6 × 7?", "thread": "sums"}`)
+	c := h.claim(s.id)
+	h.append(c, agent.Event{Kind: agent.Text, Text: "It is "})
+	// What was said is read before more is said: streamed, not collected.
+	if diff := cmp.Diff(object{"type": "token", "content": "It is "}, s.event()); diff != "" {
+		t.Error(diff)
+	}
+	h.append(c,
+		agent.Event{Kind: agent.Started, Text: "model"},
+		agent.Event{Kind: agent.Thinking, Text: "hm"},
+		agent.Event{Kind: agent.ToolUse, Tool: "Bash", Text: "Running bc", Input: h.json("secret")},
+		agent.Event{Kind: agent.ToolResult, Text: "42"},
+		agent.Event{Kind: agent.Text, Parent: "toolu_1", Text: "a sub-agent's words"},
+		agent.Event{Kind: agent.Text, Text: "42."},
+		agent.Event{Kind: agent.TurnEnd, Text: "It is 42."},
+	)
+	h.end(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{
+		Text: "It is 42.", CostUSD: 0.25, Usage: agent.Usage{Input: 3, Output: 4},
+	}})
+	want := []object{
+		{"type": "tool_use", "content": "Running bc", "tool": "Bash"},
+		{"type": "token", "content": "42."},
+		{"type": "done", "result": "It is 42.", "cost": 0.25, "usage": object{
+			"input_tokens": 3.0, "output_tokens": 4.0, "cache_read_input_tokens": 0.0, "cache_creation_input_tokens": 0.0,
+		}},
+	}
+	if diff := cmp.Diff(want, s.rest()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEventsSayWhereToGoOn(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Config{})
+	s := h.ask(`{"message": "Hello"}`)
+	h.append(h.claim(s.id), agent.Event{Kind: agent.Text, Text: "one"}, agent.Event{Kind: agent.Text, Text: "two"})
+	id, _, ok := strings.Cut(strings.TrimPrefix(s.block(), "id: "), "\n")
+	if !ok {
+		t.Fatal("the event has no id")
+	}
+	for l, err := range h.desk.Follow(t.Context(), s.id, id) {
+		if err != nil || l.Event.Text != "two" {
+			t.Errorf("after %s comes %q, %v", id, l.Event.Text, err)
+		}
+		break
+	}
+}
+
+func TestEndings(t *testing.T) {
+	t.Parallel()
+	usage := object{"input_tokens": 0.0, "output_tokens": 0.0, "cache_read_input_tokens": 0.0, "cache_creation_input_tokens": 0.0}
+	for name, test := range map[string]struct {
+		ending tasks.Ending
+		want   object
+	}{
+		"without words": {
+			tasks.Ending{Kind: tasks.Answered},
+			object{"type": "done", "result": "Done. The agent had nothing to add.", "cost": 0.0, "usage": usage},
+		},
+		"refused": {
+			tasks.Ending{Kind: tasks.Refused, Reason: "You may not do this."},
+			object{"type": "error", "content": "You may not do this."},
+		},
+		"failed": {
+			tasks.Ending{Kind: tasks.Failed, Reason: "The model refuses the credential."},
+			object{"type": "error", "content": "The model refuses the credential."},
+		},
+		"timed out": {
+			tasks.Ending{Kind: tasks.TimedOut, Limit: "2h0m0s", Result: agent.Result{Partial: "So far I know"}},
+			object{
+				"type": "error", "partial": "So far I know",
+				"content": "This timed out after 2h0m0s and was stopped. Ask for less at once, or reply to go on from here.",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, Config{})
+			s := h.ask(`{"message": "Hello"}`)
+			h.end(h.claim(s.id), test.ending)
+			if diff := cmp.Diff([]object{test.want}, s.rest()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestCancelEndsTheStream(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Config{})
+	s := h.ask(`{"message": "Hello"}`)
+	if _, err := h.desk.Cancel(t.Context(), s.id, "somebody"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]object{{"type": "error", "content": "This was cancelled by somebody."}}, s.rest()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestClosedConnectionCancelsNothing(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Config{})
+	s := h.ask(`{"message": "Hello"}`)
+	c := h.claim(s.id)
+	_ = s.body.Close()
+	<-h.returned // as the server sees it
+	if got := h.status(s.id); got.State != "running" || got.Cancel != "" {
+		t.Errorf("state %s, cancelled by %q", got.State, got.Cancel)
+	}
+	h.end(c, tasks.Ending{Kind: tasks.Answered})
+}
+
+func TestShutdownEndsStreamsAndNoTask(t *testing.T) {
+	t.Parallel()
+	for name, all := range map[string]bool{"of the source": false, "of the source and every request at once": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, Config{}, func(ctx context.Context, s *http.Server) {
+				if all {
+					s.BaseContext = func(net.Listener) context.Context { return ctx }
+				}
+			})
+			var streams []*reading
+			for range 8 {
+				streams = append(streams, h.ask(`{"message": "Hello"}`))
+			}
+			h.stop()
+			for _, s := range streams {
+				want := []object{{"type": "error", "content": "The stream was interrupted, but the task goes on: see /tasks/" + s.id + "."}}
+				if diff := cmp.Diff(want, s.rest()); diff != "" {
+					t.Error(diff)
+				}
+				if got := h.status(s.id); got.State != "waiting" || got.Cancel != "" {
+					t.Errorf("state %s, cancelled by %q", got.State, got.Cancel)
+				}
+			}
+		})
+	}
+}
+
+func TestLostRedisIsSaid(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Config{})
+	s := h.ask(`{"message": "Hello"}`)
+	_ = h.redis.Close()
+	got := s.rest()
+	if len(got) != 1 || got[0]["type"] != "error" || !strings.Contains(got[0]["content"].(string), "the task goes on") {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestSilenceIsFilledWithHeartbeats(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Config{Heartbeat: time.Millisecond})
+	s := h.ask(`{"message": "Hello"}`)
+	for range 3 {
+		if got := s.block(); got != ": heartbeat\n" {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
+// The limits of a server are for short requests: a stream must not be cut off by them.
+func TestStreamOutlivesTheServersLimits(t *testing.T) {
+	t.Parallel()
+	const limit = time.Second
+	h := newHarness(t, Config{Heartbeat: limit / 10}, func(_ context.Context, s *http.Server) { s.ReadTimeout, s.WriteTimeout = limit, limit })
+	s := h.ask(`{"message": "Hello"}`)
+	for range 15 {
+		_ = s.block()
+	}
+	h.end(h.claim(s.id), tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "late"}})
+	if got := s.rest(); len(got) != 1 || got[0]["result"] != "late" {
+		t.Errorf("got %v", got)
+	}
+}

@@ -1,0 +1,138 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// maxComment is GitHub's bound in characters. We count bytes, of which there are never fewer.
+const maxComment = 65_536
+
+// comment puts an ending into the pull request's review comment. What it finds there it leaves, edits or removes by the marks, so
+// that it may be called again after any failure, and beside another task's.
+func (r *report) comment(ctx context.Context, e tasks.Ending) error {
+	if e.Kind == tasks.Refused || e.Kind == tasks.Cancelled {
+		return nil // nobody is missing a review
+	}
+	old, err := r.comments(ctx)
+	if err != nil {
+		return fmt.Errorf("list comments of %s: %w", r.origin, err)
+	}
+	ours := markOf(r.task, r.origin, e)
+	if first, ok := old[1]; ok {
+		if first.mark.compare(ours) > 0 || e.Kind != tasks.Answered && first.mark.ending == tasks.Answered {
+			return nil
+		}
+	}
+	owner, name := r.origin.path()
+	parts := r.bodies(ours, e)
+	for i, body := range parts {
+		c, found := old[i+1]
+		text := &github.IssueComment{Body: &body}
+		switch {
+		case !found:
+			_, _, err = r.gh.Issues.CreateComment(ctx, owner, name, r.origin.Number, text)
+		case c.mark.compare(ours) != 0:
+			_, _, err = r.gh.Issues.EditComment(ctx, owner, name, c.id, text)
+		}
+		if err != nil {
+			return fmt.Errorf("write part %d of the review of %s: %w", i+1, r.origin, err)
+		}
+	}
+	for part, c := range old {
+		if part <= len(parts) {
+			continue
+		}
+		// The rest of a longer text than ours.
+		if _, err := r.gh.Issues.DeleteComment(ctx, owner, name, c.id); err != nil && status(err) != http.StatusNotFound {
+			return fmt.Errorf("remove part %d of the review of %s: %w", part, r.origin, err)
+		}
+	}
+	return nil
+}
+
+// posted is a comment of ours.
+type posted struct {
+	id   int64
+	mark mark
+}
+
+// comments finds our comments with a mark, by part. Others may have copied a mark, so the author has to be us.
+func (r *report) comments(ctx context.Context) (map[int]posted, error) {
+	me, err := r.source.clients.me(ctx)
+	if err != nil {
+		return nil, err
+	}
+	owner, name := r.origin.path()
+	found := map[int]posted{}
+	opt := &github.IssueListCommentsOptions{ListOptions: github.ListOptions{PerPage: 100}}
+	for {
+		page, resp, err := r.gh.Issues.ListComments(ctx, owner, name, r.origin.Number, opt)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range page {
+			m, ok := readMark(c.GetBody())
+			if _, twice := found[m.part]; ok && !twice && c.GetUser().GetLogin() == me {
+				found[m.part] = posted{c.GetID(), m}
+			}
+		}
+		if resp.NextPage == 0 {
+			return found, nil
+		}
+		opt.Page = resp.NextPage
+	}
+}
+
+// bodies are the comments that tell an ending.
+func (r *report) bodies(m mark, e tasks.Ending) []string {
+	foot := "\n\n---\n<sub>" + r.footer(e) + "</sub>\n"
+	const head = 512 // of the mark and the title, with room
+	texts := split(harmless(text(e)), maxComment-head-len(foot))
+	bodies := make([]string, len(texts))
+	for i, t := range texts {
+		m.part = i + 1
+		title := "Review of " + short(r.origin.Head)
+		if e.Kind != tasks.Answered {
+			title = "No review of " + short(r.origin.Head)
+		}
+		if len(texts) > 1 {
+			title += fmt.Sprintf(" (%d of %d)", m.part, len(texts))
+		}
+		bodies[i] = fmt.Sprintf("%s**%s**\n\n%s", m, title, t)
+	}
+	bodies[len(bodies)-1] += foot
+	return bodies
+}
+
+// text is what is said: the answer, or why there is none and what there was of it.
+func text(e tasks.Ending) string {
+	e.Result.Text = strings.TrimSpace(e.Result.Text)
+	said := e.Sentence()
+	switch {
+	case said == "":
+		return closed(e.Result.Text)
+	case e.Kind == tasks.Answered || e.Partial() == "":
+		return said
+	}
+	// As a quote, which ends whatever the break has left open.
+	return said + "\n\nIt had begun to say:\n\n> " + strings.ReplaceAll(e.Partial(), "\n", "\n> ")
+}
+
+// footer is the line of facts and the run's address.
+func (r *report) footer(e tasks.Ending) string {
+	run := "run " + r.task.ID
+	if r.source.cfg.ConsoleURL != "" {
+		run = fmt.Sprintf("[%s](%s)", run, r.source.page(r.origin, r.task.ID))
+	}
+	if facts := e.Footer(); facts != "" {
+		return unping(facts) + " · " + run
+	}
+	return run
+}

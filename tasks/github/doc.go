@@ -1,0 +1,19 @@
+// Package github is the source of what happens on GitHub: a pull request that opens or moves becomes a review, told by a check
+// run (a commit status where we have only a token) and one comment.
+//
+// It promises:
+//   - An event counts only with a right X-Hub-Signature-256, and is answered within 6 s of its arrival, whatever Redis and GitHub do.
+//   - Nothing of a fork is run, nor of a draft or a bot; whether that still holds is asked again before the run.
+//   - What others wrote reaches the agent as quoted material, without what a reader of the page would not see. What the agent
+//     wrote reaches the page whole, and pings nobody.
+//   - There is one review comment per pull request (with further ones where it does not fit). It is edited, not repeated; an older
+//     task never replaces the word of a newer one, and a failure never replaces a review.
+//   - A task never makes a commit red: for our own problems a check ends as neutral and a status as success, with the reason.
+//   - No answer of GitHub's is waited for longer than 10 s, and nothing that creates is sent twice without looking first.
+//
+// It does not promise to hear of every event: GitHub does not repeat a delivery that failed. The account or App should be errand's
+// own, because its pull requests and pushes are left alone.
+//
+// A Source may be used from any goroutine of any process. Of a report, Update is called from one goroutine at a time and never
+// blocks; Close may run beside it. A report has one goroutine, which ends with Close or with the context given to Open.
+package github

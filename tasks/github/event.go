@@ -1,0 +1,150 @@
+package github
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// handled lists the events we act on, and how each becomes a task. Whatever is not here is answered with 202 and forgotten.
+var handled = []struct {
+	event   string
+	actions []string
+	task    func(*Source, context.Context, delivery) (tasks.Task, error)
+}{
+	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review"}, (*Source).review},
+}
+
+// delivery is one webhook whose signature was right.
+type delivery struct {
+	id, event, action string
+	payload           []byte
+}
+
+// ignored says why an event becomes no task. It is the ordinary case and no failure.
+type ignored struct {
+	why   string
+	level slog.Level // an operator asks about pull requests; GitHub sends far more
+}
+
+func (e ignored) Error() string { return e.why }
+
+// task makes the task of a delivery. The error is ignored, or the payload is not what it should be.
+func (s *Source) task(ctx context.Context, d delivery) (tasks.Task, error) {
+	var head struct {
+		Action string `json:"action"`
+	}
+	for _, h := range handled {
+		if h.event != d.event {
+			continue
+		}
+		if err := json.Unmarshal(d.payload, &head); err != nil {
+			return tasks.Task{}, fmt.Errorf("read payload: %w", err)
+		}
+		if slices.Contains(h.actions, head.Action) {
+			d.action = head.Action
+			return h.task(s, ctx, d)
+		}
+	}
+	return tasks.Task{}, ignored{strings.TrimSpace("Nothing is to be done for " + d.event + " " + head.Action), slog.LevelDebug}
+}
+
+// origin is where a task came from and where its report goes. It holds more than is read today: what was so at the time of the
+// event cannot be learnt later.
+type origin struct {
+	Repo         string `json:"repo"` // owner/name
+	Number       int    `json:"number"`
+	Head         string `json:"head"` // commit
+	Base         string `json:"base"` // branch
+	BaseSHA      string `json:"base_sha"`
+	Title        string `json:"title"` // in one visible line
+	Installation int64  `json:"installation,omitempty"`
+	URL          string `json:"html_url"`
+	Action       string `json:"action"`
+}
+
+// originOf reads a task's return address.
+func originOf(t tasks.Task) (origin, error) {
+	var o origin
+	if err := json.Unmarshal(t.Origin, &o); err != nil {
+		return o, fmt.Errorf("read origin of task %s: %w", t.ID, err)
+	}
+	return o, nil
+}
+
+func (o origin) String() string { return fmt.Sprintf("%s#%d", o.Repo, o.Number) }
+
+// path is owner and name, as the client wants them.
+func (o origin) path() (owner, name string) {
+	owner, name, _ = strings.Cut(o.Repo, "/")
+	return owner, name
+}
+
+// short is a commit as people write it.
+func short(sha string) string { return sha[:min(len(sha), 7)] }
+
+// review makes the automatic review of a pull request.
+func (s *Source) review(ctx context.Context, d delivery) (tasks.Task, error) {
+	var e github.PullRequestEvent
+	if err := json.Unmarshal(d.payload, &e); err != nil {
+		return tasks.Task{}, fmt.Errorf("read payload: %w", err)
+	}
+	// Getters throughout: a head without repository is what a deleted fork looks like.
+	pr, repo := e.GetPullRequest(), e.GetRepo().GetFullName()
+	if repo == "" || pr.GetNumber() == 0 || pr.GetHead().GetSHA() == "" {
+		return tasks.Task{}, fmt.Errorf("read payload: no pull request in it")
+	}
+	if s.cfg.Repository != nil && !s.cfg.Repository(repo) {
+		return tasks.Task{}, ignored{"Repository " + repo + " is not one errand works on.", slog.LevelInfo}
+	}
+	me, err := s.clients.me(ctx)
+	if err != nil {
+		s.log.Warn("take an event without knowing who we are", "err", err) // Brief asks again
+	}
+	actor := e.GetSender().GetLogin()
+	if why := unwanted(pr, actor, me); why != "" {
+		return tasks.Task{}, ignored{why, slog.LevelInfo}
+	}
+	o := origin{
+		Repo: repo, Number: pr.GetNumber(), Head: pr.GetHead().GetSHA(), Base: pr.GetBase().GetRef(), BaseSHA: pr.GetBase().GetSHA(),
+		Title: line(pr.GetTitle(), 200), Installation: e.GetInstallation().GetID(), URL: pr.GetHTMLURL(), Action: d.action,
+	}
+	address, err := json.Marshal(o)
+	if err != nil {
+		return tasks.Task{}, fmt.Errorf("marshal origin: %w", err)
+	}
+	return tasks.Task{
+		ID: tasks.NewID(pr.GetUpdatedAt().Time, s.Name(), d.id), Source: s.Name(), Kind: "review",
+		Thread: "github/" + o.String() + "/review", Class: tasks.Review, Profile: agent.Read,
+		Repo: repo, Ref: o.Head, Actor: actor, Origin: address,
+		Prompt: fmt.Sprintf("Review pull request #%d of %s: %s", o.Number, repo, o.Title),
+	}, nil
+}
+
+// unwanted says why a pull request is not reviewed, or nothing. It is asked when the event arrives and again before the run.
+func unwanted(pr *github.PullRequest, actor, me string) string {
+	switch from := pr.GetHead().GetRepo().GetID(); {
+	case pr.GetMerged():
+		return "The pull request was merged."
+	case pr.GetState() == "closed":
+		return "The pull request was closed."
+	case pr.GetDraft():
+		return "The pull request is a draft."
+	case pr.GetUser().GetType() == "Bot":
+		return "The pull request is a bot's."
+	case me != "" && (pr.GetUser().GetLogin() == me || actor == me):
+		return "The pull request is our own doing."
+	case from == 0 || from != pr.GetBase().GetRepo().GetID():
+		// A stranger's code: nothing of it is run before a maintainer has agreed, and there is no way to agree yet.
+		return "The pull request comes from a fork."
+	}
+	return ""
+}

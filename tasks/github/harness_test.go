@@ -1,0 +1,254 @@
+package github
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"flag"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const (
+	repo   = "acme/api"
+	secret = "github-secret"
+)
+
+// world is a GitHub with one repository, and a Source for it.
+type world struct {
+	*testing.T
+	hub  *githubfake.Server
+	repo *githubfake.Repo
+	src  *Source
+	logs *logs
+}
+
+// appKey is made once: that takes a while.
+var appKey = sync.OnceValue(func() *rsa.PrivateKey { return must(rsa.GenerateKey(rand.Reader, 2048)) })
+
+func pemKey() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(appKey())})
+}
+
+// both runs a test with a token and with an App.
+func both(t *testing.T, test func(w *world)) {
+	t.Helper()
+	t.Parallel()
+	t.Run("token", func(t *testing.T) { t.Parallel(); test(withToken(t)) })
+	t.Run("app", func(t *testing.T) { t.Parallel(); test(withApp(t)) })
+}
+
+func withToken(t *testing.T, change ...func(*Config)) *world {
+	t.Helper()
+	return newWorld(t, githubfake.Config{}, append([]func(*Config){func(c *Config) { c.Token = "ghp_test" }}, change...))
+}
+
+func withApp(t *testing.T, change ...func(*Config)) *world {
+	t.Helper()
+	app := func(c *Config) { c.AppID, c.AppKey = 77, pemKey() }
+	return newWorld(t, githubfake.Config{AppID: 77, AppKey: &appKey().PublicKey, InstallationID: 5}, append([]func(*Config){app}, change...))
+}
+
+func newWorld(t *testing.T, fake githubfake.Config, change []func(*Config)) *world {
+	t.Helper()
+	w := &world{T: t, hub: must(githubfake.New(fake)), logs: &logs{}}
+	t.Cleanup(w.hub.Close)
+	w.repo = must(w.hub.CreateRepo("acme", "api", map[string]string{"main.go": "package main\n"}))
+	w.src = w.source(change...)
+	return w
+}
+
+// source is a Source as one process of the fleet has it.
+func (w *world) source(change ...func(*Config)) *Source {
+	w.Helper()
+	conns := &http.Transport{}
+	w.Cleanup(conns.CloseIdleConnections)
+	cfg := Config{
+		APIURL: w.hub.APIURL(), WebhookSecret: secret, ConsoleURL: "https://errand.example/",
+		HTTP: &http.Client{Transport: conns}, Log: slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	return must(New(cfg))
+}
+
+// front is the front door with a desk behind it.
+type front struct {
+	*world
+	db   *store.Store
+	desk *tasks.Desk
+	url  string
+}
+
+// listen opens the front door and lets GitHub know where it is.
+func (w *world) listen() front {
+	w.Helper()
+	return w.listenAt(must(redis.ParseURL(redisserver.ForTest(w))))
+}
+
+func (w *world) listenAt(opt *redis.Options) front {
+	w.Helper()
+	rdb := redis.NewClient(opt)
+	w.Cleanup(func() { _ = rdb.Close() })
+	db := must(store.New(store.Config{Redis: rdb}))
+	f := front{world: w, db: db, desk: tasks.NewDesk(db, tasks.NewQueue(rdb, time.Hour), tasks.Policy{}, nil)}
+	mux := http.NewServeMux()
+	if err := w.src.Listen(w.Context(), mux, f.desk); err != nil {
+		w.Fatal(err)
+	}
+	server := httptest.NewServer(mux)
+	w.Cleanup(server.Close)
+	f.url = server.URL + "/github/webhook"
+	w.hub.Deliver(f.url)
+	return f
+}
+
+// tasks lists what was submitted, by ID.
+func (f front) tasks() []tasks.Task {
+	f.Helper()
+	var all []tasks.Task
+	for _, rec := range must(f.db.Live(f.Context())) {
+		all = append(all, must(f.desk.Status(f.Context(), rec.ID)).Task)
+	}
+	return all
+}
+
+// send delivers an event and returns how it was answered.
+func (f front) send(event string, payload any, o githubfake.SendOptions) (status int, said string) {
+	f.Helper()
+	resp, err := f.hub.Send(f.Context(), event, payload, o)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode, strings.TrimSpace(string(must(io.ReadAll(resp.Body))))
+}
+
+// open opens a pull request and returns its number.
+func (w *world) open(change ...func(*githubfake.PR)) int {
+	w.Helper()
+	pr := githubfake.PR{Repo: repo, Head: "change", Title: "Say hello", Body: "It is polite."}
+	for _, f := range change {
+		f(&pr)
+	}
+	pr.Files = map[string]string{pr.Head + ".go": "package main\n"} // or two heads of one second could be the same commit
+	return must(w.hub.OpenPR(w.Context(), pr))
+}
+
+// task is the task of a pull request as it is now, made n seconds after others.
+func (w *world) task(number, n int) tasks.Task {
+	w.Helper()
+	body := must(json.Marshal(must(w.hub.Payload("opened", repo, number, "octocat"))))
+	t, err := w.src.task(w.Context(), delivery{id: "d", event: "pull_request", payload: body})
+	if err != nil {
+		w.Fatal(err)
+	}
+	t.ID = tasks.NewID(time.Unix(1_790_000_000+int64(n), 0), "github", "d")
+	return t
+}
+
+func (w *world) pull(number int) githubfake.Pull {
+	w.Helper()
+	return w.hub.Pulls(repo)[number-1]
+}
+
+// wait waits until f holds on GitHub.
+func (w *world) wait(f func() bool) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
+	defer cancel()
+	if err := w.hub.Wait(ctx, func(*githubfake.Server) bool { return f() }); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// report opens a task's report.
+func (w *world) report(t tasks.Task) tasks.Report {
+	w.Helper()
+	r, err := w.src.Open(w.Context(), t)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return r
+}
+
+// close closes a task's report as some process of the fleet does.
+func (w *world) close(t tasks.Task, e tasks.Ending) {
+	w.Helper()
+	if err := w.report(t).Close(w.Context(), e); err != nil {
+		w.Fatal(err)
+	}
+}
+
+var ended = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+
+// answered is the ending of a run with that answer.
+func answered(text string) tasks.Ending {
+	return tasks.Ending{Kind: tasks.Answered, At: ended, Result: agent.Result{
+		Text: text, Duration: 123 * time.Second, Turns: 5, CostUSD: 0.12, Model: "claude-sonnet-4-5",
+	}}
+}
+
+// golden compares with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := string(must(os.ReadFile(path)))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+// logs collects what is logged.
+type logs struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

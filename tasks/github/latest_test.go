@@ -1,0 +1,120 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// fakeLight records when it is shown what.
+type fakeLight struct {
+	check
+	start time.Time
+	hold  chan struct{} // if set, show waits for it
+	log   []string
+}
+
+func (l *fakeLight) show(_ context.Context, action string) error {
+	l.log = append(l.log, fmt.Sprintf("%s %s", time.Since(l.start), action))
+	if l.hold != nil {
+		<-l.hold
+		l.log = append(l.log, "shown")
+	}
+	return nil
+}
+
+func (l *fakeLight) end(_ context.Context, e tasks.Ending) error {
+	l.log = append(l.log, string(e.Kind))
+	return nil
+}
+
+// startReport is a report as Open makes it, on a light of the test's.
+func startReport(ctx context.Context, l light) *report {
+	return new(Source).start(ctx, &report{light: l})
+}
+
+func use(tool string) agent.Event { return agent.Event{Kind: agent.ToolUse, Text: tool} }
+
+func TestUpdatesAreLatestWins(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLight{start: time.Now()}
+		r := startReport(t.Context(), l)
+		r.Update(agent.Event{Kind: agent.Started})
+		synctest.Wait()
+		for i := range 100 {
+			r.Update(use(fmt.Sprintf("Reading %d.go", i)))
+			r.Update(agent.Event{Kind: agent.Text, Text: "words"})
+		}
+		<-time.After(time.Minute)
+		r.Update(use("Reading 99.go")) // is there already
+		<-time.After(time.Second)
+		r.Update(use("Asking @octocat\nto \u202ehelp"))
+		synctest.Wait()
+		r.stop()
+		<-r.done
+		r.Update(use("late")) // nobody shows it, and nobody waits
+		r.Update(use("later"))
+		want := []string{"0s The agent has started.", "15s Reading 99.go", "1m1s Asking @\u200boctocat to help"}
+		if diff := cmp.Diff(want, l.log); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestReportEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := startReport(ctx, &fakeLight{})
+		cancel()
+		<-r.done // or the bubble is deadlocked
+		if err := r.Close(t.Context(), tasks.Ending{Kind: tasks.Cancelled}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// An update that is under way when the report is closed must not arrive after the final word.
+func TestCloseWaitsForUpdate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLight{start: time.Now(), hold: make(chan struct{})}
+		r := startReport(t.Context(), l)
+		r.Update(use("Reading"))
+		synctest.Wait()
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := r.Close(impatient, tasks.Ending{Kind: tasks.Cancelled}); err == nil {
+			t.Error("closed beside an update")
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- r.Close(t.Context(), tasks.Ending{Kind: tasks.Cancelled}) }()
+		synctest.Wait()
+		close(l.hold)
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"0s Reading", "shown", "cancelled"}, l.log); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// At a status a minute, a run of two hours stays far below the thousand that a commit may have.
+func TestPauses(t *testing.T) {
+	t.Parallel()
+	if got := new(check).pause(); got != 15*time.Second {
+		t.Errorf("check: %s", got)
+	}
+	if got := 2 * time.Hour / new(commitStatus).pause(); got > 150 {
+		t.Errorf("%d statuses in two hours", got)
+	}
+}

@@ -1,0 +1,121 @@
+package github
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+const (
+	// maxBody is GitHub's own bound on a payload.
+	maxBody = 25 << 20
+	// patience bounds each of the two things an answer may have to wait for, our login and Redis. GitHub gives up after 10 s.
+	patience = 2500 * time.Millisecond
+)
+
+// Listen registers POST /github/webhook. It starts nothing beside.
+func (s *Source) Listen(_ context.Context, mux *http.ServeMux, d *tasks.Desk) error {
+	mux.HandleFunc("POST /github/webhook", func(w http.ResponseWriter, r *http.Request) {
+		status, said := s.receive(w, r, d)
+		// As plain text, whatever the status: GitHub shows it beside the delivery, where an operator looks first.
+		http.Error(w, said, status)
+	})
+	return nil
+}
+
+// receive turns a webhook into a task and says how to answer it.
+func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) (status int, said string) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return http.StatusRequestEntityTooLarge, "The body is larger than 25 MiB."
+	}
+	if err != nil {
+		return http.StatusBadRequest, "The body could not be read."
+	}
+	if !s.signed(r.Header.Get("X-Hub-Signature-256"), body) {
+		return http.StatusUnauthorized, "X-Hub-Signature-256 is missing or wrong."
+	}
+	in := delivery{id: r.Header.Get("X-GitHub-Delivery"), event: r.Header.Get("X-GitHub-Event")}
+	if in.payload, err = payload(r.Header.Get("Content-Type"), body); err != nil {
+		return http.StatusBadRequest, err.Error()
+	}
+	if in.event == "ping" {
+		return http.StatusOK, "errand is here."
+	}
+	log := s.log.With("delivery", in.id, "event", in.event)
+
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	t, err := s.task(ctx, in)
+	if why, ok := errors.AsType[ignored](err); ok {
+		log.Log(ctx, why.level, "webhook ignored", "why", why.why)
+		return http.StatusAccepted, "Ignored: " + why.why
+	}
+	if err != nil {
+		log.Warn("webhook not understood", "err", err)
+		return http.StatusBadRequest, "The payload is not what this event should bring."
+	}
+	receipt, err := submit(r.Context(), d, t)
+	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		log.Warn("webhook refused", "run", t.ID, "why", input.Sentence)
+		return http.StatusAccepted, "Refused: " + input.Sentence
+	}
+	if err != nil {
+		log.Error("webhook not taken", "run", t.ID, "err", err)
+		return http.StatusServiceUnavailable, "The task could not be stored. Redeliver this event."
+	}
+	return http.StatusAccepted, "Task " + receipt.ID
+}
+
+// signed checks the one header that counts. go-github goes by the prefix of the value, and would take a SHA-1 there.
+func (s *Source) signed(signature string, body []byte) bool {
+	return strings.HasPrefix(signature, "sha256=") &&
+		github.ValidateSignature(signature, body, []byte(s.cfg.WebhookSecret)) == nil
+}
+
+// payload takes the JSON out of a body; as a form is what GitHub's settings page proposes.
+func payload(contentType string, body []byte) ([]byte, error) {
+	switch kind, _, _ := mime.ParseMediaType(contentType); kind {
+	case "application/json":
+		return body, nil
+	case "application/x-www-form-urlencoded":
+		form, err := url.ParseQuery(string(body))
+		if err != nil {
+			return nil, fmt.Errorf("read form: %w", err)
+		}
+		return []byte(form.Get("payload")), nil
+	}
+	return nil, errors.New("the content type should be application/json")
+}
+
+// submit gives the desk a while. go-redis looks at a context only between its exchanges, so a Redis that hangs would hold us until
+// GitHub has gone. What still gets through after our answer is what its redelivery would bring.
+func submit(ctx context.Context, d *tasks.Desk, t tasks.Task) (tasks.Receipt, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	type outcome struct {
+		receipt tasks.Receipt
+		err     error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		defer cancel()
+		receipt, err := d.Submit(ctx, t)
+		done <- outcome{receipt, err}
+	}()
+	select {
+	case o := <-done:
+		return o.receipt, o.err
+	case <-time.After(patience):
+		return tasks.Receipt{}, fmt.Errorf("submit task %s: no answer for %s", t.ID, patience)
+	}
+}

@@ -1,0 +1,338 @@
+package github
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+func TestPullRequestBecomesTask(t *testing.T) {
+	both(t, func(w *world) {
+		f := w.listen()
+		n := w.open(func(pr *githubfake.PR) { pr.Title = "Say\u202e  hello <!-- and more -->" })
+		pr, hook := w.pull(n), must2(w.hub.LastDelivery("pull_request"))
+		if hook.Status != http.StatusAccepted {
+			t.Errorf("answered with %d", hook.Status)
+		}
+		o := origin{
+			Repo: repo, Number: n, Head: pr.HeadSHA, Base: "main", BaseSHA: pr.BaseSHA, Title: "Say hello",
+			URL: w.hub.URL() + "/acme/api/pull/1", Action: "opened",
+		}
+		if w.src.cfg.AppID != 0 {
+			o.Installation = 5
+		}
+		want := tasks.Task{
+			ID: tasks.NewID(pr.UpdatedAt, "github", hook.GUID), Source: "github", Kind: "review",
+			Thread: "github/acme/api#1/review", Class: tasks.Review, Profile: agent.Read, Repo: repo, Ref: pr.HeadSHA,
+			Actor: "octocat", Prompt: "Review pull request #1 of acme/api: Say hello", Origin: must(json.Marshal(o)),
+		}
+		got := f.tasks()
+		if diff := cmp.Diff([]tasks.Task{want}, got, cmpopts.EquateEmpty()); diff != "" {
+			w.Fatal(diff)
+		}
+		if !tasks.ValidID(got[0].ID) {
+			w.Errorf("ID %s", got[0].ID)
+		}
+
+		// The same delivery again is the same task, and a push is another one, of the same thread.
+		if err := w.hub.Redeliver(w.Context(), hook.GUID); err != nil || len(f.tasks()) != 1 {
+			w.Errorf("redelivered: %v, %d tasks", err, len(f.tasks()))
+		}
+		head := must(w.hub.PushPR(w.Context(), repo, n, nil))
+		all := f.tasks()
+		if len(all) != 2 || all[0].Ref != head && all[1].Ref != head || all[0].Thread != all[1].Thread {
+			w.Errorf("after a push: %+v", all)
+		}
+	})
+}
+
+func TestDraftIsReviewedWhenReady(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	f := w.listen()
+	n := w.open(func(pr *githubfake.PR) { pr.Draft = true })
+	must(w.hub.PushPR(t.Context(), repo, n, nil))
+	if got := f.tasks(); len(got) != 0 {
+		t.Fatalf("a draft made %+v", got)
+	}
+	for _, action := range []string{"ready_for_review", "closed", "reopened"} {
+		if err := w.hub.ChangePR(t.Context(), repo, n, action, "octocat"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var actions []string
+	for _, task := range f.tasks() {
+		actions = append(actions, must(originOf(task)).Action)
+	}
+	// Within one second the order of the IDs is anybody's.
+	less := func(a, b string) bool { return a < b }
+	if diff := cmp.Diff([]string{"ready_for_review", "reopened"}, actions, cmpopts.SortSlices(less)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestIgnoredPullRequests(t *testing.T) {
+	both(t, func(w *world) {
+		f := w.listen()
+		bot := "errand"
+		if w.src.cfg.AppID != 0 {
+			bot = "errand[bot]"
+		}
+		expect := func(want string) {
+			w.Helper()
+			if d := must2(w.hub.LastDelivery("pull_request")); d.Status != http.StatusAccepted {
+				w.Errorf("%s: answered with %d", want, d.Status)
+			}
+			if all := strings.Split(w.logs.String(), "\n"); !slices.ContainsFunc(all, func(l string) bool {
+				return strings.Contains(l, "level=INFO") && strings.Contains(l, want)
+			}) {
+				w.Errorf("the log does not say %q:\n%s", want, w.logs)
+			}
+		}
+		w.open(func(pr *githubfake.PR) { pr.User, pr.Head = "dependabot[bot]", "bump" })
+		expect("a bot's")
+		w.open(func(pr *githubfake.PR) { pr.User, pr.Head = bot, "own" })
+		expect(map[bool]string{true: "a bot's", false: "our own doing"}[strings.HasSuffix(bot, "]")])
+		n := w.open(func(pr *githubfake.PR) { pr.Fork, pr.Head, pr.User = true, "theirs", "stranger" })
+		expect("from a fork")
+		if err := w.hub.DeleteFork(repo, n); err != nil {
+			w.Fatal(err)
+		}
+		status, said := f.send("pull_request", must(w.hub.Payload("reopened", repo, n, "stranger")), githubfake.SendOptions{})
+		if status != 202 || said != "Ignored: The pull request comes from a fork." {
+			w.Errorf("deleted fork: %d %s", status, said)
+		}
+		if got := f.tasks(); len(got) != 0 {
+			w.Errorf("made %+v", got)
+		}
+		// What we push to somebody's pull request is no news to us.
+		n = w.open(func(pr *githubfake.PR) { pr.Head = "mended" })
+		status, said = f.send("pull_request", must(w.hub.Payload("synchronize", repo, n, bot)), githubfake.SendOptions{})
+		if status != 202 || said != "Ignored: The pull request is our own doing." || len(f.tasks()) != 1 {
+			w.Errorf("our own push: %d %s, %d tasks", status, said, len(f.tasks()))
+		}
+	})
+}
+
+func TestOtherRepositoriesAreIgnored(t *testing.T) {
+	t.Parallel()
+	w := withToken(t, func(c *Config) { c.Repository = func(name string) bool { return name == "acme/web" } })
+	f := w.listen()
+	must(w.hub.CreateRepo("acme", "web", map[string]string{"a": "b"}))
+	w.open()
+	w.open(func(pr *githubfake.PR) { pr.Repo = "acme/web" })
+	if got := f.tasks(); len(got) != 1 || got[0].Repo != "acme/web" {
+		t.Errorf("got %+v", got)
+	}
+	if d := must2(w.hub.LastDelivery("")); d.Status != http.StatusAccepted {
+		t.Errorf("answered with %d", d.Status)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	f := w.listen()
+	n := w.open(func(pr *githubfake.PR) { pr.Draft = true })
+	payload := must(w.hub.Payload("ready_for_review", repo, n, "octocat"))
+	payload["pull_request"].(map[string]any)["draft"] = false
+	without := func(key string) map[string]any {
+		p := must(w.hub.Payload("opened", repo, n, "octocat"))
+		delete(p, key)
+		return p
+	}
+	old := must(w.hub.Payload("opened", repo, n, "octocat"))
+	pull := old["pull_request"].(map[string]any)
+	pull["draft"], pull["updated_at"] = false, nil
+	for _, c := range []struct {
+		name, event string
+		payload     any
+		o           githubfake.SendOptions
+		status      int
+		said        string
+	}{
+		{"ping", "ping", map[string]any{"zen": "Keep it logically awesome."}, githubfake.SendOptions{}, 200, "errand is here"},
+		{"unsigned", "pull_request", payload, githubfake.SendOptions{Signature: githubfake.SignNone}, 401, "X-Hub-Signature-256"},
+		{"wrong secret", "pull_request", payload, githubfake.SendOptions{Signature: githubfake.SignWrong}, 401, "X-Hub-Signature-256"},
+		{"SHA-1 alone", "pull_request", payload, githubfake.SendOptions{Signature: githubfake.SignSHA1}, 401, "X-Hub-Signature-256"},
+		{"unsigned ping", "ping", payload, githubfake.SendOptions{Signature: githubfake.SignNone}, 401, "X-Hub-Signature-256"},
+		{"too large", "pull_request", nil, githubfake.SendOptions{Body: make([]byte, 25<<20+1)}, 413, "25 MiB"},
+		{"as large as can be", "watch", nil, githubfake.SendOptions{Body: make([]byte, 25<<20)}, 202, "Ignored"},
+		{"malformed", "pull_request", nil, githubfake.SendOptions{Body: []byte("{")}, 400, "not what this event should bring"},
+		{"changed type", "pull_request", nil, githubfake.SendOptions{Body: []byte(`{"action":"opened","pull_request":[]}`)}, 400, "not what"},
+		{"without pull request", "pull_request", without("pull_request"), githubfake.SendOptions{}, 400, "not what"},
+		{"without repository", "pull_request", without("repository"), githubfake.SendOptions{}, 400, "not what"},
+		{"unknown event", "watch", map[string]any{"action": "started"}, githubfake.SendOptions{}, 202, "Nothing is to be done for watch"},
+		{"unknown action", "pull_request", map[string]any{"action": "labeled"}, githubfake.SendOptions{}, 202, "Nothing is to be done for pull_request labeled"},
+		{"refused by the desk", "pull_request", old, githubfake.SendOptions{}, 202, "Refused: Task ID"},
+		{"form", "pull_request", payload, githubfake.SendOptions{Form: true}, 202, "Task "},
+	} {
+		before := len(f.tasks())
+		status, said := f.send(c.event, c.payload, c.o)
+		if status != c.status || !strings.Contains(said, c.said) {
+			t.Errorf("%s: %d %s, want %d %s", c.name, status, said, c.status, c.said)
+		}
+		if made := len(f.tasks()) - before; made != map[bool]int{true: 1}[c.name == "form"] {
+			t.Errorf("%s: made %d tasks", c.name, made)
+		}
+	}
+	if !strings.Contains(w.logs.String(), "webhook refused") {
+		t.Errorf("the refusal was not logged:\n%s", w.logs)
+	}
+}
+
+// A SHA-1 in the header for the SHA-256 has the right form for go-github.
+func TestSHA1InTheWrongHeader(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	f := w.listen()
+	w.open(func(pr *githubfake.PR) { pr.Draft = true })
+	d := must2(w.hub.LastDelivery("pull_request"))
+	req := must(http.NewRequestWithContext(t.Context(), http.MethodPost, f.url, strings.NewReader(string(d.Body))))
+	req.Header = d.Header.Clone()
+	req.Header.Set("X-Hub-Signature-256", d.Header.Get("X-Hub-Signature"))
+	resp := must(http.DefaultClient.Do(req))
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("answered with %d", resp.StatusCode)
+	}
+}
+
+func TestOtherContentTypeAndMethod(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	f := w.listen()
+	w.open(func(pr *githubfake.PR) { pr.Draft = true })
+	d := must2(w.hub.LastDelivery("pull_request"))
+	for method, want := range map[string]int{http.MethodPost: http.StatusBadRequest, http.MethodPut: http.StatusMethodNotAllowed} {
+		req := must(http.NewRequestWithContext(t.Context(), method, f.url, strings.NewReader(string(d.Body))))
+		req.Header = d.Header.Clone()
+		req.Header.Set("Content-Type", "text/plain")
+		resp := must(http.DefaultClient.Do(req))
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: answered with %d, want %d", method, resp.StatusCode, want)
+		}
+	}
+}
+
+// When GitHub does not say who we are, a review too many is better than one too few; Brief asks again.
+func TestListenWithoutLogin(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	f := w.listen()
+	held := make(chan struct{})
+	defer close(held)
+	w.hub.Fail("GET /user", githubfake.Failure{Times: -1, Hold: held, Status: 500})
+	w.open()
+	if len(f.tasks()) != 1 {
+		t.Errorf("%d tasks\n%s", len(f.tasks()), w.logs)
+	}
+}
+
+func TestUnreachableRedis(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	w.listenAt(&redis.Options{Addr: "127.0.0.1:1"}) // nobody listens on tcpmux
+	_, err := w.hub.OpenPR(t.Context(), githubfake.PR{Repo: repo, Head: "change", Files: map[string]string{"a": "b"}})
+	if err == nil || !strings.Contains(err.Error(), "503") {
+		t.Errorf("%v, want 503", err)
+	}
+	if !strings.Contains(w.logs.String(), "webhook not taken") {
+		t.Errorf("not logged:\n%s", w.logs)
+	}
+}
+
+// A Redis that is there and says nothing is answered for before GitHub gives up, whatever the client's own patience.
+func TestHangingRedis(t *testing.T) {
+	t.Parallel()
+	path, _ := redisserver.Find()
+	server := must(redisserver.Start(t.Context(), redisserver.Config{Path: path}))
+	proc := must(os.FindProcess(server.Pid()))
+	t.Cleanup(func() {
+		_ = proc.Signal(syscall.SIGCONT)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		if err := server.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	w := withToken(t)
+	opt := must(redis.ParseURL(server.URL()))
+	opt.ReadTimeout, opt.WriteTimeout, opt.MaxRetries = time.Hour, time.Hour, -1
+	f := w.listenAt(opt)
+	w.open()
+	if err := proc.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.hub.PushPR(t.Context(), repo, 1, nil)
+	if err == nil || !strings.Contains(err.Error(), "503") {
+		t.Errorf("%v, want 503", err)
+	}
+	// What was on its way arrives, and the redelivery that the answer asked for is then nothing new.
+	if err := proc.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	d := must2(w.hub.LastDelivery("pull_request"))
+	if err := w.hub.Redeliver(t.Context(), d.GUID); err != nil || len(f.tasks()) != 2 {
+		t.Errorf("redelivered: %v, %d tasks", err, len(f.tasks()))
+	}
+}
+
+func TestRealPayloads(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	f := w.listen()
+	for _, c := range []struct{ action, said string }{
+		{"opened", "Task "}, {"synchronize", "Task "}, {"ready_for_review", "Task "}, {"converted_to_draft", "Ignored: Nothing"},
+	} {
+		body := must(os.ReadFile("testdata/pull_request." + c.action + ".json"))
+		status, said := f.send("pull_request", nil, githubfake.SendOptions{Body: body, GUID: "72d3162e-cc78-11e3-81ab-" + c.action})
+		if status != 202 || !strings.HasPrefix(said, c.said) {
+			t.Errorf("%s: %d %s", c.action, status, said)
+		}
+	}
+	var got []tasks.Task
+	for _, task := range f.tasks() {
+		if strings.HasSuffix(task.ID, "-opened") {
+			got = append(got, task)
+		}
+	}
+	const sha = "ec26c3e57ca3a959ca5aad62de7213c562f8c821"
+	want := []tasks.Task{{
+		ID: "1557933633000000-github-72d3162e-cc78-11e3-81ab-opened", Source: "github", Kind: "review",
+		Thread: "github/Codertocat/Hello-World#2/review", Class: tasks.Review, Profile: agent.Read,
+		Repo: "Codertocat/Hello-World", Ref: sha, Actor: "Codertocat",
+		Prompt: "Review pull request #2 of Codertocat/Hello-World: Update the README with new information.",
+		Origin: must(json.Marshal(origin{
+			Repo: "Codertocat/Hello-World", Number: 2, Head: sha, Base: "master", BaseSHA: "f95f852bd8fca8fcc58a9a2d6c842781e32a215e",
+			Title: "Update the README with new information.", Installation: 1, URL: "https://github.com/Codertocat/Hello-World/pull/2", Action: "opened",
+		})),
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// must2 is must for what is there or not.
+func must2[T any](v T, ok bool) T {
+	if !ok {
+		panic("not there")
+	}
+	return v
+}

@@ -1,0 +1,107 @@
+package github
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// report tells of one review: by a light beside the commit while it runs, by a comment when there is something to read. A comment at
+// the beginning would only send mail.
+type report struct {
+	source *Source
+	gh     *github.Client
+	origin origin
+	task   tasks.Task
+	light  light
+	log    *slog.Logger
+
+	actions latest
+	stop    context.CancelFunc
+	done    chan struct{} // closed when no show is under way any more
+}
+
+// Open finds the task's light or switches it on. Where GitHub does not allow one, the report goes on without.
+func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
+	o, err := originOf(t)
+	if err != nil {
+		return nil, err
+	}
+	gh, err := s.clients.of(ctx, o)
+	if err != nil {
+		return nil, s.later("reach "+o.String(), err)
+	}
+	log := s.log.With("run", t.ID, "thread", t.Thread)
+	l, err := s.openLight(ctx, gh, o, t)
+	if lasting(err) {
+		log.Warn("report without check", "err", err)
+		l = dark{}
+	} else if err != nil {
+		return nil, s.later("open report", err)
+	}
+	return s.start(ctx, &report{gh: gh, origin: o, task: t, light: l, log: log}), nil
+}
+
+// start gives a report its goroutine.
+func (s *Source) start(ctx context.Context, r *report) *report {
+	r.source, r.actions, r.done = s, newLatest(), make(chan struct{})
+	var stop context.Context
+	stop, r.stop = context.WithCancel(ctx)
+	go func() {
+		defer close(r.done)
+		// The writes have ctx, not stop: one that was broken off could still arrive, after the final word.
+		r.actions.run(stop, r.light.pause(), r.shower(ctx))
+	}()
+	return r
+}
+
+// shower writes an action to the light and complains once.
+func (r *report) shower(ctx context.Context) func(string) {
+	warned := false
+	return func(action string) {
+		err := r.light.show(ctx, unping(line(action, maxStatus)))
+		if err != nil && !warned && ctx.Err() == nil {
+			warned = true
+			r.log.Warn("show action", "err", err)
+		}
+	}
+}
+
+// Update shows what the agent does, now and then.
+func (r *report) Update(e agent.Event) {
+	switch e.Kind {
+	case agent.Started:
+		r.actions.put("The agent has started.")
+	case agent.ToolUse:
+		r.actions.put(e.Text)
+	}
+}
+
+// Close writes the comment and then ends the light, which says that the comment is there. What GitHub refuses for good is logged
+// and said by the light; anything else is an error, and the next attempt finds what this one has done.
+func (r *report) Close(ctx context.Context, e tasks.Ending) error {
+	r.stop()
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := r.comment(ctx, e); lasting(err) {
+		r.log.Error("post review", "err", err)
+		if e.Kind == tasks.Answered {
+			e = tasks.Ending{Kind: tasks.Failed, Reason: "GitHub does not let errand comment. The answer is in the run's log.", At: e.At}
+		}
+	} else if err != nil {
+		return r.source.later("post review", err)
+	}
+	if err := r.light.end(ctx, e); lasting(err) {
+		r.log.Warn("end check", "err", err)
+	} else if err != nil {
+		return r.source.later("end report", err)
+	}
+	return nil
+}

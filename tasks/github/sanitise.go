@@ -1,0 +1,92 @@
+package github
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// Text crosses two borders here. What others wrote goes to the agent without what a reader of the page would not see (visible) and
+// marked as theirs (outside). What the agent wrote goes to the page without effects on anybody (harmless).
+
+// visible is Markdown without what GitHub does not show: HTML comments, and characters without a shape, with which words can be
+// hidden from people or split from filters.
+func visible(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsControl(r), unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector):
+			return -1
+		}
+		return r
+	}, s)
+	for {
+		before, rest, found := strings.Cut(s, "<!--")
+		if !found {
+			return strings.TrimSpace(s)
+		}
+		// One that is not closed can hide all that follows. What is left may make up a comment again, hence the loop.
+		_, after, _ := strings.Cut(rest, "-->")
+		s = before + after
+	}
+}
+
+// line is text in one visible line of at most n characters.
+func line(s string, n int) string {
+	return cut(strings.Join(strings.Fields(visible(s)), " "), n)
+}
+
+// cut keeps the first n characters.
+func cut(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}
+
+var fenceTag = regexp.MustCompile(`(?i)<(\s*/?\s*outside)`)
+
+// outside fences text that others wrote. A tag inside that would end the fence is made harmless.
+func outside(what, text string) string {
+	return fmt.Sprintf("<outside what=%q>\n%s\n</outside>\n", what, fenceTag.ReplaceAllString(text, "&lt;$1"))
+}
+
+var (
+	ownMarker = regexp.MustCompile(`(?i)<(!--\s*errand:)`)
+	// at is an @ in all the ways in which Markdown can write one; GitHub looks for mentions after it has rendered.
+	at = regexp.MustCompile(`@|&(?:#0*64|#[xX]0*40|commat);`)
+)
+
+// harmless is Markdown of the agent's that pings nobody and holds no marker of ours. Blocks of code stay as they are, for whoever
+// copies them: nobody is pinged from there.
+func harmless(text string) string {
+	var b strings.Builder
+	var f fences
+	for l := range strings.Lines(ownMarker.ReplaceAllString(text, "&lt;$1")) {
+		if !f.code(l) {
+			l = unping(l)
+		}
+		b.WriteString(l)
+	}
+	return b.String()
+}
+
+// unping puts a zero-width space behind every @ that could begin a mention: all but those within a word, as in an address.
+func unping(l string) string {
+	var b strings.Builder
+	last := 0
+	for _, m := range at.FindAllStringIndex(l, -1) {
+		if m[0] > 0 && alphanumeric(l[m[0]-1]) {
+			continue
+		}
+		b.WriteString(l[last:m[1]] + "\u200b")
+		last = m[1]
+	}
+	return b.String() + l[last:]
+}
+
+func alphanumeric(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}

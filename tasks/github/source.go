@@ -1,0 +1,91 @@
+package github
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// Config says which GitHub to talk to, and as whom: as the user of a token or as an App.
+type Config struct {
+	APIURL        string // base of the REST API, with a slash at its end
+	WebhookSecret string // required: without one, anybody's events would count
+
+	Token  string
+	AppID  int64
+	AppKey []byte // of the App, in PEM
+
+	Repository func(name string) (ok bool) // whether events of "owner/name" count; nil: all do
+	ConsoleURL string                      // where /tasks/{id} shows a run; empty: reports have no link to it
+	HTTP       *http.Client                // its transport is used, and its timeout if that is below ours; nil: the default one
+	Log        *slog.Logger                // nil: silence
+	Now        func() time.Time            // nil: time.Now
+}
+
+// Source is GitHub as tasks sees it. Its fields never change after New.
+type Source struct {
+	cfg     Config
+	clients *clients
+	log     *slog.Logger
+}
+
+var _ tasks.Source = (*Source)(nil)
+
+// New checks the configuration. It does not talk to GitHub.
+func New(cfg Config) (*Source, error) {
+	var problems []error
+	refuse := func(cond bool, text string) {
+		if cond {
+			problems = append(problems, errors.New(text))
+		}
+	}
+	base, err := url.Parse(cfg.APIURL)
+	refuse(err != nil || base.Host == "" || !strings.HasSuffix(base.Path, "/"), "the API's URL is not one that ends in a slash")
+	refuse(cfg.WebhookSecret == "", "no webhook secret")
+	refuse(cfg.Token == "" && cfg.AppID == 0, "neither a token nor an App")
+	refuse(cfg.Token != "" && cfg.AppID != 0, "both a token and an App")
+	if err := errors.Join(problems...); err != nil {
+		return nil, fmt.Errorf("configure GitHub: %w", err)
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
+	c, err := newClients(cfg, base)
+	if err != nil {
+		return nil, fmt.Errorf("configure GitHub: %w", err)
+	}
+	return &Source{cfg: cfg, clients: c, log: cfg.Log.With("source", "github")}, nil
+}
+
+// Name is "github".
+func (s *Source) Name() string { return "github" }
+
+// Credential opens the git remote of "owner/name": the token, or a fresh one of the App's installation that opens this repository
+// alone. An *tasks.InputError says that trying again does not help.
+func (s *Source) Credential(ctx context.Context, repo string) (username, password string, err error) {
+	password, err = s.clients.password(ctx, repo)
+	if err != nil {
+		return "", "", s.sorted("get a credential for "+repo, err)
+	}
+	return "x-access-token", password, nil
+}
+
+// page is where people see a task: the console, or where its answer will be. It tells the tasks of one commit apart.
+func (s *Source) page(o origin, id string) string {
+	if s.cfg.ConsoleURL != "" {
+		return s.cfg.ConsoleURL + "/tasks/" + id
+	}
+	return cmp.Or(o.URL, "https://github.com/"+o.Repo) + "#" + id
+}

@@ -1,0 +1,143 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/slack-go/slack"
+)
+
+// callLimit bounds each call of the Web API. Nothing is retried in here: after a lost answer only the caller knows whether saying
+// it again would say it twice.
+const callLimit = 10 * time.Second
+
+// How much of a thread is read: pages of what Slack gives at most, and no endless ones.
+const (
+	pageSize = 1000
+	maxPages = 10
+)
+
+// code is Slack's word for why it refused a call, empty for any other error.
+func code(err error) string {
+	e, _ := errors.AsType[slack.SlackErrorResponse](err)
+	return e.Err
+}
+
+// gone reports whether there is no place left to post to, and none to come.
+func gone(err error) bool {
+	return slices.Contains([]string{"channel_not_found", "not_in_channel", "is_archived", "thread_not_found"}, code(err))
+}
+
+// unfit reports whether a message was refused for its form.
+func unfit(err error) bool {
+	return slices.Contains([]string{"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"}, code(err))
+}
+
+// post adds a message to the thread. No link in it is looked up by Slack: an agent that was talked into it could otherwise send
+// what it knows to anybody, in an address that nobody has to click.
+func (s *Source) post(ctx context.Context, o origin, m marker, opts ...slack.MsgOption) (ts string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	_, ts, err = s.api.PostMessageContext(ctx, o.Channel, append(opts, slack.MsgOptionTS(o.root()),
+		slack.MsgOptionMetadata(m.metadata()), slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())...)
+	if err != nil {
+		return "", fmt.Errorf("post %s: %w", m.part, err)
+	}
+	return ts, nil
+}
+
+// edit replaces the text of a message, which keeps its metadata.
+func (s *Source) edit(ctx context.Context, o origin, ts, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	if _, _, _, err := s.api.UpdateMessageContext(ctx, o.Channel, ts, slack.MsgOptionText(text, false)); err != nil {
+		return fmt.Errorf("edit status: %w", err)
+	}
+	return nil
+}
+
+// tell shows a sentence to the person who asked alone, or where Slack does not allow that to everyone in the thread.
+func (s *Source) tell(ctx context.Context, o origin, sentence string) {
+	text := slack.MsgOptionText(escape(quiet(sentence)), false)
+	opts := []slack.MsgOption{text}
+	if o.ThreadTS != "" {
+		opts = append(opts, slack.MsgOptionTS(o.ThreadTS))
+	}
+	call, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	_, err := s.api.PostEphemeralContext(call, o.Channel, o.User, opts...)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	call, cancel = context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	if _, _, err := s.api.PostMessageContext(call, o.Channel, text, slack.MsgOptionTS(o.root())); err != nil {
+		s.log.Warn("tell what is wrong", "channel", o.Channel, "err", err)
+	}
+}
+
+// The sign that a request was seen and is not answered yet.
+const eyes = "eyes"
+
+// look puts the eyes on the request.
+func (s *Source) look(ctx context.Context, o origin) {
+	call, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	err := s.api.AddReactionContext(call, eyes, slack.NewRefToMessage(o.Channel, o.TS))
+	if err != nil && code(err) != "already_reacted" && ctx.Err() == nil {
+		s.log.Warn("add reaction", "channel", o.Channel, "err", err)
+	}
+}
+
+// lookAway takes the eyes off the request.
+func (s *Source) lookAway(ctx context.Context, o origin) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	err := s.api.RemoveReactionContext(ctx, eyes, slack.NewRefToMessage(o.Channel, o.TS))
+	if err != nil && code(err) != "no_reaction" {
+		s.log.Warn("remove reaction", "channel", o.Channel, "err", err)
+	}
+}
+
+// thread gives the messages of a thread after one time and before another, oldest first; an empty time is no bound. The root comes
+// whatever the times.
+func (s *Source) thread(ctx context.Context, o origin, after, before string) iter.Seq2[slack.Message, error] {
+	return func(yield func(slack.Message, error) bool) {
+		cursor := ""
+		for page := range maxPages {
+			messages, next, err := s.page(ctx, o, after, before, cursor)
+			if err != nil {
+				yield(slack.Message{}, err)
+				return
+			}
+			for _, m := range messages {
+				if page > 0 && m.Timestamp == o.root() {
+					continue
+				}
+				if !yield(m, nil) {
+					return
+				}
+			}
+			if cursor = next; cursor == "" {
+				return
+			}
+		}
+	}
+}
+
+func (s *Source) page(ctx context.Context, o origin, after, before, cursor string) ([]slack.Message, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	messages, _, next, err := s.api.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{
+		ChannelID: o.Channel, Timestamp: o.root(), Oldest: after, Latest: before, Cursor: cursor, Limit: pageSize,
+		IncludeAllMetadata: true, // without it Slack leaves out the payload (python-slack-sdk#1501)
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("read thread: %w", err)
+	}
+	return messages, next, nil
+}

@@ -1,0 +1,22 @@
+// Package slack is the source of what people ask for in Slack. A mention of the bot becomes a task; its thread shows a status message
+// while the task runs, and then the answer.
+//
+// It promises:
+//   - An event counts only with a right signature that is not older than 5 minutes, and is answered within 3 s whatever Redis and
+//     Slack do. Only what is stored is answered with 200, so that Slack sends the rest again.
+//   - A mention is one task, however often and in whatever form its event is delivered: the task's ID is the message's.
+//   - A thread is one conversation. What others said in it reaches the agent as quoted material.
+//   - The final message is posted once, whole, in as many parts as it takes: each carries a marker in its metadata, by which the next
+//     attempt, in any process, finds what an earlier one has posted. A task that is tried again has another ending, and says it.
+//   - Nobody is pinged but the person who asked, and no link of the agent's is fetched by Slack.
+//
+// It does not promise that the status message is up to date, or that there is one: it may fail in any way and fails nothing. What
+// Slack refuses for good (the channel is archived, the request was deleted) is logged and given up.
+//
+// A Source may be used from any goroutine of any process; Listen is called once. Of a report, Update is called from one goroutine at
+// a time and never blocks; Close may run beside it. A report has at most one goroutine, which ends with Close or with the context
+// given to Open. What Listen starts, at most background calls at once, ends with its context.
+//
+// The app needs the event app_mention (message.* besides does no harm) and the scopes app_mentions:read, chat:write,
+// reactions:write and the history scope of each kind of conversation (channels:history, groups:history, …).
+package slack

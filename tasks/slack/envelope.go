@@ -1,0 +1,103 @@
+package slack
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// envelope is what Slack wraps an event in: as much of it as we need, because a field of an odd form anywhere would make the rest
+// unreadable too (slack-go's ParseEvent fails on every event it does not know).
+type envelope struct {
+	Type           string          `json:"type"`
+	Challenge      string          `json:"challenge"`
+	TeamID         string          `json:"team_id"`
+	EventID        string          `json:"event_id"`
+	Event          json.RawMessage `json:"event"`
+	Authorizations json.RawMessage `json:"authorizations"`
+}
+
+// The events that are served. In a channel a mention comes as both.
+const (
+	appMention   = "app_mention"
+	messageEvent = "message"
+)
+
+// event is a message, as the events tell of it.
+type event struct {
+	Type        string          `json:"type"`
+	SubType     string          `json:"subtype"`
+	User        string          `json:"user"`
+	BotID       string          `json:"bot_id"`
+	Channel     string          `json:"channel"`
+	ChannelType string          `json:"channel_type"`
+	TS          string          `json:"ts"`
+	ThreadTS    string          `json:"thread_ts"`
+	Text        string          `json:"text"`
+	Edited      json.RawMessage `json:"edited"`
+}
+
+// event reads the event inside. It is false for what is not served: other kinds of events, and of messages those that no person
+// wrote just now (from bots, edited, joined, deleted …). An error is for the log: Slack sending it again would not help.
+func (e envelope) event() (event, bool, error) {
+	if kind := e.kind(); kind != appMention && kind != messageEvent {
+		return event{}, false, nil
+	}
+	var ev event
+	if err := json.Unmarshal(e.Event, &ev); err != nil {
+		return event{}, false, fmt.Errorf("read event %s: %w", e.EventID, err)
+	}
+	edited := len(ev.Edited) > 0 && !bytes.Equal(ev.Edited, []byte("null"))
+	if ev.SubType != "" || ev.BotID != "" || ev.User == "" || edited {
+		return event{}, false, nil
+	}
+	if !teamForm.MatchString(e.TeamID) || !channelForm.MatchString(ev.Channel) || !userForm.MatchString(ev.User) ||
+		!tsForm.MatchString(ev.TS) || ev.ThreadTS != "" && !tsForm.MatchString(ev.ThreadTS) {
+		return event{}, false, fmt.Errorf("read event %s: an ID in it is not of Slack's form", e.EventID)
+	}
+	return ev, true, nil
+}
+
+// kind is the type of the event inside, whatever else that has; empty if it is none.
+func (e envelope) kind() string {
+	var ev struct {
+		Type string `json:"type"`
+	}
+	if e.Type == "event_callback" {
+		_ = json.Unmarshal(e.Event, &ev) // of another form: none of ours
+	}
+	return ev.Type
+}
+
+// bot is the user of ours that the event was sent to, empty if it does not say.
+func (e envelope) bot() string {
+	var list []struct {
+		UserID string `json:"user_id"`
+		IsBot  bool   `json:"is_bot"`
+	}
+	_ = json.Unmarshal(e.Authorizations, &list) // of another form: it does not say
+	for _, a := range list {
+		if a.IsBot && userForm.MatchString(a.UserID) {
+			return a.UserID
+		}
+	}
+	return ""
+}
+
+// The forms of Slack's IDs. They become part of a thread's name and of a task's ID, where upper and lower case are the same.
+var (
+	teamForm    = regexp.MustCompile(`^[TE][A-Z0-9]{1,30}$`)
+	channelForm = regexp.MustCompile(`^[CGD][A-Z0-9]{1,30}$`)
+	userForm    = regexp.MustCompile(`^[UW][A-Z0-9]{1,30}$`)
+	tsForm      = regexp.MustCompile(`^[0-9]{10}\.[0-9]{6}$`)
+)
+
+// timeOf is the time in a well-formed ts, exact: no two messages of a channel share its microseconds.
+func timeOf(ts string) time.Time {
+	micros, _ := strconv.ParseInt(strings.ReplaceAll(ts, ".", ""), 10, 64)
+	return time.UnixMicro(micros)
+}

@@ -1,0 +1,131 @@
+package slack
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// endings are what a task can come to.
+func endings() map[string]tasks.Ending {
+	stopped := answered("").Result
+	stopped.Text, stopped.Partial = "", "I looked at\n\n```go\nmain()\n```\nand <!channel>"
+	at := answered("").At
+	return map[string]tasks.Ending{
+		"answered":  answered("# Result\n\nIt is **fine**, see [main](https://x.org/main.go). Thanks to <@U0BOB>, @here.\n\n```go\nif a < b { }\n```\n"),
+		"empty":     answered(""),
+		"failed":    {Kind: tasks.Failed, Reason: "The model is <overloaded> & @channel\nis gone.", Result: stopped, At: at},
+		"timed_out": {Kind: tasks.TimedOut, Limit: "2h0m0s", Result: stopped, At: at},
+		"stalled":   {Kind: tasks.Stalled, Limit: "15m0s", Result: agent.Result{Duration: time.Minute}, At: at},
+		"cancelled": {Kind: tasks.Cancelled, By: "console", At: at},
+		"refused":   {Kind: tasks.Refused, Reason: strings.Repeat("Too long & more. ", 60), At: at},
+		"lost":      {Kind: tasks.Lost, At: at},
+	}
+}
+
+// steady is a clock that gives every message a time of its own, the same in every run.
+func steady() func() time.Time {
+	now := time.Unix(1_700_000_000, 0)
+	return func() time.Time { now = now.Add(time.Second); return now }
+}
+
+func TestFinalMessages(t *testing.T) {
+	t.Parallel()
+	for name, e := range endings() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkspace(t, Config{ConsoleURL: "https://e.example"}, slackfake.Config{Now: steady()})
+			task := w.task("")
+			w.source.look(t.Context(), mustOrigin(t, task))
+			if err := w.open(w.source, task).Close(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name, render(t, w.posted(task)))
+			equal(t, "eyes", w.Reactions(general, mustOrigin(t, task).TS), []string(nil))
+			if said := w.log.String(); said != "" {
+				t.Errorf("log: %s", said)
+			}
+		})
+	}
+}
+
+// longAnswer has paragraphs, code that has to be cut, and a line that has to be.
+func longAnswer() string {
+	var b strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&b, "Paragraph %d says that a & b < c, and **no more**.\n\n", i)
+	}
+	b.WriteString("```go\n")
+	for i := range 400 {
+		fmt.Fprintf(&b, "\tcall(%d) // <here> it goes on\n", i)
+	}
+	b.WriteString("```\n\n" + strings.Repeat("&", 13_000))
+	return b.String()
+}
+
+func TestLongAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})
+	task := w.task("")
+	if err := w.open(w.source, task).Close(t.Context(), answered(longAnswer())); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "long", render(t, w.posted(task)))
+	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1", "final/2", "final/3", "final/4"})
+	for _, c := range w.Calls("chat.postMessage") {
+		equal(t, "links looked up", c.Form.Get("unfurl_links")+c.Form.Get("unfurl_media"), "falsefalse")
+	}
+}
+
+// Where Slack takes no blocks, the same is said in plain text.
+func TestLongAnswerInPlainText(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})
+	task := w.task("")
+	r := w.open(w.source, task)
+	w.Fail("chat.postMessage", slackfake.Failure{Error: "invalid_blocks"})
+	if err := r.Close(t.Context(), answered(longAnswer())); err != nil {
+		t.Fatal(err)
+	}
+	list := w.posted(task)
+	golden(t, "plain", render(t, list[:5]))
+	equal(t, "parts", partsOf(list), []string{"status", "final/1.1", "final/1.2", "final/1.3", "final/1.4", "final/2", "final/3", "final/4"})
+	if !strings.Contains(w.log.String(), "post in plain text") {
+		t.Errorf("log: %s", w.log)
+	}
+}
+
+// Everything is said, fits, and pings nobody but the person who asked.
+func TestPlainText(t *testing.T) {
+	t.Parallel()
+	o := origin{User: ann}
+	for name, e := range endings() {
+		for _, p := range parts(tasks.Task{ID: "1"}, o, e, "") {
+			all := strings.Join(p.plain(), "\n")
+			for _, ping := range []string{"<!", "@here", "@channel", "<@U0BOB"} {
+				if strings.Contains(all, ping) {
+					t.Errorf("%s: %s in %s", name, ping, all)
+				}
+			}
+			if strings.Count(all, "<@"+ann+">") != 1 || strings.Count(all, "run 1") != 1 {
+				t.Errorf("%s: %s", name, all)
+			}
+		}
+	}
+	ampersands := 0
+	for i, p := range parts(tasks.Task{ID: "1"}, o, answered(longAnswer()), "") {
+		for _, text := range p.plain() {
+			if n := utf8.RuneCountInString(text); n > maxPlain || text == "" {
+				t.Errorf("part %d has %d characters", i, n)
+			}
+			ampersands += strings.Count(text, "&amp;")
+		}
+	}
+	equal(t, "ampersands", ampersands, 13_060)
+}

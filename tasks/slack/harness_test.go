@@ -1,0 +1,338 @@
+package slack
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+	"github.com/slack-go/slack"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+const (
+	general = "C0GENERAL"
+	ann     = "U0ANN"
+	bob     = "U0BOB"
+	bot     = "U0ERRAND"
+	team    = "T0ERRAND"
+)
+
+// workspace is a fake Slack with a source connected to it over the wire.
+type workspace struct {
+	*testing.T
+	*slackfake.Server
+	source *Source
+	log    *record
+}
+
+func newWorkspace(t *testing.T, cfg Config, fake ...slackfake.Config) *workspace {
+	t.Helper()
+	w := &workspace{T: t, log: &record{}}
+	w.Server = slackfake.New(append(fake, slackfake.Config{})[0])
+	t.Cleanup(w.Close)
+	w.source = w.process(cfg)
+	return w
+}
+
+// process is one more process of the fleet.
+func (w *workspace) process(cfg Config) *Source {
+	w.Helper()
+	cfg.Token, cfg.APIURL, cfg.SigningSecret = "xoxb-test", w.APIURL(), "slack-secret"
+	cfg.Log = slog.New(slog.NewTextHandler(w.log, nil))
+	if cfg.Interval == 0 {
+		cfg.Interval = time.Hour // no edits but those a test wants
+	}
+	s, err := New(cfg)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return s
+}
+
+// until waits for the workspace to be so.
+func (w *workspace) until(what string, done func() bool) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
+	defer cancel()
+	if err := w.Wait(ctx, func(*slackfake.Server) bool { return done() }); err != nil {
+		w.Fatalf("%s: %v\nlog:\n%s", what, err, w.log)
+	}
+}
+
+// seed lets something have been said that no event tells of.
+func (w *workspace) seed(m slackfake.Message) (ts string) {
+	w.Helper()
+	if m.Channel == "" {
+		m.Channel = general
+	}
+	if m.User == "" {
+		m.User = ann
+	}
+	ts, err := w.Seed(m)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return ts
+}
+
+// task is one that a mention in the thread (or, with none, at the top level) became, without a desk.
+func (w *workspace) task(thread string) tasks.Task {
+	w.Helper()
+	ts := w.seed(slackfake.Message{Text: "<@" + bot + "> count", ThreadTS: thread})
+	return w.source.task(origin{Team: team, Channel: general, TS: ts, ThreadTS: thread, User: ann}, "count")
+}
+
+// open opens a report that ends with the test.
+func (w *workspace) open(s *Source, t tasks.Task) *report {
+	w.Helper()
+	rep, err := s.Open(w.Context(), t)
+	if err != nil {
+		w.Fatal(err)
+	}
+	r, _ := rep.(*report)
+	w.Cleanup(func() { r.stop(); <-r.done })
+	return r
+}
+
+// posted is what the bot has posted below the request of a task.
+func (w *workspace) posted(t tasks.Task) []slackfake.Message {
+	w.Helper()
+	o, err := originOf(t)
+	if err != nil {
+		w.Fatal(err)
+	}
+	var list []slackfake.Message
+	for _, m := range w.Messages(o.Channel, o.root()) {
+		if m.User == bot && m.TS > o.TS {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// partsOf lists the markers of messages.
+func partsOf(messages []slackfake.Message) []string {
+	var list []string
+	for _, m := range messages {
+		var meta struct {
+			Payload struct{ Part string } `json:"event_payload"`
+		}
+		_ = json.Unmarshal(m.Metadata, &meta)
+		list = append(list, meta.Payload.Part)
+	}
+	return list
+}
+
+// status is the text of the task's one status message.
+func (w *workspace) status(t tasks.Task) string {
+	w.Helper()
+	var text []string
+	for _, m := range w.posted(t) {
+		if partsOf([]slackfake.Message{m})[0] == statusPart {
+			text = append(text, m.Text)
+		}
+	}
+	if len(text) != 1 {
+		w.Fatalf("%d status messages: %q", len(text), text)
+	}
+	return text[0]
+}
+
+// frontDoor is a workspace whose events arrive at a source with a real desk.
+type frontDoor struct {
+	*workspace
+	store *store.Store
+	desk  *tasks.Desk
+	stop  context.CancelFunc // ends the context of Listen
+}
+
+func newFrontDoor(t *testing.T, cfg Config, policy tasks.Policy, fake ...slackfake.Config) *frontDoor {
+	t.Helper()
+	f := &frontDoor{workspace: newWorkspace(t, cfg, fake...)}
+	opt, err := redis.ParseURL(redisserver.ForTest(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.store, f.desk = newDesk(t, opt, policy)
+	ctx, stop := context.WithCancel(t.Context())
+	f.stop = stop
+	f.listen(ctx, f.desk)
+	return f
+}
+
+func newDesk(t *testing.T, opt *redis.Options, policy tasks.Policy) (*store.Store, *tasks.Desk) {
+	t.Helper()
+	opt.ContextTimeoutEnabled, opt.MaxRetries = true, -1
+	client := redis.NewClient(opt)
+	t.Cleanup(func() { _ = client.Close() })
+	st, err := store.New(store.Config{Redis: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st, tasks.NewDesk(st, tasks.NewQueue(client, time.Hour), policy, nil)
+}
+
+// listen sends the workspace's events to the source from now on.
+func (w *workspace) listen(ctx context.Context, d *tasks.Desk) {
+	w.Helper()
+	mux := http.NewServeMux()
+	if err := w.source.Listen(ctx, mux, d); err != nil {
+		w.Fatal(err)
+	}
+	server := httptest.NewServer(mux)
+	w.Cleanup(server.Close)
+	w.Deliver(server.URL + "/slack/events")
+}
+
+// mention lets Ann address the bot.
+func (f *frontDoor) mention(text string) (ts string) {
+	f.Helper()
+	ts, err := f.Mention(f.Context(), slackfake.Message{Channel: general, User: ann, Text: text})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return ts
+}
+
+// send delivers an inner event and wants that answer.
+func (f *frontDoor) send(event any, want int) {
+	f.Helper()
+	resp, err := f.Send(f.Context(), f.Envelope(event), slackfake.SendOptions{})
+	if err != nil || resp.StatusCode != want {
+		f.Errorf("%v: answered %v, %v; want %d", event, resp, err, want)
+	}
+}
+
+// tasks are all that were submitted, the newest first.
+func (f *frontDoor) tasks() []tasks.Task {
+	f.Helper()
+	list, err := f.desk.List(context.WithoutCancel(f.Context()), "", 100, "")
+	if err != nil {
+		f.Fatal(err)
+	}
+	var out []tasks.Task
+	for _, s := range list {
+		out = append(out, s.Task)
+	}
+	return out
+}
+
+// prompts are what they ask for.
+func (f *frontDoor) prompts() []string {
+	f.Helper()
+	var list []string
+	for _, t := range f.tasks() {
+		list = append(list, t.Prompt)
+	}
+	return list
+}
+
+// record is a log that is read while it is written.
+type record struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (r *record) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.b.Write(p)
+}
+
+func (r *record) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.b.String()
+}
+
+// answered is the ending of a task whose agent said that.
+func answered(text string) tasks.Ending {
+	return tasks.Ending{Kind: tasks.Answered, At: time.UnixMicro(1_700_000_000_000_001), Result: agent.Result{
+		Outcome: agent.Done, Text: text, Model: "opus", Turns: 5, CostUSD: 0.123, Duration: 125 * time.Second,
+	}}
+}
+
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// golden compares with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(path, []byte(got), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, path, got, string(want))
+}
+
+// render writes messages down for a golden file: everything that was sent, with long texts shortened in the middle.
+func render(t *testing.T, messages []slackfake.Message) string {
+	t.Helper()
+	var b strings.Builder
+	for _, m := range messages {
+		fmt.Fprintf(&b, "=== %s\n%s\n", m.Metadata, shorten(m.Text))
+		if m.Blocks == nil {
+			continue
+		}
+		var blocks []map[string]any
+		if err := json.Unmarshal(m.Blocks, &blocks); err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range blocks {
+			if text, ok := block["text"].(string); ok { // a markdown block, to be read as it is
+				fmt.Fprintf(&b, "--- %s\n%s\n", block["type"], shorten(text))
+				continue
+			}
+			raw := &bytes.Buffer{}
+			enc := json.NewEncoder(raw)
+			enc.SetEscapeHTML(false)
+			if err := enc.Encode(block); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "--- %s", raw)
+		}
+	}
+	return b.String()
+}
+
+func shorten(text string) string {
+	if r := []rune(text); len(r) > 600 {
+		return fmt.Sprintf("%s\n[… %d characters …]\n%s", string(r[:200]), len(r)-400, string(r[len(r)-200:]))
+	}
+	return text
+}
+
+func slackMessage(text string) slack.Message {
+	return slack.Message{Msg: slack.Msg{User: ann, Text: text}}
+}

@@ -1,0 +1,53 @@
+package slack
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/slack-go/slack"
+)
+
+// askAgain is how long a failure to learn who we are is believed: Slack is not asked for every event while it does not answer.
+const askAgain = 5 * time.Second
+
+// who is a bot: the user it is mentioned as, and the bot_id of what it posts.
+type who struct{ user, bot string }
+
+// identity learns once who we are, from the token. Slack's events tell of all messages, and its threads hold those of other bots,
+// perhaps another errand's.
+type identity struct {
+	api *slack.Client
+	now func() time.Time
+
+	lock   chan struct{} // a mutex that can be waited for under a context; guards what follows
+	me     who
+	err    error
+	failed time.Time
+}
+
+func newIdentity(api *slack.Client, now func() time.Time) *identity {
+	return &identity{api: api, now: now, lock: make(chan struct{}, 1)}
+}
+
+// get asks Slack if it has to.
+func (i *identity) get(ctx context.Context) (who, error) {
+	select {
+	case i.lock <- struct{}{}:
+	case <-ctx.Done():
+		return who{}, fmt.Errorf("learn who we are: %w", context.Cause(ctx))
+	}
+	defer func() { <-i.lock }()
+	if i.me != (who{}) || i.err != nil && i.now().Sub(i.failed) < askAgain {
+		return i.me, i.err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	resp, err := i.api.AuthTestContext(ctx)
+	if err != nil {
+		i.err, i.failed = fmt.Errorf("learn who we are: %w", err), i.now()
+		return who{}, i.err
+	}
+	i.me, i.err = who{user: resp.UserID, bot: resp.BotID}, nil
+	return i.me, nil
+}

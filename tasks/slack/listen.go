@@ -1,0 +1,147 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// maxBody bounds a request. Slack's own events stay far below.
+const maxBody = 1 << 20
+
+// identityLimit is what of the time for an answer may go into learning who we are.
+const identityLimit = time.Second
+
+// Listen registers POST /slack/events. What is done after an answer ends with ctx.
+func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
+	mux.HandleFunc("POST /slack/events", func(w http.ResponseWriter, r *http.Request) { s.serve(ctx, d, w, r) })
+	return nil
+}
+
+// serve answers one request. 200 means that it is dealt with; anything else lets Slack send it again.
+func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWriter, r *http.Request) {
+	env, status := s.read(w, r)
+	if status != http.StatusOK {
+		http.Error(w, http.StatusText(status), status)
+		return
+	}
+	if env.Type == "url_verification" {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, env.Challenge)
+		return
+	}
+	// X-Slack-Retry-Num is not looked at: the first attempt may have been the one that failed.
+	ctx, cancel := context.WithTimeout(r.Context(), s.submitLimit)
+	defer cancel()
+	after, err := s.take(ctx, d, env)
+	if err != nil {
+		s.log.Warn("take event", "event", env.EventID, "err", err)
+		http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+	if after != nil {
+		s.later(life, after)
+	}
+}
+
+// read lets only Slack's requests through, those to prove the address included.
+func (s *Source) read(w http.ResponseWriter, r *http.Request) (env envelope, status int) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return env, http.StatusRequestEntityTooLarge
+	}
+	if err != nil {
+		return env, http.StatusBadRequest
+	}
+	verifier, err := slack.NewSecretsVerifier(r.Header, s.cfg.SigningSecret) // it refuses what is older or newer than 5 minutes
+	if err == nil {
+		_, _ = verifier.Write(body) // a hash takes everything
+		err = verifier.Ensure()
+	}
+	if err != nil {
+		return env, http.StatusUnauthorized
+	}
+	if err := json.Unmarshal(body, &env); err != nil {
+		return env, http.StatusBadRequest
+	}
+	return env, http.StatusOK
+}
+
+// take makes a task of an event, if it is one. after, if not nil, is what is left to do once Slack has its answer. An error means
+// that the event must come again.
+func (s *Source) take(ctx context.Context, d *tasks.Desk, env envelope) (after func(context.Context), _ error) {
+	ev, ok, err := env.event()
+	if err != nil {
+		s.log.Warn("event dropped", "err", err)
+	}
+	if !ok {
+		return nil, nil
+	}
+	me, err := s.bot(ctx, env, ev)
+	if err != nil {
+		return nil, err
+	}
+	text, ok := cutMention(ev.Text, me)
+	prompt := decode(text)
+	if !ok || prompt == "" || ev.User == me {
+		return nil, nil
+	}
+	o := origin{Team: env.TeamID, Channel: ev.Channel, TS: ev.TS, ThreadTS: ev.ThreadTS, User: ev.User}
+	receipt, err := d.Submit(ctx, s.task(o, prompt))
+	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		if ev.Type == messageEvent && ev.ChannelType != "im" {
+			return nil, nil // its app_mention says so; only direct messages have none
+		}
+		return func(ctx context.Context) { s.tell(ctx, o, input.Sentence) }, nil
+	}
+	if err != nil || !receipt.New {
+		return nil, err
+	}
+	return func(ctx context.Context) { s.look(ctx, o) }, nil
+}
+
+// bot is the user whose mention counts, empty if there can be none. While Slack does not say who we are, an app_mention tells it; of
+// a message we cannot know, and need not: its app_mention comes as well.
+func (s *Source) bot(ctx context.Context, env envelope, ev event) (string, error) {
+	if !strings.Contains(ev.Text, "<@") {
+		return "", nil // most messages: nobody has to be asked
+	}
+	ctx, cancel := context.WithTimeout(ctx, identityLimit)
+	defer cancel()
+	me, err := s.me.get(ctx)
+	switch user := env.bot(); {
+	case err == nil:
+		return me.user, nil
+	case ev.Type != appMention:
+		return "", nil
+	case user != "":
+		return user, nil
+	}
+	return "", err
+}
+
+// task is what a mention asks for.
+func (s *Source) task(o origin, prompt string) tasks.Task {
+	t := tasks.Task{
+		ID: tasks.NewID(timeOf(o.TS), s.Name(), o.Channel), Source: s.Name(), Kind: "mention",
+		Thread: fmt.Sprintf("%s/%s/%s/%s", s.Name(), o.Team, o.Channel, o.root()),
+		Class:  tasks.Interactive, Profile: agent.Write, Actor: o.User, Prompt: prompt, Origin: o.json(),
+	}
+	if s.cfg.Channels != nil {
+		if repo, ok := s.cfg.Channels(o.Channel); ok {
+			t.Repo = repo
+		}
+	}
+	return t
+}

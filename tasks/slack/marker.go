@@ -1,0 +1,91 @@
+package slack
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// eventType is the kind of metadata by which we know our messages again.
+const eventType = "errand_task"
+
+// statusPart is the part of a task's report that is edited. The final message has the parts "final/1", "final/2" and so on, one of
+// which may have had to be said in plain text, as "final/1.1", "final/1.2".
+const statusPart = "status"
+
+// marker says which part of which task's report a message is. People do not see it, and nobody but the author of a message can
+// write it.
+type marker struct {
+	task, part string
+	ending     string // which of the task's endings a final message tells: one that was tried again has another
+}
+
+func statusMarker(t tasks.Task) marker { return marker{task: t.ID, part: statusPart} }
+
+func finalMarker(t tasks.Task, e tasks.Ending, part string) marker {
+	return marker{task: t.ID, part: part, ending: strconv.FormatInt(e.At.UnixMicro(), 10)}
+}
+
+func (m marker) metadata() slack.SlackMetadata {
+	payload := map[string]any{"task": m.task, "part": m.part}
+	if m.ending != "" {
+		payload["ending"] = m.ending
+	}
+	return slack.SlackMetadata{EventType: eventType, EventPayload: payload}
+}
+
+// markerOf is the marker of a message, the zero one for what is not ours.
+func markerOf(m slack.Message) marker {
+	if m.Metadata.EventType != eventType {
+		return marker{}
+	}
+	field := func(name string) string {
+		v, _ := m.Metadata.EventPayload[name].(string)
+		return v
+	}
+	return marker{task: field("task"), part: field("part"), ending: field("ending")}
+}
+
+// found is what a thread holds of a task's report already.
+type found struct {
+	status string          // ts of the status message; empty: there is none
+	parts  map[marker]bool // of all its endings
+}
+
+// begun reports whether a part is being said in plain text.
+func (f found) begun(part marker) bool {
+	for m := range f.parts {
+		if m.ending == part.ending && strings.HasPrefix(m.part, part.part+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// find looks through what was posted after the request. Another bot's messages do not count, even with our marker: where two errands
+// are in a channel, one mention may be a task of both.
+func (s *Source) find(ctx context.Context, o origin, t tasks.Task) (found, error) {
+	f := found{parts: map[marker]bool{}}
+	me, err := s.me.get(ctx)
+	if err != nil {
+		return f, fmt.Errorf("find report: %w", err)
+	}
+	for msg, err := range s.thread(ctx, o, o.TS, "") {
+		if err != nil {
+			return f, fmt.Errorf("find report: %w", err)
+		}
+		switch m := markerOf(msg); {
+		case m.task != t.ID || msg.BotID != me.bot:
+		case m.part == statusPart:
+			f.status = msg.Timestamp
+		default:
+			f.parts[m] = true
+		}
+	}
+	return f, nil
+}

@@ -1,0 +1,154 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// report tells of one task in its thread: by a status message that is edited, and by the final message.
+type report struct {
+	source *Source
+	task   tasks.Task
+	origin origin
+	log    *slog.Logger
+
+	progress *progress
+	stop     context.CancelFunc
+	done     chan struct{} // closed when no edit is under way any more
+}
+
+// Open finds the task's status message or posts it. Where Slack does not let us, the report goes on without.
+func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
+	o, err := originOf(t)
+	if err != nil {
+		return nil, err
+	}
+	r := &report{
+		source: s, task: t, origin: o, log: s.log.With("run", t.ID, "thread", t.Thread),
+		progress: newProgress(s.cfg.Now, s.link(t.ID)), done: make(chan struct{}),
+	}
+	stop, cancel := context.WithCancel(ctx)
+	r.stop = cancel
+	ts, text, err := r.begin(ctx)
+	if err != nil {
+		r.log.Warn("report without status", "err", err)
+		close(r.done)
+		return r, nil
+	}
+	go func() {
+		defer close(r.done)
+		// The edits have ctx, not stop: one that was broken off could still arrive, after the last one.
+		r.progress.keep(stop, text, s.cfg.Interval, r.editor(ctx, ts))
+	}()
+	return r, nil
+}
+
+// begin gives the status message and its text, as far as that is known.
+func (r *report) begin(ctx context.Context) (ts, text string, err error) {
+	f, err := r.source.find(ctx, r.origin, r.task)
+	if err != nil || f.status != "" {
+		return f.status, "", err
+	}
+	text = r.progress.text()
+	ts, err = r.source.post(ctx, r.origin, statusMarker(r.task), slack.MsgOptionText(text, false))
+	return ts, text, err
+}
+
+// editor writes the status and complains once.
+func (r *report) editor(ctx context.Context, ts string) func(string) error {
+	warned := false
+	return func(text string) error {
+		err := r.source.edit(ctx, r.origin, ts, text)
+		if err != nil && !warned && ctx.Err() == nil {
+			warned = true
+			r.log.Warn("show progress", "err", err)
+		}
+		return err
+	}
+}
+
+// Update shows what the agent does, now and then.
+func (r *report) Update(e agent.Event) { r.progress.add(e) }
+
+// Close posts what of the final message is not in the thread yet, in order, and then ends the status message. An error means that
+// some of it may be missing.
+func (r *report) Close(ctx context.Context, e tasks.Ending) error {
+	r.stop()
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	f, err := r.source.find(ctx, r.origin, r.task)
+	for _, p := range parts(r.task, r.origin, e, r.progress.link) {
+		if err != nil {
+			break
+		}
+		err = r.say(ctx, f, p)
+	}
+	if gone(err) {
+		r.log.Error("post ending: there is no place for it any more", "outcome", string(e.Kind), "err", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if f.status != "" {
+		r.end(ctx, f.status, closing(e, r.progress.link))
+	}
+	r.source.lookAway(ctx, r.origin)
+	return nil
+}
+
+// say posts one part, unless it is there already. What Slack does not take for a message with blocks is said in plain text; once that
+// has begun it is not tried again.
+func (r *report) say(ctx context.Context, f found, p part) error {
+	if f.parts[p.mark] {
+		return nil
+	}
+	if !f.begun(p.mark) {
+		_, err := r.source.post(ctx, r.origin, p.mark, p.message()...)
+		if !unfit(err) {
+			return err
+		}
+		r.log.Warn("post in plain text", "err", err)
+	}
+	for i, text := range p.plain() {
+		mark := p.mark
+		mark.part += fmt.Sprintf(".%d", i+1)
+		if f.parts[mark] {
+			continue
+		}
+		if _, err := r.source.post(ctx, r.origin, mark, slack.MsgOptionText(text, false)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endWait is how long the end of a status message waits for Slack's limit on edits.
+const endWait = 10 * time.Second
+
+// end edits the status message for the last time. The final message is out, so that nothing depends on it; but one that says forever
+// that the agent works is worth a second try, when it was only too many edits.
+func (r *report) end(ctx context.Context, ts, text string) {
+	err := r.source.edit(ctx, r.origin, ts, text)
+	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok && limited.RetryAfter <= endWait {
+		select {
+		case <-time.After(limited.RetryAfter):
+			err = r.source.edit(ctx, r.origin, ts, text)
+		case <-ctx.Done():
+		}
+	}
+	if err != nil {
+		r.log.Warn("end status", "err", err)
+	}
+}

@@ -1,0 +1,302 @@
+package slack
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+func TestOpenFindsItsStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	first, second := w.task(""), w.task("")
+	w.open(w.source, first)
+	w.open(w.source, first)
+	w.open(w.process(Config{}), first)
+	w.open(w.source, second)
+	equal(t, "status", w.status(first), "⏳ On it…")
+	equal(t, "status of another task", w.status(second), "⏳ On it…")
+	equal(t, "thread", w.posted(first)[0].ThreadTS, mustOrigin(t, first).TS)
+	equal(t, "posts", len(w.Calls("chat.postMessage")), 2)
+}
+
+// A status message is a comfort: without one a task is answered all the same.
+func TestWithoutStatus(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(*workspace){
+		"not found":  func(w *workspace) { w.Fail("conversations.replies", slackfake.Failure{Error: "internal_error"}) },
+		"not posted": func(w *workspace) { w.Fail("chat.postMessage", slackfake.Failure{Status: 500}) },
+		"unknown":    func(w *workspace) { w.Fail("auth.test", slackfake.Failure{Status: 500}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := make(chan time.Time, 1)
+			now <- time.Unix(1_700_000_000, 0)
+			w := newWorkspace(t, Config{Now: func() time.Time { n := <-now; now <- n.Add(askAgain); return n }})
+			task := w.task("")
+			fail(w)
+			r := w.open(w.source, task)
+			r.Update(agent.Event{Kind: agent.Started})
+			if err := r.Close(t.Context(), answered("yes")); err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "parts", partsOf(w.posted(task)), []string{"final/1"})
+			if !strings.Contains(w.log.String(), "report without status") {
+				t.Errorf("log: %s", w.log)
+			}
+		})
+	}
+}
+
+// One whose answer was lost is there, and ends like any other.
+func TestStatusWithLostAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	task := w.task("")
+	w.Fail("chat.postMessage", slackfake.Failure{After: true})
+	if err := w.open(w.source, task).Close(t.Context(), answered("yes")); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "status", w.status(task), "✅ Done · 2m5s")
+	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1"})
+}
+
+func TestUpdateNeverWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{Interval: time.Millisecond})
+	task := w.task("")
+	held := make(chan struct{})
+	w.Fail("chat.update", slackfake.Failure{Hold: held})
+	r := w.open(w.source, task)
+	for i := range 1000 {
+		r.Update(agent.Event{Kind: agent.ToolUse, Text: fmt.Sprint("Step ", i)})
+	}
+	w.until("the edit that hangs", func() bool { return len(w.Calls("chat.update")) == 1 })
+	r.Update(agent.Event{Kind: agent.ToolUse, Text: "Last step"})
+	close(held)
+	w.until("the latest", func() bool { return w.status(task) == "⏳ Working: Last step" })
+	if n := len(w.Calls("chat.update")); n != 2 {
+		t.Errorf("%d edits", n)
+	}
+}
+
+// The last edit is the last, even if another is under way; and none of them matters.
+func TestCloseEndsTheStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{Interval: time.Millisecond})
+	task := w.task("")
+	held := make(chan struct{})
+	w.Fail("chat.update", slackfake.Failure{Hold: held})
+	r := w.open(w.source, task)
+	r.Update(agent.Event{Kind: agent.ToolUse, Text: "Step"})
+	w.until("the edit that hangs", func() bool { return len(w.Calls("chat.update")) == 1 })
+	early, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Close(early, answered("yes")); err == nil {
+		t.Error("closed beside an edit")
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- r.Close(t.Context(), answered("yes")) }()
+	close(held)
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "status", w.status(task), "✅ Done · 2m5s")
+	r.Update(agent.Event{Kind: agent.ToolUse, Text: "Late step"})
+	equal(t, "edits", len(w.Calls("chat.update")), 2)
+
+	task = w.task("")
+	r = w.open(w.source, task)
+	w.Fail("chat.update", slackfake.Failure{Times: -1, Error: "internal_error"})
+	w.Fail("reactions.remove", slackfake.Failure{Error: "internal_error"})
+	if err := r.Close(t.Context(), answered("yes")); err != nil {
+		t.Error(err)
+	}
+	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1"})
+}
+
+func TestTheLastEditMayComeTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	task := w.task("")
+	r := w.open(w.source, task)
+	w.Fail("chat.update", slackfake.Failure{Status: 429})
+	if err := r.Close(t.Context(), answered("yes")); err != nil {
+		t.Error(err)
+	}
+	equal(t, "status", w.status(task), "✅ Done · 2m5s")
+
+	task = w.task("")
+	r = w.open(w.source, task)
+	w.Fail("chat.update", slackfake.Failure{RetryAfter: 3600})
+	if err := r.Close(t.Context(), answered("yes")); err != nil { // it does not wait for an hour
+		t.Error(err)
+	}
+	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1"})
+}
+
+func TestEditsThatFailAreSaidOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{Interval: time.Millisecond})
+	w.Fail("chat.update", slackfake.Failure{Times: 2, Error: "internal_error"})
+	task := w.task("")
+	r := w.open(w.source, task)
+	for _, step := range []string{"One", "Two", "Three"} {
+		r.Update(agent.Event{Kind: agent.ToolUse, Text: step})
+		w.until(step, func() bool {
+			calls := w.Calls("chat.update")
+			return len(calls) > 0 && strings.HasSuffix(calls[len(calls)-1].Form.Get("text"), step)
+		})
+	}
+	equal(t, "status", w.status(task), "⏳ Working: Three")
+	if n := strings.Count(w.log.String(), "show progress"); n != 1 {
+		t.Errorf("said %d times: %s", n, w.log)
+	}
+}
+
+func TestReportEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	rep, err := w.source.Open(ctx, w.task(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	r, _ := rep.(*report)
+	<-r.done
+}
+
+// Whatever breaks off an attempt to close, and in whichever process the next one is made: every part is said once, in order.
+func TestCloseGoesOnWhereItStopped(t *testing.T) {
+	t.Parallel()
+	lost, refused := slackfake.Failure{After: true}, slackfake.Failure{Error: "internal_error"}
+	unfit := slackfake.Failure{Error: "msg_blocks_too_long"}
+	all := []string{"status", "final/1", "final/2", "final/3", "final/4"}
+	for name, tc := range map[string]struct {
+		failures []slackfake.Failure // of the posts, status included; nil ones succeed
+		attempts int
+		parts    []string
+	}{
+		"nothing":             {nil, 1, all},
+		"first refused":       {[]slackfake.Failure{{Hold: free}, refused}, 2, all},
+		"first lost":          {[]slackfake.Failure{{Hold: free}, lost}, 2, all},
+		"second lost":         {[]slackfake.Failure{{Hold: free}, {Hold: free}, lost}, 2, all},
+		"each lost":           {[]slackfake.Failure{{Hold: free}, lost, lost, lost, lost}, 5, all},
+		"too many":            {[]slackfake.Failure{{Hold: free}, {RetryAfter: 1}, {Hold: free}, {RetryAfter: 1}}, 3, all},
+		"a server's error":    {[]slackfake.Failure{{Hold: free}, {Status: 503}}, 2, all},
+		"plain text":          {[]slackfake.Failure{{Hold: free}, unfit}, 1, plainFirst},
+		"plain text, too big": {[]slackfake.Failure{{Hold: free}, {Error: "msg_too_long"}}, 1, plainFirst},
+		"plain text, lost":    {[]slackfake.Failure{{Hold: free}, unfit, {Hold: free}, lost, lost, refused}, 4, plainFirst},
+		"plain text, refused": {[]slackfake.Failure{{Hold: free}, unfit, {Hold: free}, refused}, 2, plainFirst},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkspace(t, Config{})
+			task := w.task("")
+			for _, f := range tc.failures {
+				w.Fail("chat.postMessage", f)
+			}
+			attempts := 0
+			for attempts < 10 {
+				attempts++
+				if err := w.open(w.process(Config{}), task).Close(t.Context(), answered(longAnswer())); err == nil {
+					break
+				}
+			}
+			equal(t, "attempts", attempts, tc.attempts)
+			equal(t, "parts", partsOf(w.posted(task)), tc.parts)
+			equal(t, "status", w.status(task), "✅ Done · 2m5s")
+
+			// And once more, as if nobody had noted that it was done.
+			if err := w.open(w.process(Config{}), task).Close(t.Context(), answered(longAnswer())); err != nil {
+				t.Error(err)
+			}
+			equal(t, "parts in the end", partsOf(w.posted(task)), tc.parts)
+		})
+	}
+}
+
+var plainFirst = []string{"status", "final/1.1", "final/1.2", "final/1.3", "final/1.4", "final/2", "final/3", "final/4"}
+
+// free holds nobody up: a failure that only has it is none.
+var free = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// A task that was tried again ends again, below what was said before.
+func TestASecondEndingIsSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	task := w.task("")
+	failed := tasks.Ending{Kind: tasks.Failed, Reason: "No.", At: answered("").At.Add(-time.Minute)}
+	for _, e := range []tasks.Ending{failed, failed, answered("Yes."), answered("Yes.")} {
+		if err := w.open(w.source, task).Close(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1", "final/1"})
+	equal(t, "status", w.status(task), "✅ Done · 2m5s")
+}
+
+// Another errand in the channel has the same task, when both were mentioned.
+func TestAnotherBotsReportIsNotOurs(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	task := w.task("")
+	root := mustOrigin(t, task).TS
+	for _, m := range []marker{statusMarker(task), finalMarker(task, answered("yes"), "final/1")} {
+		w.seed(slackfake.Message{
+			User: "U0OTHER", BotID: "B0OTHER", Text: "theirs", ThreadTS: root,
+			Metadata: []byte(fmt.Sprintf(`{"event_type":"errand_task","event_payload":{"task":%q,"part":%q,"ending":%q}}`, m.task, m.part, m.ending)),
+		})
+	}
+	if err := w.open(w.source, task).Close(t.Context(), answered("yes")); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1"})
+	equal(t, "status", w.status(task), "✅ Done · 2m5s")
+}
+
+// What can never be said is given up, and logged.
+func TestNowhereToPost(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"is_archived", "channel_not_found", "not_in_channel"} {
+		w := newWorkspace(t, Config{})
+		task := w.task("")
+		r := w.open(w.source, task)
+		w.Fail("chat.postMessage", slackfake.Failure{Error: code})
+		if err := r.Close(t.Context(), answered("yes")); err != nil {
+			t.Errorf("%s: %v", code, err)
+		}
+		if !strings.Contains(w.log.String(), code) {
+			t.Errorf("log: %s", w.log)
+		}
+	}
+
+	// Slack would post to the channel what answers a message that was deleted.
+	w := newWorkspace(t, Config{})
+	task := w.source.task(origin{Team: team, Channel: general, TS: "1600000000.000001", User: ann}, "x")
+	if err := w.open(w.source, task).Close(t.Context(), answered("yes")); err != nil {
+		t.Error(err)
+	}
+	equal(t, "messages", len(w.Messages(general, "")), 0)
+	if slices.ContainsFunc(w.Calls(""), func(c slackfake.Call) bool { return strings.HasPrefix(c.Method, "chat.") }) {
+		t.Errorf("calls: %+v", w.Calls(""))
+	}
+
+	// Anything else may pass.
+	w = newWorkspace(t, Config{})
+	task = w.task("")
+	r := w.open(w.source, task)
+	w.Fail("conversations.replies", slackfake.Failure{Error: "internal_error"})
+	if err := r.Close(t.Context(), answered("yes")); err == nil {
+		t.Error("it was closed without a look at what is there")
+	}
+	equal(t, "parts", partsOf(w.posted(task)), []string{"status"})
+}

@@ -1,0 +1,111 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// Config says which workspace to talk to, and as whom. Token and SigningSecret are required.
+type Config struct {
+	Token         string // of the bot, xoxb-…
+	APIURL        string // base of the Web API, with a slash at its end; empty: Slack's
+	SigningSecret string // proves that an event is Slack's: without one, anybody's would count
+
+	Channels   func(channel string) (repository string, ok bool) // the repository a channel is about; nil: none has one
+	ConsoleURL string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
+	Interval   time.Duration                                     // between two edits of a status message; 0: 3 s, of which Slack bears about 50 a minute
+	HTTP       *http.Client                                      // nil: a plain one. Every call has a limit of 10 s beside its own
+	Log        *slog.Logger                                      // nil: silence
+	Now        func() time.Time                                  // nil: time.Now
+}
+
+// submitLimit keeps our promise of an answer within 3 s while Redis or Slack hang.
+const submitLimit = 2500 * time.Millisecond
+
+// background is how many calls may be under way that no answer waits for.
+const background = 16
+
+// Source is Slack as tasks sees it. Make it with New.
+type Source struct {
+	cfg         Config
+	api         *slack.Client
+	me          *identity
+	busy        chan struct{} // one for each call in the background
+	log         *slog.Logger
+	submitLimit time.Duration // only tests change it
+}
+
+var _ tasks.Source = (*Source)(nil)
+
+// New checks the configuration. It does not talk to Slack.
+func New(cfg Config) (*Source, error) {
+	var problems []error
+	wrong := func(cond bool, text string) {
+		if cond {
+			problems = append(problems, errors.New(text))
+		}
+	}
+	if cfg.APIURL == "" {
+		cfg.APIURL = slack.APIURL
+	}
+	base, err := url.Parse(cfg.APIURL)
+	wrong(err != nil || base.Host == "" || !strings.HasSuffix(base.Path, "/"), "the API's URL is not one that ends in a slash")
+	wrong(cfg.Token == "", "no bot token")
+	wrong(cfg.SigningSecret == "", "no signing secret")
+	if err := errors.Join(problems...); err != nil {
+		return nil, fmt.Errorf("configure Slack: %w", err)
+	}
+	if cfg.Interval <= 0 {
+		cfg.Interval = 3 * time.Second
+	}
+	if cfg.HTTP == nil {
+		cfg.HTTP = &http.Client{}
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
+	api := slack.New(cfg.Token, slack.OptionAPIURL(cfg.APIURL), slack.OptionHTTPClient(cfg.HTTP))
+	return &Source{
+		cfg: cfg, api: api, me: newIdentity(api, cfg.Now), busy: make(chan struct{}, background), log: cfg.Log.With("source", "slack"),
+		submitLimit: submitLimit,
+	}, nil
+}
+
+// Name is the prefix of the threads and the word in the IDs of the tasks that come from here.
+func (s *Source) Name() string { return "slack" }
+
+// link is a task's page in mrkdwn, empty when there is none.
+func (s *Source) link(id string) string {
+	if s.cfg.ConsoleURL == "" {
+		return ""
+	}
+	return "<" + escape(s.cfg.ConsoleURL+"/tasks/"+id) + "|Log>"
+}
+
+// later does what nobody waits for. Where Slack is so slow that too much of it has gathered, it is left out.
+func (s *Source) later(ctx context.Context, do func(context.Context)) {
+	select {
+	case s.busy <- struct{}{}:
+	default:
+		s.log.Warn("background call left out", "limit", background)
+		return
+	}
+	go func() {
+		defer func() { <-s.busy }()
+		do(ctx)
+	}()
+}

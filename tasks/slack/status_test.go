@@ -1,0 +1,158 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+func TestStatusText(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	p := newProgress(func() time.Time { return now }, "<https://e.example/tasks/1|Log>")
+	said := func(what, want string) {
+		t.Helper()
+		equal(t, what, p.text(), want+" · <https://e.example/tasks/1|Log>")
+	}
+	said("at first", "⏳ On it…")
+	p.add(agent.Event{Kind: agent.Started, Text: "opus"})
+	said("started", "⏳ Working")
+	p.add(agent.Event{Kind: agent.ToolUse, Text: "Running echo '<!channel> & @here'"})
+	said("a tool", "⏳ Working: Running echo '&lt;\u200b!channel&gt; &amp; @\u200bhere'")
+	p.add(agent.Event{Kind: agent.Text, Text: "Let me see."})
+	p.add(agent.Event{Kind: agent.ToolResult, Text: "ok"})
+	said("its result", "⏳ Working: Running echo '&lt;\u200b!channel&gt; &amp; @\u200bhere' · 1 step")
+	now = now.Add(59 * time.Second)
+	p.add(agent.Event{Kind: agent.ToolUse, Text: "Reading a\nb"})
+	p.add(agent.Event{Kind: agent.ToolResult})
+	said("within a minute", "⏳ Working: Reading a b · 2 steps")
+	now = now.Add(2*time.Hour + 3*time.Minute)
+	said("later", "⏳ Working: Reading a b · 2 steps · 2h3m")
+	equal(t, "without link", newProgress(time.Now, "").text(), "⏳ On it…")
+}
+
+func TestClosingStatus(t *testing.T) {
+	t.Parallel()
+	e := tasks.Ending{Result: agent.Result{Duration: 125*time.Second + 400*time.Millisecond}}
+	for kind, want := range map[tasks.EndingKind]string{
+		tasks.Answered: "✅ Done", tasks.Failed: "❌ Failed", tasks.TimedOut: "⏱ Timed out", tasks.Stalled: "⏱ Stalled",
+		tasks.Cancelled: "🛑 Cancelled", tasks.Refused: "❌ Not started", tasks.Lost: "❌ Given up", "novel": "❌ Failed",
+	} {
+		e.Kind = kind
+		equal(t, string(kind), closing(e, "<x|Log>"), want+" · 2m5s · <x|Log>")
+	}
+	equal(t, "nothing ran", closing(tasks.Ending{Kind: tasks.Cancelled}, ""), "🛑 Cancelled")
+}
+
+// board is where a progress is written, with the time of each edit.
+type board struct {
+	began time.Time
+	fails []error // of the next edits
+
+	mu    sync.Mutex
+	edits []string
+}
+
+func (b *board) write(text string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.edits = append(b.edits, fmt.Sprintf("%s %s", time.Since(b.began), text))
+	if len(b.fails) == 0 {
+		return nil
+	}
+	err := b.fails[0]
+	b.fails = b.fails[1:]
+	return err
+}
+
+// keeping runs a progress within a bubble until the test ends it.
+func keeping(t *testing.T, last string, b *board) (p *progress, stop func()) {
+	t.Helper()
+	b.began = time.Now()
+	p = newProgress(time.Now, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.keep(ctx, last, 3*time.Second, b.write)
+	}()
+	return p, func() { cancel(); <-done }
+}
+
+// pass lets time go by within a bubble.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func TestKeepWritesTheLatest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &board{}
+		p, stop := keeping(t, "⏳ On it…", b)
+		pass(time.Millisecond) // so that no event is at the time of an edit
+		for i := range 10 {    // every second
+			p.add(agent.Event{Kind: agent.ToolUse, Text: fmt.Sprint("Step ", i)})
+			p.add(agent.Event{Kind: agent.Text, Text: "…"})
+			pass(time.Second)
+		}
+		pass(40 * time.Second)
+		p.add(agent.Event{Kind: agent.ToolUse, Text: "Step 10"}) // after a rest: at once
+		p.add(agent.Event{Kind: agent.ToolUse, Text: "Step 10"}) // nothing new
+		pass(3 * time.Minute)
+		stop()
+		p.add(agent.Event{Kind: agent.ToolUse, Text: "after the end"})
+		pass(time.Minute)
+		equal(t, "edits", b.edits, []string{
+			"3s ⏳ Working: Step 2", "6s ⏳ Working: Step 5", "9s ⏳ Working: Step 8", "12s ⏳ Working: Step 9",
+			"50.001s ⏳ Working: Step 10", "1m0s ⏳ Working: Step 10 · 1m", "2m0s ⏳ Working: Step 10 · 2m", "3m0s ⏳ Working: Step 10 · 3m",
+		})
+	})
+}
+
+// A status message that was found may say anything; it is put right, but not by a report that is only opened to be closed.
+func TestKeepOfAFoundMessage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &board{}
+		_, stop := keeping(t, "", b)
+		stop()
+		equal(t, "edits", b.edits, []string(nil))
+		_, stop = keeping(t, "", b)
+		pass(10 * time.Second)
+		stop()
+		equal(t, "edits", b.edits, []string{"3s ⏳ On it…"})
+	})
+}
+
+func TestKeepLeavesSlackAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &board{fails: []error{
+			&slack.RateLimitedError{RetryAfter: 30 * time.Second}, fmt.Errorf("edit: %w", &slack.RateLimitedError{RetryAfter: time.Second}), nil,
+			errors.New("no"),
+		}}
+		p, stop := keeping(t, "", b)
+		p.add(agent.Event{Kind: agent.ToolUse, Text: "One"})
+		pass(10 * time.Second)
+		p.add(agent.Event{Kind: agent.ToolUse, Text: "Two"})
+		pass(34 * time.Second)
+		p.add(agent.Event{Kind: agent.ToolUse, Text: "Three"}) // fails, and is not tried again
+		pass(10 * time.Second)
+		p.add(agent.Event{Kind: agent.ToolUse, Text: "Four"})
+		pass(time.Second)
+		stop()
+		equal(t, "edits", b.edits, []string{
+			"3s ⏳ Working: One", "33s ⏳ Working: Two", "36s ⏳ Working: Two", "44s ⏳ Working: Three", "54s ⏳ Working: Four",
+		})
+	})
+}

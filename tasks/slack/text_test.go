@@ -1,0 +1,74 @@
+package slack
+
+import (
+	"strings"
+	"testing"
+)
+
+// invisible stands for the space that keeps a mention from being one.
+const invisible = "\u200b"
+
+func TestQuiet(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"<!channel> <!here|x> <!everyone>": "<~!channel> <~!here|x> <~!everyone>",
+		"<!subteam^S1|@ops> <!group>":      "<~!subteam^S1|@ops> <~!group>",
+		"<@U0BOB> <@u0bob|bob>":            "<~@U0BOB> <~@u0bob|bob>",
+		`<\!channel> <\@U0BOB>`:            `<~\!channel> <~\@U0BOB>`,
+		"&lt;!channel&gt; &#60;@U0BOB>":    "&lt;~!channel&gt; &#60;~@U0BOB>",
+		"&#x3C;!here>":                     "&#x3C;~!here>",
+		"@here @channel, (@Everyone)":      "@~here @~channel, (@~Everyone)",
+		"`@here`\n```\n<!channel>\n```":    "`@~here`\n```\n<~!channel>\n```",
+		"a@here.org @hereby @heretic":      "a@here.org @hereby @heretic",
+		"<!DOCTYPE html> <!-- x --> a<b@c": "<!DOCTYPE html> <!-- x --> a<b@c",
+		"plain":                            "plain",
+	} {
+		equal(t, text, quiet(text), strings.ReplaceAll(want, "~", invisible))
+	}
+}
+
+func TestMrkdwn(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a < b && c > d":                          "a &lt; b &amp;&amp; c &gt; d",
+		"**bold** and **two words**":              "*bold* and *two words*",
+		"# Title":                                 "*Title*",
+		"### A **bold** `x*y` title ##\ntext":     "*A bold `x*y` title*\ntext",
+		"#channel":                                "#channel",
+		"see [the page](https://x.org/?a=1&b=2).": "see <https://x.org/?a=1&amp;b=2|the page>.",
+		"**[x|y](https://x.org)**":                "*<https://x.org|x/y>*",
+		"![shot](https://x.org/a.png)":            "<https://x.org/a.png|shot>",
+		"[ask](mailto:a@x.org)":                   "<mailto:a@x.org|ask>",
+		"[main](docs/main.md)":                    "main (docs/main.md)",
+		"[x](!channel) [y](@U0BOB)":               "x (!channel) y (@U0BOB)",
+		"[x](https://x.org|<!channel>)":           "x (https://x.org|&lt;!channel&gt;)",
+		"`**x** [a](https://b) <`":                "`**x** [a](https://b) &lt;`",
+		"```go\n# a **b** <c>\n```\n# d":          "```\n# a **b** &lt;c&gt;\n```\n*d*",
+		"- x\n  ~~~\n  [a](https://b)\n  ~~~":     "- x\n```\n  [a](https://b)\n```",
+		"":                                        "",
+	} {
+		equal(t, text, mrkdwn(text), want)
+	}
+}
+
+// A link is the only thing of ours that Slack reads as notation, and none of them calls anybody.
+func TestMrkdwnOfQuietTextPingsNobody(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"<!channel> <@U0BOB> @here", "# <!channel>", "**<@U0BOB>**", "[<!here>](https://x.org)", "[a](https://<!channel>)", "`<!here>`",
+		"```\n<!channel>\n```", "&lt;!channel&gt;", "[x](https://x.org|@U0BOB)",
+	} {
+		got := mrkdwn(quiet(text))
+		for _, ping := range []string{"<!", "<@", "@here", "@channel"} {
+			if strings.Contains(got, ping) {
+				t.Errorf("%s: %q has %s", text, got, ping)
+			}
+		}
+	}
+}
+
+func TestLine(t *testing.T) {
+	t.Parallel()
+	equal(t, "short", line(" a\n\tb ", 3), "a b")
+	equal(t, "cut", line("äöü ß", 4), "äöü…")
+}

@@ -1,0 +1,134 @@
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+const unknown = "1700000000999999-test-x"
+
+func TestTasksAreListed(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	var ids []string
+	for n := range 4 {
+		ids = append(ids, h.submit(n))
+	}
+	h.end(h.claim(ids[0]), tasks.Ending{Kind: tasks.Answered})
+	h.claim(ids[1])
+	for query, want := range map[string][]string{ // the IDs, and what comes after a colon
+		"":                            {ids[3], ids[2], ids[1], ids[0], ":"},
+		"?state=waiting":              {ids[3], ids[2], ":"},
+		"?state=running":              {ids[1], ":"},
+		"?state=ended&limit=2":        {ids[0], ":"},
+		"?limit=2":                    {ids[3], ids[2], ":" + ids[2]},
+		"?limit=2&before=" + ids[2]:   {ids[1], ids[0], ":" + ids[0]},
+		"?limit=200&before=" + ids[0]: {":"},
+	} {
+		var l listing
+		h.into(h.get("/api/tasks"+query), http.StatusOK, &l)
+		var got []string
+		for _, v := range l.Tasks {
+			got = append(got, v.Task.ID)
+		}
+		if diff := cmp.Diff(want, append(got, ":"+l.Next)); diff != "" {
+			t.Errorf("%s: %s", query, diff)
+		}
+	}
+	if a := h.get("/api/tasks?before=" + ids[0]); !strings.Contains(a.text, `"tasks": []`) {
+		t.Errorf("an empty list is %s", a.text)
+	}
+	for _, query := range []string{"state=lost", "limit=0", "limit=201", "limit=x", "limit=-1", "before=x", "before=../etc"} {
+		h.problem(h.get("/api/tasks?"+query), http.StatusBadRequest)
+	}
+}
+
+func TestTaskIsShownWithoutItsOrigin(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.submit(1, func(t *tasks.Task) { t.Origin = json.RawMessage(`{"response_url":"s3cret"}`) })
+	c := h.claim(id)
+	h.append(c, agent.Event{Kind: agent.Text, Text: "x"})
+	h.end(c, tasks.Ending{Kind: tasks.TimedOut, Limit: "2h0m0s", Result: agent.Result{CostUSD: 1.5, Partial: "half"}})
+	var v view
+	h.into(h.get("/api/tasks/"+id), http.StatusOK, &v)
+	if v.Title != "Do it" || !strings.HasPrefix(v.Sentence, "This timed out after 2h0m0s") || v.Ending.Result.CostUSD != 1.5 || v.Worker != "worker-1" {
+		t.Errorf("got %+v", v)
+	}
+	for _, a := range []answer{
+		h.get("/api/tasks/" + id), h.get("/api/tasks"), h.get("/"), h.get("/tasks/" + id), h.get("/api/tasks/" + id + "/events"),
+		h.do("POST", "/api/tasks/"+id+"/cancel", ""), h.do("POST", "/api/tasks/"+id+"/retry", ""),
+	} {
+		if a.StatusCode >= 300 || strings.Contains(a.text, "s3cret") || strings.Contains(a.text, "origin") {
+			t.Errorf("%s %s: %s: %s", a.Request.Method, a.Request.URL.Path, a.Status, a.text)
+		}
+	}
+}
+
+func TestUnknownTasks(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for _, path := range []string{
+		"GET /api/tasks/%s", "GET /api/tasks/%s/events", "GET /api/tasks/%s/log", "POST /api/tasks/%s/cancel", "POST /api/tasks/%s/retry",
+		"GET /tasks/%s", "POST /tasks/%s/cancel", "POST /tasks/%s/retry",
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		h.problem(h.do(method, strings.Replace(path, "%s", unknown, 1), ""), http.StatusNotFound)
+		for _, id := range []string{"x", "..%2f..%2fetc%2fpasswd", unknown + "%0a", "1-test-x"} {
+			h.problem(h.do(method, strings.Replace(path, "%s", id, 1), ""), http.StatusBadRequest)
+		}
+	}
+}
+
+func TestCancelAndRetry(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	running, waiting := h.submit(1), h.submit(2)
+	c := h.claim(running)
+
+	var v view
+	h.problem(h.do("POST", "/api/tasks/"+running+"/retry", ""), http.StatusConflict)
+	h.into(h.do("POST", "/api/tasks/"+running+"/cancel", ""), http.StatusAccepted, &v)
+	if v.State != "running" || v.Cancel != "console" {
+		t.Errorf("a running task is %s, cancelled by %q", v.State, v.Cancel)
+	}
+	h.end(c, tasks.Ending{Kind: tasks.Cancelled, By: "console"})
+
+	h.problem(h.do("POST", "/api/tasks/"+waiting+"/retry", ""), http.StatusConflict)
+	h.into(h.do("POST", "/api/tasks/"+waiting+"/cancel", ""), http.StatusAccepted, &v)
+	if v.State != "ended" || v.Ending.Kind != tasks.Cancelled || v.Sentence != "This was cancelled by console." {
+		t.Errorf("a waiting task is %s, %+v, %q", v.State, v.Ending, v.Sentence)
+	}
+	v = view{}
+	h.into(h.do("POST", "/api/tasks/"+waiting+"/retry", ""), http.StatusAccepted, &v)
+	if v.State != "waiting" || v.Ending != nil || v.Cancel != "" {
+		t.Errorf("tried again it is %s, %+v, cancelled by %q", v.State, v.Ending, v.Cancel)
+	}
+}
+
+func TestErrorsAreProblems(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.problem(h.get("/api/nothing"), http.StatusNotFound)
+	h.problem(h.get("/nothing"), http.StatusNotFound)
+	for _, path := range []string{"POST /api/tasks", "DELETE /api/tasks/" + unknown, "GET /api/tasks/" + unknown + "/cancel"} {
+		method, path, _ := strings.Cut(path, " ")
+		a := h.do(method, path, "", "Accept", "text/html") // the API does not change with who asks
+		h.problem(a, http.StatusMethodNotAllowed)
+		if a.Header.Get("Allow") == "" {
+			t.Errorf("%s %s: it does not say what is allowed", method, path)
+		}
+	}
+	h.contains(h.get("/nothing", "Accept", "text/html"), http.StatusNotFound, "<h1>Not found</h1>")
+	_ = h.redis.Close()
+	for _, path := range []string{"/api/tasks", "/api/tasks/" + unknown, "/api/tasks/" + unknown + "/events", "/tasks/" + unknown} {
+		h.problem(h.get(path), http.StatusServiceUnavailable)
+	}
+}

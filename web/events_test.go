@@ -1,0 +1,220 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// reading is a stream as a browser reads it.
+type reading struct {
+	*harness
+	in *bufio.Reader
+}
+
+func (h *harness) read(path string, hs ...string) *reading {
+	h.Helper()
+	resp, err := h.server.Client().Do(h.request(http.MethodGet, path, "", hs))
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() { _ = resp.Body.Close() })
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" {
+		h.Fatalf("%s: %s %s", path, resp.Status, resp.Header.Get("Content-Type"))
+	}
+	return &reading{h, bufio.NewReader(resp.Body)}
+}
+
+// message is one event of a stream; only a comment has a comment.
+type message struct{ id, name, data, comment string }
+
+// next reads one; false at the end of the stream.
+func (r *reading) next() (m message, more bool) {
+	r.Helper()
+	for {
+		line, err := r.in.ReadString('\n')
+		if err != nil {
+			return m, false
+		}
+		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch field {
+		case "id":
+			m.id = value
+		case "event":
+			m.name = value
+		case "data":
+			m.data = value
+		case "":
+			m.comment = value
+			if line == "\n" && (m.data != "" || m.comment != "") {
+				return m, true
+			}
+			if m.comment != "" {
+				return m, true
+			}
+		}
+	}
+}
+
+// text reads the next event, which must be a piece of text, and its ID.
+func (r *reading) text() (text, id string) {
+	r.Helper()
+	m, _ := r.next()
+	var e agent.Event
+	if err := json.Unmarshal([]byte(m.data), &e); err != nil || m.name != "" || e.Kind != agent.Text {
+		r.Fatalf("%+v is no text: %v", m, err)
+	}
+	return e.Text, m.id
+}
+
+// end reads the last event.
+func (r *reading) end() view {
+	r.Helper()
+	m, _ := r.next()
+	var v view
+	if err := json.Unmarshal([]byte(m.data), &v); err != nil || m.name != "end" {
+		r.Fatalf("%+v is no end: %v", m, err)
+	}
+	if m, more := r.next(); more {
+		r.Errorf("after the end comes %+v", m)
+	}
+	return v
+}
+
+func said(texts ...string) (events []agent.Event) {
+	for _, text := range texts {
+		events = append(events, agent.Event{Kind: agent.Text, Text: text})
+	}
+	return events
+}
+
+func TestEventsAreFollowed(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.submit(1)
+	c := h.claim(id)
+	h.append(c, said("one", "two")...)
+	r := h.read("/api/tasks/" + id + "/events")
+	var got, ids []string
+	next := func() {
+		text, id := r.text()
+		got, ids = append(got, text), append(ids, id)
+	}
+	next()
+	next()
+	h.append(c, said("three")...) // while it is read
+	next()
+	h.end(c, tasks.Ending{Kind: tasks.Failed, Reason: "No."})
+	if v := r.end(); v.State != "ended" || v.Sentence != "No." {
+		t.Errorf("the end is %+v", v)
+	}
+	if diff := cmp.Diff([]string{"one", "two", "three"}, got); diff != "" {
+		t.Error(diff)
+	}
+
+	// Whoever comes back goes on where they were, by header or by query; the header is the younger.
+	for _, again := range []*reading{
+		h.read("/api/tasks/"+id+"/events", "Last-Event-ID", ids[1]),
+		h.read("/api/tasks/" + id + "/events?after=" + ids[1]),
+		h.read("/api/tasks/"+id+"/events?after="+ids[0], "Last-Event-ID", ids[1]),
+	} {
+		if text, _ := again.text(); text != "three" {
+			t.Errorf("after two comes %s", text)
+		}
+		again.end()
+	}
+	// Also when nothing is left but the end itself, and when not even that.
+	last, _ := h.read("/api/tasks/"+id+"/events", "Last-Event-ID", ids[2]).next()
+	if last.name != "end" || last.id == "" {
+		t.Errorf("after three comes %+v", last)
+	}
+	h.read("/api/tasks/"+id+"/events", "Last-Event-ID", last.id).end()
+}
+
+func TestBadEventIDs(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.submit(1)
+	for _, after := range []string{"x", "1", "1-", "-1", "1-x", "99999999999999999999-0", "1-0%20COUNT"} {
+		h.problem(h.get("/api/tasks/"+id+"/events?after="+after), http.StatusBadRequest)
+	}
+}
+
+func TestSilentStreamHasHeartbeats(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, func(c *Config) { c.Heartbeat = time.Millisecond })
+	r := h.read("/api/tasks/" + h.submit(1) + "/events")
+	for range 3 {
+		if m, _ := r.next(); m.comment != "heartbeat" {
+			t.Errorf("got %+v", m)
+		}
+	}
+}
+
+// A server that shuts down waits for its requests: without Close this would last until the 20 s of the context.
+func TestShutdownEndsStreams(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.server.Config.RegisterOnShutdown(func() { _ = h.handler.Close() })
+	r := h.read("/api/tasks/" + h.submit(1) + "/events")
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	if err := h.server.Config.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+	if m, more := r.next(); more {
+		t.Errorf("instead of the end comes %+v: a browser would not come back", m)
+	}
+}
+
+// stuck is a reader who takes n writes and then no more, as the deadline finds out.
+type stuck struct {
+	*httptest.ResponseRecorder
+	n         int
+	deadlines int
+}
+
+func (s *stuck) SetWriteDeadline(d time.Time) error {
+	if d.After(time.Now()) && d.Before(time.Now().Add(time.Minute)) {
+		s.deadlines++
+	}
+	return nil
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	if s.n--; s.n < 0 {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return s.ResponseRecorder.Write(b)
+}
+
+func TestStuckReaderIsLeft(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, func(c *Config) { c.Heartbeat = time.Millisecond })
+	s := &stuck{ResponseRecorder: httptest.NewRecorder(), n: 3}
+	h.handler.ServeHTTP(s, h.request(http.MethodGet, "/api/tasks/"+h.submit(1)+"/events", "", nil)) // returns
+	if s.deadlines != 4 {
+		t.Errorf("of 4 writes %d had a deadline", s.deadlines)
+	}
+}
+
+func TestHeadOfAStreamReturns(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	w, r := httptest.NewRecorder(), h.request(http.MethodHead, "/api/tasks/"+h.submit(1)+"/events", "", nil)
+	h.handler.ServeHTTP(w, r)
+	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "text/event-stream" || r.Context().Err() != nil {
+		t.Errorf("%d %s, %v", w.Code, w.Header().Get("Content-Type"), r.Context().Err())
+	}
+}

@@ -1,0 +1,105 @@
+package web
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// cookieName is the cookie of a browser that has shown the token.
+const cookieName = "errand_token"
+
+// open reports whether a pattern of the mux is served without a token: ours that say nothing, and what guards itself.
+func (h *Handler) open(pattern string) bool {
+	if pattern == "GET /livez" || pattern == "GET /readyz" {
+		return true
+	}
+	_, path, ok := strings.Cut(pattern, "/") // behind method and host
+	return ok && slices.ContainsFunc(h.cfg.Open, func(prefix string) bool { return strings.HasPrefix("/"+path, prefix) })
+}
+
+// protect refuses what another site makes a browser send. Programs send no Origin and pass.
+func (h *Handler) protect(next http.Handler) http.Handler {
+	p := http.NewCrossOriginProtection()
+	p.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.fail(w, r, problem{Status: http.StatusForbidden, Title: "Cross-origin request", Detail: "Another site sent this; errand acts only on its own pages."})
+	}))
+	return p.Handler(next)
+}
+
+// guard lets pass who has the token: in the Authorization header, in the cookie, or once in the URL of a page, which then becomes
+// the cookie.
+func (h *Handler) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		switch _, pattern := h.mux.Handler(r); {
+		case pattern == "POST /login":
+			next.ServeHTTP(w, r) // it checks the token in the form
+		case query.Has("token") && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+			if !h.valid(query.Get("token")) {
+				h.unauthorized(w, r, "This token is wrong.")
+				return
+			}
+			h.remember(w, r)
+			query.Del("token")
+			http.Redirect(w, r, local(&url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: query.Encode()}), http.StatusSeeOther)
+		case h.authorized(r):
+			next.ServeHTTP(w, r)
+		default:
+			h.unauthorized(w, r, "")
+		}
+	})
+}
+
+func (h *Handler) authorized(r *http.Request) bool {
+	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return h.valid(token)
+	}
+	return slices.ContainsFunc(r.CookiesNamed(cookieName), func(c *http.Cookie) bool { return h.valid(c.Value) })
+}
+
+// valid compares in a time that depends on neither content nor length.
+func (h *Handler) valid(token string) bool {
+	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(h.cfg.Token))
+	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
+}
+
+// remember gives the browser the cookie, for as long as it runs.
+func (h *Handler) remember(w http.ResponseWriter, r *http.Request) {
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure cannot be set where there is no TLS: on loopback
+		Name: cookieName, Value: h.cfg.Token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
+	})
+}
+
+// unauthorized asks for the token: people by a form, programs by a problem.
+func (h *Handler) unauthorized(w http.ResponseWriter, r *http.Request, why string) {
+	w.Header().Set("WWW-Authenticate", `Bearer realm="errand"`)
+	if !wantsHTML(r) {
+		h.problem(w, problem{
+			Status: http.StatusUnauthorized, Title: "Unauthorized",
+			Detail: strings.TrimSpace(why + " Send the console's token (ERRAND_CONSOLE_TOKEN) as Authorization: Bearer."),
+		})
+		return
+	}
+	next := "/"
+	if r.Method == http.MethodGet {
+		u := *r.URL
+		query := u.Query()
+		query.Del("token")
+		u.RawQuery = query.Encode()
+		next = local(&u)
+	}
+	h.page(w, http.StatusUnauthorized, "login", loginView{Next: next, Why: why})
+}
+
+// local is a URL as a path on this server, whatever it says about hosts.
+func local(u *url.URL) string {
+	to := url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}
+	return "/" + strings.TrimLeft(to.RequestURI(), "/\\")
+}
+
+func wantsHTML(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }

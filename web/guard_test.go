@@ -1,0 +1,195 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// withRoutes adds what sources would: one that checks a signature, one that leaves that to the console, and one beside the open.
+func withRoutes(c *Config) {
+	c.Mux = http.NewServeMux()
+	c.Open = []string{"/slack/"}
+	for _, pattern := range []string{"POST /slack/events", "POST /api/chat", "/metrics", "/slackery/x"} {
+		c.Mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	}
+}
+
+func TestNothingIsOpenThatIsNotMeantToBe(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withRoutes)
+	id := h.submit(1)
+	for _, path := range []string{
+		"GET /", "GET /tasks/" + id, "POST /tasks/" + id + "/cancel", "POST /tasks/" + id + "/retry", "GET /static/task.js",
+		"GET /queues/", "GET /queues/api/queues", "GET /api/tasks", "GET /api/tasks/" + id, "GET /api/tasks/" + id + "/events",
+		"GET /api/tasks/" + id + "/log", "POST /api/tasks/" + id + "/cancel", "POST /api/tasks/" + id + "/retry", "GET /api/health",
+		"POST /api/chat", "GET /metrics", "GET /slackery/x", "GET /nothing", "POST /livez", "GET /livez/x", "GET /login",
+		// Spellings of a path that begin as an open one.
+		"GET /slack/../api/tasks", "GET /slack/%2e%2e/api/tasks", "GET /slack%2f..%2fapi/tasks", "GET //slack/../metrics",
+		"GET /slack/nothing", "GET /slack",
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		for name, hs := range map[string]header{
+			"no token":         {"Authorization", ""},
+			"wrong token":      {"Authorization", "Bearer wrong"},
+			"longer token":     {"Authorization", "Bearer " + token + "x"},
+			"empty token":      {"Authorization", "Bearer "},
+			"other scheme":     {"Authorization", "Basic " + token},
+			"wrong cookie":     {"Authorization", "", "Cookie", cookieName + "=wrong"},
+			"cookie elsewhere": {"Authorization", "", "Cookie", "other=" + token},
+		} {
+			a := h.send(h.request(method, path, "", hs))
+			if a.StatusCode == http.StatusTemporaryRedirect || a.StatusCode == http.StatusMovedPermanently {
+				continue // to the clean spelling, which is in this list or like it
+			}
+			h.problem(a, http.StatusUnauthorized)
+			if a.Header.Get("WWW-Authenticate") == "" {
+				t.Errorf("%s %s with %s: it does not say how", method, path, name)
+			}
+		}
+	}
+	if s, err := h.desk.Status(t.Context(), id); err != nil || s.Cancel != "" {
+		t.Errorf("cancelled by %q, %v", s.Cancel, err)
+	}
+}
+
+func TestWhatIsOpen(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withRoutes)
+	for path, want := range map[string]int{"GET /livez": 200, "HEAD /livez": 200, "GET /readyz": 200, "POST /slack/events": http.StatusTeapot} {
+		method, path, _ := strings.Cut(path, " ")
+		// A webhook may come from anywhere, so another origin is no reason to refuse it.
+		if a := h.do(method, path, "", "Authorization", "", "Origin", "https://elsewhere.test"); a.StatusCode != want {
+			t.Errorf("%s %s: %s", method, path, a.Status)
+		}
+	}
+}
+
+func TestTokenOpens(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withRoutes)
+	for path, want := range map[string]int{
+		"GET /": 200, "GET /api/tasks": 200, "GET /static/task.js": 200, "POST /api/chat": http.StatusTeapot, "GET /metrics": http.StatusTeapot,
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		for _, hs := range []header{
+			{"Authorization", "Bearer " + token},
+			{"Authorization", "bearer " + token},
+			{"Authorization", "", "Cookie", cookieName + "=old; " + cookieName + "=" + token},
+		} {
+			if a := h.send(h.request(method, path, "", hs)); a.StatusCode != want {
+				t.Errorf("%s %s with %v: %s", method, path, hs, a.Status)
+			}
+		}
+	}
+}
+
+func TestURLWithTokenBecomesACookie(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for path, want := range map[string]string{
+		"/?token=" + token: "/",
+		"/?state=ended&token=" + token + "&before=x%26": "/?before=x%26&state=ended",
+		"/tasks/1?token=" + token:                       "/tasks/1",
+		"//elsewhere.test/?token=" + token:              "/elsewhere.test/",
+		"/%5Celsewhere.test?token=" + token:             "/%5Celsewhere.test",
+	} {
+		a := h.get(path, "Authorization", "")
+		if a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != want {
+			t.Errorf("%s: %s to %q, want %q", path, a.Status, a.Header.Get("Location"), want)
+		}
+		if got, want := a.Header.Get("Set-Cookie"), cookieName+"="+token+"; Path=/; HttpOnly; SameSite=Strict"; got != want {
+			t.Errorf("%s: cookie %q", path, got)
+		}
+	}
+	secure := h.get("/?token="+token, "Authorization", "", "X-Forwarded-Proto", "https")
+	if !strings.Contains(secure.Header.Get("Set-Cookie"), "; Secure") {
+		t.Errorf("behind TLS the cookie is %q", secure.Header.Get("Set-Cookie"))
+	}
+	// A wrong one is not accepted, not even together with a good cookie, and is not kept.
+	wrong := h.get("/?token=wrong", "Authorization", "", "Cookie", cookieName+"="+token)
+	h.problem(wrong, http.StatusUnauthorized)
+	if wrong.Header.Get("Set-Cookie") != "" {
+		t.Error("a wrong token became a cookie")
+	}
+	// It opens pages, and does not act.
+	h.problem(h.do("POST", "/api/tasks/"+h.submit(1)+"/cancel?token="+token, "", "Authorization", ""), http.StatusUnauthorized)
+}
+
+func TestBrowsersAreShownALogin(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	browser := []string{"Authorization", "", "Accept", "text/html,*/*"}
+	h.contains(h.get("/tasks/x?a=b&token=wrong", browser...), http.StatusUnauthorized,
+		`action="/login"`, `value="/tasks/x?a=b"`, "This token is wrong.")
+	h.contains(h.get("/", browser...), http.StatusUnauthorized, `action="/login"`, "!wrong")
+
+	login := func(form url.Values, hs ...string) answer {
+		return h.do("POST", "/login", form.Encode(), append([]string{
+			"Authorization", "", "Accept", "text/html", "Content-Type", "application/x-www-form-urlencoded",
+		}, hs...)...)
+	}
+	bad := login(url.Values{"token": {"wrong"}, "next": {`/x"><script>`}})
+	h.contains(bad, http.StatusUnauthorized, "This token is wrong.", "!<script>")
+	if bad.Header.Get("Set-Cookie") != "" {
+		t.Error("a wrong token became a cookie")
+	}
+	for next, want := range map[string]string{
+		"/tasks/x?a=b": "/tasks/x?a=b", "": "/", "https://elsewhere.test/x": "/x", "//elsewhere.test/x": "/x",
+		"/\\elsewhere.test": "/%5Celsewhere.test", "///elsewhere.test": "/elsewhere.test", "javascript:alert(1)": "/", "%zz": "/",
+	} {
+		a := login(url.Values{"token": {token}, "next": {next}})
+		if diff := cmp.Diff([]any{http.StatusSeeOther, want}, []any{a.StatusCode, a.Header.Get("Location")}); diff != "" {
+			t.Errorf("next %q: %s", next, diff)
+		}
+		if len(a.Cookies()) != 1 || a.Cookies()[0].Value != token {
+			t.Errorf("next %q: cookies %v", next, a.Cookies())
+		}
+	}
+	h.contains(login(url.Values{"token": {token}}, "Origin", "https://elsewhere.test"), http.StatusForbidden)
+}
+
+// What another site makes a visitor's browser send has the visitor's cookie, where the browser is old.
+func TestOtherSitesCannotAct(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withRoutes)
+	id := h.submit(1)
+	for _, hs := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Origin", "https://elsewhere.test"}, {"Origin", "null"}} {
+		for _, path := range []string{"/api/tasks/" + id + "/cancel", "/tasks/" + id + "/cancel", "/api/chat", "/queues/api/queues/x:pause"} {
+			h.problem(h.do("POST", path, "", append(hs, "Authorization", "", "Cookie", cookieName+"="+token)...), http.StatusForbidden)
+		}
+	}
+	if s, err := h.desk.Status(t.Context(), id); err != nil || s.Cancel != "" {
+		t.Errorf("cancelled by %q, %v", s.Cancel, err)
+	}
+	same := []string{"Origin", h.server.URL, "Authorization", "", "Cookie", cookieName + "=" + token}
+	if a := h.do("POST", "/api/tasks/"+id+"/cancel", "", same...); a.StatusCode != http.StatusAccepted {
+		t.Errorf("from our own page: %s", a.Status)
+	}
+}
+
+func TestNewRefusesWhatWouldBeOpenOrBroken(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for name, set := range map[string]func(*Config){
+		"no token":         func(c *Config) { c.Token = "" },
+		"unfit for cookie": func(c *Config) { c.Token = "a;b" },
+		"no desk":          func(c *Config) { c.Desk = nil },
+		"no store":         func(c *Config) { c.Store = nil },
+		"no Redis":         func(c *Config) { c.Redis = nil },
+		"all open":         func(c *Config) { c.Open = []string{"/"} },
+		"open nothing":     func(c *Config) { c.Open = []string{""} },
+		"half a segment":   func(c *Config) { c.Open = []string{"/sl"} },
+	} {
+		cfg := h.handler.cfg
+		cfg.Mux = nil
+		set(&cfg)
+		if got, err := New(cfg); err == nil {
+			_ = got.Close()
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+const token = "correct-horse"
+
+// harness is a console on a real Redis. The test plays the sources and the workers.
+type harness struct {
+	*testing.T
+	handler *Handler
+	redis   *redis.Client
+	store   *store.Store
+	desk    *tasks.Desk
+	server  *httptest.Server
+	logs    string
+}
+
+// newHarness starts a console; set changes its configuration first.
+func newHarness(t *testing.T, set ...func(*Config)) *harness {
+	t.Helper()
+	opt, err := redis.ParseURL(redisserver.ForTest(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newHarnessAt(t, opt, set...)
+}
+
+func newHarnessAt(t *testing.T, opt *redis.Options, set ...func(*Config)) *harness {
+	t.Helper()
+	h := &harness{T: t, redis: redis.NewClient(opt), logs: t.TempDir()}
+	t.Cleanup(func() { _ = h.redis.Close() })
+	var err error
+	if h.store, err = store.New(store.Config{Redis: h.redis}); err != nil {
+		t.Fatal(err)
+	}
+	h.desk = tasks.NewDesk(h.store, tasks.NewQueue(h.redis, time.Hour), tasks.Policy{}, nil)
+	cfg := Config{
+		Token: token, Desk: h.desk, Store: h.store, LogDir: h.logs,
+		Redis: asynq.RedisClientOpt{Addr: opt.Addr, Username: opt.Username, Password: opt.Password},
+	}
+	for _, s := range set {
+		s(&cfg)
+	}
+	if h.handler, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.handler.Close() })
+	h.server = httptest.NewServer(h.handler)
+	t.Cleanup(h.server.Close)
+	// Redirects are looked at, not followed.
+	h.server.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return h
+}
+
+// answer is a response that has been read.
+type answer struct {
+	*http.Response
+	text string
+}
+
+// header is what a request says besides, as name and value by turns; a name alone takes away what every request has.
+type header []string
+
+// request makes one with the token, unless the header says otherwise.
+func (h *harness) request(method, path, body string, hs header) *http.Request {
+	h.Helper()
+	ctx, cancel := context.WithTimeout(h.Context(), 20*time.Second)
+	h.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, method, h.server.URL+path, strings.NewReader(body))
+	if err != nil {
+		h.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	for i := 0; i+1 < len(hs); i += 2 {
+		if hs[i+1] == "" {
+			req.Header.Del(hs[i])
+		} else {
+			req.Header.Set(hs[i], hs[i+1])
+		}
+	}
+	return req
+}
+
+func (h *harness) do(method, path, body string, hs ...string) answer {
+	h.Helper()
+	return h.send(h.request(method, path, body, hs))
+}
+
+func (h *harness) send(req *http.Request) answer {
+	h.Helper()
+	resp, err := h.server.Client().Do(req)
+	if err != nil {
+		h.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return answer{resp, string(b)}
+}
+
+func (h *harness) get(path string, hs ...string) answer {
+	h.Helper()
+	return h.do(http.MethodGet, path, "", hs...)
+}
+
+// into decodes an answer that must have that status.
+func (h *harness) into(a answer, status int, v any) {
+	h.Helper()
+	if a.StatusCode != status {
+		h.Fatalf("%s %s: %s: %s", a.Request.Method, a.Request.URL.Path, a.Status, a.text)
+	}
+	if err := json.Unmarshal([]byte(a.text), v); err != nil {
+		h.Fatalf("%v: %s", err, a.text)
+	}
+}
+
+// problem checks that an answer is an error as our API tells them.
+func (h *harness) problem(a answer, status int) problem {
+	h.Helper()
+	var p problem
+	h.into(a, status, &p)
+	if got := a.Header.Get("Content-Type"); got != "application/problem+json" || p.Status != status || p.Title == "" || p.Detail == "" {
+		h.Errorf("%s %s: %s %+v", a.Request.Method, a.Request.URL.Path, got, p)
+	}
+	return p
+}
+
+// submit puts the n-th task in.
+func (h *harness) submit(n int, change ...func(*tasks.Task)) string {
+	h.Helper()
+	t := tasks.Task{
+		ID: tasks.NewID(time.UnixMicro(1700000000000000+int64(n)), "test", "x"), Source: "test", Kind: "mention", Thread: "test/t",
+		Class: tasks.Interactive, Profile: agent.Write, Actor: "ann", Prompt: "Do it",
+	}
+	for _, c := range change {
+		c(&t)
+	}
+	r, err := h.desk.Submit(h.Context(), t)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return r.ID
+}
+
+// claim takes a task as a worker does.
+func (h *harness) claim(id string) *store.Claim {
+	h.Helper()
+	c, err := h.store.Claim(h.Context(), id, 0, "worker-1")
+	if err != nil {
+		h.Fatal(err)
+	}
+	return c
+}
+
+func (h *harness) append(c *store.Claim, events ...agent.Event) {
+	h.Helper()
+	for _, e := range events {
+		if err := c.Append(h.Context(), h.json(e)); err != nil {
+			h.Fatal(err)
+		}
+	}
+}
+
+func (h *harness) end(c *store.Claim, e tasks.Ending) {
+	h.Helper()
+	if err := c.End(h.Context(), h.json(e)); err != nil {
+		h.Fatal(err)
+	}
+	if err := c.Release(h.Context()); err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *harness) json(v any) json.RawMessage {
+	h.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return b
+}
+
+func (h *harness) log(name, text string) {
+	h.Helper()
+	if err := os.WriteFile(h.logs+"/"+name, []byte(text), 0o600); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// contains checks a page for what must be in it, or, with a leading "!", must not.
+func (h *harness) contains(a answer, status int, parts ...string) {
+	h.Helper()
+	if a.StatusCode != status {
+		h.Fatalf("%s %s: %s: %s", a.Request.Method, a.Request.URL.Path, a.Status, a.text)
+	}
+	for _, part := range parts {
+		unwanted, not := strings.CutPrefix(part, "!")
+		if strings.Contains(a.text, unwanted) == not {
+			h.Errorf("%s %s: want %q in %s", a.Request.Method, a.Request.URL.Path, part, a.text)
+		}
+	}
+}

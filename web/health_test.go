@@ -1,0 +1,76 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/store"
+)
+
+func TestReady(t *testing.T) {
+	t.Parallel()
+	var broken error
+	h := newHarness(t, func(c *Config) { c.Ready = func(context.Context) error { return broken } })
+	h.contains(h.get("/readyz"), http.StatusOK, "ok")
+	broken = errors.New("Slack does not know us")
+	h.contains(h.get("/readyz"), http.StatusServiceUnavailable, "Slack does not know us")
+	_ = h.redis.Close()
+	h.contains(h.get("/readyz"), http.StatusServiceUnavailable, "Redis does not answer", "!closed")
+	h.contains(h.get("/livez"), http.StatusOK, "ok")
+}
+
+// A Redis that takes connections and says nothing, and a client that waits for it longer than our request does.
+func TestHungRedisIsNoHungProbe(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	h := newHarnessAt(t, &redis.Options{Addr: l.Addr().String(), ReadTimeout: time.Minute, DialTimeout: time.Minute})
+	h.contains(h.get("/readyz"), http.StatusServiceUnavailable, "Redis does not answer")
+	var f fleet
+	h.into(h.get("/api/health"), http.StatusServiceUnavailable, &f)
+	if f.OK || f.Problem != "Redis does not answer" || f.Redis == "ok" {
+		t.Errorf("got %+v", f)
+	}
+}
+
+func TestFleet(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	check := func(status int, problem string, workers ...string) {
+		t.Helper()
+		var f fleet
+		h.into(h.get("/api/health"), status, &f)
+		var got []string
+		for _, w := range f.Workers {
+			got = append(got, w.ID)
+		}
+		if f.OK != (status == 200) || !strings.Contains(f.Problem, problem) || strings.Join(got, " ") != strings.Join(workers, " ") || f.Redis != "ok" {
+			t.Errorf("got %+v", f)
+		}
+	}
+	beat := func(w store.Worker) {
+		t.Helper()
+		if err := h.store.Beat(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(http.StatusServiceUnavailable, "no worker is alive")
+	beat(store.Worker{ID: "a", Draining: true, Health: json.RawMessage(`{"ok":true}`)})
+	beat(store.Worker{ID: "b", Health: json.RawMessage(`{"ok":false,"problem":"claude has no credential"}`)})
+	check(http.StatusServiceUnavailable, "no worker can run tasks", "a", "b")
+	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, "claude has no credential")
+	beat(store.Worker{ID: "c", Host: "host-c", Slots: 4, Running: 1, Health: json.RawMessage(`{"ok":true}`)})
+	check(http.StatusOK, "", "a", "b", "c")
+	h.contains(h.get("/api/health"), http.StatusOK, `"host": "host-c"`, `"slots": 4`, `"running": 1`)
+}

@@ -1,0 +1,43 @@
+package web
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+)
+
+//go:embed pages/*.html
+var pageFiles embed.FS
+
+//go:embed static
+var staticFiles embed.FS
+
+// pages are the templates, by name; read-only.
+type pages map[string]*template.Template
+
+func loadPages() (pages, error) {
+	all := pages{}
+	for _, name := range []string{"list", "task", "login", "error"} {
+		t, err := template.ParseFS(pageFiles, "pages/layout.html", "pages/"+name+".html")
+		if err != nil {
+			return nil, fmt.Errorf("web: parse page %s: %w", name, err)
+		}
+		all[name] = t
+	}
+	return all, nil
+}
+
+// page writes a whole page or, if that goes wrong, none of it.
+func (h *Handler) page(w http.ResponseWriter, status int, name string, data any) {
+	var b bytes.Buffer
+	if err := h.pages[name].ExecuteTemplate(&b, "layout", data); err != nil {
+		h.log.Error("write page", "page", name, "err", err)
+		text(w, http.StatusInternalServerError, "This page could not be written. The log says more.\n")
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = b.WriteTo(w) // the reader may be gone
+}

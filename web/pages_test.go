@@ -1,0 +1,135 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+func TestListPage(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.contains(h.get("/"), http.StatusOK, "No tasks.")
+	first := h.submit(0, func(t *tasks.Task) { t.Prompt = "The oldest" })
+	h.end(h.claim(first), tasks.Ending{Kind: tasks.TimedOut, Result: agent.Result{CostUSD: 1.234}})
+	h.contains(h.get("/"), http.StatusOK, `href="/tasks/`+first+`"`, "The oldest", "timed_out", "$1.23", "test", "ann", "!older")
+	h.contains(h.get("/?state=waiting"), http.StatusOK, "No tasks.")
+	for n := range 50 {
+		h.submit(1 + n)
+	}
+	next := "before=" + tasks.NewID(time.UnixMicro(1700000000000001), "test", "x")
+	h.contains(h.get("/"), http.StatusOK, "!The oldest", next, `href="/queues/"`)
+	h.contains(h.get("/?"+next), http.StatusOK, "The oldest")
+	h.contains(h.get("/?state=x"), http.StatusBadRequest)
+}
+
+func TestTaskPageWhileItRuns(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.submit(1, func(t *tasks.Task) { t.Repo = "acme/app" })
+	path := "/tasks/" + id
+	h.contains(h.get(path), http.StatusOK, "waiting", "Do it", "acme/app", `action="`+path+`/cancel"`, "/static/task.js", "!/retry")
+	c := h.claim(id)
+	h.append(c,
+		agent.Event{Kind: agent.Text, Text: "I will "}, agent.Event{Kind: agent.Text, Text: "look."},
+		agent.Event{Kind: agent.ToolUse, Tool: "Read", Text: "Reading main.go", Parent: "toolu_1"},
+		agent.Event{Kind: agent.TurnEnd, Text: "told before"},
+	)
+	var last string
+	for l, err := range h.desk.Follow(t.Context(), id, "") {
+		if last = l.ID; err != nil || l.Event.Kind == agent.TurnEnd {
+			break
+		}
+	}
+	// What there is without a script, and from where the script goes on.
+	h.contains(h.get(path), http.StatusOK, "running", "<pre>I will look.</pre>", "Reading main.go", "!told before", "worker-1",
+		`data-live="/api/tasks/`+id+`/events?after=`+last+`"`)
+
+	h.end(c, tasks.Ending{Kind: tasks.Failed, Reason: "It broke.", Result: agent.Result{Partial: "half of it"}})
+	h.contains(h.get(path), http.StatusOK, "failed", "It broke.", "half of it", `action="`+path+`/retry"`, "!data-live", "!task.js", "!/cancel")
+}
+
+func TestButtons(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.submit(1)
+	press := func(button string) answer {
+		return h.do("POST", "/tasks/"+id+"/"+button, "", "Accept", "text/html", "Origin", h.server.URL)
+	}
+	state := func() string {
+		s, err := h.desk.Status(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.State
+	}
+	h.contains(press("retry"), http.StatusConflict, "<h1>Not ended</h1>")
+	for _, step := range [][2]string{{"cancel", "ended"}, {"retry", "waiting"}} {
+		a := press(step[0])
+		if a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/tasks/"+id || state() != step[1] {
+			t.Errorf("%s: %s to %s, and the task is %s", step[0], a.Status, a.Header.Get("Location"), state())
+		}
+	}
+}
+
+// Words of people and agents are shown, never run.
+func TestEverythingIsEscaped(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	const evil = `<script>alert(1)</script>"' onload=x`
+	id := h.submit(1, func(t *tasks.Task) {
+		t.Prompt, t.Actor, t.Ref, t.Kind = evil, evil, evil, evil
+	})
+	c := h.claim(id)
+	h.append(c,
+		agent.Event{Kind: agent.Text, Text: evil},
+		agent.Event{Kind: agent.ToolUse, Tool: evil, Text: evil, Parent: evil},
+		agent.Event{Kind: agent.Kind(evil), Text: evil},
+	)
+	for range 2 { // while it runs, and when it has ended
+		for _, path := range []string{"/", "/tasks/" + id} {
+			a := h.get(path)
+			h.contains(a, http.StatusOK, "&lt;script&gt;alert(1)", "!<script>", "!\" onload", "!' onload")
+			if got := a.Header.Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'self';") || strings.Contains(got, "unsafe") {
+				t.Errorf("%s: policy %q", path, got)
+			}
+		}
+		for _, path := range []string{"/api/tasks", "/api/tasks/" + id} {
+			h.contains(h.get(path), http.StatusOK, `\u003cscript`, "!<script>")
+		}
+		if s, err := h.desk.Status(t.Context(), id); err != nil {
+			t.Fatal(err)
+		} else if s.State == "running" {
+			h.end(c, tasks.Ending{Kind: tasks.Failed, Reason: evil, Result: agent.Result{Text: evil, Partial: evil, Model: evil, Duration: 1}})
+		}
+	}
+	h.contains(h.get("/api/tasks/"+id+"/events"), http.StatusOK, `\u003cscript`, "!<script>")
+	h.contains(h.get("/"+evil), http.StatusNotFound, "!<script>")
+}
+
+func TestLongHistoryIsCut(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.submit(1)
+	c := h.claim(id)
+	for n := range maxLines + 1 {
+		h.append(c, agent.Event{Kind: agent.ToolUse, Text: fmt.Sprintf("call %d.", n)})
+	}
+	h.contains(h.get("/tasks/"+id), http.StatusOK, "Only the latest", "!call 0.", "call 1.", fmt.Sprintf("call %d.", maxLines))
+}
+
+func TestStaticFiles(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for file, kind := range map[string]string{"task.js": "text/javascript", "style.css": "text/css"} {
+		a := h.get("/static/" + file)
+		if a.StatusCode != http.StatusOK || !strings.HasPrefix(a.Header.Get("Content-Type"), kind) {
+			t.Errorf("%s: %s %s", file, a.Status, a.Header.Get("Content-Type"))
+		}
+	}
+}
