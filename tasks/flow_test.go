@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -43,12 +44,33 @@ func TestFromSubmitToClose(t *testing.T) {
 	if text.String() != "Hello" || len(kinds) != 1 || kinds[0] != agent.ToolUse {
 		t.Errorf("events: text %q, then %v", text.String(), kinds)
 	}
-	if len(f.source.told) != 3 {
-		t.Errorf("the report was told %d events", len(f.source.told))
-	}
 	s, err := f.desk.Status(t.Context(), id)
 	if err != nil || s.State != "ended" || s.Ending.Result.Text != "Hello world" || s.Attempt != 1 {
 		t.Errorf("status = %+v, %v", s, err)
+	}
+}
+
+// The run does not wait for its report to open, and the report hears of the run once it has.
+func TestReportOpensBesideTheRun(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	running := make(chan struct{})
+	f.source.open = running
+	f.agent.do = func(ctx context.Context, _ agent.Spec, h agent.Host) (agent.Result, error) {
+		h.Event(agent.Event{Kind: agent.Notice, Text: "nobody hears this"})
+		close(running)
+		for heard := false; !heard && ctx.Err() == nil; runtime.Gosched() {
+			h.Event(agent.Event{Kind: agent.Notice, Text: "somebody may hear this"})
+			f.source.mu.Lock()
+			heard = len(f.source.told) > 0
+			f.source.mu.Unlock()
+		}
+		return answer("x"), nil
+	}
+	f.worker()
+	f.ending(f.submit(f.task("a", "x")))
+	if got := f.source.told[0].Text; got != "somebody may hear this" {
+		t.Errorf("the report was told %q first", got)
 	}
 }
 

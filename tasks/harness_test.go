@@ -140,6 +140,7 @@ func (f *fleet) ending(id string) Ending {
 type fakeSource struct {
 	brief func(Task) (Brief, error)
 	fail  func(attempt int) error // of Close
+	open  <-chan struct{}         // Open waits for it; nil: it does not
 
 	mu     sync.Mutex
 	closed map[string]Ending
@@ -161,6 +162,9 @@ func (s *fakeSource) Brief(_ context.Context, t Task, _ string) (Brief, error) {
 }
 
 func (s *fakeSource) Open(_ context.Context, t Task) (Report, error) {
+	if s.open != nil {
+		<-s.open
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opened++

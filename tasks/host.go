@@ -15,15 +15,13 @@ import (
 type host struct {
 	policy agent.Policy
 	record *recorder
-	report Report // nil when it could not be opened
+	report *opening
 }
 
 // Event tells the store and the report; neither waits.
 func (h *host) Event(e agent.Event) {
 	h.record.add(e)
-	if h.report != nil {
-		h.report.Update(e)
-	}
+	h.report.Update(e)
 }
 
 // Permit decides by the task's profile.

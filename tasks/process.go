@@ -47,12 +47,12 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	}
 	w.log.Info("task ended", "run", id, "thread", task.Thread, "source", task.Source, "attempt", claim.Record().Attempt,
 		"outcome", string(ending.Kind), "dur", ending.Result.Duration.Round(time.Millisecond))
-	w.post(ctx, id, report)
+	w.post(ctx, id, report.get())
 	return nil
 }
 
 // execute does the work of a claimed task. An error means that it must be tried again, by this worker or another.
-func (w *Worker) execute(run *run, t Task, source Source) (report Report, _ Ending, _ error) {
+func (w *Worker) execute(run *run, t Task, source Source) (report *opening, _ Ending, _ error) {
 	if run.ctx.Err() != nil {
 		return w.refused(run, nil, run.cause())
 	}
@@ -90,7 +90,7 @@ func (w *Worker) execute(run *run, t Task, source Source) (report Report, _ Endi
 }
 
 // conclude turns what a run came to into the task's ending; a run that was only interrupted has none yet.
-func (w *Worker) conclude(run *run, report Report, t Task, r agent.Result) (Report, Ending, error) {
+func (w *Worker) conclude(run *run, report *opening, t Task, r agent.Result) (*opening, Ending, error) {
 	e := Ending{Result: r, At: time.Now()}
 	switch r.Outcome {
 	case agent.Done:
@@ -124,7 +124,7 @@ func (w *Worker) failure(e *agent.Error) Ending {
 
 // refused sorts an error from before the run: what the person has to change ends the task, and so does a cancel or an error that
 // has come too often; the rest is tried again.
-func (w *Worker) refused(run *run, report Report, err error) (Report, Ending, error) {
+func (w *Worker) refused(run *run, report *opening, err error) (*opening, Ending, error) {
 	if ending, ok := w.stoppedBefore(run); ok {
 		return report, ending, nil
 	}

@@ -121,14 +121,45 @@ func (w *Worker) read(rec store.Record) (Task, Source, error) {
 	return t, nil, fmt.Errorf("task %s is from source %q, which this worker does not have", t.ID, t.Source)
 }
 
+// opening is a report on its way: the run does not wait for the source's answer.
+type opening struct {
+	done   chan struct{}
+	report Report // set before done is closed; nil when it could not be opened
+}
+
 // open begins the task's report. A run goes on without one; the final message opens it again.
-func (w *Worker) open(r *run, s Source, t Task) Report {
-	report, err := s.Open(r.life, t)
-	if err != nil {
-		w.log.Warn("open report", "run", t.ID, "source", t.Source, "err", err)
+func (w *Worker) open(r *run, s Source, t Task) *opening {
+	o := &opening{done: make(chan struct{})}
+	go func() {
+		defer close(o.done)
+		report, err := s.Open(r.life, t)
+		if err != nil {
+			w.log.Warn("open report", "run", t.ID, "source", t.Source, "err", err)
+			return
+		}
+		o.report = report
+	}()
+	return o
+}
+
+// Update hands an event to the report, if it is there by now.
+func (o *opening) Update(e agent.Event) {
+	select {
+	case <-o.done:
+		if o.report != nil {
+			o.report.Update(e)
+		}
+	default:
+	}
+}
+
+// get waits for the report; nil when there is none.
+func (o *opening) get() Report {
+	if o == nil {
 		return nil
 	}
-	return report
+	<-o.done
+	return o.report
 }
 
 // session finds the conversation to go on with. goOn says that this very task was interrupted in it.

@@ -56,5 +56,5 @@ func serve(ctx context.Context, c config.Config, stdout, stderr io.Writer) (err 
 		return err
 	}
 	fmt.Fprintf(stdout, "errand listens at http://%s\n", l.Addr())
-	return wire.Serve(ctx, l, door, log)
+	return wire.Serve(ctx, l, door, func() { _ = closer.Close() }, log)
 }

@@ -272,7 +272,7 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("github, %s: %v, %v; want %d", name, resp, err, c.want)
 		}
 	}
-	if resp, err := w.github.Send(t.Context(), "novelty", map[string]any{}, githubfake.SendOptions{}); err != nil || resp.StatusCode != 202 {
+	if resp, err := w.github.Send(t.Context(), "novelty", map[string]any{}, githubfake.SendOptions{}); err != nil || resp.StatusCode != http.StatusAccepted {
 		t.Errorf("github, unknown event: %v, %v", resp, err)
 	}
 	if got := w.get(base + "/api/tasks"); strings.Contains(got, `"id"`) {

@@ -81,7 +81,7 @@ func work(ctx context.Context, c config.Config, stderr io.Writer, o wire.Options
 	// It answers through the drain, so that an orchestrator sees a process that lives.
 	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var served error
-	serving.Go(func() { served = wire.Serve(serve, l, probes(ctx, parts), log) })
+	serving.Go(func() { served = wire.Serve(serve, l, probes(ctx, parts), nil, log) })
 	err = worker.Run(ctx)
 	stop()
 	serving.Wait()

@@ -58,7 +58,7 @@ func all(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.
 	}
 	var both sync.WaitGroup
 	var served, worked error
-	both.Go(func() { defer cancel(); served = wire.Serve(ctx, l, door, log) })
+	both.Go(func() { defer cancel(); served = wire.Serve(ctx, l, door, func() { _ = closer.Close() }, log) })
 	both.Go(func() { defer cancel(); worked = worker.Run(ctx) })
 	welcome(stdout, "http://"+l.Addr().String(), c)
 	both.Wait()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/go-github/v60/github"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/agent"
@@ -117,6 +118,10 @@ func TestIgnoredPullRequests(t *testing.T) {
 		if status != 202 || said != "Ignored: The pull request comes from a fork." {
 			w.Errorf("deleted fork: %d %s", status, said)
 		}
+		status, said = f.send("pull_request", must(w.hub.Payload("reopened", repo, 2, "octocat")), githubfake.SendOptions{})
+		if status != 202 || !strings.HasPrefix(said, "Ignored: The pull request is") {
+			w.Errorf("our own, reopened by another: %d %s", status, said)
+		}
 		if got := f.tasks(); len(got) != 0 {
 			w.Errorf("made %+v", got)
 		}
@@ -127,6 +132,14 @@ func TestIgnoredPullRequests(t *testing.T) {
 			w.Errorf("our own push: %d %s, %d tasks", status, said, len(f.tasks()))
 		}
 	})
+}
+
+// What does not say where it comes from is a stranger's.
+func TestPullRequestFromNowhere(t *testing.T) {
+	t.Parallel()
+	if got := unwanted(&github.PullRequest{}, "octocat", "errand"); got != "The pull request comes from a fork." {
+		t.Errorf("got %q", got)
+	}
 }
 
 func TestOtherRepositoriesAreIgnored(t *testing.T) {

@@ -171,12 +171,15 @@ func TestDroppedEvents(t *testing.T) {
 		t.Log(name)
 		f.send(e, 200)
 	}
-	resp, err := f.Send(t.Context(), map[string]any{"type": "app_rate_limited", "event": event("type", "app_mention")}, slackfake.SendOptions{})
+	resp, err := f.Send(t.Context(), map[string]any{"type": "app_rate_limited", "team_id": team, "event": event("type", "app_mention")}, slackfake.SendOptions{})
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("not an event: %v, %v", resp, err)
 	}
 	equal(t, "tasks", f.prompts(), []string(nil))
-	equal(t, "calls", len(f.Calls("")), 1) // who we are, once
+	equal(t, "calls", len(f.Calls("")), 1)                                 // who we are, once
+	if said := f.log.String(); strings.Count(said, "event dropped") != 5 { // the odd ones of ours
+		t.Errorf("log: %s", said)
+	}
 
 	f.send(event("edited", nil), 200)
 	equal(t, "tasks", f.prompts(), []string{"x"})
@@ -307,6 +310,9 @@ func TestEyes(t *testing.T) {
 	})
 	for range background { // all of them have ended
 		f.source.busy <- struct{}{}
+	}
+	if said := f.log.String(); strings.Contains(said, "add reaction") {
+		t.Errorf("log: %s", said)
 	}
 }
 

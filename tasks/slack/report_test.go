@@ -97,8 +97,8 @@ func TestCloseEndsTheStatus(t *testing.T) {
 	r := w.open(w.source, task)
 	r.Update(agent.Event{Kind: agent.ToolUse, Text: "Step"})
 	w.until("the edit that hangs", func() bool { return len(w.Calls("chat.update")) == 1 })
-	early, cancel := context.WithCancel(t.Context())
-	cancel()
+	early, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
 	if err := r.Close(early, answered("yes")); err == nil {
 		t.Error("closed beside an edit")
 	}
@@ -242,6 +242,20 @@ func TestASecondEndingIsSaid(t *testing.T) {
 	}
 	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1", "final/1"})
 	equal(t, "status", w.status(task), "✅ Done · 2m5s")
+}
+
+// A thread may hold the reports of many tasks.
+func TestAnotherTasksReportIsNotOurs(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	first := w.task("")
+	second := w.task(mustOrigin(t, first).TS)
+	for _, task := range []tasks.Task{second, first} {
+		if err := w.open(w.source, task).Close(t.Context(), answered("yes")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	equal(t, "parts", partsOf(w.posted(first)), []string{"status", "final/1", "status", "final/1"})
 }
 
 // Another errand in the channel has the same task, when both were mentioned.

@@ -67,11 +67,8 @@ func cutAt(text string, f fence, limit int) (int, fence) {
 		if here.size+utf8.RuneCountInString(strings.TrimSuffix(l, "\n"))+size(next.end()) > limit {
 			break
 		}
-		if opens {
-			row = here // not behind this line: an empty block would be left
-		}
 		here = place{here.at + len(l), here.size + utf8.RuneCountInString(l), next}
-		if !opens {
+		if !opens { // behind that line an empty block would be left
 			row = here
 		}
 		if next.marker == "" && strings.TrimSpace(l) == "" {

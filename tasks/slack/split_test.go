@@ -24,6 +24,7 @@ func TestSplit(t *testing.T) {
 		{"between paragraphs", a + "\n\n" + c + "\n" + b, []string{a, c + "\n" + b}},
 		{"between lines, where a paragraph leaves too little", c + "\n\n" + c + "\n" + b, []string{c + "\n\n" + c, b}},
 		{"after a space", strings.Repeat("word ", 100), []string{strings.Repeat("word ", 60), strings.Repeat("word ", 40)}},
+		{"after a space before the limit", strings.Repeat("words, ", 60), []string{strings.Repeat("words, ", 42), strings.Repeat("words, ", 18)}},
 		{"hard", strings.Repeat("ä", 650), []string{strings.Repeat("ä", 300), strings.Repeat("ä", 300), strings.Repeat("ä", 50)}},
 		{
 			"in a block", "intro\n\n```go\n" + code(40) + "```\nend",
@@ -82,6 +83,13 @@ func TestSplitKeepsEverything(t *testing.T) {
 	}
 }
 
+// A limit that is no limit is not kept, but the end is reached.
+func TestSplitWithTooLittleRoom(t *testing.T) {
+	t.Parallel()
+	equal(t, "text", split("abc", 0), []string{"a", "b", "c"})
+	equal(t, "code", split("```\nab\n```", 1), []string{"`", "`", "`", "a", "b", "`", "`", "`"})
+}
+
 var (
 	opening = regexp.MustCompile("^[ \t]*(`{3,}[^`]*|~{3,}.*)$")
 	marks   = regexp.MustCompile("^(`+|~+)")
@@ -105,7 +113,7 @@ func unclosed(text string) string {
 func randomMarkdown(r *rand.Rand) string {
 	var b strings.Builder
 	for range r.IntN(40) {
-		switch r.IntN(9) {
+		switch r.IntN(10) {
 		case 0:
 			b.WriteString(strings.Repeat("\n", 1+r.IntN(3)))
 		case 1:
@@ -120,6 +128,8 @@ func randomMarkdown(r *rand.Rand) string {
 			b.WriteString("```" + strings.Repeat("i", r.IntN(150)) + "\n")
 		case 6:
 			b.WriteString(strings.Repeat("- 日本語🙂\r\n", r.IntN(60)))
+		case 7:
+			b.WriteString(strings.Repeat("`", r.IntN(2500)) + "\n")
 		default:
 			b.WriteString("a line of text\n")
 		}

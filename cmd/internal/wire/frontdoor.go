@@ -44,13 +44,16 @@ func (p *Parts) FrontDoor(ctx context.Context) (http.Handler, io.Closer, error) 
 	return door, door, nil
 }
 
-// Serve answers on a listener until ctx ends, and then lets what is under way finish, within reason.
-func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+// Serve answers on a listener until ctx ends, and then lets what is under way finish, within reason. It calls stopping, which may be
+// nil, when it begins to do so: streams have no end of their own.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, stopping func(), log *slog.Logger) error {
 	// No ReadTimeout and no WriteTimeout: both would cut event streams. Bodies are bounded by their handlers.
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-		BaseContext: func(net.Listener) context.Context { return ctx }, // ends the streams when we stop
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	if stopping != nil {
+		s.RegisterOnShutdown(stopping)
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(l) }()
