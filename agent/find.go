@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -92,6 +93,9 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	}
 	defer func() { _ = dirs.remove() }()
 	out, err := r.ask(ctx, cli, dirs, "--version")
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fail(ClassInternal, "claude --version did not answer within "+healthLimit.String(), "look at the load of this machine")
+	}
 	if err != nil {
 		return fail(ClassCLIMissing, "claude --version: "+err.Error(), "run npm ci (with install scripts), or set ERRAND_CLAUDE")
 	}
@@ -103,7 +107,10 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 		return fail(ClassCLIVersion, fmt.Sprintf("claude %s is older than %s", orDash(h.Version), minVersion), "run npm ci, which installs the pinned version")
 	}
 	// Exit code 1 is the answer "no", so only the JSON counts.
-	out, _ = r.ask(ctx, cli, dirs, "auth", "status")
+	out, err = r.ask(ctx, cli, dirs, "auth", "status")
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fail(ClassInternal, "claude auth status did not answer within "+healthLimit.String(), "look at the load of this machine")
+	}
 	var auth struct {
 		LoggedIn bool   `json:"loggedIn"`
 		Method   string `json:"authMethod"`
@@ -139,6 +146,9 @@ func (r *Runner) ask(ctx context.Context, cli string, d runDirs, args ...string)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil && stderr.Len() > 0 {
 		err = fmt.Errorf("%w: %s", err, clip(strings.TrimSpace(stderr.String()), 200))
 	}

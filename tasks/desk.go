@@ -80,10 +80,11 @@ func (d *Desk) Submit(ctx context.Context, t Task) (Receipt, error) {
 	case err != nil:
 		return Receipt{}, fmt.Errorf("submit task %s: %w", t.ID, err)
 	}
-	// An older submission may have died between these two steps, so a record that exists is enqueued as well.
+	// An older submission may have died between these two steps, so a record that exists is enqueued as well. That it cannot be is no
+	// failure: it is stored, and the reconciler will; said to have failed, it would come again and, from a person, be done twice.
 	if rec.State == store.Waiting {
 		if err := d.queue.enqueue(ctx, rec.ID, rec.Class, rec.Delivery, rec.At); err != nil {
-			return Receipt{}, err
+			d.log.Warn("enqueue task", "run", rec.ID, "err", err)
 		}
 	}
 	if created {
@@ -145,7 +146,7 @@ func (d *Desk) Retry(ctx context.Context, id string) (Status, error) {
 		return Status{}, d.notFound(id, err)
 	}
 	if err := d.queue.enqueue(ctx, rec.ID, rec.Class, rec.Delivery, rec.At); err != nil {
-		return Status{}, err
+		d.log.Warn("enqueue task", "run", id, "err", err) // it waits again, and the reconciler enqueues it
 	}
 	return d.Status(ctx, id)
 }

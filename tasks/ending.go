@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -30,6 +31,25 @@ type Ending struct {
 	Limit  string       `json:"limit,omitempty"`  // the limit that was reached, as a duration
 	Result agent.Result `json:"result"`           // zero when nothing ran
 	At     time.Time    `json:"at"`
+}
+
+// maxEnding keeps an ending within what the store takes, 1 MiB.
+const maxEnding = 1000 << 10
+
+// encode marshals the ending, cut where it is too large to be stored: first what a process said to stderr, then the answer, of which
+// the log has all.
+func (e Ending) encode() json.RawMessage {
+	body := mustJSON(e)
+	if len(body) > maxEnding {
+		e.Result.Stderr = ""
+		body = mustJSON(e)
+	}
+	for n := min(len(e.Result.Text), maxEnding); len(body) > maxEnding && n > 0; n /= 2 {
+		e.Result.Text, _ = head(e.Result.Text, n)
+		e.Result.Text += "\n\n[The answer is longer than can be kept. The log has all of it.]"
+		body = mustJSON(e)
+	}
+	return body
 }
 
 // partialLength is how much of an unfinished answer people are shown.

@@ -257,7 +257,7 @@ func TestInfrastructureIsRetriedThenGivenUp(t *testing.T) {
 	}
 	f.worker()
 	e := f.ending(f.submit(f.task("a", "x")))
-	if n := len(f.agent.specs()); e.Kind != Failed || n != maxAttempts || !strings.Contains(e.Reason, "no fork") {
+	if n := len(f.agent.specs()); e.Kind != Failed || n != maxAttempts || e.Result.Error == nil || !strings.Contains(e.Result.Error.Message, "no fork") {
 		t.Errorf("%d attempts, ending %+v", n, e)
 	}
 }
@@ -302,7 +302,7 @@ func TestDrainHandsBack(t *testing.T) {
 		t.Errorf("ending = %+v", e)
 	}
 	second := f.agent.specs()[1]
-	if second.Resume == nil || string(second.Resume.Data) != "so far" || !strings.Contains(second.Prompt.Text, "interrupted") {
+	if second.Resume == nil || !strings.HasPrefix(string(second.Resume.Data), "so far") || !strings.Contains(second.Prompt.Text, "interrupted") {
 		t.Errorf("second run = %+v", second)
 	}
 }
@@ -352,7 +352,7 @@ func (f *fleet) lapse(thread string) {
 	}
 }
 
-// A run whose claim is gone stops, and nothing it did after that counts.
+// A run whose claim is gone stops, and nothing it does after that counts.
 func TestLostClaimStopsTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -362,20 +362,118 @@ func TestLostClaimStopsTheRun(t *testing.T) {
 		started <- s.ID
 		<-ctx.Done()
 		stopped <- context.Cause(ctx)
-		return answer("too late"), nil
+		return answer("too late"), nil // it had finished in the very moment
 	}
-	f.worker()
+	stop := f.worker(func(c *WorkerConfig) { c.Timing.Reconcile = time.Hour })
 	id := f.submit(f.task("a", "x"))
 	<-started
-	// Another worker took over, as after a partition.
-	if err := f.queue.redis.HIncrBy(t.Context(), "errand:task:"+id, "fence", 1000).Err(); err != nil {
+	// Another worker takes over, as after a partition.
+	rec, err := f.store.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.lapse(rec.Thread)
+	n, err := f.store.Requeue(t.Context(), id, rec.Delivery, rec.Fence, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := f.store.Claim(t.Context(), id, n, "other")
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := <-stopped; !errors.Is(err, errClaimLost) {
 		t.Errorf("cause = %v", err)
 	}
-	if s, err := f.desk.Status(t.Context(), id); err != nil || s.State == "ended" {
-		t.Errorf("the loser wrote its ending: %+v, %v", s, err)
+	stop() // whatever the loser has to write is written
+	if s, err := f.desk.Status(t.Context(), id); err != nil || s.State != "running" || s.Worker != "other" || s.Attempt != 2 || s.Ending != nil {
+		t.Errorf("the loser changed something: %+v, %v", s, err)
+	}
+	if err := other.End(t.Context(), mustJSON(Ending{Kind: Answered})); err != nil {
+		t.Errorf("end of the new owner: %v", err)
+	}
+	if len(f.source.closed) > 0 {
+		t.Error("the loser posted something")
+	}
+}
+
+// asynq ends its handlers' contexts when it thinks that their time is up. That is none of the run's business.
+func TestRunIsDetachedFromAsynq(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	var w *Worker
+	ctx, asynqGivesUp := context.WithCancel(t.Context())
+	f.agent.do = func(ctx context.Context, _ agent.Spec, _ agent.Host) (agent.Result, error) {
+		asynqGivesUp()
+		return answer("all the same"), ctx.Err()
+	}
+	w = f.idle()
+	id := f.submit(f.task("a", "x"))
+	if err := w.process(ctx, Interactive, id, 0); err != nil {
+		t.Error(err)
+	}
+	if e := f.ending(id); e.Kind != Answered || e.Result.Text != "all the same" {
+		t.Errorf("ending = %+v", e)
+	}
+}
+
+// An answer that the store would not take is cut, not run again.
+func TestHugeAnswer(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+		return answer(strings.Repeat("<\x00", 2<<20)), nil
+	}
+	f.worker()
+	e := f.ending(f.submit(f.task("a", "x")))
+	if e.Kind != Answered || !strings.HasSuffix(e.Result.Text, "The log has all of it.]") || len(e.Result.Text) < 100<<10 {
+		t.Errorf("%s with %d bytes", e.Kind, len(e.Result.Text))
+	}
+	if n := len(f.agent.specs()); n != 1 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+// A task of a source that no worker here knows ends, and is not taken for one that kills its workers.
+func TestUnknownSource(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.worker()
+	task := f.task("a", "x")
+	task.Source = "elsewhere"
+	f.submit(task)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for l, err := range f.desk.Follow(ctx, task.ID, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.End {
+			break
+		}
+	}
+	if s, err := f.desk.Status(t.Context(), task.ID); err != nil || s.Ending == nil || s.Ending.Kind != Failed {
+		t.Errorf("status = %+v, %v", s, err)
+	}
+}
+
+// A prompt that the CLI had not read when its run was broken off is said again.
+func TestDrainBeforeThePromptWasRead(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started := make(chan string, 10)
+	f.worker()
+	f.ending(f.submit(f.task("a", "first")))
+	f.agent.do = untilStopped(started)
+	f.agent.unread = true
+	id := f.submit(f.task("a", "second"))
+	<-started
+	f.stopAll()
+	f.agent.do = nil
+	f.worker()
+	f.ending(id)
+	runs := f.agent.specs()
+	if last := runs[len(runs)-1]; last.Prompt.Text != "second" {
+		t.Errorf("the resumed run was told %q", last.Prompt.Text)
 	}
 }
 

@@ -34,6 +34,7 @@ type fleet struct {
 	agent  *fakeAgent
 	policy Policy
 	n      int
+	stops  []func()
 }
 
 func newFleet(t *testing.T) *fleet {
@@ -61,8 +62,33 @@ func (f *fleet) connect() (*store.Store, *Queue) {
 	return s, NewQueue(client, time.Hour)
 }
 
+// stopAll drains all workers.
+func (f *fleet) stopAll() {
+	for _, stop := range f.stops {
+		stop()
+	}
+}
+
 // worker starts a worker and returns what drains it and waits for its end.
 func (f *fleet) worker(change ...func(*WorkerConfig)) (stop func()) {
+	f.Helper()
+	w := f.idle(change...)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := w.Run(ctx); err != nil {
+			f.Error(err)
+		}
+	}()
+	stop = func() { cancel(); <-ended }
+	f.stops = append(f.stops, stop)
+	f.Cleanup(stop)
+	return stop
+}
+
+// idle makes a worker that does not run.
+func (f *fleet) idle(change ...func(*WorkerConfig)) *Worker {
 	f.Helper()
 	s, q := f.connect()
 	space, err := workspace.New(workspace.Config{Dir: filepath.Join(f.TempDir(), "w"), URL: func(r string) string { return "/nowhere/" + r }})
@@ -74,7 +100,7 @@ func (f *fleet) worker(change ...func(*WorkerConfig)) (stop func()) {
 		Log: slog.New(slog.NewTextHandler(f.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Timing: Timing{
 			Observe: 300 * time.Millisecond, Reconcile: 50 * time.Millisecond, Outbox: 50 * time.Millisecond,
-			Beat: 100 * time.Millisecond, Drain: 10 * time.Second,
+			Beat: 100 * time.Millisecond, Shutdown: 10 * time.Second,
 		},
 	}
 	for _, f := range change {
@@ -84,17 +110,7 @@ func (f *fleet) worker(change ...func(*WorkerConfig)) (stop func()) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := w.Run(ctx); err != nil {
-			f.Error(err)
-		}
-	}()
-	stop = func() { cancel(); <-ended }
-	f.Cleanup(stop)
-	return stop
+	return w
 }
 
 // task makes a task; each is a microsecond later than the one before.
@@ -204,6 +220,7 @@ func (r *fakeReport) Close(_ context.Context, e Ending) error {
 type fakeAgent struct {
 	do     func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error)
 	health *agent.Error
+	unread bool // a run that is stopped has not taken its prompt
 
 	mu   sync.Mutex
 	runs []agent.Spec
@@ -233,10 +250,15 @@ func (a *fakeAgent) Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.
 		a.all--
 		a.mu.Unlock()
 	}()
+	r := answer("echo: " + s.Prompt.Text)
+	var err error
 	if a.do != nil {
-		return a.do(ctx, s, h)
+		r, err = a.do(ctx, s, h)
 	}
-	return answer("echo: " + s.Prompt.Text), nil
+	if r.Outcome == agent.Stopped && !a.unread {
+		r.Session.Data = append(r.Session.Data, s.Prompt.ID...) // as the CLI notes it
+	}
+	return r, err
 }
 
 func (a *fakeAgent) specs() []agent.Spec {

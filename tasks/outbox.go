@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
@@ -25,9 +26,19 @@ func (w *Worker) post(ctx context.Context, id string, report Report) {
 	}
 }
 
+// posters is how many endings a worker posts at once, so that a source that hangs does not hold up the others.
+const posters = 8
+
+// maxPosts is how often an ending is posted before it is given up: with the longest pause between them, for about a day.
+const maxPosts = 300
+
 // postDue posts everything that is due, whoever ran it.
 func (w *Worker) postDue(ctx context.Context) {
+	var sending sync.WaitGroup
+	defer sending.Wait()
+	free := make(chan struct{}, posters)
 	for ctx.Err() == nil {
+		free <- struct{}{}
 		p, ok, err := w.store.TakeOutbox(ctx, "")
 		if err != nil && ctx.Err() == nil {
 			w.log.Warn("take outbox", "err", err)
@@ -35,12 +46,19 @@ func (w *Worker) postDue(ctx context.Context) {
 		if err != nil || !ok {
 			return
 		}
-		w.send(ctx, p, nil)
+		sending.Go(func() {
+			defer func() { <-free }()
+			w.send(ctx, p, nil)
+		})
 	}
 }
 
 func (w *Worker) send(ctx context.Context, p store.Post, report Report) {
 	err := w.close(ctx, p.ID, report)
+	if err != nil && p.Attempt >= maxPosts {
+		w.log.Error("ending given up: it could not be posted", "run", p.ID, "attempt", p.Attempt, "err", err)
+		err = nil
+	}
 	if err == nil {
 		err = w.store.Posted(ctx, p)
 		if err != nil {

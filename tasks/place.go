@@ -8,6 +8,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/workspace"
+	"github.com/google/uuid"
 )
 
 // diffLimit bounds the diff left for the agent; beyond it the agent has the clone.
@@ -62,7 +63,7 @@ func (w *Worker) clone(ctx context.Context, t Task, b Brief, files string) (plac
 	}
 	p := place{
 		Dir: c.Dir, Files: files, Trusted: want.TrustedConfig,
-		About: fmt.Sprintf("You are in a clone of %s; origin/%s is its base. There is no remote to push to: what you commit or change here is picked up from here.", t.Repo, c.Base),
+		About: fmt.Sprintf("You are in a clone of %s; origin/%s is its base. There is no remote, and nothing is published from here: whatever people are to see, such as a diff, has to be in your answer.", t.Repo, c.Base),
 	}
 	if b.Diff {
 		path, note, err := w.diff(ctx, c, files)
@@ -106,6 +107,7 @@ func (w *Worker) spec(t Task, b Brief, p place, session *agent.Session, goOn boo
 		// The prompt is in the conversation already; said twice it would be done twice.
 		prompt = agent.Message{Text: "You were interrupted by a restart of the worker. Go on where you stopped.", Composed: true}
 	}
+	prompt.ID = uuid.NewString() // by which saveSession sees whether the CLI has taken it
 	system := b.System
 	if p.About != "" {
 		system += "\n\n" + p.About

@@ -30,67 +30,67 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	run := w.hold(ctx, claim)
 	defer run.release()
 
-	task, source, err := w.read(claim.Record())
+	task, report, ending, err := w.execute(run)
 	if err != nil {
-		return err
-	}
-	report, ending, err := w.execute(run, task, source)
-	switch {
-	case errors.Is(run.cause(), errClaimLost):
-		w.log.Warn("claim lost", "run", id, "thread", task.Thread)
-		return nil // somebody else decides now; whatever we would write is refused
-	case err != nil:
 		return w.handBack(run, err)
 	}
-	if err := w.persist(run, "end", func() error { return claim.End(ctx, mustJSON(ending)) }); err != nil {
+	stored, err := w.end(run, ending)
+	if err != nil || !stored {
 		return err
 	}
 	w.log.Info("task ended", "run", id, "thread", task.Thread, "source", task.Source, "attempt", claim.Record().Attempt,
 		"outcome", string(ending.Kind), "dur", ending.Result.Duration.Round(time.Millisecond))
-	w.post(ctx, id, report.get())
+	w.post(run.detached, id, report.get())
 	return nil
 }
 
 // execute does the work of a claimed task. An error means that it must be tried again, by this worker or another.
-func (w *Worker) execute(run *run, t Task, source Source) (report *opening, _ Ending, _ error) {
-	if run.ctx.Err() != nil {
-		return w.refused(run, nil, run.cause())
+func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err error) {
+	stop := func(err error) (Task, *opening, Ending, error) {
+		ending, err := w.refused(run, err)
+		return t, report, ending, err
 	}
-	if e := w.health.problem(run.detached); e != nil {
-		return nil, w.failure(e), nil
+	t, source, err := w.read(run.claim.Record())
+	if err != nil {
+		return stop(err)
+	}
+	if run.ctx.Err() != nil {
+		return stop(run.cause())
+	}
+	if e := w.health.problem(run.ctx); e != nil {
+		return stop(e)
 	}
 	files, err := w.workspace.Files(t.Thread)
 	if err != nil {
-		return nil, Ending{}, err
+		return stop(err)
 	}
 	brief, err := source.Brief(run.ctx, t, files)
 	if err != nil {
-		return w.refused(run, report, fmt.Errorf("brief: %w", err))
+		return stop(fmt.Errorf("brief: %w", err))
 	}
 	report = w.open(run, source, t)
 	place, err := w.place(run.ctx, t, brief, files)
 	if err != nil {
-		return w.refused(run, report, err)
+		return stop(err)
 	}
 	session, goOn, err := w.session(run.ctx, t, brief)
 	if err != nil {
-		return w.refused(run, report, err)
+		return stop(err)
 	}
 	host := &host{policy: place.policy(t.Profile), record: w.record(run), report: report}
-	result, err := w.runner.Run(run.ctx, w.spec(t, brief, place, session, goOn), host)
+	spec := w.spec(t, brief, place, session, goOn)
+	result, err := w.runner.Run(run.ctx, spec, host)
 	host.record.close()
-	if e, ok := errors.AsType[*agent.Error](err); ok && e.Class != agent.ClassInternal {
-		return report, w.failure(e), nil
-	}
 	if err != nil {
-		return w.refused(run, report, err)
+		return stop(err)
 	}
-	w.saveSession(run, t, brief, result)
-	return w.conclude(run, report, t, result)
+	ending, err = w.conclude(run, t, result)
+	w.saveSession(run, t, brief, spec, result, err != nil)
+	return t, report, ending, err
 }
 
-// conclude turns what a run came to into the task's ending; a run that was only interrupted has none yet.
-func (w *Worker) conclude(run *run, report *opening, t Task, r agent.Result) (*opening, Ending, error) {
+// conclude turns what a run came to into the task's ending. A run that was only interrupted has none: the error is what did it.
+func (w *Worker) conclude(run *run, t Task, r agent.Result) (Ending, error) {
 	e := Ending{Result: r, At: time.Now()}
 	switch r.Outcome {
 	case agent.Done:
@@ -104,11 +104,11 @@ func (w *Worker) conclude(run *run, report *opening, t Task, r agent.Result) (*o
 	case agent.Stopped:
 		by, ok := errors.AsType[cancelled](run.cause())
 		if !ok {
-			return report, Ending{}, run.cause()
+			return Ending{}, run.cause()
 		}
 		e.Kind, e.By = Cancelled, by.by
 	}
-	return report, e, nil
+	return e, nil
 }
 
 // stoppedBefore is the ending of a task that was cancelled before it started.
@@ -117,49 +117,54 @@ func (w *Worker) stoppedBefore(run *run) (Ending, bool) {
 	return Ending{Kind: Cancelled, By: by.by, At: time.Now()}, ok
 }
 
-// failure is the ending of a task whose agent could not be run.
-func (w *Worker) failure(e *agent.Error) Ending {
-	return Ending{Kind: Failed, Reason: e.User, Result: agent.Result{Outcome: agent.Failed, Error: e}, At: time.Now()}
-}
-
-// refused sorts an error from before the run: what the person has to change ends the task, and so does a cancel or an error that
-// has come too often; the rest is tried again.
-func (w *Worker) refused(run *run, report *opening, err error) (*opening, Ending, error) {
+// refused sorts an error from before the run: what the person or an operator has to change ends the task, and so does a cancel or an
+// error that has come too often; the rest is tried again, and is returned.
+func (w *Worker) refused(run *run, err error) (Ending, error) {
 	if ending, ok := w.stoppedBefore(run); ok {
-		return report, ending, nil
+		return ending, nil
 	}
 	if run.ctx.Err() != nil {
-		return report, Ending{}, run.cause()
+		return Ending{}, run.cause()
 	}
 	e := Ending{Kind: Refused, At: time.Now()}
-	switch input, ok := errors.AsType[*InputError](err); {
-	case ok:
+	input, mistake := errors.AsType[*InputError](err)
+	failure, failed := errors.AsType[*agent.Error](err)
+	switch {
+	case mistake:
 		e.Reason = input.Sentence
+	case failed && failure.Class != agent.ClassInternal:
+		e.Kind, e.Reason = Failed, failure.User
+		e.Result = agent.Result{Outcome: agent.Failed, Error: failure}
 	case errors.Is(err, workspace.ErrNotFound), errors.Is(err, workspace.ErrAuth), errors.Is(err, workspace.ErrRef):
 		e.Reason = "The repository could not be prepared: " + err.Error() + "."
 	case run.claim.Record().Attempt >= maxAttempts:
 		w.log.Error("task failed", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", err)
-		e.Kind, e.Reason = Failed, fmt.Sprintf("This did not work in %d attempts: %v.", maxAttempts, err)
+		e.Kind = Failed
+		e.Reason = fmt.Sprintf("This could not be started in %d attempts. The worker's log says why.", maxAttempts)
+		e.Result = agent.Result{Outcome: agent.Failed, Error: agent.NewError(agent.ClassInternal, err.Error())}
 	default:
-		return report, Ending{}, err
+		return Ending{}, err
 	}
-	return report, e, nil
+	return e, nil
 }
 
-// handBack returns an unfinished task: at once when this worker is shutting down, else after a while, as one attempt more.
+// handBack returns an unfinished task to the fleet: at once, and without using an attempt, when only this worker had to stop; else
+// after a while, as one attempt more.
 func (w *Worker) handBack(run *run, cause error) error {
-	drained := errors.Is(cause, errDrain)
-	wait := later(backoff(run.claim.Record().Attempt), cause.Error())
-	if drained {
-		wait.At = time.Now()
-	} else {
-		w.log.Warn("task will be tried again", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", cause)
+	innocent := errors.Is(cause, errDrain) || errors.Is(cause, errClaimLost)
+	wait := later(0, cause.Error())
+	at := time.Time{}
+	if !innocent {
+		wait = later(backoff(run.claim.Record().Attempt), cause.Error())
+		at = wait.At
 	}
-	err := w.persist(run, "return", func() error { return run.claim.Return(run.detached, wait.At, !drained) })
+	w.log.Warn("task handed back", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", cause)
+	run.told.leave() // before the next run of the task can begin
+	_, err := w.persist(run, "return", func() error { return run.claim.Return(run.detached, at, !innocent) })
 	if err != nil {
 		return err
 	}
-	return wait
+	return wait // also when somebody else has it by now: the next delivery finds out
 }
 
 // unclaimed says what a delivery does that could not claim its task.

@@ -29,8 +29,6 @@ const (
 	pollInterval = 40 * time.Millisecond
 	// delayedInterval is how often deliveries that waited are moved back; asynq counts in whole seconds.
 	delayedInterval = time.Second
-	// shutdownTimeout is the outermost of our time budgets: drain 45 s < this < the container's 90 s.
-	shutdownTimeout = 60 * time.Second
 )
 
 // ErrLater is the one way in which a task waits: for its thread, for a slot, for a better time. It is not a failure.
@@ -122,10 +120,10 @@ func (q *Queue) delivered(id, class string, delivery int) (present, alive bool, 
 }
 
 // server makes the asynq server of one class.
-func (q *Queue) server(class string, concurrency int, log *slog.Logger) *asynq.Server {
+func (q *Queue) server(class string, concurrency int, shutdown time.Duration, log *slog.Logger) *asynq.Server {
 	return asynq.NewServerFromRedisClient(q.redis, asynq.Config{
 		Concurrency: concurrency, Queues: map[string]int{class: 1},
-		TaskCheckInterval: pollInterval, DelayedTaskCheckInterval: delayedInterval, ShutdownTimeout: shutdownTimeout,
+		TaskCheckInterval: pollInterval, DelayedTaskCheckInterval: delayedInterval, ShutdownTimeout: shutdown,
 		IsFailure: func(err error) bool {
 			_, waits := errors.AsType[*ErrLater](err)
 			return !waits

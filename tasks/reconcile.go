@@ -12,13 +12,10 @@ import (
 // reconcile looks at every task that has not ended and mends what a death left behind: a run without a claim goes back to
 // waiting, a waiting task without a delivery gets one. Every worker does this; the store lets one of them win.
 func (w *Worker) reconcile(ctx context.Context) {
+	w.seen.look(time.Now(), 2*w.timing.Reconcile+time.Second)
 	live, err := w.store.Live(ctx)
 	if err != nil {
-		if ctx.Err() == nil {
-			w.log.Warn("reconcile", "err", err)
-		}
-		// Redis did not answer, so what was seen before proves nothing any more.
-		w.seen.forget()
+		w.unseen(ctx, err)
 		return
 	}
 	present := map[string]bool{}
@@ -43,6 +40,14 @@ func (w *Worker) reconcile(ctx context.Context) {
 	w.seen.keep(present)
 }
 
+// unseen notes that Redis did not answer: what was seen before proves nothing any more.
+func (w *Worker) unseen(ctx context.Context, err error) {
+	w.seen.forget()
+	if ctx.Err() == nil {
+		w.log.Warn("reconcile", "err", err)
+	}
+}
+
 // recover takes over a run whose worker died. Its keeper has ended it long ago (DESIGN invariant 1).
 func (w *Worker) recover(ctx context.Context, rec store.LiveRecord) {
 	n, err := w.store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, true)
@@ -50,7 +55,7 @@ func (w *Worker) recover(ctx context.Context, rec store.LiveRecord) {
 		return // somebody was faster, or it lives after all
 	}
 	if err != nil {
-		w.log.Warn("recover task", "run", rec.ID, "err", err)
+		w.unseen(ctx, err)
 		return
 	}
 	w.log.Warn("worker died, task recovered", "run", rec.ID, "thread", rec.Thread, "crashes", rec.Crashes+1)
@@ -77,7 +82,7 @@ func (w *Worker) deliver(ctx context.Context, rec store.LiveRecord) {
 	}
 	present, alive, err := w.queue.delivered(rec.ID, rec.Class, rec.Delivery)
 	if err != nil {
-		w.log.Warn("reconcile", "run", rec.ID, "err", err)
+		w.unseen(ctx, err)
 		return
 	}
 	if present && alive {
@@ -101,7 +106,19 @@ func (w *Worker) deliver(ctx context.Context, rec store.LiveRecord) {
 }
 
 // sightings remembers since when a run is seen without its claim. Only reconcile uses it, from one goroutine.
-type sightings struct{ first map[string]time.Time }
+type sightings struct {
+	first map[string]time.Time
+	last  time.Time // when we looked last
+}
+
+// look begins a look at all tasks. After a pause longer than gap nothing was "seen in every look" any more: its owner may have put
+// the claim back and lost it again meanwhile.
+func (s *sightings) look(now time.Time, gap time.Duration) {
+	if now.Sub(s.last) > gap {
+		s.forget()
+	}
+	s.last = now
+}
 
 // since is how long the run has been seen without a claim, in every look.
 func (s *sightings) since(key string) time.Duration {

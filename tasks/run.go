@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,8 +25,12 @@ const maxAttempts = 3
 // maxCrashes bounds how many workers one task may take down with it.
 const maxCrashes = 3
 
-// persistFor bounds how long a worker tries to store what a run came to while Redis does not answer.
-const persistFor = 2 * time.Minute
+// How long a worker tries to store what a run came to while Redis does not answer. A drain has to fit into what the container's stop
+// allows.
+const (
+	persistFor      = 2 * time.Minute
+	persistDraining = 15 * time.Second
+)
 
 // run is a claimed task. Its context is detached from asynq's, which ends when asynq thinks that it should and takes the delivery
 // away at that moment (queue.md §1); it ends by our own causes only.
@@ -38,6 +43,7 @@ type run struct {
 	end  context.CancelFunc
 	kept sync.WaitGroup
 	done func() // takes the run from the worker's list
+	told *opening
 	next func() // wakes the thread's next task
 }
 
@@ -80,6 +86,7 @@ func (r *run) cause() error { return context.Cause(r.ctx) }
 // release gives up the thread, so that its next task may start.
 func (r *run) release() {
 	r.done()
+	r.told.leave() // the next run of the task looks for what this one posted
 	// Already returned, or somebody else's: then there is nothing to release. An unreachable Redis lets it expire.
 	_ = r.claim.Release(r.detached)
 	r.end()
@@ -87,24 +94,37 @@ func (r *run) release() {
 	r.next()
 }
 
-// persist stores what a run came to, however long Redis takes, within reason: until then the work is not done.
-func (w *Worker) persist(r *run, what string, step func() error) error {
-	var err error
-	for stop := time.Now().Add(persistFor); time.Now().Before(stop); {
-		if err = step(); err == nil {
-			return nil
+// end gives the task its ending; false when it is not ours to end any more.
+func (w *Worker) end(r *run, e Ending) (stored bool, err error) {
+	if w.cfg.Policy.Redactor != nil {
+		e.Reason = w.cfg.Policy.Redactor.String(e.Reason)
+	}
+	body := e.encode()
+	return w.persist(r, "end", func() error { return r.claim.End(r.detached, body) })
+}
+
+// persist stores what a run came to, however long Redis takes, within reason: until then the work is not done. done is false when
+// the task is not ours any more.
+func (w *Worker) persist(r *run, what string, step func() error) (done bool, _ error) {
+	begun := time.Now()
+	for {
+		err := step()
+		if err == nil {
+			return true, nil
 		}
 		if errors.Is(err, store.ErrStale) {
 			w.log.Warn("claim lost", "run", r.claim.ID(), "err", err)
-			return nil
+			return false, nil
 		}
-		select {
-		case <-time.After(500 * time.Millisecond):
-		case <-r.life.Done():
-			return err
+		patience := persistFor
+		if w.live.draining() {
+			patience = persistDraining
 		}
+		if errors.Is(err, store.ErrTooLarge) || time.Since(begun) > patience {
+			return false, fmt.Errorf("%s task %s: %w", what, r.claim.ID(), err)
+		}
+		<-time.After(500 * time.Millisecond)
 	}
-	return fmt.Errorf("%s task %s: %w", what, r.claim.ID(), err)
 }
 
 // read decodes the task of a record and finds its source.
@@ -121,18 +141,21 @@ func (w *Worker) read(rec store.Record) (Task, Source, error) {
 	return t, nil, fmt.Errorf("task %s is from source %q, which this worker does not have", t.ID, t.Source)
 }
 
-// opening is a report on its way: the run does not wait for the source's answer.
+// opening is a report on its way: the run does not wait for the source's answer. A nil opening is one that never began.
 type opening struct {
 	done   chan struct{}
+	cancel context.CancelFunc
 	report Report // set before done is closed; nil when it could not be opened
 }
 
 // open begins the task's report. A run goes on without one; the final message opens it again.
 func (w *Worker) open(r *run, s Source, t Task) *opening {
-	o := &opening{done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(r.life)
+	o := &opening{done: make(chan struct{}), cancel: cancel}
+	r.told = o
 	go func() {
 		defer close(o.done)
-		report, err := s.Open(r.life, t)
+		report, err := s.Open(ctx, t)
 		if err != nil {
 			w.log.Warn("open report", "run", t.ID, "source", t.Source, "err", err)
 			return
@@ -153,13 +176,21 @@ func (o *opening) Update(e agent.Event) {
 	}
 }
 
-// get waits for the report; nil when there is none.
+// get waits for the report, which takes a few bounded calls of the source's; nil when there is none.
 func (o *opening) get() Report {
 	if o == nil {
 		return nil
 	}
 	<-o.done
 	return o.report
+}
+
+// leave ends what the report started and returns when nothing of it is under way.
+func (o *opening) leave() {
+	if o != nil {
+		o.cancel()
+		<-o.done
+	}
 }
 
 // session finds the conversation to go on with. goOn says that this very task was interrupted in it.
@@ -190,12 +221,13 @@ type sessionMeta struct {
 }
 
 // saveSession keeps the conversation for the thread's next run. Without it that run starts a new one, so failing is no failure.
-func (w *Worker) saveSession(r *run, t Task, b Brief, res agent.Result) {
+func (w *Worker) saveSession(r *run, t Task, b Brief, spec agent.Spec, res agent.Result, interrupted bool) {
 	if b.Fresh || len(res.Session.Data) == 0 {
 		return
 	}
 	meta := sessionMeta{Session: res.Session}
-	if errors.Is(r.cause(), errDrain) {
+	// A run may be broken off before the CLI has even read the prompt; told to go on, the next one would not know with what.
+	if interrupted && bytes.Contains(res.Session.Data, []byte(spec.Prompt.ID)) {
 		meta.Interrupted = t.ID
 	}
 	err := r.claim.SaveSession(r.detached, store.Session{ID: res.Session.ID, Meta: mustJSON(meta), Data: res.Session.Data})
@@ -204,11 +236,13 @@ func (w *Worker) saveSession(r *run, t Task, b Brief, res agent.Result) {
 	}
 }
 
-// mustJSON marshals our own plain structs, which cannot fail.
+// mustJSON marshals our own plain structs, which cannot fail. Markup is left as it is: escaped, it would take six times the room.
 func mustJSON(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("marshal " + fmt.Sprintf("%T", v) + ": " + err.Error())
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(fmt.Sprintf("marshal %T: %v", v, err))
 	}
-	return b
+	return b.Bytes()
 }

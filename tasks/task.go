@@ -41,7 +41,7 @@ type Task struct {
 	Origin  json.RawMessage `json:"origin,omitempty"` // the source's return address, opaque to everyone else
 }
 
-// Options is what a task may ask for besides its prompt. Submit caps it by the fleet's policy.
+// Options is what a task may ask for besides its prompt. Submit holds the limit to that of the fleet.
 type Options struct {
 	Model  string        `json:"model,omitempty"`
 	Effort string        `json:"effort,omitempty"`

@@ -48,7 +48,7 @@ type Timing struct {
 	Outbox    time.Duration // between two looks at unposted endings; 2 s
 	Beat      time.Duration // of the heart; 5 s
 	Health    time.Duration // between two checks of the CLI; 1 min
-	Drain     time.Duration // for running tasks to be interrupted and handed back; 45 s
+	Shutdown  time.Duration // for running tasks to be interrupted and handed back; 60 s
 }
 
 func (t Timing) withDefaults() Timing {
@@ -62,7 +62,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Outbox, 2*time.Second)
 	set(&t.Beat, 5*time.Second)
 	set(&t.Health, time.Minute)
-	set(&t.Drain, 45*time.Second)
+	set(&t.Shutdown, time.Minute)
 	return t
 }
 
@@ -99,12 +99,12 @@ func NewWorker(c WorkerConfig) (*Worker, error) {
 		cfg: c, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8]), store: c.Store, queue: c.Queue, runner: c.Runner,
 		workspace: c.Workspace, slots: newSlots(c.Slots), timing: c.Timing.withDefaults(), log: c.Log, started: time.Now(),
 	}
-	w.health = health{runner: c.Runner, min: c.MinVersion, every: w.timing.Health}
+	w.health = health{runner: c.Runner, min: c.MinVersion, fresh: w.timing.Health * 3 / 2}
 	w.seen = sightings{first: map[string]time.Time{}}
 	return w, nil
 }
 
-// Run works until ctx ends and then shuts down within Timing.Drain: it takes nothing new, interrupts what runs, hands it back to
+// Run works until ctx ends and then shuts down within Timing.Shutdown: it takes nothing new, interrupts what runs, hands it back to
 // the fleet, and returns. The error says why it could not begin.
 func (w *Worker) Run(ctx context.Context) error {
 	servers, err := w.serve()
@@ -118,6 +118,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		every time.Duration
 		do    func(context.Context)
 	}{
+		{w.timing.Health, w.health.check},
 		{w.timing.Beat, w.beat},
 		{w.timing.Outbox, w.postDue},
 		{w.timing.Reconcile, w.reconcile},
@@ -128,25 +129,31 @@ func (w *Worker) Run(ctx context.Context) error {
 	<-ctx.Done()
 
 	w.log.Info("worker stops", "worker", w.id, "running", w.slots.running())
-	for _, s := range servers {
-		s.Stop() // takes no more deliveries
-	}
-	w.live.drain(errDrain)
-	w.live.wait(w.timing.Drain)
-	for _, s := range servers {
-		s.Shutdown()
-	}
+	w.shutdown(servers)
 	stop()
 	running.Wait()
 	w.log.Info("worker stopped", "worker", w.id)
 	return nil
 }
 
+// shutdown stops all servers side by side, because each has the whole of Timing.Shutdown for itself.
+func (w *Worker) shutdown(servers []*asynq.Server) {
+	for _, s := range servers {
+		s.Stop() // takes no more deliveries
+	}
+	w.live.drain(errDrain)
+	var down sync.WaitGroup
+	for _, s := range servers {
+		down.Go(s.Shutdown) // waits for the handlers
+	}
+	down.Wait()
+}
+
 // serve starts one asynq server per class, so that a full class keeps no other from being served.
 func (w *Worker) serve() ([]*asynq.Server, error) {
 	var servers []*asynq.Server
 	for _, class := range Classes {
-		s := w.queue.server(class, limit(class, w.slots.total), w.log)
+		s := w.queue.server(class, limit(class, w.slots.total), w.timing.Shutdown, w.log)
 		err := s.Start(asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 			id := string(t.Payload())
 			n, err := deliveryNumber(id, t.ResultWriter().TaskID())
@@ -156,9 +163,7 @@ func (w *Worker) serve() ([]*asynq.Server, error) {
 			return w.process(ctx, class, id, n)
 		}))
 		if err != nil {
-			for _, s := range servers {
-				s.Shutdown()
-			}
+			w.shutdown(servers)
 			return nil, fmt.Errorf("start queue %s: %w", class, err)
 		}
 		servers = append(servers, s)
@@ -182,47 +187,90 @@ func every(ctx context.Context, d time.Duration, do func(context.Context)) {
 
 // beat tells the fleet about this worker.
 func (w *Worker) beat(ctx context.Context) {
+	if !w.health.since(time.Time{}) {
+		w.health.check(ctx) // the fleet shall not see a worker whose CLI nobody has looked at
+	}
 	host, _ := os.Hostname() // it worked in NewWorker
 	err := w.store.Beat(ctx, store.Worker{
 		ID: w.id, Host: host, Version: w.cfg.Version, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
-		Started: w.started, Draining: w.live.draining(), Health: mustJSON(w.health.now(ctx)),
+		Started: w.started, Draining: w.live.draining(), Health: mustJSON(w.health.known()),
 	})
 	if err != nil && ctx.Err() == nil {
 		w.log.Warn("beat", "worker", w.id, "err", err)
 	}
 }
 
-// health is what is known of the CLI. A good answer is kept for a while; a bad one is asked again each time, so that a remedy
-// works at once.
+// health is what is known of the CLI. A good answer is believed for a while; a bad one is asked for again by each task, so that a
+// remedy works at once.
 type health struct {
 	runner Runner
 	min    string
-	every  time.Duration
+	fresh  time.Duration // how long a good answer is believed
 
-	mu      sync.Mutex
-	last    agent.Health
-	checked time.Time
+	asking sync.Mutex // one question at a time: it starts the CLI twice
+
+	mu   sync.Mutex
+	last agent.Health
+	at   time.Time
 }
 
-func (h *health) now(ctx context.Context) agent.Health {
+// check asks the CLI.
+func (h *health) check(ctx context.Context) {
+	begun := time.Now()
+	h.asking.Lock()
+	defer h.asking.Unlock()
+	if h.since(begun) {
+		return // somebody has asked while we waited
+	}
+	answer := h.runner.Health(ctx, h.min)
+	if ctx.Err() != nil {
+		return // broken off: it says nothing of the CLI
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.last.OK || time.Since(h.checked) > h.every {
-		h.last, h.checked = h.runner.Health(ctx, h.min), time.Now()
-	}
+	h.last, h.at = answer, time.Now()
+}
+
+// since reports whether there is an answer from after t; the zero time asks for any.
+func (h *health) since(t time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.at.After(t)
+}
+
+func (h *health) good() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last.OK && time.Since(h.at) < h.fresh
+}
+
+// known is the latest answer.
+func (h *health) known() agent.Health {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	return h.last
 }
 
 // problem is why no run can start, nil when one can.
-func (h *health) problem(ctx context.Context) *agent.Error { return h.now(ctx).Error }
+func (h *health) problem(ctx context.Context) error {
+	if !h.good() {
+		h.check(ctx)
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if e := h.known().Error; e != nil {
+		return e
+	}
+	return nil
+}
 
 // liveRuns are the runs of this worker, to be interrupted by its drain.
 type liveRuns struct {
 	mu    sync.Mutex
 	stops map[int]context.CancelCauseFunc
 	next  int
-	cause error         // set once drained
-	empty chan struct{} // closed when drained and no run is left
+	cause error // set once drained
 }
 
 // add registers a run until forget is called. During a drain it is stopped at once.
@@ -242,14 +290,6 @@ func (l *liveRuns) add(stop context.CancelCauseFunc) (forget func()) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.stops, n)
-		l.settle()
-	}
-}
-
-func (l *liveRuns) settle() {
-	if l.empty != nil && len(l.stops) == 0 {
-		close(l.empty)
-		l.empty = nil
 	}
 }
 
@@ -267,17 +307,4 @@ func (l *liveRuns) draining() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cause != nil
-}
-
-// wait returns when no run is left, or after d.
-func (l *liveRuns) wait(d time.Duration) {
-	l.mu.Lock()
-	empty := make(chan struct{})
-	l.empty = empty
-	l.settle()
-	l.mu.Unlock()
-	select {
-	case <-empty:
-	case <-time.After(d):
-	}
 }

@@ -108,16 +108,13 @@ func (s *Source) lookAway(ctx context.Context, o origin) {
 func (s *Source) thread(ctx context.Context, o origin, after, before string) iter.Seq2[slack.Message, error] {
 	return func(yield func(slack.Message, error) bool) {
 		cursor := ""
-		for page := range maxPages {
+		for range maxPages {
 			messages, next, err := s.page(ctx, o, after, before, cursor)
 			if err != nil {
 				yield(slack.Message{}, err)
 				return
 			}
 			for _, m := range messages {
-				if page > 0 && m.Timestamp == o.root() {
-					continue
-				}
 				if !yield(m, nil) {
 					return
 				}

@@ -170,10 +170,14 @@ func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	timing := o.Timing
+	if timing.Shutdown == 0 {
+		timing.Shutdown = config.Shutdown
+	}
 	return tasks.NewWorker(tasks.WorkerConfig{
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: policy(c, p.Redactor),
 		Slots: c.Worker.Concurrency, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
-		Version: version, Log: p.Log, Timing: o.Timing,
+		Version: version, Log: p.Log, Timing: timing,
 	})
 }
 
