@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"runtime"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Config says how a Runner runs the CLI. LogDir is required.
@@ -62,7 +64,11 @@ func New(c Config) (*Runner, error) {
 // LogPath is where the log of a run is; ext is ".log" or ".ndjson".
 func (r *Runner) LogPath(id, ext string) string { return filepath.Join(r.cfg.LogDir, id+ext) }
 
-var runID = regexp.MustCompile(`^[a-z0-9.-]{1,80}$`)
+var (
+	runID = regexp.MustCompile(`^[a-z0-9.-]{1,80}$`)
+	// argument is what of a caller's may stand in the CLI's argument list, where everybody can read it: names, and nothing else.
+	argument = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}$`)
+)
 
 // cli is the executable to run.
 func (r *Runner) cli() (string, *Error) {
@@ -81,6 +87,11 @@ func (r *Runner) check(s Spec) *Error {
 	if _, ok := tools[s.Profile]; !ok {
 		return NewError(ClassInternal, fmt.Sprintf("profile %q is unknown", s.Profile))
 	}
+	for _, word := range []string{s.Model, s.Effort} {
+		if word != "" && !argument.MatchString(word) {
+			return NewError(ClassConfig, fmt.Sprintf("%q is not the name of a model or a level of effort", word))
+		}
+	}
 	if s.Prompt.Text == "" {
 		return NewError(ClassInternal, "the prompt is empty")
 	}
@@ -92,6 +103,8 @@ func (r *Runner) check(s Spec) *Error {
 		return NewError(ClassWorkspace, "working directory: "+err.Error())
 	case !info.IsDir():
 		return NewError(ClassWorkspace, "working directory "+s.Dir+" is not a directory")
+	case unix.Access(s.Dir, unix.R_OK|unix.X_OK) != nil:
+		return NewError(ClassWorkspace, "working directory "+s.Dir+" may not be read by this user")
 	}
 	return nil
 }

@@ -15,7 +15,6 @@ import (
 
 // child is the worker's side of a keeper. Its methods may be called from any goroutine.
 type child struct {
-	Pid    int      // of the CLI
 	Stdin  *os.File // to the CLI; written and closed by the stdin writer alone
 	Stdout *os.File // from the CLI and everything it started; ends when the last of them is dead
 	Stderr *os.File
@@ -82,7 +81,6 @@ func startChild(order startOrder) (_ *child, err error) {
 		_ = cmd.Wait()
 		return nil, fmt.Errorf("start the CLI: %w", err)
 	}
-	c.Pid = started.Pid
 	go c.await(cmd, statusR, status)
 	return c, nil
 }
@@ -104,9 +102,6 @@ func (c *child) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {
 
 // Term asks the keeper to TERM the CLI and to KILL it after grace; at most the first call counts.
 func (c *child) Term(grace time.Duration) { _ = c.command(command{Term: max(grace, time.Millisecond)}) }
-
-// Kill asks the keeper to KILL the CLI now.
-func (c *child) Kill() { _ = c.command(command{Kill: true}) }
 
 // command writes one line to the keeper. That the keeper is gone is no error: the run is over then, and done says so.
 func (c *child) command(v any) error {

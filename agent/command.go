@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// arguments is the CLI's command line. What came from a person or a repository is never in it: /proc shows it to everybody.
+// arguments is the CLI's command line. /proc shows it to everybody, so nothing a person wrote is in it but the checked name of a model
+// or a level of effort; prompt and context go by stdin.
 // Values are joined to their flags with "=", because a value that starts with a dash would otherwise be read as a flag.
 func arguments(cli string, s Spec, session string) []string {
 	args := []string{
@@ -45,8 +46,8 @@ func arguments(cli string, s Spec, session string) []string {
 	return args
 }
 
-// inherited is what the CLI gets of the worker's environment: what a program needs to find its way about, and nothing that could
-// be a secret.
+// inherited is what the CLI gets of the worker's environment: what a program needs to find its way about. A proxy's address may hold a
+// password, which the agent's tools then see (docs/security.md).
 var inherited = []string{
 	"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,18 +53,26 @@ func (d runDirs) putSession(s Session, dir string) error {
 	return nil
 }
 
-// takeSession reads the session the CLI saved; nil when it saved none.
+// maxSession is the largest session that is taken along; one of hours has a few megabytes.
+const maxSession = 64 << 20
+
+// takeSession reads the session the CLI saved; nil when it saved none that can be used. The CLI is dead, but its tools could write here
+// too, so no link leads out of the directory and no size out of bounds.
 func (d runDirs) takeSession(id string) []byte {
-	found, err := filepath.Glob(filepath.Join(d.Config, "projects", "*", id+".jsonl"))
+	root, err := os.OpenRoot(d.Config)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	found, err := fs.Glob(root.FS(), "projects/*/"+id+".jsonl")
 	if err != nil || len(found) == 0 {
 		return nil
 	}
-	// The CLI is dead, but its tools wrote here too: a link would make us read another file.
-	info, err := os.Lstat(found[0])
-	if err != nil || !info.Mode().IsRegular() {
+	info, err := root.Lstat(found[0])
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSession {
 		return nil
 	}
-	data, err := os.ReadFile(found[0])
+	data, err := root.ReadFile(found[0])
 	if err != nil {
 		return nil
 	}

@@ -33,10 +33,9 @@ type startOrder struct {
 	Remove string   `json:"remove,omitempty"` // the run's own directory, removed by the keeper when the worker died
 }
 
-// The commands after the start order.
+// command is what follows the start order: TERM the CLI now, and KILL it after Term. A later one can only hurry it.
 type command struct {
-	Term duration `json:"term,omitempty"` // TERM the CLI now, KILL it after this long
-	Kill bool     `json:"kill,omitempty"` // KILL it now
+	Term duration `json:"term"`
 }
 
 type startStatus struct {
@@ -49,7 +48,7 @@ type startStatus struct {
 type exitStatus struct {
 	Code   int      `json:"code"`             // -1 when a signal ended the CLI
 	Signal string   `json:"signal,omitempty"` // its name
-	Swept  int      `json:"swept"`            // processes that had outlived the CLI
+	Swept  int      `json:"swept"`            // processes that had outlived the CLI and were killed
 	Stuck  int      `json:"stuck"`            // processes that would not die within sweepLimit
 	CPU    duration `json:"cpu"`
 	MaxRSS int64    `json:"max_rss"`

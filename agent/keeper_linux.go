@@ -86,8 +86,9 @@ func startLeader(order startOrder) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// govern obeys the control pipe until the leader is dead (and still a zombie, so that its process group cannot be reused). It
-// reports whether the worker died meanwhile.
+// govern obeys the control pipe until the leader is dead (and still a zombie, so that its process group cannot be reused), and buries
+// orphans of its tools as they die. It reports whether the worker died meanwhile. A leader that does not die of KILL, because it is in
+// uninterruptible sleep, is given up after sweepLimit.
 func govern(leader *exec.Cmd, in *bufio.Reader, orphan time.Duration) (orphaned bool) {
 	pid := leader.Process.Pid
 	dead := make(chan struct{})
@@ -115,34 +116,54 @@ func govern(leader *exec.Cmd, in *bufio.Reader, orphan time.Duration) (orphaned 
 			}
 		}
 	}()
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, syscall.SIGCHLD)
+	defer signal.Stop(died)
 
+	var kill time.Time // when the leader is to be killed; zero: not at all
 	var deadline <-chan time.Time
 	term := func(grace time.Duration) {
-		if deadline != nil {
-			return // a second TERM neither hurries nor delays the first
+		at := time.Now().Add(grace)
+		if kill.IsZero() {
+			// To the leader alone: it is the only one that can end its tools in an orderly way. A stopped process would keep
+			// the TERM pending for ever, hence the CONT.
+			_ = unix.Kill(pid, unix.SIGTERM)
+			_ = unix.Kill(pid, unix.SIGCONT)
+		} else if !at.Before(kill) {
+			return // a second TERM can only shorten the first
 		}
-		// To the leader alone: it is the only one that can end its tools in an orderly way. A stopped process would keep the
-		// TERM pending for ever, hence the CONT.
-		_ = unix.Kill(pid, unix.SIGTERM)
-		_ = unix.Kill(pid, unix.SIGCONT)
+		kill = at
 		deadline = time.After(grace)
 	}
+	var hopeless <-chan time.Time
 	for {
 		select {
 		case <-dead:
 			return orphaned
+		case <-hopeless:
+			return orphaned
+		case <-died:
+			reapOrphans(pid)
 		case <-deadline:
 			_ = unix.Kill(-pid, unix.SIGKILL)
+			hopeless = time.After(sweepLimit)
 		case c, ok := <-commands:
-			switch {
-			case !ok:
-				commands, orphaned = nil, true
-				term(orphan)
-			case c.Kill:
-				_ = unix.Kill(-pid, unix.SIGKILL)
-			default:
+			if ok {
 				term(c.Term)
+				continue
 			}
+			commands, orphaned = nil, true
+			term(orphan)
+		}
+	}
+}
+
+// reapOrphans buries our dead children but the leader: what tools left behind and what then ended by itself. A run of hours would
+// otherwise fill the table of processes.
+func reapOrphans(leader int) {
+	for _, pid := range children(os.Getpid()) {
+		if pid != leader {
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 		}
 	}
 }
@@ -150,31 +171,46 @@ func govern(leader *exec.Cmd, in *bufio.Reader, orphan time.Duration) (orphaned 
 // bury kills and reaps everything the leader left behind. ECHILD proves that nothing is left: whatever it started became our
 // child when its own parent died.
 func bury(leader *exec.Cmd) exitStatus {
+	s := exitStatus{Code: -1}
 	_ = unix.Kill(-leader.Process.Pid, unix.SIGKILL)
-	_ = leader.Wait() // its error repeats what the state says
-	s := exitStatus{Code: leader.ProcessState.ExitCode()}
-	if ws, ok := leader.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		s.Signal = unix.SignalName(ws.Signal())
+	if over(leader.Process.Pid) {
+		_ = leader.Wait() // its error repeats what the state says
+		s.Code = leader.ProcessState.ExitCode()
+		if ws, ok := leader.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			s.Signal = unix.SignalName(ws.Signal())
+		}
 	}
 	for stop := time.Now().Add(sweepLimit); ; {
 		left := descendants()
 		for _, pid := range left {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
-		switch {
-		case pid > 0:
-			s.Swept++
-		case errors.Is(err, unix.ECHILD):
-			return withUsage(s)
-		case errors.Is(err, unix.EINTR):
-		case time.Now().After(stop):
+		for {
+			var ws unix.WaitStatus
+			pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
+			if errors.Is(err, unix.ECHILD) {
+				return withUsage(s)
+			}
+			if pid > 0 && ws.Signaled() {
+				s.Swept++ // not one that had ended before
+			}
+			if pid <= 0 && !errors.Is(err, unix.EINTR) {
+				break
+			}
+		}
+		if time.Now().After(stop) {
 			s.Stuck = len(left)
 			return withUsage(s)
-		default:
-			time.Sleep(time.Millisecond) //nolint:forbidigo // killed, not yet dead: wait4 cannot wait for "any, but not for ever"
 		}
+		time.Sleep(time.Millisecond) //nolint:forbidigo // killed, not yet dead: wait4 cannot wait for "any, but not for ever"
 	}
+}
+
+// over reports whether a child of ours is dead, so that waiting for it does not wait.
+func over(pid int) bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
+	return err == nil && info.Signo != 0
 }
 
 func withUsage(s exitStatus) exitStatus {

@@ -60,12 +60,12 @@ func keep(control, status *os.File) int {
 			} else if json.Unmarshal(line, &c) != nil {
 				return
 			}
-			if c.Kill {
-				_ = syscall.Kill(-pid, syscall.SIGKILL)
-			} else if kill == nil {
+			if kill == nil {
 				_ = syscall.Kill(pid, syscall.SIGTERM)
-				kill = time.AfterFunc(c.Term, func() { _ = syscall.Kill(-pid, syscall.SIGKILL) })
+			} else {
+				kill.Stop()
 			}
+			kill = time.AfterFunc(c.Term, func() { _ = syscall.Kill(-pid, syscall.SIGKILL) })
 			if err != nil {
 				return
 			}

@@ -19,13 +19,15 @@ type runLog struct {
 	raw *bufio.Writer
 	rf  *os.File
 
+	redact *Redactor
+
 	mu    sync.Mutex
 	human *os.File
 	err   error
 }
 
 // openLog creates the directory and both files, readable for their owner only.
-func openLog(dir, id string, header []string, now time.Time) (*runLog, error) {
+func openLog(dir, id string, header []string, redact *Redactor, now time.Time) (*runLog, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create log directory: %w", err)
 	}
@@ -41,7 +43,7 @@ func openLog(dir, id string, header []string, now time.Time) (*runLog, error) {
 		_ = human.Close()
 		return nil, fmt.Errorf("open raw log: %w", err)
 	}
-	l := &runLog{human: human, rf: rf, raw: bufio.NewWriterSize(rf, 64<<10)}
+	l := &runLog{redact: redact, human: human, rf: rf, raw: bufio.NewWriterSize(rf, 64<<10)}
 	l.write(fmt.Sprintf("# errand %s\n# started %s\n", id, now.UTC().Format(time.RFC3339)))
 	for _, h := range header {
 		l.write("# " + strings.ReplaceAll(h, "\n", " ") + "\n")
@@ -74,6 +76,7 @@ func (l *runLog) Note(t time.Time, format string, args ...any) {
 }
 
 func (l *runLog) write(s string) {
+	s = l.redact.String(s)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, err := l.human.WriteString(s); err != nil && l.err == nil {

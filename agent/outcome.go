@@ -13,7 +13,7 @@ import (
 // finished says that the session had become idle before anything stopped the run; cause is the first thing that did.
 func conclude(f *facts, finished bool, cause error, exit exitStatus, stderr string) (Outcome, *Error) {
 	switch {
-	case finished, cause == nil && f.Last != nil:
+	case finished, cause == nil && f.Last != nil && !f.Open:
 		if e := classifyResult(f); e != nil {
 			return Failed, e
 		}
@@ -24,8 +24,10 @@ func conclude(f *facts, finished bool, cause error, exit exitStatus, stderr stri
 		return Stalled, nil
 	case errors.Is(cause, errHopeless):
 		return Failed, hopeless(f)
-	case errors.Is(cause, errStart):
-		return Failed, NewError(ClassConfig, "the CLI did not answer within a minute of its start: "+lastLine(stderr))
+	case errors.Is(cause, errStart), errors.Is(cause, errDeaf) && exit.Signal == "" && exit.Code == 0:
+		return Failed, NewError(ClassConfig, fmt.Sprintf("%v; its last words: %s", cause, orDash(lastLine(stderr))))
+	case errors.Is(cause, errDeaf):
+		return Failed, classifyExit(exit, stderr) // it had died, and that was why
 	case cause != nil:
 		return Stopped, nil //nolint:nilerr // the cause is the caller's own; stopping is no failure of the run
 	default:
@@ -34,7 +36,7 @@ func conclude(f *facts, finished bool, cause error, exit exitStatus, stderr stri
 }
 
 func hopeless(f *facts) *Error {
-	if f.AssistantError == "billing_error" {
+	if f.RetryError == "billing_error" {
 		return NewError(ClassBilling, "the model refuses the account")
 	}
 	return NewError(ClassAuth, "the model refuses the credential")

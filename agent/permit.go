@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -29,9 +30,11 @@ func (p Policy) Decide(r ToolRequest) Decision {
 	switch {
 	case r.Human:
 		return Decision{Reason: "Nobody is there to answer. Decide yourself and say in your answer what you assumed."}
-	case readers[r.Tool] || p.Profile == Write && pathOf(r) != "":
-		if path := pathOf(r); path != "" && !p.inside(path) {
-			return Decision{Reason: "Only files below the working directory may be touched: " + strings.Join(p.Roots, ", ")}
+	case readers[r.Tool] || p.Profile == Write && len(pathsOf(r)) > 0:
+		for _, path := range pathsOf(r) {
+			if !p.inside(path) {
+				return Decision{Reason: "Only files below the working directory may be touched: " + strings.Join(p.Roots, ", ")}
+			}
 		}
 		return Decision{Allow: true}
 	case p.Profile == Write:
@@ -68,18 +71,41 @@ func resolve(path string) string {
 	return filepath.Join(resolve(dir), base)
 }
 
-// pathOf is the file or directory a request is about; empty for none.
-func pathOf(r ToolRequest) string {
+// pathsOf are the files and directories a request is about.
+func pathsOf(r ToolRequest) []string {
+	if r.Tool == "Bash" {
+		return nil
+	}
 	var in struct {
 		File     string `json:"file_path"`
 		Notebook string `json:"notebook_path"`
 		Path     string `json:"path"`
+		Pattern  string `json:"pattern"`
+		Glob     string `json:"glob"`
 	}
 	_ = json.Unmarshal(r.Input, &in) // of another shape: no path
-	for _, path := range []string{r.Blocked, in.File, in.Notebook, in.Path} {
-		if path != "" && r.Tool != "Bash" {
-			return path
-		}
+	paths := []string{r.Blocked, in.File, in.Notebook, in.Path}
+	// Patterns of file names are paths, too: /home/*/** needs no directory to be named beside it.
+	if r.Tool == "Glob" {
+		paths = append(paths, fixed(in.Path, in.Pattern))
 	}
-	return ""
+	paths = append(paths, fixed(in.Path, in.Glob))
+	return slices.DeleteFunc(paths, func(p string) bool { return p == "" })
+}
+
+// fixed is the part of a pattern before its first wildcard, as a path below dir; a pattern that climbs is taken at its word.
+func fixed(dir, pattern string) string {
+	if pattern == "" {
+		return ""
+	}
+	if strings.Contains(pattern, "..") {
+		return "/"
+	}
+	if i := strings.IndexAny(pattern, "*?[{\\"); i >= 0 {
+		pattern = pattern[:i]
+	}
+	if filepath.IsAbs(pattern) {
+		return pattern
+	}
+	return filepath.Join(dir, pattern)
 }

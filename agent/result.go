@@ -24,6 +24,7 @@ var (
 	ErrStalled  = errors.New("no sign of work")
 	errHopeless = errors.New("the CLI is retrying what cannot succeed")
 	errStart    = errors.New("the CLI did not answer at start")
+	errDeaf     = errors.New("the CLI does not take its input")
 )
 
 // Result is what a run came to.

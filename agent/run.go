@@ -40,7 +40,7 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 		}
 	}
 	started := time.Now()
-	log, err := openLog(r.cfg.LogDir, s.ID, s.Header, started)
+	log, err := openLog(r.cfg.LogDir, s.ID, s.Header, r.cfg.Redactor, started)
 	if err != nil {
 		return Result{}, NewError(ClassWorkspace, err.Error())
 	}
@@ -49,6 +49,7 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 		Secret: r.cfg.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: dirs.Root,
 	})
 	if err != nil {
+		sweepMarked(s.ID) // a keeper that died while it was starting may have started something
 		e := startFailure(err)
 		log.Note(time.Now(), "! %s", e.Message)
 		_ = log.Close()
@@ -60,7 +61,9 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	res := live.result(finished, cause)
 	res.Started, res.Duration = started, time.Since(started)
 	res.Session = Session{ID: session, Data: dirs.takeSession(session), CostUSD: res.CostUSD, Usage: res.Usage}
-	if s.Resume != nil && res.CostUSD >= s.Resume.CostUSD { // less when the CLI had nothing to count on from
+	if s.Resume != nil && res.Turns == 0 && res.CostUSD == 0 { // no result: what the conversation had cost before is not forgotten
+		res.Session.CostUSD, res.Session.Usage = s.Resume.CostUSD, s.Resume.Usage
+	} else if s.Resume != nil && res.CostUSD >= s.Resume.CostUSD { // less when the CLI had nothing to count on from
 		res.CostUSD -= s.Resume.CostUSD
 		res.Usage = res.Usage.less(s.Resume.Usage)
 	}
@@ -139,7 +142,7 @@ func (r *Runner) watch(s Spec, h Host, c *child, log *runLog) *live {
 			}
 			line = r.cfg.Redactor.Bytes(line)
 			l.stderr.Add(line)
-			log.Note(time.Now(), "[stderr] %s", clip(string(line), 4<<10))
+			log.Note(time.Now(), "[stderr] %s", line)
 		}
 	})
 	go func() {
@@ -161,20 +164,27 @@ func wake(c chan<- struct{}) {
 func (l *live) converse(ctx context.Context) (finished bool, cause error) {
 	stop := context.AfterFunc(ctx, func() { l.cancel(context.Cause(ctx)) })
 	defer stop()
+	// A write that the CLI does not take must not keep us from the ladder.
+	hurry := context.AfterFunc(l.ctx, func() { l.in.Hurry(l.r.cfg.Grace / 5) })
+	defer hurry()
 	if l.spec.Limit > 0 {
 		limit := time.AfterFunc(l.spec.Limit, func() { l.cancel(ErrLimit) })
 		defer limit.Stop()
 	}
 	if l.open() {
-		l.hosted.Go(l.mail)
+		mail, stopMail := context.WithCancel(l.ctx)
+		l.hosted.Go(func() { l.mail(mail) })
 		finished = l.attend()
-	}
-	if !finished && l.ctx.Err() == nil {
-		return false, nil // the CLI ended by itself
+		stopMail() // what the host has from now on is for another run
 	}
 	if finished {
 		l.leave()
 		return true, nil
+	}
+	select {
+	case <-l.quiet:
+		return false, context.Cause(l.ctx) // it ended by itself, or in the moment in which it was to be stopped
+	case <-l.ctx.Done():
 	}
 	l.halt()
 	return false, context.Cause(l.ctx)
@@ -189,30 +199,14 @@ func (l *live) open() bool {
 		hello["appendSystemPrompt"] = l.spec.System
 	}
 	if _, err := l.control.Request(ctx, hello); err != nil {
-		switch {
-		case errors.Is(err, errGone):
-			// It ended by itself; its last words are still being read.
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			l.cancel(context.Cause(ctx))
-		default:
-			<-l.ended() // stdin broke: the CLI is ending
+		} else if !errors.Is(err, errGone) {
+			l.cancel(fmt.Errorf("%w: %w", errStart, err))
 		}
 		return false
 	}
 	return l.send(l.spec.Prompt)
-}
-
-// ended is closed when the child is dead or has to be stopped.
-func (l *live) ended() <-chan struct{} {
-	both := make(chan struct{})
-	go func() {
-		defer close(both)
-		select {
-		case <-l.quiet:
-		case <-l.ctx.Done():
-		}
-	}()
-	return both
 }
 
 // send gives the agent a message.
@@ -221,13 +215,17 @@ func (l *live) send(m Message) bool {
 		m.ID = uuid.NewString()
 	}
 	l.stream.Begin()
-	return l.in.Send(userLine(m)) == nil
+	err := l.in.Send(userLine(m))
+	if err != nil {
+		l.cancel(fmt.Errorf("%w: %w", errDeaf, err)) // of no effect when it has exited, or is being stopped anyway
+	}
+	return err == nil
 }
 
 // mail passes on what the host has for the live run.
-func (l *live) mail() {
+func (l *live) mail(ctx context.Context) {
 	for {
-		m, ok := l.host.Next(l.ctx)
+		m, ok := l.host.Next(ctx)
 		if !ok || !l.send(m) {
 			return
 		}
@@ -268,13 +266,11 @@ func (l *live) attend() bool {
 				return l.ctx.Err() == nil
 			}
 			if !l.send(a.m) {
-				<-l.ended()
 				return false
 			}
 		case <-watchdog.C:
 			next, silent := l.deadline()
 			switch wait := time.Until(next); {
-			case next.IsZero():
 			case wait > 0:
 				watchdog.Reset(wait)
 				continue
@@ -359,6 +355,11 @@ func (l *live) wait() {
 		// they are dead the pipes may stay open.
 		l.child.exit.Swept = sweepMarked(l.spec.ID)
 		l.r.log.Error("keeper died", "run", l.spec.ID, "swept", l.child.exit.Swept, "err", l.child.err)
+	}
+	if l.child.exit.Stuck > 0 {
+		l.r.log.Error("processes do not die", "run", l.spec.ID, "stuck", l.child.exit.Stuck)
+	}
+	if l.child.err != nil || l.child.exit.Stuck > 0 { // somebody may hold the pipes for ever
 		for _, pipe := range []interface{ SetReadDeadline(time.Time) error }{l.child.Stdout, l.child.Stderr} {
 			_ = pipe.SetReadDeadline(time.Now().Add(time.Second))
 		}
@@ -375,21 +376,26 @@ func (l *live) result(finished bool, cause error) Result {
 	l.stream.mu.Lock()
 	defer l.stream.mu.Unlock()
 	f := &l.stream.facts
+	f.Open = l.stream.turn
 	exit := l.child.exit
+	redact := l.r.cfg.Redactor
 	res := Result{
-		Text: strings.Join(f.Answers, "\n\n"), ExitCode: exit.Code, Signal: exit.Signal, Stderr: l.stderr.String(),
+		Text: redact.String(strings.Join(f.Answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal, Stderr: l.stderr.String(),
 		Model: f.Model, Turns: f.Turns, Resources: f.Resources,
 	}
 	res.Outcome, res.Error = conclude(f, finished, cause, exit, res.Stderr)
 	if res.Outcome == Done && res.Text == "" {
-		res.Text = strings.TrimSpace(f.Partial.String())
+		res.Text = redact.String(strings.TrimSpace(string(f.Partial)))
 	}
 	if res.Outcome != Done {
-		res.Partial = strings.TrimSpace(strings.Join(append(f.Answers, f.Partial.String()), "\n\n"))
+		res.Partial = redact.String(strings.TrimSpace(strings.Join(append(f.Answers, string(f.Partial)), "\n\n")))
 		res.Text = ""
 	}
+	if res.Error != nil {
+		res.Error.Message = redact.String(res.Error.Message)
+	}
 	if f.Last != nil {
-		res.CostUSD, res.Structured = f.Last.CostUSD, json.RawMessage(f.Last.Structured)
+		res.CostUSD, res.Structured = f.Last.CostUSD, json.RawMessage(redact.Bytes(f.Last.Structured))
 		for _, u := range f.Last.ModelUsage {
 			res.Usage.Input += int64(u.Input)
 			res.Usage.Output += int64(u.Output)

@@ -20,7 +20,7 @@ const (
 type Spec struct {
 	ID      string  // names the log files and marks the run's processes; [a-z0-9.-], at most 80 bytes
 	Dir     string  // working directory of the agent: absolute, exists
-	Files   string  // a further directory it may read; empty for none
+	Files   string  // a further directory it may use; empty for none
 	Prompt  Message // the first user message, word for word
 	System  string  // context, appended to the CLI's own system prompt
 	Profile Profile

@@ -28,8 +28,12 @@ type stream struct {
 	on     signals
 	now    func() time.Time
 
-	streamed string // id of the message whose text came in pieces
-	talked   bool   // that message had text
+	message string // the main agent's latest, by its id
+	talked  bool   // it had text
+	pieces  bool   // its text came in pieces, and need not be taken from its end
+	broken  bool   // it has begun and not ended
+	before  int    // length of facts.Partial when it began
+	spoke   bool   // any message had text
 
 	mu     sync.Mutex
 	facts  facts
@@ -56,10 +60,12 @@ type facts struct {
 	Last           *wireResult // the latest result
 	LastSubtype    string
 	Results        int
+	Open           bool // a turn had begun and not ended; set when the output has ended
 	Turns          int
 	AssistantError string // "error" of the latest assistant message
 	RateLimit      *wireRateLimit
-	Partial        strings.Builder // what the main agent said since the latest result
+	RetryError     string // why the model's API was asked again, latest
+	Partial        []byte // what the main agent said since the latest answer
 	Resources      Resources
 }
 
@@ -101,23 +107,23 @@ func (s *stream) Read(l *lines) {
 		if cut || len(piece) == 0 {
 			continue
 		}
-		s.line(piece, clean)
+		s.line(piece)
 	}
 }
 
-// line handles one whole line, of which clean is the redacted form.
-func (s *stream) line(piece, clean []byte) {
-	l, ok := decode(clean)
+// line handles one whole line. It is read as it came, since a secret could stand for a word of the protocol, and an allowed tool call is
+// answered with its own input; what leaves for logs, events and results is redacted there.
+func (s *stream) line(piece []byte) {
+	l, ok := decode(piece)
 	if !ok {
 		s.mu.Lock()
 		s.facts.Resources.Raw++
 		s.mu.Unlock()
-		s.log.Note(s.now(), "[stdout] %s", clip(string(clean), 4<<10))
+		s.log.Note(s.now(), "[stdout] %s", clip(string(piece), 4<<10))
 		return
 	}
-	if l.Type == "control_request" {
-		// An allowed call is answered with its own input; that must be what the agent wrote, not our redacted reading of it.
-		l, _ = decode(piece)
+	if l.odd {
+		s.unknown(l.Type + "/" + l.Subtype + " of another shape")
 	}
 	if l.alive() {
 		s.mu.Lock()
@@ -140,9 +146,10 @@ func (s *stream) line(piece, clean []byte) {
 		s.facts.RateLimit = l.RateLimit
 		s.mu.Unlock()
 	case "control_request":
-		if l.Request != nil {
-			s.on.Asked(l.RequestID, l.Request)
+		if l.Request == nil {
+			l.Request = &wireRequest{Subtype: "of a shape errand does not know"} // answered all the same, or the CLI waits for ever
 		}
+		s.on.Asked(l.RequestID, l.Request)
 	case "control_response":
 		if l.Response != nil {
 			s.on.Answered(*l.Response)
@@ -183,11 +190,13 @@ func (s *stream) delta(l wireLine) {
 	}
 	switch l.Event.Type {
 	case "message_start":
-		s.streamed, s.talked = l.Event.Message.ID, false
+		s.begin(l.Event.Message.ID)
+	case "message_stop":
+		s.broken = false
 	case "content_block_delta":
 		switch d := l.Event.Delta; d.Type {
 		case "text_delta":
-			s.talked = true
+			s.pieces = true
 			s.say(d.Text)
 		case "thinking_delta":
 			s.event(Event{Kind: Thinking, Text: d.Thinking})
@@ -195,14 +204,28 @@ func (s *stream) delta(l wireLine) {
 	}
 }
 
-// say hands on a piece of the main agent's text.
+// begin notes that a message begins. One before it that was broken off is said again by the CLI, so what it had said is dropped.
+func (s *stream) begin(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken {
+		s.facts.Partial = s.facts.Partial[:s.before]
+	}
+	s.message, s.talked, s.pieces, s.broken, s.before = id, false, false, true, len(s.facts.Partial)
+}
+
+// say hands on a piece of the main agent's text. Each message is a paragraph of its own.
 func (s *stream) say(text string) {
 	if text == "" {
 		return
 	}
 	s.mu.Lock()
-	if s.facts.Partial.Len() < maxPartial {
-		s.facts.Partial.WriteString(text)
+	if !s.talked && s.spoke {
+		text = "\n\n" + text
+	}
+	s.talked, s.spoke = true, true
+	if len(s.facts.Partial) < maxPartial {
+		s.facts.Partial = append(s.facts.Partial, text...)
 	}
 	s.mu.Unlock()
 	s.event(Event{Kind: Text, Text: text})
@@ -213,15 +236,19 @@ func (s *stream) assistant(l wireLine) {
 	if l.Message == nil {
 		return
 	}
-	s.mu.Lock()
-	s.facts.AssistantError = l.Error
-	if s.facts.Model == "" && l.Message.Model != "<synthetic>" {
-		s.facts.Model = l.Message.Model
-	}
-	s.mu.Unlock()
-	who := ""
-	if l.Parent != "" {
-		who = "[sub-agent] "
+	who := "[sub-agent] "
+	if l.Parent == "" {
+		who = ""
+		if l.Message.ID != s.message {
+			s.begin(l.Message.ID)
+			s.broken = false
+		}
+		s.mu.Lock()
+		s.facts.AssistantError = l.Error
+		if s.facts.Model == "" && l.Message.Model != "<synthetic>" {
+			s.facts.Model = l.Message.Model
+		}
+		s.mu.Unlock()
 	}
 	for _, b := range l.Message.Content {
 		switch b.Type {
@@ -230,8 +257,8 @@ func (s *stream) assistant(l wireLine) {
 			switch {
 			case l.Parent != "":
 				s.event(Event{Kind: Text, Text: b.Text, Parent: l.Parent})
-			case l.Error == "" && (l.Message.ID != s.streamed || !s.talked):
-				s.say(b.Text) // it did not come in pieces: the CLI had fallen back to a request without streaming
+			case l.Error == "" && !s.pieces:
+				s.say(b.Text) // the CLI had fallen back to a request without streaming
 			}
 		case "thinking":
 			s.log.Note(s.now(), "%s(thinks) %s", who, b.Thinking)
@@ -305,7 +332,7 @@ func (s *stream) result(l wireLine) {
 		if strings.TrimSpace(r.Result) != "" && s.facts.Said+len(r.Result) <= maxAnswer {
 			s.facts.Answers = append(s.facts.Answers, r.Result)
 			s.facts.Said += len(r.Result)
-			s.facts.Partial.Reset()
+			s.facts.Partial, s.before = nil, 0
 		}
 	}
 	s.turn, s.ended = false, s.now()
@@ -344,6 +371,9 @@ func (s *stream) system(l wireLine) {
 		}
 	case "api_retry":
 		s.notice(fmt.Sprintf("The model did not answer (%s), trying again.", orDash(l.Error)))
+		s.mu.Lock()
+		s.facts.RetryError = l.Error
+		s.mu.Unlock()
 		if l.Error == "authentication_failed" || l.Error == "billing_error" {
 			s.on.Hopeless() // three minutes of retries otherwise, for a 401
 		}
@@ -361,8 +391,10 @@ func (s *stream) notice(text string) {
 	s.event(Event{Kind: Notice, Text: text})
 }
 
+// event hands on what may be seen.
 func (s *stream) event(e Event) {
 	e.Time = s.now()
+	e.Text, e.Input = s.redact.String(e.Text), s.redact.Bytes(e.Input)
 	s.emit(e)
 }
 

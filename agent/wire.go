@@ -29,6 +29,20 @@ type wireLine struct {
 	RateLimit *wireRateLimit `json:"rate_limit_info"`
 
 	wireResult
+
+	odd bool // a field had another shape than expected: only the vital ones below were read
+}
+
+// wireVital is what a line means at the least, each field in whatever shape. A failed result that could not be read must not pass for a
+// good one, and a question must be answered.
+type wireVital struct {
+	Type      string         `json:"type"`
+	Subtype   string         `json:"subtype"`
+	SessionID jsontext.Value `json:"session_id"`
+	RequestID jsontext.Value `json:"request_id"`
+	IsError   jsontext.Value `json:"is_error"`
+	Result    jsontext.Value `json:"result"`
+	State     jsontext.Value `json:"state"`
 }
 
 // wireResult is what a result line adds. Numbers are floats: some were, in some versions (claude-cli.md §6, api_retry).
@@ -65,10 +79,20 @@ type wireEvent struct {
 	} `json:"message"`
 }
 
+// wireMessage is a message of the API. Some lines of other kinds have a bare string of that name (system/permission_denied).
 type wireMessage struct {
 	ID      string      `json:"id"`
 	Model   string      `json:"model"`
 	Content wireContent `json:"content"`
+}
+
+// UnmarshalJSONFrom skips what is no object.
+func (m *wireMessage) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() != '{' {
+		return dec.SkipValue()
+	}
+	type plain wireMessage
+	return json.UnmarshalDecode(dec, (*plain)(m))
 }
 
 // wireContent is a list of blocks; the CLI also writes a bare string for one block of text.
@@ -133,17 +157,23 @@ func decode(line []byte) (l wireLine, ok bool) {
 	if len(line) == 0 || line[0] != '{' {
 		return l, false
 	}
-	err := json.Unmarshal(line, &l, lenient)
-	if err != nil {
-		// A field that changed its shape must not cost the line its kind: it is then counted as unknown.
-		var kind struct {
-			Type    string `json:"type"`
-			Subtype string `json:"subtype"`
-		}
-		if json.Unmarshal(line, &kind, lenient) != nil || kind.Type == "" {
-			return l, false
-		}
-		return wireLine{Type: kind.Type, Subtype: kind.Subtype + "?"}, true
+	if json.Unmarshal(line, &l, lenient) == nil {
+		return l, l.Type != ""
 	}
-	return l, l.Type != ""
+	var v wireVital
+	if json.Unmarshal(line, &v, lenient) != nil || v.Type == "" {
+		return wireLine{}, false
+	}
+	l = wireLine{Type: v.Type, Subtype: v.Subtype, SessionID: text(v.SessionID), RequestID: text(v.RequestID), State: text(v.State), odd: true}
+	l.Result, l.IsError = text(v.Result), v.Type == "result" && string(v.IsError) != "false"
+	return l, true
+}
+
+// text is a JSON string's value; empty for anything else.
+func text(v jsontext.Value) string {
+	var s string
+	if v.Kind() != '"' || json.Unmarshal(v, &s, lenient) != nil {
+		return ""
+	}
+	return s
 }

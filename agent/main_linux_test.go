@@ -66,6 +66,7 @@ func fakeCLI(mode string) int {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
+	var prompts []string
 	idle := func() {
 		say(m{"type": "system", "subtype": "session_state_changed", "state": "idle", "session_id": "s"})
 	}
@@ -109,9 +110,16 @@ func fakeCLI(mode string) int {
 			if strings.Contains(mode, "mute") {
 				continue
 			}
+			if strings.Contains(mode, "refuse") {
+				say(m{"type": "control_response", "response": m{"subtype": "error", "request_id": l.RequestID, "error": "no thanks"}})
+				continue
+			}
 			say(m{"type": "control_response", "response": m{"subtype": "success", "request_id": l.RequestID, "response": m{}}})
 			if l.Request.Subtype == "end_session" {
 				return 1
+			}
+			if strings.Contains(mode, "deaf") {
+				select {}
 			}
 		case "control_response":
 			r := l.Response
@@ -120,7 +128,19 @@ func fakeCLI(mode string) int {
 		case "user":
 			say(m{"type": "system", "subtype": "init", "session_id": "s", "model": "fake-1", "claude_code_version": "2.1.329"})
 			prompt := l.Message.Content
+			prompts = append(prompts, prompt)
 			switch {
+			case strings.Contains(mode, "pair") && len(prompts) < 2: // the answer is to both
+			case strings.Contains(mode, "pair"):
+				result(strings.Join(prompts, "+"))
+				idle()
+			case strings.Contains(mode, "fatal") && len(prompts) == 2:
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			case strings.Contains(mode, "withdraw"):
+				say(m{"type": "control_request", "request_id": "q1", "request": m{"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "t1", "input": m{}}})
+				say(m{"type": "control_cancel_request", "request_id": "q1"})
+				result("never mind")
+				idle()
 			case strings.Contains(mode, "hang"):
 				fmt.Fprintln(os.Stderr, "hanging")
 				say(m{"type": "assistant", "session_id": "s", "message": m{"id": "m1", "model": "fake-1", "content": []m{{"type": "text", "text": "half an ans"}}}})

@@ -30,7 +30,9 @@ func (nobody) Value(any) any               { return nil }
 // host records what it is told and answers as its fields say.
 type host struct {
 	permit func(ToolRequest) Decision
-	more   []Message // handed over at idle, one after another
+	asked  func(context.Context) // before permit
+	next   []Message             // handed over while the run lives
+	more   []Message             // handed over at idle, one after another
 	on     func(Event)
 
 	mu     sync.Mutex
@@ -46,9 +48,20 @@ func (h *host) Event(e Event) {
 	}
 }
 
-func (h *host) Permit(_ context.Context, r ToolRequest) Decision { return h.permit(r) }
+func (h *host) Permit(ctx context.Context, r ToolRequest) Decision {
+	if h.asked != nil {
+		h.asked(ctx)
+		return Decision{}
+	}
+	return h.permit(r)
+}
 
 func (h *host) Next(ctx context.Context) (Message, bool) {
+	if len(h.next) > 0 {
+		m := h.next[0]
+		h.next = h.next[1:]
+		return m, true
+	}
 	<-ctx.Done()
 	return Message{}, false
 }
@@ -151,7 +164,7 @@ func TestLimitEndsEverything(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "mute-hang-escape-ignore-term-never-exit")
 	b.startLimit = time.Hour
-	res := b.run(t, t.Context(), Spec{Limit: 300 * time.Millisecond}, &host{})
+	res := b.run(t, t.Context(), Spec{Limit: 2 * time.Second}, &host{})
 	if res.Outcome != Limit || res.Signal != "SIGKILL" || res.Resources.Swept != 2 {
 		t.Errorf("outcome %s, signal %q, swept %d; want limit, SIGKILL, 2", res.Outcome, res.Signal, res.Resources.Swept)
 	}
@@ -218,6 +231,86 @@ func TestHangsAfterTheResult(t *testing.T) {
 				t.Errorf("result = %+v", res)
 			}
 		})
+	}
+}
+
+// A prompt that the CLI does not read neither outlasts the limit nor hides from it.
+func TestDeafCLI(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "deaf-ignore-term")
+	res := b.run(t, t.Context(), Spec{Limit: 500 * time.Millisecond, Prompt: Message{Text: strings.Repeat("x", 1<<20)}}, &host{})
+	if res.Outcome != Limit {
+		t.Errorf("result = %+v", res)
+	}
+	b.gone(t)
+}
+
+func TestRefusedStart(t *testing.T) {
+	t.Parallel()
+	res := newBench(t, "refuse").run(t, t.Context(), Spec{}, &host{})
+	if res.Outcome != Failed || res.Error.Class != ClassConfig || !strings.Contains(res.Error.Message, "no thanks") {
+		t.Errorf("result = %+v", res)
+	}
+}
+
+// An answer to an earlier message is no answer to the one that the CLI died on.
+func TestDeathInALaterTurn(t *testing.T) {
+	t.Parallel()
+	res := newBench(t, "fatal").run(t, t.Context(), Spec{}, &host{more: []Message{{Text: "again"}}})
+	if res.Outcome != Failed || res.Error.Class != ClassKilled || !strings.Contains(res.Partial, "echo: hello") {
+		t.Errorf("result = %+v", res)
+	}
+}
+
+func TestMessageWhileTheAgentWorks(t *testing.T) {
+	t.Parallel()
+	res := newBench(t, "pair").run(t, t.Context(), Spec{}, &host{next: []Message{{Text: "and this"}}})
+	if res.Text != "hello+and this" {
+		t.Errorf("result = %+v", res)
+	}
+}
+
+func TestWithdrawnQuestion(t *testing.T) {
+	t.Parallel()
+	h := &host{asked: func(ctx context.Context) { <-ctx.Done() }}
+	if res := newBench(t, "withdraw").run(t, t.Context(), Spec{}, h); res.Text != "never mind" {
+		t.Errorf("result = %+v", res)
+	}
+}
+
+// The worker's death hurries a stop that is under way: nobody may find the thread free while its CLI still lives.
+func TestWorkerDiesDuringAStop(t *testing.T) {
+	t.Parallel()
+	c, err := startChild(startOrder{
+		Path: "/bin/bash", Args: []string{"bash", "-c", "trap '' TERM; echo up; while :; do read -t 100 <> <(:); done"}, Dir: "/",
+		Orphan: 50 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c.Stdout, make([]byte, 3)); err != nil {
+		t.Fatal(err)
+	}
+	c.Term(time.Hour)
+	_ = c.control.Close()
+	<-c.done
+	if c.exit.Signal != "SIGKILL" {
+		t.Errorf("exit = %+v", c.exit)
+	}
+}
+
+// Processes that were left behind and ended by themselves are buried as they come, not killed at the end, however many they are.
+func TestManyOrphans(t *testing.T) {
+	t.Parallel()
+	c, err := startChild(startOrder{
+		Path: "/bin/bash", Args: []string{"bash", "-c", "for ((i = 0; i < 1000; i++)); do (true &); done"}, Dir: "/", Orphan: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-c.done
+	if c.err != nil || c.exit.Code != 0 || c.exit.Stuck != 0 || c.exit.Swept > 100 {
+		t.Errorf("exit = %+v, %v", c.exit, c.err)
 	}
 }
 

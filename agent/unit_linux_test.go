@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 func TestLinesOfAnyLength(t *testing.T) {
@@ -78,7 +79,7 @@ func TestDecodeIsTolerant(t *testing.T) {
 		`{"subtype":"success","type":"result","num_turns":2.0}`:                    "result/success",
 		`{"type":"assistant","message":{"content":"bare text"}}`:                   "assistant/",
 		`{"type":"assistant","message":{"content":{"odd":1}}}`:                     "assistant/",
-		`{"type":"system","subtype":"api_retry","error":{"now":"an object"}}`:      "system/api_retry?",
+		`{"type":"system","subtype":"api_retry","error":{"now":"an object"}}`:      "system/api_retry odd",
 		`{"type":"x","type":"y"}`:                                                  "y/",
 		"{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"\xff\"}}": "user/",
 		`not json`:         "",
@@ -89,6 +90,15 @@ func TestDecodeIsTolerant(t *testing.T) {
 	} {
 		l, ok := decode([]byte(line))
 		got := l.Type + "/" + l.Subtype
+		if l.odd {
+			got += " odd"
+		}
+		if l.IsError {
+			got += " error"
+		}
+		if l.Result != "" {
+			got += " " + l.Result
+		}
 		if !ok {
 			got = ""
 		}
@@ -184,6 +194,14 @@ func TestPolicy(t *testing.T) {
 		{Read, "Read", file(outside + "/x"), false},
 		{Read, "Grep", `{"pattern":"x","path":"` + outside + `"}`, false},
 		{Read, "Grep", `{"pattern":"x"}`, true},
+		{Read, "Grep", `{"pattern":"/etc/.*"}`, true},
+		{Read, "Grep", `{"pattern":"x","glob":"/etc/*"}`, false},
+		{Read, "Glob", `{"pattern":"**/*.go"}`, true},
+		{Read, "Glob", `{"pattern":"` + dir + `/**"}`, true},
+		{Read, "Glob", `{"pattern":"` + outside + `/*"}`, false},
+		{Read, "Glob", `{"pattern":"/{etc,proc}/*"}`, false},
+		{Read, "Glob", `{"pattern":"*/../../*"}`, false},
+		{Read, "Glob", `{"pattern":"*","path":"` + outside + `"}`, false},
 		{Read, "Write", file(dir + "/x"), false},
 		{Read, "Bash", `{"command":"ls"}`, false},
 		{Untrusted, "WebFetch", `{"url":"https://example.org"}`, false},
@@ -205,25 +223,34 @@ func TestFullDiskDoesNotStopALog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := openLog(t.TempDir(), "x", nil, time.Now())
+	defer full.Close()
+	l, err := openLog(t.TempDir(), "x", nil, nil, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := l.rf
-	l.rf = full
-	l.raw.Reset(full)
+	// The same open file, by its number: first a full disk, then one with room.
+	fd := int(l.rf.Fd())
+	room, err := unix.Dup(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Dup3(int(full.Fd()), fd, unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
 	l.Raw([]byte("lost"), true)
 	l.Flush()
-	l.rf = good // there is room again
-	l.raw.Reset(good)
+	if err := unix.Dup3(room, fd, unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	_ = unix.Close(room)
 	l.Raw([]byte("kept"), true)
+	name := l.rf.Name()
 	if err := l.Close(); err == nil {
 		t.Error("the log does not say that something is missing")
 	}
-	if got, _ := os.ReadFile(good.Name()); string(got) != "kept\n" {
+	if got, _ := os.ReadFile(name); string(got) != "kept\n" {
 		t.Errorf("log = %q", got)
 	}
-	_ = full.Close()
 }
 
 func TestTailSaysWhenItWasCut(t *testing.T) {

@@ -277,8 +277,9 @@ func TestCLIToolsDieWithTheRun(t *testing.T) {
 		alive <- f
 	}()
 	res, err := newCLI(t, model).Run(ctx, Spec{ID: "tools", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, &host{permit: allow(Write, dir)})
-	if err != nil || res.Outcome != Stopped || res.Resources.Swept < 2 {
-		t.Errorf("result %+v, %v; want stopped, with two processes swept", res, err)
+	// The CLI itself kills what stayed in the tool's session; the keeper has to find what left it.
+	if err != nil || res.Outcome != Stopped || res.Resources.Swept != 1 {
+		t.Errorf("result %+v, %v; want stopped, with one process swept", res, err)
 	}
 	f := <-alive
 	defer f.Close()
