@@ -27,8 +27,8 @@ func (c *Config) check(p *Problems) {
 	checkAddr(p, "ERRAND_HTTP_ADDR", c.HTTP.Addr)
 	checkAddr(p, "ERRAND_WORKER_ADDR", c.Worker.Addr)
 	c.Worker.check(p)
-	if slices.Contains(c.Given, "ERRAND_CONCURRENCY") && c.Worker.Concurrency < 1 && !p.has("ERRAND_CONCURRENCY") {
-		p.add("ERRAND_CONCURRENCY", fmt.Sprintf("is %d", c.Worker.Concurrency), "write at least 1, or unset it to go by the memory of the machine")
+	if slices.Contains(c.Given, "ERRAND_CONCURRENCY") && c.Worker.Concurrency < 2 && !p.has("ERRAND_CONCURRENCY") {
+		p.add("ERRAND_CONCURRENCY", fmt.Sprintf("is %d", c.Worker.Concurrency), "write at least 2, so that a person never waits behind automatic work, or unset it to go by the memory of the machine")
 	}
 	c.Paths.Dirs = checkDirs(p, c.Paths.Dirs)
 	if c.GitHub.AppID < 0 {

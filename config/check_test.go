@@ -99,8 +99,8 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "ERRAND_HTTP_ADDR", "localhost", `ERRAND_HTTP_ADDR is "localhost"`},
 		{RoleWorker, "ERRAND_HTTP_ADDR", ":http", `ERRAND_HTTP_ADDR is ":http"`},
 		{RoleWorker, "ERRAND_WORKER_ADDR", ":65536", `ERRAND_WORKER_ADDR is ":65536"`},
-		{RoleWorker, "ERRAND_CONCURRENCY", "0", "ERRAND_CONCURRENCY is 0; write at least 1"},
-		{RoleWorker, "ERRAND_CONCURRENCY", "1", ""},
+		{RoleWorker, "ERRAND_CONCURRENCY", "1", "ERRAND_CONCURRENCY is 1; write at least 2"},
+		{RoleWorker, "ERRAND_CONCURRENCY", "2", ""},
 		{RoleWorker, "ERRAND_RUN_LIMIT", "0s", ""},
 		{RoleWorker, "ERRAND_RUN_LIMIT", "-1m", "ERRAND_RUN_LIMIT is -1m0s"},
 		{RoleWorker, "ERRAND_RUN_LIMIT", "2 hours", `ERRAND_RUN_LIMIT is "2 hours", which is not a duration; write it like`},
@@ -144,7 +144,8 @@ func TestBegunSources(t *testing.T) {
 		want string
 	}{
 		{map[string]string{"SLACK_BOT_TOKEN": "b"}, "SLACK_SIGNING_SECRET is not set although"},
-		{map[string]string{"SLACK_APP_TOKEN": "a"}, "SLACK_BOT_TOKEN is not set although"},
+		{map[string]string{"SLACK_SIGNING_SECRET": "s"}, "SLACK_BOT_TOKEN is not set although"},
+		{map[string]string{"SLACK_BOT_TOKEN": "b", "SLACK_APP_TOKEN": "a"}, "SLACK_SIGNING_SECRET is not set although"},
 		{map[string]string{"GITHUB_TOKEN": "t"}, "GITHUB_WEBHOOK_SECRET is not set although"},
 		{map[string]string{"GITHUB_WEBHOOK_SECRET": "w"}, "GITHUB_TOKEN is not set although"},
 		{map[string]string{"GITHUB_WEBHOOK_SECRET": "w", "GITHUB_APP_ID": "1"}, "GITHUB_APP_PRIVATE_KEY_FILE is not set although"},

@@ -51,12 +51,12 @@ type Redis struct {
 type Slack struct {
 	BotToken      Secret `env:"SLACK_BOT_TOKEN"`                                   // xoxb-…, speaks
 	SigningSecret Secret `env:"SLACK_SIGNING_SECRET"`                              // verifies what arrives by HTTP
-	AppToken      Secret `env:"SLACK_APP_TOKEN"`                                   // xapp-…, set to use Socket Mode
+	AppToken      Secret `env:"SLACK_APP_TOKEN"`                                   // xapp-…, for Socket Mode (docs/roadmap.md): nothing uses it yet
 	APIURL        string `env:"SLACK_API_URL" envDefault:"https://slack.com/api/"` // ends in a slash, as slack-go wants it
 }
 
-// Enabled reports whether Slack is a source: it can speak, and it can hear by HTTP or by Socket Mode.
-func (s Slack) Enabled() bool { return s.BotToken != "" && (s.SigningSecret != "" || s.AppToken != "") }
+// Enabled reports whether Slack is a source: it can speak, and can tell who speaks to it.
+func (s Slack) Enabled() bool { return s.BotToken != "" && s.SigningSecret != "" }
 
 // GitHub is the source of pull-request events and comments, and where branches are pushed.
 type GitHub struct {
@@ -97,7 +97,7 @@ type Worker struct {
 	Claude      string        `env:"ERRAND_CLAUDE" envDefault:"claude"`              // the CLI: an absolute path, or a name to find on PATH
 	MinClaude   string        `env:"ERRAND_MIN_CLAUDE" envDefault:"2.1.268"`         // oldest CLI that speaks the protocol agent expects
 	Sandbox     string        `env:"ERRAND_SANDBOX" envDefault:"auto"`               // SandboxAuto, SandboxBwrap or SandboxNone
-	Concurrency int           `env:"ERRAND_CONCURRENCY"`                             // runs at once, at least 1; the default follows the memory
+	Concurrency int           `env:"ERRAND_CONCURRENCY"`                             // runs at once, at least 2; the default follows the memory
 	RunLimit    time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h"`               // longest run; 0 = no limit
 	IdleLimit   time.Duration `env:"ERRAND_IDLE_LIMIT" envDefault:"15m"`             // longest silence of a run; 0 = no limit
 	Grace       time.Duration `env:"ERRAND_GRACE" envDefault:"15s"`                  // the whole stop ladder; above 0 and below Drain

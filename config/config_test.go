@@ -156,9 +156,8 @@ func TestEnabledSources(t *testing.T) {
 		vars          map[string]string
 		slack, github bool
 	}{
-		"slack by HTTP":        {map[string]string{"SLACK_BOT_TOKEN": "b", "SLACK_SIGNING_SECRET": "s"}, true, false},
-		"slack by Socket Mode": {map[string]string{"SLACK_BOT_TOKEN": "b", "SLACK_APP_TOKEN": "a"}, true, false},
-		"github by token":      {map[string]string{"GITHUB_TOKEN": "t", "GITHUB_WEBHOOK_SECRET": "w"}, false, true},
+		"slack":           {map[string]string{"SLACK_BOT_TOKEN": "b", "SLACK_SIGNING_SECRET": "s"}, true, false},
+		"github by token": {map[string]string{"GITHUB_TOKEN": "t", "GITHUB_WEBHOOK_SECRET": "w"}, false, true},
 		"github by app": {map[string]string{
 			"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY_FILE": "/keys/app.pem", "GITHUB_WEBHOOK_SECRET": "w",
 		}, false, true},

@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 
 // serve is the front door of a fleet.
 func serve(ctx context.Context, c config.Config, stdout, stderr io.Writer) (err error) {
-	log := wire.Logger(stderr, c.Worker.LogLevel, false)
+	log := wire.Logger(stderr, c, false)
 	if err := wire.Private(log); err != nil {
 		return err
 	}

@@ -187,6 +187,7 @@ func TestLimit(t *testing.T) {
 	w.standalone()
 	root := w.mention("go", "")
 	alive.up(w)
+	w.someMarked(root)
 	alive.gone(w)
 	final := w.answers(root, 1)[0]
 	if !strings.Contains(final, "timed out after 2s") || !strings.Contains(final, "I had got as far as this") {
@@ -205,6 +206,7 @@ func TestKilledWorker(t *testing.T) {
 	first := w.process()
 	root := w.mention("go", "")
 	alive.up(w)
+	w.someMarked(root)
 	if err := first.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -226,6 +228,14 @@ func TestKilledWorker(t *testing.T) {
 // taskID is the ID of the task that a mention became.
 func (w *world) taskID(ts string) string {
 	return strings.ReplaceAll(ts, ".", "") + "-slack-" + strings.ToLower(channel)
+}
+
+// someMarked sees to it that noneMarked looks for the right thing.
+func (w *world) someMarked(ts string) {
+	w.Helper()
+	if len(w.marked(w.taskID(ts))) < 2 {
+		w.Errorf("no processes carry the marker of %s", w.taskID(ts))
+	}
 }
 
 func (w *world) noneMarked(ts string) {

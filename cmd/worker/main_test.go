@@ -172,7 +172,7 @@ func (w *world) frontDoor() {
 	if err != nil {
 		w.Fatal(err)
 	}
-	parts, err := wire.New(c, wire.Logger(w.Output(), c.Worker.LogLevel, true), quick)
+	parts, err := wire.New(c, wire.Logger(w.Output(), c, true), quick)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 
 // work is a worker of a fleet.
 func work(ctx context.Context, c config.Config, stderr io.Writer, o wire.Options) error {
-	log := wire.Logger(stderr, c.Worker.LogLevel, false)
+	log := wire.Logger(stderr, c, false)
 	if err := wire.Private(log); err != nil {
 		return err
 	}
@@ -73,19 +73,23 @@ func work(ctx context.Context, c config.Config, stderr io.Writer, o wire.Options
 	if err != nil {
 		return errors.Join(err, parts.Close())
 	}
-	l, err := wire.Listen(ctx, c.Worker.Addr, "ERRAND_WORKER_ADDR")
+	return errors.Join(withProbes(ctx, parts, worker.Run), parts.Close())
+}
+
+// withProbes answers an orchestrator while the worker runs, through its drain as well: it shall see a process that lives.
+func withProbes(ctx context.Context, parts *wire.Parts, work func(context.Context) error) error {
+	l, err := wire.Listen(ctx, parts.Config.Worker.Addr, "ERRAND_WORKER_ADDR")
 	if err != nil {
-		return errors.Join(err, parts.Close())
+		return err
 	}
 	var serving sync.WaitGroup
-	// It answers through the drain, so that an orchestrator sees a process that lives.
 	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var served error
-	serving.Go(func() { served = wire.Serve(serve, l, probes(ctx, parts), nil, log) })
-	err = worker.Run(ctx)
+	serving.Go(func() { served = wire.Serve(serve, l, probes(ctx, parts), nil, parts.Log) })
+	err = work(ctx)
 	stop()
 	serving.Wait()
-	return errors.Join(err, served, parts.Close())
+	return errors.Join(err, served)
 }
 
 // probes are what an orchestrator asks a worker: whether it lives, and whether it takes work.

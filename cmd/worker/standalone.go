@@ -20,7 +20,10 @@ import (
 
 // all is the whole system in one process.
 func all(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.Options) (err error) {
-	log := wire.Logger(stderr, c.Worker.LogLevel, true)
+	if c.HTTP.ConsoleToken == "" {
+		c.HTTP.ConsoleToken = config.Secret(wire.Token())
+	}
+	log := wire.Logger(stderr, c, true)
 	if err := wire.Private(log); err != nil {
 		return err
 	}
@@ -31,9 +34,6 @@ func all(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.
 		}
 		defer stop()
 		c.Redis.URL = config.RedisURL(url)
-	}
-	if c.HTTP.ConsoleToken == "" {
-		c.HTTP.ConsoleToken = config.Secret(wire.Token())
 	}
 	parts, err := wire.New(c, log, o)
 	if err != nil {
@@ -56,12 +56,12 @@ func all(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.
 	if err != nil {
 		return err
 	}
-	var both sync.WaitGroup
+	var all sync.WaitGroup
 	var served, worked error
-	both.Go(func() { defer cancel(); served = wire.Serve(ctx, l, door, func() { _ = closer.Close() }, log) })
-	both.Go(func() { defer cancel(); worked = worker.Run(ctx) })
+	all.Go(func() { defer cancel(); served = wire.Serve(ctx, l, door, func() { _ = closer.Close() }, log) })
+	all.Go(func() { defer cancel(); worked = withProbes(ctx, parts, worker.Run) })
 	welcome(stdout, "http://"+l.Addr().String(), c)
-	both.Wait()
+	all.Wait()
 	return errors.Join(served, worked)
 }
 

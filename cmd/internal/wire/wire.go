@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
@@ -146,8 +147,16 @@ func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 		base = "" // the CLI treats its own address differently from one it is given
 	}
 	cli := c.Worker.Claude
-	if !filepath.IsAbs(cli) {
-		cli = "" // looked for, in this checkout first
+	switch named := slices.Contains(c.Given, "ERRAND_CLAUDE"); {
+	case filepath.IsAbs(cli):
+	case named:
+		found, err := exec.LookPath(cli)
+		if err != nil {
+			return nil, fmt.Errorf("find ERRAND_CLAUDE: %w", err)
+		}
+		cli = found
+	default:
+		cli = "" // looked for by each run, in this checkout first
 	}
 	runner, err := agent.New(agent.Config{
 		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: p.Redactor, Log: p.Log,
@@ -193,9 +202,18 @@ func Private(log *slog.Logger) error {
 // LogDir is where the logs of runs are.
 func LogDir(c config.Config) string { return filepath.Join(c.Paths.State, "logs") }
 
-// Logger writes for people in standalone mode and for machines otherwise.
-func Logger(w io.Writer, level slog.Level, people bool) *slog.Logger {
-	o := &slog.HandlerOptions{Level: level}
+// Logger writes for people in standalone mode and for machines otherwise, and never one of the secrets.
+func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
+	r := agent.NewRedactor(c.Secrets()...)
+	o := &slog.HandlerOptions{Level: c.Worker.LogLevel, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		switch v := a.Value.Any().(type) {
+		case string:
+			a.Value = slog.StringValue(r.String(v))
+		case error:
+			a.Value = slog.StringValue(r.String(v.Error()))
+		}
+		return a
+	}}
 	if people {
 		return slog.New(slog.NewTextHandler(w, o))
 	}
