@@ -264,7 +264,7 @@ func TestCLIToolsDieWithTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{
-		"command": "exec 9>alive; (setsid env -i /bin/sleep 600 &) ; (nohup sleep 600 >/dev/null 2>&1 &) ; echo started >&9; tail -f /dev/null",
+		"command": "exec 9>alive; (nohup sleep 600 >/dev/null 2>&1 &) ; (setsid env -i /bin/bash -c 'echo started >&9; exec /bin/sleep 600' &) ; tail -f /dev/null",
 	}}}})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	alive := make(chan *os.File, 1)
@@ -277,9 +277,9 @@ func TestCLIToolsDieWithTheRun(t *testing.T) {
 		alive <- f
 	}()
 	res, err := newCLI(t, model).Run(ctx, Spec{ID: "tools", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, &host{permit: allow(Write, dir)})
-	// The CLI itself kills what stayed in the tool's session; the keeper has to find what left it.
-	if err != nil || res.Outcome != Stopped || res.Resources.Swept != 1 {
-		t.Errorf("result %+v, %v; want stopped, with one process swept", res, err)
+	// The CLI itself kills what stayed in the tool's session, if it comes to that; the keeper has to find what left it.
+	if err != nil || res.Outcome != Stopped || res.Resources.Swept < 1 {
+		t.Errorf("outcome %s, swept %d, %v; want stopped, and a process swept", res.Outcome, res.Resources.Swept, err)
 	}
 	f := <-alive
 	defer f.Close()

@@ -26,6 +26,11 @@ type control struct {
 // errGone fails a request whose answer cannot come any more.
 var errGone = errors.New("the CLI has exited")
 
+// controlError is the CLI's refusal of a request.
+type controlError struct{ message string }
+
+func (e *controlError) Error() string { return e.message }
+
 func newControl(in *stdin) *control {
 	return &control{in: in, pending: map[string]chan<- wireResponse{}, asked: map[string]context.CancelFunc{}}
 }
@@ -57,7 +62,7 @@ func (c *control) Request(ctx context.Context, body map[string]any) (jsontext.Va
 		case !ok:
 			return nil, errGone
 		case r.Subtype != "success":
-			return nil, fmt.Errorf("control request %v: %s", body["subtype"], r.Error)
+			return nil, &controlError{fmt.Sprintf("control request %v: %s", body["subtype"], r.Error)}
 		}
 		return r.Response, nil
 	case <-ctx.Done():

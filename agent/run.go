@@ -199,14 +199,25 @@ func (l *live) open() bool {
 		hello["appendSystemPrompt"] = l.spec.System
 	}
 	if _, err := l.control.Request(ctx, hello); err != nil {
-		if ctx.Err() != nil {
+		switch _, refused := errors.AsType[*controlError](err); {
+		case ctx.Err() != nil:
 			l.cancel(context.Cause(ctx))
-		} else if !errors.Is(err, errGone) {
+		case refused:
 			l.cancel(fmt.Errorf("%w: %w", errStart, err))
+		default:
+			l.deaf(err)
 		}
 		return false
 	}
 	return l.send(l.spec.Prompt)
+}
+
+// deafPatience is how long a CLI that does not take its input has to be found dead, which is the usual reason.
+const deafPatience = 2 * time.Second
+
+// deaf stops a CLI that does not take its input, unless it turns out to be dead.
+func (l *live) deaf(err error) {
+	time.AfterFunc(deafPatience, func() { l.cancel(fmt.Errorf("%w: %w", errDeaf, err)) })
 }
 
 // send gives the agent a message.
@@ -217,7 +228,7 @@ func (l *live) send(m Message) bool {
 	l.stream.Begin()
 	err := l.in.Send(userLine(m))
 	if err != nil {
-		l.cancel(fmt.Errorf("%w: %w", errDeaf, err)) // of no effect when it has exited, or is being stopped anyway
+		l.deaf(err)
 	}
 	return err == nil
 }

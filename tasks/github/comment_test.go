@@ -189,6 +189,12 @@ func TestLongAnswer(t *testing.T) {
 	// The next answer takes the same places, and only as many as it needs.
 	w.close(w.task(n, 1), answered(lines(6_000, "problem")))
 	w.wantSaid(n, "0 octocat 0: Hm.", "1 ME 1: problem 0 ä", "2 ME 1: (2) problem 3881 ä", "3 octocat 0: Hm?")
+	const remove = "DELETE /repos/{o}/{r}/issues/comments/{id}"
+	w.hub.Fail(remove, githubfake.Failure{Status: 502})
+	if err := w.report(w.task(n, 2)).Close(t.Context(), answered("Fine.")); err == nil {
+		t.Error("closed with half of an older answer below")
+	}
+	w.hub.Fail(remove, githubfake.Failure{Status: 404, After: true}) // somebody else was faster
 	w.close(w.task(n, 2), answered("Fine."))
 	w.wantSaid(n, "0 octocat 0: Hm.", "1 ME 2: Fine.", "2 octocat 0: Hm?")
 }
@@ -265,18 +271,24 @@ func TestCloseErrors(t *testing.T) {
 		// A conversation that is locked stays so: the light says it, and nobody tries for ever.
 		w.hub.Fail(createComment, githubfake.Failure{Status: 403, Body: `{"message":"Unable to create comment because issue is locked."}`})
 		w.close(task, answered("Fine."))
-		want := "Not reviewed: GitHub does not let errand comment. The answer is in the run's log."
-		sha := w.pull(n).HeadSHA
-		var got string
-		for _, c := range w.hub.CheckRuns(repo, sha) {
-			got = c.Conclusion + " " + c.Summary
+		wantLight := func(want string) {
+			w.Helper()
+			sha := w.pull(n).HeadSHA
+			got := "nothing"
+			for _, c := range w.hub.CheckRuns(repo, sha) {
+				got = c.Conclusion + " " + c.Summary
+			}
+			for _, s := range w.hub.Statuses(repo, sha) {
+				got = strings.Replace(s.State+" "+s.Description, "success", "neutral", 1)
+			}
+			if got != "neutral Not reviewed: "+want || !strings.Contains(w.logs.String(), "issue is locked") {
+				w.Errorf("got %s, want %s\n%s", got, want, w.logs)
+			}
 		}
-		for _, s := range w.hub.Statuses(repo, sha) {
-			got = s.State + " " + s.Description
-		}
-		if got != "neutral "+want && got != "success "+want || !strings.Contains(w.logs.String(), "issue is locked") {
-			w.Errorf("got %s\n%s", got, w.logs)
-		}
+		wantLight("GitHub does not let errand comment. The answer is in the run's log.")
+		w.hub.Fail(createComment, githubfake.Failure{Status: 403, Body: `{"message":"Unable to create comment because issue is locked."}`})
+		w.close(task, tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended.Add(time.Second)})
+		wantLight("The model is overloaded.")
 	})
 }
 

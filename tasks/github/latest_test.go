@@ -21,11 +21,11 @@ type fakeLight struct {
 	log   []string
 }
 
-func (l *fakeLight) show(_ context.Context, action string) error {
+func (l *fakeLight) show(ctx context.Context, action string) error {
 	l.log = append(l.log, fmt.Sprintf("%s %s", time.Since(l.start), action))
 	if l.hold != nil {
 		<-l.hold
-		l.log = append(l.log, "shown")
+		l.log = append(l.log, fmt.Sprint("shown ", ctx.Err()))
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func TestCloseWaitsForUpdate(t *testing.T) {
 		if err := <-closed; err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff([]string{"0s Reading", "shown", "cancelled"}, l.log); diff != "" {
+		if diff := cmp.Diff([]string{"0s Reading", "shown <nil>", "cancelled"}, l.log); diff != "" {
 			t.Error(diff)
 		}
 	})

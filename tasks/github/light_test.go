@@ -185,7 +185,12 @@ func TestLightWithoutConsole(t *testing.T) {
 	n := w.open()
 	task := w.task(n, 0)
 	w.report(task)
+	r := w.report(task).(*report)
+	r.shower(t.Context())(strings.Repeat("@", 200)) // each one is made harmless, which makes it longer
 	got := w.hub.Statuses(repo, w.pull(n).HeadSHA)
+	if len(got) != 2 || len([]rune(got[1].Description)) != maxStatus {
+		t.Errorf("%+v\n%s", got, w.logs)
+	}
 	if want := w.hub.URL() + "/acme/api/pull/1#" + task.ID; got[0].TargetURL != want {
 		t.Errorf("got %s, want %s", got[0].TargetURL, want)
 	}

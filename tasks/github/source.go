@@ -1,7 +1,6 @@
 package github
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,5 +86,5 @@ func (s *Source) page(o origin, id string) string {
 	if s.cfg.ConsoleURL != "" {
 		return s.cfg.ConsoleURL + "/tasks/" + id
 	}
-	return cmp.Or(o.URL, "https://github.com/"+o.Repo) + "#" + id
+	return o.URL + "#" + id
 }

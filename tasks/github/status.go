@@ -35,7 +35,7 @@ func (s *Source) openStatus(ctx context.Context, gh *github.Client, o origin, t 
 func (c *commitStatus) pause() time.Duration { return time.Minute }
 
 func (c *commitStatus) show(ctx context.Context, action string) error {
-	return c.set(ctx, "pending", action)
+	return c.set(ctx, "pending", cut(action, maxStatus))
 }
 
 // end sets success whatever the ending: the other two words would be red, and a required status would hold up people for a
@@ -77,7 +77,7 @@ const maxStatus = 140
 
 func (c *commitStatus) set(ctx context.Context, state, description string) error {
 	_, _, err := c.gh.Repositories.CreateStatus(ctx, c.owner, c.name, c.sha, &github.RepoStatus{
-		State: &state, Context: new(lightName), Description: new(cut(description, maxStatus)), TargetURL: &c.url,
+		State: &state, Context: new(lightName), Description: &description, TargetURL: &c.url,
 	})
 	if err != nil {
 		return fmt.Errorf("set status of %s: %w", short(c.sha), err)
