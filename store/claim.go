@@ -46,7 +46,7 @@ func (c *Claim) Fence() int64 { return c.record.Fence }
 // Record is the task as it was when it was claimed, already running.
 func (c *Claim) Record() Record { return c.record }
 
-// End gives the running task its ending: it leaves its thread, is due in the outbox now, and its events get their end mark. The claim
+// End gives the running task its ending: it leaves its thread, is in the outbox, and its events get their end mark. The claim
 // stays, so that the holder can post and clean up before the next task of the thread starts. [ErrStale] when it is not ours to end.
 func (c *Claim) End(ctx context.Context, ending json.RawMessage) error {
 	if len(ending) > maxTask {

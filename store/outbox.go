@@ -15,7 +15,8 @@ type Post struct {
 }
 
 // TakeOutbox leases a task whose message is due, for OutboxLease: this one, or with id "" the one that is due longest. It is false when
-// there is none: not ended, posted, leased to another, or put off.
+// there is none: not ended, posted, leased to another, or put off. For 10 s after [Claim.End] only who asks by ID gets it: that is who
+// ended it and has its report open.
 func (s *Store) TakeOutbox(ctx context.Context, id string) (Post, bool, error) {
 	r, err := s.run(ctx, "takeoutbox", id, s.cfg.OutboxLease.Microseconds())
 	if err != nil {

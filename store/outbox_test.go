@@ -16,6 +16,29 @@ func (h *harness) ended(s *Store, n int) string {
 	return id
 }
 
+// Whoever ended a run posts first, with the report it has open; the others only when it does not.
+func TestOutboxHeadStart(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		for n, byHolder := range []bool{true, false} {
+			c := h.claim(s, h.submit(s, n+1))
+			h.ok(c.End(ctx, nil))
+			if p, got, err := s.TakeOutbox(ctx, ""); got || err != nil {
+				h.Errorf("just anybody took %s at once, %v", p.ID, err)
+			}
+			which := c.ID()
+			if !byHolder { // it died
+				h.overdue(which)
+				which = ""
+			}
+			if p, got, err := s.TakeOutbox(ctx, which); !got || err != nil || p.ID != c.ID() || p.Attempt != 1 {
+				h.Errorf("took %t, %+v, %v", got, p, err)
+			}
+			h.ok(c.Release(ctx))
+		}
+	})
+}
+
 func TestOutboxLease(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

@@ -190,7 +190,7 @@ func TestPrefix(t *testing.T) {
 		h.ok(a.Alias(ctx, "x", "y"))
 		h.ok(a.Beat(ctx, Worker{ID: "w"}))
 		h.ok(c.End(ctx, nil))
-		post, _, err := a.TakeOutbox(ctx, "")
+		post, _, err := a.TakeOutbox(ctx, c.ID())
 		h.ok(err)
 		h.ok(a.Posted(ctx, post))
 		for key := range h.dump() {

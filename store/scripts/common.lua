@@ -29,12 +29,13 @@ local function runs(id, fence)
   return r[1] == 'running' and r[2] == fence
 end
 
--- finish gives a task its ending: out of the thread, into the outbox, and a mark for those who follow its events.
-local function finish(id, thread, ending, cap)
+-- finish gives a task its ending: out of the thread, into the outbox, and a mark for those who follow its events. The outbox hands it
+-- to just anybody only after head microseconds: its holder, who asks for it by ID, has a report open and goes first.
+local function finish(id, thread, ending, cap, head)
   local t = int(now())
   redis.call('HSET', task_key(id), 'state', 'ended', 'ended', t, 'ending', ending, 'outbox', '0')
   redis.call('ZREM', waiting_key(thread), id)
   redis.call('ZREM', LIVE, id)
-  redis.call('ZADD', OUTBOX, t, id)
+  redis.call('ZADD', OUTBOX, int(tonumber(t) + head), id)
   redis.call('XADD', events_key(id), 'MAXLEN', '=', cap, '*', 'end', '1')
 end

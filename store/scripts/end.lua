@@ -1,7 +1,7 @@
 -- prefix, id, thread, fence, ending, event cap -> {'ok'} | {'stale'}
 local id, thread, fence = ARGV[2], ARGV[3], ARGV[4]
 if runs(id, fence) then
-  finish(id, thread, ARGV[5], ARGV[6])
+  finish(id, thread, ARGV[5], ARGV[6], 10000000)
   return {'ok'}
 end
 -- Ended by this very holder, and the answer got lost.

@@ -7,7 +7,7 @@ repeat
     if not id then return {'no'} end
   else
     local due = redis.call('ZSCORE', OUTBOX, id)
-    if not due or tonumber(due) > t then return {'no'} end
+    if not due or tonumber(due) > t and redis.call('HGET', task_key(id), 'outbox') ~= '0' then return {'no'} end
   end
   delivery = redis.call('HGET', task_key(id), 'delivery')
   -- A record removed by hand: incrementing its attempts would bring back a stump of it.
