@@ -64,9 +64,9 @@ func (e Ending) Sentence() string {
 		}
 		return ""
 	case TimedOut:
-		return fmt.Sprintf("This timed out after %s and was stopped. Ask for less at once, or reply to go on from here.", e.Limit)
+		return fmt.Sprintf("This timed out after %s and was stopped. Ask for less at once, or ask again to go on from here.", e.Limit)
 	case Stalled:
-		return fmt.Sprintf("The agent showed no sign of work for %s and was stopped. Reply to try again.", e.Limit)
+		return fmt.Sprintf("The agent showed no sign of work for %s and was stopped. Ask again to go on.", e.Limit)
 	case Cancelled:
 		if e.By == "" {
 			return "This was cancelled."
@@ -83,8 +83,11 @@ func (e Ending) Sentence() string {
 
 // Partial is the beginning of what the agent had said when it was stopped, at most 1,000 characters; empty when it had answered.
 func (e Ending) Partial() string {
+	if e.Kind == Answered {
+		return ""
+	}
 	runes := []rune(strings.TrimSpace(e.Result.Partial))
-	if e.Kind == Answered || len(runes) <= partialLength {
+	if len(runes) <= partialLength {
 		return string(runes)
 	}
 	return string(runes[:partialLength]) + "…"

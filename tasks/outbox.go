@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -67,6 +68,9 @@ func (w *Worker) send(ctx context.Context, p store.Post, report Report) {
 		return
 	}
 	at := time.Now().Add(backoff(p.Attempt - 1))
+	if wait, ok := errors.AsType[*ErrLater](err); ok {
+		at = wait.At
+	}
 	w.log.Warn("post ending", "run", p.ID, "attempt", p.Attempt, "again", at, "err", err)
 	if err := w.store.PostLater(ctx, p, at); err != nil {
 		w.log.Warn("put off ending", "run", p.ID, "err", err) // its lease runs out

@@ -129,7 +129,10 @@ func (w *Worker) refused(run *run, err error) (Ending, error) {
 	e := Ending{Kind: Refused, At: time.Now()}
 	input, mistake := errors.AsType[*InputError](err)
 	failure, failed := errors.AsType[*agent.Error](err)
+	_, wait := errors.AsType[*ErrLater](err)
 	switch {
+	case wait:
+		return Ending{}, err
 	case mistake:
 		e.Reason = input.Sentence
 	case failed && failure.Class != agent.ClassInternal:
@@ -148,13 +151,18 @@ func (w *Worker) refused(run *run, err error) (Ending, error) {
 	return e, nil
 }
 
-// handBack returns an unfinished task to the fleet: at once, and without using an attempt, when only this worker had to stop; else
-// after a while, as one attempt more.
+// handBack returns an unfinished task to the fleet: without using an attempt when only this worker had to stop, at once, or when the
+// source asked for a better time; else after a while, as one attempt more.
 func (w *Worker) handBack(run *run, cause error) error {
 	innocent := errors.Is(cause, errDrain) || errors.Is(cause, errClaimLost)
-	wait := later(0, cause.Error())
+	wait, asked := errors.AsType[*ErrLater](cause)
 	at := time.Time{}
-	if !innocent {
+	switch {
+	case asked: // by a source that is rate limited: it says when
+		innocent, at = true, wait.At
+	case innocent:
+		wait = later(0, cause.Error())
+	default:
 		wait = later(backoff(run.claim.Record().Attempt), cause.Error())
 		at = wait.At
 	}

@@ -17,7 +17,8 @@ type Source interface {
 	// d.Submit.
 	Listen(ctx context.Context, mux *http.ServeMux, d *Desk) error
 	// Brief prepares a task that is about to run: whether it may run now, and what the agent is told. dir is the thread's
-	// directory for files beside the clone. An *InputError refuses the task, any other error lets it be tried again.
+	// directory for files beside the clone. An *InputError refuses the task, an *ErrLater lets it wait until then, and any other error
+	// lets it be tried again a few times.
 	Brief(ctx context.Context, t Task, dir string) (Brief, error)
 	// Open finds the task's report, by a marker in what was posted, or begins it. It works in any process, and what it starts
 	// ends with ctx. Its failure never fails a run.
@@ -29,8 +30,9 @@ type Report interface {
 	// Update tells what the agent does. It is called by the goroutine that reads the agent's output: it must not block, and may
 	// drop what it cannot show.
 	Update(e agent.Event)
-	// Close says the final word, also for what never ran. It is called until it returns nil, in any process, and finds what an
-	// earlier attempt posted by its marker, so that nothing is said twice. An HTTP attempt inside lasts at most 10 s.
+	// Close says the final word, also for what never ran. It is called until it returns nil, in any process (after an *ErrLater
+	// not before its time), and finds what an earlier attempt posted by its marker, so that nothing is said twice. An HTTP attempt
+	// inside lasts at most 10 s.
 	Close(ctx context.Context, e Ending) error
 }
 

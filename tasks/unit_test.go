@@ -190,12 +190,12 @@ func TestEndingForPeople(t *testing.T) {
 		sentence, partial, footer string
 	}{
 		"answered": {
-			Ending{Kind: Answered, Result: agent.Result{Text: "42", Turns: 3, CostUSD: 0.127, Model: "m", Duration: 61 * time.Second}},
+			Ending{Kind: Answered, Result: agent.Result{Text: "42", Partial: "4", Turns: 3, CostUSD: 0.127, Model: "m", Duration: 61 * time.Second}},
 			"", "", "1m1s · 3 turns · $0.13 · m",
 		},
 		"empty":     {Ending{Kind: Answered}, "Done. The agent had nothing to add.", "", ""},
-		"timed out": {Ending{Kind: TimedOut, Limit: "2h0m0s", Result: agent.Result{Partial: long}}, "This timed out after 2h0m0s and was stopped. Ask for less at once, or reply to go on from here.", strings.Repeat("é", 1000) + "…", ""},
-		"stalled":   {Ending{Kind: Stalled, Limit: "15m0s"}, "The agent showed no sign of work for 15m0s and was stopped. Reply to try again.", "", ""},
+		"timed out": {Ending{Kind: TimedOut, Limit: "2h0m0s", Result: agent.Result{Partial: long}}, "This timed out after 2h0m0s and was stopped. Ask for less at once, or ask again to go on from here.", strings.Repeat("é", 1000) + "…", ""},
+		"stalled":   {Ending{Kind: Stalled, Limit: "15m0s"}, "The agent showed no sign of work for 15m0s and was stopped. Ask again to go on.", "", ""},
 		"cancelled": {Ending{Kind: Cancelled, By: "Ann", Result: agent.Result{Partial: " half "}}, "This was cancelled by Ann.", "half", ""},
 		"failed":    {Ending{Kind: Failed, Reason: "No."}, "No.", "", ""},
 		"unsaid":    {Ending{Kind: Failed}, "This failed. The log says more.", "", ""},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/sse"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -24,7 +25,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	out := newSSE(w)
+	out := sse.New(w)
 	if r.Method == http.MethodHead {
 		return
 	}
@@ -33,14 +34,14 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	beat := time.NewTicker(h.cfg.Heartbeat)
 	defer beat.Stop()
 	events := h.follow(ctx, s.Task.ID, after)
-	for out.err == nil {
+	for out.Err() == nil {
 		select {
 		case <-ctx.Done():
 			return
 		case <-h.stop:
 			return
 		case <-beat.C:
-			out.heartbeat()
+			out.Heartbeat()
 		case l, more := <-events:
 			switch {
 			case !more:
@@ -49,15 +50,15 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 				h.end(ctx, out, s.Task.ID, l.ID)
 				return
 			}
-			out.send(l.ID, "", l.Event)
+			out.Send(l.ID, "", l.Event)
 		}
 	}
 }
 
 // end says how the task ended, unless it has been let run again already: the reader then comes back for that.
-func (h *Handler) end(ctx context.Context, out *sse, id, event string) {
+func (h *Handler) end(ctx context.Context, out *sse.Stream, id, event string) {
 	if s, err := h.cfg.Desk.Status(ctx, id); err == nil && s.Ending != nil {
-		out.send(event, "end", show(s))
+		out.Send(event, "end", show(s))
 	}
 }
 

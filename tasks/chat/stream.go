@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/sse"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -29,16 +30,19 @@ type event struct {
 	Partial string       `json:"partial,omitempty"`
 }
 
+// stream tells a task to its reader.
+type stream struct{ *sse.Stream }
+
 // stream tells a task as it runs. Whoever leaves only stops reading.
 func (s *Source) stream(stop <-chan struct{}, d *tasks.Desk, w http.ResponseWriter, r *http.Request, id, thread string) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	out := newSSE(w)
-	out.data("", event{Type: "task", ID: id, Thread: thread})
+	out := &stream{sse.New(w)}
+	out.Send("", "", event{Type: "task", ID: id, Thread: thread})
 	beat := time.NewTicker(s.cfg.Heartbeat)
 	defer beat.Stop()
 	events := follow(ctx, d, id)
-	for out.err == nil {
+	for out.Err() == nil {
 		select {
 		case <-ctx.Done():
 			select {
@@ -51,7 +55,7 @@ func (s *Source) stream(stop <-chan struct{}, d *tasks.Desk, w http.ResponseWrit
 			out.interrupted(id)
 			return
 		case <-beat.C:
-			out.heartbeat()
+			out.Heartbeat()
 		case l, more := <-events:
 			if !more {
 				s.finish(ctx, d, out, id)
@@ -83,17 +87,17 @@ func follow(ctx context.Context, d *tasks.Desk, id string) <-chan tasks.Logged {
 }
 
 // tell passes on what belongs to the answer, and what the agent does for it.
-func (s *sse) tell(l tasks.Logged) {
+func (s *stream) tell(l tasks.Logged) {
 	switch e := l.Event; {
 	case e.Kind == agent.Text && e.Parent == "": // what sub-agents say is for the agent
-		s.data(l.ID, event{Type: "token", Content: &e.Text})
+		s.Send(l.ID, "", event{Type: "token", Content: &e.Text})
 	case e.Kind == agent.ToolUse:
-		s.data(l.ID, event{Type: "tool_use", Content: &e.Text, Tool: e.Tool})
+		s.Send(l.ID, "", event{Type: "tool_use", Content: &e.Text, Tool: e.Tool})
 	}
 }
 
 // finish says how the task ended.
-func (s *Source) finish(ctx context.Context, d *tasks.Desk, out *sse, id string) {
+func (s *Source) finish(ctx context.Context, d *tasks.Desk, out *stream, id string) {
 	status, err := d.Status(ctx, id)
 	if err != nil || status.Ending == nil {
 		if err != nil && ctx.Err() == nil {
@@ -106,16 +110,16 @@ func (s *Source) finish(ctx context.Context, d *tasks.Desk, out *sse, id string)
 	sentence := e.Sentence()
 	if e.Kind == tasks.Answered {
 		result := cmp.Or(e.Result.Text, sentence)
-		out.data("", event{Type: "done", Result: &result, Usage: &e.Result.Usage, Cost: &e.Result.CostUSD})
+		out.Send("", "", event{Type: "done", Result: &result, Usage: &e.Result.Usage, Cost: &e.Result.CostUSD})
 	} else {
-		out.data("", event{Type: "error", Content: &sentence, Partial: e.Partial()})
+		out.Send("", "", event{Type: "error", Content: &sentence, Partial: e.Partial()})
 	}
-	out.done()
+	out.Done()
 }
 
 // interrupted ends the stream of a task that goes on.
-func (s *sse) interrupted(id string) {
+func (s *stream) interrupted(id string) {
 	text := "The stream was interrupted, but the task goes on: see /tasks/" + id + "."
-	s.data("", event{Type: "error", Content: &text})
-	s.done()
+	s.Send("", "", event{Type: "error", Content: &text})
+	s.Done()
 }

@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -40,6 +41,9 @@ func (r *report) comment(ctx context.Context, e tasks.Ending) error {
 			_, _, err = r.gh.Issues.CreateComment(ctx, owner, name, r.origin.Number, text)
 		case c.mark.compare(ours) != 0:
 			_, _, err = r.gh.Issues.EditComment(ctx, owner, name, c.id, text)
+			if status(err) == http.StatusNotFound {
+				err = errors.New("somebody has just deleted it") // not for good: the next attempt writes a new one
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("write part %d of the review of %s: %w", i+1, r.origin, err)

@@ -197,6 +197,9 @@ func TestLongAnswer(t *testing.T) {
 	w.hub.Fail(remove, githubfake.Failure{Status: 404, After: true}) // somebody else was faster
 	w.close(w.task(n, 2), answered("Fine."))
 	w.wantSaid(n, "0 octocat 0: Hm.", "1 ME 2: Fine.", "2 octocat 0: Hm?")
+	if all := w.hub.Statuses(repo, w.pull(n).HeadSHA); all[len(all)-1].Description != "Reviewed, see the conversation" {
+		t.Errorf("statuses %+v", all)
+	}
 }
 
 // A close that broke off in the middle is finished by the next one, in any process.
@@ -249,6 +252,14 @@ func TestLostAnswers(t *testing.T) {
 		}
 		w.close(next, answered("Two."))
 		w.wantSaid(n, "0 ME 1: Two.")
+		// Deleted by somebody between our looking and our writing.
+		last := w.task(n, 2)
+		w.hub.Fail(editComment, githubfake.Failure{Status: 404})
+		if err := w.report(last).Close(w.Context(), answered("Three.")); err == nil {
+			w.Error("gave up an answer")
+		}
+		w.close(last, answered("Three."))
+		w.wantSaid(n, "0 ME 2: Three.")
 	})
 }
 

@@ -8,7 +8,8 @@
 //     wrote reaches the page whole, and pings nobody.
 //   - There is one review comment per pull request (with further ones where it does not fit). It is edited, not repeated; an older
 //     task never replaces the word of a newer one, and a failure never replaces a review.
-//   - A task never makes a commit red: for our own problems a check ends as neutral and a status as success, with the reason.
+//   - No review ends as a failure of the commit: for our own problems a check is neutral and a status success, with the reason. (A
+//     check that ends as timed_out or cancelled does hold up a merge that requires it; a status never does.)
 //   - No answer of GitHub's is waited for longer than 10 s, and nothing that creates is sent twice without looking first.
 //
 // It does not promise to hear of every event: GitHub does not repeat a delivery that failed. The account or App should be errand's

@@ -1,0 +1,76 @@
+package agent
+
+import (
+	"context"
+	"time"
+)
+
+// leave ends a finished session: at the end of its input the CLI exits. One that does not is stopped; the answer stands.
+func (l *live) leave() {
+	l.in.Close()
+	select {
+	case <-l.quiet:
+		return
+	case <-time.After(l.r.exitLimit):
+	case <-l.ctx.Done():
+	}
+	l.log.Note(time.Now(), "! the CLI did not exit after its session had ended; stopping it")
+	l.child.Term(l.r.cfg.Grace * 3 / 5)
+}
+
+// halt is the stop ladder: interrupt, end_session, TERM, KILL. Each step leaves the CLI more of a chance to tidy up than the next;
+// all of them together last Config.Grace.
+func (l *live) halt() {
+	l.log.Note(time.Now(), "! stopping: %v", context.Cause(l.ctx))
+	grace := l.r.cfg.Grace
+	l.step("interrupt", grace/5)
+	l.step("end_session", grace/5)
+	l.child.Term(grace * 3 / 5)
+	l.in.Close()
+}
+
+// step asks the CLI to end and gives it a while to do so.
+func (l *live) step(subtype string, patience time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	l.in.Hurry(patience) // a write that the CLI does not read must not hold up the ladder
+	if _, err := l.control.Request(ctx, map[string]any{"subtype": subtype}); err != nil {
+		return // it does not listen, or is gone
+	}
+	if subtype == "interrupt" {
+		select {
+		case <-l.idle: // the turn is over: its last words are written
+		case <-l.quiet:
+		case <-ctx.Done():
+		}
+		return
+	}
+	select {
+	case <-l.quiet:
+	case <-ctx.Done():
+	}
+}
+
+// wait returns when every process of the run is dead and all output is read.
+func (l *live) wait() {
+	<-l.child.done
+	if l.child.err != nil {
+		// The keeper was killed. The kernel has killed the CLI with it; what its tools left is found by the marker, and until
+		// they are dead the pipes may stay open.
+		l.child.exit.Swept = sweepMarked(l.spec.ID)
+		l.r.log.Error("keeper died", "run", l.spec.ID, "swept", l.child.exit.Swept, "err", l.child.err)
+	}
+	if l.child.exit.Stuck > 0 {
+		l.r.log.Error("processes do not die", "run", l.spec.ID, "stuck", l.child.exit.Stuck)
+	}
+	if l.child.err != nil || l.child.exit.Stuck > 0 { // somebody may hold the pipes for ever
+		for _, pipe := range []interface{ SetReadDeadline(time.Time) error }{l.child.Stdout, l.child.Stderr} {
+			_ = pipe.SetReadDeadline(time.Now().Add(time.Second))
+		}
+	}
+	<-l.quiet
+	l.cancel(nil)
+	l.in.Close()
+	l.hosted.Wait() // the host is not called any more once Run has returned
+	l.control.Wait()
+}

@@ -1,0 +1,171 @@
+package agent
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// delta handles a piece of the main agent's message. Sub-agents' pieces are never forwarded by the CLI.
+func (s *stream) delta(l wireLine) {
+	if l.Event == nil || l.Parent != "" {
+		return
+	}
+	switch l.Event.Type {
+	case "message_start":
+		s.begin(l.Event.Message.ID)
+	case "message_stop":
+		s.broken = false
+	case "content_block_delta":
+		switch d := l.Event.Delta; d.Type {
+		case "text_delta":
+			s.pieces = true
+			s.say(d.Text)
+		case "thinking_delta":
+			s.event(Event{Kind: Thinking, Text: d.Thinking})
+		}
+	}
+}
+
+// begin notes that a message begins. One before it that was broken off is said again by the CLI, so what it had said is dropped.
+func (s *stream) begin(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken {
+		s.facts.Partial = s.facts.Partial[:s.before]
+	}
+	s.message, s.talked, s.pieces, s.broken, s.before = id, false, false, true, len(s.facts.Partial)
+}
+
+// say hands on a piece of the main agent's text. Each message is a paragraph of its own.
+func (s *stream) say(text string) {
+	if text == "" {
+		return
+	}
+	s.mu.Lock()
+	if !s.talked && s.spoke {
+		text = "\n\n" + text
+	}
+	s.talked, s.spoke = true, true
+	if len(s.facts.Partial) < maxPartial {
+		s.facts.Partial = append(s.facts.Partial, text...)
+	}
+	s.mu.Unlock()
+	s.event(Event{Kind: Text, Text: text})
+}
+
+// assistant handles a finished block of a message; each block of a message comes in a line of its own.
+func (s *stream) assistant(l wireLine) {
+	if l.Message == nil {
+		return
+	}
+	who := "[sub-agent] "
+	if l.Parent == "" {
+		who = ""
+		if l.Message.ID != s.message {
+			s.begin(l.Message.ID)
+			s.broken = false
+		}
+		s.mu.Lock()
+		s.facts.AssistantError = l.Error
+		if s.facts.Model == "" && l.Message.Model != "<synthetic>" {
+			s.facts.Model = l.Message.Model
+		}
+		s.mu.Unlock()
+	}
+	for _, b := range l.Message.Content {
+		switch b.Type {
+		case "text":
+			s.log.Note(s.now(), "%s%s", who, b.Text)
+			switch {
+			case l.Parent != "":
+				s.event(Event{Kind: Text, Text: b.Text, Parent: l.Parent})
+			case l.Error == "" && !s.pieces:
+				s.say(b.Text) // the CLI had fallen back to a request without streaming
+			}
+		case "thinking":
+			s.log.Note(s.now(), "%s(thinks) %s", who, b.Thinking)
+		case "tool_use":
+			words := describe(s.dir, b.Name, json.RawMessage(b.Input))
+			s.log.Note(s.now(), "%s→ %s", who, words)
+			s.mu.Lock()
+			s.tools[b.ID] = true
+			s.mu.Unlock()
+			s.event(Event{Kind: ToolUse, Text: words, Tool: b.Name, ToolID: b.ID, Input: small(b.Input), Parent: l.Parent})
+		}
+	}
+}
+
+// small leaves out an input too large to be shown.
+func small(v jsontext.Value) json.RawMessage {
+	if len(v) > 8*maxPreview {
+		return nil
+	}
+	return json.RawMessage(v)
+}
+
+// user handles what came back from tools.
+func (s *stream) user(l wireLine) {
+	if l.Message == nil {
+		return
+	}
+	for _, b := range l.Message.Content {
+		if b.Type != "tool_result" {
+			continue
+		}
+		s.mu.Lock()
+		delete(s.tools, b.ToolUseID)
+		s.mu.Unlock()
+		text := preview(b.Content)
+		mark := "←"
+		if b.IsError {
+			mark = "← failed:"
+		}
+		s.log.Note(s.now(), "%s %s", mark, text)
+		s.event(Event{Kind: ToolResult, Text: text, ToolID: b.ToolUseID, Error: b.IsError, Parent: l.Parent})
+	}
+}
+
+// preview is the beginning of a tool's output.
+func preview(v jsontext.Value) string {
+	var c wireContent
+	if len(v) == 0 || c.UnmarshalJSONFrom(jsontext.NewDecoder(strings.NewReader(string(v)), lenient)) != nil {
+		return ""
+	}
+	var parts []string
+	for _, b := range c {
+		if b.Type == "text" {
+			parts = append(parts, b.Text)
+		} else {
+			parts = append(parts, "["+b.Type+"]")
+		}
+	}
+	return clip(strings.Join(parts, "\n"), maxPreview)
+}
+
+// result handles the end of a turn; the run goes on until the session is idle.
+func (s *stream) result(l wireLine) {
+	r := l.wireResult
+	s.mu.Lock()
+	s.facts.Last, s.facts.LastSubtype = &r, l.Subtype
+	s.facts.Results++
+	s.facts.Turns += int(r.NumTurns)
+	s.facts.Session = l.SessionID
+	if !r.IsError {
+		if strings.TrimSpace(r.Result) != "" && s.facts.Said+len(r.Result) <= maxAnswer {
+			s.facts.Answers = append(s.facts.Answers, r.Result)
+			s.facts.Said += len(r.Result)
+			s.facts.Partial, s.before = nil, 0
+		}
+	}
+	s.turn, s.ended = false, s.now()
+	clear(s.tools)
+	s.mu.Unlock()
+	text := r.Result
+	if r.IsError && text == "" {
+		text = strings.Join(r.Errors, "; ")
+	}
+	s.log.Note(s.now(), "= %s (%s, %d turns, $%.4f)", l.Subtype, orDash(r.TerminalReason), int(r.NumTurns), r.CostUSD)
+	s.event(Event{Kind: TurnEnd, Text: text, Error: r.IsError})
+}
