@@ -61,7 +61,7 @@ func (s *Source) serve(stop <-chan struct{}, d *tasks.Desk, w http.ResponseWrite
 	}
 	if err != nil {
 		s.cfg.Log.Warn("submit chat", "run", t.ID, "err", err)
-		(&problem{http.StatusServiceUnavailable, "Unavailable", "The task could not be stored: Redis does not answer. Try again in a moment."}).write(w)
+		(&problem{http.StatusServiceUnavailable, "Unavailable", "Redis does not answer. The task was probably not stored: look at /api/tasks before you try again."}).write(w)
 		return
 	}
 	s.stream(stop, d, w, r, receipt.ID, strings.TrimPrefix(t.Thread, "chat/"))

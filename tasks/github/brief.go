@@ -39,8 +39,8 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, _ string) (tasks.Brief
 		return tasks.Brief{}, &tasks.InputError{Sentence: "Superseded by " + short(head) + "."}
 	}
 	return tasks.Brief{
-		// Composed, because a title is in it: the CLI must not take /words and @files there for its own.
-		Prompt: agent.Message{Text: t.Prompt, Composed: true},
+		// Not the task's own words: they hold the title, which is a stranger's and stands in the fence.
+		Prompt: agent.Message{Text: "Review pull request " + o.String() + ".", Composed: true},
 		System: reviewer + "\n" + about(o, pr),
 		Base:   pr.GetBase().GetRef(),
 		Diff:   true,

@@ -29,7 +29,7 @@ func TestBrief(t *testing.T) {
 		system := b.System
 		b.System = ""
 		want := tasks.Brief{
-			Prompt: agent.Message{Text: "Review pull request #1 of acme/api: Say hello", Composed: true},
+			Prompt: agent.Message{Text: "Review pull request acme/api#1.", Composed: true},
 			Base:   "main", Diff: true, Fresh: true,
 		}
 		if diff := cmp.Diff(want, b); diff != "" {

@@ -105,7 +105,9 @@ func (s *Source) review(ctx context.Context, d delivery) (tasks.Task, error) {
 	if s.cfg.Repository != nil && !s.cfg.Repository(repo) {
 		return tasks.Task{}, ignored{"Repository " + repo + " is not one errand works on.", slog.LevelInfo}
 	}
-	me, err := s.clients.me(ctx)
+	login, cancel := context.WithTimeout(ctx, loginPatience)
+	me, err := s.clients.me(login)
+	cancel()
 	if err != nil {
 		s.log.Warn("take an event without knowing who we are", "err", err) // Brief asks again
 	}

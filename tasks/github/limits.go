@@ -31,6 +31,9 @@ func retryAfter(err error) (time.Duration, bool) {
 		return max(*e.RetryAfter, time.Second), true // the client refuses by itself until then, right or wrong
 	}
 	code, header, message := refusal(err)
+	if code == http.StatusUnprocessableEntity && strings.Contains(err.Error(), "submitted too quickly") {
+		return limitPause, true // too much content in too short a time; GitHub says so in errors, not in message
+	}
 	if code != http.StatusTooManyRequests && code != http.StatusForbidden {
 		return 0, false
 	}

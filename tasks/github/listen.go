@@ -19,8 +19,12 @@ import (
 const (
 	// maxBody is GitHub's own bound on a payload.
 	maxBody = 25 << 20
-	// patience bounds each of the two things an answer may have to wait for, our login and Redis. GitHub gives up after 10 s.
-	patience = 2500 * time.Millisecond
+	// bodyLimit is how long a payload may take to arrive.
+	bodyLimit = 10 * time.Second
+	// patience bounds all that an answer may have to wait for, so that it comes within 3 s; loginPatience is what of it may go into
+	// learning who we are.
+	patience      = 2500 * time.Millisecond
+	loginPatience = time.Second
 )
 
 // Listen registers POST /github/webhook. It starts nothing beside.
@@ -35,6 +39,8 @@ func (s *Source) Listen(_ context.Context, mux *http.ServeMux, d *tasks.Desk) er
 
 // receive turns a webhook into a task and says how to answer it.
 func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) (status int, said string) {
+	// Nobody is known yet, so nobody may take his time. A server that cannot set a deadline has one of its own.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return http.StatusRequestEntityTooLarge, "The body is larger than 25 MiB."
@@ -65,7 +71,7 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) 
 		log.Warn("webhook not understood", "err", err)
 		return http.StatusBadRequest, "The payload is not what this event should bring."
 	}
-	receipt, err := submit(r.Context(), d, t)
+	receipt, err := submit(ctx, d, t)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		log.Warn("webhook refused", "run", t.ID, "why", input.Sentence)
 		return http.StatusAccepted, "Refused: " + input.Sentence
@@ -101,7 +107,7 @@ func payload(contentType string, body []byte) ([]byte, error) {
 // submit gives the desk a while. go-redis looks at a context only between its exchanges, so a Redis that hangs would hold us until
 // GitHub has gone. What still gets through after our answer is what its redelivery would bring.
 func submit(ctx context.Context, d *tasks.Desk, t tasks.Task) (tasks.Receipt, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithCancel(ctx)
 	type outcome struct {
 		receipt tasks.Receipt
 		err     error
@@ -115,7 +121,7 @@ func submit(ctx context.Context, d *tasks.Desk, t tasks.Task) (tasks.Receipt, er
 	select {
 	case o := <-done:
 		return o.receipt, o.err
-	case <-time.After(patience):
-		return tasks.Receipt{}, fmt.Errorf("submit task %s: no answer for %s", t.ID, patience)
+	case <-ctx.Done():
+		return tasks.Receipt{}, fmt.Errorf("submit task %s: no answer within %s", t.ID, patience)
 	}
 }

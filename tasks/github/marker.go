@@ -50,7 +50,8 @@ func (m mark) String() string {
 	return fmt.Sprintf("<!-- errand:review%s -->\n<!-- errand:task=%s head=%s ending=%s at=%d -->\n", part, m.task, m.head, m.ending, m.at)
 }
 
-// compare orders marks by age. IDs of tasks sort by time.
+// compare orders marks by age: that of the endings, because a pull request's tasks run one after the other. Their IDs are of whole
+// seconds, and two pushes may be closer together than that.
 func (m mark) compare(o mark) int {
-	return cmp.Or(strings.Compare(m.task, o.task), cmp.Compare(m.at, o.at))
+	return cmp.Or(cmp.Compare(m.at, o.at), strings.Compare(m.task, o.task))
 }

@@ -42,7 +42,8 @@ func TestMarksByAge(t *testing.T) {
 		want int
 	}{
 		{"the same ending", old, 0},
-		{"a later task that ended before", mark{task: "1700000000000001-github-a", at: 4}, 1},
+		{"a later task that ended before", mark{task: "1700000000000001-github-a", at: 4}, -1},
+		{"of the same second, by chance with an earlier ID, that ended later", mark{task: "1700000000000000-github-a", at: 6}, 1},
 		{"tried again", mark{task: old.task, at: 6}, 1},
 		{"edited away", mark{}, -1},
 	} {

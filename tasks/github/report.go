@@ -63,7 +63,7 @@ func (s *Source) start(ctx context.Context, r *report) *report {
 func (r *report) shower(ctx context.Context) func(string) {
 	warned := false
 	return func(action string) {
-		err := r.light.show(ctx, unping(line(action, maxStatus)))
+		err := r.light.show(ctx, unping(still(line(action, maxStatus))))
 		if err != nil && !warned && ctx.Err() == nil {
 			warned = true
 			r.log.Warn("show action", "err", err)

@@ -66,11 +66,20 @@ func harmless(text string) string {
 	var f fences
 	for l := range strings.Lines(ownMarker.ReplaceAllString(text, "&lt;$1")) {
 		if !f.code(l) {
-			l = unping(l)
+			l = unping(still(l))
 		}
 		b.WriteString(l)
 	}
 	return b.String()
+}
+
+// loads is whatever makes a page fetch an address as soon as somebody looks at it: what an agent that was talked into it knows could
+// leave in that address.
+var loads = regexp.MustCompile(`(?i)<(\s*/?\s*(?:img|picture|source|video|audio|svg|image|iframe|object|embed|link|style))\b`)
+
+// still turns images into links, which nobody follows by looking.
+func still(l string) string {
+	return loads.ReplaceAllString(strings.ReplaceAll(l, "![", "["), "&lt;$1")
 }
 
 // unping puts a zero-width space behind every @ that could begin a mention: all but those within a word, as in an address.

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ func (w *workspace) brief(t tasks.Task) tasks.Brief {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if !b.Prompt.Composed || !b.Keep {
+	if b.Prompt.Composed || b.Prompt.Text != t.Prompt || !b.Keep { // the request, word for word and alone
 		w.Errorf("brief: %+v", b)
 	}
 	return b
@@ -26,7 +27,6 @@ func TestBriefOfARequestAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})
 	b := w.brief(w.task(""))
-	equal(t, "prompt", b.Prompt.Text, "count")
 	equal(t, "calls", len(w.Calls("")), 0)
 	golden(t, "system", b.System)
 }
@@ -45,7 +45,7 @@ func TestBriefTellsTheThread(t *testing.T) {
 	w.seed(slackfake.Message{ThreadTS: root, User: "U0CI", BotID: "B0CI", Text: " "})
 	task = w.task(root)
 	w.seed(slackfake.Message{ThreadTS: root, User: bob, Text: "too late"})
-	golden(t, "thread", w.brief(task).Prompt.Text)
+	golden(t, "thread", w.brief(task).System)
 }
 
 // The newest messages are told, of threads of any length.
@@ -56,7 +56,7 @@ func TestBriefIsBounded(t *testing.T) {
 	for i := range pageSize + 100 {
 		w.seed(slackfake.Message{Text: fmt.Sprintf("message %d.", i), ThreadTS: root})
 	}
-	text := w.brief(w.task(root)).Prompt.Text
+	text := w.brief(w.task(root)).System
 	newest := pageSize + 99
 	if n := strings.Count(text, "\nmessage "); n != maxMessages || strings.Contains(text, fmt.Sprintf("message %d.", newest-maxMessages)) {
 		t.Errorf("%d messages: %s", n, text)
@@ -70,13 +70,13 @@ func TestBriefIsBounded(t *testing.T) {
 		w.seed(slackfake.Message{Text: strings.Repeat(s, 9000), ThreadTS: root})
 	}
 	w.seed(slackfake.Message{Text: "short", ThreadTS: root})
-	text = w.brief(w.task(root)).Prompt.Text
-	if n := utf8.RuneCountInString(text); n > maxContext+500 || strings.Contains(text, "aaa") || !strings.Contains(text, "bbb") || !strings.Contains(text, "short") {
+	text = w.brief(w.task(root)).System
+	if n := utf8.RuneCountInString(text); n > maxContext+1500 || strings.Contains(text, "aaa") || !strings.Contains(text, "bbb") || !strings.Contains(text, "short") {
 		t.Errorf("%d characters", n)
 	}
 
 	w.seed(slackfake.Message{Text: strings.Repeat("d", 30_000) + "end", ThreadTS: root})
-	text = w.brief(w.task(root)).Prompt.Text
+	text = w.brief(w.task(root)).System
 	if n := strings.Count(text, "d"); n < maxMessage-1 || n > maxMessage+500 || strings.Contains(text, "dend") {
 		t.Errorf("%d of one letter", n)
 	}
@@ -99,13 +99,21 @@ func TestBriefWithoutThread(t *testing.T) {
 	w := newWorkspace(t, Config{})
 	task := w.task(w.seed(slackfake.Message{Text: "root"}))
 	w.Fail("conversations.replies", slackfake.Failure{Error: "internal_error"})
-	equal(t, "prompt", w.brief(task).Prompt.Text, "count")
+	if said := w.brief(task).System; !strings.Contains(said, "could not be read") {
+		t.Errorf("the agent is not told: %s", said)
+	}
 	if !strings.Contains(w.log.String(), "brief without thread") {
 		t.Errorf("log: %s", w.log)
 	}
 	w.Fail("auth.test", slackfake.Failure{Error: "internal_error"})
-	if text := w.brief(task).Prompt.Text; !strings.Contains(text, "root") {
-		t.Errorf("prompt: %s", text)
+	if text := w.brief(task).System; !strings.Contains(text, "root") {
+		t.Errorf("system: %s", text)
+	}
+	// One that could be read in a while is worth the while.
+	w.Fail("conversations.replies", slackfake.Failure{RetryAfter: 7})
+	_, err := w.source.Brief(t.Context(), task, "")
+	if _, ok := errors.AsType[*tasks.ErrLater](err); !ok {
+		t.Errorf("err = %v, want one that says when to come back", err)
 	}
 }
 

@@ -32,6 +32,9 @@ func gone(err error) bool {
 	return slices.Contains([]string{"channel_not_found", "not_in_channel", "is_archived", "thread_not_found"}, code(err))
 }
 
+// blind reports whether we are not allowed to read the thread, though perhaps to write there.
+func blind(err error) bool { return code(err) == "missing_scope" }
+
 // unfit reports whether a message was refused for its form.
 func unfit(err error) bool {
 	return slices.Contains([]string{"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"}, code(err))
@@ -70,7 +73,10 @@ func (s *Source) tell(ctx context.Context, o origin, sentence string) {
 	call, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	_, err := s.api.PostEphemeralContext(call, o.Channel, o.User, opts...)
-	if err == nil || ctx.Err() != nil {
+	if code(err) == "" {
+		if err != nil && ctx.Err() == nil { // it may have arrived, or come to nothing: no reason to say it in public
+			s.log.Warn("tell what is wrong", "channel", o.Channel, "err", err)
+		}
 		return
 	}
 	call, cancel = context.WithTimeout(ctx, callLimit)

@@ -19,6 +19,9 @@ import (
 // maxBody bounds a request. Slack's own events stay far below.
 const maxBody = 1 << 20
 
+// bodyLimit is how long a request's body may take to arrive.
+const bodyLimit = 10 * time.Second
+
 // identityLimit is what of the time for an answer may go into learning who we are.
 const identityLimit = time.Second
 
@@ -57,6 +60,8 @@ func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWrite
 
 // read lets only Slack's requests through, those to prove the address included.
 func (s *Source) read(w http.ResponseWriter, r *http.Request) (env envelope, status int) {
+	// Nobody is known yet, so nobody may take his time. A server that cannot set a deadline has one of its own.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return env, http.StatusRequestEntityTooLarge

@@ -88,6 +88,11 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		return context.Cause(ctx)
 	}
 	f, err := r.source.find(ctx, r.origin, r.task)
+	if blind(err) {
+		// Said twice, perhaps; not said at all, otherwise, after hours of work.
+		r.log.Error("post ending without looking for an earlier one: the app lacks the scope channels:history or groups:history", "err", err)
+		err = nil
+	}
 	for _, p := range parts(r.task, r.origin, e, r.progress.link) {
 		if err != nil {
 			break
@@ -97,6 +102,9 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	if gone(err) {
 		r.log.Error("post ending: there is no place for it any more", "outcome", string(e.Kind), "err", err)
 		return nil
+	}
+	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
+		return &tasks.ErrLater{At: r.source.cfg.Now().Add(limited.RetryAfter), Why: err.Error()}
 	}
 	if err != nil {
 		return err

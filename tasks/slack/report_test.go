@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -313,4 +314,36 @@ func TestNowhereToPost(t *testing.T) {
 		t.Error("it was closed without a look at what is there")
 	}
 	equal(t, "parts", partsOf(w.posted(task)), []string{"status"})
+}
+
+// An app that may write but not read still says its final word.
+func TestCloseWithoutTheRightToRead(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	task := w.task("")
+	w.Fail("conversations.replies", slackfake.Failure{Error: "missing_scope", Times: -1})
+	r := w.open(w.source, task)
+	if err := r.Close(t.Context(), answered("Forty-two.")); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(w.log.String(), "channels:history") {
+		t.Errorf("log: %s", w.log)
+	}
+	w.Heal("conversations.replies")
+	said := w.posted(task)
+	if len(said) == 0 || !strings.Contains(said[len(said)-1].Text, "Forty-two.") {
+		t.Errorf("thread: %+v", said)
+	}
+}
+
+// Slack's limits are the queue's to wait for.
+func TestCloseIsToldWhenToComeBack(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	r := w.open(w.source, w.task(""))
+	w.Fail("chat.postMessage", slackfake.Failure{RetryAfter: 30})
+	err := r.Close(t.Context(), answered("Forty-two."))
+	if wait, ok := errors.AsType[*tasks.ErrLater](err); !ok || time.Until(wait.At) < 20*time.Second {
+		t.Errorf("err = %v, want one that asks for 30 s", err)
+	}
 }
