@@ -8,8 +8,10 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
+# What /api/health tells of each worker: the context has no .git to ask (--build-arg VERSION=$(git rev-parse --short HEAD)).
+ARG VERSION=unknown
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags='-s -w' -o /out/ ./cmd/worker ./cmd/enqueue
+    CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags="-s -w -X github.com/errand-fleet/errand/cmd/internal/wire.version=${VERSION}" -o /out/ ./cmd/worker ./cmd/enqueue
 
 FROM ${RUNTIME_IMAGE}
 LABEL org.opencontainers.image.title="errand" \

@@ -24,6 +24,7 @@ func (c *Config) check(p *Problems) {
 	if c.HTTP.PublicURL != "" {
 		checkURL(p, "ERRAND_PUBLIC_URL", &c.HTTP.PublicURL, "")
 	}
+	checkToken(p, "ERRAND_CONSOLE_TOKEN", c.HTTP.ConsoleToken.Reveal())
 	checkAddr(p, "ERRAND_HTTP_ADDR", c.HTTP.Addr)
 	checkAddr(p, "ERRAND_WORKER_ADDR", c.Worker.Addr)
 	c.Worker.check(p)
@@ -101,6 +102,15 @@ func checkURL(p *Problems, name string, raw *string, ending string) {
 	}
 	*raw = ""
 	p.add(name, what, "write only scheme, host and path, like https://ghe.example.com/api/v3")
+}
+
+// tokenForm is long enough not to be guessed, by a patient program on the same machine either, and fit for a cookie and a header.
+var tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/=-]{16,}$`)
+
+func checkToken(p *Problems, name, token string) {
+	if token != "" && !tokenForm.MatchString(token) && !p.has(name) {
+		p.add(name, "is shorter than 16 characters, or has others than letters, digits and ._~+/=-", "set it to the output of `openssl rand -hex 24`")
+	}
 }
 
 func checkAddr(p *Problems, name, addr string) {

@@ -71,6 +71,8 @@ func TestOneProblem(t *testing.T) {
 		{RoleFrontdoor, "ERRAND_CONSOLE_TOKEN", "", "ERRAND_CONSOLE_TOKEN is not set"},
 		{RoleWorker, "ERRAND_CONSOLE_TOKEN", "", ""},
 		{RoleStandalone, "ERRAND_CONSOLE_TOKEN", "", ""},
+		{RoleStandalone, "ERRAND_CONSOLE_TOKEN", "too-short", "ERRAND_CONSOLE_TOKEN is shorter than 16"},
+		{RoleStandalone, "ERRAND_CONSOLE_TOKEN", "long enough; but not for a cookie", "ERRAND_CONSOLE_TOKEN is shorter than 16"},
 		{RoleClient, "ERRAND_CONSOLE_TOKEN", "", ""},
 		{RoleWorker, "ERRAND_CONSOLE_TOKEN", "c\n", "ERRAND_CONSOLE_TOKEN begins or ends with white space"},
 		{RoleWorker, "ERRAND_CONSOLE_TOKEN", "[redacted]", "ERRAND_CONSOLE_TOKEN holds [redacted]"},
@@ -120,7 +122,7 @@ func TestOneProblem(t *testing.T) {
 		t.Run(strings.Join([]string{string(tc.role), tc.name, tc.value}, " "), func(t *testing.T) {
 			t.Parallel()
 			vars := map[string]string{
-				"REDIS_URL": "redis://localhost", "ANTHROPIC_API_KEY": "k", "ERRAND_CONSOLE_TOKEN": "c",
+				"REDIS_URL": "redis://localhost", "ANTHROPIC_API_KEY": "k", "ERRAND_CONSOLE_TOKEN": "console-token-0123",
 				"SLACK_BOT_TOKEN": "b", "SLACK_SIGNING_SECRET": "s", "GITHUB_TOKEN": "t", "GITHUB_WEBHOOK_SECRET": "w",
 			}
 			vars[tc.name] = tc.value

@@ -64,7 +64,7 @@ func full() map[string]string {
 		"ERRAND_MODEL":                "it's a \"model\" for $5",
 		"ERRAND_HTTP_ADDR":            ":0",
 		"ERRAND_PUBLIC_URL":           "https://errand.example/",
-		"ERRAND_CONSOLE_TOKEN":        "hush-console",
+		"ERRAND_CONSOLE_TOKEN":        "hush-console-0123",
 		"ERRAND_WORKER_ADDR":          "[::1]:9090",
 		"ERRAND_CLAUDE":               "/opt/cli/claude",
 		"ERRAND_MIN_CLAUDE":           "3.0.1",
@@ -105,7 +105,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 			AuthToken: "hush-auth", APIKey: "sk-hush", OAuthToken: "hush-oauth",
 			BaseURL: "http://127.0.0.1:9999/v", Name: "it's a \"model\" for $5",
 		},
-		HTTP: HTTP{Addr: ":0", PublicURL: "https://errand.example", ConsoleToken: "hush-console"},
+		HTTP: HTTP{Addr: ":0", PublicURL: "https://errand.example", ConsoleToken: "hush-console-0123"},
 		Worker: Worker{
 			Addr: "[::1]:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1", Sandbox: SandboxNone, Concurrency: 7,
 			RunLimit: 5400e9, IdleLimit: 630e9, Grace: 20e9, LogLevel: -4,
@@ -165,7 +165,7 @@ func TestEnabledSources(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tc.vars["REDIS_URL"] = "redis://localhost"
-			tc.vars["ERRAND_CONSOLE_TOKEN"] = "c"
+			tc.vars["ERRAND_CONSOLE_TOKEN"] = "console-token-0123"
 			c, err := load(getenv(tc.vars), machine(t, fullFiles), RoleFrontdoor)
 			if err != nil {
 				t.Fatal(err)

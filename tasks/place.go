@@ -18,6 +18,7 @@ const diffLimit = 1 << 20
 type place struct {
 	Dir, Files string
 	Trusted    bool   // the directory's own configuration of the CLI counts
+	Fresh      bool   // nothing of an earlier run is in it
 	About      string // one paragraph for the agent on what lies where
 }
 
@@ -62,7 +63,7 @@ func (w *Worker) clone(ctx context.Context, t Task, b Brief, files string) (plac
 		return place{}, err
 	}
 	p := place{
-		Dir: c.Dir, Files: files, Trusted: want.TrustedConfig,
+		Dir: c.Dir, Files: files, Trusted: want.TrustedConfig, Fresh: c.Fresh,
 		About: fmt.Sprintf("You are in a clone of %s; origin/%s is its base. There is no remote, and nothing is published from here: whatever people are to see, such as a diff, has to be in your answer.", t.Repo, c.Base),
 	}
 	if b.Diff {
@@ -111,6 +112,9 @@ func (w *Worker) spec(t Task, b Brief, p place, session *agent.Session, goOn boo
 	system := b.System
 	if p.About != "" {
 		system += "\n\n" + p.About
+	}
+	if p.Fresh && session != nil {
+		system += " The clone is new: what you had changed in it earlier in this conversation is not there any more."
 	}
 	where := t.Repo
 	if where == "" {

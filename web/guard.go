@@ -1,8 +1,10 @@
 package web
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"net/http"
 	"net/url"
 	"slices"
@@ -58,7 +60,17 @@ func (h *Handler) authorized(r *http.Request) bool {
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return h.valid(token)
 	}
-	return slices.ContainsFunc(r.CookiesNamed(cookieName), func(c *http.Cookie) bool { return h.valid(c.Value) })
+	return slices.ContainsFunc(r.CookiesNamed(cookieName), func(c *http.Cookie) bool {
+		return hmac.Equal([]byte(c.Value), []byte(h.pass()))
+	})
+}
+
+// pass is what the browser gets instead of the token. A cookie goes to every port of its host, so what an agent serves on loopback sees
+// it as well; it opens the console until the token changes, but it is not the token.
+func (h *Handler) pass() string {
+	mac := hmac.New(sha256.New, []byte(h.cfg.Token))
+	_, _ = mac.Write([]byte("console cookie")) // a hash takes everything
+	return hex.EncodeToString(mac.Sum(nil))
 }
 
 // valid compares in a time that depends on neither content nor length.
@@ -70,7 +82,7 @@ func (h *Handler) valid(token string) bool {
 // remember gives the browser the cookie, for as long as it runs.
 func (h *Handler) remember(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure cannot be set where there is no TLS: on loopback
-		Name: cookieName, Value: h.cfg.Token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Name: cookieName, Value: h.pass(), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
 	})
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // maxForm bounds a login; there is nothing long in one.
@@ -15,6 +16,8 @@ type loginView struct {
 
 // login takes the token from the form and goes on to where the visitor wanted to go.
 func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
+	// Nobody is known yet, so nobody may take his time.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(10 * time.Second))
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	next, err := url.Parse(r.PostFormValue("next"))
 	if err != nil {

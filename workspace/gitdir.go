@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // The whole configuration of our git directories. Neither names a remote: mirrors get the URL as an argument, clones have none.
@@ -71,6 +72,16 @@ func secure(dir, config, alternates string) error {
 	return put(root, "objects/info/alternates", alternates+"\n")
 }
 
+// shared reports whether a file has a second name somewhere. Git appends to logs in place, and would write there.
+func shared(d fs.DirEntry) bool {
+	info, err := d.Info()
+	if err != nil {
+		return false // it is gone
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Nlink > 1
+}
+
 // sweep removes what cannot belong to a living git, as none lives here: lock files, half written objects, and whatever is
 // neither file nor directory. Git follows links when it writes, and waits for ever when it reads a pipe.
 func sweep(root *os.Root) error {
@@ -79,7 +90,7 @@ func sweep(root *os.Root) error {
 			return err
 		}
 		half := strings.HasPrefix(name, "objects/") && strings.HasPrefix(d.Name(), "tmp_")
-		file := d.Type().IsRegular() && path.Ext(name) != ".lock"
+		file := d.Type().IsRegular() && path.Ext(name) != ".lock" && !shared(d)
 		if (file || d.IsDir()) && !half {
 			return nil
 		}

@@ -150,12 +150,8 @@ func TestNothingInTheCloneLeadsOutside(t *testing.T) {
 		"agent file":   link("CLAUDE.md", "file"),
 		"agent folder": link(".claude", "."),
 		"parent":       link("sub", "."),
-		"hard link": func(t *testing.T, dir, outside string) {
-			write(t, dir+"/.git/config", "")
-			if err := os.Link(outside+"/file", dir+"/.git/config"); err != nil {
-				t.Fatal(err)
-			}
-		},
+		"hard link":    hardLink(".git/config"),
+		"hard reflog":  hardLink(".git/logs/refs/remotes/origin/main"), // git appends to it in place
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -185,6 +181,17 @@ func TestNothingInTheCloneLeadsOutside(t *testing.T) {
 				t.Errorf("origin/new is %s", got)
 			}
 		})
+	}
+}
+
+// hardLink makes name in the clone another name of the file outside of it.
+func hardLink(name string) func(t *testing.T, dir, outside string) {
+	return func(t *testing.T, dir, outside string) {
+		name := filepath.Join(dir, name)
+		write(t, name, "") // none: the link takes its place
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.Link(outside+"/file", name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

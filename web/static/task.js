@@ -35,6 +35,9 @@ if (list && list.dataset.live) {
     state.className = "state running";
     add(JSON.parse(m.data));
   };
+  source.onerror = () => { // refused, which is for good: the server was away when it came back
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 5000);
+  };
   source.addEventListener("end", () => {
     source.close();
     location.reload();

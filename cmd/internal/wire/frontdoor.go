@@ -98,8 +98,14 @@ func Signals(ctx context.Context) context.Context {
 // Token makes a secret for people to paste: 128 random bits.
 func Token() string { return rand.Text() }
 
+// version is set by the linker where there is no git to ask (Dockerfile).
+var version string
+
 // Version is what this binary was built from.
 func Version() string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
