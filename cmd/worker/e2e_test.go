@@ -230,10 +230,11 @@ func (w *world) taskID(ts string) string {
 	return strings.ReplaceAll(ts, ".", "") + "-slack-" + strings.ToLower(channel)
 }
 
-// someMarked sees to it that noneMarked looks for the right thing.
+// someMarked sees to it that noneMarked looks for the right thing. One is enough: the other may be between fork and exec, where it
+// shows no environment.
 func (w *world) someMarked(ts string) {
 	w.Helper()
-	if len(w.marked(w.taskID(ts))) < 2 {
+	if len(w.marked(w.taskID(ts))) == 0 {
 		w.Errorf("no processes carry the marker of %s", w.taskID(ts))
 	}
 }
