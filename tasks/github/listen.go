@@ -107,14 +107,12 @@ func payload(contentType string, body []byte) ([]byte, error) {
 // submit gives the desk a while. go-redis looks at a context only between its exchanges, so a Redis that hangs would hold us until
 // GitHub has gone. What still gets through after our answer is what its redelivery would bring.
 func submit(ctx context.Context, d *tasks.Desk, t tasks.Task) (tasks.Receipt, error) {
-	ctx, cancel := context.WithCancel(ctx)
 	type outcome struct {
 		receipt tasks.Receipt
 		err     error
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		defer cancel()
 		receipt, err := d.Submit(ctx, t)
 		done <- outcome{receipt, err}
 	}()
