@@ -61,7 +61,33 @@ type Receipt struct {
 // Submit stores a task and enqueues it. It is idempotent: the same ID again, at any time and from any process, is success and
 // changes nothing. An *InputError says what the person has to change; any other error means that the task may not have been
 // taken, and that the sender should try again.
+//
+// It returns when ctx ends: a Redis client notices that only between its exchanges, unless it is told otherwise, and a front door has
+// to answer in time. What was under way may still get through; the same event then finds its task.
 func (d *Desk) Submit(ctx context.Context, t Task) (Receipt, error) {
+	type outcome struct {
+		receipt Receipt
+		err     error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		receipt, err := d.submit(ctx, t)
+		done <- outcome{receipt, err}
+	}()
+	select {
+	case o := <-done:
+		return o.receipt, o.err
+	case <-ctx.Done():
+		select {
+		case o := <-done: // it was in time after all
+			return o.receipt, o.err
+		default:
+		}
+		return Receipt{}, fmt.Errorf("submit task %s: %w", t.ID, context.Cause(ctx))
+	}
+}
+
+func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	t, err := d.policy.apply(t)
 	if err != nil {
 		return Receipt{}, err

@@ -122,25 +122,10 @@ func (s *Source) task(req request) (tasks.Task, *problem) {
 	return t, nil
 }
 
-// submit gives up after submitLimit. The desk is asked on a goroutine of its own, since a Redis client notices the end of a context
-// only between its attempts unless it is told otherwise; and detached from the request, so that a reader who leaves at this moment
-// does not leave half a task.
+// submit gives up after submitLimit. It is detached from the request, so that a reader who leaves at this moment does not leave half a
+// task.
 func (s *Source) submit(ctx context.Context, d *tasks.Desk, t tasks.Task) (tasks.Receipt, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.submitLimit)
 	defer cancel()
-	type answer struct {
-		receipt tasks.Receipt
-		err     error
-	}
-	done := make(chan answer, 1)
-	go func() {
-		receipt, err := d.Submit(ctx, t)
-		done <- answer{receipt, err}
-	}()
-	select {
-	case a := <-done:
-		return a.receipt, a.err
-	case <-ctx.Done():
-		return tasks.Receipt{}, fmt.Errorf("submit task %s: %w", t.ID, ctx.Err())
-	}
+	return d.Submit(ctx, t)
 }

@@ -71,7 +71,7 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) 
 		log.Warn("webhook not understood", "err", err)
 		return http.StatusBadRequest, "The payload is not what this event should bring."
 	}
-	receipt, err := submit(ctx, d, t)
+	receipt, err := d.Submit(ctx, t)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		log.Warn("webhook refused", "run", t.ID, "why", input.Sentence)
 		return http.StatusAccepted, "Refused: " + input.Sentence
@@ -102,24 +102,4 @@ func payload(contentType string, body []byte) ([]byte, error) {
 		return []byte(form.Get("payload")), nil
 	}
 	return nil, errors.New("the content type should be application/json")
-}
-
-// submit gives the desk a while. go-redis looks at a context only between its exchanges, so a Redis that hangs would hold us until
-// GitHub has gone. What still gets through after our answer is what its redelivery would bring.
-func submit(ctx context.Context, d *tasks.Desk, t tasks.Task) (tasks.Receipt, error) {
-	type outcome struct {
-		receipt tasks.Receipt
-		err     error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		receipt, err := d.Submit(ctx, t)
-		done <- outcome{receipt, err}
-	}()
-	select {
-	case o := <-done:
-		return o.receipt, o.err
-	case <-ctx.Done():
-		return tasks.Receipt{}, fmt.Errorf("submit task %s: no answer within %s", t.ID, patience)
-	}
 }
