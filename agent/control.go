@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -129,24 +128,4 @@ func (c *control) Die() {
 		delete(c.pending, id)
 		close(reply)
 	}
-}
-
-// permission is the answer to can_use_tool. A denial without a message is invalid, and an allowance without the input was taken
-// for a denial by CLI 2.1.197 (claude-cli.md §7).
-func permission(d Decision, asked json.RawMessage) any {
-	if !d.Allow {
-		reason := d.Reason
-		if reason == "" {
-			reason = "This is not allowed here."
-		}
-		return map[string]any{"behavior": "deny", "message": reason}
-	}
-	input := d.Input
-	if input == nil {
-		input = asked
-	}
-	if len(input) == 0 {
-		input = json.RawMessage("{}")
-	}
-	return map[string]any{"behavior": "allow", "updatedInput": input}
 }

@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -237,15 +235,4 @@ func orDash(s string) string {
 		return "-"
 	}
 	return s
-}
-
-// ask answers one control request of the CLI.
-func ask(ctx context.Context, r *wireRequest, h Host) (any, error) {
-	if r.Subtype != "can_use_tool" {
-		return nil, fmt.Errorf("unsupported control request subtype: %s", r.Subtype)
-	}
-	d := h.Permit(ctx, ToolRequest{
-		ID: r.UseID, Tool: r.Tool, Input: json.RawMessage(r.Input), Blocked: r.Blocked, Human: r.Human,
-	})
-	return permission(d, json.RawMessage(r.Input)), nil
 }
