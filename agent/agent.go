@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,13 +32,15 @@ type Config struct {
 // defaultGrace is DESIGN's ERRAND_GRACE.
 const defaultGrace = 15 * time.Second
 
-// Runner runs the CLI. It is immutable and safe for concurrent use.
+// Runner runs the CLI. It is safe for concurrent use.
 type Runner struct {
 	cfg    Config
 	log    *slog.Logger
 	getenv func(string) string
-	// patience for the CLI's first answer and for its exit after the session ended; tests shorten them.
-	startLimit, exitLimit time.Duration
+	live   sync.Map // *live by run ID
+	// patience for the CLI's first answer, for its exit after the session ended, with its silence and for the answer to a ping; tests
+	// shorten them.
+	startLimit, exitLimit, pingAfter, pingLimit time.Duration
 }
 
 // New checks the configuration. It does not look at the CLI: see Health.
@@ -45,7 +48,7 @@ func New(c Config) (*Runner, error) {
 	if c.LogDir == "" {
 		return nil, errors.New("create runner: LogDir is empty")
 	}
-	r := &Runner{cfg: c, log: c.Log, getenv: c.Getenv, startLimit: time.Minute, exitLimit: 20 * time.Second}
+	r := &Runner{cfg: c, log: c.Log, getenv: c.Getenv, startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
@@ -92,8 +95,8 @@ func (r *Runner) check(s Spec) *Error {
 			return NewError(ClassConfig, fmt.Sprintf("%q is not the name of a model or a level of effort", word))
 		}
 	}
-	if s.Prompt.Text == "" {
-		return NewError(ClassInternal, "the prompt is empty")
+	if err := s.Prompt.check(); err != nil {
+		return &Error{Class: ClassInput, Message: err.Error(), User: err.Error() + "."}
 	}
 	info, err := os.Stat(s.Dir)
 	switch {

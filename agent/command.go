@@ -10,23 +10,28 @@ import (
 // arguments is the CLI's command line. /proc shows it to everybody, so nothing a person wrote is in it but the checked name of a model
 // or a level of effort; prompt and context go by stdin.
 // Values are joined to their flags with "=", because a value that starts with a dash would otherwise be read as a flag.
-func arguments(cli string, s Spec, session string) []string {
+func arguments(cli string, s Spec, resume *Session, session string) []string {
 	args := []string{
 		cli, "--print", "--output-format=stream-json", "--input-format=stream-json", "--verbose", "--include-partial-messages",
 		"--permission-prompt-tool=stdio", "--permission-mode=manual", "--tools=" + strings.Join(tools[s.Profile], ","),
 		// A follow-up brings its own context; the recorded one would be used instead (claude-cli.md §3, --system-prompt).
 		"--system-prompt-snapshot=off",
 	}
-	if s.TrustedConfig && s.Profile == Write {
-		args = append(args, "--setting-sources=project")
-	} else {
-		// Neither hooks nor MCP servers of the checkout: both are commands that would run unasked (claude-cli.md §8).
-		args = append(args, "--setting-sources=", "--strict-mcp-config")
+	// Neither hooks nor MCP servers of the checkout: both are commands that would run unasked (claude-cli.md §8).
+	args = append(args, "--strict-mcp-config")
+	if !s.trusts() {
+		args = append(args, "--setting-sources=")
+	} else if path := servers(s.Dir); path != "" {
+		args = append(args, "--mcp-config="+path)
 	}
-	if s.Resume != nil {
-		args = append(args, "--resume="+s.Resume.ID)
-	} else {
+	if resume != nil {
+		args = append(args, "--resume="+resume.ID)
+	}
+	if resume == nil || s.Fork {
 		args = append(args, "--session-id="+session)
+	}
+	if resume != nil && s.Fork {
+		args = append(args, "--fork-session")
 	}
 	if s.Files != "" {
 		args = append(args, "--add-dir="+s.Files)
@@ -39,9 +44,6 @@ func arguments(cli string, s Spec, session string) []string {
 	}
 	if s.MaxUSD > 0 {
 		args = append(args, "--max-budget-usd="+strconv.FormatFloat(s.MaxUSD, 'f', -1, 64))
-	}
-	if s.Schema != nil {
-		args = append(args, "--json-schema="+string(s.Schema))
 	}
 	return args
 }

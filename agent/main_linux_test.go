@@ -67,7 +67,12 @@ func fakeCLI(mode string) int {
 	}
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	var prompts []string
+	var said []string
 	idle := func() {
+		for _, id := range said {
+			say(m{"type": "command_lifecycle", "command_uuid": id, "state": "completed", "session_id": "s"})
+		}
+		said = nil
 		say(m{"type": "system", "subtype": "session_state_changed", "state": "idle", "session_id": "s"})
 	}
 	result := func(text string) {
@@ -83,6 +88,7 @@ func fakeCLI(mode string) int {
 		}
 		var l struct {
 			Type      string `json:"type"`
+			UUID      string `json:"uuid"`
 			RequestID string `json:"request_id"`
 			Request   struct {
 				Subtype string `json:"subtype"`
@@ -126,10 +132,26 @@ func fakeCLI(mode string) int {
 			result(fmt.Sprintf("%s %s %s%s %s", r.Subtype, r.Response.Behavior, r.Response.Message, r.Error, r.Response.Input))
 			idle()
 		case "user":
+			say(m{"type": "command_lifecycle", "command_uuid": l.UUID, "state": "started", "session_id": "s"})
+			said = append(said, l.UUID)
 			say(m{"type": "system", "subtype": "init", "session_id": "s", "model": "fake-1", "claude_code_version": "2.1.329"})
 			prompt := l.Message.Content
 			prompts = append(prompts, prompt)
 			switch {
+			case strings.Contains(mode, "late") && len(prompts) == 1: // rests with a message on its way in
+				_, _ = in.Peek(1)
+				result("one")
+				idle()
+			case strings.Contains(mode, "freeze"):
+				say(m{"type": "system", "subtype": "session_state_changed", "state": "running"})
+				select {}
+			case strings.Contains(mode, "structured"):
+				r := m{"type": "result", "subtype": "success", "is_error": false, "result": prompt, "num_turns": 1, "session_id": "s"}
+				if strings.Contains(mode, "willing") && strings.Contains(prompt, "StructuredOutput") {
+					r["structured_output"] = m{"grade": 7}
+				}
+				say(r)
+				idle()
 			case strings.Contains(mode, "pair") && len(prompts) < 2: // the answer is to both
 			case strings.Contains(mode, "pair"):
 				result(strings.Join(prompts, "+"))
