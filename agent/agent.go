@@ -92,6 +92,9 @@ func (r *Runner) check(s Spec) *Error {
 			return NewError(ClassConfig, fmt.Sprintf("%q is not the name of a model or a level of effort", word))
 		}
 	}
+	if err := checkTools(s.Tools); err != nil {
+		return NewError(ClassInternal, err.Error())
+	}
 	if s.Prompt.Text == "" {
 		return NewError(ClassInternal, "the prompt is empty")
 	}

@@ -23,6 +23,9 @@ func arguments(cli string, s Spec, session string) []string {
 		// Neither hooks nor MCP servers of the checkout: both are commands that would run unasked (claude-cli.md §8).
 		args = append(args, "--setting-sources=", "--strict-mcp-config")
 	}
+	if len(s.Tools) > 0 {
+		args = append(args, "--allowedTools=mcp__"+hostServer)
+	}
 	if s.Resume != nil {
 		args = append(args, "--resume="+s.Resume.ID)
 	} else {

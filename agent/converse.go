@@ -48,6 +48,9 @@ func (l *live) open() bool {
 	if l.spec.System != "" {
 		hello["appendSystemPrompt"] = l.spec.System
 	}
+	if l.tools != nil {
+		hello["sdkMcpServers"] = []string{hostServer}
+	}
 	if _, err := l.control.Request(ctx, hello); err != nil {
 		switch _, refused := errors.AsType[*controlError](err); {
 		case ctx.Err() != nil:

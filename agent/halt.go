@@ -73,4 +73,7 @@ func (l *live) wait() {
 	l.in.Close()
 	l.hosted.Wait() // the host is not called any more once Run has returned
 	l.control.Wait()
+	if l.tools != nil {
+		l.tools.Close()
+	}
 }

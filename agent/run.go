@@ -102,6 +102,7 @@ type live struct {
 	control *control
 	stream  *stream
 	stderr  tail
+	tools   *toolServer // nil without Spec.Tools
 
 	idle   chan struct{}           // the session has nothing left to do; capacity 1
 	hosted sync.WaitGroup          // calls of Host.Next and Host.Idle
@@ -116,6 +117,9 @@ func (r *Runner) watch(s Spec, h Host, c *child, log *runLog) *live {
 	l := &live{r: r, spec: s, host: h, child: c, log: log, in: &stdin{f: c.Stdin}, idle: make(chan struct{}, 1), quiet: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	l.control = newControl(l.in)
+	if len(s.Tools) > 0 {
+		l.tools = serveTools(l.ctx, s.Tools, r.cfg.Redactor, l.toolFailed)
+	}
 	l.stream = &stream{
 		dir: s.Dir, redact: r.cfg.Redactor, log: log, emit: h.Event, now: time.Now, active: time.Now(), tools: map[string]bool{},
 		on: signals{
@@ -124,7 +128,7 @@ func (r *Runner) watch(s Spec, h Host, c *child, log *runLog) *live {
 			Answered: l.control.Answered,
 			Withdrew: l.control.Withdrawn,
 			Asked: func(id string, q *wireRequest) {
-				l.control.Asked(l.ctx, id, func(ctx context.Context) (any, error) { return ask(ctx, q, h) })
+				l.control.Asked(l.ctx, id, func(ctx context.Context) (any, error) { return l.ask(ctx, q) })
 			},
 		},
 	}

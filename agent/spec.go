@@ -37,6 +37,8 @@ type Spec struct {
 	Limit     time.Duration   // wall time of the whole run; 0: none
 	IdleLimit time.Duration   // time without any sign of work, four times as much while a tool runs; 0: none
 
+	Tools []Tool // of this process, for the agent; allowed in every profile without asking
+
 	Header []string // lines for the top of the log meant for people
 }
 

@@ -134,6 +134,8 @@ type wireRequest struct {
 	UseID   string         `json:"tool_use_id"`
 	Blocked string         `json:"blocked_path"`
 	Human   bool           `json:"requires_user_interaction"`
+	Server  string         `json:"server_name"` // mcp_message
+	Message jsontext.Value `json:"message"`     // mcp_message: JSON-RPC
 }
 
 type wireResponse struct {
