@@ -22,6 +22,7 @@ type Config struct {
 	Credential Credential        // for the model
 	Env        map[string]string // further variables of the CLI; they are visible to the agent's tools
 	Grace      time.Duration     // from the decision to stop a run to its KILL; 0: 15 s
+	Servers    []MCPServer       // of tools, besides those of a Spec
 	Redactor   *Redactor         // takes secrets out of logs and events; nil: none
 	Log        *slog.Logger      // nil: nothing is logged
 
@@ -51,6 +52,9 @@ func New(c Config) (*Runner, error) {
 	}
 	if r.getenv == nil {
 		r.getenv = os.Getenv
+	}
+	if err := checkServers(c.Servers, r.getenv); err != nil {
+		return nil, fmt.Errorf("create runner: %w", err)
 	}
 	if r.cfg.Grace <= 0 {
 		r.cfg.Grace = defaultGrace

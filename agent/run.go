@@ -32,6 +32,10 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 			r.log.Warn("remove run directory", "run", s.ID, "err", err)
 		}
 	}()
+	mcp, err := r.mcpArguments(s, dirs)
+	if err != nil {
+		return Result{}, NewError(ClassWorkspace, err.Error())
+	}
 	session := uuid.NewString()
 	if s.Resume != nil {
 		session = s.Resume.ID
@@ -45,7 +49,7 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 		return Result{}, NewError(ClassWorkspace, err.Error())
 	}
 	c, err := startChild(startOrder{
-		Path: cli, Args: arguments(cli, s, session), Env: r.environment(s, dirs), Dir: s.Dir,
+		Path: cli, Args: append(arguments(cli, s, session), mcp...), Env: r.environment(s, dirs), Dir: s.Dir,
 		Secret: r.cfg.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: dirs.Root,
 	})
 	if err != nil {

@@ -37,7 +37,8 @@ type Spec struct {
 	Limit     time.Duration   // wall time of the whole run; 0: none
 	IdleLimit time.Duration   // time without any sign of work, four times as much while a tool runs; 0: none
 
-	Tools []Tool // of this process, for the agent; allowed in every profile without asking
+	Tools        []Tool // of this process, for the agent; allowed in every profile without asking
+	Thread, Repo string // what the run is about, for Config.Servers; either may be empty
 
 	Header []string // lines for the top of the log meant for people
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -29,6 +30,8 @@ type stream struct {
 	broken  bool   // it has begun and not ended
 	before  int    // length of facts.Partial when it began
 	spoke   bool   // any message had text
+
+	missing []string // servers of tools that are known not to be there
 
 	mu     sync.Mutex
 	facts  facts
@@ -193,6 +196,7 @@ func (s *stream) system(l wireLine) {
 			s.log.Note(s.now(), "started: model %s, CLI %s, session %s", l.Model, l.CLIVersion, l.SessionID)
 			s.event(Event{Kind: Started, Text: l.Model})
 		}
+		s.servers(l.Servers)
 	case "session_state_changed":
 		s.mu.Lock()
 		s.turn = l.State != "idle"
@@ -215,6 +219,16 @@ func (s *stream) system(l wireLine) {
 		s.notice("The model is overloaded; another one goes on.")
 	case "compact_boundary":
 		s.notice("The conversation was compacted.")
+	}
+}
+
+// servers notes which servers of tools are not there; each turn tells of all of them.
+func (s *stream) servers(list []wireServer) {
+	for _, m := range list {
+		if (m.Status == "failed" || m.Status == "needs-auth") && !slices.Contains(s.missing, m.Name) {
+			s.missing = append(s.missing, m.Name)
+			s.notice(fmt.Sprintf("The MCP server %s is not available (%s); the agent works without its tools.", m.Name, m.Status))
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ type wireLine struct {
 	Error      string `json:"error"`               // assistant, system/api_retry
 	Tool       string `json:"tool_name"`           // system/permission_denied
 
+	Servers []wireServer `json:"mcp_servers"` // system/init
+
 	Event   *wireEvent   `json:"event"`   // stream_event
 	Message *wireMessage `json:"message"` // assistant, user
 
@@ -136,6 +138,11 @@ type wireRequest struct {
 	Human   bool           `json:"requires_user_interaction"`
 	Server  string         `json:"server_name"` // mcp_message
 	Message jsontext.Value `json:"message"`     // mcp_message: JSON-RPC
+}
+
+type wireServer struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
 }
 
 type wireResponse struct {
