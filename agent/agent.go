@@ -23,6 +23,7 @@ type Config struct {
 	Credential Credential        // for the model
 	Env        map[string]string // further variables of the CLI; they are visible to the agent's tools
 	Grace      time.Duration     // from the decision to stop a run to its KILL; 0: 15 s
+	Servers    []MCPServer       // of tools, besides those of a Spec
 	Redactor   *Redactor         // takes secrets out of logs and events; nil: none
 	Log        *slog.Logger      // nil: nothing is logged
 
@@ -54,6 +55,9 @@ func New(c Config) (*Runner, error) {
 	}
 	if r.getenv == nil {
 		r.getenv = os.Getenv
+	}
+	if err := checkServers(c.Servers, r.getenv); err != nil {
+		return nil, fmt.Errorf("create runner: %w", err)
 	}
 	if r.cfg.Grace <= 0 {
 		r.cfg.Grace = defaultGrace
@@ -97,6 +101,9 @@ func (r *Runner) check(s Spec) *Error {
 	}
 	if err := s.Prompt.check(); err != nil {
 		return &Error{Class: ClassInput, Message: err.Error(), User: err.Error() + "."}
+	}
+	if err := checkTools(s.Tools); err != nil {
+		return NewError(ClassInternal, err.Error())
 	}
 	info, err := os.Stat(s.Dir)
 	switch {

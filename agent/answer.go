@@ -7,14 +7,18 @@ import (
 )
 
 // ask answers one control request of the CLI.
-func ask(ctx context.Context, r *wireRequest, h Host) (any, error) {
-	if r.Subtype != "can_use_tool" {
+func (l *live) ask(ctx context.Context, r *wireRequest) (any, error) {
+	switch {
+	case r.Subtype == "can_use_tool":
+		d := l.host.Permit(ctx, ToolRequest{
+			ID: r.UseID, Tool: r.Tool, Input: json.RawMessage(r.Input), Blocked: r.Blocked, Human: r.Human,
+		})
+		return permission(d, json.RawMessage(r.Input)), nil
+	case r.Subtype == "mcp_message" && r.Server == hostServer && l.tools != nil:
+		return l.tools.Answer(ctx, json.RawMessage(r.Message))
+	default:
 		return nil, fmt.Errorf("unsupported control request subtype: %s", r.Subtype)
 	}
-	d := h.Permit(ctx, ToolRequest{
-		ID: r.UseID, Tool: r.Tool, Input: json.RawMessage(r.Input), Blocked: r.Blocked, Human: r.Human,
-	})
-	return permission(d, json.RawMessage(r.Input)), nil
 }
 
 // permission is the answer to can_use_tool. A denial without a message is invalid, and an allowance without the input was taken

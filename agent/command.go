@@ -21,8 +21,6 @@ func arguments(cli string, s Spec, resume *Session, session string) []string {
 	args = append(args, "--strict-mcp-config")
 	if !s.trusts() {
 		args = append(args, "--setting-sources=")
-	} else if path := servers(s.Dir); path != "" {
-		args = append(args, "--mcp-config="+path)
 	}
 	if resume != nil {
 		args = append(args, "--resume="+resume.ID)
@@ -66,6 +64,9 @@ func (r *Runner) environment(s Spec, d runDirs) []string {
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 		// Work that outlives its turn would outlive its answer.
 		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_CODE_DISABLE_CRON": "1",
+		// A server of tools that hangs holds up the first turn: for 10 s instead of 30. It is waited for, so that init can tell whether
+		// it is there.
+		"MCP_TIMEOUT": "10000", "MCP_CONNECTION_NONBLOCKING": "0",
 		"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1", "CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1",
 		"GIT_TERMINAL_PROMPT": "0", "GIT_AUTHOR_NAME": "errand", "GIT_AUTHOR_EMAIL": "errand@localhost",
 		"GIT_COMMITTER_NAME": "errand", "GIT_COMMITTER_EMAIL": "errand@localhost",

@@ -163,7 +163,13 @@ func TestCLIIgnoresWhatLiesAbove(t *testing.T) {
 	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	runCLI(t, newCLI(t, model), Spec{ID: "above", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, TrustedConfig: true}, &host{})
+	own := `{"mcpServers":{"own":{"type":"stdio","command":"/bin/sh","args":["-c","touch ` + top + `/own"]}}}`
+	if err := os.WriteFile(filepath.Join(dir, ".mcp.json"), []byte(own), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fleet := MCPServer{Name: "fleet", Type: ServerStdio, Command: "/bin/sh", Args: []string{"-c", "touch " + top + "/fleet"}}
+	r := newCLI(t, model, func(c *Config) { c.Servers = []MCPServer{fleet} })
+	runCLI(t, r, Spec{ID: "above", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, TrustedConfig: true}, &host{})
 	body := string(model.Requests()[0].Body)
 	if !strings.Contains(body, "pelicans") {
 		t.Error("the checkout's own CLAUDE.md is missing")
@@ -173,9 +179,9 @@ func TestCLIIgnoresWhatLiesAbove(t *testing.T) {
 			t.Errorf("%s came from above", bird)
 		}
 	}
-	for _, made := range []string{"hooked", "served"} {
-		if _, err := os.Stat(filepath.Join(top, made)); err == nil {
-			t.Errorf("%s: a command from above ran", made)
+	for made, want := range map[string]bool{"hooked": false, "served": false, "own": true, "fleet": true} {
+		if _, err := os.Stat(filepath.Join(top, made)); (err == nil) != want {
+			t.Errorf("%s: a command ran that was not to, or did not run: %v", made, err)
 		}
 	}
 }

@@ -53,6 +53,9 @@ func (l *live) open() bool {
 	if l.spec.Schema != nil {
 		hello["jsonSchema"] = l.spec.Schema
 	}
+	if l.tools != nil {
+		hello["sdkMcpServers"] = []string{hostServer}
+	}
 	if _, err := l.control.Request(ctx, hello); err != nil {
 		switch _, refused := errors.AsType[*controlError](err); {
 		case ctx.Err() != nil:

@@ -75,4 +75,7 @@ func (l *live) wait() {
 	l.r.live.Delete(l.spec.ID)
 	l.hosted.Wait() // the host is not called any more once Run has returned
 	l.control.Wait()
+	if l.tools != nil {
+		l.tools.Close()
+	}
 }

@@ -1,6 +1,9 @@
 package agent
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // quiet system lines say nothing that a run or its reader needs.
 var quietLines = map[string]bool{
@@ -65,6 +68,17 @@ func (s *stream) init(l wireLine) {
 	if first {
 		s.log.Note(s.now(), "started: model %s, CLI %s, session %s", l.Model, l.CLIVersion, l.SessionID)
 		s.event(Event{Kind: Started, Text: l.Model})
+	}
+	s.servers(l.Servers)
+}
+
+// servers notes which servers of tools are not there; each turn tells of all of them.
+func (s *stream) servers(list []wireServer) {
+	for _, m := range list {
+		if (m.Status == "failed" || m.Status == "needs-auth") && !slices.Contains(s.missing, m.Name) {
+			s.missing = append(s.missing, m.Name)
+			s.notice(fmt.Sprintf("The MCP server %s is not available (%s); the agent works without its tools.", m.Name, m.Status))
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary play every part: keeper, fake CLI, and a worker that gets killed.
+// TestMain lets the test binary play every part: keeper, fake CLI, server of tools, and a worker that gets killed.
 func TestMain(m *testing.M) {
 	KeeperMain()
 	switch mode := os.Getenv("AGENT_TEST_MODE"); mode {
@@ -26,6 +26,8 @@ func TestMain(m *testing.M) {
 		select {}
 	case "worker":
 		os.Exit(workerMain())
+	case "mcp":
+		os.Exit(mcpMain())
 	default:
 		os.Exit(fakeCLI(mode))
 	}
@@ -217,7 +219,8 @@ func workerMain() int {
 	}
 	r, err := New(Config{
 		CLI: "/proc/self/exe", LogDir: os.Getenv("AGENT_TEST_DIR"), Grace: time.Second,
-		Env: map[string]string{"AGENT_TEST_MODE": "mute-hang-escape-ignore-term-never-exit", "AGENT_TEST_ALIVE": os.Getenv("AGENT_TEST_ALIVE")},
+		Servers: []MCPServer{{Name: "x", Type: ServerHTTP, URL: "http://127.0.0.1:9", Profiles: []Profile{Read}}}, // a file more to remove
+		Env:     map[string]string{"AGENT_TEST_MODE": "mute-hang-escape-ignore-term-never-exit", "AGENT_TEST_ALIVE": os.Getenv("AGENT_TEST_ALIVE")},
 	})
 	if err != nil {
 		return 1

@@ -60,6 +60,10 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 			r.log.Warn("remove run directory", "run", s.ID, "err", err)
 		}
 	}()
+	mcp, err := r.mcpArguments(s, dirs)
+	if err != nil {
+		return Result{}, NewError(ClassWorkspace, err.Error())
+	}
 	session := uuid.NewString()
 	if resume != nil {
 		if err := dirs.putSession(*resume, s.Dir); err != nil {
@@ -69,7 +73,7 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 			session = resume.ID
 		}
 	}
-	args := arguments(cli, s, resume, session)
+	args := append(arguments(cli, s, resume, session), mcp...)
 	if s.trusts() {
 		trusted, err := dirs.trusted(s)
 		if err != nil {
@@ -132,6 +136,7 @@ type live struct {
 	control *control
 	stream  *stream
 	stderr  tail
+	tools   *toolServer // nil without Spec.Tools
 
 	idle     chan struct{}  // the session has nothing left to do; capacity 1
 	hosted   sync.WaitGroup // calls of Host.Next and Host.Idle
@@ -153,6 +158,9 @@ func (r *Runner) watch(s Spec, resume *Session, h Host, c *child, log *runLog) *
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	l.control = newControl(l.in)
+	if len(s.Tools) > 0 {
+		l.tools = serveTools(l.ctx, s.Tools, r.cfg.Redactor, l.toolFailed)
+	}
 	l.stream = &stream{
 		dir: s.Dir, redact: r.cfg.Redactor, log: log, emit: h.Event, now: time.Now,
 		clock: clock{Heard: now, Active: now}, calls: map[int]*call{}, sent: map[string]bool{}, tools: map[string]string{},
@@ -162,7 +170,7 @@ func (r *Runner) watch(s Spec, resume *Session, h Host, c *child, log *runLog) *
 			Answered: l.control.Answered,
 			Withdrew: l.control.Withdrawn,
 			Asked: func(id string, q *wireRequest) {
-				l.control.Asked(l.ctx, id, func(ctx context.Context) (any, error) { return ask(ctx, q, h) })
+				l.control.Asked(l.ctx, id, func(ctx context.Context) (any, error) { return l.ask(ctx, q) })
 			},
 		},
 	}

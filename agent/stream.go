@@ -29,6 +29,7 @@ type stream struct {
 	before  int           // length of facts.Partial when it began
 	spoke   bool          // any message had text
 	calls   map[int]*call // the tool calls it is writing, by the index of their block
+	missing []string      // servers of tools that are known not to be there
 
 	mu    sync.Mutex
 	facts facts

@@ -41,8 +41,8 @@ func above(dir string) []string {
 // literally keeps a pattern's special characters from meaning anything.
 var literally = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`, `(`, `\(`, `)`, `\)`, `!`, `\!`, `+`, `\+`, `@`, `\@`)
 
-// servers is the checkout's own list of MCP servers; empty when it has none that could be read. Named explicitly, it is the only one.
-func servers(dir string) string {
+// ownServers is the checkout's own list of MCP servers; empty when it has none that could be read. Named explicitly, it is the only one.
+func ownServers(dir string) string {
 	path := filepath.Join(dir, ".mcp.json")
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
 		return ""

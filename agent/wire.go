@@ -27,6 +27,8 @@ type wireLine struct {
 	Status      string `json:"status"`          // system/task_notification
 	Summary     string `json:"summary"`         // system/task_notification
 
+	Servers []wireServer `json:"mcp_servers"` // system/init
+
 	Event   *wireEvent   `json:"event"`   // stream_event
 	Message *wireMessage `json:"message"` // assistant, user
 
@@ -172,6 +174,13 @@ type wireRequest struct {
 	UseID   string         `json:"tool_use_id"`
 	Blocked string         `json:"blocked_path"`
 	Human   bool           `json:"requires_user_interaction"`
+	Server  string         `json:"server_name"` // mcp_message
+	Message jsontext.Value `json:"message"`     // mcp_message: JSON-RPC
+}
+
+type wireServer struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
 }
 
 type wireResponse struct {
