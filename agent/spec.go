@@ -41,7 +41,7 @@ type Spec struct {
 
 	// OneShot ends the CLI's input after the prompt. The Host is then asked nothing: what needs permission is refused, there are no
 	// further messages, and the run can be stopped by signals only.
-	OneShot bool
+	OneShot      bool
 	Tools        []Tool // of this process, for the agent; allowed in every profile without asking
 	Thread, Repo string // what the run is about, for Config.Servers; either may be empty
 
