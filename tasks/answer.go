@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,6 +85,12 @@ func (d *Desk) Questions(ctx context.Context, id string) ([]Question, error) {
 	return list, nil
 }
 
+// open are the questions that wait for an answer.
+func (d *Desk) open(ctx context.Context, id string) ([]Question, error) {
+	all, err := d.Questions(ctx, id)
+	return slices.DeleteFunc(all, func(q Question) bool { return q.Answer != nil }), err
+}
+
 // Asking finds what the running task of a thread waits to hear from people: the task and its open questions. ErrNotFound when there is
 // none.
 func (d *Desk) Asking(ctx context.Context, thread string) (Task, []Question, error) {
@@ -97,14 +104,8 @@ func (d *Desk) Asking(ctx context.Context, thread string) (Task, []Question, err
 	}
 	var open []Question
 	if rec.State == store.Running {
-		all, err := d.Questions(ctx, rec.ID)
-		if err != nil {
+		if open, err = d.open(ctx, rec.ID); err != nil {
 			return Task{}, nil, err
-		}
-		for _, q := range all {
-			if q.Answer == nil {
-				open = append(open, q)
-			}
 		}
 	}
 	if len(open) == 0 {

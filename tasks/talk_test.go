@@ -57,12 +57,11 @@ func talking(t *testing.T, do func(ctx context.Context, call func(tool, args str
 			}
 			return "no such tool"
 		})
+		r := answer(text)
 		if ctx.Err() != nil {
-			r := answer("")
 			r.Outcome = agent.Stopped
-			return r, nil
 		}
-		return answer(text), nil
+		return r, nil
 	}
 	return f, s
 }
