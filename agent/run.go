@@ -44,12 +44,18 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	if err != nil {
 		return Result{}, NewError(ClassWorkspace, err.Error())
 	}
-	c, err := startChild(startOrder{
-		Path: cli, Args: arguments(cli, s, session), Env: r.environment(s, dirs), Dir: s.Dir,
-		Secret: r.cfg.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: dirs.Root,
-	})
+	gate, err := r.openGateway(func(err error) { log.Note(time.Now(), "! the model cannot be reached: %v", err) })
+	var c *child
+	if err == nil {
+		way := r.access(gate)
+		c, err = startChild(startOrder{
+			Path: cli, Args: arguments(cli, s, session), Env: r.environment(s, dirs, way), Dir: s.Dir,
+			Secret: way.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: dirs.Root,
+		})
+	}
 	if err != nil {
 		sweepMarked(s.ID) // a keeper that died while it was starting may have started something
+		gate.Close()
 		e := startFailure(err)
 		log.Note(time.Now(), "! %s", e.Message)
 		_ = log.Close()
@@ -58,7 +64,8 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	live := r.watch(s, h, c, log)
 	finished, cause := live.converse(ctx)
 	live.wait()
-	res := live.result(finished, cause)
+	gate.Close()
+	res := live.result(finished, cause, gate.Seen())
 	res.Started, res.Duration = started, time.Since(started)
 	res.Session = Session{ID: session, Data: dirs.takeSession(session), CostUSD: res.CostUSD, Usage: res.Usage}
 	if s.Resume != nil && res.Turns == 0 && res.CostUSD == 0 { // no result: what the conversation had cost before is not forgotten
@@ -160,7 +167,7 @@ func wake(c chan<- struct{}) {
 }
 
 // result puts together what is known once everything has ended.
-func (l *live) result(finished bool, cause error) Result {
+func (l *live) result(finished bool, cause error, api *API) Result {
 	l.stream.mu.Lock()
 	defer l.stream.mu.Unlock()
 	f := &l.stream.facts
@@ -169,9 +176,13 @@ func (l *live) result(finished bool, cause error) Result {
 	redact := l.r.cfg.Redactor
 	res := Result{
 		Text: redact.String(strings.Join(f.Answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal, Stderr: l.stderr.String(),
-		Model: f.Model, Turns: f.Turns, Resources: f.Resources,
+		Model: f.Model, Turns: f.Turns, API: api, Resources: f.Resources,
 	}
 	res.Outcome, res.Error = conclude(f, finished, cause, exit, res.Stderr)
+	if e := res.Error; e != nil {
+		api.explain(e)
+		res.RetryAt = retryAt(e.Class, f.RateLimit, api)
+	}
 	if res.Outcome == Done && res.Text == "" {
 		res.Text = redact.String(strings.TrimSpace(string(f.Partial)))
 	}
