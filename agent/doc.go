@@ -20,6 +20,8 @@
 //   - The error of Run means that nothing ran. What a run came to, good or bad, is in its [Result], and the first cause wins.
 //   - Nothing the caller passes as prompt, context or credential appears in an argument list; the CLI's environment is an
 //     allow-list. Logs and events pass the redactor first.
+//   - Unless [Config].Direct, neither the CLI nor a tool of it has the credential: they get to the model through a gateway in this
+//     process, with a token that is good for the run.
 //
 // # What is not promised
 //

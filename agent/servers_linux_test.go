@@ -136,7 +136,7 @@ func TestCLIServerMissing(t *testing.T) {
 		}
 		c.Env = map[string]string{"MCP_TIMEOUT": "1000"}
 	})
-	if !slices.Contains(newCLI(t, model).environment(Spec{}, runDirs{}), "MCP_TIMEOUT=10000") {
+	if !slices.Contains(newCLI(t, model).environment(Spec{}, runDirs{}, access{}), "MCP_TIMEOUT=10000") {
 		t.Error("without that the time is the CLI's own")
 	}
 	h := &host{more: []Message{{Text: "again"}}}

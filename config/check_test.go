@@ -114,6 +114,8 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "ERRAND_MIN_CLAUDE", "v2.1", `ERRAND_MIN_CLAUDE is "v2.1"`},
 		{RoleWorker, "ERRAND_SANDBOX", "yes", `ERRAND_SANDBOX is "yes"; write auto, bwrap or none`},
 		{RoleWorker, "ERRAND_SANDBOX", "bwrap", ""},
+		{RoleWorker, "ERRAND_GATEWAY", "no", `ERRAND_GATEWAY is "no"; write on or off`},
+		{RoleWorker, "ERRAND_GATEWAY", "off", ""},
 		{RoleWorker, "ERRAND_LOG_LEVEL", "WARN", ""},
 		{RoleWorker, "ERRAND_LOG_LEVEL", "loud", `ERRAND_LOG_LEVEL is "loud"`},
 		{RoleWorker, "ERRAND_DIRS", "src", `ERRAND_DIRS holds "src"`},
