@@ -188,7 +188,7 @@ func TestServersAreChecked(t *testing.T) {
 		`put it into env`:                                          stdio(func(m *MCPServer) { m.Args = []string{`{{env "SET"}}`} }),
 		`env T: {{if .Repo}}{{env "UNSET"}}{{end}}: only values`:   stdio(func(m *MCPServer) { m.Env = map[string]string{"T": `{{if .Repo}}{{env "UNSET"}}{{end}}`} }),
 		`ODD holds ${, which the CLI would`:                        stdio(func(m *MCPServer) { m.Env = map[string]string{"T": `{{env "ODD"}}`} }),
-		`header A:1:9: executing "header A" at <env "UNSET">`:      {{Name: "x", Type: ServerHTTP, URL: "http://h", Headers: map[string]string{"A": `Bearer {{env "UNSET"}}`}}},
+		`header A: UNSET is not set in the environment`:            {{Name: "x", Type: ServerHTTP, URL: "http://h", Headers: map[string]string{"A": `Bearer {{env "UNSET"}}`}}},
 		"UNSET is not set in the environment\ntemplate: env U":     stdio(func(m *MCPServer) { m.Env = map[string]string{"T": `{{env "UNSET"}}`, "U": "{{.X}}"} }), // all at once
 		"MCP server \"x\": type \"\" is unknown\nMCP server \"y\"": {{Name: "x"}, {Name: "y"}},
 	} {
