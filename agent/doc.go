@@ -33,6 +33,7 @@
 // # Concurrency
 //
 // A Runner may be used from any number of goroutines. Of a Host, Event is called from one goroutine at a time, in the order of
-// the output, and must not block; Permit is called on a goroutine per request; Next and Idle on one goroutine each.
+// the output, and must not block; Permit is called on a goroutine per request; Next and Idle on one goroutine each. Each call of a
+// [Tool] has a goroutine of its own, and Run returns after the last of them.
 // docs/concurrency.md lists the goroutines of a run.
 package agent

@@ -21,6 +21,8 @@ type Routing struct {
 	Channels map[string]Channel `yaml:"channels"`
 	// People by any name: who in Slack is who on GitHub.
 	People map[string]Person `yaml:"people"`
+	// MCP servers by the name the agent knows them under.
+	MCP map[string]Server `yaml:"mcp"`
 }
 
 // Repository is what errand may do in a repository.
@@ -86,6 +88,7 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	v.repositories(r)
 	v.channels(r)
 	v.people(r)
+	v.servers(r)
 	return r
 }
 
