@@ -37,7 +37,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	runner, err := agent.New(agent.Config{
 		LogDir: dir, BaseURL: model.URL(), Credential: agent.Credential{APIKey: "sk-ant-example"}, Redactor: agent.NewRedactor("sk-ant-example"),
 	})
