@@ -92,6 +92,16 @@ func (r *Runner) check(s Spec) *Error {
 			return NewError(ClassConfig, fmt.Sprintf("%q is not the name of a model or a level of effort", word))
 		}
 	}
+	for i, rule := range s.Rules {
+		if err := rule.Validate(); err != nil {
+			return NewError(ClassConfig, fmt.Sprintf("rule %d: %v", i+1, err))
+		}
+	}
+	for _, root := range s.Roots {
+		if !filepath.IsAbs(root) {
+			return NewError(ClassWorkspace, fmt.Sprintf("directory %q is not absolute", root))
+		}
+	}
 	if s.Prompt.Text == "" {
 		return NewError(ClassInternal, "the prompt is empty")
 	}

@@ -28,8 +28,8 @@ func arguments(cli string, s Spec, session string) []string {
 	} else {
 		args = append(args, "--session-id="+session)
 	}
-	if s.Files != "" {
-		args = append(args, "--add-dir="+s.Files)
+	for _, dir := range s.policy().Roots {
+		args = append(args, "--add-dir="+dir)
 	}
 	if s.Model != "" {
 		args = append(args, "--model="+s.Model)

@@ -48,6 +48,9 @@ func (l *live) open() bool {
 	if l.spec.System != "" {
 		hello["appendSystemPrompt"] = l.spec.System
 	}
+	if len(l.spec.Rules) > 0 {
+		hello["hooks"] = everyCall()
+	}
 	if _, err := l.control.Request(ctx, hello); err != nil {
 		switch _, refused := errors.AsType[*controlError](err); {
 		case ctx.Err() != nil:
@@ -148,12 +151,16 @@ func (l *live) attend() bool {
 
 // deadline is when the watchdog has to act next: on silence, or on an end of turn that was not followed by the session's idling.
 func (l *live) deadline() (next time.Time, silent bool) {
+	asked := l.control.Open() > 0 // looked at first: an answer touches the clock before the question is closed
 	active, toolOpen, turnOpen, ended := l.stream.Clock()
 	if !turnOpen && !ended.IsZero() {
 		return ended.Add(l.r.exitLimit), false
 	}
 	if l.spec.IdleLimit <= 0 {
 		return time.Now().Add(l.r.exitLimit), true
+	}
+	if asked { // whoever decides, or does a call for the CLI, may take minutes; the agent cannot go on before
+		active = time.Now()
 	}
 	patience := l.spec.IdleLimit
 	if toolOpen {

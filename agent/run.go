@@ -95,6 +95,7 @@ func (r *Runner) closeLog(log *runLog, res *Result) {
 type live struct {
 	r       *Runner
 	spec    Spec
+	policy  Policy
 	host    Host
 	child   *child
 	log     *runLog
@@ -113,7 +114,7 @@ type live struct {
 
 // watch starts the goroutines that read the child's output.
 func (r *Runner) watch(s Spec, h Host, c *child, log *runLog) *live {
-	l := &live{r: r, spec: s, host: h, child: c, log: log, in: &stdin{f: c.Stdin}, idle: make(chan struct{}, 1), quiet: make(chan struct{})}
+	l := &live{r: r, spec: s, policy: s.policy(), host: h, child: c, log: log, in: &stdin{f: c.Stdin}, idle: make(chan struct{}, 1), quiet: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	l.control = newControl(l.in)
 	l.stream = &stream{
@@ -123,9 +124,7 @@ func (r *Runner) watch(s Spec, h Host, c *child, log *runLog) *live {
 			Hopeless: func() { l.cancel(errHopeless) },
 			Answered: l.control.Answered,
 			Withdrew: l.control.Withdrawn,
-			Asked: func(id string, q *wireRequest) {
-				l.control.Asked(l.ctx, id, func(ctx context.Context) (any, error) { return ask(ctx, q, h) })
-			},
+			Asked:    l.asked,
 		},
 	}
 	l.read.Go(func() {

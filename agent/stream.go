@@ -78,6 +78,13 @@ func (s *stream) Begin() {
 	s.turn, s.active = true, s.now()
 }
 
+// Touch notes that something was done for the agent, so that silence counts from now on.
+func (s *stream) Touch() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active = s.now()
+}
+
 // Read consumes the CLI's stdout to its end. It waits for nothing but the log's file.
 func (s *stream) Read(l *lines) {
 	for {
@@ -167,7 +174,8 @@ func (l wireLine) alive() bool {
 	return true
 }
 
-func (s *stream) unknown(kind string) {
+// unknown counts what this version does not know. It reports whether that came for the first time.
+func (s *stream) unknown(kind string) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.facts.Resources.Unknown == nil {
@@ -176,6 +184,7 @@ func (s *stream) unknown(kind string) {
 	if len(s.facts.Resources.Unknown) < 100 {
 		s.facts.Resources.Unknown[kind]++
 	}
+	return s.facts.Resources.Unknown[kind] == 1
 }
 
 func (s *stream) system(l wireLine) {

@@ -87,11 +87,14 @@ func (s *stream) assistant(l wireLine) {
 		case "thinking":
 			s.log.Note(s.now(), "%s(thinks) %s", who, b.Thinking)
 		case "tool_use":
-			words := describe(s.dir, b.Name, json.RawMessage(b.Input))
+			words := describe(s.redact, s.dir, b.Name, json.RawMessage(b.Input))
 			s.log.Note(s.now(), "%s→ %s", who, words)
 			s.mu.Lock()
 			s.tools[b.ID] = true
 			s.mu.Unlock()
+			if name := clip(legible(s.redact, b.Name), describeWidth); !known(b.Name) && s.unknown("tool:"+name) {
+				s.log.Note(s.now(), "! this version of errand does not know the tool %s", name)
+			}
 			s.event(Event{Kind: ToolUse, Text: words, Tool: b.Name, ToolID: b.ID, Input: small(b.Input), Parent: l.Parent})
 		}
 	}
@@ -117,13 +120,14 @@ func (s *stream) user(l wireLine) {
 		s.mu.Lock()
 		delete(s.tools, b.ToolUseID)
 		s.mu.Unlock()
-		text := preview(b.Content)
+		text, done := strings.CutPrefix(preview(b.Content), delegated)
+		failed := b.IsError && !done
 		mark := "←"
-		if b.IsError {
+		if failed {
 			mark = "← failed:"
 		}
 		s.log.Note(s.now(), "%s %s", mark, text)
-		s.event(Event{Kind: ToolResult, Text: text, ToolID: b.ToolUseID, Error: b.IsError, Parent: l.Parent})
+		s.event(Event{Kind: ToolResult, Text: text, ToolID: b.ToolUseID, Error: failed, Parent: l.Parent})
 	}
 }
 

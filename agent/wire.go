@@ -136,6 +136,18 @@ type wireRequest struct {
 	Human   bool           `json:"requires_user_interaction"`
 }
 
+// wireHook is the input of a hook_callback for PreToolUse.
+type wireHook struct {
+	Tool  string         `json:"tool_name"`
+	Input jsontext.Value `json:"tool_input"`
+	UseID string         `json:"tool_use_id"`
+}
+
+func (r *wireRequest) hook() (h wireHook, err error) {
+	err = json.Unmarshal(r.Input, &h, lenient)
+	return h, err
+}
+
 type wireResponse struct {
 	Subtype   string         `json:"subtype"`
 	RequestID string         `json:"request_id"`

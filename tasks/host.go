@@ -13,7 +13,6 @@ import (
 
 // host is what the flow is to a run of the agent.
 type host struct {
-	policy agent.Policy
 	record *recorder
 	report *opening
 }
@@ -24,9 +23,16 @@ func (h *host) Event(e agent.Event) {
 	h.report.Update(e)
 }
 
-// Permit decides by the task's profile.
+// Permit is what a person would be asked, and there is nobody to ask.
 func (h *host) Permit(_ context.Context, r agent.ToolRequest) agent.Decision {
-	return h.policy.Decide(r)
+	if r.Human {
+		return agent.Decision{Reason: "Nobody is there to answer. Decide yourself and say in your answer what you assumed."}
+	}
+	reason := "This needs a person's approval, and nobody is there to give it. Go on without it, and say in your answer what is left to do."
+	if r.Reason != "" {
+		reason += " Why it needs approval: " + r.Reason
+	}
+	return agent.Decision{Reason: reason}
 }
 
 // Next has nothing for a live run: what is said in its thread meanwhile waits for its end.

@@ -77,7 +77,7 @@ func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err 
 	if err != nil {
 		return stop(err)
 	}
-	host := &host{policy: place.policy(t.Profile), record: w.record(run), report: report}
+	host := &host{record: w.record(run), report: report}
 	spec := w.spec(t, brief, place, session, goOn)
 	result, err := w.runner.Run(run.ctx, spec, host)
 	host.record.close()
