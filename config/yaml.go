@@ -8,6 +8,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -21,6 +22,8 @@ type Routing struct {
 	Channels map[string]Channel `yaml:"channels"`
 	// People by any name: who in Slack is who on GitHub.
 	People map[string]Person `yaml:"people"`
+	// Rules for the agents' tools, in order: the first that fits a call decides it.
+	Rules []Rule `yaml:"rules"`
 }
 
 // Repository is what errand may do in a repository.
@@ -46,6 +49,21 @@ type Person struct {
 	Slack  string `yaml:"slack"`  // user id, U… or W…
 	GitHub string `yaml:"github"` // login
 }
+
+// Rule decides calls of the agents' tools. Whether there is such a tool, package agent knows.
+type Rule struct {
+	Tool   string `yaml:"tool"`   // name of a tool, or a pattern of names
+	Input  string `yaml:"input"`  // pattern of what the call is about; empty = anything
+	Action string `yaml:"action"` // ActionAllow, ActionDeny or ActionAsk
+	Reason string `yaml:"reason"` // told to the agent, or to whoever is asked
+}
+
+// The values of Rule.Action.
+const (
+	ActionAllow = "allow"
+	ActionDeny  = "deny"
+	ActionAsk   = "ask"
+)
 
 // Repository looks a repository up. Like GitHub itself it does not mind upper and lower case.
 func (r Routing) Repository(name string) (Repository, bool) {
@@ -86,6 +104,7 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	v.repositories(r)
 	v.channels(r)
 	v.people(r)
+	v.rules(r)
 	return r
 }
 
@@ -171,7 +190,19 @@ func (v routingCheck) people(r Routing) {
 	}
 }
 
-// line returns the line of the key that a path of keys leads to, or of the last one found.
+func (v routingCheck) rules(r Routing) {
+	for i, rule := range r.Rules {
+		path := []string{"rules", strconv.Itoa(i + 1)}
+		if rule.Tool == "" {
+			v.add("has no tool", "add `tool: Bash`, or `tool: \"*\"` for all", path...)
+		}
+		if !slices.Contains([]string{ActionAllow, ActionDeny, ActionAsk}, rule.Action) {
+			v.add(fmt.Sprintf("is %q", rule.Action), "write allow, deny or ask", append(path, "action")...)
+		}
+	}
+}
+
+// line returns the line that a path of keys, and of places in lists counted from 1, leads to, or of the last one found.
 func line(n *yaml.Node, path []string) int {
 	at := n.Line
 	if n.Kind == yaml.DocumentNode {
@@ -180,6 +211,11 @@ func line(n *yaml.Node, path []string) int {
 	for _, key := range path {
 		if n.Kind == yaml.AliasNode {
 			n = n.Alias
+		}
+		if i, err := strconv.Atoi(key); err == nil && n.Kind == yaml.SequenceNode && i <= len(n.Content) {
+			n = n.Content[i-1]
+			at = n.Line
+			continue
 		}
 		i := slices.IndexFunc(n.Content, func(c *yaml.Node) bool { return c.Value == key })
 		if n.Kind != yaml.MappingNode || i < 0 || i+1 >= len(n.Content) {

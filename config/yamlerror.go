@@ -36,6 +36,8 @@ func addYAML(p *Problems, file, text string) {
 			want = "true or false"
 		case "string":
 			want = "text"
+		case "[]config.Rule":
+			want = "a list, each entry after a dash"
 		}
 		what := "does not have the right form"
 		if m[1] != "" {
@@ -50,7 +52,7 @@ func addYAML(p *Problems, file, text string) {
 // keysOf lists the keys of one of the types of errand.yaml.
 func keysOf(name string) string {
 	for _, t := range []reflect.Type{
-		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](), reflect.TypeFor[Person](),
+		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](), reflect.TypeFor[Person](), reflect.TypeFor[Rule](),
 	} {
 		if t.Name() != name {
 			continue
