@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,7 @@ type Config struct {
 	Credential Credential        // for the model
 	Env        map[string]string // further variables of the CLI; they are visible to the agent's tools
 	Grace      time.Duration     // from the decision to stop a run to its KILL; 0: 15 s
+	Servers    []MCPServer       // of tools, besides those of a Spec
 	Redactor   *Redactor         // takes secrets out of logs and events; nil: none
 	Log        *slog.Logger      // nil: nothing is logged
 
@@ -31,13 +33,15 @@ type Config struct {
 // defaultGrace is DESIGN's ERRAND_GRACE.
 const defaultGrace = 15 * time.Second
 
-// Runner runs the CLI. It is immutable and safe for concurrent use.
+// Runner runs the CLI. It is safe for concurrent use.
 type Runner struct {
 	cfg    Config
 	log    *slog.Logger
 	getenv func(string) string
-	// patience for the CLI's first answer and for its exit after the session ended; tests shorten them.
-	startLimit, exitLimit time.Duration
+	live   sync.Map // *live by run ID
+	// patience for the CLI's first answer, for its exit after the session ended, with its silence and for the answer to a ping; tests
+	// shorten them.
+	startLimit, exitLimit, pingAfter, pingLimit time.Duration
 }
 
 // New checks the configuration. It does not look at the CLI: see Health.
@@ -45,12 +49,15 @@ func New(c Config) (*Runner, error) {
 	if c.LogDir == "" {
 		return nil, errors.New("create runner: LogDir is empty")
 	}
-	r := &Runner{cfg: c, log: c.Log, getenv: c.Getenv, startLimit: time.Minute, exitLimit: 20 * time.Second}
+	r := &Runner{cfg: c, log: c.Log, getenv: c.Getenv, startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
 	if r.getenv == nil {
 		r.getenv = os.Getenv
+	}
+	if err := checkServers(c.Servers, r.getenv); err != nil {
+		return nil, fmt.Errorf("create runner: %w", err)
 	}
 	if r.cfg.Grace <= 0 {
 		r.cfg.Grace = defaultGrace
@@ -92,6 +99,9 @@ func (r *Runner) check(s Spec) *Error {
 			return NewError(ClassConfig, fmt.Sprintf("%q is not the name of a model or a level of effort", word))
 		}
 	}
+	if s.OneShot && len(s.Rules) > 0 {
+		return NewError(ClassInternal, "rules need a run whose CLI can ask")
+	}
 	for i, rule := range s.Rules {
 		if err := rule.Validate(); err != nil {
 			return NewError(ClassConfig, fmt.Sprintf("rule %d: %v", i+1, err))
@@ -102,8 +112,11 @@ func (r *Runner) check(s Spec) *Error {
 			return NewError(ClassWorkspace, fmt.Sprintf("directory %q is not absolute", root))
 		}
 	}
-	if s.Prompt.Text == "" {
-		return NewError(ClassInternal, "the prompt is empty")
+	if err := s.Prompt.check(); err != nil {
+		return &Error{Class: ClassInput, Message: err.Error(), User: err.Error() + "."}
+	}
+	if err := checkTools(s.Tools); err != nil {
+		return NewError(ClassInternal, err.Error())
 	}
 	info, err := os.Stat(s.Dir)
 	switch {

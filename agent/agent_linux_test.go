@@ -33,6 +33,7 @@ type host struct {
 	asked  func(context.Context) // instead of permit
 	next   []Message             // handed over while the run lives
 	more   []Message             // handed over at idle, one after another
+	idled  int                   // how often that was asked
 	on     func(Event)
 
 	mu     sync.Mutex
@@ -67,6 +68,7 @@ func (h *host) Next(ctx context.Context) (Message, bool) {
 }
 
 func (h *host) Idle(context.Context) (Message, bool) {
+	h.idled++
 	if len(h.more) == 0 {
 		return Message{}, false
 	}
@@ -154,7 +156,7 @@ func TestAnswer(t *testing.T) {
 	for _, e := range h.events {
 		kinds = append(kinds, e.Kind)
 	}
-	if diff := cmp.Diff([]Kind{Started, TurnEnd, TurnEnd}, kinds); diff != "" {
+	if diff := cmp.Diff([]Kind{Taken, Started, TurnEnd, Taken, TurnEnd}, kinds); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -440,6 +442,7 @@ func TestNothingRuns(t *testing.T) {
 		"id":       {func(s *Spec, _ *Config) { s.ID = "../x" }, ClassInternal},
 		"profile":  {func(s *Spec, _ *Config) { s.Profile = "" }, ClassInternal},
 		"rule":     {func(s *Spec, _ *Config) { s.Rules = []Rule{{Tool: "Bash"}} }, ClassConfig},
+		"one shot": {func(s *Spec, _ *Config) { s.OneShot, s.Rules = true, askAll }, ClassInternal},
 		"root":     {func(s *Spec, _ *Config) { s.Roots = []string{"."} }, ClassWorkspace},
 		"relative": {func(s *Spec, _ *Config) { s.Dir = "." }, ClassWorkspace},
 		"missing":  {func(s *Spec, _ *Config) { s.Dir = b.dir + "/no" }, ClassWorkspace},

@@ -23,9 +23,12 @@ func (l *live) ask(ctx context.Context, q *wireRequest) (any, error) {
 		return permission(l.decide(ctx, r), r.Input), nil
 	case "hook_callback":
 		return l.hook(q), nil
-	default:
-		return nil, fmt.Errorf("unsupported control request subtype: %s", q.Subtype)
+	case "mcp_message":
+		if q.Server == hostServer && l.tools != nil {
+			return l.tools.Answer(ctx, json.RawMessage(q.Message))
+		}
 	}
+	return nil, fmt.Errorf("unsupported control request subtype: %s", q.Subtype)
 }
 
 // everyCall has the CLI show us each call before it judges the call itself, as rules need: of what it takes for harmless it does not

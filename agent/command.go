@@ -10,25 +10,28 @@ import (
 // arguments is the CLI's command line. /proc shows it to everybody, so nothing a person wrote is in it but the checked name of a model
 // or a level of effort; prompt and context go by stdin.
 // Values are joined to their flags with "=", because a value that starts with a dash would otherwise be read as a flag.
-func arguments(cli string, s Spec, session string) []string {
+func arguments(cli string, s Spec, resume *Session, session string) []string {
 	args := []string{
 		cli, "--print", "--output-format=stream-json", "--input-format=stream-json", "--verbose", "--include-partial-messages",
 		"--permission-prompt-tool=stdio", "--permission-mode=manual", "--tools=" + strings.Join(tools[s.Profile], ","),
 		// A follow-up brings its own context; the recorded one would be used instead (claude-cli.md §3, --system-prompt).
 		"--system-prompt-snapshot=off",
 	}
-	if s.TrustedConfig && s.Profile == Write {
-		args = append(args, "--setting-sources=project")
-	} else {
-		// Neither hooks nor MCP servers of the checkout: both are commands that would run unasked (claude-cli.md §8).
-		args = append(args, "--setting-sources=", "--strict-mcp-config")
+	// Neither hooks nor MCP servers of the checkout: both are commands that would run unasked (claude-cli.md §8).
+	args = append(args, "--strict-mcp-config")
+	if !s.trusts() {
+		args = append(args, "--setting-sources=")
 	}
-	if s.Resume != nil {
-		args = append(args, "--resume="+s.Resume.ID)
-	} else {
+	if resume != nil {
+		args = append(args, "--resume="+resume.ID)
+	}
+	if resume == nil || s.Fork {
 		args = append(args, "--session-id="+session)
 	}
-	for _, dir := range s.policy().Roots {
+	if resume != nil && s.Fork {
+		args = append(args, "--fork-session")
+	}
+	for _, dir := range s.further() {
 		args = append(args, "--add-dir="+dir)
 	}
 	if s.Model != "" {
@@ -39,9 +42,6 @@ func arguments(cli string, s Spec, session string) []string {
 	}
 	if s.MaxUSD > 0 {
 		args = append(args, "--max-budget-usd="+strconv.FormatFloat(s.MaxUSD, 'f', -1, 64))
-	}
-	if s.Schema != nil {
-		args = append(args, "--json-schema="+string(s.Schema))
 	}
 	return args
 }
@@ -64,6 +64,9 @@ func (r *Runner) environment(s Spec, d runDirs) []string {
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 		// Work that outlives its turn would outlive its answer.
 		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_CODE_DISABLE_CRON": "1",
+		// A server of tools that hangs holds up the first turn: for 10 s instead of 30. It is waited for, so that init can tell whether
+		// it is there.
+		"MCP_TIMEOUT": "10000", "MCP_CONNECTION_NONBLOCKING": "0",
 		"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1", "CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1",
 		"GIT_TERMINAL_PROMPT": "0", "GIT_AUTHOR_NAME": "errand", "GIT_AUTHOR_EMAIL": "errand@localhost",
 		"GIT_COMMITTER_NAME": "errand", "GIT_COMMITTER_EMAIL": "errand@localhost",

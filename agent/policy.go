@@ -15,8 +15,8 @@ var tools = map[Profile][]string{
 }
 
 const (
-	answerTool = "StructuredOutput" // how the agent answers a Spec.Schema: no tool that anybody could mind
-	ownTools   = "mcp__errand__"    // beginning of the names of our own tools
+	answerTool = "StructuredOutput"          // how the agent answers a Spec.Schema: no tool that anybody could mind
+	ownTools   = "mcp__" + hostServer + "__" // how the names of Spec.Tools begin
 )
 
 // Action is what becomes of a tool call.
@@ -33,14 +33,19 @@ const (
 // Policy decides the tool calls of a run: the second wall behind the list of tools the CLI gets. Files are held to its directories. A command
 // of the Write profile is not looked into, since no list of words contains a shell: containment is the sandbox's and the image's work.
 //
-// The first rule that fits a call decides it, and the profile does where none fits. Rules make Write narrower or wider. Read and
-// Untrusted they only make narrower, except that they may open tools of other MCP servers: what a profile without commands refuses, no
-// rule gives back.
+// The first rule that fits a call decides it, and the profile does where none fits. Rules make Write narrower or wider, but Read and
+// Untrusted only narrower: what a profile without commands refuses, no rule gives back.
 type Policy struct {
 	Profile Profile
 	Dir     string   // where the agent works, absolute
 	Roots   []string // further directories it may touch, absolute
+	Servers []string // MCP servers whose tools it was given for this profile, by name
 	Rules   []Rule
+}
+
+// policy is that of a run.
+func (r *Runner) policy(s Spec) Policy {
+	return Policy{Profile: s.Profile, Dir: s.Dir, Roots: s.further(), Servers: r.servers(s), Rules: s.Rules}
 }
 
 // Verdict is what a Policy says to a call.
@@ -56,7 +61,7 @@ func (p Policy) Route(r ToolRequest) Verdict {
 		return Verdict{Action: Allow}
 	}
 	v := p.own(r)
-	if v.Action == Deny && p.Profile != Write && !strings.HasPrefix(r.Tool, "mcp__") {
+	if v.Action == Deny && p.Profile != Write {
 		return v
 	}
 	for _, rule := range p.Rules {
@@ -76,7 +81,7 @@ func (p Policy) own(r ToolRequest) Verdict {
 	switch {
 	case r.Human:
 		return Verdict{Action: Ask}
-	case strings.HasPrefix(r.Tool, ownTools):
+	case slices.Contains(p.Servers, serverOf(r.Tool)):
 		return Verdict{Action: Allow}
 	case t.files && (t.reads || p.Profile == Write):
 		paths, err := pathsOf(r)

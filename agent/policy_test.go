@@ -66,9 +66,11 @@ func TestProfiles(t *testing.T) {
 		{Read, "StructuredOutput", `{}`, Allow},
 		{Untrusted, "WebFetch", `{"url":"https://example.org"}`, Deny},
 		{Untrusted, "mcp__x__y", `{}`, Deny},
+		{Read, "mcp__tracker__find", `{}`, Allow},
+		{Read, "mcp__track__find", `{}`, Deny},
 		{Untrusted, "mcp__errand__post_update", `{}`, Allow},
 	} {
-		p := Policy{Profile: c.profile, Dir: dir, Roots: []string{further}}
+		p := Policy{Profile: c.profile, Dir: dir, Roots: []string{further}, Servers: []string{"errand", "tracker"}}
 		v := p.Route(ToolRequest{Tool: c.tool, Input: []byte(c.input)})
 		if v.Action != c.want || (v.Reason == "") != (v.Action == Allow) {
 			t.Errorf("%s %s %s: %+v, want %s", c.profile, c.tool, c.input, v, c.want)
@@ -138,8 +140,7 @@ func TestRules(t *testing.T) {
 		{"Read is never wider: files", allow("Read", ""), Read, "Read", file(outside + "/x"), Deny},
 		{"Read is never wider: commands", allow("*", ""), Read, "Bash", command("ls"), Deny},
 		{"nor by asking", []Rule{{Tool: "*", Action: Ask}}, Untrusted, "Bash", command("ls"), Deny},
-		{"except for other servers", allow("mcp__tracker__*", ""), Untrusted, "mcp__tracker__find", `{}`, Allow},
-		{"and only those named", allow("mcp__tracker__*", ""), Untrusted, "mcp__deploy__now", `{}`, Deny},
+		{"nor by servers that it was not given", allow("mcp__tracker__*", ""), Untrusted, "mcp__tracker__find", `{}`, Deny},
 		{"our own tools", deny("mcp__errand__*", ""), Write, "mcp__errand__ask_user", `{}`, Deny},
 		{"the form of the answer", deny("*", ""), Read, "StructuredOutput", `{}`, Allow},
 	} {

@@ -41,10 +41,21 @@ type Result struct {
 	CostUSD    float64         `json:"cost_usd"` // list price, as the CLI estimates it, of this run alone
 	Turns      int             `json:"turns"`
 	Session    Session         `json:"session"`
+	Fresh      bool            `json:"fresh,omitempty"`      // Spec.Resume could not be continued: this is a new conversation, told of Spec.History
 	Structured json.RawMessage `json:"structured,omitempty"` // the object Spec.Schema asked for; nil when the agent gave none
 	Resources  Resources       `json:"resources"`
 	Started    time.Time       `json:"started"`
 	Duration   time.Duration   `json:"duration"`
+}
+
+// Session is a conversation as the CLI saves it.
+type Session struct {
+	ID   string `json:"id"` // UUID
+	Data []byte `json:"-"`  // the session file; empty when the CLI saved none
+	// What the conversation has used up in all. The CLI counts on from here when it resumes, so a run's own share is the
+	// difference.
+	CostUSD float64 `json:"cost_usd"`
+	Usage   Usage   `json:"usage"`
 }
 
 // Usage counts the tokens of a run.

@@ -187,6 +187,24 @@ func TestCLIRulesAndStructuredAnswer(t *testing.T) {
 	}
 }
 
+// Where rules are, the agent still has the tools it was given for its profile; what a profile has not, no rule gives it.
+func TestCLIRulesAndServers(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	model.Answer("", calls("mcp__errand__note", "text", "hello"), calls("Bash", "command", "ls"), modelfake.Turn{Text: "Done."})
+	type in struct {
+		Text string `json:"text"`
+	}
+	note := NewTool("note", "Takes a note.", func(_ context.Context, in in) (string, error) { return "noted " + in.Text, nil })
+	h := &host{}
+	res := runCLI(t, newCLI(t, model), Spec{
+		ID: "servers", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Untrusted, Tools: []Tool{note}, Rules: []Rule{{Tool: "Bash", Action: Allow}},
+	}, h)
+	if got := h.results(); res.Text != "Done." || len(got) != 2 || got[0] != "noted hello" || !strings.HasPrefix(got[1], "failed: ") {
+		t.Errorf("results %q, %+v", got, res)
+	}
+}
+
 // A further directory is as good as the run's own, and the agent knows of it.
 func TestCLIFurtherRoot(t *testing.T) {
 	t.Parallel()
@@ -208,7 +226,7 @@ func TestUnknownToolIsLoggedOnce(t *testing.T) {
 	r := newCLI(t, model)
 	res := runCLI(t, r, Spec{ID: "unknown", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write}, &host{})
 	log, err := os.ReadFile(r.LogPath("unknown", ".log"))
-	if n := strings.Count(string(log), "does not know the tool Novelty"); err != nil || n != 1 {
+	if n := strings.Count(string(log), "unknown: tool:Novelty"); err != nil || n != 1 {
 		t.Errorf("logged %d times, %v", n, err)
 	}
 	if diff := cmp.Diff(map[string]int{"tool:Novelty": 3}, res.Resources.Unknown); diff != "" {
@@ -226,9 +244,9 @@ func TestWaitingForAnAnswerIsNotSilence(t *testing.T) {
 				answered := make(chan struct{})
 				rule.Tool, rule.Run = "Bash", func(context.Context, ToolRequest) (string, error) { <-answered; return "", nil }
 				l := &live{
-					r: &Runner{exitLimit: time.Second}, spec: Spec{IdleLimit: time.Minute}, policy: Policy{Profile: Write, Rules: []Rule{rule}},
+					r: &Runner{exitLimit: time.Second, pingAfter: 24 * time.Hour}, spec: Spec{IdleLimit: time.Minute}, policy: Policy{Profile: Write, Rules: []Rule{rule}},
 					host: &host{asked: func(context.Context) { <-answered }}, control: newControl(&stdin{closed: true}),
-					stream: &stream{now: time.Now, active: time.Now(), turn: true}, idle: make(chan struct{}), quiet: make(chan struct{}),
+					stream: &stream{now: time.Now, clock: clock{Heard: time.Now(), Active: time.Now(), Turn: true}}, idle: make(chan struct{}), quiet: make(chan struct{}),
 				}
 				l.ctx, l.cancel = context.WithCancelCause(t.Context())
 				attended := make(chan struct{})

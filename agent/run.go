@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,6 +24,33 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	if e != nil {
 		return Result{}, e
 	}
+	started := time.Now()
+	log, err := openLog(r.cfg.LogDir, s.ID, s.Header, r.cfg.Redactor, started)
+	if err != nil {
+		return Result{}, NewError(ClassWorkspace, err.Error())
+	}
+	resume := s.Resume
+	if resume != nil && len(resume.Data) == 0 {
+		resume = nil
+	}
+	res, e := r.once(ctx, cli, s, resume, h, log)
+	if e == nil && resume != nil && res.Outcome == Failed && res.Error.Class == ClassSession && ctx.Err() == nil {
+		log.Note(time.Now(), "! %s; beginning a new conversation", res.Error.Message)
+		resume = nil
+		res, e = r.once(ctx, cli, s, nil, h, log)
+	}
+	if e != nil {
+		log.Note(time.Now(), "! %s", e.Message)
+		_ = log.Close()
+		return Result{}, e
+	}
+	res.Started, res.Duration, res.Fresh = started, time.Since(started), s.Resume != nil && resume == nil
+	r.closeLog(log, &res)
+	return res, nil
+}
+
+// once runs the CLI one time, in the conversation resume or in a new one.
+func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, h Host, log *runLog) (Result, *Error) {
 	dirs, err := makeDirs(r.cfg.TempDir)
 	if err != nil {
 		return Result{}, NewError(ClassWorkspace, err.Error())
@@ -32,42 +60,46 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 			r.log.Warn("remove run directory", "run", s.ID, "err", err)
 		}
 	}()
-	session := uuid.NewString()
-	if s.Resume != nil {
-		session = s.Resume.ID
-		if err := dirs.putSession(*s.Resume, s.Dir); err != nil {
-			return Result{}, NewError(ClassWorkspace, err.Error())
-		}
-	}
-	started := time.Now()
-	log, err := openLog(r.cfg.LogDir, s.ID, s.Header, r.cfg.Redactor, started)
+	mcp, err := r.mcpArguments(s, dirs)
 	if err != nil {
 		return Result{}, NewError(ClassWorkspace, err.Error())
 	}
+	session := uuid.NewString()
+	if resume != nil {
+		if err := dirs.putSession(*resume, s.Dir); err != nil {
+			return Result{}, NewError(ClassWorkspace, err.Error())
+		}
+		if !s.Fork {
+			session = resume.ID
+		}
+	}
+	args := append(arguments(cli, s, resume, session), mcp...)
+	if s.trusts() {
+		trusted, err := dirs.trusted(s)
+		if err != nil {
+			return Result{}, NewError(ClassWorkspace, err.Error())
+		}
+		args = append(args, trusted...)
+	}
 	c, err := startChild(startOrder{
-		Path: cli, Args: arguments(cli, s, session), Env: r.environment(s, dirs), Dir: s.Dir,
+		Path: cli, Args: args, Env: r.environment(s, dirs), Dir: s.Dir,
 		Secret: r.cfg.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: dirs.Root,
 	})
 	if err != nil {
 		sweepMarked(s.ID) // a keeper that died while it was starting may have started something
-		e := startFailure(err)
-		log.Note(time.Now(), "! %s", e.Message)
-		_ = log.Close()
-		return Result{}, e
+		return Result{}, startFailure(err)
 	}
-	live := r.watch(s, h, c, log)
+	live := r.watch(s, resume, h, c, log)
 	finished, cause := live.converse(ctx)
 	live.wait()
 	res := live.result(finished, cause)
-	res.Started, res.Duration = started, time.Since(started)
 	res.Session = Session{ID: session, Data: dirs.takeSession(session), CostUSD: res.CostUSD, Usage: res.Usage}
-	if s.Resume != nil && res.Turns == 0 && res.CostUSD == 0 { // no result: what the conversation had cost before is not forgotten
-		res.Session.CostUSD, res.Session.Usage = s.Resume.CostUSD, s.Resume.Usage
-	} else if s.Resume != nil && res.CostUSD >= s.Resume.CostUSD { // less when the CLI had nothing to count on from
-		res.CostUSD -= s.Resume.CostUSD
-		res.Usage = res.Usage.less(s.Resume.Usage)
+	if resume != nil && res.Turns == 0 && res.CostUSD == 0 { // no result: what the conversation had cost before is not forgotten
+		res.Session.CostUSD, res.Session.Usage = resume.CostUSD, resume.Usage
+	} else if resume != nil && res.CostUSD >= resume.CostUSD { // less when the CLI had nothing to count on from
+		res.CostUSD -= resume.CostUSD
+		res.Usage = res.Usage.less(resume.Usage)
 	}
-	r.closeLog(log, &res)
 	return res, nil
 }
 
@@ -96,29 +128,43 @@ type live struct {
 	r       *Runner
 	spec    Spec
 	policy  Policy
+	resume  *Session // the conversation that goes on; nil: a new one
 	host    Host
+	started time.Time
 	child   *child
 	log     *runLog
 	in      *stdin
 	control *control
 	stream  *stream
 	stderr  tail
+	tools   *toolServer // nil without Spec.Tools
 
-	idle   chan struct{}           // the session has nothing left to do; capacity 1
-	hosted sync.WaitGroup          // calls of Host.Next and Host.Idle
-	read   sync.WaitGroup          // the two readers
-	quiet  chan struct{}           // closed when both readers are done: every process of the run is dead
+	idle     chan struct{}  // the session has nothing left to do; capacity 1
+	hosted   sync.WaitGroup // calls of Host.Next and Host.Idle
+	read     sync.WaitGroup // the two readers
+	quiet    chan struct{}  // closed when both readers are done: every process of the run is dead
+	greeted  atomic.Bool    // the CLI has answered
+	reminded bool           // of the form of its answer; of the goroutine that asks for more
+
 	ctx    context.Context         // ends, with the first cause, when the run has to
 	cancel context.CancelCauseFunc // by whom the run itself ends ctx
 }
 
 // watch starts the goroutines that read the child's output.
-func (r *Runner) watch(s Spec, h Host, c *child, log *runLog) *live {
-	l := &live{r: r, spec: s, policy: s.policy(), host: h, child: c, log: log, in: &stdin{f: c.Stdin}, idle: make(chan struct{}, 1), quiet: make(chan struct{})}
+func (r *Runner) watch(s Spec, resume *Session, h Host, c *child, log *runLog) *live {
+	now := time.Now()
+	l := &live{
+		r: r, spec: s, policy: r.policy(s), resume: resume, host: h, started: now, child: c, log: log, in: &stdin{f: c.Stdin},
+		idle: make(chan struct{}, 1), quiet: make(chan struct{}),
+	}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	l.control = newControl(l.in)
+	if len(s.Tools) > 0 {
+		l.tools = serveTools(l.ctx, s.Tools, r.cfg.Redactor, l.toolFailed)
+	}
 	l.stream = &stream{
-		dir: s.Dir, redact: r.cfg.Redactor, log: log, emit: h.Event, now: time.Now, active: time.Now(), tools: map[string]bool{},
+		dir: s.Dir, redact: r.cfg.Redactor, log: log, emit: h.Event, now: time.Now,
+		clock: clock{Heard: now, Active: now}, calls: map[int]*call{}, sent: map[string]bool{}, tools: map[string]string{},
 		on: signals{
 			Idle:     func() { wake(l.idle) },
 			Hopeless: func() { l.cancel(errHopeless) },
@@ -148,6 +194,7 @@ func (r *Runner) watch(s Spec, h Host, c *child, log *runLog) *live {
 		l.read.Wait()
 		close(l.quiet)
 	}()
+	r.live.Store(s.ID, l)
 	return l
 }
 
@@ -163,7 +210,7 @@ func (l *live) result(finished bool, cause error) Result {
 	l.stream.mu.Lock()
 	defer l.stream.mu.Unlock()
 	f := &l.stream.facts
-	f.Open = l.stream.turn
+	f.Open = l.stream.clock.Turn
 	exit := l.child.exit
 	redact := l.r.cfg.Redactor
 	res := Result{

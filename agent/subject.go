@@ -9,7 +9,7 @@ import (
 
 // subject is what a call is about, as the tool's own argument says; empty when there is none, or none that is text.
 func (t tool) subject(input []byte) string {
-	v := lookup(input, t.arg)
+	v := valueOf(input, t.arg)
 	if v.Kind() != '[' {
 		return text(v)
 	}
@@ -31,9 +31,9 @@ func (t tool) subject(input []byte) string {
 	return ""
 }
 
-// lookup is the value of one of a call's arguments, nil when it has none of that name. The last of several counts, as for the CLI.
+// valueOf is the value of one of a call's arguments, nil when it has none of that name. The last of several counts, as for the CLI.
 // The others are passed over without being copied: there may be megabytes of them.
-func lookup(input []byte, name string) (found jsontext.Value) {
+func valueOf(input []byte, name string) (found jsontext.Value) {
 	dec := jsontext.NewDecoder(bytes.NewReader(input), lenient)
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
 		return nil

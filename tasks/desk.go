@@ -191,7 +191,9 @@ type Status struct {
 	At       time.Time `json:"not_before,omitzero"` // a waiting task is not started earlier
 	Cancel   string    `json:"cancelled_by,omitempty"`
 	Ending   *Ending   `json:"ending,omitempty"`
-	Posted   bool      `json:"posted"` // the final message is out
+
+	Questions []Question `json:"questions,omitempty"` // of a running task, that wait for an answer; Status alone tells them
+	Posted    bool       `json:"posted"`              // the final message is out
 }
 
 // Status reads one task; ErrNotFound when there is none.
@@ -201,8 +203,14 @@ func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 		return Status{}, d.notFound(id, err)
 	}
 	s, err := status(rec)
-	if err == nil && rec.State == store.Waiting {
+	if err != nil {
+		return s, err
+	}
+	switch rec.State {
+	case store.Waiting:
 		s.Position, _ = d.store.Position(ctx, id) // it may have started meanwhile
+	case store.Running:
+		s.Questions, err = d.open(ctx, id)
 	}
 	return s, err
 }

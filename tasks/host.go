@@ -17,9 +17,11 @@ type host struct {
 	report *opening
 }
 
-// Event tells the store and the report; neither waits.
+// Event tells the store and the report; neither waits. A tool's input as it is being written is for a live report alone: the whole follows.
 func (h *host) Event(e agent.Event) {
-	h.record.add(e)
+	if e.Kind != agent.ToolInput {
+		h.record.add(e)
+	}
 	h.report.Update(e)
 }
 

@@ -119,7 +119,7 @@ func (w *Worker) spec(t Task, b Brief, p place, session *agent.Session, goOn boo
 	return agent.Spec{
 		ID: t.ID, Dir: p.Dir, Files: p.Files, Prompt: prompt, System: system, Profile: t.Profile, TrustedConfig: p.Trusted, Rules: w.cfg.Policy.Rules,
 		Model: or(t.Options.Model, w.cfg.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: session,
-		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit,
+		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo,
 		Header: []string{
 			"thread " + t.Thread, "source " + t.Source + " " + t.Kind + " by " + t.Actor, "profile " + string(t.Profile),
 			"where " + or(where, "scratch"), "task " + t.Title(), "worker " + w.id,

@@ -79,6 +79,7 @@ func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err 
 	}
 	host := &host{record: w.record(run), report: report}
 	spec := w.spec(t, brief, place, session, goOn)
+	spec.Tools = w.talk(run, t, source, host.record.add).tools(place)
 	result, err := w.runner.Run(run.ctx, spec, host)
 	host.record.close()
 	if err != nil {
