@@ -1,9 +1,12 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,7 +23,8 @@ type Config struct {
 	LogDir     string            // where <id>.log and <id>.ndjson go
 	TempDir    string            // parent of the runs' own directories; empty: the system's. Keep it short.
 	BaseURL    string            // of the model; empty: the CLI's default
-	Credential Credential        // for the model
+	Credential Credential        // for the model; kept from the CLI, which gets to the model through a gateway of its run
+	Direct     bool              // hands the CLI the credential itself: for one that only its own requests may carry. Tools may then read it
 	Env        map[string]string // further variables of the CLI; they are visible to the agent's tools
 	Grace      time.Duration     // from the decision to stop a run to its KILL; 0: 15 s
 	Servers    []MCPServer       // of tools, besides those of a Spec
@@ -39,6 +43,10 @@ type Runner struct {
 	log    *slog.Logger
 	getenv func(string) string
 	live   sync.Map // *live by run ID
+
+	upstream  *url.URL // where all gateways go, and how
+	transport http.RoundTripper
+
 	// patience for the CLI's first answer, for its exit after the session ended, with its silence and for the answer to a ping; tests
 	// shorten them.
 	startLimit, exitLimit, pingAfter, pingLimit time.Duration
@@ -61,6 +69,13 @@ func New(c Config) (*Runner, error) {
 	}
 	if r.cfg.Grace <= 0 {
 		r.cfg.Grace = defaultGrace
+	}
+	var err error
+	if r.upstream, err = url.Parse(cmp.Or(c.BaseURL, defaultUpstream)); err != nil {
+		return nil, fmt.Errorf("create runner: BaseURL: %w", err)
+	}
+	if r.transport, err = newTransport(r.getenv); err != nil {
+		r.log.Warn("certificates for the model are left out", "err", err)
 	}
 	if runtime.GOOS != "linux" {
 		r.log.Warn("a process that daemonises itself can outlive its run on this system; use Linux in production")

@@ -394,15 +394,15 @@ func TestSecretsStayOut(t *testing.T) {
 			return map[string]string{"PATH": "/bin", "SLACK_BOT_TOKEN": "xoxb-1234567890", "ANTHROPIC_API_KEY": "sk-ant-inherited"}[name]
 		}
 		b := newBench(t, "env", func(c *Config) {
-			c.Getenv, c.Redactor, c.Credential = getenv, nil, Credential{APIKey: "key-by-pipe"}
+			c.Getenv, c.Redactor, c.Credential = getenv, nil, Credential{APIKey: "the-model-key"}
 		})
 		res := b.run(t, t.Context(), Spec{Prompt: Message{Text: "the prompt"}, System: "the context"}, &host{})
-		for _, secret := range []string{"xoxb", "sk-ant", "key-by-pipe", "the prompt", "the context"} {
+		for _, secret := range []string{"xoxb", "sk-ant", "the-model-key", "THE-MODEL-KEY", "the prompt", "the context"} {
 			if strings.Contains(res.Text, secret) {
 				t.Errorf("%q is in the CLI's arguments or environment:\n%s", secret, res.Text)
 			}
 		}
-		for _, want := range []string{"ERRAND_RUN=", "CLAUDE_CONFIG_DIR=", "PATH=/bin", "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR=3", "KEY KEY-BY-PIPE"} {
+		for _, want := range []string{"ERRAND_RUN=", "CLAUDE_CONFIG_DIR=", "PATH=/bin", "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR=3", "ANTHROPIC_BASE_URL=http://127.0.0.1:", "KEY SK-ANT-RUN-"} {
 			if !strings.Contains(res.Text, want) {
 				t.Errorf("%q is missing:\n%s", want, res.Text)
 			}

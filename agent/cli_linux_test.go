@@ -101,14 +101,15 @@ func TestCLIAnswersAndResumes(t *testing.T) {
 	}
 }
 
-// Every credential reaches the model, and no tool sees one that went through the pipe.
+// Every credential reaches the model, and no tool sees one, whatever it looks at.
 func TestCLICredentials(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]Credential{"key": {APIKey: "sk-ant-test-123456"}, "oauth": {OAuthToken: "oauth-test-123456"}, "bearer": {AuthToken: "bearer-test-123456"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			model, dir := newModel(t), t.TempDir()
-			model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "env > env.txt; cat /proc/$PPID/environ >> env.txt"}}}}, modelfake.Turn{Text: "ok"})
+			look := "env > env.txt; cat /proc/$PPID/environ /proc/$PPID/cmdline >> env.txt; grep -rh . $CLAUDE_CONFIG_DIR $HOME $TMPDIR >> env.txt; true"
+			model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": look}}}}, modelfake.Turn{Text: "ok"})
 			r := newCLI(t, model, func(cfg *Config) { cfg.Credential, cfg.Redactor = c, nil })
 			res := runCLI(t, r, Spec{ID: "cred-" + name, Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, &host{})
 			if res.Text != "ok" {
@@ -122,11 +123,14 @@ func TestCLICredentials(t *testing.T) {
 			if err != nil || len(env) == 0 {
 				t.Fatalf("env.txt: %v", err)
 			}
-			if c.AuthToken == "" && bytes.Contains(env, []byte(secret)) {
+			if bytes.Contains(env, []byte(secret)) {
 				t.Error("a tool can read the credential")
 			}
+			if !bytes.Contains(env, []byte("ANTHROPIC_BASE_URL=http://127.0.0.1:")) || bytes.Contains(env, []byte(model.URL())) {
+				t.Error("the CLI knows another way to the model than the gateway")
+			}
 			h := r.Health(t.Context(), "")
-			if !h.OK || h.Version == "" {
+			if !h.OK || h.Version == "" || !h.Gateway || h.Notice != "" {
 				t.Errorf("health = %+v", h)
 			}
 		})

@@ -20,6 +20,8 @@
 //   - The error of Run means that nothing ran. What a run came to, good or bad, is in its [Result], and the first cause wins.
 //   - Nothing the caller passes as prompt, context or credential appears in an argument list; the CLI's environment is an
 //     allow-list. Logs and events pass the redactor first.
+//   - Unless [Config].Direct, neither the CLI nor a tool of it has the credential: they get to the model through a gateway in this
+//     process, with a token that is good for the run.
 //
 // # What is not promised
 //
@@ -31,6 +33,7 @@
 // # Concurrency
 //
 // A Runner may be used from any number of goroutines. Of a Host, Event is called from one goroutine at a time, in the order of
-// the output, and must not block; Permit, and Run of a [Rule], are called on a goroutine per request; Next and Idle on one goroutine each.
+// the output, and must not block; Permit is called on a goroutine per request; Next and Idle on one goroutine each. Each call of a
+// [Tool], or of a [Rule]'s Run, has a goroutine of its own, and Run returns after the last of them.
 // docs/concurrency.md lists the goroutines of a run.
 package agent

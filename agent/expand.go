@@ -26,14 +26,14 @@ type serverEntry struct {
 // expand fills in what a run is about. The error names every value that cannot be filled in.
 func (m MCPServer) expand(v serverVars, getenv func(string) string) (serverEntry, error) {
 	public := func(string) (string, error) {
-		return "", errors.New("everybody can see the arguments of a process: put it into env")
+		return "", valueError("everybody can see the arguments of a process: put it into env")
 	}
 	secret := func(name string) (string, error) {
 		switch value := getenv(name); {
 		case value == "":
-			return "", fmt.Errorf("%s is not set in the environment", name)
+			return "", valueError(name + " is not set in the environment")
 		case strings.Contains(value, "${"):
-			return "", fmt.Errorf("%s holds ${, which the CLI would expand once more", name)
+			return "", valueError(name + " holds ${, which the CLI would expand once more")
 		default:
 			return value, nil
 		}
@@ -72,5 +72,13 @@ func fill(where, text string, v serverVars, env func(string) (string, error)) (s
 	}
 	var b strings.Builder
 	err = t.Execute(&b, v)
+	if reason, ok := errors.AsType[valueError](err); ok {
+		err = fmt.Errorf("%s: %w", where, reason) // without the template's own words about it
+	}
 	return b.String(), err
 }
+
+// valueError says why there is no value.
+type valueError string
+
+func (e valueError) Error() string { return string(e) }

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/errand-fleet/errand/internal/modelfake"
 	"github.com/google/go-cmp/cmp"
@@ -276,4 +279,24 @@ func TestNewToolRefusesWhatHasNoSchema(t *testing.T) {
 		}
 	}()
 	NewTool("odd", "", func(context.Context, struct{ C chan int }) (string, error) { return "", nil })
+}
+
+// What a run starts is over when it is: goroutines inherit the labels of who started them.
+func TestRunLeavesNoGoroutine(t *testing.T) {
+	t.Parallel()
+	b, label := newBench(t, "talk"), t.Name()
+	pprof.Do(t.Context(), pprof.Labels("of", label), func(ctx context.Context) {
+		b.run(t, ctx, Spec{Tools: []Tool{simple("now", func(context.Context) (string, error) { return "", nil })}}, &host{})
+	})
+	var left bytes.Buffer
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); runtime.Gosched() { // the last ones are just about to return
+		left.Reset()
+		if err := pprof.Lookup("goroutine").WriteTo(&left, 1); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(left.String(), label+`"}`) {
+			return
+		}
+	}
+	t.Errorf("there is one with the label %s:\n%s", label, &left)
 }

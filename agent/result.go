@@ -43,6 +43,8 @@ type Result struct {
 	Session    Session         `json:"session"`
 	Fresh      bool            `json:"fresh,omitempty"`      // Spec.Resume could not be continued: this is a new conversation, told of Spec.History
 	Structured json.RawMessage `json:"structured,omitempty"` // the object Spec.Schema asked for; nil when the agent gave none
+	API        *API            `json:"api,omitempty"`        // what passed between the CLI and the model; nil when runs go direct
+	RetryAt    time.Time       `json:"retry_at,omitzero"`    // when to try again, where Error is one that passes; zero: unknown
 	Resources  Resources       `json:"resources"`
 	Started    time.Time       `json:"started"`
 	Duration   time.Duration   `json:"duration"`
@@ -64,6 +66,15 @@ type Usage struct {
 	Output        int64 `json:"output_tokens"`
 	CacheRead     int64 `json:"cache_read_input_tokens"`
 	CacheCreation int64 `json:"cache_creation_input_tokens"`
+}
+
+func (u Usage) plus(v Usage) Usage {
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheCreation + v.CacheCreation}
+}
+
+// most is the greater of each.
+func (u Usage) most(v Usage) Usage {
+	return Usage{max(u.Input, v.Input), max(u.Output, v.Output), max(u.CacheRead, v.CacheRead), max(u.CacheCreation, v.CacheCreation)}
 }
 
 func (u Usage) less(v Usage) Usage {

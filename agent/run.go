@@ -60,10 +60,6 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 			r.log.Warn("remove run directory", "run", s.ID, "err", err)
 		}
 	}()
-	mcp, err := r.mcpArguments(s, dirs)
-	if err != nil {
-		return Result{}, NewError(ClassWorkspace, err.Error())
-	}
 	session := uuid.NewString()
 	if resume != nil {
 		if err := dirs.putSession(*resume, s.Dir); err != nil {
@@ -73,26 +69,29 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 			session = resume.ID
 		}
 	}
-	args := append(arguments(cli, s, resume, session), mcp...)
-	if s.trusts() {
-		trusted, err := dirs.trusted(s)
-		if err != nil {
-			return Result{}, NewError(ClassWorkspace, err.Error())
-		}
-		args = append(args, trusted...)
+	args, err := r.arguments(cli, s, resume, session, dirs)
+	if err != nil {
+		return Result{}, NewError(ClassWorkspace, err.Error())
 	}
+	gate, err := r.openGateway(func(err error) { log.Note(time.Now(), "! the model cannot be reached: %v", err) })
+	if err != nil {
+		return Result{}, NewError(ClassInternal, err.Error())
+	}
+	way := r.access(gate)
 	c, err := startChild(startOrder{
-		Path: cli, Args: args, Env: r.environment(s, dirs), Dir: s.Dir,
-		Secret: r.cfg.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: dirs.Root,
+		Path: cli, Args: args, Env: r.environment(s, dirs, way), Dir: s.Dir,
+		Secret: way.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: dirs.Root,
 	})
 	if err != nil {
 		sweepMarked(s.ID) // a keeper that died while it was starting may have started something
+		gate.Close()
 		return Result{}, startFailure(err)
 	}
 	live := r.watch(s, resume, h, c, log)
 	finished, cause := live.converse(ctx)
 	live.wait()
-	res := live.result(finished, cause)
+	gate.Close()
+	res := live.result(finished, cause, gate.Seen())
 	res.Session = Session{ID: session, Data: dirs.takeSession(session), CostUSD: res.CostUSD, Usage: res.Usage}
 	if resume != nil && res.Turns == 0 && res.CostUSD == 0 { // no result: what the conversation had cost before is not forgotten
 		res.Session.CostUSD, res.Session.Usage = resume.CostUSD, resume.Usage
@@ -206,7 +205,7 @@ func wake(c chan<- struct{}) {
 }
 
 // result puts together what is known once everything has ended.
-func (l *live) result(finished bool, cause error) Result {
+func (l *live) result(finished bool, cause error, api *API) Result {
 	l.stream.mu.Lock()
 	defer l.stream.mu.Unlock()
 	f := &l.stream.facts
@@ -215,9 +214,13 @@ func (l *live) result(finished bool, cause error) Result {
 	redact := l.r.cfg.Redactor
 	res := Result{
 		Text: redact.String(strings.Join(f.Answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal, Stderr: l.stderr.String(),
-		Model: f.Model, Turns: f.Turns, Resources: f.Resources,
+		Model: f.Model, Turns: f.Turns, API: api, Resources: f.Resources,
 	}
 	res.Outcome, res.Error = conclude(f, finished, cause, exit, res.Stderr)
+	if e := res.Error; e != nil {
+		api.explain(e)
+		res.RetryAt = retryAt(e.Class, f.RateLimit, api)
+	}
 	if res.Outcome == Done && res.Text == "" {
 		res.Text = redact.String(strings.TrimSpace(string(f.Partial)))
 	}

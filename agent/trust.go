@@ -12,9 +12,11 @@ import (
 // the directories above (observed with 2.1.329: CLAUDE.md and .mcp.json, whose commands it runs), where nobody vouched for anything: a
 // worker's state directory may lie in somebody's project.
 
-// trusted are the arguments that load what the checkout brings and nothing from above it. They are kept in a settings file of the run's
-// own.
-func (d runDirs) trusted(s Spec) ([]string, error) {
+// settings are the arguments that load what a trusted checkout brings, and nothing from above it; of any other, nothing.
+func (d runDirs) settings(s Spec) ([]string, error) {
+	if !s.trusts() {
+		return []string{"--setting-sources="}, nil
+	}
 	path := filepath.Join(d.Root, "settings.json")
 	settings, err := json.Marshal(map[string]any{"claudeMdExcludes": above(s.Dir)})
 	if err == nil {

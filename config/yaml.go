@@ -22,6 +22,8 @@ type Routing struct {
 	Channels map[string]Channel `yaml:"channels"`
 	// People by any name: who in Slack is who on GitHub.
 	People map[string]Person `yaml:"people"`
+	// MCP servers by the name the agent knows them under.
+	MCP map[string]Server `yaml:"mcp"`
 	// Rules for the agents' tools, in order: the first that fits a call decides it.
 	Rules []Rule `yaml:"rules"`
 }
@@ -49,21 +51,6 @@ type Person struct {
 	Slack  string `yaml:"slack"`  // user id, U… or W…
 	GitHub string `yaml:"github"` // login
 }
-
-// Rule decides calls of the agents' tools. Whether there is such a tool, package agent knows.
-type Rule struct {
-	Tool   string `yaml:"tool"`   // name of a tool, or a pattern of names
-	Input  string `yaml:"input"`  // pattern of what the call is about; empty = anything
-	Action string `yaml:"action"` // ActionAllow, ActionDeny or ActionAsk
-	Reason string `yaml:"reason"` // told to the agent, or to whoever is asked
-}
-
-// The values of Rule.Action.
-const (
-	ActionAllow = "allow"
-	ActionDeny  = "deny"
-	ActionAsk   = "ask"
-)
 
 // Repository looks a repository up. Like GitHub itself it does not mind upper and lower case.
 func (r Routing) Repository(name string) (Repository, bool) {
@@ -104,6 +91,7 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	v.repositories(r)
 	v.channels(r)
 	v.people(r)
+	v.servers(r)
 	v.rules(r)
 	return r
 }
@@ -186,18 +174,6 @@ func (v routingCheck) people(r Routing) {
 				v.add(fmt.Sprintf("is the same person as %s by %s", twin, id), "give each account to one person", path...)
 			}
 			seen[id] = name
-		}
-	}
-}
-
-func (v routingCheck) rules(r Routing) {
-	for i, rule := range r.Rules {
-		path := []string{"rules", strconv.Itoa(i + 1)}
-		if rule.Tool == "" {
-			v.add("has no tool", "add `tool: Bash`, or `tool: \"*\"` for all", path...)
-		}
-		if !slices.Contains([]string{ActionAllow, ActionDeny, ActionAsk}, rule.Action) {
-			v.add(fmt.Sprintf("is %q", rule.Action), "write allow, deny or ask", append(path, "action")...)
 		}
 	}
 }

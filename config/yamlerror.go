@@ -36,11 +36,13 @@ func addYAML(p *Problems, file, text string) {
 			want = "true or false"
 		case "string":
 			want = "text"
+		case "[]string":
+			want = "a list"
 		case "[]config.Rule":
 			want = "a list, each entry after a dash"
 		}
 		what := "does not have the right form"
-		if m[1] != "" {
+		if m[1] != "" && m[2] != "map[string]string" { // there it may be a credential
 			what = fmt.Sprintf("has %q in the wrong place", m[1])
 		}
 		p.add(where, what, "write "+want)
@@ -52,7 +54,8 @@ func addYAML(p *Problems, file, text string) {
 // keysOf lists the keys of one of the types of errand.yaml.
 func keysOf(name string) string {
 	for _, t := range []reflect.Type{
-		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](), reflect.TypeFor[Person](), reflect.TypeFor[Rule](),
+		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](), reflect.TypeFor[Person](),
+		reflect.TypeFor[Server](), reflect.TypeFor[Rule](),
 	} {
 		if t.Name() != name {
 			continue

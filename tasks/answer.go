@@ -20,7 +20,11 @@ const maxAnswer = 4 << 10
 // their number will do. The first answer stands: it comes back, whoever gave it. An *InputError says what is wrong with the answer,
 // ErrNotFound that there is no such task or question, or that it is not open any more.
 func (d *Desk) Answer(ctx context.Context, id, key, by, text string) (Answer, error) {
-	text = strings.TrimSpace(text)
+	return d.answer(ctx, id, key, Answer{Text: text, By: by, At: time.Now()})
+}
+
+func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer, error) {
+	text := strings.TrimSpace(given.Text)
 	if text == "" || len(text) > maxAnswer {
 		return Answer{}, &InputError{Sentence: fmt.Sprintf("An answer has from 1 to %d characters.", maxAnswer)}
 	}
@@ -48,7 +52,8 @@ func (d *Desk) Answer(ctx context.Context, id, key, by, text string) (Answer, er
 			text = o
 		}
 	}
-	stands, err := d.store.Answer(ctx, id, q.Key, mustJSON(Answer{Text: text, By: by, At: time.Now()}))
+	given.Text = text
+	stands, err := d.store.Answer(ctx, id, q.Key, mustJSON(given), given.Message)
 	if errors.Is(err, store.ErrEnded) {
 		return Answer{}, fmt.Errorf("answer task %s: it has ended: %w", id, ErrNotFound)
 	}
@@ -59,7 +64,7 @@ func (d *Desk) Answer(ctx context.Context, id, key, by, text string) (Answer, er
 	if err := json.Unmarshal(stands, &a); err != nil {
 		return Answer{}, fmt.Errorf("read answer of task %s: %w", id, err)
 	}
-	d.log.Info("question answered", "run", id, "by", by)
+	d.log.Info("question answered", "run", id, "by", given.By)
 	return a, nil
 }
 
@@ -91,26 +96,16 @@ func (d *Desk) open(ctx context.Context, id string) ([]Question, error) {
 	return slices.DeleteFunc(all, func(q Question) bool { return q.Answer != nil }), err
 }
 
-// Asking finds what the running task of a thread waits to hear from people: the task and its open questions. ErrNotFound when there is
-// none.
-func (d *Desk) Asking(ctx context.Context, thread string) (Task, []Question, error) {
-	thread, err := d.store.Resolve(ctx, thread)
-	if err != nil {
-		return Task{}, nil, fmt.Errorf("find question of %s: %w", thread, err)
+// hear takes a message for the answer to what the running task of its thread asks, if it is from whom that task is. Otherwise it is
+// a task like any other: ok is false.
+func (d *Desk) hear(ctx context.Context, running string, t Task) (ok bool, err error) {
+	asked, err := d.Status(ctx, running)
+	if err != nil || len(asked.Questions) == 0 || asked.Task.Source != t.Source || asked.Task.Actor != t.Actor {
+		return false, err
 	}
-	rec, err := d.store.Next(ctx, thread) // a running task stays the head of its thread
-	if err != nil {
-		return Task{}, nil, d.notFound(thread, err)
+	a, err := d.answer(ctx, running, "", Answer{Text: t.Prompt, By: t.Actor, At: time.Now(), Message: t.ID})
+	if errors.Is(err, ErrNotFound) {
+		return false, nil // answered or ended meanwhile
 	}
-	var open []Question
-	if rec.State == store.Running {
-		if open, err = d.open(ctx, rec.ID); err != nil {
-			return Task{}, nil, err
-		}
-	}
-	if len(open) == 0 {
-		return Task{}, nil, fmt.Errorf("find question of %s: %w", thread, ErrNotFound)
-	}
-	s, err := status(rec)
-	return s.Task, open, err
+	return err == nil && a.Message == t.ID, err
 }

@@ -57,6 +57,7 @@ type Receipt struct {
 	ID    string
 	New   bool // false: the same task had been submitted before
 	Class string
+	Heard bool // it was no task but the answer to a question of the thread's running task, whose ID this is
 }
 
 // Submit stores a task and enqueues it. It is idempotent: the same ID again, at any time and from any process, is success and
@@ -100,8 +101,17 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, fmt.Errorf("marshal task %s: %w", t.ID, err)
 	}
-	rec, created, err := d.store.Submit(ctx, store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body})
+	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body}
+	rec, created, err := d.store.Hear(ctx, record)
+	if asking, ok := errors.AsType[*store.Asking](err); ok {
+		if heard, err := d.hear(ctx, asking.ID, t); heard || err != nil {
+			return Receipt{ID: asking.ID, New: heard, Class: t.Class, Heard: heard}, err
+		}
+		rec, created, err = d.store.Submit(ctx, record)
+	}
 	switch {
+	case errors.Is(err, store.ErrSpent): // it comes again, after it has been the answer
+		return Receipt{ID: t.ID, Class: t.Class, Heard: true}, nil
 	case errors.Is(err, store.ErrTooLarge):
 		return Receipt{}, &InputError{Sentence: "The request is too long: at most 1 MiB of text."}
 	case err != nil:

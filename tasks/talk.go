@@ -19,8 +19,8 @@ import (
 type Talker interface {
 	// Say posts what the agent has to tell on its way. It is called at most once for the same words of a task.
 	Say(ctx context.Context, t Task, text string) error
-	// Ask shows a question to whoever is to answer it. The answer comes through Desk.Answer, at any front door; the console takes one in
-	// any case. It is called at most once for the same question of a task.
+	// Ask shows a question to whoever is to answer it: by a message in the thread, which Desk.Submit takes for the answer while the question
+	// is open, or by Desk.Answer, as in the console. It is called at most once for the same question of a task.
 	Ask(ctx context.Context, t Task, q Question) error
 }
 
@@ -39,6 +39,7 @@ type Answer struct {
 	By      string    `json:"by,omitempty"`
 	At      time.Time `json:"at"`
 	Expired bool      `json:"expired,omitempty"` // nobody had answered in time
+	Message string    `json:"message,omitempty"` // the ID that the answer would have had as a task
 }
 
 // What is told of questions among a run's events.
@@ -138,7 +139,7 @@ func (k *talk) await(ctx context.Context, q Question) (json.RawMessage, error) {
 	defer cancel()
 	answer, err := k.claim.Await(wait, q.Key)
 	if errors.Is(err, errUnanswered) {
-		answer, err = k.store.Answer(ctx, k.task.ID, q.Key, mustJSON(Answer{At: time.Now(), Expired: true}))
+		answer, err = k.store.Answer(ctx, k.task.ID, q.Key, mustJSON(Answer{At: time.Now(), Expired: true}), "")
 	}
 	return answer, err
 }

@@ -82,8 +82,8 @@ func TestAgentAsksAndIsAnswered(t *testing.T) {
 	if q.Text != "Red or blue?" || len(q.Options) != 2 {
 		t.Errorf("asked %+v", q)
 	}
-	if got, open, err := f.desk.Asking(t.Context(), task.Thread); err != nil || got.ID != id || len(open) != 1 {
-		t.Errorf("asking: %s %+v, %v", got.ID, open, err)
+	if s, err := f.desk.Status(t.Context(), id); err != nil || len(s.Questions) != 1 || s.Questions[0].Key != q.Key {
+		t.Errorf("status: %+v, %v", s.Questions, err)
 	}
 	for text, bad := range map[string]bool{"": true, strings.Repeat("x", 5000): true} {
 		if _, err := f.desk.Answer(t.Context(), id, "", "ann", text); bad && !isInput(err) {
@@ -109,6 +109,37 @@ func TestAgentAsksAndIsAnswered(t *testing.T) {
 	}
 	if got := strings.Join(told, "; "); !strings.Contains(got, "asked Red or blue?; replied blue") {
 		t.Errorf("events: %s", got)
+	}
+}
+
+// What the one who asked says in the thread while the agent waits is the answer, once; what others say, or what comes later, is a task.
+func TestMessageInTheThreadIsTheAnswer(t *testing.T) {
+	t.Parallel()
+	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+		return call("ask_user", `{"question":"Red or blue?"}`)
+	})
+	stop := f.talker(s)
+	id := f.submit(f.task("a", "paint"))
+	<-s.asked
+	stranger, reply := f.task("a", "green"), f.task("a", "blue")
+	stranger.Actor = "a stranger"
+	if r, err := f.desk.Submit(t.Context(), stranger); err != nil || r.Heard || r.ID != stranger.ID {
+		t.Errorf("a stranger: %+v, %v", r, err)
+	}
+	for n, isNew := range []bool{true, false} {
+		if r, err := f.desk.Submit(t.Context(), reply); err != nil || !r.Heard || r.New != isNew {
+			t.Errorf("reply %d: %+v, %v", n, r, err)
+		}
+	}
+	if e := f.ending(id); e.Result.Text != "somebody answered: blue" {
+		t.Errorf("the agent heard %q", e.Result.Text)
+	}
+	stop()
+	if r, err := f.desk.Submit(t.Context(), reply); err != nil || !r.Heard || r.New {
+		t.Errorf("the reply comes again after the end: %+v, %v", r, err)
+	}
+	if _, err := f.desk.Status(t.Context(), reply.ID); !errors.Is(err, ErrNotFound) {
+		t.Errorf("the reply became a task: %v", err)
 	}
 }
 

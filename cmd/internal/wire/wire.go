@@ -50,7 +50,7 @@ type Options struct {
 
 // New makes the parts. It talks to nobody yet: an unreachable Redis shows in /readyz and in each request.
 func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
-	p := &Parts{Config: c, Log: log, Redactor: agent.NewRedactor(c.Secrets()...)}
+	p := &Parts{Config: c, Log: log, Redactor: redactor(c)}
 	var err error
 	if p.policy, err = policy(c, p.Redactor); err != nil {
 		return nil, err
@@ -171,7 +171,8 @@ func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 		cli = "" // looked for by each run, in this checkout first
 	}
 	runner, err := agent.New(agent.Config{
-		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: p.Redactor, Log: p.Log,
+		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: p.Redactor, Log: p.Log, Servers: servers(c),
+		Direct:     c.Model.Gateway == config.GatewayOff,
 		Credential: agent.Credential{APIKey: c.Model.APIKey.Reveal(), OAuthToken: c.Model.OAuthToken.Reveal(), AuthToken: c.Model.AuthToken.Reveal()},
 	})
 	if err != nil {
@@ -216,7 +217,7 @@ func LogDir(c config.Config) string { return filepath.Join(c.Paths.State, "logs"
 
 // Logger writes for people in standalone mode and for machines otherwise, and never one of the secrets.
 func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
-	r := agent.NewRedactor(c.Secrets()...)
+	r := redactor(c)
 	o := &slog.HandlerOptions{Level: c.Worker.LogLevel, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch v := a.Value.Any().(type) {
 		case string:
