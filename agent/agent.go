@@ -114,6 +114,19 @@ func (r *Runner) check(s Spec) *Error {
 			return NewError(ClassConfig, fmt.Sprintf("%q is not the name of a model or a level of effort", word))
 		}
 	}
+	if s.OneShot && len(s.Rules) > 0 {
+		return NewError(ClassInternal, "rules need a run whose CLI can ask")
+	}
+	for i, rule := range s.Rules {
+		if err := rule.Validate(); err != nil {
+			return NewError(ClassConfig, fmt.Sprintf("rule %d: %v", i+1, err))
+		}
+	}
+	for _, root := range s.Roots {
+		if !filepath.IsAbs(root) {
+			return NewError(ClassWorkspace, fmt.Sprintf("directory %q is not absolute", root))
+		}
+	}
 	if err := s.Prompt.check(); err != nil {
 		return &Error{Class: ClassInput, Message: err.Error(), User: err.Error() + "."}
 	}

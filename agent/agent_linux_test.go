@@ -30,7 +30,7 @@ func (nobody) Value(any) any               { return nil }
 // host records what it is told and answers as its fields say.
 type host struct {
 	permit func(ToolRequest) Decision
-	asked  func(context.Context) // before permit
+	asked  func(context.Context) // instead of permit
 	next   []Message             // handed over while the run lives
 	more   []Message             // handed over at idle, one after another
 	idled  int                   // how often that was asked
@@ -275,7 +275,7 @@ func TestMessageWhileTheAgentWorks(t *testing.T) {
 func TestWithdrawnQuestion(t *testing.T) {
 	t.Parallel()
 	h := &host{asked: func(ctx context.Context) { <-ctx.Done() }}
-	if res := newBench(t, "withdraw").run(t, t.Context(), Spec{}, h); res.Text != "never mind" {
+	if res := newBench(t, "withdraw").run(t, t.Context(), Spec{Profile: Write, Rules: askAll}, h); res.Text != "never mind" {
 		t.Errorf("result = %+v", res)
 	}
 }
@@ -343,7 +343,7 @@ func TestPermission(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := &host{permit: func(ToolRequest) Decision { return c.d }}
-			res := newBench(t, "ask", func(c *Config) { c.Redactor = nil }).run(t, t.Context(), Spec{Prompt: Message{Text: "sk-ant-test-secret"}}, h)
+			res := newBench(t, "ask", func(c *Config) { c.Redactor = nil }).run(t, t.Context(), Spec{Prompt: Message{Text: "sk-ant-test-secret"}, Profile: Write, Rules: askAll}, h)
 			if res.Text != c.want {
 				t.Errorf("the CLI was answered %q, want %q", res.Text, c.want)
 			}
@@ -353,7 +353,7 @@ func TestPermission(t *testing.T) {
 		t.Parallel()
 		var asked string
 		h := &host{permit: func(r ToolRequest) Decision { asked = string(r.Input); return Decision{Allow: true} }}
-		newBench(t, "ask").run(t, t.Context(), Spec{Prompt: Message{Text: "sk-ant-test-secret"}}, h)
+		newBench(t, "ask").run(t, t.Context(), Spec{Prompt: Message{Text: "sk-ant-test-secret"}, Profile: Write, Rules: askAll}, h)
 		if asked != `{"command":"sk-ant-test-secret"}` {
 			t.Errorf("asked about %s", asked)
 		}
@@ -441,6 +441,9 @@ func TestNothingRuns(t *testing.T) {
 	}{
 		"id":       {func(s *Spec, _ *Config) { s.ID = "../x" }, ClassInternal},
 		"profile":  {func(s *Spec, _ *Config) { s.Profile = "" }, ClassInternal},
+		"rule":     {func(s *Spec, _ *Config) { s.Rules = []Rule{{Tool: "Bash"}} }, ClassConfig},
+		"one shot": {func(s *Spec, _ *Config) { s.OneShot, s.Rules = true, askAll }, ClassInternal},
+		"root":     {func(s *Spec, _ *Config) { s.Roots = []string{"."} }, ClassWorkspace},
 		"relative": {func(s *Spec, _ *Config) { s.Dir = "." }, ClassWorkspace},
 		"missing":  {func(s *Spec, _ *Config) { s.Dir = b.dir + "/no" }, ClassWorkspace},
 		"file":     {func(s *Spec, _ *Config) { s.Dir = file }, ClassWorkspace},

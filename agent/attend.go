@@ -103,14 +103,14 @@ const (
 
 // deadline is when the watchdog has to act next, and on what.
 func (l *live) deadline(now time.Time, pinging bool) (time.Time, due) {
+	asked := l.control.Open() > 0 // looked at first: an answer touches the clock before the question is closed
 	c := l.stream.Clock()
 	if !c.Turn && !c.Ended.IsZero() && !c.Tool {
 		return c.Ended.Add(l.r.exitLimit), overdue
 	}
 	// Silence of the host is none of the agent's: a person may take minutes over a question.
-	if l.control.Open() > 0 {
+	if asked {
 		c.Active = now
-		l.stream.Touch(now)
 	}
 	next, act := now.Add(l.r.exitLimit), silent
 	if l.spec.IdleLimit > 0 {

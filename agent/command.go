@@ -38,8 +38,8 @@ func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, 
 	if resume != nil && s.Fork {
 		args = append(args, "--fork-session")
 	}
-	if s.Files != "" {
-		args = append(args, "--add-dir="+s.Files)
+	for _, dir := range s.further() {
+		args = append(args, "--add-dir="+dir)
 	}
 	if s.Model != "" {
 		args = append(args, "--model="+s.Model)

@@ -50,6 +50,9 @@ func (l *live) open() bool {
 	if l.spec.System != "" {
 		hello["appendSystemPrompt"] = l.spec.System
 	}
+	if len(l.spec.Rules) > 0 {
+		hello["hooks"] = everyCall()
+	}
 	if l.spec.Schema != nil {
 		hello["jsonSchema"] = l.spec.Schema
 	}

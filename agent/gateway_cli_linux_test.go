@@ -24,7 +24,7 @@ func TestCLIGatewayCounts(t *testing.T) {
 	model.Answer("",
 		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "true"}}}, Usage: modelfake.Usage{Input: 1000, Output: 30, CacheWrite: 500}},
 		modelfake.Turn{Text: "Done.", Usage: modelfake.Usage{Input: 10, Output: 7, CacheRead: 1500}})
-	res := runCLI(t, newCLI(t, model), Spec{ID: "counts", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, &host{permit: allow(Write, dir)})
+	res := runCLI(t, newCLI(t, model), Spec{ID: "counts", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, &host{})
 	want := Usage{Input: 1010, Output: 37, CacheRead: 1500, CacheCreation: 500}
 	if diff := cmp.Diff(want, res.API.Usage); diff != "" {
 		t.Error(diff)

@@ -178,7 +178,7 @@ func TestRunsTellWhatTheyDo(t *testing.T) {
 	b := newBench(t, "ask")
 	var during []Status
 	h := &host{asked: func(context.Context) { during = b.Runs() }}
-	b.run(t, t.Context(), Spec{ID: "looked-at"}, h)
+	b.run(t, t.Context(), Spec{ID: "looked-at", Profile: Write, Rules: askAll}, h)
 	if len(during) != 1 || during[0].ID != "looked-at" || during[0].State != Asking || during[0].PID == 0 || during[0].Model != "fake-1" {
 		t.Errorf("during the run: %+v", during)
 	}

@@ -90,6 +90,6 @@ type Resources struct {
 	Lines   int64          `json:"lines"`             // of output
 	Raw     int64          `json:"raw,omitempty"`     // lines that were not JSON
 	Cut     int64          `json:"cut,omitempty"`     // lines too long to decode; logged whole
-	Unknown map[string]int `json:"unknown,omitempty"` // kinds of lines this version does not know
+	Unknown map[string]int `json:"unknown,omitempty"` // kinds of lines, and tools as "tool:<name>", that this version does not know
 	LogErr  string         `json:"log_error,omitempty"`
 }

@@ -126,6 +126,7 @@ func (r *Runner) closeLog(log *runLog, res *Result) {
 type live struct {
 	r       *Runner
 	spec    Spec
+	policy  Policy
 	resume  *Session // the conversation that goes on; nil: a new one
 	host    Host
 	started time.Time
@@ -152,7 +153,7 @@ type live struct {
 func (r *Runner) watch(s Spec, resume *Session, h Host, c *child, log *runLog) *live {
 	now := time.Now()
 	l := &live{
-		r: r, spec: s, resume: resume, host: h, started: now, child: c, log: log, in: &stdin{f: c.Stdin},
+		r: r, spec: s, policy: r.policy(s), resume: resume, host: h, started: now, child: c, log: log, in: &stdin{f: c.Stdin},
 		idle: make(chan struct{}, 1), quiet: make(chan struct{}),
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
@@ -168,9 +169,7 @@ func (r *Runner) watch(s Spec, resume *Session, h Host, c *child, log *runLog) *
 			Hopeless: func() { l.cancel(errHopeless) },
 			Answered: l.control.Answered,
 			Withdrew: l.control.Withdrawn,
-			Asked: func(id string, q *wireRequest) {
-				l.control.Asked(l.ctx, id, func(ctx context.Context) (any, error) { return l.ask(ctx, q) })
-			},
+			Asked:    l.asked,
 		},
 	}
 	l.read.Go(func() {

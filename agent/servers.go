@@ -85,6 +85,29 @@ func (m MCPServer) serves(p Profile) bool {
 	return slices.Contains(m.Profiles, p)
 }
 
+// servers are the names of the servers whose tools a run may call: that of Spec.Tools, and those configured for its profile.
+func (r *Runner) servers(s Spec) (names []string) {
+	if len(s.Tools) > 0 {
+		names = append(names, hostServer)
+	}
+	for _, m := range r.cfg.Servers {
+		if m.serves(s.Profile) {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// serverOf is the name of the server that a tool is of; empty for the CLI's own tools.
+func serverOf(tool string) string {
+	rest, _ := strings.CutPrefix(tool, "mcp__")
+	name, _, ok := strings.Cut(rest, "__")
+	if !ok || rest == tool {
+		return ""
+	}
+	return name
+}
+
 // ServerSecrets are the values of the environment that servers are given, for NewRedactor. What is not set is left out; New refuses it.
 func ServerSecrets(servers []MCPServer, getenv func(string) string) []string {
 	var found []string
@@ -101,12 +124,9 @@ func ServerSecrets(servers []MCPServer, getenv func(string) string) []string {
 // mcpArguments tells the CLI which servers there are, by a file for this run alone, since they may hold secrets, and that their tools and
 // those of Spec.Tools need nobody's permission.
 func (r *Runner) mcpArguments(s Spec, d runDirs) ([]string, error) {
-	var allowed, args []string
+	var args []string
 	if path := ownServers(s.Dir); s.trusts() && path != "" {
 		args = append(args, "--mcp-config="+path)
-	}
-	if len(s.Tools) > 0 {
-		allowed = append(allowed, "mcp__"+hostServer)
 	}
 	entries := map[string]serverEntry{}
 	for _, m := range r.cfg.Servers {
@@ -118,7 +138,6 @@ func (r *Runner) mcpArguments(s Spec, d runDirs) ([]string, error) {
 			return nil, fmt.Errorf("configure MCP server %s: %w", m.Name, err)
 		}
 		entries[m.Name] = e
-		allowed = append(allowed, "mcp__"+m.Name)
 	}
 	if len(entries) > 0 {
 		path, err := d.putServers(entries)
@@ -127,8 +146,8 @@ func (r *Runner) mcpArguments(s Spec, d runDirs) ([]string, error) {
 		}
 		args = append(args, "--mcp-config="+path)
 	}
-	if len(allowed) > 0 {
-		args = append(args, "--allowedTools="+strings.Join(allowed, ","))
+	if names := r.servers(s); len(names) > 0 {
+		args = append(args, "--allowedTools=mcp__"+strings.Join(names, ",mcp__"))
 	}
 	return args, nil
 }

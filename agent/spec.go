@@ -25,19 +25,24 @@ type Spec struct {
 	System  string  // context, appended to the CLI's own system prompt
 	Profile Profile
 
+	Roots []string // still further directories it may use, absolute
+	Rules []Rule   // decide tool calls before the profile does; see Policy
+
 	// TrustedConfig loads the directory's own .claude settings, CLAUDE.md, agents, commands and .mcp.json. Whoever can write
 	// those files decides what runs on the worker, so it is honoured for the Write profile only.
 	TrustedConfig bool
 
-	Model     string          // alias or id; empty: the CLI's default
-	Effort    string          // low, medium, high, …; empty: the CLI's default
-	MaxUSD    float64         // spend at which the CLI stops by itself; 0: none
-	Schema    json.RawMessage // JSON schema of the answer; nil: free text. An agent that gives none is reminded once
-	Resume    *Session        // continues that conversation; nil: a new one
-	Fork      bool            // continues Resume in a conversation of its own; Resume's stays as it is
-	History   []Turn          // what had been said, in place of a conversation that cannot be resumed or never was one of the CLI's
-	Limit     time.Duration   // wall time of the whole run; 0: none
-	IdleLimit time.Duration   // time without any sign of work, four times as much while a tool runs; 0: none
+	Model   string          // alias or id; empty: the CLI's default
+	Effort  string          // low, medium, high, …; empty: the CLI's default
+	MaxUSD  float64         // spend at which the CLI stops by itself; 0: none
+	Schema  json.RawMessage // JSON schema of the answer; nil: free text. An agent that gives none is reminded once
+	Resume  *Session        // continues that conversation; nil: a new one
+	Fork    bool            // continues Resume in a conversation of its own; Resume's stays as it is
+	History []Turn          // what had been said, in place of a conversation that cannot be resumed or never was one of the CLI's
+	Limit   time.Duration   // wall time of the whole run; 0: none
+	// IdleLimit is the time without any sign of work, four times as much while a tool runs; 0: none. It stands still while the
+	// agent waits for Host.Permit or for a Rule's Run.
+	IdleLimit time.Duration
 
 	// OneShot ends the CLI's input after the prompt. The Host is then asked nothing: what needs permission is refused, there are no
 	// further messages, and the run can be stopped by signals only.
@@ -48,6 +53,14 @@ type Spec struct {
 	Header []string // lines for the top of the log meant for people
 }
 
+// further are the directories that the run may use besides Dir.
+func (s Spec) further() []string {
+	if s.Files == "" {
+		return s.Roots
+	}
+	return append([]string{s.Files}, s.Roots...)
+}
+
 // trusts reports whether the run loads what its directory brings along.
 func (s Spec) trusts() bool { return s.TrustedConfig && s.Profile == Write }
 
@@ -55,8 +68,9 @@ func (s Spec) trusts() bool { return s.TrustedConfig && s.Profile == Write }
 type Host interface {
 	// Event tells what the agent did. It must not block: the CLI waits for nobody.
 	Event(Event)
-	// Permit decides over a tool call the CLI asks about. It may take minutes; ctx ends when the CLI withdraws its question
-	// or the run ends, and the decision is then ignored.
+	// Permit decides over a tool call that a rule leaves to a person, or that is a question to a person. It is called once per
+	// call, and may take minutes: that is not silence. ctx ends when the CLI withdraws its question or the run ends, and the
+	// decision is then ignored.
 	Permit(ctx context.Context, r ToolRequest) Decision
 	// Next waits for a further message for the live run; false means that there will be none.
 	Next(ctx context.Context) (Message, bool)
@@ -64,13 +78,15 @@ type Host interface {
 	Idle(ctx context.Context) (Message, bool)
 }
 
-// ToolRequest is a tool call that the CLI wants decided.
+// ToolRequest is a tool call that has to be decided.
 type ToolRequest struct {
 	ID      string // of the tool use
 	Tool    string
-	Input   json.RawMessage
-	Blocked string // the path that made the CLI ask, when it was one
-	Human   bool   // the tool itself is a question to a person
+	Input   json.RawMessage // as the agent wrote it, not redacted
+	Text    string          // the call in words, as in an Event
+	Blocked string          // the path that made the CLI ask, when it was one
+	Human   bool            // the tool itself is a question to a person
+	Reason  string          // why a person is asked: the rule's
 }
 
 // Decision answers a ToolRequest.

@@ -92,11 +92,11 @@ func (s *stream) Sent(id string) {
 	s.clock.Turn, s.clock.Active = true, s.now()
 }
 
-// Touch notes that the agent waits for somebody else, which is no silence of its own.
-func (s *stream) Touch(now time.Time) {
+// Touch notes that something was done for the agent, so that its silence counts from now on.
+func (s *stream) Touch() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clock.Active = now
+	s.clock.Active = s.now()
 }
 
 // Unstructured reports that the latest answer is a good one without the object it was to have.

@@ -123,7 +123,10 @@ func (s *stream) assistant(l wireLine) {
 
 // use tells of a tool call.
 func (s *stream) use(id, name string, input []byte, l wireLine) {
-	words := describe(s.dir, name, input)
+	words := describe(s.redact, s.dir, name, input)
+	if !known(name) {
+		s.unknown("tool:" + clip(legible(s.redact, name), describeWidth))
+	}
 	s.mu.Lock()
 	s.tools[id] = words
 	s.mu.Unlock()
@@ -163,13 +166,14 @@ func (s *stream) user(l wireLine) {
 		s.mu.Lock()
 		delete(s.tools, b.ToolUseID)
 		s.mu.Unlock()
-		text := preview(b.Content)
+		text, done := strings.CutPrefix(preview(b.Content), delegated)
+		failed := b.IsError && !done
 		mark := "←"
-		if b.IsError {
+		if failed {
 			mark = "← failed:"
 		}
 		s.log.Note(s.now(), "%s%s %s", who(l), mark, text)
-		s.event(Event{Kind: ToolResult, Text: text, ToolID: b.ToolUseID, Error: b.IsError, Parent: l.Parent, Agent: l.Agent})
+		s.event(Event{Kind: ToolResult, Text: text, ToolID: b.ToolUseID, Error: failed, Parent: l.Parent, Agent: l.Agent})
 	}
 }
 

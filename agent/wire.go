@@ -183,6 +183,18 @@ type wireServer struct {
 	Status string `json:"status"`
 }
 
+// wireHook is the input of a hook_callback for PreToolUse.
+type wireHook struct {
+	Tool  string         `json:"tool_name"`
+	Input jsontext.Value `json:"tool_input"`
+	UseID string         `json:"tool_use_id"`
+}
+
+func (r *wireRequest) hook() (h wireHook, err error) {
+	err = json.Unmarshal(r.Input, &h, lenient)
+	return h, err
+}
+
 type wireResponse struct {
 	Subtype   string         `json:"subtype"`
 	RequestID string         `json:"request_id"`

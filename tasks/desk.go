@@ -32,6 +32,7 @@ type Policy struct {
 	// Repository looks up what may be done in "owner/name"; false refuses it.
 	Repository func(name string) (Repository, bool)
 	Limit      time.Duration   // of a run
+	Rules      []agent.Rule    // decide the tool calls of every run
 	Redactor   *agent.Redactor // keeps the fleet's own secrets out of stored prompts; nil: none
 }
 

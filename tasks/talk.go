@@ -96,9 +96,9 @@ func (k *talk) say(ctx context.Context, text string) error {
 // errUnanswered ends the wait for an answer.
 var errUnanswered = errors.New("nobody answered in time")
 
-// ask puts a question to people and waits for the answer, which may be that nobody gave one.
-func (k *talk) ask(ctx context.Context, text string, options []string) (Answer, error) {
-	q := Question{Key: key(append([]string{text}, options...)...), Text: k.redact.String(text), Until: time.Now().Add(k.patience)}
+// ask puts a question to people and waits for the answer, which may be that nobody gave one. about tells it from others in the same words.
+func (k *talk) ask(ctx context.Context, text string, options []string, about string) (Answer, error) {
+	q := Question{Key: key(append([]string{text, about}, options...)...), Text: k.redact.String(text), Until: time.Now().Add(k.patience)}
 	for _, o := range options {
 		q.Options = append(q.Options, k.redact.String(o))
 	}
@@ -142,4 +142,27 @@ func (k *talk) await(ctx context.Context, q Question) (json.RawMessage, error) {
 		answer, err = k.store.Answer(ctx, k.task.ID, q.Key, mustJSON(Answer{At: time.Now(), Expired: true}), "")
 	}
 	return answer, err
+}
+
+// permit asks people whether the agent may do something.
+func (k *talk) permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
+	const yes, no = "Allow", "Deny"
+	text := "May I do this? " + r.Text
+	if r.Reason != "" {
+		text += " (" + r.Reason + ")"
+	}
+	// The same words may stand for another call, of which nobody was asked.
+	a, err := k.ask(ctx, text, []string{yes, no}, string(r.Input))
+	switch {
+	case err != nil:
+		return agent.Decision{Reason: "Nobody could be asked for approval: " + err.Error()}
+	case a.Expired:
+		return agent.Decision{Reason: "Nobody approved of this in time. Go on without it, and say in your answer what is left to do."}
+	case a.Text == yes:
+		return agent.Decision{Allow: true}
+	case a.Text == no:
+		return agent.Decision{Reason: a.By + " does not approve of this."}
+	default:
+		return agent.Decision{Reason: a.By + " does not approve of this: " + a.Text}
+	}
 }

@@ -112,6 +112,38 @@ func TestAgentAsksAndIsAnswered(t *testing.T) {
 	}
 }
 
+// What a rule leaves to people is a question to them, and only their consent is one.
+func TestPeopleApproveOfACall(t *testing.T) {
+	t.Parallel()
+	for reply, want := range map[string]agent.Decision{
+		"1":                 {Allow: true},
+		"allow":             {Allow: true},
+		"Deny":              {Reason: "somebody does not approve of this."},
+		"only in the clone": {Reason: "somebody does not approve of this: only in the clone"},
+	} {
+		t.Run(reply, func(t *testing.T) {
+			t.Parallel()
+			f, s := talking(t, nil)
+			got := make(chan agent.Decision, 1)
+			f.agent.do = func(ctx context.Context, _ agent.Spec, h agent.Host) (agent.Result, error) {
+				got <- h.Permit(ctx, agent.ToolRequest{Tool: "Bash", Text: "Running make deploy", Reason: "it is Friday", Input: json.RawMessage(`{}`)})
+				return answer(""), nil
+			}
+			f.talker(s)
+			f.submit(f.task("a", "x"))
+			if q := <-s.asked; q.Text != "May I do this? Running make deploy (it is Friday)" {
+				t.Errorf("asked %q", q.Text)
+			}
+			if _, err := f.desk.Submit(t.Context(), f.task("a", reply)); err != nil {
+				t.Fatal(err)
+			}
+			if d := <-got; d.Allow != want.Allow || d.Reason != want.Reason {
+				t.Errorf("decided %+v, want %+v", d, want)
+			}
+		})
+	}
+}
+
 // What the one who asked says in the thread while the agent waits is the answer, once; what others say, or what comes later, is a task.
 func TestMessageInTheThreadIsTheAnswer(t *testing.T) {
 	t.Parallel()

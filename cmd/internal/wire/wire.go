@@ -38,6 +38,7 @@ type Parts struct {
 	GitHub   *github.Source // nil when it is not configured: whose credential the clones use
 
 	blocking redis.UniversalClient
+	policy   tasks.Policy
 }
 
 // Options are what a test does differently.
@@ -51,6 +52,9 @@ type Options struct {
 func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	p := &Parts{Config: c, Log: log, Redactor: redactor(c)}
 	var err error
+	if p.policy, err = policy(c, p.Redactor); err != nil {
+		return nil, err
+	}
 	if p.Redis, err = client(c.Redis.URL.Reveal()); err != nil {
 		return nil, err
 	}
@@ -63,7 +67,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 		return nil, errors.Join(err, p.Close())
 	}
 	p.Queue = tasks.NewQueue(p.Redis, c.Worker.RunLimit)
-	p.Desk = tasks.NewDesk(p.Store, p.Queue, policy(c, p.Redactor), log)
+	p.Desk = tasks.NewDesk(p.Store, p.Queue, p.policy, log)
 	if err := p.sources(o); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -93,7 +97,8 @@ func client(url string) (redis.UniversalClient, error) {
 	return redis.NewClient(o), nil
 }
 
-func policy(c config.Config, r *agent.Redactor) tasks.Policy {
+// policy is what errand.yaml says about repositories and tools. A rule that would never do what it says is an error.
+func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 	p := tasks.Policy{Limit: c.Worker.RunLimit, Redactor: r}
 	p.Repository = func(name string) (tasks.Repository, bool) {
 		repo, ok := c.Routing.Repository(name)
@@ -102,7 +107,14 @@ func policy(c config.Config, r *agent.Redactor) tasks.Policy {
 		}
 		return tasks.Repository{Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile)}, true
 	}
-	return p
+	for i, r := range c.Routing.Rules {
+		rule := agent.Rule{Tool: r.Tool, Input: r.Input, Action: agent.Action(r.Action), Reason: r.Reason}
+		if err := rule.Validate(); err != nil {
+			return tasks.Policy{}, fmt.Errorf("read %s: rule %d: %w", c.Paths.File, i+1, err)
+		}
+		p.Rules = append(p.Rules, rule)
+	}
+	return p, nil
 }
 
 // sources makes those that are configured.
@@ -123,7 +135,7 @@ func (p *Parts) sources(o Options) error {
 		s, err := github.New(github.Config{
 			APIURL: c.GitHub.APIURL, WebhookSecret: c.GitHub.WebhookSecret.Reveal(), Token: c.GitHub.Token.Reveal(),
 			AppID: c.GitHub.AppID, AppKey: []byte(c.GitHub.AppKey.Reveal()),
-			Repository: func(name string) bool { _, ok := policy(c, nil).Repository(name); return ok },
+			Repository: func(name string) bool { _, ok := p.policy.Repository(name); return ok },
 			ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
 		})
 		if err != nil {
@@ -185,7 +197,7 @@ func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 		timing.Shutdown = config.Shutdown
 	}
 	return tasks.NewWorker(tasks.WorkerConfig{
-		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: policy(c, p.Redactor),
+		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy,
 		Slots: c.Worker.Concurrency, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
 		Version: version, Log: p.Log, Timing: timing,
 	})
