@@ -79,18 +79,21 @@ func key(parts ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// say posts words to the thread, once.
-func (k *talk) say(ctx context.Context, text string) error {
+// say posts words to the thread, once, and says what the agent is to know of that.
+func (k *talk) say(ctx context.Context, text string) (string, error) {
 	text = k.redact.String(text)
 	first, err := k.claim.First(ctx, "say-"+key(text))
-	if err != nil || !first {
-		return err
+	if err != nil {
+		return "", err
+	}
+	if !first { // of a try that failed nobody knows whether it arrived
+		return "This very text was posted before.", nil
 	}
 	k.emit(agent.Event{Kind: Said, Text: text, Time: time.Now()})
 	if err := k.talker.Say(ctx, k.task, text); err != nil {
-		return fmt.Errorf("post to the thread: %w", err)
+		return "", fmt.Errorf("post to the thread: %w", err)
 	}
-	return nil
+	return "Posted.", nil
 }
 
 // errUnanswered ends the wait for an answer.

@@ -236,7 +236,7 @@ func TestAgentReadsAndAttaches(t *testing.T) {
 	task.Dir = dir
 	e := f.ending(f.submit(task))
 	lines := strings.Split(e.Result.Text, "\n")
-	if len(lines) != 8 || lines[0] != "Attached report.md." || lines[1] != "It is there already." || lines[2] != lines[1] || lines[7] != "thread fake/a" {
+	if len(lines) != 8 || lines[0] != "Attached report.md." || !strings.HasPrefix(lines[1], "This very file was given") || lines[2] != lines[1] || lines[7] != "thread fake/a" {
 		t.Fatalf("the agent heard %q", e.Result.Text)
 	}
 	for _, line := range lines[3:7] {

@@ -46,7 +46,7 @@ func (k *talk) tools(p place) []agent.Tool {
 				if strings.TrimSpace(in.Text) == "" {
 					return "", errors.New("the text is empty")
 				}
-				return "Posted.", k.say(ctx, in.Text)
+				return k.say(ctx, in.Text)
 			}),
 		agent.NewTool("ask_user", "Ask whoever gave you this task, and wait for the answer, which may take minutes. Use it only where a "+
 			"wrong guess would waste the work.",
@@ -94,8 +94,11 @@ func (k *talk) attach(ctx context.Context, to Attacher, p place, path string) (s
 	}
 	name := filepath.Base(path)
 	first, err := k.claim.First(ctx, "file-"+key(name, string(data)))
-	if err != nil || !first {
-		return "It is there already.", err
+	if err != nil {
+		return "", err
+	}
+	if !first { // of a try that failed nobody knows whether it arrived
+		return "This very file was given to the thread before; if it is not there, give it another name.", nil
 	}
 	if err := to.Attach(ctx, k.task, name, k.redact.Bytes(data)); err != nil {
 		return "", fmt.Errorf("attach %s: %w", name, err)
