@@ -56,6 +56,7 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 		return Result{}, e
 	}
 	live := r.watch(s, h, c, log)
+	live.hosted.Go(func() { live.checkpoints(dirs, session) })
 	finished, cause := live.converse(ctx)
 	live.wait()
 	res := live.result(finished, cause)
@@ -104,7 +105,7 @@ type live struct {
 	stderr  tail
 
 	idle   chan struct{}           // the session has nothing left to do; capacity 1
-	hosted sync.WaitGroup          // calls of Host.Next and Host.Idle
+	hosted sync.WaitGroup          // calls of Host.Next, Host.Idle and Spec.Checkpoint
 	read   sync.WaitGroup          // the two readers
 	quiet  chan struct{}           // closed when both readers are done: every process of the run is dead
 	ctx    context.Context         // ends, with the first cause, when the run has to

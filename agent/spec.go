@@ -37,6 +37,12 @@ type Spec struct {
 	Limit     time.Duration   // wall time of the whole run; 0: none
 	IdleLimit time.Duration   // time without any sign of work, four times as much while a tool runs; 0: none
 
+	// Checkpoint is handed the conversation as it is so far, every CheckpointEvery while the run lives, if the CLI has saved any. It
+	// is called on a goroutine of its own, never twice at once; its ctx ends with the run, which then waits for it to return.
+	// Nil or 0: not called.
+	Checkpoint      func(context.Context, Session)
+	CheckpointEvery time.Duration
+
 	Header []string // lines for the top of the log meant for people
 }
 
@@ -52,7 +58,7 @@ type Message struct {
 // Session is a conversation as the CLI saves it.
 type Session struct {
 	ID   string `json:"id"` // UUID
-	Data []byte `json:"-"`  // the session file; empty when the CLI saved none
+	Data []byte `json:"-"`  // what the CLI saved, packed, at most 8 MiB unless the conversation itself is larger; empty: nothing
 	// What the conversation has used up in all. The CLI counts on from here when it resumes, so a run's own share is the
 	// difference.
 	CostUSD float64 `json:"cost_usd"`

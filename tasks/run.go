@@ -227,7 +227,7 @@ func (w *Worker) saveSession(r *run, t Task, b Brief, spec agent.Spec, res agent
 	}
 	meta := sessionMeta{Session: res.Session}
 	// A run may be broken off before the CLI has even read the prompt; told to go on, the next one would not know with what.
-	if interrupted && bytes.Contains(res.Session.Data, []byte(spec.Prompt.ID)) {
+	if interrupted && res.Session.Holds(spec.Prompt.ID) {
 		meta.Interrupted = t.ID
 	}
 	err := r.claim.SaveSession(r.detached, store.Session{ID: res.Session.ID, Meta: mustJSON(meta), Data: res.Session.Data})
