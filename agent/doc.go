@@ -31,6 +31,6 @@
 // # Concurrency
 //
 // A Runner may be used from any number of goroutines. Of a Host, Event is called from one goroutine at a time, in the order of
-// the output, and must not block; Permit is called on a goroutine per request; Next and Idle on one goroutine each.
-// docs/concurrency.md lists the goroutines of a run.
+// the output, and must not block; Permit is called on a goroutine per request; Next and Idle on one goroutine each, and a
+// Spec's Checkpoint on another. docs/concurrency.md lists the goroutines of a run.
 package agent
