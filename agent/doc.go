@@ -46,7 +46,7 @@
 // # Concurrency
 //
 // A Runner may be used from any number of goroutines. Of a Host, Event is called from one goroutine at a time, in the order of
-// the output, and must not block; Permit is called on a goroutine per request; Next and Idle on one goroutine each. A [Tool]'s Run,
-// or that of a [Rule], is called on a goroutine per call. None of them is called any more once Run has returned. docs/concurrency.md lists the goroutines of a
-// run.
+// the output, and must not block; Permit is called on a goroutine per request; Next and Idle on one goroutine each, and a
+// Spec's Checkpoint on another. A [Tool]'s Run, or that of a [Rule], is called on a goroutine per call. None of them is called any more
+// once Run has returned. docs/concurrency.md lists the goroutines of a run.
 package agent

@@ -53,7 +53,7 @@ type Result struct {
 // Session is a conversation as the CLI saves it.
 type Session struct {
 	ID   string `json:"id"` // UUID
-	Data []byte `json:"-"`  // the session file; empty when the CLI saved none
+	Data []byte `json:"-"`  // what the CLI saved, packed, at most 8 MiB unless the conversation itself is larger; empty: nothing
 	// What the conversation has used up in all. The CLI counts on from here when it resumes, so a run's own share is the
 	// difference.
 	CostUSD float64 `json:"cost_usd"`

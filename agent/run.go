@@ -88,6 +88,7 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 		return Result{}, startFailure(err)
 	}
 	live := r.watch(s, resume, h, c, log)
+	live.hosted.Go(func() { live.checkpoints(dirs, session) })
 	finished, cause := live.converse(ctx)
 	live.wait()
 	gate.Close()
@@ -139,7 +140,7 @@ type live struct {
 	tools   *toolServer // nil without Spec.Tools
 
 	idle     chan struct{}  // the session has nothing left to do; capacity 1
-	hosted   sync.WaitGroup // calls of Host.Next and Host.Idle
+	hosted   sync.WaitGroup // calls of Host.Next, Host.Idle and Spec.Checkpoint
 	read     sync.WaitGroup // the two readers
 	quiet    chan struct{}  // closed when both readers are done: every process of the run is dead
 	greeted  atomic.Bool    // the CLI has answered

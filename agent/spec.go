@@ -50,6 +50,12 @@ type Spec struct {
 	Tools        []Tool // of this process, for the agent; allowed in every profile without asking
 	Thread, Repo string // what the run is about, for Config.Servers; either may be empty
 
+	// Checkpoint is handed the conversation as it is so far, every CheckpointEvery while the run lives, if the CLI has saved any. It
+	// is called on a goroutine of its own, never twice at once; its ctx ends with the run, which then waits for it to return.
+	// Nil or 0: not called.
+	Checkpoint      func(context.Context, Session)
+	CheckpointEvery time.Duration
+
 	Header []string // lines for the top of the log meant for people
 }
 

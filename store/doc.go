@@ -1,10 +1,11 @@
-// Package store keeps everything of the fleet that outlives a process, in Redis: tasks, claims, sessions, events, the outbox.
+// Package store keeps everything of the fleet that outlives a process, in Redis: tasks, claims, sessions, checkpoints, events, the outbox.
 //
 // It promises:
 //   - Every step that touches more than one key is one Lua script: it happens whole or not at all, and two callers never see half.
 //   - At most one holder per thread. A [Claim] expires unless [Claim.Keep] runs, and carries a fence, a number that only grows;
 //     every write of a holder is checked against it, and a holder that was replaced gets [ErrStale] and changes nothing.
 //   - A task has one ending: it leaves waiting and running once, by whoever comes first, until [Store.Retry].
+//   - A checkpoint is read as it was saved, whole, or not at all, and does not outlive its task.
 //   - Steps are idempotent where a lost answer makes go-redis send them again. Only [Claim.Append] may then store an event twice.
 //   - Redis' clock is the only clock. Those of the workers are not compared.
 //   - Whatever ended and was posted expires, with all that belongs to it.

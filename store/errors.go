@@ -8,7 +8,7 @@ import (
 
 // What a caller may have to decide on. They come wrapped: use errors.Is.
 var (
-	ErrNotFound = errors.New("not found")                         // no such record, session
+	ErrNotFound = errors.New("not found")                         // no such record, session, checkpoint
 	ErrBusy     = errors.New("thread is busy")                    // claimed by another, or an earlier task of the thread comes first
 	ErrRunning  = errors.New("already running")                   // by somebody, alive or not: the reconciler's business
 	ErrEnded    = errors.New("already ended")                     // nothing left to do
@@ -16,6 +16,7 @@ var (
 	ErrStale    = errors.New("stale")                             // an older delivery, fence or lease: somebody else decides now
 	ErrSpent    = errors.New("taken for an answer")               // a message that has done its work is not a task as well
 	ErrTooLarge = errors.New("too large")                         // the caller's data; nothing was stored
+	ErrDamaged  = errors.New("damaged")                           // a checkpoint that is not what was saved
 	ErrOutage   = errors.New("redis did not answer for too long") // for [Watch].Lost: the claim cannot be trusted any more
 )
 

@@ -16,6 +16,8 @@ package store
 //	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (outbox)
 //	<prefix>expiring          zset    trimmed by submit            posted IDs; score = when their record is gone (outbox)
 //	<prefix>session:<thread>  hash    SessionTTL since the save    the CLI session to resume (session)
+//	<prefix>checkpoint:<id>   hash    SessionTTL since the save    session and work to go on with, of a task that has not ended
+//	                                                               (checkpoint; whatever ends the task removes it)
 //	<prefix>alias:<alias>     string  SessionTTL since last used   the thread it stands for (alias)
 //	<prefix>worker:<id>       string  15 s                         what a worker says of itself, JSON (workers)
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
@@ -31,6 +33,7 @@ func (k keys) questions(id string) string   { return k.prefix + "questions:" + i
 func (k keys) waiting(thread string) string { return k.prefix + "waiting:" + thread }
 func (k keys) claim(thread string) string   { return k.prefix + "claim:" + thread }
 func (k keys) session(thread string) string { return k.prefix + "session:" + thread }
+func (k keys) checkpoint(id string) string  { return k.prefix + "checkpoint:" + id }
 func (k keys) alias(alias string) string    { return k.prefix + "alias:" + alias }
 func (k keys) worker(id string) string      { return k.prefix + "worker:" + id }
 func (k keys) tasks() string                { return k.prefix + "tasks" }

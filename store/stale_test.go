@@ -23,6 +23,9 @@ func TestAStaleHolderChangesNothing(t *testing.T) {
 	acts := map[string]func(h *harness, c *Claim) error{
 		"append": func(h *harness, c *Claim) error { return c.Append(h.Context(), json.RawMessage(`1`)) },
 		"save":   func(h *harness, c *Claim) error { return c.SaveSession(h.Context(), Session{ID: "old"}) },
+		"checkpoint": func(h *harness, c *Claim) error {
+			return c.SaveCheckpoint(h.Context(), Checkpoint{Session: Session{ID: "old"}})
+		},
 		"end":    func(h *harness, c *Claim) error { return c.End(h.Context(), json.RawMessage(`"old"`)) },
 		"return": func(h *harness, c *Claim) error { return c.Return(h.Context(), time.Time{}, true) },
 		"refresh": func(h *harness, c *Claim) error {
@@ -44,6 +47,7 @@ func TestAStaleHolderChangesNothing(t *testing.T) {
 				s := h.store(Config{})
 				c := h.claim(s, h.submit(s, 1))
 				h.ok(c.SaveSession(h.Context(), Session{ID: "new"}))
+				h.ok(c.SaveCheckpoint(h.Context(), Checkpoint{Session: Session{ID: "new"}}))
 				h.crash(c)
 				takeAway(h, s, c)
 				before := h.dump()

@@ -20,7 +20,7 @@ type Config struct {
 	Refresh     time.Duration // how often Keep renews it, well below ClaimTTL [5 s]
 	Outage      time.Duration // how long a holder trusts its claim while Redis does not answer [60 s]
 	Retention   time.Duration // how long a posted task and its events stay readable [7 days]
-	SessionTTL  time.Duration // of a session since its last save, and of an alias since its last use [30 days]
+	SessionTTL  time.Duration // of a session and a checkpoint since the last save, and of an alias since its last use [30 days]
 	OutboxLease time.Duration // how long one poster has an item for itself [60 s]
 	EventCap    int           // newest events kept per task [5000]
 }
@@ -35,8 +35,6 @@ type Store struct {
 
 	// slice is how long one blocking read lasts, and so how long Follow may outlive its context. Only tests change it.
 	slice time.Duration
-	// sessionLimit is maxSession. Only tests change it: to compress 8 MiB of noise takes them long.
-	sessionLimit int
 }
 
 // New checks the configuration. It does not talk to Redis, see [Store.Ping].
@@ -69,10 +67,7 @@ func New(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	return &Store{
-		cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts, slice: 2 * time.Second,
-		sessionLimit: maxSession,
-	}, nil
+	return &Store{cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts, slice: 2 * time.Second}, nil
 }
 
 // Ping tells whether Redis answers.

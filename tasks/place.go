@@ -17,17 +17,18 @@ const diffLimit = 1 << 20
 // place is where a run works.
 type place struct {
 	Dir, Files string
-	Trusted    bool   // the directory's own configuration of the CLI counts
-	Fresh      bool   // nothing of an earlier run is in it
-	About      string // one paragraph for the agent on what lies where
+	Clone      workspace.Clone // what Dir is; zero: no clone
+	Trusted    bool            // the directory's own configuration of the CLI counts
+	Fresh      bool            // nothing of an earlier run is in it
+	About      string          // one paragraph for the agent on what lies where
 }
 
 // place prepares the directory of a run: the thread's clone, a local directory, or a scratch directory.
-func (w *Worker) place(ctx context.Context, t Task, b Brief, files string) (place, error) {
+func (w *Worker) place(ctx context.Context, t Task, b Brief, files string, before *past) (place, error) {
 	p := place{Dir: t.Dir, Files: files, Trusted: true}
 	switch {
 	case t.Repo != "":
-		return w.clone(ctx, t, b, files)
+		return w.clone(ctx, t, b, files, before)
 	case t.Dir == "":
 		dir, err := w.workspace.Scratch(t.Thread)
 		if err != nil {
@@ -39,7 +40,7 @@ func (w *Worker) place(ctx context.Context, t Task, b Brief, files string) (plac
 	return p, nil
 }
 
-func (w *Worker) clone(ctx context.Context, t Task, b Brief, files string) (place, error) {
+func (w *Worker) clone(ctx context.Context, t Task, b Brief, files string, before *past) (place, error) {
 	var repo Repository
 	if w.cfg.Policy.Repository != nil {
 		repo, _ = w.cfg.Policy.Repository(t.Repo)
@@ -54,12 +55,12 @@ func (w *Worker) clone(ctx context.Context, t Task, b Brief, files string) (plac
 	if want.Ref == "" {
 		want.Ref = repo.Base
 	}
-	c, err := w.workspace.Checkout(ctx, want)
+	c, err := w.restore(ctx, t.ID, want, before)
 	if err != nil {
 		return place{}, err
 	}
 	p := place{
-		Dir: c.Dir, Files: files, Trusted: want.TrustedConfig, Fresh: c.Fresh,
+		Dir: c.Dir, Files: files, Clone: c, Trusted: want.TrustedConfig, Fresh: c.Fresh,
 		About: fmt.Sprintf("You are in a clone of %s; origin/%s is its base. There is no remote, and nothing is published from here: whatever people are to see, such as a diff, has to be in your answer.", t.Repo, c.Base),
 	}
 	if b.Diff {
@@ -95,17 +96,19 @@ func (w *Worker) diff(ctx context.Context, c workspace.Clone, files string) (pat
 }
 
 // spec puts a run together.
-func (w *Worker) spec(t Task, b Brief, p place, session *agent.Session, goOn bool) agent.Spec {
+func (w *Worker) spec(t Task, b Brief, p place, session *agent.Session, before *past) agent.Spec {
 	prompt := b.Prompt
 	if prompt.Text == "" {
 		prompt.Text = t.Prompt
 	}
-	if goOn {
+	system, words := b.System, before.words(t, p)
+	if before.goesOn() {
 		// The prompt is in the conversation already; said twice it would be done twice.
-		prompt = agent.Message{Text: "You were interrupted by a restart of the worker. Go on where you stopped.", Composed: true}
+		prompt = agent.Message{Text: words, Composed: true}
+	} else if words != "" {
+		system += "\n\n" + words
 	}
-	prompt.ID = uuid.NewString() // by which saveSession sees whether the CLI has taken it
-	system := b.System
+	prompt.ID = uuid.NewString() // by which a checkpoint is seen to hold it
 	if p.About != "" {
 		system += "\n\n" + p.About
 	}

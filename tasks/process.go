@@ -69,25 +69,35 @@ func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err 
 		return stop(fmt.Errorf("brief: %w", err))
 	}
 	report = w.open(run, source, t)
-	place, err := w.place(run.ctx, t, brief, files)
+	before, err := w.past(run.ctx, run.claim.Record())
 	if err != nil {
 		return stop(err)
 	}
-	session, goOn, err := w.session(run.ctx, t, brief)
+	place, err := w.place(run.ctx, t, brief, files, before)
+	if err != nil {
+		return stop(err)
+	}
+	session, err := w.session(run.ctx, t, brief, before)
 	if err != nil {
 		return stop(err)
 	}
 	host := &host{record: w.record(run), report: report}
-	spec := w.spec(t, brief, place, session, goOn)
+	spec := w.spec(t, brief, place, session, before)
 	host.talk = w.talk(run, t, source, host.record.add)
 	spec.Tools = host.talk.tools(place)
+	w.checkpoints(run, place, &spec)
 	result, err := w.runner.Run(run.ctx, spec, host)
 	host.record.close()
 	if err != nil {
 		return stop(err)
 	}
 	ending, err = w.conclude(run, t, result)
-	w.saveSession(run, t, brief, spec, result, err != nil)
+	switch {
+	case err == nil:
+		w.saveSession(run, t, brief, result)
+	case !errors.Is(err, errClaimLost): // whoever has the claim now has the say
+		w.handOver(run, place, spec, result)
+	}
 	return t, report, ending, err
 }
 

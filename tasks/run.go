@@ -193,44 +193,43 @@ func (o *opening) leave() {
 	}
 }
 
-// session finds the conversation to go on with. goOn says that this very task was interrupted in it.
-func (w *Worker) session(ctx context.Context, t Task, b Brief) (_ *agent.Session, goOn bool, _ error) {
+// session finds the conversation to go on with; nil: a new one.
+func (w *Worker) session(ctx context.Context, t Task, b Brief, before *past) (*agent.Session, error) {
+	if before.goesOn() {
+		return &before.Session, nil
+	}
 	if b.Fresh {
-		return nil, false, nil
+		return nil, nil
 	}
 	saved, err := w.store.Session(ctx, t.Thread)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil, false, nil
+		return nil, nil
 	case err != nil:
-		return nil, false, err
+		return nil, err
 	}
 	var meta sessionMeta
 	if err := json.Unmarshal(saved.Meta, &meta); err != nil {
-		return nil, false, fmt.Errorf("read session of thread %s: %w", t.Thread, err)
+		return nil, fmt.Errorf("read session of thread %s: %w", t.Thread, err)
 	}
 	s := meta.Session
 	s.ID, s.Data = saved.ID, saved.Data
-	return &s, meta.Interrupted == t.ID, nil
+	return &s, nil
 }
 
-// sessionMeta is what is stored beside a session file.
+// sessionMeta is what is stored beside a session.
 type sessionMeta struct {
-	Session     agent.Session `json:"session"`
-	Interrupted string        `json:"interrupted,omitempty"` // the task that a shutdown broke off in it
+	Session agent.Session `json:"session"`
 }
 
-// saveSession keeps the conversation for the thread's next run. Without it that run starts a new one, so failing is no failure.
-func (w *Worker) saveSession(r *run, t Task, b Brief, spec agent.Spec, res agent.Result, interrupted bool) {
+// saveSession keeps the conversation for the thread's next task. Without it that starts a new one, so failing is no failure.
+func (w *Worker) saveSession(r *run, t Task, b Brief, res agent.Result) {
 	if b.Fresh || len(res.Session.Data) == 0 {
 		return
 	}
-	meta := sessionMeta{Session: res.Session}
-	// A run may be broken off before the CLI has even read the prompt; told to go on, the next one would not know with what.
-	if interrupted && bytes.Contains(res.Session.Data, []byte(spec.Prompt.ID)) {
-		meta.Interrupted = t.ID
-	}
-	err := r.claim.SaveSession(r.detached, store.Session{ID: res.Session.ID, Meta: mustJSON(meta), Data: res.Session.Data})
+	err := r.claim.SaveSession(r.detached, store.Session{
+		ID: res.Session.ID, Meta: mustJSON(sessionMeta{Session: res.Session}), Data: res.Session.Data,
+	})
 	if err != nil {
 		w.log.Warn("save session", "run", t.ID, "thread", t.Thread, "err", err)
 	}

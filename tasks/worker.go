@@ -43,13 +43,14 @@ type WorkerConfig struct {
 
 // Timing is the rhythm of a worker; tests shorten it.
 type Timing struct {
-	Observe   time.Duration // a claim must be seen missing this long before its run is taken for dead; 6 s
-	Reconcile time.Duration // between two looks at all live tasks; 2 s
-	Outbox    time.Duration // between two looks at unposted endings; 2 s
-	Beat      time.Duration // of the heart; 5 s
-	Health    time.Duration // between two checks of the CLI; 1 min
-	Answer    time.Duration // an agent waits for a person's answer; 15 min
-	Shutdown  time.Duration // for running tasks to be interrupted and handed back; 60 s
+	Observe    time.Duration // a claim must be seen missing this long before its run is taken for dead; 6 s
+	Reconcile  time.Duration // between two looks at all live tasks; 2 s
+	Outbox     time.Duration // between two looks at unposted endings; 2 s
+	Beat       time.Duration // of the heart; 5 s
+	Health     time.Duration // between two checks of the CLI; 1 min
+	Answer     time.Duration // an agent waits for a person's answer; 15 min
+	Checkpoint time.Duration // between two checkpoints of a run; 5 min
+	Shutdown   time.Duration // for running tasks to be interrupted and handed back; 60 s
 }
 
 func (t Timing) withDefaults() Timing {
@@ -64,6 +65,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Beat, 5*time.Second)
 	set(&t.Health, time.Minute)
 	set(&t.Answer, 15*time.Minute)
+	set(&t.Checkpoint, 5*time.Minute)
 	set(&t.Shutdown, time.Minute)
 	return t
 }

@@ -23,9 +23,9 @@ func (c clone) secure() error {
 	return secure(filepath.Join(c.dir, ".git"), cloneConfig, filepath.Join(c.mirror.dir, "objects"))
 }
 
-// make builds the clone in a temporary directory and puts it where the old one is. Nothing of the old one is looked at, and it
-// is removed (after keep refused it: set aside) only when the new one is complete.
-func (c clone) make(ctx context.Context, want Want, t tip) (Clone, error) {
+// make builds the clone in a temporary directory, lets fill check out what belongs into it, and puts it where the old one is. Nothing
+// of the old one is looked at, and it is removed (after keep refused it: set aside) only when the new one is complete.
+func (c clone) make(ctx context.Context, want Want, t tip, fill func(clone) error) (Clone, error) {
 	tmp := c
 	tmp.dir = c.beside("tmp")
 	tmp.git = c.git.at(tmp.dir)
@@ -37,16 +37,8 @@ func (c clone) make(ctx context.Context, want Want, t tip) (Clone, error) {
 	if err == nil {
 		err = tmp.secure() // which also takes the remote out of the configuration, and leaves its refs
 	}
-	head := []string{"update-ref", "--no-deref", "HEAD", t.head}
-	if t.branch != "" {
-		head = []string{"symbolic-ref", "HEAD", "refs/heads/" + t.branch}
-	}
 	if err == nil {
-		_, err = tmp.git.run(ctx, head...)
-	}
-	if err == nil {
-		// Not checkout: with an object missing it leaves the file out and succeeds (git 2.39).
-		_, err = tmp.git.run(ctx, "reset", "--quiet", "--hard", t.head)
+		err = fill(tmp)
 	}
 	made := Clone{}
 	if err == nil {
@@ -65,6 +57,20 @@ func (c clone) make(ctx context.Context, want Want, t tip) (Clone, error) {
 	}
 	made.Dir, made.Fresh = c.dir, true
 	return made, removeAll(c.beside("old"))
+}
+
+// checkOut puts a commit into a new clone.
+func (c clone) checkOut(ctx context.Context, commit, branch string) error {
+	head := []string{"update-ref", "--no-deref", "HEAD", commit}
+	if branch != "" {
+		head = []string{"symbolic-ref", "HEAD", "refs/heads/" + branch}
+	}
+	if _, err := c.git.run(ctx, head...); err != nil {
+		return err
+	}
+	// Not checkout: with an object missing it leaves the file out and succeeds (git 2.39).
+	_, err := c.git.run(ctx, "reset", "--quiet", "--hard", commit)
+	return err
 }
 
 // keep leaves commits, index and files of the last run alone and shows it what is new on the remote. An error means that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,8 +34,8 @@ type git struct {
 	dir   string // --git-dir; empty: outside a repository
 	tree  string // --work-tree
 	env   []string
-	conf  []string // key=value, above every configuration file
-	stdin string
+	conf  []string  // key=value, above every configuration file
+	stdin io.Reader // for the next run only; nil: none
 	limit int
 	held  []*os.File // locks; see lock for why git inherits them
 	// secret is kept out of errors.
@@ -48,7 +49,7 @@ func (g git) at(dir string) git { g.dir, g.tree = filepath.Join(dir, ".git"), di
 
 func (g git) holding(f *os.File) git { g.held = append(slices.Clip(g.held), f); return g }
 
-func (g git) reading(stdin string) git { g.stdin = stdin; return g }
+func (g git) reading(stdin string) git { g.stdin = strings.NewReader(stdin); return g }
 
 // findGit finds the program and says what holds for each of its runs.
 func findGit(root string, env []string) (git, error) {
@@ -138,9 +139,7 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = killWait
-	if g.stdin != "" {
-		cmd.Stdin = strings.NewReader(g.stdin)
-	}
+	cmd.Stdin = g.stdin
 	out, errs := head{max: g.limit}, tail{max: stderrKept}
 	// Wait returns only when every process that inherited these two has closed them.
 	cmd.Stdout, cmd.Stderr = &out, &errs

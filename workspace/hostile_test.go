@@ -12,18 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Every row plants something that executes "touch <marker>" when git is used in the clone without precautions, which the
-// test checks first: a trap that does not work would prove nothing.
-func TestNothingInTheCloneExecutes(t *testing.T) {
-	t.Parallel()
-	config := func(format string) func(t *testing.T, c Clone, touch string) {
+// trap plants something that executes touch when git is used in the clone without precautions.
+type trap func(t *testing.T, c Clone, touch string)
+
+func traps() map[string]trap {
+	config := func(format string) trap {
 		return func(t *testing.T, c Clone, touch string) {
 			write(t, c.Dir+"/.git/config", "[core]\n\tbare = false\n"+fmt.Sprintf(format, touch))
 		}
 	}
 	// No setting given by environment overrules this one.
 	const fetchTrap = "[core]\n\talternateRefsCommand = \"%s #\"\n"
-	for name, plant := range map[string]func(t *testing.T, c Clone, touch string){
+	return map[string]trap{
 		"fsmonitor":            config("[core]\n\tfsmonitor = \"%s; false\"\n"),
 		"alternateRefsCommand": config(fetchTrap),
 		"diff.external":        config("[diff]\n\texternal = \"%s #\"\n"),
@@ -79,7 +79,14 @@ func TestNothingInTheCloneExecutes(t *testing.T) {
 				write(t, c.Dir+"/evil/"+hook, "#!/bin/sh\n"+touch+"\n")
 			}
 		},
-	} {
+	}
+}
+
+// Every row plants something that executes "touch <marker>" when git is used in the clone without precautions, which the
+// test checks first: a trap that does not work would prove nothing.
+func TestNothingInTheCloneExecutes(t *testing.T) {
+	t.Parallel()
+	for name, plant := range traps() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOrigin(t)

@@ -17,7 +17,9 @@ var (
 	notInRef = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|^[-/.]|[/.]$`)
 	// refs that a mirror holds; others there are our own.
 	mirrored = regexp.MustCompile(`^refs/(heads|tags|pull)/`)
-	notSlug  = regexp.MustCompile(`[^a-z0-9]+`)
+	// refs of a clone that are the agent's.
+	ownRef  = regexp.MustCompile(`^refs/(heads/.|stash$)`)
+	notSlug = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
 // check refuses what must not become a path or an argument. The meaning of the errors is the user's mistake.

@@ -2,8 +2,9 @@
 // fetched with a credential, and per thread a shared clone without remote, which belongs to the agent.
 //
 //	<root>/mirrors/<owner>/<name>.git               the mirror; .lock, .tmp and .broken lie beside it
-//	<root>/threads/<thread>/repos/<owner>/<name>    the clone
+//	<root>/threads/<thread>/repos/<owner>/<name>    the clone; .<name>.snap, .tmp, .old and .broken lie beside it
 //	<root>/threads/<thread>/files, scratch          see Files and Scratch
+//	<root>/threads/<thread>/.left                   see Leave
 //	<root>/threads/<thread>.lock
 //
 // It promises:
@@ -11,6 +12,7 @@
 //     git processes that talk to the remote, which work in mirrors only.
 //   - Nothing an agent writes into its clone makes git on the host execute anything, or write elsewhere: before git
 //     looks at a clone its configuration is replaced (see secure), and hooks, fsmonitor and filters are off in every call.
+//     While the agent is at work git looks at a copy (see shadow).
 //   - Several processes may share a root. A mirror or clone is under its path complete or not at all; what
 //     a killed process left is found and removed by the next one.
 //   - No object of a mirror is ever dropped: the clones borrow them. What is damaged is set aside under .broken, once.
@@ -20,7 +22,8 @@
 // a running fetch in /proc, and write to mirrors. Nor does it push, remove old threads or pack mirrors; whoever
 // adds that takes the same locks (see lock).
 //
-// All methods may be called from any goroutine. While Checkout or Diff works on a clone no agent may run in it.
+// All methods may be called from any goroutine. While Checkout, Restore or Diff works on a clone no agent may run in it; Snapshot is made
+// for clones in which one does.
 package workspace
 
 import (
@@ -134,37 +137,50 @@ func (w *Workspace) checkout(ctx context.Context, want Want) (Clone, error) {
 	if err := want.check(); err != nil {
 		return Clone{}, err
 	}
-	dir := w.cloneDir(want.Thread, want.Repo)
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		return Clone{}, err
-	}
-	held, err := lock(ctx, w.threadDir(want.Thread)+".lock")
+	c, release, err := w.hold(ctx, want)
 	if err != nil {
 		return Clone{}, err
 	}
-	defer unlock(held)
+	defer release()
 
-	m := w.mirror(want.Repo)
-	m.git = m.git.holding(held)
-	tip, err := m.sync(ctx, want)
-	c := clone{dir: dir, mirror: m, git: m.git.at(dir)}
-	if want.Keep && exists(dir) && tip.baseSHA != "" {
+	tip, err := c.mirror.sync(ctx, want)
+	if want.Keep && exists(c.dir) && tip.baseSHA != "" {
 		kept, keepErr := c.keep(ctx, want, tip)
 		if keepErr == nil || ctx.Err() != nil {
 			return kept, keepErr
 		}
-		w.log.Warn("clone cannot be kept, setting it aside", "thread", want.Thread, "dir", dir, "err", keepErr)
+		w.log.Warn("clone cannot be kept, setting it aside", "thread", want.Thread, "dir", c.dir, "err", keepErr)
 	}
 	if err != nil {
 		return Clone{}, err
 	}
-	fresh, err := c.make(ctx, want, tip)
-	if err == nil || ctx.Err() != nil || m.healthy(ctx) {
-		return fresh, err
+	return w.make(ctx, c, want, tip, func(made clone) error { return made.checkOut(ctx, tip.head, tip.branch) })
+}
+
+// hold takes the thread's lock until release is called.
+func (w *Workspace) hold(ctx context.Context, want Want) (_ clone, release func(), _ error) {
+	dir := w.cloneDir(want.Thread, want.Repo)
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return clone{}, nil, err
 	}
-	w.log.Warn("mirror is damaged, fetching it again", "thread", want.Thread, "dir", m.dir, "err", err)
-	if err := m.repair(ctx); err != nil {
+	held, err := lock(ctx, w.threadDir(want.Thread)+".lock")
+	if err != nil {
+		return clone{}, nil, err
+	}
+	m := w.mirror(want.Repo)
+	m.git = m.git.holding(held)
+	return clone{dir: dir, mirror: m, git: m.git.at(dir)}, func() { unlock(held) }, nil
+}
+
+// make makes the clone anew, and the mirror as well if that turns out to be damaged.
+func (w *Workspace) make(ctx context.Context, c clone, want Want, t tip, fill func(clone) error) (Clone, error) {
+	made, err := c.make(ctx, want, t, fill)
+	if err == nil || ctx.Err() != nil || c.mirror.healthy(ctx) {
+		return made, err
+	}
+	w.log.Warn("mirror is damaged, fetching it again", "thread", want.Thread, "dir", c.mirror.dir, "err", err)
+	if err := c.mirror.repair(ctx); err != nil {
 		return Clone{}, err
 	}
-	return c.make(ctx, want, tip)
+	return c.make(ctx, want, t, fill)
 }

@@ -12,6 +12,7 @@ local function spent_key(id) return P .. 'spent:' .. id end
 local function claim_key(thread) return P .. 'claim:' .. thread end
 local function waiting_key(thread) return P .. 'waiting:' .. thread end
 local function session_key(thread) return P .. 'session:' .. thread end
+local function checkpoint_key(id) return P .. 'checkpoint:' .. id end
 
 local function int(n) return string.format('%.0f', n) end
 
@@ -38,6 +39,7 @@ local function finish(id, thread, ending, cap, head)
   redis.call('HSET', task_key(id), 'state', 'ended', 'ended', t, 'ending', ending, 'outbox', '0')
   redis.call('ZREM', waiting_key(thread), id)
   redis.call('ZREM', LIVE, id)
+  redis.call('DEL', checkpoint_key(id)) -- what has ended is not gone on with
   redis.call('ZADD', OUTBOX, int(tonumber(t) + head), id)
   redis.call('XADD', events_key(id), 'MAXLEN', '=', cap, '*', 'end', '1')
 end

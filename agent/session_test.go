@@ -1,0 +1,220 @@
+package agent
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+const sessionID = "11111111-2222-4333-8444-555555555555"
+
+// saved is a run's directories in which the CLI has saved a session of these files, named from its project's directory on.
+func saved(t *testing.T, files map[string]string) runDirs {
+	t.Helper()
+	d := runDirs{Config: t.TempDir()}
+	for name, text := range files {
+		path := filepath.Join(d.Config, "projects", "-where-it-ran", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d
+}
+
+// tree is every regular file below dir.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		name, _ := filepath.Rel(dir, path)
+		text, err := os.ReadFile(path)
+		files[name] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestSessionIsTakenAndPutElsewhere(t *testing.T) {
+	t.Parallel()
+	d := saved(t, map[string]string{
+		sessionID + ".jsonl":                      "", // below
+		sessionID + "/tool-results/b1.txt":        "all of it",
+		sessionID + "/subagents/agent-1.jsonl":    "{}\n",
+		"22222222-2222-4333-8444-555555555555/no": "another's",
+	})
+	own := filepath.Join(d.Config, "projects", "-where-it-ran", sessionID)
+	line := `{"uuid":"the-prompt","saved":"` + own + `/tool-results/b1.txt"}` + "\n"
+	if err := os.WriteFile(own+".jsonl", []byte(line+`{"half`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := Session{ID: sessionID, Data: d.takeSession(sessionID)}
+	if !s.Holds("the-prompt") || s.Holds("all of it") || s.Holds("half") || s.Check() != nil {
+		t.Errorf("holds the prompt %t, a tool's result %t, half a line %t; %v", s.Holds("the-prompt"), s.Holds("all of it"), s.Holds("half"), s.Check())
+	}
+	other := runDirs{Config: t.TempDir()}
+	if err := other.putSession(s, "/else/where_1"); err != nil {
+		t.Fatal(err)
+	}
+	project := filepath.Join(other.Config, "projects", "-else-where-1")
+	want := map[string]string{
+		sessionID + ".jsonl":                   `{"uuid":"the-prompt","saved":"` + project + "/" + sessionID + `/tool-results/b1.txt"}` + "\n",
+		sessionID + "/tool-results/b1.txt":     "all of it",
+		sessionID + "/subagents/agent-1.jsonl": "{}\n",
+	}
+	if diff := cmp.Diff(want, tree(t, project)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Sessions of earlier versions are the file of JSON lines alone.
+func TestSessionWithoutArchive(t *testing.T) {
+	t.Parallel()
+	s := Session{ID: sessionID, Data: []byte("{\"uuid\":\"the-prompt\"}\n")}
+	d := runDirs{Config: t.TempDir()}
+	if err := d.putSession(s, "/w"); err != nil || !s.Holds("the-prompt") || s.Check() != nil {
+		t.Errorf("holds the prompt %t; %v, %v", s.Holds("the-prompt"), err, s.Check())
+	}
+	if diff := cmp.Diff(map[string]string{"projects/-w/" + sessionID + ".jsonl": string(s.Data)}, tree(t, d.Config)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Tools can write where the CLI saves its session. Nothing of theirs leads elsewhere or holds up the run.
+func TestSessionTakesFilesOnly(t *testing.T) {
+	t.Parallel()
+	d := saved(t, map[string]string{sessionID + ".jsonl": "{}\n", sessionID + "/tool-results/good.txt": "good"})
+	own := filepath.Join(d.Config, "projects", "-where-it-ran", sessionID)
+	outside := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(outside, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range map[string]string{"link.txt": outside, "dir": filepath.Dir(outside), "tool-results/link.txt": outside} {
+		if err := os.Symlink(target, filepath.Join(own, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Mkfifo(filepath.Join(own, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := unpack(d.takeSession(sessionID))
+	if err != nil || len(a.files) != 2 || a.files[1].name != "tool-results/good.txt" {
+		t.Errorf("took %q, %v", a.files, err)
+	}
+	if err := os.Rename(own+".jsonl", own+".real"); err != nil {
+		t.Fatal(err)
+	}
+	for _, plant := range []func() error{
+		func() error { return os.Symlink(outside, own+".jsonl") },
+		func() error { return unix.Mkfifo(own+".jsonl", 0o600) },
+		func() error { return os.Mkdir(own+".jsonl", 0o700) },
+		func() error { return os.WriteFile(own+".jsonl", []byte(`{"half`), 0o600) },
+	} {
+		if err := plant(); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.takeSession(sessionID); got != nil {
+			t.Errorf("took %q", got)
+		}
+		if err := os.Remove(own + ".jsonl"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A conversation does not get lost for the length of its tools' results.
+func TestSessionTooLargeWithItsResults(t *testing.T) {
+	t.Parallel()
+	noise := make([]byte, maxPacked+1)
+	_, _ = rand.Read(noise)
+	d := saved(t, map[string]string{sessionID + ".jsonl": "{}\n", sessionID + "/tool-results/noise": string(noise)})
+	a, err := unpack(d.takeSession(sessionID))
+	if err != nil || len(a.files) != 1 || string(a.files[0].content) != "{}\n" {
+		t.Errorf("took %d files, %v", len(a.files), err)
+	}
+}
+
+func TestHostileArchives(t *testing.T) {
+	t.Parallel()
+	archive := func(headers ...tar.Header) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		w := tar.NewWriter(z)
+		for _, h := range headers {
+			if err := w.WriteHeader(&h); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Write(make([]byte, h.Size)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	good := tar.Header{Name: conversation, Size: 10}
+	whole := archive(good, tar.Header{Name: "tool-results/x", Size: 10})
+	if err := (Session{Data: whole}).Check(); err != nil {
+		t.Fatal(err)
+	}
+	broken := bytes.Clone(whole)
+	broken[len(broken)-6] ^= 1 // in the checksum
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	if _, err := z.Write(make([]byte, 110<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{
+		"empty":            archive(),
+		"cut":              whole[:len(whole)-9],
+		"checksum":         broken,
+		"bomb":             bomb.Bytes(),
+		"no conversation":  archive(tar.Header{Name: "tool-results/x"}),
+		"two of them":      archive(good, good),
+		"climbs":           archive(good, tar.Header{Name: "../x"}),
+		"absolute":         archive(good, tar.Header{Name: "/etc/x"}),
+		"link":             archive(good, tar.Header{Name: "x", Linkname: "/etc/passwd", Typeflag: tar.TypeSymlink}),
+		"hard link":        archive(good, tar.Header{Name: "x", Linkname: conversation, Typeflag: tar.TypeLink}),
+		"pipe":             archive(good, tar.Header{Name: "x", Typeflag: tar.TypeFifo}),
+		"large":            archive(tar.Header{Name: conversation, Size: maxSession + 1}),
+		"large together":   archive(good, tar.Header{Name: "x", Size: maxSession}),
+		"too many":         archive(append([]tar.Header{good}, slices.Repeat([]tar.Header{{Name: "x"}}, maxFiles)...)...),
+		"something behind": append(bytes.Clone(whole), bomb.Bytes()...),
+	} {
+		d := runDirs{Config: t.TempDir()}
+		s := Session{ID: sessionID, Data: data}
+		if s.Check() == nil || s.Holds("") || d.putSession(s, "/w") == nil {
+			t.Errorf("%s: taken for a session", name)
+		}
+		if left := tree(t, d.Config); len(left) > 0 {
+			t.Errorf("%s: left %v", name, left)
+		}
+	}
+	if err := (runDirs{Config: t.TempDir()}).putSession(Session{ID: "../../../x", Data: whole}, "/w"); err == nil || !strings.Contains(err.Error(), "escapes") {
+		t.Errorf("an ID that climbs: %v", err)
+	}
+}

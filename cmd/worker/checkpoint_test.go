@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/redis/go-redis/v9"
+)
+
+// A worker is killed, or shut down, in the middle of its work. Another, with an empty disk, goes on: the same session, all that was said,
+// the commits, the files, and the tool result that was too long to be said.
+func TestWorkGoesOnElsewhere(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		signal os.Signal
+		dated  bool // the agent is told of what moment its conversation is
+	}{
+		"killed":    {os.Kill, true},
+		"shut down": {syscall.SIGTERM, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			root := w.interrupted(c.signal)
+			w.env["ERRAND_STATE_DIR"] = filepath.Join(t.TempDir(), "another")
+			w.process()
+			if final := w.answers(root, 1)[0]; !strings.Contains(final, "They are paid.") {
+				t.Errorf("final message: %s", final)
+			}
+			calls := w.model.Requests()
+			resumed, last := calls[len(calls)-2], calls[len(calls)-1]
+			if resumed.Prompts != 2 || !strings.Contains(string(resumed.Body), "pay the invoices") {
+				t.Errorf("the resumed run began with %d prompts, the last of them %q", resumed.Prompts, resumed.Text)
+			}
+			if strings.Contains(resumed.Text, "last kept at") != c.dated || !strings.Contains(resumed.Text, "/another/") {
+				t.Errorf("the agent is told: %s", resumed.Text)
+			}
+			const session = "X-Claude-Code-Session-Id"
+			if id := calls[0].Header.Get(session); id == "" || last.Header.Get(session) != id {
+				t.Errorf("session %s, before %s", last.Header.Get(session), id)
+			}
+			for _, want := range []string{
+				"log ignore logs, status  M total.go;?? new.txt;, files package total;// two;mine;",
+				`CLAUDE.md\nnew.txt\ntotal.go`, // and not build.log
+				`.txt <==\n20000`,
+			} {
+				if !strings.Contains(string(last.Body), want) {
+					t.Errorf("%q is not what was found", want)
+				}
+			}
+		})
+	}
+}
+
+// interrupted mentions the bot and ends its worker in the middle of the work.
+func (w *world) interrupted(by os.Signal) (root string) {
+	w.Helper()
+	bash := func(command string) modelfake.Turn {
+		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": command}}}}
+	}
+	thinking := make(chan struct{}, 1)
+	w.model.Answer("pay the invoices",
+		bash("echo '*.log' > .gitignore && git add .gitignore && git commit -qm 'ignore logs' && echo '// two' >> total.go && "+
+			"echo mine > new.txt && echo noise > build.log && seq 1 20000"),
+		modelfake.Turn{Started: thinking, Hang: true})
+	w.model.Answer("You were interrupted",
+		bash(`echo "log $(git log -1 --format=%s), status $(git status --porcelain | tr '\n' ';'), files $(cat total.go new.txt | tr '\n' ';')"; ls; `+
+			`tail -vn 1 "$CLAUDE_CONFIG_DIR"/projects/*/*/tool-results/*`),
+		modelfake.Turn{Text: "They are paid."})
+	w.frontDoor()
+	worker := w.process()
+	root = w.mention("pay the invoices", "")
+	<-thinking
+	w.checkpointed(w.taskID(root))
+	if err := worker.Process.Signal(by); err != nil {
+		w.Fatal(err)
+	}
+	_ = worker.Wait()
+	return root
+}
+
+// checkpointed waits for a checkpoint that was begun after now: the second one that is saved.
+func (w *world) checkpointed(id string) {
+	w.Helper()
+	opt, err := redis.ParseURL(w.env["REDIS_URL"])
+	if err != nil {
+		w.Fatal(err)
+	}
+	client := redis.NewClient(opt)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	defer cancel()
+	seen := map[string]bool{}
+	for len(seen) < 3 { // what there is now, and two more
+		at, err := client.HGet(ctx, "errand:checkpoint:"+id, "at").Result()
+		if err != nil && ctx.Err() != nil {
+			w.Fatalf("wait for a checkpoint: %v", err)
+		}
+		seen[at] = true
+	}
+}

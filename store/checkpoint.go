@@ -1,0 +1,62 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"time"
+)
+
+// MaxCheckpoint bounds the session's data and the work of a checkpoint, together, in bytes.
+const MaxCheckpoint = 8 << 20
+
+// Checkpoint is where a task that has not ended can go on. Session and work are one: they are saved, read and replaced together.
+type Checkpoint struct {
+	Session Session
+	Work    []byte    // opaque
+	At      time.Time // when it was saved, by Redis' clock; ignored by SaveCheckpoint
+}
+
+// SaveCheckpoint replaces the running task's checkpoint, of which there is one. It is gone when the task ends, however that comes about,
+// and after SessionTTL. [ErrTooLarge] when it exceeds MaxCheckpoint, [ErrStale] when the task is not ours any more or has ended.
+func (c *Claim) SaveCheckpoint(ctx context.Context, p Checkpoint) error {
+	if n := len(p.Session.Data) + len(p.Work); n > MaxCheckpoint {
+		return fmt.Errorf("save checkpoint of %s: %d bytes, limit %d: %w", c.ID(), n, MaxCheckpoint, ErrTooLarge)
+	}
+	meta := string(p.Session.Meta)
+	_, err := c.store.run(ctx, "savecheckpoint", c.ID(), c.fence, c.store.cfg.SessionTTL.Milliseconds(),
+		p.Session.ID, meta, p.Session.Data, p.Work, digest(p.Session.ID, meta, string(p.Session.Data), string(p.Work)))
+	if err != nil {
+		return fmt.Errorf("save checkpoint of %s: %w", c.ID(), err)
+	}
+	return nil
+}
+
+// Checkpoint reads a task's checkpoint, whole or not at all; [ErrNotFound] when there is none, [ErrDamaged] when it is not what was saved.
+func (s *Store) Checkpoint(ctx context.Context, id string) (Checkpoint, error) {
+	f, err := s.redis.HGetAll(ctx, s.key.checkpoint(id)).Result()
+	switch {
+	case err != nil:
+	case len(f) == 0:
+		err = ErrNotFound
+	case f["sum"] != digest(f["id"], f["meta"], f["data"], f["work"]):
+		err = ErrDamaged
+	}
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("read checkpoint of %s: %w", id, err)
+	}
+	return Checkpoint{
+		Session: Session{ID: f["id"], Meta: raw(f["meta"]), Data: []byte(f["data"])}, Work: []byte(f["work"]), At: fromMicros(f["at"]),
+	}, nil
+}
+
+// digest is the SHA-256, in hex, of the parts and of where each ends.
+func digest(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		_ = binary.Write(h, binary.BigEndian, int64(len(p))) // a hash takes everything
+		_, _ = h.Write([]byte(p))
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
+}

@@ -1,0 +1,164 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// shadow is a git directory of ours for the work tree of a clone in which an agent may be at work. What the agent's git directory says
+// of commits and files is copied; what it could say to be executed, or followed elsewhere, is not.
+type shadow struct {
+	dir        string
+	git        git
+	files      *os.Root // the work tree
+	unfinished []string // what git was in the middle of, which is not copied
+}
+
+// maxCopied bounds a shadow. The objects of a clone are those that the agent made, as it borrows all others.
+const maxCopied = 256 << 20
+
+var (
+	// copied are the parts of a git directory that say what is in it. What one of them names is in a later one, so that nothing is
+	// missing that the agent adds meanwhile.
+	copied = []string{"HEAD", "index", "info/exclude", "refs/heads", "refs/stash", "packed-refs", "objects"}
+	object = regexp.MustCompile(`^objects/([0-9a-f]{2}/[0-9a-f]{38}|pack/pack-[0-9a-f]{40}\.(pack|idx))$`)
+
+	unfinished = []struct{ name, means string }{
+		{"MERGE_HEAD", "the merge in progress"},
+		{"CHERRY_PICK_HEAD", "the cherry-pick in progress"},
+		{"REVERT_HEAD", "the revert in progress"},
+		{"rebase-merge", "the rebase in progress"},
+		{"rebase-apply", "the rebase in progress"},
+		{"BISECT_LOG", "the bisection in progress"},
+	}
+)
+
+// newShadow is called with the thread's lock held. Whoever gets one removes it.
+func newShadow(ctx context.Context, c clone) (*shadow, error) {
+	s := &shadow{dir: c.beside("snap")}
+	s.git = c.mirror.git.in(s.dir)
+	s.git.conf = append(slices.Clip(s.git.conf), "core.untrackedCache=false", "pack.threads=1")
+	err := removeAll(s.dir) // a killed worker's
+	for name, content := range map[string]string{
+		"config": cloneConfig, "objects/info/alternates": filepath.Join(c.mirror.dir, "objects") + "\n",
+	} {
+		path := filepath.Join(s.dir, name)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(path), 0o700)
+		}
+		if err == nil {
+			err = os.WriteFile(path, []byte(content), 0o600)
+		}
+	}
+	if err == nil {
+		s.files, err = os.OpenRoot(c.dir)
+	}
+	if err == nil {
+		err = s.copy(ctx)
+	}
+	if err != nil {
+		s.remove()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *shadow) remove() {
+	if s.files != nil {
+		s.files.Close()
+	}
+	_ = removeAll(s.dir) // the next one would do it
+}
+
+// copy fills the shadow from the agent's git directory.
+func (s *shadow) copy(ctx context.Context) error {
+	from, err := s.files.OpenRoot(".git")
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	for _, u := range unfinished {
+		if _, err := from.Lstat(u.name); err == nil {
+			s.unfinished = append(s.unfinished, u.means)
+		}
+	}
+	room := int64(maxCopied)
+	for _, part := range copied {
+		err := fs.WalkDir(from.FS(), part, func(name string, d fs.DirEntry, err error) error {
+			switch {
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case errors.Is(err, fs.ErrNotExist):
+				return nil // not there, or not any more
+			case err != nil:
+				return err
+			case !d.Type().IsRegular(), strings.HasPrefix(name, "objects/") && !object.MatchString(name):
+				return nil
+			}
+			return s.take(from, name, &room)
+		})
+		if err != nil {
+			return fmt.Errorf("copy %s: %w", part, err)
+		}
+	}
+	return nil
+}
+
+// take copies one file, if it is there and is one.
+func (s *shadow) take(from *os.Root, name string, room *int64) error {
+	f, size, err := openFile(from, name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoFile) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if *room -= size; *room < 0 {
+		return errLong
+	}
+	path := filepath.Join(s.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, io.LimitReader(f, size))
+	return errors.Join(err, to.Close())
+}
+
+var errNoFile = errors.New("not a regular file")
+
+// openFile opens a regular file and tells its size. To open a pipe would wait for its other end, if it were not asked not to.
+func openFile(root *os.Root, name string) (*os.File, int64, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNoFile
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// rev is the SHA behind a name.
+func (s *shadow) rev(ctx context.Context, name string) (string, error) {
+	out, err := s.git.run(ctx, "rev-parse", "--verify", name)
+	return strings.TrimSpace(out), err
+}

@@ -1,0 +1,152 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// fileSteps are the sizes of files that go into a snapshot: if it is too large with one, the next is tried. At 0 there are no files.
+var fileSteps = []int64{32 << 20, 1 << 20, 64 << 10, 0}
+
+// Snapshot packs what c holds and its mirror does not into at most limit bytes: the commits of local branches and of the stash, the
+// index, and the files that are not as in the index, untracked ones included and ignored ones not. If that is too large, large files
+// are left out, then all files, and named in Bundle.Missing; if the commits alone are, it is an error.
+//
+// An agent may run in c meanwhile. It is not disturbed, and nothing it wrote is executed: git works in a copy of its git directory
+// that has a configuration of ours, and files are read byte by byte, without following links. What changes in that moment may be in
+// the bundle or not.
+func (w *Workspace) Snapshot(ctx context.Context, c Clone, limit int) (Bundle, error) {
+	b, err := w.snapshot(ctx, c, limit)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errLong) {
+		b, err = w.snapshot(ctx, c, limit) // perhaps the agent had just packed away what we were reading
+	}
+	if errors.Is(err, errLong) {
+		err = fmt.Errorf("it is too large: %w", err)
+	}
+	if err != nil {
+		return Bundle{}, fmt.Errorf("snapshot %s: %w", c.Repo, err)
+	}
+	return b, nil
+}
+
+func (w *Workspace) snapshot(ctx context.Context, c Clone, limit int) (Bundle, error) {
+	if err := checkRepo(c.Repo); err != nil {
+		return Bundle{}, err
+	}
+	thread, found := strings.CutSuffix(c.Dir, filepath.FromSlash("/repos/"+c.Repo))
+	if !found || filepath.Dir(thread) != filepath.Join(w.cfg.Dir, "threads") {
+		return Bundle{}, errors.New("it is no clone of this workspace")
+	}
+	held, err := lock(ctx, thread+".lock")
+	if err != nil {
+		return Bundle{}, err
+	}
+	defer unlock(held)
+	m := w.mirror(c.Repo)
+	m.git = m.git.holding(held)
+	s, err := newShadow(ctx, clone{dir: c.Dir, mirror: m})
+	if err != nil {
+		return Bundle{}, err
+	}
+	defer s.remove()
+
+	b, err := s.describe(ctx)
+	if err != nil {
+		return Bundle{}, err
+	}
+	b.Repo = c.Repo
+	return s.bundle(ctx, b, limit)
+}
+
+// maxRefs bounds the local branches; a clone begins with one.
+const maxRefs = 1000
+
+// describe tells what the refs say.
+func (s *shadow) describe(ctx context.Context) (b Bundle, err error) {
+	if b.Head, err = s.rev(ctx, "HEAD^{commit}"); err != nil {
+		return b, err
+	}
+	name, err := s.git.run(ctx, "rev-parse", "--symbolic-full-name", "HEAD")
+	if err != nil {
+		return b, err
+	}
+	if branch, found := strings.CutPrefix(strings.TrimSpace(name), "refs/heads/"); found {
+		b.Branch = branch
+	}
+	out, err := s.git.run(ctx, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/", "refs/stash")
+	if err != nil {
+		return b, err
+	}
+	b.Refs = map[string]string{}
+	for line := range strings.Lines(out) {
+		sha, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		b.Refs[name] = sha
+	}
+	if len(b.Refs) > maxRefs {
+		return b, fmt.Errorf("it has %d branches", len(b.Refs))
+	}
+	return b, nil
+}
+
+// bundle packs what b describes, and as much of the index and the files as there is room for.
+func (s *shadow) bundle(ctx context.Context, b Bundle, limit int) (Bundle, error) {
+	changed, err := s.changes(ctx)
+	if err != nil {
+		return b, err
+	}
+	for step := 0; step < len(fileSteps); {
+		if b, err = s.attempt(ctx, b, changed, fileSteps[step], limit); !errors.Is(err, errLong) {
+			return b, err
+		}
+		if !changed.staged {
+			step++
+			continue
+		}
+		// What is too large may be in the index. Without that, all that is in the work tree are files.
+		if err := s.unstage(ctx); err != nil {
+			return b, err
+		}
+		if changed, err = s.changes(ctx); err != nil {
+			return b, err
+		}
+	}
+	return b, err
+}
+
+// attempt makes a bundle with the files of at most that size. errLong says that it is too large.
+func (s *shadow) attempt(ctx context.Context, b Bundle, c changes, most int64, limit int) (_ Bundle, err error) {
+	var missing []string
+	if b.Work, missing, err = s.commit(ctx, b.Head, c, most); err != nil {
+		return b, err
+	}
+	if b.Data, err = s.pack(ctx, b, limit); err != nil {
+		return b, err
+	}
+	b.Sum, b.Missing = sum(b.Data), slices.Concat(s.unfinished, short(missing))
+	return b, nil
+}
+
+// pack is the git bundle of what b names and the mirror lacks; nil when it lacks nothing. Other mirrors have what this one has, or can
+// fetch it.
+func (s *shadow) pack(ctx context.Context, b Bundle, limit int) ([]byte, error) {
+	args := []string{"HEAD"}
+	if b.Work != "" {
+		args = append(args, workRef)
+	}
+	for name := range b.Refs {
+		args = append(args, name)
+	}
+	args = append(args, "--not", "--alternate-refs")
+	any, err := s.git.run(ctx, append([]string{"rev-list", "--max-count=1"}, args...)...)
+	if err != nil || any == "" {
+		return nil, err
+	}
+	g := s.git
+	g.limit = limit
+	data, err := g.run(ctx, append([]string{"bundle", "create", "--quiet", "-"}, args...)...)
+	return []byte(data), err
+}

@@ -1,0 +1,242 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// What TestNothingInTheCloneExecutes has shown to work, with an agent that is still there.
+func TestSnapshotExecutesNothing(t *testing.T) {
+	t.Parallel()
+	for name, plant := range traps() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOrigin(t)
+			here, there := o.files(), o.files()
+			c := checkout(t, here, api)
+			write(t, c.Dir+"/README.md", "two\n")
+			testGit(t, c.Dir, "commit", "--quiet", "--all", "--message", "work")
+			marker := filepath.Join(t.TempDir(), "marker")
+			touch := marker + ".sh"
+			write(t, touch, "#!/bin/sh\n: > "+marker+"\n")
+			plant(t, c, touch)
+			write(t, c.Dir+"/README.md", "three\n")
+			write(t, c.Dir+"/new.txt", "new\n")
+			config, _ := os.ReadFile(c.Dir + "/.git/config")
+
+			again := o.restored(there, bundle(t, here, c))
+			if files := workTree(t, again.Dir); files["README.md"] != "three\n" || files["new.txt"] != "new\n" {
+				t.Errorf("restored %v", files)
+			}
+			if after, _ := os.ReadFile(c.Dir + "/.git/config"); string(after) != string(config) {
+				t.Error("the configuration was changed under the agent's feet")
+			}
+			if exists(marker) {
+				t.Error("executed on the host")
+			}
+		})
+	}
+}
+
+// Whatever leads out of the clone is not followed: it could be another thread's work, or a repository the agent may not see.
+func TestSnapshotStaysInside(t *testing.T) {
+	t.Parallel()
+	for name, plant := range map[string]func(t *testing.T, dir, outside string){
+		"objects":                 link(".git/objects", ".git/objects"),
+		"pack":                    link(".git/objects/pack", ".git/objects/pack"),
+		"git":                     link(".git", ".git"),
+		"gitfile":                 func(t *testing.T, dir, outside string) { write(t, dir+"/.git", "gitdir: "+outside+"/.git\n") },
+		"HEAD":                    link(".git/HEAD", ".git/HEAD"),
+		"refs":                    link(".git/refs", ".git/refs"),
+		"index":                   link(".git/index", ".git/index"),
+		"work tree: file":         link("README.md", "secret.txt"),
+		"work tree: tracked file": link("sub/secret.txt", "secret.txt"),
+		"work tree: directory":    link("sub", "."),
+		"work tree: untracked":    link("new", "."),
+		"alternates": func(t *testing.T, dir, outside string) {
+			write(t, dir+"/.git/HEAD", testGit(t, outside, "rev-parse", "HEAD")+"\n")
+			write(t, dir+"/.git/objects/info/alternates", outside+"/.git/objects\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOrigin(t)
+			o.commit("main", map[string]string{"sub/secret.txt": "harmless\n"})
+			here, there := o.files(), o.files()
+			c := checkout(t, here, api)
+			outside := t.TempDir()
+			testGit(t, outside, "init", "--quiet")
+			write(t, outside+"/secret.txt", "secret\n")
+			testGit(t, outside, "add", "--all")
+			testGit(t, outside, "commit", "--quiet", "--message", "secret")
+			plant(t, c.Dir, outside)
+			before := snapshot(t, outside)
+			b, err := here.Snapshot(t.Context(), c, bundleLimit)
+			if strings.HasPrefix(name, "work tree: ") && err != nil {
+				t.Error(err) // the rest is worth keeping
+			}
+			if err == nil {
+				again := o.restored(there, b)
+				for file, text := range workTree(t, again.Dir) {
+					if strings.Contains(text, "secret\n") {
+						t.Errorf("%s was read outside", file)
+					}
+				}
+				if out, err := tryGit(t, again.Dir, "cat-file", "-e", testGit(t, outside, "rev-parse", "HEAD")); err == nil {
+					t.Errorf("a commit was read outside: %s", out)
+				}
+			}
+			if diff := cmp.Diff(before, snapshot(t, outside)); diff != "" {
+				t.Errorf("outside changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Odd things are left out and named, and nothing makes us wait or read for ever.
+func TestSnapshotOfOddThings(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", map[string]string{"pipe": "x\n", "huge": "x\n"})
+	here, there := o.files(), o.files()
+	c := checkout(t, here, api)
+	fifo := func(name string) {
+		t.Helper()
+		write(t, c.Dir+"/"+name, "x") // with its directory
+		write(t, c.Dir+"/"+name, "")
+		if err := unix.Mkfifo(c.Dir+"/"+name, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"pipe", "other-pipe", ".git/refs/heads/pipe", ".git/objects/pack/pack-" + strings.Repeat("a", 40) + ".idx", ".git/info/exclude"} {
+		fifo(name)
+	}
+	for _, name := range []string{"huge", "new-huge"} {
+		if err := os.Truncate(touched(t, c.Dir+"/"+name), 1<<40); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testGit(t, c.Dir, "init", "--quiet", "nested")
+	write(t, c.Dir+"/nested/x", "x\n")
+	write(t, c.Dir+"/.GIT/config", "[core]\n\tfsmonitor = touch x\n")
+	write(t, c.Dir+"/good.txt", "good\n")
+	b := bundle(t, here, c)
+	if diff := cmp.Diff([]string{".GIT/config", "huge", "nested/", "new-huge", "pipe"}, b.Missing); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+	want := map[string]string{"README.md": "one\n", "good.txt": "good\n", "huge": "x\n", "pipe": "x\n"}
+	if diff := cmp.Diff(want, workTree(t, o.restored(there, b).Dir)); diff != "" {
+		t.Errorf("restored (-want +got):\n%s", diff)
+	}
+
+	// Git itself waits for a pipe of this name. It is not let wait for longer than we want to, and nothing of it stays.
+	fifo(".gitignore")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := here.Snapshot(ctx, c, bundleLimit); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("with a pipe for .gitignore: %v", err)
+	}
+	write(t, c.Dir+"/.gitignore", "")
+	bundle(t, here, c)
+
+	// A pipe that takes a file's place at the last moment is opened, but not waited for.
+	root, err := os.OpenRoot(c.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if _, _, err := openFile(root, "pipe"); !errors.Is(err, errNoFile) {
+		t.Errorf("open of a pipe: %v", err)
+	}
+}
+
+func touched(t *testing.T, name string) string {
+	t.Helper()
+	write(t, name, "x")
+	return name
+}
+
+// What an agent could make of an object by hand does not get into a clone.
+func TestHostileObjectsAreRefused(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	here, there := o.files(), o.files()
+	c := checkout(t, here, api)
+	blob := testGit(t, c.Dir, "hash-object", "-w", "README.md")
+	inner := strings.TrimSpace(feed(t, c.Dir, "100644 blob "+blob+"\tconfig\n", "mktree"))
+	outer := feed(t, c.Dir, "040000 tree "+inner+"\t.git\n", "mktree")
+	testGit(t, c.Dir, "update-ref", "refs/heads/evil", testGit(t, c.Dir, "commit-tree", "-m", "evil", outer))
+	testGit(t, c.Dir, "symbolic-ref", "HEAD", "refs/heads/evil")
+	b, err := here.Snapshot(t.Context(), c, bundleLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := there.Restore(t.Context(), api, b); !errors.Is(err, ErrBundle) || !strings.Contains(err.Error(), "hasDotgit") {
+		t.Errorf("restored: %v", err)
+	}
+}
+
+func feed(t *testing.T, dir, in string, args ...string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "in")
+	write(t, name, in)
+	return testGit(t, dir, "-c", "alias.feed=!f() { in=$1; shift; git \"$@\" < \"$in\"; }; f", "feed", name, strings.Join(args, " "))
+}
+
+// An agent at full speed neither breaks a snapshot nor notices one.
+func TestSnapshotBesideAnAgent(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	here, there := o.files(), o.files()
+	c := checkout(t, here, api)
+	write(t, c.Dir+"/steady.txt", "steady\n")
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+			}
+			name := filepath.Join(c.Dir, "busy"+strconv.Itoa(i%7))
+			err := os.WriteFile(name, []byte(strings.Repeat("x", i%1000)), 0o600)
+			if err == nil && i%3 == 0 {
+				err = os.Remove(name)
+			}
+			if err == nil && i%20 == 0 {
+				_, err = tryGit(t, c.Dir, "add", "--all", "--ignore-errors")
+			}
+			if err == nil && i%40 == 0 {
+				_, err = tryGit(t, c.Dir, "commit", "--quiet", "--allow-empty", "--message", "busy")
+			}
+			if err == nil && i%200 == 0 {
+				_, err = tryGit(t, c.Dir, "repack", "-a", "-d", "-l", "--quiet")
+			}
+			if err != nil {
+				stopped <- err
+				return
+			}
+		}
+	}()
+	var last Bundle
+	for range 5 {
+		last = bundle(t, here, c)
+	}
+	close(stop)
+	if err := <-stopped; err != nil {
+		t.Errorf("the agent was disturbed: %v", err)
+	}
+	if got := workTree(t, o.restored(there, last).Dir)["steady.txt"]; got != "steady\n" {
+		t.Errorf("steady.txt is %q", got)
+	}
+}
