@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,8 @@ type Config struct {
 	BaseURL    string            // of the model; empty: the CLI's default
 	Credential Credential        // for the model
 	Env        map[string]string // further variables of the CLI; they are visible to the agent's tools
+	Sandbox    Sandbox           // what the runs are in; empty: SandboxNone
+	Hidden     []string          // files and directories that no run in a sandbox may see; LogDir and TempDir are always among them
 	Grace      time.Duration     // from the decision to stop a run to its KILL; 0: 15 s
 	Redactor   *Redactor         // takes secrets out of logs and events; nil: none
 	Log        *slog.Logger      // nil: nothing is logged
@@ -31,21 +34,22 @@ type Config struct {
 // defaultGrace is DESIGN's ERRAND_GRACE.
 const defaultGrace = 15 * time.Second
 
-// Runner runs the CLI. It is immutable and safe for concurrent use.
+// Runner runs the CLI. It is safe for concurrent use.
 type Runner struct {
-	cfg    Config
-	log    *slog.Logger
-	getenv func(string) string
+	cfg     Config
+	log     *slog.Logger
+	getenv  func(string) string
+	sandbox *sandbox
 	// patience for the CLI's first answer and for its exit after the session ended; tests shorten them.
 	startLimit, exitLimit time.Duration
 }
 
-// New checks the configuration. It does not look at the CLI: see Health.
+// New checks the configuration. It looks neither at the CLI nor at the sandbox: see Health.
 func New(c Config) (*Runner, error) {
 	if c.LogDir == "" {
 		return nil, errors.New("create runner: LogDir is empty")
 	}
-	r := &Runner{cfg: c, log: c.Log, getenv: c.Getenv, startLimit: time.Minute, exitLimit: 20 * time.Second}
+	r := &Runner{cfg: c, log: c.Log, getenv: c.Getenv, sandbox: &sandbox{}, startLimit: time.Minute, exitLimit: 20 * time.Second}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
@@ -54,6 +58,11 @@ func New(c Config) (*Runner, error) {
 	}
 	if r.cfg.Grace <= 0 {
 		r.cfg.Grace = defaultGrace
+	}
+	switch r.cfg.Sandbox = cmp.Or(c.Sandbox, SandboxNone); r.cfg.Sandbox {
+	case SandboxNone, SandboxBwrap, SandboxAuto:
+	default:
+		return nil, fmt.Errorf("create runner: sandbox %q is unknown", c.Sandbox)
 	}
 	if runtime.GOOS != "linux" {
 		r.log.Warn("a process that daemonises itself can outlive its run on this system; use Linux in production")

@@ -15,12 +15,16 @@ type runDirs struct{ Root, Config, Temp, Home string }
 // maxDirPath keeps room for the Unix sockets the CLI makes below its temp directory; a socket's path ends at 107 bytes.
 const maxDirPath = 60
 
+func dirsIn(root string) runDirs {
+	return runDirs{Root: root, Config: filepath.Join(root, "c"), Temp: filepath.Join(root, "t"), Home: filepath.Join(root, "h")}
+}
+
 func makeDirs(parent string) (runDirs, error) {
 	root, err := os.MkdirTemp(parent, "er-")
 	if err != nil {
 		return runDirs{}, fmt.Errorf("create run directory: %w", err)
 	}
-	d := runDirs{Root: root, Config: filepath.Join(root, "c"), Temp: filepath.Join(root, "t"), Home: filepath.Join(root, "h")}
+	d := dirsIn(root)
 	if len(d.Temp) > maxDirPath {
 		_ = os.Remove(root)
 		return runDirs{}, fmt.Errorf("create run directory: %s is longer than %d bytes: choose a shorter TMPDIR", d.Temp, maxDirPath)

@@ -18,6 +18,8 @@
 //   - When the calling process dies, even by SIGKILL, its runs are stopped by their keepers within 8 s.
 //   - Reading the CLI's output never waits for the [Host]; a line of any length is logged whole, and memory stays bounded.
 //   - The error of Run means that nothing ran. What a run came to, good or bad, is in its [Result], and the first cause wins.
+//   - In a sandbox (Config.Sandbox) the run writes only to the directories of its Spec and its own, sees nothing of Config.Hidden and
+//     no process outside, and has no capabilities.
 //   - Nothing the caller passes as prompt, context or credential appears in an argument list; the CLI's environment is an
 //     allow-list. Logs and events pass the redactor first.
 //
@@ -25,7 +27,8 @@
 //
 //   - On systems other than Linux a process that daemonises itself may outlive its run: there is no child subreaper there.
 //   - A keeper that is itself killed with SIGKILL takes the CLI with it; what tools left behind is then found by the run's
-//     marker in its environment (ERRAND_RUN), so a process that also scrubbed its environment escapes.
+//     marker in its environment (ERRAND_RUN), so a process that also scrubbed its environment escapes. In a sandbox none does.
+//   - A sandbox shares the network of the machine.
 //   - The package knows no queue: it neither retries nor limits how many runs there are.
 //
 // # Concurrency

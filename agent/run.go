@@ -44,13 +44,8 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	if err != nil {
 		return Result{}, NewError(ClassWorkspace, err.Error())
 	}
-	c, err := startChild(startOrder{
-		Path: cli, Args: arguments(cli, s, session), Env: r.environment(s, dirs), Dir: s.Dir,
-		Secret: r.cfg.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: dirs.Root,
-	})
-	if err != nil {
-		sweepMarked(s.ID) // a keeper that died while it was starting may have started something
-		e := startFailure(err)
+	c, e := r.start(ctx, s, session, cli, dirs)
+	if e != nil {
 		log.Note(time.Now(), "! %s", e.Message)
 		_ = log.Close()
 		return Result{}, e
@@ -69,6 +64,23 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	}
 	r.closeLog(log, &res)
 	return res, nil
+}
+
+// start starts the CLI where it is to run.
+func (r *Runner) start(ctx context.Context, s Spec, session, cli string, dirs runDirs) (*child, *Error) {
+	b, e := r.box(ctx, s, cli, dirs)
+	if e != nil {
+		return nil, e
+	}
+	c, err := startChild(startOrder{
+		Path: b.cli, Args: arguments(b.cli, s, session), Env: r.environment(s, b.dirs), Dir: s.Dir,
+		Secret: r.cfg.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: b.remove,
+	}, b)
+	if err != nil {
+		sweepMarked(s.ID) // a keeper that died while it was starting may have started something
+		return nil, startFailure(err)
+	}
+	return c, nil
 }
 
 // startFailure says why the CLI could not be executed.

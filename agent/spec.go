@@ -24,6 +24,7 @@ type Spec struct {
 	Prompt  Message // the first user message, word for word
 	System  string  // context, appended to the CLI's own system prompt
 	Profile Profile
+	Reads   []string // in a sandbox: directories that must be seen though they lie in a hidden one, as what Dir borrows objects from
 
 	// TrustedConfig loads the directory's own .claude settings, CLAUDE.md, agents, commands and .mcp.json. Whoever can write
 	// those files decides what runs on the worker, so it is honoured for the Write profile only.
