@@ -107,7 +107,7 @@ type Worker struct {
 // The values of Worker.Sandbox.
 const (
 	SandboxAuto  = "auto"  // bubblewrap where it works, else none; start-up says which
-	SandboxBwrap = "bwrap" // bubblewrap or do not start
+	SandboxBwrap = "bwrap" // bubblewrap, or no run starts
 	SandboxNone  = "none"
 )
 

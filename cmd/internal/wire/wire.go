@@ -160,6 +160,7 @@ func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 	}
 	runner, err := agent.New(agent.Config{
 		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: p.Redactor, Log: p.Log,
+		Sandbox: agent.Sandbox(c.Worker.Sandbox), Hidden: hidden(c),
 		Credential: agent.Credential{APIKey: c.Model.APIKey.Reveal(), OAuthToken: c.Model.OAuthToken.Reveal(), AuthToken: c.Model.AuthToken.Reveal()},
 	})
 	if err != nil {
