@@ -18,9 +18,10 @@ LABEL org.opencontainers.image.title="errand" \
       org.opencontainers.image.description="Background workers that run errands with the Claude Code CLI" \
       org.opencontainers.image.source="https://github.com/errand-fleet/errand"
 
-# git and ripgrep are for the CLI and for us; tini collects orphans. The uid is fixed: volumes outlive images.
+# git and ripgrep are for the CLI and for us; tini collects orphans; bubblewrap works only in a container that is allowed user
+# namespaces (docs/security.md), and is not used in any other. The uid is fixed: volumes outlive images.
 RUN apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates git ripgrep tini \
+ && apt-get install -y --no-install-recommends bubblewrap ca-certificates git ripgrep tini \
  && rm -rf /var/lib/apt/lists/* \
  && groupadd --gid 10001 errand \
  && useradd --uid 10001 --gid errand --home-dir /var/lib/errand --no-create-home --shell /bin/bash errand \

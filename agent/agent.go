@@ -26,6 +26,8 @@ type Config struct {
 	Credential Credential        // for the model; kept from the CLI, which gets to the model through a gateway of its run
 	Direct     bool              // hands the CLI the credential itself: for one that only its own requests may carry. Tools may then read it
 	Env        map[string]string // further variables of the CLI; they are visible to the agent's tools
+	Sandbox    Sandbox           // what the runs are in; empty: SandboxNone
+	Hidden     []string          // files and directories that no run in a sandbox may see; LogDir and TempDir are always among them
 	Grace      time.Duration     // from the decision to stop a run to its KILL; 0: 15 s
 	Servers    []MCPServer       // of tools, besides those of a Spec
 	Redactor   *Redactor         // takes secrets out of logs and events; nil: none
@@ -44,6 +46,8 @@ type Runner struct {
 	getenv func(string) string
 	live   sync.Map // *live by run ID
 
+	sandbox *sandbox
+
 	upstream  *url.URL // where all gateways go, and how
 	transport http.RoundTripper
 
@@ -52,12 +56,13 @@ type Runner struct {
 	startLimit, exitLimit, pingAfter, pingLimit time.Duration
 }
 
-// New checks the configuration. It does not look at the CLI: see Health.
+// New checks the configuration. It looks neither at the CLI nor at the sandbox: see Health.
 func New(c Config) (*Runner, error) {
 	if c.LogDir == "" {
 		return nil, errors.New("create runner: LogDir is empty")
 	}
 	r := &Runner{cfg: c, log: c.Log, getenv: c.Getenv, startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit}
+	r.sandbox = &sandbox{}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
@@ -76,6 +81,11 @@ func New(c Config) (*Runner, error) {
 	}
 	if r.transport, err = newTransport(r.getenv); err != nil {
 		r.log.Warn("certificates for the model are left out", "err", err)
+	}
+	switch r.cfg.Sandbox = cmp.Or(c.Sandbox, SandboxNone); r.cfg.Sandbox {
+	case SandboxNone, SandboxBwrap, SandboxAuto:
+	default:
+		return nil, fmt.Errorf("create runner: sandbox %q is unknown", c.Sandbox)
 	}
 	if runtime.GOOS != "linux" {
 		r.log.Warn("a process that daemonises itself can outlive its run on this system; use Linux in production")

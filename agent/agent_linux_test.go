@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 )
 
 // nobody is the context of a run that nobody stops.
@@ -114,7 +112,7 @@ func newBench(t *testing.T, mode string, change ...func(*Config)) *bench {
 func (b *bench) run(t *testing.T, ctx context.Context, s Spec, h *host) Result {
 	t.Helper()
 	if s.ID == "" {
-		s.ID = strings.ToLower(strings.NewReplacer("/", ".", "_", "-").Replace(t.Name()))
+		s.ID = unique(strings.ToLower(strings.NewReplacer("/", ".", "_", "-").Replace(t.Name())))
 	}
 	if s.Prompt.Text == "" {
 		s.Prompt.Text = "hello"
@@ -134,6 +132,9 @@ func (b *bench) run(t *testing.T, ctx context.Context, s Spec, h *host) Result {
 	}
 	return res
 }
+
+// unique makes a run's ID this process's own: processes are known by it, and the tests of another checkout may run beside these.
+func unique(id string) string { return id + "-" + strconv.Itoa(os.Getpid()) }
 
 // gone fails the test if any process that held the fifo is still alive: reading would then not come to an end but would block,
 // which on a non-blocking descriptor is EAGAIN.
@@ -286,7 +287,7 @@ func TestWorkerDiesDuringAStop(t *testing.T) {
 	c, err := startChild(startOrder{
 		Path: "/bin/bash", Args: []string{"bash", "-c", "trap '' TERM; echo up; while :; do read -t 100 <> <(:); done"}, Dir: "/",
 		Orphan: 50 * time.Millisecond,
-	})
+	}, box{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +307,7 @@ func TestManyOrphans(t *testing.T) {
 	t.Parallel()
 	c, err := startChild(startOrder{
 		Path: "/bin/bash", Args: []string{"bash", "-c", "for ((i = 0; i < 1000; i++)); do (true &); done"}, Dir: "/", Orphan: time.Second,
-	})
+	}, box{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -464,84 +465,6 @@ func TestNothingRuns(t *testing.T) {
 				t.Errorf("error = %v, want class %s", err, c.want)
 			}
 		})
-	}
-}
-
-// A killed worker's run is ended by its keeper, escaped processes included, and leaves no directory behind.
-func TestWorkerKilled(t *testing.T) {
-	t.Parallel()
-	b, temp := newBench(t, ""), shortTemp(t)
-	fifo := filepath.Join(b.dir, "alive")
-	worker := exec.Command("/proc/self/exe")
-	worker.Env = append(os.Environ(), "AGENT_TEST_MODE=worker", "AGENT_TEST_DIR="+b.dir, "AGENT_TEST_ALIVE="+fifo, "TMPDIR="+temp)
-	if err := worker.Start(); err != nil {
-		t.Fatal(err)
-	}
-	alive, err := os.Open(fifo) // waits for the fake CLI to open it
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer alive.Close()
-	if _, err := io.ReadFull(alive, make([]byte, 1)); err != nil { // and for its children
-		t.Fatal(err)
-	}
-	keeper, err := unix.PidfdOpen(parent(t, marked("killed")[0]), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(keeper)
-	if err := worker.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = worker.Wait()
-	if _, err := io.Copy(io.Discard, alive); err != nil { // ends when the last of them is dead
-		t.Fatal(err)
-	}
-	if left := marked("killed"); len(left) > 0 {
-		t.Errorf("alive: %v", left)
-	}
-	if _, err := unix.Poll([]unix.PollFd{{Fd: int32(keeper), Events: unix.POLLIN}}, 10_000); err != nil { // the keeper itself
-		t.Fatal(err)
-	}
-	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
-// A keeper that is killed takes the CLI with it, and what carries the marker is found.
-func TestKeeperKilled(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, "hang-marked")
-	var keeper int
-	h := &host{on: func(e Event) {
-		if e.Kind != Text {
-			return
-		}
-		keeper = parent(t, marked("keeper-killed")[0])
-		if err := syscall.Kill(keeper, syscall.SIGKILL); err != nil {
-			t.Error(err)
-		}
-	}}
-	res := b.run(t, t.Context(), Spec{ID: "keeper-killed"}, h)
-	if keeper == 0 || res.Outcome != Failed || res.Error.Class != ClassKilled {
-		t.Errorf("keeper %d, result %+v", keeper, res)
-	}
-	b.gone(t)
-}
-
-// parent finds the keeper above a process of a run.
-func parent(t *testing.T, pid int) int {
-	t.Helper()
-	for {
-		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, rest, _ := strings.Cut(string(stat), ") ")
-		pid, _ = strconv.Atoi(strings.Fields(rest)[1])
-		if cmd, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); strings.HasPrefix(string(cmd), keeperName) {
-			return pid
-		}
 	}
 }
 

@@ -28,8 +28,8 @@ type child struct {
 	control   *os.File
 }
 
-// startChild starts the CLI under a keeper of its own. A failure to start the CLI itself is a *startError.
-func startChild(order startOrder) (_ *child, err error) {
+// startChild starts the CLI under a keeper of its own, in a box. A failure to start the CLI itself is a *startError.
+func startChild(order startOrder, b box) (_ *child, err error) {
 	var opened []*os.File
 	pipe := func() (r, w *os.File) {
 		if err == nil {
@@ -62,8 +62,11 @@ func startChild(order startOrder) (_ *child, err error) {
 		// A session of its own: a terminal's Ctrl-C and hang-up are the worker's affair, and the agent has no terminal to touch.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
-	err = cmd.Start()
-	closeAll([]*os.File{stdinR, stdoutW, stderrW, controlR, statusW})
+	inherited, err := b.enter(cmd)
+	if err == nil {
+		err = cmd.Start()
+	}
+	closeAll(append(inherited, stdinR, stdoutW, stderrW, controlR, statusW))
 	if err != nil {
 		closeAll([]*os.File{stdinW, stdoutR, stderrR, controlW, statusR})
 		return nil, fmt.Errorf("start keeper: %w", err)
@@ -78,8 +81,15 @@ func startChild(order startOrder) (_ *child, err error) {
 		err = &startError{Message: started.Error, Errno: syscall.Errno(started.Errno)}
 	}
 	if err != nil {
-		closeAll([]*os.File{stdinW, stdoutR, stderrR, controlW, statusR})
+		closeAll([]*os.File{stdinW, stdoutR, controlW, statusR})
 		_ = cmd.Wait()
+		// Its last words: bubblewrap's, or of a keeper that panicked.
+		_ = stderrR.SetReadDeadline(time.Now().Add(time.Second))
+		words, _ := io.ReadAll(io.LimitReader(stderrR, 4<<10))
+		_ = stderrR.Close()
+		if last := lastLine(string(words)); last != "" {
+			err = fmt.Errorf("%w (%s)", err, last)
+		}
 		return nil, fmt.Errorf("start the CLI: %w", err)
 	}
 	c.pid = started.Pid
@@ -91,6 +101,9 @@ func startChild(order startOrder) (_ *child, err error) {
 func (c *child) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {
 	err := readStatus(status, &c.exit)
 	_ = f.Close()
+	if c.exit.Stuck > 0 {
+		_ = cmd.Process.Kill() // bubblewrap would wait until they are dead
+	}
 	werr := cmd.Wait()
 	if err != nil {
 		c.exit = exitStatus{Code: -1, Signal: "SIGKILL"} // what the kernel does to the CLI when its keeper dies

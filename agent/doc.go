@@ -32,13 +32,16 @@
 //   - Nothing the caller passes as prompt, context, schema or credential appears in an argument list. The CLI's environment is an
 //     allow-list, and what it proves itself with to the model ends with the run, unless Config.Direct. Logs and events pass the redactor
 //     first.
+//   - In a sandbox (Config.Sandbox) the run writes only to the directories of its Spec and its own, sees nothing of Config.Hidden and
+//     no process outside, and has no capabilities.
 //   - Of a directory, nothing is executed or obeyed that the caller does not trust, and nothing at all of the directories above it.
 //
 // # What is not promised
 //
 //   - On systems other than Linux a process that daemonises itself may outlive its run: there is no child subreaper there. New logs that.
 //   - A keeper that is itself killed with SIGKILL takes the CLI with it; what tools left behind is then found by the run's
-//     marker in its environment (ERRAND_RUN), so a process that also scrubbed its environment escapes.
+//     marker in its environment (ERRAND_RUN), so a process that also scrubbed its environment escapes. In a sandbox none does.
+//   - A sandbox shares the network of the machine.
 //   - The Write profile is no containment: whoever may run commands may do what the user may, but for what the sandbox keeps from it.
 //   - The package knows no queue: it neither repeats a run nor limits how many there are. [Class] says what repeating would be good for.
 //   - JSON that the CLI split over lines would be logged and not understood; it never does.

@@ -40,12 +40,20 @@ func Find(explicit, dir, path string) (string, error) {
 			break
 		}
 	}
-	for _, d := range filepath.SplitList(path) {
-		if c := filepath.Join(d, "claude"); filepath.IsAbs(c) && executable(c) == nil {
-			return c, nil
-		}
+	if c := onPath("claude", path); c != "" {
+		return c, nil
 	}
 	return "", NewError(ClassCLIMissing, "claude is neither in node_modules/.bin nor on PATH: run npm ci, or set ERRAND_CLAUDE")
+}
+
+// onPath returns the first executable of that name on path, empty when there is none. Relative entries do not count.
+func onPath(name, path string) string {
+	for _, d := range filepath.SplitList(path) {
+		if c := filepath.Join(d, name); filepath.IsAbs(c) && executable(c) == nil {
+			return c
+		}
+	}
+	return ""
 }
 
 func executable(path string) error {
@@ -66,6 +74,7 @@ type Health struct {
 	Version  string `json:"version,omitempty"`
 	LoggedIn bool   `json:"logged_in"`
 	Method   string `json:"method,omitempty"`  // api_key, oauth_token, …
+	Sandbox  string `json:"sandbox,omitempty"` // bwrap or none: what runs are in
 	Gateway  bool   `json:"gateway"`           // runs get to the model through a gateway, which keeps the credential from them
 	Problem  string `json:"problem,omitempty"` // what is wrong, for operators
 	Remedy   string `json:"remedy,omitempty"`  // what to do about it
@@ -87,6 +96,19 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	fail := func(c Class, problem, remedy string) Health {
 		h.Problem, h.Remedy, h.Error = problem, remedy, NewError(c, problem)
 		return h
+	}
+	bwrap, why := r.bubblewrap(ctx)
+	switch {
+	case why != nil && r.cfg.Sandbox != SandboxAuto:
+		h.Problem, h.Remedy, h.Error = why.problem, why.remedy, why.refusal()
+		return h
+	case why != nil:
+		h.Notice = why.Error()
+		fallthrough
+	case bwrap == "":
+		h.Sandbox = string(SandboxNone)
+	default:
+		h.Sandbox = string(SandboxBwrap)
 	}
 	cli, e := r.cli()
 	if e != nil {

@@ -52,13 +52,26 @@ func (l *live) step(subtype string, patience time.Duration) {
 	}
 }
 
+// sweep kills what carries the run's marker until the pipes say that nobody is left, or for a second, if somebody without it holds them.
+func (l *live) sweep() (swept int) {
+	for range 50 {
+		swept += sweepMarked(l.spec.ID)
+		select {
+		case <-l.quiet:
+			return swept
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return swept
+}
+
 // wait returns when every process of the run is dead and all output is read.
 func (l *live) wait() {
 	<-l.child.done
 	if l.child.err != nil {
 		// The keeper was killed. The kernel has killed the CLI with it; what its tools left is found by the marker, and until
-		// they are dead the pipes may stay open.
-		l.child.exit.Swept = sweepMarked(l.spec.ID)
+		// they are dead the pipes may stay open. One that is just about to execute something shows no environment for a moment.
+		l.child.exit.Swept = l.sweep()
 		l.r.log.Error("keeper died", "run", l.spec.ID, "swept", l.child.exit.Swept, "err", l.child.err)
 	}
 	if l.child.exit.Stuck > 0 {

@@ -12,7 +12,8 @@ import (
 // CLI starts is re-parented to it and to nobody else, and when its worker's end of the control pipe closes, for whatever reason,
 // it ends the run by itself. Measured in docs/concurrency.md.
 
-// keeperName is argv[0] of a keeper: what `ps` shows, and how a re-executed binary knows that it is one.
+// keeperName is a keeper's last argument, which is how a re-executed binary knows that it is one, and the only one (what `ps` shows)
+// but in a sandbox: bubblewrap gives its program no other argv[0] than its path.
 const keeperName = "errand-keeper"
 
 // File descriptors of a keeper, beside the CLI's own stdin, stdout and stderr.
@@ -67,12 +68,13 @@ const orphanGrace = 5 * time.Second
 // KeeperMain must be the first call of main and of TestMain. In a process that was started as a keeper it keeps its run and
 // exits; in any other it returns at once.
 func KeeperMain() {
-	if os.Args[0] != keeperName {
+	if n := len(os.Args); n == 0 || n > 2 || os.Args[n-1] != keeperName {
 		return
 	}
 	// Inherited descriptors are open to the CLI too unless marked; it would hold our pipes open, and could write to them.
-	syscall.CloseOnExec(controlFD)
-	syscall.CloseOnExec(statusFD)
+	for _, fd := range []int{controlFD, statusFD, exeFD, tempFD} {
+		syscall.CloseOnExec(fd)
+	}
 	os.Exit(keep(os.NewFile(controlFD, "control"), os.NewFile(statusFD, "status")))
 }
 

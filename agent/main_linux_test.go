@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,6 +29,8 @@ func TestMain(m *testing.M) {
 		os.Exit(workerMain())
 	case "mcp":
 		os.Exit(mcpMain())
+	case "ordinary":
+		os.Exit(ordinaryMain())
 	default:
 		os.Exit(fakeCLI(mode))
 	}
@@ -52,6 +55,9 @@ func fakeCLI(mode string) int {
 		}
 		_, _ = alive.WriteString("x") // all are there
 		defer alive.Close()
+	}
+	if strings.Contains(mode, "save") {
+		saveOnTerm()
 	}
 	say := func(v any) {
 		line, _ := json.Marshal(v)
@@ -175,6 +181,10 @@ func fakeCLI(mode string) int {
 			case strings.Contains(mode, "script"):
 				_, _ = os.Stdout.WriteString(prompt + "\n")
 				idle()
+			case strings.Contains(mode, "shell"):
+				out, err := exec.Command("/bin/bash", "-c", prompt).CombinedOutput()
+				result(fmt.Sprintf("%s%v", out, err))
+				idle()
 			case strings.Contains(mode, "big"):
 				_, _ = fmt.Fprintf(os.Stdout, `{"type":"user","session_id":"s","tool_use_result":{"originalFile":"%s"}}`+"\n", strings.Repeat("x", 6<<20))
 				_, _ = os.Stdout.WriteString("not json\n\x00\xff\xfe\n")
@@ -212,19 +222,38 @@ func escape(alive *os.File, env []string) {
 	_ = cmd.Process.Release()
 }
 
+// saveOnTerm saves a session when it is asked to end, as the CLI does.
+func saveOnTerm() {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGTERM)
+	go func() {
+		<-asked
+		dir := filepath.Join(os.Getenv("CLAUDE_CONFIG_DIR"), "projects", "x")
+		if os.MkdirAll(dir, 0o700) != nil {
+			os.Exit(93)
+		}
+		for _, arg := range os.Args {
+			if id, ok := strings.CutPrefix(arg, "--session-id="); ok && os.WriteFile(filepath.Join(dir, id+".jsonl"), []byte("saved\n"), 0o600) == nil {
+				os.Exit(143)
+			}
+		}
+		os.Exit(94)
+	}()
+}
+
 // workerMain runs one task until it is killed.
 func workerMain() int {
 	if _, err := MakePrivate(); err != nil { // as in production: starting a keeper must work all the same
 		return 1
 	}
 	r, err := New(Config{
-		CLI: "/proc/self/exe", LogDir: os.Getenv("AGENT_TEST_DIR"), Grace: time.Second,
+		CLI: os.Getenv("AGENT_TEST_CLI"), LogDir: os.Getenv("AGENT_TEST_DIR") + "/logs", Grace: time.Second, Sandbox: Sandbox(os.Getenv("AGENT_TEST_SANDBOX")),
 		Servers: []MCPServer{{Name: "x", Type: ServerHTTP, URL: "http://127.0.0.1:9", Profiles: []Profile{Read}}}, // a file more to remove
 		Env:     map[string]string{"AGENT_TEST_MODE": "mute-hang-escape-ignore-term-never-exit", "AGENT_TEST_ALIVE": os.Getenv("AGENT_TEST_ALIVE")},
 	})
 	if err != nil {
 		return 1
 	}
-	_, _ = r.Run(nobody{}, Spec{ID: "killed", Dir: "/", Prompt: Message{Text: "x"}, Profile: Read}, &host{})
+	_, _ = r.Run(nobody{}, Spec{ID: os.Getenv("AGENT_TEST_RUN"), Dir: os.Getenv("AGENT_TEST_DIR"), Prompt: Message{Text: "x"}, Profile: Read}, &host{})
 	return 0
 }

@@ -60,6 +60,11 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 			r.log.Warn("remove run directory", "run", s.ID, "err", err)
 		}
 	}()
+	box, e := r.box(ctx, s, cli, dirs)
+	if e != nil {
+		return Result{}, e
+	}
+	dirs.Seen = box.seen
 	session := uuid.NewString()
 	if resume != nil {
 		if err := dirs.putSession(*resume, s.Dir); err != nil {
@@ -69,7 +74,7 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 			session = resume.ID
 		}
 	}
-	args, err := r.arguments(cli, s, resume, session, dirs)
+	args, err := r.arguments(box.cli, s, resume, session, dirs)
 	if err != nil {
 		return Result{}, NewError(ClassWorkspace, err.Error())
 	}
@@ -79,9 +84,9 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 	}
 	way := r.access(gate)
 	c, err := startChild(startOrder{
-		Path: cli, Args: args, Env: r.environment(s, dirs, way), Dir: s.Dir,
-		Secret: way.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: dirs.Root,
-	})
+		Path: box.cli, Args: args, Env: r.environment(s, dirs.seen(), way), Dir: s.Dir,
+		Secret: way.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: box.remove,
+	}, box)
 	if err != nil {
 		sweepMarked(s.ID) // a keeper that died while it was starting may have started something
 		gate.Close()

@@ -1,10 +1,8 @@
 package agent
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -140,7 +138,7 @@ func (r *Runner) mcpArguments(s Spec, d runDirs) ([]string, error) {
 		entries[m.Name] = e
 	}
 	if len(entries) > 0 {
-		path, err := d.putServers(entries)
+		path, err := d.put("mcp.json", map[string]any{"mcpServers": entries})
 		if err != nil {
 			return nil, err
 		}
@@ -150,17 +148,4 @@ func (r *Runner) mcpArguments(s Spec, d runDirs) ([]string, error) {
 		args = append(args, "--allowedTools=mcp__"+strings.Join(names, ",mcp__"))
 	}
 	return args, nil
-}
-
-// putServers writes the CLI's configuration of servers into the run's own directory, with which it goes.
-func (d runDirs) putServers(entries map[string]serverEntry) (path string, err error) {
-	data, err := json.Marshal(map[string]any{"mcpServers": entries})
-	if err != nil {
-		return "", fmt.Errorf("marshal MCP servers: %w", err)
-	}
-	path = filepath.Join(d.Root, "mcp.json")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		return "", fmt.Errorf("write MCP servers: %w", err)
-	}
-	return path, nil
 }

@@ -36,9 +36,10 @@ func (s Session) Check() error {
 	return nil
 }
 
-// project is the CLI's directory for what ran in dir: named after its path, all but letters and digits turned into dashes.
-func (d runDirs) project(dir string) string {
-	return filepath.Join(d.Config, "projects", strings.Map(func(r rune) rune {
+// project is the CLI's directory for what ran in dir, below that of its configuration: named after the path, all but letters and digits
+// turned into dashes.
+func project(dir string) string {
+	return filepath.Join("projects", strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
 			return r
 		}
@@ -49,7 +50,7 @@ func (d runDirs) project(dir string) string {
 // putSession writes a saved session where the CLI will look for it when it runs in dir. Where the conversation tells the agent of its
 // own files, it is made to say where they are now.
 func (d runDirs) putSession(s Session, dir string) error {
-	if err := d.unpackSession(s, d.project(dir)); err != nil {
+	if err := d.unpackSession(s, project(dir)); err != nil {
 		return fmt.Errorf("restore session: %w", err)
 	}
 	return nil
@@ -60,17 +61,18 @@ func (d runDirs) unpackSession(s Session, project string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(project, 0o700); err != nil {
+	place := filepath.Join(d.Config, project)
+	if err := os.MkdirAll(place, 0o700); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(project)
+	root, err := os.OpenRoot(place)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
 	for _, f := range a.files {
 		if a.home != "" && path.Ext(f.name) == ".jsonl" {
-			f.content = bytes.ReplaceAll(f.content, []byte(a.home+"/"), []byte(filepath.Join(project, s.ID)+"/"))
+			f.content = bytes.ReplaceAll(f.content, []byte(a.home+"/"), []byte(filepath.Join(d.seen().Config, project, s.ID)+"/"))
 		}
 		name := path.Join(s.ID, f.name)
 		if f.name == conversation {
@@ -104,7 +106,7 @@ func (d runDirs) takeSession(id string) []byte {
 		return nil
 	}
 	own := strings.TrimSuffix(found[0], ".jsonl")
-	a := archive{home: filepath.Join(d.Config, own), files: []sessionFile{{conversation, lines}}}
+	a := archive{home: filepath.Join(d.seen().Config, own), files: []sessionFile{{conversation, lines}}}
 	a.files = append(a.files, filesIn(root, own, maxSession-len(lines))...)
 	data, err := a.pack()
 	if len(data) > maxPacked {

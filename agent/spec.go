@@ -24,6 +24,7 @@ type Spec struct {
 	Prompt  Message // the first user message, word for word
 	System  string  // context, appended to the CLI's own system prompt
 	Profile Profile
+	Reads   []string // in a sandbox: directories that must be seen though they lie in a hidden one, as what Dir borrows objects from
 
 	Roots []string // still further directories it may use, absolute
 	Rules []Rule   // decide tool calls before the profile does; see Policy

@@ -70,7 +70,7 @@ func MakePrivate() (notice string, err error) {
 		return "", fmt.Errorf("make the process non-dumpable: %w", err)
 	}
 	if os.Geteuid() == 0 {
-		return "running as root: tools of the agent are root too and can read this process's secrets; run as an ordinary user", nil
+		return "running as root: outside a sandbox, tools of the agent are root too and can read this process's secrets; run as an ordinary user", nil
 	}
 	return "", nil
 }

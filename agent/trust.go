@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,13 +16,9 @@ func (d runDirs) settings(s Spec) ([]string, error) {
 	if !s.trusts() {
 		return []string{"--setting-sources="}, nil
 	}
-	path := filepath.Join(d.Root, "settings.json")
-	settings, err := json.Marshal(map[string]any{"claudeMdExcludes": above(s.Dir)})
-	if err == nil {
-		err = os.WriteFile(path, settings, 0o600)
-	}
+	path, err := d.put("settings.json", map[string]any{"claudeMdExcludes": above(s.Dir)})
 	if err != nil {
-		return nil, fmt.Errorf("write settings: %w", err)
+		return nil, err
 	}
 	return []string{"--setting-sources=project", "--settings=" + path}, nil
 }

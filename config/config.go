@@ -4,8 +4,8 @@
 // about it; to keep every secret out of what it prints, logs and returns as an error; and to touch nothing but the files it is
 // pointed at. It does not promise that a credential works or that a server answers: that is for start-up and `enqueue doctor`.
 //
-// It is called once, at the start of a program, from one goroutine; a Config is plain data afterwards and is safe to share as long
-// as nobody writes to it. It imports no other package of ours: cmd hands its fields on, field by field.
+// Load is called once, at the start of a program, from one goroutine; a Config is plain data afterwards and is safe to share as long
+// as nobody writes to it. Only MemoryAvailable may be asked at any time. The package imports no other package of ours: cmd hands its fields on, field by field.
 package config
 
 import (
@@ -114,7 +114,7 @@ type Worker struct {
 // The values of Worker.Sandbox.
 const (
 	SandboxAuto  = "auto"  // bubblewrap where it works, else none; start-up says which
-	SandboxBwrap = "bwrap" // bubblewrap or do not start
+	SandboxBwrap = "bwrap" // bubblewrap, or no run starts
 	SandboxNone  = "none"
 )
 

@@ -17,6 +17,7 @@ const diffLimit = 1 << 20
 // place is where a run works.
 type place struct {
 	Dir, Files string
+	Reads      []string        // what Dir needs besides, if only to read it
 	Clone      workspace.Clone // what Dir is; zero: no clone
 	Trusted    bool            // the directory's own configuration of the CLI counts
 	Fresh      bool            // nothing of an earlier run is in it
@@ -60,7 +61,7 @@ func (w *Worker) clone(ctx context.Context, t Task, b Brief, files string, befor
 		return place{}, err
 	}
 	p := place{
-		Dir: c.Dir, Files: files, Clone: c, Trusted: want.TrustedConfig, Fresh: c.Fresh,
+		Dir: c.Dir, Files: files, Reads: []string{c.Mirror}, Clone: c, Trusted: want.TrustedConfig, Fresh: c.Fresh,
 		About: fmt.Sprintf("You are in a clone of %s; origin/%s is its base. There is no remote, and nothing is published from here: whatever people are to see, such as a diff, has to be in your answer.", t.Repo, c.Base),
 	}
 	if b.Diff {
@@ -120,7 +121,8 @@ func (w *Worker) spec(t Task, b Brief, p place, session *agent.Session, before *
 		where = t.Dir
 	}
 	return agent.Spec{
-		ID: t.ID, Dir: p.Dir, Files: p.Files, Prompt: prompt, System: system, Profile: t.Profile, TrustedConfig: p.Trusted, Rules: w.cfg.Policy.Rules,
+		ID: t.ID, Dir: p.Dir, Files: p.Files, Reads: p.Reads, Prompt: prompt, System: system,
+		Profile: t.Profile, TrustedConfig: p.Trusted, Rules: w.cfg.Policy.Rules,
 		Model: or(t.Options.Model, w.cfg.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: session,
 		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo,
 		Header: []string{

@@ -17,11 +17,11 @@ import (
 //
 // When it returns, no process of the run is alive, and its ending is stored or nothing was started.
 func (w *Worker) process(ctx context.Context, class, id string, delivery int) error {
-	slot, ok := w.slots.take(class)
-	if !ok {
-		return later(slotWait, "all slots are taken")
+	slot, err := w.slots.take(class)
+	if err != nil {
+		return later(slotWait, err.Error())
 	}
-	defer slot()
+	defer slot.release()
 
 	claim, err := w.store.Claim(ctx, id, delivery, w.id)
 	if err != nil {
@@ -29,6 +29,7 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	}
 	run := w.hold(ctx, claim)
 	defer run.release()
+	run.slot = slot
 
 	task, report, ending, err := w.execute(run)
 	if err != nil {
@@ -86,6 +87,7 @@ func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err 
 	host.talk = w.talk(run, t, source, host.record.add)
 	spec.Tools = host.talk.tools(place)
 	w.checkpoints(run, place, &spec)
+	run.slot.begin()
 	result, err := w.runner.Run(run.ctx, spec, host)
 	host.record.close()
 	if err != nil {

@@ -36,6 +36,7 @@ const (
 // away at that moment (queue.md §1); it ends by our own causes only.
 type run struct {
 	claim    *store.Claim
+	slot     *slot
 	ctx      context.Context // ends with the first cause
 	detached context.Context // outlives every cause: for storing and posting
 	life     context.Context // ends when the claim is given up: for what the report starts

@@ -1,16 +1,40 @@
 package tasks
 
-import "sync"
+import (
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+)
 
-// slots are how many runs a worker has at once. Automatic work never takes the last one, so that a person does not wait behind it.
+// Why a delivery gets no slot for now.
+var (
+	errNoSlot   = errors.New("all slots are taken")
+	errNoMemory = errors.New("the worker has no memory for another run")
+)
+
+// slots are how many runs a worker has at once: so many by number, and of those as many as fit into the memory there is. Automatic work
+// never takes the last one, so that a person does not wait behind it.
 type slots struct {
+	total  int
+	memory memory
+	log    *slog.Logger
+
 	mu    sync.Mutex
-	total int
-	taken map[string]int
-	sum   int
+	held  map[*slot]bool
+	short bool // the log has said that memory is short, and not yet that it is not
 }
 
-func newSlots(n int) *slots { return &slots{total: max(n, 2), taken: map[string]int{}} }
+// slot is the place of one run.
+type slot struct {
+	of    *slots
+	class string
+	begun time.Time // of its CLI; zero before. Guarded by of.mu
+}
+
+func newSlots(n int, m memory, log *slog.Logger) *slots {
+	return &slots{total: max(n, 2), memory: m.withDefaults(), log: log, held: map[*slot]bool{}}
+}
 
 // limit is how many slots a class may have of n.
 func limit(class string, n int) int {
@@ -26,30 +50,49 @@ func limit(class string, n int) int {
 	}
 }
 
-// take gets a slot for a class, and what gives it back; false when there is none.
-func (s *slots) take(class string) (release func(), ok bool) {
+// take gets a slot for a class, or says why there is none. The caller releases it.
+func (s *slots) take(class string) (*slot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	automatic := s.sum - s.taken[Interactive]
-	switch {
-	case s.sum >= s.total, s.taken[class] >= limit(class, s.total):
-		return nil, false
-	case class != Interactive && automatic >= s.total-1:
-		return nil, false // review, background and maintenance together leave one as well
+	same, automatic := 0, 0
+	for h := range s.held {
+		if h.class == class {
+			same++
+		}
+		if h.class != Interactive {
+			automatic++
+		}
 	}
-	s.taken[class]++
-	s.sum++
-	return sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.taken[class]--
-		s.sum--
-	}), true
+	switch {
+	case len(s.held) >= s.total, same >= limit(class, s.total):
+		return nil, errNoSlot
+	case class != Interactive && automatic >= s.total-1:
+		return nil, errNoSlot // review, background and maintenance together leave one as well
+	case !s.fits(class):
+		return nil, errNoMemory
+	}
+	taken := &slot{of: s, class: class}
+	s.held[taken] = true
+	return taken, nil
+}
+
+// begin says that the CLI of the slot's run is being started.
+func (s *slot) begin() {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.begun = time.Now()
+}
+
+// release gives the slot back. Only the first call counts.
+func (s *slot) release() {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	delete(s.of.held, s)
 }
 
 // running is how many slots are taken.
 func (s *slots) running() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.sum
+	return len(s.held)
 }

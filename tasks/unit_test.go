@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -52,14 +53,14 @@ func TestDeliveryNumber(t *testing.T) {
 func TestSlotsLeaveOneForPeople(t *testing.T) {
 	t.Parallel()
 	for total := 1; total <= 6; total++ {
-		s := newSlots(total)
+		s := newSlots(total, memory{}, slog.New(slog.DiscardHandler))
 		for range 10 {
 			for _, class := range []string{Maintenance, Background, Review} {
-				s.take(class)
+				_, _ = s.take(class)
 			}
 		}
-		release, ok := s.take(Interactive)
-		if !ok {
+		slot, err := s.take(Interactive)
+		if err != nil {
 			t.Errorf("of %d slots none is left for a person", total)
 			continue
 		}
@@ -67,14 +68,14 @@ func TestSlotsLeaveOneForPeople(t *testing.T) {
 			t.Errorf("of %d slots only %d are used", total, s.running())
 		}
 		before := s.running()
-		release()
-		release() // twice gives back once
+		slot.release()
+		slot.release() // twice gives back once
 		if s.running() != before-1 {
 			t.Errorf("after release %d slots are taken, before %d", s.running(), before)
 		}
 		people := 0
 		for {
-			if _, ok := s.take(Interactive); !ok {
+			if _, err := s.take(Interactive); err != nil {
 				break
 			}
 			people++

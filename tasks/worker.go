@@ -32,6 +32,8 @@ type WorkerConfig struct {
 	Policy    Policy
 
 	Slots      int           // runs at once; at least 2, so that a person never waits behind automatic work alone
+	Memory     func() int64  // bytes available for further runs just now; nil: only Slots counts
+	RunMemory  int64         // bytes a run needs; 0: 350 MiB
 	IdleLimit  time.Duration // of a run without a sign of work; 0: none
 	Model      string        // unless a task names one; empty: the CLI's default
 	MinVersion string        // of the CLI; empty: agent.MinCLI
@@ -101,7 +103,7 @@ func NewWorker(c WorkerConfig) (*Worker, error) {
 	}
 	w := &Worker{
 		cfg: c, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8]), store: c.Store, queue: c.Queue, runner: c.Runner,
-		workspace: c.Workspace, slots: newSlots(c.Slots), timing: c.Timing.withDefaults(), log: c.Log, started: time.Now(),
+		workspace: c.Workspace, slots: newSlots(c.Slots, memory{available: c.Memory, run: c.RunMemory}, c.Log), timing: c.Timing.withDefaults(), log: c.Log, started: time.Now(),
 	}
 	w.health = health{runner: c.Runner, min: c.MinVersion, fresh: w.timing.Health * 3 / 2}
 	w.seen = sightings{first: map[string]time.Time{}}

@@ -243,7 +243,12 @@ func (w *world) answers(thread string, n int) []string {
 // fifo at path open.
 func (w *world) stubborn() (alive *fifo) {
 	w.Helper()
-	dir := w.TempDir()
+	// Not below the directory for temporary files, which a sandbox replaces.
+	dir, err := os.MkdirTemp("/var/tmp", "we")
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "alive")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		w.Fatal(err)
@@ -265,7 +270,7 @@ while :; do /bin/sleep 1; done
 	// A fork elsewhere in this process would inherit the file open for writing, and exec would then fail with ETXTBSY
 	// (golang/go#22315).
 	syscall.ForkLock.RLock()
-	err := os.WriteFile(cli, []byte(script), 0o700)
+	err = os.WriteFile(cli, []byte(script), 0o700)
 	syscall.ForkLock.RUnlock()
 	if err != nil {
 		w.Fatal(err)

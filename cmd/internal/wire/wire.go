@@ -172,7 +172,8 @@ func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 	}
 	runner, err := agent.New(agent.Config{
 		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: p.Redactor, Log: p.Log, Servers: servers(c),
-		Direct:     c.Model.Gateway == config.GatewayOff,
+		Direct:  c.Model.Gateway == config.GatewayOff,
+		Sandbox: agent.Sandbox(c.Worker.Sandbox), Hidden: hidden(c),
 		Credential: agent.Credential{APIKey: c.Model.APIKey.Reveal(), OAuthToken: c.Model.OAuthToken.Reveal(), AuthToken: c.Model.AuthToken.Reveal()},
 	})
 	if err != nil {
@@ -198,7 +199,7 @@ func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 	}
 	return tasks.NewWorker(tasks.WorkerConfig{
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy,
-		Slots: c.Worker.Concurrency, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
+		Slots: c.Worker.Concurrency, Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
 		Version: version, Log: p.Log, Timing: timing,
 	})
 }

@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A killed worker's run is ended by its keeper, escaped processes included, and leaves no directory behind.
+func TestWorkerKilled(t *testing.T) {
+	t.Parallel()
+	killWorker(t, unique("killed"), newBench(t, "").dir, shortTemp(t), "AGENT_TEST_CLI=/proc/self/exe")
+}
+
+// killWorker starts a worker that keeps its runs in temp, and kills it while one works in dir.
+func killWorker(t *testing.T, run, dir, temp string, env ...string) {
+	t.Helper()
+	fifo := filepath.Join(dir, "alive")
+	worker := exec.Command("/proc/self/exe")
+	worker.Env = slices.Concat(os.Environ(), env, []string{
+		"AGENT_TEST_MODE=worker", "AGENT_TEST_RUN=" + run, "AGENT_TEST_DIR=" + dir, "AGENT_TEST_ALIVE=" + fifo, "TMPDIR=" + temp,
+	})
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	alive, err := os.Open(fifo) // waits for the fake CLI to open it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alive.Close()
+	if _, err := io.ReadFull(alive, make([]byte, 1)); err != nil { // and for its children
+		t.Fatal(err)
+	}
+	keeper, err := unix.PidfdOpen(parent(t, marked(run)[0]), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(keeper)
+	if err := worker.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = worker.Wait()
+	if _, err := io.Copy(io.Discard, alive); err != nil { // ends when the last of them is dead
+		t.Fatal(err)
+	}
+	if left := marked(run); len(left) > 0 {
+		t.Errorf("alive: %v", left)
+	}
+	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+		_, err = unix.Poll([]unix.PollFd{{Fd: int32(keeper), Events: unix.POLLIN}}, 10_000) // the keeper itself
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// A keeper that is killed takes the CLI with it, and what carries the marker is found.
+func TestKeeperKilled(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "hang-marked")
+	var keeper int
+	h := &host{on: func(e Event) {
+		if e.Kind != Text {
+			return
+		}
+		keeper = parent(t, marked(unique("keeper-killed"))[0])
+		if err := syscall.Kill(keeper, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}}
+	res := b.run(t, t.Context(), Spec{ID: unique("keeper-killed"), Limit: time.Minute}, h)
+	if keeper == 0 || res.Outcome != Failed || res.Error.Class != ClassKilled {
+		t.Errorf("keeper %d, result %+v", keeper, res)
+	}
+	b.gone(t)
+}
+
+// parent finds the keeper above a process of a run.
+func parent(t *testing.T, pid int) int {
+	t.Helper()
+	for {
+		pid = parentOf(t, pid)
+		if cmd, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); strings.Contains(string(cmd), keeperName) {
+			return pid
+		}
+	}
+}
+
+func parentOf(t *testing.T, pid int) int {
+	t.Helper()
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	pid, _ = strconv.Atoi(strings.Fields(rest)[1])
+	return pid
+}

@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Sandbox says how far the processes of a run are kept from the rest of the machine.
+type Sandbox string
+
+// The sandboxes. The zero value is SandboxNone.
+const (
+	SandboxNone  Sandbox = "none"  // not at all: they may do whatever the worker's user may
+	SandboxBwrap Sandbox = "bwrap" // by bubblewrap; where it does not work, nothing runs
+	SandboxAuto  Sandbox = "auto"  // by bubblewrap where it works, else not at all, with a notice
+)
+
+// proofLimit bounds the attempt to start something in a sandbox. It takes 10 ms.
+const proofLimit = 10 * time.Second
+
+// sandbox is what a Runner has found out about bubblewrap. That it works is believed for good; that it does not is asked again by
+// each run, so that a remedy works at once.
+type sandbox struct {
+	mu    sync.Mutex
+	bwrap string // its path, once it was seen to work
+	told  bool   // of runs without a sandbox, in the log
+}
+
+// unboxed is why runs are not put into the sandbox that was asked for.
+type unboxed struct{ problem, remedy string }
+
+func (u *unboxed) Error() string { return u.problem + ": " + u.remedy }
+
+// refusal is the same to a run that must not start without one.
+func (u *unboxed) refusal() *Error {
+	return &Error{Class: ClassConfig, Message: u.Error(), User: "The worker has no sandbox to run the agent in. An operator must look at its health."}
+}
+
+// bubblewrap returns the path of a bubblewrap that works here; empty when runs have no sandbox. why is nil when none was asked for.
+func (r *Runner) bubblewrap(ctx context.Context) (path string, why *unboxed) {
+	if r.cfg.Sandbox == SandboxNone {
+		return "", nil
+	}
+	s := r.sandbox
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bwrap != "" {
+		return s.bwrap, nil
+	}
+	path, why = r.prove(ctx)
+	if why == nil {
+		s.bwrap = path
+		return path, nil
+	}
+	if r.cfg.Sandbox == SandboxAuto && !s.told {
+		s.told = true
+		r.log.Warn("runs have no sandbox", "why", why.problem, "remedy", why.remedy)
+	}
+	return "", why
+}
+
+// prove finds bubblewrap and starts something harmless as a run would be started. Finding it is not enough: a container, or a
+// kernel's policy, may forbid the namespaces it is made of.
+func (r *Runner) prove(ctx context.Context) (string, *unboxed) {
+	const instead = ", or set ERRAND_SANDBOX=none"
+	bwrap := onPath("bwrap", r.getenv("PATH"))
+	if bwrap == "" {
+		return "", &unboxed{"bwrap is not on PATH", "install bubblewrap" + instead}
+	}
+	bwrap, err := filepath.EvalSymlinks(bwrap) // the link may be hidden inside
+	if err != nil {
+		return "", &unboxed{"find bubblewrap: " + err.Error(), "install it" + instead}
+	}
+	dirs, err := makeDirs(r.cfg.TempDir)
+	if err != nil {
+		return "", &unboxed{err.Error(), "make the temporary directory writable"}
+	}
+	defer func() { _ = dirs.remove() }()
+	args, err := r.bwrapArgs(bwrap, Spec{Dir: dirs.Home}, bwrap, dirs)
+	if err != nil {
+		return "", &unboxed{err.Error(), "mend the directories it names" + instead}
+	}
+	// A run that is stopped meanwhile must not make the sandbox look broken.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), proofLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, bwrap, append(args[1:], bwrap, "--version")...)
+	cmd.WaitDelay = time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		words := cmp.Or(strings.Join(strings.Fields(out.String()), " "), err.Error())
+		return "", &unboxed{
+			fmt.Sprintf("%s does not work here (%s)", bwrap, clip(words, 300)),
+			"allow user namespaces (docs/security.md)" + instead,
+		}
+	}
+	return bwrap, nil
+}

@@ -1,0 +1,408 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/google/go-cmp/cmp"
+)
+
+// inSandbox runs a test in a sandbox. Where bubblewrap does not work, which only trying can tell, it asserts that nothing runs.
+func inSandbox(t *testing.T, mode string, test func(t *testing.T, b *bench), change ...func(*Config)) {
+	t.Helper()
+	b := newBench(t, mode, append(change, func(c *Config) { c.Sandbox = SandboxBwrap })...)
+	b.startLimit = time.Hour
+	if path, why := b.bubblewrap(t.Context()); path != "" {
+		test(t, b)
+	} else if _, err := b.Run(t.Context(), Spec{ID: "refused", Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read}, &host{}); err == nil {
+		t.Errorf("a run without the sandbox it needs: %v", why)
+	}
+}
+
+// house makes the places a worker has. It is not below the directory for temporary files, which a sandbox replaces as a whole.
+func house(t *testing.T) string {
+	t.Helper()
+	root, err := os.MkdirTemp("/var/tmp", "at") //nolint:usetesting // as above
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	for _, file := range []string{
+		"state/clone/.env", "state/files/x", "state/mirror/object", "state/logs/x", "temp/er-other/x", "hidden/x", "secret/key", "else/public",
+	} {
+		path := filepath.Join(root, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("content of "+file), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// With a program of its own: one below the directory for temporary files would need a mount point in the run's own directory.
+	program, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	makeProgram(t, filepath.Join(root, "cli"), program)
+	return root
+}
+
+// makeProgram writes a program. A child forked meanwhile would hold the file open for writing, and nobody could execute it.
+func makeProgram(t *testing.T, path string, content []byte) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, content, 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runIn runs a shell script as a tool of a run that is at home in such a house.
+func runIn(ctx context.Context, root, script string) (string, error) {
+	in := func(name string) string { return filepath.Join(root, name) }
+	r, err := New(Config{
+		CLI: in("cli"), LogDir: in("state/logs"), TempDir: in("temp"), Sandbox: SandboxBwrap,
+		Hidden: []string{in("state"), in("hidden"), in("secret/key"), in("state/clone/.env"), in("not there")},
+		Env:    map[string]string{"AGENT_TEST_MODE": "shell"},
+	})
+	if err != nil {
+		return "", err
+	}
+	res, err := r.Run(ctx, Spec{
+		ID: "view", Dir: in("state/clone"), Files: in("state/files"), Reads: []string{in("state/mirror")}, Prompt: Message{Text: script}, Profile: Write,
+	}, &host{})
+	if err == nil && res.Error != nil {
+		err = res.Error
+	}
+	return res.Text, err
+}
+
+// What a tool can read and write, whoever the worker's user is.
+func TestSandboxView(t *testing.T) {
+	t.Parallel()
+	t.Run("this user", func(t *testing.T) {
+		t.Parallel()
+		inSandbox(t, "", func(t *testing.T, _ *bench) {
+			root := house(t)
+			checkView(t, root, func(script string) (string, error) { return runIn(t.Context(), root, script) })
+		})
+	})
+	t.Run("an ordinary user", func(t *testing.T) {
+		t.Parallel()
+		inSandbox(t, "", func(t *testing.T, _ *bench) {
+			root := house(t)
+			checkView(t, root, func(script string) (string, error) {
+				cmd := exec.Command("/proc/self/exe")
+				cmd.Dir, cmd.Env = "/", append(os.Environ(), "AGENT_TEST_MODE=ordinary", "AGENT_TEST_DIR="+root, "AGENT_TEST_SCRIPT="+script)
+				if os.Getuid() == 0 {
+					cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+					own := func(path string, _ os.DirEntry, err error) error {
+						return errors.Join(err, os.Lchown(path, 65534, 65534))
+					}
+					if err := filepath.WalkDir(root, own); err != nil {
+						return "", err
+					}
+				}
+				out, err := cmd.CombinedOutput()
+				return string(out), err
+			})
+		})
+	})
+}
+
+// ordinaryMain is a worker of another user.
+func ordinaryMain() int {
+	text, err := runIn(nobody{}, os.Getenv("AGENT_TEST_DIR"), os.Getenv("AGENT_TEST_SCRIPT"))
+	fmt.Println(text)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+func checkView(t *testing.T, root string, run func(script string) (string, error)) {
+	t.Helper()
+	const readOnly, denied = "Read-only file system", "Permission denied"
+	checks := []struct{ command, want string }{
+		{"echo x > new && cat new", "x"},
+		{"echo y > $root/state/files/new && cat $root/state/files/new", "y"},
+		{"for d in $HOME $TMPDIR $CLAUDE_CONFIG_DIR /tmp; do echo z > $d/x && cat $d/x; done", "z\nz\nz\nz"},
+		{"cat $root/else/public", "content of else/public"},
+		{"touch $root/else/x", readOnly},
+		{"touch /var/tmp/x", readOnly},
+		{"cat $root/state/mirror/object", "content of state/mirror/object"},
+		{"touch $root/state/mirror/object", readOnly},
+		{"ls $root/state", "clone\nfiles\nmirror"}, // and no logs
+		{"touch $root/state/x", readOnly},
+		{"ls -A $root/hidden $root/temp", "$root/hidden:\n\n$root/temp:"},
+		{"cat $root/secret/key", denied},
+		{"cat .env", denied}, // in the clone itself
+		// Of processes it sees those of the run, and cannot touch the keeper.
+		{"[ $(ls -d /proc/[0-9]* | wc -l) -lt 9 ] && echo few", "few"},
+		{"kill -9 1; tr '\\0' '\\n' < /proc/1/cmdline | tail -n 1", keeperName},
+		{"cat /proc/1/environ", denied},
+		{"ls /proc/1/fd/6/", denied},
+		// The kernel is the machine's, and root's own files in /proc/sys are its settings.
+		{"echo x > /proc/sys/kernel/hostname", readOnly},
+		{"touch /sys/x", readOnly},
+		{"grep -h Cap /proc/self/status | cut -f 2 | sort -u", "0000000000000000"},
+		{"cat /proc/self/oom_score_adj", "500"},
+		// No descriptor leads out.
+		{"ls -m /proc/self/fd", "0, 1, 2, 3"}, // the last is that of ls
+		{"ls -l /proc/$PPID/fd | grep -c /temp", "0"},
+	}
+	const mark = "====\n"
+	script := "root=" + root + "\n"
+	for _, c := range checks {
+		script += "{ " + c.command + "; } 2>&1; printf '" + mark + "'\n"
+	}
+	out, err := run(script)
+	got := strings.Split(out, mark)
+	if err != nil || len(got) <= len(checks) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for i, c := range checks {
+		if want := strings.ReplaceAll(c.want, "$root", root); !strings.HasSuffix(strings.TrimSpace(got[i]), want) {
+			t.Errorf("%s\n got %q\nwant %q", c.command, got[i], want)
+		}
+	}
+}
+
+// A sandbox changes nothing of what is promised of a run's end.
+func TestSandboxLimitEndsEverything(t *testing.T) {
+	t.Parallel()
+	inSandbox(t, "mute-hang-escape-ignore-term-never-exit", func(t *testing.T, b *bench) {
+		res := b.run(t, t.Context(), Spec{Limit: 2 * time.Second}, &host{})
+		if res.Outcome != Limit || res.Signal != "SIGKILL" || res.Resources.Swept != 2 {
+			t.Errorf("outcome %s, signal %q, swept %d; want limit, SIGKILL, 2", res.Outcome, res.Signal, res.Resources.Swept)
+		}
+		b.gone(t)
+	})
+}
+
+func TestSandboxLeftoversOfAGoodRunAreSwept(t *testing.T) {
+	t.Parallel()
+	inSandbox(t, "talk-escape", func(t *testing.T, b *bench) {
+		res := b.run(t, t.Context(), Spec{}, &host{})
+		if res.Outcome != Done || res.Resources.Swept != 2 {
+			t.Errorf("outcome %s, swept %d; want done, 2", res.Outcome, res.Resources.Swept)
+		}
+		b.gone(t)
+	})
+}
+
+// The CLI gets its TERM, and what it saves then is there; how it ended is told as it was.
+func TestSandboxTermIsTheCLIs(t *testing.T) {
+	t.Parallel()
+	inSandbox(t, "mute-hang-save-never-exit", func(t *testing.T, b *bench) {
+		res := b.run(t, t.Context(), Spec{Limit: time.Second}, &host{})
+		if res.Outcome != Limit || res.ExitCode != 143 || res.Signal != "" || !res.Session.Holds("saved") {
+			t.Errorf("result = %+v", res)
+		}
+	})
+}
+
+func TestSandboxEndsWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]struct {
+		class  Class
+		code   int
+		signal string
+	}{"exit-2": {ClassConfig, 2, ""}, "exit-0": {ClassNoResult, 0, ""}, "die": {ClassKilled, -1, "SIGKILL"}} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			inSandbox(t, mode, func(t *testing.T, b *bench) {
+				res := b.run(t, t.Context(), Spec{}, &host{})
+				if res.Outcome != Failed || res.Error.Class != want.class || res.ExitCode != want.code || res.Signal != want.signal {
+					t.Errorf("result %+v, error %+v", res, res.Error)
+				}
+			})
+		})
+	}
+}
+
+func TestSandboxWorkerKilled(t *testing.T) {
+	t.Parallel()
+	inSandbox(t, "", func(t *testing.T, _ *bench) {
+		root := house(t)
+		dir := filepath.Join(root, "state/clone")
+		if err := syscall.Mkfifo(filepath.Join(dir, "alive"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(filepath.Join(root, "temp/er-other")); err != nil {
+			t.Fatal(err)
+		}
+		killWorker(t, unique("killed-in-sandbox"), dir, filepath.Join(root, "temp"), "AGENT_TEST_CLI="+filepath.Join(root, "cli"), "AGENT_TEST_SANDBOX=bwrap")
+	})
+}
+
+// With the keeper, the first process of its namespace, the kernel kills all that is in it: also what no net of ours would find.
+func TestSandboxKeeperKilled(t *testing.T) {
+	t.Parallel()
+	inSandbox(t, "hang-escape", func(t *testing.T, b *bench) {
+		h := &host{on: func(e Event) {
+			if e.Kind == Text {
+				_ = syscall.Kill(parent(t, marked(unique("keeper-killed-in-sandbox"))[0]), syscall.SIGKILL)
+			}
+		}}
+		res := b.run(t, t.Context(), Spec{ID: unique("keeper-killed-in-sandbox"), Limit: time.Minute}, h)
+		if res.Outcome != Failed || res.Error.Class != ClassKilled {
+			t.Errorf("result %+v", res)
+		}
+		b.gone(t)
+	})
+}
+
+// bubblewrap's own process only waits: a run does not need it.
+func TestSandboxBubblewrapKilled(t *testing.T) {
+	t.Parallel()
+	inSandbox(t, "ask-escape", func(t *testing.T, b *bench) {
+		h := &host{permit: func(ToolRequest) Decision {
+			keeper := parent(t, marked(unique("bwrap-killed"))[0])
+			if err := syscall.Kill(parentOf(t, keeper), syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+			return Decision{Allow: true}
+		}}
+		res := b.run(t, t.Context(), Spec{ID: unique("bwrap-killed"), Limit: time.Minute, Profile: Write, Rules: askAll}, h)
+		if res.Outcome != Done || !strings.Contains(res.Text, "success allow") || res.Resources.Swept != 2 {
+			t.Errorf("result %+v", res)
+		}
+		b.gone(t)
+	})
+}
+
+// The real CLI works in a sandbox: it gets its credential, its tools are held back where they should, and the conversation goes on.
+func TestCLIInSandbox(t *testing.T) {
+	t.Parallel()
+	inSandbox(t, "", func(t *testing.T, _ *bench) {
+		root, model := house(t), newModel(t)
+		dir := filepath.Join(root, "state/clone")
+		model.Answer("first",
+			modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "echo a > a; touch " + root + "/else/x; cat " + root + "/state/logs/x"}}}},
+			modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Write", Input: map[string]string{"file_path": filepath.Join(dir, "b"), "content": "b"}}}},
+			modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Grep", Input: map[string]string{"pattern": "content", "path": dir, "output_mode": "content"}}}},
+			modelfake.Turn{Text: "one"})
+		model.Answer("second", modelfake.Turn{Text: "two, after {{turns}}"})
+		r := newCLI(t, model, func(c *Config) {
+			c.Sandbox, c.TempDir, c.Hidden = SandboxBwrap, filepath.Join(root, "temp"), []string{filepath.Join(root, "state")}
+		})
+		h := &host{}
+		first := runCLI(t, r, Spec{ID: "in-sandbox", Dir: dir, Prompt: Message{Text: "first"}, Profile: Write}, h)
+		if first.Text != "one" || len(first.Session.Data) == 0 || first.Resources.Swept != 0 {
+			t.Errorf("first = %+v", first)
+		}
+		var results []string
+		for _, e := range h.events {
+			if e.Kind == ToolResult {
+				results = append(results, e.Text)
+			}
+		}
+		if len(results) != 3 || !strings.Contains(results[0], "Read-only file system") || !strings.Contains(results[0], "No such file") || !strings.Contains(results[2], "content of") {
+			t.Errorf("results of tools: %q", results)
+		}
+		for _, made := range []string{"a", "b"} {
+			if _, err := os.Stat(filepath.Join(dir, made)); err != nil {
+				t.Error(err)
+			}
+		}
+		second := runCLI(t, r, Spec{ID: "in-sandbox-2", Dir: dir, Prompt: Message{Text: "second"}, Profile: Write, Resume: &first.Session}, &host{})
+		if second.Text != "two, after 2" {
+			t.Errorf("second = %+v", second)
+		}
+		if got := model.Requests()[0].Key; got != "sk-ant-test-credential" {
+			t.Errorf("the model saw key %q", got)
+		}
+		if h := r.Health(t.Context(), ""); !h.OK || h.Sandbox != "bwrap" {
+			t.Errorf("health = %+v", h)
+		}
+	})
+}
+
+// Where bubblewrap is missing or does not work, the mode decides; a remedy works at once.
+func TestSandboxThatDoesNotWork(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	var log bytes.Buffer
+	in := func(s Sandbox) *bench {
+		return newBench(t, "talk", func(c *Config) {
+			c.Sandbox, c.Getenv, c.Log = s, func(string) string { return path }, slog.New(slog.NewTextHandler(&log, nil))
+		})
+	}
+	refused := func(b *bench, want string) {
+		t.Helper()
+		_, err := b.Run(t.Context(), Spec{ID: "x", Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read}, &host{})
+		if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassConfig || !strings.Contains(e.Message, want) || !strings.Contains(e.User, "sandbox") {
+			t.Errorf("error = %v, want one about %s", err, want)
+		}
+		if h := b.Health(t.Context(), ""); h.OK || h.Sandbox != "" || !strings.Contains(h.Problem, want) || h.Remedy == "" || h.Error == nil {
+			t.Errorf("health = %+v", h)
+		}
+	}
+	must, may, not := in(SandboxBwrap), in(SandboxAuto), in("")
+	refused(must, "not on PATH")
+	for range 2 {
+		may.run(t, t.Context(), Spec{}, &host{})
+	}
+	if h := may.Health(t.Context(), ""); h.Sandbox != "none" || !strings.Contains(h.Notice, "install bubblewrap") {
+		t.Errorf("health = %+v", h)
+	}
+	not.run(t, t.Context(), Spec{}, &host{})
+	if h := not.Health(t.Context(), ""); h.Sandbox != "none" || h.Notice != "" {
+		t.Errorf("health = %+v", h)
+	}
+	if n := strings.Count(log.String(), "runs have no sandbox"); n != 1 {
+		t.Errorf("%d notices:\n%s", n, log.String())
+	}
+
+	file := filepath.Join(path, "bwrap")
+	makeProgram(t, file, []byte("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n"))
+	refused(must, "No permissions to create new namespace")
+
+	inSandbox(t, "", func(t *testing.T, b *bench) {
+		if err := errors.Join(os.Remove(file), os.Symlink(b.sandbox.bwrap, file)); err != nil {
+			t.Fatal(err)
+		}
+		must.run(t, t.Context(), Spec{}, &host{})
+		if h := may.Health(t.Context(), ""); h.Sandbox != "bwrap" || h.Notice != "" {
+			t.Errorf("health = %+v", h)
+		}
+	})
+}
+
+func TestMountsInOrder(t *testing.T) {
+	t.Parallel()
+	got := inOrder([]mount{
+		{at: "/", how: "--ro-bind", from: "/"},
+		{at: "/s/logs", how: "--tmpfs", blank: true},
+		{at: "/s", how: "--tmpfs", blank: true},
+		{at: "/s/c/.env", how: "--ro-bind", from: "/dev/null", blank: true},
+		{at: "/tmp", how: "--tmpfs", blank: true},
+		{at: "/tmp", how: "--bind", from: "/tmp/er-1", blank: true},
+		{at: "/tmp/er-0", how: "--tmpfs", blank: true},
+		{at: "/opt/cli", how: "--ro-bind", from: "/opt/cli"},
+		{at: "/s/m", how: "--ro-bind", from: "/s/m"},
+		{at: "/s/c", how: "--bind", from: "/s/c"},
+	})
+	var at []string
+	for _, m := range got {
+		at = append(at, m.how+" "+m.at)
+	}
+	want := []string{"--ro-bind /", "--tmpfs /s", "--bind /s/c", "--ro-bind /s/c/.env", "--ro-bind /s/m", "--bind /tmp"}
+	if diff := cmp.Diff(want, at); diff != "" {
+		t.Error(diff)
+	}
+}

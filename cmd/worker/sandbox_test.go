@@ -1,0 +1,57 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/internal/modelfake"
+)
+
+// In a sandbox the agent sees its clone whole, and neither the worker's state nor its configuration; health says what runs are in.
+func TestSandbox(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	// Not below the directory for temporary files, of which a sandbox shows nothing anyway.
+	dir, err := os.MkdirTemp("/var/tmp", "we") //nolint:usetesting // it would be below /tmp
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	yaml, state := filepath.Join(dir, "errand.yaml"), filepath.Join(dir, "state")
+	if err := os.Rename(w.env["ERRAND_CONFIG"], yaml); err != nil {
+		t.Fatal(err)
+	}
+	w.env["ERRAND_CONFIG"], w.env["ERRAND_STATE_DIR"] = yaml, state
+	w.model.Answer("look", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{
+		"command": "git fsck && echo clone is wh''ole; ls " + filepath.Join(state, "logs") + "; cat " + yaml,
+	}}}}, modelfake.Turn{Text: "Seen."})
+	base := w.standalone()
+	w.answers(w.mention("look", ""), 1)
+
+	var fleet struct {
+		Workers []struct {
+			Health struct {
+				Sandbox string `json:"sandbox"`
+				Notice  string `json:"notice"`
+			} `json:"health"`
+		} `json:"workers"`
+	}
+	if err := json.Unmarshal([]byte(w.get(base+"/api/health")), &fleet); err != nil || len(fleet.Workers) != 1 {
+		t.Fatalf("%+v, %v", fleet, err)
+	}
+	requests := w.model.Requests()
+	seen := string(requests[len(requests)-1].Body)
+	shown := strings.Contains(seen, channel+":") && strings.Contains(seen, ".ndjson")
+	hidden := !strings.Contains(seen, channel+":") && !strings.Contains(seen, ".ndjson")
+	switch h := fleet.Workers[0].Health; {
+	case !strings.Contains(seen, "clone is whole"):
+		t.Errorf("the agent saw %s", seen)
+	case h.Sandbox == "bwrap" && hidden && h.Notice == "":
+	case h.Sandbox == "none" && shown && strings.Contains(h.Notice, "bubblewrap"):
+	default:
+		t.Errorf("health %+v; the agent saw %s", h, seen)
+	}
+}
