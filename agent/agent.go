@@ -31,13 +31,15 @@ type Config struct {
 // defaultGrace is DESIGN's ERRAND_GRACE.
 const defaultGrace = 15 * time.Second
 
-// Runner runs the CLI. It is immutable and safe for concurrent use.
+// Runner runs the CLI. It is safe for concurrent use.
 type Runner struct {
 	cfg    Config
 	log    *slog.Logger
 	getenv func(string) string
 	// patience for the CLI's first answer and for its exit after the session ended; tests shorten them.
 	startLimit, exitLimit time.Duration
+
+	spare budget // of all runs, for long lines of the CLI's output
 }
 
 // New checks the configuration. It does not look at the CLI: see Health.
@@ -46,6 +48,7 @@ func New(c Config) (*Runner, error) {
 		return nil, errors.New("create runner: LogDir is empty")
 	}
 	r := &Runner{cfg: c, log: c.Log, getenv: c.Getenv, startLimit: time.Minute, exitLimit: 20 * time.Second}
+	r.spare.total = maxLines
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"strings"
-	"unicode/utf8"
 )
 
 // describeWidth is how many characters of an action people are shown: a line of a status message.
@@ -26,8 +25,8 @@ var verbs = map[string]struct{ verb, arg string }{
 	"Skill":        {"Using skill", "skill"},
 }
 
-// describe puts a tool call into words, such as "Reading agent/run.go". Paths are relative to the run's directory.
-func describe(dir, tool string, input json.RawMessage) string {
+// describe puts a tool call into words without secrets, such as "Reading agent/run.go". Paths are relative to the run's directory.
+func describe(r *Redactor, dir, tool string, input json.RawMessage) string {
 	v, ok := verbs[tool]
 	if !ok {
 		return "Using " + strings.ReplaceAll(strings.TrimPrefix(tool, "mcp__"), "__", " ")
@@ -38,13 +37,19 @@ func describe(dir, tool string, input json.RawMessage) string {
 	if rel, err := filepath.Rel(dir, what); strings.HasSuffix(v.arg, "_path") && err == nil && filepath.IsLocal(rel) {
 		what = rel
 	}
-	return clip(v.verb+" "+strings.Join(strings.Fields(what), " "), describeWidth)
+	return r.head([]byte(v.verb+" "+strings.Join(strings.Fields(what), " ")), describeWidth)
 }
 
-// clip shortens s to at most n characters.
+// clip shortens s to at most n characters. It looks no farther than that.
 func clip(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
+	end := 0
+	for i := range s {
+		switch n--; n {
+		case 0:
+			end = i
+		case -1:
+			return s[:end] + "…"
+		}
 	}
-	return string([]rune(s)[:n-1]) + "…"
+	return s
 }

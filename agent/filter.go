@@ -12,7 +12,7 @@ import (
 type filter struct {
 	slots   [1 << slotBits]uint8 // by the hash of three bytes: the number of a bucket; the first of them stays empty
 	buckets [256][]anchor
-	first   [256]bool // the bytes that patterns begin with
+	first   [256][]*pattern // by the byte that they begin with
 }
 
 // anchor says which pattern three bytes are of, and how far behind its beginning.
@@ -34,7 +34,9 @@ func newFilter(patterns []pattern) filter {
 	for offset := stride - 1; offset >= 0; offset-- { // where two begin, the one before the other comes first
 		for i := range patterns {
 			p := &patterns[i]
-			f.first[p.text[0]] = true
+			if offset == 0 {
+				f.first[p.text[0]] = append(f.first[p.text[0]], p)
+			}
 			b := p.text[offset:]
 			if len(b) >= gram {
 				f.add(b, anchor{p, offset})

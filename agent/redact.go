@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"slices"
+	"unicode/utf8"
 )
 
 // redacted replaces a secret. It is the same length as nothing in particular, on purpose.
@@ -48,8 +49,8 @@ func (r *Redactor) String(s string) string {
 	return s
 }
 
-// JSON is Bytes for a JSON value, and returns one: where a secret reached beyond a string of it, nothing is left of the value.
-func (r *Redactor) JSON(v json.RawMessage) json.RawMessage {
+// json is Bytes for a JSON value, and returns one: where a secret reached beyond a string of it, nothing is left of the value.
+func (r *Redactor) json(v json.RawMessage) json.RawMessage {
 	clean, changed := r.clean(v)
 	if changed && !json.Valid(clean) {
 		return json.RawMessage(`"` + redacted + `"`)
@@ -66,13 +67,13 @@ func (r *Redactor) clean(b []byte) (_ []byte, changed bool) {
 	return clean, true
 }
 
-// Head returns at most n characters of the beginning of s without secrets. Cut first and redacted then, s would show the beginning of a
-// secret that stands across the cut.
-func (r *Redactor) Head(s string, n int) string {
-	if len(s) <= 4*n {
-		return clip(r.String(s), n)
+// head returns at most n characters of the beginning of text without secrets. Cut first and redacted then, it would show the beginning of
+// a secret that stands across the cut.
+func (r *Redactor) head(text []byte, n int) string {
+	if len(text) <= utf8.UTFMax*n {
+		return clip(string(r.Bytes(text)), n)
 	}
-	return clip(string(r.stream().Write([]byte(s[:4*n]))), n)
+	return clip(string(r.stream().Write(text[:utf8.UTFMax*n])), n)
 }
 
 // span is a row of bytes to be hidden.
@@ -137,11 +138,8 @@ func (l *bodies) end(b []byte, set charset, at int) int {
 // unsettled returns where in its last bytes, too few for the filter, b may have the beginning of a secret.
 func (r *Redactor) unsettled(b []byte) int {
 	for begin := max(0, len(b)-shortest+1); begin < len(b); begin++ {
-		if !r.filter.first[b[begin]] {
-			continue
-		}
-		for i := range r.secrets {
-			if _, is := r.secrets[i].match(b[begin:]); is == maybe {
+		for _, p := range r.filter.first[b[begin]] {
+			if _, is := p.match(b[begin:]); is == maybe {
 				return begin
 			}
 		}

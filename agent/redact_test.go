@@ -97,7 +97,7 @@ func TestRedactedJSON(t *testing.T) {
 		`null`:                   `null`,
 		``:                       ``,
 	} {
-		if got := r.JSON(json.RawMessage(in)); string(got) != want {
+		if got := r.json(json.RawMessage(in)); string(got) != want {
 			t.Errorf("%s became %s, want %s", in, got, want)
 		}
 	}
@@ -109,12 +109,12 @@ func TestHeadOfASecret(t *testing.T) {
 	secret := "the-secret-value"
 	r := NewRedactor(secret)
 	for before := range 60 {
-		got := r.Head(strings.Repeat("x", before)+secret+strings.Repeat("y", 100), 10)
+		got := r.head([]byte(strings.Repeat("x", before)+secret+strings.Repeat("y", 100)), 10)
 		if strings.Contains(got, "th") || len(got) > 9+len("…") {
 			t.Errorf("after %d: %q", before, got)
 		}
 	}
-	if got := r.Head("short the-secret-value", 40); got != "short [redacted]" {
+	if got := r.head([]byte("short the-secret-value"), 40); got != "short [redacted]" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -84,7 +84,7 @@ func (r *Runner) closeLog(log *runLog, res *Result) {
 	if res.Error != nil {
 		verdict += " (" + res.Error.Error() + ")"
 	}
-	log.write(fmt.Sprintf("# %s after %s, exit %d%s, $%.4f, %d turns\n",
+	log.write(fmt.Sprintf("# %s after %s, exit %d%s, $%.4f, %d turns",
 		verdict, res.Duration.Round(time.Millisecond), res.ExitCode, strings.TrimRight(" "+res.Signal, " "), res.CostUSD, res.Turns))
 	if err := log.Close(); err != nil {
 		res.Resources.LogErr = err.Error()
@@ -130,20 +130,12 @@ func (r *Runner) watch(s Spec, h Host, c *child, log *runLog) *live {
 	}
 	l.read.Go(func() {
 		defer c.Stdout.Close()
-		l.stream.Read(newLines(c.Stdout))
+		l.stream.Read(newLines(c.Stdout, &r.spare))
 		l.control.Die()
 	})
 	l.read.Go(func() {
 		defer c.Stderr.Close()
-		for in := newLines(c.Stderr); ; {
-			line, _, _, err := in.Next()
-			if err != nil {
-				return
-			}
-			line = r.cfg.Redactor.Bytes(line)
-			l.stderr.Add(line)
-			log.Note(time.Now(), "[stderr] %s", line)
-		}
+		l.lastWords(newLines(c.Stderr, nil))
 	})
 	go func() {
 		l.read.Wait()
@@ -167,6 +159,9 @@ func (l *live) result(finished bool, cause error) Result {
 	f.Open = l.stream.turn
 	exit := l.child.exit
 	redact := l.r.cfg.Redactor
+	if len(f.Partial) >= maxPartial { // it was cut, perhaps within a secret
+		f.Partial = redact.stream().Write(f.Partial)
+	}
 	res := Result{
 		Text: redact.String(strings.Join(f.Answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal, Stderr: l.stderr.String(),
 		Model: f.Model, Turns: f.Turns, Resources: f.Resources,
@@ -183,7 +178,7 @@ func (l *live) result(finished bool, cause error) Result {
 		res.Error.Message = redact.String(res.Error.Message)
 	}
 	if f.Last != nil {
-		res.CostUSD, res.Structured = f.Last.CostUSD, json.RawMessage(redact.Bytes(f.Last.Structured))
+		res.CostUSD, res.Structured = f.Last.CostUSD, redact.json(json.RawMessage(f.Last.Structured))
 		for _, u := range f.Last.ModelUsage {
 			res.Usage.Input += int64(u.Input)
 			res.Usage.Output += int64(u.Output)

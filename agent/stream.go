@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"fmt"
 	"sync"
 	"time"
@@ -29,6 +30,7 @@ type stream struct {
 	broken  bool   // it has begun and not ended
 	before  int    // length of facts.Partial when it began
 	spoke   bool   // any message had text
+	block   pieces // what of it is coming
 
 	mu     sync.Mutex
 	facts  facts
@@ -78,31 +80,30 @@ func (s *stream) Begin() {
 	s.turn, s.active = true, s.now()
 }
 
-// Read consumes the CLI's stdout to its end. It waits for nothing but the log's file.
+// Read consumes the CLI's stdout to its end. It waits for nothing but the log's files.
 func (s *stream) Read(l *lines) {
 	for {
-		piece, cut, more, err := l.Next()
+		text, part, err := l.Next()
 		if err != nil {
+			s.settle()
 			s.log.Flush()
 			return
 		}
-		clean := s.redact.Bytes(piece)
-		s.log.Raw(clean, !more)
+		s.log.Raw(text)
+		if part != lineRest {
+			s.mu.Lock()
+			s.facts.Resources.Lines++
+			s.mu.Unlock()
+		}
+		switch line := bytes.TrimRight(text, "\r\n"); {
+		case part == lineHead:
+			s.head(line)
+		case part == wholeLine && len(line) > 0:
+			s.line(line)
+		}
 		if l.Drained() {
 			s.log.Flush()
 		}
-		s.mu.Lock()
-		if !more {
-			s.facts.Resources.Lines++
-		}
-		if cut && !more {
-			s.facts.Resources.Cut++
-		}
-		s.mu.Unlock()
-		if cut || len(piece) == 0 {
-			continue
-		}
-		s.line(piece)
 	}
 }
 
@@ -114,9 +115,23 @@ func (s *stream) line(piece []byte) {
 		s.mu.Lock()
 		s.facts.Resources.Raw++
 		s.mu.Unlock()
-		s.log.Note(s.now(), "[stdout] %s", clip(string(piece), 4<<10))
+		s.log.Note(s.now(), "[stdout] %s", s.redact.head(piece, 4<<10))
 		return
 	}
+	s.handle(l)
+}
+
+// head handles the beginning of a line that was too long to be decoded: it is a sign of life all the same, and a question is answered.
+func (s *stream) head(text []byte) {
+	s.mu.Lock()
+	s.facts.Resources.Cut++
+	s.mu.Unlock()
+	if l, ok := decodeHead(text); ok {
+		s.handle(l)
+	}
+}
+
+func (s *stream) handle(l wireLine) {
 	if l.odd {
 		s.unknown(l.Type + "/" + l.Subtype + " of another shape")
 	}
@@ -226,7 +241,7 @@ func (s *stream) notice(text string) {
 // event hands on what may be seen.
 func (s *stream) event(e Event) {
 	e.Time = s.now()
-	e.Text, e.Input = s.redact.String(e.Text), s.redact.Bytes(e.Input)
+	e.Text, e.Input = s.redact.String(e.Text), s.redact.json(e.Input)
 	s.emit(e)
 }
 

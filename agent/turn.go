@@ -17,19 +17,22 @@ func (s *stream) delta(l wireLine) {
 		s.begin(l.Event.Message.ID)
 	case "message_stop":
 		s.broken = false
+	case "content_block_stop":
+		s.settle()
 	case "content_block_delta":
 		switch d := l.Event.Delta; d.Type {
 		case "text_delta":
 			s.pieces = true
-			s.say(d.Text)
+			s.say(d.Text, s.piece)
 		case "thinking_delta":
-			s.event(Event{Kind: Thinking, Text: d.Thinking})
+			s.piece(Event{Kind: Thinking, Text: d.Thinking})
 		}
 	}
 }
 
 // begin notes that a message begins. One before it that was broken off is said again by the CLI, so what it had said is dropped.
 func (s *stream) begin(id string) {
+	s.settle()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken {
@@ -38,8 +41,8 @@ func (s *stream) begin(id string) {
 	s.message, s.talked, s.pieces, s.broken, s.before = id, false, false, true, len(s.facts.Partial)
 }
 
-// say hands on a piece of the main agent's text. Each message is a paragraph of its own.
-func (s *stream) say(text string) {
+// say tells a piece of the main agent's text, or all of a block. Each message is a paragraph of its own.
+func (s *stream) say(text string, tell func(Event)) {
 	if text == "" {
 		return
 	}
@@ -52,7 +55,7 @@ func (s *stream) say(text string) {
 		s.facts.Partial = append(s.facts.Partial, text...)
 	}
 	s.mu.Unlock()
-	s.event(Event{Kind: Text, Text: text})
+	tell(Event{Kind: Text, Text: text})
 }
 
 // assistant handles a finished block of a message; each block of a message comes in a line of its own.
@@ -82,12 +85,12 @@ func (s *stream) assistant(l wireLine) {
 			case l.Parent != "":
 				s.event(Event{Kind: Text, Text: b.Text, Parent: l.Parent})
 			case l.Error == "" && !s.pieces:
-				s.say(b.Text) // the CLI had fallen back to a request without streaming
+				s.say(b.Text, s.event) // the CLI had fallen back to a request without streaming
 			}
 		case "thinking":
 			s.log.Note(s.now(), "%s(thinks) %s", who, b.Thinking)
 		case "tool_use":
-			words := describe(s.dir, b.Name, json.RawMessage(b.Input))
+			words := describe(s.redact, s.dir, b.Name, json.RawMessage(b.Input))
 			s.log.Note(s.now(), "%s→ %s", who, words)
 			s.mu.Lock()
 			s.tools[b.ID] = true
@@ -117,7 +120,7 @@ func (s *stream) user(l wireLine) {
 		s.mu.Lock()
 		delete(s.tools, b.ToolUseID)
 		s.mu.Unlock()
-		text := preview(b.Content)
+		text := s.redact.head([]byte(b.Content), maxPreview)
 		mark := "←"
 		if b.IsError {
 			mark = "← failed:"
@@ -127,25 +130,9 @@ func (s *stream) user(l wireLine) {
 	}
 }
 
-// preview is the beginning of a tool's output.
-func preview(v jsontext.Value) string {
-	var c wireContent
-	if len(v) == 0 || c.UnmarshalJSONFrom(jsontext.NewDecoder(strings.NewReader(string(v)), lenient)) != nil {
-		return ""
-	}
-	var parts []string
-	for _, b := range c {
-		if b.Type == "text" {
-			parts = append(parts, b.Text)
-		} else {
-			parts = append(parts, "["+b.Type+"]")
-		}
-	}
-	return clip(strings.Join(parts, "\n"), maxPreview)
-}
-
 // result handles the end of a turn; the run goes on until the session is idle.
 func (s *stream) result(l wireLine) {
+	s.settle()
 	r := l.wireResult
 	s.mu.Lock()
 	s.facts.Last, s.facts.LastSubtype = &r, l.Subtype

@@ -2,75 +2,11 @@ package agent
 
 import (
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 )
-
-func TestLinesOfAnyLength(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("x", 200<<10) // more than the reader's buffer
-	l := newLines(strings.NewReader("a\n\n" + long + "\nlast"))
-	var got []string
-	for {
-		piece, cut, more, err := l.Next()
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				t.Error(err)
-			}
-			break
-		}
-		if cut || more {
-			t.Error("a line within the limit was cut")
-		}
-		got = append(got, string(piece))
-	}
-	if diff := cmp.Diff([]string{"a", "", long, "last"}, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// A line beyond the limit comes in fragments that are marked, and the line after it is whole again.
-func TestLinesBeyondTheLimit(t *testing.T) {
-	t.Parallel()
-	const size = maxLine + 1000
-	l := newLines(io.MultiReader(io.LimitReader(endless{}, size), strings.NewReader("\nnext\n")))
-	var total int
-	for {
-		piece, cut, more, err := l.Next()
-		if err != nil || !cut {
-			t.Fatalf("cut %v, err %v", cut, err)
-		}
-		total += len(piece)
-		if len(piece) > maxLine+64<<10 {
-			t.Errorf("a piece of %d bytes", len(piece))
-		}
-		if !more {
-			break
-		}
-	}
-	if total != size {
-		t.Errorf("%d bytes of %d", total, size)
-	}
-	if piece, cut, _, err := l.Next(); string(piece) != "next" || cut || err != nil {
-		t.Errorf("next line %q, cut %v, %v", piece, cut, err)
-	}
-}
-
-type endless struct{}
-
-func (endless) Read(b []byte) (int, error) {
-	for i := range b {
-		b[i] = 'x'
-	}
-	return len(b), nil
-}
 
 func TestDecodeIsTolerant(t *testing.T) {
 	t.Parallel()
@@ -126,11 +62,12 @@ func TestDescribe(t *testing.T) {
 		{"Read", `{"file_path":"/etc/passwd"}`, "Reading /etc/passwd"},
 		{"Bash", `{"command":"go test\n  ./..."}`, "Running go test ./..."},
 		{"Bash", `{"command":"` + strings.Repeat("x", 200) + `"}`, "Running " + strings.Repeat("x", 71) + "…"},
+		{"Bash", `{"command":"` + strings.Repeat("x", 65) + ` a-known-secret"}`, "Running " + strings.Repeat("x", 65) + " [reda…"},
 		{"Grep", `{}`, "Searching for "},
 		{"mcp__tracker__find_issue", `{}`, "Using tracker find_issue"},
 		{"Novelty", `not json`, "Using Novelty"},
 	} {
-		if got := describe("/w", c.tool, []byte(c.input)); got != c.want {
+		if got := describe(NewRedactor("a-known-secret"), "/w", c.tool, []byte(c.input)); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.tool, c.input, got, c.want)
 		}
 	}
@@ -180,54 +117,6 @@ func TestPolicy(t *testing.T) {
 	}
 	if d := (Policy{Profile: Write}).Decide(ToolRequest{Tool: "AskUserQuestion", Human: true}); d.Allow || d.Reason == "" {
 		t.Errorf("a question to nobody: %+v", d)
-	}
-}
-
-func TestFullDiskDoesNotStopALog(t *testing.T) {
-	t.Parallel()
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer full.Close()
-	l, err := openLog(t.TempDir(), "x", nil, nil, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The same open file, by its number: first a full disk, then one with room.
-	fd := int(l.rf.Fd())
-	room, err := unix.Dup(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Dup3(int(full.Fd()), fd, unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
-	l.Raw([]byte("lost"), true)
-	l.Flush()
-	if err := unix.Dup3(room, fd, unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
-	_ = unix.Close(room)
-	l.Raw([]byte("kept"), true)
-	name := l.rf.Name()
-	if err := l.Close(); err == nil {
-		t.Error("the log does not say that something is missing")
-	}
-	if got, _ := os.ReadFile(name); string(got) != "kept\n" {
-		t.Errorf("log = %q", got)
-	}
-}
-
-func TestTailSaysWhenItWasCut(t *testing.T) {
-	t.Parallel()
-	var s tail
-	for range tailLines + 5 {
-		s.Add([]byte("line \xff" + strings.Repeat("y", 2*tailWidth)))
-	}
-	got := s.String()
-	if !strings.HasPrefix(got, "[only the last 100 lines]\n") || strings.Count(got, "\n") != tailLines || len(got) > (tailLines+1)*(tailWidth+10) {
-		t.Errorf("%d lines, %d bytes", strings.Count(got, "\n"), len(got))
 	}
 }
 
