@@ -1,10 +1,12 @@
 package agent
 
 import (
-	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -12,58 +14,75 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// readLines puts together what lines returns, and how often it returned each part.
-func readLines(t *testing.T, l *lines) (text []string, parts [3]int) {
+// readLines returns what lines makes of r, and the lines that long puts together of it; those that are not whole end in "…".
+func readLines(t *testing.T, in *lines, long *assembler) (text string, got []string) {
 	t.Helper()
+	var all strings.Builder
 	for {
-		piece, part, err := l.Next()
+		p, err := in.Next()
 		if err != nil {
-			if !errors.Is(err, io.EOF) || len(piece) > 0 {
-				t.Errorf("%q, %v at the end", piece, err)
+			if !errors.Is(err, io.EOF) || len(p.text) > 0 {
+				t.Errorf("%q, %v at the end", p.text, err)
 			}
-			return text, parts
+			return all.String(), got
 		}
-		if parts[part]++; part == lineRest && len(text) > 0 {
-			text[len(text)-1] += string(piece)
+		all.Write(p.text)
+		if line, whole := long.Add(p); whole {
+			got = append(got, string(line))
+		} else if line != nil {
+			got = append(got, string(line)+"…")
 		} else {
-			text = append(text, string(piece))
+			continue
 		}
+		long.Release()
 	}
 }
 
 func TestLinesOfAnyLength(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 200<<10) // more than the reader's buffer
-	got, parts := readLines(t, newLines(strings.NewReader("a\n\n"+long+"\nlast"), nil))
-	if diff := cmp.Diff([]string{"a\n", "\n", long + "\n", "last\n"}, got); diff != "" || parts[wholeLine] != 4 {
-		t.Errorf("parts %d\n%s", parts, diff)
+	text, got := readLines(t, newLines(strings.NewReader("a\n\n"+long+"\nlast"), stdoutPiece), newAssembler(&budget{}))
+	if diff := cmp.Diff([]string{"a\n", "\n", long + "\n", "last\n"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if text != "a\n\n"+long+"\nlast\n" {
+		t.Error("a piece is missing")
 	}
 }
 
-// A line that is longer than all memory for lines is handed on in small pieces, and the line after it is whole again.
+// A line that is longer than all memory for lines comes in small pieces, its beginning is known, and the line after it is whole again.
 func TestLinesBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 30
 	spare := &budget{total: maxLines}
-	l := newLines(io.MultiReader(io.LimitReader(endless{}, size), strings.NewReader("\nnext\n")), spare)
-	var total int
-	for {
-		piece, part, err := l.Next()
-		if err != nil || part == wholeLine || (part == lineHead) != (total == 0) || len(piece) > fragment {
-			t.Fatalf("part %d of %d bytes after %d, err %v", part, len(piece), total, err)
+	in, long := newLines(io.MultiReader(io.LimitReader(endless{}, size), strings.NewReader("\nnext\n")), stdoutPiece), newAssembler(spare)
+	var total int64
+	for lost := false; ; {
+		p, err := in.Next()
+		if err != nil || len(p.text) > stdoutPiece || p.first != (total == 0) {
+			t.Fatalf("a piece of %d bytes after %d, first %t, err %v", len(p.text), total, p.first, err)
 		}
-		if total > maxLines && (spare.used.Load() > 0 || cap(l.buf) > ownLine) {
-			t.Fatalf("holds %d of the budget and a buffer of %d when only fragments are to come", spare.used.Load(), cap(l.buf))
+		total += int64(len(p.text))
+		line, whole := long.Add(p)
+		if line != nil {
+			if lost || whole || len(line) != headBytes || total > maxLines+stdoutPiece {
+				t.Fatalf("%d bytes of a line, whole %t, after %d", len(line), whole, total)
+			}
+			lost = true
+			long.Release()
 		}
-		if total += len(piece); piece[len(piece)-1] == '\n' {
+		if lost && (spare.used.Load() > 0 || cap(long.buf) > ownLine) {
+			t.Fatalf("%d bytes of the budget and a buffer of %d are kept", spare.used.Load(), cap(long.buf))
+		}
+		if p.last {
 			break
 		}
 	}
 	if total != size+1 {
 		t.Errorf("%d bytes of %d", total, size+1)
 	}
-	if piece, part, err := l.Next(); string(piece) != "next\n" || part != wholeLine || err != nil {
-		t.Errorf("next line %q, part %d, %v", piece, part, err)
+	if _, got := readLines(t, in, long); !cmp.Equal(got, []string{"next\n"}) {
+		t.Errorf("then came %q", got)
 	}
 }
 
@@ -76,72 +95,165 @@ func (endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// What one reader holds another cannot have: its line is cut, and nobody waits.
-func TestLinesShareTheirMemory(t *testing.T) {
+// What one run holds another cannot have: its line is lost, and nobody waits. Given back it can be had again.
+func TestRunsShareTheirMemoryForLines(t *testing.T) {
 	t.Parallel()
 	spare := &budget{total: 4 * ownLine}
-	text := strings.Repeat("x", 2*ownLine) + "\nshort\n"
-	a, b := newLines(strings.NewReader(text), spare), newLines(strings.NewReader(text+text), spare)
-	if line, part, err := a.Next(); len(line) != 2*ownLine+1 || part != wholeLine || err != nil {
-		t.Fatalf("%d bytes, part %d, %v", len(line), part, err)
+	line := strings.Repeat("x", 2*ownLine) + "\n"
+	a, b := newAssembler(spare), newAssembler(spare)
+	in := newLines(strings.NewReader(line), stdoutPiece)
+	for {
+		p, err := in.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, whole := a.Add(p); got != nil {
+			if !whole || string(got) != line {
+				t.Errorf("%d bytes, whole %t", len(got), whole)
+			}
+			break
+		}
 	}
-	if line, part, err := b.Next(); len(line) != fragment || part != lineHead || err != nil {
-		t.Fatalf("%d bytes, part %d, %v, while the other has its line", len(line), part, err)
+	if _, got := readLines(t, newLines(strings.NewReader(line+"next\n"), stdoutPiece), b); len(got) != 2 || got[0] != line[:headBytes]+"…" || got[1] != "next\n" {
+		t.Errorf("%d lines while another run holds its own", len(got))
 	}
-	if _, _, err := a.Next(); err != nil || spare.used.Load() != 0 || cap(a.buf) > ownLine {
-		t.Errorf("%v; %d bytes are not given back, %d are kept", err, spare.used.Load(), cap(a.buf))
+	a.Release()
+	if _, got := readLines(t, newLines(strings.NewReader(line), stdoutPiece), b); len(got) != 1 || got[0] != line {
+		t.Error("a line that comes when there is room is not whole")
 	}
-	if _, parts := readLines(t, b); parts[wholeLine] != 3 {
-		t.Errorf("parts %d: a line that comes when there is room is not whole", parts)
+	if spare.used.Load() != 0 || cap(a.buf) > ownLine || cap(b.buf) > ownLine {
+		t.Errorf("%d bytes are not given back, %d and %d are kept", spare.used.Load(), cap(a.buf), cap(b.buf))
+	}
+}
+
+// Output of tools needs no memory for what nobody reads of it; everything else has to be whole.
+func TestLongStringsOfToolsAreCut(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat(`\"\u00e9x`, 1<<20)
+	format := `{"type":%q,"message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"%s","is_error":true}]},"tool_use_result":"%s","session_id":"s"}` + "\n"
+	long2 := strings.Repeat("y", 3<<20)
+	for _, c := range []struct {
+		kind  string
+		spare int64
+		whole bool
+	}{{"user", 0, true}, {"assistant", 0, false}, {"assistant", maxLines, true}} {
+		in := fmt.Sprintf(format, c.kind, long, long2)
+		_, got := readLines(t, newLines(strings.NewReader(in), stdoutPiece), newAssembler(&budget{total: c.spare}))
+		if len(got) != 1 || strings.HasSuffix(got[0], "…") == c.whole {
+			t.Fatalf("%s: %d lines, whole %t", c.kind, len(got), !c.whole)
+		}
+		if c.kind != "user" {
+			continue
+		}
+		l, ok := decode([]byte(got[0]))
+		if !ok || l.odd || l.SessionID != "s" || !l.Message.Content[0].IsError || l.Message.Content[0].ToolUseID != "t1" {
+			t.Errorf("decoded as %+v, %t", l, ok)
+		}
+		if text := string(l.Message.Content[0].Content); !strings.HasPrefix(text, `"éx"éx`) || len(text) < maxPreview {
+			t.Errorf("its text is %.100q", text)
+		}
+		if len(got[0]) > 3*stringBytes {
+			t.Errorf("%d bytes are left of it", len(got[0]))
+		}
 	}
 }
 
 func TestReadErrorComesAfterTheText(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken pipe")
-	l := newLines(io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)), nil)
-	if line, _, err := l.Next(); string(line) != "half\n" || err != nil {
-		t.Errorf("%q, %v", line, err)
+	in := newLines(io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)), 16)
+	if p, err := in.Next(); string(p.text) != "half\n" || err != nil {
+		t.Errorf("%q, %v", p.text, err)
 	}
-	if _, _, err := l.Next(); !errors.Is(err, broken) {
+	if _, err := in.Next(); !errors.Is(err, broken) {
 		t.Errorf("error = %v", err)
 	}
 }
 
-// FuzzLines holds the lines against those that bytes.SplitAfter finds, whatever the memory and however the text arrives.
+// FuzzLines holds the lines against those that bytes.Lines finds, whatever the memory and however the text arrives.
 func FuzzLines(f *testing.F) {
 	f.Add([]byte("a\n\nbb\r\nlast"), []byte{1, 2}, uint8(20), uint8(40))
 	f.Add([]byte("0123456789012345678901234567890123456789\nnext\n"), []byte{}, uint8(0), uint8(0))
 	f.Add([]byte("0123456789012345\n0123456789012345678901234567890123456789"), []byte{16}, uint8(17), uint8(200))
+	f.Add([]byte(`{"type":"user","x":"0123456789012345678901234567890123456789"}`), []byte{16}, uint8(40), uint8(0))
 	f.Fuzz(func(t *testing.T, text, sizes []byte, most, total uint8) {
+		const size = 16 // the least that bufio reads at once
 		spare := &budget{total: int64(total)}
-		l := newLines(nil, spare)
-		l.r, l.most = bufio.NewReaderSize(&terminated{r: &inSizes{text, sizes, 0}}, 16), int(most)
-		got, _ := readLines(t, l)
+		long := newAssembler(spare)
+		long.most, long.cutter.limit = max(size, int(most)), 10
+		pieces, got := readLines(t, newLines(&inSizes{text, sizes, 0}, size), long)
+		var all string
 		var want []string
 		for line := range bytes.Lines(text) {
-			want = append(want, strings.TrimSuffix(string(line), "\n")+"\n")
+			l := strings.TrimSuffix(string(line), "\n") + "\n"
+			all += l
+			want = append(want, l)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
+		if pieces != all || len(got) != len(want) {
+			t.Fatalf("%d lines, want %d", len(got), len(want))
 		}
-		if spare.used.Load() != 0 || cap(l.buf) > int(most) {
-			t.Errorf("%d bytes are not given back, %d are kept", spare.used.Load(), cap(l.buf))
-		}
-
-		l = newLines(nil, spare)
-		l.r, l.most = bufio.NewReaderSize(&terminated{r: bytes.NewReader(text)}, 16), int(most)
-		for {
-			line, part, err := l.Next()
-			if err != nil {
-				break
+		for i, line := range want {
+			head, lost := strings.CutSuffix(got[i], "…")
+			switch {
+			case lost && strings.HasPrefix(line, head) && len(line) > long.most:
+			case !lost && got[i] == line && len(line) <= max(long.most, int(total)):
+			case !lost && len(line) > long.most && bulky([]byte(line)[:long.most]) && (got[i] == shortened(line, 10) || !json.Valid([]byte(line))):
+			default:
+				t.Errorf("line %d of %d bytes became %q, want %q", i, len(line), got[i], line)
 			}
-			if n := len(line); part == wholeLine && n > max(16, int(most), int(total)) || part == lineHead && bytes.HasSuffix(line, []byte("\n")) && n <= max(16, int(most)) {
-				t.Errorf("part %d has %d bytes", part, n)
-			}
+		}
+		if spare.used.Load() != 0 || cap(long.buf) > long.most {
+			t.Errorf("%d bytes are not given back, %d are kept", spare.used.Load(), cap(long.buf))
 		}
 	})
 }
+
+var (
+	jsonString    = regexp.MustCompile(`"(?:[^"\\]|\\u....|\\[^u])*"`)
+	jsonCharacter = regexp.MustCompile(`^(?:\\u....|\\[^u]|[^\\])`)
+)
+
+// shortened is a JSON text with strings of limit bytes, and what is missing of a character.
+func shortened(text string, limit int) string {
+	return jsonString.ReplaceAllStringFunc(text, func(s string) string {
+		n := 1
+		for n <= limit && n < len(s)-1 {
+			n += len(jsonCharacter.FindString(s[n:]))
+		}
+		return s[:n] + `"`
+	})
+}
+
+func FuzzCutter(f *testing.F) {
+	f.Add(`a "quoted" text with \ and é and `+"\x00\t\n😀", uint8(5), uint8(3))
+	f.Fuzz(func(t *testing.T, s string, limit, size uint8) {
+		text, err := json.Marshal(map[string]any{"a": s, s: []any{1, s, nil, ""}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = []byte(strings.ToValidUTF8(string(text), ""))
+		c := cutter{limit: int(limit)}
+		var got []byte
+		for p := text; len(p) > 0; {
+			n := min(len(p), 1+int(size))
+			got = c.Append(got, p[:n])
+			p = p[n:]
+		}
+		if !json.Valid(got) {
+			t.Errorf("%s became %s", text, got)
+		}
+		if want := shortened(string(text), int(limit)); isASCII(text) && string(got) != want {
+			t.Errorf("%s became %s, want %s", text, got, want)
+		}
+		inPlace := append([]byte(nil), text...)
+		c = cutter{limit: int(limit)}
+		if again := c.Append(inPlace[:0], inPlace); !bytes.Equal(again, got) {
+			t.Errorf("in place %s became %s", text, again)
+		}
+	})
+}
+
+func isASCII(b []byte) bool { return !bytes.ContainsFunc(b, func(r rune) bool { return r > 127 }) }
 
 // inSizes reads as many bytes at once as sizes say, in turn.
 type inSizes struct {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,11 +39,11 @@ func openLog(dir, id string, header []string, redact *Redactor, now time.Time) (
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create log directory: %w", err)
 	}
-	people, err := openLogFile(filepath.Join(dir, id+".log"))
+	people, err := openLogFile(filepath.Join(dir, id+".log"), 8<<10)
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	raw, err := openLogFile(filepath.Join(dir, id+".ndjson"))
+	raw, err := openLogFile(filepath.Join(dir, id+".ndjson"), 32<<10)
 	if err != nil {
 		_ = people.f.Close()
 		return nil, fmt.Errorf("open raw log: %w", err)
@@ -60,11 +59,7 @@ func openLog(dir, id string, header []string, redact *Redactor, now time.Time) (
 }
 
 // Raw appends output of the CLI.
-func (l *runLog) Raw(text []byte) {
-	for piece := range slices.Chunk(text, fragment) { // so that a line with a secret needs no second buffer of its size
-		l.failed("write raw log", l.raw.Write(l.screen.Write(piece)))
-	}
-}
+func (l *runLog) Raw(text []byte) { l.failed("write raw log", l.raw.Write(l.screen.Write(text))) }
 
 // Flush makes what was written so far visible to readers of the files.
 func (l *runLog) Flush() {
@@ -144,9 +139,9 @@ type logFile struct {
 	w *bufio.Writer
 }
 
-func openLogFile(path string) (logFile, error) {
+func openLogFile(path string, size int) (logFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	return logFile{f: f, w: bufio.NewWriterSize(f, 64<<10)}, err
+	return logFile{f: f, w: bufio.NewWriterSize(f, size)}, err
 }
 
 func (f *logFile) Write(b []byte) error {

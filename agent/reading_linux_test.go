@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -64,7 +63,7 @@ func TestSecretsInPieces(t *testing.T) {
 			delta("thinking", "hm, a-kno")+delta("thinking", "wn-secret?")+blockStop+
 			delta("text", "It is a-known-")+delta("text", "sec")+`{"type":"system","subtype":"compact_boundary"}`+"\n"+delta("text", "ret, or a-kn")+blockStop+
 			delta("text", "own-secret")+blockStop+
-			delta("text", " xoxb-12")+delta("text", "345678")+delta("text", "9 a")), nil))
+			delta("text", " xoxb-12")+delta("text", "345678")+delta("text", "9 a")), stdoutPiece), newAssembler(&budget{}))
 	if got, want := r.said(Thinking), "hm, [redacted]?"; got != want {
 		t.Errorf("thought %q, want %q", got, want)
 	}
@@ -81,13 +80,14 @@ func TestBeginningsOfLongLinesCount(t *testing.T) {
 	var clock time.Time
 	r.now = func() time.Time { clock = clock.Add(time.Second); return clock }
 	long := strings.Repeat("x", 100)
-	in := newLines(nil, nil)
-	in.r, in.most = bufio.NewReaderSize(strings.NewReader(
+	in := newLines(strings.NewReader(
 		`{"type":"control_request","request_id":"q1","request":{"subtype":"can_use_tool","input":{"content":"`+long+"\"}}}\n"+
 			`{"type":"keep_alive","x":"`+long+long+"\"}\n"+
 			`{"type":"user","message":{"content":"`+long+long+"\"}}\n"+
-			`{"type":"result","subtype":"success","x":"`+long+long+`","is_error":false}`+"\n"), 64), 64
-	r.Read(in)
+			`{"type":"result","subtype":"success","x":"`+long+`","is_error":false}`+"\n"), 16)
+	a := newAssembler(&budget{})
+	a.most = 64
+	r.Read(in, a)
 	if diff := cmp.Diff([]string{"q1 of a shape errand does not know"}, r.asked); diff != "" {
 		t.Error(diff)
 	}
@@ -138,7 +138,7 @@ func TestStderrIsRedactedAsOneText(t *testing.T) {
 	l := &live{r: &Runner{cfg: Config{Redactor: redact}}, log: log}
 	l.lastWords(newLines(strings.NewReader(
 		strings.Repeat("x", 3*ownLine)+"\n\x1b[31merror:\x1b[0m\x00 no\nkey:\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+"\n"+
-			strings.Repeat(fakeKey[1:]+"\n", 5)+"-----END PRIVATE KEY-----\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+"\n"+fakeKey), nil))
+			strings.Repeat(fakeKey[1:]+"\n", 5)+"-----END PRIVATE KEY-----\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+"\n"+fakeKey), stderrPiece))
 	if err := log.Close(); err != nil {
 		t.Error(err)
 	}
@@ -201,7 +201,7 @@ func BenchmarkRead(b *testing.B) {
 	for b.Loop() {
 		r := newReading(b, redact)
 		r.emit = func(Event) {}
-		r.Read(newLines(bytes.NewReader(text), nil))
+		r.Read(newLines(bytes.NewReader(text), stdoutPiece), newAssembler(&budget{}))
 		if r.facts.Results != 1 || r.facts.Resources.Raw > 0 {
 			b.Fatalf("facts %+v", r.facts)
 		}

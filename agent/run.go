@@ -130,12 +130,12 @@ func (r *Runner) watch(s Spec, h Host, c *child, log *runLog) *live {
 	}
 	l.read.Go(func() {
 		defer c.Stdout.Close()
-		l.stream.Read(newLines(c.Stdout, &r.spare))
+		l.stream.Read(newLines(c.Stdout, stdoutPiece), newAssembler(&r.spare))
 		l.control.Die()
 	})
 	l.read.Go(func() {
 		defer c.Stderr.Close()
-		l.lastWords(newLines(c.Stderr, nil))
+		l.lastWords(newLines(c.Stderr, stderrPiece))
 	})
 	go func() {
 		l.read.Wait()

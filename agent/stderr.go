@@ -16,11 +16,11 @@ func (l *live) lastWords(in *lines) {
 		}
 	}
 	for {
-		text, _, err := in.Next()
+		p, err := in.Next()
 		if err != nil {
 			say(clean.Flush())
 			return
 		}
-		say(clean.Write(plain(text)))
+		say(clean.Write(plain(p.text)))
 	}
 }

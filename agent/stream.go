@@ -81,29 +81,36 @@ func (s *stream) Begin() {
 }
 
 // Read consumes the CLI's stdout to its end. It waits for nothing but the log's files.
-func (s *stream) Read(l *lines) {
+func (s *stream) Read(in *lines, long *assembler) {
 	for {
-		text, part, err := l.Next()
+		p, err := in.Next()
 		if err != nil {
 			s.settle()
 			s.log.Flush()
 			return
 		}
-		s.log.Raw(text)
-		if part != lineRest {
-			s.mu.Lock()
-			s.facts.Resources.Lines++
-			s.mu.Unlock()
+		s.log.Raw(p.text)
+		if line, whole := long.Add(p); line != nil {
+			s.count(whole)
+			if line = bytes.TrimRight(line, "\r\n"); whole && len(line) > 0 {
+				s.line(line)
+			} else if l, ok := decodeHead(line); ok {
+				s.handle(l) // a sign of life all the same, and a question is answered
+			}
+			long.Release()
 		}
-		switch line := bytes.TrimRight(text, "\r\n"); {
-		case part == lineHead:
-			s.head(line)
-		case part == wholeLine && len(line) > 0:
-			s.line(line)
-		}
-		if l.Drained() {
+		if in.Drained() {
 			s.log.Flush()
 		}
+	}
+}
+
+func (s *stream) count(whole bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.facts.Resources.Lines++
+	if !whole {
+		s.facts.Resources.Cut++
 	}
 }
 
@@ -121,16 +128,7 @@ func (s *stream) line(piece []byte) {
 	s.handle(l)
 }
 
-// head handles the beginning of a line that was too long to be decoded: it is a sign of life all the same, and a question is answered.
-func (s *stream) head(text []byte) {
-	s.mu.Lock()
-	s.facts.Resources.Cut++
-	s.mu.Unlock()
-	if l, ok := decodeHead(text); ok {
-		s.handle(l)
-	}
-}
-
+// handle acts on what a line says.
 func (s *stream) handle(l wireLine) {
 	if l.odd {
 		s.unknown(l.Type + "/" + l.Subtype + " of another shape")
