@@ -14,8 +14,8 @@ const (
 
 // lines splits what it reads at newlines. It holds no line: one that is longer than its buffer comes in pieces. Not safe for concurrent use.
 type lines struct {
-	r    *bufio.Reader
-	long bool // inside a line
+	r      *bufio.Reader
+	inside bool // a line
 }
 
 // newLines reads from r, as much as size at once.
@@ -36,8 +36,8 @@ func (l *lines) Next() (piece, error) {
 	if err != nil && !full {
 		return piece{}, err
 	}
-	p := piece{text: text, first: !l.long, last: !full}
-	l.long = full
+	p := piece{text: text, first: !l.inside, last: !full}
+	l.inside = full
 	return p, nil
 }
 

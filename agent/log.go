@@ -81,17 +81,13 @@ func (l *runLog) Note(t time.Time, format string, args ...any) {
 	defer l.mu.Unlock()
 	l.note = t.UTC().AppendFormat(l.note[:0], "15:04:05.000 ")
 	l.note = fmt.Appendf(l.note, format, args...)
-	text := bytes.TrimRight(l.note, "\n")
-	if bytes.IndexByte(text, '\n') >= 0 {
-		text = bytes.ReplaceAll(text, []byte("\n"), []byte("\n             "))
-	}
-	l.put(text)
+	l.put(bytes.TrimRight(l.note, "\n"))
 	if cap(l.note) > keptNote {
 		l.note = nil
 	}
 }
 
-// write appends a line for people as it is.
+// write appends a line for people, without the time.
 func (l *runLog) write(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,8 +95,12 @@ func (l *runLog) write(line string) {
 }
 
 // put needs mu.
-func (l *runLog) put(line []byte) {
-	l.fail("write log", errors.Join(l.people.Write(l.redact.Bytes(plain(line))), l.people.Write([]byte{'\n'})))
+func (l *runLog) put(text []byte) {
+	text = l.redact.Bytes(plain(text)) // in this order: a sequence in the middle of a secret would hide it from the redactor
+	if bytes.IndexByte(text, '\n') >= 0 {
+		text = bytes.ReplaceAll(text, []byte("\n"), []byte("\n             "))
+	}
+	l.fail("write log", l.people.Line(text))
 	if !l.due {
 		l.due = true
 		l.soon.Reset(flushAfter)
@@ -146,6 +146,15 @@ func openLogFile(path string, size int) (logFile, error) {
 
 func (f *logFile) Write(b []byte) error {
 	_, err := f.w.Write(b)
+	return f.lost(err)
+}
+
+// Line writes b and a newline.
+func (f *logFile) Line(b []byte) error {
+	_, err := f.w.Write(b)
+	if err == nil {
+		err = f.w.WriteByte('\n')
+	}
 	return f.lost(err)
 }
 

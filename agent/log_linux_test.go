@@ -120,7 +120,8 @@ func TestNotesAreThereSoon(t *testing.T) {
 // The log for people is harmless in a terminal; the other has what came, secrets excepted.
 func TestLogsAreHarmless(t *testing.T) {
 	t.Parallel()
-	l := newLog(t, NewRedactor("a-known-secret"))
+	l := newLog(t, NewRedactor("a-known-secret", "on two\nlines"))
+	l.Note(time.Unix(0, 0), "secret %s", "on two\nlines")
 	odd := "\x1b[31mred\x1b[0m \x1b]0;title\a\x1b(Bx\ttab\x00\xff\x7f a-known\x1b[1m-secret\r\n\u009b31m\u202e wörter\rback\x1b\n"
 	l.Note(time.Unix(0, 0), "%s", odd)
 	l.Raw([]byte(odd + "a-known"))
@@ -129,7 +130,7 @@ func TestLogsAreHarmless(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	want := "00:00:00.000 red x\ttab\\x00\\xff\\x7f [redacted]\n             \\u009b31m\\u202e wörter\\x0dback\\x1b\n"
+	want := "00:00:00.000 secret [redacted]\n00:00:00.000 red x\ttab\\x00\\xff\\x7f [redacted]\n             \\u009b31m\\u202e wörter\\x0dback\\x1b\n"
 	if got := content(t, people); !strings.HasSuffix(got, want) {
 		t.Errorf("the log for people is\n%q, want\n%q", got, want)
 	}

@@ -72,6 +72,43 @@ func TestSecretsInPieces(t *testing.T) {
 	}
 }
 
+// What people are shown of a long text does not end in the beginning of a secret.
+func TestSecretsAtACut(t *testing.T) {
+	t.Parallel()
+	secret := "a-known-secret"
+	for _, before := range []int{describeWidth - 16, maxPreview - 5, 4<<10 - 5} {
+		text := strings.Repeat("x", before) + secret + strings.Repeat("y", 20<<10)
+		r := newReading(t, NewRedactor(secret))
+		r.Read(newLines(strings.NewReader(
+			`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"`+text+`"}}]}}`+"\n"+
+				`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"`+text+`"}]}}`+"\n"+text), stdoutPiece),
+			newAssembler(&budget{}))
+		people := r.log.people
+		if err := r.log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"log": content(t, people), "tool use": r.said(ToolUse), "tool result": r.said(ToolResult)} {
+			if text == "" || strings.Contains(text, "xa") {
+				t.Errorf("after %d: the %s is %.200q", before, name, text)
+			}
+		}
+	}
+}
+
+// A result is redacted where it was cut, too, and stays JSON where it is.
+func TestSecretsInAResult(t *testing.T) {
+	t.Parallel()
+	redact := NewRedactor("a-known-secret", `"quoted"`)
+	r := newReading(t, redact)
+	r.facts.Partial = []byte(strings.Repeat("x", maxPartial-5) + "a-known-")
+	r.facts.Last = &wireResult{Structured: []byte(`{"quoted":1}`)}
+	l := &live{r: &Runner{cfg: Config{Redactor: redact}}, child: &child{}, stream: r.stream}
+	res := l.result(false, ErrLimit)
+	if len(res.Partial) != maxPartial-5 || string(res.Structured) != `"[redacted]"` {
+		t.Errorf("partial of %d bytes, structured %s", len(res.Partial), res.Structured)
+	}
+}
+
 // Of a line that is too long to be decoded, the beginning is: a question is answered, or the CLI would wait for ever, and a tool's output
 // is a sign of work.
 func TestBeginningsOfLongLinesCount(t *testing.T) {

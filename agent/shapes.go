@@ -8,7 +8,7 @@ import (
 // shape is how a kind of credential looks: a text and, behind it, a body of some characters.
 type shape struct {
 	text  string
-	names bool    // the text is no part of the secret, but tells what it is; marks may stand between it and the body
+	names bool    // the text tells what the secret is, and stays; marks may stand between it and the body
 	body  charset // what the body is made of
 	least int     // how long it is at the least; it goes on for as long as it can
 }
@@ -44,7 +44,7 @@ var shapes = []shape{
 	{text: "ghu_", body: alnum, least: 16},
 	{text: "ghr_", body: alnum, least: 16},
 	{text: "github_pat_", body: dashed, least: 20},
-	{text: "x-access-token", names: true, body: dotted, least: 16},
+	{text: "x-access-token:", names: true, body: dotted, least: 16},
 	{text: "eC1hY2Nlc3MtdG9rZW46", body: base64Std, least: 16}, // base64 of "x-access-token:", as git sends it
 	{text: "glpat-", body: dotted, least: 16},                  // GitLab
 	{text: "npm_", body: alnum, least: 36},
@@ -64,11 +64,11 @@ var shapes = []shape{
 	{text: "eyJhbGciOi", body: dotted, least: 32}, // JSON web tokens: base64 of {"alg":, {"typ": and {"kid":
 	{text: "eyJ0eXAiOi", body: dotted, least: 32},
 	{text: "eyJraWQiOi", body: dotted, least: 32},
-	{text: "Bearer", names: true, body: dotted, least: 20},
-	{text: "bearer", names: true, body: dotted, least: 20},
+	{text: "Bearer ", names: true, body: dotted, least: 20},
+	{text: "bearer ", names: true, body: dotted, least: 20},
 
-	// Private keys, also cut ones, also with line feeds as \n and with the line numbers of a tool. An encrypted one begins with two
-	// headers, the second of which ends in -CBC and a salt.
+	// Private keys, also cut ones, also with line feeds as \n and with the line numbers of a tool. An old encrypted one begins with
+	// headers; what follows the last of them is the salt and the key.
 	{text: "BEGIN PRIVATE KEY-----", body: armour, least: 48},
 	{text: "BEGIN RSA PRIVATE KEY-----", body: armour, least: 48},
 	{text: "BEGIN EC PRIVATE KEY-----", body: armour, least: 48},
@@ -76,7 +76,10 @@ var shapes = []shape{
 	{text: "BEGIN OPENSSH PRIVATE KEY-----", body: armour, least: 48},
 	{text: "BEGIN ENCRYPTED PRIVATE KEY-----", body: armour, least: 48},
 	{text: "BEGIN PGP PRIVATE KEY BLOCK-----", body: armour, least: 48},
-	{text: "-CBC,", body: armour, least: 64},
+	{text: "DEK-Info: AES-128-CBC,", body: armour, least: 64},
+	{text: "DEK-Info: AES-192-CBC,", body: armour, least: 64},
+	{text: "DEK-Info: AES-256-CBC,", body: armour, least: 64},
+	{text: "DEK-Info: DES-EDE3-CBC,", body: armour, least: 64},
 }
 
 // charset is a set of bytes, or several.

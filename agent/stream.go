@@ -30,7 +30,7 @@ type stream struct {
 	broken  bool   // it has begun and not ended
 	before  int    // length of facts.Partial when it began
 	spoke   bool   // any message had text
-	block   pieces // what of it is coming
+	block   block  // of it, which is being written
 
 	mu     sync.Mutex
 	facts  facts

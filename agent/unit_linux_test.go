@@ -44,6 +44,29 @@ func TestDecodeIsTolerant(t *testing.T) {
 	}
 }
 
+// Of what a tool put out, the beginning is decoded, whatever its shape.
+func TestExcerpt(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{
+		`"a \"text\"\n"`: "a \"text\"\n",
+		`[{"type":"text","text":"one"},{"type":"image","source":{"data":"AAAA"}},{"type":"text","text":"two"}]`: "one\n[image]\ntwo",
+		`[{"type":"text","text":"one"},7,{"type":"text","text":"two"}]`:                                         "one\n[]",
+		`[]`: "", `{}`: "", `null`: "", `7`: "",
+		`"` + strings.Repeat(`\u00e9`, 1<<20) + `"`: strings.Repeat("é", 2*maxPreview-1),
+	} {
+		line := `{"type":"user","message":{"content":[{"type":"tool_result","content":` + content + `,"tool_use_id":"t1"}]}}`
+		l, ok := decode([]byte(line))
+		if !ok || l.odd || l.Message.Content[0].ToolUseID != "t1" {
+			t.Errorf("%.100s: decoded as %+v", content, l)
+			continue
+		}
+		got := string(l.Message.Content[0].Content)
+		if got != want {
+			t.Errorf("%.100s: %d bytes %.100q, want %d bytes", content, len(got), got, len(want))
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"type":"assistant","message":{"content":[{"type":"text","text":"x"}]}}`))
 	f.Add([]byte(`{"type":"user","message":{"content":[{"type":"tool_result","content":[{"type":"image"}]}]}}`))
@@ -51,6 +74,9 @@ func FuzzDecode(f *testing.F) {
 		l, ok := decode(line)
 		if ok && l.Type == "" {
 			t.Error("decoded without a type")
+		}
+		if l, ok := decodeHead(line[:len(line)/2]); ok && l.Type == "" {
+			t.Error("the head was decoded without a type")
 		}
 	})
 }

@@ -1,13 +1,13 @@
 package agent
 
-// pieces is a text that is handed on as it comes, such as a block of an answer that is being written.
-type pieces struct {
-	of   Event // all but the text
+// block is a text that is handed on as it comes, such as an answer that is being written.
+type block struct {
+	of   Event // of its latest piece
 	text *redactStream
 }
 
-// piece hands on a piece of a text, but for an end of it that may be the beginning of a secret. Pieces of one kind and call belong together;
-// settle ends them.
+// piece hands on a piece of a block, but for an end of it that may be the beginning of a secret. Pieces of one kind and tool call belong
+// together; settle ends them.
 func (s *stream) piece(e Event) {
 	if s.block.text == nil {
 		s.block.text = s.redact.stream()
@@ -19,7 +19,7 @@ func (s *stream) piece(e Event) {
 	s.show(s.block.text.Write([]byte(e.Text)))
 }
 
-// settle hands on what was held back.
+// settle ends a block, and hands on what was held back of it.
 func (s *stream) settle() {
 	if s.block.text != nil {
 		s.show(s.block.text.Flush())
