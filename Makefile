@@ -19,7 +19,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # Version information is taken from git where git will talk about the checkout, and is no reason to fail where it will not.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help setup build demo run test check lint fmt clean
+.PHONY: help setup build demo run bench test check lint fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,14 @@ run: .env setup build ## Run the whole system in one process with the settings o
 	@echo "To look around without any account: make demo" >&2
 	@exit 1
 
+bench: bench/node_modules/.package-lock.json build ## Measure the runner beside the official SDK (ARGS=-quick for a short look)
+	cd bench && go run ./agent -worker ../bin/worker $(ARGS)
+
+# The SDK without the CLI that it brings as an optional dependency: it is pointed at a fake.
+bench/node_modules/.package-lock.json: bench/package.json bench/package-lock.json bench/.npmrc
+	npm ci --prefix bench --ignore-scripts --omit=optional --no-progress
+	@touch $@
+
 test: setup ## Run all tests with the race detector (ARGS='-run TestX ./store' narrows it down)
 	@MODULES="$(MODULES)" scripts/test $(ARGS)
 
@@ -68,4 +76,4 @@ $(LINT):
 	@mkdir -p $(@D) && mv .tools/new/golangci-lint $@ && rmdir .tools/new
 
 clean: ## Remove what make made; .env and .errand stay
-	rm -rf bin .tools node_modules
+	rm -rf bin .tools node_modules bench/node_modules

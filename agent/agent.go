@@ -1,13 +1,17 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,9 +23,11 @@ type Config struct {
 	LogDir     string            // where <id>.log and <id>.ndjson go
 	TempDir    string            // parent of the runs' own directories; empty: the system's. Keep it short.
 	BaseURL    string            // of the model; empty: the CLI's default
-	Credential Credential        // for the model
+	Credential Credential        // for the model; kept from the CLI, which gets to the model through a gateway of its run
+	Direct     bool              // hands the CLI the credential itself: for one that only its own requests may carry. Tools may then read it
 	Env        map[string]string // further variables of the CLI; they are visible to the agent's tools
 	Grace      time.Duration     // from the decision to stop a run to its KILL; 0: 15 s
+	Servers    []MCPServer       // of tools, besides those of a Spec
 	Redactor   *Redactor         // takes secrets out of logs and events; nil: none
 	Log        *slog.Logger      // nil: nothing is logged
 
@@ -36,8 +42,14 @@ type Runner struct {
 	cfg    Config
 	log    *slog.Logger
 	getenv func(string) string
-	// patience for the CLI's first answer and for its exit after the session ended; tests shorten them.
-	startLimit, exitLimit time.Duration
+	live   sync.Map // *live by run ID
+
+	upstream  *url.URL // where all gateways go, and how
+	transport http.RoundTripper
+
+	// patience for the CLI's first answer, for its exit after the session ended, with its silence and for the answer to a ping; tests
+	// shorten them.
+	startLimit, exitLimit, pingAfter, pingLimit time.Duration
 
 	spare budget // of all runs, for long lines of the CLI's output
 }
@@ -47,7 +59,7 @@ func New(c Config) (*Runner, error) {
 	if c.LogDir == "" {
 		return nil, errors.New("create runner: LogDir is empty")
 	}
-	r := &Runner{cfg: c, log: c.Log, getenv: c.Getenv, startLimit: time.Minute, exitLimit: 20 * time.Second}
+	r := &Runner{cfg: c, log: c.Log, getenv: c.Getenv, startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit}
 	r.spare.total = maxLines
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
@@ -55,8 +67,18 @@ func New(c Config) (*Runner, error) {
 	if r.getenv == nil {
 		r.getenv = os.Getenv
 	}
+	if err := checkServers(c.Servers, r.getenv); err != nil {
+		return nil, fmt.Errorf("create runner: %w", err)
+	}
 	if r.cfg.Grace <= 0 {
 		r.cfg.Grace = defaultGrace
+	}
+	var err error
+	if r.upstream, err = url.Parse(cmp.Or(c.BaseURL, defaultUpstream)); err != nil {
+		return nil, fmt.Errorf("create runner: BaseURL: %w", err)
+	}
+	if r.transport, err = newTransport(r.getenv); err != nil {
+		r.log.Warn("certificates for the model are left out", "err", err)
 	}
 	if runtime.GOOS != "linux" {
 		r.log.Warn("a process that daemonises itself can outlive its run on this system; use Linux in production")
@@ -95,8 +117,24 @@ func (r *Runner) check(s Spec) *Error {
 			return NewError(ClassConfig, fmt.Sprintf("%q is not the name of a model or a level of effort", word))
 		}
 	}
-	if s.Prompt.Text == "" {
-		return NewError(ClassInternal, "the prompt is empty")
+	if s.OneShot && len(s.Rules) > 0 {
+		return NewError(ClassInternal, "rules need a run whose CLI can ask")
+	}
+	for i, rule := range s.Rules {
+		if err := rule.Validate(); err != nil {
+			return NewError(ClassConfig, fmt.Sprintf("rule %d: %v", i+1, err))
+		}
+	}
+	for _, root := range s.Roots {
+		if !filepath.IsAbs(root) {
+			return NewError(ClassWorkspace, fmt.Sprintf("directory %q is not absolute", root))
+		}
+	}
+	if err := s.Prompt.check(); err != nil {
+		return &Error{Class: ClassInput, Message: err.Error(), User: err.Error() + "."}
+	}
+	if err := checkTools(s.Tools); err != nil {
+		return NewError(ClassInternal, err.Error())
 	}
 	info, err := os.Stat(s.Dir)
 	switch {

@@ -30,9 +30,10 @@ func (nobody) Value(any) any               { return nil }
 // host records what it is told and answers as its fields say.
 type host struct {
 	permit func(ToolRequest) Decision
-	asked  func(context.Context) // before permit
+	asked  func(context.Context) // instead of permit
 	next   []Message             // handed over while the run lives
 	more   []Message             // handed over at idle, one after another
+	idled  int                   // how often that was asked
 	on     func(Event)
 
 	mu     sync.Mutex
@@ -67,6 +68,7 @@ func (h *host) Next(ctx context.Context) (Message, bool) {
 }
 
 func (h *host) Idle(context.Context) (Message, bool) {
+	h.idled++
 	if len(h.more) == 0 {
 		return Message{}, false
 	}
@@ -154,7 +156,7 @@ func TestAnswer(t *testing.T) {
 	for _, e := range h.events {
 		kinds = append(kinds, e.Kind)
 	}
-	if diff := cmp.Diff([]Kind{Started, TurnEnd, TurnEnd}, kinds); diff != "" {
+	if diff := cmp.Diff([]Kind{Taken, Started, TurnEnd, Taken, TurnEnd}, kinds); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -273,7 +275,7 @@ func TestMessageWhileTheAgentWorks(t *testing.T) {
 func TestWithdrawnQuestion(t *testing.T) {
 	t.Parallel()
 	h := &host{asked: func(ctx context.Context) { <-ctx.Done() }}
-	if res := newBench(t, "withdraw").run(t, t.Context(), Spec{}, h); res.Text != "never mind" {
+	if res := newBench(t, "withdraw").run(t, t.Context(), Spec{Profile: Write, Rules: askAll}, h); res.Text != "never mind" {
 		t.Errorf("result = %+v", res)
 	}
 }
@@ -341,7 +343,7 @@ func TestPermission(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := &host{permit: func(ToolRequest) Decision { return c.d }}
-			res := newBench(t, "ask", func(c *Config) { c.Redactor = nil }).run(t, t.Context(), Spec{Prompt: Message{Text: "sk-ant-test-secret"}}, h)
+			res := newBench(t, "ask", func(c *Config) { c.Redactor = nil }).run(t, t.Context(), Spec{Prompt: Message{Text: "sk-ant-test-secret"}, Profile: Write, Rules: askAll}, h)
 			if res.Text != c.want {
 				t.Errorf("the CLI was answered %q, want %q", res.Text, c.want)
 			}
@@ -351,7 +353,7 @@ func TestPermission(t *testing.T) {
 		t.Parallel()
 		var asked string
 		h := &host{permit: func(r ToolRequest) Decision { asked = string(r.Input); return Decision{Allow: true} }}
-		newBench(t, "ask").run(t, t.Context(), Spec{Prompt: Message{Text: "sk-ant-test-secret"}}, h)
+		newBench(t, "ask").run(t, t.Context(), Spec{Prompt: Message{Text: "sk-ant-test-secret"}, Profile: Write, Rules: askAll}, h)
 		if asked != `{"command":"sk-ant-test-secret"}` {
 			t.Errorf("asked about %s", asked)
 		}
@@ -392,15 +394,15 @@ func TestSecretsStayOut(t *testing.T) {
 			return map[string]string{"PATH": "/bin", "SLACK_BOT_TOKEN": "xoxb-1234567890", "ANTHROPIC_API_KEY": "sk-ant-inherited"}[name]
 		}
 		b := newBench(t, "env", func(c *Config) {
-			c.Getenv, c.Redactor, c.Credential = getenv, nil, Credential{APIKey: "key-by-pipe"}
+			c.Getenv, c.Redactor, c.Credential = getenv, nil, Credential{APIKey: "the-model-key"}
 		})
 		res := b.run(t, t.Context(), Spec{Prompt: Message{Text: "the prompt"}, System: "the context"}, &host{})
-		for _, secret := range []string{"xoxb", "sk-ant", "key-by-pipe", "the prompt", "the context"} {
+		for _, secret := range []string{"xoxb", "sk-ant", "the-model-key", "THE-MODEL-KEY", "the prompt", "the context"} {
 			if strings.Contains(res.Text, secret) {
 				t.Errorf("%q is in the CLI's arguments or environment:\n%s", secret, res.Text)
 			}
 		}
-		for _, want := range []string{"ERRAND_RUN=", "CLAUDE_CONFIG_DIR=", "PATH=/bin", "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR=3", "KEY KEY-BY-PIPE"} {
+		for _, want := range []string{"ERRAND_RUN=", "CLAUDE_CONFIG_DIR=", "PATH=/bin", "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR=3", "ANTHROPIC_BASE_URL=http://127.0.0.1:", "KEY SK-ANT-RUN-"} {
 			if !strings.Contains(res.Text, want) {
 				t.Errorf("%q is missing:\n%s", want, res.Text)
 			}
@@ -439,6 +441,9 @@ func TestNothingRuns(t *testing.T) {
 	}{
 		"id":       {func(s *Spec, _ *Config) { s.ID = "../x" }, ClassInternal},
 		"profile":  {func(s *Spec, _ *Config) { s.Profile = "" }, ClassInternal},
+		"rule":     {func(s *Spec, _ *Config) { s.Rules = []Rule{{Tool: "Bash"}} }, ClassConfig},
+		"one shot": {func(s *Spec, _ *Config) { s.OneShot, s.Rules = true, askAll }, ClassInternal},
+		"root":     {func(s *Spec, _ *Config) { s.Roots = []string{"."} }, ClassWorkspace},
 		"relative": {func(s *Spec, _ *Config) { s.Dir = "." }, ClassWorkspace},
 		"missing":  {func(s *Spec, _ *Config) { s.Dir = b.dir + "/no" }, ClassWorkspace},
 		"file":     {func(s *Spec, _ *Config) { s.Dir = file }, ClassWorkspace},

@@ -1,7 +1,7 @@
 package agent
 
-// block is a text that is handed on as it comes, such as an answer that is being written.
-type block struct {
+// liveBlock is a text that is handed on as it comes, such as an answer that is being written.
+type liveBlock struct {
 	of   Event // of its latest piece
 	text *redactStream
 }

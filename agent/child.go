@@ -19,6 +19,7 @@ type child struct {
 	Stdout *os.File // from the CLI and everything it started; ends when the last of them is dead
 	Stderr *os.File
 
+	pid  int           // of the CLI
 	done chan struct{} // closed after exit is set
 	exit exitStatus
 	err  error // the keeper did not give its last word
@@ -81,6 +82,7 @@ func startChild(order startOrder) (_ *child, err error) {
 		_ = cmd.Wait()
 		return nil, fmt.Errorf("start the CLI: %w", err)
 	}
+	c.pid = started.Pid
 	go c.await(cmd, statusR, status)
 	return c, nil
 }

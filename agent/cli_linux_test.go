@@ -65,11 +65,6 @@ func runCLI(t *testing.T, r *Runner, s Spec, h Host) Result {
 	return res
 }
 
-// allow decides as the flow does.
-func allow(p Profile, dir string) func(ToolRequest) Decision {
-	return Policy{Profile: p, Roots: []string{dir}}.Decide
-}
-
 func TestCLIAnswersAndResumes(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()
@@ -106,16 +101,17 @@ func TestCLIAnswersAndResumes(t *testing.T) {
 	}
 }
 
-// Every credential reaches the model, and no tool sees one that went through the pipe.
+// Every credential reaches the model, and no tool sees one, whatever it looks at.
 func TestCLICredentials(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]Credential{"key": {APIKey: "sk-ant-test-123456"}, "oauth": {OAuthToken: "oauth-test-123456"}, "bearer": {AuthToken: "bearer-test-123456"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			model, dir := newModel(t), t.TempDir()
-			model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "env > env.txt; cat /proc/$PPID/environ >> env.txt"}}}}, modelfake.Turn{Text: "ok"})
+			look := "env > env.txt; cat /proc/$PPID/environ /proc/$PPID/cmdline >> env.txt; grep -rh . $CLAUDE_CONFIG_DIR $HOME $TMPDIR >> env.txt; true"
+			model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": look}}}}, modelfake.Turn{Text: "ok"})
 			r := newCLI(t, model, func(cfg *Config) { cfg.Credential, cfg.Redactor = c, nil })
-			res := runCLI(t, r, Spec{ID: "cred-" + name, Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, &host{permit: allow(Write, dir)})
+			res := runCLI(t, r, Spec{ID: "cred-" + name, Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, &host{})
 			if res.Text != "ok" {
 				t.Fatalf("result %+v", res)
 			}
@@ -127,11 +123,14 @@ func TestCLICredentials(t *testing.T) {
 			if err != nil || len(env) == 0 {
 				t.Fatalf("env.txt: %v", err)
 			}
-			if c.AuthToken == "" && bytes.Contains(env, []byte(secret)) {
+			if bytes.Contains(env, []byte(secret)) {
 				t.Error("a tool can read the credential")
 			}
+			if !bytes.Contains(env, []byte("ANTHROPIC_BASE_URL=http://127.0.0.1:")) || bytes.Contains(env, []byte(model.URL())) {
+				t.Error("the CLI knows another way to the model than the gateway")
+			}
 			h := r.Health(t.Context(), "")
-			if !h.OK || h.Version == "" {
+			if !h.OK || h.Version == "" || !h.Gateway || h.Notice != "" {
 				t.Errorf("health = %+v", h)
 			}
 		})
@@ -146,7 +145,7 @@ func TestCLIWrites(t *testing.T) {
 		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Write", Input: map[string]string{"file_path": filepath.Join(outside, "out.txt"), "content": "outside"}}}},
 		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "mkdir made && echo done"}}}},
 		modelfake.Turn{Text: "Written."})
-	h := &host{permit: allow(Write, dir)}
+	h := &host{}
 	res := runCLI(t, newCLI(t, model), Spec{ID: "writes", Dir: dir, Prompt: Message{Text: "write"}, Profile: Write}, h)
 	if res.Text != "Written." {
 		t.Errorf("result = %+v", res)
@@ -188,7 +187,7 @@ func TestCLIReadsOnly(t *testing.T) {
 		call("Read", "file_path", filepath.Join(outside, "x.txt")),
 		call("Bash", "command", "touch "+filepath.Join(dir, "touched")),
 		modelfake.Turn{Text: "Read."})
-	h := &host{permit: allow(Untrusted, dir)}
+	h := &host{}
 	res := runCLI(t, newCLI(t, model), Spec{ID: "reads", Dir: dir, Prompt: Message{Text: "read"}, Profile: Untrusted}, h)
 	if res.Text != "Read." {
 		t.Errorf("result = %+v", res)
@@ -276,7 +275,7 @@ func TestCLIToolsDieWithTheRun(t *testing.T) {
 		cancel(errors.Join(errors.New("enough"), err))
 		alive <- f
 	}()
-	res, err := newCLI(t, model).Run(ctx, Spec{ID: "tools", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, &host{permit: allow(Write, dir)})
+	res, err := newCLI(t, model).Run(ctx, Spec{ID: "tools", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, &host{})
 	// The CLI itself kills what stayed in the tool's session, if it comes to that; the keeper has to find what left it.
 	if err != nil || res.Outcome != Stopped || res.Resources.Swept < 1 {
 		t.Errorf("outcome %s, swept %d, %v; want stopped, and a process swept", res.Outcome, res.Resources.Swept, err)
@@ -338,7 +337,7 @@ func TestCLIBudget(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()
 	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "true"}}}, Usage: modelfake.Usage{Input: 1_000_000, Output: 1000}}, modelfake.Turn{Text: "x"})
-	res := runCLI(t, newCLI(t, model), Spec{ID: "budget", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, MaxUSD: 0.01}, &host{permit: allow(Write, dir)})
+	res := runCLI(t, newCLI(t, model), Spec{ID: "budget", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, MaxUSD: 0.01}, &host{})
 	if res.Outcome != Failed || res.Error.Class != ClassBudget {
 		t.Errorf("result = %+v", res)
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -8,28 +9,37 @@ import (
 )
 
 // arguments is the CLI's command line. /proc shows it to everybody, so nothing a person wrote is in it but the checked name of a model
-// or a level of effort; prompt and context go by stdin.
+// or a level of effort; prompt and context go by stdin, and what may hold secrets by files of the run's own.
 // Values are joined to their flags with "=", because a value that starts with a dash would otherwise be read as a flag.
-func arguments(cli string, s Spec, session string) []string {
+func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, d runDirs) ([]string, error) {
 	args := []string{
 		cli, "--print", "--output-format=stream-json", "--input-format=stream-json", "--verbose", "--include-partial-messages",
 		"--permission-prompt-tool=stdio", "--permission-mode=manual", "--tools=" + strings.Join(tools[s.Profile], ","),
 		// A follow-up brings its own context; the recorded one would be used instead (claude-cli.md §3, --system-prompt).
 		"--system-prompt-snapshot=off",
 	}
-	if s.TrustedConfig && s.Profile == Write {
-		args = append(args, "--setting-sources=project")
-	} else {
-		// Neither hooks nor MCP servers of the checkout: both are commands that would run unasked (claude-cli.md §8).
-		args = append(args, "--setting-sources=", "--strict-mcp-config")
+	// Neither hooks nor MCP servers of the checkout: both are commands that would run unasked (claude-cli.md §8).
+	args = append(args, "--strict-mcp-config")
+	sources, err := d.settings(s)
+	if err != nil {
+		return nil, err
 	}
-	if s.Resume != nil {
-		args = append(args, "--resume="+s.Resume.ID)
-	} else {
+	servers, err := r.mcpArguments(s, d)
+	if err != nil {
+		return nil, err
+	}
+	args = append(append(args, sources...), servers...)
+	if resume != nil {
+		args = append(args, "--resume="+resume.ID)
+	}
+	if resume == nil || s.Fork {
 		args = append(args, "--session-id="+session)
 	}
-	if s.Files != "" {
-		args = append(args, "--add-dir="+s.Files)
+	if resume != nil && s.Fork {
+		args = append(args, "--fork-session")
+	}
+	for _, dir := range s.further() {
+		args = append(args, "--add-dir="+dir)
 	}
 	if s.Model != "" {
 		args = append(args, "--model="+s.Model)
@@ -40,10 +50,7 @@ func arguments(cli string, s Spec, session string) []string {
 	if s.MaxUSD > 0 {
 		args = append(args, "--max-budget-usd="+strconv.FormatFloat(s.MaxUSD, 'f', -1, 64))
 	}
-	if s.Schema != nil {
-		args = append(args, "--json-schema="+string(s.Schema))
-	}
-	return args
+	return args, nil
 }
 
 // inherited is what the CLI gets of the worker's environment: what a program needs to find its way about. A proxy's address may hold a
@@ -55,7 +62,7 @@ var inherited = []string{
 }
 
 // environment is the CLI's whole environment.
-func (r *Runner) environment(s Spec, d runDirs) []string {
+func (r *Runner) environment(s Spec, d runDirs, a access) []string {
 	env := map[string]string{
 		"HOME": d.Home, "TMPDIR": d.Temp, "TERM": "dumb", "SHELL": "/bin/bash",
 		"CLAUDE_CONFIG_DIR": d.Config, "CLAUDE_CODE_TMPDIR": d.Temp,
@@ -64,6 +71,9 @@ func (r *Runner) environment(s Spec, d runDirs) []string {
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 		// Work that outlives its turn would outlive its answer.
 		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_CODE_DISABLE_CRON": "1",
+		// A server of tools that hangs holds up the first turn: for 10 s instead of 30. It is waited for, so that init can tell whether
+		// it is there.
+		"MCP_TIMEOUT": "10000", "MCP_CONNECTION_NONBLOCKING": "0",
 		"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1", "CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1",
 		"GIT_TERMINAL_PROMPT": "0", "GIT_AUTHOR_NAME": "errand", "GIT_AUTHOR_EMAIL": "errand@localhost",
 		"GIT_COMMITTER_NAME": "errand", "GIT_COMMITTER_EMAIL": "errand@localhost",
@@ -74,14 +84,15 @@ func (r *Runner) environment(s Spec, d runDirs) []string {
 			env[name] = v
 		}
 	}
-	if r.cfg.BaseURL != "" {
-		env["ANTHROPIC_BASE_URL"] = r.cfg.BaseURL
+	if a.BaseURL != "" {
+		env["ANTHROPIC_BASE_URL"] = a.BaseURL
 	}
-	name, value := r.cfg.Credential.variable()
+	name, value := a.Credential.variable()
 	if name != "" {
 		env[name] = value
 	}
 	maps.Copy(env, r.cfg.Env)
+	exempt(env, "127.0.0.1") // the gateway is not behind the proxy
 	list := make([]string, 0, len(env))
 	for _, k := range slices.Sorted(maps.Keys(env)) {
 		list = append(list, k+"="+env[k])
@@ -89,11 +100,44 @@ func (r *Runner) environment(s Spec, d runDirs) []string {
 	return list
 }
 
-// Credential is how the CLI proves itself to the model; the first one set is used.
+// exempt keeps host out of the reach of a proxy that env may name. Some programs read the one spelling first, some the other.
+func exempt(env map[string]string, host string) {
+	upper, lower := env["NO_PROXY"], env["no_proxy"]
+	for name, hosts := range map[string]string{"NO_PROXY": cmp.Or(upper, lower), "no_proxy": cmp.Or(lower, upper)} {
+		if hosts != "*" { // which means all only where it stands alone
+			hosts = strings.TrimPrefix(hosts+","+host, ",")
+		}
+		env[name] = hosts
+	}
+}
+
+// Credential is how a run proves itself to the model; the first one set is used. Unless runs go direct, the CLI gets a token of its
+// gateway in its place, in the same way.
 type Credential struct {
-	APIKey     string // handed over through a pipe: tools cannot see it
+	APIKey     string // handed to the CLI through a pipe: it is not in its environment
 	OAuthToken string // likewise
-	AuthToken  string // a gateway's bearer token; the CLI takes it from its environment only, where tools can see it
+	AuthToken  string // a bearer token; the CLI takes it from its environment only, where tools can see it
+}
+
+// with is a credential of the same kind.
+func (c Credential) with(value string) Credential {
+	switch {
+	case c.APIKey != "":
+		return Credential{APIKey: value}
+	case c.OAuthToken != "":
+		return Credential{OAuthToken: value}
+	case c.AuthToken != "":
+		return Credential{AuthToken: value}
+	}
+	return Credential{}
+}
+
+// header is how a request to the model carries it.
+func (c Credential) header() (name, value string) {
+	if c.APIKey != "" {
+		return "X-Api-Key", c.APIKey
+	}
+	return "Authorization", "Bearer " + cmp.Or(c.OAuthToken, c.AuthToken)
 }
 
 // credentialFD is the descriptor at which the keeper leaves the credential for the CLI.

@@ -106,6 +106,13 @@ func (c *control) Asked(ctx context.Context, id string, answer func(context.Cont
 	})
 }
 
+// Open is how many questions of the CLI are being answered.
+func (c *control) Open() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.asked)
+}
+
 // Wait returns when no question of the CLI is being answered any more; their contexts must have ended.
 func (c *control) Wait() { c.answers.Wait() }
 

@@ -23,7 +23,9 @@ func (l *live) converse(ctx context.Context) (finished bool, cause error) {
 	}
 	if l.open() {
 		mail, stopMail := context.WithCancel(l.ctx)
-		l.hosted.Go(func() { l.mail(mail) })
+		if !l.spec.OneShot {
+			l.hosted.Go(func() { l.mail(mail) })
+		}
 		finished = l.attend()
 		stopMail() // what the host has from now on is for another run
 	}
@@ -48,6 +50,15 @@ func (l *live) open() bool {
 	if l.spec.System != "" {
 		hello["appendSystemPrompt"] = l.spec.System
 	}
+	if len(l.spec.Rules) > 0 {
+		hello["hooks"] = everyCall()
+	}
+	if l.spec.Schema != nil {
+		hello["jsonSchema"] = l.spec.Schema
+	}
+	if l.tools != nil {
+		hello["sdkMcpServers"] = []string{hostServer}
+	}
 	if _, err := l.control.Request(ctx, hello); err != nil {
 		switch _, refused := errors.AsType[*controlError](err); {
 		case ctx.Err() != nil:
@@ -59,7 +70,17 @@ func (l *live) open() bool {
 		}
 		return false
 	}
-	return l.send(l.spec.Prompt)
+	l.greeted.Store(true)
+	if len(l.spec.History) > 0 && l.resume == nil && !l.say(flatten(l.spec.History), false) {
+		return false
+	}
+	if !l.send(l.spec.Prompt) {
+		return false
+	}
+	if l.spec.OneShot {
+		l.in.Close()
+	}
+	return true
 }
 
 // deafPatience is how long a CLI that does not take its input has to be found dead, which is the usual reason.
@@ -70,94 +91,52 @@ func (l *live) deaf(err error) {
 	time.AfterFunc(deafPatience, func() { l.cancel(fmt.Errorf("%w: %w", errDeaf, err)) })
 }
 
-// send gives the agent a message.
-func (l *live) send(m Message) bool {
+// send gives the agent a message to answer.
+func (l *live) send(m Message) bool { return l.say(m, true) }
+
+// say writes a message to the CLI.
+func (l *live) say(m Message, query bool) bool {
 	if m.ID == "" {
 		m.ID = uuid.NewString()
 	}
-	l.stream.Begin()
-	err := l.in.Send(userLine(m))
+	if m.Model != "" {
+		l.adjust("set_model", "model", m.Model)
+	}
+	if m.Mode != "" {
+		l.adjust("set_permission_mode", "mode", string(m.Mode))
+	}
+	l.stream.Sent(m.ID)
+	err := l.in.Send(m.line(query))
 	if err != nil {
 		l.deaf(err)
 	}
 	return err == nil
 }
 
+// adjust changes a setting of the session. A run goes on without what the CLI refuses, and says so.
+func (l *live) adjust(subtype, key, value string) {
+	ctx, cancel := context.WithTimeout(l.ctx, l.r.startLimit)
+	defer cancel()
+	if _, err := l.control.Request(ctx, map[string]any{"subtype": subtype, key: value}); err != nil {
+		l.log.Note(time.Now(), "! %v", err)
+	}
+}
+
 // mail passes on what the host has for the live run.
 func (l *live) mail(ctx context.Context) {
 	for {
 		m, ok := l.host.Next(ctx)
-		if !ok || !l.send(m) {
+		if !ok || l.fit(m) && !l.send(m) {
 			return
 		}
 	}
 }
 
-// attend watches over the session until it is finished (true), or is over or has to be stopped (false).
-func (l *live) attend() bool {
-	watchdog := time.NewTimer(0)
-	defer watchdog.Stop()
-	type answer struct {
-		m    Message
-		more bool
+// fit notes a message of the host that the CLI could not take.
+func (l *live) fit(m Message) bool {
+	err := m.check()
+	if err != nil {
+		l.log.Note(time.Now(), "! message left out: %v", err)
 	}
-	answers := make(chan answer, 1)
-	asking := false
-	ask := func() {
-		if asking {
-			return
-		}
-		asking = true
-		l.hosted.Go(func() {
-			m, more := l.host.Idle(l.ctx)
-			answers <- answer{m, more}
-		})
-	}
-	for {
-		select {
-		case <-l.quiet:
-			return false
-		case <-l.ctx.Done():
-			return false
-		case <-l.idle:
-			ask()
-		case a := <-answers:
-			asking = false
-			if !a.more {
-				return l.ctx.Err() == nil
-			}
-			if !l.send(a.m) {
-				return false
-			}
-		case <-watchdog.C:
-			next, silent := l.deadline()
-			switch wait := time.Until(next); {
-			case wait > 0:
-				watchdog.Reset(wait)
-				continue
-			case silent:
-				l.cancel(ErrStalled)
-				continue
-			default: // a result, and then nothing: the CLI is known to hang there (claude-code#25629, #39700)
-				ask()
-			}
-			watchdog.Reset(l.r.exitLimit)
-		}
-	}
-}
-
-// deadline is when the watchdog has to act next: on silence, or on an end of turn that was not followed by the session's idling.
-func (l *live) deadline() (next time.Time, silent bool) {
-	active, toolOpen, turnOpen, ended := l.stream.Clock()
-	if !turnOpen && !ended.IsZero() {
-		return ended.Add(l.r.exitLimit), false
-	}
-	if l.spec.IdleLimit <= 0 {
-		return time.Now().Add(l.r.exitLimit), true
-	}
-	patience := l.spec.IdleLimit
-	if toolOpen {
-		patience *= 4 // builds and test suites are silent for long and legal
-	}
-	return active.Add(patience), true
+	return err == nil
 }

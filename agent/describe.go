@@ -4,40 +4,38 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"strings"
+	"unicode"
 )
 
 // describeWidth is how many characters of an action people are shown: a line of a status message.
 const describeWidth = 80
 
-// verbs says what a tool does, and which of its arguments tells on what.
-var verbs = map[string]struct{ verb, arg string }{
-	"Read":         {"Reading", "file_path"},
-	"Write":        {"Writing", "file_path"},
-	"Edit":         {"Editing", "file_path"},
-	"NotebookEdit": {"Editing", "notebook_path"},
-	"Bash":         {"Running", "command"},
-	"Glob":         {"Looking for", "pattern"},
-	"Grep":         {"Searching for", "pattern"},
-	"WebFetch":     {"Fetching", "url"},
-	"WebSearch":    {"Searching the web for", "query"},
-	"Task":         {"Delegating:", "description"},
-	"Agent":        {"Delegating:", "description"}, // the same tool: init calls it Task, the wire Agent
-	"Skill":        {"Using skill", "skill"},
+// describe puts a tool call into words, such as "Reading agent/run.go": one line, without secrets. Paths are relative to dir.
+func describe(redact *Redactor, dir, name string, input json.RawMessage) string {
+	t, ok := catalog[name]
+	if !ok {
+		return clip(legible(redact, "Using "+strings.ReplaceAll(strings.TrimPrefix(name, "mcp__"), "__", " ")), describeWidth)
+	}
+	what := t.subject(input)
+	if strings.HasSuffix(t.arg, "path") && filepath.IsAbs(what) {
+		what = relative(what, dir)
+	}
+	return clip(legible(redact, t.verb+" "+what), describeWidth)
 }
 
-// describe puts a tool call into words without secrets, such as "Reading agent/run.go". Paths are relative to the run's directory.
-func describe(r *Redactor, dir, tool string, input json.RawMessage) string {
-	v, ok := verbs[tool]
-	if !ok {
-		return "Using " + strings.ReplaceAll(strings.TrimPrefix(tool, "mcp__"), "__", " ")
-	}
-	var args map[string]any
-	_ = json.Unmarshal(input, &args) // without arguments the verb alone is told
-	what, _ := args[v.arg].(string)
-	if rel, err := filepath.Rel(dir, what); strings.HasSuffix(v.arg, "_path") && err == nil && filepath.IsLocal(rel) {
-		what = rel
-	}
-	return r.head([]byte(v.verb+" "+strings.Join(strings.Fields(what), " ")), describeWidth)
+// legible makes one line of s, without what a terminal or a chat would obey and without secrets. Those are looked for twice: before,
+// since one may hold line breaks, and after, since one may have been written with something invisible in between.
+func legible(redact *Redactor, s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.In(r, unicode.Cc, unicode.Cf):
+			return -1
+		}
+		return r
+	}, redact.String(s))
+	return redact.String(strings.Join(strings.Fields(s), " "))
 }
 
 // clip shortens s to at most n characters. It looks no farther than that.

@@ -22,6 +22,7 @@ const (
 	ClassNoResult   Class = "no_result"
 	ClassKilled     Class = "killed"
 	ClassWorkspace  Class = "workspace"
+	ClassInput      Class = "input"
 	ClassInternal   Class = "internal"
 	ClassUnknown    Class = "unknown"
 )
@@ -54,6 +55,7 @@ var userSentence = map[Class]string{
 	ClassNoResult:   "The agent ended without giving an answer.",
 	ClassKilled:     "The agent was killed from outside, perhaps for lack of memory.",
 	ClassWorkspace:  "The working directory could not be prepared.",
+	ClassInput:      "The request cannot be given to the agent as it stands.",
 	ClassInternal:   "Something went wrong inside errand. The log says what.",
 	ClassUnknown:    "The agent failed. The log says more.",
 }

@@ -66,9 +66,11 @@ type Health struct {
 	Version  string `json:"version,omitempty"`
 	LoggedIn bool   `json:"logged_in"`
 	Method   string `json:"method,omitempty"`  // api_key, oauth_token, …
+	Gateway  bool   `json:"gateway"`           // runs get to the model through a gateway, which keeps the credential from them
 	Problem  string `json:"problem,omitempty"` // what is wrong, for operators
 	Remedy   string `json:"remedy,omitempty"`  // what to do about it
-	Error    *Error `json:"-"`                 // the same for a run that cannot start; nil when OK
+	Notice   string `json:"notice,omitempty"`  // what an operator should know all the same, and what to do about it
+	Error    *Error `json:"-"`                 // Problem for a run that cannot start; nil when OK
 }
 
 // healthLimit bounds each of the two commands; they need 20 and 140 ms.
@@ -77,7 +79,11 @@ const healthLimit = 15 * time.Second
 // Health asks the CLI for its version and whether it has a credential. Whether the model accepts that credential nobody can know
 // without asking the model. minVersion empty means MinCLI.
 func (r *Runner) Health(ctx context.Context, minVersion string) Health {
-	var h Health
+	h := Health{Gateway: r.gated()}
+	if r.cfg.Direct && r.cfg.Credential != (Credential{}) {
+		h.Notice = "runs are given the model's credential itself, and the agent's tools may read it: " +
+			"set ERRAND_GATEWAY=on, unless the model takes it from the CLI's own requests only"
+	}
 	fail := func(c Class, problem, remedy string) Health {
 		h.Problem, h.Remedy, h.Error = problem, remedy, NewError(c, problem)
 		return h
@@ -131,9 +137,10 @@ func (r *Runner) ask(ctx context.Context, cli string, d runDirs, args ...string)
 	ctx, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, cli, args...)
-	cmd.Dir, cmd.Env = d.Home, r.environment(Spec{ID: "health"}, d)
+	way := access{r.cfg.BaseURL, r.cfg.Credential.with("sk-ant-any")} // it only looks whether there is one
+	cmd.Dir, cmd.Env = d.Home, r.environment(Spec{ID: "health"}, d, way)
 	cmd.WaitDelay = time.Second
-	if secret := r.cfg.Credential.piped(); secret != "" {
+	if secret := way.Credential.piped(); secret != "" {
 		read, write, err := os.Pipe()
 		if err != nil {
 			return nil, err

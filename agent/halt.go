@@ -34,7 +34,8 @@ func (l *live) step(subtype string, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	l.in.Hurry(patience) // a write that the CLI does not read must not hold up the ladder
-	if _, err := l.control.Request(ctx, map[string]any{"subtype": subtype}); err != nil {
+	// Without cancel_queued a message that waits would begin a turn of its own, and cost.
+	if _, err := l.control.Request(ctx, map[string]any{"subtype": subtype, "cancel_queued": true}); err != nil {
 		return // it does not listen, or is gone
 	}
 	if subtype == "interrupt" {
@@ -71,6 +72,10 @@ func (l *live) wait() {
 	<-l.quiet
 	l.cancel(nil)
 	l.in.Close()
+	l.r.live.Delete(l.spec.ID)
 	l.hosted.Wait() // the host is not called any more once Run has returned
 	l.control.Wait()
+	if l.tools != nil {
+		l.tools.Close()
+	}
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary play every part: keeper, fake CLI, and a worker that gets killed.
+// TestMain lets the test binary play every part: keeper, fake CLI, server of tools, and a worker that gets killed.
 func TestMain(m *testing.M) {
 	KeeperMain()
 	switch mode := os.Getenv("AGENT_TEST_MODE"); mode {
@@ -26,6 +26,8 @@ func TestMain(m *testing.M) {
 		select {}
 	case "worker":
 		os.Exit(workerMain())
+	case "mcp":
+		os.Exit(mcpMain())
 	default:
 		os.Exit(fakeCLI(mode))
 	}
@@ -67,7 +69,12 @@ func fakeCLI(mode string) int {
 	}
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	var prompts []string
+	var said []string
 	idle := func() {
+		for _, id := range said {
+			say(m{"type": "command_lifecycle", "command_uuid": id, "state": "completed", "session_id": "s"})
+		}
+		said = nil
 		say(m{"type": "system", "subtype": "session_state_changed", "state": "idle", "session_id": "s"})
 	}
 	result := func(text string) {
@@ -83,6 +90,7 @@ func fakeCLI(mode string) int {
 		}
 		var l struct {
 			Type      string `json:"type"`
+			UUID      string `json:"uuid"`
 			RequestID string `json:"request_id"`
 			Request   struct {
 				Subtype string `json:"subtype"`
@@ -126,10 +134,26 @@ func fakeCLI(mode string) int {
 			result(fmt.Sprintf("%s %s %s%s %s", r.Subtype, r.Response.Behavior, r.Response.Message, r.Error, r.Response.Input))
 			idle()
 		case "user":
+			say(m{"type": "command_lifecycle", "command_uuid": l.UUID, "state": "started", "session_id": "s"})
+			said = append(said, l.UUID)
 			say(m{"type": "system", "subtype": "init", "session_id": "s", "model": "fake-1", "claude_code_version": "2.1.329"})
 			prompt := l.Message.Content
 			prompts = append(prompts, prompt)
 			switch {
+			case strings.Contains(mode, "late") && len(prompts) == 1: // rests with a message on its way in
+				_, _ = in.Peek(1)
+				result("one")
+				idle()
+			case strings.Contains(mode, "freeze"):
+				say(m{"type": "system", "subtype": "session_state_changed", "state": "running"})
+				select {}
+			case strings.Contains(mode, "structured"):
+				r := m{"type": "result", "subtype": "success", "is_error": false, "result": prompt, "num_turns": 1, "session_id": "s"}
+				if strings.Contains(mode, "willing") && strings.Contains(prompt, "StructuredOutput") {
+					r["structured_output"] = m{"grade": 7}
+				}
+				say(r)
+				idle()
 			case strings.Contains(mode, "pair") && len(prompts) < 2: // the answer is to both
 			case strings.Contains(mode, "pair"):
 				result(strings.Join(prompts, "+"))
@@ -195,7 +219,8 @@ func workerMain() int {
 	}
 	r, err := New(Config{
 		CLI: "/proc/self/exe", LogDir: os.Getenv("AGENT_TEST_DIR"), Grace: time.Second,
-		Env: map[string]string{"AGENT_TEST_MODE": "mute-hang-escape-ignore-term-never-exit", "AGENT_TEST_ALIVE": os.Getenv("AGENT_TEST_ALIVE")},
+		Servers: []MCPServer{{Name: "x", Type: ServerHTTP, URL: "http://127.0.0.1:9", Profiles: []Profile{Read}}}, // a file more to remove
+		Env:     map[string]string{"AGENT_TEST_MODE": "mute-hang-escape-ignore-term-never-exit", "AGENT_TEST_ALIVE": os.Getenv("AGENT_TEST_ALIVE")},
 	})
 	if err != nil {
 		return 1

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // conclude turns what the output said, the cause of the stop and the process's end into an outcome, in that order of weight: exit
@@ -97,6 +98,23 @@ func resultClass(f *facts, text string) Class {
 		return ClassSession
 	}
 	return ClassUnknown
+}
+
+// retryAt is when a run that failed by class may succeed: when the model said so, or its usage limit resets. Zero: nobody said, or it is
+// no matter of time.
+func retryAt(c Class, limit *wireRateLimit, api *API) (at time.Time) {
+	if c != ClassRateLimit && c != ClassUsageLimit && c != ClassOverloaded {
+		return time.Time{}
+	}
+	if api != nil {
+		at = api.RetryAt
+	}
+	if limit != nil && limit.Status == "rejected" && limit.ResetsAt > 0 {
+		if reset := time.Unix(int64(limit.ResetsAt), 0); reset.After(at) {
+			at = reset
+		}
+	}
+	return at
 }
 
 // configErrors are what the CLI writes to stderr when it refuses to start.

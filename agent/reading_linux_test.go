@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func newReading(t testing.TB, r *Redactor) *reading {
 	t.Cleanup(func() { _ = log.Close() })
 	rd := &reading{}
 	rd.stream = &stream{
-		redact: r, log: log, now: time.Now, tools: map[string]bool{}, emit: func(e Event) { rd.events = append(rd.events, e) },
+		redact: r, log: log, now: time.Now, calls: map[int]*call{}, sent: map[string]bool{}, tools: map[string]string{}, emit: func(e Event) { rd.events = append(rd.events, e) },
 		on: signals{
 			Idle: func() {}, Hopeless: func() {}, Answered: func(wireResponse) {}, Withdrew: func(string) {},
 			Asked: func(id string, q *wireRequest) { rd.asked = append(rd.asked, id+" "+q.Subtype) },
@@ -52,6 +53,10 @@ func delta(kind, text string) string {
 	return fmt.Sprintf(`{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"%s_delta","%s":%q}}}`+"\n", kind, kind, text)
 }
 
+func input(text string) string {
+	return fmt.Sprintf(`{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":%q}}}`+"\n", text)
+}
+
 const blockStop = `{"type":"stream_event","event":{"type":"content_block_stop"}}` + "\n"
 
 // A secret that comes in two pieces of a live answer is in none of them, and nothing else is lost.
@@ -63,7 +68,16 @@ func TestSecretsInPieces(t *testing.T) {
 			delta("thinking", "hm, a-kno")+delta("thinking", "wn-secret?")+blockStop+
 			delta("text", "It is a-known-")+delta("text", "sec")+`{"type":"system","subtype":"compact_boundary"}`+"\n"+delta("text", "ret, or a-kn")+blockStop+
 			delta("text", "own-secret")+blockStop+
+			`{"type":"stream_event","event":{"type":"content_block_start","content_block":{"type":"tool_use","id":"t1","name":"Bash"}}}`+"\n"+
+			input(`{"command":"a-known`)+input(`-secret a`)+
+			`{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]}}`+"\n"+blockStop+
 			delta("text", " xoxb-12")+delta("text", "345678")+delta("text", "9 a")), stdoutPiece), newAssembler(&budget{}))
+	if got, want := r.said(ToolInput), `{"command":"[redacted] a`; got != want {
+		t.Errorf("wrote %s, want %s", got, want)
+	}
+	if last := slices.IndexFunc(r.events, func(e Event) bool { return e.Kind == ToolUse }); slices.ContainsFunc(r.events[last:], func(e Event) bool { return e.Kind == ToolInput }) {
+		t.Error("a piece of the call came after the call")
+	}
 	if got, want := r.said(Thinking), "hm, [redacted]?"; got != want {
 		t.Errorf("thought %q, want %q", got, want)
 	}
@@ -103,7 +117,7 @@ func TestSecretsInAResult(t *testing.T) {
 	r.facts.Partial = []byte(strings.Repeat("x", maxPartial-5) + "a-known-")
 	r.facts.Last = &wireResult{Structured: []byte(`{"quoted":1}`)}
 	l := &live{r: &Runner{cfg: Config{Redactor: redact}}, child: &child{}, stream: r.stream}
-	res := l.result(false, ErrLimit)
+	res := l.result(false, ErrLimit, nil)
 	if len(res.Partial) != maxPartial-5 || string(res.Structured) != `"[redacted]"` {
 		t.Errorf("partial of %d bytes, structured %s", len(res.Partial), res.Structured)
 	}
@@ -131,7 +145,7 @@ func TestBeginningsOfLongLinesCount(t *testing.T) {
 	if f := r.facts; f.Resources.Cut != 4 || f.Resources.Lines != 4 || f.Resources.Raw != 0 || len(f.Resources.Unknown) != 0 || !f.Last.IsError {
 		t.Errorf("facts %+v", f)
 	}
-	if r.active.IsZero() {
+	if r.clock.Active.IsZero() {
 		t.Error("no sign of work")
 	}
 }

@@ -41,10 +41,23 @@ type Result struct {
 	CostUSD    float64         `json:"cost_usd"` // list price, as the CLI estimates it, of this run alone
 	Turns      int             `json:"turns"`
 	Session    Session         `json:"session"`
+	Fresh      bool            `json:"fresh,omitempty"`      // Spec.Resume could not be continued: this is a new conversation, told of Spec.History
 	Structured json.RawMessage `json:"structured,omitempty"` // the object Spec.Schema asked for; nil when the agent gave none
+	API        *API            `json:"api,omitempty"`        // what passed between the CLI and the model; nil when runs go direct
+	RetryAt    time.Time       `json:"retry_at,omitzero"`    // when to try again, where Error is one that passes; zero: unknown
 	Resources  Resources       `json:"resources"`
 	Started    time.Time       `json:"started"`
 	Duration   time.Duration   `json:"duration"`
+}
+
+// Session is a conversation as the CLI saves it.
+type Session struct {
+	ID   string `json:"id"` // UUID
+	Data []byte `json:"-"`  // the session file; empty when the CLI saved none
+	// What the conversation has used up in all. The CLI counts on from here when it resumes, so a run's own share is the
+	// difference.
+	CostUSD float64 `json:"cost_usd"`
+	Usage   Usage   `json:"usage"`
 }
 
 // Usage counts the tokens of a run.
@@ -53,6 +66,15 @@ type Usage struct {
 	Output        int64 `json:"output_tokens"`
 	CacheRead     int64 `json:"cache_read_input_tokens"`
 	CacheCreation int64 `json:"cache_creation_input_tokens"`
+}
+
+func (u Usage) plus(v Usage) Usage {
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheCreation + v.CacheCreation}
+}
+
+// most is the greater of each.
+func (u Usage) most(v Usage) Usage {
+	return Usage{max(u.Input, v.Input), max(u.Output, v.Output), max(u.CacheRead, v.CacheRead), max(u.CacheCreation, v.CacheCreation)}
 }
 
 func (u Usage) less(v Usage) Usage {
@@ -68,6 +90,6 @@ type Resources struct {
 	Lines   int64          `json:"lines"`             // of output
 	Raw     int64          `json:"raw,omitempty"`     // lines that were not JSON
 	Cut     int64          `json:"cut,omitempty"`     // lines too long to decode; logged whole
-	Unknown map[string]int `json:"unknown,omitempty"` // kinds of lines this version does not know
+	Unknown map[string]int `json:"unknown,omitempty"` // kinds of lines, and tools as "tool:<name>", that this version does not know
 	LogErr  string         `json:"log_error,omitempty"`
 }

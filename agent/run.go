@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,6 +24,33 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	if e != nil {
 		return Result{}, e
 	}
+	started := time.Now()
+	log, err := openLog(r.cfg.LogDir, s.ID, s.Header, r.cfg.Redactor, started)
+	if err != nil {
+		return Result{}, NewError(ClassWorkspace, err.Error())
+	}
+	resume := s.Resume
+	if resume != nil && len(resume.Data) == 0 {
+		resume = nil
+	}
+	res, e := r.once(ctx, cli, s, resume, h, log)
+	if e == nil && resume != nil && res.Outcome == Failed && res.Error.Class == ClassSession && ctx.Err() == nil {
+		log.Note(time.Now(), "! %s; beginning a new conversation", res.Error.Message)
+		resume = nil
+		res, e = r.once(ctx, cli, s, nil, h, log)
+	}
+	if e != nil {
+		log.Note(time.Now(), "! %s", e.Message)
+		_ = log.Close()
+		return Result{}, e
+	}
+	res.Started, res.Duration, res.Fresh = started, time.Since(started), s.Resume != nil && resume == nil
+	r.closeLog(log, &res)
+	return res, nil
+}
+
+// once runs the CLI one time, in the conversation resume or in a new one.
+func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, h Host, log *runLog) (Result, *Error) {
 	dirs, err := makeDirs(r.cfg.TempDir)
 	if err != nil {
 		return Result{}, NewError(ClassWorkspace, err.Error())
@@ -33,41 +61,44 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 		}
 	}()
 	session := uuid.NewString()
-	if s.Resume != nil {
-		session = s.Resume.ID
-		if err := dirs.putSession(*s.Resume, s.Dir); err != nil {
+	if resume != nil {
+		if err := dirs.putSession(*resume, s.Dir); err != nil {
 			return Result{}, NewError(ClassWorkspace, err.Error())
 		}
+		if !s.Fork {
+			session = resume.ID
+		}
 	}
-	started := time.Now()
-	log, err := openLog(r.cfg.LogDir, s.ID, s.Header, r.cfg.Redactor, started)
+	args, err := r.arguments(cli, s, resume, session, dirs)
 	if err != nil {
 		return Result{}, NewError(ClassWorkspace, err.Error())
 	}
+	gate, err := r.openGateway(func(err error) { log.Note(time.Now(), "! the model cannot be reached: %v", err) })
+	if err != nil {
+		return Result{}, NewError(ClassInternal, err.Error())
+	}
+	way := r.access(gate)
 	c, err := startChild(startOrder{
-		Path: cli, Args: arguments(cli, s, session), Env: r.environment(s, dirs), Dir: s.Dir,
-		Secret: r.cfg.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: dirs.Root,
+		Path: cli, Args: args, Env: r.environment(s, dirs, way), Dir: s.Dir,
+		Secret: way.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: dirs.Root,
 	})
 	if err != nil {
 		sweepMarked(s.ID) // a keeper that died while it was starting may have started something
-		e := startFailure(err)
-		log.Note(time.Now(), "! %s", e.Message)
-		_ = log.Close()
-		return Result{}, e
+		gate.Close()
+		return Result{}, startFailure(err)
 	}
-	live := r.watch(s, h, c, log)
+	live := r.watch(s, resume, h, c, log)
 	finished, cause := live.converse(ctx)
 	live.wait()
-	res := live.result(finished, cause)
-	res.Started, res.Duration = started, time.Since(started)
+	gate.Close()
+	res := live.result(finished, cause, gate.Seen())
 	res.Session = Session{ID: session, Data: dirs.takeSession(session), CostUSD: res.CostUSD, Usage: res.Usage}
-	if s.Resume != nil && res.Turns == 0 && res.CostUSD == 0 { // no result: what the conversation had cost before is not forgotten
-		res.Session.CostUSD, res.Session.Usage = s.Resume.CostUSD, s.Resume.Usage
-	} else if s.Resume != nil && res.CostUSD >= s.Resume.CostUSD { // less when the CLI had nothing to count on from
-		res.CostUSD -= s.Resume.CostUSD
-		res.Usage = res.Usage.less(s.Resume.Usage)
+	if resume != nil && res.Turns == 0 && res.CostUSD == 0 { // no result: what the conversation had cost before is not forgotten
+		res.Session.CostUSD, res.Session.Usage = resume.CostUSD, resume.Usage
+	} else if resume != nil && res.CostUSD >= resume.CostUSD { // less when the CLI had nothing to count on from
+		res.CostUSD -= resume.CostUSD
+		res.Usage = res.Usage.less(resume.Usage)
 	}
-	r.closeLog(log, &res)
 	return res, nil
 }
 
@@ -95,37 +126,50 @@ func (r *Runner) closeLog(log *runLog, res *Result) {
 type live struct {
 	r       *Runner
 	spec    Spec
+	policy  Policy
+	resume  *Session // the conversation that goes on; nil: a new one
 	host    Host
+	started time.Time
 	child   *child
 	log     *runLog
 	in      *stdin
 	control *control
 	stream  *stream
 	stderr  tail
+	tools   *toolServer // nil without Spec.Tools
 
-	idle   chan struct{}           // the session has nothing left to do; capacity 1
-	hosted sync.WaitGroup          // calls of Host.Next and Host.Idle
-	read   sync.WaitGroup          // the two readers
-	quiet  chan struct{}           // closed when both readers are done: every process of the run is dead
+	idle     chan struct{}  // the session has nothing left to do; capacity 1
+	hosted   sync.WaitGroup // calls of Host.Next and Host.Idle
+	read     sync.WaitGroup // the two readers
+	quiet    chan struct{}  // closed when both readers are done: every process of the run is dead
+	greeted  atomic.Bool    // the CLI has answered
+	reminded bool           // of the form of its answer; of the goroutine that asks for more
+
 	ctx    context.Context         // ends, with the first cause, when the run has to
 	cancel context.CancelCauseFunc // by whom the run itself ends ctx
 }
 
 // watch starts the goroutines that read the child's output.
-func (r *Runner) watch(s Spec, h Host, c *child, log *runLog) *live {
-	l := &live{r: r, spec: s, host: h, child: c, log: log, in: &stdin{f: c.Stdin}, idle: make(chan struct{}, 1), quiet: make(chan struct{})}
+func (r *Runner) watch(s Spec, resume *Session, h Host, c *child, log *runLog) *live {
+	now := time.Now()
+	l := &live{
+		r: r, spec: s, policy: r.policy(s), resume: resume, host: h, started: now, child: c, log: log, in: &stdin{f: c.Stdin},
+		idle: make(chan struct{}, 1), quiet: make(chan struct{}),
+	}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	l.control = newControl(l.in)
+	if len(s.Tools) > 0 {
+		l.tools = serveTools(l.ctx, s.Tools, r.cfg.Redactor, l.toolFailed)
+	}
 	l.stream = &stream{
-		dir: s.Dir, redact: r.cfg.Redactor, log: log, emit: h.Event, now: time.Now, active: time.Now(), tools: map[string]bool{},
+		dir: s.Dir, redact: r.cfg.Redactor, log: log, emit: h.Event, now: time.Now,
+		clock: clock{Heard: now, Active: now}, calls: map[int]*call{}, sent: map[string]bool{}, tools: map[string]string{},
 		on: signals{
 			Idle:     func() { wake(l.idle) },
 			Hopeless: func() { l.cancel(errHopeless) },
 			Answered: l.control.Answered,
 			Withdrew: l.control.Withdrawn,
-			Asked: func(id string, q *wireRequest) {
-				l.control.Asked(l.ctx, id, func(ctx context.Context) (any, error) { return ask(ctx, q, h) })
-			},
+			Asked:    l.asked,
 		},
 	}
 	l.read.Go(func() {
@@ -141,6 +185,7 @@ func (r *Runner) watch(s Spec, h Host, c *child, log *runLog) *live {
 		l.read.Wait()
 		close(l.quiet)
 	}()
+	r.live.Store(s.ID, l)
 	return l
 }
 
@@ -152,11 +197,11 @@ func wake(c chan<- struct{}) {
 }
 
 // result puts together what is known once everything has ended.
-func (l *live) result(finished bool, cause error) Result {
+func (l *live) result(finished bool, cause error, api *API) Result {
 	l.stream.mu.Lock()
 	defer l.stream.mu.Unlock()
 	f := &l.stream.facts
-	f.Open = l.stream.turn
+	f.Open = l.stream.clock.Turn
 	exit := l.child.exit
 	redact := l.r.cfg.Redactor
 	if len(f.Partial) >= maxPartial { // it was cut, perhaps within a secret
@@ -164,9 +209,13 @@ func (l *live) result(finished bool, cause error) Result {
 	}
 	res := Result{
 		Text: redact.String(strings.Join(f.Answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal, Stderr: l.stderr.String(),
-		Model: f.Model, Turns: f.Turns, Resources: f.Resources,
+		Model: f.Model, Turns: f.Turns, API: api, Resources: f.Resources,
 	}
 	res.Outcome, res.Error = conclude(f, finished, cause, exit, res.Stderr)
+	if e := res.Error; e != nil {
+		api.explain(e)
+		res.RetryAt = retryAt(e.Class, f.RateLimit, api)
+	}
 	if res.Outcome == Done && res.Text == "" {
 		res.Text = redact.String(strings.TrimSpace(string(f.Partial)))
 	}

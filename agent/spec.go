@@ -25,46 +25,52 @@ type Spec struct {
 	System  string  // context, appended to the CLI's own system prompt
 	Profile Profile
 
+	Roots []string // still further directories it may use, absolute
+	Rules []Rule   // decide tool calls before the profile does; see Policy
+
 	// TrustedConfig loads the directory's own .claude settings, CLAUDE.md, agents, commands and .mcp.json. Whoever can write
 	// those files decides what runs on the worker, so it is honoured for the Write profile only.
 	TrustedConfig bool
 
-	Model     string          // alias or id; empty: the CLI's default
-	Effort    string          // low, medium, high, …; empty: the CLI's default
-	MaxUSD    float64         // spend at which the CLI stops by itself; 0: none
-	Schema    json.RawMessage // JSON schema of the answer; nil: free text
-	Resume    *Session        // continues that conversation; nil: a new one
-	Limit     time.Duration   // wall time of the whole run; 0: none
-	IdleLimit time.Duration   // time without any sign of work, four times as much while a tool runs; 0: none
+	Model   string          // alias or id; empty: the CLI's default
+	Effort  string          // low, medium, high, …; empty: the CLI's default
+	MaxUSD  float64         // spend at which the CLI stops by itself; 0: none
+	Schema  json.RawMessage // JSON schema of the answer; nil: free text. An agent that gives none is reminded once
+	Resume  *Session        // continues that conversation; nil: a new one
+	Fork    bool            // continues Resume in a conversation of its own; Resume's stays as it is
+	History []Turn          // what had been said, in place of a conversation that cannot be resumed or never was one of the CLI's
+	Limit   time.Duration   // wall time of the whole run; 0: none
+	// IdleLimit is the time without any sign of work, four times as much while a tool runs; 0: none. It stands still while the
+	// agent waits for Host.Permit or for a Rule's Run.
+	IdleLimit time.Duration
+
+	// OneShot ends the CLI's input after the prompt. The Host is then asked nothing: what needs permission is refused, there are no
+	// further messages, and the run can be stopped by signals only.
+	OneShot      bool
+	Tools        []Tool // of this process, for the agent; allowed in every profile without asking
+	Thread, Repo string // what the run is about, for Config.Servers; either may be empty
 
 	Header []string // lines for the top of the log meant for people
 }
 
-// Message is one thing a person said.
-type Message struct {
-	ID   string // UUID, echoed by the CLI in its lifecycle lines; empty: one is made
-	Text string
-	// Composed marks text that was put together from outside sources: the CLI then does not look for /commands and
-	// @files in it.
-	Composed bool
+// further are the directories that the run may use besides Dir.
+func (s Spec) further() []string {
+	if s.Files == "" {
+		return s.Roots
+	}
+	return append([]string{s.Files}, s.Roots...)
 }
 
-// Session is a conversation as the CLI saves it.
-type Session struct {
-	ID   string `json:"id"` // UUID
-	Data []byte `json:"-"`  // the session file; empty when the CLI saved none
-	// What the conversation has used up in all. The CLI counts on from here when it resumes, so a run's own share is the
-	// difference.
-	CostUSD float64 `json:"cost_usd"`
-	Usage   Usage   `json:"usage"`
-}
+// trusts reports whether the run loads what its directory brings along.
+func (s Spec) trusts() bool { return s.TrustedConfig && s.Profile == Write }
 
 // Host is what a run needs from whoever started it. See the package documentation for its goroutines.
 type Host interface {
 	// Event tells what the agent did. It must not block: the CLI waits for nobody.
 	Event(Event)
-	// Permit decides over a tool call the CLI asks about. It may take minutes; ctx ends when the CLI withdraws its question
-	// or the run ends, and the decision is then ignored.
+	// Permit decides over a tool call that a rule leaves to a person, or that is a question to a person. It is called once per
+	// call, and may take minutes: that is not silence. ctx ends when the CLI withdraws its question or the run ends, and the
+	// decision is then ignored.
 	Permit(ctx context.Context, r ToolRequest) Decision
 	// Next waits for a further message for the live run; false means that there will be none.
 	Next(ctx context.Context) (Message, bool)
@@ -72,13 +78,15 @@ type Host interface {
 	Idle(ctx context.Context) (Message, bool)
 }
 
-// ToolRequest is a tool call that the CLI wants decided.
+// ToolRequest is a tool call that has to be decided.
 type ToolRequest struct {
 	ID      string // of the tool use
 	Tool    string
-	Input   json.RawMessage
-	Blocked string // the path that made the CLI ask, when it was one
-	Human   bool   // the tool itself is a question to a person
+	Input   json.RawMessage // as the agent wrote it, not redacted
+	Text    string          // the call in words, as in an Event
+	Blocked string          // the path that made the CLI ask, when it was one
+	Human   bool            // the tool itself is a question to a person
+	Reason  string          // why a person is asked: the rule's
 }
 
 // Decision answers a ToolRequest.
@@ -94,8 +102,10 @@ type Kind string
 // The kinds of events.
 const (
 	Started    Kind = "started"     // the CLI works: Text is the model
+	Taken      Kind = "taken"       // the agent has taken up the message whose ID is Text
 	Text       Kind = "text"        // Text is a piece of the answer
 	Thinking   Kind = "thinking"    // Text is a piece of the agent's reasoning
+	ToolInput  Kind = "tool_input"  // Text is a piece of the JSON the agent is going to call Tool with; the first one is empty
 	ToolUse    Kind = "tool_use"    // the agent calls Tool with Input; Text says so in words
 	ToolResult Kind = "tool_result" // the call with ToolID came back; Text is the beginning of its output
 	Notice     Kind = "notice"      // Text is something a reader of the run should know
@@ -112,4 +122,5 @@ type Event struct {
 	Input  json.RawMessage `json:"input,omitempty"`
 	Error  bool            `json:"error,omitempty"`  // the tool or the turn failed
 	Parent string          `json:"parent,omitempty"` // tool use of the sub-agent that did it; empty for the main agent
+	Agent  string          `json:"agent,omitempty"`  // what kind of sub-agent it is
 }

@@ -65,18 +65,3 @@ func (s *stdin) Close() {
 		_ = s.f.Close()
 	}
 }
-
-// userLine is a message of a person, in the CLI's form.
-func userLine(m Message) any {
-	return struct {
-		Type     string         `json:"type"`
-		UUID     string         `json:"uuid"`
-		Message  map[string]any `json:"message"`
-		Parent   *string        `json:"parent_tool_use_id"`
-		Session  string         `json:"session_id"`
-		Composed bool           `json:"client_composed,omitempty"`
-	}{
-		Type: "user", UUID: m.ID, Composed: m.Composed,
-		Message: map[string]any{"role": "user", "content": m.Text},
-	}
-}

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"bytes"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -14,8 +13,8 @@ const (
 	maxPreview = 1 << 10
 )
 
-// stream makes sense of the CLI's output. Its methods are called by the goroutine that reads stdout, except Snapshot and Clock,
-// which any may call. What it learns that the run must act on, it says through the functions in on.
+// stream makes sense of the CLI's output. Its methods are called by the goroutine that reads stdout, except Sent and Clock, which any
+// may call.
 type stream struct {
 	dir    string
 	redact *Redactor
@@ -24,20 +23,30 @@ type stream struct {
 	on     signals
 	now    func() time.Time
 
-	message string // the main agent's latest, by its id
-	talked  bool   // it had text
-	pieces  bool   // its text came in pieces, and need not be taken from its end
-	broken  bool   // it has begun and not ended
-	before  int    // length of facts.Partial when it began
-	spoke   bool   // any message had text
-	block   block  // of it, which is being written
+	message string        // the main agent's latest, by its id
+	talked  bool          // it had text
+	pieces  bool          // its text came in pieces, and need not be taken from its end
+	broken  bool          // it has begun and not ended
+	before  int           // length of facts.Partial when it began
+	spoke   bool          // any message had text
+	calls   map[int]*call // the tool calls it is writing, by the index of their block
+	missing []string      // servers of tools that are known not to be there
+	block   liveBlock     // of it
 
-	mu     sync.Mutex
-	facts  facts
-	active time.Time
-	turn   bool // the agent has something to do
-	ended  time.Time
-	tools  map[string]bool // open tool calls
+	mu    sync.Mutex
+	facts facts
+	clock clock
+	sent  map[string]bool   // messages that the CLI has been given and is not done with
+	tools map[string]string // open tool calls, in words
+}
+
+// clock is what the watchdog goes by.
+type clock struct {
+	Heard  time.Time // the latest line of any kind
+	Active time.Time // the latest sign of work
+	Ended  time.Time // the latest end of a turn; zero before the first
+	Turn   bool      // the agent has something to do
+	Tool   bool      // a tool call is open, or a task in the background
 }
 
 // signals are how the stream moves the run. None of them blocks.
@@ -59,6 +68,8 @@ type facts struct {
 	Results        int
 	Open           bool // a turn had begun and not ended; set when the output has ended
 	Turns          int
+	Followed       bool   // the CLI tells what becomes of each message
+	Background     list   // tasks that are alive in the background
 	AssistantError string // "error" of the latest assistant message
 	RateLimit      *wireRateLimit
 	RetryError     string // why the model's API was asked again, latest
@@ -67,17 +78,35 @@ type facts struct {
 }
 
 // Clock tells what the watchdog needs.
-func (s *stream) Clock() (active time.Time, toolOpen, turnOpen bool, ended time.Time) {
+func (s *stream) Clock() clock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.active, len(s.tools) > 0, s.turn, s.ended
+	c := s.clock
+	c.Tool = len(s.tools) > 0 || s.facts.Background > 0
+	return c
 }
 
-// Begin notes that a message was sent, so that the agent has something to do again.
-func (s *stream) Begin() {
+// Sent notes that the CLI is being given a message, so that the agent has something to do.
+func (s *stream) Sent(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.turn, s.active = true, s.now()
+	s.sent[id] = true
+	s.clock.Turn, s.clock.Active = true, s.now()
+}
+
+// Touch notes that something was done for the agent, so that its silence counts from now on.
+func (s *stream) Touch() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock.Active = s.now()
+}
+
+// Unstructured reports that the latest answer is a good one without the object it was to have.
+func (s *stream) Unstructured() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.facts.Last
+	return last != nil && !last.IsError && last.Structured == nil
 }
 
 // Read consumes the CLI's stdout to its end. It waits for nothing but the log's files.
@@ -133,11 +162,12 @@ func (s *stream) handle(l wireLine) {
 	if l.odd {
 		s.unknown(l.Type + "/" + l.Subtype + " of another shape")
 	}
+	s.mu.Lock()
+	s.clock.Heard = s.now()
 	if l.alive() {
-		s.mu.Lock()
-		s.active = s.now()
-		s.mu.Unlock()
+		s.clock.Active = s.clock.Heard
 	}
+	s.mu.Unlock()
 	switch l.Type {
 	case "stream_event":
 		s.delta(l)
@@ -164,7 +194,9 @@ func (s *stream) handle(l wireLine) {
 		}
 	case "control_cancel_request":
 		s.on.Withdrew(l.RequestID)
-	case "tool_progress", "keep_alive", "command_lifecycle", "auth_status", "conversation_reset", "prompt_suggestion":
+	case "command_lifecycle":
+		s.lifecycle(l)
+	case "tool_progress", "keep_alive", "auth_status", "conversation_reset", "prompt_suggestion", "tool_use_summary":
 	default:
 		s.unknown(l.Type)
 	}
@@ -180,54 +212,20 @@ func (l wireLine) alive() bool {
 	return true
 }
 
+// unknown counts a kind of line that this version does not know, and notes its first in the log for people.
 func (s *stream) unknown(kind string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.facts.Resources.Unknown == nil {
 		s.facts.Resources.Unknown = map[string]int{}
 	}
-	if len(s.facts.Resources.Unknown) < 100 {
-		s.facts.Resources.Unknown[kind]++
+	n := s.facts.Resources.Unknown[kind]
+	room := n > 0 || len(s.facts.Resources.Unknown) < 100
+	if room {
+		s.facts.Resources.Unknown[kind] = n + 1
 	}
-}
-
-func (s *stream) system(l wireLine) {
-	switch l.Subtype {
-	case "init":
-		s.mu.Lock()
-		first := s.facts.Session == ""
-		s.facts.Session = l.SessionID
-		if s.facts.Model == "" {
-			s.facts.Model = l.Model
-		}
-		s.turn = true
-		s.mu.Unlock()
-		if first {
-			s.log.Note(s.now(), "started: model %s, CLI %s, session %s", l.Model, l.CLIVersion, l.SessionID)
-			s.event(Event{Kind: Started, Text: l.Model})
-		}
-	case "session_state_changed":
-		s.mu.Lock()
-		s.turn = l.State != "idle"
-		idle := l.State == "idle" && s.facts.Results > 0
-		s.mu.Unlock()
-		if idle {
-			s.on.Idle()
-		}
-	case "api_retry":
-		s.notice(fmt.Sprintf("The model did not answer (%s), trying again.", orDash(l.Error)))
-		s.mu.Lock()
-		s.facts.RetryError = l.Error
-		s.mu.Unlock()
-		if l.Error == "authentication_failed" || l.Error == "billing_error" {
-			s.on.Hopeless() // three minutes of retries otherwise, for a 401
-		}
-	case "permission_denied":
-		s.notice(l.Tool + " was refused.")
-	case "model_fallback":
-		s.notice("The model is overloaded; another one goes on.")
-	case "compact_boundary":
-		s.notice("The conversation was compacted.")
+	s.mu.Unlock()
+	if room && n == 0 {
+		s.log.Note(s.now(), "! the CLI wrote something unknown: %s", clip(kind, 100))
 	}
 }
 

@@ -2,23 +2,35 @@ package agent
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
+
+// maxInput bounds what is kept of a tool's input while it comes in.
+const maxInput = 1 << 20
+
+// call is a tool call that the main agent is writing.
+type call struct {
+	id, name string
+	input    []byte
+}
 
 // delta handles a piece of the main agent's message. Sub-agents' pieces are never forwarded by the CLI.
 func (s *stream) delta(l wireLine) {
 	if l.Event == nil || l.Parent != "" {
 		return
 	}
+	index := int(l.Event.Index)
 	switch l.Event.Type {
 	case "message_start":
 		s.begin(l.Event.Message.ID)
 	case "message_stop":
 		s.broken = false
-	case "content_block_stop":
-		s.settle()
+	case "content_block_start":
+		if b := l.Event.Block; b.Type == "tool_use" && len(s.calls) < 100 {
+			s.calls[index] = &call{id: b.ID, name: b.Name}
+			s.event(Event{Kind: ToolInput, Tool: b.Name, ToolID: b.ID})
+		}
 	case "content_block_delta":
 		switch d := l.Event.Delta; d.Type {
 		case "text_delta":
@@ -26,7 +38,21 @@ func (s *stream) delta(l wireLine) {
 			s.say(d.Text, s.piece)
 		case "thinking_delta":
 			s.piece(Event{Kind: Thinking, Text: d.Thinking})
+		case "input_json_delta":
+			if c := s.calls[index]; c != nil && d.JSON != "" {
+				if len(c.input)+len(d.JSON) <= maxInput {
+					c.input = append(c.input, d.JSON...)
+				}
+				s.piece(Event{Kind: ToolInput, Text: d.JSON, Tool: c.name, ToolID: c.id})
+			}
 		}
+	case "content_block_stop":
+		s.settle()
+		// The whole block has come before this as a line of its own, and has taken the call out.
+		if c := s.calls[index]; c != nil && json.Valid(c.input) {
+			s.use(c.id, c.name, c.input, l)
+		}
+		delete(s.calls, index)
 	}
 }
 
@@ -39,6 +65,7 @@ func (s *stream) begin(id string) {
 		s.facts.Partial = s.facts.Partial[:s.before]
 	}
 	s.message, s.talked, s.pieces, s.broken, s.before = id, false, false, true, len(s.facts.Partial)
+	clear(s.calls)
 }
 
 // say tells a piece of the main agent's text, or all of a block. Each message is a paragraph of its own.
@@ -63,9 +90,8 @@ func (s *stream) assistant(l wireLine) {
 	if l.Message == nil {
 		return
 	}
-	who := "[sub-agent] "
 	if l.Parent == "" {
-		who = ""
+		s.settle()
 		if l.Message.ID != s.message {
 			s.begin(l.Message.ID)
 			s.broken = false
@@ -80,32 +106,53 @@ func (s *stream) assistant(l wireLine) {
 	for _, b := range l.Message.Content {
 		switch b.Type {
 		case "text":
-			s.log.Note(s.now(), "%s%s", who, b.Text)
+			s.log.Note(s.now(), "%s%s", who(l), b.Text)
 			switch {
 			case l.Parent != "":
-				s.event(Event{Kind: Text, Text: b.Text, Parent: l.Parent})
+				s.event(Event{Kind: Text, Text: b.Text, Parent: l.Parent, Agent: l.Agent})
 			case l.Error == "" && !s.pieces:
 				s.say(b.Text, s.event) // the CLI had fallen back to a request without streaming
 			}
 		case "thinking":
-			s.log.Note(s.now(), "%s(thinks) %s", who, b.Thinking)
+			s.log.Note(s.now(), "%s(thinks) %s", who(l), b.Thinking)
 		case "tool_use":
-			words := describe(s.redact, s.dir, b.Name, json.RawMessage(b.Input))
-			s.log.Note(s.now(), "%s→ %s", who, words)
-			s.mu.Lock()
-			s.tools[b.ID] = true
-			s.mu.Unlock()
-			s.event(Event{Kind: ToolUse, Text: words, Tool: b.Name, ToolID: b.ID, Input: small(b.Input), Parent: l.Parent})
+			maps.DeleteFunc(s.calls, func(_ int, c *call) bool { return c.id == b.ID })
+			s.use(b.ID, b.Name, b.Input, l)
 		}
 	}
 }
 
+// use tells of a tool call.
+func (s *stream) use(id, name string, input []byte, l wireLine) {
+	words := describe(s.redact, s.dir, name, input)
+	if !known(name) {
+		s.unknown("tool:" + clip(legible(s.redact, name), describeWidth))
+	}
+	s.mu.Lock()
+	s.tools[id] = words
+	s.mu.Unlock()
+	s.log.Note(s.now(), "%s→ %s", who(l), words)
+	s.event(Event{Kind: ToolUse, Text: words, Tool: name, ToolID: id, Input: small(input), Parent: l.Parent, Agent: l.Agent})
+}
+
+// who marks what a sub-agent did.
+func who(l wireLine) string {
+	switch {
+	case l.Parent == "":
+		return ""
+	case l.Agent == "":
+		return "[sub-agent] "
+	default:
+		return "[" + l.Agent + "] "
+	}
+}
+
 // small leaves out an input too large to be shown.
-func small(v jsontext.Value) json.RawMessage {
+func small(v []byte) json.RawMessage {
 	if len(v) > 8*maxPreview {
 		return nil
 	}
-	return json.RawMessage(v)
+	return v
 }
 
 // user handles what came back from tools.
@@ -120,13 +167,15 @@ func (s *stream) user(l wireLine) {
 		s.mu.Lock()
 		delete(s.tools, b.ToolUseID)
 		s.mu.Unlock()
-		text := s.redact.head([]byte(b.Content), maxPreview)
+		text, done := strings.CutPrefix(string(b.Content), delegated)
+		text = s.redact.head([]byte(text), maxPreview)
+		failed := b.IsError && !done
 		mark := "←"
-		if b.IsError {
+		if failed {
 			mark = "← failed:"
 		}
-		s.log.Note(s.now(), "%s %s", mark, text)
-		s.event(Event{Kind: ToolResult, Text: text, ToolID: b.ToolUseID, Error: b.IsError, Parent: l.Parent})
+		s.log.Note(s.now(), "%s%s %s", who(l), mark, text)
+		s.event(Event{Kind: ToolResult, Text: text, ToolID: b.ToolUseID, Error: failed, Parent: l.Parent, Agent: l.Agent})
 	}
 }
 
@@ -146,7 +195,7 @@ func (s *stream) result(l wireLine) {
 			s.facts.Partial, s.before = nil, 0
 		}
 	}
-	s.turn, s.ended = false, s.now()
+	s.clock.Turn, s.clock.Ended = false, s.now()
 	clear(s.tools)
 	s.mu.Unlock()
 	text := r.Result

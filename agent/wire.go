@@ -18,6 +18,16 @@ type wireLine struct {
 	State      string `json:"state"`               // system/session_state_changed
 	Error      string `json:"error"`               // assistant, system/api_retry
 	Tool       string `json:"tool_name"`           // system/permission_denied
+	Agent      string `json:"subagent_type"`       // assistant, user, system/task_*: what kind of sub-agent it was
+	Command    string `json:"command_uuid"`        // command_lifecycle: the message it is about
+	Tasks      list   `json:"tasks"`               // system/background_tasks_changed: all that are alive
+
+	Description string `json:"description"`     // system/task_started, task_progress
+	Background  bool   `json:"is_backgrounded"` // system/task_started
+	Status      string `json:"status"`          // system/task_notification
+	Summary     string `json:"summary"`         // system/task_notification
+
+	Servers []wireServer `json:"mcp_servers"` // system/init
 
 	Event   *wireEvent   `json:"event"`   // stream_event
 	Message *wireMessage `json:"message"` // assistant, user
@@ -67,16 +77,46 @@ type wireUsage struct {
 	CacheCreation float64 `json:"cacheCreationInputTokens"`
 }
 
+// wireEvent is an event of the model's API as it came. A block is told of by its index in the message.
 type wireEvent struct {
-	Type  string `json:"type"`
+	Type  string  `json:"type"`
+	Index float64 `json:"index"`
 	Delta struct {
 		Type     string `json:"type"`
 		Text     string `json:"text"`
 		Thinking string `json:"thinking"`
+		JSON     string `json:"partial_json"`
 	} `json:"delta"`
+	Block struct {
+		Type string `json:"type"`
+		ID   string `json:"id"`
+		Name string `json:"name"`
+	} `json:"content_block"`
 	Message struct {
 		ID string `json:"id"`
 	} `json:"message"`
+}
+
+// list is the length of an array whose elements do not matter.
+type list int
+
+// UnmarshalJSONFrom counts the elements, and takes anything else for none.
+func (n *list) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	*n = 0
+	if dec.PeekKind() != '[' {
+		return dec.SkipValue()
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != ']' {
+		if err := dec.SkipValue(); err != nil {
+			return err
+		}
+		*n++
+	}
+	_, err := dec.ReadToken()
+	return err
 }
 
 // wireMessage is a message of the API. Some lines of other kinds have a bare string of that name (system/permission_denied).
@@ -134,6 +174,25 @@ type wireRequest struct {
 	UseID   string         `json:"tool_use_id"`
 	Blocked string         `json:"blocked_path"`
 	Human   bool           `json:"requires_user_interaction"`
+	Server  string         `json:"server_name"` // mcp_message
+	Message jsontext.Value `json:"message"`     // mcp_message: JSON-RPC
+}
+
+type wireServer struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
+}
+
+// wireHook is the input of a hook_callback for PreToolUse.
+type wireHook struct {
+	Tool  string         `json:"tool_name"`
+	Input jsontext.Value `json:"tool_input"`
+	UseID string         `json:"tool_use_id"`
+}
+
+func (r *wireRequest) hook() (h wireHook, err error) {
+	err = json.Unmarshal(r.Input, &h, lenient)
+	return h, err
 }
 
 type wireResponse struct {

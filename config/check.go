@@ -27,6 +27,9 @@ func (c *Config) check(p *Problems) {
 	checkToken(p, "ERRAND_CONSOLE_TOKEN", c.HTTP.ConsoleToken.Reveal())
 	checkAddr(p, "ERRAND_HTTP_ADDR", c.HTTP.Addr)
 	checkAddr(p, "ERRAND_WORKER_ADDR", c.Worker.Addr)
+	if !slices.Contains([]string{GatewayOn, GatewayOff}, c.Model.Gateway) {
+		p.add("ERRAND_GATEWAY", fmt.Sprintf("is %q", c.Model.Gateway), "write on or off")
+	}
 	c.Worker.check(p)
 	if slices.Contains(c.Given, "ERRAND_CONCURRENCY") && c.Worker.Concurrency < 2 && !p.has("ERRAND_CONCURRENCY") {
 		p.add("ERRAND_CONCURRENCY", fmt.Sprintf("is %d", c.Worker.Concurrency), "write at least 2, so that a person never waits behind automatic work, or unset it to go by the memory of the machine")

@@ -31,7 +31,7 @@ configuration: 15 problems
   - ERRAND_RUN_LIMIT is "7200", a number without a unit; write 7200s for seconds or 7200m for minutes
   - ERRAND_LOG_LEVEL is "loud", which is not a level; write debug, info, warn or error
   - GITHUB_APP_PRIVATE_KEY_FILE cannot be read (file does not exist); correct the path, or let the user errand runs as read the file
-  - /etc/errand.yaml:1: knows no key "channel"; remove it or correct its spelling; the keys here are repositories, channels, people
+  - /etc/errand.yaml:1: knows no key "channel"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules
   - /etc/errand.yaml:2: people.ann is nobody; add ` + "`slack: U…` and `github: login`" + `
   - REDIS_URL is not the URL of a Redis; write redis://:PASSWORD@HOST:6379/0 (rediss:// for TLS), with special characters of the password percent-encoded
   - SLACK_API_URL is not an absolute http or https URL; write only scheme, host and path, like https://ghe.example.com/api/v3
@@ -114,6 +114,8 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "ERRAND_MIN_CLAUDE", "v2.1", `ERRAND_MIN_CLAUDE is "v2.1"`},
 		{RoleWorker, "ERRAND_SANDBOX", "yes", `ERRAND_SANDBOX is "yes"; write auto, bwrap or none`},
 		{RoleWorker, "ERRAND_SANDBOX", "bwrap", ""},
+		{RoleWorker, "ERRAND_GATEWAY", "no", `ERRAND_GATEWAY is "no"; write on or off`},
+		{RoleWorker, "ERRAND_GATEWAY", "off", ""},
 		{RoleWorker, "ERRAND_LOG_LEVEL", "WARN", ""},
 		{RoleWorker, "ERRAND_LOG_LEVEL", "loud", `ERRAND_LOG_LEVEL is "loud"`},
 		{RoleWorker, "ERRAND_DIRS", "src", `ERRAND_DIRS holds "src"`},

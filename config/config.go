@@ -81,8 +81,15 @@ type Model struct {
 	AuthToken  Secret `env:"ANTHROPIC_AUTH_TOKEN"`                                      // a bearer token, as gateways want it
 	OAuthToken Secret `env:"CLAUDE_CODE_OAUTH_TOKEN"`                                   // of a Claude subscription
 	BaseURL    string `env:"ANTHROPIC_BASE_URL" envDefault:"https://api.anthropic.com"` // without a slash at the end
+	Gateway    string `env:"ERRAND_GATEWAY" envDefault:"on"`                            // GatewayOn or GatewayOff
 	Name       string `env:"ERRAND_MODEL"`                                              // what the CLI is told to use; empty = its own default
 }
+
+// The values of Model.Gateway.
+const (
+	GatewayOn  = "on"  // the worker keeps the credential and stands between each run and the model
+	GatewayOff = "off" // each run is given the credential, and its tools may read it
+)
 
 // HTTP is the front door: webhooks, API and console.
 type HTTP struct {

@@ -61,6 +61,7 @@ func full() map[string]string {
 		"ANTHROPIC_AUTH_TOKEN":        "hush-auth",
 		"CLAUDE_CODE_OAUTH_TOKEN":     "hush-oauth",
 		"ANTHROPIC_BASE_URL":          "http://127.0.0.1:9999/v/",
+		"ERRAND_GATEWAY":              "off",
 		"ERRAND_MODEL":                "it's a \"model\" for $5",
 		"ERRAND_HTTP_ADDR":            ":0",
 		"ERRAND_PUBLIC_URL":           "https://errand.example/",
@@ -103,7 +104,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		},
 		Model: Model{
 			AuthToken: "hush-auth", APIKey: "sk-hush", OAuthToken: "hush-oauth",
-			BaseURL: "http://127.0.0.1:9999/v", Name: "it's a \"model\" for $5",
+			BaseURL: "http://127.0.0.1:9999/v", Gateway: GatewayOff, Name: "it's a \"model\" for $5",
 		},
 		HTTP: HTTP{Addr: ":0", PublicURL: "https://errand.example", ConsoleToken: "hush-console-0123"},
 		Worker: Worker{
@@ -133,7 +134,7 @@ func TestLoadDefaults(t *testing.T) {
 	want := Config{
 		Slack:  Slack{APIURL: "https://slack.com/api/"},
 		GitHub: GitHub{APIURL: "https://api.github.com/", URL: "https://github.com"},
-		Model:  Model{APIKey: "k", BaseURL: "https://api.anthropic.com"},
+		Model:  Model{APIKey: "k", BaseURL: "https://api.anthropic.com", Gateway: GatewayOn},
 		HTTP:   HTTP{Addr: "127.0.0.1:8080"},
 		Worker: Worker{
 			Addr: "127.0.0.1:8081", Claude: "claude", MinClaude: "2.1.268", Sandbox: SandboxAuto, Concurrency: 4,

@@ -48,6 +48,7 @@ ANTHROPIC_API_KEY=[redacted]
 # ANTHROPIC_AUTH_TOKEN=
 # CLAUDE_CODE_OAUTH_TOKEN=
 # ANTHROPIC_BASE_URL=https://api.anthropic.com
+# ERRAND_GATEWAY=on
 ERRAND_MODEL='a b'
 
 # HTTP
@@ -170,7 +171,7 @@ func TestExampleYAML(t *testing.T) {
 	if err := p.err(); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Repositories) == 0 || len(r.Channels) == 0 || len(r.People) == 0 {
+	if len(r.Repositories) == 0 || len(r.Channels) == 0 || len(r.People) == 0 || len(r.MCP) == 0 || len(r.Rules) == 0 {
 		t.Errorf("the example leaves a section out: %+v", r)
 	}
 }

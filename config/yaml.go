@@ -8,6 +8,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -21,6 +22,10 @@ type Routing struct {
 	Channels map[string]Channel `yaml:"channels"`
 	// People by any name: who in Slack is who on GitHub.
 	People map[string]Person `yaml:"people"`
+	// MCP servers by the name the agent knows them under.
+	MCP map[string]Server `yaml:"mcp"`
+	// Rules for the agents' tools, in order: the first that fits a call decides it.
+	Rules []Rule `yaml:"rules"`
 }
 
 // Repository is what errand may do in a repository.
@@ -86,6 +91,8 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	v.repositories(r)
 	v.channels(r)
 	v.people(r)
+	v.servers(r)
+	v.rules(r)
 	return r
 }
 
@@ -171,7 +178,7 @@ func (v routingCheck) people(r Routing) {
 	}
 }
 
-// line returns the line of the key that a path of keys leads to, or of the last one found.
+// line returns the line that a path of keys, and of places in lists counted from 1, leads to, or of the last one found.
 func line(n *yaml.Node, path []string) int {
 	at := n.Line
 	if n.Kind == yaml.DocumentNode {
@@ -180,6 +187,11 @@ func line(n *yaml.Node, path []string) int {
 	for _, key := range path {
 		if n.Kind == yaml.AliasNode {
 			n = n.Alias
+		}
+		if i, err := strconv.Atoi(key); err == nil && n.Kind == yaml.SequenceNode && i <= len(n.Content) {
+			n = n.Content[i-1]
+			at = n.Line
+			continue
 		}
 		i := slices.IndexFunc(n.Content, func(c *yaml.Node) bool { return c.Value == key })
 		if n.Kind != yaml.MappingNode || i < 0 || i+1 >= len(n.Content) {

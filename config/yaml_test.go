@@ -19,11 +19,15 @@ channels:
 people:
   ann: {slack: U1, github: ann-a}
   bot: {github: "dependabot[bot]"}
+rules:
+  - {tool: Bash, input: "*git push*", action: deny, reason: No.}
+  - {tool: "*", action: ask}
 `))
 	want := Routing{
 		Repositories: map[string]Repository{"acme/api": {Trusted: true, Base: "develop", Profile: ProfileRead}, "acme/web": {}},
 		Channels:     map[string]Channel{"C0123": {Repository: "Acme/API"}},
 		People:       map[string]Person{"ann": {Slack: "U1", GitHub: "ann-a"}, "bot": {GitHub: "dependabot[bot]"}},
+		Rules:        []Rule{{Tool: "Bash", Input: "*git push*", Action: ActionDeny, Reason: "No."}, {Tool: "*", Action: ActionAsk}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(p) > 0 {
 		t.Errorf("parseRouting (-want +got):\n%s\nproblems: %v", diff, p)
@@ -46,7 +50,7 @@ func TestEmptyRouting(t *testing.T) {
 func TestRoutingProblems(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ text, want string }{
-		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people`},
+		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules`},
 		{"repositories:\n  o/r:\n    trust: true", `f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile`},
 		{"repositories:\n  o/r: {trusted: maybe}", `f:2: has "maybe" in the wrong place; write true or false`},
 		{"repositories: [o/r]", `f:1: does not have the right form; write keys with values`},
@@ -69,6 +73,11 @@ func TestRoutingProblems(t *testing.T) {
 		{"people:\n  a: {slack: ann}", `f:2: people.a.slack is "ann", which is not the id of a user; write the member id that the profile shows, like U0123ABCD`},
 		{"people:\n  a: {github: '@ann'}", `f:2: people.a.github is "@ann", which is not a login; write it without @`},
 		{"people:\n  a: {slack: U1}\n  b: {slack: U1}", "f:3: people.b is the same person as a by U1; give each account to one person"},
+		{"rules:\n  tool: Bash", "f:2: does not have the right form; write a list, each entry after a dash"},
+		{"rules:\n  - tool: Bash\n    act: deny", `f:3: knows no key "act"; remove it or correct its spelling; the keys here are tool, input, action, reason` + "\n" +
+			`f:2: rules.1.action is ""; write allow, deny or ask`},
+		{"rules:\n  - action: deny", "f:2: rules.1 has no tool; add `tool: Bash`, or `tool: \"*\"` for all"},
+		{"rules:\n  - {tool: Bash, action: deny}\n  - tool: Bash\n    action: delegate", `f:4: rules.2.action is "delegate"; write allow, deny or ask`},
 		{
 			"repositories:\n  o/r: &x {profile: admin}\n  o/s: *x",
 			`f:2: repositories.o/r.profile is "admin"; write write or read` + "\n" + `f:2: repositories.o/s.profile is "admin"; write write or read`,

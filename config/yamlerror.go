@@ -36,9 +36,13 @@ func addYAML(p *Problems, file, text string) {
 			want = "true or false"
 		case "string":
 			want = "text"
+		case "[]string":
+			want = "a list"
+		case "[]config.Rule":
+			want = "a list, each entry after a dash"
 		}
 		what := "does not have the right form"
-		if m[1] != "" {
+		if m[1] != "" && m[2] != "map[string]string" { // there it may be a credential
 			what = fmt.Sprintf("has %q in the wrong place", m[1])
 		}
 		p.add(where, what, "write "+want)
@@ -51,6 +55,7 @@ func addYAML(p *Problems, file, text string) {
 func keysOf(name string) string {
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](), reflect.TypeFor[Person](),
+		reflect.TypeFor[Server](), reflect.TypeFor[Rule](),
 	} {
 		if t.Name() != name {
 			continue

@@ -14,6 +14,7 @@ var (
 	ErrEnded    = errors.New("already ended")                     // nothing left to do
 	ErrNotEnded = errors.New("not ended")                         // only what ended can be tried again
 	ErrStale    = errors.New("stale")                             // an older delivery, fence or lease: somebody else decides now
+	ErrSpent    = errors.New("taken for an answer")               // a message that has done its work is not a task as well
 	ErrTooLarge = errors.New("too large")                         // the caller's data; nothing was stored
 	ErrOutage   = errors.New("redis did not answer for too long") // for [Watch].Lost: the claim cannot be trusted any more
 )
@@ -27,6 +28,12 @@ type NotDue struct {
 func (e *NotDue) Error() string {
 	return fmt.Sprintf("not due before %s", e.At.UTC().Format(time.RFC3339Nano))
 }
+
+// Asking is the refusal to store a task where a running one waits for answers.
+type Asking struct{ ID string }
+
+// Error tells the task.
+func (e *Asking) Error() string { return "task " + e.ID + " waits for an answer" }
 
 // verdict is the error behind the first word of a script's reply; nil for every kind of success.
 func verdict(r reply) error {
@@ -45,6 +52,10 @@ func verdict(r reply) error {
 		return ErrNotEnded
 	case "stale":
 		return ErrStale
+	case "spent":
+		return ErrSpent
+	case "asking":
+		return &Asking{ID: r.text(1)}
 	case "notdue":
 		return &NotDue{At: fromMicros(r.text(1))}
 	default:

@@ -5,6 +5,8 @@ package store
 //	key                       type    lives                        what
 //	<prefix>task:<id>         hash    Retention once posted        the record (submit, claim, transition, outbox)
 //	<prefix>events:<id>       stream  Retention once posted        field data = one event, field end = the end mark (events, claim)
+//	<prefix>questions:<id>    hash    Retention once posted        q:<key> = a question, a:<key> = its answer, s:<key> = said (questions)
+//	<prefix>spent:<id>        string  1 day                        a message that was an answer; its value is the task that asked (questions)
 //	<prefix>tasks             zset    trimmed by submit            all IDs, score 0: sorted by text, which is by time (submit)
 //	<prefix>live              zset    while not ended              the IDs that wait or run, score 0 (submit, transition, claim)
 //	<prefix>waiting:<thread>  zset    while it has members         the thread's IDs that wait or run; score = the microseconds the ID
@@ -18,12 +20,14 @@ package store
 //	<prefix>worker:<id>       string  15 s                         what a worker says of itself, JSON (workers)
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
 //	<prefix>cancel            channel                              IDs with a new tombstone: a hint, the record is the truth (keep)
+//	<prefix>answers           channel                              IDs with a new answer: likewise (questions)
 //
 // scripts/common.lua has the same names for the scripts.
 type keys struct{ prefix string }
 
 func (k keys) task(id string) string        { return k.prefix + "task:" + id }
 func (k keys) events(id string) string      { return k.prefix + "events:" + id }
+func (k keys) questions(id string) string   { return k.prefix + "questions:" + id }
 func (k keys) waiting(thread string) string { return k.prefix + "waiting:" + thread }
 func (k keys) claim(thread string) string   { return k.prefix + "claim:" + thread }
 func (k keys) session(thread string) string { return k.prefix + "session:" + thread }
@@ -33,3 +37,4 @@ func (k keys) tasks() string                { return k.prefix + "tasks" }
 func (k keys) live() string                 { return k.prefix + "live" }
 func (k keys) workers() string              { return k.prefix + "workers" }
 func (k keys) cancel() string               { return k.prefix + "cancel" }
+func (k keys) answers() string              { return k.prefix + "answers" }

@@ -16,11 +16,23 @@ const (
 
 // Submit stores a new task as waiting. Of rec it reads ID, Thread, Class, Task and At. It is idempotent by ID: when the record exists,
 // in whatever state, that one comes back unchanged with created = false. [ErrTooLarge] when the task exceeds 1 MiB.
+//
+// [ErrSpent] when it was taken for an answer before; see [Store.Answer].
 func (s *Store) Submit(ctx context.Context, rec Record) (stored Record, created bool, err error) {
+	return s.submit(ctx, rec, false)
+}
+
+// Hear is Submit for what may be an answer: when the thread's running task has asked something, a new task is not stored, and the error is
+// an [Asking] with that task's ID.
+func (s *Store) Hear(ctx context.Context, rec Record) (stored Record, created bool, err error) {
+	return s.submit(ctx, rec, true)
+}
+
+func (s *Store) submit(ctx context.Context, rec Record, hear bool) (stored Record, created bool, err error) {
 	if err := check(rec); err != nil {
 		return Record{}, false, fmt.Errorf("submit %s: %w", rec.ID, err)
 	}
-	r, err := s.run(ctx, "submit", rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At))
+	r, err := s.run(ctx, "submit", rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), hear)
 	if err != nil {
 		return Record{}, false, fmt.Errorf("submit %s: %w", rec.ID, err)
 	}

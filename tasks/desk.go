@@ -32,6 +32,7 @@ type Policy struct {
 	// Repository looks up what may be done in "owner/name"; false refuses it.
 	Repository func(name string) (Repository, bool)
 	Limit      time.Duration   // of a run
+	Rules      []agent.Rule    // decide the tool calls of every run
 	Redactor   *agent.Redactor // keeps the fleet's own secrets out of stored prompts; nil: none
 }
 
@@ -56,6 +57,7 @@ type Receipt struct {
 	ID    string
 	New   bool // false: the same task had been submitted before
 	Class string
+	Heard bool // it was no task but the answer to a question of the thread's running task, whose ID this is
 }
 
 // Submit stores a task and enqueues it. It is idempotent: the same ID again, at any time and from any process, is success and
@@ -99,8 +101,17 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, fmt.Errorf("marshal task %s: %w", t.ID, err)
 	}
-	rec, created, err := d.store.Submit(ctx, store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body})
+	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body}
+	rec, created, err := d.store.Hear(ctx, record)
+	if asking, ok := errors.AsType[*store.Asking](err); ok {
+		if heard, err := d.hear(ctx, asking.ID, t); heard || err != nil {
+			return Receipt{ID: asking.ID, New: heard, Class: t.Class, Heard: heard}, err
+		}
+		rec, created, err = d.store.Submit(ctx, record)
+	}
 	switch {
+	case errors.Is(err, store.ErrSpent): // it comes again, after it has been the answer
+		return Receipt{ID: t.ID, Class: t.Class, Heard: true}, nil
 	case errors.Is(err, store.ErrTooLarge):
 		return Receipt{}, &InputError{Sentence: "The request is too long: at most 1 MiB of text."}
 	case err != nil:
@@ -190,7 +201,9 @@ type Status struct {
 	At       time.Time `json:"not_before,omitzero"` // a waiting task is not started earlier
 	Cancel   string    `json:"cancelled_by,omitempty"`
 	Ending   *Ending   `json:"ending,omitempty"`
-	Posted   bool      `json:"posted"` // the final message is out
+
+	Questions []Question `json:"questions,omitempty"` // of a running task, that wait for an answer; Status alone tells them
+	Posted    bool       `json:"posted"`              // the final message is out
 }
 
 // Status reads one task; ErrNotFound when there is none.
@@ -200,8 +213,14 @@ func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 		return Status{}, d.notFound(id, err)
 	}
 	s, err := status(rec)
-	if err == nil && rec.State == store.Waiting {
+	if err != nil {
+		return s, err
+	}
+	switch rec.State {
+	case store.Waiting:
 		s.Position, _ = d.store.Position(ctx, id) // it may have started meanwhile
+	case store.Running:
+		s.Questions, err = d.open(ctx, id)
 	}
 	return s, err
 }

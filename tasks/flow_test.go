@@ -545,6 +545,7 @@ func TestSubmitRefuses(t *testing.T) {
 	for name, change := range map[string]func(*Task){
 		"id":         func(t *Task) { t.ID = "x/../y" },
 		"prompt":     func(t *Task) { t.Prompt = "  \n" },
+		"terminal":   func(t *Task) { t.Prompt = "/clear" },
 		"both":       func(t *Task) { t.Repo, t.Dir = "acme/known", "/x" },
 		"repository": func(t *Task) { t.Repo = "acme/other" },
 		"model":      func(t *Task) { t.Options.Model = "--dangerously-skip-permissions" },

@@ -13,20 +13,32 @@ import (
 
 // host is what the flow is to a run of the agent.
 type host struct {
-	policy agent.Policy
 	record *recorder
 	report *opening
+	talk   *talk // nil where the agent cannot talk with people
 }
 
-// Event tells the store and the report; neither waits.
+// Event tells the store and the report; neither waits. A tool's input as it is being written is for a live report alone: the whole follows.
 func (h *host) Event(e agent.Event) {
-	h.record.add(e)
+	if e.Kind != agent.ToolInput {
+		h.record.add(e)
+	}
 	h.report.Update(e)
 }
 
-// Permit decides by the task's profile.
-func (h *host) Permit(_ context.Context, r agent.ToolRequest) agent.Decision {
-	return h.policy.Decide(r)
+// Permit asks people, where the agent can talk with them.
+func (h *host) Permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
+	switch {
+	case r.Human: // the CLI's own way of asking; ours is the tool ask_user
+		return agent.Decision{Reason: "Nobody is there to answer. Decide yourself and say in your answer what you assumed."}
+	case h.talk != nil:
+		return h.talk.permit(ctx, r)
+	}
+	reason := "This needs a person's approval, and nobody is there to give it. Go on without it, and say in your answer what is left to do."
+	if r.Reason != "" {
+		reason += " Why it needs approval: " + r.Reason
+	}
+	return agent.Decision{Reason: reason}
 }
 
 // Next has nothing for a live run: what is said in its thread meanwhile waits for its end.

@@ -22,10 +22,6 @@ type place struct {
 	About      string // one paragraph for the agent on what lies where
 }
 
-func (p place) policy(profile agent.Profile) agent.Policy {
-	return agent.Policy{Profile: profile, Roots: []string{p.Dir, p.Files}}
-}
-
 // place prepares the directory of a run: the thread's clone, a local directory, or a scratch directory.
 func (w *Worker) place(ctx context.Context, t Task, b Brief, files string) (place, error) {
 	p := place{Dir: t.Dir, Files: files, Trusted: true}
@@ -121,9 +117,9 @@ func (w *Worker) spec(t Task, b Brief, p place, session *agent.Session, goOn boo
 		where = t.Dir
 	}
 	return agent.Spec{
-		ID: t.ID, Dir: p.Dir, Files: p.Files, Prompt: prompt, System: system, Profile: t.Profile, TrustedConfig: p.Trusted,
+		ID: t.ID, Dir: p.Dir, Files: p.Files, Prompt: prompt, System: system, Profile: t.Profile, TrustedConfig: p.Trusted, Rules: w.cfg.Policy.Rules,
 		Model: or(t.Options.Model, w.cfg.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: session,
-		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit,
+		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo,
 		Header: []string{
 			"thread " + t.Thread, "source " + t.Source + " " + t.Kind + " by " + t.Actor, "profile " + string(t.Profile),
 			"where " + or(where, "scratch"), "task " + t.Title(), "worker " + w.id,

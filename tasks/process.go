@@ -77,8 +77,10 @@ func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err 
 	if err != nil {
 		return stop(err)
 	}
-	host := &host{policy: place.policy(t.Profile), record: w.record(run), report: report}
+	host := &host{record: w.record(run), report: report}
 	spec := w.spec(t, brief, place, session, goOn)
+	host.talk = w.talk(run, t, source, host.record.add)
+	spec.Tools = host.talk.tools(place)
 	result, err := w.runner.Run(run.ctx, spec, host)
 	host.record.close()
 	if err != nil {

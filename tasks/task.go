@@ -84,6 +84,9 @@ func (t Task) check() error {
 	case t.Repo != "" && t.Dir != "":
 		return bad("Name either a repository or a directory, not both.")
 	}
+	if err := agent.CheckPrompt(t.Prompt); err != nil {
+		return bad("%s.", err)
+	}
 	// These end up in the CLI's argument list, so they are held to what names of models and agents look like.
 	for what, word := range map[string]string{"model": t.Options.Model, "effort": t.Options.Effort, "agent": t.Options.Agent} {
 		if word != "" && !wordForm.MatchString(word) {

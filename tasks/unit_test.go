@@ -207,3 +207,12 @@ func TestEndingForPeople(t *testing.T) {
 		}
 	}
 }
+
+// The servers of tools that an operator configured are told what the run is about.
+func TestSpecNamesThreadAndRepository(t *testing.T) {
+	t.Parallel()
+	s := new(Worker).spec(Task{ID: "1", Thread: "chat/1", Repo: "acme/api"}, Brief{}, place{}, nil, false)
+	if s.Thread != "chat/1" || s.Repo != "acme/api" {
+		t.Errorf("thread %q, repository %q", s.Thread, s.Repo)
+	}
+}

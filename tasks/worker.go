@@ -48,6 +48,7 @@ type Timing struct {
 	Outbox    time.Duration // between two looks at unposted endings; 2 s
 	Beat      time.Duration // of the heart; 5 s
 	Health    time.Duration // between two checks of the CLI; 1 min
+	Answer    time.Duration // an agent waits for a person's answer; 15 min
 	Shutdown  time.Duration // for running tasks to be interrupted and handed back; 60 s
 }
 
@@ -62,6 +63,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Outbox, 2*time.Second)
 	set(&t.Beat, 5*time.Second)
 	set(&t.Health, time.Minute)
+	set(&t.Answer, 15*time.Minute)
 	set(&t.Shutdown, time.Minute)
 	return t
 }

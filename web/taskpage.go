@@ -31,6 +31,7 @@ type taskView struct {
 	Facts             []fact
 	Sentence, Partial string
 	Answer            string
+	Questions         []tasks.Question // that wait for an answer
 	Lines             []line
 	After             string // the last event that is in Lines
 	Live              bool   // more may come
@@ -42,7 +43,7 @@ func (h *Handler) taskPage(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	v := taskView{row: h.row(show(s)), Prompt: s.Task.Prompt, Facts: facts(s), Live: s.Ending == nil}
+	v := taskView{row: h.row(show(s)), Prompt: s.Task.Prompt, Facts: facts(s), Live: s.Ending == nil, Questions: s.Questions}
 	if e := s.Ending; e != nil {
 		v.Sentence, v.Partial, v.Answer = e.Sentence(), e.Partial(), e.Result.Text
 	}

@@ -102,6 +102,7 @@ func (h *Handler) routes() {
 		"GET /tasks/{id}":         h.taskPage,
 		"POST /tasks/{id}/cancel": h.cancelForm,
 		"POST /tasks/{id}/retry":  h.retryForm,
+		"POST /tasks/{id}/answer": h.answerForm,
 		"GET /static/":            http.FileServerFS(staticFiles).ServeHTTP,
 		"/queues/":                h.serveQueues,
 
@@ -111,6 +112,7 @@ func (h *Handler) routes() {
 		"GET /api/tasks/{id}/log":     h.taskLog,
 		"POST /api/tasks/{id}/cancel": h.cancel,
 		"POST /api/tasks/{id}/retry":  h.retry,
+		"POST /api/tasks/{id}/answer": h.answer,
 		"GET /api/health":             h.health,
 	} {
 		h.mux.HandleFunc(pattern, handle)

@@ -23,6 +23,7 @@ func commands() []command {
 		{"list", "[-state S] [-json]", "show the newest tasks", listCommand},
 		{"show", "ID", "show one task and its answer", showCommand},
 		{"logs", "[-f] ID", "print the log of a task, or follow what it does", logsCommand},
+		{"answer", "[-question KEY] ID WORDS…", "answer what a task asks", answerCommand},
 		{"cancel", "ID", "stop a task", cancelCommand},
 		{"retry", "ID", "let a task that has ended run again", retryCommand},
 	}

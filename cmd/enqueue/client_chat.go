@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 type said struct {
 	Type, ID, Thread, Content, Result, Partial string
 	Cost                                       float64
+	Options                                    []string
 }
 
 func chatCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
@@ -79,6 +81,16 @@ func (t *terminal) converse(ctx context.Context, r io.Reader, follow bool) error
 			p.piece(s.Content)
 		case "tool_use":
 			p.line("· %s", s.Content)
+		case "update":
+			p.line("» %s", s.Content)
+		case "question":
+			p.line("? %s", s.Content)
+			for i, o := range s.Options {
+				p.line("  %d. %s", i+1, o)
+			}
+			p.line("  answer with: enqueue answer %s YOUR WORDS", id)
+		case "answer":
+			p.line("! %s", cmp.Or(s.Content, "nobody answered; the agent decides by itself"))
 		case "done":
 			if !p.said {
 				p.piece(s.Result)

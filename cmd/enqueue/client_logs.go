@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
 )
 
 // A follower that is cut off tries again so many times in a row, first after firstPause and then after twice as long each time:
@@ -129,6 +131,12 @@ func (f *follower) tell(e agent.Event) {
 		f.out.line("%s — started, %s", at, e.Text)
 	case agent.Notice:
 		f.out.line("%s ! %s", at, e.Text)
+	case tasks.Said:
+		f.out.line("%s » %s", at, e.Text)
+	case tasks.Asked:
+		f.out.line("%s ? %s", at, e.Text)
+	case tasks.Replied:
+		f.out.line("%s ! %s", at, cmp.Or(e.Text, "nobody answered"))
 	case agent.TurnEnd:
 		f.out.newline()
 	}

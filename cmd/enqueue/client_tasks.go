@@ -88,6 +88,13 @@ func (t *terminal) describe(v task) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	for _, q := range v.Questions {
+		say(t.stdout, "\n? %s\n", plain(q.Text))
+		for i, o := range q.Options {
+			say(t.stdout, "  %d. %s\n", i+1, plain(o))
+		}
+		say(t.stdout, "  answer with: enqueue answer -question %s %s YOUR WORDS\n", plain(q.Key), plain(v.Task.ID))
+	}
 	texts := []string{"> " + strings.ReplaceAll(v.Task.Prompt, "\n", "\n> "), v.Sentence}
 	if v.Ending != nil {
 		texts = append(texts, v.Ending.Result.Text, v.Ending.Partial())

@@ -51,6 +51,9 @@ func (s *Server) webAPI() map[string]method {
 		"chat.getPermalink":     s.chatGetPermalink,
 		"reactions.add":         s.reactionsAdd,
 		"reactions.remove":      s.reactionsRemove,
+
+		"files.getUploadURLExternal":   s.filesGetUploadURLExternal,
+		"files.completeUploadExternal": s.filesCompleteUploadExternal,
 	}
 }
 

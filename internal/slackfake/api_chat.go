@@ -16,17 +16,27 @@ func (s *Server) chatPostMessage(f url.Values) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.ThreadTS = f.Get("thread_ts"); m.ThreadTS != "" {
-		switch root := s.find(m.Channel, m.ThreadTS); {
-		case root == nil:
-			m.ThreadTS = "" // Slack silently posts to the channel when the root is gone (slack-go#1571)
-		case root.ThreadTS != "":
-			// Slack's reference says to avoid a reply's ts; what becomes of it varies. From us it is always a mistake.
-			return refuse("cannot_reply_to_message")
-		}
+	if err := s.thread(&m, f.Get("thread_ts")); err != nil {
+		return nil, err
 	}
 	r := s.add(m)
 	return warned(answer{"channel": r.Channel, "ts": r.TS, "message": s.wire(r, true)}, warnings), nil
+}
+
+// thread puts the bot's new message into a thread, if one is named.
+func (s *Server) thread(m *Message, ts string) error {
+	if ts == "" {
+		return nil
+	}
+	switch root := s.find(m.Channel, ts); {
+	case root == nil: // Slack silently posts to the channel when the root is gone (slack-go#1571)
+	case root.ThreadTS != "":
+		// Slack's reference says to avoid a reply's ts; what becomes of it varies. From us it is always a mistake.
+		return apiError{code: "cannot_reply_to_message"}
+	default:
+		m.ThreadTS = ts
+	}
+	return nil
 }
 
 func (s *Server) chatPostEphemeral(f url.Values) (answer, error) {

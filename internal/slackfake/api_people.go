@@ -59,6 +59,15 @@ func (s *Server) open(id string) (Channel, error) {
 	}
 }
 
+// writable is the channel if the bot may post there.
+func (s *Server) writable(id string) (Channel, error) {
+	ch, err := s.open(id)
+	if err == nil && ch.Archived {
+		err = apiError{code: "is_archived"}
+	}
+	return ch, err
+}
+
 // kind is the channel_type of a message event.
 func (c Channel) kind() string {
 	switch {

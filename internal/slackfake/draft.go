@@ -11,12 +11,9 @@ const maxMetadata = 16_384
 
 // draft is the bot's new message, without its thread.
 func (s *Server) draft(f url.Values) (m Message, warnings []string, err error) {
-	ch, err := s.open(f.Get("channel"))
+	ch, err := s.writable(f.Get("channel"))
 	if err != nil {
 		return Message{}, nil, err
-	}
-	if ch.Archived {
-		return Message{}, nil, apiError{code: "is_archived"}
 	}
 	m = Message{Channel: ch.ID, User: s.cfg.BotUserID, BotID: s.cfg.BotID}
 	warnings, err = fill(&m, f)

@@ -19,6 +19,7 @@ type Message struct {
 	Text     string          // at most 40,000 characters are kept
 	Blocks   json.RawMessage // a JSON array; nil if there are none
 	Metadata json.RawMessage // {"event_type", "event_payload"}; nil if there is none
+	Files    []File          // that the bot uploaded with it
 	Edits    int             // how often it was updated
 	EditedAt []time.Time     // when, in order
 }

@@ -7,7 +7,7 @@
 //
 // It does not promise: rate limits of its own (Fail makes them), retries of its own (Redeliver makes them), scopes, attachments,
 // markdown_text, scheduled messages, broadcast replies, tombstones, events for what the bot itself posts, the translation of
-// markdown blocks into rich text. Socket Mode, interactivity, files and streaming have no file here yet.
+// markdown blocks into rich text, files but those the bot uploads. Socket Mode, interactivity and streaming have no file here yet.
 //
 // All methods of Server may be called from any goroutine. Messages and calls are returned as copies, which must not be written to.
 package slackfake
@@ -87,6 +87,7 @@ type Server struct {
 	events     int           // event ids given out
 	messages   []*record     // of all channels, in ts order
 	ephemeral  []*record     // what one user alone sees, in ts order
+	uploads    []*upload     // in order of their announcement
 	calls      []*Call       // in order of arrival
 	failures   map[string][]Failure
 	eventURL   string
@@ -114,6 +115,7 @@ func New(cfg Config) *Server {
 	s.methods = s.webAPI()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/api/{method}", s.serveAPI)
+	mux.HandleFunc("POST /upload/v1/{file}", s.serveUpload)
 	s.web = &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 10 * time.Second,

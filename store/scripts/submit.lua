@@ -1,8 +1,15 @@
--- prefix, id, thread, class, task, at -> {'created', now} | {'exists', record}
+-- prefix, id, thread, class, task, at, hear -> {'created', now} | {'exists', record} | {'spent'} | with hear {'asking', id}
 local id, thread = ARGV[2], ARGV[3]
 local key = task_key(id)
+if redis.call('EXISTS', spent_key(id)) == 1 then return {'spent'} end
 if redis.call('EXISTS', key) == 1 then
   return {'exists', redis.call('HGETALL', key)}
+end
+if ARGV[7] == '1' then
+  local head = redis.call('ZRANGE', waiting_key(thread), '0', '0')[1]
+  if head and redis.call('EXISTS', questions_key(head)) == 1 and redis.call('HGET', task_key(head), 'state') == 'running' then
+    return {'asking', head}
+  end
 end
 local t = now()
 redis.call('HSET', key, 'thread', thread, 'class', ARGV[4], 'task', ARGV[5], 'at', ARGV[6], 'state', 'waiting', 'delivery', '0',

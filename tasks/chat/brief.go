@@ -9,8 +9,8 @@ import (
 )
 
 // system is what the agent is told about its reader.
-const system = "You are talking with one person through errand, in a console or a terminal. They read along while you work, but cannot " +
-	"answer during the run: where something is unclear, decide, and say what you assumed. Answer in Markdown."
+const system = "You are talking with one person through errand, in a console or a terminal. They read along while you work, but may be " +
+	"away: where a wrong guess would waste the work, ask with the tool ask_user; else decide, and say what you assumed. Answer in Markdown."
 
 // Brief passes on the words as they are. They come from the person who is in charge here, so /commands, @agents and @files in them
 // work as in the CLI itself.

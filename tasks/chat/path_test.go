@@ -137,7 +137,7 @@ func TestBriefKeepsTheWords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b.Prompt != (agent.Message{Text: want}) || !b.Keep || b.Fresh || b.System == "" {
+		if b.Prompt.Text != want || b.Prompt.Composed || !b.Keep || b.Fresh || b.System == "" {
 			t.Errorf("got %+v", b)
 		}
 	}

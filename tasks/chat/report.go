@@ -20,3 +20,9 @@ func (report) Update(agent.Event) {}
 
 // Close does nothing: the ending was stored before it is called.
 func (report) Close(context.Context, tasks.Ending) error { return nil }
+
+// Say does nothing, likewise.
+func (s *Source) Say(context.Context, tasks.Task, string) error { return nil }
+
+// Ask does nothing: a question is among the events as well, and is answered through the API or in the console.
+func (s *Source) Ask(context.Context, tasks.Task, tasks.Question) error { return nil }

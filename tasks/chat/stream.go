@@ -3,6 +3,7 @@ package chat
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 //	task      id, thread: the first one; the thread is what to send with the next message
 //	token     content: a piece of the answer
 //	tool_use  content, tool: what the agent does, in words
+//	update    content: what it tells on its way
+//	question  content, question, options: what it asks; answered at /api/tasks/{id}/answer with that question's key
+//	answer    content: what it was answered; empty when it goes on without
 //	done      result, usage, cost: the whole answer
 //	error     content, partial: one sentence for people, and what had been said until then
 type event struct {
@@ -28,6 +32,9 @@ type event struct {
 	Usage   *agent.Usage `json:"usage,omitempty"`
 	Cost    *float64     `json:"cost,omitempty"` // US dollars
 	Partial string       `json:"partial,omitempty"`
+
+	Question string   `json:"question,omitempty"`
+	Options  []string `json:"options,omitempty"`
 }
 
 // stream tells a task to its reader.
@@ -93,6 +100,14 @@ func (s *stream) tell(l tasks.Logged) {
 		s.Send(l.ID, "", event{Type: "token", Content: &e.Text})
 	case e.Kind == agent.ToolUse:
 		s.Send(l.ID, "", event{Type: "tool_use", Content: &e.Text, Tool: e.Tool})
+	case e.Kind == tasks.Said:
+		s.Send(l.ID, "", event{Type: "update", Content: &e.Text})
+	case e.Kind == tasks.Asked:
+		var q tasks.Question
+		_ = json.Unmarshal(e.Input, &q) // without it the words alone are told, and the only open question is answered
+		s.Send(l.ID, "", event{Type: "question", Content: &e.Text, Question: q.Key, Options: q.Options})
+	case e.Kind == tasks.Replied:
+		s.Send(l.ID, "", event{Type: "answer", Content: &e.Text})
 	}
 }
 

@@ -50,6 +50,28 @@ func TestAnswerIsStreamed(t *testing.T) {
 	}
 }
 
+func TestTalkIsStreamed(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Config{})
+	s := h.ask(`{"message": "Paint it."}`)
+	c := h.claim(s.id)
+	h.append(c,
+		agent.Event{Kind: tasks.Said, Text: "I begin."},
+		agent.Event{Kind: tasks.Asked, Text: "Which?", Input: h.json(tasks.Question{Key: "k", Text: "Which?", Options: []string{"red", "blue"}})},
+		agent.Event{Kind: tasks.Replied, Text: "red", Tool: "console"},
+	)
+	h.end(c, tasks.Ending{Kind: tasks.Failed, Reason: "No paint."})
+	want := []object{
+		{"type": "update", "content": "I begin."},
+		{"type": "question", "content": "Which?", "question": "k", "options": []any{"red", "blue"}},
+		{"type": "answer", "content": "red"},
+		{"type": "error", "content": "No paint."},
+	}
+	if diff := cmp.Diff(want, s.rest()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestEventsSayWhereToGoOn(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Config{})

@@ -1,11 +1,13 @@
 package slack
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -53,6 +55,44 @@ func (s *Source) post(ctx context.Context, o origin, m marker, opts ...slack.Msg
 	return ts, nil
 }
 
+// uploadLimit bounds an upload, with the calls before and after it.
+const uploadLimit = time.Minute
+
+// upload adds a message with a file to the thread. Nothing in it is a link, whatever the file is called.
+func (s *Source) upload(ctx context.Context, o origin, name string, data []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, uploadLimit)
+	defer cancel()
+	comment := "`" + escape(quiet(strings.ReplaceAll(line(name, maxSentence), "`", "'"))) + "`"
+	_, err := s.api.UploadFileContext(ctx, slack.UploadFileParameters{
+		Filename: name, Title: name, FileSize: len(data), Reader: bytes.NewReader(data), InitialComment: comment,
+		Channel: o.Channel, ThreadTimestamp: o.root(),
+	})
+	if err != nil {
+		return fmt.Errorf("upload file: %w", err)
+	}
+	return nil
+}
+
+// patiently repeats a call as long as it is only too many, after the pauses that Slack wants, which together may last that long. One
+// without length counts as a second, so that they come to an end.
+func patiently(ctx context.Context, left time.Duration, call func() error) error {
+	for {
+		err := call()
+		limited, ok := errors.AsType[*slack.RateLimitedError](err)
+		if !ok {
+			return err
+		}
+		if left -= max(limited.RetryAfter, time.Second); left < 0 {
+			return err
+		}
+		select {
+		case <-time.After(limited.RetryAfter):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
 // edit replaces the text of a message, which keeps its metadata.
 func (s *Source) edit(ctx context.Context, o origin, ts, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
@@ -86,14 +126,17 @@ func (s *Source) tell(ctx context.Context, o origin, sentence string) {
 	}
 }
 
-// The sign that a request was seen and is not answered yet.
-const eyes = "eyes"
+// The signs on what people say to us.
+const (
+	eyes  = "eyes"             // a request was seen and is not answered yet
+	check = "white_check_mark" // an answer has reached the agent
+)
 
-// look puts the eyes on the request.
-func (s *Source) look(ctx context.Context, o origin) {
+// react puts a sign on the message.
+func (s *Source) react(ctx context.Context, o origin, sign string) {
 	call, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	err := s.api.AddReactionContext(call, eyes, slack.NewRefToMessage(o.Channel, o.TS))
+	err := s.api.AddReactionContext(call, sign, slack.NewRefToMessage(o.Channel, o.TS))
 	if err != nil && code(err) != "already_reacted" && ctx.Err() == nil {
 		s.log.Warn("add reaction", "channel", o.Channel, "err", err)
 	}

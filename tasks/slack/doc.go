@@ -6,9 +6,14 @@
 //     Slack do. Only what is stored is answered with 200, so that Slack sends the rest again.
 //   - A mention is one task, however often and in whatever form its event is delivered: the task's ID is the message's.
 //   - A thread is one conversation. What others said in it reaches the agent as quoted material.
+//   - While the agent waits for an answer, the next mention in the thread by the person who asked for the task is that answer, and no
+//     task; it gets a ✅.
 //   - The final message is posted once, whole, in as many parts as it takes: each carries a marker in its metadata, by which the next
 //     attempt, in any process, finds what an earlier one has posted. A task that is tried again has another ending, and says it.
-//   - Nobody is pinged but the person who asked, and no link of the agent's is fetched by Slack.
+//   - Nobody is pinged but the person who asked, by a question and by the final message, and no link of the agent's is fetched by Slack.
+//
+// What the agent says, asks and attaches on its way is posted once or not at all: nobody tries again after a lost answer. Short pauses
+// that Slack wants are waited for.
 //
 // It does not promise that the status message is up to date, or that there is one: it may fail in any way and fails nothing. What
 // Slack refuses for good (the channel is archived, the request was deleted) is logged and given up.
@@ -18,5 +23,6 @@
 // given to Open. What Listen starts, at most background calls at once, ends with its context.
 //
 // The app needs the event app_mention (message.* besides does no harm) and the scopes app_mentions:read, chat:write,
-// reactions:write and the history scope of each kind of conversation (channels:history, groups:history, …).
+// reactions:write and the history scope of each kind of conversation (channels:history, groups:history, …), and files:write if the
+// agent is to post files.
 package slack

@@ -42,7 +42,7 @@ func TestFinalMessages(t *testing.T) {
 			t.Parallel()
 			w := newWorkspace(t, Config{ConsoleURL: "https://e.example"}, slackfake.Config{Now: steady()})
 			task := w.task("")
-			w.source.look(t.Context(), mustOrigin(t, task))
+			w.source.react(t.Context(), mustOrigin(t, task), eyes)
 			if err := w.open(w.source, task).Close(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}

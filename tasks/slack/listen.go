@@ -83,7 +83,7 @@ func (s *Source) read(w http.ResponseWriter, r *http.Request) (env envelope, sta
 	return env, http.StatusOK
 }
 
-// take makes a task of an event, if it is one. after, if not nil, is what is left to do once Slack has its answer. An error means
+// take makes a task of an event, or the answer to what the thread's running task asks, if it is either. after, if not nil, is what is left to do once Slack has its answer. An error means
 // that the event must come again.
 func (s *Source) take(ctx context.Context, d *tasks.Desk, env envelope) (after func(context.Context), _ error) {
 	ev, ok, err := env.event()
@@ -113,7 +113,11 @@ func (s *Source) take(ctx context.Context, d *tasks.Desk, env envelope) (after f
 	if err != nil || !receipt.New {
 		return nil, err
 	}
-	return func(ctx context.Context) { s.look(ctx, o) }, nil
+	sign := eyes
+	if receipt.Heard {
+		sign = check
+	}
+	return func(ctx context.Context) { s.react(ctx, o, sign) }, nil
 }
 
 // bot is the user whose mention counts, empty if there can be none. While Slack does not say who we are, an app_mention tells it; of

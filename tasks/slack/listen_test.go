@@ -332,7 +332,7 @@ func TestEveryCallIsBounded(t *testing.T) {
 	if _, err := w.source.Brief(ctx, task, ""); err != nil {
 		t.Error(err)
 	}
-	w.source.look(ctx, mustOrigin(t, task))
+	w.source.react(ctx, mustOrigin(t, task), eyes)
 	w.Fail("chat.postEphemeral", slackfake.Failure{Error: "user_not_in_channel"})
 	w.source.tell(ctx, mustOrigin(t, task), "no")
 	r, err := w.source.Open(ctx, task)

@@ -14,9 +14,15 @@ import (
 // eventType is the kind of metadata by which we know our messages again.
 const eventType = "errand_task"
 
-// statusPart is the part of a task's report that is edited. The final message has the parts "final/1", "final/2" and so on, one of
-// which may have had to be said in plain text, as "final/1.1", "final/1.2".
-const statusPart = "status"
+// The parts of a task's report. The status is one message, which is edited. All else may take several: the final message has the parts
+// "final/1", "final/2" and so on, one of which may have had to be said in plain text, as "final/1.1", "final/1.2". What the agent
+// says and asks on its way has such parts as well, the same for each time.
+const (
+	statusPart   = "status"
+	finalPart    = "final"
+	updatePart   = "update"
+	questionPart = "question"
+)
 
 // marker says which part of which task's report a message is. People do not see it, and nobody but the author of a message can
 // write it.
@@ -27,8 +33,8 @@ type marker struct {
 
 func statusMarker(t tasks.Task) marker { return marker{task: t.ID, part: statusPart} }
 
-func finalMarker(t tasks.Task, e tasks.Ending, part string) marker {
-	return marker{task: t.ID, part: part, ending: strconv.FormatInt(e.At.UnixMicro(), 10)}
+func finalMarker(t tasks.Task, e tasks.Ending) marker {
+	return marker{task: t.ID, part: finalPart, ending: strconv.FormatInt(e.At.UnixMicro(), 10)}
 }
 
 func (m marker) metadata() slack.SlackMetadata {
@@ -51,10 +57,13 @@ func markerOf(m slack.Message) marker {
 	return marker{task: field("task"), part: field("part"), ending: field("ending")}
 }
 
+// of reports whether it marks a message of that part.
+func (m marker) of(part string) bool { return m.part == part || strings.HasPrefix(m.part, part+"/") }
+
 // found is what a thread holds of a task's report already.
 type found struct {
 	status string          // ts of the status message; empty: there is none
-	parts  map[marker]bool // of all its endings
+	parts  map[marker]bool // of its final messages, those of all its endings
 }
 
 // begun reports whether a part is being said in plain text.
@@ -81,9 +90,9 @@ func (s *Source) find(ctx context.Context, o origin, t tasks.Task) (found, error
 		}
 		switch m := markerOf(msg); {
 		case m.task != t.ID || msg.BotID != me.bot:
-		case m.part == statusPart:
+		case m.of(statusPart):
 			f.status = msg.Timestamp
-		default:
+		case m.of(finalPart):
 			f.parts[m] = true
 		}
 	}

@@ -3,7 +3,6 @@ package slack
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -33,7 +32,7 @@ func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
 	}
 	r := &report{
 		source: s, task: t, origin: o, log: s.log.With("run", t.ID, "thread", t.Thread),
-		progress: newProgress(s.cfg.Now, s.link(t.ID)), done: make(chan struct{}),
+		progress: newProgress(s.cfg.Now, s.link(t.ID, "Log")), done: make(chan struct{}),
 	}
 	stop, cancel := context.WithCancel(ctx)
 	r.stop = cancel
@@ -97,7 +96,7 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		if err != nil {
 			break
 		}
-		err = r.say(ctx, f, p)
+		err = r.source.put(ctx, r.origin, f, p)
 	}
 	if gone(err) {
 		r.log.Error("post ending: there is no place for it any more", "outcome", string(e.Kind), "err", err)
@@ -116,47 +115,13 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	return nil
 }
 
-// say posts one part, unless it is there already. What Slack does not take for a message with blocks is said in plain text; once that
-// has begun it is not tried again.
-func (r *report) say(ctx context.Context, f found, p part) error {
-	if f.parts[p.mark] {
-		return nil
-	}
-	if !f.begun(p.mark) {
-		_, err := r.source.post(ctx, r.origin, p.mark, p.message()...)
-		if !unfit(err) {
-			return err
-		}
-		r.log.Warn("post in plain text", "err", err)
-	}
-	for i, text := range p.plain() {
-		mark := p.mark
-		mark.part += fmt.Sprintf(".%d", i+1)
-		if f.parts[mark] {
-			continue
-		}
-		if _, err := r.source.post(ctx, r.origin, mark, slack.MsgOptionText(text, false)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // endWait is how long the end of a status message waits for Slack's limit on edits.
 const endWait = 10 * time.Second
 
 // end edits the status message for the last time. The final message is out, so that nothing depends on it; but one that says forever
 // that the agent works is worth a second try, when it was only too many edits.
 func (r *report) end(ctx context.Context, ts, text string) {
-	err := r.source.edit(ctx, r.origin, ts, text)
-	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok && limited.RetryAfter <= endWait {
-		select {
-		case <-time.After(limited.RetryAfter):
-			err = r.source.edit(ctx, r.origin, ts, text)
-		case <-ctx.Done():
-		}
-	}
-	if err != nil {
+	if err := patiently(ctx, endWait, func() error { return r.source.edit(ctx, r.origin, ts, text) }); err != nil {
 		r.log.Warn("end status", "err", err)
 	}
 }

@@ -265,7 +265,9 @@ func TestAnotherBotsReportIsNotOurs(t *testing.T) {
 	w := newWorkspace(t, Config{})
 	task := w.task("")
 	root := mustOrigin(t, task).TS
-	for _, m := range []marker{statusMarker(task), finalMarker(task, answered("yes"), "final/1")} {
+	final := finalMarker(task, answered("yes"))
+	final.part += "/1"
+	for _, m := range []marker{statusMarker(task), final} {
 		w.seed(slackfake.Message{
 			User: "U0OTHER", BotID: "B0OTHER", Text: "theirs", ThreadTS: root,
 			Metadata: []byte(fmt.Sprintf(`{"event_type":"errand_task","event_payload":{"task":%q,"part":%q,"ending":%q}}`, m.task, m.part, m.ending)),

@@ -24,7 +24,7 @@ type Config struct {
 	Channels   func(channel string) (repository string, ok bool) // the repository a channel is about; nil: none has one
 	ConsoleURL string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
 	Interval   time.Duration                                     // between two edits of a status message; 0: 3 s, of which Slack bears about 50 a minute
-	HTTP       *http.Client                                      // nil: a plain one. Every call has a limit of 10 s beside its own
+	HTTP       *http.Client                                      // nil: a plain one. Every call has a limit of 10 s beside its own, an upload of a minute
 	Log        *slog.Logger                                      // nil: silence
 	Now        func() time.Time                                  // nil: time.Now
 }
@@ -45,7 +45,12 @@ type Source struct {
 	submitLimit time.Duration // only tests change it
 }
 
-var _ tasks.Source = (*Source)(nil)
+var (
+	_ tasks.Source       = (*Source)(nil)
+	_ tasks.Talker       = (*Source)(nil)
+	_ tasks.ThreadReader = (*Source)(nil)
+	_ tasks.Attacher     = (*Source)(nil)
+)
 
 // New checks the configuration. It does not talk to Slack.
 func New(cfg Config) (*Source, error) {
@@ -88,12 +93,12 @@ func New(cfg Config) (*Source, error) {
 // Name is the prefix of the threads and the word in the IDs of the tasks that come from here.
 func (s *Source) Name() string { return "slack" }
 
-// link is a task's page in mrkdwn, empty when there is none.
-func (s *Source) link(id string) string {
+// link is a task's page in mrkdwn, under a label that is mrkdwn; empty when there is none.
+func (s *Source) link(id, label string) string {
 	if s.cfg.ConsoleURL == "" {
 		return ""
 	}
-	return "<" + escape(s.cfg.ConsoleURL+"/tasks/"+id) + "|Log>"
+	return "<" + escape(s.cfg.ConsoleURL+"/tasks/"+id) + "|" + label + ">"
 }
 
 // later does what nobody waits for. Where Slack is so slow that too much of it has gathered, it is left out.

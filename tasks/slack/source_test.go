@@ -27,9 +27,9 @@ func TestDefaults(t *testing.T) {
 	equal(t, "API", s.cfg.APIURL, "https://slack.com/api/")
 	equal(t, "interval", s.cfg.Interval, 3*time.Second)
 	equal(t, "time for an answer", s.submitLimit < 3*time.Second, true)
-	equal(t, "link", s.link("1"), "")
+	equal(t, "link", s.link("1", "Log"), "")
 	if s, err = New(Config{Token: "xoxb-1", SigningSecret: "s", ConsoleURL: "https://e.example/x/"}); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "link", s.link("1-slack-c1"), "<https://e.example/x/tasks/1-slack-c1|Log>")
+	equal(t, "link", s.link("1-slack-c1", "Log"), "<https://e.example/x/tasks/1-slack-c1|Log>")
 }

@@ -33,7 +33,9 @@ if (list && list.dataset.live) {
     const state = document.getElementById("state");
     state.textContent = "running";
     state.className = "state running";
-    add(JSON.parse(m.data));
+    const e = JSON.parse(m.data);
+    if (e.kind === "asked" || e.kind === "replied") return location.reload(); // for the form, or without it
+    add(e);
   };
   source.onerror = () => { // refused, which is for good: the server was away when it came back
     if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 5000);

@@ -38,6 +38,7 @@ type Parts struct {
 	GitHub   *github.Source // nil when it is not configured: whose credential the clones use
 
 	blocking redis.UniversalClient
+	policy   tasks.Policy
 }
 
 // Options are what a test does differently.
@@ -49,8 +50,11 @@ type Options struct {
 
 // New makes the parts. It talks to nobody yet: an unreachable Redis shows in /readyz and in each request.
 func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
-	p := &Parts{Config: c, Log: log, Redactor: agent.NewRedactor(c.Secrets()...)}
+	p := &Parts{Config: c, Log: log, Redactor: redactor(c)}
 	var err error
+	if p.policy, err = policy(c, p.Redactor); err != nil {
+		return nil, err
+	}
 	if p.Redis, err = client(c.Redis.URL.Reveal()); err != nil {
 		return nil, err
 	}
@@ -63,7 +67,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 		return nil, errors.Join(err, p.Close())
 	}
 	p.Queue = tasks.NewQueue(p.Redis, c.Worker.RunLimit)
-	p.Desk = tasks.NewDesk(p.Store, p.Queue, policy(c, p.Redactor), log)
+	p.Desk = tasks.NewDesk(p.Store, p.Queue, p.policy, log)
 	if err := p.sources(o); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -93,7 +97,8 @@ func client(url string) (redis.UniversalClient, error) {
 	return redis.NewClient(o), nil
 }
 
-func policy(c config.Config, r *agent.Redactor) tasks.Policy {
+// policy is what errand.yaml says about repositories and tools. A rule that would never do what it says is an error.
+func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 	p := tasks.Policy{Limit: c.Worker.RunLimit, Redactor: r}
 	p.Repository = func(name string) (tasks.Repository, bool) {
 		repo, ok := c.Routing.Repository(name)
@@ -102,7 +107,14 @@ func policy(c config.Config, r *agent.Redactor) tasks.Policy {
 		}
 		return tasks.Repository{Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile)}, true
 	}
-	return p
+	for i, r := range c.Routing.Rules {
+		rule := agent.Rule{Tool: r.Tool, Input: r.Input, Action: agent.Action(r.Action), Reason: r.Reason}
+		if err := rule.Validate(); err != nil {
+			return tasks.Policy{}, fmt.Errorf("read %s: rule %d: %w", c.Paths.File, i+1, err)
+		}
+		p.Rules = append(p.Rules, rule)
+	}
+	return p, nil
 }
 
 // sources makes those that are configured.
@@ -123,7 +135,7 @@ func (p *Parts) sources(o Options) error {
 		s, err := github.New(github.Config{
 			APIURL: c.GitHub.APIURL, WebhookSecret: c.GitHub.WebhookSecret.Reveal(), Token: c.GitHub.Token.Reveal(),
 			AppID: c.GitHub.AppID, AppKey: []byte(c.GitHub.AppKey.Reveal()),
-			Repository: func(name string) bool { _, ok := policy(c, nil).Repository(name); return ok },
+			Repository: func(name string) bool { _, ok := p.policy.Repository(name); return ok },
 			ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
 		})
 		if err != nil {
@@ -159,7 +171,8 @@ func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 		cli = "" // looked for by each run, in this checkout first
 	}
 	runner, err := agent.New(agent.Config{
-		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: p.Redactor, Log: p.Log,
+		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: p.Redactor, Log: p.Log, Servers: servers(c),
+		Direct:     c.Model.Gateway == config.GatewayOff,
 		Credential: agent.Credential{APIKey: c.Model.APIKey.Reveal(), OAuthToken: c.Model.OAuthToken.Reveal(), AuthToken: c.Model.AuthToken.Reveal()},
 	})
 	if err != nil {
@@ -184,7 +197,7 @@ func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 		timing.Shutdown = config.Shutdown
 	}
 	return tasks.NewWorker(tasks.WorkerConfig{
-		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: policy(c, p.Redactor),
+		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy,
 		Slots: c.Worker.Concurrency, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
 		Version: version, Log: p.Log, Timing: timing,
 	})
@@ -204,7 +217,7 @@ func LogDir(c config.Config) string { return filepath.Join(c.Paths.State, "logs"
 
 // Logger writes for people in standalone mode and for machines otherwise, and never one of the secrets.
 func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
-	r := agent.NewRedactor(c.Secrets()...)
+	r := redactor(c)
 	o := &slog.HandlerOptions{Level: c.Worker.LogLevel, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch v := a.Value.Any().(type) {
 		case string:

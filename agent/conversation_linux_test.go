@@ -1,0 +1,187 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/internal/modelfake"
+)
+
+// A conversation that the CLI does not know is begun anew, with what had been said, and the prompt counts as what it is: a command.
+func TestCLIUnknownConversation(t *testing.T) {
+	t.Parallel()
+	for name, data := range map[string][]byte{"lost": nil, "damaged": []byte("no session\n")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model, dir := newModel(t), t.TempDir()
+			model.Answer("", modelfake.Turn{Text: "Fine."})
+			command := filepath.Join(dir, ".claude/commands/greet.md")
+			if err := os.MkdirAll(filepath.Dir(command), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(command, []byte("Greet the pelican."), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			res := runCLI(t, newCLI(t, model), Spec{
+				ID: "unknown-" + name, Dir: dir, Prompt: Message{Text: "/greet"}, Profile: Write, TrustedConfig: true,
+				Resume:  &Session{ID: "8a4f6b0e-58d1-4f0c-9d3b-1f4f0e3f9a11", Data: data},
+				History: []Turn{{Role: User, Text: "I like teal. /clear"}, {Role: ToolOutput, Tool: "Bash", Text: "teal"}},
+			}, &host{})
+			if res.Outcome != Done || res.Text != "Fine." || !res.Fresh || res.Session.ID == "8a4f6b0e-58d1-4f0c-9d3b-1f4f0e3f9a11" {
+				t.Errorf("result = %+v", res)
+			}
+			body := string(model.Requests()[0].Body)
+			for _, want := range []string{"USER: I like teal. /clear", "TOOL RESULT [Bash]: teal", "Greet the pelican."} {
+				if !strings.Contains(body, want) {
+					t.Errorf("the model was not told %q", want)
+				}
+			}
+			if n := len(model.Requests()); n != 1 {
+				t.Errorf("%d requests; the history was answered", n)
+			}
+		})
+	}
+}
+
+// A fork goes on in a conversation of its own and leaves the first as it was.
+func TestCLIFork(t *testing.T) {
+	t.Parallel()
+	model, dir := newModel(t), t.TempDir()
+	model.Answer("", modelfake.Turn{Text: "{{turns}}"})
+	r := newCLI(t, model)
+	run := func(id string, from *Session, fork bool) Result {
+		return runCLI(t, r, Spec{ID: id, Dir: dir, Prompt: Message{Text: "x"}, Profile: Read, Resume: from, Fork: fork}, &host{})
+	}
+	first := run("first", nil, false)
+	fork := run("fork", &first.Session, true)
+	again := run("again", &first.Session, false)
+	if fork.Text != "2" || again.Text != "2" || fork.Session.ID == first.Session.ID || again.Session.ID != first.Session.ID {
+		t.Errorf("fork %q in %s, again %q in %s, first in %s", fork.Text, fork.Session.ID, again.Text, again.Session.ID, first.Session.ID)
+	}
+	if on := run("on", &fork.Session, false); on.Text != "3" || on.CostUSD <= 0 || on.CostUSD > 1.5*first.CostUSD {
+		t.Errorf("after the fork: %q for %f, the first had cost %f", on.Text, on.CostUSD, first.CostUSD)
+	}
+}
+
+// With the input closed after the prompt the run ends by itself, and nobody is asked.
+func TestCLIOneShot(t *testing.T) {
+	t.Parallel()
+	model, dir := newModel(t), t.TempDir()
+	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "touch made"}}}}, modelfake.Turn{Text: "Done."})
+	res := runCLI(t, newCLI(t, model), Spec{ID: "oneshot", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, OneShot: true},
+		&host{permit: func(ToolRequest) Decision { t.Error("asked"); return Decision{} }, more: []Message{{Text: "more"}}})
+	if res.Outcome != Done || res.Text != "Done." {
+		t.Errorf("result = %+v", res)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
+		t.Error("what nobody permitted was done")
+	}
+}
+
+// What was sent along reaches the model: pictures as pictures, text as text.
+func TestCLIFiles(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	model.Answer("", modelfake.Turn{Text: "Seen."})
+	png := []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89\x00\x00\x00\nIDATx\x9cc\x00\x01\x00\x00\x05\x00\x01\r\n-\xb4\x00\x00\x00\x00IEND\xaeB`\x82")
+	res := runCLI(t, newCLI(t, model), Spec{ID: "files", Dir: t.TempDir(), Profile: Read, Prompt: Message{
+		Text: "Look.", Files: []File{{Name: "dot.png", Type: "image/png", Data: png}, {Name: "notes.txt", Type: "text/plain", Data: []byte("a pelican")}},
+	}}, &host{})
+	body := string(model.Requests()[0].Body)
+	if res.Text != "Seen." || !strings.Contains(body, `"media_type":"image/png"`) || !strings.Contains(body, `<file name=\"notes.txt\">\na pelican\n</file>`) {
+		t.Errorf("result %+v, request %s", res, body)
+	}
+}
+
+// A message can change the model and the mode of the conversation that goes on.
+func TestCLIModelAndMode(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	model.Answer("", modelfake.Turn{Text: "Yes."})
+	h := &host{more: []Message{{Text: "two", Model: "haiku", Mode: Act}}}
+	runCLI(t, newCLI(t, model), Spec{ID: "modes", Dir: t.TempDir(), Profile: Read, Prompt: Message{Text: "one", Mode: Plan}}, h)
+	calls := model.Requests()
+	if len(calls) != 2 || strings.Contains(calls[0].Model, "haiku") || !strings.Contains(calls[1].Model, "haiku") {
+		t.Fatalf("%d calls: %+v", len(calls), calls)
+	}
+	if n := strings.Count(strings.ToLower(string(calls[0].Body)), "plan mode"); n == 0 {
+		t.Error("the first turn was not in plan mode")
+	}
+}
+
+// A stop also withdraws what waits behind the turn it breaks off; the CLI would begin a paid turn with it.
+func TestCLIStopWithdrawsWhatWaits(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	gate, begun := make(chan struct{}), make(chan struct{}, 1)
+	model.Answer("first", modelfake.Turn{Text: "one", Gate: gate, Started: begun})
+	model.Answer("second", modelfake.Turn{Text: "two"})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		<-begun
+		cancel(errors.New("enough"))
+	}()
+	res, err := newCLI(t, model).Run(ctx, Spec{ID: "withdraw", Dir: t.TempDir(), Prompt: Message{Text: "first"}, Profile: Read}, &host{next: []Message{{Text: "second"}}})
+	if err != nil || res.Outcome != Stopped {
+		t.Errorf("%+v, %v", res, err)
+	}
+	for _, call := range model.Requests() {
+		if strings.Contains(call.Text, "second") {
+			t.Error("the waiting message was begun")
+		}
+	}
+}
+
+// A trusted checkout brings its own CLAUDE.md, and nothing of the directories it happens to lie in.
+func TestCLIIgnoresWhatLiesAbove(t *testing.T) {
+	t.Parallel()
+	model, top := newModel(t), t.TempDir()
+	dir := filepath.Join(top, "state", "clone")
+	for path, text := range map[string]string{
+		filepath.Join(dir, "CLAUDE.md"):                     "Mention pelicans.",
+		filepath.Join(top, "CLAUDE.md"):                     "Mention herons.",
+		filepath.Join(top, "state", "CLAUDE.local.md"):      "Mention cranes.",
+		filepath.Join(top, "state", ".claude", "CLAUDE.md"): "Mention storks.",
+		filepath.Join(top, ".claude", "rules", "birds.md"):  "Mention egrets.",
+		filepath.Join(top, ".claude", "commands", "egg.md"): "Mention eggs.",
+		filepath.Join(top, ".claude", "agents", "bird.md"):  "---\nname: bird\ndescription: mentions ibises\n---\nx",
+		filepath.Join(top, ".claude", "settings.json"):      `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch ` + top + `/hooked"}]}]}}`,
+		filepath.Join(top, ".mcp.json"):                     `{"mcpServers":{"x":{"type":"stdio","command":"/bin/sh","args":["-c","touch ` + top + `/served"]}}}`,
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	own := `{"mcpServers":{"own":{"type":"stdio","command":"/bin/sh","args":["-c","touch ` + top + `/own"]}}}`
+	if err := os.WriteFile(filepath.Join(dir, ".mcp.json"), []byte(own), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fleet := MCPServer{Name: "fleet", Type: ServerStdio, Command: "/bin/sh", Args: []string{"-c", "touch " + top + "/fleet"}}
+	r := newCLI(t, model, func(c *Config) { c.Servers = []MCPServer{fleet} })
+	runCLI(t, r, Spec{ID: "above", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, TrustedConfig: true}, &host{})
+	body := string(model.Requests()[0].Body)
+	if !strings.Contains(body, "pelicans") {
+		t.Error("the checkout's own CLAUDE.md is missing")
+	}
+	for _, bird := range []string{"herons", "cranes", "storks", "egrets", "ibises"} {
+		if strings.Contains(body, bird) {
+			t.Errorf("%s came from above", bird)
+		}
+	}
+	for made, want := range map[string]bool{"hooked": false, "served": false, "own": true, "fleet": true} {
+		if _, err := os.Stat(filepath.Join(top, made)); (err == nil) != want {
+			t.Errorf("%s: a command ran that was not to, or did not run: %v", made, err)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package agent
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// BenchmarkFirstByte is how long a question of 50 KB, the CLI's usual one, waits for the first byte of its answer, with and without a
+// gateway between.
+func BenchmarkFirstByte(b *testing.B) {
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		_, _ = io.Copy(io.Discard, req.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, eventStream)
+	}))
+	defer model.Close()
+	direct := &gateway{url: model.URL}
+	for name, g := range map[string]*gateway{"direct": direct, "gateway": newGateway(b, model.URL, kinds["key"])} {
+		b.Run(name, func(b *testing.B) {
+			question := strings.Repeat("x", 50<<10)
+			b.ReportAllocs()
+			for b.Loop() {
+				res, err := http.DefaultTransport.RoundTrip(request(b, g, kinds["key"], "/v1/messages", question))
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := res.Body.Read(make([]byte, 1)); err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				_, _ = io.Copy(io.Discard, res.Body)
+				_ = res.Body.Close()
+				b.StartTimer()
+			}
+		})
+	}
+}
+
+// BenchmarkIdleGateway is what a gateway holds while its run asks nothing, its connection to the CLI included.
+func BenchmarkIdleGateway(b *testing.B) {
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, eventStream) }))
+	defer model.Close()
+	held := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc + m.StackInuse
+	}
+	r, err := New(Config{LogDir: b.TempDir(), BaseURL: model.URL, Credential: kinds["key"], Getenv: func(string) string { return "" }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var gateways []*gateway
+	var conns []net.Conn
+	before := held()
+	for b.Loop() {
+		g := startGateway(b, r)
+		c, err := net.Dial("tcp", strings.TrimPrefix(g.url, "http://"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := request(b, g, kinds["key"], "/v1/messages", "{}").Write(c); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 4<<10)); err != nil {
+			b.Fatal(err)
+		}
+		gateways, conns = append(gateways, g), append(conns, c)
+	}
+	b.ReportMetric(float64(held()-before)/float64(len(gateways)), "B/gateway")
+	for i, g := range gateways {
+		_ = conns[i].Close()
+		g.Close()
+	}
+}

@@ -1,0 +1,329 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// newGateway is the gateway of a run that asks the model at upstream with credential.
+func newGateway(t testing.TB, upstream string, credential Credential, change ...func(*Runner)) *gateway {
+	t.Helper()
+	r, err := New(Config{LogDir: t.TempDir(), BaseURL: upstream, Credential: credential, Getenv: func(string) string { return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range change {
+		f(r)
+	}
+	return startGateway(t, r)
+}
+
+func startGateway(t testing.TB, r *Runner) *gateway {
+	t.Helper()
+	g, err := r.openGateway(func(error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	return g
+}
+
+// request is what the CLI would ask of g.
+func request(t testing.TB, g *gateway, credential Credential, path, body string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, g.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set(credential.with(g.token).header())
+	return req
+}
+
+// answerTo sends a request and returns the status and the body of the answer; 0 and the error when there is none.
+func answerTo(t *testing.T, req *http.Request) (int, string) {
+	t.Helper()
+	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
+	res, err := transport.RoundTrip(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return res.StatusCode, string(body)
+}
+
+var kinds = map[string]Credential{
+	"key": {APIKey: "the-real-key"}, "oauth": {OAuthToken: "the-real-token"}, "bearer": {AuthToken: "the-real-bearer"},
+}
+
+// What the CLI asks arrives as it was, but for the credential; what the model answers, too.
+func TestGatewayPutsTheCredentialIn(t *testing.T) {
+	t.Parallel()
+	for name, credential := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got *http.Request
+			var body []byte
+			model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				got = req
+				body, _ = io.ReadAll(req.Body)
+				w.Header().Set("Request-Id", "req_1")
+				_, _ = io.WriteString(w, "the answer")
+			}))
+			defer model.Close()
+			g := newGateway(t, model.URL+"/base", credential)
+			req := request(t, g, credential, "/v1/messages?beta=true", "the question")
+			req.Header.Set("Anthropic-Beta", "a,b")
+			req.Header.Set("Accept-Encoding", "gzip, br")
+			req.Header.Set("User-Agent", "claude-cli")
+			if status, text := answerTo(t, req); status != http.StatusOK || text != "the answer" {
+				t.Fatalf("answer %d %q", status, text)
+			}
+			if got.RequestURI != "/base/v1/messages?beta=true" || string(body) != "the question" {
+				t.Errorf("the model got %s with %q", got.RequestURI, body)
+			}
+			header, value := credential.header()
+			want := http.Header{"Anthropic-Beta": {"a,b"}, "User-Agent": {"claude-cli"}, "Accept-Encoding": {"identity"}, "Content-Length": {"12"}}
+			want.Set(header, value)
+			if diff := cmp.Diff(want, got.Header); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Nobody but the run gets in, and the run not everywhere.
+func TestGatewayRefuses(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	model := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
+	defer model.Close()
+	for name, credential := range kinds {
+		g, other := newGateway(t, model.URL, credential), newGateway(t, model.URL, credential)
+		if seen := NewRedactor().String("env: " + g.token); strings.Contains(seen, g.token) || g.token == other.token {
+			t.Errorf("logs would show %s", seen)
+		}
+		header, _ := credential.header()
+		for what, change := range map[string]func(*http.Request){
+			"nothing":                   func(req *http.Request) { req.Header.Del(header) },
+			"an empty credential":       func(req *http.Request) { req.Header.Set(header, "") },
+			"the token of another run":  func(req *http.Request) { req.Header.Set(credential.with(other.token).header()) },
+			"a part of the token":       func(req *http.Request) { req.Header.Set(credential.with(g.token[:20]).header()) },
+			"the credential":            func(req *http.Request) { req.Header.Set(credential.header()) },
+			"the token in another head": func(req *http.Request) { req.Header.Del(header); req.Header.Set("Cookie", g.token) },
+		} {
+			req := request(t, g, credential, "/v1/messages", "{}")
+			change(req)
+			if status, text := answerTo(t, req); status != http.StatusUnauthorized {
+				t.Errorf("%s, with %s: %d %s", name, what, status, text)
+			}
+		}
+		for _, path := range []string{"/", "/v1/models", "/v1/files", "/v1/messages/batches", "/v1/messages/", "/v1/messages/../files", "/v1/messages%2F..%2Ffiles"} {
+			if status, text := answerTo(t, request(t, g, credential, path, "{}")); status < 300 {
+				t.Errorf("%s, %s: %d %s", name, path, status, text)
+			}
+		}
+		req := request(t, g, credential, "/v1/messages", "")
+		req.Method = http.MethodGet
+		if status, text := answerTo(t, req); status != http.StatusMethodNotAllowed {
+			t.Errorf("%s, GET: %d %s", name, status, text)
+		}
+	}
+	if n := calls.Load(); n != 0 {
+		t.Errorf("%d requests reached the model", n)
+	}
+}
+
+// held is a model that takes questions and does not answer them.
+type held struct {
+	asked chan struct{}
+	left  atomic.Int32
+}
+
+func (h *held) RoundTrip(req *http.Request) (*http.Response, error) {
+	h.asked <- struct{}{}
+	<-req.Context().Done()
+	h.left.Add(1)
+	return nil, req.Context().Err()
+}
+
+func TestGatewayDiesWithItsRun(t *testing.T) {
+	t.Parallel()
+	model := &held{asked: make(chan struct{})}
+	g := newGateway(t, "http://model.test", kinds["key"], func(r *Runner) { r.transport = model })
+	addr := strings.TrimPrefix(g.url, "http://")
+	var open []net.Conn
+	for _, sent := range []string{"", "POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + g.token + "\r\nContent-Length: 99\r\n\r\nhalf a ques"} {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, sent); err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, c)
+	}
+	<-model.asked
+	g.Close()
+	if model.left.Load() != 1 {
+		t.Error("the model is still being asked")
+	}
+	for i, c := range open {
+		if got, _ := io.ReadAll(c); len(got) > 0 { // waits for the end of the connection
+			t.Errorf("connection %d got %q", i, got)
+		}
+	}
+	if c, err := net.Dial("tcp", addr); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("the address is still served: %v %v", c, err)
+	}
+	g.Close() // may be repeated
+}
+
+// Each piece is there before the model says the next: a gateway that held one back would stop both for ever.
+func TestGatewayStreams(t *testing.T) {
+	t.Parallel()
+	pieces := []string{"event: ping\n", "data: {}\n\n", "half a li", "ne\n", "x"}
+	heard := make(chan struct{})
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, p := range pieces {
+			_, _ = io.WriteString(w, p)
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-heard:
+			case <-req.Context().Done():
+			}
+		}
+	}))
+	defer model.Close()
+	g := newGateway(t, model.URL, kinds["key"])
+	res, err := http.DefaultTransport.RoundTrip(request(t, g, kinds["key"], "/v1/messages", "{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	for _, want := range pieces {
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(res.Body, got); err != nil || string(got) != want {
+			t.Fatalf("read %q, %v; want %q", got, err, want)
+		}
+		heard <- struct{}{}
+	}
+	if rest, err := io.ReadAll(res.Body); err != nil || len(rest) > 0 {
+		t.Errorf("at the end: %q, %v", rest, err)
+	}
+	if api := g.Seen(); api.FirstByte <= 0 {
+		t.Errorf("seen %+v", api)
+	}
+}
+
+// What the model breaks off is broken off for the CLI, too, and a model that is not there is a connection that fails.
+func TestGatewayHidesNoFailure(t *testing.T) {
+	t.Parallel()
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "half")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}))
+	g := newGateway(t, model.URL, kinds["key"])
+	if status, text := answerTo(t, request(t, g, kinds["key"], "/v1/messages", "{}")); status != 0 {
+		t.Errorf("half an answer passed for a whole one: %d %q", status, text)
+	}
+	model.Close()
+	if status, text := answerTo(t, request(t, g, kinds["key"], "/v1/messages", "{}")); status != 0 {
+		t.Errorf("an answer of nobody: %d %q", status, text)
+	}
+	api := g.Seen()
+	if api.Calls != 2 || api.Status != 0 || api.Errors[0] != 1 || !strings.Contains(api.Problem, "connection refused") {
+		t.Errorf("seen %+v", api)
+	}
+}
+
+// A tool that holds on to connections is held up itself.
+func TestGatewayBoundsConnections(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	model := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		asked = append(asked, req.Header.Get("X-From")) // one at a time: that is what the test is about
+	}))
+	defer model.Close()
+	g := newGateway(t, model.URL, kinds["key"])
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", strings.TrimPrefix(g.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	send := func(c net.Conn, from string) {
+		req := request(t, g, kinds["key"], "/v1/messages", "{}")
+		req.Header.Set("X-From", from)
+		if err := req.Write(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receive := func(c net.Conn) {
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+	}
+	for range maxConns - 1 {
+		dial()
+	}
+	last := dial()
+	send(last, "last")
+	receive(last)
+	late := dial()
+	send(late, "late")
+	for range 20 {
+		send(last, "last")
+		receive(last)
+	}
+	_ = last.Close()
+	receive(late)
+	if n := len(asked); n != 22 || asked[n-1] != "late" {
+		t.Errorf("asked by %v", asked)
+	}
+}
+
+// Whatever the environment says of proxies, host is not behind one.
+func TestExempt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ upper, lower, wantUpper, wantLower string }{
+		{"", "", "x", "x"},
+		{"a,b", "", "a,b,x", "a,b,x"},
+		{"", "c", "c,x", "c,x"},
+		{"a", "c", "a,x", "c,x"},
+		{"*", "", "*", "*"},
+	} {
+		env := map[string]string{"OTHER": "1"}
+		if c.upper != "" {
+			env["NO_PROXY"] = c.upper
+		}
+		if c.lower != "" {
+			env["no_proxy"] = c.lower
+		}
+		exempt(env, "x")
+		if diff := cmp.Diff(map[string]string{"OTHER": "1", "NO_PROXY": c.wantUpper, "no_proxy": c.wantLower}, env); diff != "" {
+			t.Errorf("%q and %q: %s", c.upper, c.lower, diff)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/pem"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// eventStream is an answer as the API streams it: what goes in is told first, what comes out in the end, each as the sum so far.
+const eventStream = `event: message_start
+data: {"type":"message_start","message":{"id":"m","usage":{"input_tokens":7,"cache_creation_input_tokens":5,"cache_read_input_tokens":3,"output_tokens":1}}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","delta":{"text":"event: message_delta"},"usage":{"output_tokens":99}}
+
+event: message_delta
+data: {"type":"message_delta","usage":{"output_tokens":20}}
+
+event: message_delta
+data: {"type":"message_delta","usage":{"input_tokens":8,"output_tokens":40}}
+
+event: message_stop
+data: {"type":"message_stop"}
+
+`
+
+func TestMeterCountsTokens(t *testing.T) {
+	t.Parallel()
+	all := Usage{Input: 8, Output: 40, CacheRead: 3, CacheCreation: 5}
+	long := "event: message_start\ndata: {\"x\":\"" + strings.Repeat("x", 2*maxEvent) + "\",\"usage\":{\"output_tokens\":1}}\n\n"
+	for name, c := range map[string]struct {
+		kind, body string
+		header     http.Header
+		status     int
+		want       Usage
+	}{
+		"stream":      {kind: "text/event-stream; charset=utf-8", body: eventStream, want: all},
+		"crlf":        {kind: "text/event-stream", body: strings.ReplaceAll(eventStream, "\n", "\r\n"), want: all},
+		"cut":         {kind: "text/event-stream", body: eventStream[:len(eventStream)/2], want: Usage{Input: 7, Output: 1, CacheRead: 3, CacheCreation: 5}},
+		"long line":   {kind: "text/event-stream", body: long + eventStream, want: all},
+		"whole":       {kind: "application/json", body: `{"type":"message","content":[],"usage":{"input_tokens":8,"output_tokens":40,"cache_read_input_tokens":3,"cache_creation_input_tokens":5,"service_tier":"x"}}`, want: all},
+		"large":       {kind: "application/json", body: `{"usage":{"output_tokens":40},"x":"` + strings.Repeat("x", 2*maxBody) + `"}`},
+		"no usage":    {kind: "application/json", body: `{"usage":null}`},
+		"not JSON":    {kind: "application/json", body: `{"usage":{"output_`},
+		"an error":    {kind: "application/json", body: `{"usage":{"output_tokens":40}}`, status: http.StatusBadRequest},
+		"other kind":  {kind: "text/plain", body: eventStream},
+		"compressed":  {kind: "text/event-stream", body: eventStream, header: http.Header{"Content-Encoding": {"gzip"}}},
+		"odd numbers": {kind: "text/event-stream", body: "event: message_start\ndata: {\"message\":{\"usage\":{\"output_tokens\":\"many\"}}}\n\n" + eventStream, want: all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for how, read := range map[string]func(io.Reader) io.Reader{
+				"at once": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader, "with the end": iotest.DataErrReader,
+			} {
+				if len(c.body) > 1<<20 && how != "at once" {
+					continue
+				}
+				res := &http.Response{StatusCode: c.status, Header: http.Header{"Content-Type": {c.kind}}, Body: io.NopCloser(read(strings.NewReader(c.body)))}
+				if c.status == 0 {
+					res.StatusCode = http.StatusOK
+				}
+				maps.Copy(res.Header, c.header)
+				var sum Usage
+				begun := 0
+				m := newMeter(res, func() { begun++ }, func(u Usage) { sum = sum.plus(u) })
+				passed, err := io.ReadAll(m)
+				if err != nil || string(passed) != c.body || begun != 1 {
+					t.Errorf("%s: %d of %d bytes passed, begun %d times, %v", how, len(passed), len(c.body), begun, err)
+				}
+				if diff := cmp.Diff(c.want, sum); diff != "" {
+					t.Errorf("%s: %s", how, diff)
+				}
+				if cap(m.line) > 2*max(m.limit, 512) {
+					t.Errorf("%s: holds %d bytes", how, cap(m.line))
+				}
+			}
+		})
+	}
+}
+
+func FuzzMeter(f *testing.F) {
+	f.Add([]byte(eventStream), 10)
+	f.Fuzz(func(t *testing.T, body []byte, n int) {
+		res := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(bytes.NewReader(body))}
+		got, err := io.ReadAll(newMeter(res, func() {}, func(Usage) {}))
+		if err != nil || !bytes.Equal(got, body) {
+			t.Errorf("%q passed as %q, %v", body, got, err)
+		}
+	})
+}
+
+func TestTrafficIsCounted(t *testing.T) {
+	t.Parallel()
+	answers := []func(http.ResponseWriter){
+		func(w http.ResponseWriter) {
+			w.Header().Set("Anthropic-Ratelimit-Requests-Remaining", "7")
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, eventStream)
+		},
+		func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "3600")
+			w.WriteHeader(http.StatusTooManyRequests)
+		},
+		func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"input_tokens":1000}`) }, // of count_tokens
+		func(w http.ResponseWriter) {
+			w.Header().Set("Anthropic-Ratelimit-Tokens-Reset", "2026-01-01T00:00:00Z")
+			w.WriteHeader(http.StatusTooManyRequests)
+		},
+		func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"usage":{"input_tokens":1}}`)
+		},
+	}
+	var n int
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n++
+		answers[n-1](w)
+	}))
+	defer model.Close()
+	g := newGateway(t, model.URL, kinds["key"])
+	used := Usage{Input: 8, Output: 40, CacheRead: 3, CacheCreation: 5}
+	requests, tokens := map[string]string{"requests-remaining": "7"}, map[string]string{"tokens-reset": "2026-01-01T00:00:00Z"}
+	for i, want := range []API{
+		{Calls: 1, Usage: used, Status: 200, Limits: requests},
+		{Calls: 2, Usage: used, Status: 429, Limits: requests, Errors: map[int]int{429: 1}, RetryAt: time.Now().Add(time.Hour)},
+		{Calls: 2, Usage: used, Status: 429, Limits: requests, Errors: map[int]int{429: 1}, RetryAt: time.Now().Add(time.Hour)},
+		{Calls: 3, Usage: used, Status: 429, Limits: tokens, Errors: map[int]int{429: 2}},
+		{Calls: 4, Usage: used.plus(Usage{Input: 1}), Status: 200, Limits: tokens, Errors: map[int]int{429: 2}},
+	} {
+		path := "/v1/messages"
+		if i == 2 {
+			path += "/count_tokens"
+		}
+		answerTo(t, request(t, g, kinds["key"], path, "{}"))
+		got := *g.Seen()
+		if late := got.RetryAt.Sub(want.RetryAt); late < 0 || late > time.Minute {
+			t.Errorf("after %d answers: retry at %v, want %v", i+1, got.RetryAt, want.RetryAt)
+		}
+		got.FirstByte, got.RetryAt, want.RetryAt = 0, time.Time{}, time.Time{}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("after %d answers: %s", i+1, diff)
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for value, want := range map[string]time.Time{
+		"0":                             now,
+		"3600":                          now.Add(time.Hour),
+		"Fri, 02 Jan 2026 04:04:05 GMT": now.Add(time.Hour),
+		"":                              {},
+		"-1":                            {},
+		"soon":                          {},
+		"99999999999999999999":          {},
+	} {
+		if got := retryAfter(http.Header{"Retry-After": {value}}, now); !got.Equal(want) {
+			t.Errorf("%q: %v, want %v", value, got, want)
+		}
+	}
+}
+
+// The gateways reach the model as the CLI would have: through the proxy, and trusting what it trusts.
+func TestUpstreamFollowsTheEnvironment(t *testing.T) {
+	t.Parallel()
+	t.Run("proxy", func(t *testing.T) {
+		t.Parallel()
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			_, _ = io.WriteString(w, "by proxy to "+req.RequestURI)
+		}))
+		defer proxy.Close()
+		inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "directly") }))
+		defer inside.Close()
+		for upstream, want := range map[string]string{"http://model.test/x": "by proxy to http://model.test/x/v1/messages", inside.URL: "directly"} {
+			env := map[string]string{"http_proxy": proxy.URL, "NO_PROXY": "127.0.0.1"}
+			g := newGateway(t, upstream, kinds["key"], func(r *Runner) { r.transport, _ = newTransport(func(name string) string { return env[name] }) })
+			if status, text := answerTo(t, request(t, g, kinds["key"], "/v1/messages", "{}")); status != http.StatusOK || text != want {
+				t.Errorf("%s: %d %q, want %q", upstream, status, text, want)
+			}
+		}
+	})
+	t.Run("certificates", func(t *testing.T) {
+		t.Parallel()
+		model := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { _, _ = io.WriteString(w, req.Proto) }))
+		model.EnableHTTP2 = true
+		model.StartTLS()
+		defer model.Close()
+		file := filepath.Join(t.TempDir(), "ca.pem")
+		if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: model.Certificate().Raw}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]string{file: "HTTP/2.0", "": ""} {
+			transport, err := newTransport(func(v string) string { return map[string]string{"NODE_EXTRA_CA_CERTS": name}[v] })
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := newGateway(t, model.URL, kinds["key"], func(r *Runner) { r.transport = transport })
+			status, text := answerTo(t, request(t, g, kinds["key"], "/v1/messages", "{}"))
+			if want != "" && text != want || want == "" && (status != 0 || !strings.Contains(g.Seen().Problem, "certificate")) {
+				t.Errorf("with %q: %d %q, %+v", name, status, text, g.Seen())
+			}
+			transport.CloseIdleConnections()
+		}
+		for _, bad := range []string{filepath.Join(t.TempDir(), "none"), "/dev/null"} {
+			if transport, err := newTransport(func(v string) string { return map[string]string{"NODE_EXTRA_CA_CERTS": bad}[v] }); err == nil || transport == nil {
+				t.Errorf("%s: %v, %v; want an error, and a transport without it", bad, transport, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,302 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/google/go-cmp/cmp"
+)
+
+// hostCall is a call of a tool of the host, by the model.
+func hostCall(name string, input any) modelfake.ToolCall {
+	return modelfake.ToolCall{Name: "mcp__errand__" + name, Input: input}
+}
+
+// simple is a tool without arguments.
+func simple(name string, run func(context.Context) (string, error)) Tool {
+	return NewTool(name, "A tool of the test.", func(ctx context.Context, _ struct{}) (string, error) { return run(ctx) })
+}
+
+// refuse is a host that nobody is to ask.
+func refuse(t *testing.T) *host {
+	return &host{permit: func(r ToolRequest) Decision {
+		t.Errorf("the host was asked about %s", r.Tool)
+		return Decision{}
+	}}
+}
+
+// answered are the results of tools that the model saw in its latest request, in the order in which it saw them.
+func answered(t *testing.T, model *modelfake.Server) (results []string) {
+	t.Helper()
+	calls := model.Requests()
+	var body struct {
+		Messages []struct {
+			Content json.RawMessage `json:"content"`
+		} `json:"messages"`
+	}
+	if err := json.Unmarshal(calls[len(calls)-1].Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range body.Messages {
+		l, ok := decode(fmt.Appendf(nil, `{"type":"user","message":{"content":%s}}`, m.Content))
+		if !ok {
+			t.Fatalf("message of %s", m.Content)
+		}
+		for _, b := range l.Message.Content {
+			if b.Type == "tool_result" {
+				results = append(results, fmt.Sprintf("%v %s", b.IsError, b.Content))
+			}
+		}
+	}
+	return results
+}
+
+// In every profile the model knows the tools from its first request on, nobody is asked, and the results reach it.
+func TestCLIHostTools(t *testing.T) {
+	t.Parallel()
+	type sum struct {
+		A int `json:"a" jsonschema:"the first number"`
+		B int `json:"b"`
+	}
+	add := NewTool("add", "Adds two numbers.", func(_ context.Context, s sum) (string, error) { return fmt.Sprint("it is ", s.A+s.B), nil })
+	for _, profile := range []Profile{Write, Read, Untrusted} {
+		t.Run(string(profile), func(t *testing.T) {
+			t.Parallel()
+			model := newModel(t)
+			model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{hostCall("add", sum{40, 2})}}, modelfake.Turn{Text: "Added."})
+			res := runCLI(t, newCLI(t, model), Spec{
+				ID: "tools-" + string(profile), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: profile, Tools: []Tool{add},
+			}, refuse(t))
+			if res.Outcome != Done || res.Text != "Added." {
+				t.Errorf("outcome %s, text %q", res.Outcome, res.Text)
+			}
+			if diff := cmp.Diff([]string{"false it is 42"}, answered(t, model)); diff != "" {
+				t.Errorf("results (-want +got):\n%s", diff)
+			}
+			for _, known := range []string{"mcp__errand__add", "Adds two numbers.", "the first number"} {
+				if !bytes.Contains(model.Requests()[0].Body, []byte(known)) {
+					t.Errorf("the model's first request does not have %q", known)
+				}
+			}
+		})
+	}
+}
+
+// What goes wrong in a tool is told to the agent, without secrets, and to nobody else's cost.
+func TestCLIHostToolFails(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{
+		hostCall("fails", struct{}{}), hostCall("panics", struct{}{}), hostCall("tells", struct{}{}), hostCall("tells", map[string]int{"x": 1}),
+	}}, modelfake.Turn{Text: "So be it."})
+	var logged bytes.Buffer
+	r := newCLI(t, model, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&logged, nil)) })
+	res := runCLI(t, r, Spec{ID: "tool-fails", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Tools: []Tool{
+		simple("fails", func(context.Context) (string, error) { return "", errors.New("no entry with sk-ant-test-credential") }),
+		simple("panics", func(context.Context) (string, error) { panic("out of range") }),
+		simple("tells", func(context.Context) (string, error) { return "it is sk-ant-test-credential", nil }),
+	}}, refuse(t))
+	if res.Outcome != Done || res.Text != "So be it." {
+		t.Errorf("outcome %s, text %q", res.Outcome, res.Text)
+	}
+	want := []string{
+		"true no entry with [redacted]", "true the tool failed for a reason of its own", "false it is [redacted]",
+		`true validating "arguments": validating root: unexpected additional properties ["x"]`,
+	}
+	if diff := cmp.Diff(want, answered(t, model)); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	if got := logged.String(); !strings.Contains(got, "host tool panicked") || !strings.Contains(got, "out of range") {
+		t.Errorf("the worker's log: %s", got)
+	}
+}
+
+// Each of the two calls ends only when the other has begun.
+func TestCLIHostToolsAtOnce(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{hostCall("one", struct{}{}), hostCall("two", struct{}{})}}, modelfake.Turn{Text: "Both."})
+	var begun sync.WaitGroup
+	begun.Add(2)
+	meet := func(name string) Tool {
+		tool := simple(name, func(context.Context) (string, error) { begun.Done(); begun.Wait(); return name, nil })
+		tool.ReadOnly = true
+		return tool
+	}
+	runCLI(t, newCLI(t, model), Spec{
+		ID: "tools-at-once", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Tools: []Tool{meet("one"), meet("two")},
+	}, refuse(t))
+	if diff := cmp.Diff([]string{"false one", "false two"}, answered(t, model)); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+}
+
+// A tool that waits, for a person perhaps, hears why the run ends.
+func TestCLIStopReachesHostTool(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{hostCall("wait", struct{}{})}})
+	enough := errors.New("somebody said stop")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var heard error
+	wait := simple("wait", func(ctx context.Context) (string, error) {
+		cancel(enough)
+		<-ctx.Done()
+		heard = context.Cause(ctx)
+		return "", heard
+	})
+	res, err := newCLI(t, model).Run(ctx, Spec{ID: "tool-stop", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Tools: []Tool{wait}}, refuse(t))
+	if err != nil || res.Outcome != Stopped {
+		t.Errorf("outcome %s, %v", res.Outcome, err)
+	}
+	if !errors.Is(heard, enough) {
+		t.Errorf("the tool heard %v", heard)
+	}
+}
+
+// Both ways in which the CLI withdraws a call end its context, and nothing else; after Close nothing is left.
+func TestToolServerWithdrawal(t *testing.T) {
+	t.Parallel()
+	const call, cancelled = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"wait","arguments":{}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`
+	for name, withdraw := range map[string]func(*testing.T, *toolServer, context.CancelFunc){
+		"question withdrawn": func(_ *testing.T, _ *toolServer, cancel context.CancelFunc) { cancel() },
+		"request cancelled": func(t *testing.T, s *toolServer, _ context.CancelFunc) {
+			if _, err := s.Answer(t.Context(), json.RawMessage(cancelled)); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				begun, heard := make(chan struct{}, 1), make(chan error, 1)
+				s := serveTools(t.Context(), []Tool{
+					simple("wait", func(ctx context.Context) (string, error) {
+						begun <- struct{}{}
+						<-ctx.Done()
+						heard <- context.Cause(ctx)
+						return "too late", nil
+					}),
+					simple("now", func(context.Context) (string, error) { return "at once", nil }),
+				}, nil, nil)
+				defer s.Close()
+				greet(t, s)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				answered := make(chan struct{})
+				go func() {
+					defer close(answered)
+					_, _ = s.Answer(ctx, json.RawMessage(call))
+				}()
+				<-begun
+				withdraw(t, s, cancel)
+				if err := <-heard; !errors.Is(err, errWithdrawn) {
+					t.Errorf("the tool heard %v", err)
+				}
+				<-answered
+				got, err := s.Answer(t.Context(), json.RawMessage(`{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"now"}}`))
+				if line, _ := json.Marshal(got); err != nil || !strings.Contains(string(line), "at once") {
+					t.Errorf("the next call: %s, %v", line, err)
+				}
+			})
+		})
+	}
+}
+
+// greet does what the CLI does first. A notification is acknowledged at once.
+func greet(t *testing.T, s *toolServer) {
+	t.Helper()
+	for _, m := range []string{
+		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+	} {
+		got, err := s.Answer(t.Context(), json.RawMessage(m))
+		if line, _ := json.Marshal(got); err != nil || !strings.Contains(string(line), `"result":{`) {
+			t.Fatalf("%s: %s, %v", m, line, err)
+		}
+	}
+}
+
+// What the server cannot make sense of is an error to the CLI, which would wait for ever without an answer.
+func TestToolServerOddMessages(t *testing.T) {
+	t.Parallel()
+	s := serveTools(t.Context(), []Tool{simple("now", func(context.Context) (string, error) { return "", nil })}, nil, nil)
+	for _, m := range []string{``, `{}`, `[]`, `{"jsonrpc":"2.0","id":1,"result":{}}`} {
+		if got, err := s.Answer(t.Context(), json.RawMessage(m)); err == nil {
+			t.Errorf("%s: %v", m, got)
+		}
+	}
+	s.Close()
+	if got, err := s.Answer(t.Context(), json.RawMessage(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)); err == nil {
+		t.Errorf("after the end: %v", got)
+	}
+	for _, l := range []*live{{}, {tools: s}} {
+		if got, err := l.ask(t.Context(), &wireRequest{Subtype: "mcp_message", Server: "other"}); err == nil {
+			t.Errorf("for another server: %v", got)
+		}
+	}
+}
+
+func TestToolsAreChecked(t *testing.T) {
+	t.Parallel()
+	run := func(context.Context, json.RawMessage) (string, error) { return "", nil }
+	object := json.RawMessage(`{"type":"object"}`)
+	for want, tools := range map[string][]Tool{
+		`tool "Add": its name is not of the form`:   {{Name: "Add", Input: object, Run: run}},
+		`tool "": its name is not of the form`:      {{Input: object, Run: run}},
+		`tool "a": it does nothing`:                 {{Name: "a", Input: object}},
+		`tool "a": read its schema`:                 {{Name: "a", Run: run}},
+		`tool "a": its arguments are not an object`: {{Name: "a", Input: json.RawMessage(`{"type":"string"}`), Run: run}},
+		`tool "a": resolve its schema`:              {{Name: "a", Input: json.RawMessage(`{"type":"object","$ref":"#/nowhere"}`), Run: run}},
+		`tool "a": its name is taken`:               {{Name: "a", Input: object, Run: run}, {Name: "a", Input: object, Run: run}},
+	} {
+		_, err := newBench(t, "talk").Run(t.Context(), Spec{ID: "x", Dir: "/", Prompt: Message{Text: "x"}, Profile: Read, Tools: tools}, &host{})
+		e, ok := errors.AsType[*Error](err)
+		if !ok || e.Class != ClassInternal || !strings.Contains(e.Message, want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestNewToolRefusesWhatHasNoSchema(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	NewTool("odd", "", func(context.Context, struct{ C chan int }) (string, error) { return "", nil })
+}
+
+// What a run starts is over when it is: goroutines inherit the labels of who started them.
+func TestRunLeavesNoGoroutine(t *testing.T) {
+	t.Parallel()
+	b, label := newBench(t, "talk"), t.Name()
+	pprof.Do(t.Context(), pprof.Labels("of", label), func(ctx context.Context) {
+		b.run(t, ctx, Spec{Tools: []Tool{simple("now", func(context.Context) (string, error) { return "", nil })}}, &host{})
+	})
+	var left bytes.Buffer
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); runtime.Gosched() { // the last ones are just about to return
+		left.Reset()
+		if err := pprof.Lookup("goroutine").WriteTo(&left, 1); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(left.String(), label+`"}`) {
+			return
+		}
+	}
+	t.Errorf("there is one with the label %s:\n%s", label, &left)
+}

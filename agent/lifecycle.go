@@ -1,0 +1,112 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+)
+
+// quiet system lines say nothing that a run or its reader needs.
+var quietLines = map[string]bool{
+	"status": true, "thinking_tokens": true, "hook_started": true, "hook_response": true, "hook_progress": true, "notification": true,
+	"informational": true, "commands_changed": true, "ui_invalidate": true, "task_updated": true, "model_refusal_no_fallback": true,
+	"local_command_output": true, "files_persisted": true, "post_turn_summary": true, "turn_preempted": true,
+}
+
+// system handles the lines by which the CLI tells of itself.
+func (s *stream) system(l wireLine) {
+	switch l.Subtype {
+	case "init":
+		s.init(l)
+	case "session_state_changed":
+		s.mu.Lock()
+		s.clock.Turn = l.State != "idle"
+		s.mu.Unlock()
+		s.rest()
+	case "background_tasks_changed":
+		s.mu.Lock()
+		s.facts.Background = l.Tasks // what becomes of it the agent is told in a turn of its own, so this is no rest yet
+		s.mu.Unlock()
+	case "task_started":
+		if l.Background {
+			s.notice("Started in the background: " + orDash(s.redact.head([]byte(l.Description), maxPreview)))
+		}
+	case "task_progress":
+		s.log.Note(s.now(), "%s%s", who(wireLine{Parent: "task", Agent: l.Agent}), l.Description)
+	case "task_notification":
+		s.log.Note(s.now(), "task %s: %s", orDash(l.Status), s.redact.head([]byte(l.Summary), maxPreview))
+	case "api_retry":
+		s.notice(fmt.Sprintf("The model did not answer (%s), trying again.", orDash(l.Error)))
+		s.mu.Lock()
+		s.facts.RetryError = l.Error
+		s.mu.Unlock()
+		if l.Error == "authentication_failed" || l.Error == "billing_error" {
+			s.on.Hopeless() // three minutes of retries otherwise, for a 401
+		}
+	case "permission_denied":
+		s.notice(l.Tool + " was refused.")
+	case "model_fallback":
+		s.notice("The model is overloaded; another one goes on.")
+	case "compact_boundary":
+		s.notice("The conversation was compacted.")
+	default:
+		if !quietLines[l.Subtype] {
+			s.unknown("system/" + l.Subtype)
+		}
+	}
+}
+
+// init handles the line that begins every turn.
+func (s *stream) init(l wireLine) {
+	s.mu.Lock()
+	first := s.facts.Session == ""
+	s.facts.Session = l.SessionID
+	if s.facts.Model == "" {
+		s.facts.Model = l.Model
+	}
+	s.clock.Turn = true
+	s.mu.Unlock()
+	if first {
+		s.log.Note(s.now(), "started: model %s, CLI %s, session %s", l.Model, l.CLIVersion, l.SessionID)
+		s.event(Event{Kind: Started, Text: l.Model})
+	}
+	s.servers(l.Servers)
+}
+
+// servers notes which servers of tools are not there; each turn tells of all of them.
+func (s *stream) servers(list []wireServer) {
+	for _, m := range list {
+		if (m.Status == "failed" || m.Status == "needs-auth") && !slices.Contains(s.missing, m.Name) {
+			s.missing = append(s.missing, m.Name)
+			s.notice(fmt.Sprintf("The MCP server %s is not available (%s); the agent works without its tools.", m.Name, m.Status))
+		}
+	}
+}
+
+// lifecycle follows the messages the CLI was given: each is queued, started and then completed or cancelled, also when several were
+// taken together (observed).
+func (s *stream) lifecycle(l wireLine) {
+	s.mu.Lock()
+	s.facts.Followed = true
+	s.mu.Unlock()
+	switch l.State {
+	case "started":
+		s.event(Event{Kind: Taken, Text: l.Command})
+	case "completed", "cancelled":
+		s.mu.Lock()
+		delete(s.sent, l.Command)
+		s.mu.Unlock()
+		s.rest()
+	}
+}
+
+// rest says that the agent has nothing left to do, when that is so: the session is idle, nothing works in the background, and no message
+// is on its way in. A result alone is the end of a turn only (claude-cli.md §10).
+func (s *stream) rest() {
+	s.mu.Lock()
+	taken := len(s.sent) == 0 || !s.facts.Followed
+	idle := !s.clock.Turn && taken && s.facts.Background == 0 && s.facts.Results > 0
+	s.mu.Unlock()
+	if idle {
+		s.on.Idle()
+	}
+}

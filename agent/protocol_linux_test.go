@@ -1,0 +1,240 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// script lets the fake CLI write these lines in its turn.
+func script(lines ...string) Message { return Message{Text: strings.Join(lines, "\n"), Composed: true} }
+
+const scripted = `{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s"}`
+
+// seen are the events of a scripted turn without those that every turn has.
+func seen(h *host) []Event {
+	var events []Event
+	for _, e := range h.events {
+		if e.Kind != Started && e.Kind != Taken && e.Kind != TurnEnd {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// A tool call is told of as it is written, and once when it is complete: by the line of its own, or, should that be missing, by its pieces.
+func TestToolCallsAsTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	piece := func(event string) string { return `{"type":"stream_event","event":` + event + `}` }
+	start := piece(`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"t1","name":"Bash","input":{}}}`)
+	pieces := []string{
+		piece(`{"type":"message_start","message":{"id":"m1"}}`), start,
+		piece(`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"command\":"}}`),
+		piece(`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"\"make\"}"}}`),
+	}
+	stop := piece(`{"type":"content_block_stop","index":1}`)
+	whole := `{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"make"}}]}}`
+	back := `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"built"}]}}`
+	want := []Event{
+		{Kind: ToolInput, Tool: "Bash", ToolID: "t1"},
+		{Kind: ToolInput, Tool: "Bash", ToolID: "t1", Text: `{"command":`},
+		{Kind: ToolInput, Tool: "Bash", ToolID: "t1", Text: `"make"}`},
+		{Kind: ToolUse, Tool: "Bash", ToolID: "t1", Text: "Running make", Input: json.RawMessage(`{"command":"make"}`)},
+		{Kind: ToolResult, ToolID: "t1", Text: "built"},
+	}
+	for name, order := range map[string][]string{
+		"whole before the end":  append(append([]string{}, pieces...), whole, stop, back),
+		"result before the end": append(append([]string{}, pieces...), whole, back, stop),
+		"whole is missing":      append(append([]string{}, pieces...), stop, back),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &host{}
+			newBench(t, "script").run(t, t.Context(), Spec{Prompt: script(append(order, scripted)...)}, h)
+			if diff := cmp.Diff(want, seen(h), cmpopts.IgnoreFields(Event{}, "Time")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("pieces that are no input", func(t *testing.T) {
+		t.Parallel()
+		h := &host{}
+		newBench(t, "script").run(t, t.Context(), Spec{Prompt: script(append(pieces[:3:3], stop, scripted)...)}, h)
+		if diff := cmp.Diff(want[:2], seen(h), cmpopts.IgnoreFields(Event{}, "Time")); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// What sub-agents do is marked, and their text is no part of the answer.
+func TestSubAgentsAreToldApart(t *testing.T) {
+	t.Parallel()
+	h := &host{}
+	res := newBench(t, "script").run(t, t.Context(), Spec{Prompt: script(
+		`{"type":"assistant","parent_tool_use_id":"t0","subagent_type":"reviewer","message":{"id":"m1","content":[{"type":"text","text":"sub says"}]}}`,
+		`{"type":"assistant","parent_tool_use_id":"t0","subagent_type":"reviewer","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Read","input":{"file_path":"/x"}}]}}`,
+		`{"type":"user","parent_tool_use_id":"t0","subagent_type":"reviewer","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"y"}]}}`,
+		scripted,
+	)}, h)
+	if res.Text != "done" {
+		t.Errorf("text = %q", res.Text)
+	}
+	for _, e := range seen(h) {
+		if e.Parent != "t0" || e.Agent != "reviewer" {
+			t.Errorf("event of the sub-agent: %+v", e)
+		}
+	}
+}
+
+// Kinds of lines that nobody knows yet are counted, and noted for people once each.
+func TestUnknownLinesAreNotedOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "script")
+	res := b.run(t, t.Context(), Spec{ID: "unknown", Prompt: script(
+		`{"type":"system","subtype":"brand_new"}`, `{"type":"system","subtype":"brand_new"}`, `{"type":"novelty"}`, scripted,
+	)}, &host{})
+	if diff := cmp.Diff(map[string]int{"system/brand_new": 2, "novelty": 1}, res.Resources.Unknown); diff != "" {
+		t.Error(diff)
+	}
+	log, err := os.ReadFile(b.LogPath("unknown", ".log"))
+	if n := strings.Count(string(log), "something unknown: system/brand_new"); err != nil || n != 1 {
+		t.Errorf("noted %d times, %v", n, err)
+	}
+}
+
+// A session that is idle with a message on its way in is not at rest: the message gets its answer in this run.
+func TestRestWaitsForWhatWasSent(t *testing.T) {
+	t.Parallel()
+	h := &host{next: []Message{{Text: "two"}}}
+	res := newBench(t, "late").run(t, t.Context(), Spec{}, h)
+	if res.Text != "one\n\necho: two" || h.idled != 1 {
+		t.Errorf("text %q, asked for more %d times", res.Text, h.idled)
+	}
+}
+
+// A task in the background keeps the session from being at rest until the agent has been told of its end.
+func TestRestWaitsForTheBackground(t *testing.T) {
+	t.Parallel()
+	h := &host{}
+	res := newBench(t, "script").run(t, t.Context(), Spec{Prompt: script(
+		`{"type":"system","subtype":"background_tasks_changed","tasks":[{"task_id":"a"},{"task_id":"b"}]}`,
+		`{"type":"result","subtype":"success","is_error":false,"result":"started it","session_id":"s"}`,
+		`{"type":"system","subtype":"session_state_changed","state":"idle"}`,
+		`{"type":"system","subtype":"background_tasks_changed","tasks":[]}`,
+		`{"type":"system","subtype":"init","session_id":"s"}`,
+		`{"type":"result","subtype":"success","is_error":false,"result":"it is done","session_id":"s"}`,
+	)}, h)
+	if res.Text != "started it\n\nit is done" || h.idled != 1 {
+		t.Errorf("text %q, asked for more %d times", res.Text, h.idled)
+	}
+}
+
+// A CLI that does not even answer a ping is stalled now, whatever patience there is for silence.
+func TestUnansweredPingIsAStall(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "freeze")
+	b.pingAfter, b.pingLimit = time.Millisecond, 50*time.Millisecond
+	if res := b.run(t, t.Context(), Spec{IdleLimit: time.Hour}, &host{}); res.Outcome != Stalled {
+		t.Errorf("result = %+v", res)
+	}
+}
+
+// Answers to pings prove the process, not the agent: silence stays silence.
+func TestAnsweredPingsAreNoActivity(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "hang")
+	b.pingAfter = time.Millisecond
+	if res := b.run(t, t.Context(), Spec{IdleLimit: 300 * time.Millisecond}, &host{}); res.Outcome != Stalled {
+		t.Errorf("result = %+v", res)
+	}
+}
+
+// An agent that answers in words where an object was asked for is reminded once; then its words have to do.
+func TestStructuredAnswerIsAskedForOnce(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]string{"structured-willing": `{"grade":7}`, "structured-stubborn": ""} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			h := &host{}
+			res := newBench(t, mode).run(t, t.Context(), Spec{Schema: json.RawMessage(`{}`)}, h)
+			if string(res.Structured) != want || res.Outcome != Done || !strings.HasPrefix(res.Text, "hello") || h.idled != 1 {
+				t.Errorf("structured %s, idle asked %d times, %+v", res.Structured, h.idled, res)
+			}
+			if n := strings.Count(res.Text, "StructuredOutput"); n != 1 {
+				t.Errorf("reminded %d times", n)
+			}
+		})
+	}
+}
+
+func TestRunsTellWhatTheyDo(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "ask")
+	var during []Status
+	h := &host{asked: func(context.Context) { during = b.Runs() }}
+	b.run(t, t.Context(), Spec{ID: "looked-at", Profile: Write, Rules: askAll}, h)
+	if len(during) != 1 || during[0].ID != "looked-at" || during[0].State != Asking || during[0].PID == 0 || during[0].Model != "fake-1" {
+		t.Errorf("during the run: %+v", during)
+	}
+	if after := b.Runs(); len(after) != 0 {
+		t.Errorf("after it: %+v", after)
+	}
+}
+
+func TestPromptsThatAreForTheTerminal(t *testing.T) {
+	t.Parallel()
+	for text, ok := range map[string]bool{
+		"fix the test": true, "/review 12": true, "@agent-reviewer look": true, "look at /clear": true, "/clearly": true, "//clear": true,
+		"/clear": false, " /model haiku": false, "/compact\nnow": false,
+	} {
+		if err := CheckPrompt(text); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "/") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	_, err := newBench(t, "talk").Run(t.Context(), Spec{ID: "x", Dir: "/", Prompt: Message{Text: "/clear"}, Profile: Read}, &host{})
+	if e, ok := err.(*Error); !ok || e.Class != ClassInput || !strings.HasPrefix(e.User, "/clear is a command") { //nolint:errorlint // Run's error is an *Error
+		t.Errorf("Run: %v", err)
+	}
+	// Put together from outside it is text, and what a host hands over at a bad time does not end the run.
+	h := &host{more: []Message{{Text: "/clear"}, {Text: "again"}}}
+	res := newBench(t, "talk").run(t, t.Context(), Spec{Prompt: Message{Text: "/clear", Composed: true}}, h)
+	if res.Text != "echo: /clear\n\necho: again" {
+		t.Errorf("text = %q", res.Text)
+	}
+}
+
+// Whatever a message holds, the CLI gets a user message with a role: without one it dies (claude-cli.md §5).
+func TestEveryMessageHasARole(t *testing.T) {
+	t.Parallel()
+	for _, m := range []Message{
+		{Text: "bare"},
+		{Files: []File{{Name: "a.png", Type: "image/png", Data: []byte{1}}}},
+		{Text: "x", Files: []File{{Name: "b.txt", Data: []byte("text")}, {Name: "c.bin", Data: []byte{0xff}}, {Name: "d.pdf", Type: "application/pdf"}}},
+		flatten([]Turn{{Role: User, Text: "hi"}, {Role: Assistant, Text: "yes"}, {Role: ToolOutput, Tool: "Bash", Text: "ok", Files: []File{{Name: "e.png", Type: "image/png"}}}}),
+	} {
+		raw, err := json.Marshal(m.line(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var l struct {
+			Type    string
+			Message struct {
+				Role    string
+				Content json.RawMessage
+			}
+		}
+		if err := json.Unmarshal(raw, &l); err != nil || l.Type != "user" || l.Message.Role != "user" || len(l.Message.Content) < 3 {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+	h := flatten([]Turn{{Role: User, Text: "hi"}, {Role: Assistant, Text: "yes"}, {Role: ToolOutput, Tool: "Bash", Text: "ok"}})
+	if !strings.Contains(h.Text, "USER: hi\n\nASSISTANT: yes\n\nTOOL RESULT [Bash]: ok\n\n") {
+		t.Errorf("flattened: %s", h.Text)
+	}
+}

@@ -1,0 +1,270 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/google/go-cmp/cmp"
+)
+
+// Most tests of this file run the real CLI, as those of cli_linux_test.go.
+
+// calls is an answer of the model that calls tools with one argument each: name, argument, value, and again.
+func calls(words ...string) (t modelfake.Turn) {
+	for c := range slices.Chunk(words, 3) {
+		t.Tools = append(t.Tools, modelfake.ToolCall{Name: c[0], Input: map[string]string{c[1]: c[2]}})
+	}
+	return t
+}
+
+// results are the beginnings of what came back from tools, in order, the failed ones marked.
+func (h *host) results() (list []string) {
+	for _, e := range h.events {
+		if e.Kind == ToolResult && e.Error {
+			list = append(list, "failed: "+e.Text)
+		} else if e.Kind == ToolResult {
+			list = append(list, e.Text)
+		}
+	}
+	return list
+}
+
+// The CLI does not ask about a command that only reads, nor about a file in its directory; a rule holds all the same, in a sub-agent
+// too. The agent is told why in the rule's words.
+func TestCLIDenyRule(t *testing.T) {
+	t.Parallel()
+	model, dir := newModel(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "notes.key"), []byte("hush"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	model.Answer("subtask", calls("Bash", "command", "ls -l"), modelfake.Turn{Text: "nothing seen"})
+	model.Answer("", calls("Bash", "command", "ls"), calls("Read", "file_path", "notes.key"), calls("Bash", "command", "echo fine"),
+		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Agent", Input: map[string]string{"description": "look", "prompt": "subtask", "subagent_type": "general-purpose"}}}},
+		modelfake.Turn{Text: "Done."})
+	h := &host{}
+	res := runCLI(t, newCLI(t, model), Spec{ID: "deny", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, Rules: []Rule{
+		{Tool: "Bash", Input: "ls*", Action: Deny, Reason: "No listing here."},
+		{Tool: "read", Input: "**/*.key", Action: Deny, Reason: "No keys either."},
+	}}, h)
+	if res.Text != "Done." {
+		t.Errorf("result = %+v", res)
+	}
+	got := h.results()
+	if len(got) != 5 || !strings.Contains(got[4], "nothing seen") {
+		t.Fatalf("results = %q", got)
+	}
+	if diff := cmp.Diff([]string{"failed: No listing here.", "failed: No keys either.", "fine", "failed: No listing here."}, got[:4]); diff != "" {
+		t.Error(diff)
+	}
+	if body := model.Requests()[1].Body; !strings.Contains(string(body), `"content":"No listing here."`) {
+		t.Errorf("the model was not told why: %s", body)
+	}
+}
+
+// Every call that a rule leaves to a person comes to them once, whether the CLI would have asked by itself or not.
+func TestCLIAskRule(t *testing.T) {
+	t.Parallel()
+	model, dir := newModel(t), t.TempDir()
+	model.Answer("", calls("Bash", "command", "ls"), calls("Bash", "command", "mkdir asked"), calls("Bash", "command", "mkdir refused"), modelfake.Turn{Text: "Done."})
+	var asked []ToolRequest
+	h := &host{permit: func(r ToolRequest) Decision {
+		asked = append(asked, r)
+		switch r.Text {
+		case "Running ls":
+			return Decision{Allow: true}
+		case "Running mkdir asked":
+			return Decision{Allow: true, Input: json.RawMessage(`{"command":"mkdir changed"}`)}
+		}
+		return Decision{Reason: "Ann said no."}
+	}}
+	res := runCLI(t, newCLI(t, model), Spec{ID: "ask", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, Rules: []Rule{{Tool: "Bash", Action: Ask, Reason: "Shells need a word."}}}, h)
+	if res.Text != "Done." || len(asked) != 3 || asked[0].Reason != "Shells need a word." || asked[0].ID == "" || string(asked[0].Input) != `{"command":"ls"}` {
+		t.Errorf("result %+v, asked %+v", res, asked)
+	}
+	if got := h.results(); len(got) != 3 || got[0] != "changed" && got[0] != "(Bash completed with no output)" || got[2] != "failed: Ann said no." {
+		t.Errorf("results = %q", got)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "changed" {
+		t.Errorf("made %v, %v", entries, err)
+	}
+}
+
+// What the host does the tool does not do, and the host does it once; the agent gets the result, without secrets.
+func TestCLIDelegate(t *testing.T) {
+	t.Parallel()
+	model, dir := newModel(t), t.TempDir()
+	fetch := modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "WebFetch", Input: map[string]string{"url": "https://example.org", "prompt": "x"}}}}
+	model.Answer("", calls("Bash", "command", "mkdir made"), calls("Bash", "command", "ls"), fetch, modelfake.Turn{Text: "Done."})
+	var did []string
+	run := func(_ context.Context, r ToolRequest) (string, error) {
+		did = append(did, r.Text)
+		switch r.Text {
+		case "Running mkdir made":
+			return "made it elsewhere with sk-ant-test-credential", nil
+		case "Running ls":
+			return "", errors.New("no shell today")
+		}
+		return "a page", nil
+	}
+	h := &host{}
+	res := runCLI(t, newCLI(t, model), Spec{ID: "delegate", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, Rules: []Rule{
+		{Tool: "Bash", Action: Delegate, Run: run}, {Tool: "WebFetch", Action: Delegate, Run: run},
+	}}, h)
+	if res.Text != "Done." {
+		t.Errorf("result = %+v", res)
+	}
+	if diff := cmp.Diff([]string{"Running mkdir made", "Running ls", "Fetching https://example.org"}, did); diff != "" {
+		t.Error(diff)
+	}
+	want := []string{"made it elsewhere with [redacted]", "failed: errand tried to do this call in the tool's place, and failed: no shell today", "a page"}
+	if diff := cmp.Diff(want, h.results()); diff != "" {
+		t.Error(diff)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("the tool ran as well: %v, %v", entries, err)
+	}
+	requests := model.Requests()
+	if body := string(requests[1].Body); !strings.Contains(body, "do not repeat it") || !strings.Contains(body, "made it elsewhere with [redacted]") {
+		t.Errorf("the model does not know the result: %s", body)
+	}
+	if len(requests) != 4 {
+		t.Errorf("%d requests", len(requests))
+	}
+}
+
+// Several questions are open at once, and each answer finds its own.
+func TestCLIAnswersInAnyOrder(t *testing.T) {
+	t.Parallel()
+	model, dir := newModel(t), t.TempDir()
+	model.Answer("", calls("Bash", "command", "echo a", "Bash", "command", "echo b", "Bash", "command", "echo c"), modelfake.Turn{Text: "Done."})
+	open := map[string]chan struct{}{"a": make(chan struct{}), "b": make(chan struct{}), "c": make(chan struct{})}
+	next := map[string]string{"c": "b", "b": "a"}
+	var asked atomic.Int32
+	h := &host{
+		permit: func(r ToolRequest) Decision {
+			if asked.Add(1) == 3 {
+				close(open["c"])
+			}
+			name := strings.TrimPrefix(r.Text, "Running echo ")
+			<-open[name]
+			return Decision{Allow: true, Input: json.RawMessage(fmt.Sprintf(`{"command":"echo %s"}`, strings.ToUpper(name)))}
+		},
+		on: func(e Event) {
+			if gate, ok := open[next[strings.ToLower(e.Text)]]; ok && e.Kind == ToolResult {
+				close(gate)
+			}
+		},
+	}
+	res := runCLI(t, newCLI(t, model), Spec{ID: "order", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, Rules: askAll, Limit: time.Minute}, h)
+	if diff := cmp.Diff([]string{"C", "B", "A"}, h.results()); diff != "" || res.Text != "Done." {
+		t.Errorf("%s\nresult %+v", diff, res)
+	}
+}
+
+// Rules do not keep an agent from answering in the form that was asked for.
+func TestCLIRulesAndStructuredAnswer(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "StructuredOutput", Input: map[string]any{"grade": 7}}}})
+	res := runCLI(t, newCLI(t, model), Spec{
+		ID: "form", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Rules: []Rule{{Tool: "*", Action: Deny}},
+		Schema: []byte(`{"type":"object","properties":{"grade":{"type":"integer"}},"required":["grade"]}`),
+	}, &host{})
+	if res.Outcome != Done || string(res.Structured) != `{"grade":7}` {
+		t.Errorf("outcome %s, structured %s", res.Outcome, res.Structured)
+	}
+}
+
+// Where rules are, the agent still has the tools it was given for its profile; what a profile has not, no rule gives it.
+func TestCLIRulesAndServers(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	model.Answer("", calls("mcp__errand__note", "text", "hello"), calls("Bash", "command", "ls"), modelfake.Turn{Text: "Done."})
+	type in struct {
+		Text string `json:"text"`
+	}
+	note := NewTool("note", "Takes a note.", func(_ context.Context, in in) (string, error) { return "noted " + in.Text, nil })
+	h := &host{}
+	res := runCLI(t, newCLI(t, model), Spec{
+		ID: "servers", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Untrusted, Tools: []Tool{note}, Rules: []Rule{{Tool: "Bash", Action: Allow}},
+	}, h)
+	if got := h.results(); res.Text != "Done." || len(got) != 2 || got[0] != "noted hello" || !strings.HasPrefix(got[1], "failed: ") {
+		t.Errorf("results %q, %+v", got, res)
+	}
+}
+
+// A further directory is as good as the run's own, and the agent knows of it.
+func TestCLIFurtherRoot(t *testing.T) {
+	t.Parallel()
+	model, dir, further := newModel(t), t.TempDir(), t.TempDir()
+	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Write", Input: map[string]string{"file_path": filepath.Join(further, "x.txt"), "content": "x"}}}}, modelfake.Turn{Text: "Done."})
+	res := runCLI(t, newCLI(t, model), Spec{ID: "root", Dir: dir, Roots: []string{further}, Prompt: Message{Text: "x"}, Profile: Write}, &host{})
+	if b, err := os.ReadFile(filepath.Join(further, "x.txt")); res.Text != "Done." || err != nil || string(b) != "x" {
+		t.Errorf("result %+v, file %q, %v", res, b, err)
+	}
+	if body := model.Requests()[0].Body; !strings.Contains(string(body), further) {
+		t.Error("the model does not know of it")
+	}
+}
+
+func TestUnknownToolIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	model.Answer("", calls("Novelty", "a", "1"), calls("Novelty", "a", "2"), calls("Novelty", "a", "3"), calls("mcp__x__y", "a", "3"), modelfake.Turn{Text: "Done."})
+	r := newCLI(t, model)
+	res := runCLI(t, r, Spec{ID: "unknown", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write}, &host{})
+	log, err := os.ReadFile(r.LogPath("unknown", ".log"))
+	if n := strings.Count(string(log), "unknown: tool:Novelty"); err != nil || n != 1 {
+		t.Errorf("logged %d times, %v", n, err)
+	}
+	if diff := cmp.Diff(map[string]int{"tool:Novelty": 3}, res.Resources.Unknown); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// While somebody decides, or does a call for the CLI, the agent cannot give a sign of work. The silence counts from their answer.
+func TestWaitingForAnAnswerIsNotSilence(t *testing.T) {
+	t.Parallel()
+	for name, rule := range map[string]Rule{"ask": {Action: Ask}, "delegate": {Action: Delegate}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				answered := make(chan struct{})
+				rule.Tool, rule.Run = "Bash", func(context.Context, ToolRequest) (string, error) { <-answered; return "", nil }
+				l := &live{
+					r: &Runner{exitLimit: time.Second, pingAfter: 24 * time.Hour}, spec: Spec{IdleLimit: time.Minute}, policy: Policy{Profile: Write, Rules: []Rule{rule}},
+					host: &host{asked: func(context.Context) { <-answered }}, control: newControl(&stdin{closed: true}),
+					stream: &stream{now: time.Now, clock: clock{Heard: time.Now(), Active: time.Now(), Turn: true}}, idle: make(chan struct{}), quiet: make(chan struct{}),
+				}
+				l.ctx, l.cancel = context.WithCancelCause(t.Context())
+				attended := make(chan struct{})
+				go func() { l.attend(); close(attended) }()
+				l.asked("q", &wireRequest{Subtype: "can_use_tool", Tool: "Bash"})
+				select {
+				case <-attended:
+					t.Fatalf("ended: %v", context.Cause(l.ctx))
+				case <-time.After(time.Hour):
+				}
+				close(answered)
+				from := time.Now()
+				<-attended
+				if cause := context.Cause(l.ctx); !errors.Is(cause, ErrStalled) || time.Since(from) != time.Minute {
+					t.Errorf("%v, %s after the answer; want %v after a minute", cause, time.Since(from), ErrStalled)
+				}
+				l.control.Wait()
+			})
+		})
+	}
+}

@@ -1,0 +1,56 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A checkout that is trusted brings its own settings, CLAUDE.md, agents, commands and MCP servers. The CLI also looks for some of them in
+// the directories above (observed with 2.1.329: CLAUDE.md and .mcp.json, whose commands it runs), where nobody vouched for anything: a
+// worker's state directory may lie in somebody's project.
+
+// settings are the arguments that load what a trusted checkout brings, and nothing from above it; of any other, nothing.
+func (d runDirs) settings(s Spec) ([]string, error) {
+	if !s.trusts() {
+		return []string{"--setting-sources="}, nil
+	}
+	path := filepath.Join(d.Root, "settings.json")
+	settings, err := json.Marshal(map[string]any{"claudeMdExcludes": above(s.Dir)})
+	if err == nil {
+		err = os.WriteFile(path, settings, 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write settings: %w", err)
+	}
+	return []string{"--setting-sources=project", "--settings=" + path}, nil
+}
+
+// above are the patterns of all memory files in the directories above dir.
+func above(dir string) []string {
+	var patterns []string
+	for dir = filepath.Clean(dir); dir != "/"; {
+		dir = filepath.Dir(dir)
+		for _, name := range []string{"CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", ".claude/rules/**"} {
+			patterns = append(patterns, strings.TrimSuffix(literally.Replace(dir), "/")+"/"+name)
+		}
+	}
+	return patterns
+}
+
+// literally keeps a pattern's special characters from meaning anything.
+var literally = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`, `(`, `\(`, `)`, `\)`, `!`, `\!`, `+`, `\+`, `@`, `\@`)
+
+// ownServers is the checkout's own list of MCP servers; empty when it has none that could be read. Named explicitly, it is the only one.
+func ownServers(dir string) string {
+	path := filepath.Join(dir, ".mcp.json")
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
+		return ""
+	}
+	if b, err := os.ReadFile(path); err != nil || !json.Valid(b) { // the CLI would refuse to start
+		return ""
+	}
+	return path
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/errand-fleet/errand/bench/fakecli"
+)
+
+// A keeper is its worker re-executed, so that its memory and its start depend on all that the worker is linked with, and this program
+// is far smaller than a worker. Here a given program is started as the keeper of a silent CLI, just as package agent starts it
+// (agent/child.go, agent/keeper.go): known by its argv[0], with its orders at descriptor 3 and its word at descriptor 4.
+
+// company is how many keepers of one worker share their pages in the measurement. A worker has as many as it has runs.
+const company = 10
+
+// keeper measures the keepers of the worker program.
+func (b *bench) keeper(ctx context.Context) error {
+	program, name := b.Worker, "the worker"
+	if program == "" {
+		program, name = b.self, "this program"
+	}
+	here, err := b.upkeep(ctx, b.self)
+	if err != nil {
+		return err
+	}
+	there, err := b.upkeep(ctx, program)
+	if err != nil {
+		return err
+	}
+	together, err := b.upkeepTogether(ctx, program)
+	if err != nil {
+		return err
+	}
+	b.keeperDelay = there.start - here.start
+	b.report.most(fmt.Sprintf("PSS of a keeper of %s, one of %d", name, company), mega(together), 5, "%.1f MB")
+	b.report.note("the same alone, with every page its own", mega(there.memory), "%.1f MB")
+	return nil
+}
+
+// upkeep is what a keeper costs that is the only one of its program.
+type upkeep struct {
+	start  time.Duration // to its word that the CLI runs
+	memory int64         // PSS
+}
+
+func (b *bench) upkeep(ctx context.Context, program string) (upkeep, error) {
+	var all []upkeep
+	for range b.Keepers {
+		k, err := b.startKeeper(ctx, program)
+		if err != nil {
+			return upkeep{}, err
+		}
+		memory, err := proportional(k.cmd.Process.Pid)
+		all = append(all, upkeep{k.started, memory})
+		if err := errors.Join(err, k.end()); err != nil {
+			return upkeep{}, err
+		}
+	}
+	return upkeep{
+		start:  median(all, func(u upkeep) time.Duration { return u.start }),
+		memory: median(all, func(u upkeep) int64 { return u.memory }),
+	}, nil
+}
+
+// upkeepTogether is the PSS of one keeper among its like.
+func (b *bench) upkeepTogether(ctx context.Context, program string) (pss int64, err error) {
+	var all []*keeper
+	defer func() {
+		for _, k := range all {
+			err = errors.Join(err, k.end())
+		}
+	}()
+	for range company {
+		k, err := b.startKeeper(ctx, program)
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, k)
+	}
+	var sizes []int64
+	for _, k := range all {
+		size, err := proportional(k.cmd.Process.Pid)
+		if err != nil {
+			return 0, err
+		}
+		sizes = append(sizes, size)
+	}
+	return median(sizes, func(n int64) int64 { return n }), nil
+}
+
+// keeper is one that keeps a silent CLI.
+type keeper struct {
+	cmd                    *exec.Cmd
+	started                time.Duration // what it took until the CLI ran
+	stdin, control, status *os.File
+}
+
+func (b *bench) startKeeper(ctx context.Context, program string) (_ *keeper, err error) {
+	k := &keeper{}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("start %s as a keeper: %w", program, errors.Join(err, k.end()))
+		}
+	}()
+	pipe := func() (r, w *os.File) {
+		if err == nil {
+			r, w, err = os.Pipe()
+		}
+		return r, w
+	}
+	var stdin, control, status *os.File // its ends
+	stdin, k.stdin = pipe()
+	control, k.control = pipe()
+	k.status, status = pipe()
+	defer func() { _, _, _ = stdin.Close(), control.Close(), status.Close() }()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, program)
+	cmd.Args = []string{"errand-keeper"}
+	cmd.Env = []string{"GOMAXPROCS=1", "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"}
+	cmd.Stdin, cmd.Stderr = stdin, os.Stderr
+	cmd.ExtraFiles = []*os.File{control, status}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	begun := time.Now()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	k.cmd = cmd
+	_ = status.Close() // so that its end is seen, should it not say anything
+	err = json.NewEncoder(k.control).Encode(map[string]any{
+		"path": b.self, "args": []string{b.self}, "env": environment(fakecli.CLI), "dir": "/", "orphan": time.Second,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var word struct {
+		Pid   int    `json:"pid"`
+		Error string `json:"error"`
+	}
+	if err := json.NewDecoder(k.status).Decode(&word); err != nil {
+		return nil, err
+	}
+	k.started = time.Since(begun)
+	if word.Pid == 0 {
+		return nil, errors.New(word.Error)
+	}
+	return k, nil
+}
+
+// end makes the keeper take its worker for dead, upon which it ends its CLI and itself.
+func (k *keeper) end() error {
+	_, _, _ = k.control.Close(), k.stdin.Close(), k.status.Close()
+	if k.cmd == nil {
+		return nil
+	}
+	return k.cmd.Wait()
+}

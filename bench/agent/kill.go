@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/bench/fakecli"
+)
+
+// killLeader kills the CLI in the middle of its tools and measures until Run has returned, which says that nothing of the run lives.
+func (b *bench) killLeader(ctx context.Context) error {
+	runner, err := newRunner(b.self, b.dir, 0)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var took []time.Duration
+	for i := range b.LeaderKills {
+		tree, ended, err := startTree(ctx, runner, spec(fmt.Sprintf("leader-%d", i), "tools"))
+		if err != nil {
+			return err
+		}
+		started := time.Now()
+		if err := unix.Kill(tree.Leader, unix.SIGKILL); err != nil {
+			return fmt.Errorf("kill leader: %w", err)
+		}
+		if err := <-ended; err != nil {
+			return fmt.Errorf("run: %w", err)
+		}
+		took = append(took, time.Since(started))
+		for _, pid := range tree.All() {
+			if unix.Kill(pid, 0) == nil {
+				return fmt.Errorf("process %d of %+v lives after its run", pid, tree)
+			}
+		}
+	}
+	b.report.most("leader killed, until all processes are gone", milliseconds(median(took, itself)), 100, "%.0f ms")
+	b.report.note("the slowest of these", milliseconds(slices.Max(took)), "%.0f ms")
+	return nil
+}
+
+// startTree starts a run and returns when all of its processes live; ended tells when Run has returned.
+func startTree(ctx context.Context, runner *agent.Runner, s agent.Spec) (tree fakecli.Processes, ended <-chan error, err error) {
+	said, over := make(chan fakecli.Processes, 1), make(chan error, 1)
+	h := host{event: func(e agent.Event) {
+		var p fakecli.Processes
+		if e.Kind == agent.Text && json.Unmarshal([]byte(e.Text), &p) == nil {
+			said <- p
+		}
+	}}
+	go func() {
+		_, err := runner.Run(ctx, s, h)
+		over <- err
+	}()
+	select {
+	case tree = <-said:
+		return tree, over, nil
+	case err := <-over:
+		return tree, nil, errors.Join(errors.New("start the processes of a run: it ended at once"), err)
+	}
+}
+
+// killWorker kills a worker whose CLI and tools ignore TERM, and measures until its keeper has ended them all.
+func (b *bench) killWorker(ctx context.Context) error {
+	var took []time.Duration
+	for range b.WorkerKills {
+		d, err := b.killOne(ctx)
+		if err != nil {
+			return err
+		}
+		took = append(took, d)
+	}
+	b.report.most("worker killed, until all processes are gone, at the slowest", slices.Max(took).Seconds(), 8, "%.1f s")
+	return nil
+}
+
+// killLimit is when to give up on processes that should have been gone for long.
+const killLimit = 30 * time.Second
+
+func (b *bench) killOne(ctx context.Context) (time.Duration, error) {
+	var tree fakecli.Processes
+	worker, err := b.startWorker(ctx, order{Job: "victim", Grace: b.Grace}, &tree)
+	if err != nil {
+		return 0, err
+	}
+	var all []*os.Process
+	for _, pid := range tree.All() {
+		p, err := os.FindProcess(pid) // its handle is of this process, whoever gets the number next
+		if err != nil {
+			return 0, errors.Join(fmt.Errorf("find process: %w", err), worker.Process.Kill(), worker.Wait())
+		}
+		all = append(all, p)
+	}
+	started := time.Now()
+	if err := worker.Process.Kill(); err != nil {
+		return 0, fmt.Errorf("kill worker: %w", err)
+	}
+	_ = worker.Wait() // it was killed, and so says the error
+	for _, p := range all {
+		if err := awaitEnd(p, started.Add(killLimit)); err != nil {
+			return 0, fmt.Errorf("wait for the end of process %d of %+v: %w", p.Pid, tree, err)
+		}
+	}
+	return time.Since(started), nil
+}
+
+// awaitEnd waits for the end of a process that need not be a child of this one.
+func awaitEnd(p *os.Process, deadline time.Time) error {
+	defer func() { _ = p.Release() }()
+	var polled error
+	err := p.WithHandle(func(handle uintptr) {
+		for {
+			// Readable when the process has ended.
+			fds := []unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}} //nolint:gosec // G115: a descriptor is a small number
+			n, err := unix.Poll(fds, max(0, int(time.Until(deadline).Milliseconds())))
+			switch {
+			case errors.Is(err, unix.EINTR):
+				continue
+			case err != nil:
+				polled = err
+			case n == 0:
+				polled = context.DeadlineExceeded
+			}
+			return
+		}
+	})
+	return errors.Join(err, polled)
+}
+
+// victim is the worker that is killed: it says the pids of its run and waits.
+func victim(ctx context.Context, runner *agent.Runner, out *json.Encoder) error {
+	tree, ended, err := startTree(ctx, runner, spec("victim", "stubborn"))
+	if err != nil {
+		return err
+	}
+	if err := out.Encode(tree); err != nil {
+		return fmt.Errorf("say pids: %w", err)
+	}
+	return <-ended
+}

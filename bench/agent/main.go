@@ -1,0 +1,45 @@
+// Command agent measures package agent beside the official TypeScript SDK and beside what a pipe can carry at all, and prints a table.
+// bench/README.md says what each row means. Run `make bench`, or `go run ./agent -h` in bench/ for its flags.
+//
+// The program plays every part itself, re-executed: keeper, fake CLI, tool, and the worker whose memory and CPU are counted.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/bench/fakecli"
+)
+
+func main() {
+	agent.KeeperMain()
+	play(os.Getenv(fakecli.RoleVariable))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// workerRole is this program as a worker.
+const workerRole = "worker"
+
+// play is the whole life of a process that was started to play a part; it returns in one that was not.
+func play(role string) {
+	switch role {
+	case fakecli.CLI:
+		os.Exit(fakecli.Main(os.Stdin, os.Stdout))
+	case fakecli.Tool:
+		fakecli.ToolMain()
+		os.Exit(0)
+	case workerRole:
+		if err := work(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "bench worker:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+)
+
+// start compares a whole run of a CLI that answers at once with a bare process that is told and says the same.
+func (b *bench) start(ctx context.Context) error {
+	short, _, err := b.writeSession("short.ndjson", 0)
+	if err != nil {
+		return err
+	}
+	runner, err := newRunner(b.self, b.dir, 0)
+	if err != nil {
+		return err
+	}
+	var bare, whole []time.Duration
+	for i := range b.Starts {
+		started := time.Now()
+		if err := b.converse(ctx, short); err != nil {
+			return fmt.Errorf("start a bare process: %w", err)
+		}
+		bare = append(bare, time.Since(started))
+
+		id := fmt.Sprintf("start-%d", i)
+		started = time.Now()
+		_, err := complete(ctx, runner, spec(id, "replay "+short), host{})
+		whole = append(whole, time.Since(started))
+		if err := errors.Join(err, b.removeLogs(id)); err != nil {
+			return err
+		}
+	}
+	own, other := median(whole, itself), median(bare, itself)
+	b.report.note("a bare process, from start to exit", milliseconds(other), "%.1f ms")
+	b.report.most("what a run adds to that", milliseconds(own-other), 6, "%.1f ms")
+	if b.Worker != "" && b.keeperDelay != 0 {
+		b.report.most("the same with the worker's own keeper", milliseconds(own-other+b.keeperDelay), 6, "%.1f ms")
+	}
+	// What else the machine does only ever adds to a time.
+	b.report.note("the fastest run less the fastest bare process", milliseconds(slices.Min(whole)-slices.Min(bare)), "%.1f ms")
+	return nil
+}
+
+func itself(d time.Duration) time.Duration { return d }
+
+// converse holds the conversation of a run with the fake CLI: greeting, prompt, all output up to the session's idling, end.
+func (b *bench) converse(ctx context.Context, session string) error {
+	cmd := b.cli(ctx)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	lines := bufio.NewReader(stdout)
+	err = errors.Join(
+		tell(stdin, lines, `{"type":"control_request","request_id":"1","request":{"subtype":"initialize"}}`+"\n", `"control_response"`),
+		tell(stdin, lines, userLine("replay "+session), `"state":"idle"`),
+		stdin.Close(),
+	)
+	_, drained := io.Copy(io.Discard, lines)
+	return errors.Join(err, drained, cmd.Wait())
+}
+
+// tell writes one line and reads on to the line with the mark in it.
+func tell(in io.Writer, out *bufio.Reader, line, mark string) error {
+	if _, err := io.WriteString(in, line); err != nil {
+		return err
+	}
+	for {
+		got, err := out.ReadBytes('\n')
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(got, []byte(mark)) {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// sample is what one reading of the session took.
+type sample struct {
+	Wall  time.Duration `json:"wall"`
+	CPU   time.Duration `json:"cpu"` // of the processes that read, not of the fake CLI
+	RSS   int64         `json:"rss"` // their peak, in bytes
+	Lines int64         `json:"lines"`
+}
+
+// The contenders.
+const (
+	limitName = "cat > file"
+	ownName   = "errand"
+	sdkName   = "TypeScript SDK"
+)
+
+// contender reads the session from the fake CLI.
+type contender struct {
+	name string
+	read func(context.Context) (sample, error)
+}
+
+// stream lets all contenders read the session.
+func (b *bench) stream(ctx context.Context) error {
+	contenders := []contender{{limitName, b.cat}, {ownName, b.errand}}
+	if b.SDK {
+		if err := b.sdkInstalled(); err != nil {
+			return err
+		}
+		contenders = append(contenders, contender{sdkName, b.sdk})
+	}
+	if err := b.compare(ctx, contenders); err != nil {
+		return err
+	}
+	own, sdk := b.report.reading(ownName), b.report.reading(sdkName)
+	if b.SDK {
+		b.report.least("speed, as a multiple of the SDK's", own.speed()/sdk.speed(), 1.2, "%.2f")
+		b.report.most("CPU time, as a multiple of the SDK's", own.CPU.Seconds()/sdk.CPU.Seconds(), 1, "%.2f")
+	}
+	b.report.most("peak RSS of worker and keeper", mega(own.RSS), 24, "%.1f MB")
+	return nil
+}
+
+// compare takes the readings of the contenders, in turns, so that whatever else the machine does meets them alike.
+func (b *bench) compare(ctx context.Context, contenders []contender) error {
+	samples := make([][]sample, len(contenders))
+	for i := range b.Repetitions {
+		for j, c := range contenders {
+			s, err := c.read(ctx)
+			if err != nil {
+				return fmt.Errorf("let %s read: %w", c.name, err)
+			}
+			if s.Lines != b.lines {
+				return fmt.Errorf("let %s read: it saw %d of %d lines", c.name, s.Lines, b.lines)
+			}
+			samples[j] = append(samples[j], s)
+			fmt.Fprintf(b.progress, "%d/%d  %-14s  %.2f s wall  %.2f s CPU  %.1f MB\n",
+				i+1, b.Repetitions, c.name, s.Wall.Seconds(), s.CPU.Seconds(), mega(s.RSS))
+		}
+	}
+	for j, c := range contenders {
+		b.report.readings = append(b.report.readings, reading{c.name, middle(samples[j]), b.size})
+	}
+	return nil
+}
+
+// middle is the median of each quantity by itself.
+func middle(samples []sample) sample {
+	return sample{
+		Wall: median(samples, func(s sample) time.Duration { return s.Wall }),
+		CPU:  median(samples, func(s sample) time.Duration { return s.CPU }),
+		RSS:  median(samples, func(s sample) int64 { return s.RSS }),
+	}
+}
+
+// median is the middle one of what of says about each; the lower one of two.
+func median[S any, V cmp.Ordered](samples []S, of func(S) V) V {
+	values := make([]V, len(samples))
+	for i, s := range samples {
+		values[i] = of(s)
+	}
+	slices.Sort(values)
+	return values[(len(values)-1)/2]
+}

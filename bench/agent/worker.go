@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/bench/fakecli"
+	"github.com/errand-fleet/errand/bench/session"
+)
+
+// order is what a worker process is told on stdin; what it found it says on stdout.
+type order struct {
+	Job     string        `json:"job"` // read, idle, crowd, victim
+	Dir     string        `json:"dir"` // for logs
+	Session string        `json:"session,omitempty"`
+	Profile string        `json:"profile,omitempty"`
+	Runs    int           `json:"runs,omitempty"`
+	Lines   int           `json:"lines,omitempty"`
+	Grace   time.Duration `json:"grace,omitempty"`
+}
+
+// work is the whole life of a worker process. It is one of its own because its memory and its CPU time are what is measured.
+func work(in io.Reader, out io.Writer) error {
+	var o order
+	if err := json.NewDecoder(in).Decode(&o); err != nil {
+		return fmt.Errorf("read order: %w", err)
+	}
+	cli, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	runner, err := newRunner(cli, o.Dir, o.Grace)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	var found any
+	switch o.Job {
+	case "read":
+		found, err = readSession(ctx, runner, o)
+	case "idle":
+		found, err = idleRuns(ctx, runner, o)
+	case "crowd":
+		found, err = crowdOfRuns(ctx, runner, o)
+	case "victim":
+		err = victim(ctx, runner, json.NewEncoder(out))
+	default:
+		err = fmt.Errorf("%q is no job", o.Job)
+	}
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(found)
+}
+
+// newRunner is a runner as a worker has one, with the fake for a CLI.
+func newRunner(cli, dir string, grace time.Duration) (*agent.Runner, error) {
+	return agent.New(agent.Config{
+		CLI: cli, LogDir: dir, Grace: grace, Redactor: agent.NewRedactor(session.Secrets()...),
+		Env: map[string]string{fakecli.RoleVariable: fakecli.CLI, "GORACE": "atexit_sleep_ms=0"},
+	})
+}
+
+// spec is a run that tells the fake CLI what to do.
+func spec(id, text string) agent.Spec {
+	return agent.Spec{ID: id, Dir: "/", Prompt: agent.Message{Text: text}, Profile: agent.Read}
+}
+
+// startWorker starts a worker process and returns once it has said what it found. It is then the caller's to wait for.
+func (b *bench) startWorker(ctx context.Context, o order, found any) (*exec.Cmd, error) {
+	o.Dir = b.dir
+	told, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("marshal order: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, b.self)
+	cmd.Env, cmd.Stderr = environment(workerRole), os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start worker: %w", err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start worker: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start worker: %w", err)
+	}
+	_, err = stdin.Write(told)
+	err = errors.Join(err, stdin.Close())
+	if err == nil {
+		err = json.NewDecoder(stdout).Decode(found)
+	}
+	if err != nil {
+		_ = cmd.Process.Kill() // the keepers end its runs
+		return nil, fmt.Errorf("ask worker: %w", errors.Join(err, cmd.Wait()))
+	}
+	return cmd, nil
+}
+
+// ask has a worker process do a job and end.
+func (b *bench) ask(ctx context.Context, o order, found any) error {
+	cmd, err := b.startWorker(ctx, o, found)
+	if err != nil {
+		return err
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("end worker: %w", err)
+	}
+	return nil
+}

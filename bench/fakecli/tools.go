@@ -1,0 +1,58 @@
+package fakecli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// Processes are the pids of a run. The fake says them as JSON in its first piece of text.
+type Processes struct {
+	Keeper int   `json:"keeper"`
+	Leader int   `json:"leader"` // the fake itself
+	Tools  []int `json:"tools"`
+}
+
+// All lists the pids of the run.
+func (p Processes) All() []int { return append([]int{p.Keeper, p.Leader}, p.Tools...) }
+
+// tools starts four processes as tools leave them behind: two ordinary ones, one that has left its session, and one that has
+// also scrubbed its environment, so that no marker finds it. All hold the CLI's stdout, as a tool in the background does.
+func tools(out io.Writer) error {
+	p := Processes{Keeper: os.Getppid(), Leader: os.Getpid()}
+	for _, tool := range []struct{ leaves, scrubs bool }{{}, {}, {leaves: true}, {leaves: true, scrubs: true}} {
+		cmd := exec.Command("/proc/self/exe") //nolint:noctx // it is to outlive everything but the keeper
+		cmd.Env = append(cmd.Env, RoleVariable+"="+Tool)
+		if !tool.scrubs {
+			cmd.Env = append(os.Environ(), cmd.Env...)
+		}
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: tool.leaves}
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		p.Tools = append(p.Tools, cmd.Process.Pid)
+	}
+	said, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, textLine, said)
+	return err
+}
+
+// toolLife is when a tool ends by itself, should the benchmark have been killed together with all that looks after it.
+const toolLife = 2 * time.Minute
+
+// ToolMain is a tool that ends for nothing but SIGKILL.
+func ToolMain() {
+	endure()
+	<-time.After(toolLife)
+}
+
+func endure() { signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT) }

@@ -1,0 +1,25 @@
+package wire
+
+import (
+	"testing"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/config"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRulesOfTheConfiguration(t *testing.T) {
+	t.Parallel()
+	c := config.Config{Paths: config.Paths{File: "/etc/errand.yaml"}}
+	c.Routing.Rules = []config.Rule{{Tool: "Bash", Input: "*git push*", Action: config.ActionDeny, Reason: "No."}, {Tool: "*", Action: config.ActionAsk}, {Tool: "read", Action: config.ActionAllow}}
+	p, err := policy(c, nil)
+	want := []agent.Rule{{Tool: "Bash", Input: "*git push*", Action: agent.Deny, Reason: "No."}, {Tool: "*", Action: agent.Ask}, {Tool: "read", Action: agent.Allow}}
+	if diff := cmp.Diff(want, p.Rules); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	c.Routing.Rules = append(c.Routing.Rules, config.Rule{Tool: "bsh", Action: config.ActionDeny})
+	const problem = `read /etc/errand.yaml: rule 4: there is no tool "bsh"`
+	if _, err := New(c, nil, Options{}); err == nil || err.Error() != problem {
+		t.Errorf("start-up says %v, want %s", err, problem)
+	}
+}

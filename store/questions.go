@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Question is something a running task asks of people. Its key is its owner's: the same question has the same key in every run of the
+// task, and so the same answer.
+type Question struct {
+	Key    string
+	Body   json.RawMessage // opaque
+	Answer json.RawMessage // opaque; nil while there is none
+}
+
+// Ask stores a question of the running task. The answer is not nil when an earlier run of the task asked the same and was answered.
+// [ErrStale] when the task is not ours any more, [ErrTooLarge] beyond 16 KiB.
+func (c *Claim) Ask(ctx context.Context, key string, body json.RawMessage) (answer json.RawMessage, err error) {
+	if len(body) > maxEvent {
+		return nil, fmt.Errorf("ask for %s: question of %d bytes, limit %d: %w", c.ID(), len(body), maxEvent, ErrTooLarge)
+	}
+	r, err := c.store.run(ctx, "ask", c.ID(), c.fence, key, []byte(body))
+	if err != nil {
+		return nil, fmt.Errorf("ask for %s: %w", c.ID(), err)
+	}
+	return raw(r.text(1)), nil
+}
+
+// Await waits for the answer to a question that was asked, until ctx ends. It looks when an answer is announced, and every Refresh in
+// case that an announcement got lost.
+func (c *Claim) Await(ctx context.Context, key string) (json.RawMessage, error) {
+	sub := c.store.redis.Subscribe(ctx, c.store.key.answers())
+	defer sub.Close()
+	hints := sub.ChannelWithSubscriptions()
+	look := time.NewTicker(c.store.cfg.Refresh)
+	defer look.Stop()
+	for {
+		answer, err := c.store.redis.HGet(ctx, c.store.key.questions(c.ID()), "a:"+key).Result()
+		if err == nil {
+			return raw(answer), nil
+		}
+		for again := false; !again; {
+			select {
+			case <-ctx.Done():
+				return nil, fmt.Errorf("await answer for %s: %w", c.ID(), context.Cause(ctx))
+			case <-look.C:
+				again = true
+			case hint, open := <-hints:
+				if !open {
+					hints = nil
+					continue
+				}
+				m, ok := hint.(*redis.Message)
+				again = !ok || m.Payload == c.ID()
+			}
+		}
+	}
+}
+
+// First reports whether this is the first time that the task says what key stands for, in whichever of its runs.
+func (c *Claim) First(ctx context.Context, key string) (bool, error) {
+	r, err := c.store.run(ctx, "first", c.ID(), c.fence, key)
+	if err != nil {
+		return false, fmt.Errorf("mark as said for %s: %w", c.ID(), err)
+	}
+	return r.text(0) == "ok", nil
+}
+
+// Answer answers a question of a task, from any process. The first answer stands; it comes back. message is the ID that the answer would
+// have as a task: if it becomes the answer, it will be [ErrSpent] to submit that within the next day; empty for none. [ErrNotFound] when
+// there is no such question, [ErrEnded] when nobody waits for it any more, [ErrTooLarge] beyond 16 KiB.
+func (s *Store) Answer(ctx context.Context, id, key string, answer json.RawMessage, message string) (stands json.RawMessage, err error) {
+	if len(answer) > maxEvent {
+		return nil, fmt.Errorf("answer %s: %d bytes, limit %d: %w", id, len(answer), maxEvent, ErrTooLarge)
+	}
+	r, err := s.run(ctx, "answer", id, key, []byte(answer), message)
+	if err != nil {
+		return nil, fmt.Errorf("answer %s: %w", id, err)
+	}
+	return raw(r.text(1)), nil
+}
+
+// Questions reads what a task has asked, by key.
+func (s *Store) Questions(ctx context.Context, id string) ([]Question, error) {
+	fields, err := s.redis.HGetAll(ctx, s.key.questions(id)).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read questions of %s: %w", id, err)
+	}
+	var list []Question
+	for field, body := range fields {
+		if key, ok := strings.CutPrefix(field, "q:"); ok {
+			list = append(list, Question{Key: key, Body: raw(body), Answer: raw(fields["a:"+key])})
+		}
+	}
+	slices.SortFunc(list, func(a, b Question) int { return strings.Compare(a.Key, b.Key) })
+	return list, nil
+}

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestQuestionIsAnsweredOnce(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		id := h.submit(s, 1)
+		c := h.claim(s, id)
+		question := json.RawMessage(`"red or blue?"`)
+		if _, err := s.Answer(ctx, id, "k", json.RawMessage(`"red"`), ""); !errors.Is(err, ErrNotFound) {
+			h.Errorf("an answer to nothing = %v", err)
+		}
+		if answer := must(c.Ask(ctx, "k", question)); answer != nil {
+			h.Errorf("answered before anybody did: %s", answer)
+		}
+		got := make(chan string, 1)
+		go func() {
+			answer, err := c.Await(ctx, "k")
+			got <- string(answer) + errorText(err)
+		}()
+		for _, answer := range []string{`"red"`, `"blue"`} {
+			if stands := must(s.Answer(ctx, id, "k", json.RawMessage(answer), "")); string(stands) != `"red"` {
+				h.Errorf("%s: it stands at %s", answer, stands)
+			}
+		}
+		if answer := <-got; answer != `"red"` {
+			h.Errorf("awaited %s", answer)
+		}
+		if diff := cmp.Diff([]Question{{Key: "k", Body: question, Answer: json.RawMessage(`"red"`)}}, must(s.Questions(ctx, id))); diff != "" {
+			h.Error(diff)
+		}
+		if answer := must(c.Ask(ctx, "k", question)); string(answer) != `"red"` {
+			h.Errorf("asked again: %s", answer)
+		}
+	})
+}
+
+// What was asked and said belongs to the task and not to one of its runs, but only its holder asks and says.
+func TestQuestionOutlivesItsRun(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		id := h.submit(s, 1)
+		first := h.claim(s, id)
+		_ = must(first.Ask(ctx, "k", json.RawMessage(`1`)))
+		if !must(first.First(ctx, "u")) || must(first.First(ctx, "u")) {
+			h.Error("said twice, or not at all")
+		}
+		h.ok(first.Return(ctx, time.Time{}, false))
+		if _, err := first.Ask(ctx, "l", json.RawMessage(`1`)); !errors.Is(err, ErrStale) {
+			h.Errorf("a stale holder asked: %v", err)
+		}
+		if _, err := first.First(ctx, "v"); !errors.Is(err, ErrStale) {
+			h.Errorf("a stale holder spoke: %v", err)
+		}
+		_ = must(s.Answer(ctx, id, "k", json.RawMessage(`2`), ""))
+		second := h.claim(s, id)
+		if answer := must(second.Ask(ctx, "k", json.RawMessage(`1`))); string(answer) != `2` {
+			h.Errorf("the answer is %s", answer)
+		}
+		if must(second.First(ctx, "u")) {
+			h.Error("the next run says it again")
+		}
+		h.ok(second.End(ctx, json.RawMessage(`{}`)))
+		if _, err := s.Answer(ctx, id, "k", json.RawMessage(`3`), ""); !errors.Is(err, ErrEnded) {
+			h.Errorf("an answer after the end = %v", err)
+		}
+		_ = must(s.Retry(ctx, id))
+		if left := must(s.Questions(ctx, id)); len(left) != 0 {
+			h.Errorf("a task that is tried again still knows %v", left)
+		}
+	})
+}
+
+// A message is an answer or a task, however often and at how many doors it arrives.
+func TestMessageIsAnAnswerOrATask(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		id := h.submit(s, 1)
+		message, other := task(2), task(3)
+		if _, created, err := s.Hear(ctx, task(4)); err != nil || !created {
+			h.Errorf("nothing runs: created %t, %v", created, err)
+		}
+		c := h.claim(s, id)
+		if _, created, err := s.Hear(ctx, task(5)); err != nil || !created {
+			h.Errorf("nothing was asked: created %t, %v", created, err)
+		}
+		_ = must(c.Ask(ctx, "k", json.RawMessage(`1`)))
+		_, _, err := s.Hear(ctx, message)
+		if asking, ok := errors.AsType[*Asking](err); !ok || asking.ID != id {
+			h.Fatalf("hear: %v", err)
+		}
+		for range 2 {
+			if stands := must(s.Answer(ctx, id, "k", json.RawMessage(`"a"`), message.ID)); string(stands) != `"a"` {
+				h.Errorf("it stands at %s", stands)
+			}
+		}
+		_ = must(s.Answer(ctx, id, "k", json.RawMessage(`"b"`), other.ID))
+		h.ok(c.End(ctx, json.RawMessage(`{}`)))
+		if _, _, err := s.Hear(ctx, message); !errors.Is(err, ErrSpent) {
+			h.Errorf("the answer comes again: %v", err)
+		}
+		if _, created, err := s.Submit(ctx, other); err != nil || !created {
+			h.Errorf("what came too late for an answer: created %t, %v", created, err)
+		}
+	})
+}
+
+func TestAwaitEndsWithItsContext(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		s := h.store(Config{})
+		c := h.claim(s, h.submit(s, 1))
+		_ = must(c.Ask(h.Context(), "k", json.RawMessage(`1`)))
+		cause := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(h.Context())
+		cancel(cause)
+		if _, err := c.Await(ctx, "k"); !errors.Is(err, cause) {
+			h.Errorf("err = %v", err)
+		}
+	})
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,111 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+)
+
+// maxAnswer bounds an answer to a question; more belongs into a message.
+const maxAnswer = 4 << 10
+
+// Answer answers a question of a running task, on behalf of by; an empty key means the only one that is open. Where options are offered,
+// their number will do. The first answer stands: it comes back, whoever gave it. An *InputError says what is wrong with the answer,
+// ErrNotFound that there is no such task or question, or that it is not open any more.
+func (d *Desk) Answer(ctx context.Context, id, key, by, text string) (Answer, error) {
+	return d.answer(ctx, id, key, Answer{Text: text, By: by, At: time.Now()})
+}
+
+func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer, error) {
+	text := strings.TrimSpace(given.Text)
+	if text == "" || len(text) > maxAnswer {
+		return Answer{}, &InputError{Sentence: fmt.Sprintf("An answer has from 1 to %d characters.", maxAnswer)}
+	}
+	asked, err := d.Questions(ctx, id)
+	if err != nil {
+		return Answer{}, err
+	}
+	var q *Question
+	for i := range asked {
+		switch {
+		case key == "" && asked[i].Answer == nil && q != nil:
+			return Answer{}, &InputError{Sentence: "Several questions are open: say which one is answered."}
+		case asked[i].Key == key, key == "" && asked[i].Answer == nil:
+			q = &asked[i]
+		}
+	}
+	if q == nil {
+		return Answer{}, fmt.Errorf("answer task %s: no such question: %w", id, ErrNotFound)
+	}
+	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(q.Options) {
+		text = q.Options[n-1]
+	}
+	for _, o := range q.Options {
+		if strings.EqualFold(o, text) {
+			text = o
+		}
+	}
+	given.Text = text
+	stands, err := d.store.Answer(ctx, id, q.Key, mustJSON(given), given.Message)
+	if errors.Is(err, store.ErrEnded) {
+		return Answer{}, fmt.Errorf("answer task %s: it has ended: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return Answer{}, d.notFound(id, err)
+	}
+	var a Answer
+	if err := json.Unmarshal(stands, &a); err != nil {
+		return Answer{}, fmt.Errorf("read answer of task %s: %w", id, err)
+	}
+	d.log.Info("question answered", "run", id, "by", given.By)
+	return a, nil
+}
+
+// Questions reads what a task has asked people, answered or not.
+func (d *Desk) Questions(ctx context.Context, id string) ([]Question, error) {
+	stored, err := d.store.Questions(ctx, id)
+	if err != nil {
+		return nil, d.notFound(id, err)
+	}
+	list := make([]Question, len(stored))
+	for i, s := range stored {
+		if err := json.Unmarshal(s.Body, &list[i]); err != nil {
+			return nil, fmt.Errorf("read question of task %s: %w", id, err)
+		}
+		if s.Answer == nil {
+			continue
+		}
+		list[i].Answer = &Answer{}
+		if err := json.Unmarshal(s.Answer, list[i].Answer); err != nil {
+			return nil, fmt.Errorf("read answer of task %s: %w", id, err)
+		}
+	}
+	return list, nil
+}
+
+// open are the questions that wait for an answer.
+func (d *Desk) open(ctx context.Context, id string) ([]Question, error) {
+	all, err := d.Questions(ctx, id)
+	return slices.DeleteFunc(all, func(q Question) bool { return q.Answer != nil }), err
+}
+
+// hear takes a message for the answer to what the running task of its thread asks, if it is from whom that task is. Otherwise it is
+// a task like any other: ok is false.
+func (d *Desk) hear(ctx context.Context, running string, t Task) (ok bool, err error) {
+	asked, err := d.Status(ctx, running)
+	if err != nil || len(asked.Questions) == 0 || asked.Task.Source != t.Source || asked.Task.Actor != t.Actor {
+		return false, err
+	}
+	a, err := d.answer(ctx, running, "", Answer{Text: t.Prompt, By: t.Actor, At: time.Now(), Message: t.ID})
+	if errors.Is(err, ErrNotFound) {
+		return false, nil // answered or ended meanwhile
+	}
+	return err == nil && a.Message == t.ID, err
+}

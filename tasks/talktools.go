@@ -1,0 +1,141 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/errand-fleet/errand/agent"
+)
+
+// ThreadReader is a Talker that can read its thread again.
+type ThreadReader interface {
+	// ReadThread gives what has been said so far, for an agent: fenced, with authors.
+	ReadThread(ctx context.Context, t Task) (string, error)
+}
+
+// Attacher is a Talker that can take files.
+type Attacher interface {
+	// Attach posts a file to the thread. It is called at most once for the same name and content of a task.
+	Attach(ctx context.Context, t Task, name string, data []byte) error
+}
+
+// maxAttachment is the largest file an agent may post.
+const maxAttachment = 20 << 20
+
+// tools are what the agent is offered for speaking with people, as far as the source can.
+func (k *talk) tools(p place) []agent.Tool {
+	if k == nil {
+		return nil
+	}
+	type update struct {
+		Text string `json:"text" jsonschema:"one or two sentences of Markdown"`
+	}
+	type question struct {
+		Question string   `json:"question" jsonschema:"one question, with what a reader has to know in order to answer it"`
+		Options  []string `json:"options,omitempty" jsonschema:"at most 5 short answers to choose from; leave them out to get free text"`
+	}
+	list := []agent.Tool{
+		agent.NewTool("post_update", "Tell the people in the thread something while you go on working: a result on the way, or a change of plan. "+
+			"Your progress is shown to them anyway, so use it seldom.",
+			func(ctx context.Context, in update) (string, error) {
+				if strings.TrimSpace(in.Text) == "" {
+					return "", errors.New("the text is empty")
+				}
+				return k.say(ctx, in.Text)
+			}),
+		agent.NewTool("ask_user", "Ask whoever gave you this task, and wait for the answer, which may take minutes. Use it only where a "+
+			"wrong guess would waste the work.",
+			func(ctx context.Context, in question) (string, error) { return k.askUser(ctx, in.Question, in.Options) }),
+	}
+	if reader, ok := k.talker.(ThreadReader); ok {
+		read := agent.NewTool("read_thread", "Read the conversation of this task again, with what has been said since you started.",
+			func(ctx context.Context, _ struct{}) (string, error) { return reader.ReadThread(ctx, k.task) })
+		read.ReadOnly = true
+		list = append(list, read)
+	}
+	if attacher, ok := k.talker.(Attacher); ok {
+		type file struct {
+			Path string `json:"path" jsonschema:"a file in your working directory"`
+		}
+		list = append(list, agent.NewTool("attach_file", "Post a file to the thread, such as a picture, a report or a long log.",
+			func(ctx context.Context, in file) (string, error) { return k.attach(ctx, attacher, p, in.Path) }))
+	}
+	return list
+}
+
+func (k *talk) askUser(ctx context.Context, text string, options []string) (string, error) {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return "", errors.New("the question is empty")
+	case len(options) > 5:
+		return "", errors.New("at most 5 options can be offered")
+	}
+	a, err := k.ask(ctx, text, options, "")
+	switch {
+	case err != nil:
+		return "", err
+	case a.Expired:
+		return fmt.Sprintf("Nobody answered within %s. Decide yourself, and say in your answer what you assumed.", k.patience), nil
+	default:
+		return fmt.Sprintf("%s answered: %s", a.By, a.Text), nil
+	}
+}
+
+// attach reads the file as the agent would, but through no link that leads out of its directories.
+func (k *talk) attach(ctx context.Context, to Attacher, p place, path string) (string, error) {
+	data, err := p.read(path)
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Base(path)
+	first, err := k.claim.First(ctx, "file-"+key(name, string(data)))
+	if err != nil {
+		return "", err
+	}
+	if !first { // of a try that failed nobody knows whether it arrived
+		return "This very file was given to the thread before; if it is not there, give it another name.", nil
+	}
+	if err := to.Attach(ctx, k.task, name, k.redact.Bytes(data)); err != nil {
+		return "", fmt.Errorf("attach %s: %w", name, err)
+	}
+	return "Attached " + name + ".", nil
+}
+
+// read reads a file of the agent's.
+func (p place) read(path string) ([]byte, error) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(p.Dir, path)
+	}
+	for _, dir := range []string{p.Dir, p.Files} {
+		rel, err := filepath.Rel(dir, path)
+		if dir == "" || err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, fmt.Errorf("open %s: %w", dir, err)
+		}
+		defer root.Close()
+		info, err := root.Stat(rel)
+		switch {
+		case err != nil:
+			return nil, err
+		case !info.Mode().IsRegular():
+			return nil, fmt.Errorf("%s is not a regular file", rel)
+		case info.Size() > maxAttachment:
+			return nil, fmt.Errorf("%s has %d bytes; at most %d can be posted", rel, info.Size(), maxAttachment)
+		}
+		f, err := root.Open(rel)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return io.ReadAll(io.LimitReader(f, maxAttachment))
+	}
+	return nil, fmt.Errorf("%s is not in your working directory", path)
+}
