@@ -71,9 +71,13 @@ func TestSecretsInPieces(t *testing.T) {
 			`{"type":"stream_event","event":{"type":"content_block_start","content_block":{"type":"tool_use","id":"t1","name":"Bash"}}}`+"\n"+
 			input(`{"command":"a-known`)+input(`-secret a`)+
 			`{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]}}`+"\n"+blockStop+
-			delta("text", " xoxb-12")+delta("text", "345678")+delta("text", "9 a")), stdoutPiece), newAssembler(&budget{}))
+			delta("text", " xoxb-12")+delta("text", "345678")+delta("text", "9 a")+
+			`{"type":"result","subtype":"success"}`+"\n"+delta("text", " a-k")), stdoutPiece), newAssembler(&budget{}))
 	if got, want := r.said(ToolInput), `{"command":"[redacted] a`; got != want {
 		t.Errorf("wrote %s, want %s", got, want)
+	}
+	if end := slices.IndexFunc(r.events, func(e Event) bool { return e.Kind == TurnEnd }); r.events[end-1].Text != "a" {
+		t.Errorf("%q came before the end of the turn", r.events[end-1].Text)
 	}
 	if last := slices.IndexFunc(r.events, func(e Event) bool { return e.Kind == ToolUse }); slices.ContainsFunc(r.events[last:], func(e Event) bool { return e.Kind == ToolInput }) {
 		t.Error("a piece of the call came after the call")
@@ -81,7 +85,7 @@ func TestSecretsInPieces(t *testing.T) {
 	if got, want := r.said(Thinking), "hm, [redacted]?"; got != want {
 		t.Errorf("thought %q, want %q", got, want)
 	}
-	if got, want := r.said(Text), "It is [redacted], or a-known-secret [redacted] a"; got != want {
+	if got, want := r.said(Text), "It is [redacted], or a-known-secret [redacted] a a-k"; got != want {
 		t.Errorf("said %q, want %q", got, want)
 	}
 }
