@@ -54,6 +54,8 @@ type Runner struct {
 	// patience for the CLI's first answer, for its exit after the session ended, with its silence and for the answer to a ping; tests
 	// shorten them.
 	startLimit, exitLimit, pingAfter, pingLimit time.Duration
+
+	spare budget // of all runs, for long lines of the CLI's output
 }
 
 // New checks the configuration. It looks neither at the CLI nor at the sandbox: see Health.
@@ -63,6 +65,7 @@ func New(c Config) (*Runner, error) {
 	}
 	r := &Runner{cfg: c, log: c.Log, getenv: c.Getenv, startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit}
 	r.sandbox = &sandbox{}
+	r.spare.total = maxLines
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}

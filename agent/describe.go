@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // describeWidth is how many characters of an action people are shown: a line of a status message.
@@ -39,10 +38,16 @@ func legible(redact *Redactor, s string) string {
 	return redact.String(strings.Join(strings.Fields(s), " "))
 }
 
-// clip shortens s to at most n characters.
+// clip shortens s to at most n characters. It looks no farther than that.
 func clip(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
+	end := 0
+	for i := range s {
+		switch n--; n {
+		case 0:
+			end = i
+		case -1:
+			return s[:end] + "…"
+		}
 	}
-	return string([]rune(s)[:n-1]) + "…"
+	return s
 }

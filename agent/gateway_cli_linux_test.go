@@ -93,7 +93,7 @@ func TestCLIModelUnreachable(t *testing.T) {
 // The model goes on only when the host has heard what it said: any piece that is held back would end this at the run's limit.
 func TestCLIGatewayStreams(t *testing.T) {
 	t.Parallel()
-	words := []string{"one ", "two ", "three"}
+	words := []string{"one ", "two ", "three."} // none ends as a secret begins
 	heard := make(chan string, len(words))
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		_, _ = io.Copy(io.Discard, req.Body)

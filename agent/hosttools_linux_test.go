@@ -50,13 +50,13 @@ func answered(t *testing.T, model *modelfake.Server) (results []string) {
 		t.Fatal(err)
 	}
 	for _, m := range body.Messages {
-		var content wireContent
-		if json.Unmarshal(m.Content, (*[]wireBlock)(&content)) != nil {
-			continue // plain text
+		l, ok := decode(fmt.Appendf(nil, `{"type":"user","message":{"content":%s}}`, m.Content))
+		if !ok {
+			t.Fatalf("message of %s", m.Content)
 		}
-		for _, b := range content {
+		for _, b := range l.Message.Content {
 			if b.Type == "tool_result" {
-				results = append(results, fmt.Sprintf("%v %s", b.IsError, preview(b.Content)))
+				results = append(results, fmt.Sprintf("%v %s", b.IsError, b.Content))
 			}
 		}
 	}

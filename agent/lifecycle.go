@@ -28,12 +28,12 @@ func (s *stream) system(l wireLine) {
 		s.mu.Unlock()
 	case "task_started":
 		if l.Background {
-			s.notice("Started in the background: " + orDash(clip(l.Description, maxPreview)))
+			s.notice("Started in the background: " + orDash(s.redact.head([]byte(l.Description), maxPreview)))
 		}
 	case "task_progress":
 		s.log.Note(s.now(), "%s%s", who(wireLine{Parent: "task", Agent: l.Agent}), l.Description)
 	case "task_notification":
-		s.log.Note(s.now(), "task %s: %s", orDash(l.Status), clip(l.Summary, maxPreview))
+		s.log.Note(s.now(), "task %s: %s", orDash(l.Status), s.redact.head([]byte(l.Summary), maxPreview))
 	case "api_retry":
 		s.notice(fmt.Sprintf("The model did not answer (%s), trying again.", orDash(l.Error)))
 		s.mu.Lock()

@@ -6,50 +6,64 @@ import (
 	"io"
 )
 
-// maxLine is how much of one line is decoded. The longest seen from the real CLI was 5.6 MB (an edit of a large file, sent with its
-// whole original); a limit of 1 MB, the SDKs' default, loses runs (claude-code#72226).
-const maxLine = 64 << 20
+// How much of the CLI's output is read at once. An idle run keeps as much memory.
+const (
+	stdoutPiece = 32 << 10
+	stderrPiece = 8 << 10
+)
 
-// lines reads newline-terminated lines of any length. Not safe for concurrent use.
+// lines splits what it reads at newlines. It holds no line: one that is longer than its buffer comes in pieces. Not safe for concurrent use.
 type lines struct {
-	r   *bufio.Reader
-	buf []byte
-	cut bool // inside a line whose beginning was already returned
+	r      *bufio.Reader
+	inside bool // a line
 }
 
-func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 64<<10)} }
+// newLines reads from r, as much as size at once.
+func newLines(r io.Reader, size int) *lines {
+	return &lines{r: bufio.NewReaderSize(&terminated{r: r}, size)}
+}
 
-// Next returns the next piece without its newline: a whole line, or, of a line longer than maxLine, one fragment after another
-// with cut set, the last of which has more unset. The slice is valid until the following call. The error is io.EOF at the end; a
-// last line without a newline is returned before it.
-func (l *lines) Next() (piece []byte, cut, more bool, err error) {
-	l.buf = l.buf[:0]
-	for {
-		frag, err := l.r.ReadSlice('\n')
-		switch {
-		case err == nil:
-			frag = frag[:len(frag)-1]
-			if len(l.buf) == 0 {
-				return frag, l.wasCut(), false, nil // the usual case: no copy
-			}
-			l.buf = append(l.buf, frag...)
-			return l.buf, l.wasCut(), false, nil
-		case errors.Is(err, bufio.ErrBufferFull):
-			l.buf = append(l.buf, frag...)
-			if len(l.buf) >= maxLine {
-				l.cut = true
-				return l.buf, true, true, nil
-			}
-		case len(frag)+len(l.buf) > 0:
-			l.buf = append(l.buf, frag...)
-			return l.buf, l.wasCut(), false, nil
-		default:
-			return nil, false, false, err
-		}
+// piece is a line, or a part of one. Every line ends with a newline, also a last one that came without.
+type piece struct {
+	text        []byte
+	first, last bool // of its line
+}
+
+// Next returns the next piece; it is valid until the following call. The error is io.EOF at the end.
+func (l *lines) Next() (piece, error) {
+	text, err := l.r.ReadSlice('\n')
+	full := errors.Is(err, bufio.ErrBufferFull)
+	if err != nil && !full {
+		return piece{}, err
 	}
+	p := piece{text: text, first: !l.inside, last: !full}
+	l.inside = full
+	return p, nil
 }
-
-func (l *lines) wasCut() bool { c := l.cut; l.cut = false; return c }
 
 // Drained reports that nothing more has arrived yet: a good moment to flush what was written so far.
 func (l *lines) Drained() bool { return l.r.Buffered() == 0 }
+
+// terminated adds the newline that the last line of r lacks.
+type terminated struct {
+	r    io.Reader
+	err  error
+	open bool // inside a line
+}
+
+func (t *terminated) Read(b []byte) (n int, err error) {
+	if t.err == nil {
+		n, t.err = t.r.Read(b)
+		if n > 0 {
+			t.open = b[n-1] != '\n'
+		}
+		if n > 0 || t.err == nil {
+			return n, nil
+		}
+	}
+	if t.open && len(b) > 0 {
+		t.open, b[0] = false, '\n'
+		return 1, nil
+	}
+	return 0, t.err
+}

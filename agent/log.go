@@ -3,6 +3,7 @@ package agent
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,131 +12,160 @@ import (
 	"time"
 )
 
-// runLog writes the two logs of a run: <id>.log for people and <id>.ndjson, the CLI's output as it came. A run that is repeated
-// appends. A full disk never stops a run: the first error is kept and reported, later writes are tried all the same.
+// runLog writes the two logs of a run: <id>.log for people and <id>.ndjson, the CLI's output as it came, both redacted. A run that is
+// repeated appends. A full disk never stops a run: the first error is kept and reported, later writes are tried all the same.
 //
 // Raw and Flush are the stdout goroutine's; the other methods may be called from any.
 type runLog struct {
-	raw *bufio.Writer
-	rf  *os.File
-
 	redact *Redactor
+	raw    logFile
+	screen *redactStream // what raw passes
+	soon   *time.Timer   // flushes people
 
-	mu    sync.Mutex
-	human *os.File
-	err   error
+	mu     sync.Mutex
+	people logFile
+	note   []byte // memory of the latest
+	due    bool   // soon is running
+	err    error
 }
+
+const (
+	flushAfter = 250 * time.Millisecond // a note is in the file by then
+	keptNote   = 64 << 10               // the memory that is kept for notes
+)
 
 // openLog creates the directory and both files, readable for their owner only.
 func openLog(dir, id string, header []string, redact *Redactor, now time.Time) (*runLog, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create log directory: %w", err)
 	}
-	open := func(name string) (*os.File, error) {
-		return os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	}
-	human, err := open(id + ".log")
+	people, err := openLogFile(filepath.Join(dir, id+".log"), 8<<10)
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	rf, err := open(id + ".ndjson")
+	raw, err := openLogFile(filepath.Join(dir, id+".ndjson"), 32<<10)
 	if err != nil {
-		_ = human.Close()
+		_ = people.f.Close()
 		return nil, fmt.Errorf("open raw log: %w", err)
 	}
-	l := &runLog{redact: redact, human: human, rf: rf, raw: bufio.NewWriterSize(rf, 64<<10)}
-	l.write(fmt.Sprintf("# errand %s\n# started %s\n", id, now.UTC().Format(time.RFC3339)))
+	l := &runLog{redact: redact, raw: raw, screen: redact.stream(), people: people}
+	l.soon = time.AfterFunc(flushAfter, l.flushNotes)
+	l.write("# errand " + id)
+	l.write("# started " + now.UTC().Format(time.RFC3339))
 	for _, h := range header {
-		l.write("# " + strings.ReplaceAll(h, "\n", " ") + "\n")
+		l.write("# " + strings.ReplaceAll(h, "\n", " "))
 	}
 	return l, nil
 }
 
-// Raw appends one piece of output; with end, its newline too.
-func (l *runLog) Raw(piece []byte, end bool) {
-	_, err := l.raw.Write(piece)
-	if err == nil && end {
-		err = l.raw.WriteByte('\n')
-	}
-	l.failed(err)
-}
+// Raw appends output of the CLI.
+func (l *runLog) Raw(text []byte) { l.failed("write raw log", l.raw.Write(l.screen.Write(text))) }
 
-// Flush makes what was written so far visible to readers of the file.
+// Flush makes what was written so far visible to readers of the files.
 func (l *runLog) Flush() {
-	err := l.raw.Flush()
-	l.failed(err)
-	if err != nil {
-		l.raw.Reset(l.rf) // bufio keeps its first error for ever; the disk may have room again
-	}
+	l.failed("write raw log", l.raw.Flush())
+	l.flushNotes()
 }
 
-// Note appends a line for people, with the time of day. Continuation lines are indented, so that only a time starts a line.
+func (l *runLog) flushNotes() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.due = false
+	l.fail("write log", l.people.Flush())
+}
+
+// Note appends a line for people, with the time of day. Continuation lines are indented, so that only a time starts a line. It is in the
+// file after the next Flush, or soon.
 func (l *runLog) Note(t time.Time, format string, args ...any) {
-	text := strings.TrimRight(fmt.Sprintf(format, args...), "\n")
-	l.write(t.UTC().Format("15:04:05.000 ") + strings.ReplaceAll(text, "\n", "\n             ") + "\n")
-}
-
-func (l *runLog) write(s string) {
-	s = l.redact.String(s)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, err := l.human.WriteString(s); err != nil && l.err == nil {
-		l.err = fmt.Errorf("write log: %w", err)
+	l.note = t.UTC().AppendFormat(l.note[:0], "15:04:05.000 ")
+	l.note = fmt.Appendf(l.note, format, args...)
+	l.put(bytes.TrimRight(l.note, "\n"))
+	if cap(l.note) > keptNote {
+		l.note = nil
 	}
 }
 
-func (l *runLog) failed(err error) {
-	if err == nil {
-		return
-	}
+// write appends a line for people, without the time.
+func (l *runLog) write(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.err == nil {
-		l.err = fmt.Errorf("write raw log: %w", err)
+	l.put([]byte(line))
+}
+
+// put needs mu.
+func (l *runLog) put(text []byte) {
+	text = l.redact.Bytes(plain(text)) // in this order: a sequence in the middle of a secret would hide it from the redactor
+	if bytes.IndexByte(text, '\n') >= 0 {
+		text = bytes.ReplaceAll(text, []byte("\n"), []byte("\n             "))
+	}
+	l.fail("write log", l.people.Line(text))
+	if !l.due {
+		l.due = true
+		l.soon.Reset(flushAfter)
+	}
+}
+
+func (l *runLog) failed(what string, err error) {
+	if err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.fail(what, err)
+	}
+}
+
+// fail keeps the first error. It needs mu.
+func (l *runLog) fail(what string, err error) {
+	if err != nil && l.err == nil {
+		l.err = fmt.Errorf("%s: %w", what, err)
 	}
 }
 
 // Close ends both logs and returns the first error there was.
 func (l *runLog) Close() error {
-	l.Flush()
-	for _, f := range []*os.File{l.rf, l.human} {
-		l.failed(f.Sync())
-		l.failed(f.Close())
-	}
+	l.soon.Stop()
+	l.failed("write raw log", l.raw.Write(l.screen.Flush()))
+	l.failed("write raw log", l.raw.Close())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fail("write log", l.people.Close())
 	return l.err
 }
 
-// tail keeps the last lines that were written to it. Safe for concurrent use.
-type tail struct {
-	mu    sync.Mutex
-	lines []string
-	cut   bool
+// logFile collects what is written to a file.
+type logFile struct {
+	f *os.File
+	w *bufio.Writer
 }
 
-// tailLines and tailWidth bound what a tail holds.
-const (
-	tailLines = 100
-	tailWidth = 2 << 10
-)
-
-func (t *tail) Add(line []byte) {
-	if len(line) > tailWidth {
-		line = line[:tailWidth]
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.lines = append(t.lines, string(bytes.ToValidUTF8(line, []byte("?"))))
-	if len(t.lines) > tailLines {
-		t.lines, t.cut = t.lines[1:], true
-	}
+func openLogFile(path string, size int) (logFile, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	return logFile{f: f, w: bufio.NewWriterSize(f, size)}, err
 }
 
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := strings.Join(t.lines, "\n")
-	if t.cut {
-		s = fmt.Sprintf("[only the last %d lines]\n", tailLines) + s
+func (f *logFile) Write(b []byte) error {
+	_, err := f.w.Write(b)
+	return f.lost(err)
+}
+
+// Line writes b and a newline.
+func (f *logFile) Line(b []byte) error {
+	_, err := f.w.Write(b)
+	if err == nil {
+		err = f.w.WriteByte('\n')
 	}
-	return s
+	return f.lost(err)
+}
+
+func (f *logFile) Flush() error { return f.lost(f.w.Flush()) }
+
+func (f *logFile) Close() error { return errors.Join(f.Flush(), f.f.Sync(), f.f.Close()) }
+
+// lost forgets what could not be written: bufio would keep its first error for ever, and the disk may have room again.
+func (f *logFile) lost(err error) error {
+	if err != nil {
+		f.w.Reset(f.f)
+	}
+	return err
 }

@@ -121,7 +121,7 @@ func (r *Runner) closeLog(log *runLog, res *Result) {
 	if res.Error != nil {
 		verdict += " (" + res.Error.Error() + ")"
 	}
-	log.write(fmt.Sprintf("# %s after %s, exit %d%s, $%.4f, %d turns\n",
+	log.write(fmt.Sprintf("# %s after %s, exit %d%s, $%.4f, %d turns",
 		verdict, res.Duration.Round(time.Millisecond), res.ExitCode, strings.TrimRight(" "+res.Signal, " "), res.CostUSD, res.Turns))
 	if err := log.Close(); err != nil {
 		res.Resources.LogErr = err.Error()
@@ -180,20 +180,12 @@ func (r *Runner) watch(s Spec, resume *Session, h Host, c *child, log *runLog) *
 	}
 	l.read.Go(func() {
 		defer c.Stdout.Close()
-		l.stream.Read(newLines(c.Stdout))
+		l.stream.Read(newLines(c.Stdout, stdoutPiece), newAssembler(&r.spare))
 		l.control.Die()
 	})
 	l.read.Go(func() {
 		defer c.Stderr.Close()
-		for in := newLines(c.Stderr); ; {
-			line, _, _, err := in.Next()
-			if err != nil {
-				return
-			}
-			line = r.cfg.Redactor.Bytes(line)
-			l.stderr.Add(line)
-			log.Note(time.Now(), "[stderr] %s", line)
-		}
+		l.lastWords(newLines(c.Stderr, stderrPiece))
 	})
 	go func() {
 		l.read.Wait()
@@ -218,6 +210,9 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 	f.Open = l.stream.clock.Turn
 	exit := l.child.exit
 	redact := l.r.cfg.Redactor
+	if len(f.Partial) >= maxPartial { // it was cut, perhaps within a secret
+		f.Partial = redact.stream().Write(f.Partial)
+	}
 	res := Result{
 		Text: redact.String(strings.Join(f.Answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal, Stderr: l.stderr.String(),
 		Model: f.Model, Turns: f.Turns, API: api, Resources: f.Resources,
@@ -238,7 +233,7 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 		res.Error.Message = redact.String(res.Error.Message)
 	}
 	if f.Last != nil {
-		res.CostUSD, res.Structured = f.Last.CostUSD, json.RawMessage(redact.Bytes(f.Last.Structured))
+		res.CostUSD, res.Structured = f.Last.CostUSD, redact.json(json.RawMessage(f.Last.Structured))
 		for _, u := range f.Last.ModelUsage {
 			res.Usage.Input += int64(u.Input)
 			res.Usage.Output += int64(u.Output)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"sync"
 	"time"
 )
@@ -30,6 +31,7 @@ type stream struct {
 	spoke   bool          // any message had text
 	calls   map[int]*call // the tool calls it is writing, by the index of their block
 	missing []string      // servers of tools that are known not to be there
+	block   liveBlock     // of it
 
 	mu    sync.Mutex
 	facts facts
@@ -107,31 +109,37 @@ func (s *stream) Unstructured() bool {
 	return last != nil && !last.IsError && last.Structured == nil
 }
 
-// Read consumes the CLI's stdout to its end. It waits for nothing but the log's file.
-func (s *stream) Read(l *lines) {
+// Read consumes the CLI's stdout to its end. It waits for nothing but the log's files.
+func (s *stream) Read(in *lines, long *assembler) {
 	for {
-		piece, cut, more, err := l.Next()
+		p, err := in.Next()
 		if err != nil {
+			s.settle()
 			s.log.Flush()
 			return
 		}
-		clean := s.redact.Bytes(piece)
-		s.log.Raw(clean, !more)
-		if l.Drained() {
+		s.log.Raw(p.text)
+		if line, whole := long.Add(p); line != nil {
+			s.count(whole)
+			if line = bytes.TrimRight(line, "\r\n"); whole && len(line) > 0 {
+				s.line(line)
+			} else if l, ok := decodeHead(line); ok {
+				s.handle(l) // a sign of life all the same, and a question is answered
+			}
+			long.Release()
+		}
+		if in.Drained() {
 			s.log.Flush()
 		}
-		s.mu.Lock()
-		if !more {
-			s.facts.Resources.Lines++
-		}
-		if cut && !more {
-			s.facts.Resources.Cut++
-		}
-		s.mu.Unlock()
-		if cut || len(piece) == 0 {
-			continue
-		}
-		s.line(piece)
+	}
+}
+
+func (s *stream) count(whole bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.facts.Resources.Lines++
+	if !whole {
+		s.facts.Resources.Cut++
 	}
 }
 
@@ -143,9 +151,14 @@ func (s *stream) line(piece []byte) {
 		s.mu.Lock()
 		s.facts.Resources.Raw++
 		s.mu.Unlock()
-		s.log.Note(s.now(), "[stdout] %s", clip(string(piece), 4<<10))
+		s.log.Note(s.now(), "[stdout] %s", s.redact.head(piece, 4<<10))
 		return
 	}
+	s.handle(l)
+}
+
+// handle acts on what a line says.
+func (s *stream) handle(l wireLine) {
 	if l.odd {
 		s.unknown(l.Type + "/" + l.Subtype + " of another shape")
 	}
@@ -224,7 +237,7 @@ func (s *stream) notice(text string) {
 // event hands on what may be seen.
 func (s *stream) event(e Event) {
 	e.Time = s.now()
-	e.Text, e.Input = s.redact.String(e.Text), s.redact.Bytes(e.Input)
+	e.Text, e.Input = s.redact.String(e.Text), s.redact.json(e.Input)
 	s.emit(e)
 }
 

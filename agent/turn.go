@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxInput bounds what is kept of a tool's input while it comes in.
@@ -37,18 +35,19 @@ func (s *stream) delta(l wireLine) {
 		switch d := l.Event.Delta; d.Type {
 		case "text_delta":
 			s.pieces = true
-			s.say(d.Text)
+			s.say(d.Text, s.piece)
 		case "thinking_delta":
-			s.event(Event{Kind: Thinking, Text: d.Thinking})
+			s.piece(Event{Kind: Thinking, Text: d.Thinking})
 		case "input_json_delta":
 			if c := s.calls[index]; c != nil && d.JSON != "" {
 				if len(c.input)+len(d.JSON) <= maxInput {
 					c.input = append(c.input, d.JSON...)
 				}
-				s.event(Event{Kind: ToolInput, Text: d.JSON, Tool: c.name, ToolID: c.id})
+				s.piece(Event{Kind: ToolInput, Text: d.JSON, Tool: c.name, ToolID: c.id})
 			}
 		}
 	case "content_block_stop":
+		s.settle()
 		// The whole block has come before this as a line of its own, and has taken the call out.
 		if c := s.calls[index]; c != nil && json.Valid(c.input) {
 			s.use(c.id, c.name, c.input, l)
@@ -59,6 +58,7 @@ func (s *stream) delta(l wireLine) {
 
 // begin notes that a message begins. One before it that was broken off is said again by the CLI, so what it had said is dropped.
 func (s *stream) begin(id string) {
+	s.settle()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken {
@@ -68,8 +68,8 @@ func (s *stream) begin(id string) {
 	clear(s.calls)
 }
 
-// say hands on a piece of the main agent's text. Each message is a paragraph of its own.
-func (s *stream) say(text string) {
+// say tells a piece of the main agent's text, or all of a block. Each message is a paragraph of its own.
+func (s *stream) say(text string, tell func(Event)) {
 	if text == "" {
 		return
 	}
@@ -82,7 +82,7 @@ func (s *stream) say(text string) {
 		s.facts.Partial = append(s.facts.Partial, text...)
 	}
 	s.mu.Unlock()
-	s.event(Event{Kind: Text, Text: text})
+	tell(Event{Kind: Text, Text: text})
 }
 
 // assistant handles a finished block of a message; each block of a message comes in a line of its own.
@@ -91,6 +91,7 @@ func (s *stream) assistant(l wireLine) {
 		return
 	}
 	if l.Parent == "" {
+		s.settle()
 		if l.Message.ID != s.message {
 			s.begin(l.Message.ID)
 			s.broken = false
@@ -110,7 +111,7 @@ func (s *stream) assistant(l wireLine) {
 			case l.Parent != "":
 				s.event(Event{Kind: Text, Text: b.Text, Parent: l.Parent, Agent: l.Agent})
 			case l.Error == "" && !s.pieces:
-				s.say(b.Text) // the CLI had fallen back to a request without streaming
+				s.say(b.Text, s.event) // the CLI had fallen back to a request without streaming
 			}
 		case "thinking":
 			s.log.Note(s.now(), "%s(thinks) %s", who(l), b.Thinking)
@@ -166,7 +167,8 @@ func (s *stream) user(l wireLine) {
 		s.mu.Lock()
 		delete(s.tools, b.ToolUseID)
 		s.mu.Unlock()
-		text, done := strings.CutPrefix(preview(b.Content), delegated)
+		text, done := strings.CutPrefix(string(b.Content), delegated)
+		text = s.redact.head([]byte(text), maxPreview)
 		failed := b.IsError && !done
 		mark := "←"
 		if failed {
@@ -177,25 +179,9 @@ func (s *stream) user(l wireLine) {
 	}
 }
 
-// preview is the beginning of a tool's output.
-func preview(v jsontext.Value) string {
-	var c wireContent
-	if len(v) == 0 || c.UnmarshalJSONFrom(jsontext.NewDecoder(strings.NewReader(string(v)), lenient)) != nil {
-		return ""
-	}
-	var parts []string
-	for _, b := range c {
-		if b.Type == "text" {
-			parts = append(parts, b.Text)
-		} else {
-			parts = append(parts, "["+b.Type+"]")
-		}
-	}
-	return clip(strings.Join(parts, "\n"), maxPreview)
-}
-
 // result handles the end of a turn; the run goes on until the session is idle.
 func (s *stream) result(l wireLine) {
+	s.settle()
 	r := l.wireResult
 	s.mu.Lock()
 	s.facts.Last, s.facts.LastSubtype = &r, l.Subtype

@@ -2,75 +2,11 @@ package agent
 
 import (
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 )
-
-func TestLinesOfAnyLength(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("x", 200<<10) // more than the reader's buffer
-	l := newLines(strings.NewReader("a\n\n" + long + "\nlast"))
-	var got []string
-	for {
-		piece, cut, more, err := l.Next()
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				t.Error(err)
-			}
-			break
-		}
-		if cut || more {
-			t.Error("a line within the limit was cut")
-		}
-		got = append(got, string(piece))
-	}
-	if diff := cmp.Diff([]string{"a", "", long, "last"}, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// A line beyond the limit comes in fragments that are marked, and the line after it is whole again.
-func TestLinesBeyondTheLimit(t *testing.T) {
-	t.Parallel()
-	const size = maxLine + 1000
-	l := newLines(io.MultiReader(io.LimitReader(endless{}, size), strings.NewReader("\nnext\n")))
-	var total int
-	for {
-		piece, cut, more, err := l.Next()
-		if err != nil || !cut {
-			t.Fatalf("cut %v, err %v", cut, err)
-		}
-		total += len(piece)
-		if len(piece) > maxLine+64<<10 {
-			t.Errorf("a piece of %d bytes", len(piece))
-		}
-		if !more {
-			break
-		}
-	}
-	if total != size {
-		t.Errorf("%d bytes of %d", total, size)
-	}
-	if piece, cut, _, err := l.Next(); string(piece) != "next" || cut || err != nil {
-		t.Errorf("next line %q, cut %v, %v", piece, cut, err)
-	}
-}
-
-type endless struct{}
-
-func (endless) Read(b []byte) (int, error) {
-	for i := range b {
-		b[i] = 'x'
-	}
-	return len(b), nil
-}
 
 func TestDecodeIsTolerant(t *testing.T) {
 	t.Parallel()
@@ -108,6 +44,29 @@ func TestDecodeIsTolerant(t *testing.T) {
 	}
 }
 
+// Of what a tool put out, the beginning is decoded, whatever its shape.
+func TestExcerpt(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{
+		`"a \"text\"\n"`: "a \"text\"\n",
+		`[{"type":"text","text":"one"},{"type":"image","source":{"data":"AAAA"}},{"type":"text","text":"two"}]`: "one\n[image]\ntwo",
+		`[{"type":"text","text":"one"},7,{"type":"text","text":"two"}]`:                                         "one\n[]",
+		`[]`: "", `{}`: "", `null`: "", `7`: "",
+		`"` + strings.Repeat(`\u00e9`, 1<<20) + `"`: strings.Repeat("é", 2*maxPreview-1),
+	} {
+		line := `{"type":"user","message":{"content":[{"type":"tool_result","content":` + content + `,"tool_use_id":"t1"}]}}`
+		l, ok := decode([]byte(line))
+		if !ok || l.odd || l.Message.Content[0].ToolUseID != "t1" {
+			t.Errorf("%.100s: decoded as %+v", content, l)
+			continue
+		}
+		got := string(l.Message.Content[0].Content)
+		if got != want {
+			t.Errorf("%.100s: %d bytes %.100q, want %d bytes", content, len(got), got, len(want))
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"type":"assistant","message":{"content":[{"type":"text","text":"x"}]}}`))
 	f.Add([]byte(`{"type":"user","message":{"content":[{"type":"tool_result","content":[{"type":"image"}]}]}}`))
@@ -116,89 +75,10 @@ func FuzzDecode(f *testing.F) {
 		if ok && l.Type == "" {
 			t.Error("decoded without a type")
 		}
-	})
-}
-
-func TestRedactor(t *testing.T) {
-	t.Parallel()
-	r := NewRedactor("", "short", "a-known-secret", "a-known-secret-and-more", "with\nnewline and \"quotes\"")
-	for in, want := range map[string]string{
-		"nothing to see":                           "nothing to see",
-		"short stays":                              "short stays",
-		"x a-known-secret y":                       "x [redacted] y",
-		"a-known-secret-and-more":                  "[redacted]",
-		`in json: with\nnewline and \"quotes\".`:   "in json: [redacted].",
-		"key sk-ant-api03-AAAAAAAAAAAA.":           "key [redacted].",
-		"xoxb-123456789012-abc":                    "[redacted]",
-		"ghp_0123456789abcdefghij and ghs_ghs_ghs": "[redacted] and ghs_ghs_ghs",
-		"-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----": "[redacted]",
-	} {
-		if got := r.String(in); got != want {
-			t.Errorf("%q became %q, want %q", in, got, want)
-		}
-	}
-	if line := []byte("clean"); &r.Bytes(line)[0] != &line[0] {
-		t.Error("a clean line was copied")
-	}
-}
-
-func FuzzRedactor(f *testing.F) {
-	const secret = "the-secret-value"
-	r := NewRedactor(secret)
-	f.Add("a", "b")
-	f.Fuzz(func(t *testing.T, before, after string) {
-		if strings.Contains(r.String(before+secret+after), secret) {
-			t.Errorf("still there between %q and %q", before, after)
+		if l, ok := decodeHead(line[:len(line)/2]); ok && l.Type == "" {
+			t.Error("the head was decoded without a type")
 		}
 	})
-}
-
-func TestFullDiskDoesNotStopALog(t *testing.T) {
-	t.Parallel()
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer full.Close()
-	l, err := openLog(t.TempDir(), "x", nil, nil, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The same open file, by its number: first a full disk, then one with room.
-	fd := int(l.rf.Fd())
-	room, err := unix.Dup(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Dup3(int(full.Fd()), fd, unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
-	l.Raw([]byte("lost"), true)
-	l.Flush()
-	if err := unix.Dup3(room, fd, unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
-	_ = unix.Close(room)
-	l.Raw([]byte("kept"), true)
-	name := l.rf.Name()
-	if err := l.Close(); err == nil {
-		t.Error("the log does not say that something is missing")
-	}
-	if got, _ := os.ReadFile(name); string(got) != "kept\n" {
-		t.Errorf("log = %q", got)
-	}
-}
-
-func TestTailSaysWhenItWasCut(t *testing.T) {
-	t.Parallel()
-	var s tail
-	for range tailLines + 5 {
-		s.Add([]byte("line \xff" + strings.Repeat("y", 2*tailWidth)))
-	}
-	got := s.String()
-	if !strings.HasPrefix(got, "[only the last 100 lines]\n") || strings.Count(got, "\n") != tailLines || len(got) > (tailLines+1)*(tailWidth+10) {
-		t.Errorf("%d lines, %d bytes", strings.Count(got, "\n"), len(got))
-	}
 }
 
 func TestFind(t *testing.T) {

@@ -146,7 +146,7 @@ type wireBlock struct {
 	Name      string         `json:"name"`
 	Input     jsontext.Value `json:"input"`
 	ToolUseID string         `json:"tool_use_id"`
-	Content   jsontext.Value `json:"content"`
+	Content   excerpt        `json:"content"`
 	IsError   bool           `json:"is_error"`
 }
 

@@ -1,0 +1,264 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// reading is a stream with a log, and what it said.
+type reading struct {
+	*stream
+	events []Event
+	asked  []string
+}
+
+func newReading(t testing.TB, r *Redactor) *reading {
+	t.Helper()
+	log, err := openLog(t.TempDir(), "x", nil, r, time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	rd := &reading{}
+	rd.stream = &stream{
+		redact: r, log: log, now: time.Now, calls: map[int]*call{}, sent: map[string]bool{}, tools: map[string]string{}, emit: func(e Event) { rd.events = append(rd.events, e) },
+		on: signals{
+			Idle: func() {}, Hopeless: func() {}, Answered: func(wireResponse) {}, Withdrew: func(string) {},
+			Asked: func(id string, q *wireRequest) { rd.asked = append(rd.asked, id+" "+q.Subtype) },
+		},
+	}
+	return rd
+}
+
+// said joins the texts of the events of a kind.
+func (r *reading) said(k Kind) string {
+	var b strings.Builder
+	for _, e := range r.events {
+		if e.Kind == k {
+			b.WriteString(e.Text)
+		}
+	}
+	return b.String()
+}
+
+func delta(kind, text string) string {
+	return fmt.Sprintf(`{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"%s_delta","%s":%q}}}`+"\n", kind, kind, text)
+}
+
+func input(text string) string {
+	return fmt.Sprintf(`{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":%q}}}`+"\n", text)
+}
+
+const blockStop = `{"type":"stream_event","event":{"type":"content_block_stop"}}` + "\n"
+
+// A secret that comes in two pieces of a live answer is in none of them, and nothing else is lost.
+func TestSecretsInPieces(t *testing.T) {
+	t.Parallel()
+	r := newReading(t, NewRedactor("a-known-secret"))
+	r.Read(newLines(strings.NewReader(
+		`{"type":"stream_event","event":{"type":"message_start","message":{"id":"m1"}}}`+"\n"+
+			delta("thinking", "hm, a-kno")+delta("thinking", "wn-secret?")+blockStop+
+			delta("text", "It is a-known-")+delta("text", "sec")+`{"type":"system","subtype":"compact_boundary"}`+"\n"+delta("text", "ret, or a-kn")+blockStop+
+			delta("text", "own-secret")+blockStop+
+			`{"type":"stream_event","event":{"type":"content_block_start","content_block":{"type":"tool_use","id":"t1","name":"Bash"}}}`+"\n"+
+			input(`{"command":"a-known`)+input(`-secret a`)+
+			`{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]}}`+"\n"+blockStop+
+			delta("text", " xoxb-12")+delta("text", "345678")+delta("text", "9 a")+
+			`{"type":"result","subtype":"success"}`+"\n"+delta("text", " a-k")), stdoutPiece), newAssembler(&budget{}))
+	if got, want := r.said(ToolInput), `{"command":"[redacted] a`; got != want {
+		t.Errorf("wrote %s, want %s", got, want)
+	}
+	if end := slices.IndexFunc(r.events, func(e Event) bool { return e.Kind == TurnEnd }); r.events[end-1].Text != "a" {
+		t.Errorf("%q came before the end of the turn", r.events[end-1].Text)
+	}
+	if last := slices.IndexFunc(r.events, func(e Event) bool { return e.Kind == ToolUse }); slices.ContainsFunc(r.events[last:], func(e Event) bool { return e.Kind == ToolInput }) {
+		t.Error("a piece of the call came after the call")
+	}
+	if got, want := r.said(Thinking), "hm, [redacted]?"; got != want {
+		t.Errorf("thought %q, want %q", got, want)
+	}
+	if got, want := r.said(Text), "It is [redacted], or a-known-secret [redacted] a a-k"; got != want {
+		t.Errorf("said %q, want %q", got, want)
+	}
+}
+
+// What people are shown of a long text does not end in the beginning of a secret.
+func TestSecretsAtACut(t *testing.T) {
+	t.Parallel()
+	secret := "a-known-secret"
+	for _, before := range []int{describeWidth - 16, maxPreview - 5, 4<<10 - 5} {
+		text := strings.Repeat("x", before) + secret + strings.Repeat("y", 20<<10)
+		r := newReading(t, NewRedactor(secret))
+		r.Read(newLines(strings.NewReader(
+			`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"`+text+`"}}]}}`+"\n"+
+				`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"`+text+`"}]}}`+"\n"+text), stdoutPiece),
+			newAssembler(&budget{}))
+		people := r.log.people
+		if err := r.log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"log": content(t, people), "tool use": r.said(ToolUse), "tool result": r.said(ToolResult)} {
+			if text == "" || strings.Contains(text, "xa") {
+				t.Errorf("after %d: the %s is %.200q", before, name, text)
+			}
+		}
+	}
+}
+
+// A result is redacted where it was cut, too, and stays JSON where it is.
+func TestSecretsInAResult(t *testing.T) {
+	t.Parallel()
+	redact := NewRedactor("a-known-secret", `"quoted"`)
+	r := newReading(t, redact)
+	r.facts.Partial = []byte(strings.Repeat("x", maxPartial-5) + "a-known-")
+	r.facts.Last = &wireResult{Structured: []byte(`{"quoted":1}`)}
+	l := &live{r: &Runner{cfg: Config{Redactor: redact}}, child: &child{}, stream: r.stream}
+	res := l.result(false, ErrLimit, nil)
+	if len(res.Partial) != maxPartial-5 || string(res.Structured) != `"[redacted]"` {
+		t.Errorf("partial of %d bytes, structured %s", len(res.Partial), res.Structured)
+	}
+}
+
+// Of a line that is too long to be decoded, the beginning is: a question is answered, or the CLI would wait for ever, and a tool's output
+// is a sign of work.
+func TestBeginningsOfLongLinesCount(t *testing.T) {
+	t.Parallel()
+	r := newReading(t, nil)
+	var clock time.Time
+	r.now = func() time.Time { clock = clock.Add(time.Second); return clock }
+	long := strings.Repeat("x", 100)
+	in := newLines(strings.NewReader(
+		`{"type":"control_request","request_id":"q1","request":{"subtype":"can_use_tool","input":{"content":"`+long+"\"}}}\n"+
+			`{"type":"keep_alive","x":"`+long+long+"\"}\n"+
+			`{"type":"user","message":{"content":"`+long+long+"\"}}\n"+
+			`{"type":"result","subtype":"success","x":"`+long+`","is_error":false}`+"\n"), 16)
+	a := newAssembler(&budget{})
+	a.most = 64
+	r.Read(in, a)
+	if diff := cmp.Diff([]string{"q1 of a shape errand does not know"}, r.asked); diff != "" {
+		t.Error(diff)
+	}
+	if f := r.facts; f.Resources.Cut != 4 || f.Resources.Lines != 4 || f.Resources.Raw != 0 || len(f.Resources.Unknown) != 0 || !f.Last.IsError {
+		t.Errorf("facts %+v", f)
+	}
+	if r.clock.Active.IsZero() {
+		t.Error("no sign of work")
+	}
+}
+
+func TestDecodeHead(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"type":"control_request","request_id":"q1","request":{"subtype":"can_use_tool","inp`: "control_request// q1",
+		`{"type":"system","subtype":"init","model":"m","tools":["Ba`:                           "system/init/m ",
+		`{"type":"system","subtype":{"odd":1},"x":"`:                                           "",
+		`{"type":"system","model":{"odd":1},"x":"`:                                             "system// ",
+		`{"type":"result","is_error":false,"result":"lon`:                                      "result// ",
+		`{"type":"result","result":"lon`:                                                       "result// error",
+		`{"type":"user"`:                                                                       "user// ",
+		`{"type":"us`:                                                                          "",
+		`{"message":{},"type`:                                                                  "",
+		`[{"type":"user",`:                                                                     "",
+		"\x00\xff":                                                                             "",
+		``:                                                                                     "",
+	} {
+		l, ok := decodeHead([]byte(text))
+		got := l.Type + "/" + l.Subtype + "/" + l.Model + " " + l.RequestID
+		if l.IsError {
+			got += "error"
+		}
+		if !ok {
+			got = ""
+		}
+		if got != want {
+			t.Errorf("decodeHead(%s) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A private key on stderr has many lines, and its end may be missing. A line may be endless.
+func TestStderrIsRedactedAsOneText(t *testing.T) {
+	t.Parallel()
+	redact := NewRedactor()
+	log := newLog(t, redact)
+	people := log.people
+	l := &live{r: &Runner{cfg: Config{Redactor: redact}}, log: log}
+	l.lastWords(newLines(strings.NewReader(
+		strings.Repeat("x", 3*ownLine)+"\n\x1b[31merror:\x1b[0m\x00 no\nkey:\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+"\n"+
+			strings.Repeat(fakeKey[1:]+"\n", 5)+"-----END PRIVATE KEY-----\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+"\n"+fakeKey), stderrPiece))
+	if err := log.Close(); err != nil {
+		t.Error(err)
+	}
+	for name, text := range map[string]string{"log": content(t, people), "tail": l.stderr.String()} {
+		if strings.Contains(text, fakeKey[1:40]) || !strings.Contains(text, "error:\\x00 no\n") || strings.Count(text, "[redacted]") != 2 || strings.Count(text, "-----END") != 1 {
+			t.Errorf("the %s is %.500s…%s", name, text, text[max(0, len(text)-500):])
+		}
+	}
+	if n := len(l.stderr.String()); n > 2*tailWidth {
+		t.Errorf("the tail has %d bytes", n)
+	}
+}
+
+// session is a long session as the CLI writes it, in the proportions of a real one: by bytes a third pieces of answers, a tenth what they
+// make together, and the rest what tools put out, which is written twice.
+func session(tb testing.TB, size int) []byte {
+	tb.Helper()
+	code, err := os.ReadFile("run.go")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	code = bytes.Repeat(code, 10)
+	type m = map[string]any
+	var out bytes.Buffer
+	say := func(v m) {
+		v["session_id"], v["uuid"], v["parent_tool_use_id"] = "689d7d76-042f-4f6b-9bd8-1126cadfa7fc", "a15978a2-7364-4ff8-8081-bb9e215de7fe", nil
+		line, _ := json.Marshal(v)
+		out.Write(append(line, '\n'))
+	}
+	event := func(v m) { say(m{"type": "stream_event", "event": v}) }
+	for turn := 0; out.Len() < size; turn++ {
+		id, tool := fmt.Sprintf("msg_%d", turn), fmt.Sprintf("toolu_%d", turn)
+		text := string(code[turn*100%40_000:][:5000])
+		event(m{"type": "message_start", "message": m{"id": id, "model": "fake", "content": []m{}}})
+		for at := 0; at < len(text); at += 50 {
+			event(m{"type": "content_block_delta", "index": 0, "delta": m{"type": "text_delta", "text": text[at : at+50]}})
+		}
+		say(m{"type": "assistant", "message": m{"id": id, "model": "fake", "content": []m{{"type": "text", "text": text}}}})
+		event(m{"type": "content_block_stop", "index": 0})
+		say(m{"type": "assistant", "message": m{"id": id, "model": "fake", "content": []m{
+			{"type": "tool_use", "id": tool, "name": "Bash", "input": m{"command": "cat agent/run.go"}},
+		}}})
+		event(m{"type": "message_stop"})
+		output := string(code[turn*1000%20_000:][:10_000+turn*7000%30_000])
+		say(m{
+			"type": "user", "message": m{"role": "user", "content": []m{{"tool_use_id": tool, "type": "tool_result", "content": output, "is_error": false}}},
+			"tool_use_result": m{"stdout": output, "stderr": "", "interrupted": false, "isImage": false},
+		})
+	}
+	say(m{"type": "result", "subtype": "success", "is_error": false, "result": "done", "num_turns": 1})
+	return out.Bytes()
+}
+
+// BenchmarkRead is the whole reading path: lines, both logs through the redactor, decoding and events.
+func BenchmarkRead(b *testing.B) {
+	text := session(b, 50<<20)
+	redact := NewRedactor("xoxb-1-the-bot-token", "the-signing-secret-0123456789abc", "ghp_0123456789abcdefghijklmnopqrstuvwxyz", "the-console-token", fakeKey)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		r := newReading(b, redact)
+		r.emit = func(Event) {}
+		r.Read(newLines(bytes.NewReader(text), stdoutPiece), newAssembler(&budget{}))
+		if r.facts.Results != 1 || r.facts.Resources.Raw > 0 {
+			b.Fatalf("facts %+v", r.facts)
+		}
+	}
+}

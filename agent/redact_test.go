@@ -1,0 +1,347 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+)
+
+const fakeKey = "MIIEpAIBAAKCAQEAwJ0Fq1oX3n5kT7uV2yZ8bC4dE6fG9hI0jK1lM2nO3pQ4rS5t"
+
+func TestRedactor(t *testing.T) {
+	t.Parallel()
+	r := NewRedactor("", "short", "a-known-secret", "a-known-secret-and-more", "secretive", "with\nnewline and \"quotes\" <>", "p@ss wörd",
+		"-----BEGIN KEY-----\n"+fakeKey+"\n-----END KEY-----\n")
+	token, long := "0123456789abcdefghij", strings.Repeat("Ab1", 20)
+	for in, want := range map[string]string{
+		"nothing to see":                               "nothing to see",
+		"short stays":                                  "short stays",
+		"x a-known-secret y":                           "x [redacted] y",
+		"a-known-secret-and-more":                      "[redacted]",
+		"a-known-secretive":                            "[redacted]", // two that overlap
+		"a-known-secreta-known-secret":                 "[redacted]", // and two in a row
+		`with\nnewline and \"quotes\" <>.`:             "[redacted].",
+		`with\nnewline and \"quotes\" \u003c\u003e.`:   "[redacted].",
+		`with\\nnewline and \\\"quotes\\\" <>.`:        "[redacted].",
+		"https://u:p%40ss%20w%C3%B6rd@host/":           "https://u:[redacted]@host/",
+		"?q=p%40ss+w%C3%B6rd&r":                        "?q=[redacted]&r",
+		"line of a key: " + fakeKey:                    "line of a key: [redacted]",
+		"key sk-ant-api03-AAAAAAAAAAAA.":               "key [redacted].",
+		"sk-proj-" + token + "_-x":                     "[redacted]",
+		"risk-proj-management":                         "risk-proj-management",
+		"xoxb-123456789012-abc":                        "[redacted]",
+		"ghp_" + token + " and ghs_ghs_ghs":            "[redacted] and ghs_ghs_ghs",
+		"glpat-" + token + ", npm_" + long[:36]:        "[redacted], [redacted]",
+		"hf_" + long[:34] + " half_" + long[:20]:       "[redacted] half_" + long[:20],
+		"id AKIAIOSFODNN7EXAMPLE":                      "id [redacted]",
+		"AIza" + long[:35]:                             "[redacted]",
+		"aws_secret_access_key = " + long[:40]:         "aws_secret_access_key = [redacted]",
+		`{\"SecretAccessKey\": \"` + long[:40] + `\"}`: `{\"SecretAccessKey\": \"[redacted]\"}`,
+		"Authorization: Bearer " + token:               "Authorization: Bearer [redacted]",
+		"DEK-Info: AES-128-CBC, or another, with a sentence of some length behind it": "DEK-Info: AES-128-CBC, or another, with a sentence of some length behind it",
+		"BearerTokenAuthenticationFilterFactory":                                      "BearerTokenAuthenticationFilterFactory",
+		"Bearer of good news":                                                         "Bearer of good news",
+		"jwt eyJhbGciOiJIUzI1NiJ9." + long + "." + long + "!":                         "jwt [redacted]!",
+		"https://x-access-token:" + token + "@github.com/o/r":                         "https://x-access-token:[redacted]@github.com/o/r",
+		"https://hooks.slack.com/services/T0000/B0000/" + token + " is a hook":        "https://hooks.slack.com/services/[redacted] is a hook",
+
+		"-----BEGIN RSA PRIVATE KEY-----\n" + fakeKey + "\n" + long + "=\n-----END RSA PRIVATE KEY-----\nThanks.": "-----[redacted]-----END RSA PRIVATE KEY-----\nThanks.",
+		`"-----BEGIN PRIVATE KEY-----\n` + long + `\n` + long + `"`:                                               `"-----[redacted]"`,
+		`     1→-----BEGIN EC PRIVATE KEY-----\n     2→` + long + `\n     3→` + long + `"`:                        `     1→-----[redacted]"`,
+		"Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,3F17F5316E2BAC89\n\n" + long + "\n-----END":                "Proc-Type: 4,ENCRYPTED\n[redacted]-----END",
+		"-----BEGIN CERTIFICATE-----\n" + long:                                                                    "-----BEGIN CERTIFICATE-----\n" + long,
+	} {
+		if got := r.String(in); got != want {
+			t.Errorf("%q became %q, want %q", in, got, want)
+		}
+	}
+	if line := []byte("clean"); &r.Bytes(line)[0] != &line[0] {
+		t.Error("a clean line was copied")
+	}
+	if got := (*Redactor)(nil).String("a-known-secret"); got != "a-known-secret" {
+		t.Errorf("no redactor made it %q", got)
+	}
+}
+
+// In base64 a secret looks different after each number of bytes before it. Only bits that it shares with its neighbours are left.
+func TestRedactorInBase64(t *testing.T) {
+	t.Parallel()
+	r := NewRedactor("the-secret-value")
+	for before := range 6 {
+		for after := range 4 {
+			data := strings.Repeat("?", before) + "the-secret-value" + strings.Repeat("~", after)
+			for _, e := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding} {
+				got := r.String(e.EncodeToString([]byte(data)))
+				ends := strings.Split(got, redacted)
+				if len(ends) != 2 || len(ends[0]) > (before*8+5)/6 || len(ends[1]) > (after*8+5)/6+3 {
+					t.Errorf("%d before, %d after: %s", before, after, got)
+				}
+			}
+		}
+	}
+	header := "AUTHORIZATION: basic " + base64.StdEncoding.EncodeToString([]byte("x-access-token:ghs_made-while-it-run"))
+	if got := r.String(header); got != "AUTHORIZATION: basic "+redacted {
+		t.Errorf("the header became %q", got)
+	}
+}
+
+func TestRedactedJSON(t *testing.T) {
+	t.Parallel()
+	r := NewRedactor("a-known-secret", `"quoted"`)
+	for in, want := range map[string]string{
+		`{"a":1}`:                `{"a":1}`,
+		`{"a":"a-known-secret"}`: `{"a":"[redacted]"}`,
+		`{"quoted":1}`:           `"[redacted]"`,
+		`null`:                   `null`,
+		``:                       ``,
+	} {
+		if got := r.json(json.RawMessage(in)); string(got) != want {
+			t.Errorf("%s became %s, want %s", in, got, want)
+		}
+	}
+}
+
+// What is cut does not show the beginning of a secret that is longer than what is left.
+func TestHeadOfASecret(t *testing.T) {
+	t.Parallel()
+	secret := "the-secret-value"
+	r := NewRedactor(secret)
+	for before := range 60 {
+		got := r.head([]byte(strings.Repeat("x", before)+secret+strings.Repeat("y", 100)), 10)
+		if strings.Contains(got, "th") || len(got) > 9+len("…") {
+			t.Errorf("after %d: %q", before, got)
+		}
+	}
+	if got := r.head([]byte("short the-secret-value"), 40); got != "short [redacted]" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// plainRedact does what a Redactor promises in the plainest way: each place of text is compared with each form of a secret, and each shape.
+func plainRedact(known []string, text string) string {
+	hidden := make([]bool, len(text))
+	mark := func(from, to int) {
+		for i := from; i < to; i++ {
+			hidden[i] = true
+		}
+	}
+	in := func(i int, set charset) bool { return i < len(text) && setsOf[text[i]]&set != 0 }
+	for i := range len(text) {
+		for _, form := range known {
+			if strings.HasPrefix(text[i:], form) {
+				mark(i, i+len(form))
+			}
+		}
+		for _, s := range shapes {
+			if !strings.HasPrefix(text[i:], s.text) {
+				continue
+			}
+			from, body := i, i+len(s.text)
+			if s.names {
+				for n := 0; n < longestGap && in(body, marks); n++ {
+					body++
+				}
+				from = body
+			}
+			to := body
+			for in(to, s.body) {
+				to++
+			}
+			if to-body >= s.least {
+				mark(from, to)
+			}
+		}
+	}
+	var b strings.Builder
+	for i := range len(text) {
+		switch {
+		case !hidden[i]:
+			b.WriteByte(text[i])
+		case i == 0 || !hidden[i-1]:
+			b.WriteString(redacted)
+		}
+	}
+	return b.String()
+}
+
+// The sets are written down in one place only; this is what they were meant to be.
+func TestCharsets(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]charset{
+		"A": alnum | upper | dashed | dotted | base64Std | armour, "7": alnum | upper | dashed | dotted | base64Std | armour,
+		"z": alnum | dashed | dotted | base64Std | armour, "_": dashed | dotted, "-": dashed | dotted, ".": dotted, "+": dotted | base64Std | armour,
+		"=": armour | marks, " ": armour | marks, "\\": armour | marks, "\n": armour, "\"": marks, "'": marks, "{": 0, "\x00": 0, "@": 0,
+	} {
+		if got := setsOf[text[0]]; got != want {
+			t.Errorf("%q is in %b, want %b", text, got, want)
+		}
+	}
+	for _, s := range shapes {
+		least := len(s.text) + min(s.least, 1)
+		if least < shortest || len(s.text) < gram {
+			t.Errorf("%s is too short for the filter", s.text)
+		}
+	}
+}
+
+var fuzzSecrets = []string{"a-known-secret", "a-known-secret-and-more", "secret-a-known", "known-", "line one of two\nline two of two"}
+
+// fuzzParts are what texts are made of, so that secrets, halves of them, and what looks like them are common; known is the forms of
+// fuzzSecrets.
+func fuzzParts() (parts, known []string) {
+	parts = []string{
+		"a-known-secret", "secret-a-known", "-and-more", "a-kn", "own-secret", " ", "\n", `\n`, "-----", "=", ": ", `\"`, "→", "é", "\xff",
+		"0123456789abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "_", "-", ".", "/",
+	}
+	for _, s := range shapes {
+		parts = append(parts, s.text, s.text[:len(s.text)/2], s.text[1:])
+	}
+	for _, s := range fuzzSecrets {
+		known = append(known, forms(s)...)
+	}
+	return append(parts, known...), known
+}
+
+// FuzzRedactor holds the redactor, and a stream of it wherever the text is split, against plainRedact. Of the recipe each byte adds a part
+// to the text, the last ones a byte each; cuts says how long the pieces are.
+func FuzzRedactor(f *testing.F) {
+	r := NewRedactor(fuzzSecrets...)
+	parts, known := fuzzParts()
+	f.Add([]byte("recipe"), "plain a-known-secret text", []byte{1, 2, 3})
+	f.Add([]byte{0, 2, 5, 0}, "", []byte{1})
+	f.Add([]byte{}, "sk-ant-sk-ant-aaaaaaaaa-known-secret ghp_0123456789012345ghp_", []byte{5, 1, 9})
+	f.Fuzz(func(t *testing.T, recipe []byte, text string, cuts []byte) {
+		if len(recipe) > 100 || len(text) > 2000 {
+			return
+		}
+		for _, n := range recipe {
+			text += parts[int(n)%len(parts)]
+		}
+		want := plainRedact(known, text)
+		if got := r.String(text); got != want {
+			t.Fatalf("%q\nbecame %q\nwant   %q", text, got, want)
+		}
+		if got := inPieces(r, text, cuts); got != want {
+			t.Fatalf("%q in pieces of %d\nbecame %q\nwant   %q", text, cuts, got, want)
+		}
+	})
+}
+
+// inPieces is text as a stream shows it. The memory of the pieces is used again, as a reader's is.
+func inPieces(r *Redactor, text string, cuts []byte) string {
+	var got bytes.Buffer
+	s, buf := r.stream(), make([]byte, 0, len(text))
+	for i := 0; len(text) > 0; i++ {
+		n := len(text)
+		if len(cuts) > 0 {
+			n = min(n, int(cuts[i%len(cuts)]))
+		}
+		if i > 1000 { // all cuts are 0
+			n = len(text)
+		}
+		buf = append(buf[:0], text[:n]...)
+		text = text[n:]
+		got.Write(s.Write(buf))
+		clear(buf)
+	}
+	got.Write(s.Flush())
+	return got.String()
+}
+
+func TestRedactStream(t *testing.T) {
+	t.Parallel()
+	r := NewRedactor(fuzzSecrets...)
+	parts, known := fuzzParts()
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 3000 {
+		var text strings.Builder
+		for range rnd.IntN(12) {
+			text.WriteString(parts[rnd.IntN(len(parts))])
+		}
+		want := plainRedact(known, text.String())
+		for _, cuts := range [][]byte{{1}, {2, 7}, {byte(rnd.IntN(30)), byte(rnd.IntN(9)), 1}} {
+			if got := inPieces(r, text.String(), cuts); got != want {
+				t.Fatalf("%q in pieces of %d\nbecame %q\nwant   %q", text.String(), cuts, got, want)
+			}
+		}
+	}
+}
+
+// A stream shows at once what cannot be the beginning of a secret, and never keeps more than what decides.
+func TestRedactStreamHoldsBackLittle(t *testing.T) {
+	t.Parallel()
+	s := NewRedactor("a-known-secret").stream()
+	for _, c := range []struct{ piece, want string }{
+		{"Hello, a", "Hello, "},
+		{"-known-", ""},
+		{"secre", ""},
+		{"cy a-known-secret", "a-known-secrecy [redacted]"},
+		{" ghp_0123456789", " "},
+		{"abcdef", redacted},
+		{strings.Repeat("x", 1<<20), ""}, // its body goes on, and is not kept
+		{".", "."},
+		{"-----BEGIN RSA PRIVATE KEY-----\n" + fakeKey, "-----" + redacted},
+		{fakeKey + "\n", ""},
+		{"!", "!"},
+	} {
+		if got := string(s.Write([]byte(c.piece))); got != c.want {
+			t.Errorf("after %.20q: %q, want %q", c.piece, got, c.want)
+		}
+		if len(s.held) > 100 {
+			t.Errorf("after %.20q: %d bytes are held back", c.piece, len(s.held))
+		}
+	}
+	s.Write([]byte("a-known"))
+	if got := string(s.Flush()); got != "a-known" {
+		t.Errorf("the rest is %q", got)
+	}
+}
+
+// benchmarkLines are lines as the CLI writes them, with Go code for text: pieces of an answer, and what a tool read.
+func benchmarkLines(b *testing.B) map[string][]byte {
+	b.Helper()
+	code, err := os.ReadFile("run.go")
+	if err != nil {
+		b.Fatal(err)
+	}
+	line := func(v any) []byte {
+		text, _ := json.Marshal(v)
+		return append(text, '\n')
+	}
+	type m = map[string]any
+	lines := map[string][]byte{}
+	for at := 0; at+8 < len(code); at += 8 {
+		lines["deltas"] = append(lines["deltas"], line(m{
+			"type": "stream_event", "session_id": "689d7d76-042f-4f6b-9bd8-1126cadfa7fc", "uuid": "a15978a2-7364-4ff8-8081-bb9e215de7fe", "parent_tool_use_id": nil,
+			"event": m{"type": "content_block_delta", "index": 0, "delta": m{"type": "text_delta", "text": string(code[at : at+8])}},
+		})...)
+	}
+	for range 20 {
+		lines["results"] = append(lines["results"], line(m{
+			"type": "user", "message": m{"role": "user", "content": []m{{"tool_use_id": "toolu_1", "type": "tool_result", "content": string(code)}}},
+			"tool_use_result": m{"stdout": string(code), "stderr": ""},
+		})...)
+	}
+	return lines
+}
+
+func BenchmarkRedactor(b *testing.B) {
+	r := NewRedactor("xoxb-1-the-bot-token", "the-signing-secret-0123456789abc", "ghp_0123456789abcdefghijklmnopqrstuvwxyz", "the-console-token", fakeKey)
+	for name, text := range benchmarkLines(b) {
+		lines := bytes.SplitAfter(text, []byte("\n"))
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			s := r.stream()
+			for b.Loop() {
+				for _, line := range lines {
+					s.Write(line)
+				}
+			}
+		})
+	}
+}

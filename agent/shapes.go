@@ -1,0 +1,176 @@
+package agent
+
+import (
+	"bytes"
+	"math/bits"
+)
+
+// shape is how a kind of credential looks: a text and, behind it, a body of some characters.
+type shape struct {
+	text  string
+	names bool    // the text tells what the secret is, and stays; marks may stand between it and the body
+	body  charset // what the body is made of
+	least int     // how long it is at the least; it goes on for as long as it can
+}
+
+// shapes are credentials known by their form. A text has three bytes or more, and with one byte of the body four: see filter.
+var shapes = []shape{
+	{text: "sk-ant-", body: dashed, least: 8}, // Anthropic
+	{text: "sk-proj-", body: dashed, least: 20},
+	{text: "sk-svcacct-", body: dashed, least: 20},
+	{text: "sk-or-v1-", body: dashed, least: 20},
+	{text: "AIza", body: dashed, least: 35}, // Google
+	{text: "GOCSPX-", body: dashed, least: 20},
+	{text: "ya29.", body: dotted, least: 20},
+	{text: "hf_", body: alnum, least: 34}, // Hugging Face
+	{text: "gsk_", body: alnum, least: 40},
+
+	{text: "xoxa-", body: dashed, least: 8}, // Slack
+	{text: "xoxb-", body: dashed, least: 8},
+	{text: "xoxc-", body: dashed, least: 8},
+	{text: "xoxd-", body: dotted, least: 8},
+	{text: "xoxe-", body: dashed, least: 8},
+	{text: "xoxe.", body: dotted, least: 8},
+	{text: "xoxo-", body: dashed, least: 8},
+	{text: "xoxp-", body: dashed, least: 8},
+	{text: "xoxr-", body: dashed, least: 8},
+	{text: "xoxs-", body: dashed, least: 8},
+	{text: "xapp-", body: dashed, least: 8},
+	{text: "hooks.slack.com/services/", names: true, body: base64Std, least: 20},
+
+	{text: "ghp_", body: alnum, least: 16}, // GitHub
+	{text: "gho_", body: alnum, least: 16},
+	{text: "ghs_", body: dotted, least: 16},
+	{text: "ghu_", body: alnum, least: 16},
+	{text: "ghr_", body: alnum, least: 16},
+	{text: "github_pat_", body: dashed, least: 20},
+	{text: "x-access-token:", names: true, body: dotted, least: 16},
+	{text: "eC1hY2Nlc3MtdG9rZW46", body: base64Std, least: 16}, // base64 of "x-access-token:", as git sends it
+	{text: "glpat-", body: dotted, least: 16},                  // GitLab
+	{text: "npm_", body: alnum, least: 36},
+	{text: "pypi-AgE", body: dashed, least: 40},
+	{text: "dckr_pat_", body: dashed, least: 20},
+
+	{text: "AKIA", body: upper, least: 16}, // AWS
+	{text: "ASIA", body: upper, least: 16},
+	{text: "aws_secret_access_key", names: true, body: base64Std, least: 40},
+	{text: "AWS_SECRET_ACCESS_KEY", names: true, body: base64Std, least: 40},
+	{text: "SecretAccessKey", names: true, body: base64Std, least: 40},
+	{text: "secretAccessKey", names: true, body: base64Std, least: 40},
+	{text: "sk_live_", body: alnum, least: 16}, // Stripe
+	{text: "rk_live_", body: alnum, least: 16},
+	{text: "SG.", body: dotted, least: 60}, // SendGrid
+
+	{text: "eyJhbGciOi", body: dotted, least: 32}, // JSON web tokens: base64 of {"alg":, {"typ": and {"kid":
+	{text: "eyJ0eXAiOi", body: dotted, least: 32},
+	{text: "eyJraWQiOi", body: dotted, least: 32},
+	{text: "Bearer ", names: true, body: dotted, least: 20},
+	{text: "bearer ", names: true, body: dotted, least: 20},
+
+	// Private keys, also cut ones, also with line feeds as \n and with the line numbers of a tool. An old encrypted one begins with
+	// headers; what follows the last of them is the salt and the key.
+	{text: "BEGIN PRIVATE KEY-----", body: armour, least: 48},
+	{text: "BEGIN RSA PRIVATE KEY-----", body: armour, least: 48},
+	{text: "BEGIN EC PRIVATE KEY-----", body: armour, least: 48},
+	{text: "BEGIN DSA PRIVATE KEY-----", body: armour, least: 48},
+	{text: "BEGIN OPENSSH PRIVATE KEY-----", body: armour, least: 48},
+	{text: "BEGIN ENCRYPTED PRIVATE KEY-----", body: armour, least: 48},
+	{text: "BEGIN PGP PRIVATE KEY BLOCK-----", body: armour, least: 48},
+	{text: "DEK-Info: AES-128-CBC,", body: armour, least: 64},
+	{text: "DEK-Info: AES-192-CBC,", body: armour, least: 64},
+	{text: "DEK-Info: AES-256-CBC,", body: armour, least: 64},
+	{text: "DEK-Info: DES-EDE3-CBC,", body: armour, least: 64},
+}
+
+// charset is a set of bytes, or several.
+type charset uint8
+
+const (
+	alnum     charset = 1 << iota
+	upper             // capital letters and digits
+	dashed            // alnum and _-
+	dotted            // what stands in tokens of the Web
+	base64Std         // alnum, + and /
+	armour            // what stands in a key that is text: base64, space, \n, and numbers and marks before its lines
+	marks             // what stands between a name and its value; in no set that goes with a name
+	charsets  = iota
+)
+
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789abcdefghijklmnopqrstuvwxyz"
+
+// setsOf tells which sets a byte is in.
+var setsOf = func() (sets [256]charset) {
+	for set, members := range map[charset]string{
+		alnum:     alphabet,
+		upper:     alphabet[:36],
+		dashed:    alphabet + "_-",
+		dotted:    alphabet + "_-.~+/%",
+		base64Std: alphabet + "+/",
+		armour:    alphabet + "+/= \t\r\n\\:|>→",
+		marks:     " \t:=\"'\\>",
+	} {
+		for _, c := range []byte(members) {
+			sets[c] |= set
+		}
+	}
+	return sets
+}()
+
+// follow returns how long the longest row of bytes of one set is that b begins with. When it reaches the end of b, open are the sets of
+// which all of b is.
+func (s charset) follow(b []byte) (n int, open charset) {
+	for i, c := range b {
+		if s &= setsOf[c]; s == 0 {
+			return i, 0
+		}
+	}
+	return len(b), s
+}
+
+// index numbers the sets.
+func (s charset) index() int { return bits.TrailingZeros8(uint8(s)) }
+
+// pattern is a known value, which has no body, or a shape.
+type pattern struct {
+	text  []byte
+	names bool
+	body  charset
+	least int
+}
+
+// longestGap is how many marks may stand between a name and its value, such as \\\": \\\" in JSON within JSON within JSON.
+const longestGap = 12
+
+// verdict answers whether a text begins with a pattern.
+type verdict int
+
+const (
+	no    verdict = iota
+	maybe         // the text ends too early
+	yes
+)
+
+// match tells whether b begins with p, and which part of that is secret. A body may go on behind it.
+func (p *pattern) match(b []byte) (span, verdict) {
+	if len(b) < len(p.text) && bytes.HasPrefix(p.text, b) {
+		return span{}, maybe
+	}
+	if !bytes.HasPrefix(b, p.text) {
+		return span{}, no
+	}
+	s := span{0, len(p.text)}
+	if p.names {
+		gap, _ := marks.follow(b[s.to:min(len(b), s.to+longestGap)])
+		s.from, s.to = s.to+gap, s.to+gap
+	}
+	n, _ := p.body.follow(b[s.to:min(len(b), s.to+p.least)])
+	s.to += n
+	switch {
+	case n == p.least:
+		return s, yes
+	case s.to == len(b):
+		return span{}, maybe
+	default:
+		return span{}, no
+	}
+}
