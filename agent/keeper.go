@@ -46,12 +46,14 @@ type startStatus struct {
 
 // exitStatus is the keeper's last word: after it, nothing of the run is alive but Stuck processes.
 type exitStatus struct {
-	Code   int      `json:"code"`             // -1 when a signal ended the CLI
-	Signal string   `json:"signal,omitempty"` // its name
-	Swept  int      `json:"swept"`            // processes that had outlived the CLI and were killed
-	Stuck  int      `json:"stuck"`            // processes that would not die within sweepLimit
-	CPU    duration `json:"cpu"`
-	MaxRSS int64    `json:"max_rss"`
+	Code    int      `json:"code"`             // -1 when a signal ended the CLI
+	Signal  string   `json:"signal,omitempty"` // its name
+	Stopped bool     `json:"stopped"`          // the CLI was alive when the keeper told it to end
+	OOM     int64    `json:"oom"`              // processes of the keeper's memory cgroup that ran out of memory meanwhile
+	Swept   int      `json:"swept"`            // processes that had outlived the CLI and were killed
+	Stuck   int      `json:"stuck"`            // processes that would not die within sweepLimit
+	CPU     duration `json:"cpu"`
+	MaxRSS  int64    `json:"max_rss"`
 }
 
 // duration is a time.Duration in JSON, as nanoseconds.
