@@ -112,7 +112,7 @@ func newBench(t *testing.T, mode string, change ...func(*Config)) *bench {
 func (b *bench) run(t *testing.T, ctx context.Context, s Spec, h *host) Result {
 	t.Helper()
 	if s.ID == "" {
-		s.ID = strings.ToLower(strings.NewReplacer("/", ".", "_", "-").Replace(t.Name()))
+		s.ID = own(strings.ToLower(strings.NewReplacer("/", ".", "_", "-").Replace(t.Name())))
 	}
 	if s.Prompt.Text == "" {
 		s.Prompt.Text = "hello"
@@ -132,6 +132,9 @@ func (b *bench) run(t *testing.T, ctx context.Context, s Spec, h *host) Result {
 	}
 	return res
 }
+
+// own makes a run ID that no other test process on this machine has: runs are looked for by it, in all of /proc.
+func own(id string) string { return id + "-" + strconv.Itoa(os.Getpid()) }
 
 // gone fails the test if any process that held the fifo is still alive: reading would then not come to an end but would block,
 // which on a non-blocking descriptor is EAGAIN.
@@ -213,7 +216,7 @@ func TestUnansweredStart(t *testing.T) {
 	b := newBench(t, "mute")
 	b.startLimit = 100 * time.Millisecond
 	res := b.run(t, t.Context(), Spec{}, &host{})
-	if res.Outcome != Failed || res.Error.Class != ClassConfig {
+	if res.Outcome != Failed || res.Error.Class != ClassStart {
 		t.Errorf("result = %+v", res)
 	}
 }
@@ -369,16 +372,16 @@ func TestUnknownRequestIsAnswered(t *testing.T) {
 func TestOddOutputIsKeptAndHarmless(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "big")
-	res := b.run(t, t.Context(), Spec{ID: "big"}, &host{})
+	res := b.run(t, t.Context(), Spec{ID: own("big")}, &host{})
 	if res.Text != "after the big line" || res.Resources.Raw != 2 || res.Resources.Unknown["novelty"] != 1 {
 		t.Errorf("text %q, resources %+v", res.Text, res.Resources)
 	}
-	raw, err := os.ReadFile(b.LogPath("big", ".ndjson"))
+	raw, err := os.ReadFile(b.LogPath(own("big"), ".ndjson"))
 	if err != nil || len(raw) < 6<<20 || !strings.Contains(string(raw), "\nnot json\n\x00\xff\xfe\n") {
 		t.Errorf("raw log has %d bytes, err %v", len(raw), err)
 	}
 	for _, ext := range []string{".log", ".ndjson"} {
-		if info, err := os.Stat(b.LogPath("big", ext)); err != nil || info.Mode().Perm() != 0o600 {
+		if info, err := os.Stat(b.LogPath(own("big"), ext)); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", ext, info, err)
 		}
 	}
@@ -409,10 +412,10 @@ func TestSecretsStayOut(t *testing.T) {
 	t.Run("logs and events", func(t *testing.T) {
 		t.Parallel()
 		b, h := newBench(t, "talk"), &host{}
-		res := b.run(t, t.Context(), Spec{ID: "hush", Prompt: Message{Text: "say sk-ant-test-secret"}}, h)
+		res := b.run(t, t.Context(), Spec{ID: own("hush"), Prompt: Message{Text: "say sk-ant-test-secret"}}, h)
 		events, _ := json.Marshal(h.events)
-		log, _ := os.ReadFile(b.LogPath("hush", ".log"))
-		raw, _ := os.ReadFile(b.LogPath("hush", ".ndjson"))
+		log, _ := os.ReadFile(b.LogPath(own("hush"), ".log"))
+		raw, _ := os.ReadFile(b.LogPath(own("hush"), ".ndjson"))
 		for _, s := range []string{res.Text, string(events), string(log), string(raw)} {
 			if s == "" || strings.Contains(s, "sk-ant") {
 				t.Errorf("empty, or with the secret: %s", s)
@@ -465,10 +468,10 @@ func TestNothingRuns(t *testing.T) {
 // A killed worker's run is ended by its keeper, escaped processes included, and leaves no directory behind.
 func TestWorkerKilled(t *testing.T) {
 	t.Parallel()
-	b, temp := newBench(t, ""), shortTemp(t)
+	b, temp, id := newBench(t, ""), shortTemp(t), own("killed")
 	fifo := filepath.Join(b.dir, "alive")
 	worker := exec.Command("/proc/self/exe")
-	worker.Env = append(os.Environ(), "AGENT_TEST_MODE=worker", "AGENT_TEST_DIR="+b.dir, "AGENT_TEST_ALIVE="+fifo, "TMPDIR="+temp)
+	worker.Env = append(os.Environ(), "AGENT_TEST_MODE=worker", "AGENT_TEST_ID="+id, "AGENT_TEST_DIR="+b.dir, "AGENT_TEST_ALIVE="+fifo, "TMPDIR="+temp)
 	if err := worker.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -480,7 +483,7 @@ func TestWorkerKilled(t *testing.T) {
 	if _, err := io.ReadFull(alive, make([]byte, 1)); err != nil { // and for its children
 		t.Fatal(err)
 	}
-	keeper, err := unix.PidfdOpen(parent(t, marked("killed")[0]), 0)
+	keeper, err := unix.PidfdOpen(parent(t, marked(id)[0]), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -492,10 +495,13 @@ func TestWorkerKilled(t *testing.T) {
 	if _, err := io.Copy(io.Discard, alive); err != nil { // ends when the last of them is dead
 		t.Fatal(err)
 	}
-	if left := marked("killed"); len(left) > 0 {
+	if left := marked(id); len(left) > 0 {
 		t.Errorf("alive: %v", left)
 	}
-	if _, err := unix.Poll([]unix.PollFd{{Fd: int32(keeper), Events: unix.POLLIN}}, 10_000); err != nil { // the keeper itself
+	for err = unix.EINTR; errors.Is(err, unix.EINTR); { // the keeper itself
+		_, err = unix.Poll([]unix.PollFd{{Fd: int32(keeper), Events: unix.POLLIN}}, 10_000)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
@@ -506,18 +512,18 @@ func TestWorkerKilled(t *testing.T) {
 // A keeper that is killed takes the CLI with it, and what carries the marker is found.
 func TestKeeperKilled(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "hang-marked")
+	b, id := newBench(t, "hang-marked"), own("keeper-killed")
 	var keeper int
 	h := &host{on: func(e Event) {
 		if e.Kind != Text {
 			return
 		}
-		keeper = parent(t, marked("keeper-killed")[0])
+		keeper = parent(t, marked(id)[0])
 		if err := syscall.Kill(keeper, syscall.SIGKILL); err != nil {
 			t.Error(err)
 		}
 	}}
-	res := b.run(t, t.Context(), Spec{ID: "keeper-killed"}, h)
+	res := b.run(t, t.Context(), Spec{ID: id}, h)
 	if keeper == 0 || res.Outcome != Failed || res.Error.Class != ClassKilled {
 		t.Errorf("keeper %d, result %+v", keeper, res)
 	}

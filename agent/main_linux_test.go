@@ -26,6 +26,10 @@ func TestMain(m *testing.M) {
 		select {}
 	case "worker":
 		os.Exit(workerMain())
+	case "spoil":
+		os.Exit(spoilMain())
+	case "replay":
+		os.Exit(replayMain())
 	default:
 		os.Exit(fakeCLI(mode))
 	}
@@ -200,6 +204,6 @@ func workerMain() int {
 	if err != nil {
 		return 1
 	}
-	_, _ = r.Run(nobody{}, Spec{ID: "killed", Dir: "/", Prompt: Message{Text: "x"}, Profile: Read}, &host{})
+	_, _ = r.Run(nobody{}, Spec{ID: os.Getenv("AGENT_TEST_ID"), Dir: "/", Prompt: Message{Text: "x"}, Profile: Read}, &host{})
 	return 0
 }

@@ -3,11 +3,9 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -50,7 +48,7 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	})
 	if err != nil {
 		sweepMarked(s.ID) // a keeper that died while it was starting may have started something
-		e := startFailure(err)
+		e := startFailure(err, s.Dir)
 		log.Note(time.Now(), "! %s", e.Message)
 		_ = log.Close()
 		return Result{}, e
@@ -69,14 +67,6 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	}
 	r.closeLog(log, &res)
 	return res, nil
-}
-
-// startFailure says why the CLI could not be executed.
-func startFailure(err error) *Error {
-	if start, ok := errors.AsType[*startError](err); ok && (start.Errno == syscall.ENOENT || start.Errno == syscall.EACCES || start.Errno == syscall.ENOEXEC) {
-		return NewError(ClassCLIMissing, err.Error())
-	}
-	return NewError(ClassInternal, err.Error())
 }
 
 func (r *Runner) closeLog(log *runLog, res *Result) {

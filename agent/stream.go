@@ -55,6 +55,7 @@ type facts struct {
 	Last           *wireResult // the latest result
 	LastSubtype    string
 	Results        int
+	Began          bool // the CLI has begun a turn at all
 	Open           bool // a turn had begun and not ended; set when the output has ended
 	Turns          int
 	AssistantError string // "error" of the latest assistant message
@@ -187,7 +188,7 @@ func (s *stream) system(l wireLine) {
 		if s.facts.Model == "" {
 			s.facts.Model = l.Model
 		}
-		s.turn = true
+		s.turn, s.facts.Began = true, true
 		s.mu.Unlock()
 		if first {
 			s.log.Note(s.now(), "started: model %s, CLI %s, session %s", l.Model, l.CLIVersion, l.SessionID)
@@ -206,8 +207,8 @@ func (s *stream) system(l wireLine) {
 		s.mu.Lock()
 		s.facts.RetryError = l.Error
 		s.mu.Unlock()
-		if l.Error == "authentication_failed" || l.Error == "billing_error" {
-			s.on.Hopeless() // three minutes of retries otherwise, for a 401
+		if hopeless(l.Error) {
+			s.on.Hopeless()
 		}
 	case "permission_denied":
 		s.notice(l.Tool + " was refused.")
