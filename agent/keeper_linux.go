@@ -150,6 +150,7 @@ func govern(leader *exec.Cmd, in *bufio.Reader, orphan time.Duration) (orphaned,
 		case <-died:
 			reapOrphans(pid)
 		case <-deadline:
+			_ = unix.Kill(pid, unix.SIGKILL) // by itself too: it may have gone over to another group
 			_ = unix.Kill(-pid, unix.SIGKILL)
 			hopeless = time.After(sweepLimit)
 		case c, ok := <-commands:
