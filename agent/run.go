@@ -12,10 +12,14 @@ import (
 )
 
 // Run runs the CLI on s until its session has nothing left to do, or until ctx ends or a limit of s is reached, and returns when
-// every process of the run is dead. The error, an *Error, means that nothing ran; whatever did run has a Result.
+// every process of the run is dead. The error, an *Error, means that nothing ran; whatever did run has a Result. If ctx has ended
+// before, nothing is started, and the result says Stopped as it does of any run that ctx has ended.
 func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	if e := r.check(s); e != nil {
 		return Result{}, e
+	}
+	if ctx.Err() != nil {
+		return notStarted(s), nil
 	}
 	cli, e := r.cli()
 	if e != nil {
@@ -67,6 +71,15 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	}
 	r.closeLog(log, &res)
 	return res, nil
+}
+
+// notStarted is the result of a run whose caller had changed its mind. The conversation stays as it was.
+func notStarted(s Spec) Result {
+	res := Result{Outcome: Stopped, ExitCode: -1, Started: time.Now()}
+	if s.Resume != nil {
+		res.Session = *s.Resume
+	}
+	return res
 }
 
 func (r *Runner) closeLog(log *runLog, res *Result) {
