@@ -36,8 +36,8 @@ type Runner struct {
 	cfg    Config
 	log    *slog.Logger
 	getenv func(string) string
-	// patience for the CLI's first answer and for its exit after the session ended; tests shorten them.
-	startLimit, exitLimit time.Duration
+	// patience for the CLI's first answer, for its exit after the session ended, and for the keeper beyond Grace; tests shorten them.
+	startLimit, exitLimit, keeperLimit time.Duration
 }
 
 // New checks the configuration. It does not look at the CLI: see Health.
@@ -45,7 +45,7 @@ func New(c Config) (*Runner, error) {
 	if c.LogDir == "" {
 		return nil, errors.New("create runner: LogDir is empty")
 	}
-	r := &Runner{cfg: c, log: c.Log, getenv: c.Getenv, startLimit: time.Minute, exitLimit: 20 * time.Second}
+	r := &Runner{cfg: c, log: c.Log, getenv: c.Getenv, startLimit: time.Minute, exitLimit: 20 * time.Second, keeperLimit: keeperLimit}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}

@@ -19,9 +19,10 @@ type child struct {
 	Stdout *os.File // from the CLI and everything it started; ends when the last of them is dead
 	Stderr *os.File
 
-	done chan struct{} // closed after exit is set
-	exit exitStatus
-	err  error // the keeper did not give its last word
+	keeper *os.Process
+	done   chan struct{} // closed after exit is set
+	exit   exitStatus
+	err    error // the keeper did not give its last word
 
 	controlMu sync.Mutex
 	control   *os.File
@@ -67,7 +68,7 @@ func startChild(order startOrder) (_ *child, err error) {
 		closeAll([]*os.File{stdinW, stdoutR, stderrR, controlW, statusR})
 		return nil, fmt.Errorf("start keeper: %w", err)
 	}
-	c := &child{Stdin: stdinW, Stdout: stdoutR, Stderr: stderrR, control: controlW, done: make(chan struct{})}
+	c := &child{Stdin: stdinW, Stdout: stdoutR, Stderr: stderrR, control: controlW, keeper: cmd.Process, done: make(chan struct{})}
 	status := bufio.NewReader(statusR)
 	var started startStatus
 	if err = c.command(order); err == nil {
@@ -102,6 +103,10 @@ func (c *child) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {
 
 // Term asks the keeper to TERM the CLI and to KILL it after grace; at most the first call counts.
 func (c *child) Term(grace time.Duration) { _ = c.command(command{Term: max(grace, time.Millisecond)}) }
+
+// Kill ends a keeper that does not do its work, because a tool has stopped it for one, and the CLI with it. What the CLI had started is then
+// left to the caller.
+func (c *child) Kill() { _ = c.keeper.Kill() }
 
 // command writes one line to the keeper. That the keeper is gone is no error: the run is over then, and done says so.
 func (c *child) command(v any) error {

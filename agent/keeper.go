@@ -63,6 +63,10 @@ type duration = time.Duration
 // sweepLimit bounds how long a keeper waits for processes that do not die of SIGKILL: those in uninterruptible sleep.
 const sweepLimit = 10 * time.Second
 
+// keeperLimit bounds how long the worker waits for a keeper that should have ended its run: the keeper itself gives up after a sweepLimit
+// for the CLI and one for the rest.
+const keeperLimit = 2*sweepLimit + 5*time.Second
+
 // orphanGrace is how long the CLI has between TERM and KILL when its worker died. The CLI itself needs up to 3.3 s; all must be
 // over within 8 s, before anybody else may take the thread (DESIGN: takeover after 16 s at the earliest).
 const orphanGrace = 5 * time.Second
