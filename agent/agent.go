@@ -51,9 +51,9 @@ type Runner struct {
 	upstream  *url.URL // where all gateways go, and how
 	transport http.RoundTripper
 
-	// patience for the CLI's first answer, for its exit after the session ended, with its silence and for the answer to a ping; tests
-	// shorten them.
-	startLimit, exitLimit, pingAfter, pingLimit time.Duration
+	// patience for the CLI's first answer, for its exit after the session ended, with its silence, for the answer to a ping, and for the keeper
+	// beyond Grace; tests shorten them.
+	startLimit, exitLimit, pingAfter, pingLimit, keeperLimit time.Duration
 
 	spare budget // of all runs, for long lines of the CLI's output
 }
@@ -63,8 +63,10 @@ func New(c Config) (*Runner, error) {
 	if c.LogDir == "" {
 		return nil, errors.New("create runner: LogDir is empty")
 	}
-	r := &Runner{cfg: c, log: c.Log, getenv: c.Getenv, startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit}
-	r.sandbox = &sandbox{}
+	r := &Runner{
+		cfg: c, log: c.Log, getenv: c.Getenv, sandbox: &sandbox{},
+		startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit, keeperLimit: keeperLimit,
+	}
 	r.spare.total = maxLines
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)

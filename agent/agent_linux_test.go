@@ -216,7 +216,7 @@ func TestUnansweredStart(t *testing.T) {
 	b := newBench(t, "mute")
 	b.startLimit = 100 * time.Millisecond
 	res := b.run(t, t.Context(), Spec{}, &host{})
-	if res.Outcome != Failed || res.Error.Class != ClassConfig {
+	if res.Outcome != Failed || res.Error.Class != ClassStart {
 		t.Errorf("result = %+v", res)
 	}
 }
@@ -372,16 +372,16 @@ func TestUnknownRequestIsAnswered(t *testing.T) {
 func TestOddOutputIsKeptAndHarmless(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "big")
-	res := b.run(t, t.Context(), Spec{ID: "big"}, &host{})
+	res := b.run(t, t.Context(), Spec{ID: unique("big")}, &host{})
 	if res.Text != "after the big line" || res.Resources.Raw != 2 || res.Resources.Unknown["novelty"] != 1 {
 		t.Errorf("text %q, resources %+v", res.Text, res.Resources)
 	}
-	raw, err := os.ReadFile(b.LogPath("big", ".ndjson"))
+	raw, err := os.ReadFile(b.LogPath(unique("big"), ".ndjson"))
 	if err != nil || len(raw) < 6<<20 || !strings.Contains(string(raw), "\nnot json\n\x00\xff\xfe\n") {
 		t.Errorf("raw log has %d bytes, err %v", len(raw), err)
 	}
 	for _, ext := range []string{".log", ".ndjson"} {
-		if info, err := os.Stat(b.LogPath("big", ext)); err != nil || info.Mode().Perm() != 0o600 {
+		if info, err := os.Stat(b.LogPath(unique("big"), ext)); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", ext, info, err)
 		}
 	}
@@ -412,10 +412,10 @@ func TestSecretsStayOut(t *testing.T) {
 	t.Run("logs and events", func(t *testing.T) {
 		t.Parallel()
 		b, h := newBench(t, "talk"), &host{}
-		res := b.run(t, t.Context(), Spec{ID: "hush", Prompt: Message{Text: "say sk-ant-test-secret"}}, h)
+		res := b.run(t, t.Context(), Spec{ID: unique("hush"), Prompt: Message{Text: "say sk-ant-test-secret"}}, h)
 		events, _ := json.Marshal(h.events)
-		log, _ := os.ReadFile(b.LogPath("hush", ".log"))
-		raw, _ := os.ReadFile(b.LogPath("hush", ".ndjson"))
+		log, _ := os.ReadFile(b.LogPath(unique("hush"), ".log"))
+		raw, _ := os.ReadFile(b.LogPath(unique("hush"), ".ndjson"))
 		for _, s := range []string{res.Text, string(events), string(log), string(raw)} {
 			if s == "" || strings.Contains(s, "sk-ant") {
 				t.Errorf("empty, or with the secret: %s", s)

@@ -19,10 +19,11 @@ type child struct {
 	Stdout *os.File // from the CLI and everything it started; ends when the last of them is dead
 	Stderr *os.File
 
-	pid  int           // of the CLI
-	done chan struct{} // closed after exit is set
-	exit exitStatus
-	err  error // the keeper did not give its last word
+	keeper *os.Process // or, in a sandbox, bubblewrap, whose only child the keeper is
+	boxed  bool
+	done   chan struct{} // closed after exit is set
+	exit   exitStatus
+	err    error // the keeper did not give its last word
 
 	controlMu sync.Mutex
 	control   *os.File
@@ -71,7 +72,7 @@ func startChild(order startOrder, b box) (_ *child, err error) {
 		closeAll([]*os.File{stdinW, stdoutR, stderrR, controlW, statusR})
 		return nil, fmt.Errorf("start keeper: %w", err)
 	}
-	c := &child{Stdin: stdinW, Stdout: stdoutR, Stderr: stderrR, control: controlW, done: make(chan struct{})}
+	c := &child{Stdin: stdinW, Stdout: stdoutR, Stderr: stderrR, control: controlW, keeper: cmd.Process, boxed: len(b.bwrap) > 0, done: make(chan struct{})}
 	status := bufio.NewReader(statusR)
 	var started startStatus
 	if err = c.command(order); err == nil {
@@ -92,7 +93,6 @@ func startChild(order startOrder, b box) (_ *child, err error) {
 		}
 		return nil, fmt.Errorf("start the CLI: %w", err)
 	}
-	c.pid = started.Pid
 	go c.await(cmd, statusR, status)
 	return c, nil
 }
@@ -117,6 +117,18 @@ func (c *child) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {
 
 // Term asks the keeper to TERM the CLI and to KILL it after grace; at most the first call counts.
 func (c *child) Term(grace time.Duration) { _ = c.command(command{Term: max(grace, time.Millisecond)}) }
+
+// Kill ends a keeper that does not do its work, because a tool has stopped it for one, and the CLI with it. What the CLI had started is then
+// left to the caller.
+func (c *child) Kill() {
+	if c.boxed {
+		for _, pid := range children(c.keeper.Pid) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		return
+	}
+	_ = c.keeper.Kill()
+}
 
 // command writes one line to the keeper. That the keeper is gone is no error: the run is over then, and done says so.
 func (c *child) command(v any) error {

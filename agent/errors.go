@@ -1,9 +1,12 @@
 package agent
 
-// Class sorts failures by what can be done about them.
+import "cmp"
+
+// Class sorts failures by what can be done about them. Retry, the sentence for whoever asked and the one for whoever runs the fleet
+// go with it: see classes, and docs/errors.md, which says the same for readers.
 type Class string
 
-// The classes of failures. docs/errors.md says what each means to an operator.
+// The classes of failures.
 const (
 	ClassCLIMissing Class = "cli_missing"
 	ClassCLIVersion Class = "cli_version"
@@ -14,53 +17,62 @@ const (
 	ClassOverloaded Class = "overloaded"
 	ClassModel      Class = "model_unavailable"
 	ClassContext    Class = "context_too_long"
+	ClassRequest    Class = "invalid_request"
 	ClassMaxTurns   Class = "max_turns"
 	ClassBudget     Class = "budget"
+	ClassSchema     Class = "schema"
 	ClassRefusal    Class = "refusal"
 	ClassSession    Class = "session_not_found"
 	ClassConfig     Class = "config"
+	ClassStart      Class = "start_failed"
 	ClassNoResult   Class = "no_result"
 	ClassKilled     Class = "killed"
+	ClassOOM        Class = "killed_oom"
 	ClassWorkspace  Class = "workspace"
 	ClassInput      Class = "input"
 	ClassInternal   Class = "internal"
 	ClassUnknown    Class = "unknown"
 )
 
-// Error is a failure told twice: Message for whoever runs the fleet, User as the one sentence for whoever asked.
+// Retry says whether to repeat a run that failed, and how. The package itself repeats nothing.
+type Retry string
+
+// The ways to repeat a run, from none.
+const (
+	RetryNever  Retry = "never"         // it would fail again until a person has changed something
+	RetrySoon   Retry = "soon"          // a few times, after a growing wait of seconds to minutes
+	RetryLater  Retry = "later"         // as RetrySoon, after minutes at the least: the model said "too many"
+	RetryReset  Retry = "at_reset"      // once Result.RetryAt has passed
+	RetryFresh  Retry = "fresh_session" // at once, without Spec.Resume
+	RetryResume Retry = "resume_once"   // at once and one time only, with Spec.Resume: what was done must not be done again
+)
+
+// Retry is how to repeat a run that failed with this class.
+func (c Class) Retry() Retry { return cmp.Or(classes[c].retry, RetryNever) }
+
+// Retry is how to repeat the run, by how it ended. One that was stopped is for whoever stopped it to repeat.
+func (r Result) Retry() Retry {
+	switch {
+	case r.Error != nil:
+		return r.Error.Class.Retry()
+	case r.Outcome == Stalled:
+		return RetryResume
+	default:
+		return RetryNever
+	}
+}
+
+// Error is a failure, told to each who can do something about it.
 type Error struct {
 	Class   Class  `json:"class"`
-	Message string `json:"message"`
-	User    string `json:"user"`
+	Message string `json:"message"`          // what happened, in detail
+	User    string `json:"user"`             // one sentence for whoever asked
+	Remedy  string `json:"remedy,omitempty"` // what whoever runs the fleet can do
 }
 
 func (e *Error) Error() string { return string(e.Class) + ": " + e.Message }
 
-// userSentence says, per class, what the person who asked can do about it.
-var userSentence = map[Class]string{
-	ClassCLIMissing: "The worker has no Claude Code CLI. An operator must install it (npm ci) or set ERRAND_CLAUDE.",
-	ClassCLIVersion: "The worker's Claude Code CLI is too old. An operator must install the pinned version (npm ci).",
-	ClassAuth:       "The worker is not logged in to the model. An operator must set a valid ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN.",
-	ClassBilling:    "The model account has no credit left. An operator must top it up.",
-	ClassRateLimit:  "The model is rate limited just now. Try again in a few minutes.",
-	ClassUsageLimit: "The model account has reached its usage limit. Try again after it resets.",
-	ClassOverloaded: "The model could not be reached or is overloaded. Try again in a few minutes.",
-	ClassModel:      "The model is not available to this account. Choose another one.",
-	ClassContext:    "The conversation has become too long for the model. Start a new thread.",
-	ClassMaxTurns:   "The agent used up its allowed number of turns.",
-	ClassBudget:     "The agent used up its budget for this task.",
-	ClassRefusal:    "The model declined to work on this.",
-	ClassSession:    "The earlier conversation could not be continued. Start a new thread.",
-	ClassConfig:     "The Claude Code CLI refused to start. An operator must look at the log.",
-	ClassNoResult:   "The agent ended without giving an answer.",
-	ClassKilled:     "The agent was killed from outside, perhaps for lack of memory.",
-	ClassWorkspace:  "The working directory could not be prepared.",
-	ClassInput:      "The request cannot be given to the agent as it stands.",
-	ClassInternal:   "Something went wrong inside errand. The log says what.",
-	ClassUnknown:    "The agent failed. The log says more.",
-}
-
-// NewError makes an Error of a class with that class's sentence for people.
+// NewError makes an Error of a class with that class's sentences.
 func NewError(c Class, message string) *Error {
-	return &Error{Class: c, Message: message, User: userSentence[c]}
+	return &Error{Class: c, Message: message, User: classes[c].user, Remedy: classes[c].remedy}
 }

@@ -67,7 +67,13 @@ func (l *live) sweep() (swept int) {
 
 // wait returns when every process of the run is dead and all output is read.
 func (l *live) wait() {
-	<-l.child.done
+	select {
+	case <-l.child.done:
+	case <-time.After(l.r.cfg.Grace + l.r.keeperLimit):
+		l.log.Note(time.Now(), "! the keeper does not end the CLI; killing both")
+		l.child.Kill()
+		<-l.child.done
+	}
 	if l.child.err != nil {
 		// The keeper was killed. The kernel has killed the CLI with it; what its tools left is found by the marker, and until
 		// they are dead the pipes may stay open. One that is just about to execute something shows no environment for a moment.

@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -40,19 +41,20 @@ type command struct {
 }
 
 type startStatus struct {
-	Pid   int    `json:"pid,omitempty"`
 	Error string `json:"error,omitempty"`
 	Errno int    `json:"errno,omitempty"`
 }
 
 // exitStatus is the keeper's last word: after it, nothing of the run is alive but Stuck processes.
 type exitStatus struct {
-	Code   int      `json:"code"`             // -1 when a signal ended the CLI
-	Signal string   `json:"signal,omitempty"` // its name
-	Swept  int      `json:"swept"`            // processes that had outlived the CLI and were killed
-	Stuck  int      `json:"stuck"`            // processes that would not die within sweepLimit
-	CPU    duration `json:"cpu"`
-	MaxRSS int64    `json:"max_rss"`
+	Code    int      `json:"code"`             // -1 when a signal ended the CLI
+	Signal  string   `json:"signal,omitempty"` // its name
+	Stopped bool     `json:"stopped"`          // the CLI was alive when the keeper told it to end
+	OOM     int64    `json:"oom"`              // processes of the keeper's memory cgroup that ran out of memory meanwhile
+	Swept   int      `json:"swept"`            // processes that had outlived the CLI and were killed
+	Stuck   int      `json:"stuck"`            // processes that would not die within sweepLimit
+	CPU     duration `json:"cpu"`
+	MaxRSS  int64    `json:"max_rss"`
 }
 
 // duration is a time.Duration in JSON, as nanoseconds.
@@ -60,6 +62,10 @@ type duration = time.Duration
 
 // sweepLimit bounds how long a keeper waits for processes that do not die of SIGKILL: those in uninterruptible sleep.
 const sweepLimit = 10 * time.Second
+
+// keeperLimit bounds how long the worker waits for a keeper that should have ended its run: the keeper itself gives up after a sweepLimit
+// for the CLI and one for the rest.
+const keeperLimit = 2*sweepLimit + 5*time.Second
 
 // orphanGrace is how long the CLI has between TERM and KILL when its worker died. The CLI itself needs up to 3.3 s; all must be
 // over within 8 s, before anybody else may take the thread (DESIGN: takeover after 16 s at the earliest).
@@ -71,11 +77,21 @@ func KeeperMain() {
 	if n := len(os.Args); n == 0 || n > 2 || os.Args[n-1] != keeperName {
 		return
 	}
-	// Inherited descriptors are open to the CLI too unless marked; it would hold our pipes open, and could write to them.
-	for _, fd := range []int{controlFD, statusFD, exeFD, tempFD} {
-		syscall.CloseOnExec(fd)
-	}
+	keepFiles()
 	os.Exit(keep(os.NewFile(controlFD, "control"), os.NewFile(statusFD, "status")))
+}
+
+// keepFiles keeps all descriptors but the standard ones from the CLI: it would hold our pipes open, and could write to them; and whatever
+// the worker's own parent had left open, a socket or a file of secrets, would reach the agent's tools.
+func keepFiles() {
+	syscall.CloseOnExec(controlFD)
+	syscall.CloseOnExec(statusFD)
+	open, _ := os.ReadDir("/dev/fd") // without it there is nothing to be found out
+	for _, f := range open {
+		if fd, err := strconv.Atoi(f.Name()); err == nil && fd > statusFD {
+			syscall.CloseOnExec(fd)
+		}
+	}
 }
 
 // say writes one JSON line of status. The worker may be gone: then nobody needs to know.

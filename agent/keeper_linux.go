@@ -39,6 +39,7 @@ func keep(control, status *os.File) int {
 		say(status, startStatus{Error: fmt.Sprintf("read the start order: %v", err)})
 		return 1
 	}
+	killed := oomKills("/proc", "/sys/fs/cgroup")
 	leader, err := startLeader(order)
 	if err != nil {
 		s := startStatus{Error: err.Error()}
@@ -48,11 +49,12 @@ func keep(control, status *os.File) int {
 		say(status, s)
 		return 1
 	}
-	say(status, startStatus{Pid: leader.Process.Pid})
+	say(status, startStatus{})
 	_ = os.Stdin.Close() // the CLI holds its own; ours would hide from the worker that nobody reads any more
 
-	orphaned := govern(leader, in, order.Orphan)
+	orphaned, stopped := govern(leader, in, order.Orphan)
 	final := bury(leader)
+	final.Stopped, final.OOM = stopped, max(0, oomKills("/proc", "/sys/fs/cgroup")-killed)
 	if orphaned && order.Remove != "" {
 		_ = os.RemoveAll(order.Remove)
 	}
@@ -89,9 +91,9 @@ func startLeader(order startOrder) (*exec.Cmd, error) {
 }
 
 // govern obeys the control pipe until the leader is dead (and still a zombie, so that its process group cannot be reused), and buries
-// orphans of its tools as they die. It reports whether the worker died meanwhile. A leader that does not die of KILL, because it is in
-// uninterruptible sleep, is given up after sweepLimit.
-func govern(leader *exec.Cmd, in *bufio.Reader, orphan time.Duration) (orphaned bool) {
+// orphans of its tools as they die. It reports whether the worker died meanwhile, and whether the leader was told to end, by whomever. A
+// leader that does not die of KILL, because it is in uninterruptible sleep, is given up after sweepLimit.
+func govern(leader *exec.Cmd, in *bufio.Reader, orphan time.Duration) (orphaned, stopped bool) {
 	pid := leader.Process.Pid
 	dead := make(chan struct{})
 	go func() {
@@ -125,6 +127,9 @@ func govern(leader *exec.Cmd, in *bufio.Reader, orphan time.Duration) (orphaned 
 	var kill time.Time // when the leader is to be killed; zero: not at all
 	var deadline <-chan time.Time
 	term := func(grace time.Duration) {
+		if over(pid) {
+			return // of itself, in this moment
+		}
 		at := time.Now().Add(grace)
 		if kill.IsZero() {
 			// To the leader alone: it is the only one that can end its tools in an orderly way. A stopped process would keep
@@ -141,12 +146,13 @@ func govern(leader *exec.Cmd, in *bufio.Reader, orphan time.Duration) (orphaned 
 	for {
 		select {
 		case <-dead:
-			return orphaned
+			return orphaned, !kill.IsZero()
 		case <-hopeless:
-			return orphaned
+			return orphaned, true
 		case <-died:
 			reapOrphans(pid)
 		case <-deadline:
+			_ = unix.Kill(pid, unix.SIGKILL) // by itself too: it may have gone over to another group
 			_ = unix.Kill(-pid, unix.SIGKILL)
 			hopeless = time.After(sweepLimit)
 		case c, ok := <-commands:

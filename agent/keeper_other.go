@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -46,9 +47,10 @@ func keep(control, status *os.File) int {
 		return 1
 	}
 	pid := cmd.Process.Pid
-	say(status, startStatus{Pid: pid})
+	say(status, startStatus{})
 	_ = os.Stdin.Close()
 	orphaned := make(chan bool, 1)
+	var stopped atomic.Bool
 	go func() {
 		var kill *time.Timer
 		for {
@@ -60,6 +62,7 @@ func keep(control, status *os.File) int {
 			} else if json.Unmarshal(line, &c) != nil {
 				return
 			}
+			stopped.Store(true)
 			if kill == nil {
 				_ = syscall.Kill(pid, syscall.SIGTERM)
 			} else {
@@ -78,10 +81,13 @@ func keep(control, status *os.File) int {
 		_ = os.RemoveAll(order.Remove)
 	default:
 	}
-	final := exitStatus{Code: cmd.ProcessState.ExitCode(), CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+	final := exitStatus{Code: cmd.ProcessState.ExitCode(), Stopped: stopped.Load(), CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		final.Signal = ws.Signal().String()
 	}
 	say(status, final)
 	return 0
 }
+
+// children are not known here, where there is no sandbox either.
+func children(int) []int { return nil }

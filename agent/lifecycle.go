@@ -39,8 +39,8 @@ func (s *stream) system(l wireLine) {
 		s.mu.Lock()
 		s.facts.RetryError = l.Error
 		s.mu.Unlock()
-		if l.Error == "authentication_failed" || l.Error == "billing_error" {
-			s.on.Hopeless() // three minutes of retries otherwise, for a 401
+		if hopeless(l.Error) {
+			s.on.Hopeless()
 		}
 	case "permission_denied":
 		s.notice(l.Tool + " was refused.")
@@ -63,7 +63,7 @@ func (s *stream) init(l wireLine) {
 	if s.facts.Model == "" {
 		s.facts.Model = l.Model
 	}
-	s.clock.Turn = true
+	s.clock.Turn, s.facts.Began = true, true
 	s.mu.Unlock()
 	if first {
 		s.log.Note(s.now(), "started: model %s, CLI %s, session %s", l.Model, l.CLIVersion, l.SessionID)

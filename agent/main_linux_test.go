@@ -31,6 +31,10 @@ func TestMain(m *testing.M) {
 		os.Exit(mcpMain())
 	case "ordinary":
 		os.Exit(ordinaryMain())
+	case "spoil":
+		os.Exit(spoilMain())
+	case "replay":
+		os.Exit(replayMain())
 	default:
 		os.Exit(fakeCLI(mode))
 	}

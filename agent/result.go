@@ -33,7 +33,7 @@ type Result struct {
 	Text       string          `json:"text,omitempty"`    // the answers of all turns, joined
 	Partial    string          `json:"partial,omitempty"` // what had been said when the run ended without an answer
 	Error      *Error          `json:"error,omitempty"`   // set if and only if Outcome is Failed
-	ExitCode   int             `json:"exit_code"`         // of the CLI; -1 when a signal ended it
+	ExitCode   int             `json:"exit_code"`         // of the CLI; -1 when a signal ended it, or when it was not started
 	Signal     string          `json:"signal,omitempty"`
 	Stderr     string          `json:"stderr,omitempty"` // its last lines
 	Model      string          `json:"model,omitempty"`  // the one that answered first

@@ -225,7 +225,7 @@ func TestUnknownToolIsLoggedOnce(t *testing.T) {
 	model.Answer("", calls("Novelty", "a", "1"), calls("Novelty", "a", "2"), calls("Novelty", "a", "3"), calls("mcp__x__y", "a", "3"), modelfake.Turn{Text: "Done."})
 	r := newCLI(t, model)
 	res := runCLI(t, r, Spec{ID: "unknown", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write}, &host{})
-	log, err := os.ReadFile(r.LogPath("unknown", ".log"))
+	log, err := os.ReadFile(r.LogPath(unique("unknown"), ".log"))
 	if n := strings.Count(string(log), "unknown: tool:Novelty"); err != nil || n != 1 {
 		t.Errorf("logged %d times, %v", n, err)
 	}

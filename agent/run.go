@@ -3,22 +3,24 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
 )
 
 // Run runs the CLI on s until its session has nothing left to do, or until ctx ends or a limit of s is reached, and returns when
-// every process of the run is dead. The error, an *Error, means that nothing ran; whatever did run has a Result.
+// every process of the run is dead. The error, an *Error, means that nothing ran; whatever did run has a Result. If ctx has ended
+// before, nothing is started, and the result says Stopped as it does of any run that ctx has ended.
 func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	if e := r.check(s); e != nil {
 		return Result{}, e
+	}
+	if ctx.Err() != nil {
+		return notStarted(s), nil
 	}
 	cli, e := r.cli()
 	if e != nil {
@@ -90,7 +92,7 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 	if err != nil {
 		sweepMarked(s.ID) // a keeper that died while it was starting may have started something
 		gate.Close()
-		return Result{}, startFailure(err)
+		return Result{}, startFailure(err, s.Dir)
 	}
 	live := r.watch(s, resume, h, c, log)
 	live.hosted.Go(func() { live.checkpoints(dirs, session) })
@@ -108,12 +110,13 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 	return res, nil
 }
 
-// startFailure says why the CLI could not be executed.
-func startFailure(err error) *Error {
-	if start, ok := errors.AsType[*startError](err); ok && (start.Errno == syscall.ENOENT || start.Errno == syscall.EACCES || start.Errno == syscall.ENOEXEC) {
-		return NewError(ClassCLIMissing, err.Error())
+// notStarted is the result of a run whose caller had changed its mind. The conversation stays as it was.
+func notStarted(s Spec) Result {
+	res := Result{Outcome: Stopped, ExitCode: -1, Started: time.Now()}
+	if s.Resume != nil {
+		res.Session = *s.Resume
 	}
-	return NewError(ClassInternal, err.Error())
+	return res
 }
 
 func (r *Runner) closeLog(log *runLog, res *Result) {

@@ -81,7 +81,7 @@ func TestCLIServer(t *testing.T) {
 	if res.Outcome != Done || res.Text != "Told." {
 		t.Errorf("outcome %s, text %q", res.Outcome, res.Text)
 	}
-	if diff := cmp.Diff([]string{"false hello teller-secret chat/1 acme/api server"}, answered(t, model)); diff != "" {
+	if diff := cmp.Diff([]string{"false hello teller-secret chat/1 acme/api " + unique("server")}, answered(t, model)); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	if mode != 0o600 {
@@ -91,7 +91,7 @@ func TestCLIServer(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 	for _, ext := range []string{".log", ".ndjson"} {
-		log, err := os.ReadFile(r.LogPath("server", ext))
+		log, err := os.ReadFile(r.LogPath(unique("server"), ext))
 		if err != nil || !strings.Contains(string(log), "hello [redacted]") || strings.Contains(string(log), "teller-secret") {
 			t.Errorf("%s, %v: the secret is there, or the answer is not", ext, err)
 		}
@@ -167,7 +167,7 @@ func TestCLIServerMissing(t *testing.T) {
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)
 	}
-	log, err := os.ReadFile(r.LogPath("missing", ".log"))
+	log, err := os.ReadFile(r.LogPath(unique("missing"), ".log"))
 	if err != nil || !strings.Contains(string(log), "The MCP server dead is not available") {
 		t.Errorf("the log does not say so: %v", err)
 	}

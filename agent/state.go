@@ -20,7 +20,7 @@ type Status struct {
 	ID      string    `json:"id"`
 	State   State     `json:"state"`
 	Action  string    `json:"action,omitempty"` // what the agent does, in words, redacted
-	PID     int       `json:"pid"`              // of the CLI
+	PID     int       `json:"pid"`              // of the run's keeper, above all its processes
 	Model   string    `json:"model,omitempty"`
 	Session string    `json:"session,omitempty"`
 	Turns   int       `json:"turns"`
@@ -46,7 +46,7 @@ func (l *live) status() Status {
 	defer l.stream.mu.Unlock()
 	f := &l.stream.facts
 	s := Status{
-		ID: l.spec.ID, State: Working, PID: l.child.pid, Model: f.Model, Session: f.Session, Turns: f.Turns,
+		ID: l.spec.ID, State: Working, PID: l.child.keeper.Pid, Model: f.Model, Session: f.Session, Turns: f.Turns,
 		Started: l.started, Active: c.Active,
 	}
 	if f.Last != nil {

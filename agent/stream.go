@@ -66,6 +66,7 @@ type facts struct {
 	Last           *wireResult // the latest result
 	LastSubtype    string
 	Results        int
+	Began          bool // the CLI has begun a turn at all
 	Open           bool // a turn had begun and not ended; set when the output has ended
 	Turns          int
 	Followed       bool   // the CLI tells what becomes of each message

@@ -63,6 +63,7 @@ type wireResult struct {
 	NumTurns       float64              `json:"num_turns"`
 	CostUSD        float64              `json:"total_cost_usd"`
 	APIStatus      float64              `json:"api_error_status"`
+	APIError       string               `json:"api_error"`
 	TerminalReason string               `json:"terminal_reason"`
 	StopReason     string               `json:"stop_reason"`
 	StartupFailure string               `json:"startup_failure_reason"`

@@ -1,0 +1,216 @@
+package agent
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// The CLI's words for failures, each with its class. Words that say nothing definite ("unknown", "api_error") are left out, so that the
+// next field decides. Those seen in a run are in claude-cli.md §9 and recorded in testdata/errors; the others are in the schema that the
+// CLI (2.1.329) carries with it, and TestWordsOfTheCLI sees that it still does.
+var (
+	// subtypes of a result.
+	subtypes = map[string]Class{
+		"error_max_turns":                     ClassMaxTurns,
+		"error_max_budget_usd":                ClassBudget,
+		"error_max_structured_output_retries": ClassSchema,
+	}
+	// stopReasons are the model's own, in a result.
+	stopReasons = map[string]Class{"refusal": ClassRefusal}
+	// apiErrors are a result's "api_error", the most exact word about a failed request.
+	apiErrors = map[string]Class{
+		"usage_limit_reached":           ClassUsageLimit,
+		"connection_failed":             ClassOverloaded,
+		"no_response":                   ClassOverloaded,
+		"stream_idle_timeout":           ClassOverloaded,
+		"tls_untrusted_ca":              ClassConfig,
+		"tls_cert_signature_failure":    ClassConfig,
+		"network_edge_blocked":          ClassConfig,
+		"api_key_auth_disabled":         ClassAuth,
+		"invalid_credential_header":     ClassAuth,
+		"org_disabled_credential":       ClassAuth,
+		"model_requires_usage_credits":  ClassBilling,
+		"long_context_credits_required": ClassBilling,
+		"claude_code_version_too_old":   ClassCLIVersion,
+		"tool_history_mismatch":         ClassSession,
+		"autocompact_thrashing":         ClassContext,
+		"message_over_context_limit":    ClassContext,
+		"pdf_too_large":                 ClassContext,
+		"safety_monitor_blocked":        ClassRefusal,
+		"dlp_request_denied":            ClassRefusal,
+		"empty_completion":              ClassNoResult,
+		"malformed_tool_use_exhausted":  ClassNoResult,
+	}
+	// terminalReasons say why a turn ended. An interruption that was not ours came from outside, as SIGINT.
+	terminalReasons = map[string]Class{
+		"max_turns":                         ClassMaxTurns,
+		"budget_exhausted":                  ClassBudget,
+		"structured_output_retry_exhausted": ClassSchema,
+		"prompt_too_long":                   ClassContext,
+		"blocking_limit":                    ClassContext,
+		"rapid_refill_breaker":              ClassContext,
+		"image_error":                       ClassContext,
+		"malformed_tool_use_exhausted":      ClassNoResult,
+		"aborted_streaming":                 ClassKilled,
+		"aborted_tools":                     ClassKilled,
+	}
+	// assistantErrors are the "error" of an assistant message, and of an api_retry.
+	assistantErrors = map[string]Class{
+		"authentication_failed": ClassAuth,
+		"oauth_org_not_allowed": ClassAuth,
+		"account_on_hold":       ClassAuth,
+		"verification_required": ClassAuth,
+		"billing_error":         ClassBilling,
+		"rate_limit":            ClassRateLimit,
+		"model_not_found":       ClassModel,
+		"overloaded":            ClassOverloaded,
+		"server_error":          ClassOverloaded,
+	}
+	// startupFailures are why the CLI refused to start, if it says so in a result ("startup_failure_reason").
+	startupFailures = map[string]startupFailure{
+		"bypass_root":                          {ClassConfig, "Run the worker as an ordinary user: as root the CLI does not let go of permissions."},
+		"config_file_invalid":                  {ClassConfig, "Repair or remove the configuration file that the message names; until then no run can start."},
+		"proxy_invalid":                        {ClassConfig, "Make HTTPS_PROXY and HTTP_PROXY complete URLs."},
+		"cwd_unavailable":                      {ClassWorkspace, "Find out who deletes or moves working directories while runs begin."},
+		"temp_dir_unusable":                    {ClassWorkspace, "Let the worker's user write to TMPDIR."},
+		"cli_version_too_old":                  {ClassCLIVersion, ""},
+		"org_verify_failed":                    {ClassAuth, ""},
+		"org_pin_mismatch":                     {ClassAuth, "Use a credential of the organization that the machine's managed settings name."},
+		"org_config_refused":                   {ClassAuth, ""},
+		"gateway_access_denied":                {ClassAuth, "Ask the gateway's administrator to let this account in."},
+		"org_config_required_unavailable":      {ClassOverloaded, ""},
+		"remote_settings_required_unavailable": {ClassOverloaded, ""},
+	}
+)
+
+type startupFailure struct {
+	class  Class
+	remedy string // more exact than the class's; empty: it is not
+}
+
+// classifyResult reads a failure from the latest result; nil when it was none. Every failure of the API says subtype "success"
+// with is_error true, so only is_error counts.
+func classifyResult(f *facts) *Error {
+	r := f.Last
+	if r == nil || !r.IsError {
+		return nil
+	}
+	text := cmp.Or(r.Result, strings.Join(r.Errors, "; "))
+	e := NewError(resultClass(f, text), clip(strings.Join(strings.Fields(text), " "), 500))
+	e.Remedy = cmp.Or(startupFailures[r.StartupFailure].remedy, e.Remedy)
+	return e
+}
+
+// resultClass takes the most exact word there is. CLI 2.1.197 has neither an api_error nor a telling terminal_reason
+// (claude-cli.md §15), and words come and go, so the vague ones stand behind.
+func resultClass(f *facts, text string) Class {
+	r := f.Last
+	return cmp.Or(
+		subtypes[f.LastSubtype],
+		startupClass(r.StartupFailure),
+		stopReasons[r.StopReason],
+		apiErrors[r.APIError],
+		terminalReasons[r.TerminalReason],
+		limitClass(f),
+		exactStatus[int(r.APIStatus)],
+		assistantErrors[f.AssistantError],
+		statusClass(int(r.APIStatus)),
+		textClass(text),
+		requestClass(f),
+		ClassUnknown,
+	)
+}
+
+// startupClass knows that whatever says why it did not start did not start.
+func startupClass(reason string) Class {
+	if reason == "" {
+		return ""
+	}
+	return cmp.Or(startupFailures[reason].class, ClassConfig)
+}
+
+// limitClass tells a limit of the account's plan, which has a time at which it ends, from too many requests. The event alone does not
+// decide: it may be about an earlier request.
+func limitClass(f *facts) Class {
+	limited := f.Last.APIStatus == 429 || f.AssistantError == "rate_limit"
+	if limited && f.RateLimit != nil && f.RateLimit.Status == "rejected" {
+		return ClassUsageLimit
+	}
+	return ""
+}
+
+// exactStatus are statuses that say more than the CLI's own word does.
+var exactStatus = map[int]Class{402: ClassBilling, 413: ClassContext}
+
+func statusClass(status int) Class {
+	switch {
+	case status == 401 || status == 403:
+		return ClassAuth
+	case status == 404:
+		return ClassModel
+	case status == 429:
+		return ClassRateLimit
+	case status == 408 || status >= 500:
+		return ClassOverloaded
+	}
+	return ""
+}
+
+// requestClass is for a request that was refused, and nobody says for what.
+func requestClass(f *facts) Class {
+	if f.Last.APIStatus >= 400 || f.AssistantError == "invalid_request" {
+		return ClassRequest
+	}
+	return ""
+}
+
+// texts are beginnings of sentences of the CLI's own, for what it says in no field. What a tool, a server or the model said may stand in
+// the same place, so no number and no single word decides.
+var texts = []struct {
+	start string
+	class Class
+}{
+	{"No conversation found with session ID", ClassSession},
+	{"Prompt is too long", ClassContext},
+	{"Error parsing streaming input line", ClassInternal},
+}
+
+// textClass looks for a line that begins with one of the texts.
+func textClass(text string) Class {
+	for line := range strings.Lines(text) {
+		for _, t := range texts {
+			if strings.HasPrefix(line, t.start) {
+				return t.class
+			}
+		}
+	}
+	return ""
+}
+
+// The errors of the operating system for a program that cannot be executed, and for a machine that has no room for it at the moment or
+// is just replacing it.
+var (
+	notExecutable = []syscall.Errno{syscall.ENOENT, syscall.EACCES, syscall.ENOEXEC}
+	noRoom        = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ETXTBSY}
+)
+
+// startFailure says why nothing could be executed in dir.
+func startFailure(err error, dir string) *Error {
+	errno, _ := errors.AsType[syscall.Errno](err)
+	_, tried := errors.AsType[*startError](err) // or else there was not even a keeper
+	_, statErr := os.Stat(dir)
+	switch {
+	case slices.Contains(noRoom, errno):
+		return NewError(ClassStart, err.Error())
+	case tried && statErr != nil:
+		return NewError(ClassWorkspace, "working directory: "+statErr.Error())
+	case tried && slices.Contains(notExecutable, errno):
+		return NewError(ClassCLIMissing, err.Error())
+	default:
+		return NewError(ClassInternal, err.Error())
+	}
+}

@@ -1,0 +1,206 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// What recordings cannot show, because it needs a coincidence or must not be provoked.
+func TestConclude(t *testing.T) {
+	t.Parallel()
+	limits := func(status string) *wireRateLimit { return &wireRateLimit{Status: status, ResetsAt: 4102444800} }
+	failed := func(r wireResult) *wireResult { r.IsError = true; return &r }
+	gone := exitStatus{Code: 1}
+	for name, c := range map[string]struct {
+		facts  facts
+		cause  error
+		exit   exitStatus
+		stderr string
+		as     Outcome
+		want   Class
+	}{
+		"an error, whatever the exit code": {facts: facts{Last: failed(wireResult{APIStatus: 500})}, want: ClassOverloaded},
+		"an answer, whatever the exit code": {
+			facts: facts{Last: &wireResult{Result: "42"}}, exit: gone, as: Done,
+		},
+		"an answer, then a signal": {facts: facts{Last: &wireResult{Result: "42"}}, exit: exitStatus{Code: -1, Signal: "SIGSEGV"}, as: Done},
+		"an error without a word":  {facts: facts{Last: failed(wireResult{})}, want: ClassUnknown},
+		"death after an answer": {
+			facts: facts{Last: &wireResult{Result: "42"}, Open: true, Began: true}, exit: exitStatus{Code: -1, Signal: "SIGKILL"}, want: ClassKilled,
+		},
+		"a refused start while the prompt was sent": {
+			facts: facts{Last: failed(wireResult{StartupFailure: "cwd_unavailable"}), Open: true}, exit: gone, want: ClassWorkspace,
+		},
+		"a refused start, why so ever": {facts: facts{Last: failed(wireResult{StartupFailure: "brand_new"})}, exit: gone, want: ClassConfig},
+		// Words of which nothing is known must not hide the ones behind them.
+		"unknown words": {
+			facts: facts{Last: failed(wireResult{APIError: "brand_new", TerminalReason: "brand_new", APIStatus: 503}), AssistantError: "unknown"},
+			want:  ClassOverloaded,
+		},
+		"the exact word before the status": {
+			facts: facts{Last: failed(wireResult{APIError: "model_requires_usage_credits", APIStatus: 429}), AssistantError: "rate_limit"}, want: ClassBilling,
+		},
+		// A limit that an earlier request met is not why this one failed.
+		"an earlier limit":      {facts: facts{Last: failed(wireResult{APIStatus: 500}), RateLimit: limits("rejected")}, want: ClassOverloaded},
+		"a limit, old CLI":      {facts: facts{Last: failed(wireResult{APIStatus: 429}), RateLimit: limits("rejected")}, want: ClassUsageLimit},
+		"a limit that is near":  {facts: facts{Last: failed(wireResult{APIStatus: 429}), RateLimit: limits("allowed_warning")}, want: ClassRateLimit},
+		"a limit without event": {facts: facts{Last: failed(wireResult{APIError: "usage_limit_reached"})}, want: ClassUsageLimit},
+		// Numbers and words in a text decide nothing.
+		"429 in a text":          {facts: facts{Last: failed(wireResult{Result: "API Error: 429 permission denied"})}, want: ClassUnknown},
+		"429 in stderr":          {facts: facts{Began: true}, exit: gone, stderr: "429 rate limited: permission denied", want: ClassNoResult},
+		"permission in stderr":   {exit: gone, stderr: "EACCES: permission denied, 401", want: ClassConfig},
+		"an old session's text":  {exit: gone, stderr: "No conversation found with session ID: x", want: ClassSession},
+		"that text in the midst": {exit: gone, stderr: "hook said: No conversation found with session ID: x", want: ClassConfig},
+		"no word at all":         {facts: facts{Began: true}, want: ClassNoResult},
+		// Who sent the signal.
+		"out of memory":               {exit: exitStatus{Code: -1, Signal: "SIGKILL", OOM: 1}, want: ClassOOM},
+		"killed, memory enough":       {exit: exitStatus{Code: -1, Signal: "SIGKILL"}, want: ClassKilled},
+		"another one ran out of it":   {exit: exitStatus{Code: -1, Signal: "SIGTERM", OOM: 1}, want: ClassKilled},
+		"the caller's stop":           {cause: errors.New("stop"), exit: exitStatus{Code: -1, Signal: "SIGKILL", OOM: 1}, as: Stopped},
+		"the limit":                   {cause: ErrLimit, exit: exitStatus{Code: 143, Stopped: true}, as: Limit},
+		"silence":                     {cause: ErrStalled, exit: exitStatus{Code: 143, Stopped: true}, as: Stalled},
+		"deaf, and ended by us":       {cause: fmt.Errorf("%w: EAGAIN", errDeaf), exit: exitStatus{Code: 143, Stopped: true}, want: ClassNoResult},
+		"deaf, and killed by us":      {cause: errDeaf, exit: exitStatus{Code: -1, Signal: "SIGKILL", Stopped: true}, want: ClassNoResult},
+		"deaf because it was dead":    {cause: errDeaf, exit: exitStatus{Code: -1, Signal: "SIGKILL"}, want: ClassKilled},
+		"deaf because it had no room": {cause: errDeaf, exit: exitStatus{Code: -1, Signal: "SIGKILL", OOM: 2}, want: ClassOOM},
+		"mute at start":               {cause: fmt.Errorf("wait: %w", errStart), exit: exitStatus{Code: 143, Stopped: true}, want: ClassStart},
+		"unwilling at start":          {cause: fmt.Errorf("%w: %w", errStart, &controlError{"no"}), want: ClassConfig},
+		"a hopeless retry":            {facts: facts{RetryError: "billing_error"}, cause: errHopeless, want: ClassBilling},
+	} {
+		if c.as == "" {
+			c.as = Failed
+		}
+		outcome, err := conclude(&c.facts, false, c.cause, c.exit, c.stderr)
+		var class Class
+		if err != nil {
+			class = err.Class
+		}
+		if outcome != c.as || class != c.want {
+			t.Errorf("%s: %s, %v; want %s %s", name, outcome, err, c.as, c.want)
+		}
+	}
+}
+
+func TestHopelessRetries(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]bool{
+		"authentication_failed": true, "oauth_org_not_allowed": true, "billing_error": true, "model_not_found": true,
+		"rate_limit": false, "overloaded": false, "server_error": false, "unknown": false, "brand_new": false, "": false,
+	} {
+		if hopeless(word) != want {
+			t.Errorf("%q: %v", word, !want)
+		}
+	}
+}
+
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	fail := func(c Class) Result { return Result{Outcome: Failed, Error: NewError(c, "x")} }
+	for _, c := range []struct {
+		result Result
+		want   Retry
+	}{
+		{Result{Outcome: Done}, RetryNever},
+		{Result{Outcome: Limit}, RetryNever},
+		{Result{Outcome: Stopped}, RetryNever},
+		{Result{Outcome: Stalled}, RetryResume},
+		{fail(ClassOverloaded), RetrySoon},
+		{fail(ClassRateLimit), RetryLater},
+		{fail(ClassUsageLimit), RetryReset},
+		{fail(ClassSession), RetryFresh},
+		{fail(ClassKilled), RetryResume},
+		{fail(ClassAuth), RetryNever},
+		{fail("of a later version"), RetryNever},
+	} {
+		if got := c.result.Retry(); got != c.want {
+			t.Errorf("%s %v: %s, want %s", c.result.Outcome, c.result.Error, got, c.want)
+		}
+	}
+}
+
+// The reason of a refused start has a remedy of its own, where the class's would be too general.
+func TestRemedyOfARefusedStart(t *testing.T) {
+	t.Parallel()
+	for reason, word := range map[string]string{
+		"bypass_root": "ordinary user", "config_file_invalid": "Repair or remove", "proxy_invalid": "HTTPS_PROXY", "cli_version_too_old": "npm ci",
+	} {
+		e := classifyResult(&facts{Last: &wireResult{IsError: true, StartupFailure: reason}})
+		if !strings.Contains(e.Remedy, word) {
+			t.Errorf("%s: %q", reason, e.Remedy)
+		}
+	}
+}
+
+// A CLI that has learnt other words would be misunderstood without a test failing: those we act on are still among its own.
+func TestWordsOfTheCLI(t *testing.T) {
+	t.Parallel()
+	cli, err := Find("", ".", "")
+	if err != nil {
+		t.Fatalf("%v (make setup)", err)
+	}
+	f, err := os.Open(cli)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(program) }()
+	words := map[string]bool{}
+	for _, table := range []map[string]Class{subtypes, stopReasons, apiErrors, terminalReasons, assistantErrors} {
+		for w := range table {
+			words[w] = true
+		}
+	}
+	for w := range startupFailures {
+		words[w] = true
+	}
+	for w := range words {
+		if !bytes.Contains(program, []byte(w)) {
+			t.Errorf("the CLI does not know the word %q any more", w)
+		}
+	}
+}
+
+// A machine without room is no mistake of anybody's and may have room again.
+func TestStartFailure(t *testing.T) {
+	t.Parallel()
+	for errno, want := range map[syscall.Errno]Class{
+		syscall.ENOENT: ClassCLIMissing, syscall.EACCES: ClassCLIMissing, syscall.ENOEXEC: ClassCLIMissing,
+		syscall.EAGAIN: ClassStart, syscall.ENOMEM: ClassStart, syscall.EMFILE: ClassStart, syscall.ENFILE: ClassStart, syscall.ETXTBSY: ClassStart,
+		syscall.E2BIG: ClassInternal, syscall.EINVAL: ClassInternal,
+	} {
+		err := fmt.Errorf("start the CLI: %w", &startError{Message: errno.Error(), Errno: errno})
+		if e := startFailure(err, "/"); e.Class != want {
+			t.Errorf("%v: %s, want %s", errno, e.Class, want)
+		}
+	}
+	for name, c := range map[string]struct {
+		err  error
+		dir  string
+		want Class
+	}{
+		"no room for the keeper":  {fmt.Errorf("start keeper: %w", &os.PathError{Err: syscall.EAGAIN}), "/", ClassStart},
+		"no keeper":               {fmt.Errorf("start keeper: %w", &os.PathError{Err: syscall.ENOENT}), "/", ClassInternal},
+		"the directory went away": {fmt.Errorf("start the CLI: %w", &startError{Errno: syscall.ENOENT}), "/nowhere", ClassWorkspace},
+		"something else":          {io.ErrUnexpectedEOF, "/", ClassInternal},
+	} {
+		if e := startFailure(c.err, c.dir); e.Class != c.want {
+			t.Errorf("%s: %s, want %s", name, e.Class, c.want)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// oldCLI is the last version that runs on Node 20, which npm picks there without a word (claude-cli.md §1). It is below MinCLI, but the
+// fields it lacks are those that a gateway or a later version may lack as well.
+const oldCLI = "2.1.197"
+
+// The whole of Run on what the real CLI said when it failed, in two versions of it. The fixtures come from TestCLIErrors -record.
+func TestRecordedErrors(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{pinned(t), oldCLI} {
+		for _, sc := range scenarios() {
+			t.Run(version+"/"+sc.name, func(t *testing.T) {
+				t.Parallel()
+				fixture, err := filepath.Abs(filepath.Join("testdata", "errors", version, sc.name+".ndjson"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var s Spec
+				b := newBench(t, "", func(c *Config) {
+					s = sc.setup(c)
+					c.Env["AGENT_TEST_MODE"], c.Env["AGENT_TEST_FIXTURE"], c.Env["GORACE"] = "replay", fixture, "atexit_sleep_ms=0"
+				})
+				b.exitLimit = 100 * time.Millisecond // the old one does not say that it is idle
+				s.ID += "-" + version
+				ctx, stop := context.WithCancelCause(t.Context())
+				res := b.run(t, ctx, s, sc.host(s.ID, func() { stop(errors.New("enough")) }))
+				sc.check(t, version, res)
+				end := fixtureEnd(t, fixture)
+				if res.ExitCode != end.Exit || res.Signal != end.Signal || strings.TrimSpace(res.Stderr) != strings.TrimSpace(end.Stderr) {
+					t.Errorf("exit %d %s, stderr %q; the CLI's were %+v", res.ExitCode, res.Signal, res.Stderr, end)
+				}
+			})
+		}
+	}
+}
+
+// pinned is the version of the CLI that package.json asks for. Whoever changes it has to record the errors of the new one:
+//
+//	go test ./agent -run TestCLIErrors -record
+func pinned(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile("../package.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p struct {
+		Dependencies map[string]string `json:"dependencies"`
+	}
+	if err := json.Unmarshal(data, &p); err != nil {
+		t.Fatal(err)
+	}
+	return p.Dependencies["@anthropic-ai/claude-code"]
+}
+
+// ending is the last line of a fixture.
+type ending struct {
+	Stderr string `json:"stderr"`
+	Exit   int    `json:"exit"`
+	Signal string `json:"signal"`
+}
+
+func fixtureEnd(t *testing.T, path string) (e ending) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &e); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// replayMain is a CLI that says what a fixture has, each line when the real one would have said it: an answer when it was asked, a turn
+// when it was given a message, the end after the end of its input if a turn had come to its own.
+func replayMain() int {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT) // what they do is in the fixture
+	data, err := os.ReadFile(os.Getenv("AGENT_TEST_FIXTURE"))
+	if err != nil {
+		return 97
+	}
+	in := bufio.NewReader(os.Stdin)
+	await := func(kind string) bool {
+		for {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return false
+			}
+			if strings.Contains(line, `"type":"`+kind+`"`) {
+				return true
+			}
+		}
+	}
+	began, over := false, false
+	for line := range strings.Lines(string(data)) {
+		var l struct {
+			Type, Subtype string
+			ending
+		}
+		if json.Unmarshal([]byte(line), &l) != nil {
+			return 98
+		}
+		switch l.Type {
+		case "control_response":
+			await("control_request")
+		case "system":
+			if l.Subtype == "init" {
+				began = await("user")
+			}
+		case "result":
+			over = began
+		case "":
+			_, _ = os.Stderr.WriteString(l.Stderr)
+			if over {
+				_, _ = io.Copy(io.Discard, in)
+			}
+			if l.Signal == "SIGKILL" {
+				select {} // it is on its way
+			}
+			return l.Exit
+		}
+		_, _ = os.Stdout.WriteString(line)
+	}
+	return 99
+}

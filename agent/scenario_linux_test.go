@@ -1,0 +1,196 @@
+package agent
+
+import (
+	"maps"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/errand-fleet/errand/internal/modelfake"
+)
+
+// scenario is one way for a run to fail. It is provoked with the real CLI (TestCLIErrors, which also records what the CLI says) and
+// replayed from the recording (TestRecordedErrors).
+type scenario struct {
+	name  string
+	turns []modelfake.Turn  // what the model does; none: nothing is ever asked of it
+	env   map[string]string // of the CLI, beside what setup says
+	spoil string            // what is done to the CLI just before it starts: see spoilMain
+	spec  func(*Spec)
+	cfg   func(*Config)
+
+	stop   bool           // the caller stops the run as soon as the agent works
+	signal syscall.Signal // sent to the CLI, by somebody, as soon as the agent works
+
+	as   Outcome // Failed, unless set
+	want Class   // of the error
+	old  Class   // instead of want in oldCLI, where that says less
+	text string  // the answer, for a run that is Done
+}
+
+// Turns of a model that does not answer.
+func status(code int, message string, header ...string) []modelfake.Turn {
+	t := modelfake.Turn{Status: code, Message: message, Header: http.Header{}}
+	for i := 0; i < len(header); i += 2 {
+		t.Header.Set(header[i], header[i+1])
+	}
+	return []modelfake.Turn{t}
+}
+
+func bash(command string) modelfake.Turn {
+	return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": command}}}}
+}
+
+func scenarios() []scenario {
+	hang := []modelfake.Turn{{Text: "half an answer", Hang: true}}
+	var list []scenario
+	add := func(s scenario) {
+		if s.as == "" {
+			s.as = Failed
+		}
+		list = append(list, s)
+	}
+	add(scenario{name: "answer", turns: []modelfake.Turn{{Text: "Done so."}}, as: Done, text: "Done so."})
+	// What the model's API answers.
+	add(scenario{name: "400", turns: status(400, "tools.0: unknown field"), want: ClassRequest})
+	add(scenario{name: "400-credit", turns: status(400, "Your credit balance is too low to access the Anthropic API."), want: ClassBilling})
+	add(scenario{name: "400-too-long", turns: status(400, "prompt is too long: 2000000 tokens > 1000000 maximum"), want: ClassContext})
+	add(scenario{name: "401", turns: status(401, "invalid x-api-key"), want: ClassAuth})
+	add(scenario{name: "401-retried", turns: status(401, "invalid x-api-key"), env: map[string]string{"CLAUDE_CODE_MAX_RETRIES": "10"}, want: ClassAuth})
+	add(scenario{name: "402", turns: status(402, "payment required"), want: ClassBilling})
+	add(scenario{name: "403", turns: status(403, "not for you"), want: ClassAuth})
+	add(scenario{name: "404", turns: status(404, "model: no-such-model"), spec: func(s *Spec) { s.Model = "no-such-model" }, want: ClassModel})
+	add(scenario{name: "413", turns: status(413, "request exceeds the maximum size"), want: ClassContext})
+	add(scenario{name: "429", turns: status(429, "slow down"), want: ClassRateLimit})
+	add(scenario{name: "429-retry-after", turns: status(429, "slow down", "Retry-After", "3600"), want: ClassRateLimit})
+	add(scenario{
+		name: "429-usage-limit", want: ClassUsageLimit,
+		turns: status(429, "This request would exceed your account's rate limit.", "anthropic-ratelimit-unified-status", "rejected",
+			"anthropic-ratelimit-unified-reset", "4102444800", "anthropic-ratelimit-unified-representative-claim", "five_hour"),
+		cfg: func(c *Config) { c.Credential = Credential{OAuthToken: "sk-ant-oat01-test-credential"} },
+	})
+	add(scenario{name: "500", turns: status(500, "oops"), want: ClassOverloaded})
+	add(scenario{name: "503", turns: status(503, "gone for lunch"), want: ClassOverloaded})
+	add(scenario{name: "529", turns: status(529, "Overloaded"), want: ClassOverloaded})
+	// The way there.
+	add(scenario{name: "connection-refused", cfg: func(c *Config) { c.BaseURL = "http://127.0.0.1:1" }, want: ClassOverloaded})
+	add(scenario{name: "request-timeout", turns: []modelfake.Turn{{Gate: make(chan struct{})}}, env: map[string]string{"API_TIMEOUT_MS": "500"}, want: ClassOverloaded})
+	add(scenario{
+		name: "stream-cut", turns: []modelfake.Turn{{Text: "half an answer", Cut: true}}, want: ClassOverloaded,
+		env: map[string]string{"CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1"},
+	})
+	add(scenario{name: "stream-cut-once", turns: []modelfake.Turn{{Text: "Done so.", Cut: true}}, as: Done, text: "Done so."})
+	add(scenario{name: "no-credential", cfg: func(c *Config) { c.Credential = Credential{} }, want: ClassAuth})
+	// The agent's own limits.
+	refusal := modelfake.Turn{Text: "I cannot", Stop: "refusal"}
+	add(scenario{name: "refusal", turns: []modelfake.Turn{refusal, refusal}, want: ClassRefusal}) // the CLI asks once more
+	add(scenario{name: "max-turns", turns: []modelfake.Turn{bash("true"), bash("true"), bash("true")}, env: map[string]string{"CLAUDE_CODE_MAX_TURNS": "1"}, want: ClassMaxTurns})
+	add(scenario{
+		name: "budget", want: ClassBudget,
+		turns: []modelfake.Turn{{Tools: bash("true").Tools, Usage: modelfake.Usage{Input: 1_000_000, Output: 1000}}, {Text: "x"}},
+		spec:  func(s *Spec) { s.MaxUSD = 0.01 },
+	})
+	var wrong []modelfake.Turn
+	for range 12 {
+		wrong = append(wrong, modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "StructuredOutput", Input: map[string]string{"no": "grade"}}}})
+	}
+	add(scenario{
+		name: "schema", turns: wrong, want: ClassSchema,
+		spec: func(s *Spec) {
+			s.Schema = []byte(`{"type":"object","properties":{"grade":{"type":"integer"}},"required":["grade"]}`)
+		},
+	})
+	// A CLI that refuses to start.
+	add(scenario{name: "unknown-flag", spoil: "flag", want: ClassConfig})
+	add(scenario{name: "unknown-session", spoil: "session", want: ClassSession})
+	add(scenario{name: "no-directory", spoil: "directory", want: ClassWorkspace, old: ClassConfig})
+	add(scenario{name: "broken-config", spoil: "config", want: ClassConfig})
+	add(scenario{name: "broken-input", spoil: "input", want: ClassInternal})
+	add(scenario{name: "broken-proxy", env: map[string]string{"HTTPS_PROXY": "not a proxy"}, want: ClassConfig, old: ClassNoResult})
+	if os.Geteuid() == 0 { // only root is refused
+		add(scenario{name: "bypass-root", spoil: "bypass", want: ClassConfig})
+	}
+	// Ends from outside.
+	add(scenario{name: "stopped", turns: hang, stop: true, as: Stopped})
+	add(scenario{name: "int", turns: hang, signal: syscall.SIGINT, want: ClassKilled, old: ClassNoResult})
+	add(scenario{name: "term", turns: hang, signal: syscall.SIGTERM, want: ClassKilled})
+	add(scenario{name: "kill", turns: hang, signal: syscall.SIGKILL, want: ClassKilled})
+	return list
+}
+
+// setup is what a run of the scenario is made of.
+func (sc scenario) setup(c *Config) Spec {
+	c.Env = map[string]string{"CLAUDE_CODE_MAX_RETRIES": "0"} // ten of them take three minutes
+	maps.Copy(c.Env, sc.env)
+	if sc.cfg != nil {
+		sc.cfg(c)
+	}
+	s := Spec{ID: unique("error-" + sc.name), Prompt: Message{Text: "do it"}, Profile: Write}
+	if sc.spec != nil {
+		sc.spec(&s)
+	}
+	return s
+}
+
+// host does to the run what the scenario wants done.
+func (sc scenario) host(id string, stop func()) *host {
+	return &host{
+		permit: func(ToolRequest) Decision { return Decision{Allow: true} },
+		on: func(e Event) {
+			if e.Kind != Started {
+				return
+			}
+			if sc.stop {
+				stop()
+			}
+			if sc.signal != 0 {
+				for _, pid := range marked(id) {
+					_ = syscall.Kill(pid, sc.signal)
+				}
+			}
+		},
+	}
+}
+
+// spoilMain is run in the CLI's place: it spoils something and becomes the CLI.
+func spoilMain() int {
+	args := append([]string{os.Getenv("AGENT_TEST_CLI")}, os.Args[1:]...)
+	switch os.Getenv("AGENT_TEST_SPOIL") {
+	case "flag":
+		args = append(args, "--no-such-flag")
+	case "session":
+		for i, arg := range args {
+			if strings.HasPrefix(arg, "--session-id=") {
+				args[i] = "--resume=00000000-0000-4000-8000-00000000dead"
+			}
+		}
+	case "bypass":
+		args = append(args, "--dangerously-skip-permissions")
+	case "directory":
+		dir, err := os.Getwd()
+		if err != nil || os.RemoveAll(dir) != nil {
+			return 93
+		}
+	case "config":
+		if os.WriteFile(os.Getenv("CLAUDE_CONFIG_DIR")+"/.claude.json", []byte("{"), 0o600) != nil {
+			return 94
+		}
+	case "input":
+		r, w, err := os.Pipe()
+		if err != nil {
+			return 95
+		}
+		_, _ = w.WriteString("not JSON\n")
+		_ = w.Close()
+		_ = syscall.Dup2(int(r.Fd()), 0)
+	}
+	env := os.Environ()
+	for i, v := range env {
+		if strings.HasPrefix(v, "AGENT_TEST_MODE=") {
+			env[i] = "AGENT_TEST_MODE=over"
+		}
+	}
+	_ = syscall.Exec(args[0], args, env)
+	return 96
+}
