@@ -524,7 +524,7 @@ func TestKeeperKilled(t *testing.T) {
 		}
 	}}
 	res := b.run(t, t.Context(), Spec{ID: id}, h)
-	if keeper == 0 || res.Outcome != Failed || res.Error.Class != ClassKilled {
+	if keeper == 0 || res.Outcome != Failed || res.Error.Class != ClassKilled || !strings.Contains(res.Error.Message, "keeper") {
 		t.Errorf("keeper %d, result %+v", keeper, res)
 	}
 	b.gone(t)
