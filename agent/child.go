@@ -106,7 +106,7 @@ func (c *child) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {
 	}
 	werr := cmd.Wait()
 	if err != nil {
-		c.exit = exitStatus{Code: -1, Signal: "SIGKILL"} // what the kernel does to the CLI when its keeper dies
+		c.exit = exitStatus{Code: -1, Signal: "SIGKILL", keeperDied: true} // what the kernel does to the CLI then
 		c.err = fmt.Errorf("read the last word of the keeper: %w", errors.Join(err, werr))
 	}
 	c.controlMu.Lock()

@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -204,7 +205,7 @@ func startFailure(err error, dir string) *Error {
 	_, tried := errors.AsType[*startError](err) // or else there was not even a keeper
 	_, statErr := os.Stat(dir)
 	switch {
-	case slices.Contains(noRoom, errno):
+	case slices.Contains(noRoom, errno), errors.Is(err, io.ErrUnexpectedEOF): // or there was none for a keeper, which then died
 		return NewError(ClassStart, err.Error())
 	case tried && statErr != nil:
 		return NewError(ClassWorkspace, "working directory: "+statErr.Error())

@@ -197,7 +197,8 @@ func TestStartFailure(t *testing.T) {
 		"no room for the keeper":  {fmt.Errorf("start keeper: %w", &os.PathError{Err: syscall.EAGAIN}), "/", ClassStart},
 		"no keeper":               {fmt.Errorf("start keeper: %w", &os.PathError{Err: syscall.ENOENT}), "/", ClassInternal},
 		"the directory went away": {fmt.Errorf("start the CLI: %w", &startError{Errno: syscall.ENOENT}), "/nowhere", ClassWorkspace},
-		"something else":          {io.ErrUnexpectedEOF, "/", ClassInternal},
+		"the keeper died":         {fmt.Errorf("start the CLI: %w", io.ErrUnexpectedEOF), "/", ClassStart},
+		"something else":          {io.ErrShortWrite, "/", ClassInternal},
 	} {
 		if e := startFailure(c.err, c.dir); e.Class != c.want {
 			t.Errorf("%s: %s, want %s", name, e.Class, c.want)

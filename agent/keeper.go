@@ -55,6 +55,8 @@ type exitStatus struct {
 	Stuck   int      `json:"stuck"`            // processes that would not die within sweepLimit
 	CPU     duration `json:"cpu"`
 	MaxRSS  int64    `json:"max_rss"`
+
+	keeperDied bool // it said nothing; set by the worker
 }
 
 // duration is a time.Duration in JSON, as nanoseconds.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,17 +26,26 @@ func TestMain(m *testing.M) {
 		_, _ = io.Copy(io.Discard, os.Stdin) // /dev/null: returns at once
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 		select {}
+	case "burn":
+		os.Exit(burnMain())
+	case "orphan":
+		os.Exit(orphanMain())
 	case "worker":
 		os.Exit(workerMain())
 	case "mcp":
 		os.Exit(mcpMain())
 	case "ordinary":
 		os.Exit(ordinaryMain())
+	case "replaced":
+		os.Exit(replacedMain())
 	case "spoil":
 		os.Exit(spoilMain())
 	case "replay":
 		os.Exit(replayMain())
 	default:
+		if awkward, ok := strings.CutPrefix(mode, "hostile "); ok {
+			os.Exit(hostileMain(awkward))
+		}
 		os.Exit(fakeCLI(mode))
 	}
 }
@@ -259,5 +269,23 @@ func workerMain() int {
 		return 1
 	}
 	_, _ = r.Run(nobody{}, Spec{ID: os.Getenv("AGENT_TEST_RUN"), Dir: os.Getenv("AGENT_TEST_DIR"), Prompt: Message{Text: "x"}, Profile: Read}, &host{})
+	return 0
+}
+
+// replacedMain runs a task after its own program was replaced by something else.
+func replacedMain() int {
+	program := os.Args[0]
+	if os.Remove(program) != nil || os.WriteFile(program, []byte("not a program"), 0o700) != nil {
+		return 1
+	}
+	r, err := New(Config{CLI: selfExecutable, LogDir: os.Getenv("AGENT_TEST_DIR"), Env: map[string]string{"AGENT_TEST_MODE": "talk"}})
+	if err != nil {
+		return 1
+	}
+	res, err := r.Run(context.Background(), Spec{ID: os.Getenv("AGENT_TEST_ID"), Dir: "/", Prompt: Message{Text: "hello"}, Profile: Read}, &host{})
+	fmt.Print(res.Outcome, " ", res.Text)
+	if err != nil {
+		return 1
+	}
 	return 0
 }

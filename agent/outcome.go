@@ -72,6 +72,8 @@ func retryAt(c Class, limit *wireRateLimit, api *API) (at time.Time) {
 func classifyExit(f *facts, exit exitStatus, stderr string) *Error {
 	last := lastLine(stderr)
 	switch {
+	case exit.keeperDied:
+		return NewError(ClassKilled, "the CLI's keeper died, and the CLI with it")
 	case exit.Signal == "SIGKILL" && exit.OOM > 0:
 		return NewError(ClassOOM, "the kernel killed the CLI for lack of memory")
 	case exit.Signal != "":

@@ -20,7 +20,7 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 		return Result{}, e
 	}
 	if ctx.Err() != nil {
-		return notStarted(s), nil
+		return notStarted(s), nil //nolint:nilerr // the caller's own cause; it is no failure to obey it
 	}
 	cli, e := r.cli()
 	if e != nil {

@@ -116,6 +116,9 @@ func scenarios() []scenario {
 	add(scenario{name: "int", turns: hang, signal: syscall.SIGINT, want: ClassKilled, old: ClassNoResult})
 	add(scenario{name: "term", turns: hang, signal: syscall.SIGTERM, want: ClassKilled})
 	add(scenario{name: "kill", turns: hang, signal: syscall.SIGKILL, want: ClassKilled})
+	// A tool that kills its parent, as a careless pkill does (claude-code#45717, #94469); its own shell outlives the CLI.
+	add(scenario{name: "kill-by-tool", turns: []modelfake.Turn{bash("kill -KILL $PPID; tail -f /dev/null")}, want: ClassKilled})
+	add(scenario{name: "term-by-tool", turns: []modelfake.Turn{bash("kill $PPID; tail -f /dev/null")}, want: ClassKilled})
 	return list
 }
 

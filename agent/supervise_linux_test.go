@@ -1,0 +1,278 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The cases of supervision.md §2 that a whole run is needed for. docs/concurrency.md has the table of all of them.
+
+// Whatever the CLI does on its way, the run ends by itself, with the answer, and nothing is left.
+func TestSuperviseAwkwardRuns(t *testing.T) {
+	t.Parallel()
+	for mode, c := range map[string]struct {
+		text string
+		more func(*testing.T, *bench, Result)
+	}{
+		"leak":      {"leaked", swept(1)},
+		"neighbour": {"spawned", swept(1)},
+		"exit-3": {"said before", func(t *testing.T, _ *bench, r Result) {
+			if r.ExitCode != 3 {
+				t.Errorf("exit %d", r.ExitCode)
+			}
+		}},
+		"torn": {"torn", func(t *testing.T, b *bench, r Result) {
+			log, err := os.ReadFile(b.LogPath(unique("torn"), ".log"))
+			raw, rerr := os.ReadFile(b.LogPath(unique("torn"), ".ndjson"))
+			for _, s := range []string{string(log), string(raw), r.Stderr} {
+				if !strings.Contains(s, "key [redacted].") || strings.Contains(s, "sk-ant") {
+					t.Errorf("%q, %v", s, errors.Join(err, rerr))
+				}
+			}
+		}},
+		"flood": {"flooded", func(t *testing.T, _ *bench, r Result) {
+			if r.Resources.Lines != 50_004 {
+				t.Errorf("%d lines", r.Resources.Lines)
+			}
+		}},
+		"stderr-flood": {"flooded", func(t *testing.T, _ *bench, r Result) {
+			if !strings.HasPrefix(r.Stderr, "[only the last 100 lines]") {
+				t.Errorf("stderr of %d bytes", len(r.Stderr))
+			}
+		}},
+		"huge": {"huge", func(t *testing.T, b *bench, r Result) {
+			info, err := os.Stat(b.LogPath(unique("huge"), ".ndjson"))
+			if err != nil || info.Size() < maxLines || r.Resources.MaxRSS == 0 {
+				t.Errorf("log %v, %v; %+v", info, err, r.Resources)
+			}
+		}},
+		"no-cwd":  {"homeless", nil},
+		"no-dirs": {"homeless", nil},
+		"identity": {"adj 500 leads its group true, session of its keeper true, terminal 0", func(t *testing.T, _ *bench, _ Result) {
+			if adj, err := os.ReadFile("/proc/self/oom_score_adj"); err != nil || string(adj) == "500\n" {
+				t.Errorf("the worker's own: %s, %v", adj, err)
+			}
+		}},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, "hostile "+mode)
+			dir := t.TempDir()
+			res := b.run(t, t.Context(), Spec{ID: unique(mode), Dir: dir}, &host{})
+			if res.Outcome != Done || res.Text != c.text {
+				t.Fatalf("outcome %s, %v, text %q, exit %d, stderr %q", res.Outcome, res.Error, res.Text, res.ExitCode, res.Stderr)
+			}
+			if c.more != nil {
+				c.more(t, b, res)
+			}
+			b.gone(t)
+		})
+	}
+}
+
+func swept(n int) func(*testing.T, *bench, Result) {
+	return func(t *testing.T, _ *bench, r Result) {
+		t.Helper()
+		if r.Resources.Swept != n {
+			t.Errorf("swept %d, want %d", r.Resources.Swept, n)
+		}
+	}
+}
+
+func TestSuperviseExitInATurn(t *testing.T) {
+	t.Parallel()
+	res := newBench(t, "hostile mid-turn").run(t, t.Context(), Spec{}, &host{})
+	if res.Outcome != Failed || res.Error.Class != ClassNoResult || res.ExitCode != 0 {
+		t.Errorf("result = %+v", res)
+	}
+}
+
+// A prompt is not an argument, so its length is only the model's concern.
+func TestSuperviseLongPrompt(t *testing.T) {
+	t.Parallel()
+	const size = 5 << 20
+	res := newBench(t, "hostile length").run(t, t.Context(), Spec{Prompt: Message{Text: strings.Repeat("x", size)}}, &host{})
+	if res.Text != strconv.Itoa(size) {
+		t.Errorf("the CLI got %s bytes, %v", res.Text, res.Error)
+	}
+}
+
+// The CLI has its three standard files, and the credential's if there is one, but none that happens to be open in the worker: here one
+// that is not marked close-on-exec, as a parent of the worker may hand it over.
+func TestSuperviseOpenFiles(t *testing.T) {
+	t.Parallel()
+	null, err := unix.Open("/dev/null", unix.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(null)
+	for want, credential := range map[string]Credential{"0 1 2": {}, "0 1 2 3": {APIKey: "sk-ant-test-secret"}} {
+		b := newBench(t, "hostile fds", func(c *Config) { c.Credential = credential })
+		if res := b.run(t, t.Context(), Spec{}, &host{}); res.Text != want {
+			t.Errorf("open: %q, want %q", res.Text, want)
+		}
+	}
+}
+
+// A CLI that has left its process group does not escape by it.
+func TestSuperviseOtherGroup(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "hostile regroup")
+	ctx, stop := context.WithCancelCause(t.Context())
+	res := b.run(t, ctx, Spec{}, &host{on: func(e Event) {
+		if e.Kind == Text {
+			stop(errors.New("enough"))
+		}
+	}})
+	if res.Outcome != Stopped || res.Signal != "SIGKILL" {
+		t.Errorf("outcome %s, exit %d %q", res.Outcome, res.ExitCode, res.Signal)
+	}
+	b.gone(t)
+}
+
+// Nothing is started for a caller who does not want it any more, and nothing of what was there is lost.
+func TestSuperviseCancelBeforeStart(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "hang")
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(errors.New("changed my mind"))
+	session := Session{ID: "00000000-0000-4000-8000-000000000001", Data: []byte("{}\n"), CostUSD: 1}
+	res := b.run(t, ctx, Spec{ID: unique("never"), Resume: &session}, &host{})
+	if res.Outcome != Stopped || res.ExitCode != -1 || res.Started.IsZero() || res.Session.ID != session.ID || res.Session.CostUSD != 1 || len(res.Session.Data) == 0 {
+		t.Errorf("result = %+v", res)
+	}
+	if _, err := os.Stat(b.LogPath(unique("never"), ".log")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("there is a log: %v", err)
+	}
+}
+
+// The first cause wins over those that come while the run is being stopped, and one that comes when all is over changes nothing.
+func TestSuperviseCancelTwice(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "hostile stubborn")
+	ctx, stop := context.WithCancelCause(t.Context())
+	h := &host{on: func(e Event) {
+		if e.Kind == Text {
+			stop(errors.New("first"))
+			stop(errors.New("second"))
+		}
+	}}
+	res := b.run(t, ctx, Spec{Limit: 700 * time.Millisecond, IdleLimit: 500 * time.Millisecond}, h) // both are within the ladder's second
+	stop(errors.New("third"))
+	if res.Outcome != Stopped || res.Signal != "SIGKILL" || context.Cause(ctx).Error() != "first" {
+		t.Errorf("outcome %s, %q, cause %v", res.Outcome, res.Signal, context.Cause(ctx))
+	}
+	b.gone(t)
+}
+
+// A tool is a process of the same user, so it can stop the keeper as well. Then the keeper is given up, and its run is ended without it.
+func TestSuperviseStoppedKeeper(t *testing.T) {
+	t.Parallel()
+	b, id := newBench(t, "hang-marked"), unique("stopped-keeper")
+	b.keeperLimit = 100 * time.Millisecond
+	ctx, stop := context.WithCancelCause(t.Context())
+	res := b.run(t, ctx, Spec{ID: id}, &host{on: func(e Event) {
+		if e.Kind == Text {
+			_ = syscall.Kill(parent(t, marked(id)[0]), syscall.SIGSTOP)
+			stop(errors.New("enough"))
+		}
+	}})
+	if res.Outcome != Stopped || res.Resources.Swept == 0 {
+		t.Errorf("outcome %s, %v, swept %d", res.Outcome, res.Error, res.Resources.Swept)
+	}
+	b.gone(t)
+}
+
+// A host that blocks holds up the reader, and so Run, against its promise. It does not keep the CLI alive.
+func TestSuperviseBlockedHost(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "hostile stubborn")
+	ctx, stop := context.WithCancelCause(t.Context())
+	dead := make(chan struct{})
+	h := &host{on: func(e Event) {
+		if e.Kind == Text {
+			stop(errors.New("enough"))
+			<-dead
+		}
+	}}
+	go func() {
+		defer close(dead)
+		b.gone(t)
+	}()
+	if res := b.run(t, ctx, Spec{}, h); res.Outcome != Stopped {
+		t.Errorf("result = %+v", res)
+	}
+}
+
+func TestSuperviseLogsRemoved(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "talk")
+	h := &host{more: []Message{{Text: "again"}}, on: func(e Event) {
+		if e.Kind == Started {
+			_ = os.RemoveAll(b.cfg.LogDir)
+		}
+	}}
+	if res := b.run(t, t.Context(), Spec{}, h); res.Outcome != Done || res.Text != "echo: hello\n\necho: again" {
+		t.Errorf("result = %+v", res)
+	}
+}
+
+// A CLI that is being written while it is to be started, as npm does at an upgrade, may be there a moment later.
+func TestSuperviseBusyCLI(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "talk")
+	b.cfg.CLI = b.dir + "/claude"
+	f, err := os.OpenFile(b.cfg.CLI, os.O_CREATE|os.O_WRONLY, 0o700)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString("#!/bin/true\n"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Run(t.Context(), Spec{ID: unique("busy"), Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read}, &host{})
+	if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassStart || e.Class.Retry() != RetrySoon {
+		t.Errorf("error = %v", err)
+	}
+}
+
+// Silence is measured from the last sign of work, longer while a tool runs, and not at all without a limit.
+func TestSuperviseSilence(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, c := range map[string]struct {
+		limit, since time.Duration
+		tool, over   bool // a tool runs; the turn has ended
+		due, silent  bool
+	}{
+		"no limit":         {since: 24 * time.Hour},
+		"within":           {limit: time.Minute, since: 30 * time.Second},
+		"beyond":           {limit: time.Minute, since: 2 * time.Minute, due: true, silent: true},
+		"a tool runs":      {limit: time.Minute, since: 2 * time.Minute, tool: true},
+		"a tool hangs":     {limit: time.Minute, since: 5 * time.Minute, tool: true, due: true, silent: true},
+		"the turn is over": {limit: time.Hour, since: time.Minute, over: true, due: true},
+	} {
+		l := live{
+			r: &Runner{exitLimit: 20 * time.Second}, spec: Spec{IdleLimit: c.limit}, control: newControl(nil),
+			stream: &stream{clock: clock{Active: now.Add(-c.since), Turn: !c.over}, tools: map[string]string{}},
+		}
+		if c.over {
+			l.stream.clock.Ended = l.stream.clock.Active
+		}
+		if c.tool {
+			l.stream.tools["t1"] = "Running make"
+		}
+		next, what := l.deadline(now, true)
+		if due := !next.After(now); due != c.due || due && (what == silent) != c.silent {
+			t.Errorf("%s: due %t, for %d", name, due, what)
+		}
+	}
+}
