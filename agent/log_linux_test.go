@@ -125,7 +125,7 @@ func TestLogsAreHarmless(t *testing.T) {
 	odd := "\x1b[31mred\x1b[0m \x1b]0;title\a\x1b(Bx\ttab\x00\xff\x7f a-known\x1b[1m-secret\r\n\u009b31m\u202e wörter\rback\x1b\n"
 	l.Note(time.Unix(0, 0), "%s", odd)
 	l.Raw([]byte(odd + "a-known"))
-	l.Raw([]byte("-secret\n"))
+	l.Raw([]byte("-secret\na-kn"))
 	raw, people := l.raw, l.people
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestLogsAreHarmless(t *testing.T) {
 	if got := content(t, people); !strings.HasSuffix(got, want) {
 		t.Errorf("the log for people is\n%q, want\n%q", got, want)
 	}
-	if got := content(t, raw); got != odd+"[redacted]\n" {
+	if got := content(t, raw); got != odd+"[redacted]\na-kn" {
 		t.Errorf("the raw log is %q", got)
 	}
 }

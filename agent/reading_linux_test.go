@@ -65,8 +65,8 @@ func TestSecretsInPieces(t *testing.T) {
 	r := newReading(t, NewRedactor("a-known-secret"))
 	r.Read(newLines(strings.NewReader(
 		`{"type":"stream_event","event":{"type":"message_start","message":{"id":"m1"}}}`+"\n"+
-			delta("thinking", "hm, a-kno")+delta("thinking", "wn-secret?")+blockStop+
-			delta("text", "It is a-known-")+delta("text", "sec")+`{"type":"system","subtype":"compact_boundary"}`+"\n"+delta("text", "ret, or a-kn")+blockStop+
+			delta("thinking", "hm, a-kno")+delta("thinking", "wn-secret? a-kn")+
+			delta("text", "own-secret? It is a-known-")+delta("text", "sec")+`{"type":"system","subtype":"compact_boundary"}`+"\n"+delta("text", "ret, or a-kn")+blockStop+
 			delta("text", "own-secret")+blockStop+
 			`{"type":"stream_event","event":{"type":"content_block_start","content_block":{"type":"tool_use","id":"t1","name":"Bash"}}}`+"\n"+
 			input(`{"command":"a-known`)+input(`-secret a`)+
@@ -82,10 +82,10 @@ func TestSecretsInPieces(t *testing.T) {
 	if last := slices.IndexFunc(r.events, func(e Event) bool { return e.Kind == ToolUse }); slices.ContainsFunc(r.events[last:], func(e Event) bool { return e.Kind == ToolInput }) {
 		t.Error("a piece of the call came after the call")
 	}
-	if got, want := r.said(Thinking), "hm, [redacted]?"; got != want {
+	if got, want := r.said(Thinking), "hm, [redacted]? a-kn"; got != want {
 		t.Errorf("thought %q, want %q", got, want)
 	}
-	if got, want := r.said(Text), "It is [redacted], or a-known-secret [redacted] a a-k"; got != want {
+	if got, want := r.said(Text), "own-secret? It is [redacted], or a-known-secret [redacted] a a-k"; got != want {
 		t.Errorf("said %q, want %q", got, want)
 	}
 }
@@ -113,13 +113,17 @@ func TestSecretsAtACut(t *testing.T) {
 	}
 }
 
-// A result is redacted where it was cut, too, and stays JSON where it is.
+// A result is redacted where it was cut, too, and what was JSON is JSON still.
 func TestSecretsInAResult(t *testing.T) {
 	t.Parallel()
 	redact := NewRedactor("a-known-secret", `"quoted"`)
 	r := newReading(t, redact)
 	r.facts.Partial = []byte(strings.Repeat("x", maxPartial-5) + "a-known-")
 	r.facts.Last = &wireResult{Structured: []byte(`{"quoted":1}`)}
+	r.event(Event{Kind: ToolUse, Input: json.RawMessage(`{"quoted":1}`)})
+	if got := string(r.events[0].Input); got != `"[redacted]"` {
+		t.Errorf("input %s", got)
+	}
 	l := &live{r: &Runner{cfg: Config{Redactor: redact}}, child: &child{}, stream: r.stream}
 	res := l.result(false, ErrLimit, nil)
 	if len(res.Partial) != maxPartial-5 || string(res.Structured) != `"[redacted]"` {
@@ -193,7 +197,7 @@ func TestStderrIsRedactedAsOneText(t *testing.T) {
 	l := &live{r: &Runner{cfg: Config{Redactor: redact}}, log: log}
 	l.lastWords(newLines(strings.NewReader(
 		strings.Repeat("x", 3*ownLine)+"\n\x1b[31merror:\x1b[0m\x00 no\nkey:\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+"\n"+
-			strings.Repeat(fakeKey[1:]+"\n", 5)+"-----END PRIVATE KEY-----\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+"\n"+fakeKey), stderrPiece))
+			strings.Repeat(fakeKey[1:]+"\n", 5)+"-----END PRIVATE KEY-----\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+"\n"+fakeKey+"\n.\nBEGIN PRIVATE KEY-----"), stderrPiece))
 	if err := log.Close(); err != nil {
 		t.Error(err)
 	}
@@ -202,8 +206,8 @@ func TestStderrIsRedactedAsOneText(t *testing.T) {
 			t.Errorf("the %s is %.500s…%s", name, text, text[max(0, len(text)-500):])
 		}
 	}
-	if n := len(l.stderr.String()); n > 2*tailWidth {
-		t.Errorf("the tail has %d bytes", n)
+	if tail := l.stderr.String(); len(tail) > 2*tailWidth || !strings.HasSuffix(tail, ".\nBEGIN PRIVATE KEY-----") {
+		t.Errorf("the tail has %d bytes, and its end is %q", len(tail), tail[max(0, len(tail)-50):])
 	}
 }
 

@@ -188,7 +188,19 @@ func TestCharsets(t *testing.T) {
 	}
 }
 
-var fuzzSecrets = []string{"a-known-secret", "a-known-secret-and-more", "secret-a-known", "known-", "line one of two\nline two of two"}
+var fuzzSecrets = []string{"a-known-secret", "a-known-secret-and-more", "secret-a-known", "-known-b", "known-", "line one of two\nline two of two"}
+
+// Bodies of one set are measured once where they overlap, and only there.
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	var known bodies
+	text := []byte("abcd!efgh!ij")
+	for _, c := range []struct{ at, want int }{{6, 9}, {8, 9}, {9, 9}, {2, 4}, {3, 4}, {10, 12}} {
+		if got := known.end(text, alnum, c.at); got != c.want {
+			t.Errorf("a body that reaches to %d ends at %d, want %d", c.at, got, c.want)
+		}
+	}
+}
 
 // fuzzParts are what texts are made of, so that secrets, halves of them, and what looks like them are common; known is the forms of
 // fuzzSecrets.

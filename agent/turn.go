@@ -58,7 +58,6 @@ func (s *stream) delta(l wireLine) {
 
 // begin notes that a message begins. One before it that was broken off is said again by the CLI, so what it had said is dropped.
 func (s *stream) begin(id string) {
-	s.settle()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken {
