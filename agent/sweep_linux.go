@@ -74,3 +74,15 @@ func MakePrivate() (notice string, err error) {
 	}
 	return "", nil
 }
+
+// isPrivate reports whether MakePrivate was called and helps, and if not, what would.
+func isPrivate() (ok bool, remedy string) {
+	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	switch {
+	case os.Geteuid() == 0:
+		return false, "run as an ordinary user, or in a sandbox (ERRAND_SANDBOX)"
+	case err != nil || dumpable != 0:
+		return false, "call MakePrivate first thing in main"
+	}
+	return true, ""
+}

@@ -16,3 +16,5 @@ func sweepMarked(string) int { return 0 }
 func MakePrivate() (notice string, err error) {
 	return "this system cannot hide the worker's secrets from the agent's tools; use Linux in production", nil
 }
+
+func isPrivate() (ok bool, remedy string) { return false, "use Linux in production" }

@@ -15,7 +15,7 @@ const maxSession = 8 << 20
 // Session is what a later run of the thread needs in order to go on where this one stopped.
 type Session struct {
 	ID   string          // the CLI's session
-	Meta json.RawMessage // what its owner remembers of it, opaque, a few hundred bytes
+	Meta json.RawMessage // what its owner remembers of it, opaque, some 100 KiB at most
 	Data []byte          // what the CLI saved, opaque
 }
 

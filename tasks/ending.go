@@ -112,5 +112,8 @@ func (e Ending) Footer() string {
 	if r.Model != "" {
 		parts = append(parts, r.Model)
 	}
+	if r.Fresh {
+		parts = append(parts, "a new conversation, the earlier one could not be resumed")
+	}
 	return strings.Join(parts, " · ")
 }

@@ -97,7 +97,7 @@ func (w *Worker) diff(ctx context.Context, c workspace.Clone, files string) (pat
 }
 
 // spec puts a run together.
-func (w *Worker) spec(t Task, b Brief, p place, session *agent.Session, before *past) agent.Spec {
+func (w *Worker) spec(t Task, b Brief, p place, c conversation, before *past) agent.Spec {
 	prompt := b.Prompt
 	if prompt.Text == "" {
 		prompt.Text = t.Prompt
@@ -113,7 +113,7 @@ func (w *Worker) spec(t Task, b Brief, p place, session *agent.Session, before *
 	if p.About != "" {
 		system += "\n\n" + p.About
 	}
-	if p.Fresh && session != nil {
+	if p.Fresh && c.session != nil {
 		system += " The clone is new: what you had changed in it earlier in this conversation is not there any more."
 	}
 	where := t.Repo
@@ -123,7 +123,7 @@ func (w *Worker) spec(t Task, b Brief, p place, session *agent.Session, before *
 	return agent.Spec{
 		ID: t.ID, Dir: p.Dir, Files: p.Files, Reads: p.Reads, Prompt: prompt, System: system,
 		Profile: t.Profile, TrustedConfig: p.Trusted, Rules: w.cfg.Policy.Rules,
-		Model: or(t.Options.Model, w.cfg.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: session,
+		Model: or(t.Options.Model, w.cfg.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: c.session, History: c.said,
 		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo,
 		Header: []string{
 			"thread " + t.Thread, "source " + t.Source + " " + t.Kind + " by " + t.Actor, "profile " + string(t.Profile),

@@ -78,12 +78,12 @@ func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err 
 	if err != nil {
 		return stop(err)
 	}
-	session, err := w.session(run.ctx, t, brief, before)
+	talked, err := w.conversation(run.ctx, t, brief, before)
 	if err != nil {
 		return stop(err)
 	}
 	host := &host{record: w.record(run), report: report}
-	spec := w.spec(t, brief, place, session, before)
+	spec := w.spec(t, brief, place, talked, before)
 	host.talk = w.talk(run, t, source, host.record.add)
 	spec.Tools = host.talk.tools(place)
 	w.checkpoints(run, place, &spec)
@@ -96,7 +96,7 @@ func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err 
 	ending, err = w.conclude(run, t, result)
 	switch {
 	case err == nil:
-		w.saveSession(run, t, brief, result)
+		talked.keep(run, w, t, brief, result)
 	case !errors.Is(err, errClaimLost): // whoever has the claim now has the say
 		w.handOver(run, place, spec, result)
 	}

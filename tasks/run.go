@@ -194,48 +194,6 @@ func (o *opening) leave() {
 	}
 }
 
-// session finds the conversation to go on with; nil: a new one.
-func (w *Worker) session(ctx context.Context, t Task, b Brief, before *past) (*agent.Session, error) {
-	if before.goesOn() {
-		return &before.Session, nil
-	}
-	if b.Fresh {
-		return nil, nil
-	}
-	saved, err := w.store.Session(ctx, t.Thread)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	var meta sessionMeta
-	if err := json.Unmarshal(saved.Meta, &meta); err != nil {
-		return nil, fmt.Errorf("read session of thread %s: %w", t.Thread, err)
-	}
-	s := meta.Session
-	s.ID, s.Data = saved.ID, saved.Data
-	return &s, nil
-}
-
-// sessionMeta is what is stored beside a session.
-type sessionMeta struct {
-	Session agent.Session `json:"session"`
-}
-
-// saveSession keeps the conversation for the thread's next task. Without it that starts a new one, so failing is no failure.
-func (w *Worker) saveSession(r *run, t Task, b Brief, res agent.Result) {
-	if b.Fresh || len(res.Session.Data) == 0 {
-		return
-	}
-	err := r.claim.SaveSession(r.detached, store.Session{
-		ID: res.Session.ID, Meta: mustJSON(sessionMeta{Session: res.Session}), Data: res.Session.Data,
-	})
-	if err != nil {
-		w.log.Warn("save session", "run", t.ID, "thread", t.Thread, "err", err)
-	}
-}
-
 // mustJSON marshals our own plain structs, which cannot fail. Markup is left as it is: escaped, it would take six times the room.
 func mustJSON(v any) json.RawMessage {
 	var b bytes.Buffer

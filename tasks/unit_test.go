@@ -194,6 +194,10 @@ func TestEndingForPeople(t *testing.T) {
 			Ending{Kind: Answered, Result: agent.Result{Text: "42", Partial: "4", Turns: 3, CostUSD: 0.127, Model: "m", Duration: 61 * time.Second}},
 			"", "", "1m1s · 3 turns · $0.13 · m",
 		},
+		"fresh": {
+			Ending{Kind: Answered, Result: agent.Result{Text: "42", Fresh: true, Duration: time.Second}},
+			"", "", "1s · a new conversation, the earlier one could not be resumed",
+		},
 		"empty":     {Ending{Kind: Answered}, "Done. The agent had nothing to add.", "", ""},
 		"timed out": {Ending{Kind: TimedOut, Limit: "2h0m0s", Result: agent.Result{Partial: long}}, "This timed out after 2h0m0s and was stopped. Ask for less at once, or ask again to go on from here.", strings.Repeat("é", 1000) + "…", ""},
 		"stalled":   {Ending{Kind: Stalled, Limit: "15m0s"}, "The agent showed no sign of work for 15m0s and was stopped. Ask again to go on.", "", ""},
@@ -212,7 +216,7 @@ func TestEndingForPeople(t *testing.T) {
 // The servers of tools that an operator configured are told what the run is about.
 func TestSpecNamesThreadAndRepository(t *testing.T) {
 	t.Parallel()
-	s := new(Worker).spec(Task{ID: "1", Thread: "chat/1", Repo: "acme/api"}, Brief{}, place{}, nil, &past{})
+	s := new(Worker).spec(Task{ID: "1", Thread: "chat/1", Repo: "acme/api"}, Brief{}, place{}, conversation{}, &past{})
 	if s.Thread != "chat/1" || s.Repo != "acme/api" {
 		t.Errorf("thread %q, repository %q", s.Thread, s.Repo)
 	}

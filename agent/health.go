@@ -1,0 +1,162 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Health is what can be known about the CLI, and about what runs are protected by, without spending anything. It is published as JSON.
+type Health struct {
+	OK       bool   `json:"ok"`
+	Path     string `json:"path,omitempty"`
+	Version  string `json:"version,omitempty"`
+	LoggedIn bool   `json:"logged_in"`
+	Method   string `json:"method,omitempty"`  // api_key, oauth_token, …
+	Sandbox  string `json:"sandbox,omitempty"` // bwrap or none: what runs are in
+	Gateway  bool   `json:"gateway"`           // runs get to the model through a gateway, which keeps the credential from them
+	Private  bool   `json:"private"`           // tools of the agent cannot read this process's memory and environment
+	Problem  string `json:"problem,omitempty"` // what is wrong, for operators
+	Remedy   string `json:"remedy,omitempty"`  // what to do about it
+	Error    *Error `json:"-"`                 // Problem for a run that cannot start; nil when OK
+
+	Notices []string `json:"notices,omitempty"` // what an operator should know all the same, and what to do about it
+}
+
+// healthLimit bounds each of the two commands; they need 20 and 140 ms.
+const healthLimit = 15 * time.Second
+
+// Health asks the CLI for its version and whether it has a credential. Whether the model accepts that credential nobody can know
+// without asking the model. minVersion empty means MinCLI.
+func (r *Runner) Health(ctx context.Context, minVersion string) Health {
+	h, why := r.protection(ctx)
+	if why != nil {
+		h.Problem, h.Remedy, h.Error = why.problem, why.remedy, why.refusal()
+		return h
+	}
+	fail := func(c Class, problem, remedy string) Health {
+		h.Problem, h.Remedy, h.Error = problem, remedy, NewError(c, problem)
+		return h
+	}
+	cli, e := r.cli()
+	if e != nil {
+		return fail(ClassCLIMissing, e.Message, "run npm ci, or set ERRAND_CLAUDE to its path")
+	}
+	h.Path = cli
+	dirs, err := makeDirs(r.cfg.TempDir)
+	if err != nil {
+		return fail(ClassWorkspace, err.Error(), "make the temporary directory writable")
+	}
+	defer func() { _ = dirs.remove() }()
+	out, err := r.ask(ctx, cli, dirs, "--version")
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fail(ClassInternal, "claude --version did not answer within "+healthLimit.String(), "look at the load of this machine")
+	}
+	if err != nil {
+		return fail(ClassCLIMissing, "claude --version: "+err.Error(), "run npm ci (with install scripts), or set ERRAND_CLAUDE")
+	}
+	h.Version = version.FindString(string(out))
+	if minVersion == "" {
+		minVersion = MinCLI
+	}
+	if h.Version == "" || older(h.Version, minVersion) {
+		return fail(ClassCLIVersion, fmt.Sprintf("claude %s is older than %s", orDash(h.Version), minVersion), "run npm ci, which installs the pinned version")
+	}
+	// Exit code 1 is the answer "no", so only the JSON counts.
+	out, err = r.ask(ctx, cli, dirs, "auth", "status")
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fail(ClassInternal, "claude auth status did not answer within "+healthLimit.String(), "look at the load of this machine")
+	}
+	var auth struct {
+		LoggedIn bool   `json:"loggedIn"`
+		Method   string `json:"authMethod"`
+	}
+	if json.Unmarshal(out, &auth) != nil {
+		return fail(ClassAuth, "claude auth status gave no answer", "look at what it prints when run by hand")
+	}
+	h.LoggedIn, h.Method = auth.LoggedIn, auth.Method
+	if !h.LoggedIn {
+		return fail(ClassAuth, "claude has no credential", "set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN")
+	}
+	h.OK = true
+	return h
+}
+
+// protection is the part of Health that is about how far runs are kept from what is not theirs. why is set where a run must not start
+// without more of it.
+func (r *Runner) protection(ctx context.Context) (h Health, why *unboxed) {
+	h = Health{Sandbox: string(SandboxNone), Gateway: r.gated()}
+	bwrap, why := r.bubblewrap(ctx)
+	switch {
+	case why != nil && r.cfg.Sandbox != SandboxAuto:
+		h.Sandbox = ""
+		return h, why
+	case why != nil:
+		h.Notices = append(h.Notices, why.Error())
+	case bwrap != "":
+		h.Sandbox = string(SandboxBwrap)
+	}
+	if r.cfg.Direct && r.cfg.Credential != (Credential{}) {
+		h.Notices = append(h.Notices, "runs are given the model's credential itself, and the agent's tools may read it: "+
+			"set ERRAND_GATEWAY=on, unless the model takes it from the CLI's own requests only")
+	}
+	// In a sandbox a tool sees no process but those of its run, and has no capabilities even as root.
+	private, remedy := isPrivate()
+	if h.Private = private || h.Sandbox == string(SandboxBwrap); !h.Private {
+		h.Notices = append(h.Notices, "the agent's tools can read this process's memory and environment: "+remedy)
+	}
+	return h, nil
+}
+
+// ask runs one harmless command of the CLI in the same environment as a run.
+func (r *Runner) ask(ctx context.Context, cli string, d runDirs, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, healthLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, cli, args...)
+	way := access{r.cfg.BaseURL, r.cfg.Credential.with("sk-ant-any")} // it only looks whether there is one
+	cmd.Dir, cmd.Env = d.Home, r.environment(Spec{ID: "health"}, d, way)
+	cmd.WaitDelay = time.Second
+	if secret := way.Credential.piped(); secret != "" {
+		read, write, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		defer read.Close()
+		_, _ = write.WriteString(secret)
+		_ = write.Close()
+		cmd.ExtraFiles = []*os.File{read}
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil && stderr.Len() > 0 {
+		err = fmt.Errorf("%w: %s", err, clip(strings.TrimSpace(stderr.String()), 200))
+	}
+	return out, err
+}
+
+var version = regexp.MustCompile(`\d+\.\d+\.\d+`)
+
+// older compares two versions of the form a.b.c.
+func older(a, b string) bool {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range min(len(x), len(y)) {
+		m, _ := strconv.Atoi(x[i])
+		n, _ := strconv.Atoi(y[i])
+		if m != n {
+			return m < n
+		}
+	}
+	return false
+}

@@ -1,0 +1,93 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+)
+
+// conversation is what a run goes on with.
+type conversation struct {
+	session *agent.Session // as the CLI saved it; nil: there is none
+	said    []agent.Turn   // requests and answers of the thread, for a CLI that cannot resume the session
+}
+
+// Bounds of what is kept of a thread in words, in bytes.
+const (
+	maxTurn = 8 << 10
+	maxSaid = 64 << 10
+)
+
+// saved is what is stored beside a session.
+type saved struct {
+	Session agent.Session `json:"session"`
+	Said    []agent.Turn  `json:"said,omitempty"`
+}
+
+// conversation finds what the task goes on with: the run that was interrupted in it, or else the thread's latest one.
+func (w *Worker) conversation(ctx context.Context, t Task, b Brief, before *past) (conversation, error) {
+	var c conversation
+	if !b.Fresh {
+		stored, err := w.store.Session(ctx, t.Thread)
+		var past saved
+		if err == nil {
+			err = json.Unmarshal(stored.Meta, &past)
+		}
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+		case err != nil:
+			return c, fmt.Errorf("read session of thread %s: %w", t.Thread, err)
+		default:
+			past.Session.ID, past.Session.Data = stored.ID, stored.Data
+			c.session, c.said = &past.Session, past.Said
+		}
+	}
+	if before.goesOn() {
+		// Its prompt will be to go on, and nobody would know with what.
+		c.session, c.said = &before.Session, remember(c.said, agent.Turn{Role: agent.User, Text: t.Prompt})
+	}
+	return c, nil
+}
+
+// keep stores the conversation for the thread's next task, with what this one was about. Without it that starts a new one, so failing is no
+// failure.
+func (c conversation) keep(r *run, w *Worker, t Task, b Brief, res agent.Result) {
+	answer := res.Text
+	if res.Outcome != agent.Done {
+		answer = res.Partial
+	}
+	said := remember(c.said, agent.Turn{Role: agent.User, Text: t.Prompt}, agent.Turn{Role: agent.Assistant, Text: answer})
+	if b.Fresh || len(res.Session.Data) == 0 && answer == "" {
+		return
+	}
+	err := r.claim.SaveSession(r.detached, store.Session{
+		ID: res.Session.ID, Meta: mustJSON(saved{Session: res.Session, Said: said}), Data: res.Session.Data,
+	})
+	if err != nil {
+		w.log.Warn("save session", "run", t.ID, "thread", t.Thread, "err", err)
+	}
+}
+
+// remember adds to what was said, and forgets the oldest of it where it gets too much. The same words once more are not said twice: a task
+// that was interrupted may have been remembered already.
+func remember(said []agent.Turn, more ...agent.Turn) []agent.Turn {
+	said = append([]agent.Turn(nil), said...)
+	for _, turn := range more {
+		turn.Text, _ = head(turn.Text, maxTurn)
+		if n := len(said); turn.Text == "" || n > 0 && said[n-1].Role == turn.Role && said[n-1].Text == turn.Text {
+			continue
+		}
+		said = append(said, turn)
+	}
+	size := 0
+	for i := len(said) - 1; i >= 0; i-- {
+		if size += len(said[i].Text); size > maxSaid {
+			return said[i+1:]
+		}
+	}
+	return said
+}
