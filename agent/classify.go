@@ -106,8 +106,8 @@ func classifyResult(f *facts) *Error {
 	return e
 }
 
-// resultClass takes the most exact word there is. CLI 2.1.197 has neither an api_error nor a telling terminal_reason
-// (claude-cli.md §15), and words come and go, so the vague ones stand behind.
+// resultClass takes the most exact word there is. CLI 2.1.197 has no api_error and says "completed" of most failures (claude-cli.md §15),
+// and words come and go, so the vague ones stand behind.
 func resultClass(f *facts, text string) Class {
 	r := f.Last
 	return cmp.Or(
@@ -176,7 +176,6 @@ var texts = []struct {
 	class Class
 }{
 	{"No conversation found with session ID", ClassSession},
-	{"Prompt is too long", ClassContext},
 	{"Error parsing streaming input line", ClassInternal},
 }
 

@@ -46,7 +46,7 @@ func hostileMain(mode string) int {
 		h.answer(identity())
 	case "flood":
 		out := bufio.NewWriter(os.Stdout)
-		for i := range 50_000 {
+		for i := range 20_000 {
 			_, _ = fmt.Fprintf(out, `{"type":"assistant","session_id":"s","message":{"id":"m%d","content":[{"type":"text","text":"x"}]}}`+"\n", i)
 		}
 		_ = out.Flush()

@@ -46,7 +46,6 @@ func TestCLIErrors(t *testing.T) {
 				t.Fatal(err)
 			}
 			version := version.FindString(string(out))
-			r.exitLimit = 2 * time.Second // the old one does not say that it is idle
 			s.Dir, s.Limit = t.TempDir(), time.Minute
 			ctx, stop := context.WithCancelCause(t.Context())
 			res, err := r.Run(ctx, s, sc.host(s.ID, func() { stop(errors.New("enough")) }))

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // oldCLI is the last version that runs on Node 20, which npm picks there without a word (claude-cli.md §1). It is below MinCLI, but the
@@ -35,7 +34,6 @@ func TestRecordedErrors(t *testing.T) {
 					s = sc.setup(c)
 					c.Env["AGENT_TEST_MODE"], c.Env["AGENT_TEST_FIXTURE"], c.Env["GORACE"] = "replay", fixture, "atexit_sleep_ms=0"
 				})
-				b.exitLimit = 100 * time.Millisecond // the old one does not say that it is idle
 				s.ID += "-" + version
 				ctx, stop := context.WithCancelCause(t.Context())
 				res := b.run(t, ctx, s, sc.host(s.ID, func() { stop(errors.New("enough")) }))

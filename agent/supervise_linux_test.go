@@ -39,7 +39,7 @@ func TestSuperviseAwkwardRuns(t *testing.T) {
 			}
 		}},
 		"flood": {"flooded", func(t *testing.T, _ *bench, r Result) {
-			if r.Resources.Lines != 50_004 {
+			if r.Resources.Lines != 20_004 {
 				t.Errorf("%d lines", r.Resources.Lines)
 			}
 		}},
