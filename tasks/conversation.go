@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
@@ -84,8 +85,8 @@ func remember(said []agent.Turn, more ...agent.Turn) []agent.Turn {
 		said = append(said, turn)
 	}
 	size := 0
-	for i := len(said) - 1; i >= 0; i-- {
-		if size += len(said[i].Text); size > maxSaid {
+	for i, turn := range slices.Backward(said) {
+		if size += len(turn.Text); size > maxSaid {
 			return said[i+1:]
 		}
 	}

@@ -149,7 +149,7 @@ func (w *Worker) refused(run *run, err error) (Ending, error) {
 		return Ending{}, err
 	case mistake:
 		e.Reason = input.Sentence
-	case failed && failure.Class != agent.ClassInternal:
+	case failed && failure.Class != agent.ClassInternal && failure.Class.Retry() != agent.RetrySoon:
 		e.Kind, e.Reason = Failed, failure.User
 		e.Result = agent.Result{Outcome: agent.Failed, Error: failure}
 	case errors.Is(err, workspace.ErrNotFound), errors.Is(err, workspace.ErrAuth), errors.Is(err, workspace.ErrRef):
