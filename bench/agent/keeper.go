@@ -142,14 +142,13 @@ func (b *bench) startKeeper(ctx context.Context, program string) (_ *keeper, err
 		return nil, err
 	}
 	var word struct {
-		Pid   int    `json:"pid"`
 		Error string `json:"error"`
 	}
 	if err := json.NewDecoder(k.status).Decode(&word); err != nil {
 		return nil, err
 	}
 	k.started = time.Since(begun)
-	if word.Pid == 0 {
+	if word.Error != "" {
 		return nil, errors.New(word.Error)
 	}
 	return k, nil
