@@ -17,6 +17,7 @@ type Question struct {
 	Key    string
 	Body   json.RawMessage // opaque
 	Answer json.RawMessage // opaque; nil while there is none
+	Fence  int64           // of the claim that asked last
 }
 
 // Ask stores a question of the running task. The answer is not nil when an earlier run of the task asked the same and was answered.
@@ -73,8 +74,8 @@ func (c *Claim) First(ctx context.Context, key string) (bool, error) {
 }
 
 // Answer answers a question of a task, from any process. The first answer stands; it comes back. message is the ID that the answer would
-// have as a task: if it becomes the answer, it will be [ErrSpent] to submit that within the next day; empty for none. [ErrNotFound] when
-// there is no such question, [ErrEnded] when nobody waits for it any more, [ErrTooLarge] beyond 16 KiB.
+// have as a task: if it becomes the answer, it will be [ErrSpent] to submit that within the next day, or to answer with it again; empty for
+// none. [ErrNotFound] when there is no such question, [ErrEnded] when nobody waits for it any more, [ErrTooLarge] beyond 16 KiB.
 func (s *Store) Answer(ctx context.Context, id, key string, answer json.RawMessage, message string) (stands json.RawMessage, err error) {
 	if len(answer) > maxEvent {
 		return nil, fmt.Errorf("answer %s: %d bytes, limit %d: %w", id, len(answer), maxEvent, ErrTooLarge)
@@ -95,7 +96,7 @@ func (s *Store) Questions(ctx context.Context, id string) ([]Question, error) {
 	var list []Question
 	for field, body := range fields {
 		if key, ok := strings.CutPrefix(field, "q:"); ok {
-			list = append(list, Question{Key: key, Body: raw(body), Answer: raw(fields["a:"+key])})
+			list = append(list, Question{Key: key, Body: raw(body), Answer: raw(fields["a:"+key]), Fence: int64(number(fields["f:"+key]))})
 		}
 	}
 	slices.SortFunc(list, func(a, b Question) int { return strings.Compare(a.Key, b.Key) })

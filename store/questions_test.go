@@ -35,7 +35,7 @@ func TestQuestionIsAnsweredOnce(t *testing.T) {
 		if answer := <-got; answer != `"red"` {
 			h.Errorf("awaited %s", answer)
 		}
-		if diff := cmp.Diff([]Question{{Key: "k", Body: question, Answer: json.RawMessage(`"red"`)}}, must(s.Questions(ctx, id))); diff != "" {
+		if diff := cmp.Diff([]Question{{Key: "k", Body: question, Answer: json.RawMessage(`"red"`), Fence: c.Record().Fence}}, must(s.Questions(ctx, id))); diff != "" {
 			h.Error(diff)
 		}
 		if answer := must(c.Ask(ctx, "k", question)); string(answer) != `"red"` {
@@ -98,9 +98,13 @@ func TestMessageIsAnAnswerOrATask(t *testing.T) {
 		if asking, ok := errors.AsType[*Asking](err); !ok || asking.ID != id {
 			h.Fatalf("hear: %v", err)
 		}
-		for range 2 {
-			if stands := must(s.Answer(ctx, id, "k", json.RawMessage(`"a"`), message.ID)); string(stands) != `"a"` {
-				h.Errorf("it stands at %s", stands)
+		if stands := must(s.Answer(ctx, id, "k", json.RawMessage(`"a"`), message.ID)); string(stands) != `"a"` {
+			h.Errorf("it stands at %s", stands)
+		}
+		_ = must(c.Ask(ctx, "l", json.RawMessage(`2`)))
+		for _, key := range []string{"k", "l"} {
+			if _, err := s.Answer(ctx, id, key, json.RawMessage(`"a"`), message.ID); !errors.Is(err, ErrSpent) {
+				h.Errorf("the same message answers %s as well: %v", key, err)
 			}
 		}
 		_ = must(s.Answer(ctx, id, "k", json.RawMessage(`"b"`), other.ID))

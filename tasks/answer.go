@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/errand-fleet/errand/store"
 )
@@ -24,8 +25,8 @@ func (d *Desk) Answer(ctx context.Context, id, key, by, text string) (Answer, er
 }
 
 func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer, error) {
-	text := strings.TrimSpace(given.Text)
-	if text == "" || len(text) > maxAnswer {
+	text := d.policy.Redactor.String(strings.TrimSpace(given.Text))
+	if text == "" || utf8.RuneCountInString(text) > maxAnswer {
 		return Answer{}, &InputError{Sentence: fmt.Sprintf("An answer has from 1 to %d characters.", maxAnswer)}
 	}
 	asked, err := d.Questions(ctx, id)
@@ -44,14 +45,7 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 	if q == nil {
 		return Answer{}, fmt.Errorf("answer task %s: no such question: %w", id, ErrNotFound)
 	}
-	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(q.Options) {
-		text = q.Options[n-1]
-	}
-	for _, o := range q.Options {
-		if strings.EqualFold(o, text) {
-			text = o
-		}
-	}
+	text = q.choose(text)
 	given.Text = text
 	stands, err := d.store.Answer(ctx, id, q.Key, mustJSON(given), given.Message)
 	if errors.Is(err, store.ErrEnded) {
@@ -68,6 +62,19 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 	return a, nil
 }
 
+// choose reads an answer as one of the options, if it is: by its words, or by its number where no option is one.
+func (q Question) choose(text string) string {
+	for _, o := range q.Options {
+		if strings.EqualFold(o, text) {
+			return o
+		}
+	}
+	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(q.Options) {
+		return q.Options[n-1]
+	}
+	return text
+}
+
 // Questions reads what a task has asked people, answered or not.
 func (d *Desk) Questions(ctx context.Context, id string) ([]Question, error) {
 	stored, err := d.store.Questions(ctx, id)
@@ -76,6 +83,7 @@ func (d *Desk) Questions(ctx context.Context, id string) ([]Question, error) {
 	}
 	list := make([]Question, len(stored))
 	for i, s := range stored {
+		list[i].fence = s.Fence
 		if err := json.Unmarshal(s.Body, &list[i]); err != nil {
 			return nil, fmt.Errorf("read question of task %s: %w", id, err)
 		}
@@ -90,22 +98,35 @@ func (d *Desk) Questions(ctx context.Context, id string) ([]Question, error) {
 	return list, nil
 }
 
-// open are the questions that wait for an answer.
-func (d *Desk) open(ctx context.Context, id string) ([]Question, error) {
-	all, err := d.Questions(ctx, id)
-	return slices.DeleteFunc(all, func(q Question) bool { return q.Answer != nil }), err
+// open are the questions that the task's run waits for: not those of an earlier run that nobody has asked again.
+func (d *Desk) open(ctx context.Context, rec store.Record) ([]Question, error) {
+	all, err := d.Questions(ctx, rec.ID)
+	return slices.DeleteFunc(all, func(q Question) bool { return q.Answer != nil || q.fence != rec.Fence }), err
 }
 
-// hear takes a message for the answer to what the running task of its thread asks, if it is from whom that task is. Otherwise it is
-// a task like any other: ok is false.
-func (d *Desk) hear(ctx context.Context, running string, t Task) (ok bool, err error) {
+// hear takes a message for the answer to what the running task of its thread asks, if it is from whom that task is and was written after the
+// question. Otherwise it is a task like any other: ok is false. fresh is false when the same message has been heard before.
+func (d *Desk) hear(ctx context.Context, running string, t Task) (ok, fresh bool, err error) {
 	asked, err := d.Status(ctx, running)
-	if err != nil || len(asked.Questions) == 0 || asked.Task.Source != t.Source || asked.Task.Actor != t.Actor {
-		return false, err
+	if err != nil || len(asked.Questions) != 1 || asked.Task.Source != t.Source || asked.Task.Actor != t.Actor {
+		return false, false, err
 	}
-	a, err := d.answer(ctx, running, "", Answer{Text: t.Prompt, By: t.Actor, At: time.Now(), Message: t.ID})
-	if errors.Is(err, ErrNotFound) {
-		return false, nil // answered or ended meanwhile
+	q := asked.Questions[0]
+	if written(t.ID).Before(q.Asked) {
+		return false, false, nil
 	}
-	return err == nil && a.Message == t.ID, err
+	a, err := d.answer(ctx, running, q.Key, Answer{Text: t.Prompt, By: t.Actor, At: time.Now(), Message: t.ID})
+	switch {
+	case errors.Is(err, ErrNotFound): // answered or ended meanwhile
+		return false, false, nil
+	case errors.Is(err, store.ErrSpent):
+		return true, false, nil
+	}
+	return err == nil && a.Message == t.ID, true, err
+}
+
+// written is when the message that became a task was written.
+func written(id string) time.Time {
+	micros, _ := strconv.ParseInt(id[:16], 10, 64) // the form of an ID
+	return time.UnixMicro(micros)
 }

@@ -104,8 +104,8 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body}
 	rec, created, err := d.store.Hear(ctx, record)
 	if asking, ok := errors.AsType[*store.Asking](err); ok {
-		if heard, err := d.hear(ctx, asking.ID, t); heard || err != nil {
-			return Receipt{ID: asking.ID, New: heard, Class: t.Class, Heard: heard}, err
+		if heard, fresh, err := d.hear(ctx, asking.ID, t); heard || err != nil {
+			return Receipt{ID: asking.ID, New: fresh, Class: t.Class, Heard: heard}, err
 		}
 		rec, created, err = d.store.Submit(ctx, record)
 	}
@@ -220,7 +220,7 @@ func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 	case store.Waiting:
 		s.Position, _ = d.store.Position(ctx, id) // it may have started meanwhile
 	case store.Running:
-		s.Questions, err = d.open(ctx, id)
+		s.Questions, err = d.open(ctx, rec)
 	}
 	return s, err
 }

@@ -30,7 +30,7 @@ func (h *host) Event(e agent.Event) {
 func (h *host) Permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
 	switch {
 	case r.Human: // the CLI's own way of asking; ours is the tool ask_user
-		return agent.Decision{Reason: "Nobody is there to answer. Decide yourself and say in your answer what you assumed."}
+		return agent.Decision{Reason: "Nobody answers this tool. Use ask_user, if you have it, or decide yourself and say in your answer what you assumed."}
 	case h.talk != nil:
 		return h.talk.permit(ctx, r)
 	}

@@ -16,9 +16,10 @@ import (
 // of a task that was not begun before.
 type past struct {
 	checkpoint
-	at     time.Time
-	asLeft bool   // the thread's directories are as that run left them
-	lost   string // why there is nothing to go on from, although there was a run
+	at      time.Time
+	crashed bool   // a worker died on the task, perhaps after the checkpoint
+	asLeft  bool   // the thread's directories are as that run left them
+	lost    string // why there is nothing to go on from, although there was a run
 }
 
 // goesOn reports whether the task goes on where its earlier run stopped.
@@ -30,7 +31,7 @@ func (w *Worker) past(ctx context.Context, rec store.Record) (*past, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &past{}
+	p := &past{crashed: rec.Crashes > 0}
 	saved, err := w.store.Checkpoint(ctx, rec.ID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -99,7 +100,7 @@ func (p *past) words(t Task, now place) string {
 		return ""
 	}
 	say := []string{"You were interrupted by a restart of the worker. Go on where you stopped."}
-	if p.Left == "" {
+	if p.Left == "" || p.crashed {
 		say = append(say, fmt.Sprintf("This conversation was last kept at %s UTC: if you did more than it says, look what came of that.",
 			p.at.UTC().Format("15:04:05 on 2006-01-02")))
 	}

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -29,8 +32,11 @@ type Question struct {
 	Key     string    `json:"key"` // the same question of the same task has the same key
 	Text    string    `json:"text"`
 	Options []string  `json:"options,omitempty"` // offered answers; other words will do as well
-	Until   time.Time `json:"until"`             // then the agent goes on without
+	Asked   time.Time `json:"asked"`
+	Until   time.Time `json:"until"` // then the agent goes on without
 	Answer  *Answer   `json:"answer,omitempty"`
+
+	fence int64 // of the run that asked
 }
 
 // Answer is what became of a question.
@@ -53,12 +59,17 @@ const (
 type talk struct {
 	claim    *store.Claim
 	store    *store.Store
+	run      context.Context // ends with the task's run; a call of a tool may end before
 	task     Task
 	talker   Talker
 	redact   *agent.Redactor
 	emit     func(agent.Event)
 	patience time.Duration
 	log      *slog.Logger
+
+	one   chan struct{} // holds a token while a question is open: whoever answers in a thread cannot say which one is meant
+	mu    sync.Mutex
+	asked map[string]int // how often this run has asked the same
 }
 
 // talk lets the agent of a run speak with people; nil where it cannot. Content of strangers is not given a voice.
@@ -68,8 +79,8 @@ func (w *Worker) talk(r *run, t Task, s Source, emit func(agent.Event)) *talk {
 		return nil
 	}
 	return &talk{
-		claim: r.claim, store: w.store, task: t, talker: talker, redact: w.cfg.Policy.Redactor, emit: emit,
-		patience: w.timing.Answer, log: w.log,
+		claim: r.claim, store: w.store, run: r.ctx, task: t, talker: talker, redact: w.cfg.Policy.Redactor, emit: emit,
+		patience: w.timing.Answer, log: w.log, one: make(chan struct{}, 1), asked: map[string]int{},
 	}
 }
 
@@ -96,76 +107,141 @@ func (k *talk) say(ctx context.Context, text string) (string, error) {
 	return "Posted.", nil
 }
 
-// errUnanswered ends the wait for an answer.
-var errUnanswered = errors.New("nobody answered in time")
-
 // ask puts a question to people and waits for the answer, which may be that nobody gave one. about tells it from others in the same words.
 func (k *talk) ask(ctx context.Context, text string, options []string, about string) (Answer, error) {
-	q := Question{Key: key(append([]string{text, about}, options...)...), Text: k.redact.String(text), Until: time.Now().Add(k.patience)}
+	select {
+	case k.one <- struct{}{}:
+		defer func() { <-k.one }()
+	case <-ctx.Done():
+		return Answer{}, context.Cause(ctx)
+	}
+	q := Question{Text: k.redact.String(text)}
 	for _, o := range options {
 		q.Options = append(q.Options, k.redact.String(o))
 	}
-	body := mustJSON(q)
-	answer, err := k.claim.Ask(ctx, q.Key, body)
-	if err != nil {
-		return Answer{}, err
-	}
-	if answer == nil {
-		k.emit(agent.Event{Kind: Asked, Text: q.Text, Input: body, Time: time.Now()})
-		k.show(ctx, q)
-		if answer, err = k.await(ctx, q); err != nil {
-			return Answer{}, err
+	for {
+		q.Key = k.next(append([]string{text, about}, options...))
+		q.Asked = time.Now()
+		q.Until = q.Asked.Add(k.patience)
+		a, known, err := k.put(ctx, q)
+		if err != nil || !known {
+			return a, err
+		}
+		if !a.Expired { // else an earlier run of the task had asked in vain; now somebody may be there
+			return a, nil
 		}
 	}
-	var a Answer
-	if err := json.Unmarshal(answer, &a); err != nil {
-		return Answer{}, fmt.Errorf("read answer: %w", err)
-	}
-	k.emit(agent.Event{Kind: Replied, Text: a.Text, Tool: a.By, Error: a.Expired, Time: time.Now()})
-	return a, nil
 }
 
-// show lets the source show the question, unless an earlier run of the task did. Whoever cannot see it there can answer in the console.
-func (k *talk) show(ctx context.Context, q Question) {
-	first, err := k.claim.First(ctx, "ask-"+q.Key)
-	if err == nil && first {
-		err = k.talker.Ask(ctx, k.task, q)
+// next names a question by its content and by how often this run has asked it before, so that a run that is repeated finds its answers, and a
+// consent is not one to all that follows.
+func (k *talk) next(content []string) string {
+	sum := key(content...)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked[sum]++
+	return fmt.Sprintf("%s-%d", sum, k.asked[sum])
+}
+
+// put asks one question. known means that the answer had been given to an earlier run of the task.
+func (k *talk) put(ctx context.Context, q Question) (a Answer, known bool, err error) {
+	body := mustJSON(q)
+	answer, err := k.claim.Ask(ctx, q.Key, body)
+	if known = answer != nil; err == nil && !known {
+		k.emit(agent.Event{Kind: Asked, Text: q.Text, Input: body, Time: q.Asked})
+		answer, err = k.wait(ctx, q)
+	}
+	if err == nil {
+		err = json.Unmarshal(answer, &a)
 	}
 	if err != nil {
-		k.log.Warn("show question", "run", k.task.ID, "thread", k.task.Thread, "err", err)
+		return a, known, fmt.Errorf("ask people: %w", err)
 	}
+	k.emit(agent.Event{Kind: Replied, Text: a.Text, Tool: a.By, Error: a.Expired, Time: time.Now()})
+	return a, known, nil
 }
 
-// await waits for the answer as long as there is patience. Then the question is answered by that, so that nobody answers it afterwards.
-func (k *talk) await(ctx context.Context, q Question) (json.RawMessage, error) {
-	wait, cancel := context.WithTimeoutCause(ctx, k.patience, errUnanswered)
+// wait shows a question and waits for its answer as long as there is patience. A question that nobody waits for any more is answered by that,
+// so that no message is taken for its answer; only one of a run that is to go on elsewhere stays open.
+func (k *talk) wait(ctx context.Context, q Question) (json.RawMessage, error) {
+	waiting, cancel := context.WithTimeoutCause(ctx, k.patience, errUnanswered)
 	defer cancel()
-	answer, err := k.claim.Await(wait, q.Key)
-	if errors.Is(err, errUnanswered) {
-		answer, err = k.store.Answer(ctx, k.task.ID, q.Key, mustJSON(Answer{At: time.Now(), Expired: true}), "")
+	answer, err := json.RawMessage(nil), k.show(ctx, q)
+	if err == nil {
+		answer, err = k.claim.Await(waiting, q.Key)
 	}
-	return answer, err
+	if err == nil || k.run.Err() != nil {
+		return answer, err
+	}
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+	defer cancel()
+	stands, cerr := k.store.Answer(closing, k.task.ID, q.Key, mustJSON(Answer{At: time.Now(), Expired: true}), "")
+	if errors.Is(err, errUnanswered) {
+		return stands, cerr
+	}
+	return nil, err
 }
 
-// permit asks people whether the agent may do something.
+// closeLimit bounds how long it is tried to close a question.
+const closeLimit = 5 * time.Second
+
+// errUnanswered ends the wait for an answer.
+var errUnanswered = errors.New("nobody answered in time")
+
+// show lets the source show the question, unless an earlier run of the task did.
+func (k *talk) show(ctx context.Context, q Question) error {
+	first, err := k.claim.First(ctx, "ask-"+q.Key)
+	if err != nil || !first {
+		return err
+	}
+	if err := k.talker.Ask(ctx, k.task, q); err != nil {
+		k.log.Warn("show question", "run", k.task.ID, "thread", k.task.Thread, "err", err)
+		return fmt.Errorf("post the question: %w", err)
+	}
+	return nil
+}
+
+// maxCall is how much of a call's input people are shown; they cannot judge more.
+const maxCall = 6 << 10
+
+// What people may say to a call, in whatever case.
+var (
+	consent = []string{"allow", "yes", "y", "ok", "okay", "approve", "approved"}
+	dissent = []string{"deny", "no", "n"}
+)
+
+// permit asks people whether the agent may do something. They see the whole of it, or are not asked.
 func (k *talk) permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
-	const yes, no = "Allow", "Deny"
-	text := "May I do this? " + r.Text
+	var input bytes.Buffer
+	if json.Indent(&input, r.Input, "", "  ") != nil || input.Len() > maxCall {
+		return agent.Decision{Reason: "This needs a person's approval, and is too long for one to judge. Do it in smaller steps."}
+	}
+	text := "May I do this? " + r.Tool
 	if r.Reason != "" {
 		text += " (" + r.Reason + ")"
 	}
-	// The same words may stand for another call, of which nobody was asked.
-	a, err := k.ask(ctx, text, []string{yes, no}, string(r.Input))
+	text += "\n\n" + fenced(input.String())
+	a, err := k.ask(ctx, text, []string{"Allow", "Deny"}, "")
+	said := strings.ToLower(strings.TrimRight(a.Text, ".! "))
 	switch {
 	case err != nil:
 		return agent.Decision{Reason: "Nobody could be asked for approval: " + err.Error()}
 	case a.Expired:
 		return agent.Decision{Reason: "Nobody approved of this in time. Go on without it, and say in your answer what is left to do."}
-	case a.Text == yes:
+	case slices.Contains(consent, said):
 		return agent.Decision{Allow: true}
-	case a.Text == no:
+	case slices.Contains(dissent, said):
 		return agent.Decision{Reason: a.By + " does not approve of this."}
 	default:
 		return agent.Decision{Reason: a.By + " does not approve of this: " + a.Text}
 	}
+}
+
+// fenced puts text into a code block that nothing in it can end.
+func fenced(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "\n" + text + "\n" + fence
 }

@@ -19,6 +19,7 @@ type talkingSource struct {
 	*fakeSource
 	said  chan string
 	asked chan Question
+	mute  error // of Ask
 }
 
 func (s *talkingSource) Say(_ context.Context, _ Task, text string) error {
@@ -28,7 +29,7 @@ func (s *talkingSource) Say(_ context.Context, _ Task, text string) error {
 
 func (s *talkingSource) Ask(_ context.Context, _ Task, q Question) error {
 	s.asked <- q
-	return nil
+	return s.mute
 }
 
 func (s *talkingSource) ReadThread(_ context.Context, t Task) (string, error) {
@@ -64,6 +65,13 @@ func talking(t *testing.T, do func(ctx context.Context, call func(tool, args str
 		return r, nil
 	}
 	return f, s
+}
+
+// reply is a message that is written now, and not when the tests' tasks are.
+func (f *fleet) reply(thread, text string) Task {
+	t := f.task(thread, text)
+	t.ID = NewID(time.Now().Add(time.Duration(f.n)*time.Millisecond), "fake", thread)
+	return t
 }
 
 func (f *fleet) talker(s Source, change ...func(*WorkerConfig)) (stop func()) {
@@ -119,6 +127,7 @@ func TestPeopleApproveOfACall(t *testing.T) {
 		"1":                 {Allow: true},
 		"allow":             {Allow: true},
 		"Deny":              {Reason: "somebody does not approve of this."},
+		"Yes.":              {Allow: true},
 		"only in the clone": {Reason: "somebody does not approve of this: only in the clone"},
 	} {
 		t.Run(reply, func(t *testing.T) {
@@ -126,15 +135,15 @@ func TestPeopleApproveOfACall(t *testing.T) {
 			f, s := talking(t, nil)
 			got := make(chan agent.Decision, 1)
 			f.agent.do = func(ctx context.Context, _ agent.Spec, h agent.Host) (agent.Result, error) {
-				got <- h.Permit(ctx, agent.ToolRequest{Tool: "Bash", Text: "Running make deploy", Reason: "it is Friday", Input: json.RawMessage(`{}`)})
+				got <- h.Permit(ctx, agent.ToolRequest{Tool: "Bash", Reason: "it is Friday", Input: json.RawMessage(`{"command":"make deploy"}`)})
 				return answer(""), nil
 			}
 			f.talker(s)
 			f.submit(f.task("a", "x"))
-			if q := <-s.asked; q.Text != "May I do this? Running make deploy (it is Friday)" {
+			if q := <-s.asked; q.Text != "May I do this? Bash (it is Friday)\n\n```\n{\n  \"command\": \"make deploy\"\n}\n```" {
 				t.Errorf("asked %q", q.Text)
 			}
-			if _, err := f.desk.Submit(t.Context(), f.task("a", reply)); err != nil {
+			if _, err := f.desk.Submit(t.Context(), f.reply("a", reply)); err != nil {
 				t.Fatal(err)
 			}
 			if d := <-got; d.Allow != want.Allow || d.Reason != want.Reason {
@@ -153,10 +162,13 @@ func TestMessageInTheThreadIsTheAnswer(t *testing.T) {
 	stop := f.talker(s)
 	id := f.submit(f.task("a", "paint"))
 	<-s.asked
-	stranger, reply := f.task("a", "green"), f.task("a", "blue")
+	stranger, early, reply := f.reply("a", "green"), f.task("a", "and quickly"), f.reply("a", "blue")
 	stranger.Actor = "a stranger"
 	if r, err := f.desk.Submit(t.Context(), stranger); err != nil || r.Heard || r.ID != stranger.ID {
 		t.Errorf("a stranger: %+v, %v", r, err)
+	}
+	if r, err := f.desk.Submit(t.Context(), early); err != nil || r.Heard || r.ID != early.ID {
+		t.Errorf("what was written before the question: %+v, %v", r, err)
 	}
 	for n, isNew := range []bool{true, false} {
 		if r, err := f.desk.Submit(t.Context(), reply); err != nil || !r.Heard || r.New != isNew {
@@ -195,6 +207,64 @@ func TestAnswerSurvivesARestart(t *testing.T) {
 	}
 	if len(s.asked) != 0 || len(s.said) != 1 {
 		t.Errorf("asked %d times more, said %d times", len(s.asked), len(s.said))
+	}
+}
+
+// One consent is not one to all that follows; a question that nobody waits for swallows no message; and options mean what they say.
+func TestEachQuestionIsAnsweredForItself(t *testing.T) {
+	t.Parallel()
+	f, s := talking(t, nil)
+	withdrawn := make(chan error, 1)
+	f.agent.do = func(ctx context.Context, spec agent.Spec, h agent.Host) (agent.Result, error) {
+		call := agent.ToolRequest{Tool: "Bash", Input: json.RawMessage(`{"command":"./deploy.sh"}`)}
+		first, second := h.Permit(ctx, call), h.Permit(ctx, call)
+		var ask agent.Tool
+		for _, tool := range spec.Tools {
+			if tool.Name == "ask_user" {
+				ask = tool
+			}
+		}
+		gone, cancel := context.WithCancel(ctx)
+		go func() {
+			<-s.asked
+			cancel()
+		}()
+		_, err := ask.Run(gone, json.RawMessage(`{"question":"Never mind?"}`))
+		withdrawn <- err
+		number, err := ask.Run(ctx, json.RawMessage(`{"question":"How many?","options":["2","4","8"]}`))
+		return answer(fmt.Sprint(first.Allow, second.Allow, " ", number, err)), nil
+	}
+	f.talker(s)
+	id := f.submit(f.task("a", "deploy"))
+	for _, text := range []string{"yes", "no"} {
+		<-s.asked
+		if _, err := f.desk.Answer(t.Context(), id, "", "ann", text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-withdrawn; err == nil {
+		t.Error("a withdrawn question was answered")
+	}
+	<-s.asked
+	if r, err := f.desk.Submit(t.Context(), f.reply("a", "2")); err != nil || !r.Heard {
+		t.Errorf("the reply: %+v, %v", r, err)
+	}
+	if e := f.ending(id); e.Result.Text != "true false somebody answered: 2<nil>" {
+		t.Errorf("the agent got %q", e.Result.Text)
+	}
+}
+
+// A question that could not be posted is not waited for.
+func TestQuestionThatNobodySees(t *testing.T) {
+	t.Parallel()
+	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+		return call("ask_user", `{"question":"Anybody?"}`)
+	})
+	s.mute = errors.New("no such thread")
+	f.talker(s)
+	id := f.submit(f.task("a", "x"))
+	if e := f.ending(id); !strings.Contains(e.Result.Text, "no such thread") {
+		t.Errorf("the agent heard %q", e.Result.Text)
 	}
 }
 

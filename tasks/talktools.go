@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/agent"
+	"golang.org/x/sys/unix"
 )
 
 // ThreadReader is a Talker that can read its thread again.
@@ -121,7 +122,13 @@ func (p place) read(path string) ([]byte, error) {
 			return nil, fmt.Errorf("open %s: %w", dir, err)
 		}
 		defer root.Close()
-		info, err := root.Stat(rel)
+		// Opened first and looked at then; a pipe would otherwise hold us up until somebody opens its other end.
+		f, err := root.OpenFile(rel, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		info, err := f.Stat()
 		switch {
 		case err != nil:
 			return nil, err
@@ -130,11 +137,6 @@ func (p place) read(path string) ([]byte, error) {
 		case info.Size() > maxAttachment:
 			return nil, fmt.Errorf("%s has %d bytes; at most %d can be posted", rel, info.Size(), maxAttachment)
 		}
-		f, err := root.Open(rel)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
 		return io.ReadAll(io.LimitReader(f, maxAttachment))
 	}
 	return nil, fmt.Errorf("%s is not in your working directory", path)

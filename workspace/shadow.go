@@ -46,7 +46,8 @@ var (
 func newShadow(ctx context.Context, c clone) (*shadow, error) {
 	s := &shadow{dir: c.beside("snap")}
 	s.git = c.mirror.git.in(s.dir)
-	s.git.conf = append(slices.Clip(s.git.conf), "core.untrackedCache=false", "pack.threads=1")
+	s.git.conf = append(slices.Clip(s.git.conf), "core.untrackedCache=false", "pack.threads=1",
+		"core.bigFileThreshold=1m", "pack.windowMemory=16m") // a worker packs beside its runs, whose memory was reckoned without it
 	err := removeAll(s.dir) // a killed worker's
 	for name, content := range map[string]string{
 		"config": cloneConfig, "objects/info/alternates": filepath.Join(c.mirror.dir, "objects") + "\n",

@@ -17,6 +17,7 @@ import (
 type said struct {
 	Type, ID, Thread, Content, Result, Partial string
 	Cost                                       float64
+	Question                                   string
 	Options                                    []string
 }
 
@@ -88,7 +89,7 @@ func (t *terminal) converse(ctx context.Context, r io.Reader, follow bool) error
 			for i, o := range s.Options {
 				p.line("  %d. %s", i+1, o)
 			}
-			p.line("  answer with: enqueue answer %s YOUR WORDS", id)
+			p.line("  answer with: enqueue answer -question %s %s YOUR WORDS", s.Question, id)
 		case "answer":
 			p.line("! %s", cmp.Or(s.Content, "nobody answered; the agent decides by itself"))
 		case "done":
