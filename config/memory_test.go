@@ -15,13 +15,13 @@ func TestDefaultConcurrency(t *testing.T) {
 		"unknown":            {map[string]string{meminfo: ""}, 2},
 		"unreadable":         {map[string]string{meminfo: "MemTotal: lots kB"}, 2},
 		"small machine":      {map[string]string{meminfo: "MemTotal: 500000 kB"}, 2},
-		"three fit":          {map[string]string{meminfo: "MemFree: 1 kB\nMemTotal: 800000 kB"}, 3},
+		"three fit":          {map[string]string{meminfo: "MemFree: 1 kB\nMemTotal: 1150000 kB"}, 3},
 		"large machine":      {map[string]string{meminfo: "MemTotal: 64000000 kB"}, 4},
-		"small container":    {map[string]string{meminfo: "MemTotal: 64000000 kB", cgroup: "800000000\n"}, 3},
+		"small container":    {map[string]string{meminfo: "MemTotal: 64000000 kB", cgroup: "1150000000\n"}, 3},
 		"no limit":           {map[string]string{meminfo: "MemTotal: 64000000 kB", cgroup: "max\n"}, 4},
-		"absurd limit":       {map[string]string{meminfo: "MemTotal: 800000 kB", cgroup: "9223372036854771712\n"}, 3},
-		"small service":      {map[string]string{meminfo: "MemTotal: 64000000 kB", "/proc/self/cgroup": "0::/system.slice/errand.service\n", "/sys/fs/cgroup/system.slice/errand.service/memory.max": "800000000\n"}, 3},
-		"container, no proc": {map[string]string{meminfo: "", cgroup: "800000000\n"}, 3},
+		"absurd limit":       {map[string]string{meminfo: "MemTotal: 1150000 kB", cgroup: "9223372036854771712\n"}, 3},
+		"small service":      {map[string]string{meminfo: "MemTotal: 64000000 kB", "/proc/self/cgroup": "0::/system.slice/errand.service\n", "/sys/fs/cgroup/system.slice/errand.service/memory.max": "1150000000\n"}, 3},
+		"container, no proc": {map[string]string{meminfo: "", cgroup: "1150000000\n"}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
