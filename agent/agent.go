@@ -129,8 +129,8 @@ func (r *Runner) check(s Spec) *Error {
 			return NewError(ClassConfig, fmt.Sprintf("%q is not the name of a model or a level of effort", word))
 		}
 	}
-	if s.OneShot && len(s.Rules) > 0 {
-		return NewError(ClassInternal, "rules need a run whose CLI can ask")
+	if s.OneShot && len(s.Rules)+len(s.Tools) > 0 {
+		return NewError(ClassInternal, "rules and tools need a run whose CLI can ask")
 	}
 	for i, rule := range s.Rules {
 		if err := rule.Validate(); err != nil {
@@ -143,7 +143,9 @@ func (r *Runner) check(s Spec) *Error {
 		}
 	}
 	if err := s.Prompt.check(); err != nil {
-		return &Error{Class: ClassInput, Message: err.Error(), User: err.Error() + "."}
+		e := NewError(ClassInput, err.Error())
+		e.User = err.Error() + "."
+		return e
 	}
 	if err := checkTools(s.Tools); err != nil {
 		return NewError(ClassInternal, err.Error())

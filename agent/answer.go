@@ -45,7 +45,7 @@ func everyCall() map[string]any {
 func (l *live) hook(q *wireRequest) any {
 	in, err := q.hook()
 	r := ToolRequest{ID: in.UseID, Tool: in.Tool, Input: json.RawMessage(in.Input)}
-	if err == nil && l.policy.Route(r).Action == Allow {
+	if err == nil && l.route(r).Action == Allow {
 		return map[string]any{}
 	}
 	return map[string]any{"hookSpecificOutput": map[string]any{"hookEventName": "PreToolUse", "permissionDecision": "ask"}}
@@ -55,11 +55,20 @@ func (l *live) hook(q *wireRequest) any {
 // a result that is not the CLI's.
 const delegated = "errand has done this call in the tool's place. It was not refused; do not repeat it. Its result:\n\n"
 
+// route asks the policy, and holds an agent that plans to looking: in that mode the CLI asks, too, and would do what it is allowed.
+func (l *live) route(r ToolRequest) Verdict {
+	v := l.policy.Route(r)
+	if l.planning.Load() && v.Action != Deny && !r.Human && !catalog[r.Tool].harmless() {
+		return Verdict{Action: Deny, Reason: "This is a plan: change nothing, and say what you would do."}
+	}
+	return v
+}
+
 // decide routes a call. It waits for whoever has to decide it, or does it.
 func (l *live) decide(ctx context.Context, r ToolRequest) Decision {
 	redact := l.r.cfg.Redactor
 	r.Text = describe(redact, l.spec.Dir, r.Tool, r.Input)
-	v := l.policy.Route(r)
+	v := l.route(r)
 	switch v.Action {
 	case Allow:
 		return Decision{Allow: true}

@@ -46,15 +46,16 @@ func (l *live) attend() bool {
 		case a := <-answers:
 			asking = false
 			switch {
-			case !a.more:
+			case !a.more && !l.working():
 				return l.ctx.Err() == nil
+			case !a.more: // it has got something to do meanwhile, and comes to rest again
 			case !l.fit(a.m):
 				ask()
 			case !l.send(a.m):
 				return false
 			}
 		case <-pinged:
-			pinging = false
+			pinging, l.pinged = false, time.Now()
 			watchdog.Reset(0)
 		case <-watchdog.C:
 			now := time.Now()
@@ -120,19 +121,38 @@ func (l *live) deadline(now time.Time, pinging bool) (time.Time, due) {
 		}
 		next = c.Active.Add(patience)
 	}
-	if ping := c.Heard.Add(l.r.pingAfter); !pinging && !l.spec.OneShot && ping.Before(next) {
+	if ping := latest(c.Heard, l.pinged).Add(l.r.pingAfter); !pinging && !l.spec.OneShot && ping.Before(next) {
 		next, act = ping, unsure
 	}
 	return next, act
 }
 
-// ping stops a CLI that does not answer. One that says something meanwhile is alive.
+// working reports whether the agent has got something to do since it was at rest: a turn that it has begun, or a message on its way in. One
+// that the CLI has not taken up for as long as it had to exit, it will not take up.
+func (l *live) working() bool {
+	c, waiting := l.stream.Clock(), l.stream.Waiting()
+	return c.Turn || waiting && time.Since(c.Ended) < l.r.exitLimit
+}
+
+// ping stops a CLI that does not answer. One that says something meanwhile, if only that it does not know the question, is alive.
 func (l *live) ping() {
 	sent := time.Now()
 	ctx, cancel := context.WithTimeout(l.ctx, l.r.pingLimit)
 	defer cancel()
 	_, err := l.control.Request(ctx, map[string]any{"subtype": "get_binary_version"})
-	if errors.Is(err, context.DeadlineExceeded) && l.stream.Clock().Heard.Before(sent) {
+	_, answered := errors.AsType[*controlError](err)
+	switch {
+	case err == nil, answered, errors.Is(err, errGone), l.ctx.Err() != nil, !l.stream.Clock().Heard.Before(sent):
+	case errors.Is(err, context.DeadlineExceeded):
 		l.cancel(ErrStalled)
+	default:
+		l.deaf(err)
 	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

@@ -75,6 +75,7 @@ func startChild(order startOrder, b box) (_ *child, err error) {
 	c := &child{Stdin: stdinW, Stdout: stdoutR, Stderr: stderrR, control: controlW, keeper: cmd.Process, boxed: len(b.bwrap) > 0, done: make(chan struct{})}
 	status := bufio.NewReader(statusR)
 	var started startStatus
+	_ = statusR.SetReadDeadline(time.Now().Add(startWord))
 	if err = c.command(order); err == nil {
 		err = readStatus(status, &started)
 	}
@@ -83,6 +84,9 @@ func startChild(order startOrder, b box) (_ *child, err error) {
 	}
 	if err != nil {
 		closeAll([]*os.File{stdinW, stdoutR, controlW, statusR})
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.Kill() // it hangs, perhaps on the file system that the CLI is on
+		}
 		_ = cmd.Wait()
 		// Its last words: bubblewrap's, or of a keeper that panicked.
 		_ = stderrR.SetReadDeadline(time.Now().Add(time.Second))
@@ -93,9 +97,13 @@ func startChild(order startOrder, b box) (_ *child, err error) {
 		}
 		return nil, fmt.Errorf("start the CLI: %w", err)
 	}
+	_ = statusR.SetReadDeadline(time.Time{})
 	go c.await(cmd, statusR, status)
 	return c, nil
 }
+
+// startWord bounds how long a keeper takes to say that the CLI runs.
+const startWord = time.Minute
 
 // await owns the keeper's process and the status pipe.
 func (c *child) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {

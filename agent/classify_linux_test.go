@@ -73,7 +73,7 @@ func TestConclude(t *testing.T) {
 		"deaf because it had no room": {cause: errDeaf, exit: exitStatus{Code: -1, Signal: "SIGKILL", OOM: 2}, want: ClassOOM},
 		"mute at start":               {cause: fmt.Errorf("wait: %w", errStart), exit: exitStatus{Code: 143, Stopped: true}, want: ClassStart},
 		"unwilling at start":          {cause: fmt.Errorf("%w: %w", errStart, &controlError{"no"}), want: ClassConfig},
-		"a hopeless retry":            {facts: facts{RetryError: "billing_error"}, cause: errHopeless, want: ClassBilling},
+		"a hopeless retry":            {facts: facts{Hopeless: "billing_error"}, cause: errHopeless, want: ClassBilling},
 	} {
 		if c.as == "" {
 			c.as = Failed

@@ -12,7 +12,8 @@ import (
 
 // control speaks the CLI's control protocol: our requests to it, and its requests to us. Safe for concurrent use.
 type control struct {
-	in *stdin
+	in   *stdin
+	deaf func(error)
 
 	mu      sync.Mutex
 	last    int
@@ -30,8 +31,9 @@ type controlError struct{ message string }
 
 func (e *controlError) Error() string { return e.message }
 
-func newControl(in *stdin) *control {
-	return &control{in: in, pending: map[string]chan<- wireResponse{}, asked: map[string]context.CancelFunc{}}
+// newControl makes one whose deaf is told that the CLI does not take an answer, if only because it is gone.
+func newControl(in *stdin, deaf func(error)) *control {
+	return &control{in: in, deaf: deaf, pending: map[string]chan<- wireResponse{}, asked: map[string]context.CancelFunc{}}
 }
 
 // Request sends a control request and waits for its answer.
@@ -102,7 +104,9 @@ func (c *control) Asked(ctx context.Context, id string, answer func(context.Cont
 		} else {
 			response["subtype"], response["response"] = "success", body
 		}
-		_ = c.in.Send(map[string]any{"type": "control_response", "response": response}) // else the CLI is gone
+		if err := c.in.Send(map[string]any{"type": "control_response", "response": response}); err != nil {
+			c.deaf(err)
+		}
 	})
 }
 

@@ -114,6 +114,28 @@ func TestCLIModelAndMode(t *testing.T) {
 	}
 }
 
+// Whoever only plans changes nothing, also where the profile would allow it.
+func TestCLIPlanChangesNothing(t *testing.T) {
+	t.Parallel()
+	model, dir := newModel(t), t.TempDir()
+	write := modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Write", Input: map[string]string{"file_path": filepath.Join(dir, "made"), "content": "x"}}}}
+	touch := func(name string) modelfake.Turn {
+		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "touch " + filepath.Join(dir, name)}}}}
+	}
+	model.Answer("plan", write, touch("touched"), modelfake.Turn{Text: "A plan."})
+	model.Answer("go", touch("done"), modelfake.Turn{Text: "Done."})
+	h := &host{more: []Message{{Text: "go", Mode: Act}}}
+	res := runCLI(t, newCLI(t, model), Spec{ID: "plan", Dir: dir, Profile: Write, Prompt: Message{Text: "plan", Mode: Plan}}, h)
+	if res.Text != "A plan.\n\nDone." {
+		t.Errorf("result = %+v", res)
+	}
+	for name, want := range map[string]bool{"made": false, "touched": false, "done": true} {
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A stop also withdraws what waits behind the turn it breaks off; the CLI would begin a paid turn with it.
 func TestCLIStopWithdrawsWhatWaits(t *testing.T) {
 	t.Parallel()

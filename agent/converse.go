@@ -102,8 +102,11 @@ func (l *live) say(m Message, query bool) bool {
 	if m.Model != "" {
 		l.adjust("set_model", "model", m.Model)
 	}
-	if m.Mode != "" {
-		l.adjust("set_permission_mode", "mode", string(m.Mode))
+	if m.Mode != "" && l.adjust("set_permission_mode", "mode", string(m.Mode)) {
+		l.planning.Store(m.Mode == Plan)
+	} else if m.Mode == Plan {
+		l.cancel(fmt.Errorf("%w: it does not plan", errStart)) // rather than do what was only to be thought over
+		return false
 	}
 	l.stream.Sent(m.ID)
 	err := l.in.Send(m.line(query))
@@ -113,13 +116,15 @@ func (l *live) say(m Message, query bool) bool {
 	return err == nil
 }
 
-// adjust changes a setting of the session. A run goes on without what the CLI refuses, and says so.
-func (l *live) adjust(subtype, key, value string) {
+// adjust changes a setting of the session, and reports whether the CLI has obeyed.
+func (l *live) adjust(subtype, key, value string) bool {
 	ctx, cancel := context.WithTimeout(l.ctx, l.r.startLimit)
 	defer cancel()
-	if _, err := l.control.Request(ctx, map[string]any{"subtype": subtype, key: value}); err != nil {
+	_, err := l.control.Request(ctx, map[string]any{"subtype": subtype, key: value})
+	if err != nil {
 		l.log.Note(time.Now(), "! %v", err)
 	}
+	return err == nil
 }
 
 // mail passes on what the host has for the live run.

@@ -39,7 +39,7 @@ func (t *traffic) copy() *API {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	api := t.api
-	api.Errors = maps.Clone(api.Errors)
+	api.Errors, api.Limits = maps.Clone(api.Errors), maps.Clone(api.Limits)
 	return &api
 }
 

@@ -91,7 +91,6 @@ func (l *live) wait() {
 	<-l.quiet
 	l.cancel(nil)
 	l.in.Close()
-	l.r.live.Delete(l.spec.ID)
 	l.hosted.Wait() // the host is not called any more once Run has returned
 	l.control.Wait()
 	if l.tools != nil {

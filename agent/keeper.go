@@ -3,8 +3,6 @@ package agent
 import (
 	"encoding/json"
 	"os"
-	"strconv"
-	"syscall"
 	"time"
 )
 
@@ -81,19 +79,6 @@ func KeeperMain() {
 	}
 	keepFiles()
 	os.Exit(keep(os.NewFile(controlFD, "control"), os.NewFile(statusFD, "status")))
-}
-
-// keepFiles keeps all descriptors but the standard ones from the CLI: it would hold our pipes open, and could write to them; and whatever
-// the worker's own parent had left open, a socket or a file of secrets, would reach the agent's tools.
-func keepFiles() {
-	syscall.CloseOnExec(controlFD)
-	syscall.CloseOnExec(statusFD)
-	open, _ := os.ReadDir("/dev/fd") // without it there is nothing to be found out
-	for _, f := range open {
-		if fd, err := strconv.Atoi(f.Name()); err == nil && fd > statusFD {
-			syscall.CloseOnExec(fd)
-		}
-	}
 }
 
 // say writes one JSON line of status. The worker may be gone: then nobody needs to know.

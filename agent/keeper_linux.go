@@ -24,8 +24,6 @@ func keep(control, status *os.File) int {
 	runtime.LockOSThread()
 	// A tool of the run is a process of the same user: it must not read the credential out of this one (/proc/<pid>/mem).
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	// Nor is a descriptor that the worker itself inherited, and bubblewrap passed on, for the CLI. A kernel before 5.11 cannot do this.
-	_ = unix.CloseRange(controlFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		say(status, startStatus{Error: fmt.Sprintf("become a child subreaper: %v", err)})
 		return 1

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -24,7 +25,10 @@ func (s *stream) system(l wireLine) {
 		s.rest()
 	case "background_tasks_changed":
 		s.mu.Lock()
-		s.facts.Background = l.Tasks // what becomes of it the agent is told in a turn of its own, so this is no rest yet
+		// What becomes of it the agent is told in a turn of its own, so this is no rest yet, and the end of the turn before is past.
+		if s.facts.Background = l.Tasks; l.Tasks == 0 && !s.clock.Ended.IsZero() {
+			s.clock.Ended = s.now()
+		}
 		s.mu.Unlock()
 	case "task_started":
 		if l.Background {
@@ -36,10 +40,10 @@ func (s *stream) system(l wireLine) {
 		s.log.Note(s.now(), "task %s: %s", orDash(l.Status), s.redact.head([]byte(l.Summary), maxPreview))
 	case "api_retry":
 		s.notice(fmt.Sprintf("The model did not answer (%s), trying again.", orDash(l.Error)))
-		s.mu.Lock()
-		s.facts.RetryError = l.Error
-		s.mu.Unlock()
 		if hopeless(l.Error) {
+			s.mu.Lock()
+			s.facts.Hopeless = cmp.Or(s.facts.Hopeless, l.Error)
+			s.mu.Unlock()
 			s.on.Hopeless()
 		}
 	case "permission_denied":

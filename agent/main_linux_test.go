@@ -164,6 +164,15 @@ func fakeCLI(mode string) int {
 				_, _ = in.Peek(1)
 				result("one")
 				idle()
+			case strings.Contains(mode, "closed-ears"): // it says that it lives, and takes nothing any more
+				_ = os.Stdin.Close()
+				select {}
+			case strings.Contains(mode, "again") && len(prompts) == 2: // begun while the host was being asked for more
+				say(m{"type": "system", "subtype": "session_state_changed", "state": "running"})
+				say(m{"type": "stream_event", "event": m{"type": "content_block_delta", "delta": m{"type": "text_delta", "text": "begun."}}})
+				_, _ = in.Peek(1) // until somebody hangs up or asks
+				result("two")
+				idle()
 			case strings.Contains(mode, "freeze"):
 				say(m{"type": "system", "subtype": "session_state_changed", "state": "running"})
 				select {}

@@ -24,7 +24,7 @@ func conclude(f *facts, finished bool, cause error, exit exitStatus, stderr stri
 	case errors.Is(cause, ErrStalled):
 		return Stalled, nil
 	case errors.Is(cause, errHopeless):
-		return Failed, NewError(assistantErrors[f.RetryError], "the model refuses for good: "+f.RetryError)
+		return Failed, NewError(assistantErrors[f.Hopeless], "the model refuses for good: "+f.Hopeless)
 	case errors.Is(cause, errStart):
 		class := ClassStart
 		if _, refused := errors.AsType[*controlError](cause); refused {

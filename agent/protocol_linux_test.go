@@ -145,6 +145,58 @@ func TestUnansweredPingIsAStall(t *testing.T) {
 	}
 }
 
+// Nor does one that has closed its ears outlast a ping, and pinging it is not all that is done.
+func TestPingThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "closed-ears")
+	b.pingAfter = 10 * time.Millisecond
+	if res := b.run(t, t.Context(), Spec{IdleLimit: time.Hour, Limit: time.Minute}, &host{}); res.Outcome == Limit || res.Outcome == Done {
+		t.Errorf("result = %+v", res)
+	}
+}
+
+// A message that is taken up while the host is being asked for more is answered, although the host then has no more.
+func TestMessageWhileTheHostIsAsked(t *testing.T) {
+	t.Parallel()
+	asked, taken := make(chan struct{}), make(chan struct{})
+	h := &between{asked: asked, taken: taken}
+	h.on = func(e Event) {
+		if e.Kind == Text && strings.Contains(e.Text, "begun") {
+			close(taken)
+		}
+	}
+	b := newBench(t, "again")
+	b.pingAfter = 500 * time.Millisecond // wakes the CLI of this test
+	res, err := b.Run(t.Context(), Spec{ID: unique("between"), Dir: b.dir, Prompt: Message{Text: "one"}, Profile: Read}, h)
+	if err != nil || res.Text != "echo: one\n\ntwo" {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// between hands a message over while it is asked for more, and then has no more.
+type between struct {
+	host
+	asked, taken chan struct{}
+}
+
+func (h *between) Next(ctx context.Context) (Message, bool) {
+	select {
+	case <-h.asked:
+		h.asked = nil
+		return Message{Text: "two"}, true
+	case <-ctx.Done():
+		return Message{}, false
+	}
+}
+
+func (h *between) Idle(context.Context) (Message, bool) {
+	if h.idled++; h.idled == 1 {
+		close(h.asked)
+		<-h.taken
+	}
+	return Message{}, false
+}
+
 // Answers to pings prove the process, not the agent: silence stays silence.
 func TestAnsweredPingsAreNoActivity(t *testing.T) {
 	t.Parallel()
@@ -170,6 +222,37 @@ func TestStructuredAnswerIsAskedForOnce(t *testing.T) {
 				t.Errorf("reminded %d times", n)
 			}
 		})
+	}
+}
+
+// Processes are known by their run's ID, so there is one run of it at a time. And what a run without questions cannot have is refused.
+func TestRunsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "ask")
+	spec := Spec{ID: unique("twice"), Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Write, Rules: askAll}
+	h := &host{asked: func(ctx context.Context) {
+		if _, err := b.Run(ctx, spec, &host{}); err == nil || !strings.Contains(err.Error(), "under way") {
+			t.Errorf("a second run: %v", err)
+		}
+	}}
+	b.run(t, t.Context(), spec, h)
+	tool := Tool{Name: "x", Input: json.RawMessage(`{"type":"object"}`), Run: func(context.Context, json.RawMessage) (string, error) { return "", nil }}
+	for name, s := range map[string]Spec{"rules": {OneShot: true, Rules: askAll}, "tools": {OneShot: true, Tools: []Tool{tool}}} {
+		s.ID, s.Dir, s.Prompt, s.Profile = unique("oneshot-"+name), b.dir, Message{Text: "x"}, Write
+		if _, err := b.Run(t.Context(), s, &host{}); err == nil || !strings.Contains(err.Error(), "can ask") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The object that was given stands, whatever is said in words after it.
+func TestStructuredAnswerStands(t *testing.T) {
+	t.Parallel()
+	res := newBench(t, "script").run(t, t.Context(), Spec{Schema: json.RawMessage(`{}`), Prompt: script(
+		`{"type":"result","subtype":"success","is_error":false,"result":"7","structured_output":{"grade":7},"session_id":"s"}`, scripted,
+	)}, &host{})
+	if string(res.Structured) != `{"grade":7}` {
+		t.Errorf("structured %s", res.Structured)
 	}
 }
 

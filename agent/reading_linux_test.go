@@ -119,7 +119,7 @@ func TestSecretsInAResult(t *testing.T) {
 	redact := NewRedactor("a-known-secret", `"quoted"`)
 	r := newReading(t, redact)
 	r.facts.Partial = []byte(strings.Repeat("x", maxPartial-5) + "a-known-")
-	r.facts.Last = &wireResult{Structured: []byte(`{"quoted":1}`)}
+	r.facts.Last, r.facts.Structured = &wireResult{}, []byte(`{"quoted":1}`)
 	r.event(Event{Kind: ToolUse, Input: json.RawMessage(`{"quoted":1}`)})
 	if got := string(r.events[0].Input); got != `"[redacted]"` {
 		t.Errorf("input %s", got)

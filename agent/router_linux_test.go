@@ -245,7 +245,7 @@ func TestWaitingForAnAnswerIsNotSilence(t *testing.T) {
 				rule.Tool, rule.Run = "Bash", func(context.Context, ToolRequest) (string, error) { <-answered; return "", nil }
 				l := &live{
 					r: &Runner{exitLimit: time.Second, pingAfter: 24 * time.Hour}, spec: Spec{IdleLimit: time.Minute}, policy: Policy{Profile: Write, Rules: []Rule{rule}},
-					host: &host{asked: func(context.Context) { <-answered }}, control: newControl(&stdin{closed: true}),
+					host: &host{asked: func(context.Context) { <-answered }}, control: newControl(&stdin{closed: true}, func(error) {}),
 					stream: &stream{now: time.Now, clock: clock{Heard: time.Now(), Active: time.Now(), Turn: true}}, idle: make(chan struct{}), quiet: make(chan struct{}),
 				}
 				l.ctx, l.cancel = context.WithCancelCause(t.Context())

@@ -20,8 +20,12 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 		return Result{}, e
 	}
 	if ctx.Err() != nil {
-		return notStarted(s), nil //nolint:nilerr // the caller's own cause; it is no failure to obey it
+		return notStarted(s), nil
 	}
+	if _, taken := r.live.LoadOrStore(s.ID, (*live)(nil)); taken { // a run's processes are known by its ID
+		return Result{}, NewError(ClassInternal, "run "+s.ID+" is under way already")
+	}
+	defer r.live.Delete(s.ID)
 	cli, e := r.cli()
 	if e != nil {
 		return Result{}, e
@@ -32,11 +36,15 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 		return Result{}, NewError(ClassWorkspace, err.Error())
 	}
 	resume := s.Resume
-	if resume != nil && len(resume.Data) == 0 {
-		resume = nil
+	if resume != nil {
+		if err := resume.Check(); err != nil {
+			log.Note(time.Now(), "! %v; beginning a new conversation", err)
+			resume = nil
+		}
 	}
 	res, e := r.once(ctx, cli, s, resume, h, log)
-	if e == nil && resume != nil && res.Outcome == Failed && res.Error.Class == ClassSession && ctx.Err() == nil {
+	// Only if it has not begun: what was done must not be done again.
+	if e == nil && resume != nil && res.Outcome == Failed && res.Error.Class == ClassSession && res.Turns == 0 && ctx.Err() == nil {
 		log.Note(time.Now(), "! %s; beginning a new conversation", res.Error.Message)
 		resume = nil
 		res, e = r.once(ctx, cli, s, nil, h, log)
@@ -152,6 +160,8 @@ type live struct {
 	read     sync.WaitGroup // the two readers
 	quiet    chan struct{}  // closed when both readers are done: every process of the run is dead
 	greeted  atomic.Bool    // the CLI has answered
+	planning atomic.Bool    // the agent is to change nothing
+	pinged   time.Time      // the latest time, by attend
 	reminded bool           // of the form of its answer; of the goroutine that asks for more
 
 	ctx    context.Context         // ends, with the first cause, when the run has to
@@ -166,7 +176,7 @@ func (r *Runner) watch(s Spec, resume *Session, h Host, c *child, log *runLog) *
 		idle: make(chan struct{}, 1), quiet: make(chan struct{}),
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
-	l.control = newControl(l.in)
+	l.control = newControl(l.in, l.deaf)
 	if len(s.Tools) > 0 {
 		l.tools = serveTools(l.ctx, s.Tools, r.cfg.Redactor, l.toolFailed)
 	}
@@ -235,8 +245,14 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 	if res.Error != nil {
 		res.Error.Message = redact.String(res.Error.Message)
 	}
+	if api != nil {
+		api.Problem = redact.String(api.Problem)
+		for name, value := range api.Limits {
+			api.Limits[name] = redact.String(value)
+		}
+	}
 	if f.Last != nil {
-		res.CostUSD, res.Structured = f.Last.CostUSD, redact.json(json.RawMessage(f.Last.Structured))
+		res.CostUSD, res.Structured = f.Last.CostUSD, redact.json(json.RawMessage(f.Structured))
 		for _, u := range f.Last.ModelUsage {
 			res.Usage.Input += int64(u.Input)
 			res.Usage.Output += int64(u.Output)

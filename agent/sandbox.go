@@ -40,7 +40,9 @@ func (u *unboxed) Error() string { return u.problem + ": " + u.remedy }
 
 // refusal is the same to a run that must not start without one.
 func (u *unboxed) refusal() *Error {
-	return &Error{Class: ClassConfig, Message: u.Error(), User: "The worker has no sandbox to run the agent in. An operator must look at its health."}
+	e := NewError(ClassConfig, u.Error())
+	e.User, e.Remedy = "The worker has no sandbox to run the agent in. An operator must look at its health.", u.remedy
+	return e
 }
 
 // bubblewrap returns the path of a bubblewrap that works here; empty when runs have no sandbox. why is nil when none was asked for.

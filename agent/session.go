@@ -122,9 +122,13 @@ func (d runDirs) takeSession(id string) []byte {
 // filesIn reads the files below dir, which need not exist, as far as there is room for them.
 func filesIn(root *os.Root, dir string, room int) []sessionFile {
 	var files []sessionFile
+	walked := 0
 	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || len(files) >= maxFiles-1 {
-			return nil //nolint:nilerr // what cannot be read is left out
+		if walked++; walked > 4*maxFiles || len(files) >= maxFiles-1 {
+			return fs.SkipAll
+		}
+		if err != nil || d.IsDir() || name == dir+"/"+conversation {
+			return nil //nolint:nilerr // what cannot be read is left out, and so is what would pass for the conversation
 		}
 		content, err := readFile(root, name, room)
 		if err == nil {

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -36,13 +37,13 @@ type Spec struct {
 	Model   string          // alias or id; empty: the CLI's default
 	Effort  string          // low, medium, high, …; empty: the CLI's default
 	MaxUSD  float64         // spend at which the CLI stops by itself; 0: none
-	Schema  json.RawMessage // JSON schema of the answer; nil: free text. An agent that gives none is reminded once
+	Schema  json.RawMessage // JSON schema of the answer; nil: free text. An agent that gives none is reminded once, but for OneShot
 	Resume  *Session        // continues that conversation; nil: a new one
 	Fork    bool            // continues Resume in a conversation of its own; Resume's stays as it is
 	History []Turn          // what had been said, in place of a conversation that cannot be resumed or never was one of the CLI's
 	Limit   time.Duration   // wall time of the whole run; 0: none
 	// IdleLimit is the time without any sign of work, four times as much while a tool runs; 0: none. It stands still while the
-	// agent waits for Host.Permit or for a Rule's Run.
+	// agent waits for Host.Permit, for a Rule's Run or for a Tool's.
 	IdleLimit time.Duration
 
 	// OneShot ends the CLI's input after the prompt. The Host is then asked nothing: what needs permission is refused, there are no
@@ -63,7 +64,7 @@ type Spec struct {
 // further are the directories that the run may use besides Dir.
 func (s Spec) further() []string {
 	if s.Files == "" {
-		return s.Roots
+		return slices.Clone(s.Roots)
 	}
 	return append([]string{s.Files}, s.Roots...)
 }

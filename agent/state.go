@@ -20,7 +20,7 @@ type Status struct {
 	ID      string    `json:"id"`
 	State   State     `json:"state"`
 	Action  string    `json:"action,omitempty"` // what the agent does, in words, redacted
-	PID     int       `json:"pid"`              // of the run's keeper, above all its processes
+	PID     int       `json:"pid"`              // of the run's keeper, or of the sandbox around that
 	Model   string    `json:"model,omitempty"`
 	Session string    `json:"session,omitempty"`
 	Turns   int       `json:"turns"`
@@ -33,7 +33,9 @@ type Status struct {
 func (r *Runner) Runs() []Status {
 	var all []Status
 	r.live.Range(func(_, l any) bool {
-		all = append(all, l.(*live).status())
+		if run := l.(*live); run != nil { // else it is about to start
+			all = append(all, run.status())
+		}
 		return true
 	})
 	return all

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"sync"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Bounds of what a run keeps in memory of its output; the log has everything.
@@ -13,8 +15,8 @@ const (
 	maxPreview = 1 << 10
 )
 
-// stream makes sense of the CLI's output. Its methods are called by the goroutine that reads stdout, except Sent and Clock, which any
-// may call.
+// stream makes sense of the CLI's output. Its methods are called by the goroutine that reads stdout, except those with a capital beside
+// Read, which any may call.
 type stream struct {
 	dir    string
 	redact *Redactor
@@ -30,8 +32,9 @@ type stream struct {
 	before  int           // length of facts.Partial when it began
 	spoke   bool          // any message had text
 	calls   map[int]*call // the tool calls it is writing, by the index of their block
-	missing []string      // servers of tools that are known not to be there
-	block   liveBlock     // of it
+	block   liveBlock     // the one that is coming
+
+	missing []string // servers of tools that are known not to be there
 
 	mu    sync.Mutex
 	facts facts
@@ -66,14 +69,15 @@ type facts struct {
 	Last           *wireResult // the latest result
 	LastSubtype    string
 	Results        int
-	Began          bool // the CLI has begun a turn at all
-	Open           bool // a turn had begun and not ended; set when the output has ended
+	Structured     jsontext.Value // the latest object that was given
+	Began          bool           // the CLI has begun a turn at all
+	Open           bool           // a turn had begun and not ended; set when the output has ended
 	Turns          int
 	Followed       bool   // the CLI tells what becomes of each message
 	Background     list   // tasks that are alive in the background
 	AssistantError string // "error" of the latest assistant message
 	RateLimit      *wireRateLimit
-	RetryError     string // why the model's API was asked again, latest
+	Hopeless       string // the first error for which the model's API was asked again in vain
 	Partial        []byte // what the main agent said since the latest answer
 	Resources      Resources
 }
@@ -102,12 +106,19 @@ func (s *stream) Touch() {
 	s.clock.Active = s.now()
 }
 
+// Waiting reports whether the CLI has been given a message that it is not done with.
+func (s *stream) Waiting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sent) > 0 && s.facts.Followed
+}
+
 // Unstructured reports that the latest answer is a good one without the object it was to have.
 func (s *stream) Unstructured() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.facts.Last
-	return last != nil && !last.IsError && last.Structured == nil
+	return last != nil && !last.IsError && s.facts.Structured == nil
 }
 
 // Read consumes the CLI's stdout to its end. It waits for nothing but the log's files.
@@ -239,6 +250,7 @@ func (s *stream) notice(text string) {
 func (s *stream) event(e Event) {
 	e.Time = s.now()
 	e.Text, e.Input = s.redact.String(e.Text), s.redact.json(e.Input)
+	e.Tool, e.ToolID, e.Agent = s.redact.String(e.Tool), s.redact.String(e.ToolID), s.redact.String(e.Agent) // the model's words, too
 	s.emit(e)
 }
 

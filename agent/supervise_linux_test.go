@@ -261,7 +261,7 @@ func TestSuperviseSilence(t *testing.T) {
 		"the turn is over": {limit: time.Hour, since: time.Minute, over: true, due: true},
 	} {
 		l := live{
-			r: &Runner{exitLimit: 20 * time.Second}, spec: Spec{IdleLimit: c.limit}, control: newControl(nil),
+			r: &Runner{exitLimit: 20 * time.Second}, spec: Spec{IdleLimit: c.limit}, control: newControl(nil, func(error) {}),
 			stream: &stream{clock: clock{Active: now.Add(-c.since), Turn: !c.over}, tools: map[string]string{}},
 		}
 		if c.over {

@@ -75,3 +75,11 @@ func known(name string) bool {
 	_, ok := catalog[name]
 	return ok || strings.HasPrefix(name, "mcp__")
 }
+
+// harmless reports whether a tool only looks, or only speaks.
+func (t tool) harmless() bool { return t.reads || looks[t.neutral] }
+
+var looks = map[string]bool{
+	"fetch": true, "search": true, "find_tool": true, "plan": true, "answer": true, "agent": true, "task": true,
+	"ask_user": true, "post_update": true, "read_thread": true,
+}

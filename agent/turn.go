@@ -65,6 +65,7 @@ func (s *stream) begin(id string) {
 	}
 	s.message, s.talked, s.pieces, s.broken, s.before = id, false, false, true, len(s.facts.Partial)
 	clear(s.calls)
+	clear(s.tools) // the model speaks again, so all that it had called has come back
 }
 
 // say tells a piece of the main agent's text, or all of a block. Each message is a paragraph of its own.
@@ -185,6 +186,9 @@ func (s *stream) result(l wireLine) {
 	s.mu.Lock()
 	s.facts.Last, s.facts.LastSubtype = &r, l.Subtype
 	s.facts.Results++
+	if r.Structured != nil {
+		s.facts.Structured = r.Structured
+	}
 	s.facts.Turns += int(r.NumTurns)
 	s.facts.Session = l.SessionID
 	if !r.IsError {

@@ -206,7 +206,6 @@ type wireResponse struct {
 type wireRateLimit struct {
 	Status   string  `json:"status"`
 	ResetsAt float64 `json:"resetsAt"`
-	Type     string  `json:"rateLimitType"`
 }
 
 // The CLI's own escaping is trusted no further than needed: a tool's output may hold anything.
