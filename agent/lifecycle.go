@@ -14,7 +14,7 @@ var quietLines = map[string]bool{
 }
 
 // system handles the lines by which the CLI tells of itself.
-func (s *stream) system(l wireLine) {
+func (s *stream) system(l *wireLine) {
 	switch l.Subtype {
 	case "init":
 		s.init(l)
@@ -35,7 +35,7 @@ func (s *stream) system(l wireLine) {
 			s.notice("Started in the background: " + orDash(s.redact.head([]byte(l.Description), maxPreview)))
 		}
 	case "task_progress":
-		s.log.Note(s.now(), "%s%s", who(wireLine{Parent: "task", Agent: l.Agent}), l.Description)
+		s.log.Note(s.now(), "%s%s", who(&wireLine{Parent: "task", Agent: l.Agent}), l.Description)
 	case "task_notification":
 		s.log.Note(s.now(), "task %s: %s", orDash(l.Status), s.redact.head([]byte(l.Summary), maxPreview))
 	case "api_retry":
@@ -60,7 +60,7 @@ func (s *stream) system(l wireLine) {
 }
 
 // init handles the line that begins every turn.
-func (s *stream) init(l wireLine) {
+func (s *stream) init(l *wireLine) {
 	s.mu.Lock()
 	first := s.facts.Session == ""
 	s.facts.Session = l.SessionID
@@ -88,7 +88,7 @@ func (s *stream) servers(list []wireServer) {
 
 // lifecycle follows the messages the CLI was given: each is queued, started and then completed or cancelled, also when several were
 // taken together (observed).
-func (s *stream) lifecycle(l wireLine) {
+func (s *stream) lifecycle(l *wireLine) {
 	s.mu.Lock()
 	s.facts.Followed = true
 	s.mu.Unlock()

@@ -33,6 +33,7 @@ type stream struct {
 	spoke   bool          // any message had text
 	calls   map[int]*call // the tool calls it is writing, by the index of their block
 	block   liveBlock     // the one that is coming
+	latest  wireLine      // of the output; nothing keeps it
 
 	missing []string // servers of tools that are known not to be there
 
@@ -136,7 +137,7 @@ func (s *stream) Read(in *lines, long *assembler) {
 			if line = bytes.TrimRight(line, "\r\n"); whole && len(line) > 0 {
 				s.line(line)
 			} else if l, ok := decodeHead(line); ok {
-				s.handle(l) // a sign of life all the same, and a question is answered
+				s.handle(&l) // a sign of life all the same, and a question is answered
 			}
 			long.Release()
 		}
@@ -158,8 +159,8 @@ func (s *stream) count(whole bool) {
 // line handles one whole line. It is read as it came, since a secret could stand for a word of the protocol, and an allowed tool call is
 // answered with its own input; what leaves for logs, events and results is redacted there.
 func (s *stream) line(piece []byte) {
-	l, ok := decode(piece)
-	if !ok {
+	l := &s.latest
+	if !l.decode(piece) {
 		s.mu.Lock()
 		s.facts.Resources.Raw++
 		s.mu.Unlock()
@@ -170,7 +171,7 @@ func (s *stream) line(piece []byte) {
 }
 
 // handle acts on what a line says.
-func (s *stream) handle(l wireLine) {
+func (s *stream) handle(l *wireLine) {
 	if l.odd {
 		s.unknown(l.Type + "/" + l.Subtype + " of another shape")
 	}
@@ -216,7 +217,7 @@ func (s *stream) handle(l wireLine) {
 
 // alive reports whether a line is a sign of work. Heartbeats go on for as long as a hung tool hangs, and answers to our own
 // requests prove the process, not the agent.
-func (l wireLine) alive() bool {
+func (l *wireLine) alive() bool {
 	switch l.Type {
 	case "tool_progress", "keep_alive", "control_response":
 		return false

@@ -16,7 +16,7 @@ type call struct {
 }
 
 // delta handles a piece of the main agent's message. Sub-agents' pieces are never forwarded by the CLI.
-func (s *stream) delta(l wireLine) {
+func (s *stream) delta(l *wireLine) {
 	if l.Event == nil || l.Parent != "" {
 		return
 	}
@@ -86,7 +86,7 @@ func (s *stream) say(text string, tell func(Event)) {
 }
 
 // assistant handles a finished block of a message; each block of a message comes in a line of its own.
-func (s *stream) assistant(l wireLine) {
+func (s *stream) assistant(l *wireLine) {
 	if l.Message == nil {
 		return
 	}
@@ -123,7 +123,7 @@ func (s *stream) assistant(l wireLine) {
 }
 
 // use tells of a tool call.
-func (s *stream) use(id, name string, input []byte, l wireLine) {
+func (s *stream) use(id, name string, input []byte, l *wireLine) {
 	words := describe(s.redact, s.dir, name, input)
 	if !known(name) {
 		s.unknown("tool:" + clip(legible(s.redact, name), describeWidth))
@@ -136,7 +136,7 @@ func (s *stream) use(id, name string, input []byte, l wireLine) {
 }
 
 // who marks what a sub-agent did.
-func who(l wireLine) string {
+func who(l *wireLine) string {
 	switch {
 	case l.Parent == "":
 		return ""
@@ -156,7 +156,7 @@ func small(v []byte) json.RawMessage {
 }
 
 // user handles what came back from tools.
-func (s *stream) user(l wireLine) {
+func (s *stream) user(l *wireLine) {
 	if l.Message == nil {
 		return
 	}
@@ -180,7 +180,7 @@ func (s *stream) user(l wireLine) {
 }
 
 // result handles the end of a turn; the run goes on until the session is idle.
-func (s *stream) result(l wireLine) {
+func (s *stream) result(l *wireLine) {
 	s.settle()
 	r := l.wireResult
 	s.mu.Lock()

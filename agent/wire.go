@@ -213,19 +213,27 @@ var lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDu
 
 // decode reads one line. ok is false when it is not a JSON object with a type.
 func decode(line []byte) (l wireLine, ok bool) {
+	ok = l.decode(line)
+	return l, ok
+}
+
+// decode reads one line into l, whatever that was before: a line of output after the other can use the same.
+func (l *wireLine) decode(line []byte) (ok bool) {
+	*l = wireLine{}
 	if len(line) == 0 || line[0] != '{' {
-		return l, false
+		return false
 	}
-	if json.Unmarshal(line, &l, lenient) == nil {
-		return l, l.Type != ""
+	if json.Unmarshal(line, l, lenient) == nil {
+		return l.Type != ""
 	}
 	var v wireVital
 	if json.Unmarshal(line, &v, lenient) != nil || v.Type == "" {
-		return wireLine{}, false
+		*l = wireLine{}
+		return false
 	}
-	l = wireLine{Type: v.Type, Subtype: v.Subtype, SessionID: text(v.SessionID), RequestID: text(v.RequestID), State: text(v.State), odd: true}
+	*l = wireLine{Type: v.Type, Subtype: v.Subtype, SessionID: text(v.SessionID), RequestID: text(v.RequestID), State: text(v.State), odd: true}
 	l.Result, l.IsError = text(v.Result), v.Type == "result" && string(v.IsError) != "false"
-	return l, true
+	return true
 }
 
 // text is a JSON string's value; empty for anything else.
