@@ -42,7 +42,9 @@ func (l *live) attend() bool {
 		case <-l.ctx.Done():
 			return false
 		case <-l.idle:
-			ask()
+			if !l.working() { // else it was told of a rest that is over
+				ask()
+			}
 		case a := <-answers:
 			asking = false
 			switch {
