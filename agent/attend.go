@@ -42,9 +42,7 @@ func (l *live) attend() bool {
 		case <-l.ctx.Done():
 			return false
 		case <-l.idle:
-			if !l.working() { // else it was told of a rest that is over
-				ask()
-			}
+			ask()
 		case a := <-answers:
 			asking = false
 			switch {
