@@ -20,6 +20,7 @@ package store
 //	<prefix>checkpoint:<id>   hash    SessionTTL since the save    session and work to go on with, of a task that has not ended
 //	                                                               (checkpoint; whatever ends the task removes it)
 //	<prefix>alias:<alias>     string  SessionTTL since last used   the thread it stands for (alias)
+//	<prefix>rate:<name>       string  until it has no effect       when all turns of this name would be back (rate)
 //	<prefix>worker:<id>       string  15 s                         what a worker says of itself, JSON (workers)
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
 //	<prefix>cancel            channel                              IDs with a new tombstone: a hint, the record is the truth (keep)
