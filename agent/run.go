@@ -234,6 +234,7 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 	if e := res.Error; e != nil {
 		api.explain(e)
 		res.RetryAt = retryAt(e.Class, f.RateLimit, api)
+		e.Message = redact.String(e.Message)
 	}
 	if res.Outcome == Done && res.Text == "" {
 		res.Text = redact.String(strings.TrimSpace(string(f.Partial)))
@@ -241,9 +242,6 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 	if res.Outcome != Done {
 		res.Partial = redact.String(strings.TrimSpace(strings.Join(append(f.Answers, string(f.Partial)), "\n\n")))
 		res.Text = ""
-	}
-	if res.Error != nil {
-		res.Error.Message = redact.String(res.Error.Message)
 	}
 	if api != nil {
 		api.Problem = redact.String(api.Problem)
