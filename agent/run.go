@@ -36,16 +36,9 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 		return Result{}, NewError(ClassWorkspace, err.Error())
 	}
 	resume := s.Resume
-	if resume != nil {
-		if err := resume.Check(); err != nil {
-			log.Note(time.Now(), "! %v; beginning a new conversation", err)
-			resume = nil
-		}
-	}
 	res, e := r.once(ctx, cli, s, resume, h, log)
-	// Only if it has not begun: what was done must not be done again.
-	if e == nil && resume != nil && res.Outcome == Failed && res.Error.Class == ClassSession && res.Turns == 0 && ctx.Err() == nil {
-		log.Note(time.Now(), "! %s; beginning a new conversation", res.Error.Message)
+	if why := unresumed(res, e); why != nil && resume != nil && ctx.Err() == nil {
+		log.Note(time.Now(), "! %s; beginning a new conversation", why.Message)
 		resume = nil
 		res, e = r.once(ctx, cli, s, nil, h, log)
 	}
@@ -57,6 +50,17 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	res.Started, res.Duration, res.Fresh = started, time.Since(started), s.Resume != nil && resume == nil
 	r.closeLog(log, &res)
 	return res, nil
+}
+
+// unresumed is why a run did not begin in the conversation it was to go on with, nil if it did: what was done must not be done again.
+func unresumed(res Result, failed *Error) *Error {
+	if failed == nil && res.Outcome == Failed && res.Turns == 0 {
+		failed = res.Error
+	}
+	if failed == nil || failed.Class != ClassSession {
+		return nil
+	}
+	return failed
 }
 
 // once runs the CLI one time, in the conversation resume or in a new one.
@@ -77,8 +81,8 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 	dirs.Seen = box.seen
 	session := uuid.NewString()
 	if resume != nil {
-		if err := dirs.putSession(*resume, s.Dir); err != nil {
-			return Result{}, NewError(ClassWorkspace, err.Error())
+		if e := dirs.putSession(*resume, s.Dir); e != nil {
+			return Result{}, e
 		}
 		if !s.Fork {
 			session = resume.ID
