@@ -97,13 +97,16 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 		return Result{}, NewError(ClassInternal, err.Error())
 	}
 	way := r.access(gate)
-	c, err := startChild(startOrder{
+	c, err := startChild(ctx, startOrder{
 		Path: box.cli, Args: args, Env: r.environment(s, dirs.seen(), way), Dir: s.Dir,
 		Secret: way.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: box.remove,
 	}, box)
 	if err != nil {
 		sweepMarked(s.ID) // a keeper that died while it was starting may have started something
 		gate.Close()
+		if ctx.Err() != nil {
+			return notStarted(s), nil
+		}
 		return Result{}, startFailure(err, s.Dir)
 	}
 	live := r.watch(s, resume, h, c, log)
