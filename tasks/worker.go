@@ -20,6 +20,7 @@ import (
 type Runner interface {
 	Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error)
 	Health(ctx context.Context, minVersion string) agent.Health
+	Sweep(ctx context.Context) error
 }
 
 // WorkerConfig is what a worker needs; all but the last block is required.
@@ -113,6 +114,9 @@ func NewWorker(c WorkerConfig) (*Worker, error) {
 // Run works until ctx ends and then shuts down within Timing.Shutdown: it takes nothing new, interrupts what runs, hands it back to
 // the fleet, and returns. The error says why it could not begin.
 func (w *Worker) Run(ctx context.Context) error {
+	if err := w.runner.Sweep(ctx); err != nil {
+		w.log.Warn("sweep", "worker", w.id, "err", err) // the claims of what is left have run out or will
+	}
 	servers, err := w.serve()
 	if err != nil {
 		return err
@@ -131,6 +135,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	} {
 		running.Go(func() { every(loops, l.every, l.do) })
 	}
+	running.Go(func() { w.heedQueue(loops) })
 	w.log.Info("worker started", "worker", w.id, "slots", w.slots.total)
 	<-ctx.Done()
 
