@@ -53,6 +53,7 @@ type Timing struct {
 	Health     time.Duration // between two checks of the CLI; 1 min
 	Answer     time.Duration // an agent waits for a person's answer; 15 min
 	Checkpoint time.Duration // between two checkpoints of a run; 5 min
+	Pack       time.Duration // the most it takes at a shutdown to pack an interrupted run's clone; 10 s
 	Shutdown   time.Duration // for running tasks to be interrupted and handed back; 60 s
 }
 
@@ -69,6 +70,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Health, time.Minute)
 	set(&t.Answer, 15*time.Minute)
 	set(&t.Checkpoint, 5*time.Minute)
+	set(&t.Pack, 10*time.Second)
 	set(&t.Shutdown, time.Minute)
 	return t
 }

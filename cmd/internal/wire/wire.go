@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -194,9 +195,7 @@ func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 		return nil, err
 	}
 	timing := o.Timing
-	if timing.Shutdown == 0 {
-		timing.Shutdown = config.Shutdown
-	}
+	timing.Pack, timing.Shutdown = cmp.Or(timing.Pack, config.Pack), cmp.Or(timing.Shutdown, config.Shutdown)
 	return tasks.NewWorker(tasks.WorkerConfig{
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy,
 		Slots: c.Worker.Concurrency, Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
