@@ -66,7 +66,9 @@ func parseInfo(text string) map[string]string {
 
 // diagnose judges what INFO says, and the setting appendfsync where it is known.
 func diagnose(server map[string]string) (found []Finding) {
-	add := func(level Severity, what, why, remedy string) { found = append(found, Finding{level, what, why, remedy}) }
+	add := func(level Severity, what, why, remedy string) {
+		found = append(found, Finding{level, what, why, remedy})
+	}
 	if server["redis_version"] == "" {
 		add(Warning, "Redis is in memory, within this program", "Tasks do not survive its exit.", "Install redis-server, or set REDIS_URL.")
 		return found // it has none of the settings

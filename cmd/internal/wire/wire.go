@@ -4,7 +4,6 @@ package wire
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -231,12 +230,4 @@ func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
 		return slog.New(slog.NewTextHandler(w, o))
 	}
 	return slog.New(slog.NewJSONHandler(w, o))
-}
-
-// Ready tells whether the process can do its part.
-func (p *Parts) Ready(ctx context.Context) error {
-	if err := p.Store.Ping(ctx); err != nil {
-		return fmt.Errorf("reach Redis: %w", err)
-	}
-	return nil
 }
