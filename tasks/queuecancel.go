@@ -8,7 +8,8 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// cancelChannel is where asynq tells its servers of a cancel: from its command line, its Inspector, and the pages at /queues.
+// cancelChannel is where asynq tells its servers of a cancel: from its command line, its Inspector, or an asynqmon that is not ours, whose
+// pages at /queues are to look at only.
 const cancelChannel = "asynq:cancel"
 
 // byQueue is who cancelled there. asynq does not ask who it is.
