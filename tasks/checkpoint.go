@@ -9,11 +9,9 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// How long a clone may take to be packed. It takes a fraction of a second, unless it is huge or hostile; a drain has to go on.
-const (
-	packFor         = time.Minute
-	packHandingBack = 10 * time.Second
-)
+// packFor is how long a clone may take to be packed while its run lives. It takes a fraction of a second, unless it is huge or hostile. A
+// drain has less patience: Timing.Pack.
+const packFor = time.Minute
 
 // checkpoint is what is remembered of a run, beside its session and the bundle of its clone.
 type checkpoint struct {
@@ -47,7 +45,7 @@ func (w *Worker) handOver(r *run, p place, s agent.Spec, res agent.Result) {
 			w.log.Warn("leave directories", "run", r.claim.ID(), "err", err)
 		}
 	}
-	w.keep(r.detached, r, p, c, packHandingBack)
+	w.keep(r.detached, r, p, c, w.timing.Pack)
 }
 
 // keep saves a checkpoint. A clone that cannot be packed does not keep the conversation from being saved; who goes on in it is told.

@@ -222,16 +222,24 @@ type fakeAgent struct {
 	health *agent.Error
 	unread bool // a run that is stopped has not taken its prompt
 
-	mu   sync.Mutex
-	runs []agent.Spec
-	live map[string]int // by directory of files, that is by thread
-	most int            // the most runs of one thread that were alive at once
-	all  int
-	peak int // the most runs alive at once
+	mu    sync.Mutex
+	runs  []agent.Spec
+	swept int
+	live  map[string]int // by directory of files, that is by thread
+	most  int            // the most runs of one thread that were alive at once
+	all   int
+	peak  int // the most runs alive at once
 }
 
 func (a *fakeAgent) Health(context.Context, string) agent.Health {
 	return agent.Health{OK: a.health == nil, Error: a.health}
+}
+
+func (a *fakeAgent) Sweep(context.Context) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.swept++
+	return nil
 }
 
 func (a *fakeAgent) Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {

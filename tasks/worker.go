@@ -20,6 +20,7 @@ import (
 type Runner interface {
 	Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error)
 	Health(ctx context.Context, minVersion string) agent.Health
+	Sweep(ctx context.Context) error
 }
 
 // WorkerConfig is what a worker needs; all but the last block is required.
@@ -52,6 +53,7 @@ type Timing struct {
 	Health     time.Duration // between two checks of the CLI; 1 min
 	Answer     time.Duration // an agent waits for a person's answer; 15 min
 	Checkpoint time.Duration // between two checkpoints of a run; 5 min
+	Pack       time.Duration // the most it takes at a shutdown to pack an interrupted run's clone; 10 s
 	Shutdown   time.Duration // for running tasks to be interrupted and handed back; 60 s
 }
 
@@ -68,6 +70,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Health, time.Minute)
 	set(&t.Answer, 15*time.Minute)
 	set(&t.Checkpoint, 5*time.Minute)
+	set(&t.Pack, 10*time.Second)
 	set(&t.Shutdown, time.Minute)
 	return t
 }
@@ -113,6 +116,9 @@ func NewWorker(c WorkerConfig) (*Worker, error) {
 // Run works until ctx ends and then shuts down within Timing.Shutdown: it takes nothing new, interrupts what runs, hands it back to
 // the fleet, and returns. The error says why it could not begin.
 func (w *Worker) Run(ctx context.Context) error {
+	if err := w.runner.Sweep(ctx); err != nil {
+		w.log.Warn("sweep", "worker", w.id, "err", err) // the claims of what is left have run out or will
+	}
 	servers, err := w.serve()
 	if err != nil {
 		return err
@@ -131,6 +137,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	} {
 		running.Go(func() { every(loops, l.every, l.do) })
 	}
+	running.Go(func() { w.heedQueue(loops) })
 	w.log.Info("worker started", "worker", w.id, "slots", w.slots.total)
 	<-ctx.Done()
 

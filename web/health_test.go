@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
 )
 
 func TestReady(t *testing.T) {
@@ -25,6 +26,39 @@ func TestReady(t *testing.T) {
 	_ = h.redis.Close()
 	h.contains(h.get("/readyz"), http.StatusServiceUnavailable, "Redis does not answer", "!closed")
 	h.contains(h.get("/livez"), http.StatusOK, "ok")
+}
+
+// The front door is not ready for tasks that Redis may drop, and says in its health what is there.
+func TestHealthTellsOfRedis(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	if err := h.store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+		t.Fatal(err)
+	}
+	var f fleet
+	h.into(h.get("/api/health"), http.StatusOK, &f)
+	if len(f.Findings) != 1 || f.Findings[0].What != "appendonly is off" || f.Tasks != (tally{}) {
+		t.Errorf("got %+v", f)
+	}
+	h.submit(1)
+	for n, at := range []time.Time{{}, time.Now().Add(time.Hour)} {
+		id := h.submit(n+2, func(t *tasks.Task) { t.Thread += "/" + t.ID })
+		c := h.claim(id)
+		if n > 0 {
+			if err := c.Return(t.Context(), at, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, args := range [][2]string{{"maxmemory", "1gb"}, {"maxmemory-policy", "allkeys-lru"}} {
+		if err := h.redis.ConfigSet(t.Context(), args[0], args[1]).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.into(h.get("/api/health"), http.StatusServiceUnavailable, &f)
+	if f.OK || f.Problem != "maxmemory-policy is allkeys-lru" || f.Tasks != (tally{Running: 1, Waiting: 2, Held: 1}) {
+		t.Errorf("got %+v", f)
+	}
 }
 
 // A Redis that takes connections and says nothing, and a client that waits for it longer than our request does.

@@ -3,7 +3,7 @@
 package wire
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -194,9 +194,7 @@ func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 		return nil, err
 	}
 	timing := o.Timing
-	if timing.Shutdown == 0 {
-		timing.Shutdown = config.Shutdown
-	}
+	timing.Pack, timing.Shutdown = cmp.Or(timing.Pack, config.Pack), cmp.Or(timing.Shutdown, config.Shutdown)
 	return tasks.NewWorker(tasks.WorkerConfig{
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy,
 		Slots: c.Worker.Concurrency, Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
@@ -232,12 +230,4 @@ func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
 		return slog.New(slog.NewTextHandler(w, o))
 	}
 	return slog.New(slog.NewJSONHandler(w, o))
-}
-
-// Ready tells whether the process can do its part.
-func (p *Parts) Ready(ctx context.Context) error {
-	if err := p.Store.Ping(ctx); err != nil {
-		return fmt.Errorf("reach Redis: %w", err)
-	}
-	return nil
 }
