@@ -45,6 +45,8 @@ type fleet struct {
 	Problem string   `json:"problem,omitempty"` // why tasks would not be run now
 	Redis   string   `json:"redis"`             // "ok", or what it says
 	Workers []worker `json:"workers"`
+	// Credentials are those for the model that are held back, or with which runs start one after the other. Tasks then wait, and say so.
+	Credentials []store.Credential `json:"credentials,omitempty"`
 }
 
 type worker struct {
@@ -76,9 +78,12 @@ func (h *Handler) health(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), probeLimit)
 	defer cancel()
 	var workers []store.Worker
+	var credentials []store.Credential
 	f := fleet{Redis: "ok", Workers: []worker{}, Problem: "no worker is alive"}
 	err := soon(ctx, func(ctx context.Context) (err error) {
-		workers, err = h.cfg.Store.Workers(ctx)
+		if workers, err = h.cfg.Store.Workers(ctx); err == nil {
+			credentials, err = h.cfg.Store.Credentials(ctx)
+		}
 		return err
 	})
 	if err != nil {
@@ -86,6 +91,7 @@ func (h *Handler) health(w http.ResponseWriter, r *http.Request) {
 		h.json(w, http.StatusServiceUnavailable, f)
 		return
 	}
+	f.Credentials = credentials
 	for _, w := range workers {
 		f.Problem = "no worker can run tasks: their health says why"
 		f.OK = f.OK || able(w)

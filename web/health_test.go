@@ -74,3 +74,18 @@ func TestFleet(t *testing.T) {
 	check(http.StatusOK, "", "a", "b", "c")
 	h.contains(h.get("/api/health"), http.StatusOK, `"host": "host-c"`, `"slots": 4`, `"running": 1`)
 }
+
+// Who wonders why nothing starts sees that the credential is held, until when and why.
+func TestHeldCredential(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	if err := h.store.Beat(t.Context(), store.Worker{ID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	h.contains(h.get("/api/health"), http.StatusOK, "!credentials")
+	until := time.Now().Add(time.Hour)
+	if err := h.store.Hold(t.Context(), "0a1b", until, time.Second, "the usage limit is reached"); err != nil {
+		t.Fatal(err)
+	}
+	h.contains(h.get("/api/health"), http.StatusOK, `"name": "0a1b"`, "the usage limit is reached", until.UTC().Format("2006-01-02T15:04:05"))
+}
