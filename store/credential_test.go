@@ -82,7 +82,9 @@ func TestThrottledCredential(t *testing.T) {
 			h.set("slowed", 1)
 		}
 		h.ok(s.Admit(ctx, "c"))
-		h.refused(s)
+		if got := h.refused(s); got.Interval != time.Minute || got.Why != "" {
+			h.Errorf("behind the first: %+v", got)
+		}
 		for range 5 {
 			h.ok(s.Ease(ctx, "c"))
 		}

@@ -27,7 +27,7 @@ func (w *Worker) admit(run *run, t Task, s Source) error {
 	// All that wait come at different times, and so one after the other.
 	wait := store.Wait{At: held.At.Add(upTo(held.Interval)), Why: held.Why}
 	if held.Why == "" {
-		wait.Why = "the model is overloaded or has just been, and runs start one after the other"
+		wait.Why = "runs start one after the other, because the model had too many requests"
 	} else {
 		w.sayOnce(run, t, s, fmt.Sprintf("held-%d", held.At.Unix()), parked(t, wait, time.Now()))
 	}
@@ -91,18 +91,11 @@ func (w *Worker) announce(run *run, t Task, s Source, cause error) {
 		return
 	}
 	now := time.Now()
-	text := fmt.Sprintf("This is tried again in %s, attempt %d of %d: %s.", span(a.At.Sub(now)), a.next, a.of, a.Why)
 	if a.Parked {
-		text = parked(t, a.Wait, now)
+		w.sayOnce(run, t, s, fmt.Sprintf("park-%d", run.claim.Record().Parks), parked(t, a.Wait, now))
+		return
 	}
-	e := agent.Event{Kind: agent.Notice, Text: text, Time: now}
-	run.told.Update(e)
-	if err := run.claim.Append(run.detached, mustJSON(e)); err != nil {
-		w.log.Warn("store events", "run", t.ID, "err", err)
-	}
-	if a.Parked {
-		w.sayOnce(run, t, s, fmt.Sprintf("park-%d", run.claim.Record().Parks), text)
-	}
+	w.notice(run, fmt.Sprintf("This is tried again in %s, attempt %d of %d: %s.", span(a.At.Sub(now)), a.next, a.of, a.Why))
 }
 
 // parked says why and how long a task waits, and what can be done about it.
@@ -111,18 +104,17 @@ func parked(t Task, wait store.Wait, now time.Time) string {
 		"in the console or with `enqueue cancel %s`.", moment(wait.At, now), wait.Why, t.ID)
 }
 
-// sayOnce posts words of errand's own to the task's thread, if the source talks, and only the first time that key comes up. Failing is no
-// failure: the task's status says the same.
+// sayOnce says words of errand's own, in the task's thread too if the source talks, and only the first time that key comes up. Failing is
+// no failure: the task's status says the same.
 func (w *Worker) sayOnce(run *run, t Task, s Source, key, text string) {
-	talker, ok := s.(Talker)
-	if !ok {
-		return
-	}
 	ctx, cancel := context.WithTimeout(run.detached, sayLimit)
 	defer cancel()
 	first, err := run.claim.First(ctx, key)
 	if err == nil && first {
-		err = talker.Say(ctx, t, text)
+		w.notice(run, text)
+		if talker, ok := s.(Talker); ok {
+			err = talker.Say(ctx, t, text)
+		}
 	}
 	if err != nil {
 		w.log.Warn("say that the task waits", "run", t.ID, "thread", t.Thread, "err", err)
@@ -131,3 +123,12 @@ func (w *Worker) sayOnce(run *run, t Task, s Source, key, text string) {
 
 // sayLimit bounds how long a task's thread is tried to be told.
 const sayLimit = 15 * time.Second
+
+// notice adds to a run's events what happens to its task outside of a run.
+func (w *Worker) notice(run *run, text string) {
+	e := agent.Event{Kind: agent.Notice, Text: text, Time: time.Now()}
+	run.told.Update(e)
+	if err := run.claim.Append(run.detached, mustJSON(e)); err != nil {
+		w.log.Warn("store events", "run", run.claim.ID(), "err", err)
+	}
+}

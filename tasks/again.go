@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -34,12 +35,13 @@ func (a *again) Error() string { return a.Why }
 // A time that the model itself gave makes no attempt of the wait: the task is parked.
 func (w *Worker) again(run *run, r agent.Result) (next *again, given string) {
 	rec, how := run.claim.Record(), r.Retry()
-	if run.cause() != nil || how == agent.RetryNever { // what a person stopped is not begun again
+	_, stopped := errors.AsType[cancelled](run.cause())
+	if stopped || how == agent.RetryNever { // what a person stopped is not begun again
 		return nil, ""
 	}
-	now := time.Now()
-	a := &again{Wait: store.Wait{At: now, Why: clause(r), Counts: true}, next: rec.Attempt + 1, of: maxAttempts}
-	pause := w.timing.Again << max(rec.Attempt-1, 0)
+	now, tried := time.Now(), max(rec.Attempt-rec.Crashes, 1) // a worker's death is not the run's failure
+	a := &again{Wait: store.Wait{At: now, Why: clause(r), Counts: true}, next: tried + 1, of: maxAttempts}
+	pause := w.timing.Again << (tried - 1)
 	switch how {
 	case agent.RetryFresh:
 		a.of, a.fresh = 2, true
@@ -58,10 +60,8 @@ func (w *Worker) again(run *run, r agent.Result) (next *again, given string) {
 		return nil, fmt.Sprintf(" The task has waited for that %d times.", rec.Parks)
 	case !lifted.IsZero():
 		a.At, a.Counts, a.Parked = lifted.Add(upTo(2*w.timing.Reset)), false, true
-	case a.next > a.of && rec.Attempt > 1:
-		return nil, fmt.Sprintf(" It was tried %d times.", rec.Attempt)
-	case a.next > a.of:
-		return nil, ""
+	case tried >= a.of:
+		return nil, fmt.Sprintf(" It was tried %d times.", tried)
 	case r.RetryAt.After(a.At):
 		a.At = r.RetryAt
 	}
@@ -75,6 +75,9 @@ func (w *Worker) lifted(r agent.Result) time.Time {
 	limited := how == agent.RetryReset && !r.RetryAt.IsZero() || how == agent.RetryLater && r.RetryAt.After(now.Add(w.timing.Again))
 	if !limited || r.RetryAt.After(now.Add(horizon)) {
 		return time.Time{}
+	}
+	if r.RetryAt.Before(now) {
+		return now.Add(w.timing.Reset)
 	}
 	return r.RetryAt.Add(w.timing.Reset)
 }
