@@ -39,7 +39,7 @@ func (w *Worker) again(run *run, r agent.Result) (next *again, given string) {
 	if stopped || how == agent.RetryNever { // what a person stopped is not begun again
 		return nil, ""
 	}
-	now, tried := time.Now(), max(rec.Attempt-rec.Crashes, 1) // a worker's death is not the run's failure
+	now, tried := time.Now(), attempts(rec)
 	a := &again{Wait: store.Wait{At: now, Why: clause(r), Counts: true}, next: tried + 1, of: maxAttempts}
 	pause := w.timing.Again << (tried - 1)
 	switch how {
@@ -67,6 +67,10 @@ func (w *Worker) again(run *run, r agent.Result) (next *again, given string) {
 	}
 	return a, ""
 }
+
+// attempts is how often a claimed task was tried, this time included. A worker's death is not the run's failure; one that handed the run
+// back just before may have been counted all the same.
+func attempts(rec store.Record) int { return max(rec.Attempt-rec.Crashes, 1) }
 
 // lifted is from when on the model takes requests again, where a run failed by a limit that is worth waiting for, and the model said when
 // it is lifted; zero otherwise. It is a little later than it said: clocks differ.

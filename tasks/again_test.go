@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,10 @@ func times(n int, r agent.Result) []agent.Result {
 // Every way to repeat a run: how often, and from where the next one goes on.
 func TestRetryByClass(t *testing.T) {
 	t.Parallel()
+	doc, err := os.ReadFile("../docs/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	stalled := agent.Result{Outcome: agent.Stalled}
 	for name, row := range map[string]struct {
 		fail     agent.Result
@@ -56,6 +61,9 @@ func TestRetryByClass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if !documented(string(doc), row.fail.Retry(), row.attempts) {
+				t.Errorf("docs/errors.md does not say that %s has %d attempts", row.fail.Retry(), row.attempts)
+			}
 			f := newFleet(t)
 			f.worker()
 			f.ending(f.submit(f.task("recovers", "before")))
@@ -88,6 +96,16 @@ func TestRetryByClass(t *testing.T) {
 			}
 		})
 	}
+}
+
+// documented reports whether the table of retries has a row with that number of attempts.
+func documented(doc string, how agent.Retry, attempts int) bool {
+	for line := range strings.Lines(doc) {
+		if strings.HasPrefix(line, "| `"+string(how)+"` |") {
+			return strings.HasSuffix(line, fmt.Sprintf("| %d |\n", attempts))
+		}
+	}
+	return false
 }
 
 // While a task waits for another try its status says why and until when, and those who follow its run are told.

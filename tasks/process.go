@@ -164,7 +164,7 @@ func (w *Worker) refused(run *run, err error) (Ending, error) {
 		e.Result = agent.Result{Outcome: agent.Failed, Error: failure}
 	case errors.Is(err, workspace.ErrNotFound), errors.Is(err, workspace.ErrAuth), errors.Is(err, workspace.ErrRef):
 		e.Reason = "The repository could not be prepared: " + err.Error() + "."
-	case run.claim.Record().Attempt >= maxAttempts:
+	case attempts(run.claim.Record()) >= maxAttempts:
 		w.log.Error("task failed", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", err)
 		e.Kind = Failed
 		e.Reason = fmt.Sprintf("This could not be started in %d attempts. The worker's log says why.", maxAttempts)
@@ -175,8 +175,8 @@ func (w *Worker) refused(run *run, err error) (Ending, error) {
 	return e, nil
 }
 
-// handBack returns an unfinished task to the fleet: without using an attempt when only this worker had to stop, at once, or when the
-// source asked for a better time; else after a while, as one attempt more.
+// handBack returns an unfinished task to the fleet: without using an attempt when only this worker had to stop, at once, or when a better
+// time was asked for; a run that failed as its class says; else after a while, as one attempt more.
 func (w *Worker) handBack(run *run, cause error) error {
 	var wait store.Wait
 	later, asked := errors.AsType[*ErrLater](cause)
