@@ -40,7 +40,9 @@ func (s *stream) system(l *wireLine) {
 	case "task_notification":
 		s.log.Note(s.now(), "task %s: %s", orDash(l.Status), s.redact.head([]byte(l.Summary), maxPreview))
 	case "api_retry":
-		s.notice(fmt.Sprintf("The model did not answer (%s), trying again.", orDash(l.Error)))
+		text := fmt.Sprintf("The model did not answer (%s), trying again.", orDash(l.Error))
+		s.log.Note(s.now(), "! %s", text)
+		s.event(Event{Kind: Notice, Text: text, Class: assistantErrors[l.Error]})
 		if hopeless(l.Error) {
 			s.mu.Lock()
 			s.facts.Hopeless = cmp.Or(s.facts.Hopeless, l.Error)

@@ -59,13 +59,21 @@ func (c *Claim) End(ctx context.Context, ending json.RawMessage) error {
 	return nil
 }
 
-// Return lets the running task wait again, for this same delivery and in its old place, not to be started before at (zero = at once),
-// and gives the claim up. The attempt is taken back unless it counts. [ErrStale] when it is not ours to return.
+// Wait is how a task waits that was begun and has not ended.
+type Wait struct {
+	At     time.Time // not to be started before; zero = at once
+	Why    string    // for people, at most a sentence; gone when the task is claimed again
+	Counts bool      // the attempt counts; otherwise it is taken back
+	Parked bool      // counts in Record.Parks
+}
+
+// Return lets the running task wait again, for this same delivery and in its old place, and gives the claim up. [ErrStale] when it is not
+// ours to return.
 //
 // It ends [Claim.Keep], also when it fails: nothing of the run is alive by then, so the claim may as well expire.
-func (c *Claim) Return(ctx context.Context, at time.Time, countAttempt bool) error {
+func (c *Claim) Return(ctx context.Context, w Wait) error {
 	c.giveUp()
-	_, err := c.store.run(ctx, "return", c.ID(), c.Thread(), c.fence, c.token, c.record.Delivery, micros(at), countAttempt)
+	_, err := c.store.run(ctx, "return", c.ID(), c.Thread(), c.fence, c.token, c.record.Delivery, micros(w.At), w.Why, w.Counts, w.Parked)
 	if err != nil {
 		return fmt.Errorf("return %s: %w", c.ID(), err)
 	}

@@ -21,6 +21,9 @@ package store
 //	                                                               (checkpoint; whatever ends the task removes it)
 //	<prefix>alias:<alias>     string  SessionTTL since last used   the thread it stands for (alias)
 //	<prefix>rate:<name>       string  until it has no effect       when all turns of this name would be back (rate)
+//	<prefix>credential:<name> hash    10 min after it is free      how runs of a credential may start: until, why = held; interval, next,
+//	                                                               slowed = one after the other (credential)
+//	<prefix>credentials       zset    trimmed by each report       their names; score = when the hash is gone (credential)
 //	<prefix>worker:<id>       string  15 s                         what a worker says of itself, JSON (workers)
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
 //	<prefix>cancel            channel                              IDs with a new tombstone: a hint, the record is the truth (keep)
@@ -37,9 +40,11 @@ func (k keys) claim(thread string) string   { return k.prefix + "claim:" + threa
 func (k keys) session(thread string) string { return k.prefix + "session:" + thread }
 func (k keys) checkpoint(id string) string  { return k.prefix + "checkpoint:" + id }
 func (k keys) alias(alias string) string    { return k.prefix + "alias:" + alias }
+func (k keys) credential(n string) string   { return k.prefix + "credential:" + n }
 func (k keys) worker(id string) string      { return k.prefix + "worker:" + id }
 func (k keys) tasks() string                { return k.prefix + "tasks" }
 func (k keys) live() string                 { return k.prefix + "live" }
+func (k keys) credentials() string          { return k.prefix + "credentials" }
 func (k keys) workers() string              { return k.prefix + "workers" }
 func (k keys) cancel() string               { return k.prefix + "cancel" }
 func (k keys) answers() string              { return k.prefix + "answers" }

@@ -26,7 +26,9 @@ type Record struct {
 
 	Delivery int       // which delivery is the valid one: asynq's task ID is <id> for 0, <id>.r<n> for n
 	At       time.Time // not to be started before; zero = at once
+	Why      string    // what a task waits for that was begun before, for people; see Wait
 	Attempt  int       // runs started, without those given back
+	Parks    int       // times it was parked; see Wait
 	Crashes  int       // runs lost with their worker
 	Fence    int64     // token of the latest claim of this task, 0 = never claimed
 	Worker   string    // who runs it or ran it last
@@ -41,7 +43,8 @@ type Record struct {
 func decode(id string, f map[string]string) Record {
 	return Record{
 		ID: id, Thread: f["thread"], Class: f["class"], Task: raw(f["task"]), State: State(f["state"]),
-		Delivery: number(f["delivery"]), At: fromMicros(f["at"]), Attempt: number(f["attempt"]), Crashes: number(f["crashes"]),
+		Delivery: number(f["delivery"]), At: fromMicros(f["at"]), Why: f["why"],
+		Attempt: number(f["attempt"]), Parks: number(f["parks"]), Crashes: number(f["crashes"]),
 		Fence: int64(number(f["fence"])), Worker: f["worker"],
 		Created: fromMicros(f["created"]), Started: fromMicros(f["started"]), Ended: fromMicros(f["ended"]),
 		CancelBy: f["cancel_by"], CancelCause: f["cancel_cause"], Ending: raw(f["ending"]), Outbox: number(f["outbox"]),

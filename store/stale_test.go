@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -27,7 +26,7 @@ func TestAStaleHolderChangesNothing(t *testing.T) {
 			return c.SaveCheckpoint(h.Context(), Checkpoint{Session: Session{ID: "old"}})
 		},
 		"end":    func(h *harness, c *Claim) error { return c.End(h.Context(), json.RawMessage(`"old"`)) },
-		"return": func(h *harness, c *Claim) error { return c.Return(h.Context(), time.Time{}, true) },
+		"return": func(h *harness, c *Claim) error { return c.Return(h.Context(), Wait{Counts: true}) },
 		"refresh": func(h *harness, c *Claim) error {
 			_, _, err := c.refresh(h.Context())
 			return err

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -16,9 +17,11 @@ const packFor = time.Minute
 // checkpoint is what is remembered of a run, beside its session and the bundle of its clone.
 type checkpoint struct {
 	Session agent.Session     `json:"session"`
-	Work    *workspace.Bundle `json:"work,omitempty"` // nil: it had no clone, or nothing of it could be kept
-	Dir     string            `json:"dir"`            // where it worked
-	Left    string            `json:"left,omitempty"` // handed back in peace: by which its worker finds the directories as they were
+	Work    *workspace.Bundle `json:"work,omitempty"`  // nil: it had no clone, or nothing of it could be kept
+	Dir     string            `json:"dir"`             // where it worked
+	Why     string            `json:"why,omitempty"`   // it was interrupted, in a clause; empty: its worker had to stop
+	Fresh   bool              `json:"fresh,omitempty"` // its conversation cannot be continued, so there is nothing else in here
+	Left    string            `json:"left,omitempty"`  // handed back in peace: by which its worker finds the directories as they were
 }
 
 // checkpoints lets a run keep what it has come to, every now and then.
@@ -34,11 +37,18 @@ func (w *Worker) checkpoints(r *run, p place, s *agent.Spec) {
 
 // handOver keeps what an interrupted run has come to for whoever goes on with it. If the CLI had not even read the prompt, an earlier
 // checkpoint is the better one: told to go on, nobody would know with what.
-func (w *Worker) handOver(r *run, p place, s agent.Spec, res agent.Result) {
+func (w *Worker) handOver(r *run, p place, s agent.Spec, res agent.Result, cause error) {
+	c := checkpoint{Session: res.Session}
+	if failed, ok := errors.AsType[*again](cause); ok {
+		c.Why, c.Fresh = failed.Why, failed.fresh
+	}
+	if c.Fresh {
+		w.keep(r.detached, r, place{Dir: p.Dir}, checkpoint{Fresh: true}, 0)
+		return
+	}
 	if !res.Session.Holds(s.Prompt.ID) {
 		return
 	}
-	c := checkpoint{Session: res.Session}
 	if res.Resources.Stuck == 0 {
 		var err error
 		if c.Left, err = w.workspace.Leave(r.claim.Thread()); err != nil {

@@ -199,6 +199,7 @@ type Status struct {
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
 	At       time.Time `json:"not_before,omitzero"` // a waiting task is not started earlier
+	Why      string    `json:"why,omitempty"`       // what it waits for, if it was begun before
 	Cancel   string    `json:"cancelled_by,omitempty"`
 	Ending   *Ending   `json:"ending,omitempty"`
 
@@ -281,7 +282,7 @@ func status(rec store.Record) (Status, error) {
 		Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Posted: rec.Outbox < 0,
 	}
 	if rec.State == store.Waiting {
-		s.At = rec.At
+		s.At, s.Why = rec.At, rec.Why
 	}
 	if err := json.Unmarshal(rec.Task, &s.Task); err != nil {
 		return s, fmt.Errorf("read task %s: %w", rec.ID, err)

@@ -101,6 +101,7 @@ func (f *fleet) idle(change ...func(*WorkerConfig)) *Worker {
 		Timing: Timing{
 			Observe: 300 * time.Millisecond, Reconcile: 50 * time.Millisecond, Outbox: 50 * time.Millisecond,
 			Beat: 100 * time.Millisecond, Shutdown: 10 * time.Second,
+			Again: time.Millisecond, Reset: time.Millisecond, Release: time.Millisecond,
 		},
 	}
 	for _, f := range change {

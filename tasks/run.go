@@ -168,6 +168,9 @@ func (w *Worker) open(r *run, s Source, t Task) *opening {
 
 // Update hands an event to the report, if it is there by now.
 func (o *opening) Update(e agent.Event) {
+	if o == nil {
+		return
+	}
 	select {
 	case <-o.done:
 		if o.report != nil {

@@ -39,6 +39,7 @@ type WorkerConfig struct {
 	Model      string        // unless a task names one; empty: the CLI's default
 	MinVersion string        // of the CLI; empty: agent.MinCLI
 	Version    string        // of errand
+	Credential string        // names what the runs have in common to pay for the model, and tells nothing of it; empty: nothing is known
 	Log        *slog.Logger  // nil: silence
 
 	Timing Timing // zero: the defaults
@@ -54,6 +55,9 @@ type Timing struct {
 	Answer     time.Duration // an agent waits for a person's answer; 15 min
 	Checkpoint time.Duration // between two checkpoints of a run; 5 min
 	Pack       time.Duration // the most it takes at a shutdown to pack an interrupted run's clone; 10 s
+	Again      time.Duration // before a run that failed is tried again, give or take half; twice as long each time; 30 s
+	Reset      time.Duration // after a usage limit is lifted, before its task goes on; up to three times as long; 1 min
+	Release    time.Duration // between two starts after that, until a run goes well; 10 s
 	Shutdown   time.Duration // for running tasks to be interrupted and handed back; 60 s
 }
 
@@ -71,6 +75,9 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Answer, 15*time.Minute)
 	set(&t.Checkpoint, 5*time.Minute)
 	set(&t.Pack, 10*time.Second)
+	set(&t.Again, 30*time.Second)
+	set(&t.Reset, time.Minute)
+	set(&t.Release, 10*time.Second)
 	set(&t.Shutdown, time.Minute)
 	return t
 }

@@ -48,6 +48,8 @@ type fleet struct {
 	Workers []worker `json:"workers"`
 
 	Findings []store.Finding `json:"findings,omitempty"` // about Redis
+	// Credentials are those for the model that are held back, or with which runs start one after the other. Tasks then wait, and say so.
+	Credentials []store.Credential `json:"credentials,omitempty"`
 }
 
 type worker struct {
@@ -85,7 +87,7 @@ func (h *Handler) health(w http.ResponseWriter, r *http.Request) {
 		h.json(w, http.StatusServiceUnavailable, f)
 		return
 	}
-	f.Tasks, f.Findings = seen.tasks, seen.findings
+	f.Tasks, f.Findings, f.Credentials = seen.tasks, seen.findings, seen.credentials
 	for _, w := range seen.workers {
 		f.Problem = "no worker can run tasks: their health says why"
 		f.OK = f.OK || able(w)

@@ -45,7 +45,7 @@ func TestHealthTellsOfRedis(t *testing.T) {
 		id := h.submit(n+2, func(t *tasks.Task) { t.Thread += "/" + t.ID })
 		c := h.claim(id)
 		if n > 0 {
-			if err := c.Return(t.Context(), at, false); err != nil {
+			if err := c.Return(t.Context(), store.Wait{At: at}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -107,4 +107,19 @@ func TestFleet(t *testing.T) {
 	beat(store.Worker{ID: "c", Host: "host-c", Slots: 4, Running: 1, Health: json.RawMessage(`{"ok":true}`)})
 	check(http.StatusOK, "", "a", "b", "c")
 	h.contains(h.get("/api/health"), http.StatusOK, `"host": "host-c"`, `"slots": 4`, `"running": 1`)
+}
+
+// Who wonders why nothing starts sees that the credential is held, until when and why.
+func TestHeldCredential(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	if err := h.store.Beat(t.Context(), store.Worker{ID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	h.contains(h.get("/api/health"), http.StatusOK, "!credentials")
+	until := time.Now().Add(time.Hour)
+	if err := h.store.Hold(t.Context(), "0a1b", until, time.Second, "the usage limit is reached"); err != nil {
+		t.Fatal(err)
+	}
+	h.contains(h.get("/api/health"), http.StatusOK, `"name": "0a1b"`, "the usage limit is reached", until.UTC().Format("2006-01-02T15:04:05"))
 }

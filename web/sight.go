@@ -12,6 +12,8 @@ type sight struct {
 	workers  []store.Worker
 	findings []store.Finding
 	tasks    tally
+
+	credentials []store.Credential
 }
 
 // tally counts the tasks that have not ended.
@@ -26,6 +28,9 @@ func (s *sight) look(ctx context.Context, from *store.Store, now time.Time) (err
 		return err
 	}
 	if s.findings, err = from.Diagnose(ctx); err != nil {
+		return err
+	}
+	if s.credentials, err = from.Credentials(ctx); err != nil {
 		return err
 	}
 	live, err := from.Live(ctx)

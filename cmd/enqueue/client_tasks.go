@@ -81,6 +81,10 @@ func (t *terminal) describe(v task) error {
 	fact("thread", v.Task.Thread)
 	fact("where", v.Task.Repo+v.Task.Dir)
 	fact("created", v.Created.Local().Format(time.DateTime))
+	fact("waits", v.Why)
+	if !v.At.IsZero() {
+		fact("not before", v.At.Local().Format(time.DateTime))
+	}
 	fact("worker", v.Worker)
 	if v.Ending != nil {
 		fact("run", v.Ending.Footer())

@@ -24,6 +24,7 @@ if holder or redis.call('ZRANGE', waiting, '0', '0')[1] ~= id then return {'busy
 local fence = int(math.max(tonumber(redis.call('GET', FENCE) or '0') + 1, t))
 redis.call('SET', FENCE, fence)
 redis.call('HSET', key, 'state', 'running', 'worker', worker, 'started', int(t), 'fence', fence, 'held', fence)
+redis.call('HDEL', key, 'why')
 redis.call('HINCRBY', key, 'attempt', '1')
 -- Score 0 keeps the running task at the head, also before a task whose older ID arrives late. So nobody else can claim the thread,
 -- even while the claim itself has vanished with a Redis that forgot it.

@@ -3,7 +3,7 @@
 
 local P = ARGV[1]
 local LIVE, TASKS, OUTBOX = P .. 'live', P .. 'tasks', P .. 'outbox'
-local EXPIRING, FENCE = P .. 'expiring', P .. 'fence'
+local EXPIRING, FENCE, CREDENTIALS = P .. 'expiring', P .. 'fence', P .. 'credentials'
 
 local function task_key(id) return P .. 'task:' .. id end
 local function events_key(id) return P .. 'events:' .. id end
@@ -13,6 +13,8 @@ local function claim_key(thread) return P .. 'claim:' .. thread end
 local function waiting_key(thread) return P .. 'waiting:' .. thread end
 local function session_key(thread) return P .. 'session:' .. thread end
 local function checkpoint_key(id) return P .. 'checkpoint:' .. id end
+
+local function credential_key(name) return P .. 'credential:' .. name end
 
 local function int(n) return string.format('%.0f', n) end
 
@@ -42,4 +44,13 @@ local function finish(id, thread, ending, cap, head)
   redis.call('DEL', checkpoint_key(id)) -- what has ended is not gone on with
   redis.call('ZADD', OUTBOX, int(tonumber(t) + head), id)
   redis.call('XADD', events_key(id), 'MAXLEN', '=', cap, '*', 'end', '1')
+end
+
+-- remember keeps what is known of a credential for ten minutes longer than it is held: what nobody confirms is forgotten.
+local function remember(name, held)
+  local t = now()
+  local ms = math.max(held - t, 0) / 1000 + 600000
+  redis.call('PEXPIRE', credential_key(name), int(ms))
+  redis.call('ZADD', CREDENTIALS, int(t + ms * 1000), name)
+  redis.call('ZREMRANGEBYSCORE', CREDENTIALS, '-inf', int(t))
 end

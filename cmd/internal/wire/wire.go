@@ -198,7 +198,7 @@ func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 	return tasks.NewWorker(tasks.WorkerConfig{
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy,
 		Slots: c.Worker.Concurrency, Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
-		Version: version, Log: p.Log, Timing: timing,
+		Version: version, Credential: credentialName(c), Log: p.Log, Timing: timing,
 	})
 }
 
