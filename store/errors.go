@@ -57,6 +57,10 @@ func verdict(r reply) error {
 		return ErrSpent
 	case "asking":
 		return &Asking{ID: r.text(1)}
+	case "full":
+		return &Full{Scope: r.text(1)}
+	case "overbudget":
+		return &OverBudget{Spending: spending(r.text(1), r.text(2), r.text(4)), Reserved: usd(r.text(3))}
 	case "notdue":
 		return &NotDue{At: fromMicros(r.text(1))}
 	default:
