@@ -38,6 +38,7 @@ type WorkerConfig struct {
 	Model      string        // unless a task names one; empty: the CLI's default
 	MinVersion string        // of the CLI; empty: agent.MinCLI
 	Version    string        // of errand
+	Credential string        // names what the runs have in common to pay for the model, and tells nothing of it; empty: nothing is known
 	Log        *slog.Logger  // nil: silence
 
 	Timing Timing // zero: the defaults
@@ -52,6 +53,7 @@ type Timing struct {
 	Health     time.Duration // between two checks of the CLI; 1 min
 	Answer     time.Duration // an agent waits for a person's answer; 15 min
 	Checkpoint time.Duration // between two checkpoints of a run; 5 min
+	Budget     time.Duration // a task waits for what others have reserved of a budget and may give back; 15 s
 	Shutdown   time.Duration // for running tasks to be interrupted and handed back; 60 s
 }
 
@@ -68,6 +70,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Health, time.Minute)
 	set(&t.Answer, 15*time.Minute)
 	set(&t.Checkpoint, 5*time.Minute)
+	set(&t.Budget, 15*time.Second)
 	set(&t.Shutdown, time.Minute)
 	return t
 }
