@@ -20,12 +20,9 @@ type Budgets struct {
 	Channel    float64 `yaml:"channel"`    // of each channel in which tasks are asked for, a day
 	Repository float64 `yaml:"repository"` // of each repository, a day
 	Day        float64 `yaml:"day"`        // of all of the fleet, a day
-	Reserve    float64 `yaml:"reserve"`    // what a task that names no maximum is expected to cost; 0 = DefaultReserve
+	Reserve    float64 `yaml:"reserve"`    // what a task that names no maximum is expected to cost; 0 = 1
 	Contact    string  `yaml:"contact"`    // who can raise them, told to whoever is refused
 }
-
-// DefaultReserve is what a task is expected to cost, in US dollars.
-const DefaultReserve = 1
 
 // maxBudget keeps sums of millionths exact.
 const maxBudget = 1e9

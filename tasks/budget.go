@@ -107,10 +107,13 @@ func lower(a, b float64) float64 {
 	return a
 }
 
-// cost is what the task has cost in all, for people; empty where nothing is known.
+// CostUSD is what the task has cost, with its interrupted runs, as far as that is known.
+func (e Ending) CostUSD() float64 { return e.Result.CostUSD + e.Bill.Earlier }
+
+// cost is that for people; empty where nothing is known.
 func (e Ending) cost() string {
 	text := ""
-	switch usd := e.Result.CostUSD + e.Bill.Earlier; {
+	switch usd := e.CostUSD(); {
 	case usd >= 0.01:
 		text = fmt.Sprintf("$%.2f", usd)
 	case usd > 0:
