@@ -23,9 +23,10 @@ type Claim struct {
 }
 
 // Claim takes a waiting task for a worker: it runs from now on. Refusals, in this order: [ErrNotFound], [ErrEnded], [ErrStale] (another
-// delivery is the valid one), [ErrRunning], [*NotDue], [ErrBusy]. A tombstone is no refusal: it is in [Claim.Record].
-func (s *Store) Claim(ctx context.Context, id string, delivery int, worker string) (*Claim, error) {
-	r, err := s.run(ctx, "claim", id, delivery, worker, rand.Text(), s.cfg.ClaimTTL.Milliseconds())
+// delivery is the valid one), [ErrRunning], [*NotDue], [ErrBusy], [*Full]. A tombstone is no refusal: it is in [Claim.Record].
+func (s *Store) Claim(ctx context.Context, id string, delivery int, worker string, caps ...Cap) (*Claim, error) {
+	args := []any{id, delivery, worker, rand.Text(), s.cfg.ClaimTTL.Milliseconds(), s.lease().Milliseconds()}
+	r, err := s.run(ctx, "claim", append(args, capArgs(caps)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("claim %s: %w", id, err)
 	}
@@ -95,7 +96,7 @@ func (c *Claim) giveUp() { c.given.Do(func() { close(c.done) }) }
 
 // refresh extends the claim, or puts it back where Redis has forgotten it, and reads the tombstone. [ErrStale] when it is not ours.
 func (c *Claim) refresh(ctx context.Context) (by, cause string, err error) {
-	r, err := c.store.run(ctx, "refresh", c.ID(), c.Thread(), c.fence, c.token, c.store.cfg.ClaimTTL.Milliseconds())
+	r, err := c.store.run(ctx, "refresh", c.ID(), c.Thread(), c.fence, c.token, c.store.cfg.ClaimTTL.Milliseconds(), c.store.lease().Milliseconds())
 	if err != nil {
 		return "", "", fmt.Errorf("refresh %s: %w", c.ID(), err)
 	}

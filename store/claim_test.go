@@ -104,9 +104,10 @@ func TestTheSameStepAgain(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		id := h.submit(s, 1)
-		first := must(s.run(ctx, "claim", id, 0, "w", "nonce", 15000))
+		args := []any{id, 0, "w", "nonce", 15000, 75000, ""}
+		first := must(s.run(ctx, "claim", args...))
 		before := h.dump()
-		if again, err := s.run(ctx, "claim", id, 0, "w", "nonce", 15000); err != nil || again.text(1) != first.text(1) {
+		if again, err := s.run(ctx, "claim", args...); err != nil || again.text(1) != first.text(1) {
 			h.Errorf("claimed %q, then %q (%v)", first.text(1), again.text(1), err)
 		}
 		if diff := cmp.Diff(before, h.dump()); diff != "" {

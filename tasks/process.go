@@ -23,7 +23,7 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	}
 	defer slot.release()
 
-	claim, err := w.store.Claim(ctx, id, delivery, w.id)
+	claim, err := w.store.Claim(ctx, id, delivery, w.id, w.cfg.caps()...)
 	if err != nil {
 		return w.unclaimed(id, err)
 	}
@@ -72,6 +72,9 @@ func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err 
 	if err != nil {
 		return stop(fmt.Errorf("brief: %w", err))
 	}
+	if t.Options.MaxUSD, err = w.afford(run, t); err != nil {
+		return stop(err)
+	}
 	report = w.open(run, source, t)
 	before, err := w.past(run.ctx, run.claim.Record())
 	if err != nil {
@@ -97,7 +100,9 @@ func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err 
 		return stop(err)
 	}
 	w.heed(run, result)
+	bill := w.settle(run, result)
 	ending, err = w.conclude(run, t, result)
+	ending.Bill = bill
 	switch {
 	case err == nil:
 		talked.keep(run, w, t, brief, result)
@@ -206,6 +211,9 @@ func (w *Worker) handBack(run *run, cause error) error {
 func (w *Worker) unclaimed(id string, err error) error {
 	if due, ok := errors.AsType[*store.NotDue](err); ok {
 		return &ErrLater{At: due.At, Why: err.Error()}
+	}
+	if full, ok := errors.AsType[*store.Full](err); ok {
+		return later(busyWait, full.Error())
 	}
 	switch {
 	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrStale), errors.Is(err, store.ErrNotFound):

@@ -58,6 +58,7 @@ type Timing struct {
 	Again      time.Duration // before a run that failed is tried again, give or take half; twice as long each time; 30 s
 	Reset      time.Duration // after a usage limit is lifted, before its task goes on; up to three times as long; 1 min
 	Release    time.Duration // between two starts after that, until a run goes well; 10 s
+	Budget     time.Duration // a task waits for what others have reserved of a budget and may give back; 15 s
 	Shutdown   time.Duration // for running tasks to be interrupted and handed back; 60 s
 }
 
@@ -78,6 +79,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Again, 30*time.Second)
 	set(&t.Reset, time.Minute)
 	set(&t.Release, 10*time.Second)
+	set(&t.Budget, 15*time.Second)
 	set(&t.Shutdown, time.Minute)
 	return t
 }

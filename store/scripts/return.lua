@@ -9,6 +9,7 @@ if not runs(id, fence) then
 end
 redis.call('HSET', key, 'state', 'waiting', 'at', ARGV[7], 'why', ARGV[8])
 redis.call('HDEL', key, 'held')
+let_go(id)
 if ARGV[9] == '0' then redis.call('HINCRBY', key, 'attempt', '-1') end
 if ARGV[10] == '1' then redis.call('HINCRBY', key, 'parks', '1') end
 redis.call('ZADD', waiting_key(thread), born(id), id)
