@@ -19,11 +19,14 @@ package store
 //	<prefix>session:<thread>  hash    SessionTTL since the save    the CLI session to resume (session)
 //	<prefix>checkpoint:<id>   hash    SessionTTL since the save    session and work to go on with, of a task that has not ended
 //	                                                               (checkpoint; whatever ends the task removes it)
+//	<prefix>absorbed:<id>     zset    while it has members         IDs that the task's run has absorbed; score = when
+//	                                                               (mailbox; whatever ends the run or lets it wait)
 //	<prefix>alias:<alias>     string  SessionTTL since last used   the thread it stands for (alias)
 //	<prefix>worker:<id>       string  15 s                         what a worker says of itself, JSON (workers)
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
 //	<prefix>cancel            channel                              IDs with a new tombstone: a hint, the record is the truth (keep)
 //	<prefix>answers           channel                              IDs with a new answer: likewise (questions)
+//	<prefix>mail              channel                              threads with a new task: likewise (mailbox)
 //
 // scripts/common.lua has the same names for the scripts.
 type keys struct{ prefix string }
@@ -35,6 +38,7 @@ func (k keys) waiting(thread string) string { return k.prefix + "waiting:" + thr
 func (k keys) claim(thread string) string   { return k.prefix + "claim:" + thread }
 func (k keys) session(thread string) string { return k.prefix + "session:" + thread }
 func (k keys) checkpoint(id string) string  { return k.prefix + "checkpoint:" + id }
+func (k keys) absorbed(id string) string    { return k.prefix + "absorbed:" + id }
 func (k keys) alias(alias string) string    { return k.prefix + "alias:" + alias }
 func (k keys) worker(id string) string      { return k.prefix + "worker:" + id }
 func (k keys) tasks() string                { return k.prefix + "tasks" }
@@ -42,3 +46,4 @@ func (k keys) live() string                 { return k.prefix + "live" }
 func (k keys) workers() string              { return k.prefix + "workers" }
 func (k keys) cancel() string               { return k.prefix + "cancel" }
 func (k keys) answers() string              { return k.prefix + "answers" }
+func (k keys) mail() string                 { return k.prefix + "mail" }

@@ -14,7 +14,7 @@ const (
 	idClock = 16      // digits of unix microseconds, until the year 2286: so IDs as text sort by time
 )
 
-// Submit stores a new task as waiting. Of rec it reads ID, Thread, Class, Task and At. It is idempotent by ID: when the record exists,
+// Submit stores a new task as waiting. Of rec it reads ID, Thread, Class, Task, At and Kin. It is idempotent by ID: when the record exists,
 // in whatever state, that one comes back unchanged with created = false. [ErrTooLarge] when the task exceeds 1 MiB.
 //
 // [ErrSpent] when it was taken for an answer before; see [Store.Answer].
@@ -32,7 +32,7 @@ func (s *Store) submit(ctx context.Context, rec Record, hear bool) (stored Recor
 	if err := check(rec); err != nil {
 		return Record{}, false, fmt.Errorf("submit %s: %w", rec.ID, err)
 	}
-	r, err := s.run(ctx, "submit", rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), hear)
+	r, err := s.run(ctx, "submit", rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), hear, rec.Kin)
 	if err != nil {
 		return Record{}, false, fmt.Errorf("submit %s: %w", rec.ID, err)
 	}
@@ -42,6 +42,7 @@ func (s *Store) submit(ctx context.Context, rec Record, hear bool) (stored Recor
 	return Record{
 		ID: rec.ID, Thread: rec.Thread, Class: rec.Class, Task: rec.Task, State: Waiting,
 		At: rec.At.Truncate(time.Microsecond).UTC(), Created: fromMicros(r.text(1)),
+		Kin: rec.Kin, Before: r.number(2), Joins: r.text(3) == "1",
 	}, true, nil
 }
 

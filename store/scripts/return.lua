@@ -11,5 +11,6 @@ redis.call('HSET', key, 'state', 'waiting', 'at', ARGV[7])
 redis.call('HDEL', key, 'held')
 if ARGV[8] == '0' then redis.call('HINCRBY', key, 'attempt', '-1') end
 redis.call('ZADD', waiting_key(thread), born(id), id)
+part(id, thread, kept(id))
 if redis.call('GET', claim_key(thread)) == token then redis.call('DEL', claim_key(thread)) end
 return {'ok'}

@@ -1,5 +1,6 @@
--- prefix, id, thread, class, task, at, hear -> {'created', now} | {'exists', record} | {'spent'} | with hear {'asking', id}
-local id, thread = ARGV[2], ARGV[3]
+-- prefix, id, thread, class, task, at, hear, kin -> {'created', now, tasks before it, '1' if it will be absorbed} | {'exists', record} |
+-- {'spent'} | with hear {'asking', id}
+local id, thread, kin = ARGV[2], ARGV[3], ARGV[8]
 local key = task_key(id)
 if redis.call('EXISTS', spent_key(id)) == 1 then return {'spent'} end
 if redis.call('EXISTS', key) == 1 then
@@ -13,7 +14,7 @@ if ARGV[7] == '1' then
 end
 local t = now()
 redis.call('HSET', key, 'thread', thread, 'class', ARGV[4], 'task', ARGV[5], 'at', ARGV[6], 'state', 'waiting', 'delivery', '0',
-  'attempt', '0', 'crashes', '0', 'fence', '0', 'outbox', '0', 'created', int(t))
+  'attempt', '0', 'crashes', '0', 'fence', '0', 'outbox', '0', 'created', int(t), 'kin', kin)
 redis.call('ZADD', waiting_key(thread), born(id), id)
 redis.call('ZADD', LIVE, '0', id)
 redis.call('ZADD', TASKS, '0', id)
@@ -26,4 +27,14 @@ for _, old in ipairs(gone) do
     redis.call('ZREM', TASKS, old)
   end
 end
-return {'created', int(t)}
+
+-- It will be absorbed if all before it are its kin, for then the first of them takes up the others; unless that one runs and takes
+-- nothing more.
+local before = redis.call('ZRANK', waiting_key(thread), id)
+local absorbed = before > 0 and kin ~= ''
+for i, other in ipairs(before > 0 and redis.call('ZRANGE', waiting_key(thread), '0', int(before - 1)) or {}) do
+  local r = redis.call('HMGET', task_key(other), 'kin', 'state', 'closed', 'held', 'fence')
+  if r[1] ~= kin or i > 1 and r[5] ~= '0' or i == 1 and r[2] == 'running' and r[3] == r[4] then absorbed = false end
+end
+redis.call('PUBLISH', P .. 'mail', thread)
+return {'created', int(t), int(before), absorbed and '1' or '0'}
