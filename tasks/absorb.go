@@ -61,8 +61,8 @@ func (m *mailbox) decline(ctx context.Context, id string, why error) (more bool)
 		err = m.refuse(ctx, id, input)
 	} else {
 		m.complain(ctx, id, why)
-		m.shut()
 		err = m.run.claim.GiveBack(ctx, true, id)
+		m.shut()
 	}
 	if err != nil {
 		m.complain(ctx, id, err)

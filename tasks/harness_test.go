@@ -222,12 +222,13 @@ type fakeAgent struct {
 	health *agent.Error
 	unread bool // a run that is stopped has not taken its prompt
 
-	mu   sync.Mutex
-	runs []agent.Spec
-	live map[string]int // by directory of files, that is by thread
-	most int            // the most runs of one thread that were alive at once
-	all  int
-	peak int // the most runs alive at once
+	mu    sync.Mutex
+	noted []string // messages that are in the conversation besides
+	runs  []agent.Spec
+	live  map[string]int // by directory of files, that is by thread
+	most  int            // the most runs of one thread that were alive at once
+	all   int
+	peak  int // the most runs alive at once
 }
 
 func (a *fakeAgent) Health(context.Context, string) agent.Health {
