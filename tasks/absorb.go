@@ -85,7 +85,7 @@ func (m *mailbox) refuse(ctx context.Context, id string, why *InputError) error 
 	if m.worker.cfg.Policy.Redactor != nil {
 		reason = m.worker.cfg.Policy.Redactor.String(reason)
 	}
-	_, err := m.worker.store.EndWaiting(ctx, id, mustJSON(Ending{Kind: Refused, Reason: reason, At: time.Now()}))
+	_, err := endWaiting(ctx, m.worker.store, id, Ending{Kind: Refused, Reason: reason, At: time.Now()})
 	return err
 }
 

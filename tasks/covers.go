@@ -1,6 +1,23 @@
 package tasks
 
-import "github.com/errand-fleet/errand/agent"
+import (
+	"context"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+)
+
+// endWaiting ends a task that waits, and with it those that its earlier run has taken up. It is false when the task does not wait.
+func endWaiting(ctx context.Context, s *store.Store, id string, e Ending) (bool, error) {
+	with, err := s.Absorbed(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	for _, rec := range with {
+		e.Covers = append(e.Covers, rec.ID)
+	}
+	return s.EndWaiting(ctx, id, mustJSON(e))
+}
 
 // took notes that the agent has taken up a message. When it takes up the first one again, the conversation could not be resumed and began
 // anew: what was taken up before is not in it.

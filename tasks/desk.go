@@ -164,11 +164,7 @@ func (d *Desk) Cancel(ctx context.Context, id, by string) (Status, error) {
 		return Status{}, d.notFound(id, err)
 	}
 	if rec.State == store.Waiting {
-		ending, err := json.Marshal(Ending{Kind: Cancelled, By: rec.CancelBy, At: time.Now()})
-		if err != nil {
-			return Status{}, fmt.Errorf("marshal ending of task %s: %w", id, err)
-		}
-		if _, err := d.store.EndWaiting(ctx, rec.ID, ending); err != nil {
+		if _, err := endWaiting(ctx, d.store, rec.ID, Ending{Kind: Cancelled, By: rec.CancelBy, At: time.Now()}); err != nil {
 			return Status{}, fmt.Errorf("cancel task %s: %w", rec.ID, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -93,11 +95,7 @@ func (f *fleet) status(id string) Status {
 func (f *fleet) closes() map[string]int {
 	f.source.mu.Lock()
 	defer f.source.mu.Unlock()
-	all := map[string]int{}
-	for id, n := range f.source.closes {
-		all[id] = n
-	}
-	return all
+	return maps.Clone(f.source.closes)
 }
 
 func (f *fleet) equal(what string, got, want any) {
@@ -495,8 +493,8 @@ func TestCrashWithAbsorbed(t *testing.T) {
 	}
 }
 
-// A task whose workers died too often is given up with what it had absorbed.
-func TestGivenUpWithAbsorbed(t *testing.T) {
+// A task that is cancelled while it waits to go on ends with what its run had taken up, whichever of them is cancelled.
+func TestCancelWhileItWaitsWithAbsorbed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	runs := f.converses()
@@ -513,7 +511,7 @@ func TestGivenUpWithAbsorbed(t *testing.T) {
 		t.Errorf("cancelled: %+v, %v", s, err)
 	}
 	f.worker()
-	if e := f.ending(first); e.Kind != Cancelled {
+	if e := f.ending(first); e.Kind != Cancelled || !slices.Equal(e.Covers, []string{second}) {
 		t.Errorf("%+v", e)
 	}
 	f.stopAll()
@@ -592,5 +590,35 @@ func TestRetryAbsorbed(t *testing.T) {
 	s := f.status(third)
 	if !strings.Contains(s.Ending.Sentence(), first) || s.Ending.Result.Text != "" {
 		t.Errorf("its host was tried again: %+v", s.Ending)
+	}
+}
+
+// A task whose workers died too often is given up with what it had taken up.
+func TestGivenUpWithAbsorbed(t *testing.T) {
+	t.Parallel()
+	r := &remote{fleet: newFleet(t)}
+	runs := r.converses()
+	r.worker(dying)
+	first := r.submit(r.task("a", "one"))
+	run := <-runs
+	second := r.submit(r.task("a", "two"))
+	m := run.next()
+	run.take(m)
+	run.spec.Checkpoint(run.ctx, agent.Session{ID: "s", Data: []byte(line(run.spec.Prompt.ID) + line(m.ID))})
+	r.set("errand:task:"+first, "crashes", "2")
+	w := r.idle()
+	for r.status(first).State != "ended" { // the owner may put its claim back in between
+		rec, err := r.store.Get(t.Context(), first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.lapse(rec.Thread)
+		w.recover(t.Context(), store.LiveRecord{Record: rec})
+	}
+	if e := r.ending(first); e.Kind != Lost || !slices.Equal(e.Covers, []string{second}) {
+		t.Errorf("%+v", e)
+	}
+	if s := r.status(second); s.State != "ended" || s.Ending.Kind != Lost {
+		t.Errorf("%+v", s)
 	}
 }
