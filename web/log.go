@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 )
@@ -33,6 +34,10 @@ func (h *Handler) taskLog(w http.ResponseWriter, r *http.Request) {
 	// Only now the store: what is on this disk can be read without Redis, and after it has forgotten the task.
 	s, ok := h.ask(w, r, h.cfg.Desk.Status)
 	if !ok {
+		return
+	}
+	if s.Into != "" { // its log is that of the run it was taken up in
+		http.Redirect(w, r, (&url.URL{Path: "/api/tasks/" + s.Into + "/log", RawQuery: r.URL.RawQuery}).String(), http.StatusFound)
 		return
 	}
 	detail := fmt.Sprintf("The log is on the machine of worker %s, as %s among its logs.", s.Worker, name)
