@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/errand-fleet/errand/agent"
@@ -118,6 +119,7 @@ func (m *mailbox) look() {
 
 // carry hands out the mail, one by one.
 func (m *mailbox) carry(ctx context.Context) {
+	all := func(string) bool { return true }
 	first := "" // given to Idle, whose caller sends it: it has to be taken up before any other is handed out
 	for {
 		var asked chan<- letter
@@ -127,22 +129,27 @@ func (m *mailbox) carry(ctx context.Context) {
 		case <-m.closed:
 			return
 		case <-m.hint:
-			if first != "" && m.waits(first) {
+			if first != "" && m.waits(func(id string) bool { return id == first }) {
 				continue // there will be another hint when it is taken up
 			}
 		case asked = <-m.idle:
-			if m.waits("") { // the agent has got something to do, and will ask again
+			if m.waits(all) { // the agent has got something to do, and will ask again
 				asked <- letter{}
 				continue
 			}
 		}
 		message, ok := m.take(ctx, asked != nil)
-		if ok && asked == nil {
+		for handed := !ok || asked != nil; !handed; {
 			select {
 			case <-ctx.Done():
 				return
 			case m.next <- message:
+				handed = true
 			case asked = <-m.idle:
+				if handed = !m.waits(func(id string) bool { return id != message.ID }); !handed {
+					asked <- letter{} // as above: this one must not overtake it
+					asked = nil
+				}
 			}
 		}
 		if asked != nil {
@@ -156,16 +163,11 @@ func (m *mailbox) carry(ctx context.Context) {
 	}
 }
 
-// waits reports whether the agent has been given that message, or with "" any, and has not taken it up.
-func (m *mailbox) waits(message string) bool {
+// waits reports whether the agent has been given such a message, by its ID, and has not taken it up.
+func (m *mailbox) waits(such func(id string) bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, l := range m.mail {
-		if !l.taken && (message == "" || l.message == message) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.mail, func(l *mail) bool { return !l.taken && such(l.message) })
 }
 
 // Next waits for a message for the live run.
