@@ -47,7 +47,7 @@ type stream struct {
 
 // clock is what the watchdog goes by.
 type clock struct {
-	Heard  time.Time // the latest line of any kind
+	Heard  time.Time // the latest line of any kind, or a part of a long one
 	Active time.Time // the latest sign of work
 	Ended  time.Time // the latest end of a turn; zero before the first
 	Turn   bool      // the agent has something to do
@@ -133,6 +133,9 @@ func (s *stream) Read(in *lines, long *assembler) {
 			return
 		}
 		s.log.Raw(p.text)
+		if !p.last {
+			s.hear() // a line of many megabytes may take longer than the CLI has to answer a ping
+		}
 		if line, whole := long.Add(p); line != nil {
 			s.count(whole)
 			if line = bytes.TrimRight(line, "\r\n"); whole && len(line) > 0 {
@@ -146,6 +149,13 @@ func (s *stream) Read(in *lines, long *assembler) {
 			s.log.Flush()
 		}
 	}
+}
+
+// hear notes that the CLI has written something, whatever it is.
+func (s *stream) hear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock.Heard = s.now()
 }
 
 func (s *stream) count(whole bool) {

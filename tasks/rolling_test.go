@@ -53,11 +53,14 @@ func TestRollingDeploy(t *testing.T) {
 		submit(7)
 	}
 	close(steps)
-	interrupted := 0
 	for _, id := range all {
 		if e := f.ending(id); e.Kind != Answered {
 			t.Errorf("ending of %s = %+v", id, e)
 		}
+	}
+	f.stopAll()
+	interrupted := 0
+	for _, id := range all {
 		s, err := f.desk.Status(t.Context(), id)
 		if err != nil || s.Attempt != 1 || finished[id] != 1 || f.source.closes[id] != 1 {
 			t.Errorf("%s took %d attempts, was finished %d times and closed %d times, %v", id, s.Attempt, finished[id], f.source.closes[id], err)

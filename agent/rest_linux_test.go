@@ -1,0 +1,29 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+)
+
+// A rest shows in two lines, and is told once; the next one again.
+func TestEachRestIsToldOnce(t *testing.T) {
+	t.Parallel()
+	r := newReading(t, nil)
+	var rests []int // by the results before them
+	r.on.Idle = func() { rests = append(rests, r.facts.Results) }
+	turn := func(id string) string {
+		return strings.ReplaceAll(`{"type":"command_lifecycle","command_uuid":"ID","state":"started"}
+{"type":"system","subtype":"init","session_id":"s"}
+{"type":"result","subtype":"success","result":"x","session_id":"s"}
+{"type":"command_lifecycle","command_uuid":"ID","state":"completed"}
+{"type":"system","subtype":"session_state_changed","state":"idle"}
+`, "ID", id)
+	}
+	r.Sent("one")
+	r.Read(newLines(strings.NewReader(turn("one")+turn("of its own")), stdoutPiece), newAssembler(&budget{}))
+	r.Sent("two")
+	r.Read(newLines(strings.NewReader(`{"type":"system","subtype":"session_state_changed","state":"idle"}`+"\n"+turn("two")), stdoutPiece), newAssembler(&budget{}))
+	if len(rests) != 3 || rests[0] != 1 || rests[1] != 2 || rests[2] != 3 {
+		t.Errorf("rests were told after so many results: %v", rests)
+	}
+}
