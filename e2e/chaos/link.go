@@ -21,7 +21,7 @@ type link struct {
 }
 
 func newLink() (*link, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // loopback does not wait
+	ln, err := listen()
 	if err != nil {
 		return nil, fmt.Errorf("start proxy: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -26,6 +27,7 @@ type process struct {
 	exited  chan struct{} // of present; closed when it is reaped
 	meant   bool          // present was told to end
 	surplus int           // how often it ended without being told
+	pids    []int         // of all its lives
 }
 
 // start begins it. It dies with this process: the kernel sees to that when the thread that started it ends, which is therefore kept
@@ -65,6 +67,7 @@ func (p *process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.present, p.exited = cmd, exited
+	p.pids = append(p.pids, cmd.Process.Pid)
 	return nil
 }
 
@@ -123,4 +126,11 @@ func (p *process) unasked() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.surplus
+}
+
+// ever are the numbers it has had so far.
+func (p *process) ever() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.pids)
 }

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Times of a service that fails.
+const (
+	comeBack  = 1                // seconds, in retry-after
+	hangFor   = 12 * time.Second // longer than any client waits
+	limitLast = 5 * time.Second  // until a usage limit resets
+)
+
+// weather stands in front of one of the fakes and lets requests fail as the plan says.
+type weather struct {
+	service place // or "model"
+	pass    http.Handler
+	web     *http.Server
+	url     string
+
+	mu     sync.Mutex
+	storms []manner // due, one for each request
+	met    map[manner]int
+}
+
+const model place = "model"
+
+func newWeather(service place, behind string) (*weather, error) {
+	to, err := url.Parse(behind)
+	if err != nil {
+		return nil, fmt.Errorf("put weather before %s: %w", service, err)
+	}
+	ln, err := listen()
+	if err != nil {
+		return nil, fmt.Errorf("put weather before %s: %w", service, err)
+	}
+	quiet := log.New(io.Discard, "", 0)
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, ErrorLog: quiet}
+	w := &weather{service: service, pass: proxy, url: "http://" + ln.Addr().String(), met: map[manner]int{}}
+	w.web = &http.Server{Handler: w, ErrorLog: quiet, ReadHeaderTimeout: time.Minute}
+	go func() { _ = w.web.Serve(ln) }()
+	return w, nil
+}
+
+func (w *weather) close() { _ = w.web.Close() }
+
+// brew makes the next request fail.
+func (w *weather) brew(m manner) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.storms = append(w.storms, m)
+}
+
+// clear lets everything pass from now on.
+func (w *weather) clear() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.storms = nil
+}
+
+// failed is how many requests have failed, by manner.
+func (w *weather) failed() map[manner]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := map[manner]int{}
+	for m, n := range w.met {
+		all[m] = n
+	}
+	return all
+}
+
+func (w *weather) next() (manner, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.storms) == 0 {
+		return "", false
+	}
+	m := w.storms[0]
+	w.storms = slices.Delete(w.storms, 0, 1)
+	w.met[m]++
+	return m, true
+}
+
+func (w *weather) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	m, bad := w.next()
+	if !bad {
+		w.pass.ServeHTTP(rw, r)
+		return
+	}
+	switch m {
+	case timeout:
+		// The body is read, because a client that is still writing does not notice that nobody answers.
+		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case <-r.Context().Done():
+		case <-time.After(hangFor):
+		}
+		panic(http.ErrAbortHandler)
+	case reset:
+		panic(http.ErrAbortHandler)
+	case lost:
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		w.pass.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	case exhausted:
+		rw.Header().Set("Anthropic-Ratelimit-Unified-Status", "rejected")
+		rw.Header().Set("Anthropic-Ratelimit-Unified-Reset", strconv.FormatInt(time.Now().Add(limitLast).Unix(), 10))
+		rw.Header().Set("Retry-After", strconv.Itoa(int(limitLast.Seconds())))
+		w.refuse(rw, http.StatusTooManyRequests)
+	case tooMany:
+		rw.Header().Set("Retry-After", strconv.Itoa(comeBack))
+		w.refuse(rw, http.StatusTooManyRequests)
+	default:
+		status, _ := strconv.Atoi(string(m))
+		w.refuse(rw, status)
+	}
+}
+
+// refuse answers with an error in the words of the service.
+func (w *weather) refuse(rw http.ResponseWriter, status int) {
+	rw.Header().Set("Content-Type", "application/json")
+	rw.WriteHeader(status)
+	switch {
+	case w.service == inSlack && status == http.StatusTooManyRequests:
+		_, _ = io.WriteString(rw, `{"ok":false,"error":"ratelimited"}`)
+	case w.service == inSlack:
+		_, _ = io.WriteString(rw, `{"ok":false,"error":"internal_error"}`)
+	case w.service == model:
+		_, _ = io.WriteString(rw, `{"type":"error","error":{"type":"api_error","message":"chaos"}}`)
+	default:
+		_, _ = io.WriteString(rw, `{"message":"chaos"}`)
+	}
+}
