@@ -126,13 +126,22 @@ func find[T any](ctx context.Context, look func() (T, bool)) (T, bool) {
 	}
 }
 
-// worker ends one, while another works, and starts it again after a while.
+// worker ends one in the middle of its work, while another is there, and starts it again after a while.
 func (s *saboteur) worker(ctx context.Context, f fault, sig syscall.Signal) {
-	p, ok := find(ctx, func() (*process, bool) { p := s.f.borrow(f.pick); return p, p != nil })
-	if !ok || s.late() {
+	p, ok := find(ctx, func() (*process, bool) {
+		up := s.w.witness.present(script.CLI)
+		p := s.f.borrow(f.pick, func(pid int) bool {
+			return slices.ContainsFunc(up, func(l life) bool { return l.worker == pid && len(l.taken) > 0 })
+		})
+		return p, p != nil
+	})
+	if !ok {
 		return
 	}
 	defer s.f.giveBack(p)
+	if s.late() {
+		return
+	}
 	pid := p.pid()
 	if sig == syscall.SIGKILL {
 		s.mu.Lock()

@@ -108,20 +108,26 @@ func (f *fleet) ready(ctx context.Context) error {
 	return errors.New("the front door does not become ready; its log says why")
 }
 
-// borrow takes a worker that runs, for whoever breaks it, so long as another is left that works; nil when there is none.
-func (f *fleet) borrow(pick uint64) *process {
+// borrow takes a worker that runs, for whoever breaks it, so long as another is left that works; nil when there is none. wanted says which
+// are worth breaking, by pid.
+func (f *fleet) borrow(pick uint64, wanted func(pid int) bool) *process {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var up []*process
+	var up, worth []*process
 	for _, p := range f.workers {
-		if !f.down[p] && p.pid() != 0 {
-			up = append(up, p)
+		pid := p.pid()
+		if f.down[p] || pid == 0 {
+			continue
+		}
+		up = append(up, p)
+		if wanted(pid) {
+			worth = append(worth, p)
 		}
 	}
-	if len(up) < 2 {
+	if len(up) < 2 || len(worth) == 0 {
 		return nil
 	}
-	p := up[pick%uint64(len(up))]
+	p := worth[pick%uint64(len(worth))]
 	f.down[p] = true
 	return p
 }

@@ -9,12 +9,12 @@ type event struct {
 	thread string // of all places; what is in one must run one after the other
 	id     string // of its task, empty while nobody knows
 
-	accepted bool   // it was answered with 2xx
-	declined string // and that answer said that it is no task
-	channel  string // Slack
-	root     string // Slack: ts of the thread
-	pull     int    // GitHub
-	head     string // GitHub
+	accepted bool     // it was answered with 2xx
+	declined string   // and that answer said that it is no task
+	channel  string   // Slack
+	root     string   // Slack: ts of the thread
+	pull     int      // GitHub
+	head     string   // GitHub
 	endings  []string // chat: the texts of the terminal events that were read
 }
 

@@ -34,7 +34,7 @@ type settings struct {
 // How much is asked and broken where the command line does not say: a rate that keeps two cores busy and no more.
 const (
 	tasksPerSecond = 1.7
-	faultsPerTask  = 0.32
+	faultsPerTask  = 0.34
 	least          = 20 * time.Second // of traffic and faults
 )
 

@@ -59,8 +59,20 @@ const faultsPerLimit = 300
 // planFaults breaks what the weights say. The first ones are one of each kind, so that a short run has seen everything.
 func planFaults(r *rand.Rand, n int, span time.Duration) []fault {
 	kinds := []weighted[kind]{
-		{9, killWorker}, {5, termWorker}, {13, killKeeper}, {16, killCLI}, {2, restartRedis}, {3, killRedis}, {2, freezeRedis},
-		{2, partition}, {2, fullDisk}, {2, restartDoor}, {2, killDoor}, {16, slackFails}, {8, githubFails}, {18, modelFails},
+		{9, killWorker},
+		{5, termWorker},
+		{13, killKeeper},
+		{16, killCLI},
+		{2, restartRedis},
+		{3, killRedis},
+		{2, freezeRedis},
+		{2, partition},
+		{2, fullDisk},
+		{2, restartDoor},
+		{2, killDoor},
+		{16, slackFails},
+		{8, githubFails},
+		{18, modelFails},
 	}
 	order := r.Perm(len(kinds))
 	var faults []fault

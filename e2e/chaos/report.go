@@ -18,10 +18,10 @@ type report struct {
 	broken map[kind]int
 	events, accepted,
 	excused int
-	checks            []check
-	all, quiet        []time.Duration // from the death of a worker to the run's next CLI; quiet: while Redis was there
-	lives             int
-	faultErrors       []error
+	checks      []check
+	all, quiet  []time.Duration // from the death of a worker to the run's next CLI; quiet: while Redis was there
+	lives       int
+	faultErrors []error
 }
 
 // judge makes all checks that need what was recorded; further ones were made already.
