@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -218,10 +219,7 @@ func (s *saboteur) cutOff(ctx context.Context, lasts time.Duration) error {
 func (s *saboteur) counts() map[kind]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := map[kind]int{}
-	for k, n := range s.done {
-		all[k] = n
-	}
+	all := maps.Clone(s.done)
 	for k, service := range map[kind]place{slackFails: inSlack, githubFails: inGitHub, modelFails: model} {
 		for _, n := range s.w.sky[service].failed() {
 			all[k] += n

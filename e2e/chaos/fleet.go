@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -58,7 +59,7 @@ func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 	env := w.environment()
 	f.door = &process{
 		name: "frontdoor", path: filepath.Join(set.bin, "enqueue"), args: []string{"serve"}, logs: w.dir,
-		env: append(env, "REDIS_URL="+f.redis.url(near), "ERRAND_HTTP_ADDR="+addr, "ERRAND_CONSOLE_TOKEN="+consoleToken),
+		env: append(slices.Clip(env), "REDIS_URL="+f.redis.url(near), "ERRAND_HTTP_ADDR="+addr, "ERRAND_CONSOLE_TOKEN="+consoleToken),
 	}
 	for i := range set.workers {
 		way := near
@@ -67,7 +68,7 @@ func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 		}
 		f.workers = append(f.workers, &process{
 			name: fmt.Sprintf("worker-%d", i+1), path: filepath.Join(set.bin, "worker"), logs: w.dir,
-			env: append(env[:len(env):len(env)], "REDIS_URL="+f.redis.url(way), "ERRAND_WORKER_ADDR=127.0.0.1:0"),
+			env: append(slices.Clip(env), "REDIS_URL="+f.redis.url(way), "ERRAND_WORKER_ADDR=127.0.0.1:0"),
 		})
 	}
 	for _, p := range append([]*process{f.door}, f.workers...) {

@@ -77,7 +77,7 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 		return s, errors.New("a number is out of range, or there are arguments that are no flags")
 	}
 	if s.seed == 0 {
-		s.seed = rand.Uint64()>>40 + 1
+		s.seed = rand.Uint64()>>40 + 1 //nolint:gosec // it is no secret
 	}
 	s.span = *all * 55 / 100 // the rest is for what then goes on: takeovers, second attempts, the stop
 	switch {

@@ -84,6 +84,7 @@ func planFaults(r *rand.Rand, n int, span time.Duration) []fault {
 			f.kind = choose(r, kinds)
 		}
 		f.lasts, f.manner = detail(r, f.kind)
+		f.lasts = min(f.lasts, span/8) // a short run has more to see than one outage
 		if i%faultsPerLimit == faultsPerLimit/2 {
 			f.kind, f.manner = modelFails, exhausted
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -73,11 +74,7 @@ func (w *weather) clear() {
 func (w *weather) failed() map[manner]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all := map[manner]int{}
-	for m, n := range w.met {
-		all[m] = n
-	}
-	return all
+	return maps.Clone(w.met)
 }
 
 func (w *weather) next() (manner, bool) {

@@ -101,16 +101,16 @@ func TestSignalsReachNobodyElse(t *testing.T) {
 	if err := other.kill(9); err == nil {
 		t.Error("a process of another time was signalled")
 	}
-	if !s.identity.alive() {
+	if !s.alive() {
 		t.Error("it is not alive")
 	}
-	if err := s.identity.kill(9); err != nil {
+	if err := s.kill(9); err != nil {
 		t.Error(err)
 	}
 	if err := cmd.Wait(); err == nil {
 		t.Error("it was not killed")
 	}
-	if s.identity.alive() || s.identity.kill(9) == nil {
+	if s.alive() || s.kill(9) == nil {
 		t.Error("it is alive after its burial")
 	}
 }

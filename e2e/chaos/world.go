@@ -41,7 +41,7 @@ func newWorld(set settings) (w *world, err error) {
 	w = &world{sky: map[place]*weather{}}
 	defer func() {
 		if err != nil {
-			w.close("")
+			err = errors.Join(err, w.close(""))
 		}
 	}()
 	// Short, because the paths of runs have to be; and of this user alone.

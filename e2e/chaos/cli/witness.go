@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -31,7 +32,10 @@ func meet(role string) (*witness, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the witness: %w", err)
 	}
-	conn, err := net.DialTimeout("tcp", strings.TrimSpace(string(addr)), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", strings.TrimSpace(string(addr)))
 	if err != nil {
 		return nil, fmt.Errorf("meet the witness: %w", err)
 	}
