@@ -21,13 +21,20 @@ func (c *check) breaks(format string, args ...any) {
 }
 
 // checkCovered sees that every accepted event has a terminal message (lost), and none more than one (doubled). The second holds for events
-// that were not accepted as well: errand may have taken one whose answer got lost.
+// that were not accepted as well: errand may have taken one whose answer got lost. A message about what nobody has asked for counts as
+// doubled: one event has become two tasks.
 func checkCovered(events []event, finals []final) (lost, doubled check) {
 	lost.name, doubled.name = "lost", "doubled"
-	by := map[string][]final{}
+	by, known := map[string][]final{}, map[string]bool{}
+	for _, e := range events {
+		known[e.id] = true
+	}
 	for _, f := range finals {
 		for _, id := range f.covers {
 			by[id] = append(by[id], f)
+			if !known[id] {
+				doubled.breaks("%s is about %s, which is nobody's", f.what, id)
+			}
 		}
 	}
 	for _, e := range events {

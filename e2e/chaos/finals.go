@@ -22,7 +22,7 @@ type final struct {
 // finalsOf collects all terminal messages that there are for these events.
 func finalsOf(w *world, events []event) []final {
 	var all []final
-	threads, pulls := map[[2]string]bool{}, map[int]bool{}
+	threads, heads := map[[2]string]bool{}, map[string]bool{}
 	for _, e := range events {
 		switch e.place {
 		case inSlack:
@@ -31,8 +31,10 @@ func finalsOf(w *world, events []event) []final {
 				all = append(all, slackFinals(w.slack.Messages(e.channel, e.root))...)
 			}
 		case inGitHub:
-			all = append(all, githubFinals(e.id, w.github.Statuses(repository, e.head))...)
-			pulls[e.pull] = true
+			if !heads[e.head] {
+				heads[e.head] = true
+				all = append(all, githubFinals(w.github.Statuses(repository, e.head))...)
+			}
 		case inChat:
 			for _, text := range e.endings {
 				all = append(all, final{place: inChat, what: "chat " + e.id, covers: []string{e.id}, text: text})
@@ -108,11 +110,12 @@ func slackFinals(thread []slackfake.Message) []final {
 	return all
 }
 
-// githubFinals finds the terminal statuses of a task on its head. The address of a status tells tasks apart.
-func githubFinals(id string, statuses []githubfake.Status) []final {
+// githubFinals finds the terminal statuses of a commit. The end of a status's address tells tasks apart.
+func githubFinals(statuses []githubfake.Status) []final {
 	var all []final
 	for _, s := range statuses {
-		if id == "" || s.State == "pending" || !strings.HasSuffix(s.TargetURL, id) {
+		_, id, _ := strings.Cut(s.TargetURL, "#")
+		if s.State == "pending" {
 			continue
 		}
 		all = append(all, final{

@@ -61,14 +61,11 @@ func TestFinalStatusesOfGitHub(t *testing.T) {
 	of := func(id, state, said string) githubfake.Status {
 		return githubfake.Status{TargetURL: "http://x/pull/1#" + id, State: state, Description: said}
 	}
-	got := githubFinals("t1", []githubfake.Status{
+	got := githubFinals([]githubfake.Status{
 		of("t1", "pending", "Reviewing"), of("t2", "success", "Reviewed"), of("t1", "success", "Reviewed, see the conversation"), of("t1", "success", "Not reviewed"),
 	})
-	if len(got) != 2 || !got[0].answer || got[1].answer {
+	if len(got) != 3 || got[0].covers[0] != "t2" || !got[1].answer || got[2].answer {
 		t.Errorf("%+v", got)
-	}
-	if got := githubFinals("", []githubfake.Status{of("", "success", "x")}); got != nil {
-		t.Errorf("of an unknown task: %+v", got)
 	}
 	own := comments([]githubfake.Comment{
 		{User: bot, Body: "<!-- errand:review -->\n<!-- x -->\nfirst"}, {User: bot, Body: "<!-- errand:review part=2 -->\nsecond"}, {User: "ann", Body: "<!-- errand:review -->\n"},

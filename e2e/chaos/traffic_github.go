@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/errand-fleet/errand/internal/githubfake"
 )
@@ -47,8 +49,12 @@ func (t *traffic) pull(ctx context.Context, s step) error {
 	if !ok {
 		return fmt.Errorf("deliver %s: there is no webhook", s.orders.Token)
 	}
+	id, err := githubID(hook)
+	if err != nil {
+		return err
+	}
 	token, head := s.orders.Token, t.w.github.Pulls(repository)[n-1].HeadSHA
-	t.ledger.add(event{token: token, place: inGitHub, thread: fmt.Sprint(inGitHub, s.thread), pull: n, head: head})
+	t.ledger.add(event{token: token, place: inGitHub, thread: fmt.Sprint(inGitHub, s.thread), id: id, pull: n, head: head})
 	t.under.Go(func() {
 		pause(ctx, s.late)
 		send := func(ctx context.Context) error { return t.webhook(ctx, token, hook) }
@@ -71,15 +77,23 @@ func (t *traffic) webhook(ctx context.Context, token string, d githubfake.Delive
 	if err != nil || resp.StatusCode/100 != 2 {
 		return fmt.Errorf("deliver webhook: answered %s: %s", resp.Status, said)
 	}
-	id, ok := strings.CutPrefix(strings.TrimSpace(string(said)), "Task ")
-	t.ledger.change(token, func(e *event) {
-		if ok {
-			e.id = id
-		} else {
-			e.declined = strings.TrimSpace(string(said))
-		}
-	})
+	if !strings.HasPrefix(string(said), "Task ") {
+		t.ledger.change(token, func(e *event) { e.declined = strings.TrimSpace(string(said)) })
+	}
 	return nil
+}
+
+// githubID is the ID that errand gives to the task of a webhook: of the payload's time and the delivery, so that a repetition has the same.
+func githubID(d githubfake.Delivery) (string, error) {
+	var p struct {
+		Pull struct {
+			Updated time.Time `json:"updated_at"`
+		} `json:"pull_request"`
+	}
+	if err := json.Unmarshal(d.Body, &p); err != nil {
+		return "", fmt.Errorf("read webhook: %w", err)
+	}
+	return fmt.Sprintf("%016d-github-%s", p.Pull.Updated.UnixMicro(), d.GUID), nil
 }
 
 // sink takes webhooks and does nothing.
