@@ -44,14 +44,14 @@ func (d *disk) what() string {
 func (d *disk) fill(ctx context.Context, lasts time.Duration) error {
 	if !d.mounted {
 		aside := d.dir + ".aside"
-		if err := os.Rename(d.dir, aside); err != nil {
+		if err := os.Rename(d.dir, aside); err != nil { //nolint:gosec // below a directory of ours
 			return fmt.Errorf("fill log disk: %w", err)
 		}
 		pause(ctx, lasts)
 		return d.putBack(aside)
 	}
 	ballast := filepath.Join(d.dir, ".ballast")
-	f, err := os.Create(ballast)
+	f, err := os.Create(ballast) //nolint:gosec // likewise
 	if err != nil {
 		return fmt.Errorf("fill log disk: %w", err)
 	}
@@ -61,7 +61,7 @@ func (d *disk) fill(ctx context.Context, lasts time.Duration) error {
 	}
 	_ = f.Close()
 	pause(ctx, lasts)
-	if rerr := os.Remove(ballast); rerr != nil || !errors.Is(err, unix.ENOSPC) {
+	if rerr := os.Remove(ballast); rerr != nil || !errors.Is(err, unix.ENOSPC) { //nolint:gosec // likewise
 		return fmt.Errorf("fill log disk: %w", errors.Join(err, rerr))
 	}
 	return nil

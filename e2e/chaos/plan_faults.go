@@ -49,7 +49,7 @@ const (
 )
 
 var (
-	webManners   = []weighted[manner]{{4, tooMany}, {3, broken}, {2, away}, {3, reset}, {4, lost}, {1, timeout}}
+	webManners   = []weighted[manner]{{4, tooMany}, {3, broken}, {2, away}, {3, reset}, {9, lost}, {1, timeout}}
 	modelManners = []weighted[manner]{{3, tooMany}, {3, broken}, {2, away}, {2, overloaded}, {4, reset}, {2, lost}, {1, timeout}}
 )
 

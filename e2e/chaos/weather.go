@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -77,20 +78,33 @@ func (w *weather) failed() map[manner]int {
 	return maps.Clone(w.met)
 }
 
-func (w *weather) next() (manner, bool) {
+// next takes the first storm that is due for a request. An answer is lost only where that matters: of what has said something to people.
+func (w *weather) next(r *http.Request) (manner, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.storms) == 0 {
+	i := slices.IndexFunc(w.storms, func(m manner) bool { return m != lost || w.speaks(r) })
+	if i < 0 {
 		return "", false
 	}
-	m := w.storms[0]
-	w.storms = slices.Delete(w.storms, 0, 1)
+	m := w.storms[i]
+	w.storms = slices.Delete(w.storms, i, i+1)
 	w.met[m]++
 	return m, true
 }
 
+// speaks reports whether a request posts something.
+func (w *weather) speaks(r *http.Request) bool {
+	switch w.service {
+	case inSlack:
+		return strings.HasSuffix(r.URL.Path, "/chat.postMessage")
+	case inGitHub:
+		return r.Method == http.MethodPost
+	}
+	return true
+}
+
 func (w *weather) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	m, bad := w.next()
+	m, bad := w.next(r)
 	if !bad {
 		w.pass.ServeHTTP(rw, r)
 		return

@@ -57,6 +57,11 @@ func TestWeatherFailsOncePerStorm(t *testing.T) {
 	if diff := cmp.Diff(map[manner]int{tooMany: 1, overloaded: 1, away: 1, exhausted: 1, reset: 1, lost: 1}, w.failed()); diff != "" {
 		t.Error(diff)
 	}
+	w.service = inSlack
+	w.brew(lost) // this request says nothing, and passes
+	if status, _, _, _ := post(); status != 200 {
+		t.Errorf("a lost answer to what says nothing: %d", status)
+	}
 	w.brew(broken)
 	w.clear()
 	if status, _, _, _ := post(); status != 200 {
