@@ -74,11 +74,11 @@ func (d *disk) putBack(aside string) error {
 		return fmt.Errorf("empty log disk: %w", err)
 	}
 	for _, e := range made {
-		if err := os.Rename(filepath.Join(d.dir, e.Name()), filepath.Join(aside, e.Name())); err != nil {
+		if err := os.Rename(filepath.Join(d.dir, e.Name()), filepath.Join(aside, e.Name())); err != nil { //nolint:gosec // names that a directory has
 			return fmt.Errorf("empty log disk: %w", err)
 		}
 	}
-	if err := errors.Join(os.RemoveAll(d.dir), os.Rename(aside, d.dir)); err != nil {
+	if err := errors.Join(os.RemoveAll(d.dir), os.Rename(aside, d.dir)); err != nil { //nolint:gosec // below a directory of ours
 		return fmt.Errorf("empty log disk: %w", err)
 	}
 	return nil

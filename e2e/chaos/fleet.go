@@ -45,7 +45,7 @@ func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 		return f, err
 	}
 	data := filepath.Join(w.dir, "redis")
-	if err := os.Mkdir(data, 0o700); err != nil {
+	if err := os.Mkdir(data, 0o700); err != nil { //nolint:gosec // below a directory of ours
 		return f, fmt.Errorf("start redis: %w", err)
 	}
 	if f.redis, err = newDatabase(data, near, f.far); err != nil {

@@ -30,6 +30,7 @@ type weather struct {
 	pass    http.Handler
 	web     *http.Server
 	url     string
+	note    func(format string, args ...any) // told of every failure
 
 	mu     sync.Mutex
 	storms []manner // due, one for each request
@@ -38,7 +39,7 @@ type weather struct {
 
 const model place = "model"
 
-func newWeather(service place, behind string) (*weather, error) {
+func newWeather(service place, behind string, note func(string, ...any)) (*weather, error) {
 	to, err := url.Parse(behind)
 	if err != nil {
 		return nil, fmt.Errorf("put weather before %s: %w", service, err)
@@ -49,7 +50,7 @@ func newWeather(service place, behind string) (*weather, error) {
 	}
 	quiet := log.New(io.Discard, "", 0)
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, ErrorLog: quiet}
-	w := &weather{service: service, pass: proxy, url: "http://" + ln.Addr().String(), met: map[manner]int{}}
+	w := &weather{service: service, pass: proxy, url: "http://" + ln.Addr().String(), note: note, met: map[manner]int{}}
 	w.web = &http.Server{Handler: w, ErrorLog: quiet, ReadHeaderTimeout: time.Minute}
 	go func() { _ = w.web.Serve(ln) }()
 	return w, nil
@@ -109,6 +110,7 @@ func (w *weather) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		w.pass.ServeHTTP(rw, r)
 		return
 	}
+	w.note("fault: %s: %s for %s %s", w.service, m, r.Method, r.URL.Path)
 	switch m {
 	case timeout:
 		// The body is read, because a client that is still writing does not notice that nobody answers.

@@ -20,7 +20,7 @@ func TestWeatherFailsOncePerStorm(t *testing.T) {
 		_, _ = io.WriteString(w, r.URL.Path+" "+string(body))
 	}))
 	defer behind.Close()
-	w, err := newWeather(model, behind.URL)
+	w, err := newWeather(model, behind.URL, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func newWorld(set settings) (w *world, err error) {
 	answers.Answer("", modelfake.Turn{Text: "Go on."})
 	w.closers = append(w.closers, w.slack.Close, w.github.Close, answers.Close)
 	for service, url := range map[place]string{inSlack: w.slack.URL(), inGitHub: w.github.URL(), model: answers.URL()} {
-		if w.sky[service], err = newWeather(service, url); err != nil {
+		if w.sky[service], err = newWeather(service, url, w.note); err != nil {
 			return w, err
 		}
 		w.closers = append(w.closers, w.sky[service].close)
