@@ -128,6 +128,7 @@ const tolerance = 100 * time.Millisecond
 // tells of a CLI whether it may at that time, because its worker could not know better; how many were is returned.
 func checkOverlaps(lives []life, threads map[string]string, excused func(l life, at time.Time) bool) (overlaps, orphans check, excuses int) {
 	overlaps.name, orphans.name = "overlaps", "orphans"
+	told := map[identity]bool{} // orphans: once is enough
 	end := time.Time{}
 	for _, l := range lives {
 		end = later(later(end, l.start), l.end)
@@ -149,7 +150,9 @@ func checkOverlaps(lives []life, threads map[string]string, excused func(l life,
 				case beside <= tolerance:
 				case excused(a, b.start) || excused(b, b.start):
 					excuses++
+				case a.role == script.Tool && told[a.identity]:
 				case a.role == script.Tool:
+					told[a.identity] = true
 					orphans.breaks("tool %d of run %s is alive %s after CLI %d of %s began at %s", a.pid, a.run, beside, b.pid, b.run, clock(b.start))
 				default:
 					overlaps.breaks("CLI %d of run %s is alive %s after CLI %d of %s began at %s", a.pid, a.run, beside, b.pid, b.run, clock(b.start))

@@ -39,6 +39,7 @@ type saboteur struct {
 	door, cable, disk sync.Mutex // each is broken by one at a time
 
 	mu     sync.Mutex
+	hit    map[identity]bool // CLIs whose run was broken already
 	done   map[kind]int
 	deaths []death
 	outage []window // of Redis, for anybody
@@ -46,7 +47,7 @@ type saboteur struct {
 	errs   []error
 }
 
-func newSaboteur(w *world, f *fleet) *saboteur { return &saboteur{w: w, f: f, done: map[kind]int{}} }
+func newSaboteur(w *world, f *fleet) *saboteur { return &saboteur{w: w, f: f, done: map[kind]int{}, hit: map[identity]bool{}} }
 
 // play breaks everything at its time and returns when all is mended.
 func (s *saboteur) play(ctx context.Context, faults []fault, span time.Duration) {
@@ -157,11 +158,15 @@ func (s *saboteur) worker(ctx context.Context, f fault, sig syscall.Signal) {
 func (s *saboteur) run(ctx context.Context, f fault) {
 	l, ok := find(ctx, func() (life, bool) {
 		up := s.w.witness.present(script.CLI)
-		up = slices.DeleteFunc(up, func(l life) bool { return len(l.taken) == 0 || !s.ours(l) })
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		up = slices.DeleteFunc(up, func(l life) bool { return len(l.taken) == 0 || s.hit[l.identity] || !s.ours(l) })
 		if len(up) == 0 {
 			return life{}, false
 		}
-		return up[f.pick%uint64(len(up))], true
+		l := up[f.pick%uint64(len(up))]
+		s.hit[l.identity] = true
+		return l, true
 	})
 	if !ok || s.late() {
 		return

@@ -152,7 +152,7 @@ func (w *world) close(keep string) error {
 		errs = append(errs, w.log.Close())
 	}
 	if keep == "" && w.dir != "" {
-		errs = append(errs, os.RemoveAll(w.dir))
+		errs = append(errs, os.RemoveAll(w.dir)) //nolint:gosec // made by us
 	}
 	return errors.Join(errs...)
 }
