@@ -47,7 +47,9 @@ type saboteur struct {
 	errs   []error
 }
 
-func newSaboteur(w *world, f *fleet) *saboteur { return &saboteur{w: w, f: f, done: map[kind]int{}, hit: map[identity]bool{}} }
+func newSaboteur(w *world, f *fleet) *saboteur {
+	return &saboteur{w: w, f: f, done: map[kind]int{}, hit: map[identity]bool{}}
+}
 
 // play breaks everything at its time and returns when all is mended.
 func (s *saboteur) play(ctx context.Context, faults []fault, span time.Duration) {

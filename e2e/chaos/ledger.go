@@ -16,6 +16,7 @@ type event struct {
 	pull     int      // GitHub
 	head     string   // GitHub
 	endings  []string // chat: the texts of the terminal events that were read
+	closed   bool     // chat: nobody reads its stream any more
 }
 
 // ledger is what was asked. Safe for concurrent use.

@@ -49,13 +49,14 @@ func rampage(ctx context.Context, set settings, out io.Writer) (ok bool, err err
 	both.Go(func() { t.play(ctx, p.steps) })
 	both.Wait()
 	if ctx.Err() != nil {
+		t.leave()
 		return false, context.Cause(ctx)
 	}
-	r := &report{set: set, disk: w.disk.what(), asked: t.counts, broken: s.counts()}
+	r := &report{set: set, disk: w.disk.what(), broken: s.counts()}
 	if err := finish(ctx, w, f, t, s, r); err != nil {
 		return false, err
 	}
-	r.took = time.Since(begun)
+	r.took, r.asked = time.Since(begun), t.counts
 	r.write(out)
 	return r.ok(), nil
 }
@@ -69,6 +70,7 @@ func finish(ctx context.Context, w *world, f *fleet, t *traffic, s *saboteur, r 
 	client := redis.NewClient(opt)
 	defer client.Close()
 	quiet := awaitQuiet(ctx, w, t, client)
+	t.leave()
 	w.note("quiet: %v", quiet)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

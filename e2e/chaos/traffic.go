@@ -17,8 +17,10 @@ type traffic struct {
 	ledger *ledger
 	web    *http.Client
 
-	pulls chan step      // GitHub's steps, done one after the other
-	under sync.WaitGroup // deliveries and streams under way
+	pulls   chan step      // GitHub's steps, done one after the other
+	under   sync.WaitGroup // deliveries under way
+	streams sync.WaitGroup // chats that are read
+	hangUp  chan struct{}  // closed when nobody is to read them any more
 
 	roots   map[int]string // Slack's threads; used by the goroutine of play alone
 	numbers map[int]int    // GitHub's pull requests; used by the goroutine of github alone
@@ -31,7 +33,7 @@ func newTraffic(w *world, base string) *traffic {
 	w.github.Deliver(base + "/github/webhook")
 	w.slack.Deliver(base + "/slack/events")
 	return &traffic{
-		w: w, base: base, ledger: newLedger(), web: &http.Client{}, pulls: make(chan step, 1000),
+		w: w, base: base, ledger: newLedger(), web: &http.Client{}, pulls: make(chan step, 1000), hangUp: make(chan struct{}),
 		roots: map[int]string{}, numbers: map[int]int{}, counts: map[string]int{},
 	}
 }
@@ -59,11 +61,17 @@ func (t *traffic) play(ctx context.Context, steps []step) {
 		case s.place == inGitHub:
 			t.pulls <- s
 		default:
-			t.under.Go(func() { t.chat(ctx, s) })
+			t.streams.Go(func() { t.chat(ctx, s) })
 		}
 	}
 	close(t.pulls)
 	t.under.Wait()
+}
+
+// leave hangs up on all chats, also those whose tasks never end.
+func (t *traffic) leave() {
+	close(t.hangUp)
+	t.streams.Wait()
 }
 
 // How a service delivers again what was not accepted: after a pause that doubles, up to a longest one, for a while. Slack's own pauses are

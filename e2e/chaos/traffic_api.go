@@ -54,6 +54,16 @@ func (t *traffic) chat(ctx context.Context, s step) {
 	}
 	token := s.orders.Token
 	t.ledger.add(event{token: token, place: inChat, thread: fmt.Sprint(inChat, s.thread)})
+	defer t.ledger.change(token, func(e *event) { e.closed = true })
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-t.hangUp:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	resp, err := t.call(ctx, http.MethodPost, "/api/chat", body)
 	if err != nil {
 		t.count("chats not taken")
@@ -90,15 +100,11 @@ func (t *traffic) chatted(token string, e chatEvent) {
 // askEndings asks the API for the endings of chats whose stream broke off.
 func (t *traffic) askEndings(ctx context.Context) {
 	for _, e := range t.ledger.all() {
-		if e.place != inChat || !e.accepted || len(e.endings) > 0 {
+		if e.place != inChat || !e.accepted || !e.closed || len(e.endings) > 0 {
 			continue
 		}
 		if text, ended := t.ending(ctx, e.id); ended {
-			t.ledger.change(e.token, func(ev *event) {
-				if len(ev.endings) == 0 {
-					ev.endings = []string{text}
-				}
-			})
+			t.ledger.change(e.token, func(ev *event) { ev.endings = []string{text} })
 		}
 	}
 }
