@@ -19,7 +19,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # Version information is taken from git where git will talk about the checkout, and is no reason to fail where it will not.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help setup build demo run bench test check lint fmt clean
+.PHONY: help setup build demo run bench chaos test check lint fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,11 @@ bench: bench/node_modules/.package-lock.json build ## Measure the runner beside 
 bench/node_modules/.package-lock.json: bench/package.json bench/package-lock.json bench/.npmrc
 	npm ci --prefix bench --ignore-scripts --omit=optional --no-progress
 	@touch $@
+
+# Its own programs come beside errand's: chaos itself, and the scripted CLI that it puts in the agent's place.
+chaos: build ## Break a whole fleet on purpose and check that nothing is lost or done twice (ARGS='-for 3m', '-seed N -tasks N -faults N')
+	go -C e2e build -buildvcs=$(VCS) -trimpath -o $(CURDIR)/bin/chaos/ ./chaos ./chaos/cli
+	bin/chaos/chaos -bin bin -cli bin/chaos/cli $(ARGS)
 
 test: setup ## Run all tests with the race detector (ARGS='-run TestX ./store' narrows it down)
 	@MODULES="$(MODULES)" scripts/test $(ARGS)

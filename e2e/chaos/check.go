@@ -1,0 +1,225 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/e2e/chaos/script"
+)
+
+// check is one promise, looked at many times.
+type check struct {
+	name   string
+	looked int      // at so many things
+	broken []string // and these break it
+}
+
+func (c *check) breaks(format string, args ...any) {
+	c.broken = append(c.broken, fmt.Sprintf(format, args...))
+}
+
+// checkCovered sees that every accepted event has a terminal message (lost), and none more than one (doubled). The second holds for events
+// that were not accepted as well: errand may have taken one whose answer got lost. A message about what nobody has asked for counts as
+// doubled: one event has become two tasks.
+func checkCovered(events []event, finals []final) (lost, doubled check) {
+	lost.name, doubled.name = "lost", "doubled"
+	by, known := map[string][]final{}, map[string]bool{}
+	for _, e := range events {
+		known[e.id] = true
+	}
+	for _, f := range finals {
+		for _, id := range f.covers {
+			by[id] = append(by[id], f)
+			if !known[id] {
+				doubled.breaks("%s is about %s, which is nobody's", f.what, id)
+			}
+		}
+	}
+	for _, e := range events {
+		if e.accepted {
+			lost.looked++
+		}
+		doubled.looked++
+		found := by[e.id]
+		switch {
+		case e.accepted && e.declined != "":
+			lost.breaks("%s in %s: answered %q", e.token, e.place, e.declined)
+		case e.accepted && (e.id == "" || len(found) == 0):
+			lost.breaks("%s in %s: %s has no terminal message", e.token, e.place, e.id)
+		case e.id != "" && len(found) > 1:
+			doubled.breaks("%s in %s: %s has %d terminal messages: %s and %s", e.token, e.place, e.id, len(found), found[0].what, found[1].what)
+		}
+	}
+	return lost, doubled
+}
+
+// checkTold sees that every message reached a CLI, or its sender was told why not; and that what passes for an answer to a message has its
+// token in it and is from a CLI that had taken it up.
+func checkTold(events []event, finals []final, lives []life) (told check) {
+	told.name = "unheard"
+	heard := map[string]bool{}
+	for _, l := range lives {
+		for _, t := range l.taken {
+			heard[t.token] = true
+		}
+	}
+	by := map[string]final{}
+	for _, f := range finals {
+		for _, id := range f.covers {
+			by[id] = f
+		}
+	}
+	for _, e := range events {
+		f, ok := by[e.id]
+		if !e.accepted || !ok || e.id == "" { // the latter are lost, which is another check
+			continue
+		}
+		told.looked++
+		tokens, answered := script.Answers(f.text)
+		switch {
+		case f.place == inGitHub: // its answer is in a comment that later ones replace
+			if f.answer && !heard[e.token] {
+				told.breaks("%s in %s: reviewed, but no CLI has taken it up", e.token, e.place)
+			}
+		case strings.TrimSpace(f.text) == "":
+			told.breaks("%s in %s: %s says nothing", e.token, e.place, f.what)
+		case answered && !slices.Contains(tokens, e.token):
+			told.breaks("%s in %s: %s answers only %v", e.token, e.place, f.what, tokens)
+		case answered && !heard[e.token]:
+			told.breaks("%s in %s: answered, but no CLI has taken it up", e.token, e.place)
+		}
+	}
+	return told
+}
+
+// checkComments sees that a pull request has one review comment at most, and one if a review was told to be there.
+func checkComments(events []event, finals []final, comments map[int][]string) (c check) {
+	c.name = "comments"
+	reviewed := map[string]bool{}
+	for _, f := range finals {
+		reviewed[f.covers[0]] = reviewed[f.covers[0]] || f.answer
+	}
+	wanted := map[int]bool{}
+	for _, e := range events {
+		if e.place == inGitHub {
+			wanted[e.pull] = wanted[e.pull] || reviewed[e.id]
+		}
+	}
+	for pull, want := range wanted {
+		c.looked++
+		switch own := comments[pull]; {
+		case len(own) > 1:
+			c.breaks("pull request %d has %d review comments", pull, len(own))
+		case want && len(own) == 0:
+			c.breaks("pull request %d has no review comment, but a status says so", pull)
+		case want && len(script.Tokens(own[0])) == 0:
+			c.breaks("pull request %d has a review comment without an answer", pull)
+		}
+	}
+	return c
+}
+
+// tolerance is how long two processes may seem to be alive at once when the kernel was only slow to tell.
+const tolerance = 100 * time.Millisecond
+
+// checkOverlaps sees that no two CLIs of a thread are alive at once, and that no tool of an earlier one is when the next begins. excused
+// tells of a CLI whether it may at that time, because its worker could not know better; how many were is returned.
+func checkOverlaps(lives []life, threads map[string]string, excused func(l life, at time.Time) bool) (overlaps, orphans check, excuses int) {
+	overlaps.name, orphans.name = "overlaps", "orphans"
+	told := map[identity]bool{} // orphans: once is enough
+	end := time.Time{}
+	for _, l := range lives {
+		end = later(later(end, l.start), l.end)
+	}
+	for _, group := range byThread(lives, threads) {
+		for i, b := range group {
+			if b.role != script.CLI {
+				orphans.looked++
+				continue
+			}
+			overlaps.looked++
+			for _, a := range group[:i] {
+				until := a.end
+				if until.IsZero() {
+					until = end.Add(2 * tolerance)
+				}
+				beside := until.Sub(b.start)
+				switch {
+				case beside <= tolerance:
+				case excused(a, b.start) || excused(b, b.start):
+					excuses++
+				case a.role == script.Tool && told[a.identity]:
+				case a.role == script.Tool:
+					told[a.identity] = true
+					orphans.breaks("tool %d of run %s is alive %s after CLI %d of %s began at %s", a.pid, a.run, beside, b.pid, b.run, clock(b.start))
+				default:
+					overlaps.breaks("CLI %d of run %s is alive %s after CLI %d of %s began at %s", a.pid, a.run, beside, b.pid, b.run, clock(b.start))
+				}
+			}
+		}
+	}
+	return overlaps, orphans, excuses
+}
+
+// byThread groups processes by what they work in: the thread of the messages they took up, and the working directory, which a thread has
+// for itself. A tool belongs to its run.
+func byThread(lives []life, threads map[string]string) map[string][]life {
+	thread, dirs := map[string]string{}, map[string]string{} // by run, by directory
+	for _, l := range lives {
+		for _, t := range l.taken {
+			if name := threads[t.token]; name != "" {
+				thread[l.run], dirs[l.dir] = name, name
+			}
+		}
+	}
+	groups := map[string][]life{}
+	for _, l := range lives {
+		name := thread[l.run]
+		if name == "" && l.role == script.CLI {
+			name = dirs[l.dir]
+		}
+		if name == "" {
+			name = "run " + l.run
+		}
+		groups[name] = append(groups[name], l)
+	}
+	for _, g := range groups {
+		slices.SortStableFunc(g, func(a, b life) int { return a.start.Compare(b.start) })
+	}
+	return groups
+}
+
+// takeovers are how long it took from the death of each worker until a run of its had a CLI again. undisturbed leaves those out during
+// which Redis was away.
+func takeovers(deaths []death, lives []life, outages []window) (all, undisturbed []time.Duration) {
+	for _, d := range deaths {
+		for _, l := range lives {
+			if l.role != script.CLI || l.worker != d.worker || l.start.After(d.at) || l.over(d.at) {
+				continue
+			}
+			next := slices.IndexFunc(lives, func(n life) bool { return n.role == script.CLI && n.run == l.run && n.start.After(d.at) })
+			if next < 0 {
+				continue // it was cancelled, or had just finished
+			}
+			took := lives[next].start.Sub(d.at)
+			all = append(all, took)
+			if !slices.ContainsFunc(outages, func(w window) bool { return w.touches(d.at, lives[next].start) }) {
+				undisturbed = append(undisturbed, took)
+			}
+		}
+	}
+	slices.Sort(all)
+	slices.Sort(undisturbed)
+	return all, undisturbed
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }

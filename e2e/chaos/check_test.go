@@ -1,0 +1,223 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/e2e/chaos/script"
+)
+
+// asked makes an accepted event whose task has the token's name.
+func asked(n int, p place) event {
+	token := script.Token(n)
+	return event{token: token, place: p, id: "id-" + token, thread: "thread", accepted: true}
+}
+
+// told makes a final message of tasks.
+func told(p place, text string, tokens ...int) final {
+	f := final{place: p, what: "m", text: text}
+	for _, n := range tokens {
+		f.covers = append(f.covers, "id-"+script.Token(n))
+	}
+	return f
+}
+
+func answer(tokens ...int) string {
+	var list []string
+	for _, n := range tokens {
+		list = append(list, script.Token(n))
+	}
+	return "<@U0ANN>\n" + script.Answer(list)
+}
+
+func breaks(c check) bool { return len(c.broken) > 0 }
+
+func TestCoveredOnce(t *testing.T) {
+	t.Parallel()
+	unaccepted := asked(1, inSlack)
+	unaccepted.accepted = false
+	declined := asked(1, inGitHub)
+	declined.id, declined.declined = "", "Ignored: a draft"
+	unknown := asked(1, inChat)
+	unknown.id = ""
+	for name, c := range map[string]struct {
+		events        []event
+		finals        []final
+		lost, doubled bool
+	}{
+		"one each":                        {[]event{asked(1, inSlack), asked(2, inChat)}, []final{told(inSlack, "", 1), told(inChat, "", 2)}, false, false},
+		"one for two":                     {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, "", 1, 2)}, false, false},
+		"none":                            {[]event{asked(1, inSlack)}, nil, true, false},
+		"another's":                       {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, "", 2)}, true, false},
+		"of nobody's task":                {[]event{asked(1, inSlack)}, []final{told(inSlack, "", 1), told(inSlack, "", 2)}, false, true},
+		"two":                             {[]event{asked(1, inSlack)}, []final{told(inSlack, "", 1), told(inSlack, "", 1)}, false, true},
+		"its own and its host's":          {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, "", 1, 2), told(inSlack, "", 2)}, false, true},
+		"not accepted, not done":          {[]event{unaccepted}, nil, false, false},
+		"not accepted, done all the same": {[]event{unaccepted}, []final{told(inSlack, "", 1)}, false, false},
+		"not accepted, done twice":        {[]event{unaccepted}, []final{told(inSlack, "", 1), told(inSlack, "", 1)}, false, true},
+		"accepted, and yet no task":       {[]event{declined}, nil, true, false},
+		"accepted, and nobody knows it":   {[]event{unknown}, []final{{covers: []string{""}}}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lost, doubled := checkCovered(c.events, c.finals)
+			if breaks(lost) != c.lost || breaks(doubled) != c.doubled {
+				t.Errorf("lost %q, doubled %q", lost.broken, doubled.broken)
+			}
+		})
+	}
+}
+
+func TestHeardOrTold(t *testing.T) {
+	t.Parallel()
+	heard := func(tokens ...int) []life {
+		l := life{role: script.CLI}
+		for _, n := range tokens {
+			l.taken = append(l.taken, taken{token: script.Token(n)})
+		}
+		return []life{l}
+	}
+	reviewed := told(inGitHub, "Reviewed, see the conversation", 1)
+	reviewed.answer = true
+	for name, c := range map[string]struct {
+		event  event
+		final  final
+		lives  []life
+		broken bool
+	}{
+		"answered":                         {asked(1, inSlack), told(inSlack, answer(1), 1), heard(1), false},
+		"answered with others":             {asked(2, inSlack), told(inSlack, answer(1, 2), 1, 2), heard(1, 2), false},
+		"said why not, to the end":         {asked(1, inSlack), told(inSlack, "This was cancelled.", 1), nil, false},
+		"said why not, half way":           {asked(1, inSlack), told(inSlack, "The agent was killed from outside. Working on "+script.Token(1), 1), heard(1), false},
+		"answered without it":              {asked(2, inSlack), told(inSlack, answer(1), 1, 2), heard(1, 2), true},
+		"answered, but never heard":        {asked(1, inSlack), told(inSlack, answer(1), 1), heard(2), true},
+		"nothing said":                     {asked(1, inChat), told(inChat, " \n", 1), heard(1), true},
+		"reviewed":                         {asked(1, inGitHub), reviewed, heard(1), false},
+		"not reviewed":                     {asked(1, inGitHub), told(inGitHub, "Not reviewed: Superseded by 1234567.", 1), nil, false},
+		"said to be reviewed, never heard": {asked(1, inGitHub), reviewed, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := checkTold([]event{c.event}, []final{c.final}, c.lives)
+			if breaks(got) != c.broken || got.looked != 1 {
+				t.Errorf("%d looked at, broken: %q", got.looked, got.broken)
+			}
+		})
+	}
+}
+
+func TestOneReviewComment(t *testing.T) {
+	t.Parallel()
+	e := asked(1, inGitHub)
+	e.pull = 7
+	reviewed := told(inGitHub, "Reviewed", 1)
+	reviewed.answer = true
+	for name, c := range map[string]struct {
+		final    final
+		comments []string
+		broken   bool
+	}{
+		"one":                {reviewed, []string{answer(1)}, false},
+		"none wanted":        {told(inGitHub, "Not reviewed: superseded.", 1), nil, false},
+		"two":                {reviewed, []string{answer(1), answer(1)}, true},
+		"none":               {reviewed, nil, true},
+		"one without answer": {reviewed, []string{"No review"}, true},
+	} {
+		got := checkComments([]event{e}, []final{c.final}, map[int][]string{7: c.comments})
+		if breaks(got) != c.broken {
+			t.Errorf("%s: %q", name, got.broken)
+		}
+	}
+}
+
+// at is a moment of a test.
+func at(seconds float64) time.Time {
+	return time.Date(2026, 11, 22, 4, 0, 0, 0, time.UTC).Add(time.Duration(seconds * float64(time.Second)))
+}
+
+// lived makes a CLI; no end is one that lives.
+func lived(run string, worker int, from, to float64, tokens ...int) life {
+	l := life{role: script.CLI, run: run, dir: "/dir/" + run, worker: worker, start: at(from)}
+	if to > 0 {
+		l.end = at(to)
+	}
+	for _, n := range tokens {
+		l.taken = append(l.taken, taken{script.Token(n), at(from)})
+	}
+	return l
+}
+
+func left(run string, from, to float64) life {
+	l := lived(run, 0, from, to)
+	l.role, l.dir = script.Tool, ""
+	return l
+}
+
+func TestOneCLIOfAThread(t *testing.T) {
+	t.Parallel()
+	threads := map[string]string{script.Token(1): "a", script.Token(2): "a", script.Token(3): "b"}
+	inDir := func(l life, dir string) life { l.dir = dir; return l }
+	for name, c := range map[string]struct {
+		lives             []life
+		overlaps, orphans bool
+		excuses           int
+	}{
+		"one after the other":               {[]life{lived("r1", 1, 0, 5, 1), lived("r2", 1, 5, 9, 2)}, false, false, 0},
+		"seen to end a little late":         {[]life{lived("r1", 1, 0, 5.05, 1), lived("r2", 1, 5, 9, 2)}, false, false, 0},
+		"at once":                           {[]life{lived("r1", 1, 0, 6, 1), lived("r2", 1, 5, 9, 2)}, true, false, 0},
+		"the first never ended":             {[]life{lived("r1", 1, 0, 0, 1), lived("r2", 1, 5, 9, 2)}, true, false, 0},
+		"a run's own second CLI":            {[]life{lived("r1", 1, 0, 6, 1), lived("r1", 2, 5, 9, 1)}, true, false, 0},
+		"other threads":                     {[]life{lived("r1", 1, 0, 6, 1), lived("r3", 1, 5, 9, 3)}, false, false, 0},
+		"one that has taken nothing up yet": {[]life{lived("r1", 1, 0, 6, 1), inDir(lived("r2", 1, 5, 9), "/dir/r1")}, true, false, 0},
+		"on the worker that was cut off":    {[]life{lived("r1", 9, 0, 6, 1), lived("r2", 1, 5, 9, 2)}, false, false, 1},
+		"a tool that dies with its run":     {[]life{lived("r1", 1, 0, 5, 1), left("r1", 1, 5), lived("r2", 1, 5, 9, 2)}, false, false, 0},
+		"a tool that outlives its run":      {[]life{lived("r1", 1, 0, 5, 1), left("r1", 1, 8), lived("r2", 1, 6, 9, 2)}, false, true, 0},
+		"a tool of the run's own first CLI": {[]life{lived("r1", 1, 0, 5, 1), left("r1", 1, 0), lived("r1", 2, 6, 9, 1)}, false, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			overlaps, orphans, excuses := checkOverlaps(c.lives, threads, func(l life, _ time.Time) bool { return l.worker == 9 })
+			if breaks(overlaps) != c.overlaps || breaks(orphans) != c.orphans || excuses != c.excuses {
+				t.Errorf("overlaps %q, orphans %q, %d excuses", overlaps.broken, orphans.broken, excuses)
+			}
+		})
+	}
+}
+
+func TestTakeoversAreMeasured(t *testing.T) {
+	t.Parallel()
+	lives := []life{
+		lived("r1", 1, 0, 10, 1), lived("r2", 1, 1, 11, 2), lived("r3", 2, 1, 50, 3), // r2 is not done again
+		lived("r4", 1, 2, 4), // had ended before
+		lived("r1", 2, 28, 40, 1), lived("r3", 2, 60, 61, 3),
+		lived("r5", 3, 100, 101), lived("r5", 2, 170, 171),
+	}
+	deaths := []death{{1, at(9.5)}, {3, at(100.5)}}
+	all, quiet := takeovers(deaths, lives, []window{{at(110), at(120)}})
+	if diff := cmp.Diff([]time.Duration{18500 * time.Millisecond, 69500 * time.Millisecond}, all); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]time.Duration{18500 * time.Millisecond}, quiet); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOneBrokenCheckFailsTheRun(t *testing.T) {
+	t.Parallel()
+	r := report{broken: map[kind]int{killCLI: 1}, checks: []check{{name: "good"}, {name: "bad", looked: 2}}}
+	if !r.ok() {
+		t.Error("nothing is broken, and it fails")
+	}
+	r.checks[1].breaks("tok00001 is %s", "lost")
+	var out strings.Builder
+	r.write(&out)
+	if r.ok() || !strings.Contains(out.String(), "FAIL     1 bad (of 2)\n         tok00001 is lost\n") {
+		t.Errorf("it passes, or does not say why:\n%s", out.String())
+	}
+	if r = (report{}); r.ok() {
+		t.Error("nothing was broken, and it passes")
+	}
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/errand-fleet/errand/e2e/chaos/script"
+)
+
+// Bounds of one fault.
+const (
+	findFor    = 15 * time.Second // to find something to break
+	afterwards = 10 * time.Second // beyond the plan, for faults that had to wait for others
+)
+
+// window is a stretch of time.
+type window struct{ from, to time.Time }
+
+func (w window) touches(from, to time.Time) bool { return w.from.Before(to) && from.Before(w.to) }
+
+// death is a worker that was killed.
+type death struct {
+	worker int // pid
+	at     time.Time
+}
+
+// saboteur breaks things.
+type saboteur struct {
+	w     *world
+	f     *fleet
+	until time.Time // nothing new is broken then
+
+	door, cable, disk sync.Mutex // each is broken by one at a time
+
+	mu     sync.Mutex
+	hit    map[identity]bool // CLIs whose run was broken already
+	done   map[kind]int
+	deaths []death
+	outage []window // of Redis, for anybody
+	cut    []window // of the last worker's link
+	errs   []error
+}
+
+func newSaboteur(w *world, f *fleet) *saboteur {
+	return &saboteur{w: w, f: f, done: map[kind]int{}, hit: map[identity]bool{}}
+}
+
+// play breaks everything at its time and returns when all is mended.
+func (s *saboteur) play(ctx context.Context, faults []fault, span time.Duration) {
+	begun := time.Now()
+	s.until = begun.Add(span + afterwards)
+	var all sync.WaitGroup
+	for _, f := range faults {
+		pause(ctx, f.at-time.Since(begun))
+		if ctx.Err() != nil {
+			break
+		}
+		all.Go(func() { s.do(ctx, f) })
+	}
+	all.Wait()
+}
+
+// did counts a fault that happened, or notes why it could not.
+func (s *saboteur) did(k kind, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.w.note("fault: %s: %v", k, err)
+		s.errs = append(s.errs, err)
+		return
+	}
+	s.done[k]++
+}
+
+func (s *saboteur) late() bool { return time.Now().After(s.until) }
+
+func (s *saboteur) do(ctx context.Context, f fault) {
+	switch f.kind {
+	case killWorker:
+		s.worker(ctx, f, syscall.SIGKILL)
+	case termWorker:
+		s.worker(ctx, f, syscall.SIGTERM)
+	case killKeeper, killCLI:
+		s.run(ctx, f)
+	case restartRedis, killRedis, freezeRedis:
+		s.redis(ctx, f)
+	case partition:
+		s.alone(&s.cable, f, func() error { return s.cutOff(ctx, f.lasts) })
+	case fullDisk:
+		s.alone(&s.disk, f, func() error { return s.w.disk.fill(ctx, f.lasts) })
+	case restartDoor:
+		s.alone(&s.door, f, func() error { return bounce(ctx, s.f.door, syscall.SIGTERM, doorStop, f.lasts) })
+	case killDoor:
+		s.alone(&s.door, f, func() error { return bounce(ctx, s.f.door, syscall.SIGKILL, doorStop, f.lasts) })
+	case slackFails:
+		s.w.sky[inSlack].brew(f.manner)
+	case githubFails:
+		s.w.sky[inGitHub].brew(f.manner)
+	case modelFails:
+		s.w.sky[model].brew(f.manner)
+	}
+}
+
+// alone breaks what only one may break at a time.
+func (s *saboteur) alone(mu *sync.Mutex, f fault, do func() error) {
+	mu.Lock()
+	defer mu.Unlock()
+	if s.late() {
+		return
+	}
+	s.w.note("fault: %s for %s", f.kind, f.lasts)
+	s.did(f.kind, do())
+}
+
+// find looks for something to break until there is something.
+func find[T any](ctx context.Context, look func() (T, bool)) (T, bool) {
+	ctx, cancel := context.WithTimeout(ctx, findFor)
+	defer cancel()
+	for {
+		if found, ok := look(); ok || ctx.Err() != nil {
+			return found, ok
+		}
+		pause(ctx, 100*time.Millisecond)
+	}
+}
+
+// worker ends one in the middle of its work, while another is there, and starts it again after a while.
+func (s *saboteur) worker(ctx context.Context, f fault, sig syscall.Signal) {
+	p, ok := find(ctx, func() (*process, bool) {
+		up := s.w.witness.present(script.CLI)
+		p := s.f.borrow(f.pick, func(pid int) bool {
+			return slices.ContainsFunc(up, func(l life) bool { return l.worker == pid && len(l.taken) > 0 })
+		})
+		return p, p != nil
+	})
+	if !ok {
+		return
+	}
+	defer s.f.giveBack(p)
+	if s.late() {
+		return
+	}
+	pid := p.pid()
+	if sig == syscall.SIGKILL {
+		s.mu.Lock()
+		s.deaths = append(s.deaths, death{pid, time.Now()})
+		s.mu.Unlock()
+	}
+	s.w.note("fault: %s: %s, pid %d, for %s", f.kind, p.name, pid, f.lasts)
+	s.did(f.kind, bounce(ctx, p, sig, workerStop, f.lasts))
+}
+
+// run kills the CLI of a run, or its keeper, if it is a child of a worker of ours.
+func (s *saboteur) run(ctx context.Context, f fault) {
+	l, ok := find(ctx, func() (life, bool) {
+		up := s.w.witness.present(script.CLI)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		up = slices.DeleteFunc(up, func(l life) bool { return len(l.taken) == 0 || s.hit[l.identity] || !s.ours(l) })
+		if len(up) == 0 {
+			return life{}, false
+		}
+		l := up[f.pick%uint64(len(up))]
+		s.hit[l.identity] = true
+		return l, true
+	})
+	if !ok || s.late() {
+		return
+	}
+	victim := l.identity
+	if f.kind == killKeeper {
+		victim = l.keeper
+	}
+	s.w.note("fault: %s: pid %d of run %s", f.kind, victim.pid, l.run)
+	if err := victim.kill(syscall.SIGKILL); err != nil {
+		s.w.note("fault: %s: %v", f.kind, err) // it was faster
+		return
+	}
+	s.did(f.kind, nil)
+}
+
+// ours reports whether a CLI is a child of a keeper of a worker that we have started.
+func (s *saboteur) ours(l life) bool {
+	name, err := os.ReadFile("/proc/" + itoa(l.keeper.pid) + "/cmdline")
+	if err != nil || !strings.HasPrefix(string(name), "errand-keeper\x00") {
+		return false
+	}
+	return slices.ContainsFunc(s.f.workers, func(p *process) bool { return slices.Contains(p.ever(), l.worker) })
+}
+
+// redis breaks the database, one after the other.
+func (s *saboteur) redis(ctx context.Context, f fault) {
+	s.alone(&s.f.redis.breaking, f, func() error {
+		from := time.Now()
+		defer func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.outage = append(s.outage, window{from, time.Now()})
+		}()
+		if f.kind == freezeRedis {
+			return s.f.redis.freeze(ctx, f.lasts)
+		}
+		return s.f.redis.restart(ctx, f.kind == killRedis, f.lasts)
+	})
+}
+
+// cutOff lets the last worker reach Redis no more for a while.
+func (s *saboteur) cutOff(ctx context.Context, lasts time.Duration) error {
+	from := time.Now()
+	s.f.far.cut()
+	pause(ctx, lasts)
+	s.f.far.mend()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut = append(s.cut, window{from, time.Now()})
+	return nil
+}
+
+// counts is how often what was broken; of services, how many requests really failed.
+func (s *saboteur) counts() map[kind]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := maps.Clone(s.done)
+	for k, service := range map[kind]place{slackFails: inSlack, githubFails: inGitHub, modelFails: model} {
+		for _, n := range s.w.sky[service].failed() {
+			all[k] += n
+		}
+	}
+	return all
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/slackfake"
+)
+
+// final is one terminal message, as the fakes have it.
+type final struct {
+	place  place
+	what   string   // for people
+	covers []string // IDs of the tasks whose end it tells
+	text   string
+	answer bool // it was posted as an answer; what it says is in text or, of GitHub, in the comment
+}
+
+// finalsOf collects all terminal messages that there are for these events.
+func finalsOf(w *world, events []event) []final {
+	var all []final
+	threads, heads := map[[2]string]bool{}, map[string]bool{}
+	for _, e := range events {
+		switch e.place {
+		case inSlack:
+			if key := [2]string{e.channel, e.root}; !threads[key] {
+				threads[key] = true
+				all = append(all, slackFinals(w.slack.Messages(e.channel, e.root))...)
+			}
+		case inGitHub:
+			if !heads[e.head] {
+				heads[e.head] = true
+				all = append(all, githubFinals(w.github.Statuses(repository, e.head))...)
+			}
+		case inChat:
+			for _, text := range e.endings {
+				all = append(all, final{place: inChat, what: "chat " + e.id, covers: []string{e.id}, text: text})
+			}
+		}
+	}
+	return all
+}
+
+// covered is what a final message's hidden mark says beside its own task: a list, wherever it may stand.
+type covered []string
+
+// UnmarshalJSON takes a list, or one text with the IDs in it.
+func (c *covered) UnmarshalJSON(data []byte) error {
+	var list []string
+	if err := json.Unmarshal(data, &list); err == nil {
+		*c = list
+		return nil
+	}
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return err
+	}
+	*c = strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' })
+	return nil
+}
+
+// slackFinals finds the final messages of a thread by their metadata. Several parts of one ending are one message; a part that was posted
+// twice makes it two.
+func slackFinals(thread []slackfake.Message) []final {
+	type key struct{ task, ending string }
+	type post struct {
+		final
+		parts map[string]int
+	}
+	posts := map[key]*post{}
+	var order []key
+	for _, m := range thread {
+		var mark struct {
+			Type    string `json:"event_type"`
+			Payload struct {
+				Task   string  `json:"task"`
+				Part   string  `json:"part"`
+				Ending string  `json:"ending"`
+				Covers covered `json:"covers"`
+			} `json:"event_payload"`
+		}
+		if m.BotID == "" || json.Unmarshal(m.Metadata, &mark) != nil || mark.Type != "errand_task" || !strings.HasPrefix(mark.Payload.Part, "final/") {
+			continue
+		}
+		p := mark.Payload
+		k := key{p.Task, p.Ending}
+		if posts[k] == nil {
+			posts[k] = &post{final: final{place: inSlack, what: "message " + m.TS + " of " + p.Task, covers: []string{p.Task}}, parts: map[string]int{}}
+			order = append(order, k)
+		}
+		posts[k].parts[p.Part]++
+		posts[k].text += m.Text + "\n"
+		for _, id := range p.Covers {
+			if !slices.Contains(posts[k].covers, id) {
+				posts[k].covers = append(posts[k].covers, id)
+			}
+		}
+	}
+	var all []final
+	for _, k := range order {
+		times := 0
+		for _, n := range posts[k].parts {
+			times = max(times, n)
+		}
+		all = append(all, slices.Repeat([]final{posts[k].final}, times)...)
+	}
+	return all
+}
+
+// githubFinals finds the terminal statuses of a commit. The end of a status's address tells tasks apart.
+func githubFinals(statuses []githubfake.Status) []final {
+	var all []final
+	for _, s := range statuses {
+		_, id, _ := strings.Cut(s.TargetURL, "#")
+		if s.State == "pending" {
+			continue
+		}
+		all = append(all, final{
+			place: inGitHub, what: fmt.Sprintf("status %d of %s", s.ID, id), covers: []string{id},
+			text: s.Description, answer: strings.HasPrefix(s.Description, "Reviewed"),
+		})
+	}
+	return all
+}
+
+// comments are errand's own on a pull request, the first parts only: a further part is no further comment.
+func comments(all []githubfake.Comment) []string {
+	var own []string
+	for _, c := range all {
+		if c.User == bot && strings.HasPrefix(c.Body, "<!-- errand:review -->") {
+			own = append(own, c.Body)
+		}
+	}
+	return own
+}

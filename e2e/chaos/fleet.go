@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// How long a program may take to end in order: the worker's own budget, and some.
+const (
+	workerStop = 75 * time.Second
+	doorStop   = 30 * time.Second
+)
+
+// consoleToken opens the front door's API.
+const consoleToken = "chaos-console-token-for-loopback"
+
+// fleet is errand as it would be run: a front door, workers, Redis.
+type fleet struct {
+	redis   *database
+	far     *link // the last worker's way to Redis, which can be cut
+	door    *process
+	base    string // of the front door, without a slash at the end
+	workers []*process
+
+	mu   sync.Mutex
+	down map[*process]bool // being broken: whoever breaks a worker has it for himself
+}
+
+// newFleet starts everything and returns when the front door answers. What it has started it returns also with an error.
+func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
+	f := &fleet{down: map[*process]bool{}}
+	near, err := newLink()
+	if err != nil {
+		return f, err
+	}
+	if f.far, err = newLink(); err != nil {
+		return f, err
+	}
+	data := filepath.Join(w.dir, "redis")
+	if err := os.Mkdir(data, 0o700); err != nil { //nolint:gosec // below a directory of ours
+		return f, fmt.Errorf("start redis: %w", err)
+	}
+	if f.redis, err = newDatabase(data, near, f.far); err != nil {
+		return f, err
+	}
+	addr, err := freeAddr()
+	if err != nil {
+		return f, err
+	}
+	f.base = "http://" + addr
+	env := w.environment()
+	f.door = &process{
+		name: "frontdoor", path: filepath.Join(set.bin, "enqueue"), args: []string{"serve"}, logs: w.dir,
+		env: append(slices.Clip(env), "REDIS_URL="+f.redis.url(near), "ERRAND_HTTP_ADDR="+addr, "ERRAND_CONSOLE_TOKEN="+consoleToken),
+	}
+	for i := range set.workers {
+		way := near
+		if i == set.workers-1 {
+			way = f.far
+		}
+		f.workers = append(f.workers, &process{
+			name: fmt.Sprintf("worker-%d", i+1), path: filepath.Join(set.bin, "worker"), logs: w.dir,
+			env: append(slices.Clip(env), "REDIS_URL="+f.redis.url(way), "ERRAND_WORKER_ADDR=127.0.0.1:0"),
+		})
+	}
+	for _, p := range append([]*process{f.door}, f.workers...) {
+		if err := p.start(); err != nil {
+			return f, err
+		}
+	}
+	return f, f.ready(ctx)
+}
+
+// freeAddr is an address of loopback that nobody listens at.
+func freeAddr() (string, error) {
+	ln, err := listen()
+	if err != nil {
+		return "", err
+	}
+	defer ln.Close()
+	return ln.Addr().String(), nil
+}
+
+// ready waits for the front door.
+func (f *fleet) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.base+"/readyz", nil)
+		if err != nil {
+			return fmt.Errorf("ask the front door: %w", err)
+		}
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			_ = resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		pause(ctx, 50*time.Millisecond)
+	}
+	return errors.New("the front door does not become ready; its log says why")
+}
+
+// borrow takes a worker that runs, for whoever breaks it, so long as another is left that works; nil when there is none. wanted says which
+// are worth breaking, by pid.
+func (f *fleet) borrow(pick uint64, wanted func(pid int) bool) *process {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var up, worth []*process
+	for _, p := range f.workers {
+		pid := p.pid()
+		if f.down[p] || pid == 0 {
+			continue
+		}
+		up = append(up, p)
+		if wanted(pid) {
+			worth = append(worth, p)
+		}
+	}
+	if len(up) < 2 || len(worth) == 0 {
+		return nil
+	}
+	p := worth[pick%uint64(len(worth))]
+	f.down[p] = true
+	return p
+}
+
+func (f *fleet) giveBack(p *process) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.down, p)
+}
+
+// bounce ends a program and starts it again after a while.
+func bounce(ctx context.Context, p *process, sig syscall.Signal, patience, after time.Duration) error {
+	if err := p.end(sig, patience); err != nil {
+		return err
+	}
+	pause(ctx, after)
+	return p.start()
+}
+
+// stop ends the front door and all workers in order.
+func (f *fleet) stop() error {
+	var errs []error
+	if f.door != nil {
+		errs = append(errs, ignoreDead(f.door.end(syscall.SIGTERM, doorStop)))
+	}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, p := range f.workers {
+		all.Go(func() {
+			err := ignoreDead(p.end(syscall.SIGTERM, workerStop))
+			mu.Lock()
+			defer mu.Unlock()
+			errs = append(errs, err)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func ignoreDead(err error) error {
+	if errors.Is(err, errDead) {
+		return nil
+	}
+	return err
+}
+
+// close ends what is left, Redis last.
+func (f *fleet) close() {
+	for _, p := range append(f.workers, f.door) {
+		if p != nil {
+			_ = p.end(syscall.SIGKILL, time.Minute)
+		}
+	}
+	if f.redis == nil {
+		return
+	}
+	if f.redis.server != nil {
+		_ = f.redis.stop()
+	}
+	for _, l := range f.redis.links {
+		l.close()
+	}
+}

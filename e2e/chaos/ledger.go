@@ -1,0 +1,66 @@
+package main
+
+import "sync"
+
+// event is one thing that was asked of errand.
+type event struct {
+	token  string
+	place  place
+	thread string // of all places; what is in one must run one after the other
+	id     string // of its task, empty while nobody knows
+
+	accepted bool     // it was answered with 2xx
+	declined string   // and that answer said that it is no task
+	channel  string   // Slack
+	root     string   // Slack: ts of the thread
+	pull     int      // GitHub
+	head     string   // GitHub
+	endings  []string // chat: the texts of the terminal events that were read
+	closed   bool     // chat: nobody reads its stream any more
+}
+
+// ledger is what was asked. Safe for concurrent use.
+type ledger struct {
+	mu     sync.Mutex
+	events []*event // in order of asking
+	by     map[string]*event
+}
+
+func newLedger() *ledger { return &ledger{by: map[string]*event{}} }
+
+func (l *ledger) add(e event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, &e)
+	l.by[e.token] = &e
+}
+
+// change notes what became of an event.
+func (l *ledger) change(token string, do func(*event)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.by[token]; e != nil {
+		do(e)
+	}
+}
+
+// get is an event as it is now; the zero one when it was not asked yet.
+func (l *ledger) get(token string) event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.by[token]; e != nil {
+		return *e
+	}
+	return event{}
+}
+
+// all is everything so far, as copies.
+func (l *ledger) all() []event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := make([]event, len(l.events))
+	for i, e := range l.events {
+		list[i] = *e
+	}
+	return list
+}

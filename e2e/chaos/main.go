@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// settings are what the command line says.
+type settings struct {
+	seed    uint64
+	tasks   int
+	faults  int
+	span    time.Duration // of traffic and faults
+	workers int
+	bin     string // directory of worker and enqueue
+	cli     string // the scripted CLI
+}
+
+// How much is asked and broken where the command line does not say: a rate that keeps two cores busy and no more.
+const (
+	tasksPerSecond = 1.7
+	faultsPerTask  = 0.34
+	least          = 20 * time.Second // of traffic and faults
+)
+
+// run is the whole command; it returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	set, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "chaos:", err)
+		return 2
+	}
+	fmt.Fprintf(stdout, "chaos: seed %d, %d tasks and %d faults within %s, %d workers\n", set.seed, set.tasks, set.faults, set.span.Round(time.Second), set.workers)
+	ok, err := rampage(ctx, set, stdout)
+	if err != nil {
+		fmt.Fprintln(stderr, "chaos:", err)
+		return 1
+	}
+	if !ok {
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string, stderr io.Writer) (s settings, err error) {
+	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Uint64Var(&s.seed, "seed", 0, "what the plan is made from (default: a random one, which is printed)")
+	flags.IntVar(&s.tasks, "tasks", 0, "how much is asked of errand (default: as much as fits; 1000 without -for)")
+	flags.IntVar(&s.faults, "faults", 0, "how much is broken (default: about one for three tasks)")
+	flags.IntVar(&s.workers, "workers", 3, "how many workers there are; at least 2")
+	flags.StringVar(&s.bin, "bin", "bin", "directory of the programs worker and enqueue")
+	flags.StringVar(&s.cli, "cli", "bin/chaos/cli", "the scripted CLI")
+	all := flags.Duration("for", 0, "about how long all of it takes (default: as long as the tasks need)")
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	if flags.NArg() > 0 || s.tasks < 0 || s.faults < 0 || s.workers < 2 || *all < 0 {
+		return s, errors.New("a number is out of range, or there are arguments that are no flags")
+	}
+	if s.seed == 0 {
+		s.seed = rand.Uint64()>>40 + 1 //nolint:gosec // it is no secret
+	}
+	s.span = *all * 55 / 100 // the rest is for what then goes on: takeovers, second attempts, the stop
+	switch {
+	case s.tasks == 0 && s.span == 0:
+		s.tasks = 1000
+	case s.tasks == 0:
+		s.tasks = int(s.span.Seconds() * tasksPerSecond)
+	}
+	if s.span == 0 {
+		s.span = time.Duration(float64(s.tasks) / tasksPerSecond * float64(time.Second))
+	}
+	s.span = max(s.span, least)
+	if s.faults == 0 {
+		s.faults = int(float64(s.tasks) * faultsPerTask)
+	}
+	return s, nil
+}

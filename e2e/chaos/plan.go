@@ -1,0 +1,62 @@
+package main
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// plan is all that is asked and all that is broken, each list in order of time.
+type plan struct {
+	steps  []step
+	faults []fault
+}
+
+// newPlan makes the plan of a seed. Traffic and faults have a source of chance each, so that one can be changed without the other.
+func newPlan(s settings) plan {
+	return plan{
+		steps:  planTraffic(rand.New(rand.NewPCG(s.seed, 1)), s.tasks, s.span), //nolint:gosec // it has to be the same again
+		faults: planFaults(rand.New(rand.NewPCG(s.seed, 2)), s.faults, s.span), //nolint:gosec // likewise
+	}
+}
+
+// moment is a time in the plan, anywhere in the span.
+func moment(r *rand.Rand, span time.Duration) time.Duration {
+	return time.Duration(r.Int64N(int64(span))).Round(time.Millisecond)
+}
+
+// between is a duration from a to b.
+func between(r *rand.Rand, a, b time.Duration) time.Duration {
+	return (a + time.Duration(r.Int64N(int64(b-a)))).Round(time.Millisecond)
+}
+
+// weighted is one of several things and how often it is chosen.
+type weighted[T any] struct {
+	weight int
+	thing  T
+}
+
+func choose[T any](r *rand.Rand, things []weighted[T]) T {
+	sum := 0
+	for _, t := range things {
+		sum += t.weight
+	}
+	n := r.IntN(sum)
+	for _, t := range things {
+		if n -= t.weight; n < 0 {
+			return t.thing
+		}
+	}
+	return things[0].thing
+}
+
+// moments are n times in the span, in order.
+func moments(r *rand.Rand, n int, span time.Duration) []time.Duration {
+	all := make([]time.Duration, n)
+	for i := range all {
+		all[i] = moment(r, span)
+	}
+	slices.SortFunc(all, cmp.Compare[time.Duration])
+	return all
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// kind is what is broken, in the words of the report.
+type kind string
+
+const (
+	killWorker   kind = "worker killed"
+	termWorker   kind = "worker stopped"
+	killKeeper   kind = "keeper killed"
+	killCLI      kind = "CLI killed"
+	restartRedis kind = "redis restarted"
+	killRedis    kind = "redis killed"
+	freezeRedis  kind = "redis frozen"
+	partition    kind = "worker cut off"
+	fullDisk     kind = "log disk full"
+	restartDoor  kind = "front door restarted"
+	killDoor     kind = "front door killed"
+	slackFails   kind = "slack fails"
+	githubFails  kind = "github fails"
+	modelFails   kind = "model fails"
+)
+
+// fault is one thing that is broken.
+type fault struct {
+	at     time.Duration
+	kind   kind
+	lasts  time.Duration // until it is mended, or its process started again
+	pick   uint64        // chooses among what there is then
+	manner manner        // how a service fails
+}
+
+// manner is how an HTTP service fails once.
+type manner string
+
+const (
+	tooMany    manner = "429"
+	broken     manner = "500"
+	away       manner = "503"
+	overloaded manner = "529" // the model's own
+	exhausted  manner = "usage limit"
+	reset      manner = "reset"
+	lost       manner = "answer lost" // the request has its effect
+	timeout    manner = "time-out"
+)
+
+var (
+	webManners   = []weighted[manner]{{4, tooMany}, {3, broken}, {2, away}, {3, reset}, {9, lost}, {1, timeout}}
+	modelManners = []weighted[manner]{{3, tooMany}, {3, broken}, {2, away}, {2, overloaded}, {4, reset}, {2, lost}, {1, timeout}}
+)
+
+// faultsPerLimit is how many faults there are to one usage limit: it stops the whole fleet for minutes, which a short run has no time for.
+const faultsPerLimit = 300
+
+// planFaults breaks what the weights say. The first ones are one of each kind, so that a short run has seen everything.
+func planFaults(r *rand.Rand, n int, span time.Duration) []fault {
+	kinds := []weighted[kind]{
+		{9, killWorker},
+		{5, termWorker},
+		{13, killKeeper},
+		{16, killCLI},
+		{2, restartRedis},
+		{3, killRedis},
+		{2, freezeRedis},
+		{2, partition},
+		{2, fullDisk},
+		{2, restartDoor},
+		{2, killDoor},
+		{16, slackFails},
+		{8, githubFails},
+		{18, modelFails},
+	}
+	order := r.Perm(len(kinds))
+	var faults []fault
+	for i, at := range moments(r, n, span*95/100) {
+		f := fault{at: at, pick: r.Uint64()}
+		if i < len(order) {
+			f.kind = kinds[order[i]].thing
+		} else {
+			f.kind = choose(r, kinds)
+		}
+		f.lasts, f.manner = detail(r, f.kind)
+		f.lasts = min(f.lasts, span/8) // a short run has more to see than one outage
+		if i%faultsPerLimit == faultsPerLimit/2 {
+			f.kind, f.manner = modelFails, exhausted
+		}
+		faults = append(faults, f)
+	}
+	return faults
+}
+
+// detail is how long a fault of a kind lasts, or how it shows. Long freezes and cuts are rare: others wait for them.
+func detail(r *rand.Rand, k kind) (time.Duration, manner) {
+	switch k {
+	case killWorker, termWorker:
+		return between(r, 500*time.Millisecond, 8*time.Second), ""
+	case restartRedis, killRedis, restartDoor, killDoor:
+		return between(r, 100*time.Millisecond, 3*time.Second), ""
+	case freezeRedis:
+		if r.IntN(5) == 0 {
+			return between(r, 20*time.Second, 45*time.Second), ""
+		}
+		return between(r, time.Second, 12*time.Second), ""
+	case partition:
+		return between(r, 5*time.Second, 40*time.Second), ""
+	case fullDisk:
+		return between(r, 2*time.Second, 10*time.Second), ""
+	case slackFails, githubFails:
+		return 0, choose(r, webManners)
+	case modelFails:
+		return 0, choose(r, modelManners)
+	}
+	return 0, ""
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// process is one of errand's programs, started again and again. Its methods may be called from any goroutine.
+type process struct {
+	name string // of its log, too
+	path string
+	args []string
+	env  []string
+	logs string // directory
+
+	mu      sync.Mutex
+	present *exec.Cmd
+	exited  chan struct{} // of present; closed when it is reaped
+	meant   bool          // present was told to end
+	surplus int           // how often it ended without being told
+	pids    []int         // of all its lives
+}
+
+// start begins it. It dies with this process: the kernel sees to that when the thread that started it ends, which is therefore kept
+// (golang/go#27505).
+func (p *process) start() error {
+	log, err := os.OpenFile(filepath.Join(p.logs, p.name+".log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	defer log.Close()
+	cmd := exec.Command(p.path, p.args...) //nolint:noctx // it ends when the plan says so
+	cmd.Env, cmd.Stdout, cmd.Stderr = p.env, log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	exited := make(chan struct{})
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+			p.mu.Lock()
+			if !p.meant {
+				p.surplus++
+			}
+			p.mu.Unlock()
+			close(exited)
+		}
+	}()
+	p.mu.Lock()
+	p.meant = false
+	p.mu.Unlock()
+	if err := <-started; err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.present, p.exited = cmd, exited
+	p.pids = append(p.pids, cmd.Process.Pid)
+	return nil
+}
+
+// pid is 0 when it does not run.
+func (p *process) pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.present == nil {
+		return 0
+	}
+	select {
+	case <-p.exited:
+		return 0
+	default:
+		return p.present.Process.Pid
+	}
+}
+
+// errDead says that a process was not there to be ended.
+var errDead = errors.New("it does not run")
+
+// end sends a signal and waits until the process is reaped; one that takes longer than patience is killed, which is an error.
+func (p *process) end(sig syscall.Signal, patience time.Duration) error {
+	p.mu.Lock()
+	cmd, exited := p.present, p.exited
+	if cmd == nil {
+		p.mu.Unlock()
+		return errDead
+	}
+	select {
+	case <-exited:
+		p.mu.Unlock()
+		return errDead
+	default:
+	}
+	p.meant = true
+	err := cmd.Process.Signal(sig)
+	p.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("signal %s: %w", p.name, err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	select {
+	case <-exited:
+		return nil
+	case <-ctx.Done():
+	}
+	_ = cmd.Process.Kill()
+	<-exited
+	return fmt.Errorf("stop %s: it did not end within %s", p.name, patience)
+}
+
+// unasked is how often it ended without being told to.
+func (p *process) unasked() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.surplus
+}
+
+// ever are the numbers it has had so far.
+func (p *process) ever() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.pids)
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/e2e/chaos/script"
+)
+
+// How long errand has to finish what it was asked when everything works again, and its processes to be gone when it was stopped. The
+// first covers a takeover, three attempts with their pauses and a usage limit's.
+const (
+	finishFor = 5 * time.Minute
+	goneFor   = 15 * time.Second
+)
+
+// rampage does all of it: asks and breaks as planned, waits, stops, checks, reports.
+func rampage(ctx context.Context, set settings, out io.Writer) (ok bool, err error) {
+	begun := time.Now()
+	w, err := newWorld(set)
+	if err != nil {
+		return false, err
+	}
+	keep := filepath.Join(w.dir, "runs") // of whatever does not end well
+	defer func() {
+		if ok {
+			keep = ""
+		} else {
+			fmt.Fprintln(out, "kept: "+w.dir)
+		}
+		err = errors.Join(err, w.close(keep))
+	}()
+	f, err := newFleet(ctx, set, w)
+	defer f.close()
+	if err != nil {
+		return false, err
+	}
+	p := newPlan(set)
+	t, s := newTraffic(w, f.base), newSaboteur(w, f)
+	var both sync.WaitGroup
+	both.Go(func() { s.play(ctx, p.faults, set.span); w.clear() })
+	both.Go(func() { t.play(ctx, p.steps) })
+	both.Wait()
+	if ctx.Err() != nil {
+		t.leave()
+		return false, context.Cause(ctx)
+	}
+	r := &report{set: set, disk: w.disk.what(), broken: s.counts()}
+	if err := finish(ctx, w, f, t, s, r); err != nil {
+		return false, err
+	}
+	r.took, r.asked = time.Since(begun), t.counts
+	r.write(out)
+	return r.ok(), nil
+}
+
+// finish waits until errand has done everything, stops it, and looks at what is left.
+func finish(ctx context.Context, w *world, f *fleet, t *traffic, s *saboteur, r *report) error {
+	opt, err := redis.ParseURL(f.redis.url(f.redis.links[0]))
+	if err != nil {
+		return fmt.Errorf("look into redis: %w", err)
+	}
+	client := redis.NewClient(opt)
+	defer client.Close()
+	quiet := awaitQuiet(ctx, w, t, client)
+	t.leave()
+	w.note("quiet: %v", quiet)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	left, err := leftovers(ctx, client)
+	if err != nil {
+		return err
+	}
+	stops := check{name: "stops", looked: len(f.workers) + 1}
+	if err := f.stop(); err != nil {
+		stops.breaks("%v", err)
+	}
+	for _, p := range append(f.workers, f.door) {
+		if n := p.unasked(); n > 0 {
+			stops.breaks("%s ended %d times without being told to", p.name, n)
+		}
+	}
+	gone := checkGone(ctx, w)
+	if after, err := leftovers(ctx, client); err != nil {
+		return err
+	} else if len(after) > len(left) {
+		left = after
+	}
+	r.judge(w, f, t, s, left, append([]check{}, gone, stops))
+	return nil
+}
+
+// awaitQuiet waits until every accepted event has its terminal message and Redis holds nothing that is under way.
+func awaitQuiet(ctx context.Context, w *world, t *traffic, client redis.UniversalClient) bool {
+	ctx, cancel := context.WithTimeout(ctx, finishFor)
+	defer cancel()
+	for ctx.Err() == nil {
+		t.askEndings(ctx)
+		events := t.ledger.all()
+		lost, _ := checkCovered(events, finalsOf(w, events))
+		left, err := leftovers(ctx, client)
+		if len(lost.broken) == 0 && err == nil && len(left) == 0 {
+			return true
+		}
+		pause(ctx, time.Second)
+	}
+	return false
+}
+
+// checkGone sees that no process of any run is left once errand has stopped: by the witness's connections, which the kernel closes, and by
+// the mark in the environment.
+func checkGone(ctx context.Context, w *world) check {
+	c := check{name: "processes left"}
+	ctx, cancel := context.WithTimeout(ctx, goneFor)
+	defer cancel()
+	for {
+		c.broken = nil
+		for _, role := range []string{script.CLI, script.Tool} {
+			for _, l := range w.witness.present(role) {
+				c.breaks("%s %d of run %s holds its connection", role, l.pid, l.run)
+			}
+		}
+		for _, pid := range marked(w.dir) {
+			c.breaks("process %d has the mark of a run", pid)
+		}
+		all := w.witness.all()
+		for _, l := range all {
+			if l.role == script.CLI && l.keeper.alive() {
+				c.breaks("keeper %d of run %s is alive", l.keeper.pid, l.run)
+			}
+		}
+		c.looked = len(all)
+		if len(c.broken) == 0 || ctx.Err() != nil {
+			return c
+		}
+		pause(ctx, 200*time.Millisecond)
+	}
+}

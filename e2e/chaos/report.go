@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// report is what a run came to.
+type report struct {
+	set    settings
+	took   time.Duration
+	disk   string // what the log disk is
+	asked  map[string]int
+	broken map[kind]int
+	events, accepted,
+	excused int
+	checks      []check
+	all, quiet  []time.Duration // from the death of a worker to the run's next CLI; quiet: while Redis was there
+	lives       int
+	faultErrors []error
+}
+
+// judge makes all checks that need what was recorded; further ones were made already.
+func (r *report) judge(w *world, f *fleet, t *traffic, s *saboteur, left []string, further []check) {
+	events, lives := t.ledger.all(), w.witness.all()
+	finals := finalsOf(w, events)
+	reviews, threads := map[int][]string{}, map[string]string{}
+	for _, e := range events {
+		threads[e.token] = e.thread
+		if e.accepted {
+			r.accepted++
+		}
+		if e.place == inGitHub && reviews[e.pull] == nil {
+			reviews[e.pull] = comments(w.github.Comments(repository, e.pull))
+		}
+	}
+	r.events, r.lives, r.faultErrors = len(events), len(lives), s.errs
+	lost, doubled := checkCovered(events, finals)
+	far := f.workers[len(f.workers)-1].ever()
+	overlaps, orphans, excuses := checkOverlaps(lives, threads, func(l life, at time.Time) bool {
+		return slices.Contains(far, l.worker) && slices.ContainsFunc(s.cut, func(c window) bool { return c.touches(at, at.Add(time.Millisecond)) })
+	})
+	r.excused = excuses
+	keys := check{name: "left in redis", looked: 1, broken: left}
+	r.checks = append([]check{
+		lost, doubled, checkTold(events, finals, lives), checkComments(events, finals, reviews), overlaps, orphans, keys,
+	}, further...)
+	r.all, r.quiet = takeovers(s.deaths, lives, s.outage)
+}
+
+func (r *report) ok() bool {
+	return r.faults() > 0 && !slices.ContainsFunc(r.checks, func(c check) bool { return len(c.broken) > 0 })
+}
+
+func (r *report) faults() (n int) {
+	for _, k := range r.broken {
+		n += k
+	}
+	return n
+}
+
+// shown is how many of the things that break a check are told; chaos.log and the logs beside it tell the rest.
+const shown = 10
+
+func (r *report) write(w io.Writer) {
+	fmt.Fprintf(w, "asked    %d events, %d accepted: %s\n", r.events, r.accepted, tally(r.asked))
+	fmt.Fprintf(w, "broken   %d faults: %s (log disk: %s)\n", r.faults(), tally(r.broken), r.disk)
+	for _, err := range r.faultErrors {
+		fmt.Fprintf(w, "         not broken as planned: %v\n", err)
+	}
+	fmt.Fprintf(w, "lived    %d processes of runs; kill -9 of a worker until its run's CLI lives again: %s; with Redis there: %s\n", r.lives, spread(r.all), spread(r.quiet))
+	for _, c := range r.checks {
+		mark := "ok  "
+		if len(c.broken) > 0 {
+			mark = "FAIL"
+		}
+		fmt.Fprintf(w, "%s     %d %s (of %d)\n", mark, len(c.broken), c.name, c.looked)
+		for _, b := range c.broken[:min(len(c.broken), shown)] {
+			fmt.Fprintf(w, "         %s\n", b)
+		}
+	}
+	if r.excused > 0 {
+		fmt.Fprintf(w, "         %d overlaps of the worker that was cut off, which cannot know\n", r.excused)
+	}
+	verdict := "passed"
+	if !r.ok() {
+		verdict = fmt.Sprintf("FAILED: repeat with -seed %d -tasks %d -faults %d", r.set.seed, r.set.tasks, r.set.faults)
+	}
+	fmt.Fprintf(w, "chaos: seed %d %s in %s\n", r.set.seed, verdict, r.took.Round(time.Second))
+}
+
+// tally lists counts, the largest first.
+func tally[K ~string](counts map[K]int) string {
+	keys := slices.SortedFunc(maps.Keys(counts), func(a, b K) int {
+		if counts[a] != counts[b] {
+			return counts[b] - counts[a]
+		}
+		return strings.Compare(string(a), string(b))
+	})
+	parts := make([]string, len(keys))
+	for i, k := range keys {
+		parts[i] = fmt.Sprintf("%s %d", k, counts[k])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// spread is median and maximum of durations in order.
+func spread(d []time.Duration) string {
+	if len(d) == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d, median %s, max %s", len(d), d[len(d)/2].Round(100*time.Millisecond), d[len(d)-1].Round(100*time.Millisecond))
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// call asks the front door's API.
+func (t *traffic) call(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("ask the API: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, t.base+path, bytes.NewReader(data)) //nolint:gosec // a front door of ours, on loopback
+	if err != nil {
+		return nil, fmt.Errorf("ask the API: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+consoleToken)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := t.web.Do(req) //nolint:gosec // likewise
+	if err != nil {
+		return nil, fmt.Errorf("ask the API: %w", err)
+	}
+	if resp.StatusCode/100 != 2 {
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
+		_ = resp.Body.Close()
+		return nil, fmt.Errorf("ask the API for %s: %s: %s", path, resp.Status, said)
+	}
+	return resp, nil
+}
+
+// chatEvent is a line of a chat's stream, as far as it matters.
+type chatEvent struct {
+	Type    string `json:"type"`
+	ID      string `json:"id"`
+	Content string `json:"content"`
+	Result  string `json:"result"`
+}
+
+// chat posts a message and reads its stream to the end. One that is not taken is not posted again: no client may, because nothing tells a
+// repetition from the same words said twice.
+func (t *traffic) chat(ctx context.Context, s step) {
+	t.count("chats")
+	body := map[string]string{"message": "please do " + s.orders.String(), "thread": fmt.Sprintf("c-%d", s.thread)}
+	if s.thread%2 == 0 {
+		body["repo"] = repository
+	}
+	token := s.orders.Token
+	t.ledger.add(event{token: token, place: inChat, thread: fmt.Sprint(inChat, s.thread)})
+	defer t.ledger.change(token, func(e *event) { e.closed = true })
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-t.hangUp:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	resp, err := t.call(ctx, http.MethodPost, "/api/chat", body)
+	if err != nil {
+		t.count("chats not taken")
+		t.w.note("not accepted: %s: %v", token, err)
+		return
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		var e chatEvent
+		if ok && json.Unmarshal([]byte(data), &e) == nil {
+			t.chatted(token, e)
+		}
+	}
+}
+
+// chatted notes what a stream says.
+func (t *traffic) chatted(token string, e chatEvent) {
+	switch {
+	case e.Type == "task":
+		t.ledger.change(token, func(ev *event) { ev.id = e.ID })
+		t.accept(token)
+	case e.Type == "done":
+		t.ledger.change(token, func(ev *event) { ev.endings = append(ev.endings, e.Result) })
+	case e.Type == "error" && strings.HasPrefix(e.Content, "The stream was interrupted"): // the task goes on, and is asked for at the end
+		t.count("streams interrupted")
+	case e.Type == "error":
+		t.ledger.change(token, func(ev *event) { ev.endings = append(ev.endings, e.Content) })
+	}
+}
+
+// askEndings asks the API for the endings of chats whose stream broke off.
+func (t *traffic) askEndings(ctx context.Context) {
+	for _, e := range t.ledger.all() {
+		if e.place != inChat || !e.accepted || !e.closed || len(e.endings) > 0 {
+			continue
+		}
+		if text, ended := t.ending(ctx, e.id); ended {
+			t.ledger.change(e.token, func(ev *event) { ev.endings = []string{text} })
+		}
+	}
+}
+
+// ending asks how a task has ended.
+func (t *traffic) ending(ctx context.Context, id string) (text string, ended bool) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	resp, err := t.call(ctx, http.MethodGet, "/api/tasks/"+id, nil)
+	if err != nil {
+		return "", false
+	}
+	defer resp.Body.Close()
+	var s struct {
+		Ending *struct {
+			Kind   string `json:"kind"`
+			Result struct {
+				Text string `json:"text"`
+			} `json:"result"`
+		} `json:"ending"`
+	}
+	if json.NewDecoder(resp.Body).Decode(&s) != nil || s.Ending == nil {
+		return "", false
+	}
+	if s.Ending.Kind == "answered" {
+		return s.Ending.Result.Text, true
+	}
+	return s.Ending.Kind, true
+}
+
+// cancel stops a task by the API, if it is known by then.
+func (t *traffic) cancel(ctx context.Context, token string) {
+	for range 5 {
+		if e := t.ledger.get(token); e.id != "" && e.accepted {
+			call, stop := context.WithTimeout(ctx, 5*time.Second)
+			resp, err := t.call(call, http.MethodPost, "/api/tasks/"+e.id+"/cancel", nil)
+			stop()
+			if err == nil {
+				_ = resp.Body.Close()
+				t.count("cancels")
+				t.w.note("cancelled: %s", token)
+				return
+			}
+			t.w.note("cancel %s: %v", token, err)
+		}
+		pause(ctx, time.Second)
+	}
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/githubfake"
+)
+
+// github opens pull requests and pushes to them, one after the other, because the fake tells of its latest webhook only. The webhooks are
+// caught on their way: the courier delivers them.
+func (t *traffic) github(ctx context.Context) {
+	sink, err := newSink()
+	if err != nil {
+		t.w.note("no pull requests: %v", err)
+		return
+	}
+	defer sink.close()
+	t.w.github.Deliver(sink.url)
+	for s := range t.pulls {
+		if err := t.pull(ctx, s); err != nil {
+			t.w.note("pull request %s: %v", s.orders.Token, err)
+		}
+	}
+}
+
+// pull makes one change and delivers what GitHub says of it. The orders are in a file, since the prompt is errand's own.
+func (t *traffic) pull(ctx context.Context, s step) error {
+	files := map[string]string{"chaos.txt": s.orders.String() + "\n"}
+	n, known := t.numbers[s.thread]
+	var err error
+	if known {
+		t.count("pushes")
+		_, err = t.w.github.PushPR(ctx, repository, n, files)
+	} else {
+		t.count("pull requests")
+		n, err = t.w.github.OpenPR(ctx, githubfake.PR{Repo: repository, Head: "chaos-" + fmt.Sprint(s.thread), User: "ann", Files: files})
+		t.numbers[s.thread] = n
+	}
+	if err != nil {
+		return err
+	}
+	hook, ok := t.w.github.LastDelivery("pull_request")
+	if !ok {
+		return fmt.Errorf("deliver %s: there is no webhook", s.orders.Token)
+	}
+	id, err := githubID(hook)
+	if err != nil {
+		return err
+	}
+	token, head := s.orders.Token, t.w.github.Pulls(repository)[n-1].HeadSHA
+	t.ledger.add(event{token: token, place: inGitHub, thread: fmt.Sprint(inGitHub, s.thread), id: id, pull: n, head: head})
+	t.under.Go(func() {
+		pause(ctx, s.late)
+		send := func(ctx context.Context) error { return t.webhook(ctx, token, hook) }
+		if t.deliver(ctx, token, send) {
+			t.accept(token)
+			t.repeat(ctx, s, func() { _ = send(ctx) })
+		}
+	})
+	return nil
+}
+
+// webhook delivers one to the front door. Its answer says what became of it.
+func (t *traffic) webhook(ctx context.Context, token string, d githubfake.Delivery) error {
+	resp, err := t.w.github.Send(ctx, d.Event, nil, githubfake.SendOptions{GUID: d.GUID, Body: d.Body, To: t.base + "/github/webhook"})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	said, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode/100 != 2 {
+		return fmt.Errorf("deliver webhook: answered %s: %s", resp.Status, said)
+	}
+	if !strings.HasPrefix(string(said), "Task ") {
+		t.ledger.change(token, func(e *event) { e.declined = strings.TrimSpace(string(said)) })
+	}
+	return nil
+}
+
+// githubID is the ID that errand gives to the task of a webhook: of the payload's time and the delivery, so that a repetition has the same.
+func githubID(d githubfake.Delivery) (string, error) {
+	var p struct {
+		Pull struct {
+			Updated time.Time `json:"updated_at"`
+		} `json:"pull_request"`
+	}
+	if err := json.Unmarshal(d.Body, &p); err != nil {
+		return "", fmt.Errorf("read webhook: %w", err)
+	}
+	return fmt.Sprintf("%016d-github-%s", p.Pull.Updated.UnixMicro(), d.GUID), nil
+}
+
+// sink takes webhooks and does nothing.
+type sink struct {
+	web *http.Server
+	url string
+}
+
+func newSink() (*sink, error) {
+	ln, err := listen()
+	if err != nil {
+		return nil, err
+	}
+	s := &sink{web: &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}, url: "http://" + ln.Addr().String()} //nolint:gosec // of a fake in this process
+	go func() { _ = s.web.Serve(ln) }()
+	return s, nil
+}
+
+func (s *sink) close() { _ = s.web.Close() }
