@@ -20,6 +20,8 @@ package store
 //	<prefix>checkpoint:<id>   hash    SessionTTL since the save    session and work to go on with, of a task that has not ended
 //	                                                               (checkpoint; whatever ends the task removes it)
 //	<prefix>alias:<alias>     string  SessionTTL since last used   the thread it stands for (alias)
+//	<prefix>pushed:<repository> <branch>
+//	                          list    SessionTTL since the last    commits that the branch may be at by our doing (pushed)
 //	<prefix>worker:<id>       string  15 s                         what a worker says of itself, JSON (workers)
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
 //	<prefix>cancel            channel                              IDs with a new tombstone: a hint, the record is the truth (keep)
@@ -36,9 +38,12 @@ func (k keys) claim(thread string) string   { return k.prefix + "claim:" + threa
 func (k keys) session(thread string) string { return k.prefix + "session:" + thread }
 func (k keys) checkpoint(id string) string  { return k.prefix + "checkpoint:" + id }
 func (k keys) alias(alias string) string    { return k.prefix + "alias:" + alias }
-func (k keys) worker(id string) string      { return k.prefix + "worker:" + id }
-func (k keys) tasks() string                { return k.prefix + "tasks" }
-func (k keys) live() string                 { return k.prefix + "live" }
-func (k keys) workers() string              { return k.prefix + "workers" }
-func (k keys) cancel() string               { return k.prefix + "cancel" }
-func (k keys) answers() string              { return k.prefix + "answers" }
+func (k keys) pushed(repo, branch string) string {
+	return k.prefix + "pushed:" + repo + " " + branch
+}
+func (k keys) worker(id string) string { return k.prefix + "worker:" + id }
+func (k keys) tasks() string           { return k.prefix + "tasks" }
+func (k keys) live() string            { return k.prefix + "live" }
+func (k keys) workers() string         { return k.prefix + "workers" }
+func (k keys) cancel() string          { return k.prefix + "cancel" }
+func (k keys) answers() string         { return k.prefix + "answers" }

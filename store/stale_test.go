@@ -26,6 +26,7 @@ func TestAStaleHolderChangesNothing(t *testing.T) {
 		"checkpoint": func(h *harness, c *Claim) error {
 			return c.SaveCheckpoint(h.Context(), Checkpoint{Session: Session{ID: "old"}})
 		},
+		"push":   func(h *harness, c *Claim) error { return c.Pushing(h.Context(), "acme/api", "errand/x", "old") },
 		"end":    func(h *harness, c *Claim) error { return c.End(h.Context(), json.RawMessage(`"old"`)) },
 		"return": func(h *harness, c *Claim) error { return c.Return(h.Context(), time.Time{}, true) },
 		"refresh": func(h *harness, c *Claim) error {

@@ -31,6 +31,8 @@ type Ending struct {
 	Limit  string       `json:"limit,omitempty"`  // the limit that was reached, as a duration
 	Result agent.Result `json:"result"`           // zero when nothing ran
 	At     time.Time    `json:"at"`
+
+	Published *Published `json:"published,omitempty"` // nil: there was nothing to publish
 }
 
 // maxEnding keeps an ending within what the store takes, 1 MiB.

@@ -22,7 +22,7 @@ type Runner interface {
 	Health(ctx context.Context, minVersion string) agent.Health
 }
 
-// WorkerConfig is what a worker needs; all but the last block is required.
+// WorkerConfig is what a worker needs; all but Publisher and the last block is required.
 type WorkerConfig struct {
 	Store     *store.Store
 	Queue     *Queue
@@ -30,6 +30,7 @@ type WorkerConfig struct {
 	Workspace *workspace.Workspace
 	Sources   []Source
 	Policy    Policy
+	Publisher Publisher // nil: what runs leave in their clones stays there
 
 	Slots      int           // runs at once; at least 2, so that a person never waits behind automatic work alone
 	Memory     func() int64  // bytes available for further runs just now; nil: only Slots counts

@@ -24,8 +24,8 @@
 // a running fetch in /proc, and write to mirrors. Nor does it remove old threads or pack mirrors; whoever
 // adds that takes the same locks (see lock).
 //
-// All methods may be called from any goroutine. While Checkout, Restore, Publish or Diff works on a clone no agent may run in it; Snapshot is made
-// for clones in which one does.
+// All methods may be called from any goroutine. While Checkout, Restore, Publish or Diff works on a clone no agent may run in it; Snapshot
+// is made for clones in which one does.
 package workspace
 
 import (
@@ -120,6 +120,8 @@ type Clone struct {
 	BaseSHA string
 	// DefaultBranch is what the remote's HEAD named at the last fetch.
 	DefaultBranch string
+	// Published: the remote has Want.Own.
+	Published bool
 	// Fresh: made by this call, nothing of an earlier run is in it. With Keep that is the first clone, or one whose
 	// predecessor git could not read any more; that one is set aside with all its files.
 	Fresh bool
