@@ -194,14 +194,14 @@ func (w *Worker) proposeDue(ctx context.Context, t Task, e *Ending) error {
 	return nil
 }
 
-// Note is a line of Markdown that tells people what was published; empty when nothing was to be.
+// Note is a line of plain text that tells people what was published; empty when nothing was to be.
 func (e Ending) Note() string {
 	p := e.Published
 	switch {
 	case p == nil:
 		return ""
 	case p.PullRequest.URL != "":
-		return fmt.Sprintf("Pull request: [%s#%d](%s)", p.Repo, p.PullRequest.Number, p.PullRequest.URL)
+		return fmt.Sprintf("Pull request %s#%d: %s", p.Repo, p.PullRequest.Number, p.PullRequest.URL)
 	case p.Problem != "":
 		return p.Problem
 	}

@@ -77,7 +77,7 @@ func TestWorkIsPublished(t *testing.T) {
 	if works[0] != want || want.Commit != r.git(filepath.Join(r.root, "acme", "api.git"), "rev-parse", want.Branch) {
 		t.Errorf("proposed %+v, want %+v", works[0], want)
 	}
-	if e.Kind != Answered || e.Note() != "Pull request: [acme/api#7](https://hub.example/7)" {
+	if e.Kind != Answered || e.Note() != "Pull request acme/api#7: https://hub.example/7" {
 		t.Errorf("ending = %+v, %q", e, e.Note())
 	}
 	if got := r.pushed("fake/a"); got != "do it, work" {
@@ -212,13 +212,13 @@ func TestPullRequestIsDue(t *testing.T) {
 				return away
 			}
 			return nil
-		}, "Pull request: [acme/api#7]", 3},
+		}, "Pull request acme/api#7: ", 3},
 		"limited for a moment": {func(n int) error {
 			if n < 2 {
 				return &ErrLater{At: time.Now(), Why: "limited"}
 			}
 			return nil
-		}, "Pull request: [acme/api#7]", 2},
+		}, "Pull request acme/api#7: ", 2},
 		"limited for long": {func(int) error { return &ErrLater{At: time.Now().Add(time.Hour), Why: "limited"} }, "could not be opened for now", 2},
 		"not allowed":      {func(int) error { return &InputError{Sentence: "No access."} }, "is on branch", 1},
 	} {

@@ -65,7 +65,7 @@ func at(t time.Time) string {
 // facts are what there is to know about a task, without what is empty.
 func facts(s tasks.Status) []fact {
 	t := s.Task
-	attempt, position, footer := "", "", ""
+	attempt, position, footer, published := "", "", "", ""
 	if s.Attempt > 0 {
 		attempt = fmt.Sprint(s.Attempt)
 	}
@@ -73,7 +73,7 @@ func facts(s tasks.Status) []fact {
 		position = fmt.Sprintf("%d before it in its thread", s.Position)
 	}
 	if s.Ending != nil {
-		footer = s.Ending.Footer()
+		footer, published = s.Ending.Footer(), s.Ending.Note()
 	}
 	var known []fact
 	for _, f := range []fact{
@@ -97,6 +97,7 @@ func facts(s tasks.Status) []fact {
 		{"worker", s.Worker},
 		{"cancelled by", s.Cancel},
 		{"run", footer},
+		{"published", published},
 	} {
 		if f.Value != "" {
 			known = append(known, f)

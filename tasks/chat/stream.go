@@ -20,7 +20,7 @@ import (
 //	update    content: what it tells on its way
 //	question  content, question, options: what it asks; answered at /api/tasks/{id}/answer with that question's key
 //	answer    content: what it was answered; empty when it goes on without
-//	done      result, usage, cost: the whole answer
+//	done      result, usage, cost: the whole answer; note: what was published of the work
 //	error     content, partial: one sentence for people, and what had been said until then
 type event struct {
 	Type    string       `json:"type"`
@@ -32,6 +32,7 @@ type event struct {
 	Usage   *agent.Usage `json:"usage,omitempty"`
 	Cost    *float64     `json:"cost,omitempty"` // US dollars
 	Partial string       `json:"partial,omitempty"`
+	Note    string       `json:"note,omitempty"`
 
 	Question string   `json:"question,omitempty"`
 	Options  []string `json:"options,omitempty"`
@@ -125,7 +126,7 @@ func (s *Source) finish(ctx context.Context, d *tasks.Desk, out *stream, id stri
 	sentence := e.Sentence()
 	if e.Kind == tasks.Answered {
 		result := cmp.Or(e.Result.Text, sentence)
-		out.Send("", "", event{Type: "done", Result: &result, Usage: &e.Result.Usage, Cost: &e.Result.CostUSD})
+		out.Send("", "", event{Type: "done", Result: &result, Usage: &e.Result.Usage, Cost: &e.Result.CostUSD, Note: e.Note()})
 	} else {
 		out.Send("", "", event{Type: "error", Content: &sentence, Partial: e.Partial()})
 	}
