@@ -64,7 +64,16 @@ func (w *Workspace) publish(ctx context.Context, c Clone, p Publication) (Pushed
 		return Pushed{}, err
 	}
 	defer release()
-	l, err := w.load(ctx, own, c.Base, p)
+	s, err := newShadow(ctx, own)
+	if err != nil {
+		return Pushed{}, err
+	}
+	defer s.remove()
+	work, err := s.work(ctx, p.TrustedConfig)
+	if err != nil || work.known && len(p.Ours) == 0 { // the remote need not be asked
+		return Pushed{}, err
+	}
+	l, err := w.load(ctx, own, s, work, c.Base, p)
 	if err != nil {
 		return Pushed{}, err
 	}
@@ -88,13 +97,13 @@ type load struct {
 }
 
 // load brings the mirror up to date and takes the work into it, every object checked.
-func (w *Workspace) load(ctx context.Context, c clone, base string, p Publication) (l load, err error) {
+func (w *Workspace) load(ctx context.Context, c clone, s *shadow, work work, base string, p Publication) (l load, err error) {
 	held, err := lock(ctx, c.mirror.beside("lock"))
 	if err != nil {
 		return l, err
 	}
 	defer unlock(held)
-	l.mirror = c.mirror
+	l.mirror, l.head = c.mirror, work.head
 	m := c.mirror
 	m.git = m.git.holding(held)
 	if l.remote, err = m.update(ctx); err != nil {
@@ -104,14 +113,6 @@ func (w *Workspace) load(ctx context.Context, c clone, base string, p Publicatio
 		return l, err
 	}
 	if l.branch, err = m.commit(ctx, "refs/heads/"+p.Branch); err != nil && !errors.Is(err, ErrRef) {
-		return l, err
-	}
-	s, err := newShadow(ctx, c)
-	if err != nil {
-		return l, err
-	}
-	defer s.remove()
-	if l.head, err = s.rev(ctx, "HEAD^{commit}"); err != nil {
 		return l, err
 	}
 	parent := l.head
@@ -124,7 +125,7 @@ func (w *Workspace) load(ctx context.Context, c clone, base string, p Publicatio
 			parent = l.branch // an earlier call got as far as the push
 		}
 	}
-	if l.tip, err = s.seal(ctx, l.head, parent, p); err != nil {
+	if l.tip, err = s.seal(ctx, work, parent, p.Message); err != nil {
 		return l, err
 	}
 	return l, m.take(ctx, s, l.tip, p.Branch)

@@ -142,9 +142,18 @@ func TestNothingToPublish(t *testing.T) {
 	if o.sha(ownBranch) != "" {
 		t.Error("a branch was pushed")
 	}
-	// A branch of ours is not what makes nothing into something.
-	w, p := o.files(), publication()
+	// Nobody is asked for that.
+	w := o.files()
 	c := checkout(t, w, api)
+	calls := spy(t, w)
+	published(t, w, c, publication())
+	for _, call := range calls() {
+		if strings.Contains(strings.Join(call.Args, " "), o.bare) {
+			t.Errorf("the remote was asked: %q", call.Args)
+		}
+	}
+	// A branch of ours is not what makes nothing into something.
+	p := publication()
 	write(t, c.Dir+"/new.txt", "new\n")
 	first := published(t, w, c, p)
 	testGit(t, c.Dir, "reset", "--quiet", "--hard", "origin/main")

@@ -13,23 +13,41 @@ const (
 	maxCommit = 64 << 20 // of all files of the commit that errand makes
 )
 
-// seal gives the commit to be published: what is checked out in the clone, with what is not committed as one commit on top of parent.
-func (s *shadow) seal(ctx context.Context, head, parent string, p Publication) (tip string, err error) {
+// work is what is in a clone.
+type work struct {
+	head, tree string // what is checked out; all files as they are
+	known      bool   // the mirror has all of it
+}
+
+func (s *shadow) work(ctx context.Context, trusted bool) (w work, err error) {
 	if len(s.unfinished) > 0 {
-		return "", fmt.Errorf("%w: %s is not finished", ErrUnfit, s.unfinished[0])
+		return w, fmt.Errorf("%w: %s is not finished", ErrUnfit, s.unfinished[0])
 	}
-	tree, err := s.everything(ctx, p.TrustedConfig)
-	if err != nil {
-		return "", err
+	if w.head, err = s.rev(ctx, "HEAD^{commit}"); err != nil {
+		return w, err
 	}
-	tip = head
-	old, err := s.rev(ctx, head+"^{tree}")
-	if err == nil && tree != old { // else nothing is uncommitted
+	if w.tree, err = s.everything(ctx, trusted); err != nil {
+		return w, err
+	}
+	old, err := s.rev(ctx, w.head+"^{tree}")
+	if err != nil || w.tree != old {
+		return w, err
+	}
+	beyond, err := s.git.run(ctx, "rev-list", "--max-count=1", w.head, "--not", "--alternate-refs")
+	w.known = err == nil && beyond == ""
+	return w, err
+}
+
+// seal gives the commit to be published: what is checked out in the clone, with what is not committed as one commit on top of parent.
+func (s *shadow) seal(ctx context.Context, w work, parent, message string) (tip string, err error) {
+	tip = w.head
+	old, err := s.rev(ctx, w.head+"^{tree}")
+	if err == nil && w.tree != old { // else nothing is uncommitted
 		tip = parent
 		old, err = s.rev(ctx, parent+"^{tree}")
 	}
-	if err == nil && tree != old {
-		tip, err = s.commitTree(ctx, tree, parent, p.Message)
+	if err == nil && w.tree != old {
+		tip, err = s.commitTree(ctx, w.tree, parent, message)
 	}
 	if err != nil {
 		return "", err
