@@ -25,7 +25,7 @@ type Publisher interface {
 type Work struct {
 	Repo    string `json:"repo"`   // owner/name
 	Branch  string `json:"branch"` // of the thread
-	Commit  string `json:"commit"` // the branch's tip
+	Commit  string `json:"commit"` // the latest of errand's there
 	Base    string `json:"base"`   // branch it is to be merged into
 	Title   string `json:"title"`  // one line
 	Summary string `json:"-"`      // the run's answer

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/redis/go-redis/v9"
 )
 
 // hub is a Publisher with one pull request per branch. fail is asked before the n-th call, from 1.
@@ -237,6 +239,11 @@ func TestPullRequestIsDue(t *testing.T) {
 			if h.calls != c.calls {
 				t.Errorf("%d calls, want %d", h.calls, c.calls)
 			}
+			// The thread's next task has it done, though it changes nothing.
+			h.fail, r.agent.do = nil, nil
+			if e := r.ending(r.submit(r.repoTask("a"))); e.Published == nil || e.Published.PullRequest.Number != 7 {
+				t.Errorf("the next ending = %+v", e.Published)
+			}
 		})
 	}
 }
@@ -257,7 +264,19 @@ func TestReplacedWorkerPushesNothing(t *testing.T) {
 		}
 		return res, err
 	}
-	stop := r.worker(r.disk(t.TempDir()), with, dying)
+	// One that has not noticed yet: the store refuses it.
+	unaware := func(c *WorkerConfig) {
+		opt, err := redis.ParseURL(r.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := redis.NewClient(opt)
+		t.Cleanup(func() { _ = client.Close() })
+		if c.Store, err = store.New(store.Config{Redis: client, ClaimTTL: 2 * time.Minute, Refresh: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop := r.worker(r.disk(t.TempDir()), with, dying, unaware)
 	id := r.submit(r.repoTask("a"))
 	<-taken
 	stop()

@@ -35,7 +35,7 @@ type Publication struct {
 
 // Pushed is what a branch of the remote was made to be.
 type Pushed struct {
-	Commit  string // the branch's tip; empty: there is nothing to publish
+	Commit  string // the latest of ours on the branch, of others there may be later ones; empty: there is nothing to publish
 	Subject string // of the branch's first commit, in one line
 	New     bool   // pushed by this call: before, the branch had not all of the work
 }
@@ -153,7 +153,7 @@ func (l load) deliver(ctx context.Context, p Publication) (_ Pushed, err error) 
 		return Pushed{}, err
 	}
 	pushed := Pushed{Commit: l.tip}
-	if there {
+	if there && slices.Contains(p.Ours, l.branch) {
 		pushed.Commit = l.branch
 	}
 	subjects, err := m.git.run(ctx, "log", "--reverse", "--no-merges", "--format=%s", l.base+".."+pushed.Commit)

@@ -51,6 +51,10 @@ func TestPublishStaysInside(t *testing.T) {
 		"work tree: tracked file": link("sub/secret.txt", "secret.txt"),
 		"work tree: directory":    link("sub", "."),
 		"work tree: untracked":    link("new", "."),
+		"work tree: link inside": func(t *testing.T, dir, _ string) {
+			write(t, dir+"/other/secret.txt", "other\n")
+			write(t, dir+"/sub", "-> other")
+		},
 		"alternates": func(t *testing.T, dir, outside string) {
 			write(t, dir+"/.git/HEAD", testGit(t, outside, "rev-parse", "HEAD")+"\n")
 			write(t, dir+"/.git/objects/info/alternates", outside+"/.git/objects\n")

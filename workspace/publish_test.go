@@ -183,7 +183,7 @@ func TestPublishReplacesOnlyOurs(t *testing.T) {
 	testGit(t, o.work, "commit", "--quiet", "--message", "theirs")
 	theirs := o.push("HEAD:refs/heads/" + ownBranch)
 	// Theirs on top of all of ours: there is nothing of ours to publish.
-	if got := published(t, w, c, p); got.New || got.Commit != theirs {
+	if got := published(t, w, c, p); got.New || got.Commit != amended.Commit {
 		t.Errorf("beside theirs: %+v", got)
 	}
 	write(t, c.Dir+"/README.md", "two\n")
