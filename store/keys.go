@@ -26,6 +26,8 @@ package store
 //	<prefix>absorbed:<id>     zset    while it has members         IDs that the task's run has absorbed; score = when
 //	                                                               (mailbox; whatever ends the run or lets it wait)
 //	<prefix>alias:<alias>     string  SessionTTL since last used   the thread it stands for (alias)
+//	<prefix>pushed:<repository> <branch>
+//	                          list    SessionTTL since the last    commits that the branch may be at by our doing (pushed)
 //	<prefix>rate:<name>       string  until it has no effect       when all turns of this name would be back (rate)
 //	<prefix>credential:<name> hash    10 min after it is free      how runs of a credential may start: until, why = held; interval, next,
 //	                                                               slowed = one after the other (credential)
@@ -39,21 +41,22 @@ package store
 // scripts/common.lua has the same names for the scripts.
 type keys struct{ prefix string }
 
-func (k keys) task(id string) string        { return k.prefix + "task:" + id }
-func (k keys) events(id string) string      { return k.prefix + "events:" + id }
-func (k keys) questions(id string) string   { return k.prefix + "questions:" + id }
-func (k keys) waiting(thread string) string { return k.prefix + "waiting:" + thread }
-func (k keys) claim(thread string) string   { return k.prefix + "claim:" + thread }
-func (k keys) session(thread string) string { return k.prefix + "session:" + thread }
-func (k keys) checkpoint(id string) string  { return k.prefix + "checkpoint:" + id }
-func (k keys) absorbed(id string) string    { return k.prefix + "absorbed:" + id }
-func (k keys) alias(alias string) string    { return k.prefix + "alias:" + alias }
-func (k keys) credential(n string) string   { return k.prefix + "credential:" + n }
-func (k keys) worker(id string) string      { return k.prefix + "worker:" + id }
-func (k keys) tasks() string                { return k.prefix + "tasks" }
-func (k keys) live() string                 { return k.prefix + "live" }
-func (k keys) credentials() string          { return k.prefix + "credentials" }
-func (k keys) workers() string              { return k.prefix + "workers" }
-func (k keys) cancel() string               { return k.prefix + "cancel" }
-func (k keys) answers() string              { return k.prefix + "answers" }
-func (k keys) mail() string                 { return k.prefix + "mail" }
+func (k keys) task(id string) string          { return k.prefix + "task:" + id }
+func (k keys) events(id string) string        { return k.prefix + "events:" + id }
+func (k keys) questions(id string) string     { return k.prefix + "questions:" + id }
+func (k keys) waiting(thread string) string   { return k.prefix + "waiting:" + thread }
+func (k keys) claim(thread string) string     { return k.prefix + "claim:" + thread }
+func (k keys) session(thread string) string   { return k.prefix + "session:" + thread }
+func (k keys) checkpoint(id string) string    { return k.prefix + "checkpoint:" + id }
+func (k keys) absorbed(id string) string      { return k.prefix + "absorbed:" + id }
+func (k keys) alias(alias string) string      { return k.prefix + "alias:" + alias }
+func (k keys) credential(n string) string     { return k.prefix + "credential:" + n }
+func (k keys) pushed(r, branch string) string { return k.prefix + "pushed:" + r + " " + branch }
+func (k keys) worker(id string) string        { return k.prefix + "worker:" + id }
+func (k keys) tasks() string                  { return k.prefix + "tasks" }
+func (k keys) live() string                   { return k.prefix + "live" }
+func (k keys) credentials() string            { return k.prefix + "credentials" }
+func (k keys) workers() string                { return k.prefix + "workers" }
+func (k keys) cancel() string                 { return k.prefix + "cancel" }
+func (k keys) answers() string                { return k.prefix + "answers" }
+func (k keys) mail() string                   { return k.prefix + "mail" }

@@ -17,7 +17,7 @@ func TestKeysAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := regexp.MustCompile(`(?m)^//\t<prefix>(\S+)`).FindAllSubmatch(source, -1)
+	keys := regexp.MustCompile(`(?m)^//\t<prefix>(\S+(?: <\w+>)?)`).FindAllSubmatch(source, -1)
 	if len(keys) == 0 {
 		t.Fatal("keys.go lists none")
 	}

@@ -33,6 +33,7 @@ func TestAStaleHolderChangesNothing(t *testing.T) {
 			_, err := c.Spend(h.Context(), 1)
 			return err
 		},
+		"push":   func(h *harness, c *Claim) error { return c.Pushing(h.Context(), "acme/api", "errand/x", "old") },
 		"end":    func(h *harness, c *Claim) error { return c.End(h.Context(), json.RawMessage(`"old"`)) },
 		"return": func(h *harness, c *Claim) error { return c.Return(h.Context(), Wait{Counts: true}) },
 		"refresh": func(h *harness, c *Claim) error {

@@ -33,11 +33,13 @@ type Ending struct {
 	Bill   Bill         `json:"bill,omitzero"`
 	At     time.Time    `json:"at"`
 	Covers []string     `json:"covers,omitempty"` // further tasks that end with this, because the run has absorbed them
+
+	Published *Published `json:"published,omitempty"` // nil: there was nothing to publish
 }
 
 // of is the ending of a task that was absorbed by the run of another, without what is kept there.
 func (e Ending) of(id string) json.RawMessage {
-	own := Ending{Kind: e.Kind, By: e.By, Reason: e.Reason, Limit: e.Limit, At: e.At}
+	own := Ending{Kind: e.Kind, By: e.By, Reason: e.Reason, Limit: e.Limit, At: e.At, Published: e.Published}
 	if e.Kind == Answered {
 		own.Reason = "This was answered together with task " + id + "."
 	}

@@ -93,6 +93,9 @@ func (w *Worker) close(ctx context.Context, id string, report Report) error {
 	if err := json.Unmarshal(rec.Ending, &ending); err != nil {
 		return fmt.Errorf("read ending of task %s: %w", id, err)
 	}
+	if err := w.proposeDue(ctx, t, &ending); err != nil {
+		return err
+	}
 	if report == nil { // the run's own could not be opened, or there was no run
 		if report, err = source.Open(ctx, t); err != nil {
 			return fmt.Errorf("open report: %w", err)

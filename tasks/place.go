@@ -21,6 +21,7 @@ type place struct {
 	Clone      workspace.Clone // what Dir is; zero: no clone
 	Trusted    bool            // the directory's own configuration of the CLI counts
 	Fresh      bool            // nothing of an earlier run is in it
+	Branch     string          // where what is left in Clone is published; empty: nowhere
 	About      string          // one paragraph for the agent on what lies where
 }
 
@@ -56,14 +57,19 @@ func (w *Worker) clone(ctx context.Context, t Task, b Brief, files string, befor
 	if want.Ref == "" {
 		want.Ref = repo.Base
 	}
+	p := place{Files: files, Trusted: want.TrustedConfig}
+	if w.publishes(t) {
+		p.Branch = branchOf(t.Thread)
+	}
+	if b.Keep {
+		want.Own = p.Branch
+	}
 	c, err := w.restore(ctx, t.ID, want, before)
 	if err != nil {
 		return place{}, err
 	}
-	p := place{
-		Dir: c.Dir, Files: files, Reads: []string{c.Mirror}, Clone: c, Trusted: want.TrustedConfig, Fresh: c.Fresh,
-		About: fmt.Sprintf("You are in a clone of %s; origin/%s is its base. There is no remote, and nothing is published from here: whatever people are to see, such as a diff, has to be in your answer.", t.Repo, c.Base),
-	}
+	p.Dir, p.Reads, p.Clone, p.Fresh = c.Dir, []string{c.Mirror}, c, c.Fresh
+	p.About = fmt.Sprintf("You are in a clone of %s; origin/%s is its base. There is no remote, ", t.Repo, c.Base) + p.fate()
 	if b.Diff {
 		path, note, err := w.diff(ctx, c, files)
 		if err != nil {
@@ -72,6 +78,19 @@ func (w *Worker) clone(ctx context.Context, t Task, b Brief, files string, befor
 		p.About += fmt.Sprintf(" The change in question, %s...%s, is in %s%s.", c.BaseSHA, c.Head, path, note)
 	}
 	return p, nil
+}
+
+// fate tells the agent what becomes of what it leaves in its clone.
+func (p place) fate() string {
+	if p.Branch == "" {
+		return "and nothing is published from here: whatever people are to see, such as a diff, has to be in your answer."
+	}
+	said := "and you need none: when you have answered, the commits that are checked out, and as one more commit what you left uncommitted, are published as branch " +
+		p.Branch + " with a draft pull request. So leave nothing in the clone that does not belong there."
+	if p.Clone.Published {
+		said += " What was published before is origin/" + p.Branch + "; if it has commits that you lack, merge it before you go on."
+	}
+	return said
 }
 
 // diff leaves the change in the thread's directory. An agent may have written there before: os.Root does not follow its links out.
@@ -113,7 +132,11 @@ func (w *Worker) spec(t Task, b Brief, p place, c conversation, before *past) ag
 	if p.About != "" {
 		system += "\n\n" + p.About
 	}
-	if p.Fresh && c.session != nil {
+	switch {
+	case !p.Fresh || c.session == nil:
+	case p.Clone.Published:
+		system += " The clone is new, and begins at what was published of your work; what was not is not there any more."
+	default:
 		system += " The clone is new: what you had changed in it earlier in this conversation is not there any more."
 	}
 	where := t.Repo

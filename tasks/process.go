@@ -114,6 +114,7 @@ func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err 
 	switch {
 	case err == nil:
 		talked.keep(run, w, t, brief, result)
+		err = w.publish(run, t, place, &ending)
 	case !errors.Is(err, errClaimLost): // whoever has the claim now has the say
 		w.handOver(run, place, spec, result, err)
 		w.announce(run, t, source, err)

@@ -23,7 +23,7 @@ type Runner interface {
 	Sweep(ctx context.Context) error
 }
 
-// WorkerConfig is what a worker needs; all but the last block is required.
+// WorkerConfig is what a worker needs; all but Publisher and the last block is required.
 type WorkerConfig struct {
 	Store     *store.Store
 	Queue     *Queue
@@ -31,6 +31,7 @@ type WorkerConfig struct {
 	Workspace *workspace.Workspace
 	Sources   []Source
 	Policy    Policy
+	Publisher Publisher // nil: what runs leave in their clones stays there
 
 	Slots      int           // runs at once; at least 2, so that a person never waits behind automatic work alone
 	Memory     func() int64  // bytes available for further runs just now; nil: only Slots counts

@@ -66,7 +66,7 @@ func at(t time.Time) string {
 // facts are what there is to know about a task, without what is empty.
 func facts(s tasks.Status) []fact {
 	t := s.Task
-	attempt, position, footer, covers := "", "", "", ""
+	attempt, position, footer, covers, published := "", "", "", "", ""
 	if s.Attempt > 0 {
 		attempt = fmt.Sprint(s.Attempt)
 	}
@@ -74,7 +74,7 @@ func facts(s tasks.Status) []fact {
 		position = fmt.Sprintf("%d before it in its thread", s.Position)
 	}
 	if s.Ending != nil {
-		footer, covers = s.Ending.Footer(), strings.Join(s.Ending.Covers, " ")
+		footer, covers, published = s.Ending.Footer(), strings.Join(s.Ending.Covers, " "), s.Ending.Note()
 	}
 	var known []fact
 	for _, f := range []fact{
@@ -101,6 +101,7 @@ func facts(s tasks.Status) []fact {
 		{"in the run of", s.Into},
 		{"ended with it", covers},
 		{"run", footer},
+		{"published", published},
 	} {
 		if f.Value != "" {
 			known = append(known, f)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -94,13 +95,23 @@ func (s *shadow) change(name string, gone bool) change {
 	}
 	info, err := s.files.Lstat(name)
 	switch {
-	case gone || err != nil:
+	case gone || err != nil || s.throughLink(name): // in place of its directory there may be a link
 	case info.Mode().IsRegular(), info.Mode()&fs.ModeSymlink != 0:
 		c.size = info.Size()
 	default:
 		c.odd = true
 	}
 	return c
+}
+
+// throughLink reports whether a directory of the name is a link. Nothing that git knows lies behind one.
+func (s *shadow) throughLink(name string) bool {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if info, err := s.files.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // commit makes the commits of index and files, without those larger than most, which are missing. There is none if most is 0 or there is

@@ -35,7 +35,7 @@ type tip struct {
 
 // sync brings the mirror up to date, if need be, and resolves want in it. With ErrRef the tip holds what was found.
 func (m mirror) sync(ctx context.Context, want Want) (tip, error) {
-	if fullSHA.MatchString(want.Ref) {
+	if fullSHA.MatchString(want.Ref) && want.Own == "" {
 		if t, err := m.resolve(ctx, want); err == nil {
 			return t, nil
 		}
@@ -183,6 +183,15 @@ func (m mirror) resolve(ctx context.Context, want Want) (tip, error) {
 		return t, err
 	}
 	ref := want.Ref
+	if want.Own != "" {
+		if t.head, err = m.commit(ctx, "refs/heads/"+want.Own); err == nil {
+			t.branch = want.Own
+			return t, nil
+		}
+		if !errors.Is(err, ErrRef) {
+			return t, err
+		}
+	}
 	if ref == "" {
 		ref = "refs/heads/" + t.fallback
 	}

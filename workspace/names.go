@@ -30,7 +30,7 @@ func (w Want) check() error {
 	if err := checkRepo(w.Repo); err != nil {
 		return err
 	}
-	for _, ref := range []string{w.Ref, w.Base} {
+	for _, ref := range []string{w.Ref, w.Base, w.Own} {
 		foreign := strings.HasPrefix(ref, "refs/") && !mirrored.MatchString(ref)
 		if len(ref) > 1024 || notInRef.MatchString(ref) || foreign {
 			return fmt.Errorf("%w: %.100q is not a name for one", ErrRef, ref)

@@ -34,21 +34,12 @@ func (w *Workspace) Snapshot(ctx context.Context, c Clone, limit int) (Bundle, e
 }
 
 func (w *Workspace) snapshot(ctx context.Context, c Clone, limit int) (Bundle, error) {
-	if err := checkRepo(c.Repo); err != nil {
-		return Bundle{}, err
-	}
-	thread, found := strings.CutSuffix(c.Dir, filepath.FromSlash("/repos/"+c.Repo))
-	if !found || filepath.Dir(thread) != filepath.Join(w.cfg.Dir, "threads") {
-		return Bundle{}, errors.New("it is no clone of this workspace")
-	}
-	held, err := lock(ctx, thread+".lock")
+	own, release, err := w.reach(ctx, c)
 	if err != nil {
 		return Bundle{}, err
 	}
-	defer unlock(held)
-	m := w.mirror(c.Repo)
-	m.git = m.git.holding(held)
-	s, err := newShadow(ctx, clone{dir: c.Dir, mirror: m})
+	defer release()
+	s, err := newShadow(ctx, own)
 	if err != nil {
 		return Bundle{}, err
 	}
@@ -60,6 +51,24 @@ func (w *Workspace) snapshot(ctx context.Context, c Clone, limit int) (Bundle, e
 	}
 	b.Repo = c.Repo
 	return s.bundle(ctx, b, limit)
+}
+
+// reach takes the lock of the thread that c belongs to, until release is called.
+func (w *Workspace) reach(ctx context.Context, c Clone) (_ clone, release func(), _ error) {
+	if err := checkRepo(c.Repo); err != nil {
+		return clone{}, nil, err
+	}
+	thread, found := strings.CutSuffix(c.Dir, filepath.FromSlash("/repos/"+c.Repo))
+	if !found || filepath.Dir(thread) != filepath.Join(w.cfg.Dir, "threads") {
+		return clone{}, nil, errors.New("it is no clone of this workspace")
+	}
+	held, err := lock(ctx, thread+".lock")
+	if err != nil {
+		return clone{}, nil, err
+	}
+	m := w.mirror(c.Repo)
+	m.git = m.git.holding(held)
+	return clone{dir: c.Dir, mirror: m, git: m.git.at(c.Dir)}, func() { unlock(held) }, nil
 }
 
 // maxRefs bounds the local branches; a clone begins with one.

@@ -156,6 +156,16 @@ func (f treeFile) write(root *os.Root, content string) error {
 	return root.WriteFile(f.name, []byte(content), mode)
 }
 
+// rehide is hide after the index was made anew.
+func (c clone) rehide(ctx context.Context) error {
+	root, err := os.OpenRoot(c.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return c.hide(ctx, root)
+}
+
 // hide keeps the difference out of status and commit -a: skip-worktree for what is in the index, an exclude for
 // what only Base has.
 func (c clone) hide(ctx context.Context, root *os.Root) error {

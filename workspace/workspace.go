@@ -15,15 +15,17 @@
 //     While the agent is at work git looks at a copy (see shadow).
 //   - Several processes may share a root. A mirror or clone is under its path complete or not at all; what
 //     a killed process left is found and removed by the next one.
+//   - What is published is pushed from the mirror, where all of it is checked first, to branches errand/* only, and replaces no commits
+//     but our own (see Publish).
 //   - No object of a mirror is ever dropped: the clones borrow them. What is damaged is set aside under .broken, once.
 //   - A cancelled call returns soon and leaves no git process.
 //
 // It does not promise to protect from a process of the same user outside a sandbox: that one can read the environment of
-// a running fetch in /proc, and write to mirrors. Nor does it push, remove old threads or pack mirrors; whoever
+// a running fetch in /proc, and write to mirrors. Nor does it remove old threads or pack mirrors; whoever
 // adds that takes the same locks (see lock).
 //
-// All methods may be called from any goroutine. While Checkout, Restore or Diff works on a clone no agent may run in it; Snapshot is made
-// for clones in which one does.
+// All methods may be called from any goroutine. While Checkout, Restore, Publish or Diff works on a clone no agent may run in it; Snapshot
+// is made for clones in which one does.
 package workspace
 
 import (
@@ -95,6 +97,9 @@ type Want struct {
 	Ref string
 	// Base is the branch whose state counts as trusted, for Diff and TrustedConfig; empty is the default branch.
 	Base string
+	// Own is a branch that earlier runs of the thread have published. A clone that is made anew begins there, if the remote has it, and
+	// not at Ref.
+	Own string
 	// Keep leaves an existing clone as the last run left it (commits, dirty files, ignored files) and only updates its
 	// origin/* refs; Ref is then not checked out and need not exist any more. Configuration the agent wrote with
 	// git config is lost even so. False makes the clone anew: a reset and clean that trusts nothing.
@@ -115,6 +120,8 @@ type Clone struct {
 	BaseSHA string
 	// DefaultBranch is what the remote's HEAD named at the last fetch.
 	DefaultBranch string
+	// Published: the remote has Want.Own.
+	Published bool
 	// Fresh: made by this call, nothing of an earlier run is in it. With Keep that is the first clone, or one whose
 	// predecessor git could not read any more; that one is set aside with all its files.
 	Fresh bool

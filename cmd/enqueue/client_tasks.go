@@ -89,6 +89,7 @@ func (t *terminal) describe(v task) error {
 	fact("worker", v.Worker)
 	if v.Ending != nil {
 		fact("run", v.Ending.Footer())
+		fact("published", v.Ending.Note())
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -39,6 +39,13 @@ func (s *Server) serveGit(w http.ResponseWriter, r *request) {
 	answer := &recorder{header: http.Header{}}
 	if err == nil {
 		s.backendCGI(answer, r)
+		refusal := &recorder{header: http.Header{}}
+		refused := false
+		if refused, err = s.refuseWorkflows(refusal, r, before); refused {
+			answer = refusal
+		}
+	}
+	if err == nil {
 		err = s.afterPush(r, before)
 	}
 	if err != nil {

@@ -12,7 +12,7 @@
 //   - The refusals that shape our code are GitHub's: wrong or missing
 //     credentials, check runs by a plain token, token permissions, bodies over
 //     65,536 characters, review comments outside the diff (the whole review is
-//     refused), diffs that are too large.
+//     refused), diffs that are too large, pushes of workflows.
 //   - Every call is recorded, any answer can be replaced, lost or held back
 //     (Fail), and Wait is told of every change instead of polling.
 //
@@ -65,6 +65,10 @@ type Config struct {
 	// BotLogin is who the credentials speak for: the token as BotLogin, the
 	// App's installation as BotLogin + "[bot]". "errand" when empty.
 	BotLogin string
+
+	// Workflows lets the credentials push changes of .github/workflows: the
+	// scope "workflow" of a token, the permission "workflows" of an App.
+	Workflows bool
 
 	// Events are the subscribed webhooks. Nil means pull_request,
 	// issue_comment, pull_request_review, check_run and status; "push" is

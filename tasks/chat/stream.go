@@ -22,7 +22,7 @@ import (
 //	answer    content: what it was answered; empty when it goes on without
 //	absorbed  content: what else the run takes into account; with an id, that it is the run of that task which takes this one into account,
 //	          where the work can be watched. The done of both is the same
-//	done      result, usage, cost: the whole answer
+//	done      result, usage, cost: the whole answer; note: what was published of the work
 //	error     content, partial: one sentence for people, and what had been said until then
 type event struct {
 	Type    string       `json:"type"`
@@ -35,6 +35,7 @@ type event struct {
 	Usage   *agent.Usage `json:"usage,omitempty"`
 	Cost    *float64     `json:"cost,omitempty"` // US dollars
 	Partial string       `json:"partial,omitempty"`
+	Note    string       `json:"note,omitempty"`
 
 	Question string   `json:"question,omitempty"`
 	Options  []string `json:"options,omitempty"`
@@ -137,7 +138,7 @@ func (s *Source) finish(ctx context.Context, d *tasks.Desk, out *stream, id stri
 	sentence := e.Sentence()
 	if e.Kind == tasks.Answered {
 		result, cost := cmp.Or(e.Result.Text, sentence), e.CostUSD()
-		out.Send("", "", event{Type: "done", Result: &result, Usage: &e.Result.Usage, Cost: &cost})
+		out.Send("", "", event{Type: "done", Result: &result, Usage: &e.Result.Usage, Cost: &cost, Note: e.Note()})
 	} else {
 		out.Send("", "", event{Type: "error", Content: &sentence, Partial: e.Partial()})
 	}

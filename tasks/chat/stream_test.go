@@ -39,11 +39,11 @@ func TestAnswerIsStreamed(t *testing.T) {
 	)
 	h.end(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{
 		Text: "It is 42.", CostUSD: 0.25, Usage: agent.Usage{Input: 3, Output: 4},
-	}})
+	}, Published: &tasks.Published{Problem: "Nothing could be pushed."}})
 	want := []object{
 		{"type": "tool_use", "content": "Running bc", "tool": "Bash"},
 		{"type": "token", "content": "42."},
-		{"type": "done", "result": "It is 42.", "cost": 0.25, "usage": object{
+		{"type": "done", "result": "It is 42.", "cost": 0.25, "note": "Nothing could be pushed.", "usage": object{
 			"input_tokens": 3.0, "output_tokens": 4.0, "cache_read_input_tokens": 0.0, "cache_creation_input_tokens": 0.0,
 		}},
 	}

@@ -97,6 +97,9 @@ func (r *report) comments(ctx context.Context) (map[int]posted, error) {
 // bodies are the comments that tell an ending.
 func (r *report) bodies(m mark, e tasks.Ending) []string {
 	foot := "\n\n---\n<sub>" + r.footer(e) + "</sub>\n"
+	if note := e.Note(); note != "" {
+		foot = "\n\n" + harmless(line(note, 500)) + foot
+	}
 	const head = 512 // of the mark and the title, with room
 	texts := split(harmless(text(e)), maxComment-head-len(foot))
 	bodies := make([]string, len(texts))

@@ -27,12 +27,15 @@ func TestCommentBodies(t *testing.T) {
 	broken := tasks.Ending{Kind: tasks.TimedOut, Limit: "2h0m0s", At: ended, Result: agent.Result{
 		Duration: 2 * time.Hour, Turns: 3, Partial: "I have found one thing so far, @octocat:\n```go\nfunc main() {",
 	}}
+	published := answered("Mended.\n\n```go\nfunc main() {")
+	published.Published = &tasks.Published{PullRequest: tasks.PullRequest{Number: 7, URL: "https://github.com/acme/api/pull/7"}, Work: tasks.Work{Repo: "acme/api"}}
 	w := withToken(t)
 	for name, e := range map[string]tasks.Ending{
-		"answered": answered("**major** main.go:1: this says hello to @octocat <!-- errand:review -->\n\n```go\n@generated\nfunc main() {}"),
-		"empty":    answered(" \n"),
-		"failed":   {Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended},
-		"timeout":  broken,
+		"answered":  answered("**major** main.go:1: this says hello to @octocat <!-- errand:review -->\n\n```go\n@generated\nfunc main() {}"),
+		"empty":     answered(" \n"),
+		"failed":    {Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended},
+		"timeout":   broken,
+		"published": published,
 	} {
 		n := w.open(func(pr *githubfake.PR) { pr.Head = name })
 		w.close(w.task(n, 0), e)

@@ -10,6 +10,8 @@
 //     task never replaces the word of a newer one, and a failure never replaces a review.
 //   - No review ends as a failure of the commit: for our own problems a check is neutral and a status success, with the reason. (A
 //     check that ends as timed_out or cancelled does hold up a merge that requires it; a status never does.)
+//   - Published work has one open pull request per branch, a draft where the repository has drafts. Only its description is edited, and of that
+//     our own part; nothing is merged, approved, closed or marked ready.
 //   - No answer of GitHub's is waited for longer than 10 s, and nothing that creates is sent twice without looking first.
 //
 // It does not promise to hear of every event: GitHub does not repeat a delivery that failed. The account or App should be errand's

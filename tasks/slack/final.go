@@ -12,7 +12,7 @@ func parts(t tasks.Task, o origin, e tasks.Ending, link string) []part {
 	if s := line(e.Sentence(), maxSentence); s != "" {
 		lead += " " + escape(quiet(s))
 	}
-	foot := dots(escape(quiet(line(e.Footer(), 200))), "run "+t.ID, link)
+	foot := lines(escape(quiet(line(e.Note(), maxSentence))), dots(escape(quiet(line(e.Footer(), 200))), "run "+t.ID, link))
 	return inParts(finalMarker(t, e), lead, body(e), foot)
 }
 

@@ -17,7 +17,15 @@ func endings() map[string]tasks.Ending {
 	stopped := answered("").Result
 	stopped.Text, stopped.Partial = "", "I looked at\n\n```go\nmain()\n```\nand <!channel>"
 	at := answered("").At
+	published, kept := answered("Mended."), answered("Mended.")
+	published.Published = &tasks.Published{
+		Work:        tasks.Work{Repo: "acme/api", Branch: "errand/slack-1a2b3c4d5e"},
+		PullRequest: tasks.PullRequest{Number: 7, URL: "https://github.com/acme/api/pull/7"},
+	}
+	kept.Published = &tasks.Published{Problem: "The changes were not published: <!channel> & more.\nThey are kept."}
 	return map[string]tasks.Ending{
+		"published": published,
+		"kept":      kept,
 		"answered":  answered("# Result\n\nIt is **fine**, see [main](https://x.org/main.go). Thanks to <@U0BOB>, @here.\n\n```go\nif a < b { }\n```\n"),
 		"empty":     answered(""),
 		"failed":    {Kind: tasks.Failed, Reason: "The model is <overloaded> & @channel\nis gone.", Result: stopped, At: at},

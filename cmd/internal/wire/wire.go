@@ -195,10 +195,14 @@ func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	var publisher tasks.Publisher // nil, and not a nil *github.Source
+	if p.GitHub != nil {
+		publisher = p.GitHub
+	}
 	timing := o.Timing
 	timing.Pack, timing.Shutdown = cmp.Or(timing.Pack, config.Pack), cmp.Or(timing.Shutdown, config.Shutdown)
 	return tasks.NewWorker(tasks.WorkerConfig{
-		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy,
+		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy, Publisher: publisher,
 		Slots: c.Worker.Concurrency, Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
 		Version: version, Credential: credentialName(c), Log: p.Log, Timing: timing,
 	})

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/modelfake"
+)
+
+// What an agent changed is a draft pull request, linked in the thread; what it changes next in the thread is in the same one, also on a
+// machine that has nothing of it.
+func TestWorkIsPublished(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bash := func(command string) modelfake.Turn {
+		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": command}}}}
+	}
+	w.model.Answer("mend the total",
+		bash("echo '// cents' >> total.go && git commit -qam 'Count in cents' && echo 'package total' > more.go && env && cat .git/config && git remote -v"),
+		modelfake.Turn{Text: "The total **counts cents** now."})
+	w.model.Answer("and the tax", bash("echo '// tax' >> total.go && git status --short"), modelfake.Turn{Text: "The tax too."})
+	w.model.Answer("which one", modelfake.Turn{Text: "That one."})
+	w.frontDoor()
+	first := w.process()
+	root := w.mention("mend the total", "")
+	link := w.github.URL() + "/" + repo + "/pull/1"
+	if final := w.answers(root, 1)[0]; !strings.Contains(final, "counts cents") || !strings.Contains(final, "Pull request "+repo+"#1: "+link) {
+		t.Errorf("final message: %s", final)
+	}
+	pulls := w.github.Pulls(repo)
+	if len(pulls) != 1 || !pulls[0].Draft || pulls[0].Title != "Count in cents" || !strings.Contains(pulls[0].Body, "counts cents") || pulls[0].Files != 2 {
+		t.Fatalf("pull requests: %+v", pulls)
+	}
+	branch := pulls[0].Head
+	w.published(branch, "mend the total, Count in cents", "package total\n// cents\n")
+	w.secretsStayInside()
+
+	// The next worker begins with an empty disk.
+	if err := first.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Wait()
+	old := w.env["ERRAND_STATE_DIR"]
+	w.env["ERRAND_STATE_DIR"] = filepath.Join(t.TempDir(), "another")
+	w.process()
+	w.mention("and the tax", root)
+	if final := w.answers(root, 2)[1]; !strings.Contains(final, link) {
+		t.Errorf("final message: %s", final)
+	}
+	w.published(branch, "and the tax, mend the total, Count in cents", "package total\n// cents\n// tax\n")
+	if pulls := w.github.Pulls(repo); len(pulls) != 1 || !strings.Contains(pulls[0].Body, "The tax too.") || pulls[0].HeadSHA == "" {
+		t.Errorf("pull requests: %+v", pulls)
+	}
+	// A question about it changes nothing.
+	before := len(w.github.Calls("POST /{o}/{r}/git-receive-pack"))
+	w.mention("which one", root)
+	if final := w.answers(root, 3)[2]; !strings.Contains(final, link) {
+		t.Errorf("final message: %s", final)
+	}
+	if n := len(w.github.Calls("POST /{o}/{r}/git-receive-pack")); n != before || len(w.github.Calls("POST /repos/{o}/{r}/pulls")) != 1 {
+		t.Errorf("%d pushes, before %d; %d pull requests opened", n, before, len(w.github.Calls("POST /repos/{o}/{r}/pulls")))
+	}
+	w.secretsStayInside()
+	w.env["ERRAND_STATE_DIR"] = old
+	w.secretsStayInside()
+	basic := base64.StdEncoding.EncodeToString([]byte("x-access-token:ghp_test"))
+	for _, r := range w.model.Requests() {
+		if bytes.Contains(r.Body, []byte(basic)) || bytes.Contains(r.Body, []byte("ERRAND_GIT")) {
+			t.Error("the agent saw the credential of git")
+		}
+	}
+}
+
+// published holds the branch to the subjects of its commits, newest first, and to what total.go is.
+func (w *world) published(branch, log, total string) {
+	w.Helper()
+	r := w.github.Repo(repo)
+	got, err := r.Git(w.Context(), "log", "--format=%s", "main.."+branch)
+	if err != nil || strings.ReplaceAll(strings.TrimSpace(got), "\n", ", ") != log {
+		w.Errorf("commits: %s, %v", got, err)
+	}
+	if got, err := r.Git(w.Context(), "show", branch+":total.go"); err != nil || got != total {
+		w.Errorf("total.go: %s, %v", got, err)
+	}
+}
+
+// A push that GitHub refuses is told, and costs neither the answer nor the work.
+func TestRefusedPushIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model.Answer("add ci",
+		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "mkdir -p .github/workflows && echo 'on: push' > .github/workflows/ci.yml"}}}},
+		modelfake.Turn{Text: "There is CI now."})
+	w.model.Answer("elsewhere then",
+		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "git log --oneline; git mv -k .github docs; mv .github docs"}}}},
+		modelfake.Turn{Text: "It is in docs."})
+	w.standalone()
+	root := w.mention("add ci", "")
+	final := w.answers(root, 1)[0]
+	for _, want := range []string{"There is CI now.", "The changes were not published", "refusing to allow a Personal Access Token to create or update workflow", "They are kept"} {
+		if !strings.Contains(final, want) {
+			t.Errorf("%q is missing in %s", want, final)
+		}
+	}
+	if len(w.github.Pulls(repo)) > 0 {
+		t.Error("a pull request was opened")
+	}
+	w.mention("elsewhere then", root)
+	if final := w.answers(root, 2)[1]; !strings.Contains(final, w.github.URL()+"/"+repo+"/pull/1") {
+		t.Errorf("final message: %s", final)
+	}
+	if got, err := w.github.Repo(repo).Git(t.Context(), "ls-tree", "-r", "--name-only", w.github.Pulls(repo)[0].Head); err != nil ||
+		strings.Contains(got, ".github") || !strings.Contains(got, "docs/workflows/ci.yml") {
+		t.Errorf("the branch has %s, %v", got, err)
+	}
+}
+
+// Reviews read, and nothing of theirs is published.
+func TestReviewPublishesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model.Answer("Review pull request",
+		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Write", Input: map[string]string{"file_path": "total.go", "content": "package evil\n"}}}},
+		modelfake.Turn{Text: "Nothing to report."})
+	w.standalone()
+	n, err := w.github.OpenPR(t.Context(), githubfake.PR{
+		Repo: repo, Base: "main", Head: "fix-total", Title: "Fix the total", User: "ann", Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.reviewed(n, w.github.Pulls(repo)[0].HeadSHA)
+	if pushes := w.github.Calls("POST /{o}/{r}/git-receive-pack"); len(pushes) > 0 || len(w.github.Pulls(repo)) != 1 {
+		t.Errorf("%d pushes, pull requests %+v", len(pushes), w.github.Pulls(repo))
+	}
+}

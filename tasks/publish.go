@@ -1,0 +1,209 @@
+package tasks
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+// Publisher shows people a branch that was pushed for them.
+type Publisher interface {
+	// Propose sees to it that the branch of w has an open pull request that tells of w: a new one is a draft. It may be called again for
+	// the same work, in any process, and finds what an earlier call made. An *InputError says to people why there is none and will not
+	// be; any other error lets it be tried again, an *ErrLater not before its time. An HTTP attempt inside lasts at most 10 s.
+	Propose(ctx context.Context, t Task, w Work) (PullRequest, error)
+}
+
+// Work is what a run left in its clone, on a branch of the remote.
+type Work struct {
+	Repo    string `json:"repo"`   // owner/name
+	Branch  string `json:"branch"` // of the thread
+	Commit  string `json:"commit"` // the latest of errand's there
+	Base    string `json:"base"`   // branch it is to be merged into
+	Title   string `json:"title"`  // one line
+	Summary string `json:"-"`      // the run's answer
+}
+
+// PullRequest is where people see published work.
+type PullRequest struct {
+	Number int    `json:"number"`
+	URL    string `json:"url"`
+	Thread string `json:"-"` // of its conversation, which from then on is that of the task
+}
+
+// Published is what became of the work of a run.
+type Published struct {
+	Work
+	PullRequest PullRequest `json:"pull_request,omitzero"`
+	Problem     string      `json:"problem,omitempty"` // one sentence: what could not be done, and what to do about it
+	Due         bool        `json:"due,omitempty"`     // it is pushed, and the pull request is yet to be opened or brought up to date
+}
+
+// How long publishing may take; what is left of that when the worker is to stop, because a drain has to go on; and how long an answer
+// waits for its pull request.
+const (
+	publishFor      = 2 * time.Minute
+	publishDraining = 20 * time.Second
+	proposeFor      = 3 * time.Minute
+)
+
+// branchOf is where the work of a thread is published: always the same branch, without what the thread's name may tell of people.
+func branchOf(thread string) string {
+	source, _, _ := strings.Cut(thread, "/")
+	return fmt.Sprintf("errand/%s-%x", source, sha256.Sum256([]byte(thread)))[:len("errand/")+len(source)+1+10]
+}
+
+// publishes reports whether what the task leaves in its clone is published.
+func (w *Worker) publishes(t Task) bool {
+	return w.cfg.Publisher != nil && t.Repo != "" && t.Profile == agent.Write
+}
+
+// publish pushes what an answered task left in its clone, and tries once to have a pull request for it. What goes wrong is told in the
+// ending: it costs neither the answer nor the work, which stays in the clone. The error is that the claim is lost, and nothing was pushed.
+func (w *Worker) publish(run *run, t Task, p place, e *Ending) error {
+	if p.Branch == "" || e.Kind != Answered {
+		return nil
+	}
+	ctx, cancel := publishing(run)
+	defer cancel()
+	pushed, err := w.push(ctx, run, t, p, e.Result)
+	switch {
+	case errors.Is(err, errClaimLost):
+		return err
+	case err != nil:
+		w.log.Warn("publish work", "run", t.ID, "thread", t.Thread, "err", err)
+		said := w.cfg.Policy.Redactor.String(err.Error()) // it may be the remote's words
+		e.Published = &Published{Problem: "The changes were not published: " + said + ". They are kept; ask again here to go on."}
+		return nil
+	case pushed.Commit == "":
+		return nil
+	}
+	e.Published = &Published{Due: true, Work: Work{
+		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: p.Clone.Base, Title: or(pushed.Subject, t.Title()),
+	}}
+	if pushed.New {
+		w.log.Info("work published", "run", t.ID, "thread", t.Thread, "branch", p.Branch, "commit", pushed.Commit)
+	}
+	if err := w.propose(ctx, t, e); err != nil {
+		w.log.Warn("open pull request", "run", t.ID, "thread", t.Thread, "err", err) // the outbox tries again
+	}
+	return nil
+}
+
+// publishing is the time for it. It ends at once with the claim.
+func publishing(run *run) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeoutCause(run.detached, publishFor, errors.New("it took too long"))
+	ctx, stop := context.WithCancelCause(ctx)
+	forget := context.AfterFunc(run.ctx, func() {
+		if errors.Is(run.cause(), errClaimLost) {
+			stop(errClaimLost)
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(publishDraining):
+			stop(run.cause())
+		}
+	})
+	return ctx, func() { forget(); stop(nil); cancel() }
+}
+
+// push brings the work to the remote, if this worker may still speak for the task.
+func (w *Worker) push(ctx context.Context, run *run, t Task, p place, r agent.Result) (workspace.Pushed, error) {
+	if r.Resources.Stuck > 0 { // git reads files there by their names, and somebody might exchange them
+		return workspace.Pushed{}, errors.New("a process of the run could not be ended, and may still change them")
+	}
+	ours, err := w.store.Pushed(ctx, t.Repo, p.Branch)
+	if err != nil {
+		return workspace.Pushed{}, err
+	}
+	return w.workspace.Publish(ctx, p.Clone, workspace.Publication{
+		Branch: p.Branch, Message: message(t), TrustedConfig: p.Trusted, Ours: ours,
+		Permit: func(ctx context.Context, commit string) error {
+			held, err := w.persist(run, "publish", func() error { return run.claim.Pushing(ctx, t.Repo, p.Branch, commit) })
+			if err == nil && !held {
+				err = errClaimLost
+			}
+			return err
+		},
+	})
+}
+
+// message is that of the commit that uncommitted changes become.
+func message(t Task) string {
+	subject := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, t.Title())
+	return subject + "\n\nErrand-Task: " + t.ID + "\n"
+}
+
+// propose has the pull request opened or brought up to date that is due, and lets its conversation join the thread.
+func (w *Worker) propose(ctx context.Context, t Task, e *Ending) error {
+	p := e.Published
+	work := p.Work
+	work.Summary = e.Result.Text
+	pr, err := w.cfg.Publisher.Propose(ctx, t, work)
+	if why, ok := errors.AsType[*InputError](err); ok {
+		p.Problem, p.Due = "The changes are on branch "+p.Branch+" of "+p.Repo+", without a pull request: "+why.Sentence, false
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open pull request for %s: %w", p.Branch, err)
+	}
+	p.PullRequest, p.Due = pr, false
+	if pr.Thread != "" && pr.Thread != t.Thread {
+		if err := w.store.Alias(ctx, pr.Thread, t.Thread); err != nil {
+			w.log.Warn("join threads", "run", t.ID, "thread", t.Thread, "err", err)
+		}
+	}
+	return nil
+}
+
+// proposeDue does when an ending is posted what could not be done when it was stored. The answer does not wait for it for long.
+func (w *Worker) proposeDue(ctx context.Context, t Task, e *Ending) error {
+	if e.Published == nil || !e.Published.Due {
+		return nil
+	}
+	err := error(nil)
+	if w.cfg.Publisher != nil {
+		err = w.propose(ctx, t, e)
+	}
+	if !e.Published.Due {
+		return nil
+	}
+	again := time.Now()
+	if wait, ok := errors.AsType[*ErrLater](err); ok {
+		again = wait.At
+	}
+	if err != nil && again.Before(e.At.Add(proposeFor)) {
+		return err
+	}
+	w.log.Warn("answer without pull request", "run", t.ID, "thread", t.Thread, "err", err)
+	e.Published.Problem = "The changes are on branch " + e.Published.Branch + " of " + e.Published.Repo +
+		"; a pull request could not be opened for now. Ask again here to have it."
+	return nil
+}
+
+// Note is a line of plain text that tells people what was published; empty when nothing was to be.
+func (e Ending) Note() string {
+	p := e.Published
+	switch {
+	case p == nil:
+		return ""
+	case p.PullRequest.URL != "":
+		return fmt.Sprintf("Pull request %s#%d: %s", p.Repo, p.PullRequest.Number, p.PullRequest.URL)
+	case p.Problem != "":
+		return p.Problem
+	}
+	return "The changes are on branch " + p.Branch + " of " + p.Repo + "."
+}

@@ -1,0 +1,340 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/redis/go-redis/v9"
+)
+
+// hub is a Publisher with one pull request per branch. fail is asked before the n-th call, from 1.
+type hub struct {
+	fail func(n int) error
+
+	mu    sync.Mutex
+	works []Work
+	calls int
+}
+
+func (h *hub) Propose(_ context.Context, _ Task, w Work) (PullRequest, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls++
+	if h.fail != nil {
+		if err := h.fail(h.calls); err != nil {
+			return PullRequest{}, err
+		}
+	}
+	h.works = append(h.works, w)
+	return PullRequest{Number: 7, URL: "https://hub.example/7", Thread: "github/acme/api#7"}, nil
+}
+
+func (h *hub) proposed() []Work {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]Work(nil), h.works...)
+}
+
+// publishing is a fleet with a publisher whose agents do as edit says.
+func publishingFleet(t *testing.T, edit func(r *remote, s agent.Spec)) (*remote, *hub, func(*WorkerConfig)) {
+	t.Helper()
+	r, h := newRemote(t), &hub{}
+	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		edit(r, s)
+		return answer("I mended it."), nil
+	}
+	return r, h, func(c *WorkerConfig) { c.Publisher = h }
+}
+
+// pushed is what the remote has of a thread's branch: subjects of its commits, newest first.
+func (r *remote) pushed(thread string) string {
+	r.Helper()
+	bare := filepath.Join(r.root, "acme", "api.git")
+	if r.git(bare, "branch", "--list", branchOf(thread)) == "" {
+		return ""
+	}
+	return strings.ReplaceAll(r.git(bare, "log", "--format=%s", "main.."+branchOf(thread)), "\n", ", ")
+}
+
+func TestWorkIsPublished(t *testing.T) {
+	t.Parallel()
+	r, h, with := publishingFleet(t, (*remote).everything)
+	r.worker(r.disk(t.TempDir()), with)
+	first := r.repoTask("a")
+	e := r.ending(r.submit(first))
+	want := Work{Repo: "acme/api", Branch: branchOf("fake/a"), Base: "main", Title: "work", Summary: "I mended it."}
+	works := h.proposed()
+	if len(works) != 1 {
+		t.Fatalf("proposed %+v", works)
+	}
+	want.Commit = works[0].Commit
+	if works[0] != want || want.Commit != r.git(filepath.Join(r.root, "acme", "api.git"), "rev-parse", want.Branch) {
+		t.Errorf("proposed %+v, want %+v", works[0], want)
+	}
+	if e.Kind != Answered || e.Note() != "Pull request acme/api#7: https://hub.example/7" {
+		t.Errorf("ending = %+v, %q", e, e.Note())
+	}
+	if got := r.pushed("fake/a"); got != "do it, work" {
+		t.Errorf("pushed %s", got)
+	}
+	s, err := r.desk.Status(t.Context(), first.ID)
+	if err != nil || s.Ending.Published.PullRequest.Number != 7 || s.Ending.Published.Due {
+		t.Errorf("stored %+v, %v", s.Ending.Published, err)
+	}
+	// The conversation of the pull request is that of the thread.
+	if got, err := r.store.Resolve(t.Context(), "github/acme/api#7"); err != nil || got != "fake/a" {
+		t.Errorf("its conversation is %s, %v", got, err)
+	}
+	if about := r.agent.specs()[0].System; !strings.Contains(about, "draft pull request") || strings.Contains(about, "nothing is published") {
+		t.Errorf("the agent was told %s", about)
+	}
+
+	// The next task of the thread, on another disk, goes on there.
+	r.stopAll()
+	r.worker(r.disk(t.TempDir()), with)
+	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		r.write(s.Dir, "README.md", "again\n")
+		return answer("I mended it again."), nil
+	}
+	e = r.ending(r.submit(r.repoTask("a")))
+	if got := r.pushed("fake/a"); got != "do it, do it, work" || e.Published.Branch != want.Branch {
+		t.Errorf("pushed %s", got)
+	}
+	if about := r.agent.specs()[1].System; !strings.Contains(about, "begins at what was published") || !strings.Contains(about, "origin/"+want.Branch) {
+		t.Errorf("the agent was told %s", about)
+	}
+}
+
+func TestNothingIsPublished(t *testing.T) {
+	t.Parallel()
+	reads := func(_ *remote, _ agent.Spec) {}
+	for name, c := range map[string]struct {
+		edit   func(*remote, agent.Spec)
+		change func(*remote, *Task, *hub)
+	}{
+		"nothing done": {reads, func(*remote, *Task, *hub) {}},
+		"read only":    {(*remote).everything, func(_ *remote, t *Task, _ *hub) { t.Profile = agent.Read }},
+		"untrusted":    {(*remote).everything, func(_ *remote, t *Task, _ *hub) { t.Profile = agent.Untrusted }},
+		"failed": {(*remote).everything, func(r *remote, _ *Task, _ *hub) {
+			done := r.agent.do
+			r.agent.do = func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {
+				res, err := done(ctx, s, h)
+				res.Outcome, res.Error = agent.Failed, agent.NewError(agent.ClassInternal, "x")
+				return res, err
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, h, with := publishingFleet(t, c.edit)
+			task := r.repoTask("a")
+			c.change(r, &task, h)
+			r.worker(r.disk(t.TempDir()), with)
+			if e := r.ending(r.submit(task)); e.Published != nil || e.Note() != "" {
+				t.Errorf("ending = %+v", e)
+			}
+			if got := r.pushed("fake/a"); got != "" || len(h.proposed()) > 0 {
+				t.Errorf("pushed %s, proposed %+v", got, h.proposed())
+			}
+			if about := r.agent.specs()[0].System; strings.Contains(about, "pull request") != (task.Profile == agent.Write) {
+				t.Errorf("the agent was told %s", about)
+			}
+		})
+	}
+	t.Run("no publisher", func(t *testing.T) {
+		t.Parallel()
+		r, _, _ := publishingFleet(t, (*remote).everything)
+		r.worker(r.disk(t.TempDir()))
+		if e := r.ending(r.submit(r.repoTask("a"))); e.Published != nil || r.pushed("fake/a") != "" {
+			t.Errorf("ending = %+v", e)
+		}
+	})
+}
+
+// A push that does not work costs neither the answer nor the work, which the next task of the thread publishes.
+func TestRefusedPushIsTold(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		stuck  int
+		refuse bool
+		want   string
+	}{
+		"remote": {0, true, "publish acme/api: the remote refused the push: pre-receive hook declined: No workflows, please. They are kept"},
+		"stuck":  {1, false, "a process of the run could not be ended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, h, with := publishingFleet(t, (*remote).everything)
+			hook := filepath.Join(r.root, "acme", "api.git", "hooks", "pre-receive")
+			if c.refuse {
+				if err := os.WriteFile(hook, []byte("#!/bin/sh\necho 'No workflows, please' >&2\nexit 1\n"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			do := r.agent.do
+			r.agent.do = func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {
+				res, err := do(ctx, s, h)
+				res.Resources.Stuck = c.stuck
+				return res, err
+			}
+			r.worker(r.disk(t.TempDir()), with)
+			e := r.ending(r.submit(r.repoTask("a")))
+			if e.Kind != Answered || e.Result.Text != "I mended it." || !strings.Contains(e.Note(), c.want) || len(h.proposed()) > 0 {
+				t.Errorf("ending = %+v, %q", e, e.Note())
+			}
+			_ = os.Remove(hook)
+			r.agent.do = nil
+			e = r.ending(r.submit(r.repoTask("a")))
+			if got := r.pushed("fake/a"); got != "do it, work" || e.Published.PullRequest.Number != 7 {
+				t.Errorf("pushed %s, %+v", got, e.Published)
+			}
+		})
+	}
+}
+
+// What is due is done before the answer is posted, unless it would have to wait too long.
+func TestPullRequestIsDue(t *testing.T) {
+	t.Parallel()
+	away := errors.New("GitHub is away")
+	for name, c := range map[string]struct {
+		fail  func(n int) error
+		want  string
+		calls int
+	}{
+		"away at first": {func(n int) error {
+			if n < 3 {
+				return away
+			}
+			return nil
+		}, "Pull request acme/api#7: ", 3},
+		"limited for a moment": {func(n int) error {
+			if n < 2 {
+				return &ErrLater{At: time.Now(), Why: "limited"}
+			}
+			return nil
+		}, "Pull request acme/api#7: ", 2},
+		"limited for long": {func(int) error { return &ErrLater{At: time.Now().Add(time.Hour), Why: "limited"} }, "could not be opened for now", 2},
+		"not allowed":      {func(int) error { return &InputError{Sentence: "No access."} }, "is on branch", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, h, with := publishingFleet(t, (*remote).everything)
+			h.fail = c.fail
+			r.worker(r.disk(t.TempDir()), with)
+			e := r.ending(r.submit(r.repoTask("a")))
+			if c.want == "is on branch" {
+				c.want = "The changes are on branch " + branchOf("fake/a") + " of acme/api, without a pull request: No access."
+			}
+			if e.Result.Text != "I mended it." || !strings.Contains(e.Note(), c.want) {
+				t.Errorf("ending = %+v, %q", e, e.Note())
+			}
+			if h.calls != c.calls {
+				t.Errorf("%d calls, want %d", h.calls, c.calls)
+			}
+			// The thread's next task has it done, though it changes nothing.
+			h.fail, r.agent.do = nil, nil
+			if e := r.ending(r.submit(r.repoTask("a"))); e.Published == nil || e.Published.PullRequest.Number != 7 {
+				t.Errorf("the next ending = %+v", e.Published)
+			}
+		})
+	}
+}
+
+// A worker that was replaced pushes nothing, and nothing of it is told.
+func TestReplacedWorkerPushesNothing(t *testing.T) {
+	t.Parallel()
+	r, h, with := publishingFleet(t, (*remote).everything)
+	taken, again := make(chan struct{}), make(chan struct{})
+	do := r.agent.do
+	r.agent.do = func(ctx context.Context, s agent.Spec, host agent.Host) (agent.Result, error) {
+		res, err := do(ctx, s, host)
+		if len(r.agent.specs()) == 1 {
+			r.crash(s.ID)
+			close(taken)
+		} else {
+			<-again
+		}
+		return res, err
+	}
+	// One that has not noticed yet: the store refuses it.
+	unaware := func(c *WorkerConfig) {
+		opt, err := redis.ParseURL(r.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := redis.NewClient(opt)
+		t.Cleanup(func() { _ = client.Close() })
+		if c.Store, err = store.New(store.Config{Redis: client, ClaimTTL: 2 * time.Minute, Refresh: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop := r.worker(r.disk(t.TempDir()), with, dying, unaware)
+	id := r.submit(r.repoTask("a"))
+	<-taken
+	stop()
+	if got := r.pushed("fake/a"); got != "" || len(h.proposed()) > 0 {
+		t.Errorf("the replaced worker pushed %s", got)
+	}
+	close(again)
+	r.worker(r.disk(t.TempDir()), with)
+	r.ending(id)
+	if got := r.pushed("fake/a"); got != "do it, work" || len(h.proposed()) != 1 {
+		t.Errorf("pushed %s, proposed %+v", got, h.proposed())
+	}
+}
+
+// A worker that dies between push and pull request leaves a branch that the next one goes on with, also where it does not build on it.
+func TestCrashAfterThePush(t *testing.T) {
+	t.Parallel()
+	for name, same := range map[string]bool{"elsewhere": false, "same disk": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, h, with := publishingFleet(t, func(r *remote, s agent.Spec) {
+				if len(r.agent.specs()) == 1 {
+					r.everything(s)
+					saved := answer("so far").Session
+					saved.Data = append(saved.Data, s.Prompt.ID...)
+					s.Checkpoint(r.Context(), saved)
+				}
+				r.write(s.Dir, "README.md", "in the end\n")
+			})
+			disk := t.TempDir()
+			id := r.repoTask("a").ID
+			crashed := make(chan struct{})
+			h.fail = func(n int) error {
+				if n > 1 {
+					return nil
+				}
+				r.crash(id)
+				close(crashed)
+				return errors.New("the worker has died")
+			}
+			stop := r.worker(r.disk(disk), with, dying)
+			task := r.task("a", "do it")
+			task.ID, task.Repo, task.Profile = id, "acme/api", agent.Write
+			r.submit(task)
+			<-crashed
+			stop()
+			if !same {
+				disk = t.TempDir()
+			}
+			r.worker(r.disk(disk), with)
+			e := r.ending(id)
+			if got := r.pushed("fake/a"); got != "do it, work" || e.Published.PullRequest.Number != 7 {
+				t.Errorf("pushed %s, ending %+v", got, e.Published)
+			}
+			bare := filepath.Join(r.root, "acme", "api.git")
+			if got := r.git(bare, "show", branchOf("fake/a")+":README.md"); got != "in the end" || len(h.proposed()) != 1 {
+				t.Errorf("README.md is %q, proposed %+v", got, h.proposed())
+			}
+		})
+	}
+}

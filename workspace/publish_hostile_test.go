@@ -1,0 +1,165 @@
+package workspace
+
+import (
+	"crypto/rand"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// What TestNothingInTheCloneExecutes has shown to work.
+func TestPublishExecutesNothing(t *testing.T) {
+	t.Parallel()
+	for name, plant := range traps() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOrigin(t)
+			w := o.files()
+			c := checkout(t, w, api)
+			marker := filepath.Join(t.TempDir(), "marker")
+			touch := marker + ".sh"
+			write(t, touch, "#!/bin/sh\n: > "+marker+"\n")
+			plant(t, c, touch)
+			write(t, c.Dir+"/.git/hooks/pre-push", "#!/bin/sh\n"+touch+"\n")
+			write(t, c.Dir+"/README.md", "three\n")
+			published(t, w, c, publication())
+			if files, _ := o.branch(ownBranch); files["README.md"] != "three\n" {
+				t.Errorf("published %v", files)
+			}
+			if exists(marker) {
+				t.Error("executed on the host")
+			}
+		})
+	}
+}
+
+// What lies outside of the clone is not published.
+func TestPublishStaysInside(t *testing.T) {
+	t.Parallel()
+	for name, plant := range map[string]func(t *testing.T, dir, outside string){
+		"objects":                 link(".git/objects", ".git/objects"),
+		"git":                     link(".git", ".git"),
+		"gitfile":                 func(t *testing.T, dir, outside string) { write(t, dir+"/.git", "gitdir: "+outside+"/.git\n") },
+		"HEAD":                    link(".git/HEAD", ".git/HEAD"),
+		"refs":                    link(".git/refs", ".git/refs"),
+		"index":                   link(".git/index", ".git/index"),
+		"work tree: file":         link("README.md", "secret.txt"),
+		"work tree: tracked file": link("sub/secret.txt", "secret.txt"),
+		"work tree: directory":    link("sub", "."),
+		"work tree: untracked":    link("new", "."),
+		"work tree: link inside": func(t *testing.T, dir, _ string) {
+			write(t, dir+"/other/secret.txt", "other\n")
+			write(t, dir+"/sub", "-> other")
+		},
+		"alternates": func(t *testing.T, dir, outside string) {
+			write(t, dir+"/.git/HEAD", testGit(t, outside, "rev-parse", "HEAD")+"\n")
+			write(t, dir+"/.git/objects/info/alternates", outside+"/.git/objects\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOrigin(t)
+			o.commit("main", map[string]string{"sub/secret.txt": "harmless\n"})
+			w := o.files()
+			c := checkout(t, w, api)
+			outside := t.TempDir()
+			testGit(t, outside, "init", "--quiet")
+			write(t, outside+"/secret.txt", "secret\n")
+			testGit(t, outside, "add", "--all")
+			testGit(t, outside, "commit", "--quiet", "--message", "secret")
+			write(t, c.Dir+"/work.txt", "work\n")
+			plant(t, c.Dir, outside)
+			before := snapshot(t, outside)
+			pushed, err := w.Publish(t.Context(), c, *publication())
+			if strings.HasPrefix(name, "work tree: ") && err != nil {
+				t.Error(err) // a link may be published; where it leads, nobody looks
+			}
+			if err == nil && pushed.New {
+				testGit(t, o.bare, "fsck", "--strict")
+				for _, object := range []string{testGit(t, outside, "rev-parse", "HEAD"), testGit(t, outside, "rev-parse", "HEAD:secret.txt")} {
+					if _, err := tryGit(t, o.bare, "cat-file", "-e", object); err == nil {
+						t.Errorf("%s was published", object)
+					}
+				}
+			}
+			if diff := cmp.Diff(before, snapshot(t, outside)); diff != "" {
+				t.Errorf("outside changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+// What is not published is named, and nothing of it leaves the machine.
+func TestUnfit(t *testing.T) {
+	t.Parallel()
+	noise := make([]byte, maxFile+1)
+	_, _ = rand.Read(noise)
+	for name, c := range map[string]struct {
+		plant func(t *testing.T, dir string)
+		want  string
+	}{
+		"large file": {func(t *testing.T, dir string) { write(t, dir+"/large.bin", string(noise)) }, `"large.bin" has 10 MiB`},
+		"large and staged": {func(t *testing.T, dir string) {
+			write(t, dir+"/large.bin", string(noise))
+			testGit(t, dir, "add", "--all")
+		}, `"large.bin" is in its commits`},
+		"large commit": {func(t *testing.T, dir string) {
+			write(t, dir+"/sub/large.bin", string(noise))
+			testGit(t, dir, "add", "--all")
+			testGit(t, dir, "commit", "--quiet", "--message", "large")
+			testGit(t, dir, "rm", "--quiet", "-r", "sub")
+		}, `"sub/large.bin" is in its commits`},
+		"many files": {func(t *testing.T, dir string) {
+			for n := range strings.FieldsSeq("a b c d e f g") {
+				write(t, dir+"/"+n, string(noise[:maxFile]))
+			}
+		}, "70 MiB together"},
+		"pipe": {func(t *testing.T, dir string) {
+			write(t, dir+"/README.md", "")
+			if err := unix.Mkfifo(dir+"/README.md", 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, `"README.md" is neither`},
+		"other repository": {func(t *testing.T, dir string) {
+			testGit(t, dir, "init", "--quiet", "nested")
+			write(t, dir+"/nested/x", "x\n")
+		}, `"nested/"`},
+		"odd name": {func(t *testing.T, dir string) { write(t, dir+"/.GIT/config", "x\n") }, `".GIT/config"`},
+		"merge": {func(t *testing.T, dir string) {
+			testGit(t, dir, "checkout", "--quiet", "-b", "other")
+			write(t, dir+"/README.md", "other\n")
+			testGit(t, dir, "commit", "--quiet", "--all", "--message", "other")
+			testGit(t, dir, "checkout", "--quiet", "main")
+			write(t, dir+"/README.md", "mine\n")
+			testGit(t, dir, "commit", "--quiet", "--all", "--message", "mine")
+			_, _ = tryGit(t, dir, "merge", "other")
+		}, "the merge in progress is not finished"},
+		"object by hand": {func(t *testing.T, dir string) {
+			blob := testGit(t, dir, "hash-object", "-w", "README.md")
+			inner := strings.TrimSpace(feed(t, dir, "100644 blob "+blob+"\tconfig\n", "mktree"))
+			outer := feed(t, dir, "040000 tree "+inner+"\t.git\n", "mktree")
+			testGit(t, dir, "update-ref", "HEAD", testGit(t, dir, "commit-tree", "-p", "HEAD", "-m", "evil", outer))
+			write(t, dir+"/.git/index", "")
+			testGit(t, dir, "read-tree", "HEAD~1") // what is uncommitted is harmless
+		}, "hasDotgit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOrigin(t)
+			w, p := o.files(), publication()
+			clone := checkout(t, w, api)
+			c.plant(t, clone.Dir)
+			_, err := w.Publish(t.Context(), clone, *p)
+			if !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+			if len(p.Ours) > 0 || o.sha(ownBranch) != "" {
+				t.Error("it was pushed")
+			}
+		})
+	}
+}

@@ -1,0 +1,357 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const ownBranch = "errand/slack-1a2b3c4d5e"
+
+// publication is what most tests ask for. What was permitted is ours from then on, as in the store of the fleet.
+func publication() *Publication {
+	p := &Publication{Branch: ownBranch, Message: "Mend the total\n\nErrand-Task: 1-slack-x\n"}
+	p.Permit = func(_ context.Context, commit string) error {
+		p.Ours = append(p.Ours, commit)
+		return nil
+	}
+	return p
+}
+
+func published(t *testing.T, w *Workspace, c Clone, p *Publication) Pushed {
+	t.Helper()
+	pushed, err := w.Publish(t.Context(), c, *p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pushed
+}
+
+// branch is a branch of the remote: its files, and its log.
+func (o *origin) branch(name string) (files map[string]string, log string) {
+	o.t.Helper()
+	dir := o.t.TempDir()
+	testGit(o.t, dir, "clone", "--quiet", "--branch", name, o.bare, "work")
+	return workTree(o.t, dir+"/work"), testGit(o.t, dir+"/work", "log", "--format=%s|%an|%cn", "origin/main..")
+}
+
+func (o *origin) sha(ref string) string {
+	out, err := tryGit(o.t, o.bare, "rev-parse", "--verify", "--quiet", ref)
+	if err != nil {
+		return ""
+	}
+	return out
+}
+
+func TestPublish(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", map[string]string{
+		".gitignore": "*.log\n", "gone.txt": "x\n", "dir/file.txt": "x\n", ".gitattributes": "*.dos text eol=crlf\n", "other.dos": "a\nb\n", "ends.dos": "a\nb\n", "old/er/file.txt": "x\n",
+	})
+	w := o.files()
+	c := checkout(t, w, api)
+	o.workIn(c.Dir)
+	want := workTree(t, c.Dir)
+	delete(want, "ignored.log")
+	delete(want, "mixed.dos") // its line ends become what the repository wants
+	p := publication()
+	pushed := published(t, w, c, p)
+	files, log := o.branch(ownBranch)
+	delete(files, "mixed.dos")
+	want["other.dos"], want["ends.dos"] = "a\r\nb\r\n", "a\r\nb\r\n"
+	if diff := cmp.Diff(want, files); diff != "" {
+		t.Errorf("branch (-want +got):\n%s", diff)
+	}
+	if log != "Mend the total|errand|errand\nmore|Ann|Ann" || pushed.Subject != "more" || !pushed.New || pushed.Commit != o.sha(ownBranch) {
+		t.Errorf("log:\n%s\n%+v", log, pushed)
+	}
+	if got := testGit(t, o.bare, "cat-file", "blob", ownBranch+":mixed.dos"); strings.Contains(got, "\r") {
+		t.Errorf("line ends are %q", got)
+	}
+	if got := testGit(t, o.bare, "log", "-1", "--format=%(trailers:key=Errand-Task,valueonly)", ownBranch); got != "1-slack-x" {
+		t.Errorf("the trailer is %q", got)
+	}
+	// The clone stands there, and nothing is uncommitted any more.
+	if got := testGit(t, c.Dir, "status", "--porcelain"); got != "" || testGit(t, c.Dir, "rev-parse", "main") != pushed.Commit {
+		t.Errorf("status:\n%s", got)
+	}
+	// Again: there is nothing new.
+	again := published(t, w, c, p)
+	if again != (Pushed{Commit: pushed.Commit, Subject: "more"}) || len(p.Ours) != 1 {
+		t.Errorf("again: %+v, permitted %q", again, p.Ours)
+	}
+	// More work goes on top.
+	write(t, c.Dir+"/README.md", "two\n")
+	if next := published(t, w, c, p); !next.New || testGit(t, o.bare, "rev-parse", ownBranch+"^") != pushed.Commit {
+		t.Errorf("next: %+v", next)
+	}
+}
+
+// A thread goes on where it had published, on a machine that has nothing of it.
+func TestPublishedWorkGoesOnElsewhere(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	here, there := o.files(), o.files()
+	p := publication()
+	c := checkout(t, here, api)
+	write(t, c.Dir+"/new.txt", "new\n")
+	first := published(t, here, c, p)
+	want := api
+	want.Own, want.Keep = ownBranch, true
+	c = checkout(t, there, want)
+	if c.Head != first.Commit || !c.Published || !c.Fresh || testGit(t, c.Dir, "symbolic-ref", "HEAD") != "refs/heads/"+ownBranch {
+		t.Fatalf("began at %+v", c)
+	}
+	write(t, c.Dir+"/README.md", "two\n")
+	p.Ours = nil // nobody remembers: it builds on what is there all the same
+	published(t, there, c, p)
+	files, log := o.branch(ownBranch)
+	if diff := cmp.Diff(map[string]string{"README.md": "two\n", "new.txt": "new\n"}, files); diff != "" || strings.Count(log, "\n") != 1 {
+		t.Errorf("branch (-want +got):\n%s%s", diff, log)
+	}
+	// Where there is no such branch it begins at Ref.
+	want.Own, want.Thread = "errand/none", "other"
+	if c := checkout(t, there, want); c.Head != o.sha("main") || c.Published {
+		t.Errorf("began at %+v", c)
+	}
+}
+
+func TestNothingToPublish(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("side", map[string]string{"side.txt": "x\n"})
+	testGit(t, o.work, "commit", "--quiet", "--allow-empty", "--message", "pull")
+	o.push("HEAD:refs/pull/7/head")
+	for name, ref := range map[string]string{"base": "", "branch": "side", "pull request": "refs/pull/7/head"} {
+		w := o.files()
+		want := api
+		want.Ref = ref
+		c := checkout(t, w, want)
+		write(t, c.Dir+"/README.md", "two\n")
+		write(t, c.Dir+"/README.md", "one\n") // only its time is another
+		if got := published(t, w, c, publication()); got != (Pushed{}) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if o.sha(ownBranch) != "" {
+		t.Error("a branch was pushed")
+	}
+	// Nobody is asked for that.
+	w := o.files()
+	c := checkout(t, w, api)
+	calls := spy(t, w)
+	published(t, w, c, publication())
+	for _, call := range calls() {
+		if strings.Contains(strings.Join(call.Args, " "), o.bare) {
+			t.Errorf("the remote was asked: %q", call.Args)
+		}
+	}
+	// A branch of ours is not what makes nothing into something.
+	p := publication()
+	write(t, c.Dir+"/new.txt", "new\n")
+	first := published(t, w, c, p)
+	testGit(t, c.Dir, "reset", "--quiet", "--hard", "origin/main")
+	if got := published(t, w, c, p); got != (Pushed{}) || o.sha(ownBranch) != first.Commit {
+		t.Errorf("after a reset: %+v", got)
+	}
+}
+
+// Nobody else's commits are replaced, our own are.
+func TestPublishReplacesOnlyOurs(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w, p := o.files(), publication()
+	c := checkout(t, w, api)
+	write(t, c.Dir+"/new.txt", "new\n")
+	published(t, w, c, p)
+	testGit(t, c.Dir, "commit", "--quiet", "--amend", "--message", "better words")
+	amended := published(t, w, c, p)
+	if amended.Subject != "better words" || o.sha(ownBranch) != amended.Commit {
+		t.Fatalf("amended: %+v", amended)
+	}
+
+	testGit(t, o.work, "fetch", "--quiet", "origin")
+	testGit(t, o.work, "checkout", "--quiet", "-b", "theirs", "origin/"+ownBranch)
+	write(t, o.work+"/theirs.txt", "x\n")
+	testGit(t, o.work, "add", "--all")
+	testGit(t, o.work, "commit", "--quiet", "--message", "theirs")
+	theirs := o.push("HEAD:refs/heads/" + ownBranch)
+	// Theirs on top of all of ours: there is nothing of ours to publish.
+	if got := published(t, w, c, p); got.New || got.Commit != amended.Commit {
+		t.Errorf("beside theirs: %+v", got)
+	}
+	write(t, c.Dir+"/README.md", "two\n")
+	if _, err := w.Publish(t.Context(), c, *p); !errors.Is(err, ErrForeign) || o.sha(ownBranch) != theirs {
+		t.Errorf("over theirs: %v", err)
+	}
+	if workTree(t, c.Dir)["README.md"] != "two\n" {
+		t.Error("the work is gone")
+	}
+	// Once it contains theirs, it can.
+	checkout(t, w, Want{Thread: api.Thread, Repo: api.Repo, Keep: true})
+	testGit(t, c.Dir, "stash", "--quiet")
+	testGit(t, c.Dir, "merge", "--quiet", "origin/"+ownBranch)
+	testGit(t, c.Dir, "stash", "pop", "--quiet")
+	published(t, w, c, p)
+	files, _ := o.branch(ownBranch)
+	if diff := cmp.Diff(map[string]string{"README.md": "two\n", "new.txt": "new\n", "theirs.txt": "x\n"}, files); diff != "" {
+		t.Errorf("branch (-want +got):\n%s", diff)
+	}
+}
+
+// Somebody who pushes at the very moment is not overrun either.
+func TestPushIsCompared(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w, p := o.files(), publication()
+	c := checkout(t, w, api)
+	write(t, c.Dir+"/new.txt", "new\n")
+	p.Permit = func(context.Context, string) error {
+		o.push("main:refs/heads/" + ownBranch)
+		return nil
+	}
+	if _, err := w.Publish(t.Context(), c, *p); !errors.Is(err, ErrForeign) || o.sha(ownBranch) != o.sha("main") {
+		t.Errorf("pushed over another: %v", err)
+	}
+}
+
+// Without leave nothing is pushed; a call that got as far as the push is gone on with.
+func TestPublishAgainAfterACrash(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w, p := o.files(), publication()
+	c := checkout(t, w, api)
+	write(t, c.Dir+"/new.txt", "new\n")
+	lost := errors.New("the claim is lost")
+	permit := p.Permit
+	p.Permit = func(context.Context, string) error { return lost }
+	if _, err := w.Publish(t.Context(), c, *p); !errors.Is(err, lost) || o.sha(ownBranch) != "" {
+		t.Fatalf("without leave: %v", err)
+	}
+	p.Permit = permit
+	head := testGit(t, c.Dir, "rev-parse", "HEAD")
+	first := published(t, w, c, p)
+	// As if the worker had died before it told its clone.
+	testGit(t, c.Dir, "reset", "--quiet", head)
+	if again := published(t, w, c, p); again.New || again.Commit != first.Commit {
+		t.Errorf("again: %+v, first %+v", again, first)
+	}
+}
+
+// In a clone with trusted configuration, that of the base is in the work tree. It does not get into the branch, however it is staged.
+func TestTrustedConfigStaysOut(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", map[string]string{"CLAUDE.md": "main's\n", ".claude/settings.json": "{}\n"})
+	o.commit("side", map[string]string{"CLAUDE.md": "side's\n", ".claude/settings.json": "", "sub/CLAUDE.md": "only side's\n"})
+	for name, spoil := range map[string]func(dir string){
+		"as it is": func(string) {},
+		"staged": func(dir string) {
+			testGit(t, dir, "update-index", "--no-skip-worktree", "CLAUDE.md", "sub/CLAUDE.md")
+			write(t, dir+"/.git/info/exclude", "")
+			testGit(t, dir, "add", "--all")
+		},
+		"index removed": func(dir string) { write(t, dir+"/.git/index", "") },
+	} {
+		w, p := o.files(), publication()
+		p.TrustedConfig = true
+		want := api
+		want.Ref, want.TrustedConfig = "side", true
+		c := checkout(t, w, want)
+		write(t, c.Dir+"/new.txt", "new\n")
+		spoil(c.Dir)
+		published(t, w, c, p)
+		if got := testGit(t, o.bare, "diff", "--name-only", "side", ownBranch); got != "new.txt" {
+			t.Errorf("%s: the branch changes\n%s", name, got)
+		}
+		if got := testGit(t, c.Dir, "status", "--porcelain"); got != "" || workTree(t, c.Dir)["CLAUDE.md"] != "main's\n" {
+			t.Errorf("%s: afterwards the clone has CLAUDE.md %q and\n%s", name, workTree(t, c.Dir)["CLAUDE.md"], got)
+		}
+		testGit(t, o.bare, "branch", "-D", ownBranch)
+	}
+}
+
+// What the remote does not take is told in its words, and kept.
+func TestRefusedPush(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	write(t, o.bare+"/hooks/pre-receive", "#!/bin/sh\necho 'GH013: Repository rule violations found' >&2\nexit 1\n")
+	w, p := o.files(), publication()
+	c := checkout(t, w, api)
+	write(t, c.Dir+"/new.txt", "new\n")
+	_, err := w.Publish(t.Context(), c, *p)
+	const want = "publish acme/api: the remote refused the push: pre-receive hook declined: GH013: Repository rule violations found"
+	if !errors.Is(err, ErrRejected) || err.Error() != want {
+		t.Errorf("refused: %v", err)
+	}
+	if got := testGit(t, c.Dir, "status", "--porcelain"); got != "?? new.txt" {
+		t.Errorf("status:\n%s", got)
+	}
+	if err := os.Remove(o.bare + "/hooks/pre-receive"); err != nil {
+		t.Fatal(err)
+	}
+	published(t, w, c, p)
+}
+
+// The credential is with the processes that talk to the remote, in the mirror, and nowhere else.
+func TestPublishKeepsTheCredential(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	testGit(t, o.bare, "config", "http.receivepack", "true")
+	s := o.serve(rules{password: secret})
+	w := open(t, Config{
+		Dir: t.TempDir(), URL: s.repo,
+		Credential: func(context.Context, string) (string, string, error) { return "x-access-token", secret, nil },
+	})
+	c := checkout(t, w, api)
+	write(t, c.Dir+"/new.txt", "new\n")
+	calls := spy(t, w)
+	trace := t.TempDir() + "/trace"
+	w.git.env = append(w.git.env, "GIT_TRACE="+trace)
+	published(t, w, c, publication())
+	with := []string{}
+	for _, call := range calls() {
+		args := strings.Join(call.Args, " ")
+		if strings.Contains(args, secret) {
+			t.Errorf("in a command line: %q", call.Args)
+		}
+		if strings.Contains(strings.Join(call.Env, " "), secret) {
+			with = append(with, strings.Fields(args)[1])
+			if strings.Contains(args, filepath.Join(w.cfg.Dir, "threads")) || !strings.Contains(args, s.URL) {
+				t.Errorf("git %s has the credential", args)
+			}
+		}
+	}
+	if len(with) != 3 {
+		t.Errorf("%q had the credential, want ls-remote, fetch and push", with)
+	}
+	for name, text := range snapshot(t, w.cfg.Dir) {
+		if strings.Contains(text, secret) {
+			t.Errorf("in %s", name)
+		}
+	}
+	if lines, err := os.ReadFile(trace); err != nil || !strings.Contains(string(lines), "push") || strings.Contains(string(lines), secret) {
+		t.Errorf("in a command line of git's children, or not seen: %v", err)
+	}
+}
+
+func TestOnlyOwnBranches(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	c := checkout(t, w, api)
+	write(t, c.Dir+"/new.txt", "new\n")
+	for _, branch := range []string{"", "main", "errand/", "errand/a..b", "errand/x.lock", "errand/../main", "refs/heads/errand/x", "errand/x:main"} {
+		p := publication()
+		p.Branch = branch
+		if _, err := w.Publish(t.Context(), c, *p); err == nil || len(p.Ours) > 0 {
+			t.Errorf("%q: %v", branch, err)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	maxFile   = 10 << 20 // of a file that is published
+	maxCommit = 64 << 20 // of all files of the commit that errand makes
+)
+
+// work is what is in a clone.
+type work struct {
+	head, tree string // what is checked out; all files as they are
+	known      bool   // the mirror has all of it
+}
+
+func (s *shadow) work(ctx context.Context, trusted bool) (w work, err error) {
+	if len(s.unfinished) > 0 {
+		return w, fmt.Errorf("%w: %s is not finished", ErrUnfit, s.unfinished[0])
+	}
+	if w.head, err = s.rev(ctx, "HEAD^{commit}"); err != nil {
+		return w, err
+	}
+	if w.tree, err = s.everything(ctx, trusted); err != nil {
+		return w, err
+	}
+	old, err := s.rev(ctx, w.head+"^{tree}")
+	if err != nil || w.tree != old {
+		return w, err
+	}
+	beyond, err := s.git.run(ctx, "rev-list", "--max-count=1", w.head, "--not", "--alternate-refs")
+	w.known = err == nil && beyond == ""
+	return w, err
+}
+
+// seal gives the commit to be published: what is checked out in the clone, with what is not committed as one commit on top of parent.
+func (s *shadow) seal(ctx context.Context, w work, parent, message string) (tip string, err error) {
+	tip = w.head
+	old, err := s.rev(ctx, w.head+"^{tree}")
+	if err == nil && w.tree != old { // else nothing is uncommitted
+		tip = parent
+		old, err = s.rev(ctx, parent+"^{tree}")
+	}
+	if err == nil && w.tree != old {
+		tip, err = s.commitTree(ctx, w.tree, parent, message)
+	}
+	if err != nil {
+		return "", err
+	}
+	return tip, s.weigh(ctx, tip)
+}
+
+// everything is the tree of all files as they are in the work tree. Git reads those that differ from the index, so that line ends are
+// converted as the repository wants them.
+func (s *shadow) everything(ctx context.Context, trusted bool) (tree string, err error) {
+	c, err := s.changes(ctx)
+	if err != nil {
+		return "", err
+	}
+	var gone, there strings.Builder
+	total := int64(0)
+	for _, f := range c.files {
+		switch total += max(f.size, 0); {
+		case f.odd:
+			return "", fmt.Errorf("%w: %q is neither a file nor a link, or is a repository of its own", ErrUnfit, f.name)
+		case f.size > maxFile:
+			return "", fmt.Errorf("%w: %q has %d MiB, and at most %d are allowed", ErrUnfit, f.name, f.size>>20, maxFile>>20)
+		case f.size < 0:
+			gone.WriteString(f.name + "\x00")
+		default:
+			there.WriteString(f.name + "\x00")
+		}
+	}
+	if total > maxCommit {
+		return "", fmt.Errorf("%w: its files have %d MiB together, and at most %d are allowed", ErrUnfit, total>>20, maxCommit>>20)
+	}
+	g := s.git
+	g.tree = s.files.Name()
+	// What is gone goes first: there may be a directory in its place.
+	if _, err := g.reading(gone.String()).run(ctx, "update-index", "--force-remove", "-z", "--stdin"); err != nil {
+		return "", err
+	}
+	if _, err := g.reading(there.String()).run(ctx, "update-index", "--add", "--replace", "-z", "--stdin"); err != nil {
+		return "", err
+	}
+	if trusted {
+		if err := s.unstageConfig(ctx); err != nil {
+			return "", err
+		}
+	}
+	tree, err = s.git.run(ctx, "write-tree")
+	return strings.TrimSpace(tree), err
+}
+
+// unstageConfig makes the agent's configuration in the index that of HEAD: in the work tree is what was put there.
+func (s *shadow) unstageConfig(ctx context.Context) error {
+	out, err := s.git.run(ctx, "diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "-z", "HEAD")
+	if err != nil {
+		return err
+	}
+	var info strings.Builder
+	fields := strings.Split(out, "\x00") // ":<mode of HEAD> <mode> <object of HEAD> <object> <status>", "<name>"
+	for i := 0; i+1 < len(fields); i += 2 {
+		meta, name := strings.Fields(strings.TrimPrefix(fields[i], ":")), fields[i+1]
+		if isAgentConfig(name) {
+			fmt.Fprintf(&info, "%s %s\t%s\x00", meta[0], meta[2], name) // mode 0 removes it
+		}
+	}
+	_, err = s.git.reading(info.String()).run(ctx, "update-index", "-z", "--index-info")
+	return err
+}
+
+func (s *shadow) commitTree(ctx context.Context, tree, parent, message string) (string, error) {
+	g := s.git
+	g.env = append(slices.Clip(g.env), "GIT_AUTHOR_NAME=errand", "GIT_AUTHOR_EMAIL=errand@localhost",
+		"GIT_COMMITTER_NAME=errand", "GIT_COMMITTER_EMAIL=errand@localhost")
+	out, err := g.reading(message).run(ctx, "commit-tree", "-p", parent, "-F", "-", tree)
+	return strings.TrimSpace(out), err
+}
+
+// weigh refuses commits with files that are too large. The agent makes commits of its own.
+func (s *shadow) weigh(ctx context.Context, tip string) error {
+	args := []string{"rev-list", "--objects", tip, "--not", "--alternate-refs"}
+	large, err := s.git.run(ctx, append(args, fmt.Sprintf("--filter=blob:limit=%d", maxFile+1), "--filter-print-omitted")...)
+	if err != nil {
+		return err
+	}
+	_, object, found := strings.Cut("\n"+large, "\n~") // "~<object>": left out by the filter
+	if !found {
+		return nil
+	}
+	object, _, _ = strings.Cut(object, "\n")
+	all, err := s.git.run(ctx, args...)
+	if err != nil {
+		return err
+	}
+	_, name, _ := strings.Cut("\n"+all, "\n"+object+" ") // "<object> <name>"
+	name, _, _ = strings.Cut(name, "\n")
+	return fmt.Errorf("%w: %q is in its commits and has more than %d MiB", ErrUnfit, name, maxFile>>20)
+}
+
+// take brings a commit of the shadow into the mirror, every object checked, whose lock is held. It stays there, as clones borrow it.
+func (m mirror) take(ctx context.Context, s *shadow, tip, branch string) error {
+	const sealed = "refs/errand/sealed"
+	if _, err := s.git.run(ctx, "update-ref", sealed, tip); err != nil {
+		return err
+	}
+	_, err := m.git.run(ctx, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--",
+		s.dir, "+"+sealed+":refs/errand/published/"+branch)
+	if refused, ok := errors.AsType[*gitError](err); ok && strings.Contains(refused.stderr, "object ") {
+		return fmt.Errorf("%w: %s", ErrUnfit, refused.line())
+	}
+	return err
+}
+
+// adopt makes the clone stand at the commit that was made of what it held, so that it is not uncommitted any more.
+func (c clone) adopt(ctx context.Context, head, tip string, trusted bool) error {
+	if err := c.secure(); err != nil {
+		return err
+	}
+	if _, err := c.git.run(ctx, "update-ref", "--create-reflog", "-m", "published by errand", "HEAD", tip, head); err != nil {
+		return err
+	}
+	if _, err := c.git.run(ctx, "read-tree", tip); err != nil {
+		return err
+	}
+	if trusted {
+		if err := c.rehide(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := c.git.run(ctx, "update-index", "-q", "--refresh")
+	if _, failed := errors.AsType[*gitError](err); failed {
+		return nil // it says so where files have changed meanwhile
+	}
+	return err
+}
