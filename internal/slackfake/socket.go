@@ -68,6 +68,15 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	defer conn.Close()
 	k := &socket{conn: conn, closed: make(chan struct{}), mute: make(chan struct{})}
+	pong := conn.PingHandler()
+	conn.SetPingHandler(func(data string) error {
+		select {
+		case <-k.mute:
+			return nil
+		default:
+			return pong(data)
+		}
+	})
 	if !s.welcome(k) {
 		return
 	}
