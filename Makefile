@@ -19,7 +19,10 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # Version information is taken from git where git will talk about the checkout, and is no reason to fail where it will not.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help setup build demo run bench test check lint fmt clean
+# Linted as well. Its tests need what `make peers` installs.
+PEERS := e2e/peers
+
+.PHONY: help setup build demo run bench test check lint fmt peers clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,14 +64,21 @@ bench/node_modules/.package-lock.json: bench/package.json bench/package-lock.jso
 test: setup ## Run all tests with the race detector (ARGS='-run TestX ./store' narrows it down)
 	@MODULES="$(MODULES)" scripts/test $(ARGS)
 
+peers: setup build $(PEERS)/node_modules/.package-lock.json ## Run Slack's own framework against our fake, and errand in a Slack that others emulate
+	cd $(PEERS) && go test -count=1 -timeout 5m $(ARGS) .
+
+$(PEERS)/node_modules/.package-lock.json: $(PEERS)/package.json $(PEERS)/package-lock.json $(PEERS)/.npmrc
+	npm ci --prefix $(PEERS) --ignore-scripts --no-progress
+	@touch $@
+
 check: lint test ## All that CI checks: format, vet, lint, tests
 
 lint: $(LINT) ## Check format, vet and lint
-	@failed=0; for m in $(MODULES); do echo "== lint $$m"; cd "$(CURDIR)/$$m"; \
+	@failed=0; for m in $(MODULES) $(PEERS); do echo "== lint $$m"; cd "$(CURDIR)/$$m"; \
 		$(LINT) fmt --diff || failed=1; go vet ./... || failed=1; $(LINT) run || failed=1; done; exit $$failed
 
 fmt: $(LINT) ## Format the code
-	@for m in $(MODULES); do cd "$(CURDIR)/$$m"; $(LINT) fmt; done
+	@for m in $(MODULES) $(PEERS); do cd "$(CURDIR)/$$m"; $(LINT) fmt; done
 
 $(LINT):
 	@echo "== building golangci-lint $(LINT_VERSION), once; this takes a minute or two"
@@ -76,4 +86,4 @@ $(LINT):
 	@mkdir -p $(@D) && mv .tools/new/golangci-lint $@ && rmdir .tools/new
 
 clean: ## Remove what make made; .env and .errand stay
-	rm -rf bin .tools node_modules bench/node_modules
+	rm -rf bin .tools node_modules bench/node_modules $(PEERS)/node_modules
