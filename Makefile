@@ -22,10 +22,10 @@ VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 # Linted as well. Its tests need what `make peers` installs.
 PEERS := e2e/peers
 
-.PHONY: help setup build demo run bench test check lint fmt peers clean
+.PHONY: help setup build demo run bench bench-ingress test check lint fmt peers clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: machine node_modules/.package-lock.json ## Install the pinned CLI and what the tests need of the machine
 
@@ -61,6 +61,13 @@ bench/node_modules/.package-lock.json: bench/package.json bench/package-lock.jso
 	npm ci --prefix bench --ignore-scripts --omit=optional --no-progress
 	@touch $@
 
+bench-ingress: bench/ingress/node_modules/.package-lock.json build ## Measure the front door beside a bare handler and Slack's own framework
+	cd bench && go run ./ingress -bin ../bin $(ARGS)
+
+bench/ingress/node_modules/.package-lock.json: bench/ingress/package.json bench/ingress/package-lock.json bench/ingress/.npmrc
+	npm ci --prefix bench/ingress --ignore-scripts --omit=optional --no-progress
+	@touch $@
+
 test: setup ## Run all tests with the race detector (ARGS='-run TestX ./store' narrows it down)
 	@MODULES="$(MODULES)" scripts/test $(ARGS)
 
@@ -86,4 +93,4 @@ $(LINT):
 	@mkdir -p $(@D) && mv .tools/new/golangci-lint $@ && rmdir .tools/new
 
 clean: ## Remove what make made; .env and .errand stay
-	rm -rf bin .tools node_modules bench/node_modules $(PEERS)/node_modules
+	rm -rf bin .tools node_modules bench/node_modules bench/ingress/node_modules $(PEERS)/node_modules
