@@ -79,7 +79,7 @@ func New(cfg Config) (*Source, error) {
 		cfg.Interval = 3 * time.Second
 	}
 	if cfg.HTTP == nil {
-		cfg.HTTP = &http.Client{}
+		cfg.HTTP = client()
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -93,6 +93,12 @@ func New(cfg Config) (*Source, error) {
 		cfg: cfg, api: api, me: newIdentity(api, cfg.Now), busy: make(chan struct{}, background), log: cfg.Log.With("source", "slack"),
 		taking: make(chan struct{}, taking), inbound: newInbound(), submitLimit: submitLimit, rhythm: slacksRhythm,
 	}, nil
+}
+
+// client keeps as many connections as there are calls at once: by default all but two are closed after each, and TLS is greeted anew.
+func client() *http.Client {
+	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: background, IdleConnTimeout: 90 * time.Second}
+	return &http.Client{Transport: t}
 }
 
 // Name is the prefix of the threads and the word in the IDs of the tasks that come from here.
