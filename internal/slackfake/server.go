@@ -108,6 +108,7 @@ type Server struct {
 	tickets   map[string]bool // addresses that were given out and not used
 	sockets   []*socket       // open connections, in order of their greeting
 	dialled   int             // connections there have been
+	pongs     int             // pings that were answered
 	envelopes int             // envelope ids given out
 	unacked   map[string]chan json.RawMessage
 	strayAcks int

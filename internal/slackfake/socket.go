@@ -50,6 +50,13 @@ func (s *Server) Dialled() int {
 	return s.dialled
 }
 
+// Pongs is how many pings the app has answered.
+func (s *Server) Pongs() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pongs
+}
+
 // serveSocket is one connection: a greeting, pings, and acks until it ends.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	ticket := r.URL.Query().Get("ticket")
@@ -76,6 +83,13 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		default:
 			return pong(data)
 		}
+	})
+	conn.SetPongHandler(func(string) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.pongs++
+		s.notify()
+		return nil
 	})
 	if !s.welcome(k) {
 		return

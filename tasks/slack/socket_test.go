@@ -198,6 +198,16 @@ func TestConnectionIsMadeAgain(t *testing.T) {
 	}
 }
 
+// Pings keep a connection for longer than one without them would live.
+func TestPingsAreLife(t *testing.T) {
+	t.Parallel()
+	f := newSocketDoor(t, func(r *rhythm) { r.pings = time.Second }, slackfake.Config{PingEvery: 20 * time.Millisecond})
+	f.until("pings for a second and a half", func() bool { return f.Pongs() >= 75 })
+	equal(t, "connections", f.Dialled(), 1)
+	f.mention("hello")
+	equal(t, "tasks", f.prompts(), []string{"hello"})
+}
+
 // Slack may refuse for as long as it likes: that is told, and tried again, but not before the time that Slack wants.
 func TestSlackRefusesToConnect(t *testing.T) {
 	t.Parallel()
