@@ -19,10 +19,13 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # Version information is taken from git where git will talk about the checkout, and is no reason to fail where it will not.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help setup build demo run bench chaos test check lint fmt clean
+# Linted as well. Its tests need what `make peers` installs.
+PEERS := e2e/peers
+
+.PHONY: help setup build demo run bench bench-ingress chaos test check lint fmt peers clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: machine node_modules/.package-lock.json ## Install the pinned CLI and what the tests need of the machine
 
@@ -58,6 +61,13 @@ bench/node_modules/.package-lock.json: bench/package.json bench/package-lock.jso
 	npm ci --prefix bench --ignore-scripts --omit=optional --no-progress
 	@touch $@
 
+bench-ingress: bench/ingress/node_modules/.package-lock.json build ## Measure the front door beside a bare handler and Slack's own framework
+	cd bench && go run ./ingress -bin ../bin $(ARGS)
+
+bench/ingress/node_modules/.package-lock.json: bench/ingress/package.json bench/ingress/package-lock.json bench/ingress/.npmrc
+	npm ci --prefix bench/ingress --ignore-scripts --omit=optional --no-progress
+	@touch $@
+
 # Its own programs come beside errand's: chaos itself, and the scripted CLI that it puts in the agent's place.
 chaos: build ## Break a whole fleet on purpose and check that nothing is lost or done twice (ARGS='-for 3m', '-seed N -tasks N -faults N')
 	go -C e2e build -buildvcs=$(VCS) -trimpath -o $(CURDIR)/bin/chaos/ ./chaos ./chaos/cli
@@ -66,14 +76,21 @@ chaos: build ## Break a whole fleet on purpose and check that nothing is lost or
 test: setup ## Run all tests with the race detector (ARGS='-run TestX ./store' narrows it down)
 	@MODULES="$(MODULES)" scripts/test $(ARGS)
 
+peers: setup build $(PEERS)/node_modules/.package-lock.json ## Run Slack's own framework against our fake, and errand in a Slack that others emulate
+	cd $(PEERS) && go test -count=1 -timeout 5m $(ARGS) .
+
+$(PEERS)/node_modules/.package-lock.json: $(PEERS)/package.json $(PEERS)/package-lock.json $(PEERS)/.npmrc
+	npm ci --prefix $(PEERS) --ignore-scripts --no-progress
+	@touch $@
+
 check: lint test ## All that CI checks: format, vet, lint, tests
 
 lint: $(LINT) ## Check format, vet and lint
-	@failed=0; for m in $(MODULES); do echo "== lint $$m"; cd "$(CURDIR)/$$m"; \
+	@failed=0; for m in $(MODULES) $(PEERS); do echo "== lint $$m"; cd "$(CURDIR)/$$m"; \
 		$(LINT) fmt --diff || failed=1; go vet ./... || failed=1; $(LINT) run || failed=1; done; exit $$failed
 
 fmt: $(LINT) ## Format the code
-	@for m in $(MODULES); do cd "$(CURDIR)/$$m"; $(LINT) fmt; done
+	@for m in $(MODULES) $(PEERS); do cd "$(CURDIR)/$$m"; $(LINT) fmt; done
 
 $(LINT):
 	@echo "== building golangci-lint $(LINT_VERSION), once; this takes a minute or two"
@@ -81,4 +98,4 @@ $(LINT):
 	@mkdir -p $(@D) && mv .tools/new/golangci-lint $@ && rmdir .tools/new
 
 clean: ## Remove what make made; .env and .errand stay
-	rm -rf bin .tools node_modules bench/node_modules
+	rm -rf bin .tools node_modules bench/node_modules bench/ingress/node_modules $(PEERS)/node_modules

@@ -36,8 +36,8 @@ func (c *Config) checkSlack(p *Problems) {
 	if s.BotToken == "" {
 		p.add("SLACK_BOT_TOKEN", "is not set although Slack is configured", "set it to the bot token (xoxb-…), or unset all other SLACK_ variables to do without Slack")
 	}
-	if s.SigningSecret == "" { // SLACK_APP_TOKEN will do as well once there is Socket Mode (docs/roadmap.md)
-		p.add("SLACK_SIGNING_SECRET", "is not set although Slack is configured", "set it to the signing secret that the app's Basic Information shows")
+	if s.SigningSecret+s.AppToken == "" {
+		p.add("SLACK_SIGNING_SECRET", "is not set although Slack is configured", "set it to the signing secret that the app's Basic Information shows, or SLACK_APP_TOKEN to an app-level token to do without an address that Slack can reach")
 	}
 }
 

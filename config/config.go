@@ -53,12 +53,12 @@ type Redis struct {
 type Slack struct {
 	BotToken      Secret `env:"SLACK_BOT_TOKEN"`                                   // xoxb-…, speaks
 	SigningSecret Secret `env:"SLACK_SIGNING_SECRET"`                              // verifies what arrives by HTTP
-	AppToken      Secret `env:"SLACK_APP_TOKEN"`                                   // xapp-…, for Socket Mode (docs/roadmap.md): nothing uses it yet
+	AppToken      Secret `env:"SLACK_APP_TOKEN"`                                   // xapp-…, fetches events in Socket Mode
 	APIURL        string `env:"SLACK_API_URL" envDefault:"https://slack.com/api/"` // ends in a slash, as slack-go wants it
 }
 
-// Enabled reports whether Slack is a source: it can speak, and can tell who speaks to it.
-func (s Slack) Enabled() bool { return s.BotToken != "" && s.SigningSecret != "" }
+// Enabled reports whether Slack is a source: it can speak, and can hear, by HTTP or in Socket Mode.
+func (s Slack) Enabled() bool { return s.BotToken != "" && s.SigningSecret+s.AppToken != "" }
 
 // GitHub is the source of pull-request events and comments, and where branches are pushed.
 type GitHub struct {

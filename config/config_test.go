@@ -158,6 +158,7 @@ func TestEnabledSources(t *testing.T) {
 		slack, github bool
 	}{
 		"slack":           {map[string]string{"SLACK_BOT_TOKEN": "b", "SLACK_SIGNING_SECRET": "s"}, true, false},
+		"slack by socket": {map[string]string{"SLACK_BOT_TOKEN": "b", "SLACK_APP_TOKEN": "a"}, true, false},
 		"github by token": {map[string]string{"GITHUB_TOKEN": "t", "GITHUB_WEBHOOK_SECRET": "w"}, false, true},
 		"github by app": {map[string]string{
 			"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY_FILE": "/keys/app.pem", "GITHUB_WEBHOOK_SECRET": "w",

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/bench/session"
+	"github.com/errand-fleet/errand/bench/table"
 )
 
 // options say how much is measured.
@@ -155,7 +156,7 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ report, err 
 		return report{}, fmt.Errorf("look at session: %w", err)
 	}
 	b.size = info.Size()
-	b.report.machine = machine(ctx)
+	b.report.machine = table.Machine(ctx)
 	b.report.session = fmt.Sprintf("session of %.0f MB in %d lines; medians of %d readings", mega(b.size), b.lines, b.Repetitions)
 	for _, s := range steps() {
 		if !o.Only.MatchString(s.name) {

@@ -29,8 +29,8 @@ func (b *bench) crowd(ctx context.Context) error {
 		}
 		lost += b.Lines - got
 	}
-	b.report.note(fmt.Sprintf("%d runs with bursts of %d lines at once", b.Crowd, b.Lines), took.Seconds(), "%.1f s")
-	b.report.most("lines of these that are not in the logs, in their order", float64(lost), 0, "%.0f")
+	b.report.Note(fmt.Sprintf("%d runs with bursts of %d lines at once", b.Crowd, b.Lines), took.Seconds(), "%.1f s")
+	b.report.Most("lines of these that are not in the logs, in their order", float64(lost), 0, "%.0f")
 	return nil
 }
 

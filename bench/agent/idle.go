@@ -23,8 +23,8 @@ func (b *bench) idle(ctx context.Context) error {
 	if err := b.ask(ctx, order{Job: "idle", Runs: b.Idle}, &cost); err != nil {
 		return err
 	}
-	b.report.most("heap and stacks of an idle run in the worker", cost.Heap/(1<<10), 150, "%.0f KB")
-	b.report.note("RSS of an idle run in the worker", cost.RSS/(1<<10), "%.0f KB")
+	b.report.Most("heap and stacks of an idle run in the worker", cost.Heap/(1<<10), 150, "%.0f KB")
+	b.report.Note("RSS of an idle run in the worker", cost.RSS/(1<<10), "%.0f KB")
 	return nil
 }
 

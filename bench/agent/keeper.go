@@ -39,8 +39,8 @@ func (b *bench) keeper(ctx context.Context) error {
 		return err
 	}
 	b.keeperDelay = there.start - here.start
-	b.report.most(fmt.Sprintf("PSS of a keeper of %s, one of %d", name, company), mega(together), 5, "%.1f MB")
-	b.report.note("the same alone, with every page its own", mega(there.memory), "%.1f MB")
+	b.report.Most(fmt.Sprintf("PSS of a keeper of %s, one of %d", name, company), mega(together), 5, "%.1f MB")
+	b.report.Note("the same alone, with every page its own", mega(there.memory), "%.1f MB")
 	return nil
 }
 

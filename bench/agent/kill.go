@@ -43,8 +43,8 @@ func (b *bench) killLeader(ctx context.Context) error {
 			}
 		}
 	}
-	b.report.most("leader killed, until all processes are gone", milliseconds(median(took, itself)), 100, "%.0f ms")
-	b.report.note("the slowest of these", milliseconds(slices.Max(took)), "%.0f ms")
+	b.report.Most("leader killed, until all processes are gone", milliseconds(median(took, itself)), 100, "%.0f ms")
+	b.report.Note("the slowest of these", milliseconds(slices.Max(took)), "%.0f ms")
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (b *bench) killWorker(ctx context.Context) error {
 		}
 		took = append(took, d)
 	}
-	b.report.most("worker killed, until all processes are gone, at the slowest", slices.Max(took).Seconds(), 8, "%.1f s")
+	b.report.Most("worker killed, until all processes are gone, at the slowest", slices.Max(took).Seconds(), 8, "%.1f s")
 	return nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"io"
 	"text/tabwriter"
 	"time"
+
+	"github.com/errand-fleet/errand/bench/table"
 )
 
 // report is what was measured.
@@ -12,7 +14,7 @@ type report struct {
 	machine  string
 	session  string
 	readings []reading
-	bars     []bar
+	table.Bars
 }
 
 // reading is what a contender needed, in the middle.
@@ -20,32 +22,6 @@ type reading struct {
 	name string
 	sample
 	size int64 // of what was read
-}
-
-// bar is a promise and what became of it.
-type bar struct{ what, measured, promised, verdict string }
-
-// most adds a bar that is kept when the value is at most the limit; format writes both.
-func (r *report) most(what string, value, limit float64, format string) {
-	r.bar(what, value, limit, format, "<= ", value <= limit)
-}
-
-// least adds a bar that is kept when the value is at least the limit.
-func (r *report) least(what string, value, limit float64, format string) {
-	r.bar(what, value, limit, format, ">= ", value >= limit)
-}
-
-func (r *report) bar(what string, value, limit float64, format, sign string, kept bool) {
-	verdict := "PASS"
-	if !kept {
-		verdict = "MISS"
-	}
-	r.bars = append(r.bars, bar{what, fmt.Sprintf(format, value), sign + fmt.Sprintf(format, limit), verdict})
-}
-
-// note adds a value that nothing was promised about.
-func (r *report) note(what string, value float64, format string) {
-	r.bars = append(r.bars, bar{what: what, measured: fmt.Sprintf(format, value)})
 }
 
 // print writes the table.
@@ -61,10 +37,7 @@ func (r *report) print(out io.Writer) error {
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintln(w, "promise\tmeasured\tbar\t")
-	for _, b := range r.bars {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", b.what, b.measured, b.promised, b.verdict)
-	}
+	r.Write(w)
 	return w.Flush()
 }
 

@@ -16,11 +16,11 @@ func TestReport(t *testing.T) {
 		{ownName, sample{Wall: 2 * time.Second, CPU: 3 * time.Second, RSS: 24 << 20}, 400 << 20},
 		{sdkName, sample{Wall: 4 * time.Second, CPU: 2 * time.Second, RSS: 120 << 20}, 400 << 20},
 	}
-	r.least("speed", 2, 1.2, "%.1f")
-	r.least("slow", 1, 1.2, "%.1f")
-	r.most("at the bar", 24, 24, "%.0f MB")
-	r.most("over it", 25, 24, "%.0f MB")
-	r.note("by the way", 7, "%.0f ms")
+	r.Least("speed", 2, 1.2, "%.1f")
+	r.Least("slow", 1, 1.2, "%.1f")
+	r.Most("at the bar", 24, 24, "%.0f MB")
+	r.Most("over it", 25, 24, "%.0f MB")
+	r.Note("by the way", 7, "%.0f ms")
 	var out strings.Builder
 	if err := r.print(&out); err != nil {
 		t.Fatal(err)

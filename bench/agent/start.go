@@ -39,13 +39,13 @@ func (b *bench) start(ctx context.Context) error {
 		}
 	}
 	own, other := median(whole, itself), median(bare, itself)
-	b.report.note("a bare process, from start to exit", milliseconds(other), "%.1f ms")
-	b.report.most("what a run adds to that", milliseconds(own-other), 6, "%.1f ms")
+	b.report.Note("a bare process, from start to exit", milliseconds(other), "%.1f ms")
+	b.report.Most("what a run adds to that", milliseconds(own-other), 6, "%.1f ms")
 	if b.Worker != "" && b.keeperDelay != 0 {
-		b.report.most("the same with the worker's own keeper", milliseconds(own-other+b.keeperDelay), 6, "%.1f ms")
+		b.report.Most("the same with the worker's own keeper", milliseconds(own-other+b.keeperDelay), 6, "%.1f ms")
 	}
 	// What else the machine does only ever adds to a time.
-	b.report.note("the fastest run less the fastest bare process", milliseconds(slices.Min(whole)-slices.Min(bare)), "%.1f ms")
+	b.report.Note("the fastest run less the fastest bare process", milliseconds(slices.Min(whole)-slices.Min(bare)), "%.1f ms")
 	return nil
 }
 

@@ -69,8 +69,12 @@ func all(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.
 // welcome says where everything is. The console's address carries the token: it is shown here once and logged nowhere.
 func welcome(w io.Writer, base string, c config.Config) {
 	fmt.Fprintf(w, "errand is up\n  console  %s/?token=%s\n  queues   %s/queues/\n  logs     %s\n", base, c.HTTP.ConsoleToken.Reveal(), base, wire.LogDir(c))
-	if c.Slack.Enabled() {
+	switch {
+	case !c.Slack.Enabled():
+	case c.Slack.SigningSecret != "":
 		fmt.Fprintf(w, "  slack    %s/slack/events\n", base)
+	default:
+		fmt.Fprintf(w, "  slack    Socket Mode\n")
 	}
 	if c.GitHub.Enabled() {
 		fmt.Fprintf(w, "  github   %s/github/webhook\n", base)

@@ -38,6 +38,8 @@ func refuse(code string) (answer, error) { return nil, apiError{code: code} }
 // webAPI is the list of all methods we know: a new subject adds its lines here.
 func (s *Server) webAPI() map[string]method {
 	return map[string]method{
+		appsConnectionsOpen: s.openConnection,
+
 		"auth.test":             s.authTest,
 		"bots.info":             s.botsInfo,
 		"users.info":            s.usersInfo,
@@ -127,7 +129,9 @@ func (s *Server) perform(name, token string, form url.Values) reply {
 		return reply{code: "unknown_method"}
 	case token == "":
 		return reply{code: "not_authed"}
-	case token != s.cfg.BotToken:
+	case name == appsConnectionsOpen && token == s.cfg.BotToken, name != appsConnectionsOpen && token == s.cfg.AppToken:
+		return reply{code: "not_allowed_token_type"}
+	case token != s.cfg.BotToken && token != s.cfg.AppToken:
 		return reply{code: "invalid_auth"}
 	}
 	body, err := do(form)

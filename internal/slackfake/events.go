@@ -46,7 +46,7 @@ type delivery struct {
 	retries int // guarded by Server.mu
 }
 
-// Deliver sets the URL events are sent to, as that of /slack/events.
+// Deliver sets the URL events are sent to, as that of /slack/events. Without one they go through Socket Mode.
 func (s *Server) Deliver(to string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *Server) Deliver(to string) {
 }
 
 // Mention stores a message in which User addresses the bot (its mention is put in front of a Text that has none) and sends the
-// app_mention event. If that is not answered with 200 there is an error, but the message stands and ts is valid for Redeliver.
+// app_mention event. If that is not answered with 200, or not acked, there is an error, but the message stands and ts is valid for Redeliver.
 func (s *Server) Mention(ctx context.Context, m Message) (ts string, err error) {
 	if at := "<@" + s.cfg.BotUserID + ">"; !strings.Contains(m.Text, at) {
 		m.Text = strings.TrimSpace(at + " " + m.Text)
@@ -69,11 +69,20 @@ func (s *Server) Post(ctx context.Context, m Message) (ts string, err error) {
 }
 
 // Redeliver sends an event of a stored message again. A kind that was sent before goes out as Slack's next retry: the same body, the
-// same event_id, retry headers. A kind that was not (MessageEvent of a Mention, say) goes out as a first delivery with an id of its own.
+// same event_id, retry headers or, in Socket Mode, another envelope with the number of the retry. A kind that was not (MessageEvent of a Mention, say) goes out as a first delivery with an id of its own.
 func (s *Server) Redeliver(ctx context.Context, ts, kind string) error {
 	opt, err := s.nextDelivery(deliveryKey{ts, kind})
 	if err != nil {
 		return fmt.Errorf("deliver %s of %s: %w", kind, ts, err)
+	}
+	s.mu.Lock()
+	pushed := s.eventURL == ""
+	s.mu.Unlock()
+	if pushed {
+		if _, err := s.Push(ctx, EventsAPI, json.RawMessage(opt.Body), opt.RetryNum); err != nil {
+			return fmt.Errorf("deliver %s of %s: %w", kind, ts, err)
+		}
+		return nil
 	}
 	resp, err := s.Send(ctx, nil, opt)
 	if err != nil {

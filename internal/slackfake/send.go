@@ -41,19 +41,29 @@ func (s *Server) Send(ctx context.Context, event any, opt SendOptions) (*http.Re
 	if to == "" {
 		return nil, errors.New("send event: no address: call Deliver first")
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	resp, err := s.post(ctx, to, "application/json", body, opt)
 	if err != nil {
 		return nil, fmt.Errorf("send event: %w", err)
 	}
+	return resp, nil
+}
+
+// post makes one signed request to the app. The response is already read.
+func (s *Server) post(ctx context.Context, to, kind string, body []byte, opt SendOptions) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", kind)
 	s.dress(req.Header, body, opt)
 	resp, err := s.client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("send event: %w", err)
+		return nil, err
 	}
 	defer resp.Body.Close()
 	said, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return nil, fmt.Errorf("read answer to event: %w", err)
+		return nil, fmt.Errorf("read answer: %w", err)
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(said))
 	s.mu.Lock()
@@ -64,7 +74,6 @@ func (s *Server) Send(ctx context.Context, event any, opt SendOptions) (*http.Re
 
 // dress puts on the headers of Slack's own requests.
 func (s *Server) dress(h http.Header, body []byte, opt SendOptions) {
-	h.Set("Content-Type", "application/json")
 	h.Set("User-Agent", "Slackbot 1.0 (+https://api.slack.com/robots)")
 	if !opt.Unsigned {
 		secret := s.cfg.SigningSecret

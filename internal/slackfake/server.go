@@ -7,13 +7,15 @@
 //
 // It does not promise: rate limits of its own (Fail makes them), retries of its own (Redeliver makes them), scopes, attachments,
 // markdown_text, scheduled messages, broadcast replies, tombstones, events for what the bot itself posts, the translation of
-// markdown blocks into rich text, files but those the bot uploads. Socket Mode, interactivity and streaming have no file here yet.
+// markdown blocks into rich text, files but those the bot uploads, the response_url and the modals of interactivity. Streaming has no
+// file here yet.
 //
 // All methods of Server may be called from any goroutine. Messages and calls are returned as copies, which must not be written to.
 package slackfake
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -24,6 +26,7 @@ import (
 // Config describes the workspace and the app installed in it. The zero value is usable: each field says its default.
 type Config struct {
 	BotToken      string // the only token the Web API accepts; "xoxb-test"
+	AppToken      string // the only one that opens connections in Socket Mode; "xapp-test"
 	SigningSecret string // of the events; "slack-secret"
 	TeamID        string // "T0ERRAND"
 	BotUserID     string // who is mentioned, and the user of what the bot posts; "U0ERRAND"
@@ -42,6 +45,9 @@ type Config struct {
 	// AnswerWithin is how long the app may take to answer an event; 3 s, as Slack grants.
 	AnswerWithin time.Duration
 
+	// PingEvery is the time between two pings on a connection in Socket Mode; 5 s. Clients take 30 s without one for a dead connection.
+	PingEvery time.Duration
+
 	// Now dates messages and calls; time.Now. It is called with the server's lock held and must not call it back. Signatures always carry the real time, because verifiers compare with theirs.
 	Now func() time.Time
 }
@@ -52,6 +58,7 @@ func (c Config) withDefaults() Config {
 		value string
 	}{
 		{&c.BotToken, "xoxb-test"},
+		{&c.AppToken, "xapp-test"},
 		{&c.SigningSecret, "slack-secret"},
 		{&c.TeamID, "T0ERRAND"},
 		{&c.BotUserID, "U0ERRAND"},
@@ -64,6 +71,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.AnswerWithin == 0 {
 		c.AnswerWithin = 3 * time.Second
+	}
+	if c.PingEvery == 0 {
+		c.PingEvery = 5 * time.Second
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -91,7 +101,18 @@ type Server struct {
 	calls      []*Call       // in order of arrival
 	failures   map[string][]Failure
 	eventURL   string
+	actionURL  string
 	deliveries map[deliveryKey]*delivery
+
+	// Socket Mode.
+	tickets   map[string]bool // addresses that were given out and not used
+	sockets   []*socket       // open connections, in order of their greeting
+	dialled   int             // connections there have been
+	pongs     int             // pings that were answered
+	envelopes int             // envelope ids given out
+	unacked   map[string]chan json.RawMessage
+	strayAcks int
+	ended     bool // no connection is added any more
 }
 
 // New starts a workspace on a free loopback port. It panics if there is none, as httptest does: no test can go on without.
@@ -111,11 +132,14 @@ func New(cfg Config) *Server {
 		changed:    make(chan struct{}),
 		failures:   make(map[string][]Failure),
 		deliveries: make(map[deliveryKey]*delivery),
+		tickets:    make(map[string]bool),
+		unacked:    make(map[string]chan json.RawMessage),
 	}
 	s.methods = s.webAPI()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/api/{method}", s.serveAPI)
 	mux.HandleFunc("POST /upload/v1/{file}", s.serveUpload)
+	mux.HandleFunc("GET /link/", s.serveSocket)
 	s.web = &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -137,6 +161,10 @@ func (s *Server) APIURL() string { return s.url + "/api/" }
 // Close cuts all connections, held calls included, and frees the port. It may be called more than once.
 func (s *Server) Close() {
 	s.stop()
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.Cut() // the server has let go of these connections and does not close them
 	_ = s.web.Close()
 	<-s.served
 	s.client.CloseIdleConnections()

@@ -2,8 +2,12 @@
 // while the task runs, and then the answer.
 //
 // It promises:
-//   - An event counts only with a right signature that is not older than 5 minutes, and is answered within 3 s whatever Redis and
-//     Slack do. Only what is stored is answered with 200, so that Slack sends the rest again.
+//   - An event counts only with a right signature that is not older than 5 minutes, or on a connection that we have opened (Socket Mode), and
+//     is answered within 3 s whatever Redis and Slack do. Only what is stored is answered with 200, or acked, so that Slack sends the rest
+//     again: an ack before that would be fast and could lose a request, while one that comes too late costs a repetition, which finds
+//     its task.
+//   - A connection of Socket Mode that ends, that is silent for 30 s, or that brings no event for 5 minutes is replaced, the latter before it
+//     is closed. Slack repeats an event for some 6 minutes.
 //   - A mention is one task, however often and in whatever form its event is delivered: the task's ID is the message's.
 //   - A thread is one conversation. What others said in it reaches the agent as quoted material.
 //   - While the agent waits for an answer, the next mention in the thread by the person who asked for the task is that answer, and no
@@ -20,9 +24,10 @@
 //
 // A Source may be used from any goroutine of any process; Listen is called once. Of a report, Update is called from one goroutine at
 // a time and never blocks; Close may run beside it. A report has at most one goroutine, which ends with Close or with the context
-// given to Open. What Listen starts, at most background calls at once, ends with its context.
+// given to Open. What Listen starts ends with its context: at most background calls, and for Socket Mode the keeper of the connection,
+// a reader for each (there are two for a moment when one is replaced), and at most taking events under way to the desk.
 //
-// The app needs the event app_mention (message.* besides does no harm) and the scopes app_mentions:read, chat:write,
-// reactions:write and the history scope of each kind of conversation (channels:history, groups:history, …), and files:write if the
-// agent is to post files.
+// The app needs the event app_mention (message.* besides does no harm), the scopes app_mentions:read, chat:write, reactions:write and the
+// history scope of each kind of conversation (channels:history, groups:history, …), and files:write if the agent is to post files. For
+// Socket Mode it needs an app-level token with connections:write.
 package slack

@@ -250,14 +250,39 @@ func (f *frontDoor) prompts() []string {
 
 // record is a log that is read while it is written.
 type record struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+	mu      sync.Mutex
+	b       bytes.Buffer
+	written chan struct{} // closed at the next line; nil as long as nobody waits
 }
 
 func (r *record) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.written != nil {
+		close(r.written)
+		r.written = nil
+	}
 	return r.b.Write(p)
+}
+
+// wait returns true as soon as the log holds the text.
+func (r *record) wait(ctx context.Context, text string) bool {
+	for {
+		r.mu.Lock()
+		if r.written == nil {
+			r.written = make(chan struct{})
+		}
+		written, found := r.written, strings.Contains(r.b.String(), text)
+		r.mu.Unlock()
+		if found {
+			return true
+		}
+		select {
+		case <-written:
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 func (r *record) String() string {

@@ -25,9 +25,15 @@ const bodyLimit = 10 * time.Second
 // identityLimit is what of the time for an answer may go into learning who we are.
 const identityLimit = time.Second
 
-// Listen registers POST /slack/events. What is done after an answer ends with ctx.
+// Listen registers POST /slack/events and connects in Socket Mode, each if it is configured. What is done after an answer ends with ctx, and
+// so does the connection.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
-	mux.HandleFunc("POST /slack/events", func(w http.ResponseWriter, r *http.Request) { s.serve(ctx, d, w, r) })
+	if s.cfg.SigningSecret != "" {
+		mux.HandleFunc("POST /slack/events", func(w http.ResponseWriter, r *http.Request) { s.serve(ctx, d, w, r) })
+	}
+	if s.cfg.AppToken != "" {
+		go s.keepConnected(ctx, d)
+	}
 	return nil
 }
 
@@ -44,18 +50,28 @@ func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWrite
 		return
 	}
 	// X-Slack-Retry-Num is not looked at: the first attempt may have been the one that failed.
-	ctx, cancel := context.WithTimeout(r.Context(), s.submitLimit)
-	defer cancel()
-	after, err := s.take(ctx, d, env)
-	if err != nil {
-		s.log.Warn("take event", "event", env.EventID, "err", err)
+	if err := s.handle(r.Context(), life, d, env); err != nil {
 		http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
 		return
 	}
 	w.WriteHeader(http.StatusOK)
+}
+
+// handle deals with an event, whatever way it came, in time for Slack's answer. After an error it must come again: it is then not to be
+// answered, or not to be acked.
+func (s *Source) handle(ctx, life context.Context, d *tasks.Desk, env envelope) error {
+	s.inbound.event(s.cfg.Now())
+	ctx, cancel := context.WithTimeout(ctx, s.submitLimit)
+	defer cancel()
+	after, err := s.take(ctx, d, env)
+	if err != nil {
+		s.log.Warn("take event", "event", env.EventID, "err", err)
+		return err
+	}
 	if after != nil {
 		s.later(life, after)
 	}
+	return nil
 }
 
 // read lets only Slack's requests through, those to prove the address included.

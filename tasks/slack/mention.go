@@ -14,6 +14,9 @@ var shown = []*regexp.Regexp{
 	regexp.MustCompile(`(?m)^[ \t]*&gt;.*$`),
 }
 
+// mention is anybody's, with what is typed after it.
+var mention = regexp.MustCompile(`<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>[,:]?[ \t]*`)
+
 // cutMention takes the mentions of a user out of a message and reports whether there were any. Those in code and in quotes do not
 // count, and stay: somebody shows there how one asks, or what another has asked.
 func cutMention(text, user string) (rest string, ok bool) {
@@ -24,10 +27,12 @@ func cutMention(text, user string) (rest string, ok bool) {
 	for _, form := range shown {
 		said = form.ReplaceAllStringFunc(said, func(s string) string { return strings.Repeat("\x00", len(s)) })
 	}
-	mention := regexp.MustCompile(`<@` + regexp.QuoteMeta(user) + `(?:\|[^<>]*)?>[,:]?[ \t]*`)
 	var b strings.Builder
 	last := 0
-	for _, at := range mention.FindAllStringIndex(said, -1) {
+	for _, at := range mention.FindAllStringSubmatchIndex(said, -1) {
+		if said[at[2]:at[3]] != user {
+			continue
+		}
 		b.WriteString(text[last:at[0]])
 		last = at[1]
 	}

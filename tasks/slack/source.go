@@ -15,11 +15,13 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Config says which workspace to talk to, and as whom. Token and SigningSecret are required.
+// Config says which workspace to talk to, and as whom. Token is required, and SigningSecret or AppToken: whoever gives both is asked by HTTP
+// and by Socket Mode.
 type Config struct {
 	Token         string // of the bot, xoxb-…
 	APIURL        string // base of the Web API, with a slash at its end; empty: Slack's
-	SigningSecret string // proves that an event is Slack's: without one, anybody's would count
+	SigningSecret string // proves that an event is Slack's: without one, none is taken by HTTP
+	AppToken      string // of the app, xapp-…: events are fetched in Socket Mode; empty: they are not
 
 	Channels   func(channel string) (repository string, ok bool) // the repository a channel is about; nil: none has one
 	ConsoleURL string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
@@ -41,8 +43,11 @@ type Source struct {
 	api         *slack.Client
 	me          *identity
 	busy        chan struct{} // one for each call in the background
+	taking      chan struct{} // one for each event of Socket Mode that is under way to the desk
+	inbound     *inbound
 	log         *slog.Logger
 	submitLimit time.Duration // only tests change it
+	rhythm      rhythm
 }
 
 var (
@@ -66,7 +71,7 @@ func New(cfg Config) (*Source, error) {
 	base, err := url.Parse(cfg.APIURL)
 	wrong(err != nil || base.Host == "" || !strings.HasSuffix(base.Path, "/"), "the API's URL is not one that ends in a slash")
 	wrong(cfg.Token == "", "no bot token")
-	wrong(cfg.SigningSecret == "", "no signing secret")
+	wrong(cfg.SigningSecret+cfg.AppToken == "", "neither a signing secret nor an app token")
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("configure Slack: %w", err)
 	}
@@ -74,7 +79,7 @@ func New(cfg Config) (*Source, error) {
 		cfg.Interval = 3 * time.Second
 	}
 	if cfg.HTTP == nil {
-		cfg.HTTP = &http.Client{}
+		cfg.HTTP = client()
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -83,11 +88,17 @@ func New(cfg Config) (*Source, error) {
 		cfg.Now = time.Now
 	}
 	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
-	api := slack.New(cfg.Token, slack.OptionAPIURL(cfg.APIURL), slack.OptionHTTPClient(cfg.HTTP))
+	api := slack.New(cfg.Token, slack.OptionAPIURL(cfg.APIURL), slack.OptionHTTPClient(cfg.HTTP), slack.OptionAppLevelToken(cfg.AppToken))
 	return &Source{
 		cfg: cfg, api: api, me: newIdentity(api, cfg.Now), busy: make(chan struct{}, background), log: cfg.Log.With("source", "slack"),
-		submitLimit: submitLimit,
+		taking: make(chan struct{}, taking), inbound: newInbound(), submitLimit: submitLimit, rhythm: slacksRhythm,
 	}, nil
+}
+
+// client keeps as many connections as there are calls at once: by default all but two are closed after each, and TLS is greeted anew.
+func client() *http.Client {
+	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: background, IdleConnTimeout: 90 * time.Second}
+	return &http.Client{Transport: t}
 }
 
 // Name is the prefix of the threads and the word in the IDs of the tasks that come from here.

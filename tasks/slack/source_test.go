@@ -1,7 +1,13 @@
 package slack
 
 import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -32,4 +38,36 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "link", s.link("1-slack-c1", "Log"), "<https://e.example/x/tasks/1-slack-c1|Log>")
+}
+
+// Calls at the same time find a connection each that an earlier one has left.
+func TestConnectionsAreKept(t *testing.T) {
+	t.Parallel()
+	var dialled atomic.Int64
+	var together sync.WaitGroup // all calls of a round are under way before the first is answered
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		together.Done()
+		together.Wait()
+		_, _ = io.WriteString(w, `{"ok":true}`)
+	}))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			dialled.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	s, err := New(Config{Token: "xoxb-1", SigningSecret: "s", APIURL: server.URL + "/api/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		together.Add(background)
+		var all sync.WaitGroup
+		for range background {
+			all.Go(func() { s.react(t.Context(), origin{Channel: general, TS: "1700000000.000100"}, eyes) })
+		}
+		all.Wait()
+	}
+	equal(t, "connections", dialled.Load(), int64(background))
 }

@@ -124,7 +124,7 @@ func (p *Parts) sources(o Options) error {
 	c := p.Config
 	if c.Slack.Enabled() {
 		s, err := slack.New(slack.Config{
-			Token: c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(),
+			Token: c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(), AppToken: c.Slack.AppToken.Reveal(),
 			Channels:   func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
 			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Log: p.Log,
 		})

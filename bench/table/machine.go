@@ -1,4 +1,4 @@
-package main
+package table
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine describes where the measurement was taken. What cannot be found out is left out.
-func machine(ctx context.Context) string {
+// Machine describes where the measurement was taken. What cannot be found out is left out.
+func Machine(ctx context.Context) string {
 	parts := []string{fmt.Sprintf("%d cores", runtime.NumCPU())}
 	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		if _, rest, ok := bytes.Cut(info, []byte("model name\t: ")); ok {

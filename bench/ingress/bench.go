@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/internal/redisserver"
+)
+
+// options say how much is measured, and with what.
+type options struct {
+	Readings int // of each contender
+	Requests int // of a reading; half as many more at half its rate
+	Counted  int // requests whose round trips are counted
+	Storm    int // runs that write while events come
+	Starts   int // events whose CLI is waited for
+	Bolt     bool
+	Bin      string // the directory of enqueue and worker
+	Root     string // the directory of package.json
+	Only     *regexp.Regexp
+}
+
+func amounts(quick bool) options {
+	if quick {
+		return options{Readings: 1, Requests: 1000, Counted: 20, Storm: 20, Starts: 5}
+	}
+	return options{Readings: 5, Requests: 40_000, Counted: 200, Storm: 200, Starts: 200}
+}
+
+// bench is one measurement from start to end.
+type bench struct {
+	options
+	self     string // this program
+	dir      string // everything that is written is below it; it is removed at the end
+	redisURL string
+	redis    *redis.Client
+	slack    *slackStub
+	report   report
+	progress io.Writer
+}
+
+// run is the whole command; it returns the exit code. That a bar is missed is a result, and no failure.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2
+	}
+	report, err := measure(ctx, o, stderr)
+	if err == nil {
+		err = report.print(stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	flags := flag.NewFlagSet("ingress", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	quick := flags.Bool("quick", false, "a smoke run: few requests")
+	readings := flags.Int("n", 0, "how many times each contender is measured (default 5)")
+	bolt := flags.Bool("bolt", true, "measure @slack/bolt with BullMQ, too; it needs node and `npm ci` in the directory of package.json")
+	bin := flags.String("bin", "../bin", "the directory of enqueue and worker")
+	root := flags.String("root", "ingress", "the directory of package.json")
+	only := flags.String("only", "", "a regular expression for the names of the steps to take: rate rounds storm start")
+	if err := flags.Parse(args); err != nil {
+		return options{}, err
+	}
+	pattern, err := regexp.Compile(*only)
+	if err != nil {
+		fmt.Fprintln(stderr, "bench: -only:", err)
+		return options{}, err
+	}
+	o := amounts(*quick)
+	if *readings > 0 {
+		o.Readings = *readings
+	}
+	o.Bolt, o.Bin, o.Root, o.Only = *bolt, *bin, *root, pattern
+	return o, nil
+}
+
+// measure takes all steps, on a Redis of their own that keeps what it is told as a fleet's does.
+func measure(ctx context.Context, o options, progress io.Writer) (_ report, err error) {
+	b := &bench{options: o, progress: progress, slack: newSlackStub()}
+	defer b.slack.close()
+	if b.self, err = os.Executable(); err != nil {
+		return report{}, fmt.Errorf("find this program: %w", err)
+	}
+	if b.dir, err = os.MkdirTemp("", "bench-"); err != nil {
+		return report{}, fmt.Errorf("create directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	path, ok := redisserver.Find()
+	if !ok {
+		return report{}, errors.New("redis-server is missing: run make setup")
+	}
+	server, err := redisserver.Start(ctx, redisserver.Config{Path: path, Dir: b.dir, AppendOnly: true})
+	if err != nil {
+		return report{}, err
+	}
+	defer func() { err = errors.Join(err, server.Stop(context.WithoutCancel(ctx))) }()
+	b.redisURL = server.URL()
+	opt, err := redis.ParseURL(b.redisURL)
+	if err != nil {
+		return report{}, fmt.Errorf("parse the address of Redis: %w", err)
+	}
+	b.redis = redis.NewClient(opt)
+	defer func() { err = errors.Join(err, b.redis.Close()) }()
+	err = b.steps(ctx)
+	return b.report, err
+}
+
+func (b *bench) steps(ctx context.Context) error {
+	b.report.begin(ctx, b.options)
+	for _, s := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"rate", b.rate},
+		{"rounds", b.rounds},
+		{"storm", b.storm},
+		{"start", b.start},
+	} {
+		if !b.Only.MatchString(s.name) {
+			continue
+		}
+		fmt.Fprintln(b.progress, "==", s.name)
+		if err := s.do(ctx); err != nil {
+			return fmt.Errorf("measure %s: %w", s.name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	play()
+	os.Exit(m.Run())
+}
+
+// All is measured, in small and without Node; how fast it is here says nothing, but nothing may be lost.
+func TestQuick(t *testing.T) {
+	t.Parallel()
+	bin := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin, "./cmd/enqueue", "./cmd/worker")
+	build.Dir = filepath.Join("..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	var table, progress bytes.Buffer
+	if code := run(t.Context(), []string{"-quick", "-bolt=false", "-bin", bin}, &table, &progress); code != 0 {
+		t.Fatalf("exit %d: %s", code, progress.String())
+	}
+	t.Logf("\n%s", table.String())
+	for _, row := range []string{
+		`bare asynq +\d+ +1.00 +- `, `errand +\d+ +\d\.\d\d +- `, `of a bare handler's .* >= 0.65`, `half the rate .* <= 15.0 ms`,
+		`round trips to Redis for an event +[1-9]\.\d\d +<= 2.00`, `the same of bare asynq +1\.\d\d`, `events lost while .* +0 +<= 0 +PASS`,
+		`to the CLI, p50 .* <= 50 ms`,
+	} {
+		if !regexp.MustCompile(row).Match(table.Bytes()) {
+			t.Errorf("the table has no row like %s", row)
+		}
+	}
+}

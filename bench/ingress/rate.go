@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// reading is what a contender did in one go, or in the middle of several.
+type reading struct {
+	rate float64       // events a second, as fast as they are answered
+	cpu  time.Duration // of the server, for each
+	half time.Duration // p99 of the answer at half that rate
+	p50  time.Duration // the same in the middle
+}
+
+// rate measures all contenders in turns.
+func (b *bench) rate(ctx context.Context) error {
+	list, err := b.contenders()
+	if err != nil {
+		return err
+	}
+	readings := make([][]reading, len(list))
+	for range b.Readings {
+		for i, c := range list {
+			r, err := b.read(ctx, c)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(b.progress, "%-14s %6.0f/s %4.0f µs, at half of it p50 %v, p99 %v\n", c.name, r.rate, micros(r.cpu), r.p50, r.half)
+			readings[i] = append(readings[i], r)
+		}
+	}
+	for i, c := range list {
+		b.report.readings = append(b.report.readings, named{c.name, middle(readings[i])})
+	}
+	b.report.compare()
+	return nil
+}
+
+// middle is the median of each value by itself.
+func middle(list []reading) reading {
+	var r reading
+	r.rate = median(list, func(r reading) float64 { return r.rate })
+	r.cpu = median(list, func(r reading) time.Duration { return r.cpu })
+	r.half = median(list, func(r reading) time.Duration { return r.half })
+	r.p50 = median(list, func(r reading) time.Duration { return r.p50 })
+	return r
+}
+
+func median[R any, V float64 | time.Duration](list []R, value func(R) V) V {
+	values := make([]V, len(list))
+	for i, r := range list {
+		values[i] = value(r)
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// read measures one contender on an empty Redis. Whatever it has answered with 200 must be in its queue.
+func (b *bench) read(ctx context.Context, c contender) (_ reading, err error) {
+	if err := b.redis.FlushAll(ctx).Err(); err != nil {
+		return reading{}, fmt.Errorf("empty Redis: %w", err)
+	}
+	s, err := b.serve(ctx, c, b.redisURL)
+	if err != nil {
+		return reading{}, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	if _, err := fire(ctx, s.addr, b.events(s, b.Requests/20), 0); err != nil { // to warm up
+		return reading{}, err
+	}
+	before, err := s.cpu()
+	if err != nil {
+		return reading{}, err
+	}
+	full, err := fire(ctx, s.addr, b.events(s, b.Requests), 0)
+	if err != nil {
+		return reading{}, err
+	}
+	after, err := s.cpu()
+	if err != nil {
+		return reading{}, err
+	}
+	interval := time.Duration(2 * float64(time.Second) / full.rate())
+	half, err := fire(ctx, s.addr, b.events(s, b.Requests/2), interval)
+	if err != nil {
+		return reading{}, err
+	}
+	waiting, err := s.waiting(ctx, b.redis)
+	if err != nil {
+		return reading{}, err
+	}
+	if want := int64(b.Requests/20 + b.Requests + b.Requests/2); waiting != want || full.taken+half.taken != want-int64(b.Requests/20) {
+		return reading{}, fmt.Errorf("%s: %d of %d events are in the queue, %d were answered with 200", c.name, waiting, want, full.taken+half.taken)
+	}
+	return reading{rate: full.rate(), cpu: (after - before) / time.Duration(b.Requests), half: half.percentile(.99), p50: half.percentile(.5)}, nil
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/errand-fleet/errand/bench/fakecli"
+)
+
+// cliName is what this program is called where it plays the CLI. Beside it is the socket at which it says that it was started.
+const (
+	cliName    = "claude"
+	socketName = "started"
+)
+
+// patience bounds the wait for one run.
+const patience = 30 * time.Second
+
+// cli is the CLI: it answers what a worker asks before it takes work, and else says at once that it is there.
+func cli(args []string) error {
+	switch args[0] {
+	case "--version":
+		fmt.Println("2.1.329 (Claude Code)")
+		return nil
+	case "auth":
+		fmt.Println(`{"loggedIn":true,"authMethod":"api_key"}`)
+		return nil
+	}
+	conn, err := new(net.Dialer).DialContext(context.Background(), "unix", filepath.Join(filepath.Dir(os.Args[0]), socketName))
+	if err != nil {
+		return fmt.Errorf("say that the CLI was started: %w", err)
+	}
+	defer conn.Close()
+	if code := fakecli.Main(os.Stdin, os.Stdout); code != 0 {
+		return fmt.Errorf("exit %d", code)
+	}
+	return nil
+}
+
+// start measures from an event to the first instruction of the CLI, on a worker that has nothing else to do.
+func (b *bench) start(ctx context.Context) (err error) {
+	list, err := b.contenders()
+	if err != nil {
+		return err
+	}
+	if err := b.redis.FlushAll(ctx).Err(); err != nil {
+		return fmt.Errorf("empty Redis: %w", err)
+	}
+	if err := os.Symlink(b.self, filepath.Join(b.dir, cliName)); err != nil {
+		return fmt.Errorf("name the CLI: %w", err)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", filepath.Join(b.dir, socketName))
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	defer l.Close()
+	own := list[1]
+	door, err := b.serve(ctx, own, b.redisURL)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, door.stop()) }()
+	stop, err := b.worker(ctx, own.env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+
+	var delays []time.Duration
+	for i := range b.Starts + 1 {
+		d, err := b.started(ctx, l, door)
+		if err != nil {
+			return err
+		}
+		if i > 0 { // the first one waited for the worker
+			delays = append(delays, d)
+		}
+		// The next comes at any time of the worker's rhythm.
+		if !until(ctx, time.Now().Add(100*time.Millisecond+rand.N(50*time.Millisecond))) { //nolint:gosec // no secret is made of it
+			return context.Cause(ctx)
+		}
+	}
+	slices.Sort(delays)
+	all := load{delays: delays}
+	b.report.Most("from an event to the CLI, p50", milliseconds(all.percentile(.5)), 50, "%.0f ms")
+	b.report.Most("the same, p99", milliseconds(all.percentile(.99)), 120, "%.0f ms")
+	return nil
+}
+
+// worker starts a worker of the fleet.
+func (b *bench) worker(ctx context.Context, env []string) (stop func() error, err error) {
+	c := contender{name: "worker", args: []string{filepath.Join(b.Bin, "worker")}, env: append([]string{
+		"ERRAND_CLAUDE=" + filepath.Join(b.dir, cliName), "ERRAND_SANDBOX=none", "ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONCURRENCY=4",
+		"ANTHROPIC_API_KEY=sk-ant-bench-key", "ANTHROPIC_BASE_URL=http://127.0.0.1:9",
+	}, env...)}
+	s, err := b.launch(ctx, c, b.redisURL)
+	if err != nil {
+		return nil, err
+	}
+	return s.stop, nil
+}
+
+// started sends one event and waits for its CLI, and then for the end of the task.
+func (b *bench) started(ctx context.Context, l net.Listener, door *server) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	begun := time.Now()
+	sent, err := fire(ctx, door.addr, [][]byte{b.slack.request(door.addr, door.path, "numbers 1")}, 0)
+	if err != nil || sent.taken != 1 {
+		return 0, fmt.Errorf("send event: %w", errors.Join(err, context.Cause(ctx)))
+	}
+	conn, err := l.Accept()
+	took := time.Since(begun)
+	if err != nil {
+		return 0, fmt.Errorf("wait for the CLI: %w", err)
+	}
+	defer conn.Close()
+	_, _ = io.Copy(io.Discard, conn) // until the CLI has ended
+	select {
+	case <-b.slack.final:
+		return took, nil
+	case <-ctx.Done():
+		return 0, fmt.Errorf("wait for the answer: %w", context.Cause(ctx))
+	}
+}

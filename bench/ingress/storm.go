@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// perRun is how many pieces of progress a busy run writes in a second: the worker joins what comes faster.
+const perRun = 10
+
+// storm sends events while many runs write their progress to the same Redis. The rate is the half of what the front door bears without.
+func (b *bench) storm(ctx context.Context) (err error) {
+	list, err := b.contenders()
+	if err != nil {
+		return err
+	}
+	if err := b.redis.FlushAll(ctx).Err(); err != nil {
+		return fmt.Errorf("empty Redis: %w", err)
+	}
+	s, err := b.serve(ctx, list[1], b.redisURL)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	full, err := fire(ctx, s.addr, b.events(s, b.Requests/4), 0)
+	if err != nil {
+		return err
+	}
+	stop, written := b.progressOf(ctx, b.Storm)
+	half, err := fire(ctx, s.addr, b.events(s, b.Requests/2), time.Duration(2*float64(time.Second)/full.rate()))
+	stop()
+	if err != nil {
+		return err
+	}
+	waiting, err := s.waiting(ctx, b.redis)
+	if err != nil {
+		return err
+	}
+	b.report.Most(fmt.Sprintf("events lost while %d runs write %d times a second each", b.Storm, perRun), float64(int64(b.Requests/4+b.Requests/2)-waiting), 0, "%.0f")
+	b.report.Note("p99 of the answer meanwhile", milliseconds(half.percentile(.99)), "%.1f ms")
+	b.report.Note("pieces written meanwhile, a second", float64(written.Load())/half.wall.Seconds(), "%.0f")
+	return nil
+}
+
+// progressOf plays that many runs until stop, which waits for them.
+func (b *bench) progressOf(ctx context.Context, runs int) (stop func(), written *atomic.Int64) {
+	ctx, cancel := context.WithCancel(ctx)
+	written = new(atomic.Int64)
+	var all sync.WaitGroup
+	for i := range runs {
+		all.Go(func() {
+			tick := time.NewTicker(time.Second / perRun)
+			defer tick.Stop()
+			for {
+				select {
+				case <-tick.C:
+				case <-ctx.Done():
+					return
+				}
+				err := b.redis.XAdd(ctx, &redis.XAddArgs{
+					Stream: fmt.Sprintf("bench:run:%d", i), MaxLen: 5000, Approx: true, Values: []any{"e", `{"kind":"text","text":"some words of an answer"}`},
+				}).Err()
+				if err == nil {
+					written.Add(1)
+				}
+			}
+		})
+	}
+	return func() { cancel(); all.Wait() }, written
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/slackfake"
+)
+
+// Without any address that Slack could reach, a mention gets its answer.
+func TestMentionBySocket(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model.Answer("what is", modelfake.Turn{Text: "It is 42."})
+	delete(w.env, "SLACK_SIGNING_SECRET")
+	w.env["SLACK_APP_TOKEN"] = "xapp-test"
+	w.standalone()
+	w.slack.Deliver("")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	until := func(what string, done func(*slackfake.Server) bool) {
+		t.Helper()
+		if err := w.slack.Wait(ctx, done); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	until("the connection", func(s *slackfake.Server) bool { return s.Sockets() == 1 })
+	ts, err := w.slack.Mention(ctx, slackfake.Message{Channel: channel, User: "U0ANN", Text: "what is the answer?"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until("the answer", func(s *slackfake.Server) bool {
+		thread := s.Messages(channel, ts)
+		return strings.Contains(thread[len(thread)-1].Text, "It is 42.")
+	})
+}

@@ -1,0 +1,100 @@
+package slackfake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// Interactivity sets the URL that interactions are sent to, as that of /slack/interactions. Without one they go through Socket Mode.
+func (s *Server) Interactivity(to string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.actionURL = to
+}
+
+// Press lets a user press a button of a message, an ephemeral one included, and sends the block_actions interaction. If it is not
+// answered with 200, or not acked, there is an error.
+func (s *Server) Press(ctx context.Context, user, channel, ts, actionID string) error {
+	payload, to, err := s.blockActions(user, channel, ts, actionID)
+	if err != nil {
+		return fmt.Errorf("press %s: %w", actionID, err)
+	}
+	if to == "" {
+		if _, err := s.Push(ctx, Interactive, payload, 0); err != nil {
+			return fmt.Errorf("press %s: %w", actionID, err)
+		}
+		return nil
+	}
+	body, err := json.Marshal(payload)
+	if err != nil {
+		return fmt.Errorf("press %s: %w", actionID, err)
+	}
+	form := url.Values{"payload": {string(body)}}.Encode()
+	resp, err := s.post(ctx, to, "application/x-www-form-urlencoded", []byte(form), SendOptions{})
+	if err != nil {
+		return fmt.Errorf("press %s: %w", actionID, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("press %s: answered %s", actionID, resp.Status)
+	}
+	return nil
+}
+
+// blockActions is the interaction, and where it goes.
+func (s *Server) blockActions(user, channel, ts, actionID string) (payload answer, to string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, ok := s.user(user)
+	if !ok {
+		return nil, "", fmt.Errorf("no user %q", user)
+	}
+	r, ephemeral := s.find(channel, ts), false
+	for _, e := range s.ephemeral {
+		if e.Channel == channel && e.TS == ts && e.to == user {
+			r, ephemeral = e, true
+		}
+	}
+	if r == nil {
+		return nil, "", errors.New("no such message")
+	}
+	action, ok := button(r.Blocks, actionID)
+	if !ok {
+		return nil, "", errors.New("no such button")
+	}
+	action["action_ts"] = s.nextTS()
+	ch, _ := s.channel(channel)
+	return answer{
+		"type": "block_actions", "token": "unused", "api_app_id": s.cfg.AppID, "trigger_id": "1." + ts,
+		"team": answer{"id": s.cfg.TeamID, "domain": "errand"}, "enterprise": nil, "is_enterprise_install": false,
+		"user":      answer{"id": u.ID, "username": u.Name, "name": u.Name, "team_id": u.TeamID},
+		"channel":   answer{"id": ch.ID, "name": ch.Name},
+		"container": answer{"type": "message", "message_ts": ts, "channel_id": channel, "is_ephemeral": ephemeral},
+		"message":   s.wire(r, true), "state": answer{"values": answer{}}, "actions": []answer{action},
+	}, s.actionURL, nil
+}
+
+// button finds what has that action_id, in a block of actions or beside a section.
+func button(raw json.RawMessage, actionID string) (answer, bool) {
+	var blocks []struct {
+		BlockID   string   `json:"block_id"`
+		Elements  []answer `json:"elements"`
+		Accessory answer   `json:"accessory"`
+	}
+	_ = json.Unmarshal(raw, &blocks) // the linter has seen them
+	for i, b := range blocks {
+		for _, e := range append(b.Elements, b.Accessory) {
+			if e["action_id"] != actionID {
+				continue
+			}
+			if e["block_id"] = b.BlockID; b.BlockID == "" {
+				e["block_id"] = fmt.Sprintf("b%d", i)
+			}
+			return e, true
+		}
+	}
+	return nil, false
+}
