@@ -19,7 +19,7 @@ func failing(results ...agent.Result) func(context.Context, agent.Spec, agent.Ho
 			return answer("at last"), nil
 		}
 		r := results[n-1]
-		r.Session = agent.Session{ID: "22222222-2222-2222-2222-222222222222", Data: []byte("so far " + s.Prompt.ID)}
+		r.Session = agent.Session{ID: "22222222-2222-2222-2222-222222222222", Data: []byte("so far " + line(s.Prompt.ID))}
 		return r, nil
 	}
 }

@@ -301,7 +301,7 @@ func TestCrashAfterThePush(t *testing.T) {
 				if len(r.agent.specs()) == 1 {
 					r.everything(s)
 					saved := answer("so far").Session
-					saved.Data = append(saved.Data, s.Prompt.ID...)
+					saved.Data = append(saved.Data, line(s.Prompt.ID)...)
 					s.Checkpoint(r.Context(), saved)
 				}
 				r.write(s.Dir, "README.md", "in the end\n")
