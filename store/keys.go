@@ -24,6 +24,7 @@ package store
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
 //	<prefix>cancel            channel                              IDs with a new tombstone: a hint, the record is the truth (keep)
 //	<prefix>answers           channel                              IDs with a new answer: likewise (questions)
+//	<prefix>news              channel                              IDs with new events: likewise (events, hub)
 //
 // scripts/common.lua has the same names for the scripts.
 type keys struct{ prefix string }
@@ -42,3 +43,4 @@ func (k keys) live() string                 { return k.prefix + "live" }
 func (k keys) workers() string              { return k.prefix + "workers" }
 func (k keys) cancel() string               { return k.prefix + "cancel" }
 func (k keys) answers() string              { return k.prefix + "answers" }
+func (k keys) news() string                 { return k.prefix + "news" }

@@ -4,6 +4,7 @@
 local P = ARGV[1]
 local LIVE, TASKS, OUTBOX = P .. 'live', P .. 'tasks', P .. 'outbox'
 local EXPIRING, FENCE = P .. 'expiring', P .. 'fence'
+local NEWS = P .. 'news' -- a channel
 
 local function task_key(id) return P .. 'task:' .. id end
 local function events_key(id) return P .. 'events:' .. id end
@@ -42,4 +43,5 @@ local function finish(id, thread, ending, cap, head)
   redis.call('DEL', checkpoint_key(id)) -- what has ended is not gone on with
   redis.call('ZADD', OUTBOX, int(tonumber(t) + head), id)
   redis.call('XADD', events_key(id), 'MAXLEN', '=', cap, '*', 'end', '1')
+  redis.call('PUBLISH', NEWS, id)
 end
