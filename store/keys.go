@@ -12,13 +12,16 @@ package store
 //	<prefix>live              zset    while not ended              the IDs that wait or run, score 0 (submit, transition, claim)
 //	<prefix>waiting:<thread>  zset    while it has members         the thread's IDs that wait or run; score = the microseconds the ID
 //	                                                               begins with, 0 for the running one (submit, claim, transition)
-//	<prefix>claim:<thread>    string  ClaimTTL                     "<fence> <id> <nonce>" of the holder (claim, keep)
+//	<prefix>claim:<thread>    string  ClaimTTL                     "<fence> <id> <nonce>" of the holder (claim, keep); "hold <nonce>" of
+//	                                                               who keeps tasks from starting, for as long as it asked (hold)
 //	<prefix>fence             string  for ever                     the last fence given out (claim)
 //	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (outbox)
 //	<prefix>expiring          zset    trimmed by submit            posted IDs; score = when their record is gone (outbox)
 //	<prefix>session:<thread>  hash    SessionTTL since the save    the CLI session to resume (session)
 //	<prefix>checkpoint:<id>   hash    SessionTTL since the save    session and work to go on with, of a task that has not ended
 //	                                                               (checkpoint; whatever ends the task removes it)
+//	<prefix>log:<id>          hash    Retention since the save,    "<fence> <name>" = what a run left of a log (logs)
+//	                                  and once posted
 //	<prefix>alias:<alias>     string  SessionTTL since last used   the thread it stands for (alias)
 //	<prefix>worker:<id>       string  15 s                         what a worker says of itself, JSON (workers)
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
@@ -36,6 +39,7 @@ func (k keys) waiting(thread string) string { return k.prefix + "waiting:" + thr
 func (k keys) claim(thread string) string   { return k.prefix + "claim:" + thread }
 func (k keys) session(thread string) string { return k.prefix + "session:" + thread }
 func (k keys) checkpoint(id string) string  { return k.prefix + "checkpoint:" + id }
+func (k keys) log(id string) string         { return k.prefix + "log:" + id }
 func (k keys) alias(alias string) string    { return k.prefix + "alias:" + alias }
 func (k keys) worker(id string) string      { return k.prefix + "worker:" + id }
 func (k keys) tasks() string                { return k.prefix + "tasks" }

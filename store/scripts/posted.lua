@@ -10,6 +10,7 @@ redis.call('ZREM', OUTBOX, id)
 redis.call('PEXPIRE', key, retention)
 redis.call('PEXPIRE', events_key(id), retention)
 redis.call('PEXPIRE', questions_key(id), retention)
+redis.call('PEXPIRE', log_key(id), retention)
 -- A minute later than the record, so that submit.lua finds it gone.
 redis.call('ZADD', EXPIRING, int(now() + tonumber(retention) * 1000 + 60000000), id)
 return {'ok'}
