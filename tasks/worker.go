@@ -38,6 +38,9 @@ type WorkerConfig struct {
 	Model      string        // unless a task names one; empty: the CLI's default
 	MinVersion string        // of the CLI; empty: agent.MinCLI
 	Version    string        // of errand
+	LogDir     string        // where Runner writes the logs; empty: nothing is kept of them, and none is ever removed
+	URL        string        // where front doors of other machines may ask for logs; empty: nowhere
+	Retention  Retention     // of what is on this disk; zero: all is kept
 	Log        *slog.Logger  // nil: silence
 
 	Timing Timing // zero: the defaults
@@ -53,6 +56,7 @@ type Timing struct {
 	Answer     time.Duration // an agent waits for a person's answer; 15 min
 	Checkpoint time.Duration // between two checkpoints of a run; 5 min
 	Shutdown   time.Duration // for running tasks to be interrupted and handed back; 60 s
+	Tidy       time.Duration // between two looks for what the disk need not keep; 1 h
 }
 
 func (t Timing) withDefaults() Timing {
@@ -69,6 +73,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Answer, 15*time.Minute)
 	set(&t.Checkpoint, 5*time.Minute)
 	set(&t.Shutdown, time.Minute)
+	set(&t.Tidy, time.Hour)
 	return t
 }
 
@@ -128,6 +133,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		{w.timing.Beat, w.beat},
 		{w.timing.Outbox, w.postDue},
 		{w.timing.Reconcile, w.reconcile},
+		{w.timing.Tidy, w.tidy},
 	} {
 		running.Go(func() { every(loops, l.every, l.do) })
 	}
@@ -199,7 +205,7 @@ func (w *Worker) beat(ctx context.Context) {
 	host, _ := os.Hostname() // it worked in NewWorker
 	err := w.store.Beat(ctx, store.Worker{
 		ID: w.id, Host: host, Version: w.cfg.Version, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
-		Started: w.started, Draining: w.live.draining(), Health: mustJSON(w.health.known()),
+		Started: w.started, Draining: w.live.draining(), Health: mustJSON(w.health.known()), URL: w.cfg.URL,
 	})
 	if err != nil && ctx.Err() == nil {
 		w.log.Warn("beat", "worker", w.id, "err", err)
