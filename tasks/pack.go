@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	packPiece = 256 << 10 // what is packed at once, in whole lines where they are shorter
-	packMost  = 64 << 20  // what is read for one half of a log, however well it packs
+	packPiece = 64 << 10 // what is packed at once, in whole lines where they are shorter
+	packMost  = 64 << 20 // what is read for one half of a log, however well it packs
 )
 
 // pack compresses the bytes of a file from one place to another into at most limit bytes of gzip. Of what is too large the beginning and
@@ -22,7 +22,7 @@ func pack(file io.ReaderAt, from, to int64, limit int, cut string) ([]byte, erro
 	if err != nil || from == to {
 		return head, err
 	}
-	// How much of the end will fit is only known by trying; it packs about as well as the beginning.
+	// How much of the end will fit is only known by trying; it mostly packs as well as the beginning.
 	var tail []byte
 	start := max(from, to-n)
 	for {
