@@ -151,8 +151,8 @@ func (p *Parts) sources(o Options) error {
 	return nil
 }
 
-// Worker makes the worker of this process.
-func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
+// Worker makes the worker of this process; its logs are served at an address, see WorkerURL.
+func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error) {
 	c := p.Config
 	base := c.Model.BaseURL
 	if !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
@@ -200,7 +200,7 @@ func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 	return tasks.NewWorker(tasks.WorkerConfig{
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy,
 		Slots: c.Worker.Concurrency, Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
-		Version: version, Log: p.Log, Timing: timing,
+		Version: version, LogDir: LogDir(c), URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing,
 	})
 }
 
