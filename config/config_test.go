@@ -112,7 +112,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 			AuthToken: "hush-auth", APIKey: "sk-hush", OAuthToken: "hush-oauth",
 			BaseURL: "http://127.0.0.1:9999/v", Gateway: GatewayOff, Name: "it's a \"model\" for $5",
 		},
-		HTTP: HTTP{Addr: ":0", PublicURL: "https://errand.example", ConsoleToken: "hush-console-0123"},
+		HTTP:  HTTP{Addr: ":0", PublicURL: "https://errand.example", ConsoleToken: "hush-console-0123"},
 		Fleet: Fleet{Token: "hush-fleet-012345"},
 		Worker: Worker{
 			Addr: "[::1]:9090", URL: "http://w1.example:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1", Sandbox: SandboxNone, Concurrency: 7,

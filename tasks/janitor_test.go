@@ -75,8 +75,10 @@ func newDisk(f *fleet) *disk {
 	remote := filepath.Join(f.TempDir(), "remote.git")
 	work := f.TempDir()
 	for _, args := range [][]string{
-		{"init", "--quiet", "--bare", "--initial-branch=main", remote}, {"init", "--quiet", "--initial-branch=main"},
-		{"-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--allow-empty", "--message", "one"}, {"push", "--quiet", remote, "main"},
+		{"init", "--quiet", "--bare", "--initial-branch=main", remote},
+		{"init", "--quiet", "--initial-branch=main"},
+		{"-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--allow-empty", "--message", "one"},
+		{"push", "--quiet", remote, "main"},
 	} {
 		cmd := exec.CommandContext(f.Context(), "git", args...)
 		cmd.Dir, cmd.Env = work, []string{"PATH=" + os.Getenv("PATH"), "HOME=/dev/null"}

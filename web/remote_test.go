@@ -236,9 +236,11 @@ func TestWorkersThatMisbehave(t *testing.T) {
 	}
 	h.keep(c, "log", "kept\n")
 	for name, f := range map[string]http.HandlerFunc{
-		"fails":           func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
-		"sends elsewhere": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://elsewhere.test/", http.StatusFound) },
-		"hangs up":        func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"fails": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		"sends elsewhere": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://elsewhere.test/", http.StatusFound)
+		},
+		"hangs up": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
 		misbehave <- f
 		if a := h.get("/api/tasks/" + id + "/log"); a.text != "kept\n" {

@@ -58,7 +58,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	if p.Redis, err = client(c.Redis.URL.Reveal()); err != nil {
 		return nil, err
 	}
-	// Blocking reads hold a connection each; a pool of their own keeps them from starving everything else.
+	// What is followed is read by a client of its own, which keeps that from starving everything else.
 	if p.blocking, err = client(c.Redis.URL.Reveal()); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
