@@ -70,6 +70,7 @@ func (w *Worker) whileIdle(ctx context.Context, thread string, do func() (bool, 
 		if err := hold.Release(context.WithoutCancel(ctx)); err != nil {
 			w.log.Warn("release thread", "thread", thread, "err", err) // its time runs out
 		}
+		w.wakeNext(context.WithoutCancel(ctx), thread)
 	}()
 	return do()
 }

@@ -227,32 +227,33 @@ func TestWorkersThatMisbehave(t *testing.T) {
 	h := newHarness(t, asksWorkers)
 	id := h.submit(1)
 	c := h.claim(id)
-	misbehave := make(chan http.HandlerFunc, 1)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (<-misbehave)(w, r) }))
+	next := make(chan string, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		switch <-next {
+		case "fail":
+			w.WriteHeader(http.StatusInternalServerError)
+		case "send elsewhere":
+			w.Header().Set("Location", "http://elsewhere.test/")
+			w.WriteHeader(http.StatusFound)
+		case "break off":
+			_, _ = io.WriteString(w, strings.Repeat("x", 10_000))
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		default:
+			panic(http.ErrAbortHandler)
+		}
+	}))
 	s.Config.SetKeepAlivesEnabled(false) // or a client would try again, on a new connection
 	t.Cleanup(s.Close)
 	if err := h.store.Beat(t.Context(), store.Worker{ID: "worker-1", Host: h.handler.host, URL: s.URL}); err != nil {
 		t.Fatal(err)
 	}
 	h.keep(c, "log", "kept\n")
-	for name, f := range map[string]http.HandlerFunc{
-		"fails": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
-		"sends elsewhere": func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://elsewhere.test/", http.StatusFound)
-		},
-		"hangs up": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-	} {
-		misbehave <- f
-		if a := h.get("/api/tasks/" + id + "/log"); a.text != "kept\n" {
-			t.Errorf("%s: %s %q", name, a.Status, a.text)
-		}
+	for _, what := range []string{"fail", "send elsewhere", "hang up"} {
+		next <- what
+		h.wantLog(id, "", "kept\n")
 	}
-	misbehave <- func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain")
-		_, _ = io.WriteString(w, strings.Repeat("x", 10_000))
-		_ = http.NewResponseController(w).Flush()
-		panic(http.ErrAbortHandler)
-	}
+	next <- "break off"
 	resp, err := h.server.Client().Do(h.request(http.MethodGet, "/api/tasks/"+id+"/log", "", nil))
 	if err != nil {
 		return // it broke off before anything came through
