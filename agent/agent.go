@@ -47,6 +47,7 @@ type Runner struct {
 	live   sync.Map // *live by run ID
 
 	sandbox *sandbox
+	mark    string // of this process, in the environment of all that its runs start
 
 	upstream  *url.URL // where all gateways go, and how
 	transport http.RoundTripper
@@ -64,7 +65,7 @@ func New(c Config) (*Runner, error) {
 		return nil, errors.New("create runner: LogDir is empty")
 	}
 	r := &Runner{
-		cfg: c, log: c.Log, getenv: c.Getenv, sandbox: &sandbox{},
+		cfg: c, log: c.Log, getenv: c.Getenv, sandbox: &sandbox{}, mark: ownMark(),
 		startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit, keeperLimit: keeperLimit,
 	}
 	r.spare.total = maxLines

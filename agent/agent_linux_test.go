@@ -284,7 +284,7 @@ func TestWithdrawnQuestion(t *testing.T) {
 // The worker's death hurries a stop that is under way: nobody may find the thread free while its CLI still lives.
 func TestWorkerDiesDuringAStop(t *testing.T) {
 	t.Parallel()
-	c, err := startChild(startOrder{
+	c, err := startChild(t.Context(), startOrder{
 		Path: "/bin/bash", Args: []string{"bash", "-c", "trap '' TERM; echo up; while :; do read -t 100 <> <(:); done"}, Dir: "/",
 		Orphan: 50 * time.Millisecond,
 	}, box{})
@@ -305,7 +305,7 @@ func TestWorkerDiesDuringAStop(t *testing.T) {
 // Processes that were left behind and ended by themselves are buried as they come, not killed at the end, however many they are.
 func TestManyOrphans(t *testing.T) {
 	t.Parallel()
-	c, err := startChild(startOrder{
+	c, err := startChild(t.Context(), startOrder{
 		Path: "/bin/bash", Args: []string{"bash", "-c", "for ((i = 0; i < 1000; i++)); do (true &); done"}, Dir: "/", Orphan: time.Second,
 	}, box{})
 	if err != nil {

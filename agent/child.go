@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,8 +30,9 @@ type child struct {
 	control   *os.File
 }
 
-// startChild starts the CLI under a keeper of its own, in a box. A failure to start the CLI itself is a *startError.
-func startChild(order startOrder, b box) (_ *child, err error) {
+// startChild starts the CLI under a keeper of its own, in a box. A failure to start the CLI itself is a *startError. ctx is for the start
+// alone.
+func startChild(ctx context.Context, order startOrder, b box) (_ *child, err error) {
 	var opened []*os.File
 	pipe := func() (r, w *os.File) {
 		if err == nil {
@@ -75,17 +77,26 @@ func startChild(order startOrder, b box) (_ *child, err error) {
 	c := &child{Stdin: stdinW, Stdout: stdoutR, Stderr: stderrR, control: controlW, keeper: cmd.Process, boxed: len(b.bwrap) > 0, done: make(chan struct{})}
 	status := bufio.NewReader(statusR)
 	var started startStatus
-	_ = statusR.SetReadDeadline(time.Now().Add(startWord))
+	ctx, cancel := context.WithTimeout(ctx, startWord)
+	defer cancel()
+	unblock := context.AfterFunc(ctx, func() {
+		_ = controlW.SetWriteDeadline(time.Now())
+		_ = statusR.SetReadDeadline(time.Now())
+	})
 	if err = c.command(order); err == nil {
 		err = readStatus(status, &started)
+	}
+	if !unblock() {
+		err = context.Cause(ctx) // also in the moment in which it has started: the deadlines are set
 	}
 	if err == nil && started.Error != "" {
 		err = &startError{Message: started.Error, Errno: syscall.Errno(started.Errno)}
 	}
 	if err != nil {
 		closeAll([]*os.File{stdinW, stdoutR, controlW, statusR})
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			c.Kill() // it hangs, perhaps on the file system that the CLI is on
+		if ctx.Err() != nil { // it hangs, perhaps on the file system that the CLI is on
+			c.Kill()
+			_ = c.keeper.Kill() // bubblewrap, when it had not come as far as to start one
 		}
 		_ = cmd.Wait()
 		// Its last words: bubblewrap's, or of a keeper that panicked.
@@ -97,7 +108,6 @@ func startChild(order startOrder, b box) (_ *child, err error) {
 		}
 		return nil, fmt.Errorf("start the CLI: %w", err)
 	}
-	_ = statusR.SetReadDeadline(time.Time{})
 	go c.await(cmd, statusR, status)
 	return c, nil
 }

@@ -77,7 +77,7 @@ func (r *Runner) environment(s Spec, d runDirs, a access) []string {
 		"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1", "CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1",
 		"GIT_TERMINAL_PROMPT": "0", "GIT_AUTHOR_NAME": "errand", "GIT_AUTHOR_EMAIL": "errand@localhost",
 		"GIT_COMMITTER_NAME": "errand", "GIT_COMMITTER_EMAIL": "errand@localhost",
-		runMarker: s.ID,
+		runMarker: s.ID, workerMarker: r.mark,
 	}
 	for _, name := range inherited {
 		if v := r.getenv(name); v != "" {

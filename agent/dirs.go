@@ -7,23 +7,28 @@ import (
 	"path/filepath"
 )
 
-// runDirs are a run's own directories. Each run has its own: sessions that share a configuration see one another and can send
+// runDirs are a run's own directories. While their worker lives it holds a lock in them (leftovers.go). Each run has its own: sessions that share a configuration see one another and can send
 // each other messages (claude-cli.md §4), and a home that outlived its run would be a way from one run into the next.
 type runDirs struct {
 	Root, Config, Temp, Home string
 
 	Seen string // Root as the run sees it; empty: as it is
+
+	lock *os.File
 }
 
 // maxDirPath keeps room for the Unix sockets the CLI makes below its temp directory; a socket's path ends at 107 bytes.
 const maxDirPath = 60
+
+// dirPrefix begins the name of each run's directory.
+const dirPrefix = "er-"
 
 func dirsIn(root string) runDirs {
 	return runDirs{Root: root, Config: filepath.Join(root, "c"), Temp: filepath.Join(root, "t"), Home: filepath.Join(root, "h")}
 }
 
 func makeDirs(parent string) (runDirs, error) {
-	root, err := os.MkdirTemp(parent, "er-")
+	root, err := os.MkdirTemp(parent, dirPrefix)
 	if err != nil {
 		return runDirs{}, fmt.Errorf("create run directory: %w", err)
 	}
@@ -33,10 +38,16 @@ func makeDirs(parent string) (runDirs, error) {
 		return runDirs{}, fmt.Errorf("create run directory: %s is longer than %d bytes: choose a shorter TMPDIR", d.Temp, maxDirPath)
 	}
 	for _, dir := range []string{d.Config, d.Temp, d.Home} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			_ = os.RemoveAll(root)
-			return runDirs{}, fmt.Errorf("create run directory: %w", err)
+		if err = os.Mkdir(dir, 0o700); err != nil {
+			break
 		}
+	}
+	if err == nil {
+		d.lock, err = claimDir(root)
+	}
+	if err != nil {
+		_ = os.RemoveAll(root)
+		return runDirs{}, fmt.Errorf("create run directory: %w", err)
 	}
 	return d, nil
 }
@@ -61,4 +72,8 @@ func (d runDirs) put(name string, v any) (string, error) {
 	return filepath.Join(d.seen().Root, name), nil
 }
 
-func (d runDirs) remove() error { return os.RemoveAll(d.Root) }
+func (d runDirs) remove() error {
+	err := os.RemoveAll(d.Root)
+	_ = d.lock.Close()
+	return err
+}

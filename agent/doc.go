@@ -40,7 +40,8 @@
 //
 //   - On systems other than Linux a process that daemonises itself may outlive its run: there is no child subreaper there. New logs that.
 //   - A keeper that is itself killed with SIGKILL takes the CLI with it; what tools left behind is then found by the run's
-//     marker in its environment (ERRAND_RUN), so a process that also scrubbed its environment escapes. In a sandbox none does.
+//     marker in its environment (ERRAND_RUN), or, when the calling process was killed as well, by [Runner.Sweep] at the next start. So a
+//     process that also scrubbed its environment escapes. In a sandbox none does.
 //   - A sandbox shares the network of the machine.
 //   - The Write profile is no containment: whoever may run commands may do what the user may, but for what the sandbox keeps from it.
 //   - The package knows no queue: it neither repeats a run nor limits how many there are. [Class] says what repeating would be good for.

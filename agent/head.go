@@ -25,7 +25,7 @@ func decodeHead(text []byte) (l wireLine, ok bool) {
 		}
 		end, judged = dec.InputOffset(), judged || known
 	}
-	l, ok = decode(append(bytes.Clone(text[:end]), '}'))
+	ok = l.decode(append(bytes.Clone(text[:end]), '}'))
 	l.IsError = l.IsError || l.Type == "result" && !judged
 	return l, ok
 }

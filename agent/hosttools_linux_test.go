@@ -50,7 +50,8 @@ func answered(t *testing.T, model *modelfake.Server) (results []string) {
 		t.Fatal(err)
 	}
 	for _, m := range body.Messages {
-		l, ok := decode(fmt.Appendf(nil, `{"type":"user","message":{"content":%s}}`, m.Content))
+		var l wireLine
+		ok := l.decode(fmt.Appendf(nil, `{"type":"user","message":{"content":%s}}`, m.Content))
 		if !ok {
 			t.Fatalf("message of %s", m.Content)
 		}

@@ -25,22 +25,7 @@ func TestWorkerKilled(t *testing.T) {
 // killWorker starts a worker that keeps its runs in temp, and kills it while one works in dir.
 func killWorker(t *testing.T, run, dir, temp string, env ...string) {
 	t.Helper()
-	fifo := filepath.Join(dir, "alive")
-	worker := exec.Command("/proc/self/exe")
-	worker.Env = slices.Concat(os.Environ(), env, []string{
-		"AGENT_TEST_MODE=worker", "AGENT_TEST_RUN=" + run, "AGENT_TEST_DIR=" + dir, "AGENT_TEST_ALIVE=" + fifo, "TMPDIR=" + temp,
-	})
-	if err := worker.Start(); err != nil {
-		t.Fatal(err)
-	}
-	alive, err := os.Open(fifo) // waits for the fake CLI to open it
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer alive.Close()
-	if _, err := io.ReadFull(alive, make([]byte, 1)); err != nil { // and for its children
-		t.Fatal(err)
-	}
+	worker, alive := startWorker(t, run, dir, temp, env...)
 	keeper, err := unix.PidfdOpen(parent(t, marked(run)[0]), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +50,28 @@ func killWorker(t *testing.T, run, dir, temp string, env ...string) {
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
+}
+
+// startWorker starts a worker and returns when all processes of its run are there; alive ends with the last of them.
+func startWorker(t *testing.T, run, dir, temp string, env ...string) (worker *exec.Cmd, alive *os.File) {
+	t.Helper()
+	fifo := filepath.Join(dir, "alive")
+	worker = exec.Command("/proc/self/exe")
+	worker.Env = slices.Concat(os.Environ(), env, []string{
+		"AGENT_TEST_MODE=worker", "AGENT_TEST_RUN=" + run, "AGENT_TEST_DIR=" + dir, "AGENT_TEST_ALIVE=" + fifo, "TMPDIR=" + temp,
+	})
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	alive, err := os.Open(fifo) // waits for the fake CLI to open it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = alive.Close() })
+	if _, err := io.ReadFull(alive, make([]byte, 1)); err != nil { // and for its children
+		t.Fatal(err)
+	}
+	return worker, alive
 }
 
 // A keeper that is killed takes the CLI with it, and what carries the marker is found.

@@ -21,6 +21,7 @@ func (s *stream) system(l *wireLine) {
 	case "session_state_changed":
 		s.mu.Lock()
 		s.clock.Turn = l.State != "idle"
+		s.rests = s.rests && !s.clock.Turn
 		s.mu.Unlock()
 		s.rest()
 	case "background_tasks_changed":
@@ -39,7 +40,9 @@ func (s *stream) system(l *wireLine) {
 	case "task_notification":
 		s.log.Note(s.now(), "task %s: %s", orDash(l.Status), s.redact.head([]byte(l.Summary), maxPreview))
 	case "api_retry":
-		s.notice(fmt.Sprintf("The model did not answer (%s), trying again.", orDash(l.Error)))
+		text := fmt.Sprintf("The model did not answer (%s), trying again.", orDash(l.Error))
+		s.log.Note(s.now(), "! %s", text)
+		s.event(Event{Kind: Notice, Text: text, Class: assistantErrors[l.Error]})
 		if hopeless(l.Error) {
 			s.mu.Lock()
 			s.facts.Hopeless = cmp.Or(s.facts.Hopeless, l.Error)
@@ -67,7 +70,7 @@ func (s *stream) init(l *wireLine) {
 	if s.facts.Model == "" {
 		s.facts.Model = l.Model
 	}
-	s.clock.Turn, s.facts.Began = true, true
+	s.clock.Turn, s.facts.Began, s.rests = true, true, false
 	s.mu.Unlock()
 	if first {
 		s.log.Note(s.now(), "started: model %s, CLI %s, session %s", l.Model, l.CLIVersion, l.SessionID)
@@ -104,13 +107,16 @@ func (s *stream) lifecycle(l *wireLine) {
 }
 
 // rest says that the agent has nothing left to do, when that is so: the session is idle, nothing works in the background, and no message
-// is on its way in. A result alone is the end of a turn only (claude-cli.md §10).
+// is on its way in. A result alone is the end of a turn only (claude-cli.md §10). One rest shows in several lines, the message that is done
+// with and the session that is idle, and is told once: told again, it could pass for the next one, which is yet to come.
 func (s *stream) rest() {
 	s.mu.Lock()
 	taken := len(s.sent) == 0 || !s.facts.Followed
 	idle := !s.clock.Turn && taken && s.facts.Background == 0 && s.facts.Results > 0
+	news := idle && !s.rests
+	s.rests = idle
 	s.mu.Unlock()
-	if idle {
+	if news {
 		s.on.Idle()
 	}
 }

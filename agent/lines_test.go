@@ -145,7 +145,8 @@ func TestLongStringsOfToolsAreCut(t *testing.T) {
 		if c.kind != "user" {
 			continue
 		}
-		l, ok := decode([]byte(got[0]))
+		var l wireLine
+		ok := l.decode([]byte(got[0]))
 		if !ok || l.odd || l.SessionID != "s" || !l.Message.Content[0].IsError || l.Message.Content[0].ToolUseID != "t1" {
 			t.Errorf("decoded as %+v, %t", l, ok)
 		}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -272,7 +273,9 @@ func workerMain() int {
 	r, err := New(Config{
 		CLI: os.Getenv("AGENT_TEST_CLI"), LogDir: os.Getenv("AGENT_TEST_DIR") + "/logs", Grace: time.Second, Sandbox: Sandbox(os.Getenv("AGENT_TEST_SANDBOX")),
 		Servers: []MCPServer{{Name: "x", Type: ServerHTTP, URL: "http://127.0.0.1:9", Profiles: []Profile{Read}}}, // a file more to remove
-		Env:     map[string]string{"AGENT_TEST_MODE": "mute-hang-escape-ignore-term-never-exit", "AGENT_TEST_ALIVE": os.Getenv("AGENT_TEST_ALIVE")},
+		Env: map[string]string{
+			"AGENT_TEST_MODE": cmp.Or(os.Getenv("AGENT_TEST_CLI_MODE"), "mute-hang-escape-ignore-term-never-exit"), "AGENT_TEST_ALIVE": os.Getenv("AGENT_TEST_ALIVE"),
+		},
 	})
 	if err != nil {
 		return 1

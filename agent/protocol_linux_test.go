@@ -215,7 +215,7 @@ func TestStructuredAnswerIsAskedForOnce(t *testing.T) {
 			t.Parallel()
 			h := &host{}
 			res := newBench(t, mode).run(t, t.Context(), Spec{Schema: json.RawMessage(`{}`)}, h)
-			if string(res.Structured) != want || res.Outcome != Done || !strings.HasPrefix(res.Text, "hello") || h.idled < 1 {
+			if string(res.Structured) != want || res.Outcome != Done || !strings.HasPrefix(res.Text, "hello") || h.idled != 1 {
 				t.Errorf("structured %s, idle asked %d times, %+v", res.Structured, h.idled, res)
 			}
 			if n := strings.Count(res.Text, "StructuredOutput"); n != 1 {

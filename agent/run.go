@@ -36,16 +36,9 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 		return Result{}, NewError(ClassWorkspace, err.Error())
 	}
 	resume := s.Resume
-	if resume != nil {
-		if err := resume.Check(); err != nil {
-			log.Note(time.Now(), "! %v; beginning a new conversation", err)
-			resume = nil
-		}
-	}
 	res, e := r.once(ctx, cli, s, resume, h, log)
-	// Only if it has not begun: what was done must not be done again.
-	if e == nil && resume != nil && res.Outcome == Failed && res.Error.Class == ClassSession && res.Turns == 0 && ctx.Err() == nil {
-		log.Note(time.Now(), "! %s; beginning a new conversation", res.Error.Message)
+	if why := unresumed(res, e); why != nil && resume != nil && ctx.Err() == nil {
+		log.Note(time.Now(), "! %s; beginning a new conversation", why.Message)
 		resume = nil
 		res, e = r.once(ctx, cli, s, nil, h, log)
 	}
@@ -57,6 +50,17 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	res.Started, res.Duration, res.Fresh = started, time.Since(started), s.Resume != nil && resume == nil
 	r.closeLog(log, &res)
 	return res, nil
+}
+
+// unresumed is why a run did not begin in the conversation it was to go on with, nil if it did: what was done must not be done again.
+func unresumed(res Result, failed *Error) *Error {
+	if failed == nil && res.Outcome == Failed && res.Turns == 0 {
+		failed = res.Error
+	}
+	if failed == nil || failed.Class != ClassSession {
+		return nil
+	}
+	return failed
 }
 
 // once runs the CLI one time, in the conversation resume or in a new one.
@@ -77,8 +81,8 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 	dirs.Seen = box.seen
 	session := uuid.NewString()
 	if resume != nil {
-		if err := dirs.putSession(*resume, s.Dir); err != nil {
-			return Result{}, NewError(ClassWorkspace, err.Error())
+		if e := dirs.putSession(*resume, s.Dir); e != nil {
+			return Result{}, e
 		}
 		if !s.Fork {
 			session = resume.ID
@@ -93,13 +97,16 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 		return Result{}, NewError(ClassInternal, err.Error())
 	}
 	way := r.access(gate)
-	c, err := startChild(startOrder{
+	c, err := startChild(ctx, startOrder{
 		Path: box.cli, Args: args, Env: r.environment(s, dirs.seen(), way), Dir: s.Dir,
 		Secret: way.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: box.remove,
 	}, box)
 	if err != nil {
 		sweepMarked(s.ID) // a keeper that died while it was starting may have started something
 		gate.Close()
+		if ctx.Err() != nil {
+			return notStarted(s), nil
+		}
 		return Result{}, startFailure(err, s.Dir)
 	}
 	live := r.watch(s, resume, h, c, log)
@@ -234,6 +241,7 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 	if e := res.Error; e != nil {
 		api.explain(e)
 		res.RetryAt = retryAt(e.Class, f.RateLimit, api)
+		e.Message = redact.String(e.Message)
 	}
 	if res.Outcome == Done && res.Text == "" {
 		res.Text = redact.String(strings.TrimSpace(string(f.Partial)))
@@ -241,9 +249,6 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 	if res.Outcome != Done {
 		res.Partial = redact.String(strings.TrimSpace(strings.Join(append(f.Answers, string(f.Partial)), "\n\n")))
 		res.Text = ""
-	}
-	if res.Error != nil {
-		res.Error.Message = redact.String(res.Error.Message)
 	}
 	if api != nil {
 		api.Problem = redact.String(api.Problem)

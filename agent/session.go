@@ -30,10 +30,16 @@ func (s Session) Holds(id string) bool {
 
 // Check reads the whole of Data. Its error says that the conversation cannot be resumed.
 func (s Session) Check() error {
-	if _, err := unpack(s.Data); err != nil {
-		return fmt.Errorf("read session %s: %w", s.ID, err)
+	_, err := s.archive()
+	return err
+}
+
+func (s Session) archive() (archive, error) {
+	a, err := unpack(s.Data)
+	if err != nil {
+		return a, fmt.Errorf("read session %s: %w", s.ID, err)
 	}
-	return nil
+	return a, nil
 }
 
 // project is the CLI's directory for what ran in dir, below that of its configuration: named after the path, all but letters and digits
@@ -48,19 +54,19 @@ func project(dir string) string {
 }
 
 // putSession writes a saved session where the CLI will look for it when it runs in dir. Where the conversation tells the agent of its
-// own files, it is made to say where they are now.
-func (d runDirs) putSession(s Session, dir string) error {
-	if err := d.unpackSession(s, project(dir)); err != nil {
-		return fmt.Errorf("restore session: %w", err)
+// own files, it is made to say where they are now. ClassSession says that it is none that could be resumed.
+func (d runDirs) putSession(s Session, dir string) *Error {
+	a, err := s.archive()
+	if err != nil {
+		return NewError(ClassSession, err.Error())
+	}
+	if err := d.putFiles(a, s.ID, project(dir)); err != nil {
+		return NewError(ClassWorkspace, "restore session: "+err.Error())
 	}
 	return nil
 }
 
-func (d runDirs) unpackSession(s Session, project string) error {
-	a, err := unpack(s.Data)
-	if err != nil {
-		return err
-	}
+func (d runDirs) putFiles(a archive, id, project string) error {
 	place := filepath.Join(d.Config, project)
 	if err := os.MkdirAll(place, 0o700); err != nil {
 		return err
@@ -72,11 +78,11 @@ func (d runDirs) unpackSession(s Session, project string) error {
 	defer root.Close()
 	for _, f := range a.files {
 		if a.home != "" && path.Ext(f.name) == ".jsonl" {
-			f.content = bytes.ReplaceAll(f.content, []byte(a.home+"/"), []byte(filepath.Join(d.seen().Config, project, s.ID)+"/"))
+			f.content = bytes.ReplaceAll(f.content, []byte(a.home+"/"), []byte(filepath.Join(d.seen().Config, project, id)+"/"))
 		}
-		name := path.Join(s.ID, f.name)
+		name := path.Join(id, f.name)
 		if f.name == conversation {
-			name = s.ID + ".jsonl"
+			name = id + ".jsonl"
 		}
 		if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
 			return err

@@ -129,6 +129,7 @@ type Event struct {
 	ToolID string          `json:"tool_id,omitempty"`
 	Input  json.RawMessage `json:"input,omitempty"`
 	Error  bool            `json:"error,omitempty"`  // the tool or the turn failed
+	Class  Class           `json:"class,omitempty"`  // of a Notice that the CLI repeats a request to the model: why, if that is known
 	Parent string          `json:"parent,omitempty"` // tool use of the sub-agent that did it; empty for the main agent
 	Agent  string          `json:"agent,omitempty"`  // what kind of sub-agent it is
 }

@@ -40,6 +40,7 @@ type stream struct {
 	mu    sync.Mutex
 	facts facts
 	clock clock
+	rests bool              // the rest that the agent has come to has been told; until there is something to do again
 	sent  map[string]bool   // messages that the CLI has been given and is not done with
 	tools map[string]string // open tool calls, in words
 }
@@ -55,7 +56,7 @@ type clock struct {
 
 // signals are how the stream moves the run. None of them blocks.
 type signals struct {
-	Idle     func()                     // nothing left to do
+	Idle     func()                     // nothing left to do; once until there was something again
 	Hopeless func()                     // the CLI retries what cannot succeed
 	Answered func(wireResponse)         // to a control request of ours
 	Asked    func(string, *wireRequest) // a control request of the CLI's
@@ -97,7 +98,7 @@ func (s *stream) Sent(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent[id] = true
-	s.clock.Turn, s.clock.Active = true, s.now()
+	s.clock.Turn, s.clock.Active, s.rests = true, s.now(), false
 }
 
 // Touch notes that something was done for the agent, so that its silence counts from now on.

@@ -35,7 +35,7 @@ func lead(t *testing.T, script string) leader {
 	t.Helper()
 	b := newBench(t, "")
 	fifo := filepath.Join(b.dir, "alive")
-	c, err := startChild(startOrder{
+	c, err := startChild(t.Context(), startOrder{
 		Path: "/bin/bash", Args: []string{"bash", "-c", prelude + script}, Env: []string{"PATH=" + os.Getenv("PATH"), "ALIVE=" + fifo},
 		Dir: "/", Orphan: time.Second,
 	}, box{})

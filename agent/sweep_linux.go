@@ -34,13 +34,19 @@ func sweepMarked(run string) int {
 	return len(killed)
 }
 
-// marked lists the live processes of a run. A process of another user, or one that made itself unreadable, is not seen.
+// marked lists the live processes of a run.
 func marked(run string) []int {
+	return carrying(runMarker, func(id string) bool { return id == run })
+}
+
+// carrying lists the live processes that have a variable with such a value in their environment. A process of another user, or one that
+// made itself unreadable, is not seen.
+func carrying(variable string, such func(value string) bool) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
-	want := []byte(runMarker + "=" + run)
+	name := []byte(variable + "=")
 	var pids []int
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -53,7 +59,7 @@ func marked(run string) []int {
 			continue
 		}
 		for v := range bytes.SplitSeq(env, []byte{0}) {
-			if bytes.Equal(v, want) {
+			if value, ok := bytes.CutPrefix(v, name); ok && such(string(value)) {
 				pids = append(pids, pid)
 				break
 			}

@@ -2,7 +2,10 @@
 
 package agent
 
-import "os"
+import (
+	"context"
+	"os"
+)
 
 // selfExecutable starts this binary again; a file replaced meanwhile would be the new one.
 var selfExecutable, _ = os.Executable()
@@ -11,6 +14,11 @@ const runMarker = "ERRAND_RUN"
 
 // sweepMarked cannot look into other processes' environments here.
 func sweepMarked(string) int { return 0 }
+
+// ownMark: likewise, so that nothing carries one.
+func ownMark() string { return "" }
+
+func sweepOrphans(context.Context) (int, error) { return 0, nil }
 
 // MakePrivate says that this system offers no protection of a process from others of its user.
 func MakePrivate() (notice string, err error) {

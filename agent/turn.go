@@ -198,7 +198,7 @@ func (s *stream) result(l *wireLine) {
 			s.facts.Partial, s.before = nil, 0
 		}
 	}
-	s.clock.Turn, s.clock.Ended = false, s.now()
+	s.clock.Turn, s.clock.Ended, s.rests = false, s.now(), false
 	clear(s.tools)
 	s.mu.Unlock()
 	text := r.Result

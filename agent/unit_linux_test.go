@@ -24,7 +24,8 @@ func TestDecodeIsTolerant(t *testing.T) {
 		`{"type":"result"`: "",
 		``:                 "",
 	} {
-		l, ok := decode([]byte(line))
+		var l wireLine
+		ok := l.decode([]byte(line))
 		got := l.Type + "/" + l.Subtype
 		if l.odd {
 			got += " odd"
@@ -55,7 +56,8 @@ func TestExcerpt(t *testing.T) {
 		`"` + strings.Repeat(`\u00e9`, 1<<20) + `"`: strings.Repeat("é", 2*maxPreview-1),
 	} {
 		line := `{"type":"user","message":{"content":[{"type":"tool_result","content":` + content + `,"tool_use_id":"t1"}]}}`
-		l, ok := decode([]byte(line))
+		var l wireLine
+		ok := l.decode([]byte(line))
 		if !ok || l.odd || l.Message.Content[0].ToolUseID != "t1" {
 			t.Errorf("%.100s: decoded as %+v", content, l)
 			continue
@@ -71,7 +73,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"type":"assistant","message":{"content":[{"type":"text","text":"x"}]}}`))
 	f.Add([]byte(`{"type":"user","message":{"content":[{"type":"tool_result","content":[{"type":"image"}]}]}}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		l, ok := decode(line)
+		var l wireLine
+		ok := l.decode(line)
 		if ok && l.Type == "" {
 			t.Error("decoded without a type")
 		}

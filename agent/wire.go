@@ -211,13 +211,8 @@ type wireRateLimit struct {
 // The CLI's own escaping is trusted no further than needed: a tool's output may hold anything.
 var lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 
-// decode reads one line. ok is false when it is not a JSON object with a type.
-func decode(line []byte) (l wireLine, ok bool) {
-	ok = l.decode(line)
-	return l, ok
-}
-
-// decode reads one line into l, whatever that was before: a line of output after the other can use the same.
+// decode reads one line into l, whatever that was before: a line of output after the other can use the same. ok is false when it is not a
+// JSON object with a type.
 func (l *wireLine) decode(line []byte) (ok bool) {
 	*l = wireLine{}
 	if len(line) == 0 || line[0] != '{' {

@@ -60,9 +60,9 @@ func (w Worker) check(p *Problems) {
 	if w.IdleLimit < 0 {
 		p.add("ERRAND_IDLE_LIMIT", fmt.Sprintf("is %v", w.IdleLimit), "write a duration above 0, like 15m, or 0s for no limit")
 	}
-	if w.Grace <= 0 || w.Grace >= Drain {
-		p.add("ERRAND_GRACE", fmt.Sprintf("is %v, and a stop would not fit into the %v a worker has to drain", w.Grace, Drain),
-			fmt.Sprintf("write a duration above 0 and below %v, like 15s", Drain))
+	if most := Drain - Pack; w.Grace <= 0 || w.Grace > most {
+		p.add("ERRAND_GRACE", fmt.Sprintf("is %v, and a stop would not fit into the %v a worker has to drain, %v of them to pack what is left", w.Grace, Drain, Pack),
+			fmt.Sprintf("write a duration above 0 and at most %v, like 15s", most))
 	}
 }
 

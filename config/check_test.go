@@ -31,12 +31,12 @@ configuration: 15 problems
   - ERRAND_RUN_LIMIT is "7200", a number without a unit; write 7200s for seconds or 7200m for minutes
   - ERRAND_LOG_LEVEL is "loud", which is not a level; write debug, info, warn or error
   - GITHUB_APP_PRIVATE_KEY_FILE cannot be read (file does not exist); correct the path, or let the user errand runs as read the file
-  - /etc/errand.yaml:1: knows no key "channel"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules
+  - /etc/errand.yaml:1: knows no key "channel"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, limits, budgets
   - /etc/errand.yaml:2: people.ann is nobody; add ` + "`slack: U…` and `github: login`" + `
   - REDIS_URL is not the URL of a Redis; write redis://:PASSWORD@HOST:6379/0 (rediss:// for TLS), with special characters of the password percent-encoded
   - SLACK_API_URL is not an absolute http or https URL; write only scheme, host and path, like https://ghe.example.com/api/v3
   - ERRAND_SANDBOX is "docker"; write auto, bwrap or none
-  - ERRAND_GRACE is 45s, and a stop would not fit into the 45s a worker has to drain; write a duration above 0 and below 45s, like 15s
+  - ERRAND_GRACE is 45s, and a stop would not fit into the 45s a worker has to drain, 10s of them to pack what is left; write a duration above 0 and at most 35s, like 15s
   - ERRAND_DIRS holds "src", which is not absolute; write absolute paths, separated by colons
   - SLACK_BOT_TOKEN is not set although Slack is configured; set it to the bot token (xoxb-…), or unset all other SLACK_ variables to do without Slack
   - GITHUB_WEBHOOK_SECRET is not set although GitHub is configured; set it to the secret of the webhook (any long random string, the same on both sides), or unset the other GITHUB_ credentials to do without GitHub
@@ -114,8 +114,8 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "ERRAND_KEEP_CLONES", "0s", ""},
 		{RoleWorker, "ERRAND_KEEP_CLONES_GB", "-1", "ERRAND_KEEP_LOGS_GB or ERRAND_KEEP_CLONES_GB is below 0 (5, -1"},
 		{RoleWorker, "ERRAND_GRACE", "0s", "ERRAND_GRACE is 0s"},
-		{RoleWorker, "ERRAND_GRACE", "44999ms", ""},
-		{RoleWorker, "ERRAND_GRACE", "45s", "ERRAND_GRACE is 45s"},
+		{RoleWorker, "ERRAND_GRACE", "35s", ""},
+		{RoleWorker, "ERRAND_GRACE", "35001ms", "ERRAND_GRACE is 35.001s"},
 		{RoleWorker, "ERRAND_MIN_CLAUDE", "v2.1", `ERRAND_MIN_CLAUDE is "v2.1"`},
 		{RoleWorker, "ERRAND_SANDBOX", "yes", `ERRAND_SANDBOX is "yes"; write auto, bwrap or none`},
 		{RoleWorker, "ERRAND_SANDBOX", "bwrap", ""},

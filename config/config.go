@@ -14,9 +14,11 @@ import (
 )
 
 // The time budgets that are not settings. They nest, and a stop in the middle of a run is orderly only because they do:
-// ERRAND_GRACE < Drain < Shutdown < StopGrace.
+// ERRAND_GRACE + Pack <= Drain < Shutdown < StopGrace.
 const (
-	// Drain is how long a stopping worker lets its runs wind down.
+	// Pack is how long an interrupted run's clone may take to be packed for whoever goes on with it.
+	Pack = 10 * time.Second
+	// Drain is how long a stopping worker lets its runs wind down and packs what they leave. The rest of Shutdown is for storing that.
 	Drain = 45 * time.Second
 	// Shutdown is asynq's ShutdownTimeout, after which it hands unfinished deliveries back.
 	Shutdown = 60 * time.Second
@@ -25,7 +27,7 @@ const (
 )
 
 // That they nest is checked by the compiler: a constant below zero is no uint.
-const _ = uint(Shutdown-Drain-1) + uint(StopGrace-Shutdown-1)
+const _ = uint(Drain-Pack-1) + uint(Shutdown-Drain-1) + uint(StopGrace-Shutdown-1)
 
 // Config is everything a program of ours is told from outside. An empty group means that the feature is off.
 type Config struct {
@@ -110,7 +112,7 @@ type Worker struct {
 	Concurrency int           `env:"ERRAND_CONCURRENCY"`                             // runs at once, at least 2; the default follows the memory
 	RunLimit    time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h"`               // longest run; 0 = no limit
 	IdleLimit   time.Duration `env:"ERRAND_IDLE_LIMIT" envDefault:"15m"`             // longest silence of a run; 0 = no limit
-	Grace       time.Duration `env:"ERRAND_GRACE" envDefault:"15s"`                  // the whole stop ladder; above 0 and below Drain
+	Grace       time.Duration `env:"ERRAND_GRACE" envDefault:"15s"`                  // the whole stop ladder; above 0, and with Pack within Drain
 	LogLevel    slog.Level    `env:"ERRAND_LOG_LEVEL" envDefault:"info"`
 }
 

@@ -181,7 +181,8 @@ func TestExampleYAML(t *testing.T) {
 	if err := p.err(); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Repositories) == 0 || len(r.Channels) == 0 || len(r.People) == 0 || len(r.MCP) == 0 || len(r.Rules) == 0 {
+	if len(r.Repositories) == 0 || len(r.Channels) == 0 || len(r.People) == 0 || len(r.MCP) == 0 || len(r.Rules) == 0 ||
+		r.Limits == (Limits{}) || r.Budgets == (Budgets{}) {
 		t.Errorf("the example leaves a section out: %+v", r)
 	}
 }

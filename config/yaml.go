@@ -26,6 +26,10 @@ type Routing struct {
 	MCP map[string]Server `yaml:"mcp"`
 	// Rules for the agents' tools, in order: the first that fits a call decides it.
 	Rules []Rule `yaml:"rules"`
+	// Limits of what runs at once.
+	Limits Limits `yaml:"limits"`
+	// Budgets of a day.
+	Budgets Budgets `yaml:"budgets"`
 }
 
 // Repository is what errand may do in a repository.
@@ -93,6 +97,8 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	v.people(r)
 	v.servers(r)
 	v.rules(r)
+	v.limits(r)
+	v.budgets(r)
 	return r
 }
 

@@ -22,12 +22,16 @@ people:
 rules:
   - {tool: Bash, input: "*git push*", action: deny, reason: No.}
   - {tool: "*", action: ask}
+limits: {repository: 2, credential: 10}
+budgets: {task: 2.5, day: 100, contact: "#platform"}
 `))
 	want := Routing{
 		Repositories: map[string]Repository{"acme/api": {Trusted: true, Base: "develop", Profile: ProfileRead}, "acme/web": {}},
 		Channels:     map[string]Channel{"C0123": {Repository: "Acme/API"}},
 		People:       map[string]Person{"ann": {Slack: "U1", GitHub: "ann-a"}, "bot": {GitHub: "dependabot[bot]"}},
 		Rules:        []Rule{{Tool: "Bash", Input: "*git push*", Action: ActionDeny, Reason: "No."}, {Tool: "*", Action: ActionAsk}},
+		Limits:       Limits{Repository: 2, Credential: 10},
+		Budgets:      Budgets{Task: 2.5, Day: 100, Contact: "#platform"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(p) > 0 {
 		t.Errorf("parseRouting (-want +got):\n%s\nproblems: %v", diff, p)
@@ -50,7 +54,7 @@ func TestEmptyRouting(t *testing.T) {
 func TestRoutingProblems(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ text, want string }{
-		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules`},
+		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, limits, budgets`},
 		{"repositories:\n  o/r:\n    trust: true", `f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile`},
 		{"repositories:\n  o/r: {trusted: maybe}", `f:2: has "maybe" in the wrong place; write true or false`},
 		{"repositories: [o/r]", `f:1: does not have the right form; write keys with values`},
@@ -78,6 +82,18 @@ func TestRoutingProblems(t *testing.T) {
 			`f:2: rules.1.action is ""; write allow, deny or ask`},
 		{"rules:\n  - action: deny", "f:2: rules.1 has no tool; add `tool: Bash`, or `tool: \"*\"` for all"},
 		{"rules:\n  - {tool: Bash, action: deny}\n  - tool: Bash\n    action: delegate", `f:4: rules.2.action is "delegate"; write allow, deny or ask`},
+		{"limits: {user: many}", `f:1: has "many" in the wrong place; write a whole number`},
+		{"limits:\n  user: 0.5", "f:2: limits.user is not a number of runs; write how many there may be at once, like 3, or 0 for no limit"},
+		{"limits:\n  user: 1\n  repository: -1", "f:3: limits.repository is not a number of runs; write how many there may be at once, like 3, or 0 for no limit"},
+		{"budgets:\n  day: lots", `f:2: has "lots" in the wrong place; write a number`},
+		{"budgets:\n  task: 1\n  day: -0.5", "f:3: budgets.day is not an amount; write US dollars, like 20 or 2.5, or 0 for no budget"},
+		{"budgets:\n  user: .inf\n  channel: .nan\n  repository: 1e300", strings.Join([]string{
+			"f:2: budgets.user is not an amount; write US dollars, like 20 or 2.5, or 0 for no budget",
+			"f:3: budgets.channel is not an amount; write US dollars, like 20 or 2.5, or 0 for no budget",
+			"f:4: budgets.repository is not an amount; write US dollars, like 20 or 2.5, or 0 for no budget",
+		}, "\n")},
+		{"budgets:\n  contact: |\n    a\n    b", "f:2: budgets.contact is not one short line; write who can raise a budget, like #platform or ann@example.com"},
+		{"budgets:\n  weekly: 5", `f:2: knows no key "weekly"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, reserve, contact`},
 		{
 			"repositories:\n  o/r: &x {profile: admin}\n  o/s: *x",
 			`f:2: repositories.o/r.profile is "admin"; write write or read` + "\n" + `f:2: repositories.o/s.profile is "admin"; write write or read`,

@@ -36,6 +36,10 @@ func addYAML(p *Problems, file, text string) {
 			want = "true or false"
 		case "string":
 			want = "text"
+		case "int":
+			want = "a whole number"
+		case "float64":
+			want = "a number"
 		case "[]string":
 			want = "a list"
 		case "[]config.Rule":
@@ -55,7 +59,7 @@ func addYAML(p *Problems, file, text string) {
 func keysOf(name string) string {
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](), reflect.TypeFor[Person](),
-		reflect.TypeFor[Server](), reflect.TypeFor[Rule](),
+		reflect.TypeFor[Server](), reflect.TypeFor[Rule](), reflect.TypeFor[Limits](), reflect.TypeFor[Budgets](),
 	} {
 		if t.Name() != name {
 			continue

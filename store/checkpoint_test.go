@@ -83,7 +83,7 @@ func TestCheckpointLivesAsLongAsItsTask(t *testing.T) {
 			h.lapse("errand:claim:t", 15*time.Second)
 			must(s.Requeue(ctx, id, 0, must(s.Get(ctx, id)).Fence, true))
 			c := h.claim(s, id)
-			h.ok(c.Return(ctx, time.Time{}, false))
+			h.ok(c.Return(ctx, Wait{}))
 			c = h.claim(s, id)
 			if got := must(s.Checkpoint(ctx, id)); got.Session.ID != "a" {
 				h.Errorf("after a crash and a return: %+v", got)

@@ -23,9 +23,10 @@ type Claim struct {
 }
 
 // Claim takes a waiting task for a worker: it runs from now on. Refusals, in this order: [ErrNotFound], [ErrEnded], [ErrStale] (another
-// delivery is the valid one), [ErrRunning], [*NotDue], [ErrBusy]. A tombstone is no refusal: it is in [Claim.Record].
-func (s *Store) Claim(ctx context.Context, id string, delivery int, worker string) (*Claim, error) {
-	r, err := s.run(ctx, "claim", id, delivery, worker, rand.Text(), s.cfg.ClaimTTL.Milliseconds())
+// delivery is the valid one), [ErrRunning], [*NotDue], [ErrBusy], [*Full]. A tombstone is no refusal: it is in [Claim.Record].
+func (s *Store) Claim(ctx context.Context, id string, delivery int, worker string, caps ...Cap) (*Claim, error) {
+	args := []any{id, delivery, worker, rand.Text(), s.cfg.ClaimTTL.Milliseconds(), s.lease().Milliseconds()}
+	r, err := s.run(ctx, "claim", append(args, capArgs(caps)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("claim %s: %w", id, err)
 	}
@@ -59,13 +60,21 @@ func (c *Claim) End(ctx context.Context, ending json.RawMessage) error {
 	return nil
 }
 
-// Return lets the running task wait again, for this same delivery and in its old place, not to be started before at (zero = at once),
-// and gives the claim up. The attempt is taken back unless it counts. [ErrStale] when it is not ours to return.
+// Wait is how a task waits that was begun and has not ended.
+type Wait struct {
+	At     time.Time // not to be started before; zero = at once
+	Why    string    // for people, at most a sentence; gone when the task is claimed again
+	Counts bool      // the attempt counts; otherwise it is taken back
+	Parked bool      // counts in Record.Parks
+}
+
+// Return lets the running task wait again, for this same delivery and in its old place, and gives the claim up. [ErrStale] when it is not
+// ours to return.
 //
 // It ends [Claim.Keep], also when it fails: nothing of the run is alive by then, so the claim may as well expire.
-func (c *Claim) Return(ctx context.Context, at time.Time, countAttempt bool) error {
+func (c *Claim) Return(ctx context.Context, w Wait) error {
 	c.giveUp()
-	_, err := c.store.run(ctx, "return", c.ID(), c.Thread(), c.fence, c.token, c.record.Delivery, micros(at), countAttempt)
+	_, err := c.store.run(ctx, "return", c.ID(), c.Thread(), c.fence, c.token, c.record.Delivery, micros(w.At), w.Why, w.Counts, w.Parked)
 	if err != nil {
 		return fmt.Errorf("return %s: %w", c.ID(), err)
 	}
@@ -87,7 +96,7 @@ func (c *Claim) giveUp() { c.given.Do(func() { close(c.done) }) }
 
 // refresh extends the claim, or puts it back where Redis has forgotten it, and reads the tombstone. [ErrStale] when it is not ours.
 func (c *Claim) refresh(ctx context.Context) (by, cause string, err error) {
-	r, err := c.store.run(ctx, "refresh", c.ID(), c.Thread(), c.fence, c.token, c.store.cfg.ClaimTTL.Milliseconds())
+	r, err := c.store.run(ctx, "refresh", c.ID(), c.Thread(), c.fence, c.token, c.store.cfg.ClaimTTL.Milliseconds(), c.store.lease().Milliseconds())
 	if err != nil {
 		return "", "", fmt.Errorf("refresh %s: %w", c.ID(), err)
 	}

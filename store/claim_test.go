@@ -104,9 +104,10 @@ func TestTheSameStepAgain(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		id := h.submit(s, 1)
-		first := must(s.run(ctx, "claim", id, 0, "w", "nonce", 15000))
+		args := []any{id, 0, "w", "nonce", 15000, 75000, ""}
+		first := must(s.run(ctx, "claim", args...))
 		before := h.dump()
-		if again, err := s.run(ctx, "claim", id, 0, "w", "nonce", 15000); err != nil || again.text(1) != first.text(1) {
+		if again, err := s.run(ctx, "claim", args...); err != nil || again.text(1) != first.text(1) {
 			h.Errorf("claimed %q, then %q (%v)", first.text(1), again.text(1), err)
 		}
 		if diff := cmp.Diff(before, h.dump()); diff != "" {
@@ -126,7 +127,7 @@ func TestTheSameStepAgain(t *testing.T) {
 				h.Errorf("%s again changed something:\n%s", name, diff)
 			}
 		}
-		twice("return", func() error { return c.Return(ctx, time.Time{}, false) })
+		twice("return", func() error { return c.Return(ctx, Wait{}) })
 		c = h.claim(s, id)
 		twice("end", func() error { return c.End(ctx, json.RawMessage(`1`)) })
 		twice("release", func() error { return c.Release(ctx) })
@@ -211,18 +212,18 @@ func TestReturnKeepsThePlace(t *testing.T) {
 			count bool
 			want  int
 		}{{false, 0}, {true, 1}, {true, 2}, {false, 2}} {
-			h.ok(h.claim(s, first).Return(ctx, time.Time{}, row.count))
+			h.ok(h.claim(s, first).Return(ctx, Wait{Counts: row.count}))
 			if got := must(s.Get(ctx, first)); got.Attempt != row.want || got.State != Waiting || got.Delivery != 0 {
 				h.Errorf("return %d: %d attempts, %s, delivery %d; want %d, waiting, 0", n, got.Attempt, got.State, got.Delivery, row.want)
 			}
 		}
 		c := h.claim(s, first)
-		h.ok(c.Return(ctx, time.Time{}, false))
+		h.ok(c.Return(ctx, Wait{}))
 		if _, _, err := c.refresh(ctx); !errors.Is(err, ErrStale) { // one that was under way
 			h.Errorf("refresh after the return = %v, want %v", err, ErrStale)
 		}
 		at := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
-		h.ok(h.claim(s, first).Return(ctx, at, false))
+		h.ok(h.claim(s, first).Return(ctx, Wait{At: at}))
 		var notDue *NotDue
 		if _, err := s.Claim(ctx, first, 0, "w"); !errors.As(err, &notDue) || !notDue.At.Equal(at) {
 			h.Errorf("claim = %v, want not due before %s", err, at)
@@ -251,7 +252,7 @@ func TestFenceGrowsOverAForgetfulRedis(t *testing.T) {
 				h.Errorf("fence %d after %d", c.Fence(), last)
 			}
 			last = c.Fence()
-			h.ok(c.Return(ctx, time.Time{}, false))
+			h.ok(c.Return(ctx, Wait{}))
 		}
 	})
 }

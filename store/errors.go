@@ -57,6 +57,12 @@ func verdict(r reply) error {
 		return ErrSpent
 	case "asking":
 		return &Asking{ID: r.text(1)}
+	case "held":
+		return &Held{At: fromMicros(r.text(1)), Interval: time.Duration(r.number(2)) * time.Microsecond, Why: r.text(3)}
+	case "full":
+		return &Full{Scope: r.text(1)}
+	case "overbudget":
+		return &OverBudget{Spending: spending(r.text(1), r.text(2), r.text(4)), Reserved: usd(r.text(3))}
 	case "notdue":
 		return &NotDue{At: fromMicros(r.text(1))}
 	default:

@@ -91,7 +91,7 @@ func TestKeepEndsQuietly(t *testing.T) {
 	ways := map[string]func(*harness, *Claim, *kept){
 		"context":  func(_ *harness, _ *Claim, k *kept) { k.stop() },
 		"released": func(h *harness, c *Claim, _ *kept) { h.ok(c.End(h.Context(), nil)); h.ok(c.Release(h.Context())) },
-		"returned": func(h *harness, c *Claim, _ *kept) { h.ok(c.Return(h.Context(), time.Time{}, true)) },
+		"returned": func(h *harness, c *Claim, _ *kept) { h.ok(c.Return(h.Context(), Wait{Counts: true})) },
 	}
 	onBoth(t, func(h *harness) {
 		n := 0

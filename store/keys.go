@@ -12,8 +12,12 @@ package store
 //	<prefix>live              zset    while not ended              the IDs that wait or run, score 0 (submit, transition, claim)
 //	<prefix>waiting:<thread>  zset    while it has members         the thread's IDs that wait or run; score = the microseconds the ID
 //	                                                               begins with, 0 for the running one (submit, claim, transition)
-//	<prefix>claim:<thread>    string  ClaimTTL                     "<fence> <id> <nonce>" of the holder (claim, keep); "hold <nonce>" of
-//	                                                               who keeps tasks from starting, for as long as it asked (hold)
+//	<prefix>claim:<thread>    string  ClaimTTL                     "<fence> <id> <nonce>" of the holder (claim, keep); "lock <nonce>" of
+//	                                                               who keeps tasks from starting, for as long as it asked (threadlock)
+//	<prefix>cap:<scope>       zset    ClaimTTL + Outage since the  the IDs that run and count in the scope; score = when the lease ends
+//	                                  last refresh of any          (claim, keep; whatever ends the run removes it)
+//	<prefix>spend:<day>:<scope>  hash  8 days since the last write  spent = what was settled that day, r:<id> = reserved for a run, in
+//	                                                               micro-dollars; day = days since 1970, UTC (budget)
 //	<prefix>fence             string  for ever                     the last fence given out (claim)
 //	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (outbox)
 //	<prefix>expiring          zset    trimmed by submit            posted IDs; score = when their record is gone (outbox)
@@ -23,6 +27,10 @@ package store
 //	<prefix>log:<id>          hash    Retention since the save,    "<fence> <name>" = what a run left of a log (logs)
 //	                                  and once posted
 //	<prefix>alias:<alias>     string  SessionTTL since last used   the thread it stands for (alias)
+//	<prefix>rate:<name>       string  until it has no effect       when all turns of this name would be back (rate)
+//	<prefix>credential:<name> hash    10 min after it is free      how runs of a credential may start: until, why = held; interval, next,
+//	                                                               slowed = one after the other (credential)
+//	<prefix>credentials       zset    trimmed by each report       their names; score = when the hash is gone (credential)
 //	<prefix>worker:<id>       string  15 s                         what a worker says of itself, JSON (workers)
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
 //	<prefix>cancel            channel                              IDs with a new tombstone: a hint, the record is the truth (keep)
@@ -41,9 +49,11 @@ func (k keys) session(thread string) string { return k.prefix + "session:" + thr
 func (k keys) checkpoint(id string) string  { return k.prefix + "checkpoint:" + id }
 func (k keys) log(id string) string         { return k.prefix + "log:" + id }
 func (k keys) alias(alias string) string    { return k.prefix + "alias:" + alias }
+func (k keys) credential(n string) string   { return k.prefix + "credential:" + n }
 func (k keys) worker(id string) string      { return k.prefix + "worker:" + id }
 func (k keys) tasks() string                { return k.prefix + "tasks" }
 func (k keys) live() string                 { return k.prefix + "live" }
+func (k keys) credentials() string          { return k.prefix + "credentials" }
 func (k keys) workers() string              { return k.prefix + "workers" }
 func (k keys) cancel() string               { return k.prefix + "cancel" }
 func (k keys) answers() string              { return k.prefix + "answers" }

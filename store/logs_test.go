@@ -22,7 +22,7 @@ func TestLogsOfRuns(t *testing.T) {
 			if n == 0 {
 				first = c
 			}
-			h.ok(c.Return(ctx, time.Time{}, false))
+			h.ok(c.Return(ctx, Wait{}))
 			h.ok(c.SaveLog(ctx, "log", fmt.Appendf(nil, "part %d", n))) // also when it is not ours any more
 			h.ok(c.SaveLog(ctx, "ndjson", []byte{0, 0xff, byte(n)}))
 			if n >= 2 {
@@ -94,26 +94,26 @@ func TestEverythingOfATaskExpires(t *testing.T) {
 	})
 }
 
-func TestHeldThread(t *testing.T) {
+func TestLockedThread(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
-		hold, err := s.Hold(ctx, "t", time.Minute)
+		lock, err := s.LockThread(ctx, "t", time.Minute)
 		h.ok(err)
-		if _, err := s.Hold(ctx, "t", time.Minute); !errors.Is(err, ErrBusy) {
-			h.Errorf("held twice: %v", err)
+		if _, err := s.LockThread(ctx, "t", time.Minute); !errors.Is(err, ErrBusy) {
+			h.Errorf("locked twice: %v", err)
 		}
 		id := h.submit(s, 1)
 		if _, err := s.Claim(ctx, id, 0, "w"); !errors.Is(err, ErrBusy) {
-			h.Errorf("claimed while it is held: %v", err)
+			h.Errorf("claimed while it is locked: %v", err)
 		}
-		h.ok(hold.Release(ctx))
-		if err := hold.Release(ctx); !errors.Is(err, ErrStale) {
+		h.ok(lock.Release(ctx))
+		if err := lock.Release(ctx); !errors.Is(err, ErrStale) {
 			h.Errorf("released twice: %v", err)
 		}
 		busy := func(what string) {
 			h.Helper()
-			if _, err := s.Hold(ctx, "t", time.Minute); !errors.Is(err, ErrBusy) {
-				h.Errorf("held while its task %s: %v", what, err)
+			if _, err := s.LockThread(ctx, "t", time.Minute); !errors.Is(err, ErrBusy) {
+				h.Errorf("locked while its task %s: %v", what, err)
 			}
 		}
 		busy("waits")
@@ -126,7 +126,7 @@ func TestHeldThread(t *testing.T) {
 		h.ok(c.End(ctx, nil))
 		busy("is posted")
 		h.ok(c.Release(ctx))
-		must(s.Hold(ctx, "t", time.Minute))
+		must(s.LockThread(ctx, "t", time.Minute))
 		h.lapse("errand:claim:t", time.Minute)
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -54,7 +53,7 @@ func TestQuestionOutlivesItsRun(t *testing.T) {
 		if !must(first.First(ctx, "u")) || must(first.First(ctx, "u")) {
 			h.Error("said twice, or not at all")
 		}
-		h.ok(first.Return(ctx, time.Time{}, false))
+		h.ok(first.Return(ctx, Wait{}))
 		if _, err := first.Ask(ctx, "l", json.RawMessage(`1`)); !errors.Is(err, ErrStale) {
 			h.Errorf("a stale holder asked: %v", err)
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -152,7 +151,7 @@ func TestNext(t *testing.T) {
 		c := h.claim(s, second)
 		first := h.submit(s, 1)
 		next("one runs", second)
-		h.ok(c.Return(ctx, time.Time{}, false))
+		h.ok(c.Return(ctx, Wait{}))
 		next("both wait", first)
 		must(s.EndWaiting(ctx, first, nil))
 		next("the first has ended", second)

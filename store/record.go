@@ -22,14 +22,18 @@ type Record struct {
 	Thread string          // tasks of one thread run one after the other, in the order of their IDs
 	Class  string          // the queue it belongs to; opaque here
 	Task   json.RawMessage // opaque, at most 1 MiB
+	Scopes []string        // what it counts in, for caps and budgets: "<kind>:<name>" each, names opaque here
 	State  State
 
 	Delivery int       // which delivery is the valid one: asynq's task ID is <id> for 0, <id>.r<n> for n
 	At       time.Time // not to be started before; zero = at once
+	Why      string    // what a task waits for that was begun before, for people; see Wait
 	Attempt  int       // runs started, without those given back
+	Parks    int       // times it was parked; see Wait
 	Crashes  int       // runs lost with their worker
 	Fence    int64     // token of the latest claim of this task, 0 = never claimed
 	Worker   string    // who runs it or ran it last
+	Cost     float64   // US dollars, of all its runs, as far as they were settled; see [Claim.Spend]
 
 	Created, Started, Ended time.Time // by Redis' clock; Started is the latest run's
 
@@ -41,8 +45,9 @@ type Record struct {
 func decode(id string, f map[string]string) Record {
 	return Record{
 		ID: id, Thread: f["thread"], Class: f["class"], Task: raw(f["task"]), State: State(f["state"]),
-		Delivery: number(f["delivery"]), At: fromMicros(f["at"]), Attempt: number(f["attempt"]), Crashes: number(f["crashes"]),
-		Fence: int64(number(f["fence"])), Worker: f["worker"],
+		Delivery: number(f["delivery"]), At: fromMicros(f["at"]), Why: f["why"],
+		Attempt: number(f["attempt"]), Parks: number(f["parks"]), Crashes: number(f["crashes"]),
+		Fence: int64(number(f["fence"])), Worker: f["worker"], Scopes: lines(f["scopes"]), Cost: usd(f["cost"]),
 		Created: fromMicros(f["created"]), Started: fromMicros(f["started"]), Ended: fromMicros(f["ended"]),
 		CancelBy: f["cancel_by"], CancelCause: f["cancel_cause"], Ending: raw(f["ending"]), Outbox: number(f["outbox"]),
 	}

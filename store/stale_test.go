@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -26,8 +25,16 @@ func TestAStaleHolderChangesNothing(t *testing.T) {
 		"checkpoint": func(h *harness, c *Claim) error {
 			return c.SaveCheckpoint(h.Context(), Checkpoint{Session: Session{ID: "old"}})
 		},
+		"reserve": func(h *harness, c *Claim) error {
+			_, err := c.Reserve(h.Context(), 1, Budget{Fleet, 10})
+			return err
+		},
+		"spend": func(h *harness, c *Claim) error {
+			_, err := c.Spend(h.Context(), 1)
+			return err
+		},
 		"end":    func(h *harness, c *Claim) error { return c.End(h.Context(), json.RawMessage(`"old"`)) },
-		"return": func(h *harness, c *Claim) error { return c.Return(h.Context(), time.Time{}, true) },
+		"return": func(h *harness, c *Claim) error { return c.Return(h.Context(), Wait{Counts: true}) },
 		"refresh": func(h *harness, c *Claim) error {
 			_, _, err := c.refresh(h.Context())
 			return err

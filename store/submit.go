@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,25 +15,26 @@ const (
 	idClock = 16      // digits of unix microseconds, until the year 2286: so IDs as text sort by time
 )
 
-// Submit stores a new task as waiting. Of rec it reads ID, Thread, Class, Task and At. It is idempotent by ID: when the record exists,
+// Submit stores a new task as waiting. Of rec it reads ID, Thread, Class, Task, Scopes and At. It is idempotent by ID: when the record exists,
 // in whatever state, that one comes back unchanged with created = false. [ErrTooLarge] when the task exceeds 1 MiB.
 //
-// [ErrSpent] when it was taken for an answer before; see [Store.Answer].
-func (s *Store) Submit(ctx context.Context, rec Record) (stored Record, created bool, err error) {
-	return s.submit(ctx, rec, false)
+// [ErrSpent] when it was taken for an answer before; see [Store.Answer]. [*OverBudget] when one of its budgets for today is used up.
+func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stored Record, created bool, err error) {
+	return s.submit(ctx, rec, false, budgets)
 }
 
 // Hear is Submit for what may be an answer: when the thread's running task has asked something, a new task is not stored, and the error is
 // an [Asking] with that task's ID.
-func (s *Store) Hear(ctx context.Context, rec Record) (stored Record, created bool, err error) {
-	return s.submit(ctx, rec, true)
+func (s *Store) Hear(ctx context.Context, rec Record, budgets ...Budget) (stored Record, created bool, err error) {
+	return s.submit(ctx, rec, true, budgets)
 }
 
-func (s *Store) submit(ctx context.Context, rec Record, hear bool) (stored Record, created bool, err error) {
+func (s *Store) submit(ctx context.Context, rec Record, hear bool, budgets []Budget) (stored Record, created bool, err error) {
 	if err := check(rec); err != nil {
 		return Record{}, false, fmt.Errorf("submit %s: %w", rec.ID, err)
 	}
-	r, err := s.run(ctx, "submit", rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), hear)
+	args := []any{rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), hear, strings.Join(rec.Scopes, "\n"), s.shift.Microseconds()}
+	r, err := s.run(ctx, "submit", append(args, budgetArgs(budgets)...)...)
 	if err != nil {
 		return Record{}, false, fmt.Errorf("submit %s: %w", rec.ID, err)
 	}
@@ -40,7 +42,7 @@ func (s *Store) submit(ctx context.Context, rec Record, hear bool) (stored Recor
 		return r.record(rec.ID, 1), false, nil
 	}
 	return Record{
-		ID: rec.ID, Thread: rec.Thread, Class: rec.Class, Task: rec.Task, State: Waiting,
+		ID: rec.ID, Thread: rec.Thread, Class: rec.Class, Task: rec.Task, Scopes: rec.Scopes, State: Waiting,
 		At: rec.At.Truncate(time.Microsecond).UTC(), Created: fromMicros(r.text(1)),
 	}, true, nil
 }
@@ -56,6 +58,8 @@ func check(rec Record) error {
 		return errors.New("an ID consists of a-z, 0-9, dot and dash")
 	case rec.Thread == "":
 		return errors.New("no thread")
+	case slices.ContainsFunc(rec.Scopes, func(s string) bool { return !strings.Contains(s, ":") || strings.Contains(s, "\n") }):
+		return errors.New("a scope is one line, <kind>:<name>")
 	case len(rec.Task) > maxTask:
 		return fmt.Errorf("task of %d bytes, limit %d: %w", len(rec.Task), maxTask, ErrTooLarge)
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -226,7 +225,7 @@ func TestRetryBeforeTheRelease(t *testing.T) {
 		if _, _, err := c.refresh(ctx); err != nil {
 			h.Errorf("the old claim is gone before its release: %v", err)
 		}
-		if err := c.Return(ctx, time.Time{}, true); !errors.Is(err, ErrStale) {
+		if err := c.Return(ctx, Wait{Counts: true}); !errors.Is(err, ErrStale) {
 			h.Errorf("return = %v, want %v", err, ErrStale)
 		}
 		h.ok(c.Release(ctx))

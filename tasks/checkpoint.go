@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -9,18 +10,18 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// How long a clone may take to be packed. It takes a fraction of a second, unless it is huge or hostile; a drain has to go on.
-const (
-	packFor         = time.Minute
-	packHandingBack = 10 * time.Second
-)
+// packFor is how long a clone may take to be packed while its run lives. It takes a fraction of a second, unless it is huge or hostile. A
+// drain has less patience: Timing.Pack.
+const packFor = time.Minute
 
 // checkpoint is what is remembered of a run, beside its session and the bundle of its clone.
 type checkpoint struct {
 	Session agent.Session     `json:"session"`
-	Work    *workspace.Bundle `json:"work,omitempty"` // nil: it had no clone, or nothing of it could be kept
-	Dir     string            `json:"dir"`            // where it worked
-	Left    string            `json:"left,omitempty"` // handed back in peace: by which its worker finds the directories as they were
+	Work    *workspace.Bundle `json:"work,omitempty"`  // nil: it had no clone, or nothing of it could be kept
+	Dir     string            `json:"dir"`             // where it worked
+	Why     string            `json:"why,omitempty"`   // it was interrupted, in a clause; empty: its worker had to stop
+	Fresh   bool              `json:"fresh,omitempty"` // its conversation cannot be continued, so there is nothing else in here
+	Left    string            `json:"left,omitempty"`  // handed back in peace: by which its worker finds the directories as they were
 }
 
 // checkpoints lets a run keep what it has come to, every now and then.
@@ -36,18 +37,25 @@ func (w *Worker) checkpoints(r *run, p place, s *agent.Spec) {
 
 // handOver keeps what an interrupted run has come to for whoever goes on with it. If the CLI had not even read the prompt, an earlier
 // checkpoint is the better one: told to go on, nobody would know with what.
-func (w *Worker) handOver(r *run, p place, s agent.Spec, res agent.Result) {
+func (w *Worker) handOver(r *run, p place, s agent.Spec, res agent.Result, cause error) {
+	c := checkpoint{Session: res.Session}
+	if failed, ok := errors.AsType[*again](cause); ok {
+		c.Why, c.Fresh = failed.Why, failed.fresh
+	}
+	if c.Fresh {
+		w.keep(r.detached, r, place{Dir: p.Dir}, checkpoint{Fresh: true}, 0)
+		return
+	}
 	if !res.Session.Holds(s.Prompt.ID) {
 		return
 	}
-	c := checkpoint{Session: res.Session}
 	if res.Resources.Stuck == 0 {
 		var err error
 		if c.Left, err = w.workspace.Leave(r.claim.Thread()); err != nil {
 			w.log.Warn("leave directories", "run", r.claim.ID(), "err", err)
 		}
 	}
-	w.keep(r.detached, r, p, c, packHandingBack)
+	w.keep(r.detached, r, p, c, w.timing.Pack)
 }
 
 // keep saves a checkpoint. A clone that cannot be packed does not keep the conversation from being saved; who goes on in it is told.

@@ -47,6 +47,9 @@ func (w *Worker) conversation(ctx context.Context, t Task, b Brief, before *past
 			c.session, c.said = &past.Session, past.Said
 		}
 	}
+	if before.Fresh {
+		c.session = nil // it is what could not be continued
+	}
 	if before.goesOn() {
 		// Its prompt will be to go on, and nobody would know with what.
 		c.session, c.said = &before.Session, remember(c.said, agent.Turn{Role: agent.User, Text: t.Prompt})

@@ -34,6 +34,8 @@ type Policy struct {
 	Limit      time.Duration   // of a run
 	Rules      []agent.Rule    // decide the tool calls of every run
 	Redactor   *agent.Redactor // keeps the fleet's own secrets out of stored prompts; nil: none
+	Limits     Limits          // of what runs at once
+	Budgets    Budgets         // of what it costs
 }
 
 // Desk is the only way in: everything that is asked of the fleet is asked here. Safe for concurrent use.
@@ -101,13 +103,14 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, fmt.Errorf("marshal task %s: %w", t.ID, err)
 	}
-	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body}
-	rec, created, err := d.store.Hear(ctx, record)
+	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, Scopes: t.scopes()}
+	budgets := d.policy.Budgets.daily()
+	rec, created, err := d.store.Hear(ctx, record, budgets...)
 	if asking, ok := errors.AsType[*store.Asking](err); ok {
 		if heard, fresh, err := d.hear(ctx, asking.ID, t); heard || err != nil {
 			return Receipt{ID: asking.ID, New: fresh, Class: t.Class, Heard: heard}, err
 		}
-		rec, created, err = d.store.Submit(ctx, record)
+		rec, created, err = d.store.Submit(ctx, record, budgets...)
 	}
 	switch {
 	case errors.Is(err, store.ErrSpent): // it comes again, after it has been the answer
@@ -115,6 +118,9 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	case errors.Is(err, store.ErrTooLarge):
 		return Receipt{}, &InputError{Sentence: "The request is too long: at most 1 MiB of text."}
 	case err != nil:
+		if over, ok := errors.AsType[*store.OverBudget](err); ok {
+			return Receipt{}, d.policy.Budgets.refusal(over)
+		}
 		return Receipt{}, fmt.Errorf("submit task %s: %w", t.ID, err)
 	}
 	// An older submission may have died between these two steps, so a record that exists is enqueued as well. That it cannot be is no
@@ -150,6 +156,7 @@ func (p Policy) apply(t Task) (Task, error) {
 	if p.Limit > 0 && (t.Options.Limit <= 0 || t.Options.Limit > p.Limit) {
 		t.Options.Limit = p.Limit
 	}
+	t.Options.MaxUSD = lower(t.Options.MaxUSD, p.Budgets.Task)
 	return t, nil
 }
 
@@ -199,6 +206,7 @@ type Status struct {
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
 	At       time.Time `json:"not_before,omitzero"` // a waiting task is not started earlier
+	Why      string    `json:"why,omitempty"`       // what it waits for, if it was begun before
 	Cancel   string    `json:"cancelled_by,omitempty"`
 	Ending   *Ending   `json:"ending,omitempty"`
 
@@ -281,7 +289,7 @@ func status(rec store.Record) (Status, error) {
 		Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Posted: rec.Outbox < 0,
 	}
 	if rec.State == store.Waiting {
-		s.At = rec.At
+		s.At, s.Why = rec.At, rec.Why
 	}
 	if err := json.Unmarshal(rec.Task, &s.Task); err != nil {
 		return s, fmt.Errorf("read task %s: %w", rec.ID, err)

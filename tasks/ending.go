@@ -30,6 +30,7 @@ type Ending struct {
 	Reason string       `json:"reason,omitempty"` // one sentence for people, where the kind alone does not say it
 	Limit  string       `json:"limit,omitempty"`  // the limit that was reached, as a duration
 	Result agent.Result `json:"result"`           // zero when nothing ran
+	Bill   Bill         `json:"bill,omitzero"`
 	At     time.Time    `json:"at"`
 }
 
@@ -73,7 +74,7 @@ func (e Ending) Sentence() string {
 		}
 		return fmt.Sprintf("This was cancelled by %s.", e.By)
 	case Lost:
-		return "The workers running this died several times, so it was given up. An operator should look at the log."
+		return "The workers running this died several times, so it was given up, at unknown cost. An operator should look at the log."
 	}
 	if e.Reason != "" {
 		return e.Reason
@@ -103,11 +104,8 @@ func (e Ending) Footer() string {
 	if r.Turns > 0 {
 		parts = append(parts, fmt.Sprintf("%d turns", r.Turns))
 	}
-	switch {
-	case r.CostUSD >= 0.01:
-		parts = append(parts, fmt.Sprintf("$%.2f", r.CostUSD))
-	case r.CostUSD > 0:
-		parts = append(parts, "under $0.01")
+	if c := e.cost(); c != "" {
+		parts = append(parts, c)
 	}
 	if r.Model != "" {
 		parts = append(parts, r.Model)
@@ -115,5 +113,5 @@ func (e Ending) Footer() string {
 	if r.Fresh {
 		parts = append(parts, "a new conversation, the earlier one could not be resumed")
 	}
-	return strings.Join(parts, " · ")
+	return strings.Join(append(parts, e.Bill.Near...), " · ")
 }

@@ -184,7 +184,7 @@ func TestRetry(t *testing.T) {
 	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
 		if fail {
 			fail = false
-			return agent.Result{Outcome: agent.Failed, Error: agent.NewError(agent.ClassOverloaded, "529")}, nil
+			return agent.Result{Outcome: agent.Failed, Error: agent.NewError(agent.ClassModel, "404")}, nil
 		}
 		return answer("better"), nil
 	}

@@ -101,6 +101,7 @@ func (f *fleet) idle(change ...func(*WorkerConfig)) *Worker {
 		Timing: Timing{
 			Observe: 300 * time.Millisecond, Reconcile: 50 * time.Millisecond, Outbox: 50 * time.Millisecond,
 			Beat: 100 * time.Millisecond, Shutdown: 10 * time.Second,
+			Again: time.Millisecond, Reset: time.Millisecond, Release: time.Millisecond,
 		},
 	}
 	for _, f := range change {
@@ -222,16 +223,24 @@ type fakeAgent struct {
 	health *agent.Error
 	unread bool // a run that is stopped has not taken its prompt
 
-	mu   sync.Mutex
-	runs []agent.Spec
-	live map[string]int // by directory of files, that is by thread
-	most int            // the most runs of one thread that were alive at once
-	all  int
-	peak int // the most runs alive at once
+	mu    sync.Mutex
+	runs  []agent.Spec
+	swept int
+	live  map[string]int // by directory of files, that is by thread
+	most  int            // the most runs of one thread that were alive at once
+	all   int
+	peak  int // the most runs alive at once
 }
 
 func (a *fakeAgent) Health(context.Context, string) agent.Health {
 	return agent.Health{OK: a.health == nil, Error: a.health}
+}
+
+func (a *fakeAgent) Sweep(context.Context) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.swept++
+	return nil
 }
 
 func (a *fakeAgent) Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {

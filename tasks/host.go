@@ -15,13 +15,17 @@ import (
 type host struct {
 	record *recorder
 	report *opening
-	talk   *talk // nil where the agent cannot talk with people
+	talk   *talk  // nil where the agent cannot talk with people
+	slow   func() // told when the model throttles the run; does not block
 }
 
 // Event tells the store and the report; neither waits. A tool's input as it is being written is for a live report alone: the whole follows.
 func (h *host) Event(e agent.Event) {
 	if e.Kind != agent.ToolInput {
 		h.record.add(e)
+	}
+	if throttles(e.Class) {
+		h.slow()
 	}
 	h.report.Update(e)
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// Clearing a thread's directories away keeps its tasks from starting for at most holdFor, of which saving its work may take saveFor.
+// Clearing a thread's directories away keeps its tasks from starting for at most lockFor, of which saving its work may take saveFor.
 const (
-	holdFor = 2 * time.Minute
+	lockFor = 2 * time.Minute
 	saveFor = time.Minute
 	maxWork = 64 << 20 // bytes of what is saved of a clone
 )
@@ -59,7 +59,7 @@ func (w *Worker) tidyThreads(ctx context.Context) error {
 
 // whileIdle does something with a thread of which no task waits or runs, nor starts meanwhile; false when that is not to be had.
 func (w *Worker) whileIdle(ctx context.Context, thread string, do func() (bool, error)) (bool, error) {
-	hold, err := w.store.Hold(ctx, thread, holdFor)
+	lock, err := w.store.LockThread(ctx, thread, lockFor)
 	if errors.Is(err, store.ErrBusy) {
 		return false, nil
 	}
@@ -67,7 +67,7 @@ func (w *Worker) whileIdle(ctx context.Context, thread string, do func() (bool, 
 		return false, err
 	}
 	defer func() {
-		if err := hold.Release(context.WithoutCancel(ctx)); err != nil {
+		if err := lock.Release(context.WithoutCancel(ctx)); err != nil {
 			w.log.Warn("release thread", "thread", thread, "err", err) // its time runs out
 		}
 		w.wakeNext(context.WithoutCancel(ctx), thread)

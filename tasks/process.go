@@ -23,7 +23,7 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	}
 	defer slot.release()
 
-	claim, err := w.store.Claim(ctx, id, delivery, w.id)
+	claim, err := w.store.Claim(ctx, id, delivery, w.id, w.cfg.caps()...)
 	if err != nil {
 		return w.unclaimed(id, err)
 	}
@@ -62,6 +62,9 @@ func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err 
 	if e := w.health.problem(run.ctx); e != nil {
 		return stop(e)
 	}
+	if err := w.admit(run, t, source); err != nil {
+		return stop(err)
+	}
 	files, err := w.workspace.Files(t.Thread)
 	if err != nil {
 		return stop(err)
@@ -69,6 +72,9 @@ func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err 
 	brief, err := source.Brief(run.ctx, t, files)
 	if err != nil {
 		return stop(fmt.Errorf("brief: %w", err))
+	}
+	if t.Options.MaxUSD, err = w.afford(run, t); err != nil {
+		return stop(err)
 	}
 	report = w.open(run, source, t)
 	before, err := w.past(run.ctx, run.claim.Record())
@@ -83,7 +89,7 @@ func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err 
 	if err != nil {
 		return stop(err)
 	}
-	host := &host{record: w.record(run), report: report}
+	host := &host{record: w.record(run), report: report, slow: w.slow(run)}
 	spec := w.spec(t, brief, place, talked, before)
 	host.talk = w.talk(run, t, source, host.record.add)
 	spec.Tools = host.talk.tools(place)
@@ -96,24 +102,33 @@ func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err 
 	if err != nil {
 		return stop(err)
 	}
+	w.heed(run, result)
+	bill := w.settle(run, result)
 	ending, err = w.conclude(run, t, result)
+	ending.Bill = bill
 	switch {
 	case err == nil:
 		talked.keep(run, w, t, brief, result)
 	case !errors.Is(err, errClaimLost): // whoever has the claim now has the say
-		w.handOver(run, place, spec, result)
+		w.handOver(run, place, spec, result, err)
+		w.announce(run, t, source, err)
 	}
 	return t, report, ending, err
 }
 
-// conclude turns what a run came to into the task's ending. A run that was only interrupted has none: the error is what did it.
+// conclude turns what a run came to into the task's ending. A run that was only interrupted has none: the error is what did it. Nor has one
+// that failed and is tried again: the error says when.
 func (w *Worker) conclude(run *run, t Task, r agent.Result) (Ending, error) {
 	e := Ending{Result: r, At: time.Now()}
+	next, given := w.again(run, r)
+	if next != nil {
+		return Ending{}, next
+	}
 	switch r.Outcome {
 	case agent.Done:
 		e.Kind = Answered
 	case agent.Failed:
-		e.Kind, e.Reason = Failed, r.Error.User
+		e.Kind, e.Reason = Failed, r.Error.User+given
 	case agent.Limit:
 		e.Kind, e.Limit = TimedOut, t.Options.Limit.String()
 	case agent.Stalled:
@@ -157,7 +172,7 @@ func (w *Worker) refused(run *run, err error) (Ending, error) {
 		e.Result = agent.Result{Outcome: agent.Failed, Error: failure}
 	case errors.Is(err, workspace.ErrNotFound), errors.Is(err, workspace.ErrAuth), errors.Is(err, workspace.ErrRef):
 		e.Reason = "The repository could not be prepared: " + err.Error() + "."
-	case run.claim.Record().Attempt >= maxAttempts:
+	case attempts(run.claim.Record()) >= maxAttempts:
 		w.log.Error("task failed", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", err)
 		e.Kind = Failed
 		e.Reason = fmt.Sprintf("This could not be started in %d attempts. The worker's log says why.", maxAttempts)
@@ -168,34 +183,40 @@ func (w *Worker) refused(run *run, err error) (Ending, error) {
 	return e, nil
 }
 
-// handBack returns an unfinished task to the fleet: without using an attempt when only this worker had to stop, at once, or when the
-// source asked for a better time; else after a while, as one attempt more.
+// handBack returns an unfinished task to the fleet: without using an attempt when only this worker had to stop, at once, or when a better
+// time was asked for; a run that failed as its class says; else after a while, as one attempt more.
 func (w *Worker) handBack(run *run, cause error) error {
-	innocent := errors.Is(cause, errDrain) || errors.Is(cause, errClaimLost)
-	wait, asked := errors.AsType[*ErrLater](cause)
-	at := time.Time{}
+	var wait store.Wait
+	later, asked := errors.AsType[*ErrLater](cause)
+	failed, again := errors.AsType[*again](cause)
 	switch {
-	case asked: // by a source that is rate limited: it says when
-		innocent, at = true, wait.At
-	case innocent:
-		wait = later(0, cause.Error())
+	case again:
+		wait = failed.Wait
+	case asked: // by a source that is rate limited, or for the model's sake: it says when
+		wait = store.Wait{At: later.At, Why: w.cfg.Policy.Redactor.String(later.Why)}
+	case errors.Is(cause, errDrain), errors.Is(cause, errClaimLost):
+		wait = store.Wait{Why: cause.Error()}
 	default:
-		wait = later(backoff(run.claim.Record().Attempt), cause.Error())
-		at = wait.At
+		wait = store.Wait{
+			At: time.Now().Add(backoff(run.claim.Record().Attempt)), Counts: true, Why: "errand did not work; the worker's log says why",
+		}
 	}
 	w.log.Warn("task handed back", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", cause)
 	run.told.leave() // before the next run of the task can begin
-	_, err := w.persist(run, "return", func() error { return run.claim.Return(run.detached, at, !innocent) })
+	_, err := w.persist(run, "return", func() error { return run.claim.Return(run.detached, wait) })
 	if err != nil {
 		return err
 	}
-	return wait // also when somebody else has it by now: the next delivery finds out
+	return &ErrLater{At: wait.At, Why: cause.Error()} // also when somebody else has it by now: the next delivery finds out
 }
 
 // unclaimed says what a delivery does that could not claim its task.
 func (w *Worker) unclaimed(id string, err error) error {
 	if due, ok := errors.AsType[*store.NotDue](err); ok {
 		return &ErrLater{At: due.At, Why: err.Error()}
+	}
+	if full, ok := errors.AsType[*store.Full](err); ok {
+		return later(busyWait, full.Error())
 	}
 	switch {
 	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrStale), errors.Is(err, store.ErrNotFound):

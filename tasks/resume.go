@@ -47,6 +47,10 @@ func (w *Worker) past(ctx context.Context, rec store.Record) (*past, error) {
 	}
 	err = json.Unmarshal(saved.Session.Meta, &p.checkpoint)
 	p.Session.ID, p.Session.Data, p.at = saved.Session.ID, saved.Session.Data, saved.At
+	if err == nil && p.Fresh {
+		p.lost = "its conversation could not be continued"
+		return p, nil
+	}
 	if err == nil {
 		err = p.Session.Check()
 	}
@@ -99,7 +103,11 @@ func (p *past) words(t Task, now place) string {
 	if !p.goesOn() {
 		return ""
 	}
-	say := []string{"You were interrupted by a restart of the worker. Go on where you stopped."}
+	why := "by a restart of the worker"
+	if p.Why != "" && !p.crashed {
+		why = "(" + p.Why + ")"
+	}
+	say := []string{"You were interrupted " + why + ". Go on where you stopped."}
 	if p.Left == "" || p.crashed {
 		say = append(say, fmt.Sprintf("This conversation was last kept at %s UTC: if you did more than it says, look what came of that.",
 			p.at.UTC().Format("15:04:05 on 2006-01-02")))

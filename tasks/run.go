@@ -47,6 +47,8 @@ type run struct {
 	done func() // takes the run from the worker's list
 	told *opening
 	next func() // wakes the thread's next task
+
+	away time.Time // since when Redis has not taken what the run came to; zero: it does. Of the flow's goroutine
 }
 
 // hold keeps the claim and lets the run be stopped: by whoever cancels the task, by the worker's drain, by the loss of the claim.
@@ -108,11 +110,14 @@ func (w *Worker) end(r *run, e Ending) (stored bool, err error) {
 // persist stores what a run came to, however long Redis takes, within reason: until then the work is not done. done is false when
 // the task is not ours any more.
 func (w *Worker) persist(r *run, what string, step func() error) (done bool, _ error) {
-	begun := time.Now()
 	for {
 		err := step()
 		if err == nil {
+			r.away = time.Time{}
 			return true, nil
+		}
+		if r.away.IsZero() {
+			r.away = time.Now() // one patience for all that is to be stored
 		}
 		if errors.Is(err, store.ErrStale) {
 			w.log.Warn("claim lost", "run", r.claim.ID(), "err", err)
@@ -122,7 +127,7 @@ func (w *Worker) persist(r *run, what string, step func() error) (done bool, _ e
 		if w.live.draining() {
 			patience = persistDraining
 		}
-		if errors.Is(err, store.ErrTooLarge) || time.Since(begun) > patience {
+		if errors.Is(err, store.ErrTooLarge) || time.Since(r.away) > patience {
 			return false, fmt.Errorf("%s task %s: %w", what, r.claim.ID(), err)
 		}
 		<-time.After(500 * time.Millisecond)
@@ -169,6 +174,9 @@ func (w *Worker) open(r *run, s Source, t Task) *opening {
 
 // Update hands an event to the report, if it is there by now.
 func (o *opening) Update(e agent.Event) {
+	if o == nil {
+		return
+	}
 	select {
 	case <-o.done:
 		if o.report != nil {

@@ -35,19 +35,20 @@ type Task struct {
 	Ref  string `json:"ref,omitempty"`  // branch, tag or commit; empty: the default branch
 	Dir  string `json:"dir,omitempty"`
 
-	Actor   string          `json:"actor"`  // who asked, as the source calls them
-	Prompt  string          `json:"prompt"` // their own words
+	Actor   string          `json:"actor"`             // who asked, as the source calls them
+	Channel string          `json:"channel,omitempty"` // where, if the source has places that many people share
+	Prompt  string          `json:"prompt"`            // their own words
 	Options Options         `json:"options,omitzero"`
 	Origin  json.RawMessage `json:"origin,omitempty"` // the source's return address, opaque to everyone else
 }
 
-// Options is what a task may ask for besides its prompt. Submit holds the limit to that of the fleet.
+// Options is what a task may ask for besides its prompt. Submit holds limit and cost to those of the fleet.
 type Options struct {
 	Model  string        `json:"model,omitempty"`
 	Effort string        `json:"effort,omitempty"`
-	Agent  string        `json:"agent,omitempty"` // a named agent of the project
-	MaxUSD float64       `json:"max_usd,omitempty"`
-	Limit  time.Duration `json:"limit,omitempty"` // of the run; 0: the fleet's
+	Agent  string        `json:"agent,omitempty"`   // a named agent of the project
+	MaxUSD float64       `json:"max_usd,omitempty"` // of all its runs; 0: the fleet's
+	Limit  time.Duration `json:"limit,omitempty"`   // of the run; 0: the fleet's
 }
 
 // maxID keeps an ID usable as a file name and inside a URL.

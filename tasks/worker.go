@@ -20,6 +20,7 @@ import (
 type Runner interface {
 	Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error)
 	Health(ctx context.Context, minVersion string) agent.Health
+	Sweep(ctx context.Context) error
 }
 
 // WorkerConfig is what a worker needs; all but the last block is required.
@@ -38,6 +39,7 @@ type WorkerConfig struct {
 	Model      string        // unless a task names one; empty: the CLI's default
 	MinVersion string        // of the CLI; empty: agent.MinCLI
 	Version    string        // of errand
+	Credential string        // names what the runs have in common to pay for the model, and tells nothing of it; empty: nothing is known
 	LogDir     string        // where Runner writes the logs; empty: nothing is kept of them, and none is ever removed
 	URL        string        // where front doors of other machines may ask for logs; empty: nowhere
 	Retention  Retention     // of what is on this disk; zero: all is kept
@@ -55,6 +57,11 @@ type Timing struct {
 	Health     time.Duration // between two checks of the CLI; 1 min
 	Answer     time.Duration // an agent waits for a person's answer; 15 min
 	Checkpoint time.Duration // between two checkpoints of a run; 5 min
+	Pack       time.Duration // the most it takes at a shutdown to pack an interrupted run's clone; 10 s
+	Again      time.Duration // before a run that failed is tried again, give or take half; twice as long each time; 30 s
+	Reset      time.Duration // after a usage limit is lifted, before its task goes on; up to three times as long; 1 min
+	Release    time.Duration // between two starts after that, until a run goes well; 10 s
+	Budget     time.Duration // a task waits for what others have reserved of a budget and may give back; 15 s
 	Shutdown   time.Duration // for running tasks to be interrupted and handed back; 60 s
 	Tidy       time.Duration // between two looks for what the disk need not keep; 1 h
 }
@@ -72,6 +79,11 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Health, time.Minute)
 	set(&t.Answer, 15*time.Minute)
 	set(&t.Checkpoint, 5*time.Minute)
+	set(&t.Pack, 10*time.Second)
+	set(&t.Again, 30*time.Second)
+	set(&t.Reset, time.Minute)
+	set(&t.Release, 10*time.Second)
+	set(&t.Budget, 15*time.Second)
 	set(&t.Shutdown, time.Minute)
 	set(&t.Tidy, time.Hour)
 	return t
@@ -118,6 +130,9 @@ func NewWorker(c WorkerConfig) (*Worker, error) {
 // Run works until ctx ends and then shuts down within Timing.Shutdown: it takes nothing new, interrupts what runs, hands it back to
 // the fleet, and returns. The error says why it could not begin.
 func (w *Worker) Run(ctx context.Context) error {
+	if err := w.runner.Sweep(ctx); err != nil {
+		w.log.Warn("sweep", "worker", w.id, "err", err) // the claims of what is left have run out or will
+	}
 	servers, err := w.serve()
 	if err != nil {
 		return err
@@ -137,6 +152,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	} {
 		running.Go(func() { every(loops, l.every, l.do) })
 	}
+	running.Go(func() { w.heedQueue(loops) })
 	w.log.Info("worker started", "worker", w.id, "slots", w.slots.total)
 	<-ctx.Done()
 

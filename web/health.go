@@ -44,7 +44,12 @@ type fleet struct {
 	OK      bool     `json:"ok"`
 	Problem string   `json:"problem,omitempty"` // why tasks would not be run now
 	Redis   string   `json:"redis"`             // "ok", or what it says
+	Tasks   tally    `json:"tasks"`
 	Workers []worker `json:"workers"`
+
+	Findings []store.Finding `json:"findings,omitempty"` // about Redis
+	// Credentials are those for the model that are held back, or with which runs start one after the other. Tasks then wait, and say so.
+	Credentials []store.Credential `json:"credentials,omitempty"`
 }
 
 type worker struct {
@@ -75,21 +80,23 @@ func able(w store.Worker) bool {
 func (h *Handler) health(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), probeLimit)
 	defer cancel()
-	var workers []store.Worker
+	var seen sight
 	f := fleet{Redis: "ok", Workers: []worker{}, Problem: "no worker is alive"}
-	err := soon(ctx, func(ctx context.Context) (err error) {
-		workers, err = h.cfg.Store.Workers(ctx)
-		return err
-	})
-	if err != nil {
+	if err := soon(ctx, func(ctx context.Context) error { return seen.look(ctx, h.cfg.Store, h.now()) }); err != nil {
 		f.Redis, f.Problem = err.Error(), "Redis does not answer"
 		h.json(w, http.StatusServiceUnavailable, f)
 		return
 	}
-	for _, w := range workers {
+	f.Tasks, f.Findings, f.Credentials = seen.tasks, seen.findings, seen.credentials
+	for _, w := range seen.workers {
 		f.Problem = "no worker can run tasks: their health says why"
 		f.OK = f.OK || able(w)
 		f.Workers = append(f.Workers, worker{w.ID, w.Host, w.Version, w.Pid, w.Slots, w.Running, w.Started, w.Seen, w.Draining, w.Health})
+	}
+	for _, found := range f.Findings {
+		if found.Severity == store.Fatal {
+			f.OK, f.Problem = false, found.What
+		}
 	}
 	status := http.StatusServiceUnavailable
 	if f.OK {

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
 )
 
 func TestReady(t *testing.T) {
@@ -25,6 +26,39 @@ func TestReady(t *testing.T) {
 	_ = h.redis.Close()
 	h.contains(h.get("/readyz"), http.StatusServiceUnavailable, "Redis does not answer", "!closed")
 	h.contains(h.get("/livez"), http.StatusOK, "ok")
+}
+
+// The front door is not ready for tasks that Redis may drop, and says in its health what is there.
+func TestHealthTellsOfRedis(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	if err := h.store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+		t.Fatal(err)
+	}
+	var f fleet
+	h.into(h.get("/api/health"), http.StatusOK, &f)
+	if len(f.Findings) != 1 || f.Findings[0].What != "appendonly is off" || f.Tasks != (tally{}) {
+		t.Errorf("got %+v", f)
+	}
+	h.submit(1)
+	for n, at := range []time.Time{{}, time.Now().Add(time.Hour)} {
+		id := h.submit(n+2, func(t *tasks.Task) { t.Thread += "/" + t.ID })
+		c := h.claim(id)
+		if n > 0 {
+			if err := c.Return(t.Context(), store.Wait{At: at}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, args := range [][2]string{{"maxmemory", "1gb"}, {"maxmemory-policy", "allkeys-lru"}} {
+		if err := h.redis.ConfigSet(t.Context(), args[0], args[1]).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.into(h.get("/api/health"), http.StatusServiceUnavailable, &f)
+	if f.OK || f.Problem != "maxmemory-policy is allkeys-lru" || f.Tasks != (tally{Running: 1, Waiting: 2, Held: 1}) {
+		t.Errorf("got %+v", f)
+	}
 }
 
 // A Redis that takes connections and says nothing, and a client that waits for it longer than our request does.
@@ -73,4 +107,19 @@ func TestFleet(t *testing.T) {
 	beat(store.Worker{ID: "c", Host: "host-c", Slots: 4, Running: 1, Health: json.RawMessage(`{"ok":true}`)})
 	check(http.StatusOK, "", "a", "b", "c")
 	h.contains(h.get("/api/health"), http.StatusOK, `"host": "host-c"`, `"slots": 4`, `"running": 1`)
+}
+
+// Who wonders why nothing starts sees that the credential is held, until when and why.
+func TestHeldCredential(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	if err := h.store.Beat(t.Context(), store.Worker{ID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	h.contains(h.get("/api/health"), http.StatusOK, "!credentials")
+	until := time.Now().Add(time.Hour)
+	if err := h.store.Hold(t.Context(), "0a1b", until, time.Second, "the usage limit is reached"); err != nil {
+		t.Fatal(err)
+	}
+	h.contains(h.get("/api/health"), http.StatusOK, `"name": "0a1b"`, "the usage limit is reached", until.UTC().Format("2006-01-02T15:04:05"))
 }

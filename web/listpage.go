@@ -21,7 +21,7 @@ func (h *Handler) row(v view) row {
 	}
 	if v.Ending != nil {
 		r.Ending = string(v.Ending.Kind)
-		r.Cost = cost(v.Ending.Result.CostUSD)
+		r.Cost = cost(v.Ending.CostUSD())
 	}
 	return r
 }

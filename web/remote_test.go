@@ -159,7 +159,7 @@ func TestPartsOfALogAreJoined(t *testing.T) {
 	for _, part := range []string{"one\n", "two\n"} {
 		c := h.claim(id)
 		h.keep(c, "log", part)
-		if err := c.Return(t.Context(), h.handler.now().Add(-1), false); err != nil {
+		if err := c.Return(t.Context(), store.Wait{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -90,6 +90,7 @@ func facts(s tasks.Status) []fact {
 		{"effort", t.Options.Effort},
 		{"created", at(s.Created)},
 		{"not before", at(s.At)},
+		{"because", s.Why},
 		{"started", at(s.Started)},
 		{"ended", at(s.Ended)},
 		{"waits", position},

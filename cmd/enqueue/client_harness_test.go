@@ -32,6 +32,7 @@ const (
 // frontDoor is a real one, on a real Redis, for the client to talk to. The test plays the worker.
 type frontDoor struct {
 	*testing.T
+	redis  *redis.Client
 	store  *store.Store
 	desk   *tasks.Desk
 	server *httptest.Server
@@ -52,7 +53,7 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	}
 	rdb := redis.NewClient(opt)
 	t.Cleanup(func() { _ = rdb.Close() })
-	f := &frontDoor{T: t, dirs: t.TempDir(), logs: t.TempDir()}
+	f := &frontDoor{T: t, redis: rdb, dirs: t.TempDir(), logs: t.TempDir()}
 	if f.store, err = store.New(store.Config{Redis: rdb}); err != nil {
 		t.Fatal(err)
 	}

@@ -56,6 +56,16 @@ func newDoor(addr, token string) (*door, error) {
 
 // open sends a request and gives the answer when it is a good one; body may be nil. The error says what to do.
 func (d *door) open(ctx context.Context, method, path string, body []byte, header ...string) (*http.Response, error) {
+	resp, err := d.send(ctx, method, path, body, header...)
+	if err != nil || resp.StatusCode >= 200 && resp.StatusCode < 300 {
+		return resp, err
+	}
+	defer resp.Body.Close()
+	return nil, d.refusal(resp)
+}
+
+// send is open for a caller that has a use for every answer.
+func (d *door) send(ctx context.Context, method, path string, body []byte, header ...string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, d.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("request %s: %w", path, err)
@@ -72,11 +82,8 @@ func (d *door) open(ctx context.Context, method, path string, body []byte, heade
 		return nil, fmt.Errorf("nothing answers at %s: is `enqueue serve` or `worker -standalone` running there? ERRAND_HTTP_ADDR says where to look", d.base)
 	case err != nil:
 		return nil, fmt.Errorf("reach errand: %w", err)
-	case resp.StatusCode >= 200 && resp.StatusCode < 300:
-		return resp, nil
 	}
-	defer resp.Body.Close()
-	return nil, d.refusal(resp)
+	return resp, nil
 }
 
 // refused is an error that the server itself has decided on: asking again is no use unless it is 5xx.

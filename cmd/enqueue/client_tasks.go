@@ -40,8 +40,8 @@ func (t *terminal) table(all []task) error {
 	fmt.Fprintln(w, "ID\tSTATE\tSOURCE\tWHO\tAGE\tCOST\tTASK")
 	for _, v := range all {
 		cost := ""
-		if v.Ending != nil && v.Ending.Result.CostUSD > 0 {
-			cost = fmt.Sprintf("$%.2f", v.Ending.Result.CostUSD)
+		if v.Ending != nil && v.Ending.CostUSD() > 0 {
+			cost = fmt.Sprintf("$%.2f", v.Ending.CostUSD())
 		}
 		fields := []string{
 			v.Task.ID, v.state(), v.Task.Source, v.Task.Actor, time.Since(v.Created).Truncate(time.Second).String(), cost, v.Title,
@@ -81,6 +81,10 @@ func (t *terminal) describe(v task) error {
 	fact("thread", v.Task.Thread)
 	fact("where", v.Task.Repo+v.Task.Dir)
 	fact("created", v.Created.Local().Format(time.DateTime))
+	fact("waits", v.Why)
+	if !v.At.IsZero() {
+		fact("not before", v.At.Local().Format(time.DateTime))
+	}
 	fact("worker", v.Worker)
 	if v.Ending != nil {
 		fact("run", v.Ending.Footer())

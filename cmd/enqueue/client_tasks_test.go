@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -187,5 +188,21 @@ func TestFollowingCanBeStopped(t *testing.T) {
 	r.interrupt()
 	if code, _, errs := r.rest(); code != 1 || !strings.Contains(errs, "the task goes on") {
 		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
+// A task that was begun and waits says for what.
+func TestShowWaiting(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	id, at := f.submit("What is it?"), time.Now().Add(time.Hour)
+	if err := f.claim(id).Return(t.Context(), store.Wait{At: at, Why: "the limit is reached", Parked: true}); err != nil {
+		t.Fatal(err)
+	}
+	_, out, _ := f.run("show", id)
+	for _, want := range []string{"the limit is reached", at.Local().Format(time.DateTime)} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in:\n%s", want, out)
+		}
 	}
 }

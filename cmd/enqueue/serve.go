@@ -46,6 +46,7 @@ func serve(ctx context.Context, c config.Config, stdout, stderr io.Writer) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.Close()) }()
+	parts.Greet(ctx)
 	door, closer, err := parts.FrontDoor(ctx)
 	if err != nil {
 		return err

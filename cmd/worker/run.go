@@ -76,6 +76,7 @@ func work(ctx context.Context, c config.Config, stderr io.Writer, o wire.Options
 	if err != nil {
 		return errors.Join(err, parts.Close())
 	}
+	parts.Greet(ctx)
 	return errors.Join(s.run(ctx), parts.Close())
 }
 

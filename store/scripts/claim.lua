@@ -1,7 +1,8 @@
--- prefix, id, delivery, worker, nonce, ttl ms -> {'ok', token, record} | {'notdue', at} | another refusal
-local id, delivery, worker, nonce, ttl = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+-- prefix, id, delivery, worker, nonce, ttl ms, lease ms, scopes of the worker, (scope or kind, cap)...
+--   -> {'ok', token, record} | {'notdue', at} | {'full', scope} | another refusal
+local id, delivery, worker, nonce, ttl, lease = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local key = task_key(id)
-local r = redis.call('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence')
+local r = redis.call('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence', 'scopes')
 local state, thread, at = r[1], r[2], r[4]
 if not state then return {'notfound'} end
 local claim = claim_key(thread)
@@ -18,13 +19,27 @@ local t = now()
 if tonumber(at) > t then return {'notdue', at} end
 local waiting = waiting_key(thread)
 if holder or redis.call('ZRANGE', waiting, '0', '0')[1] ~= id then return {'busy'} end
+local places = {}
+for scope in each((r[6] or '') .. '\n' .. ARGV[8]) do
+  local cap = bound(scope, 9)
+  if cap then
+    if redis.call('ZCOUNT', cap_key(scope), int(t), '+inf') >= cap then return {'full', scope} end
+    table.insert(places, scope)
+  end
+end
 
 -- The fence follows the clock, so that it also grows over a Redis that came back without its last second (appendfsync everysec):
 -- a mere counter would give the token of a live, forgotten holder out again.
 local fence = int(math.max(tonumber(redis.call('GET', FENCE) or '0') + 1, t))
 redis.call('SET', FENCE, fence)
 redis.call('HSET', key, 'state', 'running', 'worker', worker, 'started', int(t), 'fence', fence, 'held', fence)
+redis.call('HDEL', key, 'why')
 redis.call('HINCRBY', key, 'attempt', '1')
+if #places > 0 then
+  local caps = table.concat(places, '\n')
+  redis.call('HSET', key, 'caps', caps)
+  hold(id, caps, t, lease)
+end
 -- Score 0 keeps the running task at the head, also before a task whose older ID arrives late. So nobody else can claim the thread,
 -- even while the claim itself has vanished with a Redis that forgot it.
 redis.call('ZADD', waiting, '0', id)

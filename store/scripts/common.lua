@@ -3,7 +3,7 @@
 
 local P = ARGV[1]
 local LIVE, TASKS, OUTBOX = P .. 'live', P .. 'tasks', P .. 'outbox'
-local EXPIRING, FENCE = P .. 'expiring', P .. 'fence'
+local EXPIRING, FENCE, CREDENTIALS = P .. 'expiring', P .. 'fence', P .. 'credentials'
 local NEWS = P .. 'news' -- a channel
 
 local function task_key(id) return P .. 'task:' .. id end
@@ -15,6 +15,10 @@ local function claim_key(thread) return P .. 'claim:' .. thread end
 local function waiting_key(thread) return P .. 'waiting:' .. thread end
 local function session_key(thread) return P .. 'session:' .. thread end
 local function checkpoint_key(id) return P .. 'checkpoint:' .. id end
+local function cap_key(scope) return P .. 'cap:' .. scope end
+local function spend_key(day, scope) return P .. 'spend:' .. day .. ':' .. scope end
+
+local function credential_key(name) return P .. 'credential:' .. name end
 
 local function int(n) return string.format('%.0f', n) end
 
@@ -23,6 +27,9 @@ local function now()
   local t = redis.call('TIME')
   return tonumber(t[1]) * 1000000 + tonumber(t[2])
 end
+
+-- day is the day of a time, as days since 1970, UTC. The shift, in microseconds, is for tests.
+local function day(t, shift) return int(math.floor((t + tonumber(shift)) / 86400000000)) end
 
 -- born is the unix microseconds an ID starts with: a task's place in its thread.
 local function born(id) return string.match(id, '^%d+') end
@@ -34,6 +41,46 @@ local function runs(id, fence)
   return r[1] == 'running' and r[2] == fence
 end
 
+-- each goes through a list as it is kept in a field: one entry per line.
+local function each(list) return string.gmatch(list or '', '[^\n]+') end
+
+-- bound is the limit that holds for a scope, nil if none does. From ARGV[first] on there are pairs: a scope or, ending in a colon, a kind of
+-- scopes; and the limit.
+local function bound(scope, first)
+  local kind = string.match(scope, '^[^:]*:')
+  for i = first, #ARGV, 2 do
+    if ARGV[i] == scope or ARGV[i] == kind then return tonumber(ARGV[i + 1]) end
+  end
+end
+
+-- hold counts a running task in these scopes for lease milliseconds from t on.
+local function hold(id, scopes, t, lease)
+  for scope in each(scopes) do
+    local key = cap_key(scope)
+    redis.call('ZREMRANGEBYSCORE', key, '-inf', int(t))
+    redis.call('ZADD', key, int(t + tonumber(lease) * 1000), id)
+    redis.call('PEXPIRE', key, lease)
+  end
+end
+
+-- free_reservation gives back what a run has reserved of its budgets.
+local function free_reservation(id)
+  local key = task_key(id)
+  local r = redis.call('HMGET', key, 'reserved', 'scopes')
+  if not r[1] then return end
+  for scope in each('fleet\n' .. (r[2] or '')) do redis.call('HDEL', spend_key(r[1], scope), 'r:' .. id) end
+  redis.call('HDEL', key, 'reserved')
+end
+
+-- let_go frees what a run held of the fleet's limits. Whatever takes a task out of the running state calls it, so that nothing else has
+-- to remember.
+local function let_go(id)
+  local key = task_key(id)
+  for scope in each(redis.call('HGET', key, 'caps')) do redis.call('ZREM', cap_key(scope), id) end
+  redis.call('HDEL', key, 'caps')
+  free_reservation(id)
+end
+
 -- finish gives a task its ending: out of the thread, into the outbox, and a mark for those who follow its events. The outbox hands it
 -- to just anybody only after head microseconds: its holder, who asks for it by ID, has a report open and goes first.
 local function finish(id, thread, ending, cap, head)
@@ -41,8 +88,18 @@ local function finish(id, thread, ending, cap, head)
   redis.call('HSET', task_key(id), 'state', 'ended', 'ended', t, 'ending', ending, 'outbox', '0')
   redis.call('ZREM', waiting_key(thread), id)
   redis.call('ZREM', LIVE, id)
+  let_go(id)
   redis.call('DEL', checkpoint_key(id)) -- what has ended is not gone on with
   redis.call('ZADD', OUTBOX, int(tonumber(t) + head), id)
   redis.call('XADD', events_key(id), 'MAXLEN', '=', cap, '*', 'end', '1')
   redis.call('PUBLISH', NEWS, id)
+end
+
+-- remember keeps what is known of a credential for ten minutes longer than it is held: what nobody confirms is forgotten.
+local function remember(name, held)
+  local t = now()
+  local ms = math.max(held - t, 0) / 1000 + 600000
+  redis.call('PEXPIRE', credential_key(name), int(ms))
+  redis.call('ZADD', CREDENTIALS, int(t + ms * 1000), name)
+  redis.call('ZREMRANGEBYSCORE', CREDENTIALS, '-inf', int(t))
 end

@@ -1,7 +1,12 @@
--- prefix, thread, token, ttl ms -> {'ok'} | {'busy'}
-local claim, token = claim_key(ARGV[2]), ARGV[3]
-local holder = redis.call('GET', claim)
-if holder == token then return {'ok'} end -- the answer got lost
-if holder or redis.call('EXISTS', waiting_key(ARGV[2])) == 1 then return {'busy'} end
-redis.call('SET', claim, token, 'PX', ARGV[4])
+-- prefix, credential, until, interval us, why -> {'ok'}
+local name = ARGV[2]
+local key = credential_key(name)
+local r = redis.call('HMGET', key, 'until', 'interval')
+local held = tonumber(r[1] or '0')
+if tonumber(ARGV[3]) > held then
+  held = tonumber(ARGV[3])
+  redis.call('HSET', key, 'until', ARGV[3], 'why', ARGV[5])
+end
+redis.call('HSET', key, 'interval', int(math.max(tonumber(r[2] or '0'), tonumber(ARGV[4]))))
+remember(name, held)
 return {'ok'}

@@ -9,6 +9,7 @@ if state == 'running' then
   if redis.call('EXISTS', claim_key(thread)) == 1 then return {'stale'} end
   redis.call('HSET', key, 'state', 'waiting')
   redis.call('HDEL', key, 'held')
+  let_go(id)
   redis.call('ZADD', waiting_key(thread), born(id), id)
 end
 if ARGV[5] == '1' then redis.call('HINCRBY', key, 'crashes', '1') end

@@ -1,4 +1,4 @@
--- prefix, id, thread, fence, token, delivery, at, count -> {'ok'} | {'stale'}
+-- prefix, id, thread, fence, token, delivery, at, why, counts, parked -> {'ok'} | {'stale'}
 local id, thread, fence, token, delivery = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local key = task_key(id)
 if not runs(id, fence) then
@@ -7,9 +7,11 @@ if not runs(id, fence) then
   if r[1] == 'waiting' and r[2] == fence and r[3] == delivery then return {'ok'} end
   return {'stale'}
 end
-redis.call('HSET', key, 'state', 'waiting', 'at', ARGV[7])
+redis.call('HSET', key, 'state', 'waiting', 'at', ARGV[7], 'why', ARGV[8])
 redis.call('HDEL', key, 'held')
-if ARGV[8] == '0' then redis.call('HINCRBY', key, 'attempt', '-1') end
+let_go(id)
+if ARGV[9] == '0' then redis.call('HINCRBY', key, 'attempt', '-1') end
+if ARGV[10] == '1' then redis.call('HINCRBY', key, 'parks', '1') end
 redis.call('ZADD', waiting_key(thread), born(id), id)
 if redis.call('GET', claim_key(thread)) == token then redis.call('DEL', claim_key(thread)) end
 return {'ok'}

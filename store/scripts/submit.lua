@@ -1,4 +1,5 @@
--- prefix, id, thread, class, task, at, hear -> {'created', now} | {'exists', record} | {'spent'} | with hear {'asking', id}
+-- prefix, id, thread, class, task, at, hear, scopes, day shift us, (scope or kind, budget)...
+--   -> {'created', now} | {'exists', record} | {'spent'} | with hear {'asking', id} | {'overbudget', scope, spent, reserved, budget}
 local id, thread = ARGV[2], ARGV[3]
 local key = task_key(id)
 if redis.call('EXISTS', spent_key(id)) == 1 then return {'spent'} end
@@ -12,8 +13,13 @@ if ARGV[7] == '1' then
   end
 end
 local t = now()
+for scope in each('fleet\n' .. ARGV[8]) do
+  local budget = bound(scope, 10)
+  local spent = budget and tonumber(redis.call('HGET', spend_key(day(t, ARGV[9]), scope), 'spent') or '0')
+  if budget and spent >= budget then return {'overbudget', scope, int(spent), '0', int(budget)} end
+end
 redis.call('HSET', key, 'thread', thread, 'class', ARGV[4], 'task', ARGV[5], 'at', ARGV[6], 'state', 'waiting', 'delivery', '0',
-  'attempt', '0', 'crashes', '0', 'fence', '0', 'outbox', '0', 'created', int(t))
+  'attempt', '0', 'crashes', '0', 'fence', '0', 'outbox', '0', 'created', int(t), 'scopes', ARGV[8])
 redis.call('ZADD', waiting_key(thread), born(id), id)
 redis.call('ZADD', LIVE, '0', id)
 redis.call('ZADD', TASKS, '0', id)

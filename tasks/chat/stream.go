@@ -124,8 +124,8 @@ func (s *Source) finish(ctx context.Context, d *tasks.Desk, out *stream, id stri
 	e := *status.Ending
 	sentence := e.Sentence()
 	if e.Kind == tasks.Answered {
-		result := cmp.Or(e.Result.Text, sentence)
-		out.Send("", "", event{Type: "done", Result: &result, Usage: &e.Result.Usage, Cost: &e.Result.CostUSD})
+		result, cost := cmp.Or(e.Result.Text, sentence), e.CostUSD()
+		out.Send("", "", event{Type: "done", Result: &result, Usage: &e.Result.Usage, Cost: &cost})
 	} else {
 		out.Send("", "", event{Type: "error", Content: &sentence, Partial: e.Partial()})
 	}

@@ -32,7 +32,7 @@ var endings = []struct {
 	{
 		tasks.Ending{Kind: tasks.Lost},
 		"neutral", "Not reviewed",
-		"Not reviewed: The workers running this died several times, so it was given up. An operator should look at the log.", "",
+		"Not reviewed: The workers running this died several times, so it was given up, at unknown cost. An operator should look at the log.", "",
 	},
 	{
 		tasks.Ending{Kind: tasks.Refused, Reason: strings.Repeat("ä", 200)},

@@ -145,7 +145,7 @@ func (s *Source) task(o origin, prompt string) tasks.Task {
 	t := tasks.Task{
 		ID: tasks.NewID(timeOf(o.TS), s.Name(), o.Channel), Source: s.Name(), Kind: "mention",
 		Thread: fmt.Sprintf("%s/%s/%s/%s", s.Name(), o.Team, o.Channel, o.root()),
-		Class:  tasks.Interactive, Profile: agent.Write, Actor: o.User, Prompt: prompt, Origin: o.json(),
+		Class:  tasks.Interactive, Profile: agent.Write, Actor: o.User, Channel: o.Channel, Prompt: prompt, Origin: o.json(),
 	}
 	if s.cfg.Channels != nil {
 		if repo, ok := s.cfg.Channels(o.Channel); ok {

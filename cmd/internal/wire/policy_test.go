@@ -5,6 +5,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -21,5 +22,20 @@ func TestRulesOfTheConfiguration(t *testing.T) {
 	const problem = `read /etc/errand.yaml: rule 4: there is no tool "bsh"`
 	if _, err := New(c, nil, Options{}); err == nil || err.Error() != problem {
 		t.Errorf("start-up says %v, want %s", err, problem)
+	}
+}
+
+func TestLimitsOfTheConfiguration(t *testing.T) {
+	t.Parallel()
+	c := config.Config{}
+	c.Routing.Limits = config.Limits{Repository: 1, User: 2, Credential: 3}
+	c.Routing.Budgets = config.Budgets{Task: 1, User: 2, Channel: 3, Repository: 4, Day: 5, Reserve: 6, Contact: "ann"}
+	p, err := policy(c, nil)
+	want := tasks.Policy{
+		Limits:  tasks.Limits{Repository: 1, User: 2, Credential: 3},
+		Budgets: tasks.Budgets{Task: 1, User: 2, Channel: 3, Repository: 4, Day: 5, Reserve: 6, Contact: "ann"},
+	}
+	if p.Limits != want.Limits || p.Budgets != want.Budgets || err != nil {
+		t.Errorf("policy = %+v, %v", p, err)
 	}
 }

@@ -3,7 +3,7 @@
 package wire
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -99,7 +99,9 @@ func client(url string) (redis.UniversalClient, error) {
 
 // policy is what errand.yaml says about repositories and tools. A rule that would never do what it says is an error.
 func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
-	p := tasks.Policy{Limit: c.Worker.RunLimit, Redactor: r}
+	p := tasks.Policy{
+		Limit: c.Worker.RunLimit, Redactor: r, Limits: tasks.Limits(c.Routing.Limits), Budgets: tasks.Budgets(c.Routing.Budgets),
+	}
 	p.Repository = func(name string) (tasks.Repository, bool) {
 		repo, ok := c.Routing.Repository(name)
 		if !ok && len(c.Routing.Repositories) > 0 {
@@ -194,13 +196,11 @@ func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error
 		return nil, err
 	}
 	timing := o.Timing
-	if timing.Shutdown == 0 {
-		timing.Shutdown = config.Shutdown
-	}
+	timing.Pack, timing.Shutdown = cmp.Or(timing.Pack, config.Pack), cmp.Or(timing.Shutdown, config.Shutdown)
 	return tasks.NewWorker(tasks.WorkerConfig{
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy,
 		Slots: c.Worker.Concurrency, Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
-		Version: version, LogDir: LogDir(c), URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing,
+		Version: version, Credential: credentialName(c), LogDir: LogDir(c), URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing,
 	})
 }
 
@@ -232,12 +232,4 @@ func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
 		return slog.New(slog.NewTextHandler(w, o))
 	}
 	return slog.New(slog.NewJSONHandler(w, o))
-}
-
-// Ready tells whether the process can do its part.
-func (p *Parts) Ready(ctx context.Context) error {
-	if err := p.Store.Ping(ctx); err != nil {
-		return fmt.Errorf("reach Redis: %w", err)
-	}
-	return nil
 }

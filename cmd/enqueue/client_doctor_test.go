@@ -1,0 +1,71 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/store"
+)
+
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	check := func(code int, want ...string) {
+		t.Helper()
+		got, out, errs := f.run("doctor")
+		if got != code || errs != "" {
+			t.Errorf("exit %d, want %d: %s", got, code, errs)
+		}
+		for _, w := range want {
+			if !strings.Contains(out, w) {
+				t.Errorf("%q is not in\n%s", w, out)
+			}
+		}
+	}
+	beat := func(w store.Worker) {
+		t.Helper()
+		if err := f.store.Beat(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(1, "error    no worker is alive", "Start `worker`", "ok       Redis answers")
+	f.submit("wait")
+	beat(store.Worker{ID: "w1", Version: "v1", Slots: 4, Running: 1, Health: json.RawMessage(
+		`{"ok":true,"version":"2.1.329","sandbox":"none","notices":["the agent's tools can read this process's memory"]}`)})
+	beat(store.Worker{ID: "w2", Draining: true})
+	check(0, "worker w1 (v1): 1 of 4 slots taken, CLI 2.1.329, sandbox none", "warning  worker w1\n", "the agent's tools can read",
+		"note     worker w2 is shutting down", "warning  appendonly is off", "0 tasks run, 1 wait, 0 of them")
+	beat(store.Worker{ID: "w3", Health: json.RawMessage(`{"ok":false,"problem":"claude has no credential","remedy":"set ANTHROPIC_API_KEY"}`)})
+	check(1, "error    worker w3 runs no tasks\n", "claude has no credential\n", "set ANTHROPIC_API_KEY\n")
+
+	code, out, _ := f.run("doctor", "-json")
+	var answer struct{ Workers []struct{ ID string } }
+	if err := json.Unmarshal([]byte(out), &answer); code != 1 || err != nil || len(answer.Workers) != 3 {
+		t.Errorf("exit %d, %v: %s", code, err, out)
+	}
+	if code, _, errs := f.run("doctor", "me"); code != 2 || !strings.Contains(errs, "usage: enqueue doctor [-json]") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
+// A Redis that would drop tasks is an error, although everything runs for now; and so is one that is gone.
+func TestDoctorOfRedis(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	if err := f.store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][2]string{{"maxmemory", "1gb"}, {"maxmemory-policy", "volatile-ttl"}} {
+		if err := f.redis.ConfigSet(t.Context(), args[0], args[1]).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, out, _ := f.run("doctor"); code != 1 || !strings.Contains(out, "error    maxmemory-policy is volatile-ttl\n") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	_ = f.redis.Close()
+	if code, out, _ := f.run("doctor"); code != 1 || !strings.Contains(out, "error    Redis does not answer\n") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+}

@@ -1,0 +1,26 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/config"
+)
+
+func TestCredentialName(t *testing.T) {
+	t.Parallel()
+	const key = "sk-ant-of-the-fleet"
+	name := func(base, key string) string {
+		return credentialName(config.Config{Model: config.Model{BaseURL: base, APIKey: config.Secret(key)}})
+	}
+	got := name("https://a", key)
+	if again := name("https://a", key); got == "" || got != again || strings.Contains(key, got) {
+		t.Errorf("name %q, again %q", got, again)
+	}
+	if got == name("https://b", key) || got == name("https://a", "another") {
+		t.Error("two credentials have one name")
+	}
+	if got := name("https://a", ""); got != "" {
+		t.Errorf("no credential is named %q", got)
+	}
+}

@@ -1,0 +1,52 @@
+package wire
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/internal/redisserver"
+)
+
+// A process is not ready on a Redis that may drop tasks, is on one in memory, and says at its start what is wrong with each.
+func TestRedisIsLookedAt(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	on := func(url string) *Parts {
+		t.Helper()
+		logged.Reset()
+		p, err := New(config.Config{Redis: config.Redis{URL: config.RedisURL(url)}}, slog.New(slog.NewTextHandler(&logged, nil)), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Close() })
+		return p
+	}
+	check := func(p *Parts, problem, said string) {
+		t.Helper()
+		if err := p.Ready(t.Context()); (err == nil) != (problem == "") || err != nil && err.Error() != problem {
+			t.Errorf("ready: %v, want %q", err, problem)
+		}
+		p.Greet(t.Context())
+		if !strings.Contains(logged.String(), said) {
+			t.Errorf("%q is not said:\n%s", said, logged.String())
+		}
+	}
+	p := on(redisserver.ForTest(t))
+	check(p, "", `level=WARN msg=redis what="appendonly is off"`)
+	for _, args := range [][2]string{{"maxmemory", "1gb"}, {"maxmemory-policy", "allkeys-lru"}} {
+		if err := p.Redis.ConfigSet(t.Context(), args[0], args[1]).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(p, "maxmemory-policy is allkeys-lru", `level=ERROR msg=redis what="maxmemory-policy is allkeys-lru"`)
+
+	memory := miniredis.RunT(t)
+	p = on("redis://" + memory.Addr())
+	check(p, "", `level=WARN msg=redis what="Redis is in memory`)
+	memory.Close()
+	check(p, "no answer from Redis", "redis does not answer")
+}

@@ -1,0 +1,184 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+)
+
+// scoped is the n-th task, in a thread of its own and in these scopes.
+func (h *harness) scoped(s *Store, n int, scopes ...string) string {
+	h.Helper()
+	rec := task(n)
+	rec.Thread, rec.Scopes = fmt.Sprint("t", n), scopes
+	_, created, err := s.Submit(h.Context(), rec)
+	if err != nil || !created {
+		h.Fatalf("submit %d: created %t, %v", n, created, err)
+	}
+	return rec.ID
+}
+
+// counted is how many tasks run in a scope.
+func (h *harness) counted(scope string) int64 {
+	h.Helper()
+	return must(h.rdb.ZCard(h.Context(), "errand:cap:"+scope).Result())
+}
+
+func TestFullScopeRefusesTheClaim(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		caps := []Cap{{"repo:", 2}, {"user:", 0}, {"credential:c", 3}}
+		claim := func(n int, scopes ...string) (*Claim, error) {
+			return s.Claim(ctx, h.scoped(s, n, scopes...), 0, "w", caps...)
+		}
+		first := must(claim(1, "repo:a", "user:u"))
+		must(claim(2, "repo:a", "user:u", "channel:x"))
+
+		id := h.scoped(s, 3, "user:u", "repo:a")
+		before := h.dump()
+		var full *Full
+		if _, err := s.Claim(ctx, id, 0, "w", caps...); !errors.As(err, &full) || full.Scope != "repo:a" {
+			h.Errorf("claim = %v, want repo:a full", err)
+		}
+		if diff := cmp.Diff(before, h.dump()); diff != "" {
+			h.Errorf("the refusal changed something:\n%s", diff)
+		}
+		must(claim(4, "repo:b"))
+		if _, err := claim(5); !errors.As(err, &full) || full.Scope != "credential:c" {
+			h.Errorf("claim = %v, want credential:c full", err)
+		}
+		if n := h.counted("user:u") + h.counted("channel:x"); n != 0 {
+			h.Errorf("%d counted where there is no cap", n)
+		}
+		if _, err := s.Claim(ctx, id, 0, "w", Cap{"repo:", 3}); err != nil {
+			h.Errorf("a worker with a higher cap was refused: %v", err)
+		}
+		h.ok(first.End(ctx, nil))
+		if n := h.counted("repo:a"); n != 2 {
+			h.Errorf("%d run in repo:a, want 2", n)
+		}
+	})
+}
+
+// TestCapsDoNotLeak ends runs in every way there is.
+func TestCapsDoNotLeak(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		caps := []Cap{{"repo:", 1}, {"credential:c", 1}}
+		ways := map[string]func(c *Claim){
+			"end":                    func(c *Claim) { h.ok(c.End(ctx, nil)) },
+			"return":                 func(c *Claim) { h.ok(c.Return(ctx, Wait{})) },
+			"crash":                  func(c *Claim) { h.crash(c); h.takeover(s, c) },
+			"crash, then withdrawn":  func(c *Claim) { h.crash(c); h.takeover(s, c); must(s.EndWaiting(ctx, c.ID(), nil)) },
+			"released while running": func(c *Claim) { h.ok(c.Release(ctx)); h.takeover(s, c) },
+			"end, then retry":        func(c *Claim) { h.ok(c.End(ctx, nil)); must(s.Retry(ctx, c.ID())) },
+		}
+		n := 0
+		for way, leave := range ways {
+			n++
+			c := must(s.Claim(ctx, h.scoped(s, n, "repo:a"), 0, "w", caps...))
+			if h.counted("repo:a") != 1 || h.counted("credential:c") != 1 {
+				h.Fatalf("%s: the run does not count", way)
+			}
+			h.ok(h.refresh(c))
+			leave(c)
+			_ = h.refresh(c) // one that was under way
+			if h.counted("repo:a")+h.counted("credential:c") != 0 {
+				h.Errorf("%s: the run still counts", way)
+			}
+			if _, err := c.store.run(ctx, "release", c.ID(), c.Thread(), c.fence, c.token); err != nil && !errors.Is(err, ErrStale) {
+				h.Error(err)
+			}
+		}
+	})
+}
+
+func (h *harness) refresh(c *Claim) error {
+	_, _, err := c.refresh(h.Context())
+	return err
+}
+
+// A run counts as long as it is refreshed, and its lease outlives the claim that a frozen Redis let lapse.
+func TestCapIsLeased(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		key, one := "errand:cap:repo:a", Cap{"repo:", 1}
+		c := must(s.Claim(ctx, h.scoped(s, 1, "repo:a"), 0, "w", one))
+		other := h.scoped(s, 2, "repo:a")
+		refused := func(what string) {
+			h.Helper()
+			var full *Full
+			if _, err := s.Claim(ctx, other, 0, "w", one); !errors.As(err, &full) {
+				h.Errorf("%s: claim = %v, want full", what, err)
+			}
+		}
+		h.crash(c) // or its owner is alive, and Redis was frozen
+		refused("claim lapsed")
+		h.ok(h.refresh(c))
+		h.ok(h.rdb.Del(ctx, key).Err()) // Redis came back without its last second
+		h.ok(h.refresh(c))
+		refused("forgotten and refreshed")
+		if left := h.rdb.PTTL(ctx, key).Val(); left <= 15*time.Second || left > 75*time.Second {
+			h.Errorf("the lease lasts for %s", left)
+		}
+		// Nobody refreshes it, and nobody requeues the task.
+		h.ok(h.rdb.ZAdd(ctx, key, redis.Z{Score: 1, Member: c.ID()}).Err())
+		must(s.Claim(ctx, other, 0, "w", one))
+		if n := h.counted("repo:a"); n != 1 {
+			h.Errorf("%d run in repo:a, want 1", n)
+		}
+	})
+}
+
+// TestCapsHoldInAFight lets workers fight over tasks of few scopes.
+func TestCapsHoldInAFight(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		const tasks, workers = 24, 6
+		ctx, s := h.Context(), h.store(Config{})
+		caps := []Cap{{"repo:", 2}, {"credential:c", 3}}
+		for n := range tasks {
+			h.scoped(s, n, fmt.Sprint("repo:", n%3))
+		}
+		var all, ended atomic.Int32
+		var repo [3]atomic.Int32
+		var wg sync.WaitGroup
+		for range workers {
+			wg.Go(func() {
+				for ended.Load() < tasks {
+					live, err := s.Live(ctx)
+					if err != nil {
+						h.Error(err)
+						return
+					}
+					for _, r := range live {
+						c, err := s.Claim(ctx, r.ID, 0, "w", caps...)
+						if err != nil {
+							continue
+						}
+						mine := &repo[r.ID[15]%3]
+						if n, m := all.Add(1), mine.Add(1); n > 3 || m > 2 {
+							h.Errorf("%d run at once, %d in one repository", n, m)
+						}
+						err = h.refresh(c)
+						all.Add(-1)
+						mine.Add(-1)
+						if err := errors.Join(err, c.End(ctx, nil), c.Release(ctx)); err != nil {
+							h.Error(err)
+						}
+						ended.Add(1)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if keys := must(h.rdb.Keys(ctx, "errand:cap:*").Result()); len(keys) > 0 {
+			h.Errorf("left: %v", keys)
+		}
+	})
+}

@@ -1,0 +1,92 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Bounds of the time between two starts with a credential whose runs the model throttles, and how far apart it is doubled.
+const (
+	leastInterval = time.Second
+	mostInterval  = time.Minute
+	slowedApart   = 5 * time.Second
+)
+
+// Credential is one whose runs do not start freely. All workers that use it share what is known of it; its name is theirs, and no secret.
+// What nobody confirms is forgotten after ten minutes, or that long after Until.
+type Credential struct {
+	Name     string        `json:"name"`
+	Until    time.Time     `json:"until,omitzero"` // no run starts before
+	Why      string        `json:"why,omitempty"`  // for people: the reason for Until
+	Interval time.Duration `json:"interval"`       // between two starts; 0 = none
+}
+
+// Held is the refusal to start a run with a credential.
+type Held struct {
+	At       time.Time     // when to ask again, by Redis' clock
+	Interval time.Duration // between two starts, from then on
+	Why      string        // why the credential is held; empty: only another run has just started
+}
+
+// Error tells the time.
+func (e *Held) Error() string {
+	return fmt.Sprintf("credential is held until %s", e.At.UTC().Format(time.RFC3339Nano))
+}
+
+// Admit asks whether a run may start with a credential now; [*Held] when not. One that may puts off the next by the credential's interval.
+// An answer that gets lost costs an interval.
+func (s *Store) Admit(ctx context.Context, credential string) error {
+	if _, err := s.run(ctx, "admit", credential); err != nil {
+		return fmt.Errorf("admit a run: %w", err)
+	}
+	return nil
+}
+
+// Hold keeps runs from starting with a credential until then, by Redis' clock; the latest time counts. Afterwards they start at least
+// interval apart, until [Store.Ease] has said often enough that all is well.
+func (s *Store) Hold(ctx context.Context, credential string, until time.Time, interval time.Duration, why string) error {
+	if _, err := s.run(ctx, "hold", credential, micros(until), interval.Microseconds(), why); err != nil {
+		return fmt.Errorf("hold credential: %w", err)
+	}
+	return nil
+}
+
+// Slow says that the model throttles a run of this credential: the interval doubles, from 1 s to 1 min, but only once in 5 s, however many
+// runs say so.
+func (s *Store) Slow(ctx context.Context, credential string) error {
+	_, err := s.run(ctx, "slow", credential, leastInterval.Microseconds(), mostInterval.Microseconds(), slowedApart.Microseconds())
+	if err != nil {
+		return fmt.Errorf("slow credential down: %w", err)
+	}
+	return nil
+}
+
+// Ease says that a run of this credential went well: the interval halves, and is gone below 1 s. It does not end a hold.
+func (s *Store) Ease(ctx context.Context, credential string) error {
+	if _, err := s.run(ctx, "ease", credential, leastInterval.Microseconds()); err != nil {
+		return fmt.Errorf("ease credential: %w", err)
+	}
+	return nil
+}
+
+// Credentials lists those whose runs do not start freely, in no particular order.
+func (s *Store) Credentials(ctx context.Context) ([]Credential, error) {
+	names, err := s.redis.ZRange(ctx, s.key.credentials(), 0, -1).Result()
+	if err != nil {
+		return nil, fmt.Errorf("list credentials: %w", err)
+	}
+	var list []Credential
+	for _, name := range names { // a fleet has one, or a few
+		f, err := s.redis.HGetAll(ctx, s.key.credential(name)).Result()
+		if err != nil {
+			return nil, fmt.Errorf("read credential %s: %w", name, err)
+		}
+		if len(f) > 0 { // else its time has run out
+			list = append(list, Credential{
+				Name: name, Until: fromMicros(f["until"]), Why: f["why"], Interval: time.Duration(number(f["interval"])) * time.Microsecond,
+			})
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,144 @@
+package store
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// refused is why no run may start just now with the credential "c".
+func (h *harness) refused(s *Store) *Held {
+	h.Helper()
+	err := s.Admit(h.Context(), "c")
+	var held *Held
+	if !errors.As(err, &held) {
+		h.Fatalf("admit = %v, want a refusal", err)
+	}
+	return held
+}
+
+// known is what the fleet knows of its one credential.
+func (h *harness) known(s *Store) Credential {
+	h.Helper()
+	all := must(s.Credentials(h.Context()))
+	if len(all) != 1 || all[0].Name != "c" {
+		h.Fatalf("credentials: %+v, want c", all)
+	}
+	return all[0]
+}
+
+// set changes a field of it behind the store's back, as time would.
+func (h *harness) set(field string, v int64) {
+	h.Helper()
+	h.ok(h.rdb.HSet(h.Context(), "errand:credential:c", field, v).Err())
+}
+
+func TestHeldCredential(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		h.ok(s.Admit(ctx, "c"))
+		h.ok(s.Admit(ctx, "c")) // nobody has said anything of it
+		if all := must(s.Credentials(ctx)); len(all) != 0 {
+			h.Errorf("credentials: %+v", all)
+		}
+		until := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
+		h.ok(s.Hold(ctx, "c", until, 30*time.Second, "the limit is reached"))
+		h.ok(s.Hold(ctx, "c", until.Add(-time.Minute), time.Second, "an earlier one")) // said by a run that heard it before
+		want := &Held{At: until, Interval: 30 * time.Second, Why: "the limit is reached"}
+		if diff := cmp.Diff(want, h.refused(s)); diff != "" {
+			h.Error(diff)
+		}
+		if diff := cmp.Diff(Credential{"c", until, "the limit is reached", 30 * time.Second}, h.known(s)); diff != "" {
+			h.Error(diff)
+		}
+		h.ok(s.Admit(ctx, "another"))
+
+		h.set("until", 1) // the time has come: one after the other
+		h.ok(s.Admit(ctx, "c"))
+		if got := h.refused(s); got.Interval != 30*time.Second || got.Why != "" || got.At.Before(time.Now()) || got.At.After(time.Now().Add(time.Minute)) {
+			h.Errorf("behind the first: %+v", got)
+		}
+		h.set("next", 1)
+		h.ok(s.Admit(ctx, "c"))
+		h.lapse("errand:credential:c", time.Hour+10*time.Minute)
+		h.ok(s.Admit(ctx, "c"))
+		if all := must(s.Credentials(ctx)); len(all) != 0 {
+			h.Errorf("afterwards: %+v", all)
+		}
+	})
+}
+
+func TestThrottledCredential(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		for _, want := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
+			h.ok(s.Slow(ctx, "c"))
+			h.ok(s.Slow(ctx, "c")) // another run's word for the same
+			if got := h.known(s).Interval; got != time.Duration(want)*time.Second {
+				h.Fatalf("interval %s, want %d s", got, want)
+			}
+			h.set("slowed", 1)
+		}
+		h.ok(s.Admit(ctx, "c"))
+		if got := h.refused(s); got.Interval != time.Minute || got.Why != "" {
+			h.Errorf("behind the first: %+v", got)
+		}
+		for range 5 {
+			h.ok(s.Ease(ctx, "c"))
+		}
+		if got := h.known(s).Interval; got != 60*time.Second/32 {
+			h.Errorf("interval %s, want a 32nd of a minute", got)
+		}
+		h.ok(s.Ease(ctx, "c"))
+		h.ok(s.Admit(ctx, "c"))
+		h.ok(s.Admit(ctx, "c"))
+		if n := h.rdb.Exists(ctx, "errand:credential:c").Val() + h.rdb.ZCard(ctx, "errand:credentials").Val(); n != 0 {
+			h.Errorf("something is left of a credential that is free")
+		}
+		h.ok(s.Ease(ctx, "c")) // and that leaves nothing either
+		if n := h.rdb.Exists(ctx, "errand:credential:c").Val(); n != 0 {
+			h.Errorf("easing made a credential")
+		}
+
+		h.ok(s.Hold(ctx, "c", time.Now().Add(time.Hour), time.Second, "held")) // runs that go well do not end a hold
+		h.ok(s.Ease(ctx, "c"))
+		if got := h.refused(s); got.Why != "held" || got.Interval != 0 {
+			h.Errorf("eased while held: %+v", got)
+		}
+	})
+}
+
+// Names that nobody has confirmed for long leave the index.
+func TestCredentialsAreTrimmed(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		h.ok(s.Slow(ctx, "old"))
+		h.ok(h.rdb.ZAddXX(ctx, "errand:credentials", z(1, "old")).Err())
+		h.ok(s.Slow(ctx, "c"))
+		h.known(s)
+	})
+}
+
+func TestReturnSaysWhy(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		id := h.submit(s, 1)
+		h.ok(h.claim(s, id).Return(ctx, Wait{Why: "the limit is reached", Parked: true}))
+		if got := must(s.Get(ctx, id)); got.Why != "the limit is reached" || got.Parks != 1 || got.Attempt != 0 {
+			h.Errorf("parked: %+v", got)
+		}
+		c := h.claim(s, id)
+		if got := must(s.Get(ctx, id)); got.Why != "" || got.Parks != 1 || c.Record().Parks != 1 {
+			h.Errorf("claimed: %+v", got)
+		}
+		h.ok(c.Return(ctx, Wait{Why: "again", Counts: true}))
+		c = h.claim(s, id)
+		h.ok(c.End(ctx, nil))
+		must(s.Retry(ctx, id))
+		if got := must(s.Get(ctx, id)); got.Why != "" || got.Parks != 0 {
+			h.Errorf("tried again: %+v", got)
+		}
+	})
+}

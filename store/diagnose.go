@@ -1,0 +1,144 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Severity is what a [Finding] means for the fleet.
+type Severity string
+
+// The severities.
+const (
+	Fatal   Severity = "error"   // tasks cannot be run, or will be lost in ordinary operation
+	Warning Severity = "warning" // tasks are lost, or late, when something else goes wrong
+	Note    Severity = "note"    // a choice that an operator should know of
+)
+
+// Finding is something about this Redis that an operator should know. It holds no address and no secret.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	What     string   `json:"what"` // how it is
+	Why      string   `json:"why"`  // why that matters
+	Remedy   string   `json:"remedy,omitempty"`
+}
+
+// oldest is the version that asynq and our scripts need (ZADD GT, LMOVE, streams' MINID).
+const oldest = "6.2"
+
+// maxSkew is how far this machine's clock may be from Redis' before anybody notices.
+const maxSkew = 5 * time.Second
+
+// Diagnose looks at how Redis is set up, without changing anything: version, eviction, persistence, clock. No finding is good news. The
+// error says that it did not answer.
+func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
+	text, err := s.redis.Info(ctx).Result()
+	if err != nil {
+		return nil, fmt.Errorf("diagnose redis: %w", err)
+	}
+	asked := time.Now()
+	clock, err := s.redis.Time(ctx).Result()
+	if err != nil {
+		return nil, fmt.Errorf("diagnose redis: %w", err)
+	}
+	ahead := time.Since(asked)/2 + asked.Sub(clock) // of Redis; as exact as the way there and back is even
+	server := parseInfo(text)
+	if settings, err := s.redis.ConfigGet(ctx, "appendfsync").Result(); err == nil { // else it is forbidden, as on many hosted ones
+		server["appendfsync"] = settings["appendfsync"]
+	}
+	return append(diagnose(server), skewed(ahead)...), nil
+}
+
+// parseInfo reads Redis' INFO.
+func parseInfo(text string) map[string]string {
+	fields := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields
+}
+
+// diagnose judges what INFO says, and the setting appendfsync where it is known.
+func diagnose(server map[string]string) (found []Finding) {
+	add := func(level Severity, what, why, remedy string) {
+		found = append(found, Finding{level, what, why, remedy})
+	}
+	if server["redis_version"] == "" {
+		add(Warning, "Redis is in memory, within this program", "Tasks do not survive its exit.", "Install redis-server, or set REDIS_URL.")
+		return found // it has none of the settings
+	}
+	if v := server["redis_version"]; before(v, oldest) {
+		add(Fatal, "Redis is version "+v, "The queue and the store use commands that it does not have.", "Run Redis "+oldest+" or newer.")
+	}
+	if server["role"] == "slave" {
+		add(Fatal, "Redis is a replica", "It takes no writes.", "Point REDIS_URL to the primary.")
+	}
+	if server["cluster_enabled"] == "1" {
+		add(Fatal, "Redis is a cluster", "A step of the store spans keys that a cluster keeps apart.", "Run a single Redis, with replicas if need be.")
+	}
+	if policy := cmp.Or(server["maxmemory_policy"], "noeviction"); policy != "noeviction" {
+		level, when := Fatal, "When memory is full"
+		if server["maxmemory"] == "0" {
+			level, when = Warning, "Once maxmemory is set and reached"
+		}
+		add(level, "maxmemory-policy is "+policy, when+" Redis drops live tasks, leases and claims, without a word.", "Set maxmemory-policy noeviction.")
+	}
+	return append(found, persistence(server)...)
+}
+
+// persistence is the part of diagnose about what a restart of Redis loses.
+func persistence(server map[string]string) []Finding {
+	one := func(level Severity, what, why, remedy string) []Finding { return []Finding{{level, what, why, remedy}} }
+	if server["aof_enabled"] != "1" {
+		return one(Warning, "appendonly is off", "A restart of Redis loses all tasks since its last snapshot, if it takes any.",
+			"Set appendonly yes, and keep its directory on a volume.")
+	}
+	if server["aof_last_write_status"] == "err" {
+		return one(Fatal, "Redis cannot write its append-only file", "It refuses writes until it can.", "Look at its disk and its log.")
+	}
+	switch server["appendfsync"] {
+	case "always":
+		return nil
+	case "everysec":
+		return one(Note, "appendfsync is everysec", "A crash of Redis or of its machine loses up to 2 s.",
+			"Set appendfsync always if that is too much: each step then waits for the disk.")
+	case "no":
+		return one(Warning, "appendfsync is no", "A crash of Redis' machine loses what the system had not written yet, often 30 s.", "Set appendfsync everysec or always.")
+	default:
+		return one(Note, "appendfsync cannot be asked for", "It says how much a crash of Redis' machine loses.", "Look at its configuration.")
+	}
+}
+
+// skewed judges by how much this machine's clock is ahead of Redis'.
+func skewed(ahead time.Duration) []Finding {
+	if ahead.Abs() <= maxSkew {
+		return nil
+	}
+	side := "ahead of"
+	if ahead < 0 {
+		side = "behind"
+	}
+	return []Finding{{
+		Warning, fmt.Sprintf("this machine's clock is %v %s Redis'", ahead.Abs().Round(time.Second), side),
+		"Tasks that wait for a time start too late or too early by as much, and so do asynq's leases.", "Let both synchronise their clocks (NTP).",
+	}}
+}
+
+// before compares two versions, number by number.
+func before(a, b string) bool {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range min(len(x), len(y)) {
+		m, _ := strconv.Atoi(x[i])
+		n, _ := strconv.Atoi(y[i])
+		if m != n {
+			return m < n
+		}
+	}
+	return false
+}

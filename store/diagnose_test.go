@@ -1,0 +1,101 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/google/go-cmp/cmp"
+)
+
+// brief are findings without the words that only people need.
+func brief(found []Finding) (list []string) {
+	for _, f := range found {
+		list = append(list, string(f.Severity)+": "+f.What)
+	}
+	return list
+}
+
+// What is asked is what a server answers: found wrong as soon as it is set wrong, and well once it is mended.
+func TestDiagnose(t *testing.T) {
+	t.Parallel()
+	client := dial(t, redisserver.ForTest(t))
+	s, err := New(Config{Redis: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(want ...string) {
+		t.Helper()
+		found, err := s.Diagnose(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, brief(found)); diff != "" {
+			t.Error(diff)
+		}
+		for _, f := range found {
+			if f.Why == "" || f.Remedy == "" {
+				t.Errorf("%s: no reason or no remedy", f.What)
+			}
+		}
+	}
+	set := func(name, value string) {
+		t.Helper()
+		if err := client.ConfigSet(t.Context(), name, value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("warning: appendonly is off")
+	set("appendonly", "yes")
+	check("note: appendfsync is everysec")
+	set("appendfsync", "no")
+	check("warning: appendfsync is no")
+	set("appendfsync", "always")
+	check()
+	set("maxmemory-policy", "allkeys-lru")
+	check("warning: maxmemory-policy is allkeys-lru")
+	set("maxmemory", "1gb")
+	check("error: maxmemory-policy is allkeys-lru")
+	set("appendonly", "no") // or it would not exit before it has written the file for the first time
+	check("error: maxmemory-policy is allkeys-lru", "warning: appendonly is off")
+	_ = client.Close()
+	if _, err := s.Diagnose(t.Context()); err == nil {
+		t.Error("diagnosed without an answer")
+	}
+}
+
+// One in memory lacks the settings; that is no reason to call each of them broken.
+func TestDiagnoseInMemory(t *testing.T) {
+	onMini(t, func(h *harness) {
+		found, err := h.store(Config{}).Diagnose(h.Context())
+		if diff := cmp.Diff([]string{"warning: Redis is in memory, within this program"}, brief(found)); diff != "" || err != nil {
+			h.Error(diff, err)
+		}
+	})
+}
+
+func TestDiagnoseWhatAServerSays(t *testing.T) {
+	t.Parallel()
+	for info, want := range map[string]string{
+		"redis_version:6.0.16\r\naof_enabled:1\r\nappendfsync:always":                             "error: Redis is version 6.0.16",
+		"redis_version:6.2.0\r\naof_enabled:1\r\nappendfsync:always":                              "",
+		"redis_version:10.0.1\r\naof_enabled:1\r\nappendfsync:always":                             "",
+		"redis_version:7.0.1\r\nrole:slave\r\naof_enabled:1\r\nappendfsync:always":                "error: Redis is a replica",
+		"redis_version:7.0.1\r\ncluster_enabled:1\r\naof_enabled:1\r\nappendfsync:always":         "error: Redis is a cluster",
+		"redis_version:7.0.1\r\naof_enabled:1":                                                    "note: appendfsync cannot be asked for",
+		"redis_version:7.0.1\r\naof_enabled:1\r\naof_last_write_status:err\r\nappendfsync:always": "error: Redis cannot write its append-only file",
+	} {
+		if got := brief(diagnose(parseInfo("# Server\r\n" + info + "\r\n"))); len(got) > 1 || len(got) == 1 && got[0] != want || len(got) == 0 && want != "" {
+			t.Errorf("%q: %q, want %q", info, got, want)
+		}
+	}
+	for ahead, want := range map[time.Duration]string{
+		4 * time.Second: "", -4 * time.Second: "",
+		7 * time.Second: "warning: this machine's clock is 7s ahead of Redis'",
+		-time.Minute:    "warning: this machine's clock is 1m0s behind Redis'",
+	} {
+		if got := brief(skewed(ahead)); len(got) > 1 || len(got) == 1 && got[0] != want || len(got) == 0 && want != "" {
+			t.Errorf("%v: %q, want %q", ahead, got, want)
+		}
+	}
+}

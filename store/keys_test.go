@@ -1,0 +1,29 @@
+package store
+
+import (
+	"os"
+	"regexp"
+	"testing"
+)
+
+// Operators are told of every key.
+func TestKeysAreDocumented(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("keys.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := regexp.MustCompile(`(?m)^//\t<prefix>(\S+)`).FindAllSubmatch(source, -1)
+	if len(keys) == 0 {
+		t.Fatal("keys.go lists none")
+	}
+	for _, key := range keys {
+		if !regexp.MustCompile("`" + regexp.QuoteMeta(string(key[1])) + "`").Match(docs) {
+			t.Errorf("docs/operations.md does not have %s", key[1])
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+)
+
+func withCredential(c *WorkerConfig) { c.Credential = "c" }
+
+// A limit that one run reaches keeps back all tasks of its credential, on every worker, and no other; their threads are told.
+func TestLimitHoldsTheFleet(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	s := &talkingSource{fakeSource: f.source, said: make(chan string, 10)}
+	f.agent.do = failing(limited(time.Now().Add(time.Hour)))
+	stop := f.talker(s, withCredential)
+	first := f.submit(f.task("a", "x"))
+	<-s.said
+	f.waiting(first)
+	stop()
+
+	stop = f.talker(s, withCredential) // another worker
+	second := f.submit(f.task("b", "y"))
+	if said := <-s.said; !strings.Contains(said, "reached its usage limit") || !strings.Contains(said, "enqueue cancel "+second) {
+		t.Errorf("the second thread is told %q", said)
+	}
+	if notice := f.notice(second); !strings.Contains(notice, "reached its usage limit") {
+		t.Errorf("the second task's events say %q", notice)
+	}
+	if st := f.waiting(second); st.Attempt != 0 || time.Until(st.At) < 59*time.Minute || !strings.Contains(st.Why, "usage limit") {
+		t.Errorf("the second task: %+v", st)
+	}
+	stop()
+	if n := len(f.agent.specs()); n != 1 {
+		t.Errorf("%d runs", n)
+	}
+
+	f.worker(func(c *WorkerConfig) { c.Credential = "another" })
+	if e := f.ending(f.submit(f.task("c", "z"))); e.Kind != Answered {
+		t.Errorf("with another credential: %+v", e)
+	}
+}
+
+// When the limit is lifted all go on, one after the other, and each ends.
+func TestReleasedAfterTheLimit(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.agent.do = failing(limited(time.Now().Add(300 * time.Millisecond)))
+	f.worker(withCredential)
+	var all []string
+	for i := range 4 {
+		all = append(all, f.submit(f.task(fmt.Sprint(i), "x")))
+	}
+	for _, id := range all {
+		if e := f.ending(id); e.Kind != Answered {
+			t.Errorf("%s: %+v", id, e)
+		}
+	}
+	if known, err := f.store.Credentials(t.Context()); err != nil || len(known) != 0 {
+		t.Errorf("left of the limit: %+v, %v", known, err)
+	}
+}
+
+// Runs that the model throttles slow new starts down while they go on; ones that go well make that pass.
+func TestThrottledRunsSlowStartsDown(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started, finish := make(chan string, 10), make(chan struct{})
+	f.agent.do = func(_ context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {
+		h.Event(agent.Event{Kind: agent.Notice, Text: "trying again", Class: agent.ClassOverloaded})
+		started <- s.ID
+		<-finish
+		return answer("x"), nil
+	}
+	f.worker(withCredential)
+	first := f.submit(f.task("a", "x"))
+	<-started
+	f.slowed(time.Second)
+	// As if another worker had just started a run, and the model had been overloaded for long.
+	if err := f.queue.redis.HSet(t.Context(), "errand:credential:c", "next", time.Now().Add(time.Hour).UnixMicro()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	second := f.submit(f.task("b", "y"))
+	st := f.waiting(second)
+	if !strings.Contains(st.Why, "one after the other") || st.Attempt != 0 {
+		t.Errorf("the second task: %+v", st)
+	}
+	if _, err := f.desk.Cancel(t.Context(), second, "Ann"); err != nil {
+		t.Fatal(err)
+	}
+	close(finish)
+	if e := f.ending(first); e.Kind != Answered {
+		t.Errorf("the throttled run: %+v", e)
+	}
+	if e := f.ending(f.submit(f.task("c", "z"))); e.Kind != Answered {
+		t.Errorf("after it went well: %+v", e)
+	}
+}
+
+// slowed waits until starts with the credential are so far apart.
+func (f *fleet) slowed(want time.Duration) {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		known, err := f.store.Credentials(ctx)
+		if err != nil {
+			f.Fatal(err)
+		}
+		if len(known) == 1 && known[0].Interval == want {
+			return
+		}
+	}
+}
+
+// The class of a failure says what the fleet learns from it.
+func TestHeed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.agent.do = failing(failed(agent.ClassOverloaded))
+	f.worker(withCredential, func(c *WorkerConfig) { c.Timing.Again = time.Hour })
+	f.waiting(f.submit(f.task("a", "x")))
+	f.slowed(time.Second)
+
+	g := newFleet(t)
+	g.agent.do = failing(failed(agent.ClassModel))
+	g.worker(withCredential)
+	g.ending(g.submit(g.task("a", "x")))
+	if known, err := g.store.Credentials(t.Context()); err != nil || len(known) != 0 {
+		t.Errorf("learnt of a missing model: %+v, %v", known, err)
+	}
+}

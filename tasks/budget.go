@@ -1,0 +1,126 @@
+package tasks
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+)
+
+// Budgets is what tasks may cost, in US dollars, as the CLI estimates it. 0: no budget. All but Task are of a day, UTC.
+type Budgets struct {
+	Task       float64 // of one task, whatever it asks for itself
+	User       float64 // of each person who asks
+	Channel    float64 // of each channel in which tasks are asked for
+	Repository float64 // of each repository
+	Day        float64 // of all of the fleet
+	Reserve    float64 // what a task that names no maximum is expected to cost; 0: 1
+	Contact    string  // who can raise them
+}
+
+func (b Budgets) daily() []store.Budget {
+	return []store.Budget{
+		{Scope: userScope, USD: b.User},
+		{Scope: channelScope, USD: b.Channel},
+		{Scope: repoScope, USD: b.Repository},
+		{Scope: store.Fleet, USD: b.Day},
+	}
+}
+
+// Bill is what is to be said of a task's cost besides that of its last run.
+type Bill struct {
+	Earlier float64  `json:"earlier_usd,omitempty"` // what runs that were interrupted had cost
+	Crashes int      `json:"crashes,omitempty"`     // runs that were lost with their worker: nobody knows what they had cost
+	Near    []string `json:"near,omitempty"`        // the budgets of the day that the task took beyond 80 %
+}
+
+// afford reserves what a task that is about to run may cost, and says at which cost its run is to be stopped; 0: at none. It refuses a task
+// with an *InputError when a budget is used up, and lets it wait while others have reserved what is left.
+func (w *Worker) afford(r *run, t Task) (maxUSD float64, err error) {
+	b := w.cfg.Policy.Budgets
+	maxUSD = t.Options.MaxUSD
+	if maxUSD > 0 {
+		if maxUSD -= r.claim.Record().Cost; maxUSD <= 0 { // its earlier runs, which were interrupted, had used it up
+			return 0, agent.NewError(agent.ClassBudget, "spent before the run")
+		}
+	}
+	left, err := r.claim.Reserve(r.ctx, cmp.Or(maxUSD, b.Reserve, 1), b.daily()...)
+	if over, ok := errors.AsType[*store.OverBudget](err); ok {
+		if over.Spent < over.Budget {
+			return 0, later(w.timing.Budget, err.Error())
+		}
+		return 0, b.refusal(over)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return lower(maxUSD, left), nil
+}
+
+// settle notes what a run has cost, however it ended: also one that was interrupted has cost something.
+func (w *Worker) settle(r *run, res agent.Result) Bill {
+	rec := r.claim.Record()
+	bill := Bill{Earlier: rec.Cost, Crashes: rec.Crashes}
+	var near []store.Spending
+	_, err := w.persist(r, "settle", func() (err error) {
+		near, err = r.claim.Spend(r.detached, res.CostUSD, w.cfg.Policy.Budgets.daily()...)
+		return err
+	})
+	if err != nil {
+		w.log.Error("settle cost", "run", rec.ID, "usd", res.CostUSD, "err", err)
+	}
+	for _, n := range near {
+		w.log.Warn("budget nearly used up", "run", rec.ID, "scope", n.Scope, "spent", n.Spent, "budget", n.Budget)
+		bill.Near = append(bill.Near, fmt.Sprintf("%s: $%.2f of $%.2f", owner(n.Scope), n.Spent, n.Budget))
+	}
+	return bill
+}
+
+// refusal is what a person is told whose task a budget does not allow.
+func (b Budgets) refusal(over *store.OverBudget) *InputError {
+	who, whose := cmp.Or(strings.TrimSpace(b.Contact), "An operator"), owner(over.Scope)
+	return &InputError{Sentence: fmt.Sprintf("%s is used up: $%.2f of $%.2f. %s can raise it; a new day begins at midnight UTC.",
+		strings.ToUpper(whose[:1])+whose[1:], over.Spent, over.Budget, who)}
+}
+
+// owner names the budget of a scope to whoever asked for the task.
+func owner(scope string) string {
+	switch kind, name, _ := strings.Cut(scope, ":"); kind + ":" {
+	case userScope:
+		return "your budget for today"
+	case channelScope:
+		return "this channel's budget for today"
+	case repoScope:
+		return "the budget of " + name + " for today"
+	}
+	return "the fleet's budget for today"
+}
+
+// lower is the lower of two maxima, of which 0 is none.
+func lower(a, b float64) float64 {
+	if a <= 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// CostUSD is what the task has cost, with its interrupted runs, as far as that is known.
+func (e Ending) CostUSD() float64 { return e.Result.CostUSD + e.Bill.Earlier }
+
+// cost is that for people; empty where nothing is known.
+func (e Ending) cost() string {
+	text := ""
+	switch usd := e.CostUSD(); {
+	case usd >= 0.01:
+		text = fmt.Sprintf("$%.2f", usd)
+	case usd > 0:
+		text = "under $0.01"
+	}
+	if e.Bill.Crashes > 0 {
+		text = strings.TrimPrefix(text+" and the unknown cost of what was lost with a worker", " and ")
+	}
+	return text
+}

@@ -1,0 +1,86 @@
+package tasks
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// What is cancelled in asynq's console is cancelled: running or waiting, it ends once, with a message, and does not run again.
+func TestAsynqCancelIsOurs(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started := make(chan string, 10)
+	f.agent.do = untilStopped(started)
+	f.worker()
+	f.worker()
+	f.subscribed(2 * (len(Classes) + 1))
+
+	retried := f.submit(f.task("a", "cancelled before"))
+	<-started
+	if _, err := f.desk.Cancel(t.Context(), retried, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	f.ending(retried)
+	f.source.mu.Lock()
+	delete(f.source.closed, retried)
+	f.source.mu.Unlock()
+	if _, err := f.desk.Retry(t.Context(), retried); err != nil { // its delivery has another ID than the task
+		t.Fatal(err)
+	}
+	<-started
+	behind := f.submit(f.task("a", "waits"))
+	for _, id := range []string{behind, deliveryID(retried, 1)} {
+		if err := f.queue.inspector.CancelProcessing(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{retried, behind} {
+		if e := f.ending(id); e.Kind != Cancelled || e.By != byQueue {
+			t.Errorf("ending of %s = %+v", id, e)
+		}
+	}
+	// asynq brings the delivery that it took from its handler again, and it finds nothing to do.
+	f.settled(retried, 1)
+	if n := len(f.agent.specs()); n != 2 {
+		t.Errorf("%d runs, want the one before and one: %v", n, ids(f.agent.specs()))
+	}
+}
+
+// subscribed waits until so many listen for asynq's cancels.
+func (f *fleet) subscribed(want int) {
+	f.Helper()
+	opt, err := redis.ParseURL(f.url)
+	if err != nil {
+		f.Fatal(err)
+	}
+	client := redis.NewClient(opt)
+	defer client.Close()
+	for {
+		n, err := client.PubSubNumSub(f.Context(), cancelChannel).Result()
+		if err != nil {
+			f.Fatal(err)
+		}
+		if n[cancelChannel] == int64(want) {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// settled waits until a delivery is done with, and not longer than it takes.
+func (f *fleet) settled(id string, delivery int) {
+	f.Helper()
+	for {
+		_, alive, err := f.queue.delivered(id, Interactive, delivery)
+		if err != nil {
+			f.Fatal(err)
+		}
+		if !alive {
+			return
+		}
+		f.queue.wake(id, Interactive, delivery)
+		runtime.Gosched()
+	}
+}
