@@ -33,7 +33,7 @@ func TestCLICheckpoint(t *testing.T) {
 	res, err := newCLI(t, model).Run(ctx, Spec{
 		ID: "checkpointed", Dir: dir, Prompt: prompt, Profile: Write, CheckpointEvery: checkpointEvery,
 		Checkpoint: func(_ context.Context, s Session) {
-			if len(thinking) > 0 && s.Holds("persistedOutputPath") {
+			if len(thinking) > 0 && says(s, "persistedOutputPath") {
 				kept = s
 				stop(errors.New("the machine burns down"))
 			}

@@ -257,7 +257,7 @@ func saveOnTerm() {
 			os.Exit(93)
 		}
 		for _, arg := range os.Args {
-			if id, ok := strings.CutPrefix(arg, "--session-id="); ok && os.WriteFile(filepath.Join(dir, id+".jsonl"), []byte("saved\n"), 0o600) == nil {
+			if id, ok := strings.CutPrefix(arg, "--session-id="); ok && os.WriteFile(filepath.Join(dir, id+".jsonl"), []byte("{\"uuid\":\"saved\"}\n"), 0o600) == nil {
 				os.Exit(143)
 			}
 		}

@@ -22,10 +22,12 @@ const maxSession = 64 << 20
 // maxPacked bounds what it has packed: what others are willing to keep. If it is more, the conversation goes without the other files.
 const maxPacked = 8 << 20
 
-// Holds reports whether the conversation has something with that ID in it, such as a message that the CLI has taken.
+// Holds reports whether the conversation has something with that ID in it, such as a message that the CLI has taken up. It is there as a
+// line of its own ("uuid") or as what was said into a turn ("source_uuid"). One that was only queued when the CLI was interrupted is
+// named as well, as the "commandUuid" of what was thrown away (observed), and is not in it.
 func (s Session) Holds(id string) bool {
 	a, err := unpack(s.Data)
-	return err == nil && bytes.Contains(a.files[0].content, []byte(id))
+	return err == nil && bytes.Contains(a.files[0].content, []byte(`uuid":"`+id+`"`))
 }
 
 // Check reads the whole of Data. Its error says that the conversation cannot be resumed.

@@ -62,7 +62,7 @@ func TestSessionIsTakenAndPutElsewhere(t *testing.T) {
 	})
 	own := filepath.Join(d.Config, "projects", "-where-it-ran", sessionID)
 	line := `{"uuid":"the-prompt","saved":"` + own + `/tool-results/b1.txt"}` + "\n"
-	if err := os.WriteFile(own+".jsonl", []byte(line+`{"half`), 0o600); err != nil {
+	if err := os.WriteFile(own+".jsonl", []byte(line+`{"uuid":"half"`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := Session{ID: sessionID, Data: d.takeSession(sessionID)}

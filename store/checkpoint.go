@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,7 @@ const MaxCheckpoint = 8 << 20
 type Checkpoint struct {
 	Session Session
 	Work    []byte    // opaque
+	Holds   []string  // IDs of absorbed tasks that are in the session: they stay with the task while it waits; not read back
 	At      time.Time // when it was saved, by Redis' clock; ignored by SaveCheckpoint
 }
 
@@ -26,7 +28,8 @@ func (c *Claim) SaveCheckpoint(ctx context.Context, p Checkpoint) error {
 	}
 	meta := string(p.Session.Meta)
 	_, err := c.store.run(ctx, "savecheckpoint", c.ID(), c.fence, c.store.cfg.SessionTTL.Milliseconds(),
-		p.Session.ID, meta, p.Session.Data, p.Work, digest(p.Session.ID, meta, string(p.Session.Data), string(p.Work)))
+		p.Session.ID, meta, p.Session.Data, p.Work, digest(p.Session.ID, meta, string(p.Session.Data), string(p.Work)),
+		strings.Join(p.Holds, " "))
 	if err != nil {
 		return fmt.Errorf("save checkpoint of %s: %w", c.ID(), err)
 	}

@@ -18,6 +18,8 @@ type Claim struct {
 	token  string // the value of the claim key
 	fence  string // record.Fence as scripts compare it
 
+	nonce string // of the Take that has had no answer yet; its caller's
+
 	given sync.Once     // closes done
 	done  chan struct{} // closed when the holder gives the claim up; ends Keep
 }
@@ -49,11 +51,25 @@ func (c *Claim) Record() Record { return c.record }
 
 // End gives the running task its ending: it leaves its thread, is in the outbox, and its events get their end mark. The claim
 // stays, so that the holder can post and clean up before the next task of the thread starts. [ErrStale] when it is not ours to end.
+// What its run has absorbed waits again; see [Claim.EndWith].
 func (c *Claim) End(ctx context.Context, ending json.RawMessage) error {
+	return c.EndWith(ctx, ending, Covered{})
+}
+
+// Covered are tasks that end with the one whose run has absorbed them: its final message is theirs, too.
+type Covered struct {
+	IDs    []string
+	Ending json.RawMessage // of each; opaque
+}
+
+// EndWith is End for a run that has absorbed tasks: those that it covers end with it, have no message of their own to be posted, and
+// expire after Retention. The others that it has absorbed wait again.
+func (c *Claim) EndWith(ctx context.Context, ending json.RawMessage, with Covered) error {
 	if len(ending) > maxTask {
 		return fmt.Errorf("end %s: ending of %d bytes, limit %d: %w", c.ID(), len(ending), maxTask, ErrTooLarge)
 	}
-	_, err := c.store.run(ctx, "end", c.ID(), c.Thread(), c.fence, []byte(ending), c.store.cfg.EventCap)
+	_, err := c.store.run(ctx, "end", c.ID(), c.Thread(), c.fence, []byte(ending), c.store.cfg.EventCap, c.store.cfg.Retention.Milliseconds(),
+		strings.Join(with.IDs, " "), []byte(with.Ending))
 	if err != nil {
 		return fmt.Errorf("end %s: %w", c.ID(), err)
 	}

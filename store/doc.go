@@ -5,6 +5,7 @@
 //   - At most one holder per thread. A [Claim] expires unless [Claim.Keep] runs, and carries a fence, a number that only grows;
 //     every write of a holder is checked against it, and a holder that was replaced gets [ErrStale] and changes nothing.
 //   - A task has one ending: it leaves waiting and running once, by whoever comes first, until [Store.Retry].
+//   - What a run has absorbed ends with it or waits again, in the same step that ends the run or lets it wait.
 //   - A checkpoint is read as it was saved, whole, or not at all, and does not outlive its task.
 //   - Steps are idempotent where a lost answer makes go-redis send them again. Only [Claim.Append] may then store an event twice.
 //   - Redis' clock is the only clock. Those of the workers are not compared.

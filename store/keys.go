@@ -24,6 +24,8 @@ package store
 //	<prefix>session:<thread>  hash    SessionTTL since the save    the CLI session to resume (session)
 //	<prefix>checkpoint:<id>   hash    SessionTTL since the save    session and work to go on with, of a task that has not ended
 //	                                                               (checkpoint; whatever ends the task removes it)
+//	<prefix>absorbed:<id>     zset    while it has members         IDs that the task's run has absorbed; score = when
+//	                                                               (mailbox; whatever ends the run or lets it wait)
 //	<prefix>log:<id>          hash    Retention since the save,    "<fence> <name>" = what a run left of a log (logs)
 //	                                  and once posted
 //	<prefix>alias:<alias>     string  SessionTTL since last used   the thread it stands for (alias)
@@ -35,6 +37,7 @@ package store
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
 //	<prefix>cancel            channel                              IDs with a new tombstone: a hint, the record is the truth (keep)
 //	<prefix>answers           channel                              IDs with a new answer: likewise (questions)
+//	<prefix>mail              channel                              threads with a new task: likewise (mailbox)
 //	<prefix>news              channel                              IDs with new events: likewise (events, hub)
 //
 // scripts/common.lua has the same names for the scripts.
@@ -47,6 +50,7 @@ func (k keys) waiting(thread string) string { return k.prefix + "waiting:" + thr
 func (k keys) claim(thread string) string   { return k.prefix + "claim:" + thread }
 func (k keys) session(thread string) string { return k.prefix + "session:" + thread }
 func (k keys) checkpoint(id string) string  { return k.prefix + "checkpoint:" + id }
+func (k keys) absorbed(id string) string    { return k.prefix + "absorbed:" + id }
 func (k keys) log(id string) string         { return k.prefix + "log:" + id }
 func (k keys) alias(alias string) string    { return k.prefix + "alias:" + alias }
 func (k keys) credential(n string) string   { return k.prefix + "credential:" + n }
@@ -57,4 +61,5 @@ func (k keys) credentials() string          { return k.prefix + "credentials" }
 func (k keys) workers() string              { return k.prefix + "workers" }
 func (k keys) cancel() string               { return k.prefix + "cancel" }
 func (k keys) answers() string              { return k.prefix + "answers" }
+func (k keys) mail() string                 { return k.prefix + "mail" }
 func (k keys) news() string                 { return k.prefix + "news" }

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Question is something a running task asks of people. Its key is its owner's: the same question has the same key in every run of the
@@ -36,32 +33,16 @@ func (c *Claim) Ask(ctx context.Context, key string, body json.RawMessage) (answ
 // Await waits for the answer to a question that was asked, until ctx ends. It looks when an answer is announced, and every Refresh in
 // case that an announcement got lost.
 func (c *Claim) Await(ctx context.Context, key string) (json.RawMessage, error) {
-	sub := c.store.redis.Subscribe(ctx, c.store.key.answers())
-	defer sub.Close()
-	hints := sub.ChannelWithSubscriptions()
-	look := time.NewTicker(c.store.cfg.Refresh)
-	defer look.Stop()
-	for {
-		answer, err := c.store.redis.HGet(ctx, c.store.key.questions(c.ID()), "a:"+key).Result()
-		if err == nil {
-			return raw(answer), nil
-		}
-		for again := false; !again; {
-			select {
-			case <-ctx.Done():
-				return nil, fmt.Errorf("await answer for %s: %w", c.ID(), context.Cause(ctx))
-			case <-look.C:
-				again = true
-			case hint, open := <-hints:
-				if !open {
-					hints = nil
-					continue
-				}
-				m, ok := hint.(*redis.Message)
-				again = !ok || m.Payload == c.ID()
-			}
-		}
+	var answer string
+	err := c.store.heed(ctx, c.store.key.answers(), c.ID(), func() (known bool) {
+		var err error
+		answer, err = c.store.redis.HGet(ctx, c.store.key.questions(c.ID()), "a:"+key).Result()
+		return err == nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("await answer for %s: %w", c.ID(), err)
 	}
+	return raw(answer), nil
 }
 
 // First reports whether this is the first time that the task says what key stands for, in whichever of its runs.

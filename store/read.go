@@ -34,7 +34,7 @@ func (s *Store) List(ctx context.Context, q ListQuery) ([]Record, error) {
 		q.Limit = 50
 	}
 	index := s.key.tasks()
-	if q.State == Waiting || q.State == Running {
+	if q.State != "" && q.State != Ended {
 		index = s.key.live()
 	}
 	last := "+"

@@ -9,11 +9,12 @@ import (
 // State is where a task is in its life.
 type State string
 
-// The states. Waiting and running may alternate many times; ended is left by Retry only.
+// The states. Waiting and running or absorbed may alternate many times; ended is left by Retry only.
 const (
-	Waiting State = "waiting"
-	Running State = "running"
-	Ended   State = "ended"
+	Waiting  State = "waiting"
+	Running  State = "running"
+	Absorbed State = "absorbed" // in the run of another task of its thread
+	Ended    State = "ended"
 )
 
 // Record is one task as the store knows it: a copy, true at the moment it was read.
@@ -24,6 +25,12 @@ type Record struct {
 	Task   json.RawMessage // opaque, at most 1 MiB
 	Scopes []string        // what it counts in, for caps and budgets: "<kind>:<name>" each, names opaque here
 	State  State
+	Kin    string // the run of one task may absorb another of its thread if both have the same, which is not empty; opaque
+	Into   string // whose run has absorbed it; with whom it ended
+
+	// What Submit saw when it stored the task; zero in records that were read.
+	Before int  // tasks of its thread before it, a running one included
+	Joins  bool // the first of them is going to absorb it
 
 	Delivery int       // which delivery is the valid one: asynq's task ID is <id> for 0, <id>.r<n> for n
 	At       time.Time // not to be started before; zero = at once
@@ -44,7 +51,7 @@ type Record struct {
 
 func decode(id string, f map[string]string) Record {
 	return Record{
-		ID: id, Thread: f["thread"], Class: f["class"], Task: raw(f["task"]), State: State(f["state"]),
+		ID: id, Thread: f["thread"], Class: f["class"], Task: raw(f["task"]), State: State(f["state"]), Kin: f["kin"], Into: f["into"],
 		Delivery: number(f["delivery"]), At: fromMicros(f["at"]), Why: f["why"],
 		Attempt: number(f["attempt"]), Parks: number(f["parks"]), Crashes: number(f["crashes"]),
 		Fence: int64(number(f["fence"])), Worker: f["worker"], Scopes: lines(f["scopes"]), Cost: usd(f["cost"]),

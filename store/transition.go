@@ -19,12 +19,13 @@ func (s *Store) Requeue(ctx context.Context, id string, delivery int, fence int6
 }
 
 // EndWaiting ends a task that has not started (withdrawn, refused) and puts it into the outbox, due now. It is false, and nothing
-// changes, when the task does not wait: then whoever runs it decides its ending, or it has one.
+// changes, when the task does not wait: then whoever runs it decides its ending, or it has one. Tasks that stayed with it while it waits
+// end with it.
 func (s *Store) EndWaiting(ctx context.Context, id string, ending json.RawMessage) (bool, error) {
 	if len(ending) > maxTask {
 		return false, fmt.Errorf("end waiting %s: ending of %d bytes, limit %d: %w", id, len(ending), maxTask, ErrTooLarge)
 	}
-	r, err := s.run(ctx, "endwaiting", id, []byte(ending), s.cfg.EventCap)
+	r, err := s.run(ctx, "endwaiting", id, []byte(ending), s.cfg.EventCap, s.cfg.Retention.Milliseconds())
 	if err != nil {
 		return false, fmt.Errorf("end waiting %s: %w", id, err)
 	}
@@ -33,7 +34,7 @@ func (s *Store) EndWaiting(ctx context.Context, id string, ending json.RawMessag
 
 // Cancel writes the tombstone of a task that waits or runs, and then hints the holder at it. The first cancel wins, a later one and
 // one after the end change nothing. It stops nobody by itself: see [Watch], and [Store.EndWaiting] for a task that waits. The record
-// comes back as it is then. cause must not be empty.
+// comes back as it is then, of an absorbed task that of the one whose run it is in, which has to stop. cause must not be empty.
 func (s *Store) Cancel(ctx context.Context, id, by, cause string) (Record, error) {
 	if cause == "" {
 		return Record{}, fmt.Errorf("cancel %s: %w", id, errors.New("no cause"))
@@ -42,11 +43,11 @@ func (s *Store) Cancel(ctx context.Context, id, by, cause string) (Record, error
 	if err != nil {
 		return Record{}, fmt.Errorf("cancel %s: %w", id, err)
 	}
-	return r.record(id, 1), nil
+	return r.record(r.text(1), 2), nil
 }
 
 // Retry lets an ended task wait again under a new delivery, due at once and as if it had never run: without ending, tombstone, attempts
-// and crashes. Its place in the thread is that of its ID, its events go on behind the earlier ones. [ErrNotEnded] otherwise.
+// and crashes, and on its own if it had been absorbed. Its place in the thread is that of its ID, its events go on behind the earlier ones. [ErrNotEnded] otherwise.
 func (s *Store) Retry(ctx context.Context, id string) (Record, error) {
 	r, err := s.run(ctx, "retry", id)
 	if err != nil {

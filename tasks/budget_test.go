@@ -142,7 +142,7 @@ func TestInterruptedRunsAreSettled(t *testing.T) {
 	}
 }
 
-// However a run ends it is settled, and holds no reservation after that.
+// However a run ends it is settled, and holds no reservation after that. A task that is run twice, because it stalled, costs both.
 func TestEveryOutcomeIsSettled(t *testing.T) {
 	t.Parallel()
 	f := budgeted(t, Budgets{Day: 100})
@@ -157,15 +157,15 @@ func TestEveryOutcomeIsSettled(t *testing.T) {
 		}
 		id := f.submit(f.task(string(o), "x"))
 		f.ending(id)
-		if rec, err := f.store.Get(t.Context(), id); err != nil || rec.Cost != 0.5 {
-			t.Errorf("%s: cost $%.2f, %v", o, rec.Cost, err)
+		if rec, err := f.store.Get(t.Context(), id); err != nil || rec.Cost != 0.5*float64(rec.Attempt) || o == agent.Stalled && rec.Attempt != 2 {
+			t.Errorf("%s: cost $%.2f of %d runs, %v", o, rec.Cost, rec.Attempt, err)
 		}
 	}
 	keys, err := f.queue.redis.Keys(t.Context(), "errand:spend:*:fleet").Result()
 	if err != nil || len(keys) != 1 {
 		t.Fatal(keys, err)
 	}
-	if all, err := f.queue.redis.HGetAll(t.Context(), keys[0]).Result(); err != nil || len(all) != 1 || all["spent"] != "2000000" {
+	if all, err := f.queue.redis.HGetAll(t.Context(), keys[0]).Result(); err != nil || len(all) != 1 || all["spent"] != "2500000" {
 		t.Errorf("%v, %v", all, err)
 	}
 }

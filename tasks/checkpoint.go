@@ -61,7 +61,7 @@ func (w *Worker) handOver(r *run, p place, s agent.Spec, res agent.Result, cause
 // keep saves a checkpoint. A clone that cannot be packed does not keep the conversation from being saved; who goes on in it is told.
 func (w *Worker) keep(ctx context.Context, r *run, p place, c checkpoint, patience time.Duration) {
 	c.Dir = p.Dir
-	saved := store.Checkpoint{Session: store.Session{ID: c.Session.ID, Data: c.Session.Data}}
+	saved := store.Checkpoint{Session: store.Session{ID: c.Session.ID, Data: c.Session.Data}, Holds: r.mail.held(c.Session)}
 	if p.Clone.Dir != "" {
 		packing, cancel := context.WithTimeout(ctx, patience)
 		b, err := w.workspace.Snapshot(packing, p.Clone, max(store.MaxCheckpoint-len(c.Session.Data), 0))

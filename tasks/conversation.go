@@ -14,7 +14,8 @@ import (
 // conversation is what a run goes on with.
 type conversation struct {
 	session *agent.Session // as the CLI saved it; nil: there is none
-	said    []agent.Turn   // requests and answers of the thread, for a CLI that cannot resume the session
+	thread  []agent.Turn   // requests and answers of the thread's earlier tasks
+	said    []agent.Turn   // these, and what an interrupted run had been told, for a CLI that cannot resume the session
 }
 
 // Bounds of what is kept of a thread in words, in bytes.
@@ -29,8 +30,8 @@ type saved struct {
 	Said    []agent.Turn  `json:"said,omitempty"`
 }
 
-// conversation finds what the task goes on with: the run that was interrupted in it, or else the thread's latest one.
-func (w *Worker) conversation(ctx context.Context, t Task, b Brief, before *past) (conversation, error) {
+// conversation finds what the task goes on with: the run that was interrupted in it, and had absorbed that, or else the thread's latest one.
+func (w *Worker) conversation(ctx context.Context, t Task, b Brief, before *past, absorbed []agent.Turn) (conversation, error) {
 	var c conversation
 	if !b.Fresh {
 		stored, err := w.store.Session(ctx, t.Thread)
@@ -44,7 +45,7 @@ func (w *Worker) conversation(ctx context.Context, t Task, b Brief, before *past
 			return c, fmt.Errorf("read session of thread %s: %w", t.Thread, err)
 		default:
 			past.Session.ID, past.Session.Data = stored.ID, stored.Data
-			c.session, c.said = &past.Session, past.Said
+			c.session, c.thread, c.said = &past.Session, past.Said, past.Said
 		}
 	}
 	if before.Fresh {
@@ -52,9 +53,14 @@ func (w *Worker) conversation(ctx context.Context, t Task, b Brief, before *past
 	}
 	if before.goesOn() {
 		// Its prompt will be to go on, and nobody would know with what.
-		c.session, c.said = &before.Session, remember(c.said, agent.Turn{Role: agent.User, Text: t.Prompt})
+		c.session, c.said = &before.Session, remember(c.thread, asked(t, absorbed)...)
 	}
 	return c, nil
+}
+
+// asked is all that a run was told: the task, and what it has absorbed.
+func asked(t Task, absorbed []agent.Turn) []agent.Turn {
+	return append([]agent.Turn{{Role: agent.User, Text: t.Prompt}}, absorbed...)
 }
 
 // keep stores the conversation for the thread's next task, with what this one was about. Without it that starts a new one, so failing is no
@@ -64,7 +70,7 @@ func (c conversation) keep(r *run, w *Worker, t Task, b Brief, res agent.Result)
 	if res.Outcome != agent.Done {
 		answer = res.Partial
 	}
-	said := remember(c.said, agent.Turn{Role: agent.User, Text: t.Prompt}, agent.Turn{Role: agent.Assistant, Text: answer})
+	said := remember(c.thread, append(asked(t, r.mail.said()), agent.Turn{Role: agent.Assistant, Text: answer})...)
 	if b.Fresh || len(res.Session.Data) == 0 && answer == "" {
 		return
 	}

@@ -60,6 +60,9 @@ type Receipt struct {
 	New   bool // false: the same task had been submitted before
 	Class string
 	Heard bool // it was no task but the answer to a question of the thread's running task, whose ID this is
+
+	Position int  // of a new task: how many tasks of its thread are before it, a running one included
+	Joins    bool // the live run of its thread is going to take it up; else it waits for its turn
 }
 
 // Submit stores a task and enqueues it. It is idempotent: the same ID again, at any time and from any process, is success and
@@ -103,7 +106,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, fmt.Errorf("marshal task %s: %w", t.ID, err)
 	}
-	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, Scopes: t.scopes()}
+	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, Kin: kin(t), Scopes: t.scopes()}
 	budgets := d.policy.Budgets.daily()
 	rec, created, err := d.store.Hear(ctx, record, budgets...)
 	if asking, ok := errors.AsType[*store.Asking](err); ok {
@@ -133,7 +136,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	if created {
 		d.log.Info("task submitted", "run", t.ID, "thread", t.Thread, "source", t.Source)
 	}
-	return Receipt{ID: t.ID, New: created, Class: t.Class}, nil
+	return Receipt{ID: t.ID, New: created, Class: t.Class, Position: rec.Before, Joins: rec.Joins}, nil
 }
 
 // apply holds a task to the policy.
@@ -161,19 +164,15 @@ func (p Policy) apply(t Task) (Task, error) {
 }
 
 // Cancel asks that a task be stopped, on behalf of by. A task that waits ends at once, one that runs within seconds; for one that
-// has ended nothing changes. The status is as it is then.
+// has ended nothing changes. With a task that was absorbed the run stops that it is in. The status is as it is then.
 func (d *Desk) Cancel(ctx context.Context, id, by string) (Status, error) {
 	rec, err := d.store.Cancel(ctx, id, by, causeUser)
 	if err != nil {
 		return Status{}, d.notFound(id, err)
 	}
 	if rec.State == store.Waiting {
-		ending, err := json.Marshal(Ending{Kind: Cancelled, By: rec.CancelBy, At: time.Now()})
-		if err != nil {
-			return Status{}, fmt.Errorf("marshal ending of task %s: %w", id, err)
-		}
-		if _, err := d.store.EndWaiting(ctx, id, ending); err != nil {
-			return Status{}, fmt.Errorf("cancel task %s: %w", id, err)
+		if _, err := endWaiting(ctx, d.store, rec.ID, Ending{Kind: Cancelled, By: rec.CancelBy, At: time.Now()}); err != nil {
+			return Status{}, fmt.Errorf("cancel task %s: %w", rec.ID, err)
 		}
 	}
 	d.log.Info("task cancelled", "run", id, "by", by)
@@ -198,7 +197,8 @@ func (d *Desk) Retry(ctx context.Context, id string) (Status, error) {
 // Status is a task as it is at the moment.
 type Status struct {
 	Task     Task      `json:"task"`
-	State    string    `json:"state"` // waiting, running, ended
+	State    string    `json:"state"`          // waiting, running, absorbed, ended
+	Into     string    `json:"into,omitempty"` // the task whose run has taken it up: its log and its answer are there
 	Position int       `json:"position,omitempty"`
 	Attempt  int       `json:"attempt"`
 	Worker   string    `json:"worker,omitempty"`
@@ -229,6 +229,9 @@ func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 		s.Position, _ = d.store.Position(ctx, id) // it may have started meanwhile
 	case store.Running:
 		s.Questions, err = d.open(ctx, rec)
+	}
+	if rec.Into != "" {
+		err = d.shared(ctx, &s)
 	}
 	return s, err
 }
@@ -286,7 +289,7 @@ func (d *Desk) notFound(id string, err error) error {
 func status(rec store.Record) (Status, error) {
 	s := Status{
 		State: string(rec.State), Attempt: rec.Attempt, Worker: rec.Worker, Cancel: rec.CancelBy,
-		Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Posted: rec.Outbox < 0,
+		Into: rec.Into, Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Posted: rec.Outbox < 0,
 	}
 	if rec.State == store.Waiting {
 		s.At, s.Why = rec.At, rec.Why

@@ -32,6 +32,16 @@ type Ending struct {
 	Result agent.Result `json:"result"`           // zero when nothing ran
 	Bill   Bill         `json:"bill,omitzero"`
 	At     time.Time    `json:"at"`
+	Covers []string     `json:"covers,omitempty"` // further tasks that end with this, because the run has absorbed them
+}
+
+// of is the ending of a task that was absorbed by the run of another, without what is kept there.
+func (e Ending) of(id string) json.RawMessage {
+	own := Ending{Kind: e.Kind, By: e.By, Reason: e.Reason, Limit: e.Limit, At: e.At}
+	if e.Kind == Answered {
+		own.Reason = "This was answered together with task " + id + "."
+	}
+	return mustJSON(own)
 }
 
 // maxEnding keeps an ending within what the store takes, 1 MiB.
@@ -61,7 +71,7 @@ func (e Ending) Sentence() string {
 	switch e.Kind {
 	case Answered:
 		if e.Result.Text == "" {
-			return "Done. The agent had nothing to add."
+			return or(e.Reason, "Done. The agent had nothing to add.")
 		}
 		return ""
 	case TimedOut:

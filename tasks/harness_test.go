@@ -224,6 +224,7 @@ type fakeAgent struct {
 	unread bool // a run that is stopped has not taken its prompt
 
 	mu    sync.Mutex
+	noted []string // messages that are in the conversation besides
 	runs  []agent.Spec
 	swept int
 	live  map[string]int // by directory of files, that is by thread
@@ -265,10 +266,13 @@ func (a *fakeAgent) Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.
 		r, err = a.do(ctx, s, h)
 	}
 	if r.Outcome == agent.Stopped && !a.unread {
-		r.Session.Data = append(r.Session.Data, s.Prompt.ID...) // as the CLI notes it
+		r.Session.Data = append(r.Session.Data, line(s.Prompt.ID)...)
 	}
 	return r, err
 }
+
+// line is what the CLI writes down of a message that it has taken up.
+func line(id string) string { return fmt.Sprintf(`{"uuid":%q}`+"\n", id) }
 
 func (a *fakeAgent) specs() []agent.Spec {
 	a.mu.Lock()

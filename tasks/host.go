@@ -15,6 +15,7 @@ import (
 type host struct {
 	record *recorder
 	report *opening
+	mail   *mailbox
 	talk   *talk  // nil where the agent cannot talk with people
 	slow   func() // told when the model throttles the run; does not block
 }
@@ -23,6 +24,9 @@ type host struct {
 func (h *host) Event(e agent.Event) {
 	if e.Kind != agent.ToolInput {
 		h.record.add(e)
+	}
+	if e.Kind == agent.Taken {
+		h.mail.took(e.Text)
 	}
 	if throttles(e.Class) {
 		h.slow()
@@ -45,11 +49,11 @@ func (h *host) Permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
 	return agent.Decision{Reason: reason}
 }
 
-// Next has nothing for a live run: what is said in its thread meanwhile waits for its end.
-func (h *host) Next(context.Context) (agent.Message, bool) { return agent.Message{}, false }
+// Next brings what is said in the thread meanwhile.
+func (h *host) Next(ctx context.Context) (agent.Message, bool) { return h.mail.Next(ctx) }
 
-// Idle ends the session for the same reason.
-func (h *host) Idle(context.Context) (agent.Message, bool) { return agent.Message{}, false }
+// Idle ends the session when nothing has been said.
+func (h *host) Idle(ctx context.Context) (agent.Message, bool) { return h.mail.Idle(ctx) }
 
 // Bounds of what waits to be stored, and of one stored event.
 const (

@@ -56,6 +56,9 @@ func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err 
 	if err != nil {
 		return stop(err)
 	}
+	if run.mail, err = w.mailbox(run, t, source); err != nil {
+		return stop(err)
+	}
 	if run.ctx.Err() != nil {
 		return stop(run.cause())
 	}
@@ -85,19 +88,24 @@ func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err 
 	if err != nil {
 		return stop(err)
 	}
-	talked, err := w.conversation(run.ctx, t, brief, before)
+	if err := run.mail.resume(before); err != nil {
+		return stop(err)
+	}
+	talked, err := w.conversation(run.ctx, t, brief, before, run.mail.said())
 	if err != nil {
 		return stop(err)
 	}
-	host := &host{record: w.record(run), report: report, slow: w.slow(run)}
+	host := &host{record: w.record(run), report: report, mail: run.mail, slow: w.slow(run)}
 	spec := w.spec(t, brief, place, talked, before)
 	host.talk = w.talk(run, t, source, host.record.add)
 	spec.Tools = host.talk.tools(place)
 	w.checkpoints(run, place, &spec)
+	run.mail.open(brief, files, spec.Prompt.ID, host.record.add)
 	run.slot.begin()
 	run.logs.begin(w.cfg.LogDir, t.ID)
 	result, err := w.runner.Run(run.ctx, spec, host)
 	run.logs.end()
+	run.mail.close()
 	host.record.close()
 	if err != nil {
 		return stop(err)

@@ -92,7 +92,7 @@ func (r *remote) run(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Res
 	res.Outcome, res.Session.Data, res.Resources.Stuck = agent.Stopped, []byte("so far "), r.stuck
 	if r.save {
 		saved := res.Session
-		saved.Data = append(saved.Data, s.Prompt.ID...)
+		saved.Data = append(saved.Data, line(s.Prompt.ID)...)
 		s.Checkpoint(ctx, saved)
 		r.write(s.Dir, "later.txt", "after the checkpoint\n")
 	}

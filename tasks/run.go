@@ -46,7 +46,8 @@ type run struct {
 	kept sync.WaitGroup
 	done func() // takes the run from the worker's list
 	told *opening
-	next func() // wakes the thread's next task
+	mail *mailbox // nil until the task was read
+	next func()   // wakes the thread's next task
 
 	away time.Time // since when Redis has not taken what the run came to; zero: it does. Of the flow's goroutine
 }
@@ -103,8 +104,9 @@ func (w *Worker) end(r *run, e Ending) (stored bool, err error) {
 	if w.cfg.Policy.Redactor != nil {
 		e.Reason = w.cfg.Policy.Redactor.String(e.Reason)
 	}
-	body := e.encode()
-	return w.persist(r, "end", func() error { return r.claim.End(r.detached, body) })
+	e.Covers = r.mail.covered()
+	body, with := e.encode(), store.Covered{IDs: e.Covers, Ending: e.of(r.claim.ID())}
+	return w.persist(r, "end", func() error { return r.claim.EndWith(r.detached, body, with) })
 }
 
 // persist stores what a run came to, however long Redis takes, within reason: until then the work is not done. done is false when

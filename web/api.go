@@ -30,8 +30,8 @@ func query(q url.Values) (state string, limit int, before string, p problem) {
 		}
 		limit = n
 	}
-	if !slices.Contains([]store.State{"", store.Waiting, store.Running, store.Ended}, store.State(state)) {
-		return "", 0, "", bad("A state is one of waiting, running and ended.")
+	if !slices.Contains([]store.State{"", store.Waiting, store.Running, store.Absorbed, store.Ended}, store.State(state)) {
+		return "", 0, "", bad("A state is one of waiting, running, absorbed and ended.")
 	}
 	if before != "" && !tasks.ValidID(before) {
 		return "", 0, "", bad("Before is a task's ID, such as next in the answer before.")

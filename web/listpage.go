@@ -59,7 +59,7 @@ func (h *Handler) listPage(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	v := listView{State: r.URL.Query().Get("state"), States: []string{"", "waiting", "running", "ended"}, Next: l.Next}
+	v := listView{State: r.URL.Query().Get("state"), States: []string{"", "waiting", "running", "absorbed", "ended"}, Next: l.Next}
 	for _, t := range l.Tasks {
 		v.Rows = append(v.Rows, h.row(t))
 	}

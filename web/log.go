@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -29,6 +30,8 @@ func (h *Handler) taskLog(w http.ResponseWriter, r *http.Request) {
 	}
 	s, err := h.cfg.Desk.Status(r.Context(), id)
 	switch {
+	case s.Into != "": // its log is that of the run it was taken up in
+		http.Redirect(w, r, (&url.URL{Path: "/api/tasks/" + s.Into + "/log", RawQuery: r.URL.RawQuery}).String(), http.StatusFound)
 	case file != nil && (err != nil || !file.modified.Before(s.Started)):
 		file.serve(w, r, kind)
 	case err != nil:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
@@ -65,7 +66,7 @@ func at(t time.Time) string {
 // facts are what there is to know about a task, without what is empty.
 func facts(s tasks.Status) []fact {
 	t := s.Task
-	attempt, position, footer := "", "", ""
+	attempt, position, footer, covers := "", "", "", ""
 	if s.Attempt > 0 {
 		attempt = fmt.Sprint(s.Attempt)
 	}
@@ -73,7 +74,7 @@ func facts(s tasks.Status) []fact {
 		position = fmt.Sprintf("%d before it in its thread", s.Position)
 	}
 	if s.Ending != nil {
-		footer = s.Ending.Footer()
+		footer, covers = s.Ending.Footer(), strings.Join(s.Ending.Covers, " ")
 	}
 	var known []fact
 	for _, f := range []fact{
@@ -97,6 +98,8 @@ func facts(s tasks.Status) []fact {
 		{"attempt", attempt},
 		{"worker", s.Worker},
 		{"cancelled by", s.Cancel},
+		{"in the run of", s.Into},
+		{"ended with it", covers},
 		{"run", footer},
 	} {
 		if f.Value != "" {

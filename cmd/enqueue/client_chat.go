@@ -17,6 +17,7 @@ import (
 type said struct {
 	Type, ID, Thread, Content, Result, Partial string
 	Cost                                       float64
+	Position                                   int
 	Question                                   string
 	Options                                    []string
 }
@@ -78,6 +79,9 @@ func (t *terminal) converse(ctx context.Context, r io.Reader, follow bool) error
 				return nil
 			}
 			p.line("task %s, thread %s", s.ID, s.Thread)
+			if s.Position > 0 {
+				p.line("  before it in its thread: %d", s.Position)
+			}
 		case "token":
 			p.piece(s.Content)
 		case "tool_use":
@@ -92,6 +96,8 @@ func (t *terminal) converse(ctx context.Context, r io.Reader, follow bool) error
 			p.line("  answer with: enqueue answer -question %s %s YOUR WORDS", s.Question, id)
 		case "answer":
 			p.line("! %s", cmp.Or(s.Content, "nobody answered; the agent decides by itself"))
+		case "absorbed":
+			p.line("+ %s", s.Content)
 		case "done":
 			if !p.said {
 				p.piece(s.Result)

@@ -12,7 +12,7 @@ import (
 )
 
 func listCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
-	state := flags.String("state", "", "only those that are waiting, running or ended")
+	state := flags.String("state", "", "only those that are waiting, running, absorbed or ended")
 	raw := flags.Bool("json", false, "print the API's own answer")
 	return func(ctx context.Context, args []string) error {
 		if len(args) > 0 {
@@ -77,6 +77,7 @@ func (t *terminal) describe(v task) error {
 	}
 	fact("task", v.Task.ID)
 	fact("state", v.state())
+	fact("in the run of", v.Into)
 	fact("asked by", v.Task.Actor+", "+v.Task.Source)
 	fact("thread", v.Task.Thread)
 	fact("where", v.Task.Repo+v.Task.Dir)

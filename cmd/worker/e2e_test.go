@@ -355,8 +355,9 @@ func TestChat(t *testing.T) {
 	cancel()
 	_ = resp.Body.Close()
 	close(gate)
-	// The next message of the thread waits for the run that nobody listens to any more, and goes on in its conversation.
-	if body := w.chat(t.Context(), base, `{"message":"{{turns}}","thread":"t1"}`); !strings.Contains(body, "[DONE]") {
+	// The next message of the thread wants another model, so it waits for the run that nobody listens to any more, and goes on in its
+	// conversation.
+	if body := w.chat(t.Context(), base, `{"message":"{{turns}}","thread":"t1","model":"opus"}`); !strings.Contains(body, "[DONE]") {
 		t.Error(body)
 	}
 	if n := len(w.model.Requests()); w.model.Requests()[n-1].Prompts != 2 {

@@ -1,12 +1,20 @@
--- prefix, id, by, cause -> {'ok', record} | {'notfound'}
+-- prefix, id, by, cause -> {'ok', id of who has to stop, record of that} | {'notfound'}
 local id = ARGV[2]
-local key = task_key(id)
-local state = redis.call('HGET', key, 'state')
-if not state then return {'notfound'} end
-if state ~= 'ended' then
-  if redis.call('HSETNX', key, 'cancel_cause', ARGV[4]) == 1 then
-    redis.call('HSET', key, 'cancel_by', ARGV[3])
+local r = redis.call('HMGET', task_key(id), 'state', 'into')
+if not r[1] then return {'notfound'} end
+
+local function tombstone(id)
+  if redis.call('HGET', task_key(id), 'state') == 'ended' then return end
+  if redis.call('HSETNX', task_key(id), 'cancel_cause', ARGV[4]) == 1 then
+    redis.call('HSET', task_key(id), 'cancel_by', ARGV[3])
   end
   redis.call('PUBLISH', P .. 'cancel', id)
 end
-return {'ok', redis.call('HGETALL', key)}
+
+tombstone(id)
+if r[1] == 'absorbed' then
+  -- It stops with the run that it is in. Its own tombstone is for the case that it had not been taken up there, and waits again.
+  id = r[2]
+  tombstone(id)
+end
+return {'ok', id, redis.call('HGETALL', task_key(id))}

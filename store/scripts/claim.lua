@@ -14,7 +14,7 @@ if state == 'running' and holder == r[5] .. ' ' .. id .. ' ' .. nonce then
 end
 if state == 'ended' then return {'ended'} end
 if delivery ~= r[3] then return {'stale'} end
-if state == 'running' then return {'running'} end
+if state == 'running' or state == 'absorbed' then return {'running'} end
 local t = now()
 if tonumber(at) > t then return {'notdue', at} end
 local waiting = waiting_key(thread)

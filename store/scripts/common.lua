@@ -19,6 +19,7 @@ local function cap_key(scope) return P .. 'cap:' .. scope end
 local function spend_key(day, scope) return P .. 'spend:' .. day .. ':' .. scope end
 
 local function credential_key(name) return P .. 'credential:' .. name end
+local function absorbed_key(id) return P .. 'absorbed:' .. id end
 
 local function int(n) return string.format('%.0f', n) end
 
@@ -102,4 +103,53 @@ local function remember(name, held)
   redis.call('PEXPIRE', credential_key(name), int(ms))
   redis.call('ZADD', CREDENTIALS, int(t + ms * 1000), name)
   redis.call('ZREMRANGEBYSCORE', CREDENTIALS, '-inf', int(t))
+end
+
+-- expire lets a task go whose final message is out. A minute later than the record, so that submit.lua finds it gone.
+local function expire(id, retention)
+  redis.call('HSET', task_key(id), 'outbox', '-1')
+  redis.call('ZREM', OUTBOX, id)
+  for _, key in ipairs({task_key(id), events_key(id), questions_key(id), log_key(id)}) do redis.call('PEXPIRE', key, retention) end
+  redis.call('ZADD', EXPIRING, int(now() + tonumber(retention) * 1000 + 60000000), id)
+end
+
+-- set makes a set of a list of words.
+local function set(words)
+  local s = {}
+  for word in string.gmatch(words or '', '%S+') do s[word] = true end
+  return s
+end
+
+-- part lets go of the tasks that a run has absorbed, but for those in stay, a set: they wait again in their old places, for the
+-- deliveries that they have. Everything that ends a run or lets it wait calls it, so that nobody is left with a run that is over.
+local function part(host, thread, stay)
+  local left = {}
+  for _, id in ipairs(redis.call('ZRANGE', absorbed_key(host), '0', '-1')) do
+    local r = redis.call('HMGET', task_key(id), 'state', 'into')
+    if r[1] ~= 'absorbed' or r[2] ~= host then
+      redis.call('ZREM', absorbed_key(host), id)
+    elseif stay[id] then
+      left[#left + 1] = id
+    else
+      redis.call('HSET', task_key(id), 'state', 'waiting')
+      redis.call('HDEL', task_key(id), 'into')
+      redis.call('ZADD', waiting_key(thread), born(id), id)
+      redis.call('ZREM', absorbed_key(host), id)
+    end
+  end
+  return left
+end
+
+-- kept is the set of the absorbed tasks that are in a task's checkpoint.
+local function kept(id) return set(redis.call('HGET', checkpoint_key(id), 'absorbed')) end
+
+-- cover ends tasks with the one whose run has absorbed them. Its final message is theirs.
+local function cover(ids, ending, cap, retention)
+  for _, id in ipairs(ids) do
+    redis.call('HSET', task_key(id), 'state', 'ended', 'ended', int(now()), 'ending', ending)
+    redis.call('ZREM', LIVE, id)
+    redis.call('XADD', events_key(id), 'MAXLEN', '=', cap, '*', 'end', '1')
+    redis.call('PUBLISH', NEWS, id)
+    expire(id, retention)
+  end
 end

@@ -1,7 +1,10 @@
--- prefix, id, thread, fence, ending, event cap -> {'ok'} | {'stale'}
+-- prefix, id, thread, fence, ending, event cap, retention ms, IDs that end with it, their ending -> {'ok'} | {'stale'}
 local id, thread, fence = ARGV[2], ARGV[3], ARGV[4]
 if runs(id, fence) then
+  local with = part(id, thread, set(ARGV[8]))
   finish(id, thread, ARGV[5], ARGV[6], 10000000)
+  cover(with, ARGV[9], ARGV[6], ARGV[7])
+  redis.call('DEL', absorbed_key(id))
   return {'ok'}
 end
 -- Ended by this very holder, and the answer got lost.

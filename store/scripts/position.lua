@@ -2,6 +2,7 @@
 local id = ARGV[2]
 local r = redis.call('HMGET', task_key(id), 'state', 'thread')
 if not r[1] then return {'notfound'} end
+if r[1] == 'absorbed' then return {'running'} end -- with another
 if r[1] ~= 'waiting' then return {r[1]} end
 local key = waiting_key(r[2])
 local ahead = redis.call('ZRANK', key, id)

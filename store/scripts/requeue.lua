@@ -4,13 +4,14 @@ local key = task_key(id)
 local r = redis.call('HMGET', key, 'state', 'thread', 'delivery', 'fence')
 local state, thread = r[1], r[2]
 if not state then return {'notfound'} end
-if state == 'ended' or r[3] ~= ARGV[3] or r[4] ~= ARGV[4] then return {'stale'} end
+if state == 'ended' or state == 'absorbed' or r[3] ~= ARGV[3] or r[4] ~= ARGV[4] then return {'stale'} end
 if state == 'running' then
   if redis.call('EXISTS', claim_key(thread)) == 1 then return {'stale'} end
   redis.call('HSET', key, 'state', 'waiting')
   redis.call('HDEL', key, 'held')
   let_go(id)
   redis.call('ZADD', waiting_key(thread), born(id), id)
+  part(id, thread, kept(id))
 end
 if ARGV[5] == '1' then redis.call('HINCRBY', key, 'crashes', '1') end
 return {'ok', int(redis.call('HINCRBY', key, 'delivery', '1'))}

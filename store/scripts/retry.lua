@@ -5,10 +5,11 @@ local r = redis.call('HMGET', key, 'state', 'thread')
 if not r[1] then return {'notfound'} end
 if r[1] ~= 'ended' then return {'notended'} end
 redis.call('HSET', key, 'state', 'waiting', 'at', '0', 'attempt', '0', 'crashes', '0', 'outbox', '0')
-redis.call('HDEL', key, 'ending', 'started', 'ended', 'cancel_by', 'cancel_cause', 'held', 'why', 'parks', 'cost', 'settled', 'near')
+redis.call('HDEL', key, 'ending', 'started', 'ended', 'cancel_by', 'cancel_cause', 'held', 'into', 'why', 'parks', 'cost', 'settled', 'near')
 redis.call('HINCRBY', key, 'delivery', '1')
 redis.call('ZADD', waiting_key(r[2]), born(id), id)
 redis.call('ZADD', LIVE, '0', id)
+redis.call('PUBLISH', P .. 'mail', r[2])
 redis.call('ZREM', OUTBOX, id)
 redis.call('ZREM', EXPIRING, id)
 redis.call('PERSIST', key)

@@ -13,5 +13,6 @@ let_go(id)
 if ARGV[9] == '0' then redis.call('HINCRBY', key, 'attempt', '-1') end
 if ARGV[10] == '1' then redis.call('HINCRBY', key, 'parks', '1') end
 redis.call('ZADD', waiting_key(thread), born(id), id)
+part(id, thread, kept(id))
 if redis.call('GET', claim_key(thread)) == token then redis.call('DEL', claim_key(thread)) end
 return {'ok'}

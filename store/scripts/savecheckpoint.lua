@@ -1,7 +1,8 @@
--- prefix, id, fence, ttl ms, session id, meta, data, work, sum -> {'ok'} | {'stale'}
+-- prefix, id, fence, ttl ms, session id, meta, data, work, sum, absorbed IDs it holds -> {'ok'} | {'stale'}
 local id = ARGV[2]
 if not runs(id, ARGV[3]) then return {'stale'} end
 local key = checkpoint_key(id)
-redis.call('HSET', key, 'id', ARGV[5], 'meta', ARGV[6], 'data', ARGV[7], 'work', ARGV[8], 'sum', ARGV[9], 'at', int(now()))
+redis.call('HSET', key, 'id', ARGV[5], 'meta', ARGV[6], 'data', ARGV[7], 'work', ARGV[8], 'sum', ARGV[9], 'absorbed', ARGV[10],
+  'at', int(now()))
 redis.call('PEXPIRE', key, ARGV[4])
 return {'ok'}

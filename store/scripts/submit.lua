@@ -1,6 +1,6 @@
--- prefix, id, thread, class, task, at, hear, scopes, day shift us, (scope or kind, budget)...
---   -> {'created', now} | {'exists', record} | {'spent'} | with hear {'asking', id} | {'overbudget', scope, spent, reserved, budget}
-local id, thread = ARGV[2], ARGV[3]
+-- prefix, id, thread, class, task, at, hear, kin, scopes, day shift us, (scope or kind, budget)... -> {'created', now, tasks before it,
+-- '1' if it will be absorbed} | {'exists', record} | {'spent'} | with hear {'asking', id} | {'overbudget', scope, spent, reserved, budget}
+local id, thread, kin = ARGV[2], ARGV[3], ARGV[8]
 local key = task_key(id)
 if redis.call('EXISTS', spent_key(id)) == 1 then return {'spent'} end
 if redis.call('EXISTS', key) == 1 then
@@ -13,13 +13,13 @@ if ARGV[7] == '1' then
   end
 end
 local t = now()
-for scope in each('fleet\n' .. ARGV[8]) do
-  local budget = bound(scope, 10)
-  local spent = budget and tonumber(redis.call('HGET', spend_key(day(t, ARGV[9]), scope), 'spent') or '0')
+for scope in each('fleet\n' .. ARGV[9]) do
+  local budget = bound(scope, 11)
+  local spent = budget and tonumber(redis.call('HGET', spend_key(day(t, ARGV[10]), scope), 'spent') or '0')
   if budget and spent >= budget then return {'overbudget', scope, int(spent), '0', int(budget)} end
 end
 redis.call('HSET', key, 'thread', thread, 'class', ARGV[4], 'task', ARGV[5], 'at', ARGV[6], 'state', 'waiting', 'delivery', '0',
-  'attempt', '0', 'crashes', '0', 'fence', '0', 'outbox', '0', 'created', int(t), 'scopes', ARGV[8])
+  'attempt', '0', 'crashes', '0', 'fence', '0', 'outbox', '0', 'created', int(t), 'kin', kin, 'scopes', ARGV[9])
 redis.call('ZADD', waiting_key(thread), born(id), id)
 redis.call('ZADD', LIVE, '0', id)
 redis.call('ZADD', TASKS, '0', id)
@@ -32,4 +32,14 @@ for _, old in ipairs(gone) do
     redis.call('ZREM', TASKS, old)
   end
 end
-return {'created', int(t)}
+
+-- It will be absorbed if all before it are its kin, for then the first of them takes up the others; unless that one runs and takes
+-- nothing more.
+local before = redis.call('ZRANK', waiting_key(thread), id)
+local absorbed = before > 0 and kin ~= ''
+for i, other in ipairs(before > 0 and redis.call('ZRANGE', waiting_key(thread), '0', int(before - 1)) or {}) do
+  local r = redis.call('HMGET', task_key(other), 'kin', 'state', 'closed', 'held', 'fence')
+  if r[1] ~= kin or i > 1 and r[5] ~= '0' or i == 1 and r[2] == 'running' and r[3] == r[4] then absorbed = false end
+end
+redis.call('PUBLISH', P .. 'mail', thread)
+return {'created', int(t), int(before), absorbed and '1' or '0'}

@@ -64,7 +64,7 @@ func (s *Source) serve(stop <-chan struct{}, d *tasks.Desk, w http.ResponseWrite
 		(&problem{http.StatusServiceUnavailable, "Unavailable", "Redis does not answer. The task was probably not stored: look at /api/tasks before you try again."}).write(w)
 		return
 	}
-	s.stream(stop, d, w, r, receipt.ID, strings.TrimPrefix(t.Thread, "chat/"))
+	s.stream(stop, d, w, r, receipt, strings.TrimPrefix(t.Thread, "chat/"))
 }
 
 // read decodes one JSON object and nothing behind it.

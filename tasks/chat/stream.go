@@ -14,18 +14,21 @@ import (
 
 // event is one line of the stream. Which fields there are goes by the type:
 //
-//	task      id, thread: the first one; the thread is what to send with the next message
+//	task      id, thread: the first one; the thread is what to send with the next message. position: it waits for that many others
 //	token     content: a piece of the answer
 //	tool_use  content, tool: what the agent does, in words
 //	update    content: what it tells on its way
 //	question  content, question, options: what it asks; answered at /api/tasks/{id}/answer with that question's key
 //	answer    content: what it was answered; empty when it goes on without
+//	absorbed  content: what else the run takes into account; with an id, that it is the run of that task which takes this one into account,
+//	          where the work can be watched. The done of both is the same
 //	done      result, usage, cost: the whole answer
 //	error     content, partial: one sentence for people, and what had been said until then
 type event struct {
 	Type    string       `json:"type"`
 	ID      string       `json:"id,omitempty"`
 	Thread  string       `json:"thread,omitempty"`
+	Wait    int          `json:"position,omitempty"`
 	Content *string      `json:"content,omitempty"`
 	Tool    string       `json:"tool,omitempty"`
 	Result  *string      `json:"result,omitempty"`
@@ -41,11 +44,16 @@ type event struct {
 type stream struct{ *sse.Stream }
 
 // stream tells a task as it runs. Whoever leaves only stops reading.
-func (s *Source) stream(stop <-chan struct{}, d *tasks.Desk, w http.ResponseWriter, r *http.Request, id, thread string) {
+func (s *Source) stream(stop <-chan struct{}, d *tasks.Desk, w http.ResponseWriter, r *http.Request, receipt tasks.Receipt, thread string) {
+	id := receipt.ID
+	first := event{Type: "task", ID: id, Thread: thread}
+	if !receipt.Joins {
+		first.Wait = receipt.Position
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	out := &stream{sse.New(w)}
-	out.Send("", "", event{Type: "task", ID: id, Thread: thread})
+	out.Send("", "", first)
 	beat := time.NewTicker(s.cfg.Heartbeat)
 	defer beat.Stop()
 	events := follow(ctx, d, id)
@@ -108,6 +116,10 @@ func (s *stream) tell(l tasks.Logged) {
 		s.Send(l.ID, "", event{Type: "question", Content: &e.Text, Question: q.Key, Options: q.Options})
 	case e.Kind == tasks.Replied:
 		s.Send(l.ID, "", event{Type: "answer", Content: &e.Text})
+	case e.Kind == tasks.Absorbed && e.Tool == "": // among the events of the absorbed task
+		s.Send(l.ID, "", event{Type: "absorbed", ID: e.ToolID, Content: &e.Text})
+	case e.Kind == tasks.Absorbed:
+		s.Send(l.ID, "", event{Type: "absorbed", Content: &e.Text})
 	}
 }
 

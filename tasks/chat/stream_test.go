@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bufio"
 	"context"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -69,6 +71,41 @@ func TestTalkIsStreamed(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, s.rest()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Who is taken up by a live run is told where the work is, and gets its answer; who has to wait is told behind how many.
+func TestAbsorbedIsStreamed(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Config{})
+	s := h.ask(`{"message": "Paint it.", "thread": "t"}`)
+	c := h.claim(s.id)
+	second := h.ask(`{"message": "Blue.", "thread": "t"}`)
+	absorbed, ok, err := c.Take(t.Context(), false, h.json(agent.Event{Kind: tasks.Absorbed, ToolID: s.id, Text: "Into account."}))
+	if err != nil || !ok || absorbed.ID != second.id {
+		t.Fatalf("took %s, %t, %v", absorbed.ID, ok, err)
+	}
+	h.append(c, agent.Event{Kind: tasks.Absorbed, ToolID: second.id, Tool: "console", Text: "Blue."})
+	at := time.Now()
+	ending := tasks.Ending{Kind: tasks.Failed, Reason: "No paint.", At: at, Covers: []string{second.id}}
+	short := h.json(tasks.Ending{Kind: tasks.Failed, Reason: "No paint.", At: at})
+	if err := c.EndWith(t.Context(), h.json(ending), store.Covered{IDs: ending.Covers, Ending: short}); err != nil {
+		t.Fatal(err)
+	}
+	last := object{"type": "error", "content": "No paint."}
+	if diff := cmp.Diff([]object{{"type": "absorbed", "content": "Blue."}, last}, s.rest()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]object{{"type": "absorbed", "id": s.id, "content": "Into account."}, last}, second.rest()); diff != "" {
+		t.Error(diff)
+	}
+
+	h.ask(`{"message": "One.", "thread": "u"}`)
+	resp := h.post(`{"message": "Two.", "thread": "u", "model": "opus"}`)
+	defer resp.Body.Close()
+	r := &reading{harness: h, body: resp.Body, in: bufio.NewReader(resp.Body)}
+	if e := r.event(); e["position"] != 1.0 {
+		t.Errorf("first event: %v", e)
 	}
 }
 

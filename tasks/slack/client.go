@@ -115,14 +115,14 @@ func (s *Source) tell(ctx context.Context, o origin, sentence string) {
 	_, err := s.api.PostEphemeralContext(call, o.Channel, o.User, opts...)
 	if code(err) == "" {
 		if err != nil && ctx.Err() == nil { // it may have arrived, or come to nothing: no reason to say it in public
-			s.log.Warn("tell what is wrong", "channel", o.Channel, "err", err)
+			s.log.Warn("tell who asked", "channel", o.Channel, "err", err)
 		}
 		return
 	}
 	call, cancel = context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	if _, _, err := s.api.PostMessageContext(call, o.Channel, text, slack.MsgOptionTS(o.root())); err != nil {
-		s.log.Warn("tell what is wrong", "channel", o.Channel, "err", err)
+		s.log.Warn("tell who asked", "channel", o.Channel, "err", err)
 	}
 }
 

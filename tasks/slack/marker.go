@@ -29,18 +29,22 @@ const (
 type marker struct {
 	task, part string
 	ending     string // which of the task's endings a final message tells: one that was tried again has another
+	covers     string // further tasks that a final message is for, by ID
 }
 
 func statusMarker(t tasks.Task) marker { return marker{task: t.ID, part: statusPart} }
 
 func finalMarker(t tasks.Task, e tasks.Ending) marker {
-	return marker{task: t.ID, part: finalPart, ending: strconv.FormatInt(e.At.UnixMicro(), 10)}
+	return marker{task: t.ID, part: finalPart, ending: strconv.FormatInt(e.At.UnixMicro(), 10), covers: strings.Join(e.Covers, " ")}
 }
 
 func (m marker) metadata() slack.SlackMetadata {
 	payload := map[string]any{"task": m.task, "part": m.part}
 	if m.ending != "" {
 		payload["ending"] = m.ending
+	}
+	if m.covers != "" {
+		payload["covers"] = m.covers
 	}
 	return slack.SlackMetadata{EventType: eventType, EventPayload: payload}
 }
@@ -54,7 +58,7 @@ func markerOf(m slack.Message) marker {
 		v, _ := m.Metadata.EventPayload[name].(string)
 		return v
 	}
-	return marker{task: field("task"), part: field("part"), ending: field("ending")}
+	return marker{task: field("task"), part: field("part"), ending: field("ending"), covers: field("covers")}
 }
 
 // of reports whether it marks a message of that part.

@@ -30,5 +30,10 @@ func (o origin) json() json.RawMessage {
 	return b
 }
 
+// at is the message of the same thread that became the task with that ID: the ID begins with its time.
+func (o origin) at(id string) origin {
+	return origin{Team: o.Team, Channel: o.Channel, ThreadTS: o.root(), TS: id[:10] + "." + id[10:16]}
+}
+
 // root is the message whose thread the task is in.
 func (o origin) root() string { return cmp.Or(o.ThreadTS, o.TS) }

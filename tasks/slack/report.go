@@ -112,6 +112,9 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		r.end(ctx, f.status, closing(e, r.progress.link))
 	}
 	r.source.lookAway(ctx, r.origin)
+	for _, id := range e.Covers {
+		r.source.lookAway(ctx, r.origin.at(id))
+	}
 	return nil
 }
 

@@ -31,9 +31,9 @@ if (list && list.dataset.live) {
   const source = new EventSource(list.dataset.live); // it comes back by itself, with the last id
   source.onmessage = (m) => {
     const state = document.getElementById("state");
-    state.textContent = "running";
-    state.className = "state running";
     const e = JSON.parse(m.data);
+    state.textContent = e.kind === "absorbed" && !e.tool ? "absorbed" : "running"; // without an author: by the run of another task
+    state.className = "state " + state.textContent;
     if (e.kind === "asked" || e.kind === "replied") return location.reload(); // for the form, or without it
     add(e);
   };

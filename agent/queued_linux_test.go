@@ -1,0 +1,57 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/errand-fleet/errand/internal/modelfake"
+)
+
+// says reports whether a text is anywhere in a conversation.
+func says(s Session, text string) bool {
+	a, err := unpack(s.Data)
+	return err == nil && bytes.Contains(a.files[0].content, []byte(text))
+}
+
+// letters is a host that hands over what the test gives it, and says when it is asked for more.
+type letters struct {
+	host
+	post  chan Message
+	asked chan struct{}
+}
+
+func (h *letters) Next(ctx context.Context) (Message, bool) {
+	h.asked <- struct{}{}
+	select {
+	case m := <-h.post:
+		return m, true
+	case <-ctx.Done():
+		return Message{}, false
+	}
+}
+
+// The CLI notes what it throws away when it is interrupted, by its ID. It is not in the conversation for that.
+func TestCLIThrowsAwayWhatIsQueued(t *testing.T) {
+	t.Parallel()
+	model, h := newModel(t), &letters{post: make(chan Message), asked: make(chan struct{}, 2)}
+	model.Answer("count", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "mcp__errand__wait"}}})
+	first, second := Message{ID: "0d9ee9d7-64ba-4a7c-a5a5-2b2d6d7a3f10", Text: "count"}, Message{ID: "0d9ee9d7-64ba-4a7c-a5a5-2b2d6d7a3f11", Text: "faster"}
+	ctx, stop := context.WithCancelCause(t.Context())
+	wait := NewTool("wait", "Waits.", func(ctx context.Context, _ struct{}) (string, error) {
+		<-h.asked
+		h.post <- second
+		<-h.asked // it has been sent
+		stop(errors.New("enough"))
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	res, err := newCLI(t, model).Run(ctx, Spec{ID: "queued", Dir: t.TempDir(), Prompt: first, Profile: Read, Tools: []Tool{wait}}, h)
+	if err != nil || res.Outcome != Stopped || !res.Session.Holds(first.ID) || !says(res.Session, second.ID) {
+		t.Fatalf("result = %+v, %v", res, err)
+	}
+	if res.Session.Holds(second.ID) {
+		t.Error("the conversation holds what was thrown away")
+	}
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// fleet reads the states of all tasks, by their prompts.
+func (w *world) fleet(base string) map[string]tasks.Status {
+	w.Helper()
+	var list struct{ Tasks []tasks.Status }
+	if err := json.Unmarshal([]byte(w.get(base+"/api/tasks")), &list); err != nil {
+		w.Fatal(err)
+	}
+	all := map[string]tasks.Status{}
+	for _, s := range list.Tasks {
+		all[s.Task.Prompt] = s
+	}
+	return all
+}
+
+// gate is a tool call that lasts until it is opened.
+func (w *world) gate() (call modelfake.ToolCall, open func()) {
+	w.Helper()
+	// Not below the directory for temporary files, which a sandbox replaces.
+	dir, err := os.MkdirTemp("/var/tmp", "we")
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "go")
+	command := "until [ -e " + path + " ]; do command sleep 0.05; done"
+	return modelfake.ToolCall{Name: "Bash", Input: map[string]string{"command": command}}, func() {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			w.Error(err)
+		}
+	}
+}
+
+// What is said in a thread while a tool runs reaches the same run, through the CLI: one answer for both, and both tasks have ended.
+func TestMessageIsAbsorbed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	call, open := w.gate()
+	w.model.Answer("paint it", modelfake.Turn{Tools: []modelfake.ToolCall{call}}, modelfake.Turn{Text: "Painted."})
+	w.model.Answer("make it blue", modelfake.Turn{Text: "It is blue; {{turns}} prompts."})
+	base := w.standalone()
+	root := w.mention("paint it", "")
+	w.saying(root, "Running")
+	second := w.mention("make it blue", root)
+	w.saying(root, "take that into account")
+	open()
+	final := w.answers(root, 1)[0]
+	if !strings.Contains(final, "It is blue; 2 prompts.") {
+		t.Errorf("final message: %s", final)
+	}
+	all := w.fleet(base)
+	first, other := all["paint it"], all["make it blue"]
+	if first.State != "ended" || other.State != "ended" || other.Into != first.Task.ID || len(first.Ending.Covers) != 1 || other.Ending.Kind != tasks.Answered {
+		t.Errorf("ended as %+v and %+v", first, other)
+	}
+	if n := len(w.model.Requests()); n != 2 {
+		t.Errorf("the model was asked %d times", n)
+	}
+	for _, ts := range []string{root, second} {
+		w.until("nobody looks", func() bool { return len(w.slack.Reactions(channel, ts)) == 0 })
+	}
+	if n := len(w.answers(root, 1)); n != 1 {
+		t.Errorf("%d final messages", n)
+	}
+	if log := w.get(base + "/api/tasks/" + other.Task.ID + "/log"); !strings.Contains(log, "It is blue") {
+		t.Errorf("log of the absorbed task:\n%s", log)
+	}
+}
+
+// A worker is killed, or shut down, when one message has been taken up and another has not: the run goes on with the first, and the second
+// is said to it again.
+func TestAbsorbedMessagesSurviveTheirWorker(t *testing.T) {
+	t.Parallel()
+	for name, signal := range map[string]os.Signal{"killed": os.Kill, "shut down": syscall.SIGTERM} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			call, open := w.gate()
+			last, _ := w.gate()
+			w.model.Answer("paint it", modelfake.Turn{Tools: []modelfake.ToolCall{call}})
+			taken := make(chan struct{}, 1)
+			w.model.Answer("make it blue", modelfake.Turn{Started: taken, Tools: []modelfake.ToolCall{last}})
+			w.model.Answer("You were interrupted", modelfake.Turn{Text: "I go on."})
+			w.model.Answer("and shiny", modelfake.Turn{Text: "All of it; {{turns}} prompts."})
+			w.frontDoor()
+			worker := w.process()
+			root := w.mention("paint it", "")
+			w.saying(root, "Running")
+			w.mention("make it blue", root)
+			w.saying(root, "take that into account")
+			open()
+			<-taken
+			w.checkpointed(w.taskID(root))
+			w.mention("and shiny", root)
+			w.until("the second note", func() bool { return w.said(root, "take that into account") == 2 })
+			if err := worker.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			_ = worker.Wait()
+			w.env["ERRAND_STATE_DIR"] = filepath.Join(t.TempDir(), "another")
+			w.process()
+			final := w.answers(root, 1)
+			if !strings.Contains(final[0], "All of it; 4 prompts.") || !strings.Contains(final[0], "I go on.") {
+				t.Errorf("final message: %s", final)
+			}
+			body := string(w.model.Requests()[len(w.model.Requests())-1].Body)
+			for _, said := range []string{"paint it", "make it blue", "and shiny"} {
+				if n := strings.Count(body, said); n != 1 {
+					t.Errorf("%q was said %d times", said, n)
+				}
+			}
+		})
+	}
+}
+
+// until waits for the workspace to be so.
+func (w *world) until(what string, done func() bool) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	defer cancel()
+	if err := w.slack.Wait(ctx, func(*slackfake.Server) bool { return done() }); err != nil {
+		w.Fatalf("wait for %s: %v", what, err)
+	}
+}
+
+// saying waits until the bot has said something in a thread.
+func (w *world) saying(thread, text string) {
+	w.Helper()
+	w.until(text, func() bool { return w.said(thread, text) > 0 })
+}
+
+// said counts the bot's messages in a thread that have a text in them.
+func (w *world) said(thread, text string) (n int) {
+	for _, m := range w.slack.Messages(channel, thread) {
+		if m.BotID != "" && strings.Contains(m.Text+string(m.Blocks), text) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,37 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// heed calls look at once, whenever subject is announced on the channel, and every Refresh in case that an announcement got lost, until
+// look says that it has seen enough, or ctx ends, which is the error.
+func (s *Store) heed(ctx context.Context, channel, subject string, look func() bool) error {
+	sub := s.redis.Subscribe(ctx, channel)
+	defer sub.Close()
+	hints := sub.ChannelWithSubscriptions()
+	tick := time.NewTicker(s.cfg.Refresh)
+	defer tick.Stop()
+	for !look() {
+		for again := false; !again; {
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-tick.C:
+				again = true
+			case hint, open := <-hints:
+				if !open { // the client was closed
+					hints = nil
+					continue
+				}
+				// A subscription, first or after a reconnect, may have come after the message it was for: look then, too.
+				m, ok := hint.(*redis.Message)
+				again = !ok || m.Payload == subject
+			}
+		}
+	}
+	return nil
+}

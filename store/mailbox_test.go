@@ -1,0 +1,438 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// kin is the n-th task of thread "t" that may be absorbed by others of its kind.
+func kin(n int) Record {
+	rec := task(n)
+	rec.Kin = "k"
+	return rec
+}
+
+// put submits tasks and gives their IDs.
+func (h *harness) put(s *Store, recs ...Record) []string {
+	h.Helper()
+	var ids []string
+	for _, rec := range recs {
+		_, _, err := s.Submit(h.Context(), rec)
+		h.ok(err)
+		ids = append(ids, rec.ID)
+	}
+	return ids
+}
+
+// take takes the next task, which must be there.
+func (h *harness) take(c *Claim) string {
+	h.Helper()
+	rec, ok, err := c.Take(h.Context(), false, json.RawMessage(`"absorbed"`))
+	if err != nil || !ok {
+		h.Fatalf("take: %t, %v", ok, err)
+	}
+	return rec.ID
+}
+
+// nothing takes where there must be nothing to take.
+func (h *harness) nothing(why string, c *Claim) {
+	h.Helper()
+	if rec, ok, err := c.Take(h.Context(), false, nil); ok || err != nil {
+		h.Errorf("%s: took %s, %v", why, rec.ID, err)
+	}
+}
+
+// states are those of tasks, with whom they are in brackets.
+func (h *harness) states(s *Store, ids ...string) []string {
+	h.Helper()
+	var list []string
+	for _, id := range ids {
+		rec := must(s.Get(h.Context(), id))
+		text := string(rec.State)
+		if rec.Into != "" {
+			text += " (" + rec.Into[14:16] + ")"
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+func (h *harness) same(what string, got, want any) {
+	h.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		h.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestTake(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		ids := h.put(s, kin(1), kin(2), kin(3))
+		c := h.claim(s, ids[0])
+		rec, ok, err := c.Take(ctx, false, json.RawMessage(`"absorbed"`))
+		if err != nil || !ok || rec.ID != ids[1] || rec.State != Absorbed || rec.Into != ids[0] || string(rec.Task) != `{"n":1}` {
+			h.Fatalf("took %+v, %t, %v", rec, ok, err)
+		}
+		if e := must(s.Events(ctx, ids[1], "", 0)); len(e) != 1 || string(e[0].Data) != `"absorbed"` {
+			h.Errorf("events: %v", e)
+		}
+		if _, err := s.Claim(ctx, ids[1], 0, "w"); !errors.Is(err, ErrRunning) {
+			h.Errorf("claim of an absorbed task = %v", err)
+		}
+		if _, err := s.Position(ctx, ids[1]); !errors.Is(err, ErrRunning) {
+			h.Errorf("position of an absorbed task = %v", err)
+		}
+		if _, err := s.Requeue(ctx, ids[1], 0, 0, false); !errors.Is(err, ErrStale) {
+			h.Errorf("requeue of an absorbed task = %v", err)
+		}
+		if done, err := s.EndWaiting(ctx, ids[1], nil); done || err != nil {
+			h.Errorf("end of an absorbed task: %t, %v", done, err)
+		}
+		if _, created, err := s.Submit(ctx, kin(2)); created || err != nil {
+			h.Errorf("submitted again: %t, %v", created, err)
+		}
+		h.same("second", h.take(c), ids[2])
+		h.nothing("none left", c)
+		if live := must(s.Live(ctx)); len(live) != 1 {
+			h.Errorf("live: %v", live)
+		}
+		list := must(s.List(ctx, ListQuery{State: Absorbed}))
+		if len(list) != 2 || list[0].ID != ids[2] {
+			h.Errorf("absorbed: %v", list)
+		}
+		var order []string
+		for _, rec := range must(s.Absorbed(ctx, ids[0])) {
+			order = append(order, rec.ID)
+		}
+		h.same("order", order, ids[1:])
+	})
+}
+
+// What is not its kin, not due, cancelled, or was begun before is not taken; nor is anything behind it.
+func TestTakeKeepsTheOrder(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		for name, hinder := range map[string]func(rec *Record) (after func(*Claim)){
+			"other kin": func(rec *Record) func(*Claim) { rec.Kin = "other"; return nil },
+			"no kin":    func(rec *Record) func(*Claim) { rec.Kin = ""; return nil },
+			"not due":   func(rec *Record) func(*Claim) { rec.At = time.Now().Add(time.Hour); return nil },
+			"cancelled": func(rec *Record) func(*Claim) {
+				return func(*Claim) { must(s.Cancel(ctx, rec.ID, "ann", "user")) }
+			},
+			"begun": func(rec *Record) func(*Claim) {
+				return func(*Claim) { h.ok(h.rdb.HSet(ctx, "errand:task:"+rec.ID, "fence", "7").Err()) }
+			},
+		} {
+			h.ok(h.rdb.FlushDB(ctx).Err())
+			second := kin(2)
+			after := hinder(&second)
+			ids := h.put(s, kin(1), second, kin(3))
+			c := h.claim(s, ids[0])
+			if after != nil {
+				after(c)
+			}
+			h.nothing(name, c)
+			h.same(name, h.states(s, ids...), []string{"running", "waiting", "waiting"})
+		}
+		h.ok(h.rdb.FlushDB(ctx).Err())
+		ids := h.put(s, task(1), task(2))
+		h.nothing("kin of nobody", h.claim(s, ids[0]))
+	})
+}
+
+// The last look takes what is there or closes the mailbox; whoever submits later is told that the task has to wait.
+func TestTakeEndsWithTheMailbox(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		ids := h.put(s, kin(1), kin(2))
+		c := h.claim(s, ids[0])
+		if rec, ok, err := c.Take(ctx, true, nil); !ok || err != nil || rec.ID != ids[1] {
+			h.Fatalf("last look took %s, %t, %v", rec.ID, ok, err)
+		}
+		rec, _, err := s.Submit(ctx, kin(3))
+		if h.ok(err); !rec.Joins || rec.Before != 1 {
+			h.Errorf("open: %d before, joins %t", rec.Before, rec.Joins)
+		}
+		h.take(c)
+		if _, ok, err := c.Take(ctx, true, nil); ok || err != nil {
+			h.Errorf("last look: %t, %v", ok, err)
+		}
+		rec, _, err = s.Submit(ctx, kin(4))
+		if h.ok(err); rec.Joins || rec.Before != 1 {
+			h.Errorf("closed: %d before, joins %t", rec.Before, rec.Joins)
+		}
+		h.nothing("closed", c)
+		// Another claim opens it again.
+		h.ok(c.Return(ctx, Wait{}))
+		c = h.claim(s, ids[0])
+		h.same("after another claim", h.take(c), ids[1])
+	})
+}
+
+func TestSubmitTellsWhoWaits(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		other := kin(3)
+		other.Kin = "other"
+		for i, row := range []struct {
+			rec    Record
+			before int
+			joins  bool
+		}{{kin(1), 0, false}, {kin(2), 1, true}, {other, 2, false}, {kin(4), 3, false}, {task(5), 4, false}} {
+			rec, _, err := s.Submit(ctx, row.rec)
+			if h.ok(err); rec.Before != row.before || rec.Joins != row.joins {
+				h.Errorf("%d: %d before, joins %t", i, rec.Before, rec.Joins)
+			}
+		}
+	})
+}
+
+// A command that is sent again because its answer got lost takes nothing more.
+func TestTakeIsIdempotent(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		ids := h.put(s, kin(1), kin(2), kin(3))
+		c := h.claim(s, ids[0])
+		for range 3 {
+			c.nonce = "LOST"
+			h.same("taken", h.take(c), ids[1])
+		}
+		h.same("next", h.take(c), ids[2])
+		for range 2 {
+			h.ok(c.GiveBack(ctx, false, ids[2]))
+			h.same("states", h.states(s, ids...), []string{"running", "absorbed (01)", "waiting"})
+		}
+		for range 2 {
+			h.ok(c.EndWith(ctx, json.RawMessage(`"done"`), Covered{IDs: ids[1:], Ending: json.RawMessage(`"with"`)}))
+			h.same("states", h.states(s, ids...), []string{"ended", "ended (01)", "waiting"})
+		}
+	})
+}
+
+// However a run is over, what it had absorbed ends with it or waits again.
+func TestAbsorbedStayOrReturn(t *testing.T) {
+	const kept, lost = "absorbed (01)", "waiting"
+	save := func(h *harness, c *Claim, holds ...string) {
+		h.ok(c.SaveCheckpoint(h.Context(), Checkpoint{Session: Session{ID: "s"}, Holds: holds}))
+	}
+	ways := map[string]struct {
+		do   func(h *harness, s *Store, c *Claim, ids []string)
+		want []string
+	}{
+		"end": {func(h *harness, _ *Store, c *Claim, _ []string) { h.ok(c.End(h.Context(), nil)) }, []string{"ended", lost, lost}},
+		"end with": {func(h *harness, _ *Store, c *Claim, ids []string) {
+			h.ok(c.EndWith(h.Context(), nil, Covered{IDs: ids[1:2]}))
+		}, []string{"ended", "ended (01)", lost}},
+		"return": {func(h *harness, _ *Store, c *Claim, _ []string) { h.ok(c.Return(h.Context(), Wait{})) }, []string{"waiting", lost, lost}},
+		"return with a checkpoint": {func(h *harness, _ *Store, c *Claim, ids []string) {
+			save(h, c, ids[1])
+			h.ok(c.Return(h.Context(), Wait{}))
+		}, []string{"waiting", kept, lost}},
+		"crash": {func(h *harness, s *Store, c *Claim, _ []string) { h.crash(c); h.takeover(s, c) }, []string{"waiting", lost, lost}},
+		"crash with a checkpoint": {func(h *harness, s *Store, c *Claim, ids []string) {
+			save(h, c, ids...)
+			h.crash(c)
+			h.takeover(s, c)
+		}, []string{"waiting", kept, kept}},
+		"crash and end": {func(h *harness, s *Store, c *Claim, ids []string) {
+			save(h, c, ids[1])
+			h.crash(c)
+			h.takeover(s, c)
+			must(s.EndWaiting(h.Context(), c.ID(), json.RawMessage(`"lost"`)))
+		}, []string{"ended", "ended (01)", lost}},
+		"given back": {func(h *harness, _ *Store, c *Claim, ids []string) {
+			h.ok(c.GiveBack(h.Context(), true, ids[2]))
+			h.nothing("closed", c)
+		}, []string{"running", kept, lost}},
+		"vanished": {func(h *harness, _ *Store, c *Claim, ids []string) {
+			h.rdb.Del(h.Context(), "errand:task:"+ids[2])
+			h.ok(c.End(h.Context(), nil))
+			if n := h.rdb.Exists(h.Context(), "errand:task:"+ids[2]).Val(); n != 0 {
+				h.Error("a stump of a record that was removed")
+			}
+			h.put(h.store(Config{}), kin(3))
+		}, []string{"ended", lost, lost}},
+	}
+	onBoth(t, func(h *harness) {
+		for name, way := range ways {
+			h.ok(h.rdb.FlushDB(h.Context()).Err())
+			s := h.store(Config{})
+			ids := h.put(s, kin(1), kin(2), kin(3))
+			c := h.claim(s, ids[0])
+			h.take(c)
+			h.take(c)
+			way.do(h, s, c, ids)
+			h.same(name, h.states(s, ids...), way.want)
+			// The thread is in its old order.
+			var waits []string
+			for i, state := range way.want {
+				if state == "waiting" || state == "running" {
+					waits = append(waits, ids[i])
+				}
+			}
+			h.same(name+": waiting", h.rdb.ZRange(h.Context(), "errand:waiting:t", 0, -1).Val(), append([]string{}, waits...))
+		}
+	})
+}
+
+// What ended with another has that one's ending, is not posted by itself, expires, and can be tried again by itself.
+func TestCoveredTask(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		ids := h.put(s, kin(1), kin(2))
+		c := h.claim(s, ids[0])
+		h.take(c)
+		h.ok(c.EndWith(ctx, json.RawMessage(`"all"`), Covered{IDs: ids[1:], Ending: json.RawMessage(`"with"`)}))
+		rec := must(s.Get(ctx, ids[1]))
+		if string(rec.Ending) != `"with"` || rec.Outbox != -1 || rec.Ended.IsZero() || rec.Into != ids[0] {
+			h.Errorf("%+v", rec)
+		}
+		if _, ok, err := s.TakeOutbox(ctx, ids[1]); ok || err != nil {
+			h.Errorf("to be posted: %t, %v", ok, err)
+		}
+		if events := must(s.Events(ctx, ids[1], "", 0)); len(events) != 2 || !events[1].End {
+			h.Errorf("events: %v", events)
+		}
+		if live := h.rdb.ZRange(ctx, "errand:live", 0, -1).Val(); len(live) != 0 {
+			h.Errorf("live: %v", live)
+		}
+		h.ok(c.Release(ctx))
+		rec = must(s.Retry(ctx, ids[1]))
+		if rec.State != Waiting || rec.Into != "" || rec.Outbox != 0 {
+			h.Errorf("tried again: %+v", rec)
+		}
+		h.ok(h.claim(s, ids[1]).End(ctx, nil))
+		if _, ok, err := s.TakeOutbox(ctx, ids[1]); !ok || err != nil {
+			h.Errorf("its own message: %t, %v", ok, err)
+		}
+	})
+}
+
+func TestCoveredTaskExpires(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{Retention: time.Hour})
+		ids := h.put(s, kin(1), kin(2))
+		c := h.claim(s, ids[0])
+		h.take(c)
+		h.ok(c.EndWith(ctx, nil, Covered{IDs: ids[1:]}))
+		if n := h.rdb.Exists(ctx, "errand:absorbed:"+ids[0]).Val(); n != 0 {
+			h.Error("the list of what was absorbed outlives its run")
+		}
+		h.lapse("errand:events:"+ids[1], time.Hour)
+		h.rdb.Del(ctx, "errand:task:"+ids[1])
+	})
+}
+
+// Who cancels an absorbed task stops the run it is in; if it was not taken up there, it is cancelled all the same.
+func TestCancelOfAnAbsorbedTask(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		ids := h.put(s, kin(1), kin(2))
+		c := h.claim(s, ids[0])
+		h.take(c)
+		rec := must(s.Cancel(ctx, ids[1], "ann", "user"))
+		if rec.ID != ids[0] || rec.State != Running || rec.CancelBy != "ann" {
+			h.Errorf("who has to stop: %+v", rec)
+		}
+		if by, cause, err := c.refresh(ctx); by != "ann" || cause != "user" || err != nil {
+			h.Errorf("the holder hears %s, %s, %v", by, cause, err)
+		}
+		h.ok(c.End(ctx, nil))
+		if rec := must(s.Get(ctx, ids[1])); rec.State != Waiting || rec.CancelBy != "ann" {
+			h.Errorf("%+v", rec)
+		}
+	})
+}
+
+// The holder hears of what is submitted to its thread, and looks by itself if a hint got lost.
+func TestMail(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		s := h.store(Config{Refresh: time.Hour, ClaimTTL: 2 * time.Hour})
+		ids := h.put(s, kin(1))
+		c := h.claim(s, ids[0])
+		looks := make(signal[int], 100)
+		ctx, stop := context.WithCancel(h.Context())
+		ended := make(chan struct{})
+		n := 0
+		go func() {
+			defer close(ended)
+			c.Mail(ctx, func() { n++; looks.fire(n) })
+		}()
+		looks.wait(h) // at once
+		looks.wait(h) // subscribed
+		other := kin(2)
+		other.Thread = "u"
+		h.put(s, other, kin(3))
+		looks.wait(h)
+		stop()
+		<-ended
+		if n != 3 {
+			h.Errorf("looked %d times", n)
+		}
+	})
+}
+
+// A holder that was replaced takes nothing and gives nothing back.
+func TestStaleHolderTakesNothing(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		ids := h.put(s, kin(1), kin(2), kin(3))
+		old := h.claim(s, ids[0])
+		h.take(old)
+		h.crash(old)
+		h.takeover(s, old)
+		h.take(h.claim(s, ids[0]))
+		before := h.dump()
+		for name, act := range map[string]func() error{
+			"take":      func() error { _, _, err := old.Take(ctx, true, nil); return err },
+			"give back": func() error { return old.GiveBack(ctx, true, ids[1]) },
+			"end with":  func() error { return old.EndWith(ctx, nil, Covered{IDs: ids[1:]}) },
+		} {
+			if err := act(); !errors.Is(err, ErrStale) {
+				h.Errorf("%s = %v", name, err)
+			}
+		}
+		h.same("a refusal changed something", h.dump(), before)
+	})
+}
+
+// Many who submit, and one that takes until it has closed its mailbox: each task is taken once, in order, or waits.
+func TestNothingIsLostBetweenTwoTakes(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		host := h.put(s, kin(0))[0]
+		c := h.claim(s, host)
+		const n = 50
+		submitted := make(chan struct{})
+		go func() {
+			defer close(submitted)
+			for i := range n {
+				_, _, _ = s.Submit(ctx, kin(i+1))
+			}
+		}()
+		var taken []string
+		for last := false; ; {
+			rec, ok, err := c.Take(ctx, last, nil)
+			h.ok(err)
+			if ok {
+				taken = append(taken, rec.ID)
+			} else if last {
+				break
+			}
+			last = len(taken) > n/2
+		}
+		<-submitted
+		waiting := h.rdb.ZRange(ctx, "errand:waiting:t", 1, -1).Val() // behind the running one
+		var want []string
+		for i := range n {
+			want = append(want, fmt.Sprintf("17000000000%05d-test-x", i+1))
+		}
+		h.same("taken and waiting", append(taken, waiting...), want)
+	})
+}

@@ -1,0 +1,198 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/errand-fleet/errand/agent"
+)
+
+// Absorbed is the kind of event that tells of a task whose message goes into the live run of another: among the events of that one, where
+// Text is the message, Tool who wrote it and ToolID the task; and among those of the task, where ToolID is whose run it is.
+const Absorbed agent.Kind = "absorbed"
+
+// mailbox brings what is said in a thread into the thread's live run. It takes the next task of the thread from the store, lets the source
+// brief it, and hands its message to the agent. What the agent is seen to take up belongs to the run from then on, and ends with it; all
+// else waits again when the run is over, and makes a run of its own.
+//
+// Its carrier alone takes, so that messages reach the agent in the order of the thread: those for Next, and at rest, when the last look
+// also closes the mailbox, those for Idle.
+type mailbox struct {
+	worker *Worker
+	run    *run
+	source Source
+	task   Task // whose run it is
+
+	files  string            // the thread's directory for files
+	prompt string            // ID of the run's first message
+	emit   func(agent.Event) // stores an event of the run
+
+	hint   chan struct{}      // holds a token when there may be something to take
+	next   chan agent.Message // to Next
+	idle   chan chan<- letter // from Idle
+	closed chan struct{}      // closed by shut: nothing will be taken any more
+	shut   func()
+
+	stop    context.CancelFunc // ends all of the following
+	carried sync.WaitGroup
+
+	mu   sync.Mutex
+	mail []*mail
+}
+
+// mail is an absorbed task.
+type mail struct {
+	task    Task
+	message string // ID of its message in this run; empty: an earlier run of the task has taken it up
+	taken   bool   // the agent has taken it up
+}
+
+// letter is what Idle gets.
+type letter struct {
+	message agent.Message
+	ok      bool
+}
+
+// mailbox makes the mailbox of a claimed task, with what its earlier runs had absorbed.
+func (w *Worker) mailbox(r *run, t Task, s Source) (*mailbox, error) {
+	m := &mailbox{
+		worker: w, run: r, source: s, task: t, stop: func() {},
+		hint: make(chan struct{}, 1), next: make(chan agent.Message), idle: make(chan chan<- letter), closed: make(chan struct{}),
+	}
+	m.shut = sync.OnceFunc(func() { close(m.closed) })
+	before, err := w.store.Absorbed(r.detached, t.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, rec := range before {
+		var absorbed Task
+		if err := json.Unmarshal(rec.Task, &absorbed); err != nil {
+			return nil, fmt.Errorf("read task %s: %w", rec.ID, err)
+		}
+		m.mail = append(m.mail, &mail{task: absorbed, taken: true})
+	}
+	return m, nil
+}
+
+// resume parts with what an earlier run had absorbed if this one does not go on with that run: then nobody has read it yet.
+func (m *mailbox) resume(before *past) error {
+	if before.goesOn() || len(m.mail) == 0 {
+		return nil
+	}
+	if err := m.run.claim.GiveBack(m.run.detached, false, m.covered()...); err != nil {
+		return err
+	}
+	m.mail = nil
+	return nil
+}
+
+// open begins to carry, for a run that is about to start. One whose answer has to have a form takes nothing in: it is one answer to one
+// question.
+func (m *mailbox) open(b Brief, files, prompt string, emit func(agent.Event)) {
+	m.files, m.prompt, m.emit = files, prompt, emit
+	if kin(m.task) == "" || !plain(b) {
+		m.shut()
+		return
+	}
+	ctx, stop := context.WithCancel(m.run.ctx)
+	m.stop = stop
+	m.carried.Go(func() { m.run.claim.Mail(ctx, m.look) })
+	m.carried.Go(func() { m.carry(ctx) })
+}
+
+// close ends what the mailbox does. What it knows of the absorbed tasks stands from then on.
+func (m *mailbox) close() {
+	m.stop()
+	m.carried.Wait()
+}
+
+// look lets the carrier look for mail.
+func (m *mailbox) look() {
+	select {
+	case m.hint <- struct{}{}:
+	default:
+	}
+}
+
+// carry hands out the mail, one by one.
+func (m *mailbox) carry(ctx context.Context) {
+	first := "" // given to Idle, whose caller sends it: it has to be taken up before any other is handed out
+	for {
+		var asked chan<- letter
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.closed:
+			return
+		case <-m.hint:
+			if first != "" && m.waits(first) {
+				continue // there will be another hint when it is taken up
+			}
+		case asked = <-m.idle:
+			if m.waits("") { // the agent has got something to do, and will ask again
+				asked <- letter{}
+				continue
+			}
+		}
+		message, ok := m.take(ctx, asked != nil)
+		if ok && asked == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case m.next <- message:
+			case asked = <-m.idle:
+			}
+		}
+		if asked != nil {
+			first = message.ID
+			asked <- letter{message, ok}
+		}
+		if ok {
+			m.tell(ctx, message.ID)
+			m.look()
+		}
+	}
+}
+
+// waits reports whether the agent has been given that message, or with "" any, and has not taken it up.
+func (m *mailbox) waits(message string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range m.mail {
+		if !l.taken && (message == "" || l.message == message) {
+			return true
+		}
+	}
+	return false
+}
+
+// Next waits for a message for the live run.
+func (m *mailbox) Next(ctx context.Context) (agent.Message, bool) {
+	select {
+	case message := <-m.next:
+		return message, true
+	case <-m.closed:
+	case <-ctx.Done():
+	}
+	return agent.Message{}, false
+}
+
+// Idle gives one more message to an agent that has nothing left to do, or closes the mailbox.
+func (m *mailbox) Idle(ctx context.Context) (agent.Message, bool) {
+	answer := make(chan letter, 1)
+	select {
+	case m.idle <- answer:
+	case <-m.closed:
+		return agent.Message{}, false
+	case <-ctx.Done():
+		return agent.Message{}, false
+	}
+	select {
+	case l := <-answer: // the carrier answers whatever it was asked
+		return l.message, l.ok
+	case <-ctx.Done():
+		return agent.Message{}, false
+	}
+}
