@@ -24,7 +24,12 @@ func (c *Config) check(p *Problems) {
 	if c.HTTP.PublicURL != "" {
 		checkURL(p, "ERRAND_PUBLIC_URL", &c.HTTP.PublicURL, "")
 	}
+	if c.Worker.URL != "" {
+		checkURL(p, "ERRAND_WORKER_URL", &c.Worker.URL, "")
+	}
 	checkToken(p, "ERRAND_CONSOLE_TOKEN", c.HTTP.ConsoleToken.Reveal())
+	checkToken(p, "ERRAND_FLEET_TOKEN", c.Fleet.Token.Reveal())
+	c.Keep.check(p)
 	checkAddr(p, "ERRAND_HTTP_ADDR", c.HTTP.Addr)
 	checkAddr(p, "ERRAND_WORKER_ADDR", c.Worker.Addr)
 	if !slices.Contains([]string{GatewayOn, GatewayOff}, c.Model.Gateway) {

@@ -36,8 +36,10 @@ type Config struct {
 	GitHub  GitHub
 	Model   Model
 	HTTP    HTTP
+	Fleet   Fleet
 	Worker  Worker
 	Paths   Paths
+	Keep    Keep
 	Routing Routing // what errand.yaml says
 
 	// Given names the variables that were set, in the order of the fields. Print comments out all others.
@@ -102,7 +104,8 @@ type HTTP struct {
 
 // Worker is how runs are carried out.
 type Worker struct {
-	Addr        string        `env:"ERRAND_WORKER_ADDR" envDefault:"127.0.0.1:8081"` // host:port of health and metrics; port 0 = any free one
+	Addr        string        `env:"ERRAND_WORKER_ADDR" envDefault:"127.0.0.1:8081"` // host:port of health, metrics and logs; port 0 = any free one
+	URL         string        `env:"ERRAND_WORKER_URL"`                              // where other machines reach Addr, without a slash at the end; empty = made from Addr
 	Claude      string        `env:"ERRAND_CLAUDE" envDefault:"claude"`              // the CLI: an absolute path, or a name to find on PATH
 	MinClaude   string        `env:"ERRAND_MIN_CLAUDE" envDefault:"2.1.268"`         // oldest CLI that speaks the protocol agent expects
 	Sandbox     string        `env:"ERRAND_SANDBOX" envDefault:"auto"`               // SandboxAuto, SandboxBwrap or SandboxNone

@@ -66,7 +66,9 @@ func full() map[string]string {
 		"ERRAND_HTTP_ADDR":            ":0",
 		"ERRAND_PUBLIC_URL":           "https://errand.example/",
 		"ERRAND_CONSOLE_TOKEN":        "hush-console-0123",
+		"ERRAND_FLEET_TOKEN":          "hush-fleet-012345",
 		"ERRAND_WORKER_ADDR":          "[::1]:9090",
+		"ERRAND_WORKER_URL":           "http://w1.example:9090/",
 		"ERRAND_CLAUDE":               "/opt/cli/claude",
 		"ERRAND_MIN_CLAUDE":           "3.0.1",
 		"ERRAND_SANDBOX":              "none",
@@ -78,6 +80,10 @@ func full() map[string]string {
 		"ERRAND_CONFIG":               "/etc/errand.yaml",
 		"ERRAND_STATE_DIR":            "/var/lib/errand",
 		"ERRAND_DIRS":                 "/srv/a b:/srv/c/../d:",
+		"ERRAND_KEEP_LOGS":            "48h",
+		"ERRAND_KEEP_LOGS_GB":         "7",
+		"ERRAND_KEEP_CLONES":          "24h",
+		"ERRAND_KEEP_CLONES_GB":       "70",
 	}
 }
 
@@ -106,11 +112,13 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 			AuthToken: "hush-auth", APIKey: "sk-hush", OAuthToken: "hush-oauth",
 			BaseURL: "http://127.0.0.1:9999/v", Gateway: GatewayOff, Name: "it's a \"model\" for $5",
 		},
-		HTTP: HTTP{Addr: ":0", PublicURL: "https://errand.example", ConsoleToken: "hush-console-0123"},
+		HTTP:  HTTP{Addr: ":0", PublicURL: "https://errand.example", ConsoleToken: "hush-console-0123"},
+		Fleet: Fleet{Token: "hush-fleet-012345"},
 		Worker: Worker{
-			Addr: "[::1]:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1", Sandbox: SandboxNone, Concurrency: 7,
+			Addr: "[::1]:9090", URL: "http://w1.example:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1", Sandbox: SandboxNone, Concurrency: 7,
 			RunLimit: 5400e9, IdleLimit: 630e9, Grace: 20e9, LogLevel: -4,
 		},
+		Keep:    Keep{Logs: 48 * 3600e9, LogsGB: 7, Clones: 24 * 3600e9, ClonesGB: 70},
 		Paths:   Paths{File: "/etc/errand.yaml", State: "/var/lib/errand", Dirs: []string{"/srv/a b", "/srv/d"}},
 		Routing: Routing{People: map[string]Person{"ann": {Slack: "U1"}}},
 		Given:   got.Given,
@@ -140,6 +148,7 @@ func TestLoadDefaults(t *testing.T) {
 			Addr: "127.0.0.1:8081", Claude: "claude", MinClaude: "2.1.268", Sandbox: SandboxAuto, Concurrency: 4,
 			RunLimit: 7200e9, IdleLimit: 900e9, Grace: 15e9,
 		},
+		Keep:  Keep{Logs: 720 * 3600e9, LogsGB: 5, Clones: 168 * 3600e9, ClonesGB: 50},
 		Paths: Paths{State: abs(t, ".errand")},
 		Given: []string{"ANTHROPIC_API_KEY"},
 	}

@@ -56,8 +56,12 @@ ERRAND_MODEL='a b'
 # ERRAND_PUBLIC_URL=
 # ERRAND_CONSOLE_TOKEN=
 
+# Fleet
+# ERRAND_FLEET_TOKEN=
+
 # Worker
 # ERRAND_WORKER_ADDR=127.0.0.1:8081
+# ERRAND_WORKER_URL=
 # ERRAND_CLAUDE=claude
 # ERRAND_MIN_CLAUDE=2.1.268
 # ERRAND_SANDBOX=auto
@@ -71,6 +75,12 @@ ERRAND_RUN_LIMIT=1h
 # ERRAND_CONFIG=errand.yaml
 # ERRAND_STATE_DIR=.errand
 # ERRAND_DIRS=
+
+# Keep
+# ERRAND_KEEP_LOGS=720h
+# ERRAND_KEEP_LOGS_GB=5
+# ERRAND_KEEP_CLONES=168h
+# ERRAND_KEEP_CLONES_GB=50
 `
 	if diff := cmp.Diff(want, got.String()); diff != "" {
 		t.Errorf("Print (-want +got):\n%s", diff)

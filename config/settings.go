@@ -36,6 +36,7 @@ func (c *Config) settings() []setting {
 // line by line, because what leaks is often one line of it, or all of it with the line ends escaped.
 func (c Config) Secrets() []string {
 	all := append(c.Redis.URL.secrets(), keyLines(c.GitHub.AppKey)...)
+	all = append(all, c.FleetToken().Reveal())
 	for _, s := range c.settings() {
 		if secret, ok := s.value.(Secret); ok {
 			all = append(all, secret.Reveal())

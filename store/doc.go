@@ -9,6 +9,7 @@
 //   - A checkpoint is read as it was saved, whole, or not at all, and does not outlive its task.
 //   - Steps are idempotent where a lost answer makes go-redis send them again. Only [Claim.Append] may then store an event twice.
 //   - Redis' clock is the only clock. Those of the workers are not compared.
+//   - Whoever follows a task hears of its events in order, each once, however slow others are.
 //   - Whatever ended and was posted expires, with all that belongs to it.
 //
 // It does not promise to survive a Redis that loses data: run it with an append-only file and maxmemory-policy noeviction. It does

@@ -12,7 +12,8 @@ package store
 //	<prefix>live              zset    while not ended              the IDs that wait or run, score 0 (submit, transition, claim)
 //	<prefix>waiting:<thread>  zset    while it has members         the thread's IDs that wait or run; score = the microseconds the ID
 //	                                                               begins with, 0 for the running one (submit, claim, transition)
-//	<prefix>claim:<thread>    string  ClaimTTL                     "<fence> <id> <nonce>" of the holder (claim, keep)
+//	<prefix>claim:<thread>    string  ClaimTTL                     "<fence> <id> <nonce>" of the holder (claim, keep); "lock <nonce>" of
+//	                                                               who keeps tasks from starting, for as long as it asked (threadlock)
 //	<prefix>cap:<scope>       zset    ClaimTTL + Outage since the  the IDs that run and count in the scope; score = when the lease ends
 //	                                  last refresh of any          (claim, keep; whatever ends the run removes it)
 //	<prefix>spend:<day>:<scope>  hash  8 days since the last write  spent = what was settled that day, r:<id> = reserved for a run, in
@@ -25,6 +26,8 @@ package store
 //	                                                               (checkpoint; whatever ends the task removes it)
 //	<prefix>absorbed:<id>     zset    while it has members         IDs that the task's run has absorbed; score = when
 //	                                                               (mailbox; whatever ends the run or lets it wait)
+//	<prefix>log:<id>          hash    Retention since the save,    "<fence> <name>" = what a run left of a log (logs)
+//	                                  and once posted
 //	<prefix>alias:<alias>     string  SessionTTL since last used   the thread it stands for (alias)
 //	<prefix>pushed:<repository> <branch>
 //	                          list    SessionTTL since the last    commits that the branch may be at by our doing (pushed)
@@ -37,6 +40,7 @@ package store
 //	<prefix>cancel            channel                              IDs with a new tombstone: a hint, the record is the truth (keep)
 //	<prefix>answers           channel                              IDs with a new answer: likewise (questions)
 //	<prefix>mail              channel                              threads with a new task: likewise (mailbox)
+//	<prefix>news              channel                              IDs with new events: likewise (events, hub)
 //
 // scripts/common.lua has the same names for the scripts.
 type keys struct{ prefix string }
@@ -49,6 +53,7 @@ func (k keys) claim(thread string) string     { return k.prefix + "claim:" + thr
 func (k keys) session(thread string) string   { return k.prefix + "session:" + thread }
 func (k keys) checkpoint(id string) string    { return k.prefix + "checkpoint:" + id }
 func (k keys) absorbed(id string) string      { return k.prefix + "absorbed:" + id }
+func (k keys) log(id string) string           { return k.prefix + "log:" + id }
 func (k keys) alias(alias string) string      { return k.prefix + "alias:" + alias }
 func (k keys) credential(n string) string     { return k.prefix + "credential:" + n }
 func (k keys) pushed(r, branch string) string { return k.prefix + "pushed:" + r + " " + branch }
@@ -60,3 +65,4 @@ func (k keys) workers() string                { return k.prefix + "workers" }
 func (k keys) cancel() string                 { return k.prefix + "cancel" }
 func (k keys) answers() string                { return k.prefix + "answers" }
 func (k keys) mail() string                   { return k.prefix + "mail" }
+func (k keys) news() string                   { return k.prefix + "news" }

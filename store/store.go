@@ -13,7 +13,7 @@ import (
 // Config is what a store needs. Redis is required, a zero duration or number is the default in brackets.
 type Config struct {
 	Redis    redis.UniversalClient // not closed by the store; Cluster and Ring are refused
-	Blocking redis.UniversalClient // for Follow: each follower occupies one connection of its pool; nil = Redis
+	Blocking redis.UniversalClient // for the subscription and the readings of Follow, so that they take nothing from the others; nil = Redis
 	Prefix   string                // of every key ["errand:"]
 
 	ClaimTTL    time.Duration // a claim that nobody keeps is gone after this [15 s]
@@ -25,7 +25,7 @@ type Config struct {
 	EventCap    int           // newest events kept per task [5000]
 }
 
-// Store is the fleet's memory. It holds no state of its own and no goroutine.
+// Store is the fleet's memory. It holds no state of its own, and no goroutine but the one that reads for followers, while there are any.
 type Store struct {
 	cfg      Config
 	redis    redis.UniversalClient
@@ -33,7 +33,9 @@ type Store struct {
 	key      keys
 	scripts  map[string]*redis.Script // read-only after New
 
-	// slice is how long one blocking read lasts, and so how long Follow may outlive its context. Only tests change it.
+	hub *hub // of those who follow
+
+	// slice is how often what is followed is read without a hint. Only tests change it.
 	slice time.Duration
 	// shift is added to Redis' clock where it tells the day of a budget. Only tests change it.
 	shift time.Duration
@@ -69,7 +71,9 @@ func New(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	return &Store{cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts, slice: 2 * time.Second}, nil
+	s := &Store{cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts, slice: 2 * time.Second}
+	s.hub = &hub{store: s, feeds: map[string]*feed{}}
+	return s, nil
 }
 
 // Ping tells whether Redis answers.

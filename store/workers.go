@@ -22,6 +22,7 @@ type Worker struct {
 	Seen                time.Time       `json:"-"` // of the last beat, by Redis' clock; Beat ignores it
 	Draining            bool            // takes nothing new
 	Health              json.RawMessage `json:",omitempty"` // of its CLI; opaque
+	URL                 string          `json:",omitempty"` // where front doors of other machines may ask it for logs
 }
 
 // Beat tells that the worker lives, for the next 15 s.

@@ -17,7 +17,7 @@ func TestWorkersBeat(t *testing.T) {
 		b := Worker{
 			ID: "b", Host: "h1", Version: "v1", Pid: 7, Slots: 4, Running: 2, Draining: true,
 			Started: time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC), Seen: time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC),
-			Health: json.RawMessage(`{"claude":"2.0"}`),
+			Health: json.RawMessage(`{"claude":"2.0"}`), URL: "http://h1:8081",
 		}
 		h.ok(s.Beat(ctx, b))
 		h.ok(s.Beat(ctx, Worker{ID: "a"}))

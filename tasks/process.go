@@ -28,6 +28,7 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 		return w.unclaimed(id, err)
 	}
 	run := w.hold(ctx, claim)
+	defer w.upload(run) // when the thread is free again: nobody waits for it
 	defer run.release()
 	run.slot = slot
 
@@ -101,7 +102,9 @@ func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err 
 	w.checkpoints(run, place, &spec)
 	run.mail.open(brief, files, spec.Prompt.ID, host.record.add)
 	run.slot.begin()
+	run.logs.begin(w.cfg.LogDir, t.ID)
 	result, err := w.runner.Run(run.ctx, spec, host)
+	run.logs.end()
 	run.mail.close()
 	host.record.close()
 	if err != nil {

@@ -37,6 +37,7 @@ const (
 type run struct {
 	claim    *store.Claim
 	slot     *slot
+	logs     runLogs
 	ctx      context.Context // ends with the first cause
 	detached context.Context // outlives every cause: for storing and posting
 	life     context.Context // ends when the claim is given up: for what the report starts

@@ -41,6 +41,9 @@ type WorkerConfig struct {
 	MinVersion string        // of the CLI; empty: agent.MinCLI
 	Version    string        // of errand
 	Credential string        // names what the runs have in common to pay for the model, and tells nothing of it; empty: nothing is known
+	LogDir     string        // where Runner writes the logs; empty: nothing is kept of them, and none is ever removed
+	URL        string        // where front doors of other machines may ask for logs; empty: nowhere
+	Retention  Retention     // of what is on this disk; zero: all is kept
 	Log        *slog.Logger  // nil: silence
 
 	Timing Timing // zero: the defaults
@@ -61,6 +64,7 @@ type Timing struct {
 	Release    time.Duration // between two starts after that, until a run goes well; 10 s
 	Budget     time.Duration // a task waits for what others have reserved of a budget and may give back; 15 s
 	Shutdown   time.Duration // for running tasks to be interrupted and handed back; 60 s
+	Tidy       time.Duration // between two looks for what the disk need not keep; 1 h
 }
 
 func (t Timing) withDefaults() Timing {
@@ -82,6 +86,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Release, 10*time.Second)
 	set(&t.Budget, 15*time.Second)
 	set(&t.Shutdown, time.Minute)
+	set(&t.Tidy, time.Hour)
 	return t
 }
 
@@ -144,6 +149,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		{w.timing.Beat, w.beat},
 		{w.timing.Outbox, w.postDue},
 		{w.timing.Reconcile, w.reconcile},
+		{w.timing.Tidy, w.tidy},
 	} {
 		running.Go(func() { every(loops, l.every, l.do) })
 	}
@@ -216,7 +222,7 @@ func (w *Worker) beat(ctx context.Context) {
 	host, _ := os.Hostname() // it worked in NewWorker
 	err := w.store.Beat(ctx, store.Worker{
 		ID: w.id, Host: host, Version: w.cfg.Version, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
-		Started: w.started, Draining: w.live.draining(), Health: mustJSON(w.health.known()),
+		Started: w.started, Draining: w.live.draining(), Health: mustJSON(w.health.known()), URL: w.cfg.URL,
 	})
 	if err != nil && ctx.Err() == nil {
 		w.log.Warn("beat", "worker", w.id, "err", err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +27,9 @@ type Config struct {
 	Store  *store.Store       // for the workers, and for whether Redis answers
 	Redis  asynq.RedisConnOpt // for asynqmon, which opens connections of its own
 	LogDir string             // where the logs of this machine's runs are; empty: none are here
+
+	// FleetToken opens the logs of other machines, at the addresses that workers tell (LogServer); empty: they are not asked.
+	FleetToken string
 
 	// Mux has, or will have, the routes of the sources; ours are added to it. A nil Mux is an empty one.
 	Mux *http.ServeMux
@@ -47,6 +51,8 @@ type Handler struct {
 	pages   pages
 	log     *slog.Logger
 	now     func() time.Time
+	host    string       // this machine
+	remote  *http.Client // for workers
 
 	stop chan struct{} // closed by Close, and the streams end with it
 	once sync.Once     // of Close
@@ -73,7 +79,12 @@ func New(cfg Config) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("web: %w", err)
+	}
 	h := &Handler{
+		host: host, remote: newRemote(),
 		cfg: cfg, mux: cfg.Mux, pages: pages, queues: newQueues(cfg.Redis), stop: make(chan struct{}),
 		log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), now: time.Now,
 	}
@@ -87,6 +98,7 @@ func New(cfg Config) (*Handler, error) {
 func (h *Handler) Close() error {
 	h.once.Do(func() {
 		close(h.stop)
+		h.remote.CloseIdleConnections()
 		h.err = h.queues.Close()
 	})
 	return h.err

@@ -27,6 +27,9 @@ func (w *Workspace) Leave(thread string) (token string, err error) {
 // Enter is called before a run begins in the thread's directories. It tells the token of the last Leave, once; empty if there is none,
 // because somebody has entered since, or on another machine.
 func (w *Workspace) Enter(thread string) (token string, err error) {
+	if err := w.name(thread, true); err != nil {
+		return "", fmt.Errorf("enter thread: %w", err)
+	}
 	name := w.leftFile(thread)
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,6 +44,8 @@ func (w *Workspace) Enter(thread string) (token string, err error) {
 	return string(data), nil
 }
 
+const leftName = ".left"
+
 func (w *Workspace) leftFile(thread string) string {
-	return filepath.Join(w.threadDir(thread), ".left")
+	return filepath.Join(w.threadDir(thread), leftName)
 }

@@ -68,6 +68,9 @@ func (w *Workspace) subdir(thread, name string) (string, error) {
 	if thread == "" {
 		return "", fmt.Errorf("make %s: the thread has no name", name)
 	}
+	if err := w.name(thread, false); err != nil {
+		return "", fmt.Errorf("make %s: %w", name, err)
+	}
 	dir := filepath.Join(w.threadDir(thread), name)
 	// A link in its place would lead our caller somewhere else.
 	if fi, err := os.Lstat(dir); err == nil && !fi.IsDir() {

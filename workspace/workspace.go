@@ -4,8 +4,9 @@
 //	<root>/mirrors/<owner>/<name>.git               the mirror; .lock, .tmp and .broken lie beside it
 //	<root>/threads/<thread>/repos/<owner>/<name>    the clone; .<name>.snap, .tmp, .old and .broken lie beside it
 //	<root>/threads/<thread>/files, scratch          see Files and Scratch
-//	<root>/threads/<thread>/.left                   see Leave
+//	<root>/threads/<thread>/.left, .thread          see Leave; the thread's name
 //	<root>/threads/<thread>.lock
+//	<root>/trash, janitor.lock                      see Discard and Alone
 //
 // It promises:
 //   - No credential reaches a file, a command line, a URL or a clone. It is in the environment of the
@@ -21,8 +22,8 @@
 //   - A cancelled call returns soon and leaves no git process.
 //
 // It does not promise to protect from a process of the same user outside a sandbox: that one can read the environment of
-// a running fetch in /proc, and write to mirrors. Nor does it remove old threads or pack mirrors; whoever
-// adds that takes the same locks (see lock).
+// a running fetch in /proc, and write to mirrors. Nor does it pack mirrors, which whoever adds takes the same locks for (see lock), or
+// decide which thread is not needed any more: Threads, Work and Discard are for who does.
 //
 // All methods may be called from any goroutine. While Checkout, Restore, Publish or Diff works on a clone no agent may run in it; Snapshot
 // is made for clones in which one does.

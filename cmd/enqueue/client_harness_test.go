@@ -24,7 +24,10 @@ import (
 	"github.com/errand-fleet/errand/web"
 )
 
-const testToken = "correct-horse"
+const (
+	testToken  = "correct-horse"
+	fleetToken = "token-of-the-fleet"
+)
 
 // frontDoor is a real one, on a real Redis, for the client to talk to. The test plays the worker.
 type frontDoor struct {
@@ -66,7 +69,7 @@ func newFrontDoor(t *testing.T) *frontDoor {
 		t.Fatal(err)
 	}
 	door, err := web.New(web.Config{
-		Token: testToken, Desk: f.desk, Store: f.store, LogDir: f.logs, Mux: mux,
+		Token: testToken, Desk: f.desk, Store: f.store, LogDir: f.logs, Mux: mux, FleetToken: fleetToken,
 		Redis: asynq.RedisClientOpt{Addr: opt.Addr, Username: opt.Username, Password: opt.Password},
 	})
 	if err != nil {

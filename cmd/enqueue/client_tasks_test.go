@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web"
 )
 
 func TestList(t *testing.T) {
@@ -104,6 +108,41 @@ func TestLogs(t *testing.T) {
 	code, out, errs := f.run("logs", id)
 	if diff := cmp.Diff([]any{0, "# errand\nred [31m\tx\nno end", ""}, []any{code, out, errs}); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Where the log is makes no difference to who reads it: with a worker that lives, or in the store when that is gone.
+func TestLogsOfElsewhere(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	id := f.submit("Hello")
+	c := f.claim(id)
+	dir := t.TempDir()
+	worker := httptest.NewServer(web.LogServer(dir, fleetToken))
+	host, err := os.Hostname()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, id+".log"), []byte("on its disk\n"), 0o600)
+	}
+	if err == nil {
+		err = f.store.Beat(t.Context(), store.Worker{ID: "worker-1", Host: host, URL: worker.URL})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := f.run("logs", id); code != 0 || out != "on its disk\n" {
+		t.Errorf("with its worker: exit %d: %s%s", code, out, errs)
+	}
+	worker.Close()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write([]byte("in the store\n")); err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	if err := c.SaveLog(t.Context(), tasks.PeopleLog, packed.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := f.run("logs", id); code != 0 || out != "in the store\n" {
+		t.Errorf("without: exit %d: %s%s", code, out, errs)
 	}
 }
 

@@ -165,8 +165,8 @@ func (w *world) process() *exec.Cmd {
 	return cmd
 }
 
-// frontDoor is `enqueue serve`, in this process.
-func (w *world) frontDoor() {
+// frontDoor is `enqueue serve`, in this process, and returns its address.
+func (w *world) frontDoor() (base string) {
 	w.Helper()
 	c, err := config.Load(w.getenv, config.RoleFrontdoor)
 	if err != nil {
@@ -187,6 +187,7 @@ func (w *world) frontDoor() {
 		_ = parts.Close()
 	})
 	w.slack.Deliver(server.URL + "/slack/events")
+	return server.URL
 }
 
 // get asks the API and returns the body.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web"
 )
 
 // run is the whole command; it returns the exit code. Tests call it as main does, with options that shorten its rhythms.
@@ -69,34 +72,51 @@ func work(ctx context.Context, c config.Config, stderr io.Writer, o wire.Options
 	if err != nil {
 		return err
 	}
-	worker, err := parts.Worker(wire.Version(), o)
+	s, err := newStation(ctx, parts, o)
 	if err != nil {
 		return errors.Join(err, parts.Close())
 	}
 	parts.Greet(ctx)
-	return errors.Join(withProbes(ctx, parts, worker.Run), parts.Close())
+	return errors.Join(s.run(ctx), parts.Close())
 }
 
-// withProbes answers an orchestrator while the worker runs, through its drain as well: it shall see a process that lives.
-func withProbes(ctx context.Context, parts *wire.Parts, work func(context.Context) error) error {
+// station is a worker, and the address at which an orchestrator and front doors ask for it.
+type station struct {
+	parts    *wire.Parts
+	worker   *tasks.Worker
+	listener net.Listener
+}
+
+// newStation needs run or, when it comes to nothing, that the listener is closed.
+func newStation(ctx context.Context, parts *wire.Parts, o wire.Options) (*station, error) {
 	l, err := wire.Listen(ctx, parts.Config.Worker.Addr, "ERRAND_WORKER_ADDR")
 	if err != nil {
-		return err
+		return nil, err
 	}
+	worker, err := parts.Worker(wire.Version(), wire.WorkerURL(parts.Config, l.Addr()), o)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return &station{parts, worker, l}, nil
+}
+
+// run works until ctx ends. It answers through the worker's drain as well: an orchestrator shall see a process that lives.
+func (s *station) run(ctx context.Context) error {
 	var serving sync.WaitGroup
 	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var served error
-	serving.Go(func() { served = wire.Serve(serve, l, probes(ctx, parts), nil, parts.Log) })
-	err = work(ctx)
+	serving.Go(func() { served = wire.Serve(serve, s.listener, probes(ctx, s.parts), nil, s.parts.Log) })
+	err := s.worker.Run(ctx)
 	stop()
 	serving.Wait()
 	return errors.Join(err, served)
 }
 
-// probes are what an orchestrator asks a worker: whether it lives, and whether it takes work.
+// probes are what a worker is asked: by an orchestrator whether it lives and takes work, by a front door for logs.
 func probes(ctx context.Context, parts *wire.Parts) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.Handle("/logs/", web.LogServer(wire.LogDir(parts.Config), parts.Config.FleetToken().Reveal()))
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		err := parts.Ready(r.Context())
 		if ctx.Err() != nil {

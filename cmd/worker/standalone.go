@@ -40,10 +40,11 @@ func all(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.Close()) }()
-	worker, err := parts.Worker(wire.Version(), o)
+	station, err := newStation(ctx, parts, o)
 	if err != nil {
 		return err
 	}
+	defer station.listener.Close()
 	parts.Greet(ctx)
 	// Neither half goes on without the other; what ends both is the signal, or that one of them could not begin.
 	ctx, cancel := context.WithCancel(ctx)
@@ -60,7 +61,7 @@ func all(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.
 	var all sync.WaitGroup
 	var served, worked error
 	all.Go(func() { defer cancel(); served = wire.Serve(ctx, l, door, func() { _ = closer.Close() }, log) })
-	all.Go(func() { defer cancel(); worked = withProbes(ctx, parts, worker.Run) })
+	all.Go(func() { defer cancel(); worked = station.run(ctx) })
 	welcome(stdout, "http://"+l.Addr().String(), c)
 	all.Wait()
 	return errors.Join(served, worked)

@@ -4,4 +4,5 @@ if not runs(id, ARGV[3]) then return {'stale'} end
 for i = 5, #ARGV do
   redis.call('XADD', events_key(id), 'MAXLEN', '=', cap, '*', 'data', ARGV[i])
 end
+redis.call('PUBLISH', NEWS, id)
 return {'ok'}

@@ -4,10 +4,12 @@
 local P = ARGV[1]
 local LIVE, TASKS, OUTBOX = P .. 'live', P .. 'tasks', P .. 'outbox'
 local EXPIRING, FENCE, CREDENTIALS = P .. 'expiring', P .. 'fence', P .. 'credentials'
+local NEWS = P .. 'news' -- a channel
 
 local function task_key(id) return P .. 'task:' .. id end
 local function events_key(id) return P .. 'events:' .. id end
 local function questions_key(id) return P .. 'questions:' .. id end
+local function log_key(id) return P .. 'log:' .. id end
 local function spent_key(id) return P .. 'spent:' .. id end
 local function claim_key(thread) return P .. 'claim:' .. thread end
 local function waiting_key(thread) return P .. 'waiting:' .. thread end
@@ -91,6 +93,7 @@ local function finish(id, thread, ending, cap, head)
   redis.call('DEL', checkpoint_key(id)) -- what has ended is not gone on with
   redis.call('ZADD', OUTBOX, int(tonumber(t) + head), id)
   redis.call('XADD', events_key(id), 'MAXLEN', '=', cap, '*', 'end', '1')
+  redis.call('PUBLISH', NEWS, id)
 end
 
 -- remember keeps what is known of a credential for ten minutes longer than it is held: what nobody confirms is forgotten.
@@ -106,7 +109,7 @@ end
 local function expire(id, retention)
   redis.call('HSET', task_key(id), 'outbox', '-1')
   redis.call('ZREM', OUTBOX, id)
-  for _, key in ipairs({task_key(id), events_key(id), questions_key(id)}) do redis.call('PEXPIRE', key, retention) end
+  for _, key in ipairs({task_key(id), events_key(id), questions_key(id), log_key(id)}) do redis.call('PEXPIRE', key, retention) end
   redis.call('ZADD', EXPIRING, int(now() + tonumber(retention) * 1000 + 60000000), id)
 end
 
@@ -146,6 +149,7 @@ local function cover(ids, ending, cap, retention)
     redis.call('HSET', task_key(id), 'state', 'ended', 'ended', int(now()), 'ending', ending)
     redis.call('ZREM', LIVE, id)
     redis.call('XADD', events_key(id), 'MAXLEN', '=', cap, '*', 'end', '1')
+    redis.call('PUBLISH', NEWS, id)
     expire(id, retention)
   end
 end

@@ -21,6 +21,7 @@ if next then
     redis.call('ZADD', absorbed_key(id), int(t), next)
     redis.call('HSET', task_key(id), 'took', nonce .. ' ' .. next)
     redis.call('XADD', events_key(next), 'MAXLEN', '=', ARGV[8], '*', 'data', ARGV[7])
+    redis.call('PUBLISH', NEWS, next)
     return {'ok', next, redis.call('HGETALL', task_key(next))}
   end
 end

@@ -63,7 +63,7 @@ func TestServerSecrets(t *testing.T) {
 	if got := p.Redactor.String("hush-tickets"); strings.Contains(got, "hush") {
 		t.Errorf("redacted: %s", got)
 	}
-	if _, err := p.Worker("test", Options{}); err == nil || !strings.Contains(err.Error(), `MCP server "search": header Authorization: WIRE_TEST_MISSING is not set`) {
+	if _, err := p.Worker("test", "", Options{}); err == nil || !strings.Contains(err.Error(), `MCP server "search": header Authorization: WIRE_TEST_MISSING is not set`) {
 		t.Errorf("the worker: %v", err)
 	}
 }

@@ -58,7 +58,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	if p.Redis, err = client(c.Redis.URL.Reveal()); err != nil {
 		return nil, err
 	}
-	// Blocking reads hold a connection each; a pool of their own keeps them from starving everything else.
+	// What is followed is read by a client of its own, which keeps that from starving everything else.
 	if p.blocking, err = client(c.Redis.URL.Reveal()); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -153,8 +153,8 @@ func (p *Parts) sources(o Options) error {
 	return nil
 }
 
-// Worker makes the worker of this process.
-func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
+// Worker makes the worker of this process; its logs are served at an address, see WorkerURL.
+func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error) {
 	c := p.Config
 	base := c.Model.BaseURL
 	if !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
@@ -204,7 +204,7 @@ func (p *Parts) Worker(version string, o Options) (*tasks.Worker, error) {
 	return tasks.NewWorker(tasks.WorkerConfig{
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy, Publisher: publisher,
 		Slots: c.Worker.Concurrency, Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
-		Version: version, Credential: credentialName(c), Log: p.Log, Timing: timing,
+		Version: version, Credential: credentialName(c), LogDir: LogDir(c), URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing,
 	})
 }
 

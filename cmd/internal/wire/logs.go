@@ -1,0 +1,39 @@
+package wire
+
+import (
+	"net"
+	"os"
+
+	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// WorkerURL is where a worker that listens at an address can be reached for logs. An address of all interfaces becomes the machine's
+// name; a loopback one stays, and is good on this machine alone. Empty: nowhere, for there is no token of the fleet.
+func WorkerURL(c config.Config, listens net.Addr) string {
+	if c.FleetToken() == "" {
+		return ""
+	}
+	if c.Worker.URL != "" {
+		return c.Worker.URL
+	}
+	host, port, err := net.SplitHostPort(listens.String())
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		if host, err = os.Hostname(); err != nil {
+			return ""
+		}
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// retention is how long a worker keeps what it has on its disk.
+func retention(k config.Keep) tasks.Retention {
+	const gb = 1_000_000_000
+	return tasks.Retention{
+		Logs:    tasks.Bound{Age: k.Logs, Size: int64(k.LogsGB) * gb},
+		Threads: tasks.Bound{Age: k.Clones, Size: int64(k.ClonesGB) * gb},
+	}
+}

@@ -1,0 +1,195 @@
+package store
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// counter counts what a client asks, each round trip as one.
+type counter struct{ trips atomic.Int64 }
+
+func (c *counter) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c.trips.Add(1)
+		return next(ctx, cmd)
+	}
+}
+
+func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if cmds[0].Name() != "hello" && cmds[0].Name() != "client" { // of a new connection
+			c.trips.Add(1)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// subscribed waits until so many subscriptions hear of new events.
+func (h *harness) subscribed(n int64) {
+	h.Helper()
+	ctx, cancel := context.WithTimeout(h.Context(), 20*time.Second)
+	defer cancel()
+	for got := int64(-1); got != n; {
+		subs, err := h.rdb.PubSubNumSub(ctx, "errand:news").Result()
+		if err != nil {
+			h.Fatalf("%d subscriptions, want %d: %v", got, n, err)
+		}
+		got = subs["errand:news"]
+	}
+}
+
+// submitTo puts the n-th task into a thread and gives its ID.
+func (h *harness) submitTo(s *Store, n int, thread string) string {
+	h.Helper()
+	rec := task(n)
+	rec.Thread = thread
+	rec, _, err := s.Submit(h.Context(), rec)
+	h.ok(err)
+	return rec.ID
+}
+
+// However many follow, there is one subscription, an event is read once, and nothing is left when they have gone.
+func TestFollowersShareOneReader(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		blocking, count := dial(h.T, h.url), &counter{}
+		blocking.AddHook(count)
+		s := h.store(Config{Blocking: blocking})
+		s.slice = time.Hour // by hints alone
+		ctx, stop := context.WithCancel(h.Context())
+		a, b := h.claim(s, h.submitTo(s, 1, "a")), h.claim(s, h.submitTo(s, 2, "b"))
+		h.ok(a.Append(ctx, event(1)))
+		var all []*following
+		for range 20 {
+			all = append(all, follow(ctx, s, a.ID(), ""))
+		}
+		other := follow(ctx, s, b.ID(), "")
+		for _, f := range all {
+			f.want(h, `{"n":1}`)
+		}
+		h.ok(b.Append(ctx, event(2)))
+		other.want(h, `{"n":2}`)
+		h.subscribed(1)
+		h.ok(a.Append(ctx, event(3)))
+		for _, f := range all {
+			f.want(h, `{"n":3}`)
+		}
+		before := count.trips.Load()
+		h.ok(a.Append(ctx, event(4)))
+		for _, f := range all {
+			f.want(h, `{"n":4}`)
+		}
+		if n := count.trips.Load() - before; n != 1 {
+			h.Errorf("an event was read in %d round trips for 20 followers, want 1", n)
+		}
+		h.ok(b.End(ctx, nil))
+		other.want(h, "end")
+		other.over(h, nil)
+		stop()
+		for _, f := range all {
+			f.over(h, context.Canceled)
+		}
+		h.subscribed(0)
+
+		again := follow(h.Context(), s, a.ID(), "")
+		again.want(h, `{"n":1}`, `{"n":3}`, `{"n":4}`)
+		h.ok(a.Append(h.Context(), event(5)))
+		again.want(h, `{"n":5}`)
+	})
+}
+
+func TestSlowFollowerHoldsUpNobody(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		c := h.claim(s, h.submit(s, 1))
+		h.ok(c.Append(ctx, event(0)))
+		reading, goOn, done := make(chan struct{}), make(chan struct{}), make(chan []string)
+		go func() {
+			var got []string
+			for e, err := range s.Follow(ctx, c.ID(), "") {
+				if err != nil {
+					got = append(got, err.Error())
+				} else {
+					got = append(got, texts([]Event{e})...)
+				}
+				if len(got) == 2 { // by now it is one of those who are handed what is new
+					close(reading)
+					<-goOn
+				}
+			}
+			done <- got
+		}()
+		h.subscribed(1)
+		fast := follow(ctx, s, c.ID(), "")
+		fast.want(h, `{"n":0}`)
+		want := []string{`{"n":0}`}
+		for n := 1; n <= 5*backlog; n++ {
+			h.ok(c.Append(ctx, event(n)))
+			fast.want(h, string(event(n))) // while the other one has stopped
+			want = append(want, string(event(n)))
+			if n == 1 {
+				<-reading
+			}
+		}
+		h.ok(c.End(ctx, nil))
+		fast.want(h, "end")
+		fast.over(h, nil)
+		close(goOn)
+		if got := <-done; !slices.Equal(got, append(want, "end")) {
+			h.Errorf("the slow one got %v", got)
+		}
+	})
+}
+
+// Hints go by one connection and may be lost with it; events are not.
+func TestFollowOutlivesItsSubscription(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx := h.Context()
+		far, p := h.behindProxy(Config{})
+		s := h.store(Config{Blocking: far.redis})
+		c := h.claim(s, h.submit(s, 1))
+		f := follow(ctx, s, c.ID(), "")
+		h.subscribed(1)
+		h.ok(c.Append(ctx, event(1)))
+		f.want(h, `{"n":1}`)
+		p.setCut(true)
+		h.ok(c.Append(ctx, event(2)))
+		f.want(h, `{"n":2}`)
+		p.setCut(false)
+		h.ok(c.Append(ctx, event(3)))
+		f.want(h, `{"n":3}`)
+		h.ok(c.End(ctx, nil))
+		f.want(h, "end")
+		f.over(h, nil)
+
+		gone := h.submit(s, 2)
+		f = follow(ctx, s, gone, "")
+		h.subscribed(1)
+		h.ok(h.rdb.Del(ctx, "errand:task:"+gone).Err())
+		f.over(h, ErrNotFound)
+	})
+}
+
+func TestFollowEndsWithoutRedis(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		s, p := h.behindProxy(Config{})
+		c := h.claim(s, h.submit(s, 1))
+		f := follow(h.Context(), s, c.ID(), "")
+		h.ok(c.Append(h.Context(), event(1)))
+		f.want(h, `{"n":1}`)
+		p.setCut(true)
+		<-f.done
+		if f.err == nil {
+			h.Error("it ended without an error")
+		}
+	})
+}

@@ -1,0 +1,181 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+// Clearing a thread's directories away keeps its tasks from starting for at most lockFor, of which saving its work may take saveFor.
+const (
+	lockFor = 2 * time.Minute
+	saveFor = time.Minute
+	maxWork = 64 << 20 // bytes of what is saved of a clone
+)
+
+// workExt ends the names of files with work that was left in clones.
+const workExt = ".bundle"
+
+// tidy removes from the disk what exceeds the retention. Of several workers on one disk one does it. Nothing is removed that belongs to a
+// thread of which a task waits or runs, and none can begin while it is: the store has the word, and without it nothing goes.
+func (w *Worker) tidy(ctx context.Context) {
+	if w.cfg.LogDir == "" {
+		return
+	}
+	_, err := w.workspace.Alone(func() error {
+		// Threads first: what they leave of their work counts among the logs.
+		return errors.Join(w.tidyThreads(ctx), w.workspace.Empty(), w.tidyLogs(ctx))
+	})
+	if err != nil && ctx.Err() == nil {
+		w.log.Warn("tidy up", "worker", w.id, "err", err)
+	}
+}
+
+func (w *Worker) tidyThreads(ctx context.Context) error {
+	if w.cfg.Retention.Threads == (Bound{}) {
+		return nil // spare the disk the reading
+	}
+	threads, err := w.workspace.Threads(ctx)
+	if err != nil {
+		return err
+	}
+	var all []kept
+	for _, t := range threads {
+		all = append(all, kept{t.Used, t.Size, func() (bool, error) {
+			return w.whileIdle(ctx, t.Name, func() (bool, error) { return w.discard(ctx, t) })
+		}})
+	}
+	return w.cfg.Retention.Threads.apply(time.Now(), all)
+}
+
+// whileIdle does something with a thread of which no task waits or runs, nor starts meanwhile; false when that is not to be had.
+func (w *Worker) whileIdle(ctx context.Context, thread string, do func() (bool, error)) (bool, error) {
+	lock, err := w.store.LockThread(ctx, thread, lockFor)
+	if errors.Is(err, store.ErrBusy) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if err := lock.Release(context.WithoutCancel(ctx)); err != nil {
+			w.log.Warn("release thread", "thread", thread, "err", err) // its time runs out
+		}
+		w.wakeNext(context.WithoutCancel(ctx), thread)
+	}()
+	return do()
+}
+
+// discard takes a thread's directories away, after its work was saved. When it cannot be, they stay twice as long.
+func (w *Worker) discard(ctx context.Context, t workspace.Thread) (bool, error) {
+	saving, cancel := context.WithTimeout(ctx, saveFor)
+	defer cancel()
+	saved, err := w.saveWork(saving, t.Name)
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if err != nil {
+		age := w.cfg.Retention.Threads.Age
+		lost := age > 0 && time.Since(t.Used) > 2*age
+		w.log.Warn("save work of old thread", "thread", t.Name, "lost", lost, "err", err)
+		if !lost {
+			return false, nil
+		}
+	}
+	gone, err := w.workspace.Discard(ctx, t)
+	if gone {
+		w.log.Info("directories of old thread removed", "thread", t.Name, "used", t.Used, "bytes", t.Size, "saved", saved)
+	}
+	return gone, err
+}
+
+// saveWork puts what only the thread's clones hold beside the logs, as git bundles, and tells their names.
+func (w *Worker) saveWork(ctx context.Context, thread string) (saved []string, err error) {
+	work, err := w.workspace.Work(ctx, thread, maxWork)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(w.cfg.LogDir, 0o700); err != nil {
+		return nil, fmt.Errorf("save work: %w", err)
+	}
+	for _, b := range work {
+		name := "work-" + fileName(thread) + "-" + fileName(b.Repo) + "-" + b.Sum[:12] + workExt
+		if err := os.WriteFile(filepath.Join(w.cfg.LogDir, name), b.Data, 0o600); err != nil {
+			return nil, fmt.Errorf("save work: %w", err)
+		}
+		saved = append(saved, name)
+		if len(b.Missing) > 0 {
+			w.log.Warn("work of old thread is not saved whole", "thread", thread, "file", name, "missing", b.Missing)
+		}
+	}
+	return saved, nil
+}
+
+// fileName makes part of a file's name of any text.
+func fileName(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' {
+			return r
+		}
+		return '-'
+	}, s)
+	return s[:min(len(s), 80)]
+}
+
+func (w *Worker) tidyLogs(ctx context.Context) error {
+	entries, err := os.ReadDir(w.cfg.LogDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list logs: %w", err)
+	}
+	var all []kept
+	for _, e := range entries {
+		id, ext := strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())), filepath.Ext(e.Name())
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		path := filepath.Join(w.cfg.LogDir, e.Name())
+		k := kept{used: info.ModTime(), size: info.Size()}
+		switch {
+		case ext == workExt:
+			k.remove = func() (bool, error) { return remove(path) }
+		case slices.Contains([]string{"." + PeopleLog, "." + RawLog}, ext) && ValidID(id):
+			k.remove = func() (bool, error) { return w.removeLog(ctx, id, path) }
+		default:
+			continue // not ours
+		}
+		all = append(all, k)
+	}
+	return w.cfg.Retention.Logs.apply(time.Now(), all)
+}
+
+// removeLog removes a log of a task that has ended, or is gone.
+func (w *Worker) removeLog(ctx context.Context, id, path string) (bool, error) {
+	rec, err := w.store.Get(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return remove(path)
+	}
+	if err != nil {
+		return false, err
+	}
+	return w.whileIdle(ctx, rec.Thread, func() (bool, error) { return remove(path) })
+}
+
+func remove(path string) (bool, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("remove log: %w", err)
+	}
+	return true, nil
+}

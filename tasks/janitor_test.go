@@ -1,0 +1,313 @@
+package tasks
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/workspace"
+	"github.com/redis/go-redis/v9"
+)
+
+func TestRetentionTakesTheOldest(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, tc := range map[string]struct {
+		bound Bound
+		stays []int // that cannot be removed
+		want  []int // removed, of five that are a day apart, the first the youngest, of 10 bytes each
+	}{
+		"no bound":         {},
+		"by age":           {bound: Bound{Age: 60 * time.Hour}, want: []int{4, 3}},
+		"by size":          {bound: Bound{Size: 35}, want: []int{4, 3}},
+		"just fits":        {bound: Bound{Size: 50}},
+		"by both":          {bound: Bound{Age: 84 * time.Hour, Size: 20}, want: []int{4, 3, 2}},
+		"what stays":       {bound: Bound{Age: 60 * time.Hour}, stays: []int{4}, want: []int{3}},
+		"what stays fills": {bound: Bound{Size: 30}, stays: []int{4, 2}, want: []int{3, 1}},
+	} {
+		var got []int
+		var all []kept
+		for n := range 5 {
+			all = append(all, kept{now.Add(-time.Duration(n) * 24 * time.Hour), 10, func() (bool, error) {
+				if slices.Contains(tc.stays, n) {
+					return false, nil
+				}
+				got = append(got, n)
+				return true, nil
+			}})
+		}
+		if err := tc.bound.apply(now, all); err != nil || !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, tc.want)
+		}
+	}
+}
+
+// redis is a client of the test's own.
+func (f *fleet) redis() *redis.Client {
+	f.Helper()
+	opt, err := redis.ParseURL(f.url)
+	if err != nil {
+		f.Fatal(err)
+	}
+	client := redis.NewClient(opt)
+	f.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// disk is what the workers of one machine share.
+type disk struct {
+	*fleet
+	logs  string
+	space *workspace.Workspace
+}
+
+func newDisk(f *fleet) *disk {
+	f.Helper()
+	remote := filepath.Join(f.TempDir(), "remote.git")
+	work := f.TempDir()
+	for _, args := range [][]string{
+		{"init", "--quiet", "--bare", "--initial-branch=main", remote},
+		{"init", "--quiet", "--initial-branch=main"},
+		{"-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--allow-empty", "--message", "one"},
+		{"push", "--quiet", remote, "main"},
+	} {
+		cmd := exec.CommandContext(f.Context(), "git", args...)
+		cmd.Dir, cmd.Env = work, []string{"PATH=" + os.Getenv("PATH"), "HOME=/dev/null"}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			f.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	space, err := workspace.New(workspace.Config{Dir: filepath.Join(f.TempDir(), "w"), URL: func(string) string { return remote }})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return &disk{f, f.TempDir(), space}
+}
+
+func (d *disk) config(c *WorkerConfig) {
+	c.Workspace, c.LogDir = d.space, d.logs
+	c.Retention = Retention{Logs: Bound{Age: 30 * 24 * time.Hour}, Threads: Bound{Age: 7 * 24 * time.Hour}}
+	c.Timing.Tidy = time.Hour // when the test says so
+}
+
+// age makes all there is of a task and its thread as old as that.
+func (d *disk) age(id, thread string, days int) {
+	d.Helper()
+	files, err := d.space.Files("fake/" + thread)
+	if err != nil {
+		d.Fatal(err)
+	}
+	at := time.Now().Add(-time.Duration(days) * 24 * time.Hour)
+	log := filepath.Join(d.logs, id+".log")
+	appendTo(d.T, log, "said\n")
+	for _, name := range []string{log, filepath.Join(filepath.Dir(files), ".thread")} {
+		if err := os.Chtimes(name, at, at); err != nil {
+			d.Fatal(err)
+		}
+	}
+}
+
+// there tells what is left of a task and its thread.
+func (d *disk) there(id, thread string) (log, directory bool) {
+	d.Helper()
+	_, err := os.Stat(filepath.Join(d.logs, id+".log"))
+	list, lerr := d.space.Threads(d.Context())
+	if lerr != nil {
+		d.Fatal(lerr)
+	}
+	return err == nil, slices.ContainsFunc(list, func(t workspace.Thread) bool { return t.Name == "fake/"+thread })
+}
+
+// tidyAll lets several workers clear up at once, and each of them once more.
+func tidyAll(ctx context.Context, workers ...*Worker) {
+	var all sync.WaitGroup
+	for _, w := range workers {
+		all.Go(func() { w.tidy(ctx) })
+	}
+	all.Wait()
+	for _, w := range workers {
+		w.tidy(ctx)
+	}
+}
+
+// Several workers share a disk: what is old goes, what a task needs that runs, waits or is parked stays, and so does what else is of its
+// thread.
+func TestJanitorLeavesTheLivingAlone(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	d := newDisk(f)
+	started := make(chan string, 1)
+	until := untilStopped(started)
+	f.agent.do = func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {
+		if strings.Contains(s.ID, "runs") && s.Prompt.Text != "first" {
+			return until(ctx, s, h)
+		}
+		return answer("done"), nil
+	}
+	parked := make(chan struct{})
+	f.source.brief = func(task Task) (Brief, error) {
+		if strings.Contains(task.ID, "parked") {
+			defer close(parked)
+			return Brief{}, later(time.Hour, "the source is busy")
+		}
+		return Brief{Keep: true}, nil
+	}
+	stop := f.worker(d.config)
+	first := f.submit(f.task("runs", "first"))
+	f.ending(first)
+	old := f.submit(f.task("old", "x"))
+	f.ending(old)
+	gone := f.submit(f.task("gone", "x"))
+	f.ending(gone)
+	park := f.submit(f.task("parked", "x"))
+	<-parked
+	running := f.submit(f.task("runs", "second"))
+	<-started
+	waiting := f.submit(f.task("runs", "third"))
+	for i, id := range []string{first, running, waiting} {
+		d.age(id, "runs", 100+i)
+	}
+	d.age(park, "parked", 100)
+	d.age(old, "old", 40)
+	d.age(gone, "gone", 40)
+	if err := f.redis().Del(t.Context(), "errand:task:"+gone).Err(); err != nil { // expired: a week is less than 40 days
+		t.Fatal(err)
+	}
+	fresh := "1700000000000000-fake-fresh"
+	d.age(fresh, "fresh", 6)
+	appendTo(t, filepath.Join(d.logs, "notes.txt"), "not ours")
+
+	a, b := f.idle(d.config), f.idle(d.config)
+	tidyAll(t.Context(), a, b)
+	for id, thread := range map[string]string{first: "runs", running: "runs", waiting: "runs", park: "parked", fresh: "fresh"} {
+		if log, directory := d.there(id, thread); !log || !directory {
+			t.Errorf("of %s in %s: log %t, directory %t", id, thread, log, directory)
+		}
+	}
+	for id, thread := range map[string]string{old: "old", gone: "gone"} {
+		if log, directory := d.there(id, thread); log || directory {
+			t.Errorf("of %s in %s: log %t, directory %t are still there", id, thread, log, directory)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(d.logs, "notes.txt")); err != nil {
+		t.Error(err)
+	}
+	stop()
+	tidyAll(t.Context(), a, b) // handed back it waits, with a checkpoint
+	if log, directory := d.there(running, "runs"); !log || !directory {
+		t.Error("what was handed back is gone")
+	}
+	f.worker(d.config)
+	for _, id := range []string{running, waiting} {
+		if _, err := f.desk.Cancel(t.Context(), id, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		f.ending(id)
+	}
+}
+
+// A thread that is being cleared away keeps its new task waiting, for a moment.
+func TestTaskWaitsForTheJanitor(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.worker()
+	w := f.idle()
+	var id string
+	gone, err := w.whileIdle(t.Context(), "fake/a", func() (bool, error) {
+		id = f.submit(f.task("a", "x"))
+		rec, err := f.store.Get(t.Context(), id)
+		if err != nil || rec.State != "waiting" {
+			t.Errorf("it is %s, %v", rec.State, err)
+		}
+		again, err := w.whileIdle(t.Context(), "fake/a", func() (bool, error) { t.Error("twice"); return true, nil })
+		return !again, err
+	})
+	if !gone || err != nil {
+		t.Errorf("%t, %v", gone, err)
+	}
+	if e := f.ending(id); e.Kind != Answered {
+		t.Errorf("ending %+v", e)
+	}
+}
+
+// Whatever was not pushed is beside the logs before its clone goes; what cannot be saved stays for twice as long.
+func TestWorkOfOldClonesIsSaved(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	d := newDisk(f)
+	checkout := func(thread string) string {
+		t.Helper()
+		if _, err := d.space.Enter("fake/" + thread); err != nil {
+			t.Fatal(err)
+		}
+		c, err := d.space.Checkout(t.Context(), workspace.Want{Thread: "fake/" + thread, Repo: "acme/api"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Dir
+	}
+	clean, dirty, broken := checkout("clean"), checkout("dirty"), checkout("broken")
+	appendTo(t, filepath.Join(dirty, "new.txt"), "half done\n")
+	if err := os.WriteFile(filepath.Join(broken, ".git", "HEAD"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range []string{"clean", "dirty", "broken"} {
+		d.age("1700000000000000-fake-"+thread, thread, 10)
+	}
+	w := f.idle(d.config)
+	w.tidy(t.Context())
+	for dir, want := range map[string]bool{clean: false, dirty: false, broken: true} {
+		if _, err := os.Stat(dir); (err == nil) != want {
+			t.Errorf("%s is there: %t, want %t", dir, err == nil, want)
+		}
+	}
+	saved, err := filepath.Glob(filepath.Join(d.logs, "*.bundle"))
+	if err != nil || len(saved) != 1 || !strings.Contains(saved[0], "work-fake-dirty-acme-api-") {
+		t.Fatalf("saved %v, %v", saved, err)
+	}
+	data, err := os.ReadFile(saved[0])
+	if err != nil || !bytes.HasPrefix(data, []byte("# v2 git bundle\n")) {
+		t.Errorf("%q, %v", data, err)
+	}
+	d.age("1700000000000000-fake-broken", "broken", 15)
+	long := time.Now().Add(-50 * 24 * time.Hour)
+	if err := os.Chtimes(saved[0], long, long); err != nil {
+		t.Fatal(err)
+	}
+	w.tidy(t.Context())
+	for _, path := range []string{broken, saved[0]} {
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s is still there", path)
+		}
+	}
+}
+
+// Without the store nobody can tell what is needed.
+func TestNothingGoesWithoutTheStore(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	d := newDisk(f)
+	id := "1700000000000000-fake-a"
+	d.age(id, "a", 100)
+	w := f.idle(d.config)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.tidy(ctx)
+	if log, directory := d.there(id, "a"); !log || !directory {
+		t.Error("it is gone")
+	}
+	for _, name := range []string{"..", "a/b\nc", strings.Repeat("é", 300)} {
+		if got := fileName(name); len(got) > 80 || strings.ContainsAny(got, "/\n") {
+			t.Errorf("%q is %s", name, fmt.Sprintf("%q", got))
+		}
+	}
+}

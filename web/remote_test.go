@@ -1,0 +1,265 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+)
+
+const fleetToken = "token-of-the-fleet"
+
+func asksWorkers(c *Config) { c.FleetToken = fleetToken }
+
+// machine is a worker's log directory and the server before it.
+type machine struct {
+	dir   string
+	url   string
+	asked atomic.Int32
+}
+
+// machine makes a worker of its own machine known to the fleet; beat may say something else of it.
+func (h *harness) machine(id string, beat func(*store.Worker)) *machine {
+	h.Helper()
+	m := &machine{dir: h.TempDir()}
+	logs := LogServer(m.dir, fleetToken)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.asked.Add(1)
+		logs.ServeHTTP(w, r)
+	}))
+	h.Cleanup(s.Close)
+	m.url = s.URL
+	w := store.Worker{ID: id, Host: h.handler.host, URL: s.URL}
+	if beat != nil {
+		beat(&w)
+	}
+	if err := h.store.Beat(h.Context(), w); err != nil {
+		h.Fatal(err)
+	}
+	return m
+}
+
+func (m *machine) log(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(m.dir+"/"+name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// keep packs what a run left of a log, as workers do.
+func (h *harness) keep(c *store.Claim, name, text string) {
+	h.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = io.WriteString(z, text)
+	_ = z.Close()
+	if err := c.SaveLog(h.Context(), name, b.Bytes()); err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *harness) wantLog(id, query, want string, hs ...string) {
+	h.Helper()
+	a := h.get("/api/tasks/"+id+"/log"+query, hs...)
+	if a.StatusCode >= 300 || a.text != want {
+		h.Errorf("%q: %s %q, want %q", query, a.Status, a.text, want)
+	}
+	kind := "text/plain; charset=utf-8"
+	if strings.Contains(query, "raw") {
+		kind = "application/x-ndjson"
+	}
+	if got := a.Header.Get("Content-Type"); got != kind || a.Header.Get("X-Content-Type-Options") != "nosniff" {
+		h.Errorf("%q is sent as %q", query, got)
+	}
+}
+
+func TestLogOfAnotherWorker(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, asksWorkers)
+	id := h.submit(1)
+	c := h.claim(id)                    // by worker-1
+	other := h.machine("worker-2", nil) // whose log it is not
+	has := h.machine("worker-1", nil)
+	other.log(t, id+".log", "not this\n")
+	has.log(t, id+".log", "said\n")
+	has.log(t, id+".ndjson", "{}\n")
+	h.wantLog(id, "", "said\n")
+	h.wantLog(id, "?raw=1", "{}\n")
+	h.wantLog(id, "", "id\n", "Range", "bytes=-3")
+	if n := other.asked.Load(); n != 0 {
+		t.Errorf("a worker that never had the task was asked %d times", n)
+	}
+	h.keep(c, "log", "kept\n")
+	h.wantLog(id, "", "said\n") // all of it, where it is
+
+	// Without the fleet's token nobody is asked; what was kept is in the store.
+	h.handler.cfg.FleetToken = ""
+	h.wantLog(id, "", "kept\n")
+}
+
+func TestLogOfAWorkerThatIsGone(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, asksWorkers)
+	id := h.submit(1)
+	c, err := h.store.Claim(t.Context(), id, 0, h.handler.host+"-1-abcdef01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := h.machine("far-1-abcdef02", func(w *store.Worker) { w.Host = "far" }) // its loopback is not ours
+	far.log(t, id+".log", "not this\n")
+	if p := h.problem(h.get("/api/tasks/"+id+"/log"), http.StatusNotFound); !strings.Contains(p.Detail, "-1-abcdef01, as "+id+".log") {
+		t.Errorf("it does not say where: %s", p.Detail)
+	}
+	h.keep(c, "log", "kept\n")
+	h.wantLog(id, "", "kept\n")
+	h.problem(h.get("/api/tasks/"+id+"/log?raw=1"), http.StatusNotFound)
+
+	empty := h.machine(h.handler.host+"-2-abcdef03", nil) // of that machine, with another directory
+	h.wantLog(id, "", "kept\n")
+	later := h.machine(h.handler.host+"-2-abcdef04", nil) // and one with the same
+	later.log(t, id+".log", "whole\n")
+	h.wantLog(id, "", "whole\n")
+	if far.asked.Load() != 0 || empty.asked.Load() == 0 {
+		t.Errorf("asked: %d, %d", far.asked.Load(), empty.asked.Load())
+	}
+}
+
+// A task that went on elsewhere has a log here that is out of date.
+func TestLogOfATaskThatWentOnElsewhere(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, asksWorkers)
+	id := h.submit(1)
+	h.log(id+".log", "first part\n")
+	c := h.claim(id)
+	h.wantLog(id, "", "first part\n") // nothing else is there yet
+	h.keep(c, "log", "both parts\n")
+	h.wantLog(id, "", "both parts\n")
+	h.machine("worker-1", nil).log(t, id+".log", "second part\n")
+	h.wantLog(id, "", "second part\n")
+	h.log(id+".log", "written to since\n")
+	since := time.Now().Add(time.Second)
+	if err := os.Chtimes(h.logs+"/"+id+".log", since, since); err != nil { // a file's clock is coarse
+		t.Fatal(err)
+	}
+	h.wantLog(id, "", "written to since\n")
+}
+
+func TestPartsOfALogAreJoined(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.submit(1)
+	for _, part := range []string{"one\n", "two\n"} {
+		c := h.claim(id)
+		h.keep(c, "log", part)
+		if err := c.Return(t.Context(), store.Wait{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.wantLog(id, "", "one\ntwo\n")
+}
+
+func TestLogsNeedTheFleetsToken(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, asksWorkers)
+	id := h.submit(1)
+	m := h.machine("worker-1", nil)
+	m.log(t, id+".log", "said\n")
+	outside := t.TempDir() + "/outside"
+	if err := os.WriteFile(outside, []byte("said\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := "1700000000000009-test-x"
+	if err := os.Symlink(outside, m.dir+"/"+link+".log"); err != nil {
+		t.Fatal(err)
+	}
+	closed := httptest.NewServer(LogServer(m.dir, ""))
+	t.Cleanup(closed.Close)
+	ask := func(base, path, auth string) int {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", auth)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		if (resp.StatusCode == http.StatusOK) != (string(body) == "said\n") {
+			t.Errorf("%s with %q: %s %q", path, auth, resp.Status, body)
+		}
+		return resp.StatusCode
+	}
+	path := "/logs/" + id
+	for _, auth := range []string{"", "Bearer ", "Bearer wrong", "Bearer " + fleetToken + "x", "Basic " + fleetToken, "Bearer " + token} {
+		if got := ask(m.url, path, auth); got != http.StatusUnauthorized {
+			t.Errorf("with %q: %d", auth, got)
+		}
+	}
+	for _, auth := range []string{"", "Bearer ", "Bearer " + fleetToken} {
+		if got := ask(closed.URL, path, auth); got != http.StatusUnauthorized {
+			t.Errorf("a server without a token, with %q: %d", auth, got)
+		}
+	}
+	for path, want := range map[string]int{
+		path: http.StatusOK, path + "?raw=1": http.StatusNotFound, "/logs/" + link: http.StatusNotFound, "/logs/..%2fsecret": http.StatusBadRequest,
+		"/logs/": http.StatusNotFound, "/": http.StatusNotFound,
+	} {
+		if got := ask(m.url, path, "Bearer "+fleetToken); got != want {
+			t.Errorf("%s: %d, want %d", path, got, want)
+		}
+	}
+}
+
+// What breaks off does not look whole, and a worker that does something else is not believed.
+func TestWorkersThatMisbehave(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, asksWorkers)
+	id := h.submit(1)
+	c := h.claim(id)
+	next := make(chan string, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		switch <-next {
+		case "fail":
+			w.WriteHeader(http.StatusInternalServerError)
+		case "send elsewhere":
+			w.Header().Set("Location", "http://elsewhere.test/")
+			w.WriteHeader(http.StatusFound)
+		case "break off":
+			_, _ = io.WriteString(w, strings.Repeat("x", 10_000))
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		default:
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	s.Config.SetKeepAlivesEnabled(false) // or a client would try again, on a new connection
+	t.Cleanup(s.Close)
+	if err := h.store.Beat(t.Context(), store.Worker{ID: "worker-1", Host: h.handler.host, URL: s.URL}); err != nil {
+		t.Fatal(err)
+	}
+	h.keep(c, "log", "kept\n")
+	for _, what := range []string{"fail", "send elsewhere", "hang up"} {
+		next <- what
+		h.wantLog(id, "", "kept\n")
+	}
+	next <- "break off"
+	resp, err := h.server.Client().Do(h.request(http.MethodGet, "/api/tasks/"+id+"/log", "", nil))
+	if err != nil {
+		return // it broke off before anything came through
+	}
+	defer resp.Body.Close()
+	if _, err := io.ReadAll(resp.Body); err == nil {
+		t.Error("half a log came as a whole one")
+	}
+}

@@ -1,0 +1,178 @@
+package workspace
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Thread is what one thread has here: clones, files, scratch.
+type Thread struct {
+	Name string
+	Used time.Time // when a run in it began or was left last
+	Size int64     // bytes of its files
+}
+
+// Alone calls do, unless another process is in its own on this root: false then. What it does is clearing up, and one at a time suffices.
+func (w *Workspace) Alone(do func() error) (bool, error) {
+	f, err := os.OpenFile(filepath.Join(w.cfg.Dir, "janitor.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return false, fmt.Errorf("lock workspace: %w", err)
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return false, nil
+		}
+		return false, fmt.Errorf("lock workspace: %w", err)
+	}
+	return true, do()
+}
+
+// Threads lists those that Enter or Files have named. It reads every directory, which takes a while where there are many.
+func (w *Workspace) Threads(ctx context.Context) ([]Thread, error) {
+	dir := filepath.Join(w.cfg.Dir, "threads")
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list threads: %w", err)
+	}
+	var all []Thread
+	for _, e := range entries {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("list threads: %w", context.Cause(ctx))
+		}
+		path := filepath.Join(dir, e.Name())
+		name, err := os.ReadFile(filepath.Join(path, nameFile))
+		if err != nil || w.threadDir(string(name)) != path {
+			continue // a lock, or something whose thread nobody can tell
+		}
+		all = append(all, Thread{Name: string(name), Used: used(path), Size: diskSize(ctx, path)})
+	}
+	return all, nil
+}
+
+// Work packs what each clone of a thread holds and its mirror does not into at most limit bytes (see Snapshot). A clone that holds nothing
+// of its own has no bundle.
+func (w *Workspace) Work(ctx context.Context, thread string, limit int) ([]Bundle, error) {
+	root := filepath.Join(w.threadDir(thread), "repos")
+	owners, err := list(root)
+	if err != nil {
+		return nil, err
+	}
+	var work []Bundle
+	for _, owner := range owners {
+		names, err := list(filepath.Join(root, owner))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			repo := owner + "/" + name
+			if checkRepo(repo) != nil || slices.Contains([]string{".snap", ".tmp", ".old", ".broken"}, filepath.Ext(name)) && name[0] == '.' {
+				continue // beside a clone
+			}
+			b, err := w.Snapshot(ctx, Clone{Repo: repo, Dir: filepath.Join(root, owner, name)}, limit)
+			if err != nil {
+				return nil, err
+			}
+			if len(b.Data) > 0 {
+				work = append(work, b)
+			}
+		}
+	}
+	return work, nil
+}
+
+// list is the names in a directory; none when it is not there.
+func list(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list clones: %w", err)
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+// Discard takes a thread's directories away, to be removed by Empty; false when somebody has used them since they were listed. The caller
+// sees to it that no run begins in them meanwhile.
+func (w *Workspace) Discard(ctx context.Context, t Thread) (bool, error) {
+	dir := w.threadDir(t.Name)
+	held, err := lock(ctx, dir+".lock")
+	if err != nil {
+		return false, fmt.Errorf("discard thread: %w", err)
+	}
+	defer unlock(held)
+	if !used(dir).Equal(t.Used) {
+		return false, nil
+	}
+	trash := w.trash()
+	if err := os.MkdirAll(trash, 0o700); err != nil {
+		return false, fmt.Errorf("discard thread: %w", err)
+	}
+	if err := os.Rename(dir, filepath.Join(trash, rand.Text())); err != nil {
+		return false, fmt.Errorf("discard thread: %w", err)
+	}
+	return true, nil
+}
+
+// Empty removes what was discarded, by a process that was killed before it came to this as well.
+func (w *Workspace) Empty() error {
+	if err := removeAll(w.trash()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove discarded threads: %w", err)
+	}
+	return nil
+}
+
+func (w *Workspace) trash() string { return filepath.Join(w.cfg.Dir, "trash") }
+
+// nameFile holds the thread's name, which its directory's own does not tell. It changes when a run begins.
+const nameFile = ".thread"
+
+// name makes the thread's directory and notes whose it is; begun says that a run begins.
+func (w *Workspace) name(thread string, begun bool) error {
+	file := filepath.Join(w.threadDir(thread), nameFile)
+	if !begun && exists(file) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(thread), 0o600)
+}
+
+// used is when a run began in a thread's directory or was left there last; the zero time when nobody can tell.
+func used(dir string) (last time.Time) {
+	for _, name := range []string{nameFile, leftName} {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+	return last
+}
+
+// diskSize adds up files, without following links.
+func diskSize(ctx context.Context, dir string) (total int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be read, or is gone by now, does not count
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			total += info.Size()
+		}
+		return ctx.Err()
+	})
+	return total
+}
