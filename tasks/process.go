@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/workspace"
 )
 
 // process is the life of one delivery, from the queue to the posted answer. What it returns is for the queue: nil means that the
@@ -32,7 +30,7 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	defer run.release()
 	run.slot = slot
 
-	task, report, ending, err := w.execute(run)
+	ending, err := w.execute(run)
 	if err != nil {
 		return w.handBack(run, err)
 	}
@@ -40,89 +38,104 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	if err != nil || !stored {
 		return err
 	}
-	w.log.Info("task ended", "run", id, "thread", task.Thread, "source", task.Source, "attempt", claim.Record().Attempt,
+	w.log.Info("task ended", "run", id, "thread", claim.Thread(), "source", run.task.Source, "attempt", claim.Record().Attempt,
 		"outcome", string(ending.Kind), "dur", ending.Result.Duration.Round(time.Millisecond))
-	w.post(run.detached, id, report.get())
+	w.post(run.detached, id, run.told.get())
 	return nil
 }
 
 // execute does the work of a claimed task. An error means that it must be tried again, by this worker or another.
-func (w *Worker) execute(run *run) (t Task, report *opening, ending Ending, err error) {
-	stop := func(err error) (Task, *opening, Ending, error) {
-		ending, err := w.refused(run, err)
-		return t, report, ending, err
+func (w *Worker) execute(r *run) (Ending, error) {
+	for _, step := range []func(*run) error{
+		w.accept,  // what it is, and whether it may start just now
+		w.brief,   // what its source says to it, and what it may cost
+		w.prepare, // its report, its directory, the conversation it goes on with
+		w.perform, // the agent
+	} {
+		if err := step(r); err != nil {
+			return w.refused(r, err)
+		}
 	}
-	t, source, err := w.read(run.claim.Record())
-	if err != nil {
-		return stop(err)
+	return w.finish(r)
+}
+
+// accept reads the task, and lets it wait or end where no run can start.
+func (w *Worker) accept(r *run) (err error) {
+	if r.task, r.source, err = w.read(r.claim.Record()); err != nil {
+		return err
 	}
-	if run.mail, err = w.mailbox(run, t, source); err != nil {
-		return stop(err)
+	if r.mail, err = w.mailbox(r, r.task, r.source); err != nil {
+		return err
 	}
-	if run.ctx.Err() != nil {
-		return stop(run.cause())
+	if r.ctx.Err() != nil {
+		return r.cause()
 	}
-	if e := w.health.problem(run.ctx); e != nil {
-		return stop(e)
+	if err := w.health.problem(r.ctx); err != nil {
+		return err
 	}
-	if err := w.admit(run, t, source); err != nil {
-		return stop(err)
+	return w.admit(r, r.task, r.source)
+}
+
+// brief asks the source, which may refuse the task, and sets aside what it may cost.
+func (w *Worker) brief(r *run) (err error) {
+	if r.files, err = w.workspace.Files(r.task.Thread); err != nil {
+		return err
 	}
-	files, err := w.workspace.Files(t.Thread)
-	if err != nil {
-		return stop(err)
+	if r.words, err = r.source.Brief(r.ctx, r.task, r.files); err != nil {
+		return fmt.Errorf("brief: %w", err)
 	}
-	brief, err := source.Brief(run.ctx, t, files)
-	if err != nil {
-		return stop(fmt.Errorf("brief: %w", err))
+	r.task.Options.MaxUSD, err = w.afford(r, r.task)
+	return err
+}
+
+// prepare begins the report and makes ready what the run works in and goes on with.
+func (w *Worker) prepare(r *run) (err error) {
+	r.told = w.open(r, r.source, r.task)
+	if r.before, err = w.past(r.ctx, r.claim.Record()); err != nil {
+		return err
 	}
-	if t.Options.MaxUSD, err = w.afford(run, t); err != nil {
-		return stop(err)
+	if r.place, err = w.place(r.ctx, r.task, r.words, r.files, r.before); err != nil {
+		return err
 	}
-	report = w.open(run, source, t)
-	before, err := w.past(run.ctx, run.claim.Record())
-	if err != nil {
-		return stop(err)
+	if err := r.mail.resume(r.before); err != nil {
+		return err
 	}
-	place, err := w.place(run.ctx, t, brief, files, before)
-	if err != nil {
-		return stop(err)
-	}
-	if err := run.mail.resume(before); err != nil {
-		return stop(err)
-	}
-	talked, err := w.conversation(run.ctx, t, brief, before, run.mail.said())
-	if err != nil {
-		return stop(err)
-	}
-	host := &host{record: w.record(run), report: report, mail: run.mail, slow: w.slow(run)}
-	spec := w.spec(t, brief, place, talked, before)
-	host.talk = w.talk(run, t, source, host.record.add)
-	spec.Tools = host.talk.tools(place)
-	w.checkpoints(run, place, &spec)
-	run.mail.open(brief, files, spec.Prompt.ID, host.record.add)
-	run.slot.begin()
-	run.logs.begin(w.cfg.LogDir, t.ID)
-	result, err := w.runner.Run(run.ctx, spec, host)
-	run.logs.end()
-	run.mail.close()
+	r.talked, err = w.conversation(r.ctx, r.task, r.words, r.before, r.mail.said())
+	return err
+}
+
+// perform runs the agent.
+func (w *Worker) perform(r *run) (err error) {
+	host := &host{record: w.record(r), report: r.told, mail: r.mail, slow: w.slow(r)}
+	r.spec = w.spec(r.task, r.words, r.place, r.talked, r.before)
+	host.talk = w.talk(r, r.task, r.source, host.record.add)
+	r.spec.Tools = host.talk.tools(r.place)
+	w.checkpoints(r, r.place, &r.spec)
+	r.mail.open(r.words, r.files, r.spec.Prompt.ID, host.record.add)
+	r.slot.begin()
+	r.logs.begin(w.cfg.LogDir, r.task.ID)
+	r.result, err = w.runner.Run(r.ctx, r.spec, host)
+	r.logs.end()
+	r.mail.close()
 	host.record.close()
-	if err != nil {
-		return stop(err)
-	}
-	w.heed(run, result)
-	bill := w.settle(run, result)
-	ending, err = w.conclude(run, t, result)
+	return err
+}
+
+// finish settles what the run came to, and publishes the work of one that is over or keeps that of one that goes on.
+func (w *Worker) finish(r *run) (Ending, error) {
+	w.heed(r, r.result)
+	bill := w.settle(r, r.result)
+	ending, err := w.conclude(r, r.task, r.result)
 	ending.Bill = bill
 	switch {
 	case err == nil:
-		talked.keep(run, w, t, brief, result)
-		err = w.publish(run, t, place, &ending)
+		r.talked.keep(r, w, r.task, r.words, r.result)
+		err = w.publish(r, r.task, r.place, &ending)
 	case !errors.Is(err, errClaimLost): // whoever has the claim now has the say
-		w.handOver(run, place, spec, result, err)
-		w.announce(run, t, source, err)
+		w.handOver(r, r.place, r.spec, r.result, err)
+		w.announce(r, r.task, r.source, err)
 	}
-	return t, report, ending, err
+	return ending, err
 }
 
 // conclude turns what a run came to into the task's ending. A run that was only interrupted has none: the error is what did it. Nor has one
@@ -150,88 +163,4 @@ func (w *Worker) conclude(run *run, t Task, r agent.Result) (Ending, error) {
 		e.Kind, e.By = Cancelled, by.by
 	}
 	return e, nil
-}
-
-// stoppedBefore is the ending of a task that was cancelled before it started.
-func (w *Worker) stoppedBefore(run *run) (Ending, bool) {
-	by, ok := errors.AsType[cancelled](run.cause())
-	return Ending{Kind: Cancelled, By: by.by, At: time.Now()}, ok
-}
-
-// refused sorts an error from before the run: what the person or an operator has to change ends the task, and so does a cancel or an
-// error that has come too often; the rest is tried again, and is returned.
-func (w *Worker) refused(run *run, err error) (Ending, error) {
-	if ending, ok := w.stoppedBefore(run); ok {
-		return ending, nil
-	}
-	if run.ctx.Err() != nil {
-		return Ending{}, run.cause()
-	}
-	e := Ending{Kind: Refused, At: time.Now()}
-	input, mistake := errors.AsType[*InputError](err)
-	failure, failed := errors.AsType[*agent.Error](err)
-	_, wait := errors.AsType[*ErrLater](err)
-	switch {
-	case wait:
-		return Ending{}, err
-	case mistake:
-		e.Reason = input.Sentence
-	case failed && failure.Class != agent.ClassInternal && failure.Class.Retry() != agent.RetrySoon:
-		e.Kind, e.Reason = Failed, failure.User
-		e.Result = agent.Result{Outcome: agent.Failed, Error: failure}
-	case errors.Is(err, workspace.ErrNotFound), errors.Is(err, workspace.ErrAuth), errors.Is(err, workspace.ErrRef):
-		e.Reason = "The repository could not be prepared: " + err.Error() + "."
-	case attempts(run.claim.Record()) >= maxAttempts:
-		w.log.Error("task failed", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", err)
-		e.Kind = Failed
-		e.Reason = fmt.Sprintf("This could not be started in %d attempts. The worker's log says why.", maxAttempts)
-		e.Result = agent.Result{Outcome: agent.Failed, Error: agent.NewError(agent.ClassInternal, err.Error())}
-	default:
-		return Ending{}, err
-	}
-	return e, nil
-}
-
-// handBack returns an unfinished task to the fleet: without using an attempt when only this worker had to stop, at once, or when a better
-// time was asked for; a run that failed as its class says; else after a while, as one attempt more.
-func (w *Worker) handBack(run *run, cause error) error {
-	var wait store.Wait
-	later, asked := errors.AsType[*ErrLater](cause)
-	failed, again := errors.AsType[*again](cause)
-	switch {
-	case again:
-		wait = failed.Wait
-	case asked: // by a source that is rate limited, or for the model's sake: it says when
-		wait = store.Wait{At: later.At, Why: w.cfg.Policy.Redactor.String(later.Why)}
-	case errors.Is(cause, errDrain), errors.Is(cause, errClaimLost):
-		wait = store.Wait{Why: cause.Error()}
-	default:
-		wait = store.Wait{
-			At: time.Now().Add(backoff(run.claim.Record().Attempt)), Counts: true, Why: "errand did not work; the worker's log says why",
-		}
-	}
-	w.log.Warn("task handed back", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", cause)
-	run.told.leave() // before the next run of the task can begin
-	_, err := w.persist(run, "return", func() error { return run.claim.Return(run.detached, wait) })
-	if err != nil {
-		return err
-	}
-	return &ErrLater{At: wait.At, Why: cause.Error()} // also when somebody else has it by now: the next delivery finds out
-}
-
-// unclaimed says what a delivery does that could not claim its task.
-func (w *Worker) unclaimed(id string, err error) error {
-	if due, ok := errors.AsType[*store.NotDue](err); ok {
-		return &ErrLater{At: due.At, Why: err.Error()}
-	}
-	if full, ok := errors.AsType[*store.Full](err); ok {
-		return later(busyWait, full.Error())
-	}
-	switch {
-	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrStale), errors.Is(err, store.ErrNotFound):
-		return nil // nothing is left to do for this delivery
-	case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrRunning):
-		return later(busyWait, err.Error())
-	}
-	return fmt.Errorf("claim task %s: %w", id, err)
 }

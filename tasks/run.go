@@ -49,6 +49,17 @@ type run struct {
 	mail *mailbox // nil until the task was read
 	next func()   // wakes the thread's next task
 
+	// What the steps of the flow found out, each for those after it. Of the flow's goroutine.
+	task   Task
+	source Source
+	files  string // the thread's directory for files
+	words  Brief
+	before *past
+	place  place
+	talked conversation
+	spec   agent.Spec
+	result agent.Result
+
 	away time.Time // since when Redis has not taken what the run came to; zero: it does. Of the flow's goroutine
 }
 

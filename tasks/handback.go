@@ -1,0 +1,97 @@
+package tasks
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+// What becomes of a delivery whose task was not run to its end.
+
+// stoppedBefore is the ending of a task that was cancelled before it started.
+func (w *Worker) stoppedBefore(run *run) (Ending, bool) {
+	by, ok := errors.AsType[cancelled](run.cause())
+	return Ending{Kind: Cancelled, By: by.by, At: time.Now()}, ok
+}
+
+// refused sorts an error from before the run: what the person or an operator has to change ends the task, and so does a cancel or an
+// error that has come too often; the rest is tried again, and is returned.
+func (w *Worker) refused(run *run, err error) (Ending, error) {
+	if ending, ok := w.stoppedBefore(run); ok {
+		return ending, nil
+	}
+	if run.ctx.Err() != nil {
+		return Ending{}, run.cause()
+	}
+	e := Ending{Kind: Refused, At: time.Now()}
+	input, mistake := errors.AsType[*InputError](err)
+	failure, failed := errors.AsType[*agent.Error](err)
+	_, wait := errors.AsType[*ErrLater](err)
+	switch {
+	case wait:
+		return Ending{}, err
+	case mistake:
+		e.Reason = input.Sentence
+	case failed && failure.Class != agent.ClassInternal && failure.Class.Retry() != agent.RetrySoon:
+		e.Kind, e.Reason = Failed, failure.User
+		e.Result = agent.Result{Outcome: agent.Failed, Error: failure}
+	case errors.Is(err, workspace.ErrNotFound), errors.Is(err, workspace.ErrAuth), errors.Is(err, workspace.ErrRef):
+		e.Reason = "The repository could not be prepared: " + err.Error() + "."
+	case attempts(run.claim.Record()) >= maxAttempts:
+		w.log.Error("task failed", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", err)
+		e.Kind = Failed
+		e.Reason = fmt.Sprintf("This could not be started in %d attempts. The worker's log says why.", maxAttempts)
+		e.Result = agent.Result{Outcome: agent.Failed, Error: agent.NewError(agent.ClassInternal, err.Error())}
+	default:
+		return Ending{}, err
+	}
+	return e, nil
+}
+
+// handBack returns an unfinished task to the fleet: without using an attempt when only this worker had to stop, at once, or when a better
+// time was asked for; a run that failed as its class says; else after a while, as one attempt more.
+func (w *Worker) handBack(run *run, cause error) error {
+	var wait store.Wait
+	later, asked := errors.AsType[*ErrLater](cause)
+	failed, again := errors.AsType[*again](cause)
+	switch {
+	case again:
+		wait = failed.Wait
+	case asked: // by a source that is rate limited, or for the model's sake: it says when
+		wait = store.Wait{At: later.At, Why: w.cfg.Policy.Redactor.String(later.Why)}
+	case errors.Is(cause, errDrain), errors.Is(cause, errClaimLost):
+		wait = store.Wait{Why: cause.Error()}
+	default:
+		wait = store.Wait{
+			At: time.Now().Add(backoff(run.claim.Record().Attempt)), Counts: true, Why: "errand did not work; the worker's log says why",
+		}
+	}
+	w.log.Warn("task handed back", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", cause)
+	run.told.leave() // before the next run of the task can begin
+	_, err := w.persist(run, "return", func() error { return run.claim.Return(run.detached, wait) })
+	if err != nil {
+		return err
+	}
+	return &ErrLater{At: wait.At, Why: cause.Error()} // also when somebody else has it by now: the next delivery finds out
+}
+
+// unclaimed says what a delivery does that could not claim its task.
+func (w *Worker) unclaimed(id string, err error) error {
+	if due, ok := errors.AsType[*store.NotDue](err); ok {
+		return &ErrLater{At: due.At, Why: err.Error()}
+	}
+	if full, ok := errors.AsType[*store.Full](err); ok {
+		return later(busyWait, full.Error())
+	}
+	switch {
+	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrStale), errors.Is(err, store.ErrNotFound):
+		return nil // nothing is left to do for this delivery
+	case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrRunning):
+		return later(busyWait, err.Error())
+	}
+	return fmt.Errorf("claim task %s: %w", id, err)
+}
