@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,15 +46,11 @@ func (t *traffic) pull(ctx context.Context, s step) error {
 	if err != nil {
 		return err
 	}
-	hook, ok := t.w.github.LastDelivery("pull_request")
-	if !ok {
-		return fmt.Errorf("deliver %s: there is no webhook", s.orders.Token)
-	}
-	id, err := githubID(hook)
-	if err != nil {
-		return err
-	}
 	token, head := s.orders.Token, t.w.github.Pulls(repository)[n-1].HeadSHA
+	hook, id, err := t.hook(n, head)
+	if err != nil {
+		return fmt.Errorf("deliver %s: %w", token, err)
+	}
 	t.ledger.add(event{token: token, place: inGitHub, thread: fmt.Sprint(inGitHub, s.thread), id: id, pull: n, head: head})
 	t.under.Go(func() {
 		pause(ctx, s.late)
@@ -83,17 +80,27 @@ func (t *traffic) webhook(ctx context.Context, token string, d githubfake.Delive
 	return nil
 }
 
-// githubID is the ID that errand gives to the task of a webhook: of the payload's time and the delivery, so that a repetition has the same.
-func githubID(d githubfake.Delivery) (string, error) {
-	var p struct {
-		Pull struct {
-			Updated time.Time `json:"updated_at"`
-		} `json:"pull_request"`
+// hook finds the webhook that tells of a head, and the ID that errand gives to its task: of the payload's time and the delivery, so that a
+// repetition has the same. The latest webhook may be an earlier one, when the fake could not deliver this.
+func (t *traffic) hook(pull int, head string) (d githubfake.Delivery, id string, err error) {
+	for _, d := range slices.Backward(t.w.github.Deliveries("pull_request")) {
+		var p struct {
+			Number int `json:"number"`
+			Pull   struct {
+				Updated time.Time `json:"updated_at"`
+				Head    struct {
+					SHA string `json:"sha"`
+				} `json:"head"`
+			} `json:"pull_request"`
+		}
+		if err := json.Unmarshal(d.Body, &p); err != nil {
+			return d, "", fmt.Errorf("read webhook: %w", err)
+		}
+		if p.Number == pull && p.Pull.Head.SHA == head {
+			return d, fmt.Sprintf("%016d-github-%s", p.Pull.Updated.UnixMicro(), d.GUID), nil
+		}
 	}
-	if err := json.Unmarshal(d.Body, &p); err != nil {
-		return "", fmt.Errorf("read webhook: %w", err)
-	}
-	return fmt.Sprintf("%016d-github-%s", p.Pull.Updated.UnixMicro(), d.GUID), nil
+	return d, "", fmt.Errorf("there is no webhook of pull request %d at %s", pull, head)
 }
 
 // sink takes webhooks and does nothing.
