@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/errand-fleet/errand/e2e/chaos/script"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
@@ -17,6 +18,15 @@ type final struct {
 	covers []string // IDs of the tasks whose end it tells
 	text   string
 	answer bool // it was posted as an answer; what it says is in text or, of GitHub, in the comment
+}
+
+// answers reports whether it is an answer, and does not say why there is none.
+func (f final) answers() bool {
+	if f.place == inGitHub {
+		return f.answer
+	}
+	_, ok := script.Answers(f.text)
+	return ok
 }
 
 // finalsOf collects all terminal messages that there are for these events.
