@@ -68,7 +68,7 @@ type quiet struct {
 	err  error
 }
 
-func (quiet) Name() string                   { return "slack" }
+func (quiet) Name() string                  { return "slack" }
 func (q quiet) Inbound() (time.Time, error) { return q.last, q.err }
 
 // What keeps events from coming is told, and does not keep tasks from being run.
