@@ -78,6 +78,7 @@ func checkTold(events []event, finals []final, lives []life) (told check) {
 		}
 		told.looked++
 		tokens, answered := script.Answers(f.text)
+		answered = answered && !f.why
 		switch {
 		case f.place == inGitHub: // its answer is in a comment that later ones replace
 			if f.answer && !heard[e.token] {

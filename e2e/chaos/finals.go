@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ type final struct {
 	what   string   // for people
 	covers []string // IDs of the tasks whose end it tells
 	text   string
+	why    bool // it says why there is no answer, whatever parts of one it brings
 	answer bool // it was posted as an answer; what it says is in text or, of GitHub, in the comment
 }
 
@@ -72,6 +74,9 @@ func (c *covered) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// sentence is how errand begins a final message that is no answer: in the line in which it names who asked.
+var sentence = regexp.MustCompile(`^<@\w+> \S`)
+
 // slackFinals finds the final messages of a thread by their metadata. Several parts of one ending are one message; a part that was posted
 // twice makes it two.
 func slackFinals(thread []slackfake.Message) []final {
@@ -103,6 +108,7 @@ func slackFinals(thread []slackfake.Message) []final {
 		}
 		posts[k].parts[p.Part]++
 		posts[k].text += m.Text + "\n"
+		posts[k].why = posts[k].why || sentence.MatchString(m.Text)
 		for _, id := range p.Covers {
 			if !slices.Contains(posts[k].covers, id) {
 				posts[k].covers = append(posts[k].covers, id)
