@@ -77,8 +77,8 @@ func checkTold(events []event, finals []final, lives []life) (told check) {
 			continue
 		}
 		told.looked++
-		tokens, answered := script.Answers(f.text)
-		answered = answered && !f.why
+		tokens, _ := script.Answers(f.text)
+		answered := f.answers()
 		switch {
 		case f.place == inGitHub: // its answer is in a comment that later ones replace
 			if f.answer && !heard[e.token] {

@@ -124,6 +124,7 @@ func TestMostAreAnswered(t *testing.T) {
 		"one for two":        {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, answer(1, 2), 1, 2)}, false},
 		"half":               {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, answer(1), 1), told(inSlack, "It failed.", 2)}, true},
 		"not reviewed":       {[]event{asked(1, inGitHub)}, []final{told(inGitHub, "Not reviewed: Superseded.", 1)}, true},
+		"broken off":         {[]event{asked(1, inSlack)}, []final{{place: inSlack, covers: []string{"id-" + script.Token(1)}, text: answer(1), why: true}}, true},
 		"nothing taken":      {[]event{unaccepted}, nil, true},
 		"nothing asked":      {nil, nil, true},
 		"what was not taken": {[]event{asked(1, inSlack), unaccepted}, []final{told(inSlack, answer(1), 1)}, false},

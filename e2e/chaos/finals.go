@@ -28,7 +28,7 @@ func (f final) answers() bool {
 		return f.answer
 	}
 	_, ok := script.Answers(f.text)
-	return ok
+	return ok && !f.why
 }
 
 // finalsOf collects all terminal messages that there are for these events.
