@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/errand-fleet/errand/e2e/chaos/script"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
@@ -19,6 +20,15 @@ type final struct {
 	text   string
 	why    bool // it says why there is no answer, whatever parts of one it brings
 	answer bool // it was posted as an answer; what it says is in text or, of GitHub, in the comment
+}
+
+// answers reports whether it is an answer, and does not say why there is none.
+func (f final) answers() bool {
+	if f.place == inGitHub {
+		return f.answer
+	}
+	_, ok := script.Answers(f.text)
+	return ok && !f.why
 }
 
 // finalsOf collects all terminal messages that there are for these events.
