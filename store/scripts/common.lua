@@ -42,6 +42,9 @@ local function runs(id, fence)
   return r[1] == 'running' and r[2] == fence
 end
 
+-- runner is the thread's running task, nil if none runs: claim.lua gives it the score 0.
+local function runner(thread) return redis.call('ZRANGEBYSCORE', waiting_key(thread), '0', '0')[1] end
+
 -- each goes through a list as it is kept in a field: one entry per line.
 local function each(list) return string.gmatch(list or '', '[^\n]+') end
 
