@@ -42,6 +42,11 @@ local function runs(id, fence)
   return r[1] == 'running' and r[2] == fence
 end
 
+-- repeated tells a command that the client sends again, because its answer got lost, from a second one: by the nonce of the last step that
+-- has noted its own.
+local function repeated(id, nonce) return redis.call('HGET', task_key(id), 'nonce') == nonce end
+local function note(id, nonce) redis.call('HSET', task_key(id), 'nonce', nonce) end
+
 -- runner is the thread's running task, nil if none runs: claim.lua gives it the score 0.
 local function runner(thread) return redis.call('ZRANGEBYSCORE', waiting_key(thread), '0', '0')[1] end
 
