@@ -5,7 +5,7 @@ if not r[1] then return {'notfound'} end
 if repeated(id, ARGV[6]) then return {'ok'} end
 if r[1] ~= 'waiting' then return {'no'} end
 -- What it has absorbed while it waits is what its checkpoint holds: that ends with it.
-local with = redis.call('ZRANGE', absorbed_key(id), '0', '-1')
+local with = part(id, r[2], set(table.concat(redis.call('ZRANGE', absorbed_key(id), '0', '-1'), ' ')))
 note(id, ARGV[6])
 finish(id, r[2], ARGV[3], ARGV[4], 0)
 cover(with, ARGV[3], ARGV[4], ARGV[5])
