@@ -109,7 +109,7 @@ var nonces = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
 // result is what a step gave, to be compared.
 func result[T any](v T, err error) any { return []any{v, err} }
 
-func failed[T any](_ T, err error) any { return err }
+func failed[T any](_ T, err error) error { return err }
 
 // other is a task of another thread, which waits.
 func other(h *harness, s *Store) string { return h.submitTo(s, 5, "other") }
