@@ -29,8 +29,8 @@ local function now()
   return tonumber(t[1]) * 1000000 + tonumber(t[2])
 end
 
--- day is the day of a time, as days since 1970, UTC. The shift, in microseconds, is for tests.
-local function day(t, shift) return int(math.floor((t + tonumber(shift)) / 86400000000)) end
+-- day is the day of a time, as days since 1970, UTC.
+local function day(t) return int(math.floor(t / 86400000000)) end
 
 -- born is the unix microseconds an ID starts with: a task's place in its thread.
 local function born(id) return string.match(id, '^%d+') end
