@@ -42,7 +42,7 @@ func (e *OverBudget) Error() string {
 // [*OverBudget] when a budget is used up, or so far reserved by others that this one has to wait; [ErrStale] when the task is not ours any
 // more.
 func (c *Claim) Reserve(ctx context.Context, amount float64, budgets ...Budget) (left float64, err error) {
-	args := []any{c.ID(), c.fence, c.store.shift.Microseconds(), microUSD(amount)}
+	args := []any{c.ID(), c.fence, microUSD(amount)}
 	r, err := c.store.run(ctx, "reserve", append(args, budgetArgs(budgets)...)...)
 	if err != nil {
 		return 0, fmt.Errorf("reserve $%.2f for %s: %w", amount, c.ID(), err)
@@ -54,7 +54,7 @@ func (c *Claim) Reserve(ctx context.Context, amount float64, budgets ...Budget) 
 // one of a claim counts. near are the budgets that runs of this task, this one or earlier, took beyond 80 %, as they were then.
 // [ErrStale] when the task is not ours any more or has ended.
 func (c *Claim) Spend(ctx context.Context, cost float64, budgets ...Budget) (near []Spending, err error) {
-	args := []any{c.ID(), c.fence, c.store.shift.Microseconds(), microUSD(cost)}
+	args := []any{c.ID(), c.fence, microUSD(cost)}
 	r, err := c.store.run(ctx, "spend", append(args, budgetArgs(budgets)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("settle $%.2f of %s: %w", cost, c.ID(), err)

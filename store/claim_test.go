@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -96,44 +95,6 @@ func TestTwoClaimantsOneWinner(t *testing.T) {
 		if len(won) != 1 {
 			h.Errorf("%d claims of one task, want 1", len(won))
 		}
-	})
-}
-
-// A lost answer makes go-redis send the same command again.
-func TestTheSameStepAgain(t *testing.T) {
-	onBoth(t, func(h *harness) {
-		ctx, s := h.Context(), h.store(Config{})
-		id := h.submit(s, 1)
-		args := []any{id, 0, "w", "nonce", 15000, 75000, ""}
-		first := must(s.run(ctx, "claim", args...))
-		before := h.dump()
-		if again, err := s.run(ctx, "claim", args...); err != nil || again.text(1) != first.text(1) {
-			h.Errorf("claimed %q, then %q (%v)", first.text(1), again.text(1), err)
-		}
-		if diff := cmp.Diff(before, h.dump()); diff != "" {
-			h.Errorf("the second time changed something:\n%s", diff)
-		}
-		c := &Claim{store: s, record: must(s.Get(ctx, id)), token: first.text(1), done: make(chan struct{})}
-		c.fence = h.rdb.HGet(ctx, "errand:task:"+id, "fence").Val()
-
-		twice := func(name string, step func() error) {
-			h.Helper()
-			h.ok(step())
-			before := h.dump()
-			if err := step(); err != nil {
-				h.Errorf("%s again: %v", name, err)
-			}
-			if diff := cmp.Diff(before, h.dump()); diff != "" {
-				h.Errorf("%s again changed something:\n%s", name, diff)
-			}
-		}
-		twice("return", func() error { return c.Return(ctx, Wait{}) })
-		c = h.claim(s, id)
-		twice("end", func() error { return c.End(ctx, json.RawMessage(`1`)) })
-		twice("release", func() error { return c.Release(ctx) })
-		post, _, err := s.TakeOutbox(ctx, id)
-		h.ok(err)
-		twice("posted", func() error { return s.Posted(ctx, post) })
 	})
 }
 

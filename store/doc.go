@@ -7,7 +7,9 @@
 //   - A task has one ending: it leaves waiting and running once, by whoever comes first, until [Store.Retry].
 //   - What a run has absorbed ends with it or waits again, in the same step that ends the run or lets it wait.
 //   - A checkpoint is read as it was saved, whole, or not at all, and does not outlive its task.
-//   - Steps are idempotent where a lost answer makes go-redis send them again. Only [Claim.Append] may then store an event twice.
+//   - Steps are idempotent where a lost answer makes go-redis send them again. But [Claim.Append] may then store an event twice,
+//     [Store.Admit] and [Store.Allow] take a turn for nothing, [Store.Ease] ease twice, [Store.TakeOutbox] of just any task leave one to
+//     its lease, and [ThreadLock.Release] find nothing to release.
 //   - Redis' clock is the only clock. Those of the workers are not compared.
 //   - Whoever follows a task hears of its events in order, each once, however slow others are.
 //   - Whatever ended and was posted expires, with all that belongs to it.

@@ -150,6 +150,27 @@ func TestSlowFollowerHoldsUpNobody(t *testing.T) {
 	})
 }
 
+// An ID that is no event's and far ahead, as a browser may send it, is its follower's own problem.
+func TestFollowerFromTheFuture(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		c := h.claim(s, h.submit(s, 1))
+		h.ok(c.Append(ctx, event(1)))
+		ahead := follow(ctx, s, c.ID(), "99999999999999-0")
+		h.subscribed(1)
+		f := follow(ctx, s, c.ID(), "")
+		f.want(h, `{"n":1}`)
+		for n := 2; n <= 4; n++ { // one of them at the latest is not what it reads for itself
+			h.ok(c.Append(ctx, event(n)))
+			f.want(h, string(event(n)))
+		}
+		h.ok(c.End(ctx, nil))
+		f.want(h, "end")
+		f.over(h, nil)
+		ahead.over(h, nil)
+	})
+}
+
 // Hints go by one connection and may be lost with it; events are not.
 func TestFollowOutlivesItsSubscription(t *testing.T) {
 	onBoth(t, func(h *harness) {

@@ -106,6 +106,8 @@ func (h *harness) dump() map[string]any {
 			all[key] = must(h.rdb.ZRangeWithScores(ctx, key, 0, -1).Result())
 		case "stream":
 			all[key] = must(h.rdb.XRange(ctx, key, "-", "+").Result())
+		case "list":
+			all[key] = must(h.rdb.LRange(ctx, key, 0, -1).Result())
 		case "string":
 			all[key] = must(h.rdb.Get(ctx, key).Result())
 		default:

@@ -47,6 +47,9 @@ func (h *hub) join(id, after string) (news <-chan []Event, leave func()) {
 		f = &feed{last: after, followers: map[chan []Event]bool{}}
 		h.feeds[id] = f
 	}
+	if later(f.last, after) { // what another began after may be no event at all, and far ahead: it came from a browser
+		f.last = after
+	}
 	mine := make(chan []Event, backlog)
 	f.followers[mine] = true
 	return mine, func() {

@@ -6,8 +6,10 @@ package store
 //	<prefix>task:<id>         hash    Retention once posted        the record (submit, claim, transition, outbox)
 //	<prefix>events:<id>       stream  Retention once posted        field data = one event, field end = the end mark (events, claim)
 //	<prefix>questions:<id>    hash    Retention once posted        q:<key> = a question, f:<key> = the fence of who asks,
-//	                                                               a:<key> = its answer, s:<key> = said (questions)
-//	<prefix>spent:<id>        string  1 day                        a message that was an answer; its value is the task that asked (questions)
+//	                                                               a:<key> = its answer, s:<key> = the nonce of who said what the
+//	                                                               key stands for (questions)
+//	<prefix>spent:<id>        string  1 day                        a message that was an answer: "<id> <nonce>" of the task that
+//	                                                               asked and of who answered (questions)
 //	<prefix>tasks             zset    trimmed by submit            all IDs, score 0: sorted by text, which is by time (submit)
 //	<prefix>live              zset    while not ended              the IDs that wait or run, score 0 (submit, transition, claim)
 //	<prefix>waiting:<thread>  zset    while it has members         the thread's IDs that wait or run; score = the microseconds the ID

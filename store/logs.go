@@ -3,10 +3,12 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -46,15 +48,14 @@ func (s *Store) Log(ctx context.Context, id, name string) ([]LogPart, error) {
 		if of != name {
 			continue
 		}
-		n, err := strconv.ParseInt(fence, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("read log of %s: %w", id, err)
-		}
 		data, err := s.redis.HGet(ctx, s.key.log(id), field).Bytes()
+		if errors.Is(err, redis.Nil) { // a later run's part took its place
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read log of %s: %w", id, err)
 		}
-		parts = append(parts, LogPart{Fence: n, Data: data})
+		parts = append(parts, LogPart{Fence: int64(number(fence)), Data: data})
 	}
 	if len(parts) == 0 {
 		return nil, fmt.Errorf("read log of %s: %w", id, ErrNotFound)

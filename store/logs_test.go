@@ -2,10 +2,13 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 func TestLogsOfRuns(t *testing.T) {
@@ -58,13 +61,52 @@ func TestLogsOfRuns(t *testing.T) {
 	})
 }
 
+// vanish removes a part of a log between the look at what there is and its reading.
+type vanish struct {
+	counter
+	remove func()
+}
+
+func (v *vanish) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if cmd.Name() == "hkeys" {
+			v.remove()
+		}
+		return err
+	}
+}
+
+func TestLogIsReadWhileItIsTrimmed(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		c := h.claim(s, h.submit(s, 1))
+		h.ok(c.Return(ctx, Wait{}))
+		last := h.claim(s, c.ID())
+		h.ok(c.SaveLog(ctx, "log", []byte("old")))
+		h.ok(last.SaveLog(ctx, "log", []byte("new")))
+		reader := dial(h.T, h.url)
+		reader.AddHook(&vanish{remove: func() { h.rdb.HDel(ctx, "errand:log:"+c.ID(), c.fence+" log") }})
+		parts, err := h.store(Config{Redis: reader}).Log(ctx, c.ID(), "log")
+		if h.ok(err); len(parts) != 1 || string(parts[0].Data) != "new" || parts[0].Fence != last.Fence() {
+			h.Errorf("parts: %v", parts)
+		}
+	})
+}
+
 // Whatever is about a task or its thread is gone some time after its end was posted.
 func TestEverythingOfATaskExpires(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		h.ok(s.Alias(ctx, "also-t", "t"))
-		rec := must(s.Get(ctx, h.submit(s, 1)))
-		c := h.claim(s, rec.ID)
+		rec := kin(1)
+		rec.Scopes = []string{"user:u"}
+		h.put(s, rec, kin(3))
+		c := must(s.Claim(ctx, rec.ID, 0, "w", Cap{"user:", 1}))
+		absorbed := h.take(c)
+		must(c.Reserve(ctx, 1, threeDollars...))
+		must(c.Spend(ctx, 1, threeDollars...))
+		h.ok(c.Pushing(ctx, "acme/api", "errand/x", "1"))
 		h.ok(c.Append(ctx, event(1)))
 		must(c.Ask(ctx, "k", []byte(`"?"`)))
 		must(s.Answer(ctx, rec.ID, "k", []byte(`"!"`), task(2).ID))
@@ -72,7 +114,7 @@ func TestEverythingOfATaskExpires(t *testing.T) {
 		h.ok(c.SaveLog(ctx, "log", []byte("x")))
 		h.ok(c.SaveSession(ctx, Session{ID: "s"}))
 		must(s.Cancel(ctx, rec.ID, "ann", "user"))
-		h.ok(c.End(ctx, []byte(`{}`)))
+		h.ok(c.EndWith(ctx, []byte(`{}`), Covered{IDs: []string{absorbed}}))
 		post, _, err := s.TakeOutbox(ctx, rec.ID)
 		h.ok(err)
 		h.ok(s.Posted(ctx, post))
@@ -88,7 +130,7 @@ func TestEverythingOfATaskExpires(t *testing.T) {
 				h.Errorf("%s is left for ever", key)
 			}
 		}
-		if seen < 7 { // task, events, questions, spent, log, session, alias
+		if seen < 12 { // task and events of both, questions, spent, log, session, alias, pushed, spend of two scopes
 			h.Errorf("only %d keys were there to expire", seen)
 		}
 	})

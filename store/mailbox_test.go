@@ -281,6 +281,46 @@ func TestAbsorbedStayOrReturn(t *testing.T) {
 	})
 }
 
+// A record that was removed by hand is not brought back as a stump by what is done with the others.
+func TestNoStumps(t *testing.T) {
+	ways := map[string]struct {
+		gone   int
+		parked bool
+		do     func(h *harness, s *Store, c *Claim, ids []string) error
+	}{
+		"end": {1, false, func(h *harness, _ *Store, c *Claim, ids []string) error {
+			return c.EndWith(h.Context(), nil, Covered{IDs: ids[1:]})
+		}},
+		"end waiting": {1, true, func(h *harness, s *Store, _ *Claim, ids []string) error {
+			_, err := s.EndWaiting(h.Context(), ids[0], nil)
+			return err
+		}},
+		"cancel": {0, false, func(h *harness, s *Store, _ *Claim, ids []string) error {
+			_, err := s.Cancel(h.Context(), ids[1], "ann", "user")
+			return err
+		}},
+	}
+	onBoth(t, func(h *harness) {
+		for name, way := range ways {
+			h.ok(h.rdb.FlushDB(h.Context()).Err())
+			s := h.store(Config{})
+			ids := h.put(s, kin(1), kin(2))
+			c := h.claim(s, ids[0])
+			h.take(c)
+			h.ok(c.SaveCheckpoint(h.Context(), Checkpoint{Holds: ids[1:]}))
+			if way.parked {
+				h.ok(c.Return(h.Context(), Wait{}))
+			}
+			key := "errand:task:" + ids[way.gone]
+			h.rdb.Del(h.Context(), key)
+			h.ok(way.do(h, s, c, ids))
+			if got := h.rdb.HGetAll(h.Context(), key).Val(); len(got) > 0 {
+				h.Errorf("%s: %v", name, got)
+			}
+		}
+	})
+}
+
 // What ended with another has that one's ending, is not posted by itself, expires, and can be tried again by itself.
 func TestCoveredTask(t *testing.T) {
 	onBoth(t, func(h *harness) {

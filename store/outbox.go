@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"time"
 )
@@ -18,7 +19,7 @@ type Post struct {
 // there is none: not ended, posted, leased to another, or put off. For 10 s after [Claim.End] only who asks by ID gets it: that is who
 // ended it and has its report open.
 func (s *Store) TakeOutbox(ctx context.Context, id string) (Post, bool, error) {
-	r, err := s.run(ctx, "takeoutbox", id, s.cfg.OutboxLease.Microseconds())
+	r, err := s.run(ctx, "takeoutbox", id, s.cfg.OutboxLease.Microseconds(), rand.Text())
 	if err != nil {
 		return Post{}, false, fmt.Errorf("take outbox %s: %w", id, err)
 	}

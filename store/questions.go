@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -47,7 +48,7 @@ func (c *Claim) Await(ctx context.Context, key string) (json.RawMessage, error) 
 
 // First reports whether this is the first time that the task says what key stands for, in whichever of its runs.
 func (c *Claim) First(ctx context.Context, key string) (bool, error) {
-	r, err := c.store.run(ctx, "first", c.ID(), c.fence, key)
+	r, err := c.store.run(ctx, "first", c.ID(), c.fence, key, rand.Text())
 	if err != nil {
 		return false, fmt.Errorf("mark as said for %s: %w", c.ID(), err)
 	}
@@ -61,7 +62,7 @@ func (s *Store) Answer(ctx context.Context, id, key string, answer json.RawMessa
 	if len(answer) > maxEvent {
 		return nil, fmt.Errorf("answer %s: %d bytes, limit %d: %w", id, len(answer), maxEvent, ErrTooLarge)
 	}
-	r, err := s.run(ctx, "answer", id, key, []byte(answer), message)
+	r, err := s.run(ctx, "answer", id, key, []byte(answer), message, rand.Text())
 	if err != nil {
 		return nil, fmt.Errorf("answer %s: %w", id, err)
 	}

@@ -1,12 +1,9 @@
 package store
 
 import (
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"strings"
 )
 
 // maxSession bounds a session's data, in bytes.
@@ -41,21 +38,5 @@ func (s *Store) Session(ctx context.Context, thread string) (Session, error) {
 	if len(f) == 0 {
 		return Session{}, fmt.Errorf("read session of %s: %w", thread, ErrNotFound)
 	}
-	data, err := unpack(f["encoding"], f["data"])
-	if err != nil {
-		return Session{}, fmt.Errorf("unpack session of %s: %w", thread, err)
-	}
-	return Session{ID: f["id"], Meta: raw(f["meta"]), Data: data}, nil
-}
-
-// unpack reads what earlier versions compressed; a session's owner does that by now.
-func unpack(encoding, data string) ([]byte, error) {
-	if encoding == "" {
-		return []byte(data), nil
-	}
-	z, err := gzip.NewReader(strings.NewReader(data))
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(z)
+	return Session{ID: f["id"], Meta: raw(f["meta"]), Data: []byte(f["data"])}, nil
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -46,25 +45,6 @@ func TestSessionRoundTrip(t *testing.T) {
 		h.lapse("errand:session:t", 30*24*time.Hour)
 		if _, err := s.Session(ctx, "t"); !errors.Is(err, ErrNotFound) {
 			h.Errorf("expired session = %v, want %v", err, ErrNotFound)
-		}
-	})
-}
-
-// Earlier versions compressed a session here.
-func TestSessionOfAnEarlierVersion(t *testing.T) {
-	onBoth(t, func(h *harness) {
-		ctx, s := h.Context(), h.store(Config{})
-		var packed bytes.Buffer
-		z := gzip.NewWriter(&packed)
-		_, err := z.Write([]byte(`{"type":"user"}`))
-		h.ok(errors.Join(err, z.Close()))
-		h.ok(h.rdb.HSet(ctx, "errand:session:t", "id", "old", "meta", "{}", "encoding", "gzip", "data", packed.Bytes()).Err())
-		if got, err := s.Session(ctx, "t"); err != nil || got.ID != "old" || string(got.Data) != `{"type":"user"}` {
-			h.Errorf("came back as %s with %q, %v", got.ID, got.Data, err)
-		}
-		h.ok(h.claim(s, h.submit(s, 1)).SaveSession(ctx, Session{ID: "new", Data: []byte("as it is")}))
-		if got, err := s.Session(ctx, "t"); err != nil || string(got.Data) != "as it is" {
-			h.Errorf("then came back as %s with %q, %v", got.ID, got.Data, err)
 		}
 	})
 }

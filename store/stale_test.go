@@ -75,3 +75,33 @@ func withdrawn(h *harness, s *Store, c *Claim) {
 	h.takeover(s, c)
 	must(s.EndWaiting(h.Context(), c.ID(), nil))
 }
+
+// Who has ended a task and then lost the claim, without knowing, neither stops the thread's next run nor brings its old session back.
+func TestEndedHolderComesTooLate(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		old := h.claim(s, h.submit(s, 1))
+		h.ok(old.End(ctx, nil))
+		h.crash(old)
+		next := h.claim(s, h.submit(s, 2))
+		h.crash(next) // Redis loses its claim as well
+		if _, _, err := old.refresh(ctx); !errors.Is(err, ErrStale) {
+			h.Errorf("refresh = %v, want %v", err, ErrStale)
+		}
+		if _, _, err := next.refresh(ctx); err != nil {
+			h.Errorf("refresh of who runs: %v", err)
+		}
+		h.ok(next.SaveSession(ctx, Session{ID: "new"}))
+		h.ok(next.End(ctx, nil))
+		h.ok(next.Release(ctx))
+		if _, _, err := old.refresh(ctx); err != nil { // nobody needs the thread
+			h.Error(err)
+		}
+		if err := old.SaveSession(ctx, Session{ID: "old"}); !errors.Is(err, ErrStale) {
+			h.Errorf("save = %v, want %v", err, ErrStale)
+		}
+		if ses := must(s.Session(ctx, "t")); ses.ID != "new" {
+			h.Errorf("the session is %q", ses.ID)
+		}
+	})
+}

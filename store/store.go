@@ -37,8 +37,6 @@ type Store struct {
 
 	// slice is how often what is followed is read without a hint. Only tests change it.
 	slice time.Duration
-	// shift is added to Redis' clock where it tells the day of a budget. Only tests change it.
-	shift time.Duration
 }
 
 // New checks the configuration. It does not talk to Redis, see [Store.Ping].

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,7 @@ import (
 // delivery and fence are those it saw; when either has moved, the task ended, or a running one is claimed, it is [ErrStale]. A running
 // task waits again, in its old place. crashed counts a run that was lost.
 func (s *Store) Requeue(ctx context.Context, id string, delivery int, fence int64, crashed bool) (newDelivery int, err error) {
-	r, err := s.run(ctx, "requeue", id, delivery, fence, crashed)
+	r, err := s.run(ctx, "requeue", id, delivery, fence, crashed, rand.Text())
 	if err != nil {
 		return 0, fmt.Errorf("requeue %s: %w", id, err)
 	}
@@ -25,7 +26,7 @@ func (s *Store) EndWaiting(ctx context.Context, id string, ending json.RawMessag
 	if len(ending) > maxTask {
 		return false, fmt.Errorf("end waiting %s: ending of %d bytes, limit %d: %w", id, len(ending), maxTask, ErrTooLarge)
 	}
-	r, err := s.run(ctx, "endwaiting", id, []byte(ending), s.cfg.EventCap, s.cfg.Retention.Milliseconds())
+	r, err := s.run(ctx, "endwaiting", id, []byte(ending), s.cfg.EventCap, s.cfg.Retention.Milliseconds(), rand.Text())
 	if err != nil {
 		return false, fmt.Errorf("end waiting %s: %w", id, err)
 	}
@@ -49,7 +50,7 @@ func (s *Store) Cancel(ctx context.Context, id, by, cause string) (Record, error
 // Retry lets an ended task wait again under a new delivery, due at once and as if it had never run: without ending, tombstone, attempts
 // and crashes, and on its own if it had been absorbed. Its place in the thread is that of its ID, its events go on behind the earlier ones. [ErrNotEnded] otherwise.
 func (s *Store) Retry(ctx context.Context, id string) (Record, error) {
-	r, err := s.run(ctx, "retry", id)
+	r, err := s.run(ctx, "retry", id, rand.Text())
 	if err != nil {
 		return Record{}, fmt.Errorf("retry %s: %w", id, err)
 	}

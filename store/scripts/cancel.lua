@@ -4,7 +4,8 @@ local r = redis.call('HMGET', task_key(id), 'state', 'into')
 if not r[1] then return {'notfound'} end
 
 local function tombstone(id)
-  if redis.call('HGET', task_key(id), 'state') == 'ended' then return end
+  local state = redis.call('HGET', task_key(id), 'state')
+  if not state or state == 'ended' then return end
   if redis.call('HSETNX', task_key(id), 'cancel_cause', ARGV[4]) == 1 then
     redis.call('HSET', task_key(id), 'cancel_by', ARGV[3])
   end

@@ -29,8 +29,8 @@ local function now()
   return tonumber(t[1]) * 1000000 + tonumber(t[2])
 end
 
--- day is the day of a time, as days since 1970, UTC. The shift, in microseconds, is for tests.
-local function day(t, shift) return int(math.floor((t + tonumber(shift)) / 86400000000)) end
+-- day is the day of a time, as days since 1970, UTC.
+local function day(t) return int(math.floor(t / 86400000000)) end
 
 -- born is the unix microseconds an ID starts with: a task's place in its thread.
 local function born(id) return string.match(id, '^%d+') end
@@ -41,6 +41,14 @@ local function runs(id, fence)
   local r = redis.call('HMGET', task_key(id), 'state', 'held')
   return r[1] == 'running' and r[2] == fence
 end
+
+-- repeated tells a command that the client sends again, because its answer got lost, from a second one: by the nonce of the last step that
+-- has noted its own.
+local function repeated(id, nonce) return redis.call('HGET', task_key(id), 'nonce') == nonce end
+local function note(id, nonce) redis.call('HSET', task_key(id), 'nonce', nonce) end
+
+-- runner is the thread's running task, nil if none runs: claim.lua gives it the score 0.
+local function runner(thread) return redis.call('ZRANGEBYSCORE', waiting_key(thread), '0', '0')[1] end
 
 -- each goes through a list as it is kept in a field: one entry per line.
 local function each(list) return string.gmatch(list or '', '[^\n]+') end

@@ -1,10 +1,12 @@
--- prefix, id, ending, event cap, retention ms -> {'ok'} | {'no'} | {'notfound'}
+-- prefix, id, ending, event cap, retention ms, nonce -> {'ok'} | {'no'} | {'notfound'}
 local id = ARGV[2]
 local r = redis.call('HMGET', task_key(id), 'state', 'thread')
 if not r[1] then return {'notfound'} end
+if repeated(id, ARGV[6]) then return {'ok'} end
 if r[1] ~= 'waiting' then return {'no'} end
 -- What it has absorbed while it waits is what its checkpoint holds: that ends with it.
-local with = redis.call('ZRANGE', absorbed_key(id), '0', '-1')
+local with = part(id, r[2], set(table.concat(redis.call('ZRANGE', absorbed_key(id), '0', '-1'), ' ')))
+note(id, ARGV[6])
 finish(id, r[2], ARGV[3], ARGV[4], 0)
 cover(with, ARGV[3], ARGV[4], ARGV[5])
 redis.call('DEL', absorbed_key(id))

@@ -1,4 +1,6 @@
--- prefix, id, fence, key -> {'ok'} the first time | {'no'} | {'stale'}
+-- prefix, id, fence, key, nonce -> {'ok'} the first time | {'no'} | {'stale'}
 if not runs(ARGV[2], ARGV[3]) then return {'stale'} end
-if redis.call('HSETNX', questions_key(ARGV[2]), 's:' .. ARGV[4], '1') == 1 then return {'ok'} end
+local key, field = questions_key(ARGV[2]), 's:' .. ARGV[4]
+redis.call('HSETNX', key, field, ARGV[5])
+if redis.call('HGET', key, field) == ARGV[5] then return {'ok'} end -- also when the answer got lost
 return {'no'}

@@ -1,9 +1,10 @@
--- prefix, id, delivery, fence, crashed -> {'ok', new delivery} | {'stale'} | {'notfound'}
+-- prefix, id, delivery, fence, crashed, nonce -> {'ok', new delivery} | {'stale'} | {'notfound'}
 local id = ARGV[2]
 local key = task_key(id)
 local r = redis.call('HMGET', key, 'state', 'thread', 'delivery', 'fence')
 local state, thread = r[1], r[2]
 if not state then return {'notfound'} end
+if repeated(id, ARGV[6]) then return {'ok', r[3]} end
 if state == 'ended' or state == 'absorbed' or r[3] ~= ARGV[3] or r[4] ~= ARGV[4] then return {'stale'} end
 if state == 'running' then
   if redis.call('EXISTS', claim_key(thread)) == 1 then return {'stale'} end
@@ -13,5 +14,6 @@ if state == 'running' then
   redis.call('ZADD', waiting_key(thread), born(id), id)
   part(id, thread, kept(id))
 end
+note(id, ARGV[6])
 if ARGV[5] == '1' then redis.call('HINCRBY', key, 'crashes', '1') end
 return {'ok', int(redis.call('HINCRBY', key, 'delivery', '1'))}

@@ -1,13 +1,13 @@
--- prefix, id, fence, day shift us, wanted, (scope or kind, budget)...
+-- prefix, id, fence, wanted, (scope or kind, budget)...
 --   -> {'ok', left under the tightest budget or ''} | {'overbudget', scope, spent, reserved by others, budget} | {'stale'}
 -- Amounts are micro-dollars.
-local id, wanted = ARGV[2], tonumber(ARGV[5])
+local id, wanted = ARGV[2], tonumber(ARGV[4])
 if not runs(id, ARGV[3]) then return {'stale'} end
-local key, today = task_key(id), day(now(), ARGV[4])
+local key, today = task_key(id), day(now())
 local scopes = 'fleet\n' .. (redis.call('HGET', key, 'scopes') or '')
 local left
 for scope in each(scopes) do
-  local budget = bound(scope, 6)
+  local budget = bound(scope, 5)
   if budget then
     local spent, reserved = 0, 0
     local all = redis.call('HGETALL', spend_key(today, scope))
@@ -29,7 +29,7 @@ end
 if not left then return {'ok', ''} end
 free_reservation(id)
 for scope in each(scopes) do
-  if bound(scope, 6) then
+  if bound(scope, 5) then
     local spend = spend_key(today, scope)
     redis.call('HSET', spend, 'r:' .. id, int(math.min(wanted, left)))
     redis.call('EXPIRE', spend, '691200')

@@ -1,4 +1,4 @@
--- prefix, id, thread, class, task, at, hear, kin, scopes, day shift us, (scope or kind, budget)... -> {'created', now, tasks before it,
+-- prefix, id, thread, class, task, at, hear, kin, scopes, (scope or kind, budget)... -> {'created', now, tasks before it,
 -- '1' if it will be absorbed} | {'exists', record} | {'spent'} | with hear {'asking', id} | {'overbudget', scope, spent, reserved, budget}
 local id, thread, kin = ARGV[2], ARGV[3], ARGV[8]
 local key = task_key(id)
@@ -14,8 +14,8 @@ if ARGV[7] == '1' then
 end
 local t = now()
 for scope in each('fleet\n' .. ARGV[9]) do
-  local budget = bound(scope, 11)
-  local spent = budget and tonumber(redis.call('HGET', spend_key(day(t, ARGV[10]), scope), 'spent') or '0')
+  local budget = bound(scope, 10)
+  local spent = budget and tonumber(redis.call('HGET', spend_key(day(t), scope), 'spent') or '0')
   if budget and spent >= budget then return {'overbudget', scope, int(spent), '0', int(budget)} end
 end
 redis.call('HSET', key, 'thread', thread, 'class', ARGV[4], 'task', ARGV[5], 'at', ARGV[6], 'state', 'waiting', 'delivery', '0',

@@ -1,4 +1,4 @@
--- prefix, id or '', lease us -> {'ok', id, attempt, delivery} | {'no'}
+-- prefix, id or '', lease us, nonce -> {'ok', id, attempt, delivery} | {'no'}
 local t, id = now(), ARGV[2]
 local delivery
 repeat
@@ -6,13 +6,15 @@ repeat
     id = redis.call('ZRANGEBYSCORE', OUTBOX, '-inf', int(t), 'LIMIT', '0', '1')[1]
     if not id then return {'no'} end
   else
-    local due = redis.call('ZSCORE', OUTBOX, id)
-    if not due or tonumber(due) > t and redis.call('HGET', task_key(id), 'outbox') ~= '0' then return {'no'} end
+    local due, r = redis.call('ZSCORE', OUTBOX, id), redis.call('HMGET', task_key(id), 'outbox', 'delivery')
+    if due and repeated(id, ARGV[4]) then return {'ok', id, r[1], r[2]} end
+    if not due or tonumber(due) > t and r[1] ~= '0' then return {'no'} end
   end
   delivery = redis.call('HGET', task_key(id), 'delivery')
   -- A record removed by hand: incrementing its attempts would bring back a stump of it.
   if not delivery then redis.call('ZREM', OUTBOX, id) end
 until delivery
+note(id, ARGV[4])
 redis.call('ZADD', OUTBOX, int(t + tonumber(ARGV[3])), id)
 -- The attempt is the lease's token: whoever takes the item after the lease makes the earlier holder a stranger.
 local attempt = redis.call('HINCRBY', task_key(id), 'outbox', '1')

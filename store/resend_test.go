@@ -1,0 +1,115 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+)
+
+// resend is a client that never sees the first answer to a script, and sends it again, as go-redis does.
+type resend struct{ counter }
+
+func (r *resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" || cmd.Name() == "eval" { // eval where Redis does not know the script yet
+			_ = next(ctx, cmd)
+			cmd.SetErr(nil)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// TestLostAnswers takes each step once, and in another world with every answer lost: results and Redis are the same.
+func TestLostAnswers(t *testing.T) {
+	steps := map[string]func(h *harness, s *Store, c *Claim) any{
+		"submit":     func(h *harness, s *Store, _ *Claim) any { return result(s.Get(h.Context(), h.put(s, kin(9))[0])) },
+		"claim":      func(h *harness, s *Store, _ *Claim) any { return failed(s.Claim(h.Context(), other(h, s), 0, "w")) },
+		"take":       func(h *harness, _ *Store, c *Claim) any { return h.take(c) },
+		"give back":  func(h *harness, _ *Store, c *Claim) any { return c.GiveBack(h.Context(), true, h.take(c)) },
+		"ask":        func(h *harness, _ *Store, c *Claim) any { return result(c.Ask(h.Context(), "k", json.RawMessage(`1`))) },
+		"first":      func(h *harness, _ *Store, c *Claim) any { return result(c.First(h.Context(), "k")) },
+		"reserve":    func(h *harness, _ *Store, c *Claim) any { return result(c.Reserve(h.Context(), 1, threeDollars...)) },
+		"spend":      func(h *harness, _ *Store, c *Claim) any { return result(c.Spend(h.Context(), 2.7, threeDollars...)) },
+		"push":       func(h *harness, _ *Store, c *Claim) any { return c.Pushing(h.Context(), "acme/api", "b", "1") },
+		"session":    func(h *harness, _ *Store, c *Claim) any { return c.SaveSession(h.Context(), Session{ID: "s"}) },
+		"checkpoint": func(h *harness, _ *Store, c *Claim) any { return c.SaveCheckpoint(h.Context(), Checkpoint{}) },
+		"log":        func(h *harness, _ *Store, c *Claim) any { return c.SaveLog(h.Context(), "log", []byte("x")) },
+		"cancel":     func(h *harness, s *Store, c *Claim) any { return result(s.Cancel(h.Context(), c.ID(), "ann", "user")) },
+		"return": func(h *harness, _ *Store, c *Claim) any {
+			return c.Return(h.Context(), Wait{Why: "x", Parked: true})
+		},
+		"end": func(h *harness, _ *Store, c *Claim) any {
+			return c.EndWith(h.Context(), json.RawMessage(`1`), Covered{IDs: []string{h.take(c)}, Ending: json.RawMessage(`2`)})
+		},
+		"release": func(h *harness, _ *Store, c *Claim) any {
+			h.ok(c.End(h.Context(), nil))
+			return c.Release(h.Context())
+		},
+		"requeue": func(h *harness, s *Store, c *Claim) any {
+			h.crash(c)
+			return result(s.Requeue(h.Context(), c.ID(), 0, c.Fence(), true))
+		},
+		"end waiting": func(h *harness, s *Store, _ *Claim) any { return result(s.EndWaiting(h.Context(), other(h, s), nil)) },
+		"retry": func(h *harness, s *Store, c *Claim) any {
+			h.ok(c.End(h.Context(), nil))
+			return result(s.Retry(h.Context(), c.ID()))
+		},
+		"answer": func(h *harness, s *Store, c *Claim) any {
+			_ = must(c.Ask(h.Context(), "k", json.RawMessage(`1`)))
+			return result(s.Answer(h.Context(), c.ID(), "k", json.RawMessage(`2`), task(7).ID))
+		},
+		"outbox": func(h *harness, s *Store, c *Claim) any {
+			h.ok(c.End(h.Context(), nil))
+			p, ok, err := s.TakeOutbox(h.Context(), c.ID())
+			return []any{p.Attempt, ok, err, s.PostLater(h.Context(), p, time.UnixMicro(1))}
+		},
+		"posted": func(h *harness, s *Store, c *Claim) any {
+			h.ok(c.End(h.Context(), nil))
+			p, _, err := s.TakeOutbox(h.Context(), c.ID())
+			return []any{p.Attempt, err, s.Posted(h.Context(), p)}
+		},
+		"alias":       func(h *harness, s *Store, _ *Claim) any { return s.Alias(h.Context(), "a", "b") },
+		"beat":        func(h *harness, s *Store, _ *Claim) any { return s.Beat(h.Context(), Worker{ID: "w"}) },
+		"lock thread": func(h *harness, s *Store, _ *Claim) any { return failed(s.LockThread(h.Context(), "idle", never)) },
+		"hold": func(h *harness, s *Store, _ *Claim) any {
+			return s.Hold(h.Context(), "c", time.Unix(2e9+9, 0), time.Second, "")
+		},
+		"slow": func(h *harness, s *Store, _ *Claim) any { return s.Slow(h.Context(), "c") },
+	}
+	onMini(t, func(h *harness) {
+		again := dial(h.T, h.url)
+		again.AddHook(&resend{})
+		h.mini.SetTime(time.Unix(2e9, 0)) // both worlds are of the same moment
+		for name, step := range steps {
+			var seen [2]string
+			for i, client := range []*redis.Client{h.rdb, again} {
+				h.ok(h.rdb.FlushAll(h.Context()).Err())
+				calm := h.store(Config{})
+				c := h.claim(calm, h.put(calm, kin(1), kin(2))[0])
+				s := h.store(Config{Redis: client})
+				c.store = s
+				result := step(h, s, c)
+				seen[i] = nonces.ReplaceAllString(fmt.Sprintf("%+v\n%+v", result, h.dump()), "nonce")
+			}
+			if diff := cmp.Diff(seen[0], seen[1]); diff != "" {
+				h.Errorf("%s, sent again:\n%s", name, diff)
+			}
+		}
+	})
+}
+
+var nonces = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
+
+// result is what a step gave, to be compared.
+func result[T any](v T, err error) any { return []any{v, err} }
+
+func failed[T any](_ T, err error) error { return err }
+
+// other is a task of another thread, which waits.
+func other(h *harness, s *Store) string { return h.submitTo(s, 5, "other") }

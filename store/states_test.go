@@ -1,0 +1,229 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+)
+
+// world is three tasks of one thread, and the claim that the first one has or had.
+type world struct {
+	*harness
+	s   *Store
+	c   *Claim
+	ids []string
+}
+
+// situations are the worlds, each made from the one where the first task runs and the others wait: between them they have tasks in every
+// state, with a claim that holds, has vanished or is stale.
+var situations = map[string]func(ctx context.Context, w world){
+	"nothing": func(ctx context.Context, w world) { w.ok(w.rdb.FlushDB(ctx).Err()) },
+	"waiting": func(ctx context.Context, w world) { w.ok(w.c.Return(ctx, Wait{})) },
+	"running": func(context.Context, world) {},
+	"crashed": func(_ context.Context, w world) { w.crash(w.c) },
+	"running, with others": func(_ context.Context, w world) {
+		w.take(w.c)
+		w.take(w.c)
+	},
+	"crashed, with others": func(_ context.Context, w world) {
+		w.take(w.c)
+		w.take(w.c)
+		w.crash(w.c)
+	},
+	"crashed, with another in the checkpoint": func(ctx context.Context, w world) {
+		w.ok(w.c.SaveCheckpoint(ctx, Checkpoint{Holds: []string{w.take(w.c)}}))
+		w.take(w.c)
+		w.crash(w.c)
+	},
+	"waiting, with others": func(ctx context.Context, w world) {
+		w.ok(w.c.SaveCheckpoint(ctx, Checkpoint{Holds: []string{w.take(w.c), w.take(w.c)}}))
+		w.ok(w.c.Return(ctx, Wait{}))
+	},
+	"ended": func(ctx context.Context, w world) { w.ok(w.c.End(ctx, nil)) },
+	"ended, with another": func(ctx context.Context, w world) {
+		w.ok(w.c.EndWith(ctx, nil, Covered{IDs: []string{w.take(w.c)}}))
+		w.ok(w.c.Release(ctx))
+	},
+	"posted": func(ctx context.Context, w world) {
+		w.ok(w.c.End(ctx, nil))
+		post, _, err := w.s.TakeOutbox(ctx, w.c.ID())
+		w.ok(err)
+		w.ok(w.s.Posted(ctx, post))
+	},
+}
+
+// steps are the methods that write, as they are called for a task; those of a claim are called for the first task's. Any may be refused.
+var steps = map[string]func(ctx context.Context, w world, id string) error{
+	"Submit": func(ctx context.Context, w world, id string) error {
+		_, _, err := w.s.Submit(ctx, Record{ID: id, Thread: "t", Kin: "k"})
+		return err
+	},
+	"Hear": func(ctx context.Context, w world, id string) error {
+		_, _, err := w.s.Hear(ctx, Record{ID: id, Thread: "t", Kin: "k"})
+		return err
+	},
+	"Claim": func(ctx context.Context, w world, id string) error {
+		rec, _ := w.s.Get(ctx, id)
+		return failed(w.s.Claim(ctx, id, rec.Delivery, "w"))
+	},
+	"Requeue": func(ctx context.Context, w world, id string) error {
+		rec, _ := w.s.Get(ctx, id)
+		return failed(w.s.Requeue(ctx, id, rec.Delivery, rec.Fence, true))
+	},
+	"EndWaiting": func(ctx context.Context, w world, id string) error { return failed(w.s.EndWaiting(ctx, id, nil)) },
+	"Retry":      func(ctx context.Context, w world, id string) error { return failed(w.s.Retry(ctx, id)) },
+	"Cancel":     func(ctx context.Context, w world, id string) error { return failed(w.s.Cancel(ctx, id, "ann", "user")) },
+	"Answer":     func(ctx context.Context, w world, id string) error { return failed(w.s.Answer(ctx, id, "k", nil, "")) },
+	"LockThread": func(ctx context.Context, w world, _ string) error {
+		return failed(w.s.LockThread(ctx, "t", time.Minute))
+	},
+	"TakeOutbox": func(ctx context.Context, w world, id string) error {
+		_, _, err := w.s.TakeOutbox(ctx, id)
+		return err
+	},
+	"Posted": func(ctx context.Context, w world, id string) error {
+		post, _, err := w.s.TakeOutbox(ctx, id)
+		return errors.Join(err, w.s.Posted(ctx, post))
+	},
+	"PostLater": func(ctx context.Context, w world, id string) error {
+		post, _, err := w.s.TakeOutbox(ctx, id)
+		return errors.Join(err, w.s.PostLater(ctx, post, time.Time{}))
+	},
+
+	"Take": func(ctx context.Context, w world, _ string) error {
+		_, _, err := w.c.Take(ctx, false, nil)
+		return err
+	},
+	"GiveBack": func(ctx context.Context, w world, id string) error { return w.c.GiveBack(ctx, false, id) },
+	"Return":   func(ctx context.Context, w world, _ string) error { return w.c.Return(ctx, Wait{}) },
+	"End":      func(ctx context.Context, w world, _ string) error { return w.c.End(ctx, nil) },
+	"EndWith": func(ctx context.Context, w world, id string) error {
+		return w.c.EndWith(ctx, nil, Covered{IDs: []string{id}})
+	},
+	"Release": func(ctx context.Context, w world, _ string) error { return w.c.Release(ctx) },
+	"Keep": func(ctx context.Context, w world, _ string) error {
+		_, _, err := w.c.refresh(ctx)
+		return err
+	},
+	"Append": func(ctx context.Context, w world, _ string) error { return w.c.Append(ctx, event(1)) },
+	"Ask": func(ctx context.Context, w world, _ string) error {
+		return failed(w.c.Ask(ctx, "k", json.RawMessage(`1`)))
+	},
+	"First": func(ctx context.Context, w world, _ string) error { return failed(w.c.First(ctx, "k")) },
+	"Reserve": func(ctx context.Context, w world, _ string) error {
+		return failed(w.c.Reserve(ctx, 1, threeDollars...))
+	},
+	"Spend":          func(ctx context.Context, w world, _ string) error { return failed(w.c.Spend(ctx, 1)) },
+	"Pushing":        func(ctx context.Context, w world, _ string) error { return w.c.Pushing(ctx, "r", "b", "1") },
+	"SaveSession":    func(ctx context.Context, w world, _ string) error { return w.c.SaveSession(ctx, Session{}) },
+	"SaveCheckpoint": func(ctx context.Context, w world, _ string) error { return w.c.SaveCheckpoint(ctx, Checkpoint{}) },
+	"SaveLog":        func(ctx context.Context, w world, _ string) error { return w.c.SaveLog(ctx, "log", nil) },
+}
+
+// others are the methods that only read, or have nothing to do with a task.
+const others = "ID Thread Fence Record Await Mail Get List Live Next Position Absorbed Events Follow Log Questions Session Checkpoint Pushed " +
+	"Alias Resolve Beat Workers Ping Diagnose Admit Hold Slow Ease Credentials Allow"
+
+// TestStateMachine tries every step in every situation, and wants the transitions that docs/runs.md draws, no less and no more.
+func TestStateMachine(t *testing.T) {
+	for _, kind := range []reflect.Type{reflect.TypeFor[*Store](), reflect.TypeFor[*Claim]()} {
+		for method := range kind.Methods() {
+			if name := method.Name; steps[name] == nil && !slices.Contains(strings.Fields(others), name) {
+				t.Errorf("%s.%s is not tried", kind, name)
+			}
+		}
+	}
+	onMini(t, func(h *harness) {
+		s, happen := h.store(Config{}), map[string]bool{}
+		for situation, bring := range situations {
+			for name, step := range steps {
+				for n := range 3 {
+					w := h.world(s)
+					bring(h.Context(), w)
+					before := w.spots()
+					err := step(h.Context(), w, w.ids[n])
+					if broken, ok := errors.AsType[redis.Error](err); ok {
+						h.Errorf("%s: %s: %v", situation, name, broken)
+					}
+					for i, now := range w.spots() {
+						if arrow := before[i].to(now); arrow != "" {
+							happen[arrow+": "+name] = true
+						}
+					}
+				}
+			}
+		}
+		if diff := gocmp.Diff(drawn(h.T), happen); diff != "" {
+			h.Errorf("docs/runs.md draws (-) and steps do (+):\n%s", diff)
+		}
+	})
+}
+
+func (h *harness) world(s *Store) world {
+	h.Helper()
+	h.ok(h.rdb.FlushDB(h.Context()).Err())
+	ids := h.put(s, kin(1), kin(2), kin(3))
+	return world{h, s, h.claim(s, ids[0]), ids}
+}
+
+// spot is where a task is in its life.
+type spot struct {
+	state State // empty: there is no such task
+	going bool  // it is going to expire
+}
+
+func (w world) spots() (list []spot) {
+	w.Helper()
+	for _, id := range w.ids {
+		rec, err := w.s.Get(w.Context(), id)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			w.Fatal(err)
+		}
+		sp := spot{rec.State, w.rdb.PTTL(w.Context(), "errand:task:"+id).Val() > 0}
+		if sp.going && sp.state != Ended {
+			w.Errorf("a task that is %s expires", sp.state)
+		}
+		list = append(list, sp)
+	}
+	return list
+}
+
+// to is the arrow from one spot to another; empty if there is none to draw. That what ends is going to expire at once is not drawn.
+func (sp spot) to(next spot) string {
+	switch {
+	case next.state != sp.state:
+		return string(cmp.Or(sp.state, "[*]")) + " --> " + string(cmp.Or(next.state, "[*]"))
+	case next.going && !sp.going:
+		return string(sp.state) + " --> [*]"
+	default:
+		return ""
+	}
+}
+
+// drawn are the transitions of the diagram: one for each step that its label names before the bracket.
+func drawn(t *testing.T) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile("../docs/runs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]bool{}
+	arrows := regexp.MustCompile(`(?m)^ +(\S+ --> \S+): ([\w, ]*\w)`)
+	for _, arrow := range arrows.FindAllStringSubmatch(string(text), -1) {
+		for step := range strings.SplitSeq(arrow[2], ", ") {
+			all[arrow[1]+": "+step] = true
+		}
+	}
+	return all
+}
