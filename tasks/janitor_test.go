@@ -15,7 +15,6 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/workspace"
-	"github.com/redis/go-redis/v9"
 )
 
 func TestRetentionTakesTheOldest(t *testing.T) {
@@ -49,18 +48,6 @@ func TestRetentionTakesTheOldest(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, tc.want)
 		}
 	}
-}
-
-// redis is a client of the test's own.
-func (f *fleet) redis() *redis.Client {
-	f.Helper()
-	opt, err := redis.ParseURL(f.url)
-	if err != nil {
-		f.Fatal(err)
-	}
-	client := redis.NewClient(opt)
-	f.Cleanup(func() { _ = client.Close() })
-	return client
 }
 
 // disk is what the workers of one machine share.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
-	"github.com/redis/go-redis/v9"
 )
 
 // hub is a Publisher with one pull request per branch. fail is asked before the n-th call, from 1.
@@ -266,15 +265,7 @@ func TestReplacedWorkerPushesNothing(t *testing.T) {
 	}
 	// One that has not noticed yet: the store refuses it.
 	unaware := func(c *WorkerConfig) {
-		opt, err := redis.ParseURL(r.url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		client := redis.NewClient(opt)
-		t.Cleanup(func() { _ = client.Close() })
-		if c.Store, err = store.New(store.Config{Redis: client, ClaimTTL: 2 * time.Minute, Refresh: time.Minute}); err != nil {
-			t.Fatal(err)
-		}
+		c.Store = r.open(store.Config{Redis: r.redis(), ClaimTTL: 2 * time.Minute, Refresh: time.Minute})
 	}
 	stop := r.worker(r.disk(t.TempDir()), with, dying, unaware)
 	id := r.submit(r.repoTask("a"))
