@@ -25,6 +25,11 @@ func kin(t Task) string {
 func (m *mailbox) take(ctx context.Context, last bool) (agent.Message, bool) {
 	event := mustJSON(agent.Event{Kind: Absorbed, ToolID: m.task.ID, Text: "The run of task " + m.task.ID + " takes this into account.", Time: time.Now()})
 	for {
+		select {
+		case <-m.closed: // just now
+			return agent.Message{}, false
+		default:
+		}
 		rec, ok, err := m.run.claim.Take(ctx, last, event)
 		if err != nil {
 			m.complain(ctx, "", err) // it is tried again, or the claim is lost
