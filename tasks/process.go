@@ -132,7 +132,7 @@ func (w *Worker) finish(r *run) (Ending, error) {
 	switch {
 	case err == nil:
 		r.talked.keep(r, w, r.task, r.words, r.result)
-		err = w.publish(r, r.task, r.place, &ending)
+		w.publish(r, r.task, r.place, &ending)
 	case !errors.Is(err, errClaimLost): // whoever has the claim now has the say
 		w.handOver(r, r.place, r.spec, r.result, err)
 		w.announce(r, r.task, r.source, err)

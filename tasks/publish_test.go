@@ -282,6 +282,39 @@ func TestReplacedWorkerPushesNothing(t *testing.T) {
 	}
 }
 
+// An answer is not given up because Redis was away for so long that the claim cannot be trusted any more, as long as nobody else has it.
+// Its work is not published then, but kept.
+func TestAnswerAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	r, h, with := publishingFleet(t, (*remote).everything)
+	do := r.agent.do
+	r.agent.do = func(ctx context.Context, s agent.Spec, host agent.Host) (agent.Result, error) {
+		if len(r.agent.specs()) > 1 {
+			return answer("It is mended."), nil
+		}
+		res, err := do(ctx, s, host)
+		if err := r.redis().ClientPause(r.Context(), time.Second).Err(); err != nil {
+			t.Error(err)
+		}
+		<-ctx.Done()
+		return res, err
+	}
+	impatient := func(c *WorkerConfig) {
+		c.Store = r.open(store.Config{Redis: r.redis(), ClaimTTL: 600 * time.Millisecond, Refresh: 100 * time.Millisecond, Outage: 300 * time.Millisecond})
+	}
+	r.worker(r.disk(t.TempDir()), with, dying, impatient)
+	e := r.ending(r.submit(r.repoTask("a")))
+	if e.Kind != Answered || e.Result.Text != "I mended it." || !strings.Contains(e.Note(), "They are kept") {
+		t.Errorf("ending = %+v, %q", e, e.Note())
+	}
+	if n := len(r.agent.specs()); n != 1 || r.pushed("fake/a") != "" {
+		t.Errorf("%d runs, pushed %s", n, r.pushed("fake/a"))
+	}
+	if e := r.ending(r.submit(r.repoTask("a"))); len(h.proposed()) != 1 || e.Published.PullRequest.Number != 7 {
+		t.Errorf("the next ending = %+v", e.Published)
+	}
+}
+
 // A worker that dies between push and pull request leaves a branch that the next one goes on with, also where it does not build on it.
 func TestCrashAfterThePush(t *testing.T) {
 	t.Parallel()
