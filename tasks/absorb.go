@@ -86,10 +86,7 @@ func (m *mailbox) refuse(ctx context.Context, id string, why *InputError) error 
 	if err := m.run.claim.GiveBack(ctx, false, id); err != nil {
 		return err
 	}
-	reason := why.Sentence
-	if m.worker.cfg.Policy.Redactor != nil {
-		reason = m.worker.cfg.Policy.Redactor.String(reason)
-	}
+	reason := m.worker.cfg.Policy.Redactor.String(why.Sentence)
 	_, err := endWaiting(ctx, m.worker.store, id, Ending{Kind: Refused, Reason: reason, At: time.Now()})
 	return err
 }

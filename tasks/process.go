@@ -25,10 +25,9 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	if err != nil {
 		return w.unclaimed(id, err)
 	}
-	run := w.hold(ctx, claim)
+	run := w.hold(ctx, claim, slot)
 	defer w.upload(run) // when the thread is free again: nobody waits for it
 	defer run.release()
-	run.slot = slot
 
 	ending, err := w.execute(run)
 	if err != nil {
