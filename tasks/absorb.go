@@ -25,6 +25,11 @@ func kin(t Task) string {
 func (m *mailbox) take(ctx context.Context, last bool) (agent.Message, bool) {
 	event := mustJSON(agent.Event{Kind: Absorbed, ToolID: m.task.ID, Text: "The run of task " + m.task.ID + " takes this into account.", Time: time.Now()})
 	for {
+		select {
+		case <-m.closed: // just now
+			return agent.Message{}, false
+		default:
+		}
 		rec, ok, err := m.run.claim.Take(ctx, last, event)
 		if err != nil {
 			m.complain(ctx, "", err) // it is tried again, or the claim is lost
@@ -81,10 +86,7 @@ func (m *mailbox) refuse(ctx context.Context, id string, why *InputError) error 
 	if err := m.run.claim.GiveBack(ctx, false, id); err != nil {
 		return err
 	}
-	reason := why.Sentence
-	if m.worker.cfg.Policy.Redactor != nil {
-		reason = m.worker.cfg.Policy.Redactor.String(reason)
-	}
+	reason := m.worker.cfg.Policy.Redactor.String(why.Sentence)
 	_, err := endWaiting(ctx, m.worker.store, id, Ending{Kind: Refused, Reason: reason, At: time.Now()})
 	return err
 }

@@ -24,14 +24,22 @@ func (w *Worker) admit(run *run, t Task, s Source) error {
 	if !ok {
 		return err
 	}
-	// All that wait come at different times, and so one after the other.
-	wait := store.Wait{At: held.At.Add(upTo(held.Interval)), Why: held.Why}
+	wait := store.Wait{At: held.At.Add(turn(held.Interval, time.Since(run.claim.Record().Created))), Why: held.Why}
 	if held.Why == "" {
 		wait.Why = "runs start one after the other, because the model had too many requests"
 	} else {
 		w.sayOnce(run, t, s, fmt.Sprintf("held-%d", held.At.Unix()), parked(t, wait, time.Now()))
 	}
 	return &ErrLater{At: wait.At, Why: wait.Why}
+}
+
+// turn is how long after the next start may be a task asks again: at any time of the interval, so that all who wait come one after the
+// other, but the sooner the longer it has waited, so that it is not overtaken for ever by those who come new.
+func turn(interval, waited time.Duration) time.Duration {
+	if waited > 0 {
+		interval = time.Duration(float64(interval) * float64(interval) / float64(interval+waited))
+	}
+	return upTo(interval)
 }
 
 // heed tells the fleet what the end of a run says of the credential.

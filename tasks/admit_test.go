@@ -82,9 +82,7 @@ func TestThrottledRunsSlowStartsDown(t *testing.T) {
 	<-started
 	f.slowed(time.Second)
 	// As if another worker had just started a run, and the model had been overloaded for long.
-	if err := f.queue.redis.HSet(t.Context(), "errand:credential:c", "next", time.Now().Add(time.Hour).UnixMicro()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	f.interval(time.Second, time.Now().Add(time.Hour))
 	second := f.submit(f.task("b", "y"))
 	st := f.waiting(second)
 	if !strings.Contains(st.Why, "one after the other") || st.Attempt != 0 {
@@ -100,6 +98,73 @@ func TestThrottledRunsSlowStartsDown(t *testing.T) {
 	if e := f.ending(f.submit(f.task("c", "z"))); e.Kind != Answered {
 		t.Errorf("after it went well: %+v", e)
 	}
+}
+
+// Who has waited long asks again soon after the next start may be, so that nobody is overtaken for ever by those who come new.
+func TestWhoWaitsLongAsksSoon(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	next := time.Now().Add(time.Hour)
+	f.interval(time.Minute, next)
+	long := f.submit(f.task("a", "x"))
+	if err := f.queue.redis.HSet(t.Context(), "errand:task:"+long, "created", time.Now().Add(-time.Hour).UnixMicro()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	f.worker(withCredential)
+	if s := f.waiting(long); s.At.Before(next) || s.At.After(next.Add(time.Second)) {
+		t.Errorf("asks again %s after the next start may be", s.At.Sub(next))
+	}
+	// The new ones come at any time of the interval.
+	late := false
+	for n := 0; n < 30 && !late; n++ {
+		s := f.waiting(f.submit(f.task(fmt.Sprint("new", n), "x")))
+		late = s.At.After(next.Add(5 * time.Second))
+	}
+	if !late {
+		t.Error("all new ones ask as soon")
+	}
+}
+
+// interval lets starts with the credential be so far apart, the next one not before a time.
+func (f *fleet) interval(d time.Duration, next time.Time) {
+	f.Helper()
+	if err := f.queue.redis.HSet(f.Context(), "errand:credential:c", "interval", d.Microseconds(), "next", next.UnixMicro()).Err(); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// Who cannot start for want of a budget keeps nobody else from starting.
+func TestWaitingForABudgetTakesNoTurn(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.policy.Budgets = Budgets{User: 1}
+	started, finish := make(chan string, 10), make(chan struct{})
+	f.agent.do = func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		started <- s.ID
+		select {
+		case <-finish:
+		case <-ctx.Done(): // the test has failed
+		}
+		return answer("x"), nil
+	}
+	f.worker(withCredential)
+	first := f.submit(f.task("a", "x"))
+	f.next(started)
+	f.interval(time.Hour, time.Time{})
+	same := f.submit(f.task("b", "x"))
+	f.waits(same)
+	other := f.task("c", "x")
+	other.Actor = "another"
+	f.submit(other)
+	if id := f.next(started); id != other.ID {
+		t.Errorf("%s started", id)
+	}
+	if _, err := f.desk.Cancel(t.Context(), same, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	close(finish)
+	f.ending(first)
+	f.ending(other.ID)
 }
 
 // slowed waits until starts with the credential are so far apart.

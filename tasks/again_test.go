@@ -264,7 +264,7 @@ func TestParkedIsSaidOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := w.hold(t.Context(), claim)
+	run := w.hold(t.Context(), claim, nil)
 	defer run.release()
 	run.told = w.open(run, f.source, task)
 	for range 2 {

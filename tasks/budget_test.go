@@ -10,13 +10,23 @@ import (
 	"github.com/errand-fleet/errand/agent"
 )
 
-// budgeted is a fleet whose runs cost as much as their prompt says.
+// budgeted is a fleet whose runs cost $0.45 each.
 func budgeted(t *testing.T, b Budgets) *fleet {
 	f := newFleet(t)
 	f.policy.Budgets = b
 	f.desk = NewDesk(f.store, f.queue, f.policy, nil)
-	f.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) { return costing(0.45), nil }
+	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) { return costing(0.45), nil }
 	return f
+}
+
+// interrupted is an agent that is stopped when it has cost so much.
+func interrupted(started chan<- string, usd float64) func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+	until := untilStopped(started)
+	return func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {
+		r, err := until(ctx, s, h)
+		r.CostUSD = usd
+		return r, err
+	}
 }
 
 func costing(usd float64) agent.Result {
@@ -97,14 +107,7 @@ func TestInterruptedRunsAreSettled(t *testing.T) {
 	t.Parallel()
 	f := budgeted(t, Budgets{Task: 1})
 	started := make(chan string, 1)
-	cost := 0.3
-	f.agent.do = func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
-		started <- s.ID
-		<-ctx.Done()
-		r := costing(cost)
-		r.Outcome = agent.Stopped
-		return r, nil
-	}
+	f.agent.do = interrupted(started, 0.3)
 	task := f.task("a", "x")
 	task.Options.MaxUSD = 20
 	stop := f.worker()
@@ -124,14 +127,7 @@ func TestInterruptedRunsAreSettled(t *testing.T) {
 	}
 
 	stop()
-	cost = 1.1
-	f.agent.do = func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
-		started <- s.ID
-		<-ctx.Done()
-		r := costing(cost)
-		r.Outcome = agent.Stopped
-		return r, nil
-	}
+	f.agent.do = interrupted(started, 1.1)
 	stop = f.worker()
 	spent := f.submit(f.task("b", "x"))
 	f.next(started)

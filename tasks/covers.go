@@ -20,19 +20,43 @@ func endWaiting(ctx context.Context, s *store.Store, id string, e Ending) (bool,
 }
 
 // took notes that the agent has taken up a message. When it takes up the first one again, the conversation could not be resumed and began
-// anew: what was taken up before is not in it.
+// anew: what the agent was given before is not in it. That waits for a run of its own, and all else behind it.
 func (m *mailbox) took(message string) {
 	m.mu.Lock()
+	again := m.begun && message == m.prompt
+	m.begun = m.begun || message == m.prompt
 	for _, l := range m.mail {
-		if l.message != "" && message == m.prompt {
-			l.taken = false
-		}
-		if l.message == message {
+		switch {
+		case l.message == message:
 			l.taken = true
+		case again && l.message != "":
+			l.taken, m.broken = false, true
+		}
+	}
+	broken := m.broken
+	m.mu.Unlock()
+	if broken {
+		m.shut()
+	}
+	m.look()
+}
+
+// part lets all wait that was given to a conversation that is no more.
+func (m *mailbox) part(ctx context.Context) {
+	m.mu.Lock()
+	var lost []string
+	for _, l := range m.mail {
+		if m.broken && !l.taken {
+			lost = append(lost, l.task.ID)
 		}
 	}
 	m.mu.Unlock()
-	m.look()
+	if len(lost) == 0 {
+		return
+	}
+	if err := m.run.claim.GiveBack(ctx, true, lost...); err != nil {
+		m.complain(ctx, "", err) // they wait again when the run is over
+	}
 }
 
 // covered are the tasks whose messages the run has taken up: its ending is theirs.

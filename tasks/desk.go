@@ -153,9 +153,7 @@ func (p Policy) apply(t Task) (Task, error) {
 			t.Profile = agent.Read
 		}
 	}
-	if p.Redactor != nil {
-		t.Prompt = p.Redactor.String(t.Prompt)
-	}
+	t.Prompt = p.Redactor.String(t.Prompt)
 	if p.Limit > 0 && (t.Options.Limit <= 0 || t.Options.Limit > p.Limit) {
 		t.Options.Limit = p.Limit
 	}

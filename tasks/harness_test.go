@@ -49,17 +49,30 @@ func newFleet(t *testing.T) *fleet {
 // connect is a process of its own, as far as Redis can tell.
 func (f *fleet) connect() (*store.Store, *Queue) {
 	f.Helper()
+	client := f.redis()
+	return f.open(store.Config{Redis: client, ClaimTTL: 600 * time.Millisecond, Refresh: 100 * time.Millisecond}), NewQueue(client, time.Hour)
+}
+
+// redis is a client of its own.
+func (f *fleet) redis() *redis.Client {
+	f.Helper()
 	opt, err := redis.ParseURL(f.url)
 	if err != nil {
 		f.Fatal(err)
 	}
 	client := redis.NewClient(opt)
 	f.Cleanup(func() { _ = client.Close() })
-	s, err := store.New(store.Config{Redis: client, ClaimTTL: 600 * time.Millisecond, Refresh: 100 * time.Millisecond})
+	return client
+}
+
+// open is a store with times of its own.
+func (f *fleet) open(c store.Config) *store.Store {
+	f.Helper()
+	s, err := store.New(c)
 	if err != nil {
 		f.Fatal(err)
 	}
-	return s, NewQueue(client, time.Hour)
+	return s
 }
 
 // stopAll drains all workers.

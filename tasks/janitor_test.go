@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/workspace"
-	"github.com/redis/go-redis/v9"
 )
 
 func TestRetentionTakesTheOldest(t *testing.T) {
@@ -51,18 +49,6 @@ func TestRetentionTakesTheOldest(t *testing.T) {
 	}
 }
 
-// redis is a client of the test's own.
-func (f *fleet) redis() *redis.Client {
-	f.Helper()
-	opt, err := redis.ParseURL(f.url)
-	if err != nil {
-		f.Fatal(err)
-	}
-	client := redis.NewClient(opt)
-	f.Cleanup(func() { _ = client.Close() })
-	return client
-}
-
 // disk is what the workers of one machine share.
 type disk struct {
 	*fleet
@@ -70,27 +56,12 @@ type disk struct {
 	space *workspace.Workspace
 }
 
-func newDisk(f *fleet) *disk {
-	f.Helper()
-	remote := filepath.Join(f.TempDir(), "remote.git")
-	work := f.TempDir()
-	for _, args := range [][]string{
-		{"init", "--quiet", "--bare", "--initial-branch=main", remote},
-		{"init", "--quiet", "--initial-branch=main"},
-		{"-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--allow-empty", "--message", "one"},
-		{"push", "--quiet", remote, "main"},
-	} {
-		cmd := exec.CommandContext(f.Context(), "git", args...)
-		cmd.Dir, cmd.Env = work, []string{"PATH=" + os.Getenv("PATH"), "HOME=/dev/null"}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			f.Fatalf("git %v: %v\n%s", args, err, out)
-		}
-	}
-	space, err := workspace.New(workspace.Config{Dir: filepath.Join(f.TempDir(), "w"), URL: func(string) string { return remote }})
-	if err != nil {
-		f.Fatal(err)
-	}
-	return &disk{f, f.TempDir(), space}
+func newDisk(t *testing.T) *disk {
+	t.Helper()
+	r := newRemote(t)
+	var c WorkerConfig
+	r.disk(t.TempDir())(&c)
+	return &disk{r.fleet, t.TempDir(), c.Workspace}
 }
 
 func (d *disk) config(c *WorkerConfig) {
@@ -143,8 +114,8 @@ func tidyAll(ctx context.Context, workers ...*Worker) {
 // thread.
 func TestJanitorLeavesTheLivingAlone(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
-	d := newDisk(f)
+	d := newDisk(t)
+	f := d.fleet
 	started := make(chan string, 1)
 	until := untilStopped(started)
 	f.agent.do = func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {
@@ -242,8 +213,8 @@ func TestTaskWaitsForTheJanitor(t *testing.T) {
 // Whatever was not pushed is beside the logs before its clone goes; what cannot be saved stays for twice as long.
 func TestWorkOfOldClonesIsSaved(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
-	d := newDisk(f)
+	d := newDisk(t)
+	f := d.fleet
 	checkout := func(thread string) string {
 		t.Helper()
 		if _, err := d.space.Enter("fake/" + thread); err != nil {
@@ -294,8 +265,8 @@ func TestWorkOfOldClonesIsSaved(t *testing.T) {
 // Without the store nobody can tell what is needed.
 func TestNothingGoesWithoutTheStore(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
-	d := newDisk(f)
+	d := newDisk(t)
+	f := d.fleet
 	id := "1700000000000000-fake-a"
 	d.age(id, "a", 100)
 	w := f.idle(d.config)

@@ -39,8 +39,10 @@ type mailbox struct {
 	stop    context.CancelFunc // ends all of the following
 	carried sync.WaitGroup
 
-	mu   sync.Mutex
-	mail []*mail
+	mu     sync.Mutex
+	mail   []*mail
+	begun  bool // the agent has taken up the first message
+	broken bool // and has begun anew after it was given others
 }
 
 // mail is an absorbed task.
@@ -100,7 +102,7 @@ func (m *mailbox) open(b Brief, files, prompt string, emit func(agent.Event)) {
 	ctx, stop := context.WithCancel(m.run.ctx)
 	m.stop = stop
 	m.carried.Go(func() { m.run.claim.Mail(ctx, m.look) })
-	m.carried.Go(func() { m.carry(ctx) })
+	m.carried.Go(func() { m.carry(ctx); m.part(ctx) })
 }
 
 // close ends what the mailbox does. What it knows of the absorbed tasks stands from then on.
@@ -142,6 +144,8 @@ func (m *mailbox) carry(ctx context.Context) {
 		for handed := !ok || asked != nil; !handed; {
 			select {
 			case <-ctx.Done():
+				return
+			case <-m.closed:
 				return
 			case m.next <- message:
 				handed = true

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -385,23 +386,49 @@ func TestAbsorbingIsRefused(t *testing.T) {
 	}
 }
 
-// A conversation that begins anew within the run has not heard what the one before had.
+// A conversation that begins anew within the run has not heard what the one before had. That waits for a run of its own, and nothing
+// overtakes it.
 func TestConversationBeginsAnew(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
-	runs := f.converses()
-	f.worker()
-	first := f.submit(f.task("a", "one"))
-	run := <-runs
-	second := f.submit(f.task("a", "two"))
-	run.take(run.next())
-	run.take(run.spec.Prompt)
-	run.end <- answer("one")
-	f.equal("covers", f.ending(first).Covers, []string(nil))
-	run = <-runs
-	f.equal("follow-up", run.spec.ID, second)
-	run.end <- answer("two")
-	f.ending(second)
+	for name, taken := range map[string]bool{"taken up": true, "given": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			runs := f.converses()
+			f.worker()
+			first := f.submit(f.task("a", "one"))
+			run := <-runs
+			second := f.submit(f.task("a", "two"))
+			if m := run.next(); taken {
+				run.take(m)
+			}
+			run.take(run.spec.Prompt)
+			third := f.submit(f.task("a", "three"))
+			if m, ok := run.host.Next(t.Context()); ok {
+				t.Errorf("overtaken by %q", m.Text)
+			}
+			if m := run.rest(); m.Text != "" {
+				t.Errorf("overtaken at rest by %q", m.Text)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			for f.status(second).State != "waiting" && ctx.Err() == nil { // already, so that who writes next is told the truth
+				runtime.Gosched()
+			}
+			if r, err := f.desk.Submit(t.Context(), f.task("a", "four")); err != nil || r.Joins || r.Position != 3 {
+				t.Errorf("receipt = %+v, %v", r, err)
+			}
+			run.end <- answer("one")
+			f.equal("covers", f.ending(first).Covers, []string(nil))
+			run = <-runs
+			f.equal("follow-up", run.spec.ID, second)
+			m := run.next()
+			f.equal("behind it", m.Text, "three")
+			run.take(m)
+			run.end <- answer("two and three")
+			f.equal("covers", f.ending(second).Covers, []string{third})
+		})
+	}
 }
 
 // A drained run goes on with what its conversation holds; what it had only been given waits.

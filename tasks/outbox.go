@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
@@ -33,22 +32,24 @@ const posters = 8
 // maxPosts is how often an ending is posted before it is given up: with the longest pause between them, for about a day.
 const maxPosts = 300
 
-// postDue posts everything that is due, whoever ran it.
+// postDue begins to post what is due, whoever ran it. It does not wait for that: what comes up meanwhile would wait as well.
 func (w *Worker) postDue(ctx context.Context) {
-	var sending sync.WaitGroup
-	defer sending.Wait()
-	free := make(chan struct{}, posters)
 	for ctx.Err() == nil {
-		free <- struct{}{}
+		select {
+		case w.posters <- struct{}{}:
+		default:
+			return // the next look finds the rest
+		}
 		p, ok, err := w.store.TakeOutbox(ctx, "")
 		if err != nil && ctx.Err() == nil {
 			w.log.Warn("take outbox", "err", err)
 		}
 		if err != nil || !ok {
+			<-w.posters
 			return
 		}
-		sending.Go(func() {
-			defer func() { <-free }()
+		w.posting.Go(func() {
+			defer func() { <-w.posters }()
 			w.send(ctx, p, nil)
 		})
 	}

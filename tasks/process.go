@@ -25,10 +25,9 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	if err != nil {
 		return w.unclaimed(id, err)
 	}
-	run := w.hold(ctx, claim)
+	run := w.hold(ctx, claim, slot)
 	defer w.upload(run) // when the thread is free again: nobody waits for it
 	defer run.release()
-	run.slot = slot
 
 	ending, err := w.execute(run)
 	if err != nil {
@@ -47,8 +46,8 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 // execute does the work of a claimed task. An error means that it must be tried again, by this worker or another.
 func (w *Worker) execute(r *run) (Ending, error) {
 	for _, step := range []func(*run) error{
-		w.accept,  // what it is, and whether it may start just now
-		w.brief,   // what its source says to it, and what it may cost
+		w.accept,  // what it is, what it may cost, and whether it may start just now
+		w.brief,   // what its source says to it
 		w.prepare, // its report, its directory, the conversation it goes on with
 		w.perform, // the agent
 	} {
@@ -59,7 +58,7 @@ func (w *Worker) execute(r *run) (Ending, error) {
 	return w.finish(r)
 }
 
-// accept reads the task, and lets it wait or end where no run can start.
+// accept reads the task, sets aside what it may cost, and lets it wait or end where no run can start.
 func (w *Worker) accept(r *run) (err error) {
 	if r.task, r.source, err = w.read(r.claim.Record()); err != nil {
 		return err
@@ -73,10 +72,13 @@ func (w *Worker) accept(r *run) (err error) {
 	if err := w.health.problem(r.ctx); err != nil {
 		return err
 	}
-	return w.admit(r, r.task, r.source)
+	if r.task.Options.MaxUSD, err = w.afford(r, r.task); err != nil {
+		return err
+	}
+	return w.admit(r, r.task, r.source) // last: who is admitted and does not start after all has put off all others
 }
 
-// brief asks the source, which may refuse the task, and sets aside what it may cost.
+// brief asks the source, which may refuse the task.
 func (w *Worker) brief(r *run) (err error) {
 	if r.files, err = w.workspace.Files(r.task.Thread); err != nil {
 		return err
@@ -84,8 +86,7 @@ func (w *Worker) brief(r *run) (err error) {
 	if r.words, err = r.source.Brief(r.ctx, r.task, r.files); err != nil {
 		return fmt.Errorf("brief: %w", err)
 	}
-	r.task.Options.MaxUSD, err = w.afford(r, r.task)
-	return err
+	return nil
 }
 
 // prepare begins the report and makes ready what the run works in and goes on with.
@@ -134,7 +135,7 @@ func (w *Worker) finish(r *run) (Ending, error) {
 	switch {
 	case err == nil:
 		r.talked.keep(r, w, r.task, r.words, r.result)
-		err = w.publish(r, r.task, r.place, &ending)
+		w.publish(r, r.task, r.place, &ending)
 	case !errors.Is(err, errClaimLost): // whoever has the claim now has the say
 		w.handOver(r, r.place, r.spec, r.result, err)
 		w.announce(r, r.task, r.source, err)

@@ -66,24 +66,23 @@ func (w *Worker) publishes(t Task) bool {
 }
 
 // publish pushes what an answered task left in its clone, and tries once to have a pull request for it. What goes wrong is told in the
-// ending: it costs neither the answer nor the work, which stays in the clone. The error is that the claim is lost, and nothing was pushed.
-func (w *Worker) publish(run *run, t Task, p place, e *Ending) error {
+// ending: it costs neither the answer nor the work, which stays in the clone. Nor does the loss of the claim: whether the ending is still
+// ours to give, the store decides.
+func (w *Worker) publish(run *run, t Task, p place, e *Ending) {
 	if p.Branch == "" || e.Kind != Answered {
-		return nil
+		return
 	}
 	ctx, cancel := publishing(run)
 	defer cancel()
 	pushed, err := w.push(ctx, run, t, p, e.Result)
 	switch {
-	case errors.Is(err, errClaimLost):
-		return err
 	case err != nil:
 		w.log.Warn("publish work", "run", t.ID, "thread", t.Thread, "err", err)
 		said := w.cfg.Policy.Redactor.String(err.Error()) // it may be the remote's words
 		e.Published = &Published{Problem: "The changes were not published: " + said + ". They are kept; ask again here to go on."}
-		return nil
+		return
 	case pushed.Commit == "":
-		return nil
+		return
 	}
 	e.Published = &Published{Due: true, Work: Work{
 		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: p.Clone.Base, Title: or(pushed.Subject, t.Title()),
@@ -94,7 +93,6 @@ func (w *Worker) publish(run *run, t Task, p place, e *Ending) error {
 	if err := w.propose(ctx, t, e); err != nil {
 		w.log.Warn("open pull request", "run", t.ID, "thread", t.Thread, "err", err) // the outbox tries again
 	}
-	return nil
 }
 
 // publishing is the time for it. It ends at once with the claim.

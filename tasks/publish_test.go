@@ -12,7 +12,6 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
-	"github.com/redis/go-redis/v9"
 )
 
 // hub is a Publisher with one pull request per branch. fail is asked before the n-th call, from 1.
@@ -266,15 +265,7 @@ func TestReplacedWorkerPushesNothing(t *testing.T) {
 	}
 	// One that has not noticed yet: the store refuses it.
 	unaware := func(c *WorkerConfig) {
-		opt, err := redis.ParseURL(r.url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		client := redis.NewClient(opt)
-		t.Cleanup(func() { _ = client.Close() })
-		if c.Store, err = store.New(store.Config{Redis: client, ClaimTTL: 2 * time.Minute, Refresh: time.Minute}); err != nil {
-			t.Fatal(err)
-		}
+		c.Store = r.open(store.Config{Redis: r.redis(), ClaimTTL: 2 * time.Minute, Refresh: time.Minute})
 	}
 	stop := r.worker(r.disk(t.TempDir()), with, dying, unaware)
 	id := r.submit(r.repoTask("a"))
@@ -288,6 +279,39 @@ func TestReplacedWorkerPushesNothing(t *testing.T) {
 	r.ending(id)
 	if got := r.pushed("fake/a"); got != "do it, work" || len(h.proposed()) != 1 {
 		t.Errorf("pushed %s, proposed %+v", got, h.proposed())
+	}
+}
+
+// An answer is not given up because Redis was away for so long that the claim cannot be trusted any more, as long as nobody else has it.
+// Its work is not published then, but kept.
+func TestAnswerAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	r, h, with := publishingFleet(t, (*remote).everything)
+	do := r.agent.do
+	r.agent.do = func(ctx context.Context, s agent.Spec, host agent.Host) (agent.Result, error) {
+		if len(r.agent.specs()) > 1 {
+			return answer("It is mended."), nil
+		}
+		res, err := do(ctx, s, host)
+		if err := r.redis().ClientPause(r.Context(), time.Second).Err(); err != nil {
+			t.Error(err)
+		}
+		<-ctx.Done()
+		return res, err
+	}
+	impatient := func(c *WorkerConfig) {
+		c.Store = r.open(store.Config{Redis: r.redis(), ClaimTTL: 600 * time.Millisecond, Refresh: 100 * time.Millisecond, Outage: 300 * time.Millisecond})
+	}
+	r.worker(r.disk(t.TempDir()), with, dying, impatient)
+	e := r.ending(r.submit(r.repoTask("a")))
+	if e.Kind != Answered || e.Result.Text != "I mended it." || !strings.Contains(e.Note(), "They are kept") {
+		t.Errorf("ending = %+v, %q", e, e.Note())
+	}
+	if n := len(r.agent.specs()); n != 1 || r.pushed("fake/a") != "" {
+		t.Errorf("%d runs, pushed %s", n, r.pushed("fake/a"))
+	}
+	if e := r.ending(r.submit(r.repoTask("a"))); len(h.proposed()) != 1 || e.Published.PullRequest.Number != 7 {
+		t.Errorf("the next ending = %+v", e.Published)
 	}
 }
 

@@ -23,7 +23,10 @@ func (q *Queue) cancels(ctx context.Context, heard func(delivery string)) {
 	messages := sub.Channel()
 	for {
 		select {
-		case m := <-messages:
+		case m, open := <-messages:
+			if !open { // the client was closed
+				return
+			}
 			heard(m.Payload)
 		case <-ctx.Done():
 			return

@@ -1,10 +1,10 @@
 package tasks
 
 import (
+	"context"
 	"runtime"
 	"testing"
-
-	"github.com/redis/go-redis/v9"
+	"time"
 )
 
 // What is cancelled in asynq's console is cancelled: running or waiting, it ends once, with a message, and does not run again.
@@ -51,12 +51,7 @@ func TestAsynqCancelIsOurs(t *testing.T) {
 // subscribed waits until so many listen for asynq's cancels.
 func (f *fleet) subscribed(want int) {
 	f.Helper()
-	opt, err := redis.ParseURL(f.url)
-	if err != nil {
-		f.Fatal(err)
-	}
-	client := redis.NewClient(opt)
-	defer client.Close()
+	client := f.redis()
 	for {
 		n, err := client.PubSubNumSub(f.Context(), cancelChannel).Result()
 		if err != nil {
@@ -82,5 +77,27 @@ func (f *fleet) settled(id string, delivery int) {
 		}
 		f.queue.wake(id, Interactive, delivery)
 		runtime.Gosched()
+	}
+}
+
+// A worker that nobody can cancel anything of any more, because its Redis client was closed, does not fall over.
+func TestClosedClientEndsTheListening(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	client := f.redis()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		NewQueue(client, time.Hour).cancels(ctx, func(string) { t.Error("heard something") })
+	}()
+	f.subscribed(1)
+	if err := client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if ctx.Err() != nil {
+		t.Error("it went on listening")
 	}
 }

@@ -63,8 +63,7 @@ func (w *Worker) recover(ctx context.Context, rec store.LiveRecord) {
 		if _, err := endWaiting(ctx, w.store, rec.ID, Ending{Kind: Lost, At: time.Now()}); err != nil {
 			w.log.Warn("end task", "run", rec.ID, "err", err)
 		}
-		w.post(ctx, rec.ID, nil)
-		return
+		return // its message is in the outbox; a source that hangs must not hold up the next recovery
 	}
 	if err := w.queue.enqueue(ctx, rec.ID, rec.Class, n, time.Time{}); err != nil {
 		w.log.Warn("enqueue task", "run", rec.ID, "err", err) // the next look finds it without a delivery

@@ -13,10 +13,10 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// How long a task waits for what it lacks. Whoever frees it wakes the next one, so these only bound a missed wake.
+// How long a task waits before it asks again for what it lacks.
 const (
 	slotWait = time.Second
-	busyWait = 2 * time.Second
+	busyWait = 2 * time.Second // for its thread, whose release wakes it, so that this only bounds a missed wake; for a place under a cap
 )
 
 // maxAttempts bounds how often a task is tried when errand itself does not work.
@@ -65,8 +65,8 @@ type run struct {
 }
 
 // hold keeps the claim and lets the run be stopped: by whoever cancels the task, by the worker's drain, by the loss of the claim.
-func (w *Worker) hold(ctx context.Context, claim *store.Claim) *run {
-	r := &run{claim: claim, detached: context.WithoutCancel(ctx)}
+func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
+	r := &run{claim: claim, slot: s, detached: context.WithoutCancel(ctx)}
 	var stop context.CancelCauseFunc
 	r.ctx, stop = context.WithCancelCause(r.detached)
 	r.life, r.end = context.WithCancel(r.detached)
@@ -113,9 +113,7 @@ func (r *run) release() {
 
 // end gives the task its ending; false when it is not ours to end any more.
 func (w *Worker) end(r *run, e Ending) (stored bool, err error) {
-	if w.cfg.Policy.Redactor != nil {
-		e.Reason = w.cfg.Policy.Redactor.String(e.Reason)
-	}
+	e.Reason = w.cfg.Policy.Redactor.String(e.Reason)
 	e.Covers = r.mail.covered()
 	body, with := e.encode(), store.Covered{IDs: e.Covers, Ending: e.of(r.claim.ID())}
 	return w.persist(r, "end", func() error { return r.claim.EndWith(r.detached, body, with) })

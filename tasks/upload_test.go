@@ -113,10 +113,7 @@ func TestStreamIsBoundedUnderDeltas(t *testing.T) {
 		return answer("done"), nil
 	}
 	const most = 200
-	small, err := store.New(store.Config{Redis: f.redis(), EventCap: most})
-	if err != nil {
-		t.Fatal(err)
-	}
+	small := f.open(store.Config{Redis: f.redis(), EventCap: most})
 	f.worker(func(c *WorkerConfig) { c.Store = small })
 	id := f.submit(f.task("a", "x"))
 	f.ending(id)

@@ -105,6 +105,9 @@ type Worker struct {
 	timing    Timing
 	log       *slog.Logger
 	started   time.Time
+
+	posters chan struct{}  // a token for each ending of the outbox that is being posted
+	posting sync.WaitGroup // likewise; Run waits for it
 }
 
 // NewWorker makes a worker with an identity of its own.
@@ -122,6 +125,7 @@ func NewWorker(c WorkerConfig) (*Worker, error) {
 	w := &Worker{
 		cfg: c, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8]), store: c.Store, queue: c.Queue, runner: c.Runner,
 		workspace: c.Workspace, slots: newSlots(c.Slots, memory{available: c.Memory, run: c.RunMemory}, c.Log), timing: c.Timing.withDefaults(), log: c.Log, started: time.Now(),
+		posters: make(chan struct{}, posters),
 	}
 	w.health = health{runner: c.Runner, min: c.MinVersion, fresh: w.timing.Health * 3 / 2}
 	w.seen = sightings{first: map[string]time.Time{}}
@@ -161,6 +165,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.shutdown(servers)
 	stop()
 	running.Wait()
+	w.posting.Wait()
 	w.log.Info("worker stopped", "worker", w.id)
 	return nil
 }
