@@ -60,7 +60,7 @@ func talking(t *testing.T, do func(ctx context.Context, call func(tool, args str
 		})
 		r := answer(text)
 		if ctx.Err() != nil {
-			r.Outcome = agent.Stopped
+			r.Outcome, r.Text, r.Partial = agent.Stopped, "", text
 		}
 		return r, nil
 	}
