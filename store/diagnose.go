@@ -80,14 +80,16 @@ func diagnose(server map[string]string) (found []Finding) {
 		add(Fatal, "Redis is a replica", "It takes no writes.", "Point REDIS_URL to the primary.")
 	}
 	if server["cluster_enabled"] == "1" {
-		add(Fatal, "Redis is a cluster", "A step of the store spans keys that a cluster keeps apart.", "Run a single Redis, with replicas if need be.")
+		add(Fatal, "Redis is a cluster", "A step of the store spans keys that a cluster keeps apart.",
+			"Run a single Redis, with replicas if need be.")
 	}
 	if policy := cmp.Or(server["maxmemory_policy"], "noeviction"); policy != "noeviction" {
 		level, when := Fatal, "When memory is full"
 		if server["maxmemory"] == "0" {
 			level, when = Warning, "Once maxmemory is set and reached"
 		}
-		add(level, "maxmemory-policy is "+policy, when+" Redis drops live tasks, leases and claims, without a word.", "Set maxmemory-policy noeviction.")
+		add(level, "maxmemory-policy is "+policy, when+" Redis drops live tasks, leases and claims, without a word.",
+			"Set maxmemory-policy noeviction.")
 	}
 	return append(found, persistence(server)...)
 }
@@ -109,7 +111,8 @@ func persistence(server map[string]string) []Finding {
 		return one(Note, "appendfsync is everysec", "A crash of Redis or of its machine loses up to 2 s.",
 			"Set appendfsync always if that is too much: each step then waits for the disk.")
 	case "no":
-		return one(Warning, "appendfsync is no", "A crash of Redis' machine loses what the system had not written yet, often 30 s.", "Set appendfsync everysec or always.")
+		return one(Warning, "appendfsync is no", "A crash of Redis' machine loses what the system had not written yet, often 30 s.",
+			"Set appendfsync everysec or always.")
 	default:
 		return one(Note, "appendfsync cannot be asked for", "It says how much a crash of Redis' machine loses.", "Look at its configuration.")
 	}
@@ -126,7 +129,8 @@ func skewed(ahead time.Duration) []Finding {
 	}
 	return []Finding{{
 		Warning, fmt.Sprintf("this machine's clock is %v %s Redis'", ahead.Abs().Round(time.Second), side),
-		"Tasks that wait for a time start too late or too early by as much, and so do asynq's leases.", "Let both synchronise their clocks (NTP).",
+		"Tasks that wait for a time start too late or too early by as much, and so do asynq's leases.",
+		"Let both synchronise their clocks (NTP).",
 	}}
 }
 
