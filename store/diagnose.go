@@ -27,7 +27,7 @@ type Finding struct {
 	Remedy   string   `json:"remedy,omitempty"`
 }
 
-// oldest is the version that asynq and our scripts need (ZADD GT, LMOVE, streams' MINID).
+// oldest is the version that has what we use: GETEX, ZRANGE with BYLEX and REV, XRANGE from behind an ID.
 const oldest = "6.2"
 
 // maxSkew is how far this machine's clock may be from Redis' before anybody notices.
@@ -74,7 +74,7 @@ func diagnose(server map[string]string) (found []Finding) {
 		return found // it has none of the settings
 	}
 	if v := server["redis_version"]; before(v, oldest) {
-		add(Fatal, "Redis is version "+v, "The queue and the store use commands that it does not have.", "Run Redis "+oldest+" or newer.")
+		add(Fatal, "Redis is version "+v, "The store uses commands that it does not have.", "Run Redis "+oldest+" or newer.")
 	}
 	if server["role"] == "slave" {
 		add(Fatal, "Redis is a replica", "It takes no writes.", "Point REDIS_URL to the primary.")
