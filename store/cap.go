@@ -38,11 +38,3 @@ func capArgs(caps []Cap) []any {
 	}
 	return append([]any{strings.Join(own, "\n")}, pairs...)
 }
-
-// lines reads a list as scripts keep it in a field; nil for none.
-func lines(field string) []string {
-	if field == "" {
-		return nil
-	}
-	return strings.Split(field, "\n")
-}

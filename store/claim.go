@@ -112,7 +112,8 @@ func (c *Claim) giveUp() { c.given.Do(func() { close(c.done) }) }
 
 // refresh extends the claim, or puts it back where Redis has forgotten it, and reads the tombstone. [ErrStale] when it is not ours.
 func (c *Claim) refresh(ctx context.Context) (by, cause string, err error) {
-	r, err := c.store.run(ctx, "refresh", c.ID(), c.Thread(), c.fence, c.token, c.store.cfg.ClaimTTL.Milliseconds(), c.store.lease().Milliseconds())
+	ttl, lease := c.store.cfg.ClaimTTL.Milliseconds(), c.store.lease().Milliseconds()
+	r, err := c.store.run(ctx, "refresh", c.ID(), c.Thread(), c.fence, c.token, ttl, lease)
 	if err != nil {
 		return "", "", fmt.Errorf("refresh %s: %w", c.ID(), err)
 	}

@@ -27,7 +27,7 @@ type Finding struct {
 	Remedy   string   `json:"remedy,omitempty"`
 }
 
-// oldest is the version that asynq and our scripts need (ZADD GT, LMOVE, streams' MINID).
+// oldest is the version that has what we use: GETEX, ZRANGE with BYLEX and REV, XRANGE from behind an ID.
 const oldest = "6.2"
 
 // maxSkew is how far this machine's clock may be from Redis' before anybody notices.
@@ -74,20 +74,22 @@ func diagnose(server map[string]string) (found []Finding) {
 		return found // it has none of the settings
 	}
 	if v := server["redis_version"]; before(v, oldest) {
-		add(Fatal, "Redis is version "+v, "The queue and the store use commands that it does not have.", "Run Redis "+oldest+" or newer.")
+		add(Fatal, "Redis is version "+v, "The store uses commands that it does not have.", "Run Redis "+oldest+" or newer.")
 	}
 	if server["role"] == "slave" {
 		add(Fatal, "Redis is a replica", "It takes no writes.", "Point REDIS_URL to the primary.")
 	}
 	if server["cluster_enabled"] == "1" {
-		add(Fatal, "Redis is a cluster", "A step of the store spans keys that a cluster keeps apart.", "Run a single Redis, with replicas if need be.")
+		add(Fatal, "Redis is a cluster", "A step of the store spans keys that a cluster keeps apart.",
+			"Run a single Redis, with replicas if need be.")
 	}
 	if policy := cmp.Or(server["maxmemory_policy"], "noeviction"); policy != "noeviction" {
 		level, when := Fatal, "When memory is full"
 		if server["maxmemory"] == "0" {
 			level, when = Warning, "Once maxmemory is set and reached"
 		}
-		add(level, "maxmemory-policy is "+policy, when+" Redis drops live tasks, leases and claims, without a word.", "Set maxmemory-policy noeviction.")
+		add(level, "maxmemory-policy is "+policy, when+" Redis drops live tasks, leases and claims, without a word.",
+			"Set maxmemory-policy noeviction.")
 	}
 	return append(found, persistence(server)...)
 }
@@ -109,7 +111,8 @@ func persistence(server map[string]string) []Finding {
 		return one(Note, "appendfsync is everysec", "A crash of Redis or of its machine loses up to 2 s.",
 			"Set appendfsync always if that is too much: each step then waits for the disk.")
 	case "no":
-		return one(Warning, "appendfsync is no", "A crash of Redis' machine loses what the system had not written yet, often 30 s.", "Set appendfsync everysec or always.")
+		return one(Warning, "appendfsync is no", "A crash of Redis' machine loses what the system had not written yet, often 30 s.",
+			"Set appendfsync everysec or always.")
 	default:
 		return one(Note, "appendfsync cannot be asked for", "It says how much a crash of Redis' machine loses.", "Look at its configuration.")
 	}
@@ -126,7 +129,8 @@ func skewed(ahead time.Duration) []Finding {
 	}
 	return []Finding{{
 		Warning, fmt.Sprintf("this machine's clock is %v %s Redis'", ahead.Abs().Round(time.Second), side),
-		"Tasks that wait for a time start too late or too early by as much, and so do asynq's leases.", "Let both synchronise their clocks (NTP).",
+		"Tasks that wait for a time start too late or too early by as much, and so do asynq's leases.",
+		"Let both synchronise their clocks (NTP).",
 	}}
 }
 

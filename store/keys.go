@@ -11,7 +11,7 @@ package store
 //	<prefix>spent:<id>        string  1 day                        a message that was an answer: "<id> <nonce>" of the task that
 //	                                                               asked and of who answered (questions)
 //	<prefix>tasks             zset    trimmed by submit            all IDs, score 0: sorted by text, which is by time (submit)
-//	<prefix>live              zset    while not ended              the IDs that wait or run, score 0 (submit, transition, claim)
+//	<prefix>live              zset    while not ended              the IDs that have not ended, score 0 (submit, transition, claim)
 //	<prefix>waiting:<thread>  zset    while it has members         the thread's IDs that wait or run; score = the microseconds the ID
 //	                                                               begins with, 0 for the running one (submit, claim, transition)
 //	<prefix>claim:<thread>    string  ClaimTTL                     "<fence> <id> <nonce>" of the holder (claim, keep); "lock <nonce>" of

@@ -93,7 +93,7 @@ func (s *Store) records(ctx context.Context, ids []string) ([]Record, error) {
 
 // LiveRecord is a task that waits or runs, as the reconciler looks at it.
 type LiveRecord struct {
-	Record       // without Task, Ending and Worker
+	Record       // with what a reconciler decides on, not with Task, Ending and the like
 	Claimed bool // its thread's claim exists and is this record's latest
 }
 

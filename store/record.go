@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -71,4 +72,12 @@ func raw(s string) json.RawMessage {
 		return nil
 	}
 	return json.RawMessage(s)
+}
+
+// lines reads a list as scripts keep it in a field; nil for none.
+func lines(field string) []string {
+	if field == "" {
+		return nil
+	}
+	return strings.Split(field, "\n")
 }

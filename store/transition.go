@@ -48,7 +48,8 @@ func (s *Store) Cancel(ctx context.Context, id, by, cause string) (Record, error
 }
 
 // Retry lets an ended task wait again under a new delivery, due at once and as if it had never run: without ending, tombstone, attempts
-// and crashes, and on its own if it had been absorbed. Its place in the thread is that of its ID, its events go on behind the earlier ones. [ErrNotEnded] otherwise.
+// and crashes, and on its own if it had been absorbed. Its place in the thread is that of its ID, its events go on behind the earlier
+// ones. [ErrNotEnded] otherwise.
 func (s *Store) Retry(ctx context.Context, id string) (Record, error) {
 	r, err := s.run(ctx, "retry", id, rand.Text())
 	if err != nil {

@@ -53,8 +53,8 @@ local function runner(thread) return redis.call('ZRANGEBYSCORE', waiting_key(thr
 -- each goes through a list as it is kept in a field: one entry per line.
 local function each(list) return string.gmatch(list or '', '[^\n]+') end
 
--- bound is the limit that holds for a scope, nil if none does. From ARGV[first] on there are pairs: a scope or, ending in a colon, a kind of
--- scopes; and the limit.
+-- bound is the limit that holds for a scope, nil if none does. From ARGV[first] on there are pairs: a scope or, ending in a colon, a kind
+-- of scopes; and the limit.
 local function bound(scope, first)
   local kind = string.match(scope, '^[^:]*:')
   for i = first, #ARGV, 2 do

@@ -1,0 +1,47 @@
+package store
+
+import (
+	"testing"
+)
+
+// Whatever is about a task or its thread is gone some time after its end was posted.
+func TestEverythingOfATaskExpires(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		h.ok(s.Alias(ctx, "also-t", "t"))
+		rec := kin(1)
+		rec.Scopes = []string{"user:u"}
+		h.put(s, rec, kin(3))
+		c := must(s.Claim(ctx, rec.ID, 0, "w", Cap{"user:", 1}))
+		absorbed := h.take(c)
+		must(c.Reserve(ctx, 1, threeDollars...))
+		must(c.Spend(ctx, 1, threeDollars...))
+		h.ok(c.Pushing(ctx, "acme/api", "errand/x", "1"))
+		h.ok(c.Append(ctx, event(1)))
+		must(c.Ask(ctx, "k", []byte(`"?"`)))
+		must(s.Answer(ctx, rec.ID, "k", []byte(`"!"`), task(2).ID))
+		h.ok(c.SaveCheckpoint(ctx, Checkpoint{Session: Session{ID: "s"}}))
+		h.ok(c.SaveLog(ctx, "log", []byte("x")))
+		h.ok(c.SaveSession(ctx, Session{ID: "s"}))
+		must(s.Cancel(ctx, rec.ID, "ann", "user"))
+		h.ok(c.EndWith(ctx, []byte(`{}`), Covered{IDs: []string{absorbed}}))
+		post, _, err := s.TakeOutbox(ctx, rec.ID)
+		h.ok(err)
+		h.ok(s.Posted(ctx, post))
+		h.ok(c.Release(ctx))
+		seen := 0
+		for key := range h.dump() {
+			switch key {
+			case "errand:tasks", "errand:expiring", "errand:fence": // trimmed, and a number
+				continue
+			}
+			seen++
+			if ttl := must(h.rdb.PTTL(ctx, key).Result()); ttl <= 0 {
+				h.Errorf("%s is left for ever", key)
+			}
+		}
+		if seen < 12 { // task and events of both, questions, spent, log, session, alias, pushed, spend of two scopes
+			h.Errorf("only %d keys were there to expire", seen)
+		}
+	})
+}
