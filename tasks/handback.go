@@ -3,6 +3,7 @@ package tasks
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -70,7 +71,11 @@ func (w *Worker) handBack(run *run, cause error) error {
 			At: time.Now().Add(backoff(run.claim.Record().Attempt)), Counts: true, Why: "errand did not work; the worker's log says why",
 		}
 	}
-	w.log.Warn("task handed back", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", cause)
+	level := slog.LevelWarn
+	if asked {
+		level = slog.LevelInfo // to wait is nothing out of the ordinary
+	}
+	w.log.Log(run.detached, level, "task handed back", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", cause)
 	run.told.leave() // before the next run of the task can begin
 	_, err := w.persist(run, "return", func() error { return run.claim.Return(run.detached, wait) })
 	if err != nil {
