@@ -25,13 +25,15 @@ const (
 func (w *world) work(n int) (tasks.Task, tasks.Work) {
 	w.Helper()
 	sha := must(w.repo.Commit(ownBranch, "", map[string]string{"main.go": "package main // " + strings.Repeat("x", n) + "\n"}, "Mend the total"))
-	return tasks.Task{
+	task := tasks.Task{
 		ID: tasks.NewID(time.Unix(1_790_000_000+int64(n), 0), "slack", "c1"), Source: "slack", Thread: "slack/T1/C1/1.2", Repo: repo,
 		Profile: agent.Write, Actor: "ann", Prompt: "mend it",
-	}, tasks.Work{
+	}
+	work := tasks.Work{
 		Repo: repo, Branch: ownBranch, Base: "main", Commit: sha, Title: "Mend the total",
 		Summary: "I added cents to cents, @octocat.\n\n```go\ntotal++\n",
 	}
+	return task, work
 }
 
 // started makes our branch.
