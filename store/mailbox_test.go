@@ -193,6 +193,19 @@ func TestSubmitTellsWhoWaits(t *testing.T) {
 	})
 }
 
+// Behind a task that is put off nobody is absorbed for a while, and is told that he waits.
+func TestSubmitBehindAParkedTask(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		ids := h.put(s, kin(1))
+		h.ok(h.claim(s, ids[0]).Return(ctx, Wait{At: time.Now().Add(time.Hour)}))
+		rec, _, err := s.Submit(ctx, kin(2))
+		if h.ok(err); rec.Before != 1 || rec.Joins {
+			h.Errorf("%d before, joins %t", rec.Before, rec.Joins)
+		}
+	})
+}
+
 // A command that is sent again because its answer got lost takes nothing more.
 func TestTakeIsIdempotent(t *testing.T) {
 	onBoth(t, func(h *harness) {

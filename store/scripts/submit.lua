@@ -34,12 +34,13 @@ for _, old in ipairs(gone) do
 end
 
 -- It will be absorbed if all before it are its kin, for then the first of them takes up the others; unless that one runs and takes
--- nothing more.
+-- nothing more, or is parked: that may be for hours, and whoever asks is to hear that he waits.
 local before = redis.call('ZRANK', waiting_key(thread), id)
 local absorbed = before > 0 and kin ~= ''
 for i, other in ipairs(before > 0 and redis.call('ZRANGE', waiting_key(thread), '0', int(before - 1)) or {}) do
-  local r = redis.call('HMGET', task_key(other), 'kin', 'state', 'closed', 'held', 'fence')
-  if r[1] ~= kin or i > 1 and r[5] ~= '0' or i == 1 and r[2] == 'running' and r[3] == r[4] then absorbed = false end
+  local r = redis.call('HMGET', task_key(other), 'kin', 'state', 'closed', 'held', 'fence', 'at')
+  local busy = r[2] == 'running' and r[3] == r[4] or r[2] == 'waiting' and tonumber(r[6]) > t
+  if r[1] ~= kin or i > 1 and r[5] ~= '0' or i == 1 and busy then absorbed = false end
 end
 redis.call('PUBLISH', P .. 'mail', thread)
 return {'created', int(t), int(before), absorbed and '1' or '0'}
