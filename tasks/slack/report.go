@@ -32,11 +32,11 @@ func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
 	}
 	r := &report{
 		source: s, task: t, origin: o, log: s.log.With("run", t.ID, "thread", t.Thread),
-		progress: newProgress(s.cfg.Now, s.link(t.ID, "Log")), done: make(chan struct{}),
+		progress: newProgress(s.cfg.Now), done: make(chan struct{}),
 	}
 	stop, cancel := context.WithCancel(ctx)
 	r.stop = cancel
-	ts, text, err := r.begin(ctx)
+	ts, shown, err := r.begin(ctx)
 	if err != nil {
 		r.log.Warn("report without status", "err", err)
 		close(r.done)
@@ -45,27 +45,33 @@ func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
 	go func() {
 		defer close(r.done)
 		// The edits have ctx, not stop: one that was broken off could still arrive, after the last one.
-		r.progress.keep(stop, text, s.cfg.Interval, r.editor(ctx, ts))
+		r.progress.keep(stop, shown, s.cfg.Interval, r.editor(ctx, ts))
 	}()
 	return r, nil
 }
 
-// begin gives the status message and its text, as far as that is known.
-func (r *report) begin(ctx context.Context) (ts, text string, err error) {
+// begin gives the status message and what it shows, as far as that is known.
+func (r *report) begin(ctx context.Context) (ts string, v view, err error) {
 	f, err := r.source.find(ctx, r.origin, r.task)
 	if err != nil || f.status != "" {
-		return f.status, "", err
+		return f.status, view{}, err
 	}
-	text = r.progress.text()
-	ts, err = r.source.post(ctx, r.origin, statusMarker(r.task), slack.MsgOptionText(text, false))
-	return ts, text, err
+	v = r.progress.view()
+	ts, err = r.source.post(ctx, r.origin, statusMarker(r.task), v.message(r.buttons())...)
+	return ts, v, err
+}
+
+// buttons are what can be done about a run.
+func (r *report) buttons() []button {
+	stop := button{text: "Stop", action: stopTask, value: r.task.ID, style: slack.StyleDanger}
+	return append([]button{stop}, r.source.logButton(r.task.ID)...)
 }
 
 // editor writes the status and complains once.
-func (r *report) editor(ctx context.Context, ts string) func(string) error {
+func (r *report) editor(ctx context.Context, ts string) func(view) error {
 	warned := false
-	return func(text string) error {
-		err := r.source.edit(ctx, r.origin, ts, text)
+	return func(v view) error {
+		err := r.source.edit(ctx, r.origin, ts, v.message(r.buttons())...)
 		if err != nil && !warned && ctx.Err() == nil {
 			warned = true
 			r.log.Warn("show progress", "err", err)
@@ -92,7 +98,7 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		r.log.Error("post ending without looking for an earlier one: the app lacks the scope channels:history or groups:history", "err", err)
 		err = nil
 	}
-	for _, p := range parts(r.task, r.origin, e, r.progress.link) {
+	for _, p := range r.source.parts(r.task, r.origin, e) {
 		if err != nil {
 			break
 		}
@@ -109,7 +115,7 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		return err
 	}
 	if f.status != "" {
-		r.end(ctx, f.status, closing(e, r.progress.link))
+		r.end(ctx, f.status, closing(e))
 	}
 	r.source.lookAway(ctx, r.origin)
 	for _, id := range e.Covers {
@@ -123,8 +129,9 @@ const endWait = 10 * time.Second
 
 // end edits the status message for the last time. The final message is out, so that nothing depends on it; but one that says forever
 // that the agent works is worth a second try, when it was only too many edits.
-func (r *report) end(ctx context.Context, ts, text string) {
-	if err := patiently(ctx, endWait, func() error { return r.source.edit(ctx, r.origin, ts, text) }); err != nil {
+func (r *report) end(ctx context.Context, ts string, v view) {
+	say := v.message(r.source.logButton(r.task.ID))
+	if err := patiently(ctx, endWait, func() error { return r.source.edit(ctx, r.origin, ts, say...) }); err != nil {
 		r.log.Warn("end status", "err", err)
 	}
 }

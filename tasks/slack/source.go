@@ -24,6 +24,7 @@ type Config struct {
 	AppToken      string // of the app, xapp-…: events are fetched in Socket Mode; empty: they are not
 
 	Channels   func(channel string) (repository string, ok bool) // the repository a channel is about; nil: none has one
+	Approvers  []string                                          // users who may stop, repeat and approve what others have asked for
 	ConsoleURL string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
 	Interval   time.Duration                                     // between two edits of a status message; 0: 3 s, of which Slack bears about 50 a minute
 	HTTP       *http.Client                                      // nil: a plain one. Every call has a limit of 10 s beside its own, an upload of a minute
@@ -44,6 +45,7 @@ type Source struct {
 	me          *identity
 	busy        chan struct{} // one for each call in the background
 	taking      chan struct{} // one for each event of Socket Mode that is under way to the desk
+	pressing    chan struct{} // one for each interaction under way
 	inbound     *inbound
 	log         *slog.Logger
 	submitLimit time.Duration // only tests change it
@@ -91,7 +93,7 @@ func New(cfg Config) (*Source, error) {
 	api := slack.New(cfg.Token, slack.OptionAPIURL(cfg.APIURL), slack.OptionHTTPClient(cfg.HTTP), slack.OptionAppLevelToken(cfg.AppToken))
 	return &Source{
 		cfg: cfg, api: api, me: newIdentity(api, cfg.Now), busy: make(chan struct{}, background), log: cfg.Log.With("source", "slack"),
-		taking: make(chan struct{}, taking), inbound: newInbound(), submitLimit: submitLimit, rhythm: slacksRhythm,
+		taking: make(chan struct{}, taking), pressing: make(chan struct{}, pressing), inbound: newInbound(), submitLimit: submitLimit, rhythm: slacksRhythm,
 	}, nil
 }
 
@@ -109,8 +111,11 @@ func (s *Source) link(id, label string) string {
 	if s.cfg.ConsoleURL == "" {
 		return ""
 	}
-	return "<" + escape(s.cfg.ConsoleURL+"/tasks/"+id) + "|" + label + ">"
+	return "<" + escape(s.taskURL(id)) + "|" + label + ">"
 }
+
+// taskURL is a task's page, where there is a console.
+func (s *Source) taskURL(id string) string { return s.cfg.ConsoleURL + "/tasks/" + id }
 
 // later does what nobody waits for. Where Slack is so slow that too much of it has gathered, it is left out.
 func (s *Source) later(ctx context.Context, do func(context.Context)) {
