@@ -40,6 +40,11 @@ func linked(buttons []button) (list []string) {
 	return list
 }
 
+// runButtons are what can be done about a task that has not ended.
+func (s *Source) runButtons(id string) []button {
+	return append([]button{{text: "Stop", action: stopTask, value: id, style: slack.StyleDanger}}, s.logButton(id)...)
+}
+
 // logButton leads to a task's page, if there is one.
 func (s *Source) logButton(id string) []button {
 	if s.cfg.ConsoleURL == "" {

@@ -126,7 +126,8 @@ func (s *Source) take(ctx context.Context, d *tasks.Desk, env envelope) (after f
 		return nil, nil
 	}
 	o := origin{Team: env.TeamID, Channel: ev.Channel, TS: ev.TS, ThreadTS: ev.ThreadTS, User: ev.User}
-	receipt, err := d.Submit(ctx, s.task(o, prompt))
+	t := s.task(o, prompt)
+	receipt, err := d.Submit(ctx, t)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		if ev.Type == messageEvent && ev.ChannelType != "im" {
 			return nil, nil // its app_mention says so; only direct messages have none
@@ -142,22 +143,8 @@ func (s *Source) take(ctx context.Context, d *tasks.Desk, env envelope) (after f
 	}
 	return func(ctx context.Context) {
 		s.react(ctx, o, sign)
-		if note := queued(receipt); note != "" {
-			s.tell(ctx, o, note)
-		}
+		s.queue(ctx, t, receipt)
 	}, nil
-}
-
-// queued says how long a request has to wait, if it does: one that the thread's live run takes up does not.
-func queued(r tasks.Receipt) string {
-	switch {
-	case r.Joins || r.Position == 0:
-		return ""
-	case r.Position == 1:
-		return "I am still at work in this thread on something that this cannot be added to. This comes next."
-	default:
-		return fmt.Sprintf("There are %d requests before this one in this thread that it cannot be added to. I take them in turn.", r.Position)
-	}
 }
 
 // bot is the user whose mention counts, empty if there can be none. While Slack does not say who we are, an app_mention tells it; of

@@ -102,7 +102,7 @@ func (p *progress) view() view {
 }
 
 // keep writes the status whenever it has changed, but not more often than every interval, and not while Slack wants to be left alone.
-// It returns when stop ends; a write that has begun is waited for.
+// It returns when stop ends, after a write that has begun, or when there is nothing to write on any more.
 func (p *progress) keep(stop context.Context, last view, interval time.Duration, write func(view) error) {
 	minute := time.NewTicker(time.Minute)
 	defer minute.Stop()
@@ -114,8 +114,12 @@ func (p *progress) keep(stop context.Context, last view, interval time.Duration,
 			return
 		}
 		if v := p.view(); v != last {
+			err := write(v)
+			if errors.Is(err, errNoDisplay) {
+				return
+			}
 			pause = interval
-			if limited, ok := errors.AsType[*slack.RateLimitedError](write(v)); ok {
+			if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
 				pause = max(pause, limited.RetryAfter) // and then what is so by then
 				continue
 			}
