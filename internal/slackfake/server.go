@@ -7,7 +7,7 @@
 //
 // It does not promise: rate limits of its own (Fail makes them), retries of its own (Redeliver makes them), scopes, attachments,
 // markdown_text, scheduled messages, broadcast replies, tombstones, events for what the bot itself posts, the translation of
-// markdown blocks into rich text, files but those the bot uploads, the response_url and the modals of interactivity. Streaming has no
+// markdown blocks into rich text, files but those the bot uploads, the response_url of interactivity, changes of a modal once it is open. Streaming has no
 // file here yet.
 //
 // All methods of Server may be called from any goroutine. Messages and calls are returned as copies, which must not be written to.
@@ -103,6 +103,9 @@ type Server struct {
 	eventURL   string
 	actionURL  string
 	deliveries map[deliveryKey]*delivery
+	triggers   map[string]*trigger
+	views      []View // open ones, in order of their opening
+	opened     int    // dialogs there have been
 
 	// Socket Mode.
 	tickets   map[string]bool // addresses that were given out and not used
@@ -132,6 +135,7 @@ func New(cfg Config) *Server {
 		changed:    make(chan struct{}),
 		failures:   make(map[string][]Failure),
 		deliveries: make(map[deliveryKey]*delivery),
+		triggers:   make(map[string]*trigger),
 		tickets:    make(map[string]bool),
 		unacked:    make(map[string]chan json.RawMessage),
 	}

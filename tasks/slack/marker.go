@@ -30,6 +30,7 @@ type marker struct {
 	task, part string
 	ending     string // which of the task's endings a final message tells: one that was tried again has another
 	covers     string // further tasks that a final message is for, by ID
+	question   string // which of the task's questions a message asks, by key
 }
 
 func statusMarker(t tasks.Task) marker { return marker{task: t.ID, part: statusPart} }
@@ -46,6 +47,9 @@ func (m marker) metadata() slack.SlackMetadata {
 	if m.covers != "" {
 		payload["covers"] = m.covers
 	}
+	if m.question != "" {
+		payload["question"] = m.question
+	}
 	return slack.SlackMetadata{EventType: eventType, EventPayload: payload}
 }
 
@@ -58,7 +62,7 @@ func markerOf(m slack.Message) marker {
 		v, _ := m.Metadata.EventPayload[name].(string)
 		return v
 	}
-	return marker{task: field("task"), part: field("part"), ending: field("ending"), covers: field("covers")}
+	return marker{task: field("task"), part: field("part"), ending: field("ending"), covers: field("covers"), question: field("question")}
 }
 
 // of reports whether it marks a message of that part.

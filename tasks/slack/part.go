@@ -16,6 +16,7 @@ const (
 	maxPlain    = 3_900
 	maxSentence = 500
 	maxPreview  = 2_000 // of the text beside blocks, which notifications show and threads are read by
+	maxEdit     = 600   // of that in an edit, which takes 4,000 of it: what is escaped grows up to fivefold
 )
 
 // part is one message of something that may be too long for one.
@@ -52,7 +53,7 @@ func (s *Source) put(ctx context.Context, o origin, f found, p part) error {
 		return nil
 	}
 	if !f.begun(p.mark) {
-		_, err := s.post(ctx, o, p.mark, p.message()...)
+		_, err := s.post(ctx, o, p.mark, p.message(maxPreview)...)
 		if !unfit(err) {
 			f.parts[p.mark] = err == nil
 			return err
@@ -74,8 +75,8 @@ func (s *Source) put(ctx context.Context, o origin, f found, p part) error {
 }
 
 // message is the part as Slack shows it best. The mention stands in a block of its own, because markdown blocks are not known to
-// notify.
-func (p part) message() []slack.MsgOption {
+// notify. The text beside the blocks has that many characters of the body.
+func (p part) message(preview int) []slack.MsgOption {
 	var blocks []slack.Block
 	if p.lead != "" {
 		blocks = append(blocks, slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, p.lead, false, false), nil, nil))
@@ -89,7 +90,7 @@ func (p part) message() []slack.MsgOption {
 	if len(p.buttons) > 0 {
 		blocks = append(blocks, row(p.buttons))
 	}
-	text := lines(p.lead, mrkdwn(cut(p.body, maxPreview)))
+	text := lines(p.lead, mrkdwn(cut(p.body, preview)))
 	if text == "" {
 		text = p.foot
 	}

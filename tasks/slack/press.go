@@ -22,7 +22,7 @@ const (
 // stop stops a task. Its end is told by its messages.
 func (s *Source) stop(ctx context.Context, d *tasks.Desk, p press) {
 	s.attend(ctx, p, func(ctx context.Context) (string, error) {
-		st, err := s.pressed(ctx, d, p)
+		st, err := s.pressed(ctx, d, p, p.value)
 		if err != nil {
 			return "", err
 		}
@@ -43,7 +43,7 @@ func (s *Source) stop(ctx context.Context, d *tasks.Desk, p press) {
 // tryAgain lets a task that has ended run again.
 func (s *Source) tryAgain(ctx context.Context, d *tasks.Desk, p press) {
 	s.attend(ctx, p, func(ctx context.Context) (string, error) {
-		st, err := s.pressed(ctx, d, p)
+		st, err := s.pressed(ctx, d, p, p.value)
 		if err != nil {
 			return "", err
 		}
@@ -67,11 +67,11 @@ type refusal string
 func (r refusal) Error() string { return string(r) }
 
 // pressed is the task that a press is about, for who may have a say in it. A refusal says why it is not served.
-func (s *Source) pressed(ctx context.Context, d *tasks.Desk, p press) (tasks.Status, error) {
-	if !tasks.ValidID(p.value) {
+func (s *Source) pressed(ctx context.Context, d *tasks.Desk, p press, id string) (tasks.Status, error) {
+	if !tasks.ValidID(id) {
 		return tasks.Status{}, refusal(unknown)
 	}
-	st, err := d.Status(ctx, p.value)
+	st, err := d.Status(ctx, id)
 	switch {
 	case errors.Is(err, tasks.ErrNotFound):
 		return st, refusal(unknown)

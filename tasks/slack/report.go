@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/slack-go/slack"
 
@@ -105,9 +104,6 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	return nil
 }
 
-// endWait is how long the end of a status message waits for Slack's limit on edits.
-const endWait = 10 * time.Second
-
 // end edits the status messages of a task for the last time: more than one if two processes began one at the same moment. The final message
 // is out, so that nothing depends on it; but one that says forever that the agent works is worth a second try, when it was only too many
 // edits, and does not wait for its turn for ever.
@@ -115,10 +111,7 @@ func (r *report) end(ctx context.Context, f found, id string, v view) {
 	buttons := r.source.logButton(id)
 	for _, ts := range f.status[id] {
 		d := r.display(ts)
-		err := patiently(ctx, endWait, func() error { return r.source.turn(ctx, r.origin, finalBurst) })
-		if err != nil && ctx.Err() == nil {
-			r.log.Info("end status out of turn", "err", err)
-		}
+		r.source.lastTurn(ctx, r.origin)
 		if err := patiently(ctx, endWait, func() error { return d.edit(ctx, v, buttons) }); err != nil {
 			r.log.Warn("end status", "err", err)
 		}

@@ -56,6 +56,7 @@ type Source struct {
 var (
 	_ tasks.Source       = (*Source)(nil)
 	_ tasks.Talker       = (*Source)(nil)
+	_ tasks.Settler      = (*Source)(nil)
 	_ tasks.ThreadReader = (*Source)(nil)
 	_ tasks.Attacher     = (*Source)(nil)
 )
