@@ -106,8 +106,8 @@ func (s *Source) signed(w http.ResponseWriter, r *http.Request) (body []byte, st
 	return body, http.StatusOK
 }
 
-// take makes a task of an event, or the answer to what the thread's running task asks, if it is either. after, if not nil, is what is left to do once Slack has its answer. An error means
-// that the event must come again.
+// take makes a task of an event, or the answer to what the thread's running task asks, if it is either. after, if not nil, is what is left
+// to do once Slack has its answer. An error means that the event must come again.
 func (s *Source) take(ctx context.Context, d *tasks.Desk, env envelope) (after func(context.Context), _ error) {
 	ev, ok, err := env.event()
 	if err != nil {
