@@ -54,7 +54,7 @@ func TestFinalMessages(t *testing.T) {
 			if err := w.open(w.source, task).Close(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name, render(t, w.posted(task)))
+			messages(t, name, w.posted(task))
 			equal(t, "eyes", w.Reactions(general, mustOrigin(t, task).TS), []string(nil))
 			if said := w.log.String(); said != "" {
 				t.Errorf("log: %s", said)
@@ -84,7 +84,7 @@ func TestLongAnswer(t *testing.T) {
 	if err := w.open(w.source, task).Close(t.Context(), answered(longAnswer())); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "long", render(t, w.posted(task)))
+	messages(t, "long", w.posted(task))
 	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1", "final/2", "final/3", "final/4"})
 	for _, c := range w.Calls("chat.postMessage") {
 		equal(t, "links looked up", c.Form.Get("unfurl_links")+c.Form.Get("unfurl_media"), "falsefalse")
@@ -102,7 +102,7 @@ func TestLongAnswerInPlainText(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := w.posted(task)
-	golden(t, "plain", render(t, list[:5]))
+	messages(t, "plain", list[:5])
 	equal(t, "parts", partsOf(list), []string{"status", "final/1.1", "final/1.2", "final/1.3", "final/1.4", "final/2", "final/3", "final/4"})
 	if !strings.Contains(w.log.String(), "post in plain text") {
 		t.Errorf("log: %s", w.log)

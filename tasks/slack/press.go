@@ -17,6 +17,10 @@ const (
 	notYours = "Only who asked for this, and those who may approve it, can do that."
 	unknown  = "I do not know this task any more. Ask again, and I begin anew."
 	troubled = "That did not work just now. Please try again in a moment."
+	ended    = "This has ended already."
+	stopping = "I am stopping this. It may take some seconds."
+	again    = "I am trying this again."
+	underWay = "This is under way already."
 )
 
 // stop stops a task. Its end is told by its messages.
@@ -27,7 +31,7 @@ func (s *Source) stop(ctx context.Context, d *tasks.Desk, p press) {
 			return "", err
 		}
 		if st.Ending != nil {
-			return "This has ended already.", nil
+			return ended, nil
 		}
 		if st, err = d.Cancel(ctx, st.Task.ID, p.name); err != nil {
 			return "", err
@@ -36,7 +40,7 @@ func (s *Source) stop(ctx context.Context, d *tasks.Desk, p press) {
 		if st.Ending != nil {
 			return "", nil
 		}
-		return "I am stopping this. It may take some seconds.", nil
+		return stopping, nil
 	})
 }
 
@@ -48,7 +52,7 @@ func (s *Source) tryAgain(ctx context.Context, d *tasks.Desk, p press) {
 			return "", err
 		}
 		if _, err = d.Retry(ctx, st.Task.ID); errors.Is(err, tasks.ErrNotEnded) {
-			return "This is under way already.", nil
+			return underWay, nil
 		}
 		if err != nil {
 			return "", err
@@ -57,7 +61,7 @@ func (s *Source) tryAgain(ctx context.Context, d *tasks.Desk, p press) {
 		if o, err := originOf(st.Task); err == nil {
 			s.react(ctx, o, eyes)
 		}
-		return "I am trying this again.", nil
+		return again, nil
 	})
 }
 
