@@ -9,6 +9,9 @@ const (
 	openLog  = "log" // a link: Slack opens it, and tells us of it all the same
 	openPull = "pull"
 
+	good = "good"
+	bad  = "bad"
+
 	answerWith = "answer" // and a slash, and the place of the option among those of the question
 	deny       = "deny"   // opens the dialog of that name
 	denyReason = "reason" // the field in it

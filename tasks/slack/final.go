@@ -20,5 +20,9 @@ func (s *Source) finalButtons(t tasks.Task, e tasks.Ending) []button {
 	if p := e.Published; p != nil && p.PullRequest.URL != "" {
 		list = append([]button{{text: "Pull request", action: openPull, url: p.PullRequest.URL}}, list...)
 	}
-	return append(list, button{text: "Try again", action: tryAgain, value: t.ID})
+	list = append(list, button{text: "Try again", action: tryAgain, value: t.ID})
+	if e.Body() != "" {
+		list = append(list, s.voteButtons(t.ID)...)
+	}
+	return list
 }

@@ -37,6 +37,9 @@ func endings() map[string]tasks.Ending {
 	}
 }
 
+// nobody votes.
+type nobody struct{ Ballot }
+
 // steady is a clock that gives every message a time of its own, the same in every run.
 func steady() func() time.Time {
 	now := time.Unix(1_700_000_000, 0)
@@ -48,7 +51,7 @@ func TestFinalMessages(t *testing.T) {
 	for name, e := range endings() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorkspace(t, Config{ConsoleURL: "https://e.example"}, slackfake.Config{Now: steady()})
+			w := newWorkspace(t, Config{ConsoleURL: "https://e.example", Ballot: nobody{}}, slackfake.Config{Now: steady()})
 			task := w.task("")
 			w.source.react(t.Context(), mustOrigin(t, task), eyes)
 			if err := w.open(w.source, task).Close(t.Context(), e); err != nil {

@@ -142,6 +142,8 @@ func (s *Source) route(d *tasks.Desk, in interaction) func(context.Context) {
 	serve, ok := map[string]func(context.Context, *tasks.Desk, press){
 		stopTask: s.stop,
 		tryAgain: s.tryAgain,
+		good:     s.vote,
+		bad:      s.vote,
 
 		answerWith:       s.answer,
 		deny:             s.askWhy,

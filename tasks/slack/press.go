@@ -72,21 +72,23 @@ func (r refusal) Error() string { return string(r) }
 
 // pressed is the task that a press is about, for who may have a say in it. A refusal says why it is not served.
 func (s *Source) pressed(ctx context.Context, d *tasks.Desk, p press, id string) (tasks.Status, error) {
+	st, err := s.known(ctx, d, id)
+	if err == nil && !s.governs(p.origin.User, st.Task) {
+		err = refusal(notYours)
+	}
+	return st, err
+}
+
+// known is a task of ours, by what a button says it is about.
+func (s *Source) known(ctx context.Context, d *tasks.Desk, id string) (tasks.Status, error) {
 	if !tasks.ValidID(id) {
 		return tasks.Status{}, refusal(unknown)
 	}
 	st, err := d.Status(ctx, id)
-	switch {
-	case errors.Is(err, tasks.ErrNotFound):
+	if errors.Is(err, tasks.ErrNotFound) || err == nil && st.Task.Source != s.Name() {
 		return st, refusal(unknown)
-	case err != nil:
-		return st, err
-	case st.Task.Source != s.Name():
-		return st, refusal(unknown)
-	case !s.governs(p.origin.User, st.Task):
-		return st, refusal(notYours)
 	}
-	return st, nil
+	return st, err
 }
 
 // governs reports whether a user may stop a task, repeat it and approve what it does.
