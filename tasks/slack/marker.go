@@ -72,6 +72,7 @@ func (m marker) of(part string) bool { return m.part == part || strings.HasPrefi
 type found struct {
 	status map[string][]string // by task, of the thread's tasks all: ts of the status messages, the one in use at the end
 	parts  map[marker]bool     // of its final messages, those of all its endings
+	files  map[string]bool     // names of those that we have put there
 }
 
 // shown is the status message of a task, empty if it has none.
@@ -96,7 +97,7 @@ func (f found) begun(part marker) bool {
 // find looks through what was posted after the request. Another bot's messages do not count, even with our marker: where two errands
 // are in a channel, one mention may be a task of both.
 func (s *Source) find(ctx context.Context, o origin, t tasks.Task) (found, error) {
-	f := found{status: map[string][]string{}, parts: map[marker]bool{}}
+	f := found{status: map[string][]string{}, parts: map[marker]bool{}, files: map[string]bool{}}
 	me, err := s.me.get(ctx)
 	if err != nil {
 		return f, fmt.Errorf("find report: %w", err)
@@ -104,6 +105,9 @@ func (s *Source) find(ctx context.Context, o origin, t tasks.Task) (found, error
 	for msg, err := range s.thread(ctx, o, o.TS, "") {
 		if err != nil {
 			return f, fmt.Errorf("find report: %w", err)
+		}
+		for _, file := range msg.Files {
+			f.files[file.Name] = f.files[file.Name] || msg.User == me.user || msg.BotID == me.bot
 		}
 		switch m := markerOf(msg); {
 		case msg.BotID != me.bot:

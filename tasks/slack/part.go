@@ -31,7 +31,7 @@ type part struct {
 
 // inParts divides what is said over as many messages as it takes. The body is the agent's: it pings nobody.
 func inParts(mark marker, lead, body, foot string, buttons ...button) []part {
-	bodies := split(quiet(strings.TrimSpace(body)), maxMarkdown)
+	bodies := split(quiet(tables(strings.TrimSpace(body))), maxMarkdown)
 	if len(bodies) == 0 {
 		bodies = []string{""}
 	}
@@ -47,7 +47,7 @@ func inParts(mark marker, lead, body, foot string, buttons ...button) []part {
 }
 
 // put posts one part, unless it was found, and notes that it did. What Slack does not take for a message with blocks is said in plain
-// text; once that has begun it is not tried again.
+// text; once that has begun it is not tried again. What it does not take in plain text either becomes a file.
 func (s *Source) put(ctx context.Context, o origin, f found, p part) error {
 	if f.parts[p.mark] {
 		return nil
@@ -66,7 +66,12 @@ func (s *Source) put(ctx context.Context, o origin, f found, p part) error {
 		if f.parts[mark] {
 			continue
 		}
-		if _, err := s.post(ctx, o, mark, slack.MsgOptionText(text, false)); err != nil {
+		_, err := s.post(ctx, o, mark, slack.MsgOptionText(text, false))
+		if unfit(err) {
+			s.log.Warn("post as a file", "run", p.mark.task, "err", err)
+			return s.asFile(ctx, o, f, p)
+		}
+		if err != nil {
 			return err
 		}
 		f.parts[mark] = true

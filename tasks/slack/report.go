@@ -79,11 +79,8 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		r.log.Error("post ending without looking for an earlier one: the app lacks the scope channels:history or groups:history", "err", err)
 		err = nil
 	}
-	for _, p := range r.source.parts(r.task, r.origin, e) {
-		if err != nil {
-			break
-		}
-		err = r.source.put(ctx, r.origin, f, p)
+	if err == nil {
+		err = r.say(ctx, f, e)
 	}
 	if gone(err) {
 		r.log.Error("post ending: there is no place for it any more", "outcome", string(e.Kind), "err", err)
@@ -100,6 +97,20 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	for _, id := range e.Covers {
 		r.source.lookAway(ctx, r.origin.at(id))
 		r.end(ctx, f, id, closing(e)) // from when it had to wait
+	}
+	return nil
+}
+
+// say posts what of the final message is not there yet.
+func (r *report) say(ctx context.Context, f found, e tasks.Ending) error {
+	list, err := r.source.compose(ctx, r.origin, f, r.task, e)
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		if err := r.source.put(ctx, r.origin, f, p); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -37,7 +37,9 @@ func (s *Source) Attach(ctx context.Context, t tasks.Task, name string, data []b
 	if err != nil {
 		return err
 	}
-	err = patiently(ctx, talkWait, func() error { return s.upload(ctx, o, name, data) })
+	// Nothing in the comment is a link, whatever the file is called.
+	comment := "`" + escape(quiet(strings.ReplaceAll(line(name, maxSentence), "`", "'"))) + "`"
+	err = patiently(ctx, talkWait, func() error { return s.upload(ctx, o, name, comment, data) })
 	if code(err) == "missing_scope" {
 		return fmt.Errorf("the Slack app lacks the scope files:write: %w", err)
 	}
