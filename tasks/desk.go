@@ -95,6 +95,7 @@ func (d *Desk) Submit(ctx context.Context, t Task) (Receipt, error) {
 }
 
 func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
+	topic := topic(t) // what was asked for: the policy may have changed by the next time
 	t, err := d.policy.apply(t)
 	if err != nil {
 		return Receipt{}, err
@@ -106,7 +107,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, fmt.Errorf("marshal task %s: %w", t.ID, err)
 	}
-	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, Kin: kin(t), Scopes: t.scopes()}
+	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, Kin: kin(t), Scopes: t.scopes(), Topic: topic}
 	budgets := d.policy.Budgets.daily()
 	rec, created, err := d.store.Hear(ctx, record, budgets...)
 	if asking, ok := errors.AsType[*store.Asking](err); ok {

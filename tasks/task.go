@@ -49,6 +49,7 @@ type Options struct {
 	Agent  string        `json:"agent,omitempty"`   // a named agent of the project
 	MaxUSD float64       `json:"max_usd,omitempty"` // of all its runs; 0: the fleet's
 	Limit  time.Duration `json:"limit,omitempty"`   // of the run; 0: the fleet's
+	Plan   bool          `json:"plan,omitempty"`    // nothing is changed: the answer is what would be done
 }
 
 // maxID keeps an ID usable as a file name and inside a URL.

@@ -2,7 +2,6 @@ package slack
 
 import (
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/errand-fleet/errand/internal/slackfake"
@@ -39,9 +38,7 @@ func TestFinalMessageCoversWhatWasAbsorbed(t *testing.T) {
 // Who has to wait behind something else is told, once and alone; whose words the live run takes up is not.
 func TestWaitingIsTold(t *testing.T) {
 	t.Parallel()
-	var repo atomic.Value
-	repo.Store("acme/api")
-	f := newFrontDoor(t, Config{Channels: func(string) (string, bool) { r, _ := repo.Load().(string); return r, true }}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
 	root := f.mention("one")
 	say := func(text string) {
 		t.Helper()
@@ -61,8 +58,7 @@ func TestWaitingIsTold(t *testing.T) {
 		return texts
 	}
 	say("two")
-	repo.Store("acme/web")
-	say("three")
+	say("[repo=acme/web] three")
 	f.until("a note", func() bool { return len(told()) == 1 })
 	say("four")
 	f.until("a note", func() bool { return len(told()) == 2 })

@@ -12,7 +12,6 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -99,48 +98,6 @@ func (s *Source) read(w http.ResponseWriter, r *http.Request) (env envelope, sta
 	return env, http.StatusOK
 }
 
-// take makes a task of an event, or the answer to what the thread's running task asks, if it is either. after, if not nil, is what is left to do once Slack has its answer. An error means
-// that the event must come again.
-func (s *Source) take(ctx context.Context, d *tasks.Desk, env envelope) (after func(context.Context), _ error) {
-	ev, ok, err := env.event()
-	if err != nil {
-		s.log.Warn("event dropped", "err", err)
-	}
-	if !ok {
-		return nil, nil
-	}
-	me, err := s.bot(ctx, env, ev)
-	if err != nil {
-		return nil, err
-	}
-	text, ok := cutMention(ev.Text, me)
-	prompt := decode(text)
-	if !ok || prompt == "" || ev.User == me {
-		return nil, nil
-	}
-	o := origin{Team: env.TeamID, Channel: ev.Channel, TS: ev.TS, ThreadTS: ev.ThreadTS, User: ev.User}
-	receipt, err := d.Submit(ctx, s.task(o, prompt))
-	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		if ev.Type == messageEvent && ev.ChannelType != "im" {
-			return nil, nil // its app_mention says so; only direct messages have none
-		}
-		return func(ctx context.Context) { s.tell(ctx, o, input.Sentence) }, nil
-	}
-	if err != nil || !receipt.New {
-		return nil, err
-	}
-	sign := eyes
-	if receipt.Heard {
-		sign = check
-	}
-	return func(ctx context.Context) {
-		s.react(ctx, o, sign)
-		if note := queued(receipt); note != "" {
-			s.tell(ctx, o, note)
-		}
-	}, nil
-}
-
 // queued says how long a request has to wait, if it does: one that the thread's live run takes up does not.
 func queued(r tasks.Receipt) string {
 	switch {
@@ -171,19 +128,4 @@ func (s *Source) bot(ctx context.Context, env envelope, ev event) (string, error
 		return user, nil
 	}
 	return "", err
-}
-
-// task is what a mention asks for.
-func (s *Source) task(o origin, prompt string) tasks.Task {
-	t := tasks.Task{
-		ID: tasks.NewID(timeOf(o.TS), s.Name(), o.Channel), Source: s.Name(), Kind: "mention",
-		Thread: fmt.Sprintf("%s/%s/%s/%s", s.Name(), o.Team, o.Channel, o.root()),
-		Class:  tasks.Interactive, Profile: agent.Write, Actor: o.User, Channel: o.Channel, Prompt: prompt, Origin: o.json(),
-	}
-	if s.cfg.Channels != nil {
-		if repo, ok := s.cfg.Channels(o.Channel); ok {
-			t.Repo = repo
-		}
-	}
-	return t
 }

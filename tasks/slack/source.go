@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,12 +24,14 @@ type Config struct {
 	SigningSecret string // proves that an event is Slack's: without one, none is taken by HTTP
 	AppToken      string // of the app, xapp-…: events are fetched in Socket Mode; empty: they are not
 
-	Channels   func(channel string) (repository string, ok bool) // the repository a channel is about; nil: none has one
-	ConsoleURL string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
-	Interval   time.Duration                                     // between two edits of a status message; 0: 3 s, of which Slack bears about 50 a minute
-	HTTP       *http.Client                                      // nil: a plain one. Every call has a limit of 10 s beside its own, an upload of a minute
-	Log        *slog.Logger                                      // nil: silence
-	Now        func() time.Time                                  // nil: time.Now
+	Channels     func(channel string) (repository string, ok bool) // the repository a channel is about; nil: none has one
+	Repositories []string                                          // "owner/name" of all that errand works on, where people can choose; empty: they name any, or work without one
+	GitHubURL    string                                            // where addresses of repositories begin; empty: https://github.com
+	ConsoleURL   string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
+	Interval     time.Duration                                     // between two edits of a status message; 0: 3 s, of which Slack bears about 50 a minute
+	HTTP         *http.Client                                      // nil: a plain one. Every call has a limit of 10 s beside its own, an upload of a minute
+	Log          *slog.Logger                                      // nil: silence
+	Now          func() time.Time                                  // nil: time.Now
 }
 
 // submitLimit keeps our promise of an answer within 3 s while Redis or Slack hang.
@@ -45,6 +48,7 @@ type Source struct {
 	busy        chan struct{} // one for each call in the background
 	taking      chan struct{} // one for each event of Socket Mode that is under way to the desk
 	inbound     *inbound
+	reader      reader
 	log         *slog.Logger
 	submitLimit time.Duration // only tests change it
 	rhythm      rhythm
@@ -91,7 +95,7 @@ func New(cfg Config) (*Source, error) {
 	api := slack.New(cfg.Token, slack.OptionAPIURL(cfg.APIURL), slack.OptionHTTPClient(cfg.HTTP), slack.OptionAppLevelToken(cfg.AppToken))
 	return &Source{
 		cfg: cfg, api: api, me: newIdentity(api, cfg.Now), busy: make(chan struct{}, background), log: cfg.Log.With("source", "slack"),
-		taking: make(chan struct{}, taking), inbound: newInbound(), submitLimit: submitLimit, rhythm: slacksRhythm,
+		taking: make(chan struct{}, taking), inbound: newInbound(), reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")), submitLimit: submitLimit, rhythm: slacksRhythm,
 	}, nil
 }
 

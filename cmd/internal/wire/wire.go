@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -125,7 +126,8 @@ func (p *Parts) sources(o Options) error {
 	if c.Slack.Enabled() {
 		s, err := slack.New(slack.Config{
 			Token: c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(), AppToken: c.Slack.AppToken.Reveal(),
-			Channels:   func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
+			Channels:     func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
+			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
 			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Log: p.Log,
 		})
 		if err != nil {
