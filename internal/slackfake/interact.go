@@ -67,12 +67,16 @@ func (s *Server) blockActions(user, channel, ts, actionID string) (payload answe
 	}
 	action["action_ts"] = s.nextTS()
 	ch, _ := s.channel(channel)
+	container := answer{"type": "message", "message_ts": ts, "channel_id": channel, "is_ephemeral": ephemeral}
+	if r.ThreadTS != "" {
+		container["thread_ts"] = r.ThreadTS
+	}
 	return answer{
 		"type": "block_actions", "token": "unused", "api_app_id": s.cfg.AppID, "trigger_id": "1." + ts,
 		"team": answer{"id": s.cfg.TeamID, "domain": "errand"}, "enterprise": nil, "is_enterprise_install": false,
 		"user":      answer{"id": u.ID, "username": u.Name, "name": u.Name, "team_id": u.TeamID},
 		"channel":   answer{"id": ch.ID, "name": ch.Name},
-		"container": answer{"type": "message", "message_ts": ts, "channel_id": channel, "is_ephemeral": ephemeral},
+		"container": container,
 		"message":   s.wire(r, true), "state": answer{"values": answer{}}, "actions": []answer{action},
 	}, s.actionURL, nil
 }

@@ -23,8 +23,8 @@ func (f *frontDoor) say(user, channel, thread, text string) (ts string) {
 	return ts
 }
 
-// told waits for the n-th word that a user alone is told in a channel.
-func (f *frontDoor) told(channel, user string, n int) string {
+// word waits for the n-th word that a user alone is told in a channel.
+func (f *frontDoor) word(channel, user string, n int) string {
 	f.Helper()
 	f.until("what is told", func() bool { return len(f.Ephemeral(channel, user)) >= n })
 	return f.Ephemeral(channel, user)[n-1].Text
@@ -72,18 +72,18 @@ func TestNoRepository(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Repositories: []string{"acme/api", "acme/web", "other/web"}}, tasks.Policy{})
 	f.say(ann, general, "", at+"fix it")
-	equal(t, "question", f.told(general, ann, 1),
+	equal(t, "question", f.word(general, ann, 1),
 		"Which repository is this about? Ask again and begin with [repo=owner/name]: acme/api, acme/web, other/web. With [repo=none] I work without one.")
 	f.say(ann, general, "", at+"do in a/b#1 as in c/d#2")
-	equal(t, "those named", strings.Contains(f.told(general, ann, 2), ": a/b, c/d."), true)
+	equal(t, "those named", strings.Contains(f.word(general, ann, 2), ": a/b, c/d."), true)
 	f.say(ann, general, "", at+"[repo=web] fix it")
-	equal(t, "ambiguous", f.told(general, ann, 3), `There are several repositories called "web": acme/web, other/web. Write which one.`)
+	equal(t, "ambiguous", f.word(general, ann, 3), `There are several repositories called "web": acme/web, other/web. Write which one.`)
 	f.say(ann, general, "", at+"[repo=cli] fix it")
-	equal(t, "unknown", f.told(general, ann, 4), `I know no repository called "cli": write it as owner/name.`)
+	equal(t, "unknown", f.word(general, ann, 4), `I know no repository called "cli": write it as owner/name.`)
 	f.say(ann, general, "", at+"[repo=none branch=dev] fix it")
-	equal(t, "a branch of nothing", f.told(general, ann, 5), "A branch needs a repository: write [repo=owner/name branch=dev].")
+	equal(t, "a branch of nothing", f.word(general, ann, 5), "A branch needs a repository: write [repo=owner/name branch=dev].")
 	f.say(ann, general, "", at+"[repo=acme/api size=large] fix it")
-	equal(t, "unknown option", strings.HasPrefix(f.told(general, ann, 6), `There is no option "size".`), true)
+	equal(t, "unknown option", strings.HasPrefix(f.word(general, ann, 6), `There is no option "size".`), true)
 	equal(t, "tasks", f.prompts(), []string(nil))
 	equal(t, "told", len(f.Ephemeral(general, ann)), 6) // each once, although a mention is two events
 }
@@ -112,5 +112,5 @@ func TestOptions(t *testing.T) {
 	want.Model, want.Limit = "haiku", 5*time.Minute
 	equal(t, "another's", f.tasks()[0].Options, want)
 	f.say(ann, general, "", at+"[model=no/such] do it")
-	equal(t, "refusal", f.told(general, ann, 1), `"no/such" is not the name of a model.`)
+	equal(t, "refusal", f.word(general, ann, 1), `"no/such" is not the name of a model.`)
 }

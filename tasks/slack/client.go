@@ -93,34 +93,42 @@ func patiently(ctx context.Context, left time.Duration, call func() error) error
 	}
 }
 
-// edit replaces the text of a message, which keeps its metadata.
-func (s *Source) edit(ctx context.Context, o origin, ts, text string) error {
+// edit replaces text and blocks of a message, which keeps its metadata.
+func (s *Source) edit(ctx context.Context, o origin, ts string, opts ...slack.MsgOption) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	if _, _, _, err := s.api.UpdateMessageContext(ctx, o.Channel, ts, slack.MsgOptionText(text, false)); err != nil {
+	if _, _, _, err := s.api.UpdateMessageContext(ctx, o.Channel, ts, opts...); err != nil {
 		return fmt.Errorf("edit status: %w", err)
+	}
+	return nil
+}
+
+// whisper shows a sentence to one person alone.
+func (s *Source) whisper(ctx context.Context, o origin, sentence string) error {
+	opts := []slack.MsgOption{slack.MsgOptionText(escape(quiet(sentence)), false)}
+	if o.ThreadTS != "" {
+		opts = append(opts, slack.MsgOptionTS(o.ThreadTS))
+	}
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	if _, err := s.api.PostEphemeralContext(ctx, o.Channel, o.User, opts...); err != nil {
+		return fmt.Errorf("tell %s: %w", o.User, err)
 	}
 	return nil
 }
 
 // tell shows a sentence to the person who asked alone, or where Slack does not allow that to everyone in the thread.
 func (s *Source) tell(ctx context.Context, o origin, sentence string) {
-	text := slack.MsgOptionText(escape(quiet(sentence)), false)
-	opts := []slack.MsgOption{text}
-	if o.ThreadTS != "" {
-		opts = append(opts, slack.MsgOptionTS(o.ThreadTS))
-	}
-	call, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	_, err := s.api.PostEphemeralContext(call, o.Channel, o.User, opts...)
+	err := s.whisper(ctx, o, sentence)
 	if code(err) == "" {
 		if err != nil && ctx.Err() == nil { // it may have arrived, or come to nothing: no reason to say it in public
 			s.log.Warn("tell who asked", "channel", o.Channel, "err", err)
 		}
 		return
 	}
-	call, cancel = context.WithTimeout(ctx, callLimit)
+	call, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
+	text := slack.MsgOptionText(escape(quiet(sentence)), false)
 	if _, _, err := s.api.PostMessageContext(call, o.Channel, text, slack.MsgOptionTS(o.root())); err != nil {
 		s.log.Warn("tell who asked", "channel", o.Channel, "err", err)
 	}

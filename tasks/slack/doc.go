@@ -15,6 +15,8 @@
 //   - The final message is posted once, whole, in as many parts as it takes: each carries a marker in its metadata, by which the next
 //     attempt, in any process, finds what an earlier one has posted. A task that is tried again has another ending, and says it.
 //   - Nobody is pinged but the person who asked, by a question and by the final message, and no link of the agent's is fetched by Slack.
+//   - A button does something for who asked for its task, and for those who may approve it; others are told so, alone. Slack has its answer
+//     before it is done, and sends no press again: one that cannot be dealt with is shown to who pressed as one that failed.
 //
 // What the agent says, asks and attaches on its way is posted once or not at all: nobody tries again after a lost answer. Short pauses
 // that Slack wants are waited for.
@@ -24,10 +26,10 @@
 //
 // A Source may be used from any goroutine of any process; Listen is called once. Of a report, Update is called from one goroutine at
 // a time and never blocks; Close may run beside it. A report has at most one goroutine, which ends with Close or with the context
-// given to Open. What Listen starts ends with its context: at most background calls, and for Socket Mode the keeper of the connection,
+// given to Open. What Listen starts ends with its context: at most background calls and pressing buttons, and for Socket Mode the keeper of the connection,
 // a reader for each (there are two for a moment when one is replaced), and at most taking events under way to the desk.
 //
-// The app needs the event app_mention (message.* besides does no harm), the scopes app_mentions:read, chat:write, reactions:write and the
+// The app needs interactivity, the event app_mention (message.* besides does no harm), the scopes app_mentions:read, chat:write, reactions:write and the
 // history scope of each kind of conversation (channels:history, groups:history, …), and files:write if the agent is to post files. For
 // Socket Mode it needs an app-level token with connections:write.
 package slack

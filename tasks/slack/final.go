@@ -7,13 +7,22 @@ import (
 )
 
 // parts are a task's final message.
-func parts(t tasks.Task, o origin, e tasks.Ending, link string) []part {
+func (s *Source) parts(t tasks.Task, o origin, e tasks.Ending) []part {
 	lead := "<@" + o.User + ">"
-	if s := line(e.Sentence(), maxSentence); s != "" {
-		lead += " " + escape(quiet(s))
+	if sentence := line(e.Sentence(), maxSentence); sentence != "" {
+		lead += " " + escape(quiet(sentence))
 	}
-	foot := lines(escape(quiet(line(e.Note(), maxSentence))), dots(escape(quiet(line(e.Footer(), 200))), "run "+t.ID, link))
-	return inParts(finalMarker(t, e), lead, body(e), foot)
+	foot := lines(escape(quiet(line(e.Note(), maxSentence))), dots(escape(quiet(line(e.Footer(), 200))), "run "+t.ID))
+	return inParts(finalMarker(t, e), lead, body(e), foot, s.finalButtons(t, e)...)
+}
+
+// finalButtons are what can be done about an ending.
+func (s *Source) finalButtons(t tasks.Task, e tasks.Ending) []button {
+	list := s.logButton(t.ID)
+	if p := e.Published; p != nil && p.PullRequest.URL != "" {
+		list = append([]button{{text: "Pull request", action: openPull, url: p.PullRequest.URL}}, list...)
+	}
+	return append(list, button{text: "Try again", action: tryAgain, value: t.ID})
 }
 
 // body is the answer, or what there is of one.

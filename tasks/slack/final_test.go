@@ -112,9 +112,9 @@ func TestLongAnswerInPlainText(t *testing.T) {
 // Everything is said, fits, and pings nobody but the person who asked.
 func TestPlainText(t *testing.T) {
 	t.Parallel()
-	o := origin{User: ann}
+	o, source := origin{User: ann}, newWorkspace(t, Config{}).source
 	for name, e := range endings() {
-		for _, p := range parts(tasks.Task{ID: "1"}, o, e, "") {
+		for _, p := range source.parts(tasks.Task{ID: "1"}, o, e) {
 			all := strings.Join(p.plain(), "\n")
 			for _, ping := range []string{"<!", "@here", "@channel", "<@U0BOB"} {
 				if strings.Contains(all, ping) {
@@ -127,7 +127,7 @@ func TestPlainText(t *testing.T) {
 		}
 	}
 	ampersands := 0
-	for i, p := range parts(tasks.Task{ID: "1"}, o, answered(longAnswer()), "") {
+	for i, p := range source.parts(tasks.Task{ID: "1"}, o, answered(longAnswer())) {
 		for _, text := range p.plain() {
 			if n := utf8.RuneCountInString(text); n > maxPlain || text == "" {
 				t.Errorf("part %d has %d characters", i, n)

@@ -44,6 +44,7 @@ type workspace struct {
 	*slackfake.Server
 	source *Source
 	log    *record
+	door   string // where its events go
 }
 
 func newWorkspace(t *testing.T, cfg Config, fake ...slackfake.Config) *workspace {
@@ -202,7 +203,9 @@ func (w *workspace) listen(ctx context.Context, d *tasks.Desk) {
 	}
 	server := httptest.NewServer(mux)
 	w.Cleanup(server.Close)
+	w.door = server.URL
 	w.Deliver(server.URL + "/slack/events")
+	w.Interactivity(server.URL + "/slack/interactions")
 }
 
 // mention lets Ann address the bot.

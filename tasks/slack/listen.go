@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -24,11 +23,12 @@ const bodyLimit = 10 * time.Second
 // identityLimit is what of the time for an answer may go into learning who we are.
 const identityLimit = time.Second
 
-// Listen registers POST /slack/events and connects in Socket Mode, each if it is configured. What is done after an answer ends with ctx, and
-// so does the connection.
+// Listen registers POST /slack/events and /slack/interactions and connects in Socket Mode, each if it is configured. What is done after an
+// answer ends with ctx, and so does the connection.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
 	if s.cfg.SigningSecret != "" {
 		mux.HandleFunc("POST /slack/events", func(w http.ResponseWriter, r *http.Request) { s.serve(ctx, d, w, r) })
+		mux.HandleFunc("POST /slack/interactions", func(w http.ResponseWriter, r *http.Request) { s.serveInteraction(ctx, d, w, r) })
 	}
 	if s.cfg.AppToken != "" {
 		go s.keepConnected(ctx, d)
@@ -73,16 +73,25 @@ func (s *Source) handle(ctx, life context.Context, d *tasks.Desk, env envelope) 
 	return nil
 }
 
-// read lets only Slack's requests through, those to prove the address included.
+// read takes an event out of a request of Slack's.
 func (s *Source) read(w http.ResponseWriter, r *http.Request) (env envelope, status int) {
+	body, status := s.signed(w, r)
+	if status == http.StatusOK && json.Unmarshal(body, &env) != nil {
+		status = http.StatusBadRequest
+	}
+	return env, status
+}
+
+// signed lets only Slack's requests through, those to prove the address included.
+func (s *Source) signed(w http.ResponseWriter, r *http.Request) (body []byte, status int) {
 	// Nobody is known yet, so nobody may take his time. A server that cannot set a deadline has one of its own.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return env, http.StatusRequestEntityTooLarge
+		return nil, http.StatusRequestEntityTooLarge
 	}
 	if err != nil {
-		return env, http.StatusBadRequest
+		return nil, http.StatusBadRequest
 	}
 	verifier, err := slack.NewSecretsVerifier(r.Header, s.cfg.SigningSecret) // it refuses what is older or newer than 5 minutes
 	if err == nil {
@@ -90,24 +99,9 @@ func (s *Source) read(w http.ResponseWriter, r *http.Request) (env envelope, sta
 		err = verifier.Ensure()
 	}
 	if err != nil {
-		return env, http.StatusUnauthorized
+		return nil, http.StatusUnauthorized
 	}
-	if err := json.Unmarshal(body, &env); err != nil {
-		return env, http.StatusBadRequest
-	}
-	return env, http.StatusOK
-}
-
-// queued says how long a request has to wait, if it does: one that the thread's live run takes up does not.
-func queued(r tasks.Receipt) string {
-	switch {
-	case r.Joins || r.Position == 0:
-		return ""
-	case r.Position == 1:
-		return "I am still at work in this thread on something that this cannot be added to. This comes next."
-	default:
-		return fmt.Sprintf("There are %d requests before this one in this thread that it cannot be added to. I take them in turn.", r.Position)
-	}
+	return body, http.StatusOK
 }
 
 // bot is the user whose mention counts, empty if there can be none. While Slack does not say who we are, an app_mention tells it; of

@@ -66,8 +66,17 @@ func (m marker) of(part string) bool { return m.part == part || strings.HasPrefi
 
 // found is what a thread holds of a task's report already.
 type found struct {
-	status string          // ts of the status message; empty: there is none
-	parts  map[marker]bool // of its final messages, those of all its endings
+	status map[string][]string // by task, of the thread's tasks all: ts of the status messages, the one in use at the end
+	parts  map[marker]bool     // of its final messages, those of all its endings
+}
+
+// shown is the status message of a task, empty if it has none.
+func (f found) shown(task string) string {
+	list := f.status[task]
+	if len(list) == 0 {
+		return ""
+	}
+	return list[len(list)-1]
 }
 
 // begun reports whether a part is being said in plain text.
@@ -83,7 +92,7 @@ func (f found) begun(part marker) bool {
 // find looks through what was posted after the request. Another bot's messages do not count, even with our marker: where two errands
 // are in a channel, one mention may be a task of both.
 func (s *Source) find(ctx context.Context, o origin, t tasks.Task) (found, error) {
-	f := found{parts: map[marker]bool{}}
+	f := found{status: map[string][]string{}, parts: map[marker]bool{}}
 	me, err := s.me.get(ctx)
 	if err != nil {
 		return f, fmt.Errorf("find report: %w", err)
@@ -93,10 +102,10 @@ func (s *Source) find(ctx context.Context, o origin, t tasks.Task) (found, error
 			return f, fmt.Errorf("find report: %w", err)
 		}
 		switch m := markerOf(msg); {
-		case m.task != t.ID || msg.BotID != me.bot:
+		case msg.BotID != me.bot:
 		case m.of(statusPart):
-			f.status = msg.Timestamp
-		case m.of(finalPart):
+			f.status[m.task] = append(f.status[m.task], msg.Timestamp)
+		case m.task == t.ID && m.of(finalPart):
 			f.parts[m] = true
 		}
 	}

@@ -24,10 +24,12 @@ type part struct {
 	lead string // whom it is for, and a sentence: mrkdwn, of the first part
 	body string // Markdown
 	foot string // mrkdwn, of the last part
+
+	buttons []button // below the last part
 }
 
 // inParts divides what is said over as many messages as it takes. The body is the agent's: it pings nobody.
-func inParts(mark marker, lead, body, foot string) []part {
+func inParts(mark marker, lead, body, foot string, buttons ...button) []part {
 	bodies := split(quiet(strings.TrimSpace(body)), maxMarkdown)
 	if len(bodies) == 0 {
 		bodies = []string{""}
@@ -38,7 +40,8 @@ func inParts(mark marker, lead, body, foot string) []part {
 		list[i].mark.part += fmt.Sprintf("/%d", i+1)
 	}
 	list[0].lead = lead
-	list[len(list)-1].foot = foot
+	last := &list[len(list)-1]
+	last.foot, last.buttons = foot, buttons
 	return list
 }
 
@@ -83,6 +86,9 @@ func (p part) message() []slack.MsgOption {
 	if p.foot != "" {
 		blocks = append(blocks, slack.NewContextBlock("", slack.NewTextBlockObject(slack.MarkdownType, p.foot, false, false)))
 	}
+	if len(p.buttons) > 0 {
+		blocks = append(blocks, row(p.buttons))
+	}
 	text := lines(p.lead, mrkdwn(cut(p.body, maxPreview)))
 	if text == "" {
 		text = p.foot
@@ -90,9 +96,10 @@ func (p part) message() []slack.MsgOption {
 	return []slack.MsgOption{slack.MsgOptionText(text, false), slack.MsgOptionBlocks(blocks...)}
 }
 
-// plain is the part without blocks, in as many messages as it takes.
+// plain is the part without blocks, in as many messages as it takes. Of its buttons only those that are links are left.
 func (p part) plain() []string {
-	room := max(minSplit, maxPlain-utf8.RuneCountInString(p.lead+p.foot)-len("\n\n"))
+	foot := dots(append([]string{p.foot}, linked(p.buttons)...)...)
+	room := max(minSplit, maxPlain-utf8.RuneCountInString(p.lead+foot)-len("\n\n"))
 	var texts []string
 	// What is escaped grows, up to fivefold, so it is cut shorter until all of it fits.
 	for limit := room; ; limit = limit * 3 / 4 {
@@ -111,7 +118,7 @@ func (p part) plain() []string {
 	}
 	texts[0] = lines(p.lead, texts[0])
 	last := len(texts) - 1
-	texts[last] = lines(texts[last], p.foot)
+	texts[last] = lines(texts[last], foot)
 	return texts
 }
 

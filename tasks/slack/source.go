@@ -27,8 +27,10 @@ type Config struct {
 	Channels     func(channel string) (repository string, ok bool) // the repository a channel is about; nil: none has one
 	Repositories []string                                          // "owner/name" of all that errand works on, where people can choose; empty: they name any, or work without one
 	GitHubURL    string                                            // where addresses of repositories begin; empty: https://github.com
+	Approvers    []string                                          // users who may stop, repeat and approve what others have asked for
 	ConsoleURL   string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
-	Interval     time.Duration                                     // between two edits of a status message; 0: 3 s, of which Slack bears about 50 a minute
+	Interval     time.Duration                                     // between two edits of a status message; 0: 3 s
+	Limiter      Limiter                                           // of the edits of all the fleet; nil: there is none
 	HTTP         *http.Client                                      // nil: a plain one. Every call has a limit of 10 s beside its own, an upload of a minute
 	Log          *slog.Logger                                      // nil: silence
 	Now          func() time.Time                                  // nil: time.Now
@@ -47,6 +49,7 @@ type Source struct {
 	me          *identity
 	busy        chan struct{} // one for each call in the background
 	taking      chan struct{} // one for each event of Socket Mode that is under way to the desk
+	pressing    chan struct{} // one for each interaction under way
 	inbound     *inbound
 	reader      reader
 	log         *slog.Logger
@@ -95,7 +98,7 @@ func New(cfg Config) (*Source, error) {
 	api := slack.New(cfg.Token, slack.OptionAPIURL(cfg.APIURL), slack.OptionHTTPClient(cfg.HTTP), slack.OptionAppLevelToken(cfg.AppToken))
 	return &Source{
 		cfg: cfg, api: api, me: newIdentity(api, cfg.Now), busy: make(chan struct{}, background), log: cfg.Log.With("source", "slack"),
-		taking: make(chan struct{}, taking), inbound: newInbound(), reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")), submitLimit: submitLimit, rhythm: slacksRhythm,
+		taking: make(chan struct{}, taking), pressing: make(chan struct{}, pressing), inbound: newInbound(), reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")), submitLimit: submitLimit, rhythm: slacksRhythm,
 	}, nil
 }
 
@@ -113,8 +116,11 @@ func (s *Source) link(id, label string) string {
 	if s.cfg.ConsoleURL == "" {
 		return ""
 	}
-	return "<" + escape(s.cfg.ConsoleURL+"/tasks/"+id) + "|" + label + ">"
+	return "<" + escape(s.taskURL(id)) + "|" + label + ">"
 }
+
+// taskURL is a task's page, where there is a console.
+func (s *Source) taskURL(id string) string { return s.cfg.ConsoleURL + "/tasks/" + id }
 
 // later does what nobody waits for. Where Slack is so slow that too much of it has gathered, it is left out.
 func (s *Source) later(ctx context.Context, do func(context.Context)) {

@@ -67,9 +67,7 @@ func (s *Source) ask(ctx context.Context, d *tasks.Desk, o origin, said string) 
 	}
 	return func(ctx context.Context) {
 		s.react(ctx, o, sign)
-		if note := queued(receipt); note != "" {
-			s.tell(ctx, o, note)
-		}
+		s.queue(ctx, t, receipt)
 	}, nil
 }
 

@@ -99,7 +99,7 @@ func TestReportBesideTalk(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, err := w.source.find(t.Context(), mustOrigin(t, task), task)
-	equal(t, "found", []any{f.status, len(f.parts), err}, []any{w.posted(task)[0].TS, 0, nil})
+	equal(t, "found", []any{f.shown(task.ID), len(f.parts), err}, []any{w.posted(task)[0].TS, 0, nil})
 	if err := r.Close(t.Context(), answered("All.")); err != nil {
 		t.Fatal(err)
 	}

@@ -128,7 +128,8 @@ func (p *Parts) sources(o Options) error {
 			Token: c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(), AppToken: c.Slack.AppToken.Reveal(),
 			Channels:     func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
-			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Log: p.Log,
+			Approvers:  c.Routing.Slack.Approvers,
+			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Limiter: p.Store, Log: p.Log,
 		})
 		if err != nil {
 			return err
