@@ -29,7 +29,7 @@
 // given to Open. What Listen starts ends with its context: at most background calls and pressing buttons, and for Socket Mode the keeper of the connection,
 // a reader for each (there are two for a moment when one is replaced), and at most taking events under way to the desk.
 //
-// The app needs interactivity, the event app_mention (message.* besides does no harm), the scopes app_mentions:read, chat:write, reactions:write and the
+// The app needs interactivity, the event app_mention (message.* besides does no harm), the scopes app_mentions:read, users:read, chat:write, reactions:write and the
 // history scope of each kind of conversation (channels:history, groups:history, …), and files:write if the agent is to post files. For
 // Socket Mode it needs an app-level token with connections:write.
 package slack

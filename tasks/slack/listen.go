@@ -104,22 +104,22 @@ func (s *Source) signed(w http.ResponseWriter, r *http.Request) (body []byte, st
 	return body, http.StatusOK
 }
 
-// bot is the user whose mention counts, empty if there can be none. While Slack does not say who we are, an app_mention tells it; of
-// a message we cannot know, and need not: its app_mention comes as well.
-func (s *Source) bot(ctx context.Context, env envelope, ev event) (string, error) {
+// us is who is meant by a mention, zero if nobody can be. While Slack does not say who we are, an app_mention tells it; of a message we
+// cannot know, and need not: its app_mention comes as well.
+func (s *Source) us(ctx context.Context, env envelope, ev event) (who, error) {
 	if !strings.Contains(ev.Text, "<@") {
-		return "", nil // most messages: nobody has to be asked
+		return who{}, nil // most messages: nobody has to be asked
 	}
 	ctx, cancel := context.WithTimeout(ctx, identityLimit)
 	defer cancel()
 	me, err := s.me.get(ctx)
-	switch user := env.bot(); {
+	switch told := env.us(); {
 	case err == nil:
-		return me.user, nil
+		return me, nil
 	case ev.Type != appMention:
-		return "", nil
-	case user != "":
-		return user, nil
+		return who{}, nil
+	case told.user != "":
+		return told, nil
 	}
-	return "", err
+	return who{}, err
 }

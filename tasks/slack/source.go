@@ -27,6 +27,7 @@ type Config struct {
 	Channels     func(channel string) (repository string, ok bool) // the repository a channel is about; nil: none has one
 	Repositories []string                                          // "owner/name" of all that errand works on, where people can choose; empty: they name any, or work without one
 	GitHubURL    string                                            // where addresses of repositories begin; empty: https://github.com
+	Access       Access                                            // who may ask for something
 	Approvers    []string                                          // users who may stop, repeat and approve what others have asked for
 	ConsoleURL   string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
 	Interval     time.Duration                                     // between two edits of a status message; 0: 3 s
@@ -47,6 +48,7 @@ type Source struct {
 	cfg         Config
 	api         *slack.Client
 	me          *identity
+	people      *people
 	busy        chan struct{} // one for each call in the background
 	taking      chan struct{} // one for each event of Socket Mode that is under way to the desk
 	pressing    chan struct{} // one for each interaction under way
@@ -97,7 +99,7 @@ func New(cfg Config) (*Source, error) {
 	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
 	api := slack.New(cfg.Token, slack.OptionAPIURL(cfg.APIURL), slack.OptionHTTPClient(cfg.HTTP), slack.OptionAppLevelToken(cfg.AppToken))
 	return &Source{
-		cfg: cfg, api: api, me: newIdentity(api, cfg.Now), busy: make(chan struct{}, background), log: cfg.Log.With("source", "slack"),
+		cfg: cfg, api: api, me: newIdentity(api, cfg.Now), people: newPeople(api, cfg.Now), busy: make(chan struct{}, background), log: cfg.Log.With("source", "slack"),
 		taking: make(chan struct{}, taking), pressing: make(chan struct{}, pressing), inbound: newInbound(), reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")), submitLimit: submitLimit, rhythm: slacksRhythm,
 	}, nil
 }

@@ -16,27 +16,43 @@ func (s *Source) take(ctx context.Context, d *tasks.Desk, env envelope) (after f
 	if err != nil {
 		s.log.Warn("event dropped", "err", err)
 	}
-	if !ok {
+	if !ok || !s.cfg.Access.admits(ev) {
 		return nil, nil
 	}
-	me, err := s.bot(ctx, env, ev)
+	us, err := s.us(ctx, env, ev)
 	if err != nil {
 		return nil, err
 	}
-	text, ok := cutMention(ev.Text, me)
+	text, ok := cutMention(ev.Text, us.user)
 	prompt := decode(text)
-	if !ok || prompt == "" || ev.User == me {
+	if !ok || prompt == "" || ev.User == us.user {
 		return nil, nil
 	}
 	o := origin{Team: env.TeamID, Channel: ev.Channel, TS: ev.TS, ThreadTS: ev.ThreadTS, User: ev.User}
-	after, err = s.ask(ctx, d, o, prompt)
-	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		after, err = func(ctx context.Context) { s.tell(ctx, o, input.Sentence) }, nil
-		if ev.Type == messageEvent && ev.ChannelType != "im" {
-			after = nil // its app_mention says so; only direct messages have none
-		}
+	if err = s.check(ctx, us, ev); err == nil {
+		after, err = s.ask(ctx, d, o, prompt)
 	}
-	return after, err
+	return s.answered(ev, o, after, err)
+}
+
+// answered is what is left to do about a message, given what came of it. That it is refused is no reason for it to come again: whoever wrote
+// it is told.
+func (s *Source) answered(ev event, o origin, after func(context.Context), err error) (func(context.Context), error) {
+	input, wrong := errors.AsType[*tasks.InputError](err)
+	why, forbidden := errors.AsType[forbidden](err)
+	switch {
+	case !wrong && !forbidden:
+		return after, err
+	case ev.Type == messageEvent && ev.ChannelType != "im":
+		return nil, nil // its app_mention says so; only direct messages have none
+	case forbidden:
+		return func(ctx context.Context) {
+			if err := s.whisper(ctx, o, string(why)); err != nil && ctx.Err() == nil {
+				s.log.Warn("refuse request", "channel", o.Channel, "err", err)
+			}
+		}, nil
+	}
+	return func(ctx context.Context) { s.tell(ctx, o, input.Sentence) }, nil
 }
 
 // ask gives the desk a request. An *tasks.InputError is for whoever asked.
