@@ -66,6 +66,15 @@ func (e envelope) event() (event, bool, error) {
 	return ev, true, nil
 }
 
+// direct reports whether a message was written to us alone: nobody has to be mentioned there.
+func (ev event) direct() bool { return ev.ChannelType == "im" }
+
+// follows reports whether a message that does not mention us may be for us all the same: a reply in a thread that speaks to nobody else.
+// text is what is written in it besides our name.
+func (ev event) follows(text string) bool {
+	return ev.ThreadTS != "" && ev.Type == messageEvent && !mention.MatchString(hidden(text))
+}
+
 // kind is the type of the event inside, whatever else that has; empty if it is none.
 func (e envelope) kind() string {
 	var ev struct {

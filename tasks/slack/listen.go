@@ -104,10 +104,11 @@ func (s *Source) signed(w http.ResponseWriter, r *http.Request) (body []byte, st
 	return body, http.StatusOK
 }
 
-// us is who is meant by a mention, zero if nobody can be. While Slack does not say who we are, an app_mention tells it; of a message we
-// cannot know, and need not: its app_mention comes as well.
+// us is who we are as a message may mean us, zero if nobody can be meant. While Slack does not say who we are, an app_mention tells it; of
+// another mention we cannot know, and need not: its app_mention comes as well.
 func (s *Source) us(ctx context.Context, env envelope, ev event) (who, error) {
-	if !strings.Contains(ev.Text, "<@") {
+	named := strings.Contains(ev.Text, "<@")
+	if !named && !ev.direct() && ev.ThreadTS == "" {
 		return who{}, nil // most messages: nobody has to be asked
 	}
 	ctx, cancel := context.WithTimeout(ctx, identityLimit)
@@ -116,10 +117,10 @@ func (s *Source) us(ctx context.Context, env envelope, ev event) (who, error) {
 	switch told := env.us(); {
 	case err == nil:
 		return me, nil
-	case ev.Type != appMention:
-		return who{}, nil
-	case told.user != "":
+	case ev.Type == appMention && told.user != "":
 		return told, nil
+	case named && ev.Type != appMention && !ev.direct():
+		return who{}, nil
 	}
 	return who{}, err
 }

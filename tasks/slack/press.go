@@ -36,7 +36,7 @@ func (s *Source) stop(ctx context.Context, d *tasks.Desk, p press) {
 		if st.Ending != nil {
 			return "", nil
 		}
-		return "I am stopping this. It may take some seconds.", nil
+		return stopping, nil
 	})
 }
 
@@ -48,7 +48,7 @@ func (s *Source) tryAgain(ctx context.Context, d *tasks.Desk, p press) {
 			return "", err
 		}
 		if _, err = d.Retry(ctx, st.Task.ID); errors.Is(err, tasks.ErrNotEnded) {
-			return "This is under way already.", nil
+			return underWay, nil
 		}
 		if err != nil {
 			return "", err
@@ -57,7 +57,7 @@ func (s *Source) tryAgain(ctx context.Context, d *tasks.Desk, p press) {
 		if o, err := originOf(st.Task); err == nil {
 			s.react(ctx, o, eyes)
 		}
-		return "I am trying this again.", nil
+		return repeating, nil
 	})
 }
 

@@ -9,9 +9,12 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// take makes a task of an event, or the answer to what the thread's running task asks, if it is either. after, if not nil, is what is left
-// to do once Slack has its answer. An error means that the event must come again.
+// take makes a task of an event, or does what else it asks for: it may be the answer to what the thread's running task asks, or a word to
+// the thread. after, if not nil, is what is left to do once Slack has its answer. An error means that the event must come again.
 func (s *Source) take(ctx context.Context, d *tasks.Desk, env envelope) (after func(context.Context), _ error) {
+	if env.kind() == reactionAdded {
+		return s.takeReaction(ctx, d, env)
+	}
 	ev, ok, err := env.event()
 	if err != nil {
 		s.log.Warn("event dropped", "err", err)
@@ -19,49 +22,65 @@ func (s *Source) take(ctx context.Context, d *tasks.Desk, env envelope) (after f
 	if !ok || !s.cfg.Access.admits(ev) {
 		return nil, nil
 	}
+	return s.hear(ctx, d, env, ev)
+}
+
+// hear takes a message that somebody has written.
+func (s *Source) hear(ctx context.Context, d *tasks.Desk, env envelope, ev event) (after func(context.Context), _ error) {
 	us, err := s.us(ctx, env, ev)
 	if err != nil {
 		return nil, err
 	}
-	text, ok := cutMention(ev.Text, us.user)
-	prompt := decode(text)
-	if !ok || prompt == "" || ev.User == us.user {
+	text, tagged := cutMention(ev.Text, us.user)
+	untagged := !tagged && !ev.direct()
+	said := decode(text)
+	if said == "" || ev.User == us.user || untagged && !ev.follows(text) {
 		return nil, nil
 	}
 	o := origin{Team: env.TeamID, Channel: ev.Channel, TS: ev.TS, ThreadTS: ev.ThreadTS, User: ev.User}
-	if err = s.check(ctx, us, ev); err == nil {
-		after, err = s.ask(ctx, d, o, prompt)
-	}
-	return s.answered(ev, o, after, err)
-}
-
-// answered is what is left to do about a message, given what came of it. That it is refused is no reason for it to come again: whoever wrote
-// it is told.
-func (s *Source) answered(ev event, o origin, after func(context.Context), err error) (func(context.Context), error) {
-	input, wrong := errors.AsType[*tasks.InputError](err)
-	why, forbidden := errors.AsType[forbidden](err)
-	switch {
-	case !wrong && !forbidden:
-		return after, err
-	case ev.Type == messageEvent && ev.ChannelType != "im":
-		return nil, nil // its app_mention says so; only direct messages have none
-	case forbidden:
-		return func(ctx context.Context) {
-			if err := s.whisper(ctx, o, string(why)); err != nil && ctx.Err() == nil {
-				s.log.Warn("refuse request", "channel", o.Channel, "err", err)
-			}
-		}, nil
-	}
-	return func(ctx context.Context) { s.tell(ctx, o, input.Sentence) }, nil
-}
-
-// ask gives the desk a request. An *tasks.InputError is for whoever asked.
-func (s *Source) ask(ctx context.Context, d *tasks.Desk, o origin, said string) (after func(context.Context), _ error) {
-	r, err := s.reader.read(said)
-	if err != nil {
-		return nil, err
-	}
 	thread, err := s.recall(ctx, d, o)
+	if err != nil || untagged && thread.Latest == "" {
+		return nil, err // people among themselves
+	}
+	// A mention in a channel is two events: what it comes to is said about one of them.
+	speaks := untagged || ev.direct() || ev.Type == appMention
+	if err := s.check(ctx, us, ev); err != nil {
+		return s.refuse(o, speaks && !untagged, err)
+	}
+	var note string
+	if word, ok := control(said); ok {
+		note, err = s.obey(ctx, d, o, word, thread)
+	} else {
+		after, err = s.ask(ctx, d, o, said, thread)
+	}
+	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		note, err = input.Sentence, nil
+	}
+	if note != "" && speaks {
+		after = func(ctx context.Context) { s.tell(ctx, o, note) }
+	}
+	return after, err
+}
+
+// refuse tells somebody that he may not ask, if he is to be told at all. Any other error means that the event must come again.
+func (s *Source) refuse(o origin, aloud bool, err error) (after func(context.Context), _ error) {
+	why, ok := errors.AsType[forbidden](err)
+	switch {
+	case !ok:
+		return nil, err
+	case !aloud:
+		return nil, nil
+	}
+	return func(ctx context.Context) {
+		if err := s.whisper(ctx, o, string(why)); err != nil && ctx.Err() == nil {
+			s.log.Warn("refuse request", "channel", o.Channel, "err", err)
+		}
+	}, nil
+}
+
+// ask gives the desk a request. thread is what its thread goes by. An *tasks.InputError is for whoever asked.
+func (s *Source) ask(ctx context.Context, d *tasks.Desk, o origin, said string, thread tasks.Thread) (after func(context.Context), _ error) {
+	r, err := s.reader.read(said)
 	if err != nil {
 		return nil, err
 	}
