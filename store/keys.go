@@ -22,7 +22,7 @@ package store
 //	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (outbox)
 //	<prefix>expiring          zset    trimmed by submit            posted IDs; score = when their record is gone (outbox)
 //	<prefix>session:<thread>  hash    SessionTTL since the save    the CLI session to resume (session)
-//	<prefix>topic:<thread>    string  SessionTTL since the last    what the thread's next task may go by, JSON (submit, topic)
+//	<prefix>topic:<thread>    string  SessionTTL since the last    what the thread's next task may go by, JSON (submit, amend)
 //	                                  task
 //	<prefix>checkpoint:<id>   hash    SessionTTL since the save    session and work to go on with, of a task that has not ended
 //	                                                               (checkpoint; whatever ends the task removes it)

@@ -120,7 +120,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	case errors.Is(err, store.ErrSpent): // it comes again, after it has been the answer
 		return Receipt{ID: t.ID, Class: t.Class, Heard: true}, nil
 	case errors.Is(err, store.ErrTooLarge):
-		return Receipt{}, &InputError{Sentence: "The request is too long: at most 1 MiB of text."}
+		return Receipt{}, tooLong()
 	case err != nil:
 		if over, ok := errors.AsType[*store.OverBudget](err); ok {
 			return Receipt{}, d.policy.Budgets.refusal(over)

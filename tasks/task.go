@@ -98,6 +98,8 @@ func (t Task) check() error {
 	return nil
 }
 
+func tooLong() error { return &InputError{Sentence: "The request is too long: at most 1 MiB of text."} }
+
 // InputError is a mistake of whoever asked, told in one sentence for them. Trying again does not help.
 type InputError struct{ Sentence string }
 

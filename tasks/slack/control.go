@@ -22,7 +22,8 @@ const (
 
 // help is what can be said to us. The options are those of cutOptions.
 const help = "Mention me with what you want done; I answer in the thread, and go on with what is said there. Begin with options if you like: " +
-	"[repo=owner/name branch=… model=… effort=… budget=… timeout=… plan]. In the thread, say stop, status or retry, or put ❌ on a request to stop it."
+	"[repo=owner/name branch=… model=… effort=… budget=… timeout=… plan]. In the thread, say stop, status or retry, or put ❌ on a request to stop it. " +
+	"While a request waits you may edit or delete it."
 
 // What is said of controls, besides what is said of buttons.
 const (

@@ -48,7 +48,7 @@ var fresh = []string{"", "file_share", "thread_broadcast"}
 // event reads the event inside. It is false for what is not served: other kinds of events, and of messages those that nobody
 // wrote just now (edited, joined, deleted …). An error is for the log: Slack sending it again would not help.
 func (e envelope) event() (event, bool, error) {
-	if kind := e.kind(); kind != appMention && kind != messageEvent {
+	if kind, _ := e.kind(); kind != appMention && kind != messageEvent {
 		return event{}, false, nil
 	}
 	var ev event
@@ -75,15 +75,16 @@ func (ev event) follows(text string) bool {
 	return ev.ThreadTS != "" && ev.Type == messageEvent && !mention.MatchString(hidden(text))
 }
 
-// kind is the type of the event inside, whatever else that has; empty if it is none.
-func (e envelope) kind() string {
+// kind is the type of the event inside, and of a message its subtype, whatever else that has; empty if it is none.
+func (e envelope) kind() (kind, subtype string) {
 	var ev struct {
-		Type string `json:"type"`
+		Type    string `json:"type"`
+		SubType string `json:"subtype"`
 	}
 	if e.Type == "event_callback" {
 		_ = json.Unmarshal(e.Event, &ev) // of another form: none of ours
 	}
-	return ev.Type
+	return ev.Type, ev.SubType
 }
 
 // us is who of ours the event was sent to, zero if it does not say.

@@ -36,6 +36,16 @@ func cutMention(text, user string) (rest string, ok bool) {
 	return b.String() + text[last:], last > 0
 }
 
+// mentions counts how often a message speaks to a user.
+func mentions(text, user string) (n int) {
+	for _, m := range mention.FindAllStringSubmatch(hidden(text), -1) {
+		if user != "" && m[1] == user {
+			n++
+		}
+	}
+	return n
+}
+
 // hidden is a message of the same length in which nothing is left of what is only shown.
 func hidden(text string) string {
 	for _, form := range shown {

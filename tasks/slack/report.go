@@ -75,6 +75,9 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		return context.Cause(ctx)
 	}
 	f, err := r.source.find(ctx, r.origin, r.task)
+	if e.Kind == tasks.Withdrawn {
+		return r.takeBack(ctx, f, err)
+	}
 	if blind(err) {
 		// Said twice, perhaps; not said at all, otherwise, after hours of work.
 		r.log.Error("post ending without looking for an earlier one: the app lacks the scope channels:history or groups:history", "err", err)
@@ -103,6 +106,22 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		r.end(ctx, f, id, closing(e)) // from when it had to wait
 	}
 	return nil
+}
+
+// takeBack removes what was said of a request that is not there any more. err is why we do not know what that is.
+func (r *report) takeBack(ctx context.Context, f found, err error) error {
+	if gone(err) || blind(err) {
+		return nil
+	}
+	for _, ts := range f.status[r.task.ID] {
+		if err == nil {
+			err = r.source.remove(ctx, r.origin, ts)
+		}
+	}
+	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
+		return &tasks.ErrLater{At: r.source.cfg.Now().Add(limited.RetryAfter), Why: err.Error()}
+	}
+	return err
 }
 
 // endWait is how long the end of a status message waits for Slack's limit on edits.

@@ -12,8 +12,11 @@ import (
 // take makes a task of an event, or does what else it asks for: it may be the answer to what the thread's running task asks, or a word to
 // the thread. after, if not nil, is what is left to do once Slack has its answer. An error means that the event must come again.
 func (s *Source) take(ctx context.Context, d *tasks.Desk, env envelope) (after func(context.Context), _ error) {
-	if env.kind() == reactionAdded {
+	switch kind, subtype := env.kind(); {
+	case kind == reactionAdded:
 		return s.takeReaction(ctx, d, env)
+	case kind == messageEvent && (subtype == changed || subtype == deleted):
+		return s.takeChange(ctx, d, env)
 	}
 	ev, ok, err := env.event()
 	if err != nil {
@@ -80,17 +83,9 @@ func (s *Source) refuse(o origin, aloud bool, err error) (after func(context.Con
 
 // ask gives the desk a request. thread is what its thread goes by. An *tasks.InputError is for whoever asked.
 func (s *Source) ask(ctx context.Context, d *tasks.Desk, o origin, said string, thread tasks.Thread) (after func(context.Context), _ error) {
-	r, err := s.reader.read(said)
+	t, err := s.request(o, said, thread)
 	if err != nil {
 		return nil, err
-	}
-	t := s.task(o, r.prompt)
-	candidates, err := s.settle(&t, r, thread)
-	if err != nil {
-		return nil, err
-	}
-	if len(candidates) > 0 {
-		return nil, s.choose(t, candidates)
 	}
 	receipt, err := d.Submit(ctx, t)
 	if err != nil || !receipt.New {
@@ -104,6 +99,20 @@ func (s *Source) ask(ctx context.Context, d *tasks.Desk, o origin, said string, 
 		s.react(ctx, o, sign)
 		s.queue(ctx, t, receipt)
 	}, nil
+}
+
+// request is the task that a message asks for. An *tasks.InputError says what it lacks.
+func (s *Source) request(o origin, said string, thread tasks.Thread) (tasks.Task, error) {
+	r, err := s.reader.read(said)
+	if err != nil {
+		return tasks.Task{}, err
+	}
+	t := s.task(o, r.prompt)
+	candidates, err := s.settle(&t, r, thread)
+	if err == nil && len(candidates) > 0 {
+		err = s.choose(t, candidates)
+	}
+	return t, err
 }
 
 // recall is what the thread of a message goes by; zero where it is the first there. A message outside any thread begins one, and nothing
