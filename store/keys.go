@@ -22,6 +22,8 @@ package store
 //	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (outbox)
 //	<prefix>expiring          zset    trimmed by submit            posted IDs; score = when their record is gone (outbox)
 //	<prefix>session:<thread>  hash    SessionTTL since the save    the CLI session to resume (session)
+//	<prefix>topic:<thread>    string  SessionTTL since the last    what the thread's next task may go by, JSON (submit, amend)
+//	                                  task
 //	<prefix>checkpoint:<id>   hash    SessionTTL since the save    session and work to go on with, of a task that has not ended
 //	                                                               (checkpoint; whatever ends the task removes it)
 //	<prefix>absorbed:<id>     zset    while it has members         IDs that the task's run has absorbed; score = when
@@ -52,6 +54,7 @@ func (k keys) questions(id string) string     { return k.prefix + "questions:" +
 func (k keys) waiting(thread string) string   { return k.prefix + "waiting:" + thread }
 func (k keys) claim(thread string) string     { return k.prefix + "claim:" + thread }
 func (k keys) session(thread string) string   { return k.prefix + "session:" + thread }
+func (k keys) topic(thread string) string     { return k.prefix + "topic:" + thread }
 func (k keys) checkpoint(id string) string    { return k.prefix + "checkpoint:" + id }
 func (k keys) absorbed(id string) string      { return k.prefix + "absorbed:" + id }
 func (k keys) log(id string) string           { return k.prefix + "log:" + id }

@@ -15,7 +15,7 @@ const (
 	idClock = 16      // digits of unix microseconds, until the year 2286: so IDs as text sort by time
 )
 
-// Submit stores a new task as waiting. Of rec it reads ID, Thread, Class, Task, Scopes, Kin and At. It is idempotent by ID: when the record exists,
+// Submit stores a new task as waiting. Of rec it reads ID, Thread, Class, Task, Scopes, Kin, Topic and At. It is idempotent by ID: when the record exists,
 // in whatever state, that one comes back unchanged with created = false. [ErrTooLarge] when the task exceeds 1 MiB.
 //
 // [ErrSpent] when it was taken for an answer before; see [Store.Answer]. [*OverBudget] when one of its budgets for today is used up.
@@ -35,6 +35,7 @@ func (s *Store) submit(ctx context.Context, rec Record, hear bool, budgets []Bud
 	}
 	args := []any{
 		rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), hear, rec.Kin, strings.Join(rec.Scopes, "\n"), s.shift.Microseconds(),
+		[]byte(rec.Topic), s.cfg.SessionTTL.Milliseconds(),
 	}
 	r, err := s.run(ctx, "submit", append(args, budgetArgs(budgets)...)...)
 	if err != nil {

@@ -29,6 +29,7 @@ type Config struct {
 	AppToken      string // the only one that opens connections in Socket Mode; "xapp-test"
 	SigningSecret string // of the events; "slack-secret"
 	TeamID        string // "T0ERRAND"
+	Org           string // the enterprise that the workspace belongs to; none
 	BotUserID     string // who is mentioned, and the user of what the bot posts; "U0ERRAND"
 	BotID         string // the bot_id of what the bot posts; "B0ERRAND"
 	AppID         string // "A0ERRAND"

@@ -1,8 +1,8 @@
--- prefix, id, ending, event cap, retention ms -> {'ok'} | {'no'} | {'notfound'}
+-- prefix, id, ending, event cap, retention ms, only if never begun -> {'ok'} | {'no'} | {'notfound'}
 local id = ARGV[2]
-local r = redis.call('HMGET', task_key(id), 'state', 'thread')
+local r = redis.call('HMGET', task_key(id), 'state', 'thread', 'fence')
 if not r[1] then return {'notfound'} end
-if r[1] ~= 'waiting' then return {'no'} end
+if r[1] ~= 'waiting' or ARGV[6] == '1' and r[3] ~= '0' then return {'no'} end
 -- What it has absorbed while it waits is what its checkpoint holds: that ends with it.
 local with = redis.call('ZRANGE', absorbed_key(id), '0', '-1')
 finish(id, r[2], ARGV[3], ARGV[4], 0)

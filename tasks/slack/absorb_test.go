@@ -2,7 +2,6 @@ package slack
 
 import (
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/errand-fleet/errand/internal/slackfake"
@@ -40,9 +39,7 @@ func TestFinalMessageCoversWhatWasAbsorbed(t *testing.T) {
 // of the run, and ends with the one that has taken it up.
 func TestWaitingIsShown(t *testing.T) {
 	t.Parallel()
-	var repo atomic.Value
-	repo.Store("acme/api")
-	f := newFrontDoor(t, Config{Channels: func(string) (string, bool) { r, _ := repo.Load().(string); return r, true }}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
 	root := f.mention("one")
 	say := func(text string) tasks.Task {
 		t.Helper()
@@ -65,8 +62,7 @@ func TestWaitingIsShown(t *testing.T) {
 		return texts
 	}
 	say("two")
-	repo.Store("acme/web")
-	three := say("three")
+	three := say("[repo=acme/web] three")
 	f.until("a note", func() bool { return len(shown()) == 1 })
 	four := say("four")
 	f.until("a note", func() bool { return len(shown()) == 2 })

@@ -128,15 +128,15 @@ func (s *Source) reply(ctx context.Context, d *tasks.Desk, p press, id string, q
 // maxReason is the characters of a reason. With what is around it, it stays within an answer.
 const maxReason = 1000
 
-// place is what a dialog remembers of the press that opened it: Slack does not tell it with the answer.
-type place struct {
+// memory is what a dialog remembers of the press that opened it: Slack does not tell it with the answer.
+type memory struct {
 	Value  string `json:"value"`
 	Origin origin `json:"origin"`
 }
 
 // denial is the dialog for a reason.
 func denial(p press) (slack.ModalViewRequest, error) {
-	memory, err := json.Marshal(place{Value: p.value, Origin: p.origin})
+	kept, err := json.Marshal(memory{Value: p.value, Origin: p.origin})
 	if err != nil {
 		return slack.ModalViewRequest{}, fmt.Errorf("marshal dialog: %w", err)
 	}
@@ -148,7 +148,7 @@ func denial(p press) (slack.ModalViewRequest, error) {
 	input := slack.NewInputBlock(denyReason, plain("Reason, for the agent"), nil, reason)
 	input.Optional = true
 	return slack.ModalViewRequest{
-		Type: slack.VTModal, CallbackID: deny, PrivateMetadata: string(memory), Title: plain("Deny"), Submit: plain("Deny"), Close: plain("Back"),
+		Type: slack.VTModal, CallbackID: deny, PrivateMetadata: string(kept), Title: plain("Deny"), Submit: plain("Deny"), Close: plain("Back"),
 		Blocks: slack.Blocks{BlockSet: []slack.Block{input}},
 	}, nil
 }

@@ -115,6 +115,17 @@ func (s *Source) whisper(ctx context.Context, o origin, sentence string) error {
 	return nil
 }
 
+// remove takes a message of ours away; one that is not there is no failure.
+func (s *Source) remove(ctx context.Context, o origin, ts string) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	_, _, err := s.api.DeleteMessageContext(ctx, o.Channel, ts)
+	if err != nil && code(err) != "message_not_found" {
+		return fmt.Errorf("remove message: %w", err)
+	}
+	return nil
+}
+
 // tell shows a sentence to the person who asked alone, or where Slack does not allow that to everyone in the thread.
 func (s *Source) tell(ctx context.Context, o origin, sentence string) {
 	err := s.whisper(ctx, o, sentence)

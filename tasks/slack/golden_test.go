@@ -124,7 +124,7 @@ func TestWords(t *testing.T) {
 	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})
 	o := origin{Team: team, Channel: general, TS: w.seed(slackfake.Message{Text: "x"}), User: ann}
 	for _, sentence := range []string{
-		notYours, unknown, troubled, overtaken, ended, stopping, again, underWay, thanks, voted + face(good), stands(tasks.Answer{By: "@here", Text: "<!channel> & all"}),
+		notYours, unknown, troubled, overtaken, ended, stopping, repeating, underWay, thanks, voted + face(good), stands(tasks.Answer{By: "@here", Text: "<!channel> & all"}),
 	} {
 		if err := w.source.whisper(t.Context(), o, sentence); err != nil {
 			t.Fatal(err)

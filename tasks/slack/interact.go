@@ -72,12 +72,12 @@ func (in interaction) press() (p press, ok bool) {
 			Team: in.Team.ID, Channel: in.Channel.ID, TS: in.Container.MessageTS, ThreadTS: cmp.Or(in.Message.ThreadTS, in.Container.ThreadTS),
 		}
 	case in.Type == "view_submission":
-		var memory place
-		if json.Unmarshal([]byte(in.View.PrivateMetadata), &memory) != nil {
+		var kept memory
+		if json.Unmarshal([]byte(in.View.PrivateMetadata), &kept) != nil {
 			return press{}, false
 		}
 		p.action, p.detail = submitted+in.View.CallbackID, in.View.State.Values[denyReason][denyReason].Value
-		p.value, p.origin = memory.Value, memory.Origin
+		p.value, p.origin = kept.Value, kept.Origin
 	default:
 		return press{}, false
 	}

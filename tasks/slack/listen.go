@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -106,78 +104,23 @@ func (s *Source) signed(w http.ResponseWriter, r *http.Request) (body []byte, st
 	return body, http.StatusOK
 }
 
-// take makes a task of an event, or the answer to what the thread's running task asks, if it is either. after, if not nil, is what is left
-// to do once Slack has its answer. An error means that the event must come again.
-func (s *Source) take(ctx context.Context, d *tasks.Desk, env envelope) (after func(context.Context), _ error) {
-	ev, ok, err := env.event()
-	if err != nil {
-		s.log.Warn("event dropped", "err", err)
-	}
-	if !ok {
-		return nil, nil
-	}
-	me, err := s.bot(ctx, env, ev)
-	if err != nil {
-		return nil, err
-	}
-	text, ok := cutMention(ev.Text, me)
-	prompt := decode(text)
-	if !ok || prompt == "" || ev.User == me {
-		return nil, nil
-	}
-	o := origin{Team: env.TeamID, Channel: ev.Channel, TS: ev.TS, ThreadTS: ev.ThreadTS, User: ev.User}
-	t := s.task(o, prompt)
-	receipt, err := d.Submit(ctx, t)
-	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		if ev.Type == messageEvent && ev.ChannelType != "im" {
-			return nil, nil // its app_mention says so; only direct messages have none
-		}
-		return func(ctx context.Context) { s.tell(ctx, o, input.Sentence) }, nil
-	}
-	if err != nil || !receipt.New {
-		return nil, err
-	}
-	sign := eyes
-	if receipt.Heard {
-		sign = check
-	}
-	return func(ctx context.Context) {
-		s.react(ctx, o, sign)
-		s.queue(ctx, t, receipt)
-	}, nil
-}
-
-// bot is the user whose mention counts, empty if there can be none. While Slack does not say who we are, an app_mention tells it; of
-// a message we cannot know, and need not: its app_mention comes as well.
-func (s *Source) bot(ctx context.Context, env envelope, ev event) (string, error) {
-	if !strings.Contains(ev.Text, "<@") {
-		return "", nil // most messages: nobody has to be asked
+// us is who we are as a message may mean us, zero if nobody can be meant. While Slack does not say who we are, an app_mention tells it; of
+// another mention we cannot know, and need not: its app_mention comes as well.
+func (s *Source) us(ctx context.Context, env envelope, ev event) (who, error) {
+	named := strings.Contains(ev.Text, "<@")
+	if !named && !ev.direct() && ev.ThreadTS == "" {
+		return who{}, nil // most messages: nobody has to be asked
 	}
 	ctx, cancel := context.WithTimeout(ctx, identityLimit)
 	defer cancel()
 	me, err := s.me.get(ctx)
-	switch user := env.bot(); {
+	switch told := env.us(); {
 	case err == nil:
-		return me.user, nil
-	case ev.Type != appMention:
-		return "", nil
-	case user != "":
-		return user, nil
+		return me, nil
+	case ev.Type == appMention && told.user != "":
+		return told, nil
+	case named && ev.Type != appMention && !ev.direct():
+		return who{}, nil
 	}
-	return "", err
-}
-
-// task is what a mention asks for.
-func (s *Source) task(o origin, prompt string) tasks.Task {
-	t := tasks.Task{
-		ID: tasks.NewID(timeOf(o.TS), s.Name(), o.Channel), Source: s.Name(), Kind: "mention",
-		Thread: fmt.Sprintf("%s/%s/%s/%s", s.Name(), o.Team, o.Channel, o.root()),
-		Class:  tasks.Interactive, Profile: agent.Write, Actor: o.User, Channel: o.Channel, Prompt: prompt, Origin: o.json(),
-	}
-	if s.cfg.Channels != nil {
-		if repo, ok := s.cfg.Channels(o.Channel); ok {
-			t.Repo = repo
-		}
-	}
-	return t
+	return who{}, err
 }

@@ -18,9 +18,6 @@ const (
 	unknown  = "I do not know this task any more. Ask again, and I begin anew."
 	troubled = "That did not work just now. Please try again in a moment."
 	ended    = "This has ended already."
-	stopping = "I am stopping this. It may take some seconds."
-	again    = "I am trying this again."
-	underWay = "This is under way already."
 )
 
 // stop stops a task. Its end is told by its messages.
@@ -61,7 +58,7 @@ func (s *Source) tryAgain(ctx context.Context, d *tasks.Desk, p press) {
 		if o, err := originOf(st.Task); err == nil {
 			s.react(ctx, o, eyes)
 		}
-		return again, nil
+		return repeating, nil
 	})
 }
 

@@ -74,6 +74,9 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		return context.Cause(ctx)
 	}
 	f, err := r.source.find(ctx, r.origin, r.task)
+	if e.Kind == tasks.Withdrawn {
+		return r.takeBack(ctx, f, err)
+	}
 	if blind(err) {
 		// Said twice, perhaps; not said at all, otherwise, after hours of work.
 		r.log.Error("post ending without looking for an earlier one: the app lacks the scope channels:history or groups:history", "err", err)
@@ -113,6 +116,22 @@ func (r *report) say(ctx context.Context, f found, e tasks.Ending) error {
 		}
 	}
 	return nil
+}
+
+// takeBack removes what was said of a request that is not there any more. err is why we do not know what that is.
+func (r *report) takeBack(ctx context.Context, f found, err error) error {
+	if gone(err) || blind(err) {
+		return nil
+	}
+	for _, ts := range f.status[r.task.ID] {
+		if err == nil {
+			err = r.source.remove(ctx, r.origin, ts)
+		}
+	}
+	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
+		return &tasks.ErrLater{At: r.source.cfg.Now().Add(limited.RetryAfter), Why: err.Error()}
+	}
+	return err
 }
 
 // end edits the status messages of a task for the last time: more than one if two processes began one at the same moment. The final message
