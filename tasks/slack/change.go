@@ -156,7 +156,11 @@ const (
 
 // amend gives the desk the new words of a task and says what is to be told of that.
 func (s *Source) amend(ctx context.Context, d *tasks.Desk, us who, ev event, m message, again bool, edit string) (note string, err error) {
-	if err := s.check(ctx, us, ev); err != nil {
+	err = s.check(ctx, us, ev)
+	if err == nil {
+		err = s.pace(ctx, ev, m.origin, false)
+	}
+	if err != nil {
 		return "", err
 	}
 	thread, err := s.recall(ctx, d, m.origin)

@@ -56,6 +56,8 @@ func (s *Source) hear(ctx context.Context, d *tasks.Desk, env envelope, ev event
 	var note string
 	if word, ok := control(said); ok {
 		note, err = s.obey(ctx, d, o, word, thread)
+	} else if err = s.pace(ctx, ev, o, speaks); err != nil {
+		return s.refuse(o, true, err)
 	} else {
 		after, err = s.ask(ctx, d, message{o, said, ev.Files}, thread)
 	}
@@ -68,13 +70,13 @@ func (s *Source) hear(ctx context.Context, d *tasks.Desk, env envelope, ev event
 	return after, err
 }
 
-// refuse tells somebody that he may not ask, if he is to be told at all. Any other error means that the event must come again.
+// refuse tells somebody that he is not served, if he is to be told at all. Any other error means that the event must come again.
 func (s *Source) refuse(o origin, aloud bool, err error) (after func(context.Context), _ error) {
 	why, ok := errors.AsType[forbidden](err)
 	switch {
 	case !ok:
 		return nil, err
-	case !aloud:
+	case !aloud || why == "":
 		return nil, nil
 	}
 	return func(ctx context.Context) {
