@@ -7,7 +7,8 @@
 //
 // It does not promise: rate limits of its own (Fail makes them), retries of its own (Redeliver makes them), scopes, attachments,
 // markdown_text, scheduled messages, broadcast replies, tombstones, events for what the bot itself posts, the translation of
-// markdown blocks into rich text, files but those the bot uploads, the response_url of interactivity, changes of a modal once it is open. Streaming has no
+// markdown blocks into rich text, what Slack makes of files, the response_url of interactivity, changes of a modal once it is open.
+// Streaming has no
 // file here yet.
 //
 // All methods of Server may be called from any goroutine. Messages and calls are returned as copies, which must not be written to.
@@ -99,6 +100,7 @@ type Server struct {
 	messages   []*record     // of all channels, in ts order
 	ephemeral  []*record     // what one user alone sees, in ts order
 	uploads    []*upload     // in order of their announcement
+	shared     int           // files that people have sent along
 	calls      []*Call       // in order of arrival
 	failures   map[string][]Failure
 	eventURL   string
@@ -144,6 +146,7 @@ func New(cfg Config) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/api/{method}", s.serveAPI)
 	mux.HandleFunc("POST /upload/v1/{file}", s.serveUpload)
+	mux.HandleFunc("GET /files-pri/{file}/{name}", s.serveFile)
 	mux.HandleFunc("GET /link/", s.serveSocket)
 	s.web = &http.Server{
 		Handler:           mux,

@@ -29,12 +29,13 @@ type change struct {
 
 // version is a message as it is, or was.
 type version struct {
-	SubType  string `json:"subtype"`
-	User     string `json:"user"`
-	BotID    string `json:"bot_id"`
-	Text     string `json:"text"`
-	TS       string `json:"ts"`
-	ThreadTS string `json:"thread_ts"`
+	SubType  string      `json:"subtype"`
+	User     string      `json:"user"`
+	BotID    string      `json:"bot_id"`
+	Text     string      `json:"text"`
+	TS       string      `json:"ts"`
+	ThreadTS string      `json:"thread_ts"`
+	Files    attachments `json:"files"`
 	Edited   struct {
 		User string `json:"user"`
 		TS   string `json:"ts"`
@@ -77,7 +78,7 @@ func (c change) author() string {
 func (c change) event() event {
 	m := c.Message
 	ev := event{
-		Type: messageEvent, User: m.User, BotID: m.BotID, Channel: c.Channel, ChannelType: c.ChannelType, TS: m.TS, ThreadTS: m.ThreadTS, Text: m.Text,
+		Type: messageEvent, User: m.User, BotID: m.BotID, Channel: c.Channel, ChannelType: c.ChannelType, TS: m.TS, ThreadTS: m.ThreadTS, Text: m.Text, Files: m.Files,
 	}
 	if ev.ThreadTS == ev.TS { // with replies below it a message is in its own thread
 		ev.ThreadTS = ""
@@ -134,7 +135,7 @@ func (s *Source) rewritten(ctx context.Context, d *tasks.Desk, env envelope, c c
 		return nil, nil
 	}
 	o := origin{Team: env.TeamID, Channel: ev.Channel, TS: ev.TS, ThreadTS: ev.ThreadTS, User: ev.User}
-	note, err := s.amend(ctx, d, us, ev, o, said, again, c.Message.Edited.TS)
+	note, err := s.amend(ctx, d, us, ev, message{o, said, ev.Files}, again, c.Message.Edited.TS)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		note, err = input.Sentence, nil
 	}
@@ -154,15 +155,19 @@ const (
 )
 
 // amend gives the desk the new words of a task and says what is to be told of that.
-func (s *Source) amend(ctx context.Context, d *tasks.Desk, us who, ev event, o origin, said string, again bool, edit string) (note string, err error) {
-	if err := s.check(ctx, us, ev); err != nil {
-		return "", err
+func (s *Source) amend(ctx context.Context, d *tasks.Desk, us who, ev event, m message, again bool, edit string) (note string, err error) {
+	err = s.check(ctx, us, ev)
+	if err == nil {
+		err = s.pace(ctx, ev, m.origin, false)
 	}
-	thread, err := s.recall(ctx, d, o)
 	if err != nil {
 		return "", err
 	}
-	t, err := s.request(o, said, thread)
+	thread, err := s.recall(ctx, d, m.origin)
+	if err != nil {
+		return "", err
+	}
+	t, err := s.request(m, thread)
 	if err != nil {
 		return "", err
 	}

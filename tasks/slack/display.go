@@ -12,7 +12,7 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// Limiter gives turns to all processes of the fleet.
+// Limiter gives turns to all processes of the fleet: for our edits, and for what a thread may ask.
 type Limiter interface {
 	// Allow takes one of the turns under a name: one every so often, and up to burst at once after a pause. It does not block: 0 means
 	// that the turn is taken, anything else how long it is until there is one.

@@ -14,6 +14,7 @@
 //   - Nobody has to be mentioned in a direct message, and in a thread that had a task: a reply is for us unless it mentions somebody else.
 //   - A word such as stop, or ❌ on a request, is obeyed when it comes from who asked or from an approver. An old one that comes again
 //     changes nothing.
+//   - The files of a message are fetched from Slack's own hosts alone, and never keep a run from starting.
 //   - A request is what its author last made of it, until somebody has begun it; from then on an edit is one more message to the thread.
 //   - A thread is one conversation. What others said in it reaches the agent as quoted material.
 //   - While the agent waits for an answer, the next message in the thread by the person who asked for the task is that answer, and no
@@ -37,5 +38,5 @@
 //
 // The app needs interactivity, the event app_mention, and for all that is not a mention message.channels, message.groups, message.im and
 // reaction_added; the scopes app_mentions:read, users:read, chat:write, reactions:write, reactions:read and the history scope of
-// each kind of conversation (channels:history, groups:history, im:history, …), and files:write if the agent is to post files. For Socket Mode it needs an app-level token with connections:write.
+// each kind of conversation (channels:history, groups:history, im:history, …), files:read if it is to get those that people send along, and files:write if the agent is to post files. For Socket Mode it needs an app-level token with connections:write.
 package slack

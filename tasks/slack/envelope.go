@@ -40,6 +40,7 @@ type event struct {
 	ThreadTS    string          `json:"thread_ts"`
 	Text        string          `json:"text"`
 	Edited      json.RawMessage `json:"edited"`
+	Files       attachments     `json:"files"`
 }
 
 // fresh are the subtypes of messages that somebody wrote just now: plain ones, with files, and replies that are shown in the channel, too.

@@ -48,7 +48,7 @@ func (w who) has(u *slack.User) bool {
 // admits reports whether a message counts, whoever its user is: it is of no bot, or of one that is listed.
 func (a Access) admits(ev event) bool { return ev.BotID == "" || slices.Contains(a.Bots, ev.BotID) }
 
-// forbidden is why somebody may not ask. It is said to him alone, or not at all.
+// forbidden is why somebody is not served. It is said to him alone, or not at all.
 type forbidden string
 
 func (f forbidden) Error() string { return string(f) }

@@ -31,7 +31,7 @@ type Config struct {
 	Approvers    []string                                          // users who may stop, repeat and approve what others have asked for
 	ConsoleURL   string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
 	Interval     time.Duration                                     // between two edits of a status message; 0: 3 s
-	Limiter      Limiter                                           // of the edits of all the fleet; nil: there is none
+	Limiter      Limiter                                           // of our edits, and of what a thread may ask; nil: there is none
 	Ballot       Ballot                                            // keeps what people think of answers; nil: they are not asked
 	HTTP         *http.Client                                      // nil: a plain one. Every call has a limit of 10 s beside its own, an upload of a minute
 	Log          *slog.Logger                                      // nil: silence

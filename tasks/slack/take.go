@@ -37,6 +37,9 @@ func (s *Source) hear(ctx context.Context, d *tasks.Desk, env envelope, ev event
 	text, tagged := cutMention(ev.Text, us.user)
 	untagged := !tagged && !ev.direct()
 	said := decode(text)
+	if said == "" && len(ev.Files) > 0 {
+		said = onlyFiles
+	}
 	if said == "" || ev.User == us.user || untagged && !ev.follows(text) {
 		return nil, nil
 	}
@@ -53,8 +56,10 @@ func (s *Source) hear(ctx context.Context, d *tasks.Desk, env envelope, ev event
 	var note string
 	if word, ok := control(said); ok {
 		note, err = s.obey(ctx, d, o, word, thread)
+	} else if err = s.pace(ctx, ev, o, speaks); err != nil {
+		return s.refuse(o, true, err)
 	} else {
-		after, err = s.ask(ctx, d, o, said, thread)
+		after, err = s.ask(ctx, d, message{o, said, ev.Files}, thread)
 	}
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		note, err = input.Sentence, nil
@@ -65,13 +70,13 @@ func (s *Source) hear(ctx context.Context, d *tasks.Desk, env envelope, ev event
 	return after, err
 }
 
-// refuse tells somebody that he may not ask, if he is to be told at all. Any other error means that the event must come again.
+// refuse tells somebody that he is not served, if he is to be told at all. Any other error means that the event must come again.
 func (s *Source) refuse(o origin, aloud bool, err error) (after func(context.Context), _ error) {
 	why, ok := errors.AsType[forbidden](err)
 	switch {
 	case !ok:
 		return nil, err
-	case !aloud:
+	case !aloud || why == "":
 		return nil, nil
 	}
 	return func(ctx context.Context) {
@@ -81,9 +86,16 @@ func (s *Source) refuse(o origin, aloud bool, err error) (after func(context.Con
 	}, nil
 }
 
+// message is what somebody has said to us.
+type message struct {
+	origin origin
+	text   string // Markdown, without our name
+	files  attachments
+}
+
 // ask gives the desk a request. thread is what its thread goes by. An *tasks.InputError is for whoever asked.
-func (s *Source) ask(ctx context.Context, d *tasks.Desk, o origin, said string, thread tasks.Thread) (after func(context.Context), _ error) {
-	t, err := s.request(o, said, thread)
+func (s *Source) ask(ctx context.Context, d *tasks.Desk, m message, thread tasks.Thread) (after func(context.Context), _ error) {
+	t, err := s.request(m, thread)
 	if err != nil {
 		return nil, err
 	}
@@ -96,18 +108,19 @@ func (s *Source) ask(ctx context.Context, d *tasks.Desk, o origin, said string, 
 		sign = check
 	}
 	return func(ctx context.Context) {
-		s.react(ctx, o, sign)
+		s.react(ctx, m.origin, sign)
 		s.queue(ctx, t, receipt)
 	}, nil
 }
 
 // request is the task that a message asks for. An *tasks.InputError says what it lacks.
-func (s *Source) request(o origin, said string, thread tasks.Thread) (tasks.Task, error) {
-	r, err := s.reader.read(said)
+func (s *Source) request(m message, thread tasks.Thread) (tasks.Task, error) {
+	r, err := s.reader.read(m.text)
 	if err != nil {
 		return tasks.Task{}, err
 	}
-	t := s.task(o, r.prompt)
+	t := s.task(m.origin, r.prompt)
+	t.Origin = m.address()
 	candidates, err := s.settle(&t, r, thread)
 	if err == nil && len(candidates) > 0 {
 		err = s.choose(t, candidates)
