@@ -30,6 +30,8 @@ type Routing struct {
 	Limits Limits `yaml:"limits"`
 	// Budgets of a day.
 	Budgets Budgets `yaml:"budgets"`
+	// Slack is who may do what there.
+	Slack SlackPeople `yaml:"slack"`
 }
 
 // Repository is what errand may do in a repository.
@@ -99,6 +101,7 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	v.rules(r)
 	v.limits(r)
 	v.budgets(r)
+	v.slack(r)
 	return r
 }
 

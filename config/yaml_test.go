@@ -24,6 +24,7 @@ rules:
   - {tool: "*", action: ask}
 limits: {repository: 2, credential: 10}
 budgets: {task: 2.5, day: 100, contact: "#platform"}
+slack: {people: [U1], teams: [T1, E1], channels: [C1], bots: [B1], approvers: [U2]}
 `))
 	want := Routing{
 		Repositories: map[string]Repository{"acme/api": {Trusted: true, Base: "develop", Profile: ProfileRead}, "acme/web": {}},
@@ -32,6 +33,9 @@ budgets: {task: 2.5, day: 100, contact: "#platform"}
 		Rules:        []Rule{{Tool: "Bash", Input: "*git push*", Action: ActionDeny, Reason: "No."}, {Tool: "*", Action: ActionAsk}},
 		Limits:       Limits{Repository: 2, Credential: 10},
 		Budgets:      Budgets{Task: 2.5, Day: 100, Contact: "#platform"},
+		Slack: SlackPeople{
+			People: []string{"U1"}, Teams: []string{"T1", "E1"}, Channels: []string{"C1"}, Bots: []string{"B1"}, Approvers: []string{"U2"},
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(p) > 0 {
 		t.Errorf("parseRouting (-want +got):\n%s\nproblems: %v", diff, p)
@@ -54,7 +58,7 @@ func TestEmptyRouting(t *testing.T) {
 func TestRoutingProblems(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ text, want string }{
-		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, limits, budgets`},
+		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, limits, budgets, slack`},
 		{"repositories:\n  o/r:\n    trust: true", `f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile`},
 		{"repositories:\n  o/r: {trusted: maybe}", `f:2: has "maybe" in the wrong place; write true or false`},
 		{"repositories: [o/r]", `f:1: does not have the right form; write keys with values`},
@@ -93,6 +97,13 @@ func TestRoutingProblems(t *testing.T) {
 			"f:4: budgets.repository is not an amount; write US dollars, like 20 or 2.5, or 0 for no budget",
 		}, "\n")},
 		{"budgets:\n  contact: |\n    a\n    b", "f:2: budgets.contact is not one short line; write who can raise a budget, like #platform or ann@example.com"},
+		{"slack:\n  approvers:\n    - U1\n    - ann", `f:4: slack.approvers.2 is "ann", which is not the id of a user; write the member id that the profile shows, like U0123ABCD`},
+		{"slack:\n  teams: [U1]\n  channels: [general]\n  bots: [U1]", strings.Join([]string{
+			`f:2: slack.teams.1 is "U1", which is not the id of a workspace; write the id in the workspace's address in a browser, like T0123ABCD`,
+			`f:3: slack.channels.1 is "general", which is not the id of a channel; write the id that the channel's details show, like C0123ABCD`,
+			`f:4: slack.bots.1 is "U1", which is not the id of a bot; write the bot_id of its messages, like B0123ABCD`,
+		}, "\n")},
+		{"slack: {approver: U1}", `f:1: knows no key "approver"; remove it or correct its spelling; the keys here are people, teams, channels, bots, approvers`},
 		{"budgets:\n  weekly: 5", `f:2: knows no key "weekly"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, reserve, contact`},
 		{
 			"repositories:\n  o/r: &x {profile: admin}\n  o/s: *x",

@@ -59,7 +59,7 @@ func addYAML(p *Problems, file, text string) {
 func keysOf(name string) string {
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](), reflect.TypeFor[Person](),
-		reflect.TypeFor[Server](), reflect.TypeFor[Rule](), reflect.TypeFor[Limits](), reflect.TypeFor[Budgets](),
+		reflect.TypeFor[Server](), reflect.TypeFor[Rule](), reflect.TypeFor[Limits](), reflect.TypeFor[Budgets](), reflect.TypeFor[SlackPeople](),
 	} {
 		if t.Name() != name {
 			continue

@@ -12,6 +12,7 @@ var (
 	ErrBusy     = errors.New("thread is busy")                    // claimed by another, or an earlier task of the thread comes first
 	ErrRunning  = errors.New("already running")                   // by somebody, alive or not: the reconciler's business
 	ErrEnded    = errors.New("already ended")                     // nothing left to do
+	ErrBegun    = errors.New("the task was begun")                // claimed or absorbed: an agent may know what it asks for
 	ErrNotEnded = errors.New("not ended")                         // only what ended can be tried again
 	ErrStale    = errors.New("stale")                             // an older delivery, fence or lease: somebody else decides now
 	ErrSpent    = errors.New("taken for an answer")               // a message that has done its work is not a task as well
@@ -49,6 +50,8 @@ func verdict(r reply) error {
 		return ErrRunning
 	case "ended":
 		return ErrEnded
+	case "begun":
+		return ErrBegun
 	case "notended":
 		return ErrNotEnded
 	case "stale":

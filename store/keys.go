@@ -24,6 +24,8 @@ package store
 //	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (outbox)
 //	<prefix>expiring          zset    trimmed by submit            posted IDs; score = when their record is gone (outbox)
 //	<prefix>session:<thread>  hash    SessionTTL since the save    the CLI session to resume (session)
+//	<prefix>topic:<thread>    string  SessionTTL since the last    what the thread's next task may go by, JSON (submit, amend)
+//	                                  task
 //	<prefix>checkpoint:<id>   hash    SessionTTL since the save    session and work to go on with, of a task that has not ended
 //	                                                               (checkpoint; whatever ends the task removes it)
 //	<prefix>absorbed:<id>     zset    while it has members         IDs that the task's run has absorbed; score = when
@@ -34,6 +36,7 @@ package store
 //	<prefix>pushed:<repository> <branch>
 //	                          list    SessionTTL since the last    commits that the branch may be at by our doing (pushed)
 //	<prefix>rate:<name>       string  until it has no effect       when all turns of this name would be back (rate)
+//	<prefix>votes:<id>        hash    Retention since the last     what people think of the task's answer, by person (votes)
 //	<prefix>credential:<name> hash    10 min after it is free      how runs of a credential may start: until, why = held; interval, next,
 //	                                                               slowed = one after the other (credential)
 //	<prefix>credentials       zset    trimmed by each report       their names; score = when the hash is gone (credential)
@@ -53,9 +56,11 @@ func (k keys) questions(id string) string     { return k.prefix + "questions:" +
 func (k keys) waiting(thread string) string   { return k.prefix + "waiting:" + thread }
 func (k keys) claim(thread string) string     { return k.prefix + "claim:" + thread }
 func (k keys) session(thread string) string   { return k.prefix + "session:" + thread }
+func (k keys) topic(thread string) string     { return k.prefix + "topic:" + thread }
 func (k keys) checkpoint(id string) string    { return k.prefix + "checkpoint:" + id }
 func (k keys) absorbed(id string) string      { return k.prefix + "absorbed:" + id }
 func (k keys) log(id string) string           { return k.prefix + "log:" + id }
+func (k keys) votes(id string) string         { return k.prefix + "votes:" + id }
 func (k keys) alias(alias string) string      { return k.prefix + "alias:" + alias }
 func (k keys) credential(n string) string     { return k.prefix + "credential:" + n }
 func (k keys) pushed(r, branch string) string { return k.prefix + "pushed:" + r + " " + branch }

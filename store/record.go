@@ -29,6 +29,10 @@ type Record struct {
 	Kin    string // the run of one task may absorb another of its thread if both have the same, which is not empty; opaque
 	Into   string // whose run has absorbed it; with whom it ended
 
+	// Topic is what Submit remembers of the thread, for its next task; nil = nothing new. Opaque; see [Store.Topic], not in records that
+	// were read.
+	Topic json.RawMessage
+
 	// What Submit saw when it stored the task; zero in records that were read.
 	Before int  // tasks of its thread before it, a running one included
 	Joins  bool // the first of them is going to absorb it

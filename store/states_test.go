@@ -82,6 +82,8 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 		return failed(w.s.Requeue(ctx, id, rec.Delivery, rec.Fence, true))
 	},
 	"EndWaiting": func(ctx context.Context, w world, id string) error { return failed(w.s.EndWaiting(ctx, id, nil)) },
+	"Withdraw":   func(ctx context.Context, w world, id string) error { return failed(w.s.Withdraw(ctx, id, nil)) },
+	"Amend":      func(ctx context.Context, w world, id string) error { return w.s.Amend(ctx, Record{ID: id, Kin: "k"}) },
 	"Retry":      func(ctx context.Context, w world, id string) error { return failed(w.s.Retry(ctx, id)) },
 	"Cancel":     func(ctx context.Context, w world, id string) error { return failed(w.s.Cancel(ctx, id, "ann", "user")) },
 	"Answer":     func(ctx context.Context, w world, id string) error { return failed(w.s.Answer(ctx, id, "k", nil, "")) },
@@ -132,7 +134,7 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 }
 
 // others are the methods that only read, or have nothing to do with a task.
-const others = "ID Thread Fence Record Await Mail Get List Live Next Position Absorbed Events Follow Log Questions Session Checkpoint " +
+const others = "Open Topic Vote Votes ID Thread Fence Record Await Mail Get List Live Next Position Absorbed Events Follow Log Questions Session Checkpoint " +
 	"Pushed Alias Resolve Beat Workers Ping Diagnose Admit Hold Slow Ease Credentials Allow"
 
 // TestStateMachine tries every step in every situation, and wants the transitions that docs/runs.md draws, no less and no more.

@@ -15,8 +15,8 @@ const (
 	idClock = 16      // digits of unix microseconds, until the year 2286: so IDs as text sort by time
 )
 
-// Submit stores a new task as waiting. Of rec it reads ID, Thread, Class, Task, Scopes, Kin and At. It is idempotent by ID: when the record
-// exists, in whatever state, that one comes back unchanged with created = false. [ErrTooLarge] when the task exceeds 1 MiB.
+// Submit stores a new task as waiting. Of rec it reads ID, Thread, Class, Task, Scopes, Kin, Topic and At. It is idempotent by ID: when the
+// record exists, in whatever state, that one comes back unchanged with created = false. [ErrTooLarge] when the task exceeds 1 MiB.
 //
 // [ErrSpent] when it was taken for an answer before; see [Store.Answer]. [*OverBudget] when one of its budgets for today is used up.
 func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stored Record, created bool, err error) {
@@ -33,7 +33,10 @@ func (s *Store) submit(ctx context.Context, rec Record, hear bool, budgets []Bud
 	if err := check(rec); err != nil {
 		return Record{}, false, fmt.Errorf("submit %s: %w", rec.ID, err)
 	}
-	args := []any{rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), hear, rec.Kin, strings.Join(rec.Scopes, "\n")}
+	args := []any{
+		rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), hear, rec.Kin, strings.Join(rec.Scopes, "\n"),
+		[]byte(rec.Topic), s.cfg.SessionTTL.Milliseconds(),
+	}
 	r, err := s.run(ctx, "submit", append(args, budgetArgs(budgets)...)...)
 	if err != nil {
 		return Record{}, false, fmt.Errorf("submit %s: %w", rec.ID, err)

@@ -23,10 +23,14 @@ func (s *Store) Requeue(ctx context.Context, id string, delivery int, fence int6
 // changes, when the task does not wait: then whoever runs it decides its ending, or it has one. Tasks that stayed with it while it waits
 // end with it.
 func (s *Store) EndWaiting(ctx context.Context, id string, ending json.RawMessage) (bool, error) {
+	return s.endWaiting(ctx, id, ending, false)
+}
+
+func (s *Store) endWaiting(ctx context.Context, id string, ending json.RawMessage, untouched bool) (bool, error) {
 	if len(ending) > maxTask {
 		return false, fmt.Errorf("end waiting %s: ending of %d bytes, limit %d: %w", id, len(ending), maxTask, ErrTooLarge)
 	}
-	r, err := s.run(ctx, "endwaiting", id, []byte(ending), s.cfg.EventCap, s.cfg.Retention.Milliseconds(), rand.Text())
+	r, err := s.run(ctx, "endwaiting", id, []byte(ending), s.cfg.EventCap, s.cfg.Retention.Milliseconds(), rand.Text(), untouched)
 	if err != nil {
 		return false, fmt.Errorf("end waiting %s: %w", id, err)
 	}

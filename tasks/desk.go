@@ -95,6 +95,7 @@ func (d *Desk) Submit(ctx context.Context, t Task) (Receipt, error) {
 }
 
 func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
+	topic := topic(t) // what was asked for: the policy may have changed by the next time
 	t, err := d.policy.apply(t)
 	if err != nil {
 		return Receipt{}, err
@@ -106,7 +107,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, fmt.Errorf("marshal task %s: %w", t.ID, err)
 	}
-	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, Kin: kin(t), Scopes: t.scopes()}
+	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, Kin: kin(t), Scopes: t.scopes(), Topic: topic}
 	budgets := d.policy.Budgets.daily()
 	rec, created, err := d.store.Hear(ctx, record, budgets...)
 	if asking, ok := errors.AsType[*store.Asking](err); ok {
@@ -119,7 +120,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	case errors.Is(err, store.ErrSpent): // it comes again, after it has been the answer
 		return Receipt{ID: t.ID, Class: t.Class, Heard: true}, nil
 	case errors.Is(err, store.ErrTooLarge):
-		return Receipt{}, &InputError{Sentence: "The request is too long: at most 1 MiB of text."}
+		return Receipt{}, tooLong()
 	case err != nil:
 		if over, ok := errors.AsType[*store.OverBudget](err); ok {
 			return Receipt{}, d.policy.Budgets.refusal(over)

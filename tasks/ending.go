@@ -19,8 +19,9 @@ const (
 	TimedOut  EndingKind = "timed_out"
 	Stalled   EndingKind = "stalled"
 	Cancelled EndingKind = "cancelled"
-	Refused   EndingKind = "refused" // before anything ran
-	Lost      EndingKind = "lost"    // its workers died, too many times
+	Refused   EndingKind = "refused"   // before anything ran
+	Lost      EndingKind = "lost"      // its workers died, too many times
+	Withdrawn EndingKind = "withdrawn" // before anything ran, by whoever asked: there is nobody to tell
 )
 
 // Ending is the one terminal state of a task, decided by the first cause.
@@ -85,6 +86,8 @@ func (e Ending) Sentence() string {
 			return "This was cancelled."
 		}
 		return fmt.Sprintf("This was cancelled by %s.", e.By)
+	case Withdrawn:
+		return "This was withdrawn."
 	case Lost:
 		return "The workers running this died several times, so it was given up, at unknown cost. An operator should look at the log."
 	}

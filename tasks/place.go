@@ -128,6 +128,9 @@ func (w *Worker) spec(t Task, b Brief, p place, c conversation, before *past) ag
 	} else if words != "" {
 		system += "\n\n" + words
 	}
+	if t.Options.Plan {
+		prompt.Mode = agent.Plan
+	}
 	prompt.ID = uuid.NewString() // by which a checkpoint is seen to hold it
 	if p.About != "" {
 		system += "\n\n" + p.About

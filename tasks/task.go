@@ -49,6 +49,7 @@ type Options struct {
 	Agent  string        `json:"agent,omitempty"`   // a named agent of the project
 	MaxUSD float64       `json:"max_usd,omitempty"` // of all its runs; 0: the fleet's
 	Limit  time.Duration `json:"limit,omitempty"`   // of the run; 0: the fleet's
+	Plan   bool          `json:"plan,omitempty"`    // nothing is changed: the answer is what would be done
 }
 
 // maxID keeps an ID usable as a file name and inside a URL.
@@ -96,6 +97,8 @@ func (t Task) check() error {
 	}
 	return nil
 }
+
+func tooLong() error { return &InputError{Sentence: "The request is too long: at most 1 MiB of text."} }
 
 // InputError is a mistake of whoever asked, told in one sentence for them. Trying again does not help.
 type InputError struct{ Sentence string }

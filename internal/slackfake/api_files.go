@@ -1,6 +1,7 @@
 package slackfake
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,13 +15,52 @@ import (
 // maxFile is the bytes that one file may have here. Slack takes 1 GB.
 const maxFile = 64 << 20
 
-// File is a file that the bot has put into a message.
+// File is a file in a message: what the bot has uploaded, or what somebody sends along, who gives its Name and Data, or its URL.
 type File struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
-	Title string `json:"title"` // the name, if the bot gave none
-	Size  int    `json:"size"`  // in bytes
+	Title string `json:"title"`                 // the name, if the bot gave none
+	Type  string `json:"mimetype,omitempty"`    // what Slack takes it for
+	Size  int    `json:"size"`                  // in bytes
+	URL   string `json:"url_private,omitempty"` // where the bot may fetch it; ours for what has Data
 	Data  []byte `json:"-"`
+}
+
+// share gives the files that somebody sends along their places. The caller holds mu.
+func (s *Server) share(files []File) []File {
+	files = slices.Clone(files)
+	for i := range files {
+		f := &files[i]
+		if s.shared++; f.ID == "" {
+			f.ID = fmt.Sprintf("F1%09d", s.shared)
+		}
+		f.Title = cmp.Or(f.Title, f.Name)
+		if f.URL == "" {
+			f.URL, f.Size = s.url+"/files-pri/"+f.ID+"/"+url.PathEscape(f.Name), cmp.Or(f.Size, len(f.Data))
+		}
+	}
+	return files
+}
+
+// serveFile gives a file to whoever has the bot's token. Others are sent to the login page, as Slack does; so is an app without the scope
+// files:read.
+func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Header.Get("Authorization") != "Bearer "+s.cfg.BotToken {
+		http.Redirect(w, r, "/?redir=files", http.StatusFound)
+		return
+	}
+	for _, m := range s.messages {
+		for _, f := range m.Files {
+			if f.ID == r.PathValue("file") {
+				w.Header().Set("Content-Type", cmp.Or(f.Type, "application/octet-stream"))
+				_, _ = w.Write(f.Data)
+				return
+			}
+		}
+	}
+	http.NotFound(w, r)
 }
 
 // upload is a file on its way. All of it is guarded by Server.mu.

@@ -28,7 +28,9 @@ type User struct {
 	TeamID   string // default: the workspace; another one makes a stranger of a shared channel
 	Bot      bool
 	Deleted  bool
-	Guest    bool // a multi-channel guest: is_restricted
+	Guest    bool   // a multi-channel guest: is_restricted
+	OneGuest bool   // a guest of one channel: is_ultra_restricted, and is_restricted as well
+	Org      string // the enterprise that the user's workspace belongs to
 }
 
 var (
@@ -99,7 +101,7 @@ func (s *Server) authTest(url.Values) (answer, error) {
 	bot, _ := s.user(s.cfg.BotUserID)
 	return answer{
 		"url": s.url + "/", "team": "errand", "team_id": s.cfg.TeamID,
-		"user": bot.Name, "user_id": bot.ID, "bot_id": s.cfg.BotID, "is_enterprise_install": false,
+		"user": bot.Name, "user_id": bot.ID, "bot_id": s.cfg.BotID, "enterprise_id": s.cfg.Org, "is_enterprise_install": false,
 	}, nil
 }
 
@@ -119,9 +121,10 @@ func (s *Server) usersInfo(f url.Values) (answer, error) {
 		return refuse("user_not_found")
 	}
 	return answer{"user": answer{
-		"id": u.ID, "team_id": u.TeamID, "name": u.Name, "real_name": u.RealName, "tz": u.TZ,
-		"deleted": u.Deleted, "is_bot": u.Bot, "is_restricted": u.Guest, "is_ultra_restricted": false,
-		"is_stranger": u.TeamID != s.cfg.TeamID,
+		"enterprise_user": answer{"enterprise_id": u.Org},
+		"id":              u.ID, "team_id": u.TeamID, "name": u.Name, "real_name": u.RealName, "tz": u.TZ,
+		"deleted": u.Deleted, "is_bot": u.Bot, "is_restricted": u.Guest || u.OneGuest, "is_ultra_restricted": u.OneGuest,
+		"is_stranger": u.TeamID != s.cfg.TeamID && (s.cfg.Org == "" || u.Org != s.cfg.Org),
 		"profile":     answer{"real_name": u.RealName, "display_name": u.Name, "email": u.Email},
 	}}, nil
 }

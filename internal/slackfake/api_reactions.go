@@ -32,7 +32,12 @@ func (s *Server) reactionsAdd(f url.Values) (answer, error) {
 		r.reactions = append(r.reactions, reaction{Name: name, Users: []string{s.cfg.BotUserID}, Count: 1})
 		return answer{}, nil
 	}
-	return refuse("already_reacted") // only the bot reacts here
+	re := &r.reactions[i]
+	if slices.Contains(re.Users, s.cfg.BotUserID) {
+		return refuse("already_reacted")
+	}
+	re.Users, re.Count = append(slices.Clone(re.Users), s.cfg.BotUserID), re.Count+1
+	return answer{}, nil
 }
 
 func (s *Server) reactionsRemove(f url.Values) (answer, error) {
@@ -40,10 +45,14 @@ func (s *Server) reactionsRemove(f url.Values) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := len(r.reactions)
-	r.reactions = slices.DeleteFunc(r.reactions, func(re reaction) bool { return re.Name == name })
-	if len(r.reactions) == before {
+	i := slices.IndexFunc(r.reactions, func(re reaction) bool { return re.Name == name && slices.Contains(re.Users, s.cfg.BotUserID) })
+	if i < 0 {
 		return refuse("no_reaction")
+	}
+	re := &r.reactions[i]
+	re.Users, re.Count = slices.DeleteFunc(slices.Clone(re.Users), func(u string) bool { return u == s.cfg.BotUserID }), re.Count-1
+	if re.Count == 0 {
+		r.reactions = slices.Delete(slices.Clone(r.reactions), i, i+1)
 	}
 	return answer{}, nil
 }

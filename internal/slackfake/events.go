@@ -155,6 +155,9 @@ func (s *Server) newDelivery(key deliveryKey) (*delivery, error) {
 	switch {
 	case key.kind == MessageEvent:
 		event.ChannelType = ch.kind()
+		if len(r.Files) > 0 {
+			event.SubType = "file_share"
+		}
 	case key.kind != AppMention:
 		return nil, errors.New("no such event")
 	case ch.kind() == "im": // Slack's reference of app_mention

@@ -19,7 +19,7 @@ type Message struct {
 	Text     string          // at most 40,000 characters are kept
 	Blocks   json.RawMessage // a JSON array; nil if there are none
 	Metadata json.RawMessage // {"event_type", "event_payload"}; nil if there is none
-	Files    []File          // that the bot uploaded with it
+	Files    []File          // that the bot uploaded with it, or somebody sent along
 	Edits    int             // how often it was updated
 	EditedAt []time.Time     // when, in order
 }
@@ -79,6 +79,7 @@ func (s *Server) store(m Message) (*record, error) {
 			return nil, fmt.Errorf("store message: no thread %q in %s", m.ThreadTS, m.Channel)
 		}
 	}
+	m.Files = s.share(m.Files)
 	return s.add(m), nil
 }
 

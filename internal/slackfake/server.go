@@ -7,7 +7,8 @@
 //
 // It does not promise: rate limits of its own (Fail makes them), retries of its own (Redeliver makes them), scopes, attachments,
 // markdown_text, scheduled messages, broadcast replies, tombstones, events for what the bot itself posts, the translation of
-// markdown blocks into rich text, files but those the bot uploads, the response_url and the modals of interactivity. Streaming has no
+// markdown blocks into rich text, what Slack makes of files, the response_url of interactivity, changes of a modal once it is open.
+// Streaming has no
 // file here yet.
 //
 // All methods of Server may be called from any goroutine. Messages and calls are returned as copies, which must not be written to.
@@ -29,6 +30,7 @@ type Config struct {
 	AppToken      string // the only one that opens connections in Socket Mode; "xapp-test"
 	SigningSecret string // of the events; "slack-secret"
 	TeamID        string // "T0ERRAND"
+	Org           string // the enterprise that the workspace belongs to; none
 	BotUserID     string // who is mentioned, and the user of what the bot posts; "U0ERRAND"
 	BotID         string // the bot_id of what the bot posts; "B0ERRAND"
 	AppID         string // "A0ERRAND"
@@ -98,11 +100,15 @@ type Server struct {
 	messages   []*record     // of all channels, in ts order
 	ephemeral  []*record     // what one user alone sees, in ts order
 	uploads    []*upload     // in order of their announcement
+	shared     int           // files that people have sent along
 	calls      []*Call       // in order of arrival
 	failures   map[string][]Failure
 	eventURL   string
 	actionURL  string
 	deliveries map[deliveryKey]*delivery
+	triggers   map[string]*trigger
+	views      []View // open ones, in order of their opening
+	opened     int    // dialogs there have been
 
 	// Socket Mode.
 	tickets   map[string]bool // addresses that were given out and not used
@@ -132,6 +138,7 @@ func New(cfg Config) *Server {
 		changed:    make(chan struct{}),
 		failures:   make(map[string][]Failure),
 		deliveries: make(map[deliveryKey]*delivery),
+		triggers:   make(map[string]*trigger),
 		tickets:    make(map[string]bool),
 		unacked:    make(map[string]chan json.RawMessage),
 	}
@@ -139,6 +146,7 @@ func New(cfg Config) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/api/{method}", s.serveAPI)
 	mux.HandleFunc("POST /upload/v1/{file}", s.serveUpload)
+	mux.HandleFunc("GET /files-pri/{file}/{name}", s.serveFile)
 	mux.HandleFunc("GET /link/", s.serveSocket)
 	s.web = &http.Server{
 		Handler:           mux,

@@ -8,6 +8,7 @@ import (
 // wireMessage is a message object of the Web API, and with its last three fields the inner event of the Events API.
 type wireMessage struct {
 	Type         string          `json:"type"`
+	SubType      string          `json:"subtype,omitempty"`
 	User         string          `json:"user"`
 	BotID        string          `json:"bot_id,omitempty"`
 	Team         string          `json:"team"`

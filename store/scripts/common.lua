@@ -10,9 +10,11 @@ local function task_key(id) return P .. 'task:' .. id end
 local function events_key(id) return P .. 'events:' .. id end
 local function questions_key(id) return P .. 'questions:' .. id end
 local function log_key(id) return P .. 'log:' .. id end
+local function votes_key(id) return P .. 'votes:' .. id end
 local function spent_key(id) return P .. 'spent:' .. id end
 local function claim_key(thread) return P .. 'claim:' .. thread end
 local function waiting_key(thread) return P .. 'waiting:' .. thread end
+local function topic_key(thread) return P .. 'topic:' .. thread end
 local function session_key(thread) return P .. 'session:' .. thread end
 local function checkpoint_key(id) return P .. 'checkpoint:' .. id end
 local function cap_key(scope) return P .. 'cap:' .. scope end

@@ -1,5 +1,6 @@
--- prefix, id, thread, class, task, at, hear, kin, scopes, (scope or kind, budget)... -> {'created', now, tasks before it,
--- '1' if it will be absorbed} | {'exists', record} | {'spent'} | with hear {'asking', id} | {'overbudget', scope, spent, reserved, budget}
+-- prefix, id, thread, class, task, at, hear, kin, scopes, topic, its lifetime ms, (scope or kind, budget)...
+-- -> {'created', now, tasks before it, '1' if it will be absorbed} | {'exists', record} | {'spent'} | with hear {'asking', id} |
+-- {'overbudget', scope, spent, reserved, budget}
 local id, thread, kin = ARGV[2], ARGV[3], ARGV[8]
 local key = task_key(id)
 if redis.call('EXISTS', spent_key(id)) == 1 then return {'spent'} end
@@ -14,7 +15,7 @@ if ARGV[7] == '1' then
 end
 local t = now()
 for scope in each('fleet\n' .. ARGV[9]) do
-  local budget = bound(scope, 10)
+  local budget = bound(scope, 12)
   local spent = budget and tonumber(redis.call('HGET', spend_key(day(t), scope), 'spent') or '0')
   if budget and spent >= budget then return {'overbudget', scope, int(spent), '0', int(budget)} end
 end
@@ -23,6 +24,7 @@ redis.call('HSET', key, 'thread', thread, 'class', ARGV[4], 'task', ARGV[5], 'at
 redis.call('ZADD', waiting_key(thread), born(id), id)
 redis.call('ZADD', LIVE, '0', id)
 redis.call('ZADD', TASKS, '0', id)
+if ARGV[10] ~= '' then redis.call('SET', topic_key(thread), ARGV[10], 'PX', ARGV[11]) end
 
 -- The listing index outlives the records it names; every submit takes some of the expired out, so that it never grows for ever.
 local gone = redis.call('ZRANGEBYSCORE', EXPIRING, '-inf', int(t), 'LIMIT', '0', '10')

@@ -2,7 +2,6 @@ package slack
 
 import (
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/errand-fleet/errand/internal/slackfake"
@@ -36,14 +35,13 @@ func TestFinalMessageCoversWhatWasAbsorbed(t *testing.T) {
 	}
 }
 
-// Who has to wait behind something else is told, once and alone; whose words the live run takes up is not.
-func TestWaitingIsTold(t *testing.T) {
+// Who has to wait behind something else is shown so, once, and may stop it; whose words the live run takes up is not. The message becomes that
+// of the run, and ends with the one that has taken it up.
+func TestWaitingIsShown(t *testing.T) {
 	t.Parallel()
-	var repo atomic.Value
-	repo.Store("acme/api")
-	f := newFrontDoor(t, Config{Channels: func(string) (string, bool) { r, _ := repo.Load().(string); return r, true }}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
 	root := f.mention("one")
-	say := func(text string) {
+	say := func(text string) tasks.Task {
 		t.Helper()
 		ts, err := f.Mention(t.Context(), slackfake.Message{Channel: general, User: ann, Text: text, ThreadTS: root})
 		if err != nil {
@@ -53,22 +51,40 @@ func TestWaitingIsTold(t *testing.T) {
 		if err := f.Redeliver(t.Context(), ts, slackfake.AppMention); err != nil {
 			t.Fatal(err)
 		}
+		return f.tasks()[0]
 	}
-	told := func() (texts []string) {
-		for _, m := range f.Ephemeral(general, ann) {
-			texts = append(texts, m.Text)
+	shown := func() (texts []string) {
+		for _, m := range f.Messages(general, root) {
+			if m.User == bot {
+				texts = append(texts, m.Text)
+			}
 		}
 		return texts
 	}
 	say("two")
-	repo.Store("acme/web")
-	say("three")
-	f.until("a note", func() bool { return len(told()) == 1 })
-	say("four")
-	f.until("a note", func() bool { return len(told()) == 2 })
-	equal(t, "notes", told(), []string{
-		"There are 2 requests before this one in this thread that it cannot be added to. I take them in turn.",
-		"There are 3 requests before this one in this thread that it cannot be added to. I take them in turn.",
+	three := say("[repo=acme/web] three")
+	f.until("a note", func() bool { return len(shown()) == 1 })
+	four := say("four")
+	f.until("a note", func() bool { return len(shown()) == 2 })
+	equal(t, "notes", shown(), []string{
+		"⏳ Waiting: 2 requests of this thread come first",
+		"⏳ Waiting: 3 requests of this thread come first",
 	})
-	equal(t, "said in public", len(f.Calls("chat.postMessage")), 0)
+	f.press(ann, f.posted(four)[0].TS, stopTask)
+	f.settle()
+	equal(t, "stopped", f.state(four.ID).Ending.Kind, tasks.Cancelled)
+
+	first := f.tasks()[3]
+	e := answered("all")
+	e.Covers = []string{three.ID}
+	if err := f.open(f.source, first).Close(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	r := f.open(f.source, four)
+	if err := r.Close(t.Context(), *f.state(four.ID).Ending); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "at the end", shown(), []string{
+		"✅ Done · 2m5s", "🛑 Cancelled", "✅ Done · 2m5s", "<@U0ANN>\nall", "<@U0ANN> This was cancelled by @u0ann.",
+	})
 }

@@ -32,7 +32,7 @@ const system = `You work for people in Slack, through errand. %s asked, in chann
 Answer in Markdown and be short: what you found or did first, then only what a reader needs. Do not mention or notify anybody; errand itself notifies who asked.`
 
 // Brief tells the agent who asked for what, and what had been said in the thread before.
-func (s *Source) Brief(ctx context.Context, t tasks.Task, _ string) (tasks.Brief, error) {
+func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Brief, error) {
 	o, err := originOf(t)
 	if err != nil {
 		return tasks.Brief{}, err
@@ -50,7 +50,11 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, _ string) (tasks.Brief
 		about = strings.TrimSpace(about + "\n\n" + said)
 	}
 	// The request is the only thing the agent is told as a request: its /commands and @agents count.
-	return tasks.Brief{Prompt: agent.Message{Text: t.Prompt}, System: about, Keep: true}, nil
+	prompt := agent.Message{Text: t.Prompt}
+	if files := filesOf(t); len(files) > 0 {
+		prompt.Text += "\n\n" + s.fetchAll(ctx, t, o, files, dir)
+	}
+	return tasks.Brief{Prompt: prompt, System: about, Keep: true}, nil
 }
 
 // unread is said when there is a thread that could not be read.

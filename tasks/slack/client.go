@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -58,11 +57,10 @@ func (s *Source) post(ctx context.Context, o origin, m marker, opts ...slack.Msg
 // uploadLimit bounds an upload, with the calls before and after it.
 const uploadLimit = time.Minute
 
-// upload adds a message with a file to the thread. Nothing in it is a link, whatever the file is called.
-func (s *Source) upload(ctx context.Context, o origin, name string, data []byte) error {
+// upload adds a message with a file to the thread. The comment is mrkdwn.
+func (s *Source) upload(ctx context.Context, o origin, name, comment string, data []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, uploadLimit)
 	defer cancel()
-	comment := "`" + escape(quiet(strings.ReplaceAll(line(name, maxSentence), "`", "'"))) + "`"
 	_, err := s.api.UploadFileContext(ctx, slack.UploadFileParameters{
 		Filename: name, Title: name, FileSize: len(data), Reader: bytes.NewReader(data), InitialComment: comment,
 		Channel: o.Channel, ThreadTimestamp: o.root(),
@@ -93,34 +91,53 @@ func patiently(ctx context.Context, left time.Duration, call func() error) error
 	}
 }
 
-// edit replaces the text of a message, which keeps its metadata.
-func (s *Source) edit(ctx context.Context, o origin, ts, text string) error {
+// edit replaces text and blocks of a message, which keeps its metadata.
+func (s *Source) edit(ctx context.Context, o origin, ts string, opts ...slack.MsgOption) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	if _, _, _, err := s.api.UpdateMessageContext(ctx, o.Channel, ts, slack.MsgOptionText(text, false)); err != nil {
+	if _, _, _, err := s.api.UpdateMessageContext(ctx, o.Channel, ts, opts...); err != nil {
 		return fmt.Errorf("edit status: %w", err)
+	}
+	return nil
+}
+
+// whisper shows a sentence to one person alone.
+func (s *Source) whisper(ctx context.Context, o origin, sentence string) error {
+	opts := []slack.MsgOption{slack.MsgOptionText(escape(quiet(sentence)), false)}
+	if o.ThreadTS != "" {
+		opts = append(opts, slack.MsgOptionTS(o.ThreadTS))
+	}
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	if _, err := s.api.PostEphemeralContext(ctx, o.Channel, o.User, opts...); err != nil {
+		return fmt.Errorf("tell %s: %w", o.User, err)
+	}
+	return nil
+}
+
+// remove takes a message of ours away; one that is not there is no failure.
+func (s *Source) remove(ctx context.Context, o origin, ts string) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	_, _, err := s.api.DeleteMessageContext(ctx, o.Channel, ts)
+	if err != nil && code(err) != "message_not_found" {
+		return fmt.Errorf("remove message: %w", err)
 	}
 	return nil
 }
 
 // tell shows a sentence to the person who asked alone, or where Slack does not allow that to everyone in the thread.
 func (s *Source) tell(ctx context.Context, o origin, sentence string) {
-	text := slack.MsgOptionText(escape(quiet(sentence)), false)
-	opts := []slack.MsgOption{text}
-	if o.ThreadTS != "" {
-		opts = append(opts, slack.MsgOptionTS(o.ThreadTS))
-	}
-	call, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	_, err := s.api.PostEphemeralContext(call, o.Channel, o.User, opts...)
+	err := s.whisper(ctx, o, sentence)
 	if code(err) == "" {
 		if err != nil && ctx.Err() == nil { // it may have arrived, or come to nothing: no reason to say it in public
 			s.log.Warn("tell who asked", "channel", o.Channel, "err", err)
 		}
 		return
 	}
-	call, cancel = context.WithTimeout(ctx, callLimit)
+	call, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
+	text := slack.MsgOptionText(escape(quiet(sentence)), false)
 	if _, _, err := s.api.PostMessageContext(call, o.Channel, text, slack.MsgOptionTS(o.root())); err != nil {
 		s.log.Warn("tell who asked", "channel", o.Channel, "err", err)
 	}

@@ -9,12 +9,21 @@
 //   - A connection of Socket Mode that ends, that is silent for 30 s, or that brings no event for 5 minutes is replaced, the latter before it
 //     is closed. Slack repeats an event for some 6 minutes.
 //   - A mention is one task, however often and in whatever form its event is delivered: the task's ID is the message's.
+//   - Who is not allowed to ask starts nothing, and where we cannot know who somebody is, nothing is started. We do not talk to bots that are
+//     not listed, nor to ourselves.
+//   - Nobody has to be mentioned in a direct message, and in a thread that had a task: a reply is for us unless it mentions somebody else.
+//   - A word such as stop, or ❌ on a request, is obeyed when it comes from who asked or from an approver. An old one that comes again
+//     changes nothing.
+//   - The files of a message are fetched from Slack's own hosts alone, and never keep a run from starting.
+//   - A request is what its author last made of it, until somebody has begun it; from then on an edit is one more message to the thread.
 //   - A thread is one conversation. What others said in it reaches the agent as quoted material.
-//   - While the agent waits for an answer, the next mention in the thread by the person who asked for the task is that answer, and no
+//   - While the agent waits for an answer, the next message in the thread by the person who asked for the task is that answer, and no
 //     task; it gets a ✅.
 //   - The final message is posted once, whole, in as many parts as it takes: each carries a marker in its metadata, by which the next
 //     attempt, in any process, finds what an earlier one has posted. A task that is tried again has another ending, and says it.
 //   - Nobody is pinged but the person who asked, by a question and by the final message, and no link of the agent's is fetched by Slack.
+//   - A button does something for who asked for its task, and for those who may approve it; others are told so, alone. Slack has its answer
+//     before it is done, and sends no press again: one that cannot be dealt with is shown to who pressed as one that failed.
 //
 // What the agent says, asks and attaches on its way is posted once or not at all: nobody tries again after a lost answer. Short pauses
 // that Slack wants are waited for.
@@ -24,10 +33,10 @@
 //
 // A Source may be used from any goroutine of any process; Listen is called once. Of a report, Update is called from one goroutine at
 // a time and never blocks; Close may run beside it. A report has at most one goroutine, which ends with Close or with the context
-// given to Open. What Listen starts ends with its context: at most background calls, and for Socket Mode the keeper of the connection,
+// given to Open. What Listen starts ends with its context: at most background calls and pressing buttons, and for Socket Mode the keeper of the connection,
 // a reader for each (there are two for a moment when one is replaced), and at most taking events under way to the desk.
 //
-// The app needs the event app_mention (message.* besides does no harm), the scopes app_mentions:read, chat:write, reactions:write and the
-// history scope of each kind of conversation (channels:history, groups:history, …), and files:write if the agent is to post files. For
-// Socket Mode it needs an app-level token with connections:write.
+// The app needs interactivity, the event app_mention, and for all that is not a mention message.channels, message.groups, message.im and
+// reaction_added; the scopes app_mentions:read, users:read, chat:write, reactions:write, reactions:read and the history scope of
+// each kind of conversation (channels:history, groups:history, im:history, …), files:read if it is to get those that people send along, and files:write if the agent is to post files. For Socket Mode it needs an app-level token with connections:write.
 package slack

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,12 +40,16 @@ type event struct {
 	ThreadTS    string          `json:"thread_ts"`
 	Text        string          `json:"text"`
 	Edited      json.RawMessage `json:"edited"`
+	Files       attachments     `json:"files"`
 }
 
-// event reads the event inside. It is false for what is not served: other kinds of events, and of messages those that no person
-// wrote just now (from bots, edited, joined, deleted …). An error is for the log: Slack sending it again would not help.
+// fresh are the subtypes of messages that somebody wrote just now: plain ones, with files, and replies that are shown in the channel, too.
+var fresh = []string{"", "file_share", "thread_broadcast"}
+
+// event reads the event inside. It is false for what is not served: other kinds of events, and of messages those that nobody
+// wrote just now (edited, joined, deleted …). An error is for the log: Slack sending it again would not help.
 func (e envelope) event() (event, bool, error) {
-	if kind := e.kind(); kind != appMention && kind != messageEvent {
+	if kind, _ := e.kind(); kind != appMention && kind != messageEvent {
 		return event{}, false, nil
 	}
 	var ev event
@@ -52,7 +57,7 @@ func (e envelope) event() (event, bool, error) {
 		return event{}, false, fmt.Errorf("read event %s: %w", e.EventID, err)
 	}
 	edited := len(ev.Edited) > 0 && !bytes.Equal(ev.Edited, []byte("null"))
-	if ev.SubType != "" || ev.BotID != "" || ev.User == "" || edited {
+	if !slices.Contains(fresh, ev.SubType) || ev.User == "" || edited {
 		return event{}, false, nil
 	}
 	if !teamForm.MatchString(e.TeamID) || !channelForm.MatchString(ev.Channel) || !userForm.MatchString(ev.User) ||
@@ -62,30 +67,41 @@ func (e envelope) event() (event, bool, error) {
 	return ev, true, nil
 }
 
-// kind is the type of the event inside, whatever else that has; empty if it is none.
-func (e envelope) kind() string {
+// direct reports whether a message was written to us alone: nobody has to be mentioned there.
+func (ev event) direct() bool { return ev.ChannelType == "im" }
+
+// follows reports whether a message that does not mention us may be for us all the same: a reply in a thread that speaks to nobody else.
+// text is what is written in it besides our name.
+func (ev event) follows(text string) bool {
+	return ev.ThreadTS != "" && ev.Type == messageEvent && !mention.MatchString(hidden(text))
+}
+
+// kind is the type of the event inside, and of a message its subtype, whatever else that has; empty if it is none.
+func (e envelope) kind() (kind, subtype string) {
 	var ev struct {
-		Type string `json:"type"`
+		Type    string `json:"type"`
+		SubType string `json:"subtype"`
 	}
 	if e.Type == "event_callback" {
 		_ = json.Unmarshal(e.Event, &ev) // of another form: none of ours
 	}
-	return ev.Type
+	return ev.Type, ev.SubType
 }
 
-// bot is the user of ours that the event was sent to, empty if it does not say.
-func (e envelope) bot() string {
+// us is who of ours the event was sent to, zero if it does not say.
+func (e envelope) us() who {
 	var list []struct {
+		TeamID string `json:"team_id"`
 		UserID string `json:"user_id"`
 		IsBot  bool   `json:"is_bot"`
 	}
 	_ = json.Unmarshal(e.Authorizations, &list) // of another form: it does not say
 	for _, a := range list {
 		if a.IsBot && userForm.MatchString(a.UserID) {
-			return a.UserID
+			return who{user: a.UserID, team: a.TeamID}
 		}
 	}
-	return ""
+	return who{}
 }
 
 // The forms of Slack's IDs. They become part of a thread's name and of a task's ID, where upper and lower case are the same.

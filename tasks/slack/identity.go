@@ -11,8 +11,8 @@ import (
 // askAgain is how long a failure to learn who we are is believed: Slack is not asked for every event while it does not answer.
 const askAgain = 5 * time.Second
 
-// who is a bot: the user it is mentioned as, and the bot_id of what it posts.
-type who struct{ user, bot string }
+// who is a bot: the user it is mentioned as, the bot_id of what it posts, and where it is at home.
+type who struct{ user, bot, team, enterprise string }
 
 // identity learns once who we are, from the token. Slack's events tell of all messages, and its threads hold those of other bots,
 // perhaps another errand's.
@@ -48,6 +48,6 @@ func (i *identity) get(ctx context.Context) (who, error) {
 		i.err, i.failed = fmt.Errorf("learn who we are: %w", err), i.now()
 		return who{}, i.err
 	}
-	i.me, i.err = who{user: resp.UserID, bot: resp.BotID}, nil
+	i.me, i.err = who{user: resp.UserID, bot: resp.BotID, team: resp.TeamID, enterprise: resp.EnterpriseID}, nil
 	return i.me, nil
 }

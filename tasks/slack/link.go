@@ -103,6 +103,10 @@ func (l *link) frame(ctx context.Context, d *tasks.Desk, message []byte) {
 func (l *link) envelope(ctx context.Context, d *tasks.Desk, f frame) {
 	var env envelope
 	switch {
+	case f.Type == "interactive":
+		if !l.source.interact(ctx, d, f.Payload) {
+			return // whoever did it is told by Slack that it did not work, and may do it again
+		}
 	case f.Type != "events_api":
 		l.source.inbound.event(l.source.cfg.Now())
 	case json.Unmarshal(f.Payload, &env) != nil:

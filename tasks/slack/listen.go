@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -25,11 +23,12 @@ const bodyLimit = 10 * time.Second
 // identityLimit is what of the time for an answer may go into learning who we are.
 const identityLimit = time.Second
 
-// Listen registers POST /slack/events and connects in Socket Mode, each if it is configured. What is done after an answer ends with ctx, and
-// so does the connection.
+// Listen registers POST /slack/events and /slack/interactions and connects in Socket Mode, each if it is configured. What is done after an
+// answer ends with ctx, and so does the connection.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
 	if s.cfg.SigningSecret != "" {
 		mux.HandleFunc("POST /slack/events", func(w http.ResponseWriter, r *http.Request) { s.serve(ctx, d, w, r) })
+		mux.HandleFunc("POST /slack/interactions", func(w http.ResponseWriter, r *http.Request) { s.serveInteraction(ctx, d, w, r) })
 	}
 	if s.cfg.AppToken != "" {
 		go s.keepConnected(ctx, d)
@@ -74,16 +73,25 @@ func (s *Source) handle(ctx, life context.Context, d *tasks.Desk, env envelope) 
 	return nil
 }
 
-// read lets only Slack's requests through, those to prove the address included.
+// read takes an event out of a request of Slack's.
 func (s *Source) read(w http.ResponseWriter, r *http.Request) (env envelope, status int) {
+	body, status := s.signed(w, r)
+	if status == http.StatusOK && json.Unmarshal(body, &env) != nil {
+		status = http.StatusBadRequest
+	}
+	return env, status
+}
+
+// signed lets only Slack's requests through, those to prove the address included.
+func (s *Source) signed(w http.ResponseWriter, r *http.Request) (body []byte, status int) {
 	// Nobody is known yet, so nobody may take his time. A server that cannot set a deadline has one of its own.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return env, http.StatusRequestEntityTooLarge
+		return nil, http.StatusRequestEntityTooLarge
 	}
 	if err != nil {
-		return env, http.StatusBadRequest
+		return nil, http.StatusBadRequest
 	}
 	verifier, err := slack.NewSecretsVerifier(r.Header, s.cfg.SigningSecret) // it refuses what is older or newer than 5 minutes
 	if err == nil {
@@ -91,99 +99,28 @@ func (s *Source) read(w http.ResponseWriter, r *http.Request) (env envelope, sta
 		err = verifier.Ensure()
 	}
 	if err != nil {
-		return env, http.StatusUnauthorized
+		return nil, http.StatusUnauthorized
 	}
-	if err := json.Unmarshal(body, &env); err != nil {
-		return env, http.StatusBadRequest
-	}
-	return env, http.StatusOK
+	return body, http.StatusOK
 }
 
-// take makes a task of an event, or the answer to what the thread's running task asks, if it is either. after, if not nil, is what is left
-// to do once Slack has its answer. An error means that the event must come again.
-func (s *Source) take(ctx context.Context, d *tasks.Desk, env envelope) (after func(context.Context), _ error) {
-	ev, ok, err := env.event()
-	if err != nil {
-		s.log.Warn("event dropped", "err", err)
-	}
-	if !ok {
-		return nil, nil
-	}
-	me, err := s.bot(ctx, env, ev)
-	if err != nil {
-		return nil, err
-	}
-	text, ok := cutMention(ev.Text, me)
-	prompt := decode(text)
-	if !ok || prompt == "" || ev.User == me {
-		return nil, nil
-	}
-	o := origin{Team: env.TeamID, Channel: ev.Channel, TS: ev.TS, ThreadTS: ev.ThreadTS, User: ev.User}
-	receipt, err := d.Submit(ctx, s.task(o, prompt))
-	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		if ev.Type == messageEvent && ev.ChannelType != "im" {
-			return nil, nil // its app_mention says so; only direct messages have none
-		}
-		return func(ctx context.Context) { s.tell(ctx, o, input.Sentence) }, nil
-	}
-	if err != nil || !receipt.New {
-		return nil, err
-	}
-	sign := eyes
-	if receipt.Heard {
-		sign = check
-	}
-	return func(ctx context.Context) {
-		s.react(ctx, o, sign)
-		if note := queued(receipt); note != "" {
-			s.tell(ctx, o, note)
-		}
-	}, nil
-}
-
-// queued says how long a request has to wait, if it does: one that the thread's live run takes up does not.
-func queued(r tasks.Receipt) string {
-	switch {
-	case r.Joins || r.Position == 0:
-		return ""
-	case r.Position == 1:
-		return "I am still at work in this thread on something that this cannot be added to. This comes next."
-	default:
-		return fmt.Sprintf("There are %d requests before this one in this thread that it cannot be added to. I take them in turn.", r.Position)
-	}
-}
-
-// bot is the user whose mention counts, empty if there can be none. While Slack does not say who we are, an app_mention tells it; of
-// a message we cannot know, and need not: its app_mention comes as well.
-func (s *Source) bot(ctx context.Context, env envelope, ev event) (string, error) {
-	if !strings.Contains(ev.Text, "<@") {
-		return "", nil // most messages: nobody has to be asked
+// us is who we are as a message may mean us, zero if nobody can be meant. While Slack does not say who we are, an app_mention tells it; of
+// another mention we cannot know, and need not: its app_mention comes as well.
+func (s *Source) us(ctx context.Context, env envelope, ev event) (who, error) {
+	named := strings.Contains(ev.Text, "<@")
+	if !named && !ev.direct() && ev.ThreadTS == "" {
+		return who{}, nil // most messages: nobody has to be asked
 	}
 	ctx, cancel := context.WithTimeout(ctx, identityLimit)
 	defer cancel()
 	me, err := s.me.get(ctx)
-	switch user := env.bot(); {
+	switch told := env.us(); {
 	case err == nil:
-		return me.user, nil
-	case ev.Type != appMention:
-		return "", nil
-	case user != "":
-		return user, nil
+		return me, nil
+	case ev.Type == appMention && told.user != "":
+		return told, nil
+	case named && ev.Type != appMention && !ev.direct():
+		return who{}, nil
 	}
-	return "", err
-}
-
-// task is what a mention asks for.
-func (s *Source) task(o origin, prompt string) tasks.Task {
-	t := tasks.Task{
-		ID: tasks.NewID(timeOf(o.TS), s.Name(), o.Channel), Source: s.Name(), Kind: "mention",
-		Thread: fmt.Sprintf("%s/%s/%s/%s", s.Name(), o.Team, o.Channel, o.root()),
-		Class:  tasks.Interactive, Profile: agent.Write, Actor: o.User, Channel: o.Channel, Prompt: prompt, Origin: o.json(),
-	}
-	if s.cfg.Channels != nil {
-		if repo, ok := s.cfg.Channels(o.Channel); ok {
-			t.Repo = repo
-		}
-	}
-	return t
+	return who{}, err
 }

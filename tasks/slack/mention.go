@@ -23,10 +23,7 @@ func cutMention(text, user string) (rest string, ok bool) {
 	if user == "" {
 		return text, false
 	}
-	said := text // with the same length
-	for _, form := range shown {
-		said = form.ReplaceAllStringFunc(said, func(s string) string { return strings.Repeat("\x00", len(s)) })
-	}
+	said := hidden(text)
 	var b strings.Builder
 	last := 0
 	for _, at := range mention.FindAllStringSubmatchIndex(said, -1) {
@@ -37,6 +34,24 @@ func cutMention(text, user string) (rest string, ok bool) {
 		last = at[1]
 	}
 	return b.String() + text[last:], last > 0
+}
+
+// mentions counts how often a message speaks to a user.
+func mentions(text, user string) (n int) {
+	for _, m := range mention.FindAllStringSubmatch(hidden(text), -1) {
+		if user != "" && m[1] == user {
+			n++
+		}
+	}
+	return n
+}
+
+// hidden is a message of the same length in which nothing is left of what is only shown.
+func hidden(text string) string {
+	for _, form := range shown {
+		text = form.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat("\x00", len(s)) })
+	}
+	return text
 }
 
 var (

@@ -16,6 +16,7 @@ const (
 	maxPlain    = 3_900
 	maxSentence = 500
 	maxPreview  = 2_000 // of the text beside blocks, which notifications show and threads are read by
+	maxEdit     = 600   // of that in an edit, which takes 4,000 of it: what is escaped grows up to fivefold
 )
 
 // part is one message of something that may be too long for one.
@@ -24,11 +25,13 @@ type part struct {
 	lead string // whom it is for, and a sentence: mrkdwn, of the first part
 	body string // Markdown
 	foot string // mrkdwn, of the last part
+
+	buttons []button // below the last part
 }
 
 // inParts divides what is said over as many messages as it takes. The body is the agent's: it pings nobody.
-func inParts(mark marker, lead, body, foot string) []part {
-	bodies := split(quiet(strings.TrimSpace(body)), maxMarkdown)
+func inParts(mark marker, lead, body, foot string, buttons ...button) []part {
+	bodies := split(quiet(tables(strings.TrimSpace(body))), maxMarkdown)
 	if len(bodies) == 0 {
 		bodies = []string{""}
 	}
@@ -38,18 +41,19 @@ func inParts(mark marker, lead, body, foot string) []part {
 		list[i].mark.part += fmt.Sprintf("/%d", i+1)
 	}
 	list[0].lead = lead
-	list[len(list)-1].foot = foot
+	last := &list[len(list)-1]
+	last.foot, last.buttons = foot, buttons
 	return list
 }
 
 // put posts one part, unless it was found, and notes that it did. What Slack does not take for a message with blocks is said in plain
-// text; once that has begun it is not tried again.
+// text; once that has begun it is not tried again. What it does not take in plain text either becomes a file.
 func (s *Source) put(ctx context.Context, o origin, f found, p part) error {
 	if f.parts[p.mark] {
 		return nil
 	}
 	if !f.begun(p.mark) {
-		_, err := s.post(ctx, o, p.mark, p.message()...)
+		_, err := s.post(ctx, o, p.mark, p.message(maxPreview)...)
 		if !unfit(err) {
 			f.parts[p.mark] = err == nil
 			return err
@@ -62,7 +66,12 @@ func (s *Source) put(ctx context.Context, o origin, f found, p part) error {
 		if f.parts[mark] {
 			continue
 		}
-		if _, err := s.post(ctx, o, mark, slack.MsgOptionText(text, false)); err != nil {
+		_, err := s.post(ctx, o, mark, slack.MsgOptionText(text, false))
+		if unfit(err) {
+			s.log.Warn("post as a file", "run", p.mark.task, "err", err)
+			return s.asFile(ctx, o, f, p)
+		}
+		if err != nil {
 			return err
 		}
 		f.parts[mark] = true
@@ -71,8 +80,8 @@ func (s *Source) put(ctx context.Context, o origin, f found, p part) error {
 }
 
 // message is the part as Slack shows it best. The mention stands in a block of its own, because markdown blocks are not known to
-// notify.
-func (p part) message() []slack.MsgOption {
+// notify. The text beside the blocks has that many characters of the body.
+func (p part) message(preview int) []slack.MsgOption {
 	var blocks []slack.Block
 	if p.lead != "" {
 		blocks = append(blocks, slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, p.lead, false, false), nil, nil))
@@ -83,16 +92,20 @@ func (p part) message() []slack.MsgOption {
 	if p.foot != "" {
 		blocks = append(blocks, slack.NewContextBlock("", slack.NewTextBlockObject(slack.MarkdownType, p.foot, false, false)))
 	}
-	text := lines(p.lead, mrkdwn(cut(p.body, maxPreview)))
+	if len(p.buttons) > 0 {
+		blocks = append(blocks, row(p.buttons))
+	}
+	text := lines(p.lead, mrkdwn(cut(p.body, preview)))
 	if text == "" {
 		text = p.foot
 	}
 	return []slack.MsgOption{slack.MsgOptionText(text, false), slack.MsgOptionBlocks(blocks...)}
 }
 
-// plain is the part without blocks, in as many messages as it takes.
+// plain is the part without blocks, in as many messages as it takes. Of its buttons only those that are links are left.
 func (p part) plain() []string {
-	room := max(minSplit, maxPlain-utf8.RuneCountInString(p.lead+p.foot)-len("\n\n"))
+	foot := dots(append([]string{p.foot}, linked(p.buttons)...)...)
+	room := max(minSplit, maxPlain-utf8.RuneCountInString(p.lead+foot)-len("\n\n"))
 	var texts []string
 	// What is escaped grows, up to fivefold, so it is cut shorter until all of it fits.
 	for limit := room; ; limit = limit * 3 / 4 {
@@ -111,7 +124,7 @@ func (p part) plain() []string {
 	}
 	texts[0] = lines(p.lead, texts[0])
 	last := len(texts) - 1
-	texts[last] = lines(texts[last], p.foot)
+	texts[last] = lines(texts[last], foot)
 	return texts
 }
 

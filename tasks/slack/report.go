@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/slack-go/slack"
 
@@ -32,46 +31,34 @@ func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
 	}
 	r := &report{
 		source: s, task: t, origin: o, log: s.log.With("run", t.ID, "thread", t.Thread),
-		progress: newProgress(s.cfg.Now, s.link(t.ID, "Log")), done: make(chan struct{}),
+		progress: newProgress(s.cfg.Now), done: make(chan struct{}),
 	}
 	stop, cancel := context.WithCancel(ctx)
 	r.stop = cancel
-	ts, text, err := r.begin(ctx)
+	shown := r.progress.view()
+	show, posted, err := s.begin(ctx, o, t, shown)
 	if err != nil {
 		r.log.Warn("report without status", "err", err)
 		close(r.done)
 		return r, nil
 	}
+	if !posted {
+		shown = view{} // nobody knows what it says
+	}
 	go func() {
 		defer close(r.done)
 		// The edits have ctx, not stop: one that was broken off could still arrive, after the last one.
-		r.progress.keep(stop, text, s.cfg.Interval, r.editor(ctx, ts))
+		r.progress.keep(stop, shown, s.cfg.Interval, func(v view) error {
+			err := show.show(ctx, v, r.source.runButtons(r.task.ID))
+			show.complain(ctx, err)
+			return err
+		})
 	}()
 	return r, nil
 }
 
-// begin gives the status message and its text, as far as that is known.
-func (r *report) begin(ctx context.Context) (ts, text string, err error) {
-	f, err := r.source.find(ctx, r.origin, r.task)
-	if err != nil || f.status != "" {
-		return f.status, "", err
-	}
-	text = r.progress.text()
-	ts, err = r.source.post(ctx, r.origin, statusMarker(r.task), slack.MsgOptionText(text, false))
-	return ts, text, err
-}
-
-// editor writes the status and complains once.
-func (r *report) editor(ctx context.Context, ts string) func(string) error {
-	warned := false
-	return func(text string) error {
-		err := r.source.edit(ctx, r.origin, ts, text)
-		if err != nil && !warned && ctx.Err() == nil {
-			warned = true
-			r.log.Warn("show progress", "err", err)
-		}
-		return err
-	}
+func (r *report) display(ts string) *display {
+	return &display{source: r.source, origin: r.origin, ts: ts, log: r.log}
 }
 
 // Update shows what the agent does, now and then.
@@ -87,16 +74,16 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		return context.Cause(ctx)
 	}
 	f, err := r.source.find(ctx, r.origin, r.task)
+	if e.Kind == tasks.Withdrawn {
+		return r.takeBack(ctx, f, err)
+	}
 	if blind(err) {
 		// Said twice, perhaps; not said at all, otherwise, after hours of work.
 		r.log.Error("post ending without looking for an earlier one: the app lacks the scope channels:history or groups:history", "err", err)
 		err = nil
 	}
-	for _, p := range parts(r.task, r.origin, e, r.progress.link) {
-		if err != nil {
-			break
-		}
-		err = r.source.put(ctx, r.origin, f, p)
+	if err == nil {
+		err = r.say(ctx, f, e)
 	}
 	if gone(err) {
 		r.log.Error("post ending: there is no place for it any more", "outcome", string(e.Kind), "err", err)
@@ -108,23 +95,55 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	if err != nil {
 		return err
 	}
-	if f.status != "" {
-		r.end(ctx, f.status, closing(e, r.progress.link))
-	}
 	r.source.lookAway(ctx, r.origin)
+	r.end(ctx, f, r.task.ID, closing(e))
 	for _, id := range e.Covers {
 		r.source.lookAway(ctx, r.origin.at(id))
+		r.end(ctx, f, id, closing(e)) // from when it had to wait
 	}
 	return nil
 }
 
-// endWait is how long the end of a status message waits for Slack's limit on edits.
-const endWait = 10 * time.Second
+// say posts what of the final message is not there yet.
+func (r *report) say(ctx context.Context, f found, e tasks.Ending) error {
+	list, err := r.source.compose(ctx, r.origin, f, r.task, e)
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		if err := r.source.put(ctx, r.origin, f, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-// end edits the status message for the last time. The final message is out, so that nothing depends on it; but one that says forever
-// that the agent works is worth a second try, when it was only too many edits.
-func (r *report) end(ctx context.Context, ts, text string) {
-	if err := patiently(ctx, endWait, func() error { return r.source.edit(ctx, r.origin, ts, text) }); err != nil {
-		r.log.Warn("end status", "err", err)
+// takeBack removes what was said of a request that is not there any more. err is why we do not know what that is.
+func (r *report) takeBack(ctx context.Context, f found, err error) error {
+	if gone(err) || blind(err) {
+		return nil
+	}
+	for _, ts := range f.status[r.task.ID] {
+		if err == nil {
+			err = r.source.remove(ctx, r.origin, ts)
+		}
+	}
+	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
+		return &tasks.ErrLater{At: r.source.cfg.Now().Add(limited.RetryAfter), Why: err.Error()}
+	}
+	return err
+}
+
+// end edits the status messages of a task for the last time: more than one if two processes began one at the same moment. The final message
+// is out, so that nothing depends on it; but one that says forever that the agent works is worth a second try, when it was only too many
+// edits, and does not wait for its turn for ever.
+func (r *report) end(ctx context.Context, f found, id string, v view) {
+	buttons := r.source.logButton(id)
+	for _, ts := range f.status[id] {
+		d := r.display(ts)
+		r.source.lastTurn(ctx, r.origin)
+		if err := patiently(ctx, endWait, func() error { return d.edit(ctx, v, buttons) }); err != nil {
+			r.log.Warn("end status", "err", err)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,12 +24,18 @@ type Config struct {
 	SigningSecret string // proves that an event is Slack's: without one, none is taken by HTTP
 	AppToken      string // of the app, xapp-…: events are fetched in Socket Mode; empty: they are not
 
-	Channels   func(channel string) (repository string, ok bool) // the repository a channel is about; nil: none has one
-	ConsoleURL string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
-	Interval   time.Duration                                     // between two edits of a status message; 0: 3 s, of which Slack bears about 50 a minute
-	HTTP       *http.Client                                      // nil: a plain one. Every call has a limit of 10 s beside its own, an upload of a minute
-	Log        *slog.Logger                                      // nil: silence
-	Now        func() time.Time                                  // nil: time.Now
+	Channels     func(channel string) (repository string, ok bool) // the repository a channel is about; nil: none has one
+	Repositories []string                                          // "owner/name" of all that errand works on, where people can choose; empty: they name any, or work without one
+	GitHubURL    string                                            // where addresses of repositories begin; empty: https://github.com
+	Access       Access                                            // who may ask for something
+	Approvers    []string                                          // users who may stop, repeat and approve what others have asked for
+	ConsoleURL   string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
+	Interval     time.Duration                                     // between two edits of a status message; 0: 3 s
+	Limiter      Limiter                                           // of our edits, and of what a thread may ask; nil: there is none
+	Ballot       Ballot                                            // keeps what people think of answers; nil: they are not asked
+	HTTP         *http.Client                                      // nil: a plain one. Every call has a limit of 10 s beside its own, an upload of a minute
+	Log          *slog.Logger                                      // nil: silence
+	Now          func() time.Time                                  // nil: time.Now
 }
 
 // submitLimit keeps our promise of an answer within 3 s while Redis or Slack hang.
@@ -42,9 +49,12 @@ type Source struct {
 	cfg         Config
 	api         *slack.Client
 	me          *identity
+	people      *people
 	busy        chan struct{} // one for each call in the background
 	taking      chan struct{} // one for each event of Socket Mode that is under way to the desk
+	pressing    chan struct{} // one for each interaction under way
 	inbound     *inbound
+	reader      reader
 	log         *slog.Logger
 	submitLimit time.Duration // only tests change it
 	rhythm      rhythm
@@ -53,6 +63,7 @@ type Source struct {
 var (
 	_ tasks.Source       = (*Source)(nil)
 	_ tasks.Talker       = (*Source)(nil)
+	_ tasks.Settler      = (*Source)(nil)
 	_ tasks.ThreadReader = (*Source)(nil)
 	_ tasks.Attacher     = (*Source)(nil)
 )
@@ -90,8 +101,8 @@ func New(cfg Config) (*Source, error) {
 	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
 	api := slack.New(cfg.Token, slack.OptionAPIURL(cfg.APIURL), slack.OptionHTTPClient(cfg.HTTP), slack.OptionAppLevelToken(cfg.AppToken))
 	return &Source{
-		cfg: cfg, api: api, me: newIdentity(api, cfg.Now), busy: make(chan struct{}, background), log: cfg.Log.With("source", "slack"),
-		taking: make(chan struct{}, taking), inbound: newInbound(), submitLimit: submitLimit, rhythm: slacksRhythm,
+		cfg: cfg, api: api, me: newIdentity(api, cfg.Now), people: newPeople(api, cfg.Now), busy: make(chan struct{}, background), log: cfg.Log.With("source", "slack"),
+		taking: make(chan struct{}, taking), pressing: make(chan struct{}, pressing), inbound: newInbound(), reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")), submitLimit: submitLimit, rhythm: slacksRhythm,
 	}, nil
 }
 
@@ -109,8 +120,11 @@ func (s *Source) link(id, label string) string {
 	if s.cfg.ConsoleURL == "" {
 		return ""
 	}
-	return "<" + escape(s.cfg.ConsoleURL+"/tasks/"+id) + "|" + label + ">"
+	return "<" + escape(s.taskURL(id)) + "|" + label + ">"
 }
+
+// taskURL is a task's page, where there is a console.
+func (s *Source) taskURL(id string) string { return s.cfg.ConsoleURL + "/tasks/" + id }
 
 // later does what nobody waits for. Where Slack is so slow that too much of it has gathered, it is left out.
 func (s *Source) later(ctx context.Context, do func(context.Context)) {

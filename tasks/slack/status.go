@@ -17,11 +17,32 @@ import (
 // maxAction is how much of an action is shown, in characters.
 const maxAction = 80
 
+// view is what a status message says, in mrkdwn.
+type view struct {
+	state  string
+	detail string // how far it is; may be empty
+}
+
+// message is the view with what can be done about it. The text beside the blocks is for notifications, and for where there are no blocks.
+func (v view) message(buttons []button) []slack.MsgOption {
+	blocks := []slack.Block{slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, v.state, false, false), nil, nil)}
+	if v.detail != "" {
+		blocks = append(blocks, slack.NewContextBlock("", slack.NewTextBlockObject(slack.MarkdownType, v.detail, false, false)))
+	}
+	if len(buttons) > 0 {
+		blocks = append(blocks, row(buttons))
+	}
+	return []slack.MsgOption{v.text(buttons), slack.MsgOptionBlocks(blocks...)}
+}
+
+func (v view) text(buttons []button) slack.MsgOption {
+	return slack.MsgOptionText(dots(append([]string{v.state, v.detail}, linked(buttons)...)...), false)
+}
+
 // progress is what a status message tells of a run.
 type progress struct {
 	now   func() time.Time
 	began time.Time
-	link  string
 	wake  chan struct{} // holds one token when there is something new
 
 	mu      sync.Mutex
@@ -30,8 +51,8 @@ type progress struct {
 	steps   int // tool calls that came back
 }
 
-func newProgress(now func() time.Time, link string) *progress {
-	return &progress{now: now, began: now(), link: link, wake: make(chan struct{}, 1)}
+func newProgress(now func() time.Time) *progress {
+	return &progress{now: now, began: now(), wake: make(chan struct{}, 1)}
 }
 
 // add takes an event. It does not block.
@@ -55,16 +76,16 @@ func (p *progress) add(e agent.Event) {
 	}
 }
 
-// text is the status as it is now, in mrkdwn. The time is in minutes, so that it alone is no reason to edit more often than that.
-func (p *progress) text() string {
+// view is the status as it is now. The time is in minutes, so that it alone is no reason to edit more often than that.
+func (p *progress) view() view {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.working {
-		return dots("⏳ On it…", p.link)
+		return view{state: "⏳ On it…"}
 	}
-	state := "⏳ Working"
+	v := view{state: "⏳ Working"}
 	if p.action != "" {
-		state += ": " + escape(quiet(line(p.action, maxAction)))
+		v.state += ": " + escape(quiet(line(p.action, maxAction)))
 	}
 	var steps, elapsed string
 	if p.steps > 0 {
@@ -76,12 +97,13 @@ func (p *progress) text() string {
 	if d := p.now().Sub(p.began).Truncate(time.Minute); d > 0 {
 		elapsed = strings.TrimSuffix(d.String(), "0s")
 	}
-	return dots(state, steps, elapsed, p.link)
+	v.detail = dots(steps, elapsed)
+	return v
 }
 
-// keep writes the text whenever it has changed, but not more often than every interval, and not while Slack wants to be left alone.
-// It returns when stop ends; a write that has begun is waited for.
-func (p *progress) keep(stop context.Context, last string, interval time.Duration, write func(string) error) {
+// keep writes the status whenever it has changed, but not more often than every interval, and not while Slack wants to be left alone.
+// It returns when stop ends, after a write that has begun, or when there is nothing to write on any more.
+func (p *progress) keep(stop context.Context, last view, interval time.Duration, write func(view) error) {
 	minute := time.NewTicker(time.Minute)
 	defer minute.Stop()
 	pause := interval // since the message was posted, which counts as a write
@@ -91,13 +113,17 @@ func (p *progress) keep(stop context.Context, last string, interval time.Duratio
 		case <-stop.Done():
 			return
 		}
-		if text := p.text(); text != last {
+		if v := p.view(); v != last {
+			err := write(v)
+			if errors.Is(err, errNoDisplay) {
+				return
+			}
 			pause = interval
-			if limited, ok := errors.AsType[*slack.RateLimitedError](write(text)); ok {
-				pause = max(pause, limited.RetryAfter) // and then what is the text by then
+			if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
+				pause = max(pause, limited.RetryAfter) // and then what is so by then
 				continue
 			}
-			last = text
+			last = v
 			continue
 		}
 		pause = 0
@@ -111,7 +137,7 @@ func (p *progress) keep(stop context.Context, last string, interval time.Duratio
 }
 
 // closing is the status of a task that has ended.
-func closing(e tasks.Ending, link string) string {
+func closing(e tasks.Ending) view {
 	state := map[tasks.EndingKind]string{
 		tasks.Answered:  "✅ Done",
 		tasks.TimedOut:  "⏱ Timed out",
@@ -123,11 +149,11 @@ func closing(e tasks.Ending, link string) string {
 	if state == "" {
 		state = "❌ Failed"
 	}
-	duration := ""
+	v := view{state: state}
 	if e.Result.Duration > 0 {
-		duration = e.Result.Duration.Round(time.Second).String()
+		v.detail = e.Result.Duration.Round(time.Second).String()
 	}
-	return dots(state, duration, link)
+	return v
 }
 
 // dots joins what there is.

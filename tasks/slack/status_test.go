@@ -18,10 +18,10 @@ import (
 func TestStatusText(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
-	p := newProgress(func() time.Time { return now }, "<https://e.example/tasks/1|Log>")
+	p := newProgress(func() time.Time { return now })
 	said := func(what, want string) {
 		t.Helper()
-		equal(t, what, p.text(), want+" · <https://e.example/tasks/1|Log>")
+		equal(t, what, p.view().said(), want)
 	}
 	said("at first", "⏳ On it…")
 	p.add(agent.Event{Kind: agent.Started, Text: "opus"})
@@ -37,8 +37,10 @@ func TestStatusText(t *testing.T) {
 	said("within a minute", "⏳ Working: Reading a b · 2 steps")
 	now = now.Add(2*time.Hour + 3*time.Minute)
 	said("later", "⏳ Working: Reading a b · 2 steps · 2h3m")
-	equal(t, "without link", newProgress(time.Now, "").text(), "⏳ On it…")
 }
+
+// said is a view in one line.
+func (v view) said() string { return dots(v.state, v.detail) }
 
 func TestClosingStatus(t *testing.T) {
 	t.Parallel()
@@ -48,9 +50,9 @@ func TestClosingStatus(t *testing.T) {
 		tasks.Cancelled: "🛑 Cancelled", tasks.Refused: "❌ Not started", tasks.Lost: "❌ Given up", "novel": "❌ Failed",
 	} {
 		e.Kind = kind
-		equal(t, string(kind), closing(e, "<x|Log>"), want+" · 2m5s · <x|Log>")
+		equal(t, string(kind), closing(e).said(), want+" · 2m5s")
 	}
-	equal(t, "nothing ran", closing(tasks.Ending{Kind: tasks.Cancelled}, ""), "🛑 Cancelled")
+	equal(t, "nothing ran", closing(tasks.Ending{Kind: tasks.Cancelled}).said(), "🛑 Cancelled")
 }
 
 // board is where a progress is written, with the time of each edit.
@@ -62,10 +64,10 @@ type board struct {
 	edits []string
 }
 
-func (b *board) write(text string) error {
+func (b *board) write(v view) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.edits = append(b.edits, fmt.Sprintf("%s %s", time.Since(b.began), text))
+	b.edits = append(b.edits, fmt.Sprintf("%s %s", time.Since(b.began), v.said()))
 	if len(b.fails) == 0 {
 		return nil
 	}
@@ -75,10 +77,10 @@ func (b *board) write(text string) error {
 }
 
 // keeping runs a progress within a bubble until the test ends it.
-func keeping(t *testing.T, last string, b *board) (p *progress, stop func()) {
+func keeping(t *testing.T, last view, b *board) (p *progress, stop func()) {
 	t.Helper()
 	b.began = time.Now()
-	p = newProgress(time.Now, "")
+	p = newProgress(time.Now)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -98,7 +100,7 @@ func TestKeepWritesTheLatest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &board{}
-		p, stop := keeping(t, "⏳ On it…", b)
+		p, stop := keeping(t, view{state: "⏳ On it…"}, b)
 		pass(time.Millisecond) // so that no event is at the time of an edit
 		for i := range 10 {    // every second
 			p.add(agent.Event{Kind: agent.ToolUse, Text: fmt.Sprint("Step ", i)})
@@ -124,10 +126,10 @@ func TestKeepOfAFoundMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &board{}
-		_, stop := keeping(t, "", b)
+		_, stop := keeping(t, view{}, b)
 		stop()
 		equal(t, "edits", b.edits, []string(nil))
-		_, stop = keeping(t, "", b)
+		_, stop = keeping(t, view{}, b)
 		pass(10 * time.Second)
 		stop()
 		equal(t, "edits", b.edits, []string{"3s ⏳ On it…"})
@@ -141,7 +143,7 @@ func TestKeepLeavesSlackAlone(t *testing.T) {
 			&slack.RateLimitedError{RetryAfter: 30 * time.Second}, fmt.Errorf("edit: %w", &slack.RateLimitedError{RetryAfter: time.Second}), nil,
 			errors.New("no"),
 		}}
-		p, stop := keeping(t, "", b)
+		p, stop := keeping(t, view{}, b)
 		p.add(agent.Event{Kind: agent.ToolUse, Text: "One"})
 		pass(10 * time.Second)
 		p.add(agent.Event{Kind: agent.ToolUse, Text: "Two"})

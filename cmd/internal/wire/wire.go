@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -125,8 +126,10 @@ func (p *Parts) sources(o Options) error {
 	if c.Slack.Enabled() {
 		s, err := slack.New(slack.Config{
 			Token: c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(), AppToken: c.Slack.AppToken.Reveal(),
-			Channels:   func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
-			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Log: p.Log,
+			Channels:     func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
+			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
+			Access: access(c.Routing.Slack), Approvers: c.Routing.Slack.Approvers,
+			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Limiter: p.Store, Ballot: p.Store, Log: p.Log,
 		})
 		if err != nil {
 			return err
@@ -151,6 +154,11 @@ func (p *Parts) sources(o Options) error {
 	}
 	p.Sources = append(p.Sources, s)
 	return nil
+}
+
+// access is who may ask for something in Slack.
+func access(s config.SlackPeople) slack.Access {
+	return slack.Access{People: s.People, Teams: s.Teams, Channels: s.Channels, Bots: s.Bots}
 }
 
 // Worker makes the worker of this process; its logs are served at an address, see WorkerURL.

@@ -1,0 +1,12 @@
+-- prefix, id, task, kin, scopes, topic, its lifetime ms -> {'ok'} | {'begun'} | {'ended'} | {'notfound'}
+local id, key = ARGV[2], task_key(ARGV[2])
+local r = redis.call('HMGET', key, 'state', 'thread', 'fence', 'cancel_cause')
+if not r[1] then return {'notfound'} end
+if r[1] == 'ended' or r[4] then return {'ended'} end
+if r[1] ~= 'waiting' or r[3] ~= '0' then return {'begun'} end
+redis.call('HSET', key, 'task', ARGV[3], 'kin', ARGV[4], 'scopes', ARGV[5])
+-- What the thread goes by only if it goes by this task: a later one has more to say.
+local topic = redis.call('GET', topic_key(r[2]))
+if ARGV[6] ~= '' and topic and string.find(topic, '"' .. id .. '"', 1, true) then redis.call('SET', topic_key(r[2]), ARGV[6], 'PX', ARGV[7]) end
+redis.call('PUBLISH', P .. 'mail', r[2])
+return {'ok'}

@@ -1,0 +1,85 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+)
+
+// Amendment is what became of a change to a task.
+type Amendment int
+
+// The amendments. The zero value goes with an error.
+const (
+	Replaced  Amendment = iota + 1 // it waits, and is what it was changed to
+	Corrected                      // it was begun, and the change is a message of its own to its thread
+	TooLate                        // it has ended
+)
+
+// Amend changes a task that somebody has written anew: t is the whole of it, by its ID. One that was begun stays what it is; its live run is
+// given the new words, or the next one of its thread. edit tells this change from others of the same task; the same one once more changes
+// nothing. The errors are those of Submit, and ErrNotFound.
+func (d *Desk) Amend(ctx context.Context, t Task, edit string) (Amendment, error) {
+	topic := topic(t)
+	t, err := d.policy.apply(t)
+	if err != nil {
+		return 0, err
+	}
+	if t.Thread, err = d.store.Resolve(ctx, t.Thread); err != nil {
+		return 0, fmt.Errorf("amend task %s: %w", t.ID, err)
+	}
+	err = d.store.Amend(ctx, store.Record{ID: t.ID, Task: mustJSON(t), Kin: kin(t), Scopes: t.scopes(), Topic: topic})
+	switch {
+	case errors.Is(err, store.ErrBegun):
+		return d.correct(ctx, t, edit)
+	case errors.Is(err, store.ErrEnded):
+		return TooLate, nil
+	case errors.Is(err, store.ErrTooLarge):
+		return 0, tooLong()
+	case err != nil:
+		return 0, d.notFound(t.ID, err)
+	}
+	d.log.Info("task amended", "run", t.ID, "thread", t.Thread)
+	return Replaced, nil
+}
+
+// correct gives the new words of a task to its thread, where they come next: as a task of the same kin, so that its live run takes them up.
+func (d *Desk) correct(ctx context.Context, t Task, edit string) (Amendment, error) {
+	rec, err := d.store.Get(ctx, t.ID)
+	if err != nil {
+		return 0, d.notFound(t.ID, err)
+	}
+	var c Task
+	if err := json.Unmarshal(rec.Task, &c); err != nil {
+		return 0, fmt.Errorf("read task %s: %w", t.ID, err)
+	}
+	c.ID = Edited(t.ID, edit)
+	c.Prompt = "I have changed my message. It now reads:\n\n" + t.Prompt
+	if _, err := d.Submit(ctx, c); err != nil {
+		return 0, err
+	}
+	return Corrected, nil
+}
+
+// Edited is the ID of what an edit of a task asks for: behind it in the order of its thread, and before all that was said later.
+func Edited(id, edit string) string {
+	id += "-edit-" + idForbid.ReplaceAllString(edit, "-")
+	return id[:min(len(id), maxID)]
+}
+
+// Withdraw ends a task that nobody has begun, because there is nobody any more who asks for it: nothing is said of it. It is false, and
+// nothing changes, when it was begun or has ended. ErrNotFound when there is none.
+func (d *Desk) Withdraw(ctx context.Context, id string) (bool, error) {
+	done, err := d.store.Withdraw(ctx, id, mustJSON(Ending{Kind: Withdrawn, At: time.Now()}))
+	if err != nil {
+		return false, d.notFound(id, err)
+	}
+	if done {
+		d.log.Info("task withdrawn", "run", id)
+	}
+	return done, nil
+}

@@ -1,0 +1,169 @@
+package slack
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+func (f *frontDoor) edit(ts, text string) {
+	f.Helper()
+	if err := f.Edit(f.Context(), general, ts, text); err != nil {
+		f.Error(err)
+	}
+}
+
+// While a request waits its author may change all of it; while it is at work the change goes to its run; and afterwards nothing comes of
+// it unless we are mentioned once more.
+func TestEdits(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	ts := f.say(ann, general, "", at+"count")
+	f.edit(ts, at+"[repo=acme/api] count all")
+	f.lastWord(ann, 1, rewords)
+	task := f.one()
+	equal(t, "amended", []string{task.Prompt, task.Repo}, []string{"count all", "acme/api"})
+	f.edit(ts, at+"[size=large] count all")
+	equal(t, "a wrong option", strings.HasPrefix(f.word(general, ann, 2), "There is no option"), true)
+	f.edit(ts, at+"stop")
+	equal(t, "no control", f.one().Prompt, "count all")
+
+	_, claim := f.begin()
+	f.edit(ts, at+"count all files")
+	got := f.tasks()[0]
+	equal(t, "correction", []string{got.Prompt, got.Thread, got.Repo}, []string{"I have changed my message. It now reads:\n\ncount all files", task.Thread, "acme/api"})
+	correction, ok, err := claim.Take(t.Context(), false, []byte(`{}`))
+	if err != nil || !ok || correction.ID != got.ID {
+		t.Errorf("taken up %v, %v, %v", correction.ID, ok, err)
+	}
+	if err := claim.GiveBack(t.Context(), false, got.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.desk.Cancel(t.Context(), got.ID, "test"); err != nil {
+		t.Fatal(err)
+	}
+
+	f.finish(claim, answered("3"))
+	f.edit(ts, at+"count them all")
+	f.settleCalls()
+	equal(t, "after the end", len(f.tasks()), 2)
+	f.edit(ts, at+"count them again, "+at)
+	f.lastWord(ann, 3, anew)
+	equal(t, "mentioned again", f.tasks()[0].Prompt, "count them again,")
+	equal(t, "tasks", len(f.tasks()), 3)
+}
+
+// Whoever forgot to mention us may do so afterwards.
+func TestMentionAfterwards(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	ts := f.say(ann, general, "", "count")
+	f.edit(ts, "count all")
+	equal(t, "tasks", f.prompts(), []string(nil))
+	f.edit(ts, at+"count all")
+	equal(t, "tasks", f.prompts(), []string{"count all"})
+	f.until("the eyes", func() bool { return slices.Contains(f.Reactions(general, ts), "eyes") })
+	f.edit(f.say(ann, general, "", "help"), at+"[what=ever] help")
+	f.word(general, ann, 1)
+}
+
+// Only who has written a message changes or withdraws it.
+func TestEditsOfOthers(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	ts := f.say(ann, general, "", at+"count")
+	version := func(user, text string, fields ...any) map[string]any {
+		m := map[string]any{"type": "message", "user": user, "text": text, "ts": ts, "edited": map[string]any{"user": user, "ts": "1700000001.000000"}}
+		for i := 0; i < len(fields); i += 2 {
+			name, _ := fields[i].(string)
+			m[name] = fields[i+1]
+		}
+		return m
+	}
+	change := func(subtype string, message, previous map[string]any, fields ...any) map[string]any {
+		e := map[string]any{
+			"type": "message", "subtype": subtype, "channel": general, "channel_type": "channel", "ts": "1700000001.000100",
+			"message": message, "previous_message": previous,
+		}
+		for i := 0; i < len(fields); i += 2 {
+			name, _ := fields[i].(string)
+			e[name] = fields[i+1]
+		}
+		return e
+	}
+	before := version(ann, at+"count")
+	for name, event := range map[string]map[string]any{
+		"by somebody else":        change(changed, version(ann, at+"delete all", "edited", map[string]any{"user": bob, "ts": "1700000001.000000"}), before),
+		"of somebody else":        change(changed, version(bob, at+"delete all"), version(bob, at+"count")),
+		"not edited":              change(changed, version(ann, at+"delete all", "edited", nil), before),
+		"a preview":               change(changed, version(ann, at+"count", "attachments", []any{}), before),
+		"of a bot":                change(changed, version(ann, at+"delete all", "bot_id", "B0OTHER"), before),
+		"nothing but mention":     change(changed, version(ann, at), before),
+		"odd ts":                  change(changed, version(ann, at+"delete all", "ts", "now"), before),
+		"odd":                     change(changed, map[string]any{"ts": 7}, before),
+		"somebody else's is gone": change(deleted, nil, version(bob, at+"count"), "deleted_ts", ts),
+		"nobody's is gone":        change(deleted, nil, map[string]any{}, "deleted_ts", ts),
+		"another is gone":         change(deleted, nil, before, "deleted_ts", "1700000000.000100"),
+	} {
+		t.Log(name)
+		f.send(event, 200)
+	}
+	equal(t, "prompt", f.one().Prompt, "count")
+	equal(t, "state", f.state(f.one().ID).State, "waiting")
+	f.settleCalls()
+	equal(t, "told", len(f.Ephemeral(general, ann))+len(f.Ephemeral(general, bob)), 0)
+}
+
+// A request that is deleted while it waits is gone with all that we said of it; one that is at work is not.
+func TestDeletion(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	root := f.say(ann, general, "", at+"one")
+	first, _ := f.begin()
+	reply := f.say(ann, general, root, at+"[model=opus] two")
+	second := f.tasks()[0]
+	f.until("what it waits for", func() bool { return len(f.posted(second)) == 1 })
+
+	f.edit(root, "") // leaves a tombstone
+	equal(t, "running", f.state(first.ID).State, "running")
+	f.edit(reply, "")
+	st := f.state(second.ID)
+	equal(t, "withdrawn", st.Ending.Kind, tasks.Withdrawn)
+	r := f.open(f.source, second)
+	for range 2 {
+		if err := r.Close(t.Context(), *st.Ending); err != nil {
+			t.Error(err)
+		}
+	}
+	equal(t, "left over", len(f.posted(second)), 0)
+	if said := f.log.String(); said != "" {
+		t.Errorf("log: %s", said)
+	}
+
+	alone := f.say(bob, general, "", at+"three")
+	third := f.tasks()[0]
+	f.settleCalls()
+	f.edit(alone, "")
+	st = f.state(third.ID)
+	equal(t, "withdrawn", st.Ending.Kind, tasks.Withdrawn)
+	if err := f.open(f.source, third).Close(t.Context(), *st.Ending); err != nil {
+		t.Error(err)
+	}
+	equal(t, "said", len(f.Messages(general, alone)), 0)
+}
+
+// Edits and deletions come by Socket Mode as well.
+func TestEditBySocket(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{AppToken: "xapp-test"}, tasks.Policy{}, slackfake.Config{})
+	f.Deliver("")
+	f.until("the connection", func() bool { return f.Sockets() == 1 })
+	ts := f.say(ann, general, "", at+"count")
+	f.edit(ts, at+"count all")
+	equal(t, "prompt", f.one().Prompt, "count all")
+	f.edit(ts, "")
+	equal(t, "state", f.state(f.one().ID).State, "ended")
+}

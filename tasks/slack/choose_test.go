@@ -1,0 +1,116 @@
+package slack
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// say lets somebody speak in a thread, or with an empty one at the top level, with the events that Slack would send.
+func (f *frontDoor) say(user, channel, thread, text string) (ts string) {
+	f.Helper()
+	m := slackfake.Message{Channel: channel, User: user, Text: text, ThreadTS: thread}
+	ts, err := f.Post(f.Context(), m)
+	if err == nil && strings.Contains(text, "<@"+bot+">") && !strings.HasPrefix(channel, "D") {
+		err = f.Redeliver(f.Context(), ts, slackfake.AppMention)
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	return ts
+}
+
+// word waits for the n-th word that a user alone is told in a channel.
+func (f *frontDoor) word(channel, user string, n int) string {
+	f.Helper()
+	f.until("what is told", func() bool { return len(f.Ephemeral(channel, user)) >= n })
+	return f.Ephemeral(channel, user)[n-1].Text
+}
+
+// one is the only task there is.
+func (f *frontDoor) one() tasks.Task {
+	f.Helper()
+	list := f.tasks()
+	if len(list) != 1 {
+		f.Fatalf("%d tasks: %+v", len(list), list)
+	}
+	return list[0]
+}
+
+const at = "<@" + bot + "> "
+
+// The message says where it is worked on, else its thread, else its channel.
+func TestWhichRepository(t *testing.T) {
+	t.Parallel()
+	channels := func(id string) (string, bool) { return "acme/api", id == general }
+	f := newFrontDoor(t, Config{Channels: channels, Repositories: []string{"acme/api", "acme/web"}}, tasks.Policy{})
+	last := func() [2]string { l := f.tasks()[0]; return [2]string{l.Repo, l.Ref} }
+
+	root := f.say(ann, general, "", at+"one")
+	equal(t, "the channel's", last(), [2]string{"acme/api", ""})
+	f.say(ann, general, root, at+"[repo=web branch=dev] two")
+	equal(t, "the message's", last(), [2]string{"acme/web", "dev"})
+	f.say(bob, general, root, at+"three")
+	equal(t, "the thread's", last(), [2]string{"acme/web", "dev"})
+	f.say(bob, general, root, at+"look at <https://github.com/Acme/API>")
+	equal(t, "the address", last(), [2]string{"acme/api", ""})
+	f.say(bob, general, root, at+"as in acme/api#1 and acme/web#2")
+	equal(t, "several, in a thread", last(), [2]string{"acme/api", ""})
+	f.say(ann, general, root, at+"[repo=none] what is a monad?")
+	equal(t, "none", last(), [2]string{"", ""})
+	f.say(ann, general, root, at+"and a functor?")
+	equal(t, "none, as the thread", last(), [2]string{"", ""})
+	f.say(ann, "C0OTHER", "", at+"elsewhere/else#3")
+	equal(t, "the number", last(), [2]string{"elsewhere/else", ""})
+}
+
+// Where nothing says which one, people are asked, alone; nothing is guessed.
+func TestNoRepository(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{Repositories: []string{"acme/api", "acme/web", "other/web"}}, tasks.Policy{})
+	f.say(ann, general, "", at+"fix it")
+	equal(t, "question", f.word(general, ann, 1),
+		"Which repository is this about? Ask again and begin with [repo=owner/name]: acme/api, acme/web, other/web. With [repo=none] I work without one.")
+	f.say(ann, general, "", at+"do in a/b#1 as in c/d#2")
+	equal(t, "those named", strings.Contains(f.word(general, ann, 2), ": a/b, c/d."), true)
+	f.say(ann, general, "", at+"[repo=web] fix it")
+	equal(t, "ambiguous", f.word(general, ann, 3), `There are several repositories called "web": acme/web, other/web. Write which one.`)
+	f.say(ann, general, "", at+"[repo=cli] fix it")
+	equal(t, "unknown", f.word(general, ann, 4), `I know no repository called "cli": write it as owner/name.`)
+	f.say(ann, general, "", at+"[repo=none branch=dev] fix it")
+	equal(t, "a branch of nothing", f.word(general, ann, 5), "A branch needs a repository: write [repo=owner/name branch=dev].")
+	f.say(ann, general, "", at+"[repo=acme/api size=large] fix it")
+	equal(t, "unknown option", strings.HasPrefix(f.word(general, ann, 6), `There is no option "size".`), true)
+	equal(t, "tasks", f.prompts(), []string(nil))
+	equal(t, "told", len(f.Ephemeral(general, ann)), 6) // each once, although a mention is two events
+}
+
+func TestOnlyRepository(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{Repositories: []string{"acme/api"}}, tasks.Policy{})
+	f.say(ann, general, "", at+"fix it")
+	equal(t, "repository", f.one().Repo, "acme/api")
+}
+
+// What a message asks for is held to the policy, and goes for its thread as well, but for the plan.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	policy := tasks.Policy{Limit: time.Hour, Budgets: tasks.Budgets{Task: 5}}
+	f := newFrontDoor(t, Config{}, policy)
+	root := f.say(ann, general, "", at+"[repo=acme/api model=opus effort=high budget=100 timeout=3h plan] think")
+	want := tasks.Options{Model: "opus", Effort: "high", MaxUSD: 5, Limit: time.Hour, Plan: true}
+	equal(t, "options", f.tasks()[0].Options, want)
+	equal(t, "prompt", f.prompts(), []string{"think"})
+
+	f.say(bob, general, root, at+"do it")
+	want.Plan = false
+	equal(t, "the thread's", f.tasks()[0].Options, want)
+	f.say(bob, general, root, at+"[model=haiku timeout=5m] do it")
+	want.Model, want.Limit = "haiku", 5*time.Minute
+	equal(t, "another's", f.tasks()[0].Options, want)
+	f.say(ann, general, "", at+"[model=no/such] do it")
+	equal(t, "refusal", f.word(general, ann, 1), `"no/such" is not the name of a model.`)
+}

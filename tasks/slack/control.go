@@ -1,0 +1,164 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// What can be said to a thread instead of a request, and nothing else with it.
+const (
+	sayStop   = "stop"
+	sayCancel = "cancel"
+	sayStatus = "status"
+	sayRetry  = "retry"
+	sayHelp   = "help"
+)
+
+// help is what can be said to us. The options are those of cutOptions.
+const help = "Mention me with what you want done; I answer in the thread, and go on with what is said there. Begin with options if you like: " +
+	"[repo=owner/name branch=… model=… effort=… budget=… timeout=… plan]. In the thread, say stop, status or retry, or put ❌ on a request to stop it. " +
+	"While a request waits you may edit or delete it."
+
+// What is said of controls, besides what is said of buttons.
+const (
+	inThread  = "Say that in the thread of what you asked me for."
+	nothing   = "Nothing is under way in this thread."
+	stopping  = "I am stopping this. It may take some seconds."
+	repeating = "I am trying this again."
+	underWay  = "This is under way already."
+)
+
+// control reads a message that is a control and nothing else.
+func control(text string) (word string, ok bool) {
+	word = strings.ToLower(strings.TrimRight(strings.TrimSpace(text), ".! "))
+	return word, slices.Contains([]string{sayStop, sayCancel, sayStatus, sayRetry, sayHelp}, word)
+}
+
+// obey does what a control says and gives the answer to it. It changes nothing when it is done again: an event may come late, and often.
+func (s *Source) obey(ctx context.Context, d *tasks.Desk, o origin, word string, thread tasks.Thread) (string, error) {
+	switch {
+	case word == sayHelp:
+		return help, nil
+	case o.ThreadTS == "":
+		return inThread, nil
+	case thread.Latest == "":
+		return nothing, nil
+	case word == sayStatus:
+		return s.tellStatus(ctx, d, o, thread)
+	case word == sayRetry:
+		return s.retry(ctx, d, o, thread)
+	}
+	return s.stopAll(ctx, d, o)
+}
+
+// stopAll stops what is under way in a thread and was asked for before, those that wait first, so that none of them starts meanwhile.
+func (s *Source) stopAll(ctx context.Context, d *tasks.Desk, o origin) (string, error) {
+	open, err := d.Open(ctx, s.threadOf(o))
+	if err != nil {
+		return "", err
+	}
+	said := nothing
+	for _, st := range slices.Backward(open) {
+		switch {
+		case st.Task.ID > s.id(o): // said after this: it is an old event that comes again
+		case !s.governs(o.User, st.Task):
+			if said == nothing {
+				said = notYours
+			}
+		default:
+			if _, err := d.Cancel(ctx, st.Task.ID, s.nameOf(ctx, o.User)); err != nil {
+				return "", err
+			}
+			said = stopping
+		}
+	}
+	return said, nil
+}
+
+// retry lets a thread's latest request run again.
+func (s *Source) retry(ctx context.Context, d *tasks.Desk, o origin, thread tasks.Thread) (string, error) {
+	st, err := s.latest(ctx, d, thread)
+	switch {
+	case errors.Is(err, tasks.ErrNotFound):
+		return unknown, nil
+	case err != nil:
+		return "", err
+	case !s.governs(o.User, st.Task):
+		return notYours, nil
+	case st.Ending == nil || st.Ended.After(timeOf(o.TS)): // the latter has been tried again since this was said
+		return underWay, nil
+	}
+	if _, err = d.Retry(ctx, st.Task.ID); errors.Is(err, tasks.ErrNotEnded) {
+		return underWay, nil
+	}
+	return repeating, err
+}
+
+// latest is a thread's latest request, or the one whose run has taken it up.
+func (s *Source) latest(ctx context.Context, d *tasks.Desk, thread tasks.Thread) (tasks.Status, error) {
+	st, err := d.Status(ctx, thread.Latest)
+	if err == nil && st.Into != "" {
+		return d.Status(ctx, st.Into)
+	}
+	return st, err
+}
+
+// tellStatus says what is under way in a thread, or how its latest request has ended.
+func (s *Source) tellStatus(ctx context.Context, d *tasks.Desk, o origin, thread tasks.Thread) (string, error) {
+	open, err := d.Open(ctx, s.threadOf(o))
+	if err != nil {
+		return "", err
+	}
+	var lines []string
+	for i, st := range open {
+		if st.State == "running" {
+			if st, err = d.Status(ctx, st.Task.ID); err != nil {
+				return "", err
+			}
+		}
+		lines = append(lines, s.standing(st, i))
+	}
+	if len(lines) > 0 {
+		return strings.Join(lines, "\n"), nil
+	}
+	st, err := s.latest(ctx, d, thread)
+	if errors.Is(err, tasks.ErrNotFound) {
+		return nothing, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return s.standing(st, 0), nil
+}
+
+// standing is how one request stands, with that many before it in its thread.
+func (s *Source) standing(st tasks.Status, before int) string {
+	title := "“" + line(st.Task.Title(), maxAction) + "”"
+	switch {
+	case st.Ending != nil:
+		return dots(fmt.Sprintf("%s has ended: %s", title, strings.ReplaceAll(string(st.Ending.Kind), "_", " ")), st.Ending.Footer())
+	case st.State == "running" && len(st.Questions) > 0:
+		return title + " waits for your answer."
+	case st.State == "running":
+		return fmt.Sprintf("%s is at work for %s.", title, s.cfg.Now().Sub(st.Started).Round(time.Second))
+	case st.Why != "":
+		return fmt.Sprintf("%s waits: %s.", title, st.Why)
+	case before == 0:
+		return title + " waits for a free worker."
+	}
+	return fmt.Sprintf("%s waits, with %d before it.", title, before)
+}
+
+// nameOf is a user as people know him.
+func (s *Source) nameOf(ctx context.Context, user string) string {
+	if u, err := s.people.get(ctx, user); err == nil && u.Name != "" {
+		return "@" + u.Name
+	}
+	return "@" + user
+}

@@ -1,0 +1,233 @@
+package slack
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// begin lets a worker, played by the test, begin the newest task.
+func (f *frontDoor) begin() (tasks.Task, *store.Claim) {
+	f.Helper()
+	task := f.tasks()[0]
+	rec, err := f.store.Get(f.Context(), task.ID)
+	if err != nil {
+		f.Fatal(err)
+	}
+	claim, err := f.store.Claim(f.Context(), task.ID, rec.Delivery, "worker")
+	if err != nil {
+		f.Fatal(err)
+	}
+	return task, claim
+}
+
+func (f *frontDoor) finish(claim *store.Claim, e tasks.Ending) {
+	f.Helper()
+	body, err := json.Marshal(e)
+	if err == nil {
+		err = claim.End(f.Context(), body)
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// lastWord waits for the n-th word to somebody in a channel, and n is the last.
+func (f *frontDoor) lastWord(user string, n int, want string) {
+	f.Helper()
+	equal(f.T, "word to "+user, f.word(general, user, n), want)
+	f.settleCalls()
+	equal(f.T, "words to "+user, len(f.Ephemeral(general, user)), n)
+}
+
+// In a direct message nobody has to be mentioned, nor in a thread that we take part in; everywhere else people are among themselves.
+func TestUntagged(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: "U0GUEST", Guest: true}}})
+	f.say(ann, "D0ANN", "", "directly")
+	f.say(ann, general, "", "to all")
+	other := f.say(ann, general, "", "another thread")
+	f.say(bob, general, other, "in it")
+	f.say(bob, "G0GROUP", "", "to a group")
+	equal(t, "tasks", f.prompts(), []string{"directly"})
+	equal(t, "who somebody is", len(f.Calls("users.info")), 1)
+
+	root := f.say(ann, general, "", at+"mentioned")
+	f.say(bob, general, root, "and the tests")
+	f.say(bob, general, root, "<@"+ann+"> what do you think?")
+	f.say(bob, general, root, "`<@"+ann+">` is how she is mentioned")
+	f.say("U0GUEST", general, root, "may I?")
+	f.settleCalls()
+	equal(t, "tasks", f.prompts(), []string{"`@" + ann + "` is how she is mentioned", "and the tests", "mentioned", "directly"})
+	equal(t, "thread", f.tasks()[0].Thread, f.tasks()[2].Thread)
+	equal(t, "nobody spoke to us", len(f.Calls("chat.postEphemeral")), 0)
+
+	equal(t, "the eyes", f.Reactions("D0ANN", f.tasks()[3].ID[:10]+"."+f.tasks()[3].ID[10:16]), []string{"eyes"})
+}
+
+func TestStop(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"stop", at + "Cancel!"} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			f := newFrontDoor(t, Config{Approvers: []string{carol}}, tasks.Policy{})
+			root := f.say(ann, general, "", at+"one")
+			running, _ := f.begin()
+			f.say(ann, general, root, at+"[model=opus] two")
+			f.say(bob, general, root, at+"[model=haiku] three")
+			waiting, bobs := f.tasks()[1], f.tasks()[0]
+
+			f.say("U0DAVE", general, root, text)
+			f.lastWord("U0DAVE", 1, notYours)
+			said := f.say(ann, general, root, text)
+			f.lastWord(ann, 1, stopping)
+			equal(t, "running", f.state(running.ID).Cancel, "@u0ann")
+			equal(t, "waiting", f.state(waiting.ID).Ending.Kind, tasks.Cancelled)
+			equal(t, "another's", f.state(bobs.ID).Cancel, "")
+
+			// An old event that comes again stops nothing that was asked for since.
+			f.say(ann, general, root, at+"[model=sonnet] four")
+			if err := f.Redeliver(t.Context(), said, slackfake.MessageEvent); err != nil {
+				t.Error(err)
+			}
+			f.settleCalls()
+			equal(t, "later", f.state(f.tasks()[0].ID).Cancel, "")
+
+			f.say(carol, general, root, text)
+			f.lastWord(carol, 1, stopping)
+			equal(t, "everybody's", []string{f.state(bobs.ID).Cancel, f.state(f.tasks()[0].ID).Cancel}, []string{"@u0carol", "@u0carol"})
+			equal(t, "tasks", len(f.prompts()), 4)
+		})
+	}
+}
+
+// Controls are words to a thread. Elsewhere they are not understood, and nothing is started.
+func TestControlsOutsideThreads(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f.say(ann, general, "", at+"stop")
+	f.lastWord(ann, 1, inThread)
+	f.say(ann, general, "", at+"help")
+	equal(t, "help", strings.Contains(f.word(general, ann, 2), "[repo=owner/name"), true)
+	root := f.say(bob, general, "", "among us")
+	f.say(bob, general, root, "stop")
+	f.say(bob, general, root, at+"status")
+	f.lastWord(bob, 1, nothing)
+	equal(t, "tasks", f.prompts(), []string(nil))
+
+	f.say(ann, general, root, at+"stop the press")
+	equal(t, "not exactly", f.prompts(), []string{"stop the press"})
+}
+
+func TestStatusInThread(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	root := f.say(ann, general, "", at+"one")
+	f.say(bob, general, root, "status")
+	f.lastWord(bob, 1, "“one” waits for a free worker.")
+	_, claim := f.begin()
+	f.say(ann, general, root, at+"[model=opus] two")
+	f.say(bob, general, root, "status")
+	said := f.word(general, bob, 2)
+	if first, second, _ := strings.Cut(said, "\n"); !strings.HasPrefix(first, "“one” is at work for ") || second != "“two” waits, with 1 before it." {
+		t.Errorf("status %q", said)
+	}
+	question, err := json.Marshal(tasks.Question{Key: "q", Text: "Which?"})
+	if err == nil {
+		_, err = claim.Ask(t.Context(), "q", question)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.say(bob, general, root, "status")
+	equal(t, "asking", strings.HasPrefix(f.word(general, bob, 3), "“one” waits for your answer.\n"), true)
+	f.say(ann, general, root, "stop")
+	f.word(general, ann, 1)
+	f.finish(claim, answered("yes"))
+	f.say(bob, general, root, "status")
+	f.lastWord(bob, 4, "“two” has ended: cancelled")
+}
+
+// The thread's latest request is tried again, with those that its run had taken up; once, however often the word arrives.
+func TestRetryInThread(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	root := f.say(ann, general, "", at+"one")
+	task, claim := f.begin()
+	f.say(ann, general, root, "two")
+	other, ok, err := claim.Take(t.Context(), false, json.RawMessage(`{}`))
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	f.say(ann, general, root, "retry")
+	f.lastWord(ann, 1, underWay)
+	if err := claim.EndWith(t.Context(), json.RawMessage(`{"kind":"failed"}`), store.Covered{IDs: []string{other.ID}, Ending: json.RawMessage(`{"kind":"failed"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := claim.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.say(bob, general, root, "retry")
+	f.lastWord(bob, 1, notYours)
+	said := f.say(ann, general, root, "Retry.")
+	f.lastWord(ann, 2, repeating)
+	equal(t, "state", f.state(task.ID).State, "waiting")
+
+	rec, err := f.store.Get(t.Context(), task.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, err = f.store.Claim(t.Context(), task.ID, rec.Delivery, "worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.finish(claim, answered("yes"))
+	if err := f.Redeliver(t.Context(), said, slackfake.MessageEvent); err != nil {
+		t.Error(err)
+	}
+	f.settleCalls()
+	equal(t, "state", f.state(task.ID).State, "ended")
+}
+
+// ❌ on a request or on its status stops it, for those who may; everything else that people put somewhere is theirs.
+func TestStopSign(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{Approvers: []string{carol}}, tasks.Policy{})
+	react := func(user, ts, name string) {
+		t.Helper()
+		if err := f.React(t.Context(), user, general, ts, name); err != nil {
+			t.Error(err)
+		}
+	}
+	ts := f.say(ann, general, "", at+"one")
+	first, claim := f.begin()
+	f.open(f.source, first)
+	status := f.posted(first)[0].TS
+	loose := f.say(ann, general, "", "nothing")
+	react(ann, loose, "x")
+	react(ann, ts, "tada")
+	react(bob, ts, "x")
+	f.lastWord(bob, 1, notYours)
+	equal(t, "not stopped", f.state(first.ID).Cancel, "")
+	react(carol, status, "x")
+	f.lastWord(carol, 1, stopping)
+	equal(t, "stopped", f.state(first.ID).Cancel, "@u0carol")
+	equal(t, "the word's place", f.Ephemeral(general, carol)[0].ThreadTS, ts)
+	f.finish(claim, answered("yes"))
+	react(ann, ts, "x")
+	react(ann, status, "x")
+
+	ts = f.say(ann, general, "", at+"two")
+	react(ann, ts, "x")
+	f.lastWord(ann, 1, stopping)
+	equal(t, "withdrawn", f.state(f.tasks()[0].ID).Ending.Kind, tasks.Cancelled)
+	equal(t, "reactions", slices.Contains(f.Reactions(general, ts), "x"), true)
+	if said := f.log.String(); said != "" {
+		t.Errorf("log: %s", said)
+	}
+}

@@ -1,0 +1,129 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// All processes of the fleet share Slack's limit: however much happens in however many threads, edits come at the fleet's pace.
+func TestEditsOfTheFleet(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	cfg := Config{Interval: time.Millisecond, Limiter: f.store}
+	began := time.Now()
+	for _, s := range []*Source{f.process(cfg), f.process(cfg)} {
+		for range 10 {
+			f.open(s, f.task("")).Update(agent.Event{Kind: agent.ToolUse, Text: "Step"})
+		}
+	}
+	f.until("as many as may come at once, and one", func() bool { return len(f.Calls("chat.update")) > editBurst })
+	if n, most := len(f.Calls("chat.update")), editBurst+1+int(time.Since(began)/editEvery); n > most {
+		t.Errorf("%d edits, want at most %d", n, most)
+	}
+}
+
+// The end of a status message has turns of its own; where even those are used up, or nobody knows, it comes all the same.
+func TestEndsComeFirst(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	s := f.process(Config{Interval: time.Millisecond, Limiter: f.store})
+	task := f.task("")
+	for range editBurst {
+		if err := s.turn(t.Context(), mustOrigin(t, task), editBurst); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := f.open(s, task)
+	d := r.display(f.posted(task)[0].TS)
+	err := d.show(t.Context(), view{state: "later"}, nil)
+	if limited, ok := errors.AsType[*slack.RateLimitedError](err); !ok || limited.RetryAfter <= 0 || limited.RetryAfter > editEvery+scatter {
+		t.Errorf("beyond the limit: %v", err)
+	}
+	if err := r.Close(t.Context(), answered("yes")); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "status", f.status(task), "✅ Done · 2m5s")
+	equal(t, "edits", len(f.Calls("chat.update")), 1)
+}
+
+// broken is a limiter whose Redis is away.
+type broken struct{}
+
+func (broken) Allow(context.Context, string, time.Duration, int) (time.Duration, error) {
+	return 0, errors.New("no Redis")
+}
+
+func TestEditsWithoutRedis(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{Interval: time.Millisecond, Limiter: broken{}})
+	task := w.task("")
+	r := w.open(w.source, task)
+	r.Update(agent.Event{Kind: agent.ToolUse, Text: "Step"})
+	if !w.log.wait(t.Context(), "no Redis") {
+		t.Fatal("nobody was told")
+	}
+	if err := r.Close(t.Context(), answered("yes")); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "status", w.status(task), "✅ Done · 2m5s")
+	equal(t, "edits", len(w.Calls("chat.update")), 1)
+}
+
+// What Slack does not take with blocks is shown without, from then on, and without the old ones.
+func TestStatusInPlainText(t *testing.T) {
+	t.Parallel()
+	for _, drop := range []bool{false, true} {
+		t.Run(fmt.Sprint("drop ", drop), func(t *testing.T) {
+			t.Parallel()
+			w := newWorkspace(t, Config{Interval: time.Millisecond, ConsoleURL: "https://e.example"}, slackfake.Config{DropBlocks: drop})
+			task := w.task("")
+			r := w.open(w.source, task)
+			w.Fail("chat.update", slackfake.Failure{Error: "invalid_blocks"})
+			r.Update(agent.Event{Kind: agent.ToolUse, Text: "One"})
+			w.until("the first", func() bool { return strings.Contains(w.status(task), "One") })
+			r.Update(agent.Event{Kind: agent.ToolUse, Text: "Two"})
+			w.until("the second", func() bool { return strings.Contains(w.status(task), "Two") })
+			m := w.posted(task)[0]
+			equal(t, "text", m.Text, "⏳ Working: Two · <https://e.example/tasks/"+task.ID+"|Log>")
+			equal(t, "blocks", string(m.Blocks), "")
+			equal(t, "edits", len(w.Calls("chat.update")), 3)
+		})
+	}
+	w := newWorkspace(t, Config{})
+	w.Fail("chat.postMessage", slackfake.Failure{Error: "invalid_blocks"})
+	task := w.task("")
+	w.open(w.source, task)
+	equal(t, "status that was posted so", w.status(task), "⏳ On it…")
+}
+
+// A message that cannot be edited any more is left alone, and the task is answered all the same.
+func TestStatusThatIsGone(t *testing.T) {
+	t.Parallel()
+	for _, why := range []string{"message_not_found", "edit_window_closed", "cant_update_message"} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkspace(t, Config{Interval: time.Millisecond})
+			task := w.task("")
+			r := w.open(w.source, task)
+			w.Fail("chat.update", slackfake.Failure{Error: why, Times: -1})
+			r.Update(agent.Event{Kind: agent.ToolUse, Text: "One"})
+			<-r.done
+			r.Update(agent.Event{Kind: agent.ToolUse, Text: "Two"})
+			equal(t, "edits", len(w.Calls("chat.update")), 1)
+			if err := r.Close(t.Context(), answered("yes")); err != nil {
+				t.Error(err)
+			}
+			equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1"})
+		})
+	}
+}

@@ -1,0 +1,174 @@
+package slack
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// brief is what the agent is told of a task, and the directory that is left for it.
+func (f *frontDoor) brief(t tasks.Task) (prompt, dir string) {
+	f.Helper()
+	dir = f.TempDir()
+	b, err := f.source.Brief(f.Context(), t, dir)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return b.Prompt.Text, dir
+}
+
+// What is sent along is put where the agent finds it, under a name that leads nowhere else, and it is told what it is.
+func TestFilesAreFetched(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	png := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 100)...)
+	m := slackfake.Message{Channel: "D0ANN", User: ann, Text: "why?", Files: []slackfake.File{
+		{Name: "shot of \"it\".png", Type: "image/png", Data: png},
+		{Name: "../../etc/passwd", Type: "text/plain", Data: []byte("root")},
+		{Name: "...", Data: []byte("x")},
+	}}
+	ts, err := f.Post(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := f.one()
+	prompt, dir := f.brief(task)
+	equal(t, "prompt", prompt, strings.ReplaceAll(`why?
+
+Files that were sent along with this:
+- DIR/TS-1-shot_of_it_.png ("shot of \"it\".png", image/png)
+- DIR/TS-2-_.._etc_passwd ("../../etc/passwd", text/plain; charset=utf-8)
+- DIR/TS-3-file ("...", text/plain; charset=utf-8)`, "DIR/TS", filepath.Join(dir, ts)))
+	got, err := os.ReadFile(filepath.Join(dir, ts+"-1-shot_of_it_.png"))
+	if err != nil || !bytes.Equal(got, png) {
+		t.Errorf("read %q, %v", got, err)
+	}
+	equal(t, "stored prompt", task.Prompt, "why?")
+	equal(t, "origin", mustOrigin(t, task).TS, ts)
+}
+
+// Files alone are a request, too, in a channel as well.
+func TestOnlyFiles(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	if _, err := f.Mention(t.Context(), slackfake.Message{Channel: general, User: ann, Files: []slackfake.File{{Name: "a.txt", Data: []byte("x")}}}); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "prompt", f.one().Prompt, onlyFiles)
+	if prompt, _ := f.brief(f.one()); !strings.Contains(prompt, `("a.txt", text/plain; charset=utf-8)`) {
+		t.Errorf("prompt %q", prompt)
+	}
+}
+
+// What cannot be had is said, and costs nothing else: not the others, not the run.
+func TestFilesThatAreNotFetched(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.URL.Path) }))
+	t.Cleanup(other.Close)
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	m := slackfake.Message{Channel: "D0ANN", User: ann, Text: "why?", Files: []slackfake.File{
+		{Name: "elsewhere", URL: other.URL + "/steal"},
+		{Name: "tricky", URL: strings.Replace(f.URL(), "http://", "http://x@", 1) + "/files-pri/F1/x"},
+		{Name: "no address", URL: ":"},
+		{Name: "announced", Data: []byte("x"), Size: maxFile + 1},
+		{Name: "large", Data: make([]byte, maxFile+1), Size: 1},
+		{Name: "largest", Data: make([]byte, maxFile)},
+		{Name: "page", Type: "text/html", Data: []byte("<html>")},
+		{Name: "gone", URL: f.URL() + "/files-pri/F1/gone"},
+		{Name: "moved", URL: f.URL() + "/?moved"},
+		{Name: "ten", Data: []byte("x")},
+		{Name: "eleven", Data: []byte("x")},
+	}}
+	if _, err := f.Post(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	prompt, dir := f.brief(f.one())
+	for _, want := range []string{
+		`"elsewhere" could not be fetched from Slack: it is not kept in Slack`,
+		`"tricky" could not be fetched from Slack: it is not kept in Slack`,
+		`"no address" could not be fetched from Slack: it is not kept in Slack`,
+		`"announced" could not be fetched from Slack: it is larger than 20 MB`,
+		`"large" could not be fetched from Slack: it is larger than 20 MB`,
+		`-6-largest ("largest", application/octet-stream)`,
+		`-7-page ("page", text/html; charset=utf-8)`,
+		`"gone" could not be fetched from Slack: Slack did not answer as it should`,
+		`"moved" could not be fetched from Slack: Slack did not answer as it should`,
+		`-10-ten ("ten"`,
+		"- and 1 more, which you do not get: at most 10 are fetched",
+	} {
+		if !strings.Contains(prompt, want) {
+			t.Errorf("not said: %s\n%s", want, prompt)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 3 || len(asked) > 0 {
+		t.Errorf("left %v, %v; asked elsewhere for %q", left, err, asked)
+	}
+}
+
+// An app without the scope is told so; the token goes nowhere else.
+func TestFilesWithoutScope(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	if _, err := f.Post(t.Context(), slackfake.Message{Channel: "D0ANN", User: ann, Files: []slackfake.File{{Name: "a", Data: []byte("x")}}}); err != nil {
+		t.Fatal(err)
+	}
+	f.source.cfg.Token = "xoxb-without"
+	if prompt, _ := f.brief(f.one()); !strings.Contains(prompt, "may lack the scope files:read") {
+		t.Errorf("prompt %q", prompt)
+	}
+	f.source.cfg.APIURL = "https://slack.com/api/"
+	for address, want := range map[string]bool{
+		"https://files.slack.com/files-pri/T1-F1/x": true, "https://slack.com/x": true, "http://files.slack.com/x": false,
+		"https://notslack.com/x": false, "https://slack.com.evil.org/x": false, "https://files.slack.com@evil.org/x": false, "": false,
+	} {
+		if f.source.own(address) != want {
+			t.Errorf("%s is Slack's: %t", address, !want)
+		}
+	}
+}
+
+// An agent may have put a link where a file is to be.
+func TestFilesDoNotFollowLinks(t *testing.T) {
+	t.Parallel()
+	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(outside, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "1-a")
+	if err := os.Symlink(outside, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := leave(path, []byte("new")); err != nil {
+		t.Error(err)
+	}
+	for file, want := range map[string]string{outside: "precious", path: "new"} {
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Errorf("%s holds %q, %v", file, got, err)
+		}
+	}
+}
+
+// An odd file costs itself alone.
+func TestOddFiles(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	for i, files := range []any{"none", []any{7, map[string]any{"name": 7}, map[string]any{"name": "a"}}, nil} {
+		f.send(map[string]any{
+			"type": "message", "channel_type": "im", "user": ann, "channel": "D0ANN", "ts": "1700000000.00010" + string(rune('0'+i)), "text": "count", "files": files,
+		}, 200)
+	}
+	var n []int
+	for _, task := range f.tasks() {
+		n = append(n, len(filesOf(task)))
+	}
+	equal(t, "files", n, []int{0, 1, 0})
+}

@@ -1,0 +1,66 @@
+package slack
+
+import (
+	"context"
+	"slices"
+
+	"github.com/slack-go/slack"
+)
+
+// Access says whom errand works for. The zero value is every full member of our own workspace, in every channel.
+type Access struct {
+	People   []string // users; with these or Teams, nobody else
+	Teams    []string // workspaces, of which every full member may ask
+	Channels []string // where; empty: everywhere. Direct messages are not among them
+	Bots     []string // bot_ids of other bots that may ask. Others are not even answered: they might answer back
+}
+
+// may says why a user may not ask for anything in a channel, empty if he may. After an error it is not known, and nobody is let in.
+func (s *Source) may(ctx context.Context, us who, user, channel string) (why string, err error) {
+	a := s.cfg.Access
+	switch {
+	case len(a.Channels) > 0 && channel[0] != 'D' && !slices.Contains(a.Channels, channel):
+		return "I do not work in this channel.", nil
+	case slices.Contains(a.People, user):
+		return "", nil
+	case len(a.People) > 0 && len(a.Teams) == 0:
+		return "I do not work for you: you are not among those who may ask me.", nil
+	}
+	u, err := s.people.get(ctx, user)
+	switch member := us.has(u); {
+	case err != nil:
+		return "", err
+	case u.IsRestricted || u.IsUltraRestricted:
+		return "I do not work for guests.", nil
+	case len(a.Teams) == 0 && !member:
+		return "I work only for members of this workspace.", nil
+	case len(a.Teams) > 0 && !slices.Contains(a.Teams, u.TeamID):
+		return "I do not work for members of your workspace.", nil
+	}
+	return "", nil
+}
+
+// has reports whether a user is of our workspace, or of the same organisation.
+func (w who) has(u *slack.User) bool {
+	return u != nil && u.TeamID != "" && (u.TeamID == w.team || w.enterprise != "" && u.Enterprise.EnterpriseID == w.enterprise)
+}
+
+// admits reports whether a message counts, whoever its user is: it is of no bot, or of one that is listed.
+func (a Access) admits(ev event) bool { return ev.BotID == "" || slices.Contains(a.Bots, ev.BotID) }
+
+// forbidden is why somebody is not served. It is said to him alone, or not at all.
+type forbidden string
+
+func (f forbidden) Error() string { return string(f) }
+
+// check is may for a message. The error is a forbidden, or means that the event must come again.
+func (s *Source) check(ctx context.Context, us who, ev event) error {
+	if ev.BotID != "" {
+		return nil // see admits
+	}
+	why, err := s.may(ctx, us, ev.User, ev.Channel)
+	if err == nil && why != "" {
+		err = forbidden(why + " Whoever runs me can change that.")
+	}
+	return err
+}

@@ -1,0 +1,179 @@
+package slack
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// Whoever may not ask is told so once, alone, and nothing is started; nor for bots, which are told nothing.
+func TestWhoMayAsk(t *testing.T) {
+	t.Parallel()
+	users := []slackfake.User{
+		{ID: "U0GUEST", Guest: true},
+		{ID: "U0VISITOR", OneGuest: true},
+		{ID: "U0STRANGER", TeamID: "T0OTHER"},
+		{ID: "U0COUSIN", TeamID: "T0COUSIN", Org: "E0ORG"},
+		{ID: "U0THEIRGUEST", TeamID: "T0OTHER", Guest: true},
+	}
+	const (
+		guest, member = "I do not work for guests.", "I work only for members of this workspace."
+		listed, their = "I do not work for you: you are not among those who may ask me.", "I do not work for members of your workspace."
+		elsewhere     = "I do not work in this channel."
+	)
+	all := []string{ann, "U0GUEST", "U0VISITOR", "U0STRANGER", "U0COUSIN", "U0THEIRGUEST"}
+	for name, tc := range map[string]struct {
+		access  Access
+		org     string
+		channel string
+		want    [6]string
+	}{
+		"members":           {Access{}, "", general, [6]string{"", guest, guest, member, member, guest}},
+		"of an enterprise":  {Access{}, "E0ORG", general, [6]string{"", guest, guest, member, "", guest}},
+		"people":            {Access{People: []string{"U0GUEST", "U0STRANGER"}}, "", general, [6]string{listed, "", listed, "", listed, listed}},
+		"teams":             {Access{Teams: []string{"T0OTHER"}}, "", general, [6]string{their, guest, guest, "", their, guest}},
+		"people and teams":  {Access{People: []string{"U0GUEST"}, Teams: []string{team}}, "", general, [6]string{"", "", guest, their, their, guest}},
+		"channels":          {Access{Channels: []string{general}}, "", general, [6]string{"", guest, guest, member, member, guest}},
+		"other channels":    {Access{Channels: []string{"C0OTHER"}, People: all}, "", general, [6]string{elsewhere, elsewhere, elsewhere, elsewhere, elsewhere, elsewhere}},
+		"a direct message":  {Access{Channels: []string{"C0OTHER"}}, "", "D0ANN", [6]string{"", guest, guest, member, member, guest}},
+		"a private channel": {Access{Channels: []string{"G0SECRET"}}, "", "G0SECRET", [6]string{"", guest, guest, member, member, guest}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFrontDoor(t, Config{Access: tc.access}, tasks.Policy{}, slackfake.Config{Users: users, Org: tc.org})
+			n := 0
+			for i, user := range all {
+				f.say(user, tc.channel, "", at+"count")
+				if tc.want[i] == "" {
+					n++
+				} else {
+					equal(t, user, f.word(tc.channel, user, 1), tc.want[i]+" Whoever runs me can change that.")
+				}
+				equal(t, user+"'s tasks", len(f.tasks()), n)
+			}
+			f.say(all[0], tc.channel, "", at+"count") // known by now
+			for i, user := range all[1:] {
+				if told := len(f.Ephemeral(tc.channel, user)); told > 1 || told == 1 && tc.want[i+1] == "" {
+					t.Errorf("%s was told %d times", user, told)
+				}
+			}
+			if looks := len(f.Calls("users.info")); looks > len(all) {
+				t.Errorf("%d looks at %d users", looks, len(all))
+			}
+			equal(t, "said in public", len(f.Calls("chat.postMessage")), 0)
+		})
+	}
+}
+
+// A refusal is quiet, even where Slack does not let us be.
+func TestRefusalStaysQuiet(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{Access: Access{People: []string{bob}}}, tasks.Policy{})
+	f.Fail("chat.postEphemeral", slackfake.Failure{Times: -1, Error: "user_not_in_channel"})
+	f.say(ann, general, "", at+"count")
+	f.until("the attempt", func() bool { return len(f.Calls("chat.postEphemeral")) == 1 })
+	f.settleCalls()
+	equal(t, "said in public", len(f.Calls("chat.postMessage")), 0)
+}
+
+// settleCalls returns when no call in the background is under way any more.
+func (f *frontDoor) settleCalls() {
+	for range background {
+		f.source.busy <- struct{}{}
+	}
+	for range background {
+		<-f.source.busy
+	}
+}
+
+// Bots are listened to if they are listed, and never answered otherwise; we do not listen to ourselves whatever is listed.
+func TestBots(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{Access: Access{Bots: []string{"B0FRIEND", "B0ERRAND"}}}, tasks.Policy{})
+	for who, id := range map[string]string{"U0FRIEND": "B0FRIEND", "U0OTHER": "B0OTHER", bot: "B0ERRAND"} {
+		_, err := f.Post(t.Context(), slackfake.Message{Channel: general, User: who, BotID: id, Text: at + id})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.settleCalls()
+	equal(t, "tasks", f.prompts(), []string{"B0FRIEND"})
+	equal(t, "told", len(f.Calls("chat.postEphemeral")), 0)
+}
+
+// While Slack does not say who somebody is, nobody is let in: the event has to come again. Slack is not asked each time.
+func TestUnknownPerson(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	var mu sync.Mutex
+	f := newFrontDoor(t, Config{Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return now }}, tasks.Policy{})
+	f.Fail("users.info", slackfake.Failure{Times: -1, Error: "internal_error"})
+	ts, err := f.Mention(t.Context(), slackfake.Message{Channel: general, User: ann, Text: "count"})
+	for range 2 {
+		if err == nil {
+			t.Error("the event was taken")
+		}
+		err = f.Redeliver(t.Context(), ts, slackfake.AppMention)
+	}
+	equal(t, "tasks", f.prompts(), []string(nil))
+	equal(t, "looks", len(f.Calls("users.info")), 1)
+
+	f.Heal("users.info")
+	mu.Lock()
+	now = now.Add(askAgain)
+	mu.Unlock()
+	if err := f.Redeliver(t.Context(), ts, slackfake.AppMention); err != nil {
+		t.Error(err)
+	}
+	equal(t, "tasks", f.prompts(), []string{"count"})
+
+	// What is known is asked again after a while: people become guests.
+	mu.Lock()
+	now = now.Add(knownFor)
+	mu.Unlock()
+	f.say(ann, general, "", at+"again")
+	equal(t, "looks", len(f.Calls("users.info")), 3)
+}
+
+// Whom Slack does not know is nobody of ours.
+func TestInvisiblePerson(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f.Fail("users.info", slackfake.Failure{Error: "user_not_visible"})
+	f.say(ann, general, "", at+"count")
+	f.word(general, ann, 1)
+	equal(t, "tasks", f.prompts(), []string(nil))
+}
+
+// However many speak at once, each is looked at once, and no more are remembered than there is room for.
+func TestPeopleAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	hold := make(chan struct{})
+	w.Fail("users.info", slackfake.Failure{Times: 1, Hold: hold})
+	var looking sync.WaitGroup
+	for range 8 {
+		looking.Go(func() {
+			if _, err := w.source.people.get(t.Context(), ann); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	w.until("the look", func() bool { return len(w.Calls("users.info")) == 1 })
+	close(hold)
+	looking.Wait()
+	equal(t, "looks", len(w.Calls("users.info")), 1)
+
+	for i := range maxKnown {
+		w.source.people.known[string(rune('a'+i%26))+time.Duration(i).String()] = &person{}
+	}
+	if _, err := w.source.people.get(t.Context(), bob); err != nil {
+		t.Error(err)
+	}
+	if n := len(w.source.people.known); n > maxKnown+1 {
+		t.Errorf("%d are remembered", n)
+	}
+}

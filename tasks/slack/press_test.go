@@ -1,0 +1,226 @@
+package slack
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// carol may approve what others ask for.
+const carol = "U0CAROL"
+
+// running is a task that a worker, played by the test, has begun.
+func (f *frontDoor) running(text string) (tasks.Task, *store.Claim) {
+	f.Helper()
+	f.mention(text)
+	task := f.tasks()[0]
+	rec, err := f.store.Get(f.Context(), task.ID)
+	if err != nil {
+		f.Fatal(err)
+	}
+	claim, err := f.store.Claim(f.Context(), task.ID, rec.Delivery, "worker")
+	if err != nil {
+		f.Fatal(err)
+	}
+	return task, claim
+}
+
+// end lets the worker end a task and posts its final message, whose ts it returns.
+func (f *frontDoor) end(task tasks.Task, claim *store.Claim, e tasks.Ending) (ts string) {
+	f.Helper()
+	body, err := json.Marshal(e)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := claim.End(f.Context(), body); err != nil {
+		f.Fatal(err)
+	}
+	if err := f.open(f.source, task).Close(f.Context(), e); err != nil {
+		f.Fatal(err)
+	}
+	posted := f.posted(task)
+	return posted[len(posted)-1].TS
+}
+
+// press lets somebody press a button.
+func (f *frontDoor) press(user, ts, action string) {
+	f.Helper()
+	if err := f.Press(f.Context(), user, general, ts, action); err != nil {
+		f.Error(err)
+	}
+}
+
+// settle returns when nothing is left to do about what was pressed.
+func (f *frontDoor) settle() {
+	for range pressing {
+		f.source.pressing <- struct{}{}
+	}
+	for range pressing {
+		<-f.source.pressing
+	}
+}
+
+// told waits for what a user is told next, and nobody else.
+func (f *frontDoor) told(user, want string) {
+	f.Helper()
+	f.until("the word to "+user, func() bool {
+		said := f.Ephemeral(general, user)
+		return len(said) > 0 && said[len(said)-1].Text == want
+	})
+}
+
+func (f *frontDoor) state(id string) tasks.Status {
+	f.Helper()
+	st, err := f.desk.Status(f.Context(), id)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return st
+}
+
+func TestStopButton(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]Config{"HTTP": {}, "socket": {AppToken: "xapp-test"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg.Approvers = []string{carol}
+			f := newFrontDoor(t, cfg, tasks.Policy{})
+			if cfg.AppToken != "" {
+				f.Interactivity("")
+				f.until("the connection", func() bool { return f.Sockets() == 1 })
+			}
+			task, claim := f.running("count")
+			r := f.open(f.source, task)
+			status := f.posted(task)[0].TS
+
+			f.press(bob, status, stopTask)
+			f.told(bob, notYours)
+			equal(t, "cancelled by", f.state(task.ID).Cancel, "")
+			equal(t, "the word's place", f.Ephemeral(general, bob)[0].ThreadTS, mustOrigin(t, task).TS)
+			f.press(carol, status, stopTask)
+			f.told(carol, "I am stopping this. It may take some seconds.")
+			equal(t, "cancelled by", f.state(task.ID).Cancel, "@u0carol")
+
+			r.stop()
+			f.end(task, claim, tasks.Ending{Kind: tasks.Cancelled, By: "@u0carol", At: time.Now()})
+			equal(t, "status", f.status(task), "🛑 Cancelled")
+			if err := f.Press(t.Context(), ann, general, status, stopTask); err == nil {
+				t.Error("what has ended still has its button")
+			}
+		})
+	}
+}
+
+// A task that waits ends with the press, and says so by its messages alone.
+func TestStopWhatWaits(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f.mention("count")
+	task := f.tasks()[0]
+	f.open(f.source, task)
+	status := f.posted(task)[0].TS
+	f.press(ann, status, stopTask)
+	f.settle()
+	equal(t, "ending", []any{f.state(task.ID).Ending.Kind, f.state(task.ID).Ending.By}, []any{tasks.Cancelled, "@u0ann"})
+	f.press(ann, status, stopTask) // before the message has changed
+	f.told(ann, "This has ended already.")
+	equal(t, "words", len(f.Ephemeral(general, ann)), 1)
+}
+
+func TestTryAgain(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{Approvers: []string{carol}}, tasks.Policy{})
+	task, claim := f.running("count")
+	final := f.end(task, claim, tasks.Ending{Kind: tasks.Failed, Reason: "It broke.", At: time.Now()})
+	f.press(bob, final, tryAgain)
+	f.told(bob, notYours)
+	equal(t, "state", f.state(task.ID).State, "ended")
+	f.press(ann, final, tryAgain)
+	f.told(ann, "I am trying this again.")
+	equal(t, "state", f.state(task.ID).State, "waiting")
+	equal(t, "signs", f.Reactions(general, mustOrigin(t, task).TS), []string{eyes})
+	f.press(carol, final, tryAgain)
+	f.told(carol, "This is under way already.")
+}
+
+// What a button is about may be gone, or of a time when buttons were others.
+func TestButtonOfNothing(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	task, _ := f.running("count")
+	for _, value := range []string{"", "rm -rf", "1700000000000000-slack-c0general"} {
+		ts, err := f.source.post(t.Context(), mustOrigin(t, task), marker{task: "x", part: "x"},
+			view{state: "x"}.message([]button{{text: "Stop", action: stopTask, value: value}, {text: "?", action: "novel"}})...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.press(ann, ts, "novel")
+		f.press(ann, ts, stopTask)
+		f.told(ann, unknown)
+	}
+}
+
+func TestButtonWithoutRedis(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	task, _ := f.running("count")
+	f.open(f.source, task)
+	_, dead := newDesk(t, &redis.Options{Addr: "127.0.0.1:1"}, tasks.Policy{})
+	f.listen(t.Context(), dead)
+	f.press(ann, f.posted(task)[0].TS, stopTask)
+	f.told(ann, troubled)
+}
+
+func TestInteractionsAreSlacks(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	task, _ := f.running("count")
+	f.open(f.source, task)
+	body := url.Values{"payload": {`{"type":"block_actions","actions":[{"action_id":"stop","value":"` + task.ID + `"}]}`}}.Encode()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.door+"/slack/interactions", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	equal(t, "unsigned", resp.StatusCode, http.StatusUnauthorized)
+
+	// More than can be dealt with is not taken: Slack says so to who pressed.
+	for range pressing {
+		f.source.pressing <- struct{}{}
+	}
+	if err := f.Press(t.Context(), ann, general, f.posted(task)[0].TS, stopTask); err == nil {
+		t.Error("taken beyond the limit")
+	}
+	equal(t, "cancelled by", f.state(task.ID).Cancel, "")
+}
+
+// An interaction that cannot be read, or is none of ours, is taken and dropped.
+func TestOddInteractions(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{AppToken: "xapp-test"}, tasks.Policy{}, slackfake.Config{})
+	f.until("the connection", func() bool { return f.Sockets() == 1 })
+	for _, payload := range []any{
+		"text",
+		map[string]any{"type": "shortcut"},
+		map[string]any{"type": "block_actions"},
+		map[string]any{"type": "block_actions", "actions": []any{map[string]any{"action_id": stopTask, "value": "x"}}},
+	} {
+		if _, err := f.Push(t.Context(), slackfake.Interactive, payload, 0); err != nil {
+			t.Errorf("%v: %v", payload, err)
+		}
+	}
+	equal(t, "calls", f.Calls("chat.postEphemeral"), []slackfake.Call(nil))
+}

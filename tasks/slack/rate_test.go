@@ -1,0 +1,63 @@
+package slack
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// A thread that asks without end is told so once and otherwise left alone, whichever front door it comes to; other threads are not, and
+// whoever wants to stop it is heard.
+func TestCrowdedThread(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{Access: Access{Bots: []string{"B0OTHER"}}}, tasks.Policy{})
+	limiter := f.store
+	f.source = f.process(Config{Access: f.source.cfg.Access, Limiter: limiter})
+	f.listen(t.Context(), f.desk)
+	root := f.say(ann, general, "", at+"begin")
+	other := f.say(ann, general, "", at+"elsewhere")
+	say := func(n int) {
+		t.Helper()
+		_, err := f.Post(t.Context(), slackfake.Message{Channel: general, User: "U0OTHER", BotID: "B0OTHER", ThreadTS: root, Text: fmt.Sprint("and again ", n)})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range askBurst {
+		say(n)
+	}
+	f.settleCalls()
+	equal(t, "told", len(f.Calls("chat.postEphemeral")), 0)
+	equal(t, "tasks", len(f.tasks()), 2+askBurst)
+	for n := range 3 {
+		say(n)
+	}
+	f.settleCalls()
+	equal(t, "tasks", len(f.tasks()), 2+askBurst)
+	equal(t, "told", len(f.Calls("chat.postEphemeral")), 1)
+	equal(t, "sentence", f.Ephemeral(general, "U0OTHER")[0].Text, slower)
+
+	f.say(ann, general, root, at+"a mention")
+	f.say(bob, general, other, "another thread")
+	f.settleCalls()
+	equal(t, "others", f.prompts()[:2], []string{"another thread", "a mention"})
+	f.say(ann, general, root, "stop")
+	equal(t, "stopped", f.word(general, ann, 1), stopping)
+}
+
+// Mentions have an end, too, and it is said about one of their events.
+func TestCrowdedWithMentions(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f.source = f.process(Config{Limiter: f.store})
+	f.listen(t.Context(), f.desk)
+	root := f.say(ann, general, "", at+"begin")
+	for n := range askBurst + 3 {
+		f.say(ann, general, root, fmt.Sprint(at, n))
+	}
+	f.settleCalls()
+	equal(t, "tasks", len(f.tasks()), 1+askBurst)
+	equal(t, "told", len(f.Ephemeral(general, ann)), 1)
+}
