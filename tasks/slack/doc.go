@@ -33,10 +33,9 @@
 //
 // A Source may be used from any goroutine of any process; Listen is called once. Of a report, Update is called from one goroutine at
 // a time and never blocks; Close may run beside it. A report has at most one goroutine, which ends with Close or with the context
-// given to Open. What Listen starts ends with its context: at most background calls and pressing buttons, one that looks for requests whose authors have had the time to choose a repository, and for Socket Mode the keeper of the connection,
-// a reader for each (there are two for a moment when one is replaced), and at most taking events under way to the desk.
+// given to Open. What Listen starts ends with its context: at most background calls and pressing buttons; one that looks for requests whose
+// authors have had the time to choose a repository; and for Socket Mode the keeper of the connection, a reader for each (there are two for a
+// moment when one is replaced), and at most taking events under way to the desk.
 //
-// The app needs interactivity, the event app_mention, and for all that is not a mention message.channels, message.groups, message.im and
-// reaction_added; the scopes app_mentions:read, users:read, chat:write, reactions:write, reactions:read and the history scope of
-// each kind of conversation (channels:history, groups:history, im:history, …), files:read if it is to get those that people send along, and files:write if the agent is to post files. For Socket Mode it needs an app-level token with connections:write.
+// Manifest lists the scopes and events that the app needs, and Examine looks whether it has them.
 package slack
