@@ -260,7 +260,7 @@ func TestRefusedStart(t *testing.T) {
 func TestDeathInALaterTurn(t *testing.T) {
 	t.Parallel()
 	res := newBench(t, "fatal").run(t, t.Context(), Spec{}, &host{more: []Message{{Text: "again"}}})
-	if res.Outcome != Failed || res.Error.Class != ClassKilled || !strings.Contains(res.Partial, "echo: hello") {
+	if res.Outcome != Failed || res.Error.Class != ClassKilled || res.Text != "echo: hello" || res.Partial != "" {
 		t.Errorf("result = %+v", res)
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 )
 
-// runDirs are a run's own directories. While their worker lives it holds a lock in them (leftovers.go). Each run has its own: sessions that share a configuration see one another and can send
-// each other messages (claude-cli.md §4), and a home that outlived its run would be a way from one run into the next.
+// runDirs are a run's own directories. While their worker lives it holds a lock in them (leftovers.go). Each run has its own: sessions that
+// share a configuration see one another and can send each other messages (claude-cli.md §4), and a home that outlived its run would be a way
+// from one run into the next.
 type runDirs struct {
 	Root, Config, Temp, Home string
 

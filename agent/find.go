@@ -34,7 +34,7 @@ func Find(explicit, dir, path string) (string, error) {
 	if c := onPath("claude", path); c != "" {
 		return c, nil
 	}
-	return "", NewError(ClassCLIMissing, "claude is neither in node_modules/.bin nor on PATH: run npm ci, or set ERRAND_CLAUDE")
+	return "", NewError(ClassCLIMissing, "claude is neither in node_modules/.bin nor on PATH")
 }
 
 // onPath returns the first executable of that name on path, empty when there is none. Relative entries do not count.

@@ -30,8 +30,8 @@ var (
 // Result is what a run came to.
 type Result struct {
 	Outcome    Outcome         `json:"outcome"`
-	Text       string          `json:"text,omitempty"`    // the answers of all turns, joined
-	Partial    string          `json:"partial,omitempty"` // what had been said when the run ended without an answer
+	Text       string          `json:"text,omitempty"`    // the answers of all turns that were finished, joined, whatever the outcome
+	Partial    string          `json:"partial,omitempty"` // what had been said since, when the run ended without an answer to that
 	Error      *Error          `json:"error,omitempty"`   // set if and only if Outcome is Failed
 	ExitCode   int             `json:"exit_code"`         // of the CLI; -1 when a signal ended it, or when it was not started
 	Signal     string          `json:"signal,omitempty"`

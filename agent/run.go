@@ -247,8 +247,7 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 		res.Text = redact.String(strings.TrimSpace(string(f.Partial)))
 	}
 	if res.Outcome != Done {
-		res.Partial = redact.String(strings.TrimSpace(strings.Join(append(f.Answers, string(f.Partial)), "\n\n")))
-		res.Text = ""
+		res.Partial = redact.String(strings.TrimSpace(string(f.Partial)))
 	}
 	if api != nil {
 		api.Problem = redact.String(api.Problem)

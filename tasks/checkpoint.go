@@ -17,11 +17,12 @@ const packFor = time.Minute
 // checkpoint is what is remembered of a run, beside its session and the bundle of its clone.
 type checkpoint struct {
 	Session agent.Session     `json:"session"`
-	Work    *workspace.Bundle `json:"work,omitempty"`  // nil: it had no clone, or nothing of it could be kept
-	Dir     string            `json:"dir"`             // where it worked
-	Why     string            `json:"why,omitempty"`   // it was interrupted, in a clause; empty: its worker had to stop
-	Fresh   bool              `json:"fresh,omitempty"` // its conversation cannot be continued, so there is nothing else in here
-	Left    string            `json:"left,omitempty"`  // handed back in peace: by which its worker finds the directories as they were
+	Work    *workspace.Bundle `json:"work,omitempty"`    // nil: it had no clone, or nothing of it could be kept
+	Answers string            `json:"answers,omitempty"` // of the turns it had finished: nobody will give them again
+	Dir     string            `json:"dir"`               // where it worked
+	Why     string            `json:"why,omitempty"`     // it was interrupted, in a clause; empty: its worker had to stop
+	Fresh   bool              `json:"fresh,omitempty"`   // its conversation cannot be continued, so there is nothing else in here
+	Left    string            `json:"left,omitempty"`    // handed back in peace: by which its worker finds the directories as they were
 }
 
 // checkpoints lets a run keep what it has come to, every now and then.
@@ -30,7 +31,8 @@ func (w *Worker) checkpoints(r *run, p place, s *agent.Spec) {
 	prompt := s.Prompt.ID
 	s.Checkpoint = func(ctx context.Context, session agent.Session) {
 		if session.Holds(prompt) {
-			w.keep(ctx, r, p, checkpoint{Session: session}, packFor)
+			// After the session was read: an answer that is in neither would be lost, one that is in both is said twice at worst.
+			w.keep(ctx, r, p, checkpoint{Session: session, Answers: r.answers.text()}, packFor)
 		}
 	}
 }
@@ -38,7 +40,7 @@ func (w *Worker) checkpoints(r *run, p place, s *agent.Spec) {
 // handOver keeps what an interrupted run has come to for whoever goes on with it. If the CLI had not even read the prompt, an earlier
 // checkpoint is the better one: told to go on, nobody would know with what.
 func (w *Worker) handOver(r *run, p place, s agent.Spec, res agent.Result, cause error) {
-	c := checkpoint{Session: res.Session}
+	c := checkpoint{Session: res.Session, Answers: res.Text}
 	if failed, ok := errors.AsType[*again](cause); ok {
 		c.Why, c.Fresh = failed.Why, failed.fresh
 	}

@@ -66,10 +66,7 @@ func asked(t Task, absorbed []agent.Turn) []agent.Turn {
 // keep stores the conversation for the thread's next task, with what this one was about. Without it that starts a new one, so failing is no
 // failure.
 func (c conversation) keep(r *run, w *Worker, t Task, b Brief, res agent.Result) {
-	answer := res.Text
-	if res.Outcome != agent.Done {
-		answer = res.Partial
-	}
+	answer := joined(res.Text, res.Partial)
 	said := remember(c.thread, append(asked(t, r.mail.said()), agent.Turn{Role: agent.Assistant, Text: answer})...)
 	if b.Fresh || len(res.Session.Data) == 0 && answer == "" {
 		return

@@ -109,6 +109,19 @@ func (e Ending) Partial() string {
 	return string(runes[:partialLength]) + "…"
 }
 
+// Said is what the agent has said until it ended: what it had answered in full, and the beginning of what it was saying then.
+func (e Ending) Said() string { return joined(e.Result.Text, e.Partial()) }
+
+// Body is what the agent has said, in Markdown: its answer, or what there is of one. That is what it had answered in full, and the beginning
+// of what it was saying then, as a quote, which ends whatever the break has left open.
+func (e Ending) Body() string {
+	partial := e.Partial()
+	if partial != "" {
+		partial = "What the agent had said until then:\n\n> " + strings.ReplaceAll(partial, "\n", "\n> ")
+	}
+	return joined(e.Result.Text, partial)
+}
+
 // Footer is the line of facts below a final message: duration, turns, cost, model.
 func (e Ending) Footer() string {
 	r := e.Result

@@ -15,6 +15,7 @@ import (
 type host struct {
 	record *recorder
 	report *opening
+	given  *answers
 	mail   *mailbox
 	talk   *talk  // nil where the agent cannot talk with people
 	slow   func() // told when the model throttles the run; does not block
@@ -28,6 +29,7 @@ func (h *host) Event(e agent.Event) {
 	if e.Kind == agent.Taken {
 		h.mail.took(e.Text)
 	}
+	h.given.note(e)
 	if throttles(e.Class) {
 		h.slow()
 	}

@@ -106,7 +106,8 @@ func (w *Worker) prepare(r *run) (err error) {
 
 // perform runs the agent.
 func (w *Worker) perform(r *run) (err error) {
-	host := &host{record: w.record(r), report: r.told, mail: r.mail, slow: w.slow(r)}
+	r.answers = newAnswers(r.before)
+	host := &host{record: w.record(r), report: r.told, given: r.answers, mail: r.mail, slow: w.slow(r)}
 	r.spec = w.spec(r.task, r.words, r.place, r.talked, r.before)
 	host.talk = w.talk(r, r.task, r.source, host.record.add)
 	r.spec.Tools = host.talk.tools(r.place)
@@ -118,6 +119,9 @@ func (w *Worker) perform(r *run) (err error) {
 	r.logs.end()
 	r.mail.close()
 	host.record.close()
+	if r.before.goesOn() {
+		r.result.Text = joined(r.before.Answers, r.result.Text)
+	}
 	return err
 }
 

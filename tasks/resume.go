@@ -108,6 +108,9 @@ func (p *past) words(t Task, now place) string {
 		why = "(" + p.Why + ")"
 	}
 	say := []string{"You were interrupted " + why + ". Go on where you stopped."}
+	if p.Answers != "" {
+		say = append(say, "What you have answered so far is kept, and people get it with what you answer now: do not repeat it.")
+	}
 	if p.Left == "" || p.crashed {
 		say = append(say, fmt.Sprintf("This conversation was last kept at %s UTC: if you did more than it says, look what came of that.",
 			p.at.UTC().Format("15:04:05 on 2006-01-02")))

@@ -50,15 +50,16 @@ type run struct {
 	next func()   // wakes the thread's next task
 
 	// What the steps of the flow found out, each for those after it. Of the flow's goroutine.
-	task   Task
-	source Source
-	files  string // the thread's directory for files
-	words  Brief
-	before *past
-	place  place
-	talked conversation
-	spec   agent.Spec
-	result agent.Result
+	task    Task
+	source  Source
+	files   string // the thread's directory for files
+	words   Brief
+	before  *past
+	answers *answers
+	place   place
+	talked  conversation
+	spec    agent.Spec
+	result  agent.Result
 
 	away time.Time // since when Redis has not taken what the run came to; zero: it does. Of the flow's goroutine
 }

@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,13 +26,20 @@ type Talker interface {
 	Ask(ctx context.Context, t Task, q Question) error
 }
 
+// Settler is a Talker that can show in the question's place what became of it.
+type Settler interface {
+	// Settle shows q.Answer. It may be called again for the same question.
+	Settle(ctx context.Context, t Task, q Question) error
+}
+
 // Question is something the agent wants to know from a person.
 type Question struct {
 	Key     string    `json:"key"` // the same question of the same task has the same key
 	Text    string    `json:"text"`
 	Options []string  `json:"options,omitempty"` // offered answers; other words will do as well
 	Asked   time.Time `json:"asked"`
-	Until   time.Time `json:"until"` // then the agent goes on without
+	Until   time.Time `json:"until"`             // then the agent goes on without
+	Consent string    `json:"consent,omitempty"` // it is whether the agent may do something: what a consent for the whole task would be to
 	Answer  *Answer   `json:"answer,omitempty"`
 
 	fence int64 // of the run that asked
@@ -107,20 +113,26 @@ func (k *talk) say(ctx context.Context, text string) (string, error) {
 	return "Posted.", nil
 }
 
-// ask puts a question to people and waits for the answer, which may be that nobody gave one. about tells it from others in the same words.
-func (k *talk) ask(ctx context.Context, text string, options []string, about string) (Answer, error) {
+// ask puts a question to people and waits for the answer, which may be that nobody gave one.
+func (k *talk) ask(ctx context.Context, q Question) (Answer, error) {
+	content := append([]string{q.Text, ""}, q.Options...)
 	select {
 	case k.one <- struct{}{}:
 		defer func() { <-k.one }()
 	case <-ctx.Done():
 		return Answer{}, context.Cause(ctx)
 	}
-	q := Question{Text: k.redact.String(text)}
-	for _, o := range options {
-		q.Options = append(q.Options, k.redact.String(o))
+	if q.Consent != "" {
+		if a, ok, err := k.consented(ctx, q.Consent); ok || err != nil {
+			return a, err
+		}
+	}
+	q.Text, q.Options = k.redact.String(q.Text), slices.Clone(q.Options)
+	for i, o := range q.Options {
+		q.Options[i] = k.redact.String(o)
 	}
 	for {
-		q.Key = k.next(append([]string{text, about}, options...))
+		q.Key = k.next(content)
 		q.Asked = time.Now()
 		q.Until = q.Asked.Add(k.patience)
 		a, known, err := k.put(ctx, q)
@@ -158,7 +170,24 @@ func (k *talk) put(ctx context.Context, q Question) (a Answer, known bool, err e
 		return a, known, fmt.Errorf("ask people: %w", err)
 	}
 	k.emit(agent.Event{Kind: Replied, Text: a.Text, Tool: a.By, Error: a.Expired, Time: time.Now()})
+	k.settle(ctx, q, a)
 	return a, known, nil
+}
+
+// settleLimit bounds how long the agent is kept from its answer for people to see that it is there.
+const settleLimit = 10 * time.Second
+
+func (k *talk) settle(ctx context.Context, q Question, a Answer) {
+	settler, ok := k.talker.(Settler)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleLimit)
+	defer cancel()
+	q.Answer = &a
+	if err := settler.Settle(ctx, k.task, q); err != nil {
+		k.log.Warn("show answer", "run", k.task.ID, "thread", k.task.Thread, "err", err)
+	}
 }
 
 // wait shows a question and waits for its answer as long as there is patience. A question that nobody waits for any more is answered by that,
@@ -199,49 +228,4 @@ func (k *talk) show(ctx context.Context, q Question) error {
 		return fmt.Errorf("post the question: %w", err)
 	}
 	return nil
-}
-
-// maxCall is how much of a call's input people are shown; they cannot judge more.
-const maxCall = 6 << 10
-
-// What people may say to a call, in whatever case.
-var (
-	consent = []string{"allow", "yes", "y", "ok", "okay", "approve", "approved"}
-	dissent = []string{"deny", "no", "n"}
-)
-
-// permit asks people whether the agent may do something. They see the whole of it, or are not asked.
-func (k *talk) permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
-	var input bytes.Buffer
-	if json.Indent(&input, r.Input, "", "  ") != nil || input.Len() > maxCall {
-		return agent.Decision{Reason: "This needs a person's approval, and is too long for one to judge. Do it in smaller steps."}
-	}
-	text := "May I do this? " + r.Tool
-	if r.Reason != "" {
-		text += " (" + r.Reason + ")"
-	}
-	text += "\n\n" + fenced(input.String())
-	a, err := k.ask(ctx, text, []string{"Allow", "Deny"}, "")
-	said := strings.ToLower(strings.TrimRight(a.Text, ".! "))
-	switch {
-	case err != nil:
-		return agent.Decision{Reason: "Nobody could be asked for approval: " + err.Error()}
-	case a.Expired:
-		return agent.Decision{Reason: "Nobody approved of this in time. Go on without it, and say in your answer what is left to do."}
-	case slices.Contains(consent, said):
-		return agent.Decision{Allow: true}
-	case slices.Contains(dissent, said):
-		return agent.Decision{Reason: a.By + " does not approve of this."}
-	default:
-		return agent.Decision{Reason: a.By + " does not approve of this: " + a.Text}
-	}
-}
-
-// fenced puts text into a code block that nothing in it can end.
-func fenced(text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return fence + "\n" + text + "\n" + fence
 }

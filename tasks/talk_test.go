@@ -20,6 +20,8 @@ type talkingSource struct {
 	said  chan string
 	asked chan Question
 	mute  error // of Ask
+
+	settled chan Answer // nil: nobody looks
 }
 
 func (s *talkingSource) Say(_ context.Context, _ Task, text string) error {
@@ -29,6 +31,13 @@ func (s *talkingSource) Say(_ context.Context, _ Task, text string) error {
 
 func (s *talkingSource) Ask(_ context.Context, _ Task, q Question) error {
 	s.asked <- q
+	return s.mute
+}
+
+func (s *talkingSource) Settle(_ context.Context, _ Task, q Question) error {
+	if s.settled != nil {
+		s.settled <- *q.Answer
+	}
 	return s.mute
 }
 
@@ -124,11 +133,13 @@ func TestAgentAsksAndIsAnswered(t *testing.T) {
 func TestPeopleApproveOfACall(t *testing.T) {
 	t.Parallel()
 	for reply, want := range map[string]agent.Decision{
-		"1":                 {Allow: true},
-		"allow":             {Allow: true},
-		"Deny":              {Reason: "somebody does not approve of this."},
-		"Yes.":              {Allow: true},
-		"only in the clone": {Reason: "somebody does not approve of this: only in the clone"},
+		"1":                    {Allow: true},
+		"always for this task": {Allow: true},
+		"Deny: 1":              {Reason: "somebody does not approve of this: 1"},
+		"allow":                {Allow: true},
+		"Deny":                 {Reason: "somebody does not approve of this."},
+		"Yes.":                 {Allow: true},
+		"only in the clone":    {Reason: "somebody does not approve of this: only in the clone"},
 	} {
 		t.Run(reply, func(t *testing.T) {
 			t.Parallel()

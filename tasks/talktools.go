@@ -76,7 +76,7 @@ func (k *talk) askUser(ctx context.Context, text string, options []string) (stri
 	case len(options) > 5:
 		return "", errors.New("at most 5 options can be offered")
 	}
-	a, err := k.ask(ctx, text, options, "")
+	a, err := k.ask(ctx, Question{Text: text, Options: options})
 	switch {
 	case err != nil:
 		return "", err

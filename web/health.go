@@ -46,10 +46,37 @@ type fleet struct {
 	Redis   string   `json:"redis"`             // "ok", or what it says
 	Tasks   tally    `json:"tasks"`
 	Workers []worker `json:"workers"`
+	Sources []source `json:"sources,omitempty"` // of this front door, as far as they can tell
 
 	Findings []store.Finding `json:"findings,omitempty"` // about Redis
 	// Credentials are those for the model that are held back, or with which runs start one after the other. Tasks then wait, and say so.
 	Credentials []store.Credential `json:"credentials,omitempty"`
+}
+
+// Inbound is a source that knows whether the events of its service reach this process.
+type Inbound interface {
+	Name() string
+	// Inbound tells when the last event came (zero: none yet), and what keeps events from coming.
+	Inbound() (last time.Time, err error)
+}
+
+type source struct {
+	Name    string    `json:"name"`
+	Last    time.Time `json:"last_event,omitzero"`
+	Problem string    `json:"problem,omitempty"` // what keeps events from coming
+}
+
+// sources are those that can tell. One without events does not keep tasks from being run.
+func (h *Handler) sources() (list []source) {
+	for _, in := range h.cfg.Inbound {
+		last, err := in.Inbound()
+		s := source{Name: in.Name(), Last: last}
+		if err != nil {
+			s.Problem = err.Error()
+		}
+		list = append(list, s)
+	}
+	return list
 }
 
 type worker struct {
@@ -81,7 +108,7 @@ func (h *Handler) health(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), probeLimit)
 	defer cancel()
 	var seen sight
-	f := fleet{Redis: "ok", Workers: []worker{}, Problem: "no worker is alive"}
+	f := fleet{Redis: "ok", Workers: []worker{}, Sources: h.sources(), Problem: "no worker is alive"}
 	if err := soon(ctx, func(ctx context.Context) error { return seen.look(ctx, h.cfg.Store, h.now()) }); err != nil {
 		f.Redis, f.Problem = err.Error(), "Redis does not answer"
 		h.json(w, http.StatusServiceUnavailable, f)

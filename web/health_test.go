@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,30 @@ func TestHealthTellsOfRedis(t *testing.T) {
 	h.into(h.get("/api/health"), http.StatusServiceUnavailable, &f)
 	if f.OK || f.Problem != "maxmemory-policy is allkeys-lru" || f.Tasks != (tally{Running: 1, Waiting: 2, Held: 1}) {
 		t.Errorf("got %+v", f)
+	}
+}
+
+// quiet is a source that hears nothing.
+type quiet struct {
+	last time.Time
+	err  error
+}
+
+func (quiet) Name() string                  { return "slack" }
+func (q quiet) Inbound() (time.Time, error) { return q.last, q.err }
+
+// What keeps events from coming is told, and does not keep tasks from being run.
+func TestHealthTellsOfSources(t *testing.T) {
+	t.Parallel()
+	last := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	h := newHarness(t, func(c *Config) { c.Inbound = []Inbound{quiet{}, quiet{last, errors.New("invalid_auth")}} })
+	if err := h.store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+		t.Fatal(err)
+	}
+	var f fleet
+	h.into(h.get("/api/health"), http.StatusOK, &f)
+	if want := []source{{Name: "slack"}, {"slack", last, "invalid_auth"}}; !slices.Equal(f.Sources, want) {
+		t.Errorf("got %+v, want %+v", f.Sources, want)
 	}
 }
 

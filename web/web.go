@@ -31,6 +31,8 @@ type Config struct {
 	// FleetToken opens the logs of other machines, at the addresses that workers tell (LogServer); empty: they are not asked.
 	FleetToken string
 
+	// Inbound are sources whose events the health tells of.
+	Inbound []Inbound
 	// Mux has, or will have, the routes of the sources; ours are added to it. A nil Mux is an empty one.
 	Mux *http.ServeMux
 	// Open are the beginnings of patterns on Mux that need no token because they check a signature, such as "/slack/".

@@ -63,7 +63,7 @@ func (w *Workspace) Threads(ctx context.Context) ([]Thread, error) {
 }
 
 // Work packs what each clone of a thread holds and its mirror does not into at most limit bytes (see Snapshot). A clone that holds nothing
-// of its own has no bundle.
+// of its own has no bundle; nor has one of which nothing can be packed, which is logged.
 func (w *Workspace) Work(ctx context.Context, thread string, limit int) ([]Bundle, error) {
 	root := filepath.Join(w.threadDir(thread), "repos")
 	owners, err := list(root)
@@ -85,8 +85,11 @@ func (w *Workspace) Work(ctx context.Context, thread string, limit int) ([]Bundl
 			if err != nil {
 				return nil, err
 			}
-			if len(b.Data) > 0 {
+			switch {
+			case len(b.Data) > 0:
 				work = append(work, b)
+			case len(b.Missing) > 0: // nothing of it fits, which is not the same as nothing
+				w.log.Warn("work of clone cannot be packed", "thread", thread, "repository", repo, "missing", b.Missing)
 			}
 		}
 	}

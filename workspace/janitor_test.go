@@ -1,8 +1,11 @@
 package workspace
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -143,6 +146,24 @@ func TestWorkOfAThread(t *testing.T) {
 	write(t, c.Dir+"/.git/HEAD", "no repository any more")
 	if _, err := w.Work(t.Context(), api.Thread, bundleLimit); err == nil {
 		t.Error("a clone that cannot be read has no work")
+	}
+}
+
+// Of a clone in which everything is too large there is no bundle. That must not pass for one that holds nothing.
+func TestWorkThatIsTooLargeIsNamed(t *testing.T) {
+	t.Parallel()
+	w, log := newOrigin(t).files(), new(bytes.Buffer)
+	w.log = slog.New(slog.NewTextHandler(log, nil))
+	c := checkout(t, w, api)
+	write(t, c.Dir+"/model.bin", "x")
+	if err := os.Truncate(c.Dir+"/model.bin", fileSteps[0]+1); err != nil {
+		t.Fatal(err)
+	}
+	if work, err := w.Work(t.Context(), api.Thread, bundleLimit); len(work) != 0 || err != nil {
+		t.Errorf("work %+v, %v", work, err)
+	}
+	if !strings.Contains(log.String(), "missing=[model.bin]") {
+		t.Errorf("log: %s", log)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -297,6 +298,18 @@ func TestRefusedPush(t *testing.T) {
 		t.Fatal(err)
 	}
 	published(t, w, c, p)
+}
+
+// A long refusal is cut between two characters.
+func TestLongRefusal(t *testing.T) {
+	t.Parallel()
+	said := " ! [remote rejected] a -> b (" + strings.Repeat("é", maxRefusal) + ")\n"
+	for _, pad := range []string{"", "x"} {
+		err := pushError(&gitError{command: "push", stderr: strings.Replace(said, "(", "("+pad, 1), err: errors.New("exit status 1")})
+		if !errors.Is(err, ErrRejected) || !utf8.ValidString(err.Error()) || len(err.Error()) > len(ErrRejected.Error())+2+maxRefusal {
+			t.Errorf("%d bytes: %q", len(err.Error()), err)
+		}
+	}
 }
 
 // The credential is with the processes that talk to the remote, in the mirror, and nowhere else.

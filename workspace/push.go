@@ -46,5 +46,5 @@ func pushError(err error) error {
 	case reason == "":
 		return remoteError(err)
 	}
-	return fmt.Errorf("%w: %s", ErrRejected, reason[:min(len(reason), maxRefusal)])
+	return fmt.Errorf("%w: %s", ErrRejected, strings.ToValidUTF8(reason[:min(len(reason), maxRefusal)], ""))
 }

@@ -51,7 +51,7 @@ type Config struct {
 	// Env is added to git's environment, for proxies and certificates (HTTPS_PROXY=…, GIT_SSL_CAINFO=…).
 	// Git inherits nothing but PATH from this process.
 	Env []string
-	// Log hears of what was found damaged and replaced; nil is silence.
+	// Log hears of what was found damaged and replaced, and of work that is lost; nil is silence.
 	Log *slog.Logger
 }
 

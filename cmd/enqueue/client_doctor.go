@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
@@ -24,6 +25,12 @@ type fleet struct {
 		Waiting int `json:"waiting"`
 		Held    int `json:"held"`
 	} `json:"tasks"`
+	Credentials []store.Credential `json:"credentials"`
+	Sources     []struct {
+		Name    string    `json:"name"`
+		Last    time.Time `json:"last_event"`
+		Problem string    `json:"problem"`
+	} `json:"sources"`
 	Workers []struct {
 		ID       string        `json:"id"`
 		Version  string        `json:"version"`
@@ -99,6 +106,16 @@ func (f fleet) examine() (r report) {
 	if len(f.Workers) == 0 {
 		r.add(store.Fatal, "no worker is alive", "Tasks wait until there is one.", "Start `worker`, with the same REDIS_URL.")
 	}
+	for _, s := range f.Sources {
+		switch {
+		case s.Problem != "":
+			r.add(store.Fatal, "no events come from "+s.Name, s.Problem, "Look at its token and settings, and at the front door's log.")
+		case s.Last.IsZero():
+			r.add("", s.Name+": no event has come yet", "", "")
+		default:
+			r.add("", s.Name+": the last event came at "+s.Last.UTC().Format(time.DateTime)+" UTC", "", "")
+		}
+	}
 	for _, w := range f.Workers {
 		name := "worker " + w.ID
 		switch h := w.Health; {
@@ -115,8 +132,25 @@ func (f fleet) examine() (r report) {
 			}
 		}
 	}
-	r.add("", fmt.Sprintf("%d tasks run, %d wait, %d of them until a certain time", f.Tasks.Running, f.Tasks.Waiting, f.Tasks.Held), "", "")
+	for _, c := range f.Credentials {
+		r.credential(c, time.Now())
+	}
+	tasks := fmt.Sprintf("%d tasks run, %d wait", f.Tasks.Running, f.Tasks.Waiting)
+	if f.Tasks.Held > 0 {
+		tasks += fmt.Sprintf(", %d of them until a certain time", f.Tasks.Held)
+	}
+	r.add("", tasks, "", "")
 	return r
+}
+
+// credential tells what keeps runs from starting that use it.
+func (r *report) credential(c store.Credential, now time.Time) {
+	switch name := "credential " + c.Name; {
+	case c.Until.After(now):
+		r.add(store.Note, name+": no run starts before "+c.Until.UTC().Format(time.DateTime)+" UTC", c.Why, "")
+	case c.Interval > 0:
+		r.add(store.Note, name+": runs start "+c.Interval.String()+" apart", "The model throttles them.", "")
+	}
 }
 
 // about is what a worker tells of its CLI.

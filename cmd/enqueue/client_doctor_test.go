@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/store"
 )
@@ -35,7 +36,14 @@ func TestDoctor(t *testing.T) {
 		`{"ok":true,"version":"2.1.329","sandbox":"none","notices":["the agent's tools can read this process's memory"]}`)})
 	beat(store.Worker{ID: "w2", Draining: true})
 	check(0, "worker w1 (v1): 1 of 4 slots taken, CLI 2.1.329, sandbox none", "warning  worker w1\n", "the agent's tools can read",
-		"note     worker w2 is shutting down", "warning  appendonly is off", "0 tasks run, 1 wait, 0 of them")
+		"note     worker w2 is shutting down", "warning  appendonly is off", "0 tasks run, 1 wait\n")
+	if err := f.store.Hold(t.Context(), "k1", time.Now().Add(time.Hour), 0, "the limit is reached"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.store.Slow(t.Context(), "k2"); err != nil {
+		t.Fatal(err)
+	}
+	check(0, "note     credential k1: no run starts before ", "the limit is reached\n", "note     credential k2: runs start 1s apart\n")
 	beat(store.Worker{ID: "w3", Health: json.RawMessage(`{"ok":false,"problem":"claude has no credential","remedy":"set ANTHROPIC_API_KEY"}`)})
 	check(1, "error    worker w3 runs no tasks\n", "claude has no credential\n", "set ANTHROPIC_API_KEY\n")
 
@@ -67,5 +75,29 @@ func TestDoctorOfRedis(t *testing.T) {
 	_ = f.redis.Close()
 	if code, out, _ := f.run("doctor"); code != 1 || !strings.Contains(out, "error    Redis does not answer\n") {
 		t.Errorf("exit %d: %s", code, out)
+	}
+}
+
+// What a front door says of its sources is told; one without events has to be mended.
+func TestDoctorOfSources(t *testing.T) {
+	t.Parallel()
+	var f fleet
+	if err := json.Unmarshal([]byte(`{"redis":"ok","workers":[{"id":"w"}],"tasks":{"waiting":2,"held":1},"sources":[
+		{"name":"slack","problem":"connect to Slack: invalid_auth"},{"name":"mail"},{"name":"post","last_event":"2026-01-02T03:04:05Z"}]}`), &f); err != nil {
+		t.Fatal(err)
+	}
+	r := f.examine()
+	var out strings.Builder
+	r.print(&out)
+	for _, want := range []string{
+		"error    no events come from slack\n           connect to Slack: invalid_auth\n", "ok       mail: no event has come yet\n",
+		"ok       post: the last event came at 2026-01-02 03:04:05 UTC\n", "ok       0 tasks run, 2 wait, 1 of them until a certain time\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+	if !r.bad() {
+		t.Error("all is well")
 	}
 }

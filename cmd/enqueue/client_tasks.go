@@ -103,7 +103,7 @@ func (t *terminal) describe(v task) error {
 	}
 	texts := []string{"> " + strings.ReplaceAll(v.Task.Prompt, "\n", "\n> "), v.Sentence}
 	if v.Ending != nil {
-		texts = append(texts, v.Ending.Result.Text, v.Ending.Partial())
+		texts = append(texts, v.Ending.Said())
 	}
 	for _, text := range texts {
 		if text = strings.TrimSpace(plain(text)); text != "" {

@@ -17,7 +17,7 @@ func TestMentionBySocket(t *testing.T) {
 	w.model.Answer("what is", modelfake.Turn{Text: "It is 42."})
 	delete(w.env, "SLACK_SIGNING_SECRET")
 	w.env["SLACK_APP_TOKEN"] = "xapp-test"
-	w.standalone()
+	base := w.standalone()
 	w.slack.Deliver("")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -36,4 +36,7 @@ func TestMentionBySocket(t *testing.T) {
 		thread := s.Messages(channel, ts)
 		return strings.Contains(thread[len(thread)-1].Text, "It is 42.")
 	})
+	if health := w.get(base + "/api/health"); !strings.Contains(health, `"name": "slack"`) || !strings.Contains(health, `"last_event"`) {
+		t.Errorf("the health does not tell of Slack: %s", health)
+	}
 }

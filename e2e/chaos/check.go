@@ -77,7 +77,8 @@ func checkTold(events []event, finals []final, lives []life) (told check) {
 			continue
 		}
 		told.looked++
-		tokens, answered := script.Answers(f.text)
+		tokens, _ := script.Answers(f.text)
+		answered := f.answers()
 		switch {
 		case f.place == inGitHub: // its answer is in a comment that later ones replace
 			if f.answer && !heard[e.token] {
@@ -92,6 +93,31 @@ func checkTold(events []event, finals []final, lives []life) (told check) {
 		}
 	}
 	return told
+}
+
+// checkAnswered sees that the fleet has worked: one that takes nothing, or only says why not, breaks no other check. More than half is little
+// beside what a fleet answers that is merely disturbed.
+func checkAnswered(events []event, finals []final) (few check) {
+	few.name = "too few answers"
+	by := map[string]bool{}
+	for _, f := range finals {
+		for _, id := range f.covers {
+			by[id] = by[id] || f.answers()
+		}
+	}
+	answered := 0
+	for _, e := range events {
+		if e.accepted {
+			few.looked++
+		}
+		if e.accepted && by[e.id] {
+			answered++
+		}
+	}
+	if 2*answered <= few.looked {
+		few.breaks("%d of %d events that were accepted have an answer", answered, few.looked)
+	}
+	return few
 }
 
 // checkComments sees that a pull request has one review comment at most, and one if a review was told to be there.

@@ -109,6 +109,32 @@ func TestHeardOrTold(t *testing.T) {
 	}
 }
 
+func TestMostAreAnswered(t *testing.T) {
+	t.Parallel()
+	unaccepted := asked(3, inSlack)
+	unaccepted.accepted = false
+	reviewed := told(inGitHub, "Reviewed, see the conversation", 1)
+	reviewed.answer = true
+	for name, c := range map[string]struct {
+		events []event
+		finals []final
+		broken bool
+	}{
+		"all":                {[]event{asked(1, inGitHub), asked(2, inChat)}, []final{reviewed, told(inChat, answer(2), 2)}, false},
+		"one for two":        {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, answer(1, 2), 1, 2)}, false},
+		"half":               {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, answer(1), 1), told(inSlack, "It failed.", 2)}, true},
+		"not reviewed":       {[]event{asked(1, inGitHub)}, []final{told(inGitHub, "Not reviewed: Superseded.", 1)}, true},
+		"broken off":         {[]event{asked(1, inSlack)}, []final{{place: inSlack, covers: []string{"id-" + script.Token(1)}, text: answer(1), why: true}}, true},
+		"nothing taken":      {[]event{unaccepted}, nil, true},
+		"nothing asked":      {nil, nil, true},
+		"what was not taken": {[]event{asked(1, inSlack), unaccepted}, []final{told(inSlack, answer(1), 1)}, false},
+	} {
+		if got := checkAnswered(c.events, c.finals); breaks(got) != c.broken {
+			t.Errorf("%s: broken: %q", name, got.broken)
+		}
+	}
+}
+
 func TestOneReviewComment(t *testing.T) {
 	t.Parallel()
 	e := asked(1, inGitHub)

@@ -3,9 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/errand-fleet/errand/e2e/chaos/script"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
@@ -16,7 +18,17 @@ type final struct {
 	what   string   // for people
 	covers []string // IDs of the tasks whose end it tells
 	text   string
+	why    bool // it says why there is no answer, whatever parts of one it brings
 	answer bool // it was posted as an answer; what it says is in text or, of GitHub, in the comment
+}
+
+// answers reports whether it is an answer, and does not say why there is none.
+func (f final) answers() bool {
+	if f.place == inGitHub {
+		return f.answer
+	}
+	_, ok := script.Answers(f.text)
+	return ok && !f.why
 }
 
 // finalsOf collects all terminal messages that there are for these events.
@@ -62,6 +74,9 @@ func (c *covered) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// sentence is how errand begins a final message that is no answer: in the line in which it names who asked.
+var sentence = regexp.MustCompile(`^<@\w+> \S`)
+
 // slackFinals finds the final messages of a thread by their metadata. Several parts of one ending are one message; a part that was posted
 // twice makes it two.
 func slackFinals(thread []slackfake.Message) []final {
@@ -93,6 +108,7 @@ func slackFinals(thread []slackfake.Message) []final {
 		}
 		posts[k].parts[p.Part]++
 		posts[k].text += m.Text + "\n"
+		posts[k].why = posts[k].why || sentence.MatchString(m.Text)
 		for _, id := range p.Covers {
 			if !slices.Contains(posts[k].covers, id) {
 				posts[k].covers = append(posts[k].covers, id)

@@ -27,7 +27,7 @@ func TestLeftoversAreFound(t *testing.T) {
 		must(c.Set(ctx, key, "1", 0).Err())
 	}
 	must(c.HSet(ctx, "errand:task:1", "state", "ended").Err())
-	must(c.HSet(ctx, "errand:spend:2026-11-22:user:U1", "spent", "5").Err())
+	must(c.HSet(ctx, "errand:spend:20779:user:U1", "spent", "5").Err())
 	left, err := leftovers(ctx, c)
 	must(err)
 	if left != nil {
@@ -49,10 +49,10 @@ func TestLeftoversAreFound(t *testing.T) {
 		}
 		must(c.Del(ctx, key).Err())
 	}
-	must(c.HSet(ctx, "errand:spend:2026-11-22:user:U1", "r:id", "5").Err())
+	must(c.HSet(ctx, "errand:spend:20779:user:U1", "r:id", "5").Err())
 	left, err = leftovers(ctx, c)
 	must(err)
-	if diff := cmp.Diff([]string{"errand:spend:2026-11-22:user:U1 r:id"}, left); diff != "" {
+	if diff := cmp.Diff([]string{"errand:spend:20779:user:U1 r:id"}, left); diff != "" {
 		t.Error(diff)
 	}
 }

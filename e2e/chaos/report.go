@@ -47,7 +47,7 @@ func (r *report) judge(w *world, f *fleet, t *traffic, s *saboteur, left []strin
 	r.excused = excuses
 	keys := check{name: "left in redis", looked: 1, broken: left}
 	r.checks = append([]check{
-		lost, doubled, checkTold(events, finals, lives), checkComments(events, finals, reviews), overlaps, orphans, keys,
+		lost, doubled, checkTold(events, finals, lives), checkAnswered(events, finals), checkComments(events, finals, reviews), overlaps, orphans, keys,
 	}, further...)
 	r.all, r.quiet = takeovers(s.deaths, lives, s.outage)
 }

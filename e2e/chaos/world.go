@@ -85,7 +85,9 @@ func (w *world) settle(set settings) (err error) {
 	if err != nil {
 		return fmt.Errorf("read the scripted CLI: %w (make chaos builds it)", err)
 	}
-	yaml := fmt.Sprintf("repositories:\n  %s:\n    trusted: true\nchannels:\n  %s:\n    repository: %s\n", repository, withClone, repository)
+	// Limits below what the workers could do at once, so that places in them are fought for; budgets that nobody can use up.
+	yaml := fmt.Sprintf("repositories:\n  %s:\n    trusted: true\nchannels:\n  %s:\n    repository: %s\n"+
+		"limits:\n  repository: 9\n  credential: 14\nbudgets:\n  repository: 100000\n  day: 100000\n", repository, withClone, repository)
 	for _, f := range []struct {
 		name string
 		data []byte

@@ -54,6 +54,8 @@ func (s *Server) webAPI() map[string]method {
 		"reactions.add":         s.reactionsAdd,
 		"reactions.remove":      s.reactionsRemove,
 
+		"views.open": s.viewsOpen,
+
 		"files.getUploadURLExternal":   s.filesGetUploadURLExternal,
 		"files.completeUploadExternal": s.filesCompleteUploadExternal,
 	}

@@ -23,23 +23,29 @@ func (s *Server) Press(ctx context.Context, user, channel, ts, actionID string) 
 	if err != nil {
 		return fmt.Errorf("press %s: %w", actionID, err)
 	}
+	if err := s.interaction(ctx, to, payload); err != nil {
+		return fmt.Errorf("press %s: %w", actionID, err)
+	}
+	return nil
+}
+
+// interaction sends what a user did, by HTTP or, without an address, by Socket Mode.
+func (s *Server) interaction(ctx context.Context, to string, payload answer) error {
 	if to == "" {
-		if _, err := s.Push(ctx, Interactive, payload, 0); err != nil {
-			return fmt.Errorf("press %s: %w", actionID, err)
-		}
-		return nil
+		_, err := s.Push(ctx, Interactive, payload, 0)
+		return err
 	}
 	body, err := json.Marshal(payload)
 	if err != nil {
-		return fmt.Errorf("press %s: %w", actionID, err)
+		return err
 	}
 	form := url.Values{"payload": {string(body)}}.Encode()
 	resp, err := s.post(ctx, to, "application/x-www-form-urlencoded", []byte(form), SendOptions{})
 	if err != nil {
-		return fmt.Errorf("press %s: %w", actionID, err)
+		return err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("press %s: answered %s", actionID, resp.Status)
+		return fmt.Errorf("answered %s", resp.Status)
 	}
 	return nil
 }
@@ -72,9 +78,9 @@ func (s *Server) blockActions(user, channel, ts, actionID string) (payload answe
 		container["thread_ts"] = r.ThreadTS
 	}
 	return answer{
-		"type": "block_actions", "token": "unused", "api_app_id": s.cfg.AppID, "trigger_id": "1." + ts,
+		"type": "block_actions", "token": "unused", "api_app_id": s.cfg.AppID, "trigger_id": s.newTrigger(u.ID),
 		"team": answer{"id": s.cfg.TeamID, "domain": "errand"}, "enterprise": nil, "is_enterprise_install": false,
-		"user":      answer{"id": u.ID, "username": u.Name, "name": u.Name, "team_id": u.TeamID},
+		"user":      wireUser(u),
 		"channel":   answer{"id": ch.ID, "name": ch.Name},
 		"container": container,
 		"message":   s.wire(r, true), "state": answer{"values": answer{}}, "actions": []answer{action},

@@ -15,6 +15,7 @@ func (l *linter) checks() map[string]func(at string, raw json.RawMessage) {
 		"actions":  l.actions,
 		"markdown": l.markdownBlock,
 		"image":    l.image,
+		"input":    l.input,
 	}
 }
 

@@ -7,7 +7,7 @@
 //
 // It does not promise: rate limits of its own (Fail makes them), retries of its own (Redeliver makes them), scopes, attachments,
 // markdown_text, scheduled messages, broadcast replies, tombstones, events for what the bot itself posts, the translation of
-// markdown blocks into rich text, what Slack makes of files, the response_url and the modals of interactivity. Streaming has no
+// markdown blocks into rich text, what Slack makes of files, the response_url of interactivity, changes of a modal once it is open. Streaming has no
 // file here yet.
 //
 // All methods of Server may be called from any goroutine. Messages and calls are returned as copies, which must not be written to.
@@ -105,6 +105,9 @@ type Server struct {
 	eventURL   string
 	actionURL  string
 	deliveries map[deliveryKey]*delivery
+	triggers   map[string]*trigger
+	views      []View // open ones, in order of their opening
+	opened     int    // dialogs there have been
 
 	// Socket Mode.
 	tickets   map[string]bool // addresses that were given out and not used
@@ -134,6 +137,7 @@ func New(cfg Config) *Server {
 		changed:    make(chan struct{}),
 		failures:   make(map[string][]Failure),
 		deliveries: make(map[deliveryKey]*delivery),
+		triggers:   make(map[string]*trigger),
 		tickets:    make(map[string]bool),
 		unacked:    make(map[string]chan json.RawMessage),
 	}

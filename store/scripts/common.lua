@@ -10,6 +10,7 @@ local function task_key(id) return P .. 'task:' .. id end
 local function events_key(id) return P .. 'events:' .. id end
 local function questions_key(id) return P .. 'questions:' .. id end
 local function log_key(id) return P .. 'log:' .. id end
+local function votes_key(id) return P .. 'votes:' .. id end
 local function spent_key(id) return P .. 'spent:' .. id end
 local function claim_key(thread) return P .. 'claim:' .. thread end
 local function waiting_key(thread) return P .. 'waiting:' .. thread end

@@ -140,7 +140,7 @@ func (s *Source) finish(ctx context.Context, d *tasks.Desk, out *stream, id stri
 		result, cost := cmp.Or(e.Result.Text, sentence), e.CostUSD()
 		out.Send("", "", event{Type: "done", Result: &result, Usage: &e.Result.Usage, Cost: &cost, Note: e.Note()})
 	} else {
-		out.Send("", "", event{Type: "error", Content: &sentence, Partial: e.Partial()})
+		out.Send("", "", event{Type: "error", Content: &sentence, Partial: e.Said()})
 	}
 	out.Done()
 }

@@ -120,16 +120,8 @@ func (r *report) bodies(m mark, e tasks.Ending) []string {
 
 // text is what is said: the answer, or why there is none and what there was of it.
 func text(e tasks.Ending) string {
-	e.Result.Text = strings.TrimSpace(e.Result.Text)
-	said := e.Sentence()
-	switch {
-	case said == "":
-		return closed(e.Result.Text)
-	case e.Kind == tasks.Answered || e.Partial() == "":
-		return said
-	}
-	// As a quote, which ends whatever the break has left open.
-	return said + "\n\nIt had begun to say:\n\n> " + strings.ReplaceAll(e.Partial(), "\n", "\n> ")
+	e.Result.Text = closed(strings.TrimSpace(e.Result.Text))
+	return strings.TrimSpace(e.Sentence() + "\n\n" + e.Body())
 }
 
 // footer is the line of facts and the run's address.

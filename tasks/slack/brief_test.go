@@ -28,7 +28,7 @@ func TestBriefOfARequestAlone(t *testing.T) {
 	w := newWorkspace(t, Config{})
 	b := w.brief(w.task(""))
 	equal(t, "calls", len(w.Calls("")), 0)
-	golden(t, "system", b.System)
+	golden(t, "system.golden", b.System)
 }
 
 func TestBriefTellsTheThread(t *testing.T) {
@@ -45,7 +45,7 @@ func TestBriefTellsTheThread(t *testing.T) {
 	w.seed(slackfake.Message{ThreadTS: root, User: "U0CI", BotID: "B0CI", Text: " "})
 	task = w.task(root)
 	w.seed(slackfake.Message{ThreadTS: root, User: bob, Text: "too late"})
-	golden(t, "thread", w.brief(task).System)
+	golden(t, "thread.golden", w.brief(task).System)
 }
 
 // The newest messages are told, of threads of any length.

@@ -8,13 +8,23 @@ const (
 	tryAgain = "retry"
 	openLog  = "log" // a link: Slack opens it, and tells us of it all the same
 	openPull = "pull"
+
+	good = "good"
+	bad  = "bad"
+
+	answerWith = "answer" // and a slash, and the place of the option among those of the question
+	deny       = "deny"   // opens the dialog of that name
+	denyReason = "reason" // the field in it
 )
+
+// maxButton is the characters of a button's text.
+const maxButton = 75
 
 // button is one below a message: what it does, to what, or where it leads.
 type button struct {
 	text   string
 	action string
-	value  string // the task it is about
+	value  string // the task it is about, and what of it
 	url    string // a link, if not empty
 	style  slack.Style
 }

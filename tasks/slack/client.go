@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -58,11 +57,10 @@ func (s *Source) post(ctx context.Context, o origin, m marker, opts ...slack.Msg
 // uploadLimit bounds an upload, with the calls before and after it.
 const uploadLimit = time.Minute
 
-// upload adds a message with a file to the thread. Nothing in it is a link, whatever the file is called.
-func (s *Source) upload(ctx context.Context, o origin, name string, data []byte) error {
+// upload adds a message with a file to the thread. The comment is mrkdwn.
+func (s *Source) upload(ctx context.Context, o origin, name, comment string, data []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, uploadLimit)
 	defer cancel()
-	comment := "`" + escape(quiet(strings.ReplaceAll(line(name, maxSentence), "`", "'"))) + "`"
 	_, err := s.api.UploadFileContext(ctx, slack.UploadFileParameters{
 		Filename: name, Title: name, FileSize: len(data), Reader: bytes.NewReader(data), InitialComment: comment,
 		Channel: o.Channel, ThreadTimestamp: o.root(),

@@ -43,6 +43,17 @@ func (s *Source) turn(ctx context.Context, o origin, burst int) error {
 	return nil
 }
 
+// endWait is how long the last edit of a message waits for Slack's limit on edits.
+const endWait = 10 * time.Second
+
+// lastTurn waits for a turn for the last edit of a message, but not for ever.
+func (s *Source) lastTurn(ctx context.Context, o origin) {
+	err := patiently(ctx, endWait, func() error { return s.turn(ctx, o, finalBurst) })
+	if err != nil && ctx.Err() == nil {
+		s.log.Info("edit out of turn", "channel", o.Channel, "err", err)
+	}
+}
+
 // display is a status message as Slack lets us show it: with blocks, else in plain text, else not at all. It is of one goroutine at a time.
 type display struct {
 	source *Source

@@ -1,8 +1,6 @@
 package slack
 
 import (
-	"strings"
-
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -13,7 +11,7 @@ func (s *Source) parts(t tasks.Task, o origin, e tasks.Ending) []part {
 		lead += " " + escape(quiet(sentence))
 	}
 	foot := lines(escape(quiet(line(e.Note(), maxSentence))), dots(escape(quiet(line(e.Footer(), 200))), "run "+t.ID))
-	return inParts(finalMarker(t, e), lead, body(e), foot, s.finalButtons(t, e)...)
+	return inParts(finalMarker(t, e), lead, e.Body(), foot, s.finalButtons(t, e)...)
 }
 
 // finalButtons are what can be done about an ending.
@@ -22,17 +20,9 @@ func (s *Source) finalButtons(t tasks.Task, e tasks.Ending) []button {
 	if p := e.Published; p != nil && p.PullRequest.URL != "" {
 		list = append([]button{{text: "Pull request", action: openPull, url: p.PullRequest.URL}}, list...)
 	}
-	return append(list, button{text: "Try again", action: tryAgain, value: t.ID})
-}
-
-// body is the answer, or what there is of one.
-func body(e tasks.Ending) string {
-	if e.Kind == tasks.Answered {
-		return e.Result.Text
+	list = append(list, button{text: "Try again", action: tryAgain, value: t.ID})
+	if e.Body() != "" {
+		list = append(list, s.voteButtons(t.ID)...)
 	}
-	partial := e.Partial()
-	if partial == "" {
-		return ""
-	}
-	return "What the agent had said until then:\n\n> " + strings.ReplaceAll(partial, "\n", "\n> ")
+	return list
 }

@@ -37,6 +37,9 @@ func endings() map[string]tasks.Ending {
 	}
 }
 
+// nobody votes.
+type nobody struct{ Ballot }
+
 // steady is a clock that gives every message a time of its own, the same in every run.
 func steady() func() time.Time {
 	now := time.Unix(1_700_000_000, 0)
@@ -48,13 +51,13 @@ func TestFinalMessages(t *testing.T) {
 	for name, e := range endings() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorkspace(t, Config{ConsoleURL: "https://e.example"}, slackfake.Config{Now: steady()})
+			w := newWorkspace(t, Config{ConsoleURL: "https://e.example", Ballot: nobody{}}, slackfake.Config{Now: steady()})
 			task := w.task("")
 			w.source.react(t.Context(), mustOrigin(t, task), eyes)
 			if err := w.open(w.source, task).Close(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name, render(t, w.posted(task)))
+			messages(t, name, w.posted(task))
 			equal(t, "eyes", w.Reactions(general, mustOrigin(t, task).TS), []string(nil))
 			if said := w.log.String(); said != "" {
 				t.Errorf("log: %s", said)
@@ -84,7 +87,7 @@ func TestLongAnswer(t *testing.T) {
 	if err := w.open(w.source, task).Close(t.Context(), answered(longAnswer())); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "long", render(t, w.posted(task)))
+	messages(t, "long", w.posted(task))
 	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1", "final/2", "final/3", "final/4"})
 	for _, c := range w.Calls("chat.postMessage") {
 		equal(t, "links looked up", c.Form.Get("unfurl_links")+c.Form.Get("unfurl_media"), "falsefalse")
@@ -102,7 +105,7 @@ func TestLongAnswerInPlainText(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := w.posted(task)
-	golden(t, "plain", render(t, list[:5]))
+	messages(t, "plain", list[:5])
 	equal(t, "parts", partsOf(list), []string{"status", "final/1.1", "final/1.2", "final/1.3", "final/1.4", "final/2", "final/3", "final/4"})
 	if !strings.Contains(w.log.String(), "post in plain text") {
 		t.Errorf("log: %s", w.log)

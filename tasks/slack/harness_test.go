@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -311,9 +310,9 @@ func equal(t *testing.T, what string, got, want any) {
 // golden compares with a file of testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
+	path := filepath.Join("testdata", name)
 	if *update {
-		if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(path, []byte(got), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(got), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -322,43 +321,6 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	equal(t, path, got, string(want))
-}
-
-// render writes messages down for a golden file: everything that was sent, with long texts shortened in the middle.
-func render(t *testing.T, messages []slackfake.Message) string {
-	t.Helper()
-	var b strings.Builder
-	for _, m := range messages {
-		fmt.Fprintf(&b, "=== %s\n%s\n", m.Metadata, shorten(m.Text))
-		if m.Blocks == nil {
-			continue
-		}
-		var blocks []map[string]any
-		if err := json.Unmarshal(m.Blocks, &blocks); err != nil {
-			t.Fatal(err)
-		}
-		for _, block := range blocks {
-			if text, ok := block["text"].(string); ok { // a markdown block, to be read as it is
-				fmt.Fprintf(&b, "--- %s\n%s\n", block["type"], shorten(text))
-				continue
-			}
-			raw := &bytes.Buffer{}
-			enc := json.NewEncoder(raw)
-			enc.SetEscapeHTML(false)
-			if err := enc.Encode(block); err != nil {
-				t.Fatal(err)
-			}
-			fmt.Fprintf(&b, "--- %s", raw)
-		}
-	}
-	return b.String()
-}
-
-func shorten(text string) string {
-	if r := []rune(text); len(r) > 600 {
-		return fmt.Sprintf("%s\n[… %d characters …]\n%s", string(r[:200]), len(r)-400, string(r[len(r)-200:]))
-	}
-	return text
 }
 
 func slackMessage(text string) slack.Message {

@@ -6,12 +6,16 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/errand-fleet/errand/tasks"
 )
 
 // pressing is how many interactions may be under way at once. Who comes beyond that is told by Slack that it did not work.
 const pressing = 16
+
+// submitted stands before the name of a dialog that comes back.
+const submitted = "submitted "
 
 // interaction is what somebody did to a message or a dialog of ours: as much of it as we need, as with an envelope.
 type interaction struct {
@@ -38,28 +42,48 @@ type interaction struct {
 		ActionID string `json:"action_id"`
 		Value    string `json:"value"`
 	} `json:"actions"`
+	TriggerID string `json:"trigger_id"`
+	View      struct {
+		CallbackID      string `json:"callback_id"`
+		PrivateMetadata string `json:"private_metadata"`
+		State           struct {
+			Values map[string]map[string]struct {
+				Value string `json:"value"`
+			} `json:"values"`
+		} `json:"state"`
+	} `json:"view"`
 }
 
-// press is a button that somebody pressed.
+// press is a button that somebody pressed, below a message or of a dialog.
 type press struct {
-	action, value string
-	name          string // of who did it, as people know them
-	origin        origin // the message with the button, and who did it
+	action, detail string // which button it is, and which of several of its kind, or what was typed
+	value          string // what it is about
+	name           string // of who did it, as people know them
+	trigger        string // lets us open a dialog
+	origin         origin // the message with the button, and who did it
 }
 
 // press reads a press of one of our buttons; false is anything else.
-func (in interaction) press() (press, bool) {
-	if in.Type != "block_actions" || len(in.Actions) != 1 {
+func (in interaction) press() (p press, ok bool) {
+	switch {
+	case in.Type == "block_actions" && len(in.Actions) == 1:
+		p.action, p.detail, _ = strings.Cut(in.Actions[0].ActionID, "/")
+		p.value, p.origin = in.Actions[0].Value, origin{
+			Team: in.Team.ID, Channel: in.Channel.ID, TS: in.Container.MessageTS, ThreadTS: cmp.Or(in.Message.ThreadTS, in.Container.ThreadTS),
+		}
+	case in.Type == "view_submission":
+		var kept memory
+		if json.Unmarshal([]byte(in.View.PrivateMetadata), &kept) != nil {
+			return press{}, false
+		}
+		p.action, p.detail = submitted+in.View.CallbackID, in.View.State.Values[denyReason][denyReason].Value
+		p.value, p.origin = kept.Value, kept.Origin
+	default:
 		return press{}, false
 	}
-	o := origin{
-		Team: in.Team.ID, Channel: in.Channel.ID, TS: in.Container.MessageTS, User: in.User.ID,
-		ThreadTS: cmp.Or(in.Message.ThreadTS, in.Container.ThreadTS),
-	}
-	p := press{
-		action: in.Actions[0].ActionID, value: in.Actions[0].Value, origin: o,
-		name: "@" + cmp.Or(in.User.Username, in.User.Name, in.User.ID),
-	}
+	p.origin.User, p.trigger = in.User.ID, in.TriggerID
+	p.name = "@" + cmp.Or(in.User.Username, in.User.Name, in.User.ID)
+	o := p.origin
 	valid := teamForm.MatchString(o.Team) && channelForm.MatchString(o.Channel) && userForm.MatchString(o.User) && tsForm.MatchString(o.TS) &&
 		(o.ThreadTS == "" || tsForm.MatchString(o.ThreadTS))
 	return p, valid
@@ -118,6 +142,12 @@ func (s *Source) route(d *tasks.Desk, in interaction) func(context.Context) {
 	serve, ok := map[string]func(context.Context, *tasks.Desk, press){
 		stopTask: s.stop,
 		tryAgain: s.tryAgain,
+		good:     s.vote,
+		bad:      s.vote,
+
+		answerWith:       s.answer,
+		deny:             s.askWhy,
+		submitted + deny: s.deny,
 	}[p.action]
 	if !ok {
 		return nil

@@ -30,6 +30,7 @@ type marker struct {
 	task, part string
 	ending     string // which of the task's endings a final message tells: one that was tried again has another
 	covers     string // further tasks that a final message is for, by ID
+	question   string // which of the task's questions a message asks, by key
 }
 
 func statusMarker(t tasks.Task) marker { return marker{task: t.ID, part: statusPart} }
@@ -46,6 +47,9 @@ func (m marker) metadata() slack.SlackMetadata {
 	if m.covers != "" {
 		payload["covers"] = m.covers
 	}
+	if m.question != "" {
+		payload["question"] = m.question
+	}
 	return slack.SlackMetadata{EventType: eventType, EventPayload: payload}
 }
 
@@ -58,7 +62,7 @@ func markerOf(m slack.Message) marker {
 		v, _ := m.Metadata.EventPayload[name].(string)
 		return v
 	}
-	return marker{task: field("task"), part: field("part"), ending: field("ending"), covers: field("covers")}
+	return marker{task: field("task"), part: field("part"), ending: field("ending"), covers: field("covers"), question: field("question")}
 }
 
 // of reports whether it marks a message of that part.
@@ -68,6 +72,7 @@ func (m marker) of(part string) bool { return m.part == part || strings.HasPrefi
 type found struct {
 	status map[string][]string // by task, of the thread's tasks all: ts of the status messages, the one in use at the end
 	parts  map[marker]bool     // of its final messages, those of all its endings
+	files  map[string]bool     // names of those that we have put there
 }
 
 // shown is the status message of a task, empty if it has none.
@@ -92,7 +97,7 @@ func (f found) begun(part marker) bool {
 // find looks through what was posted after the request. Another bot's messages do not count, even with our marker: where two errands
 // are in a channel, one mention may be a task of both.
 func (s *Source) find(ctx context.Context, o origin, t tasks.Task) (found, error) {
-	f := found{status: map[string][]string{}, parts: map[marker]bool{}}
+	f := found{status: map[string][]string{}, parts: map[marker]bool{}, files: map[string]bool{}}
 	me, err := s.me.get(ctx)
 	if err != nil {
 		return f, fmt.Errorf("find report: %w", err)
@@ -100,6 +105,9 @@ func (s *Source) find(ctx context.Context, o origin, t tasks.Task) (found, error
 	for msg, err := range s.thread(ctx, o, o.TS, "") {
 		if err != nil {
 			return f, fmt.Errorf("find report: %w", err)
+		}
+		for _, file := range msg.Files {
+			f.files[file.Name] = f.files[file.Name] || msg.User == me.user || msg.BotID == me.bot
 		}
 		switch m := markerOf(msg); {
 		case msg.BotID != me.bot:

@@ -16,6 +16,7 @@ const (
 	maxPlain    = 3_900
 	maxSentence = 500
 	maxPreview  = 2_000 // of the text beside blocks, which notifications show and threads are read by
+	maxEdit     = 600   // of that in an edit, which takes 4,000 of it: what is escaped grows up to fivefold
 )
 
 // part is one message of something that may be too long for one.
@@ -30,7 +31,7 @@ type part struct {
 
 // inParts divides what is said over as many messages as it takes. The body is the agent's: it pings nobody.
 func inParts(mark marker, lead, body, foot string, buttons ...button) []part {
-	bodies := split(quiet(strings.TrimSpace(body)), maxMarkdown)
+	bodies := split(quiet(tables(strings.TrimSpace(body))), maxMarkdown)
 	if len(bodies) == 0 {
 		bodies = []string{""}
 	}
@@ -46,13 +47,13 @@ func inParts(mark marker, lead, body, foot string, buttons ...button) []part {
 }
 
 // put posts one part, unless it was found, and notes that it did. What Slack does not take for a message with blocks is said in plain
-// text; once that has begun it is not tried again.
+// text; once that has begun it is not tried again. What it does not take in plain text either becomes a file.
 func (s *Source) put(ctx context.Context, o origin, f found, p part) error {
 	if f.parts[p.mark] {
 		return nil
 	}
 	if !f.begun(p.mark) {
-		_, err := s.post(ctx, o, p.mark, p.message()...)
+		_, err := s.post(ctx, o, p.mark, p.message(maxPreview)...)
 		if !unfit(err) {
 			f.parts[p.mark] = err == nil
 			return err
@@ -65,7 +66,12 @@ func (s *Source) put(ctx context.Context, o origin, f found, p part) error {
 		if f.parts[mark] {
 			continue
 		}
-		if _, err := s.post(ctx, o, mark, slack.MsgOptionText(text, false)); err != nil {
+		_, err := s.post(ctx, o, mark, slack.MsgOptionText(text, false))
+		if unfit(err) {
+			s.log.Warn("post as a file", "run", p.mark.task, "err", err)
+			return s.asFile(ctx, o, f, p)
+		}
+		if err != nil {
 			return err
 		}
 		f.parts[mark] = true
@@ -74,8 +80,8 @@ func (s *Source) put(ctx context.Context, o origin, f found, p part) error {
 }
 
 // message is the part as Slack shows it best. The mention stands in a block of its own, because markdown blocks are not known to
-// notify.
-func (p part) message() []slack.MsgOption {
+// notify. The text beside the blocks has that many characters of the body.
+func (p part) message(preview int) []slack.MsgOption {
 	var blocks []slack.Block
 	if p.lead != "" {
 		blocks = append(blocks, slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, p.lead, false, false), nil, nil))
@@ -89,7 +95,7 @@ func (p part) message() []slack.MsgOption {
 	if len(p.buttons) > 0 {
 		blocks = append(blocks, row(p.buttons))
 	}
-	text := lines(p.lead, mrkdwn(cut(p.body, maxPreview)))
+	text := lines(p.lead, mrkdwn(cut(p.body, preview)))
 	if text == "" {
 		text = p.foot
 	}

@@ -17,17 +17,18 @@ const (
 	notYours = "Only who asked for this, and those who may approve it, can do that."
 	unknown  = "I do not know this task any more. Ask again, and I begin anew."
 	troubled = "That did not work just now. Please try again in a moment."
+	ended    = "This has ended already."
 )
 
 // stop stops a task. Its end is told by its messages.
 func (s *Source) stop(ctx context.Context, d *tasks.Desk, p press) {
 	s.attend(ctx, p, func(ctx context.Context) (string, error) {
-		st, err := s.pressed(ctx, d, p)
+		st, err := s.pressed(ctx, d, p, p.value)
 		if err != nil {
 			return "", err
 		}
 		if st.Ending != nil {
-			return "This has ended already.", nil
+			return ended, nil
 		}
 		if st, err = d.Cancel(ctx, st.Task.ID, p.name); err != nil {
 			return "", err
@@ -43,7 +44,7 @@ func (s *Source) stop(ctx context.Context, d *tasks.Desk, p press) {
 // tryAgain lets a task that has ended run again.
 func (s *Source) tryAgain(ctx context.Context, d *tasks.Desk, p press) {
 	s.attend(ctx, p, func(ctx context.Context) (string, error) {
-		st, err := s.pressed(ctx, d, p)
+		st, err := s.pressed(ctx, d, p, p.value)
 		if err != nil {
 			return "", err
 		}
@@ -67,22 +68,24 @@ type refusal string
 func (r refusal) Error() string { return string(r) }
 
 // pressed is the task that a press is about, for who may have a say in it. A refusal says why it is not served.
-func (s *Source) pressed(ctx context.Context, d *tasks.Desk, p press) (tasks.Status, error) {
-	if !tasks.ValidID(p.value) {
+func (s *Source) pressed(ctx context.Context, d *tasks.Desk, p press, id string) (tasks.Status, error) {
+	st, err := s.known(ctx, d, id)
+	if err == nil && !s.governs(p.origin.User, st.Task) {
+		err = refusal(notYours)
+	}
+	return st, err
+}
+
+// known is a task of ours, by what a button says it is about.
+func (s *Source) known(ctx context.Context, d *tasks.Desk, id string) (tasks.Status, error) {
+	if !tasks.ValidID(id) {
 		return tasks.Status{}, refusal(unknown)
 	}
-	st, err := d.Status(ctx, p.value)
-	switch {
-	case errors.Is(err, tasks.ErrNotFound):
+	st, err := d.Status(ctx, id)
+	if errors.Is(err, tasks.ErrNotFound) || err == nil && st.Task.Source != s.Name() {
 		return st, refusal(unknown)
-	case err != nil:
-		return st, err
-	case st.Task.Source != s.Name():
-		return st, refusal(unknown)
-	case !s.governs(p.origin.User, st.Task):
-		return st, refusal(notYours)
 	}
-	return st, nil
+	return st, err
 }
 
 // governs reports whether a user may stop a task, repeat it and approve what it does.

@@ -13,17 +13,21 @@ func (s *Source) queue(ctx context.Context, t tasks.Task, r tasks.Receipt) {
 	if r.Joins || r.Position == 0 {
 		return
 	}
-	v := view{state: "⏳ Waiting: this comes next, after what I am at in this thread"}
-	if r.Position > 1 {
-		v.state = fmt.Sprintf("⏳ Waiting: %d requests of this thread come first", r.Position)
-	}
 	o, err := originOf(t)
 	if err == nil {
-		_, _, err = s.begin(ctx, o, t, v)
+		_, _, err = s.begin(ctx, o, t, waiting(r))
 	}
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("show waiting task", "run", t.ID, "thread", t.Thread, "err", err)
 	}
+}
+
+// waiting is what is shown of a request that comes after others.
+func waiting(r tasks.Receipt) view {
+	if r.Position == 1 {
+		return view{state: "⏳ Waiting: this comes next, after what I am at in this thread"}
+	}
+	return view{state: fmt.Sprintf("⏳ Waiting: %d requests of this thread come first", r.Position)}
 }
 
 // begin gives a task's status message, which it posts to show v if there is none.

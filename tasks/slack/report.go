@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/slack-go/slack"
 
@@ -83,11 +82,8 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		r.log.Error("post ending without looking for an earlier one: the app lacks the scope channels:history or groups:history", "err", err)
 		err = nil
 	}
-	for _, p := range r.source.parts(r.task, r.origin, e) {
-		if err != nil {
-			break
-		}
-		err = r.source.put(ctx, r.origin, f, p)
+	if err == nil {
+		err = r.say(ctx, f, e)
 	}
 	if gone(err) {
 		r.log.Error("post ending: there is no place for it any more", "outcome", string(e.Kind), "err", err)
@@ -108,6 +104,20 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	return nil
 }
 
+// say posts what of the final message is not there yet.
+func (r *report) say(ctx context.Context, f found, e tasks.Ending) error {
+	list, err := r.source.compose(ctx, r.origin, f, r.task, e)
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		if err := r.source.put(ctx, r.origin, f, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // takeBack removes what was said of a request that is not there any more. err is why we do not know what that is.
 func (r *report) takeBack(ctx context.Context, f found, err error) error {
 	if gone(err) || blind(err) {
@@ -124,9 +134,6 @@ func (r *report) takeBack(ctx context.Context, f found, err error) error {
 	return err
 }
 
-// endWait is how long the end of a status message waits for Slack's limit on edits.
-const endWait = 10 * time.Second
-
 // end edits the status messages of a task for the last time: more than one if two processes began one at the same moment. The final message
 // is out, so that nothing depends on it; but one that says forever that the agent works is worth a second try, when it was only too many
 // edits, and does not wait for its turn for ever.
@@ -134,10 +141,7 @@ func (r *report) end(ctx context.Context, f found, id string, v view) {
 	buttons := r.source.logButton(id)
 	for _, ts := range f.status[id] {
 		d := r.display(ts)
-		err := patiently(ctx, endWait, func() error { return r.source.turn(ctx, r.origin, finalBurst) })
-		if err != nil && ctx.Err() == nil {
-			r.log.Info("end status out of turn", "err", err)
-		}
+		r.source.lastTurn(ctx, r.origin)
 		if err := patiently(ctx, endWait, func() error { return d.edit(ctx, v, buttons) }); err != nil {
 			r.log.Warn("end status", "err", err)
 		}

@@ -32,6 +32,7 @@ type Config struct {
 	ConsoleURL   string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
 	Interval     time.Duration                                     // between two edits of a status message; 0: 3 s
 	Limiter      Limiter                                           // of our edits, and of what a thread may ask; nil: there is none
+	Ballot       Ballot                                            // keeps what people think of answers; nil: they are not asked
 	HTTP         *http.Client                                      // nil: a plain one. Every call has a limit of 10 s beside its own, an upload of a minute
 	Log          *slog.Logger                                      // nil: silence
 	Now          func() time.Time                                  // nil: time.Now
@@ -62,6 +63,7 @@ type Source struct {
 var (
 	_ tasks.Source       = (*Source)(nil)
 	_ tasks.Talker       = (*Source)(nil)
+	_ tasks.Settler      = (*Source)(nil)
 	_ tasks.ThreadReader = (*Source)(nil)
 	_ tasks.Attacher     = (*Source)(nil)
 )

@@ -22,21 +22,6 @@ func (s *Source) Say(ctx context.Context, t tasks.Task, text string) error {
 	return s.speak(ctx, o, f, inParts(marker{task: t.ID, part: updatePart}, "", text, ""))
 }
 
-// Ask posts a question that notifies whoever asked for the task, and how it is answered.
-func (s *Source) Ask(ctx context.Context, t tasks.Task, q tasks.Question) error {
-	o, f, err := s.join(ctx, t)
-	if err != nil {
-		return err
-	}
-	me, err := s.me.get(ctx)
-	if err != nil {
-		return err
-	}
-	lead := "<@" + o.User + "> I have a question before I go on."
-	foot := howToAnswer(q, me, s.link(t.ID, "in the console"))
-	return s.speak(ctx, o, f, inParts(marker{task: t.ID, part: questionPart}, lead, asked(q), foot))
-}
-
 // ReadThread gives the whole thread as it is now, as Brief gives what came before the request.
 func (s *Source) ReadThread(ctx context.Context, t tasks.Task) (string, error) {
 	o, err := originOf(t)
@@ -52,7 +37,9 @@ func (s *Source) Attach(ctx context.Context, t tasks.Task, name string, data []b
 	if err != nil {
 		return err
 	}
-	err = patiently(ctx, talkWait, func() error { return s.upload(ctx, o, name, data) })
+	// Nothing in the comment is a link, whatever the file is called.
+	comment := "`" + escape(quiet(strings.ReplaceAll(line(name, maxSentence), "`", "'"))) + "`"
+	err = patiently(ctx, talkWait, func() error { return s.upload(ctx, o, name, comment, data) })
 	if code(err) == "missing_scope" {
 		return fmt.Errorf("the Slack app lacks the scope files:write: %w", err)
 	}
@@ -107,7 +94,11 @@ func howToAnswer(q tasks.Question, me who, console string) string {
 	if console != "" {
 		console = ", or " + console
 	}
+	without := "Then I go on without an answer."
+	if q.Consent != "" {
+		without = "Then I do without it. “" + tasks.Always + "” is for all that I am to ask about: " + escape(quiet(line(q.Consent, maxSentence))) + "."
+	}
 	// What stands in front of a day's name is part of the format, so that Slack writes "today" in small letters.
 	until := fmt.Sprintf("<!date^%d^until {date_short_pretty} at {time}|until %s>", q.Until.Unix(), q.Until.UTC().Format("2006-01-02 15:04 UTC"))
-	return fmt.Sprintf("To answer, reply in this thread with <@%s> and %s%s, %s. Then I go on without an answer.", me.user, what, console, until)
+	return fmt.Sprintf("To answer, reply in this thread with <@%s> and %s%s, %s. %s", me.user, what, console, until, without)
 }

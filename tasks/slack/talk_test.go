@@ -32,7 +32,7 @@ func TestUpdate(t *testing.T) {
 	if err := w.source.Say(t.Context(), task, text); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "update", render(t, w.posted(task)))
+	messages(t, "update", w.posted(task))
 	for _, c := range w.Calls("chat.postMessage") {
 		equal(t, "links looked up", c.Form.Get("unfurl_links")+c.Form.Get("unfurl_media"), "falsefalse")
 	}
@@ -73,7 +73,7 @@ func TestQuestions(t *testing.T) {
 			if err := w.source.Ask(t.Context(), task, tc.q); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name, render(t, w.posted(task)))
+			messages(t, name, w.posted(task))
 		})
 	}
 }
@@ -86,7 +86,7 @@ func TestQuestionInPlainText(t *testing.T) {
 	if err := w.source.Ask(t.Context(), task, colours()); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "question_plain", render(t, w.posted(task)))
+	messages(t, "question_plain", w.posted(task))
 }
 
 // What the agent says on its way is not taken for its report, of which it is no part.
@@ -234,7 +234,7 @@ func TestReadThread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "read", text)
+	golden(t, "read.golden", text)
 
 	w.Fail("conversations.replies", slackfake.Failure{RetryAfter: 7})
 	if text, err := w.source.ReadThread(t.Context(), task); err == nil || !strings.Contains(err.Error(), "7s") {

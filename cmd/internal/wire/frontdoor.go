@@ -25,9 +25,13 @@ var signed = []string{"/slack/", "/github/"}
 // FrontDoor is everything that is asked over HTTP: webhooks, API, console, queues. Close it after the server has stopped.
 func (p *Parts) FrontDoor(ctx context.Context) (http.Handler, io.Closer, error) {
 	mux := http.NewServeMux()
+	var inbound []web.Inbound
 	for _, s := range p.Sources {
 		if err := s.Listen(ctx, mux, p.Desk); err != nil {
 			return nil, nil, fmt.Errorf("listen for %s: %w", s.Name(), err)
+		}
+		if in, ok := s.(web.Inbound); ok {
+			inbound = append(inbound, in)
 		}
 	}
 	opt, err := asynq.ParseRedisURI(p.Config.Redis.URL.Reveal())
@@ -37,7 +41,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (http.Handler, io.Closer, error) 
 	door, err := web.New(web.Config{
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: opt, LogDir: LogDir(p.Config),
 		FleetToken: p.Config.FleetToken().Reveal(),
-		Open:       signed, Mux: mux, Ready: p.Ready, Log: p.Log,
+		Inbound:    inbound, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
 	})
 	if err != nil {
 		return nil, nil, err

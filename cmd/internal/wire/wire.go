@@ -129,7 +129,7 @@ func (p *Parts) sources(o Options) error {
 			Channels:     func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
 			Access: access(c.Routing.Slack), Approvers: c.Routing.Slack.Approvers,
-			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Limiter: p.Store, Log: p.Log,
+			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Limiter: p.Store, Ballot: p.Store, Log: p.Log,
 		})
 		if err != nil {
 			return err

@@ -1,0 +1,170 @@
+package slack
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// goldenMessage is a message as a golden file has it.
+type goldenMessage struct {
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Text     string          `json:"text"`
+	Blocks   json.RawMessage `json:"blocks,omitempty"`
+}
+
+// messages compares messages with a golden file, and holds each to Slack's published limits. Long texts are shortened in the file.
+func messages(t *testing.T, name string, list []slackfake.Message) {
+	t.Helper()
+	var out []goldenMessage
+	for i, m := range list {
+		for _, problem := range slackfake.Lint(m.Blocks, m.Text) {
+			t.Errorf("%s: message %d: %s", name, i, problem)
+		}
+		s := goldenMessage{Metadata: m.Metadata, Text: shorten(m.Text)}
+		if m.Blocks != nil {
+			s.Blocks = shortened(t, m.Blocks)
+		}
+		out = append(out, s)
+	}
+	goldenJSON(t, name, out)
+}
+
+func goldenJSON(t *testing.T, name string, v any) {
+	t.Helper()
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, filepath.Join("golden", name+".json"), b.String())
+}
+
+// shortened are blocks with their long texts shortened.
+func shortened(t *testing.T, blocks json.RawMessage) json.RawMessage {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(blocks, &v); err != nil {
+		t.Fatal(err)
+	}
+	var walk func(any) any
+	walk = func(v any) any {
+		switch v := v.(type) {
+		case string:
+			return shorten(v)
+		case []any:
+			for i := range v {
+				v[i] = walk(v[i])
+			}
+		case map[string]any:
+			for k := range v {
+				v[k] = walk(v[k])
+			}
+		}
+		return v
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(walk(v)); err != nil {
+		t.Fatal(err)
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
+
+// shorten leaves out the middle of a long text.
+func shorten(text string) string {
+	if r := []rune(text); len(r) > 600 {
+		return fmt.Sprintf("%s\n[… %d characters …]\n%s", string(r[:200]), len(r)-400, string(r[len(r)-200:]))
+	}
+	return text
+}
+
+// What a status message shows from the first moment to the last.
+func TestStatusMessages(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{ConsoleURL: "https://e.example"}, slackfake.Config{Now: steady()})
+	now := time.Unix(1_700_000_000, 0)
+	p := newProgress(func() time.Time { return now })
+	views := []view{p.view()}
+	add := func(e agent.Event) {
+		p.add(e)
+		views = append(views, p.view())
+	}
+	add(agent.Event{Kind: agent.Started})
+	add(agent.Event{Kind: agent.ToolUse, Text: "Running echo '<!channel> & @here' | tee a-file-with-a-name-that-is-longer-than-what-is-shown-of-it"})
+	now = now.Add(61 * time.Minute)
+	add(agent.Event{Kind: agent.ToolResult})
+	for _, r := range []tasks.Receipt{{Position: 1}, {Position: 2}} {
+		views = append(views, waiting(r))
+	}
+	task := w.task("")
+	o := mustOrigin(t, task)
+	for _, v := range views {
+		d := &display{source: w.source, origin: o, log: w.source.log}
+		if err := d.post(t.Context(), statusMarker(task), v, w.source.runButtons(task.ID)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	messages(t, "status", w.posted(task))
+}
+
+// What one person alone is told: every sentence that a press can lead to.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})
+	o := origin{Team: team, Channel: general, TS: w.seed(slackfake.Message{Text: "x"}), User: ann}
+	for _, sentence := range []string{
+		notYours, unknown, troubled, overtaken, ended, stopping, repeating, underWay, thanks, voted + face(good), stands(tasks.Answer{By: "@here", Text: "<!channel> & all"}),
+	} {
+		if err := w.source.whisper(t.Context(), o, sentence); err != nil {
+			t.Fatal(err)
+		}
+	}
+	messages(t, "words", w.Ephemeral(general, ann))
+}
+
+// What a question becomes.
+func TestSettledQuestions(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})
+	task := w.task("")
+	for i, a := range []tasks.Answer{{By: "@ann", Text: tasks.Always}, {By: ann, Text: tasks.Denial("<!channel> & all")}, {Expired: true}} {
+		for _, q := range []tasks.Question{colours(), consent()} {
+			q.Key += fmt.Sprint(i)
+			if err := w.source.Ask(t.Context(), task, q); err != nil {
+				t.Fatal(err)
+			}
+			q.Answer = &a
+			if err := w.source.Settle(t.Context(), task, q); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	messages(t, "settled", w.posted(task))
+}
+
+func TestDialogs(t *testing.T) {
+	t.Parallel()
+	view, err := denial(press{value: "1700000001000000-slack-c0general c", origin: origin{Team: team, Channel: general, TS: "1700000001.000000", User: ann}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range slackfake.LintView(raw) {
+		t.Error(problem)
+	}
+	goldenJSON(t, "deny", json.RawMessage(raw))
+}

@@ -1,0 +1,57 @@
+package slack
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// What Slack shows as a table at most: rows, columns, and characters of which a part can be half full, so that it need not be cut.
+const (
+	maxRows      = 100
+	maxColumns   = 20
+	maxTableSize = maxMarkdown / 2
+)
+
+var delimiter = regexp.MustCompile(`^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$`)
+
+// tables makes a block of code of each table that is larger than Slack shows, in which it can be read and cut.
+func tables(markdown string) string {
+	var b strings.Builder
+	var f fence
+	list := strings.SplitAfter(markdown, "\n")
+	for i := 0; i < len(list); {
+		if f.line(list[i]); f.marker == "" {
+			if n := table(list[i:]); n > 0 {
+				b.WriteString(framed(list[i : i+n]))
+				i += n
+				continue
+			}
+		}
+		b.WriteString(list[i])
+		i++
+	}
+	return b.String()
+}
+
+// table is how many of the first lines are one; 0 if they are none.
+func table(list []string) int {
+	if len(list) < 2 || !strings.Contains(list[0], "|") || !strings.Contains(list[1], "|") || !delimiter.MatchString(strings.TrimRight(list[1], "\r\n")) {
+		return 0
+	}
+	n := 2
+	for n < len(list) && strings.Contains(list[n], "|") {
+		n++
+	}
+	return n
+}
+
+// framed is a table, in a block of code if it is too large.
+func framed(rows []string) string {
+	text := strings.Join(rows, "")
+	columns := strings.Count(strings.Trim(strings.TrimSpace(rows[0]), "|"), "|") + 1
+	if len(rows)-1 <= maxRows && columns <= maxColumns && utf8.RuneCountInString(text) <= maxTableSize {
+		return text
+	}
+	return "```\n" + strings.TrimSuffix(text, "\n") + "\n```\n"
+}
