@@ -19,11 +19,17 @@ func (s *Server) Interactivity(to string) {
 // Press lets a user press a button of a message, an ephemeral one included, and sends the block_actions interaction. If it is not
 // answered with 200, or not acked, there is an error.
 func (s *Server) Press(ctx context.Context, user, channel, ts, actionID string) error {
-	payload, to, err := s.blockActions(user, channel, ts, actionID)
-	if err != nil {
-		return fmt.Errorf("press %s: %w", actionID, err)
+	payload, to, err := s.act(user, channel, ts, func(raw json.RawMessage) (answer, error) {
+		button, ok := element(raw, actionID)
+		if !ok || button["type"] != "button" {
+			return nil, errors.New("no such button")
+		}
+		return button, nil
+	})
+	if err == nil {
+		err = s.interaction(ctx, to, payload)
 	}
-	if err := s.interaction(ctx, to, payload); err != nil {
+	if err != nil {
 		return fmt.Errorf("press %s: %w", actionID, err)
 	}
 	return nil
@@ -50,8 +56,8 @@ func (s *Server) interaction(ctx context.Context, to string, payload answer) err
 	return nil
 }
 
-// blockActions is the interaction, and where it goes.
-func (s *Server) blockActions(user, channel, ts, actionID string) (payload answer, to string, err error) {
+// act is the interaction of a user with one element of a message, and where it goes.
+func (s *Server) act(user, channel, ts string, find func(blocks json.RawMessage) (answer, error)) (payload answer, to string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u, ok := s.user(user)
@@ -67,11 +73,15 @@ func (s *Server) blockActions(user, channel, ts, actionID string) (payload answe
 	if r == nil {
 		return nil, "", errors.New("no such message")
 	}
-	action, ok := button(r.Blocks, actionID)
-	if !ok {
-		return nil, "", errors.New("no such button")
+	action, err := find(r.Blocks)
+	if err != nil {
+		return nil, "", err
 	}
 	action["action_ts"] = s.nextTS()
+	values := answer{} // of menus alone
+	if chosen, ok := action["selected_option"]; ok {
+		values[action["block_id"].(string)] = answer{action["action_id"].(string): answer{"type": action["type"], "selected_option": chosen}}
+	}
 	ch, _ := s.channel(channel)
 	container := answer{"type": "message", "message_ts": ts, "channel_id": channel, "is_ephemeral": ephemeral}
 	if r.ThreadTS != "" {
@@ -83,12 +93,13 @@ func (s *Server) blockActions(user, channel, ts, actionID string) (payload answe
 		"user":      wireUser(u),
 		"channel":   answer{"id": ch.ID, "name": ch.Name},
 		"container": container,
-		"message":   s.wire(r, true), "state": answer{"values": answer{}}, "actions": []answer{action},
+		"message":   s.wire(r, true), "state": answer{"values": values}, "actions": []answer{action},
+		"response_url": s.newResponse(r, u.ID),
 	}, s.actionURL, nil
 }
 
-// button finds what has that action_id, in a block of actions or beside a section.
-func button(raw json.RawMessage, actionID string) (answer, bool) {
+// element finds what has that action_id, in a block of actions or beside a section.
+func element(raw json.RawMessage, actionID string) (answer, bool) {
 	var blocks []struct {
 		BlockID   string   `json:"block_id"`
 		Elements  []answer `json:"elements"`

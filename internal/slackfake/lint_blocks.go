@@ -105,7 +105,7 @@ func (l *linter) image(at string, raw json.RawMessage) {
 	l.atMost(at+"/alt_text", b.Alt, maxAltText)
 }
 
-// element checks an interactive element, of which we know buttons, and returns its action_id.
+// element checks an interactive element, of which we know buttons and menus, and returns its action_id.
 func (l *linter) element(at string, raw json.RawMessage) string {
 	var e struct {
 		ActionID string          `json:"action_id"`
@@ -121,6 +121,8 @@ func (l *linter) element(at string, raw json.RawMessage) string {
 	case what == "image":
 		l.image(at, raw)
 		return ""
+	case what == "static_select":
+		return l.menu(at, raw)
 	case what != "button":
 		return ""
 	}
@@ -133,6 +135,35 @@ func (l *linter) element(at string, raw json.RawMessage) string {
 	l.atMost(at+"/url", e.URL, 3_000)
 	if !slices.Contains([]string{"", "primary", "danger"}, e.Style) {
 		l.invalid(at+"/style", "must be one of: primary, danger")
+	}
+	return e.ActionID
+}
+
+// menu checks one that has its options with it.
+func (l *linter) menu(at string, raw json.RawMessage) string {
+	var e struct {
+		ActionID    string          `json:"action_id"`
+		Placeholder json.RawMessage `json:"placeholder"`
+		Options     []struct {
+			Text  json.RawMessage `json:"text"`
+			Value string          `json:"value"`
+		} `json:"options"`
+	}
+	if !l.read(at, raw, &e) {
+		return ""
+	}
+	l.atMost(at+"/action_id", e.ActionID, 255)
+	if e.Placeholder != nil {
+		l.text(at+"/placeholder", e.Placeholder, 150, "plain_text")
+	}
+	l.count(at+"/options", len(e.Options), 1, 100)
+	for i, o := range e.Options {
+		where := fmt.Sprintf("%s/options/%d", at, i)
+		l.text(where+"/text", o.Text, 75, "plain_text")
+		l.atMost(where+"/value", o.Value, 150)
+		if o.Value == "" {
+			l.invalid(where+"/value", "must be more than 0 characters")
+		}
 	}
 	return e.ActionID
 }

@@ -7,7 +7,7 @@
 //
 // It does not promise: rate limits of its own (Fail makes them), retries of its own (Redeliver makes them), scopes, attachments,
 // markdown_text, scheduled messages, broadcast replies, tombstones, events for what the bot itself posts, the translation of
-// markdown blocks into rich text, what Slack makes of files, the response_url of interactivity, changes of a modal once it is open. Streaming has no
+// markdown blocks into rich text, what Slack makes of files, changes of a modal once it is open. Streaming has no
 // file here yet.
 //
 // All methods of Server may be called from any goroutine. Messages and calls are returned as copies, which must not be written to.
@@ -106,8 +106,9 @@ type Server struct {
 	actionURL  string
 	deliveries map[deliveryKey]*delivery
 	triggers   map[string]*trigger
-	views      []View // open ones, in order of their opening
-	opened     int    // dialogs there have been
+	responses  map[string]*response // by what is secret of their addresses
+	views      []View               // open ones, in order of their opening
+	opened     int                  // dialogs there have been
 
 	// Socket Mode.
 	tickets   map[string]bool // addresses that were given out and not used
@@ -138,6 +139,7 @@ func New(cfg Config) *Server {
 		failures:   make(map[string][]Failure),
 		deliveries: make(map[deliveryKey]*delivery),
 		triggers:   make(map[string]*trigger),
+		responses:  make(map[string]*response),
 		tickets:    make(map[string]bool),
 		unacked:    make(map[string]chan json.RawMessage),
 	}
@@ -146,6 +148,7 @@ func New(cfg Config) *Server {
 	mux.HandleFunc("/api/{method}", s.serveAPI)
 	mux.HandleFunc("POST /upload/v1/{file}", s.serveUpload)
 	mux.HandleFunc("GET /files-pri/{file}/{name}", s.serveFile)
+	mux.HandleFunc("POST /actions/{team}/{ticket}", s.serveResponse)
 	mux.HandleFunc("GET /link/", s.serveSocket)
 	s.web = &http.Server{
 		Handler:           mux,

@@ -9,6 +9,8 @@ const (
 	openLog  = "log" // a link: Slack opens it, and tells us of it all the same
 	openPull = "pull"
 
+	pickRepository = "pick" // a menu, in a block named after the request
+
 	good = "good"
 	bad  = "bad"
 

@@ -107,7 +107,7 @@ func (s *Source) takeChange(ctx context.Context, d *tasks.Desk, env envelope) (a
 		if known {
 			_, err = d.Withdraw(ctx, st.Task.ID)
 		} else {
-			err = nil
+			err = s.forget(ctx, s.id(origin{Channel: c.Channel, TS: c.ts()}))
 		}
 		return nil, err
 	}
@@ -124,8 +124,8 @@ func (s *Source) rewritten(ctx context.Context, d *tasks.Desk, env envelope, c c
 	}
 	again := mentions(ev.Text, us.user) > mentions(c.Previous.Text, us.user)
 	if !known {
-		if !again {
-			return nil, nil
+		if undecided, err := s.waits(ctx, s.id(origin{Channel: ev.Channel, TS: ev.TS})); err != nil || !undecided && !again {
+			return nil, err
 		}
 		ev.Type = appMention // which did not come when it was written, and does not count now that it is edited
 		return s.hear(ctx, d, env, ev)

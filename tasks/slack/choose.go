@@ -86,11 +86,11 @@ func (s *Source) complete(name string) (string, error) {
 // maxCandidates is how many repositories are named where people have to choose.
 const maxCandidates = 10
 
-// choose lets whoever asked say which repository it is about.
-func (s *Source) choose(_ tasks.Task, candidates []string) error {
+// undecidedSentence asks for the repository where there is nothing to choose it with.
+func undecidedSentence(candidates []string) string {
 	list := strings.Join(candidates[:min(len(candidates), maxCandidates)], ", ")
 	if n := len(candidates) - maxCandidates; n > 0 {
 		list += ", …"
 	}
-	return wrong("Which repository is this about? Ask again and begin with [repo=owner/name]: %s. With [repo=none] I work without one.", list)
+	return which + " Ask again and begin with [repo=owner/name]: " + list + ". With [repo=none] I work without one."
 }

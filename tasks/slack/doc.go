@@ -34,7 +34,7 @@
 //
 // A Source may be used from any goroutine of any process; Listen is called once. Of a report, Update is called from one goroutine at
 // a time and never blocks; Close may run beside it. A report has at most one goroutine, which ends with Close or with the context
-// given to Open. What Listen starts ends with its context: at most background calls and pressing buttons, and for Socket Mode the keeper of the connection,
+// given to Open. What Listen starts ends with its context: at most background calls and pressing buttons, one that looks for requests whose authors have had the time to choose a repository, and for Socket Mode the keeper of the connection,
 // a reader for each (there are two for a moment when one is replaced), and at most taking events under way to the desk.
 //
 // The app needs interactivity, the event app_mention, and for all that is not a mention message.channels, message.groups, message.im and

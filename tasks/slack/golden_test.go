@@ -124,7 +124,8 @@ func TestWords(t *testing.T) {
 	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})
 	o := origin{Team: team, Channel: general, TS: w.seed(slackfake.Message{Text: "x"}), User: ann}
 	for _, sentence := range []string{
-		notYours, unknown, troubled, overtaken, ended, stopping, repeating, underWay, thanks, voted + face(good), stands(tasks.Answer{By: "@here", Text: "<!channel> & all"}),
+		notYours, unknown, troubled, overtaken, ended, help, inThread, nothing, rewords, anew, begun(""), begun("acme/api") + " " + otherwise,
+		undecidedSentence([]string{"acme/api", "acme/web"}), stopping, repeating, underWay, thanks, voted + face(good), stands(tasks.Answer{By: "@here", Text: "<!channel> & all"}),
 	} {
 		if err := w.source.whisper(t.Context(), o, sentence); err != nil {
 			t.Fatal(err)
@@ -151,6 +152,29 @@ func TestSettledQuestions(t *testing.T) {
 		}
 	}
 	messages(t, "settled", w.posted(task))
+}
+
+// The menu of repositories: without a favourite, with one, and with more than it can offer.
+func TestPickers(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})
+	o := origin{Team: team, Channel: general, TS: w.seed(slackfake.Message{Text: "x"}), User: ann}
+	task := w.source.task(o, "x")
+	many := []string{"acme/a-name-that-is-longer-than-what-a-menu-shows-of-it-which-is-seventy-five-characters"}
+	for i := range 100 {
+		many = append(many, fmt.Sprintf("acme/%d", i))
+	}
+	for _, r := range []shelved{
+		{Task: task, Candidates: []string{"acme/api", "acme/web"}}, {Task: task, Candidates: []string{"acme/api", "acme/web"}, Favourite: "acme/web"}, {Task: task, Candidates: many},
+	} {
+		w.source.showPicker(t.Context(), o, r)
+	}
+	list := w.Ephemeral(general, ann)
+	messages(t, "picker", list[:2])
+	equal(t, "problems of the longest", slackfake.Lint(list[2].Blocks, list[2].Text), []string(nil))
+	for _, m := range list[3:] {
+		t.Errorf("besides: %s", m.Text)
+	}
 }
 
 func TestDialogs(t *testing.T) {

@@ -39,11 +39,16 @@ type interaction struct {
 		ThreadTS string `json:"thread_ts"`
 	} `json:"message"`
 	Actions []struct {
-		ActionID string `json:"action_id"`
-		Value    string `json:"value"`
+		ActionID       string `json:"action_id"`
+		BlockID        string `json:"block_id"`
+		Value          string `json:"value"`
+		SelectedOption struct {
+			Value string `json:"value"`
+		} `json:"selected_option"`
 	} `json:"actions"`
-	TriggerID string `json:"trigger_id"`
-	View      struct {
+	ResponseURL string `json:"response_url"`
+	TriggerID   string `json:"trigger_id"`
+	View        struct {
 		CallbackID      string `json:"callback_id"`
 		PrivateMetadata string `json:"private_metadata"`
 		State           struct {
@@ -57,9 +62,11 @@ type interaction struct {
 // press is a button that somebody pressed, below a message or of a dialog.
 type press struct {
 	action, detail string // which button it is, and which of several of its kind, or what was typed
-	value          string // what it is about
+	value          string // what it is about, or what was chosen
+	block          string // the name of the block it is in
 	name           string // of who did it, as people know them
 	trigger        string // lets us open a dialog
+	respond        string // where the message with the button can be replaced
 	origin         origin // the message with the button, and who did it
 }
 
@@ -68,7 +75,8 @@ func (in interaction) press() (p press, ok bool) {
 	switch {
 	case in.Type == "block_actions" && len(in.Actions) == 1:
 		p.action, p.detail, _ = strings.Cut(in.Actions[0].ActionID, "/")
-		p.value, p.origin = in.Actions[0].Value, origin{
+		p.value, p.block, p.respond = cmp.Or(in.Actions[0].Value, in.Actions[0].SelectedOption.Value), in.Actions[0].BlockID, in.ResponseURL
+		p.origin = origin{
 			Team: in.Team.ID, Channel: in.Channel.ID, TS: in.Container.MessageTS, ThreadTS: cmp.Or(in.Message.ThreadTS, in.Container.ThreadTS),
 		}
 	case in.Type == "view_submission":
@@ -145,6 +153,7 @@ func (s *Source) route(d *tasks.Desk, in interaction) func(context.Context) {
 		good:     s.vote,
 		bad:      s.vote,
 
+		pickRepository:   s.pick,
 		answerWith:       s.answer,
 		deny:             s.askWhy,
 		submitted + deny: s.deny,

@@ -33,6 +33,9 @@ func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) 
 	if s.cfg.AppToken != "" {
 		go s.keepConnected(ctx, d)
 	}
+	if s.cfg.Shelf != nil {
+		go s.startDue(ctx, d)
+	}
 	return nil
 }
 

@@ -34,6 +34,8 @@ type Config struct {
 	Interval     time.Duration                                     // between two edits of a status message; 0: 3 s
 	Limiter      Limiter                                           // of our edits, and of what a thread may ask; nil: there is none
 	Ballot       Ballot                                            // keeps what people think of answers; nil: they are not asked
+	Shelf        Shelf                                             // keeps requests until somebody has chosen a repository; nil: who asks has to ask again
+	Favourites   Favourites                                        // what was chosen last; goes with Shelf
 	HTTP         *http.Client                                      // nil: a plain one. Every call has a limit of 10 s beside its own, an upload of a minute
 	Log          *slog.Logger                                      // nil: silence
 	Now          func() time.Time                                  // nil: time.Now
@@ -57,7 +59,9 @@ type Source struct {
 	inbound     *inbound
 	reader      reader
 	log         *slog.Logger
-	submitLimit time.Duration // only tests change it
+	submitLimit time.Duration // only tests change it, and the next two
+	hesitation  time.Duration
+	lookEvery   time.Duration
 	rhythm      rhythm
 }
 
@@ -103,7 +107,7 @@ func New(cfg Config) (*Source, error) {
 	api := slack.New(cfg.Token, slack.OptionAPIURL(cfg.APIURL), slack.OptionHTTPClient(cfg.HTTP), slack.OptionAppLevelToken(cfg.AppToken))
 	return &Source{
 		cfg: cfg, api: api, me: newIdentity(api, cfg.Now), people: newPeople(api, cfg.Now), busy: make(chan struct{}, background), log: cfg.Log.With("source", "slack"),
-		taking: make(chan struct{}, taking), pressing: make(chan struct{}, pressing), inbound: newInbound(), reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")), submitLimit: submitLimit, rhythm: slacksRhythm,
+		taking: make(chan struct{}, taking), pressing: make(chan struct{}, pressing), inbound: newInbound(), reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")), submitLimit: submitLimit, hesitation: hesitation, lookEvery: lookEvery, rhythm: slacksRhythm,
 	}, nil
 }
 

@@ -104,6 +104,9 @@ type message struct {
 // ask gives the desk a request. thread is what its thread goes by. An *tasks.InputError is for whoever asked.
 func (s *Source) ask(ctx context.Context, d *tasks.Desk, m message, thread tasks.Thread) (after func(context.Context), _ error) {
 	t, err := s.request(ctx, m, thread)
+	if open, ok := errors.AsType[*undecided](err); ok {
+		return s.offer(ctx, t, open)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +121,7 @@ func (s *Source) ask(ctx context.Context, d *tasks.Desk, m message, thread tasks
 	return func(ctx context.Context) {
 		s.react(ctx, m.origin, sign)
 		s.queue(ctx, t, receipt)
+		s.prefer(ctx, t)
 	}, nil
 }
 
@@ -134,7 +138,7 @@ func (s *Source) request(ctx context.Context, m message, thread tasks.Thread) (t
 		candidates, err = nil, s.pin(ctx, &t, r, m, thread)
 	}
 	if err == nil && len(candidates) > 0 {
-		err = s.choose(t, candidates)
+		err = &undecided{candidates: candidates, told: &tasks.InputError{Sentence: undecidedSentence(candidates)}}
 	}
 	return t, err
 }

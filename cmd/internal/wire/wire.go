@@ -145,7 +145,8 @@ func (p *Parts) sources(o Options) error {
 			Channels:     func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
 			Pulls: pulls, Access: access(c.Routing.Slack), Approvers: c.Routing.Slack.Approvers,
-			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Limiter: p.Store, Ballot: p.Store, Log: p.Log,
+			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Limiter: p.Store, Ballot: p.Store,
+			Shelf: p.Store, Favourites: p.Store, Log: p.Log,
 		})
 		if err != nil {
 			return err

@@ -1,0 +1,150 @@
+package slack
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// choosing makes a front door the one of the workspace, that works on two repositories.
+func (f *frontDoor) choosing(ctx context.Context, change ...func(*Source)) {
+	f.Helper()
+	f.source = f.process(Config{Repositories: []string{"acme/api", "acme/web"}, Shelf: f.store, Favourites: f.store})
+	for _, c := range change {
+		c(f.source)
+	}
+	f.listen(ctx, f.desk)
+}
+
+// offered waits for the menu and gives its ts.
+func (f *frontDoor) offered() (ts string) {
+	f.Helper()
+	f.until("the menu", func() bool {
+		for _, m := range f.Ephemeral(general, ann) {
+			if strings.Contains(string(m.Blocks), pickRepository) {
+				ts = m.TS
+			}
+		}
+		return ts != ""
+	})
+	return ts
+}
+
+func (f *frontDoor) choose(user, ts, repo string) {
+	f.Helper()
+	if err := f.Choose(f.Context(), user, general, ts, pickRepository, repo); err != nil {
+		f.Error(err)
+	}
+	f.settle()
+}
+
+func TestPickRepository(t *testing.T) {
+	t.Parallel()
+	for repo, want := range map[string]string{"acme/web": "acme/web", none: ""} {
+		t.Run(repo, func(t *testing.T) {
+			t.Parallel()
+			f := newFrontDoor(t, Config{}, tasks.Policy{})
+			f.choosing(t.Context())
+			root := f.mention("mend it")
+			menu := f.offered()
+			equal(t, "tasks", len(f.tasks()), 0)
+			if err := f.Redeliver(t.Context(), root, slackfake.AppMention); err != nil {
+				t.Fatal(err)
+			}
+			f.choosing(t.Context()) // another process, which has nothing but the store
+			f.choose(ann, menu, repo)
+			task := f.tasks()[0]
+			equal(t, "task", []string{task.Repo, task.Prompt, task.Actor}, []string{want, "mend it", ann})
+			said := f.Ephemeral(general, ann)
+			equal(t, "what is left of the menu", []any{len(said), said[0].Text, said[0].Blocks == nil}, []any{1, begun(want), true})
+		})
+	}
+}
+
+// What was chosen once is the favourite of the channel: it is taken when nobody chooses, by one front door of several, after a restart as
+// well, and who asked is told how to change that.
+func TestFavouriteStartsByItself(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	ctx, restart := context.WithCancel(t.Context())
+	f.choosing(ctx, func(s *Source) { s.hesitation, s.lookEvery = time.Microsecond, time.Hour })
+	f.mention("mend it")
+	f.choose(ann, f.offered(), "acme/web")
+	f.mention("mend another")
+	f.until("the menu", func() bool {
+		said := f.Ephemeral(general, ann)
+		return len(said) == 2 && strings.Contains(said[1].Text, "I take *acme/web*")
+	})
+	equal(t, "tasks", len(f.tasks()), 1)
+	restart()
+	for range 2 {
+		f.choosing(t.Context(), func(s *Source) { s.lookEvery = 10 * time.Millisecond })
+	}
+	f.until("the word", func() bool {
+		said := f.Ephemeral(general, ann)
+		return said[len(said)-1].Text == begun("acme/web")+" "+otherwise
+	})
+	equal(t, "tasks", f.prompts(), []string{"mend another", "mend it"})
+	equal(t, "repository", f.tasks()[0].Repo, "acme/web")
+	f.choose(ann, f.Ephemeral(general, ann)[1].TS, "acme/api") // too late
+	said := f.Ephemeral(general, ann)
+	equal(t, "words", []any{len(said), said[3].Text}, []any{4, begun("acme/web") + " " + otherwise})
+}
+
+// While nobody has decided, a request may be edited and deleted like one that waits.
+func TestUndecidedIsChanged(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f.choosing(t.Context())
+	ts := f.mention("mend it")
+	menu := f.offered()
+	f.edit(ts, "<@"+bot+"> mend it well")
+	f.choose(ann, menu, "acme/api")
+	equal(t, "tasks", f.prompts(), []string{"mend it well"})
+
+	ts = f.mention("never mind")
+	f.until("another menu", func() bool { return len(f.Ephemeral(general, ann)) == 2 })
+	menu = f.Ephemeral(general, ann)[1].TS
+	f.edit(ts, "")
+	f.choose(ann, menu, "acme/api")
+	f.told(ann, unknown)
+	equal(t, "tasks", len(f.tasks()), 1)
+}
+
+// A menu is of who sees it, of what it offers, and of one day.
+func TestPickNothing(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f.choosing(t.Context())
+	f.mention("mend it")
+	menu := f.offered()
+	task := f.source.id(origin{Channel: general, TS: f.Messages(general, "")[0].TS})
+	f.source.pick(t.Context(), f.desk, press{
+		action: pickRepository, block: pickRepository + "/" + task, value: "acme/api", origin: origin{Team: team, Channel: general, TS: menu, User: bob},
+	})
+	f.told(bob, notYours)
+	f.source.pick(t.Context(), f.desk, press{
+		action: pickRepository, block: pickRepository + "/" + task, value: "acme/secret", origin: origin{Team: team, Channel: general, TS: menu, User: ann},
+	})
+	f.told(ann, notYours)
+	if err := f.store.Unshelve(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	f.choose(ann, menu, "acme/api")
+	f.told(ann, unknown)
+	equal(t, "tasks", len(f.tasks()), 0)
+}
+
+// Where Slack shows no menu, who asked is told what to write.
+func TestPickWithoutMenu(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f.choosing(t.Context())
+	f.Fail("chat.postEphemeral", slackfake.Failure{Error: "invalid_blocks"})
+	f.mention("mend it")
+	f.told(ann, undecidedSentence([]string{"acme/api", "acme/web"}))
+}
