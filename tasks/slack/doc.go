@@ -14,6 +14,7 @@
 //   - Nobody has to be mentioned in a direct message, and in a thread that had a task: a reply is for us unless it mentions somebody else.
 //   - A word such as stop, or ❌ on a request, is obeyed when it comes from who asked or from an approver. An old one that comes again
 //     changes nothing.
+//   - A task that names a pull request works at its head. A stranger's code is read and not run, whatever is said of it later in the thread.
 //   - The files of a message are fetched from Slack's own hosts alone, and never keep a run from starting.
 //   - A request is what its author last made of it, until somebody has begun it; from then on an edit is one more message to the thread.
 //   - A thread is one conversation. What others said in it reaches the agent as quoted material.
