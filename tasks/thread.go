@@ -6,15 +6,17 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 )
 
 // Thread is what a thread's latest task leaves to its next one, which goes on in the same place and the same way unless it says otherwise.
 type Thread struct {
-	Latest  string  `json:"latest"` // ID of that task
-	Repo    string  `json:"repo,omitempty"`
-	Ref     string  `json:"ref,omitempty"`
-	Options Options `json:"options,omitzero"` // without Plan: what is said to a plan is that it be carried out
+	Latest  string        `json:"latest"` // ID of that task
+	Repo    string        `json:"repo,omitempty"`
+	Ref     string        `json:"ref,omitempty"`
+	Profile agent.Profile `json:"profile,omitempty"`
+	Options Options       `json:"options,omitzero"` // without Plan: what is said to a plan is that it be carried out
 }
 
 // topic is what the store keeps of it. Only where people talk is there a next one to go by it.
@@ -23,7 +25,7 @@ func topic(t Task) json.RawMessage {
 		return nil
 	}
 	t.Options.Plan = false
-	return mustJSON(Thread{Latest: t.ID, Repo: t.Repo, Ref: t.Ref, Options: t.Options})
+	return mustJSON(Thread{Latest: t.ID, Repo: t.Repo, Ref: t.Ref, Profile: t.Profile, Options: t.Options})
 }
 
 // Thread reads it; ErrNotFound where nobody has asked for anything, or not for long.

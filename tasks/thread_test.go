@@ -44,7 +44,7 @@ func TestThread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(Thread{Latest: first.ID, Repo: "acme/api", Ref: "dev", Options: Options{Model: "opus"}}, got); diff != "" {
+	if diff := cmp.Diff(Thread{Latest: first.ID, Repo: "acme/api", Ref: "dev", Profile: agent.Read, Options: Options{Model: "opus"}}, got); diff != "" {
 		t.Error(diff)
 	}
 	s, err := f.desk.Status(t.Context(), first.ID)

@@ -33,6 +33,8 @@ type Config struct {
 
 	// Inbound are sources whose events the health tells of.
 	Inbound []Inbound
+	// Examine asks the services of the sources how they are set up; nil: there are none.
+	Examine func(context.Context) []store.Finding
 	// Mux has, or will have, the routes of the sources; ours are added to it. A nil Mux is an empty one.
 	Mux *http.ServeMux
 	// Open are the beginnings of patterns on Mux that need no token because they check a signature, such as "/slack/".
@@ -128,6 +130,7 @@ func (h *Handler) routes() {
 		"POST /api/tasks/{id}/retry":  h.retry,
 		"POST /api/tasks/{id}/answer": h.answer,
 		"GET /api/health":             h.health,
+		"GET /api/health/services":    h.services,
 	} {
 		h.mux.HandleFunc(pattern, handle)
 	}

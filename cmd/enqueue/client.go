@@ -54,6 +54,8 @@ func client(ctx context.Context, args []string, getenv func(string) string, stdo
 		}
 	}
 	switch args[0] {
+	case "init":
+		return code(initialise(args[1:], getenv, stdout, stderr), stderr)
 	case "help", "-h", "-help", "--help":
 		usage(stdout)
 		return 0
@@ -106,7 +108,8 @@ func usage(w io.Writer) {
 	for _, c := range commands() {
 		say(w, "  %s %s\n    \t%s\n", c.name, c.args, c.about)
 	}
-	say(w, "\nAll but serve talk to ERRAND_HTTP_ADDR (%s) with ERRAND_CONSOLE_TOKEN.\n", defaultAddr)
+	say(w, "  init slack [-name NAME] [-url https://HOST]\n    \tprint the manifest that makes a Slack app\n")
+	say(w, "\nAll but serve and init talk to ERRAND_HTTP_ADDR (%s) with ERRAND_CONSOLE_TOKEN.\n", defaultAddr)
 }
 
 // say writes to a terminal. One that is gone is nobody to tell about it.

@@ -54,6 +54,11 @@ func doctorCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []str
 			return err
 		}
 		r := f.examine()
+		services, err := t.door.services(ctx)
+		if err != nil {
+			return err
+		}
+		r = append(r, services...)
 		if *raw {
 			say(t.stdout, "%s", text)
 		} else {
@@ -85,6 +90,24 @@ func (d *door) health(ctx context.Context) (text []byte, f fleet, err error) {
 		return nil, f, fmt.Errorf("%s answered %s and no health: is this errand?", d.base, resp.Status)
 	}
 	return text, f, nil
+}
+
+// services asks the front door how the services are set up that it works with.
+func (d *door) services(ctx context.Context) (report, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	resp, err := d.open(ctx, http.MethodGet, "/api/health/services", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var said struct {
+		Findings report `json:"findings"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&said); err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	return said.Findings, nil
 }
 
 // report is a list of findings; those that are well have no severity.

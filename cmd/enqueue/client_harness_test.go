@@ -41,6 +41,8 @@ type frontDoor struct {
 	logs   string
 	stop   context.CancelFunc
 
+	services []store.Finding // of Slack and others
+
 	mu  sync.Mutex
 	cut func() // ends the latest stream of events
 }
@@ -70,7 +72,8 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	}
 	door, err := web.New(web.Config{
 		Token: testToken, Desk: f.desk, Store: f.store, LogDir: f.logs, Mux: mux, FleetToken: fleetToken,
-		Redis: asynq.RedisClientOpt{Addr: opt.Addr, Username: opt.Username, Password: opt.Password},
+		Examine: func(context.Context) []store.Finding { return f.services },
+		Redis:   asynq.RedisClientOpt{Addr: opt.Addr, Username: opt.Username, Password: opt.Password},
 	})
 	if err != nil {
 		t.Fatal(err)

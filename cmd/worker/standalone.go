@@ -73,7 +73,7 @@ func welcome(w io.Writer, base string, c config.Config) {
 	switch {
 	case !c.Slack.Enabled():
 	case c.Slack.SigningSecret != "":
-		fmt.Fprintf(w, "  slack    %s/slack/events\n", base)
+		fmt.Fprintf(w, "  slack    %[1]s/slack/events and %[1]s/slack/interactions\n", base)
 	default:
 		fmt.Fprintf(w, "  slack    Socket Mode\n")
 	}

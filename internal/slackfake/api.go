@@ -120,6 +120,9 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	}
 	s.notify()
 	s.mu.Unlock()
+	if len(s.cfg.Scopes) > 0 {
+		w.Header().Set("X-Oauth-Scopes", strings.Join(s.cfg.Scopes, ","))
+	}
 	rep.write(w)
 }
 

@@ -29,7 +29,9 @@ func option(raw json.RawMessage, actionID, value string) (answer, error) {
 	options, _ := menu["options"].([]any)
 	for _, o := range options {
 		if o, ok := o.(map[string]any); ok && o["value"] == value {
-			return answer{"type": menu["type"], "action_id": actionID, "block_id": menu["block_id"], "selected_option": o, "placeholder": menu["placeholder"]}, nil
+			return answer{
+				"type": menu["type"], "action_id": actionID, "block_id": menu["block_id"], "selected_option": o, "placeholder": menu["placeholder"],
+			}, nil
 		}
 	}
 	return nil, errors.New("no such option")

@@ -39,6 +39,9 @@ type Config struct {
 	Channels []Channel
 	Users    []User
 
+	// Scopes are those of the bot's token, of which every answer tells in a header and no method asks. None: there is no such header.
+	Scopes []string
+
 	// DropBlocks makes a chat.update with text but without blocks remove the old blocks. Slack's reference says so today; it used
 	// to say that they are kept, and people saw them kept (slack-go#1214). A client is safe only if it passes with both.
 	DropBlocks bool

@@ -22,7 +22,9 @@ func (s *Source) Ask(ctx context.Context, t tasks.Task, q tasks.Question) error 
 
 // question is what is said to ask it.
 func question(t tasks.Task, o origin, q tasks.Question, foot string, buttons ...button) []part {
-	return inParts(marker{task: t.ID, part: questionPart, question: q.Key}, "<@"+o.User+"> I have a question before I go on.", asked(q), foot, buttons...)
+	mark := marker{task: t.ID, part: questionPart, question: q.Key}
+	lead := "<@" + o.User + "> I have a question before I go on."
+	return inParts(mark, lead, asked(q), foot, buttons...)
 }
 
 // Settle shows below a question, in place of its buttons, what became of it. One that had to be asked in plain text stays as it is.

@@ -54,7 +54,11 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 	if files := filesOf(t); len(files) > 0 {
 		prompt.Text += "\n\n" + s.fetchAll(ctx, t, o, files, dir)
 	}
-	return tasks.Brief{Prompt: prompt, System: about, Keep: true}, nil
+	b := tasks.Brief{Prompt: prompt, System: about, Keep: true}
+	if p := pinnedIn(t); p != nil {
+		p.brief(&b, t)
+	}
+	return b, nil
 }
 
 // unread is said when there is a thread that could not be read.

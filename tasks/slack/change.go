@@ -78,7 +78,8 @@ func (c change) author() string {
 func (c change) event() event {
 	m := c.Message
 	ev := event{
-		Type: messageEvent, User: m.User, BotID: m.BotID, Channel: c.Channel, ChannelType: c.ChannelType, TS: m.TS, ThreadTS: m.ThreadTS, Text: m.Text, Files: m.Files,
+		Type: messageEvent, User: m.User, BotID: m.BotID, Channel: c.Channel, ChannelType: c.ChannelType,
+		TS: m.TS, ThreadTS: m.ThreadTS, Text: m.Text, Files: m.Files,
 	}
 	if ev.ThreadTS == ev.TS { // with replies below it a message is in its own thread
 		ev.ThreadTS = ""
@@ -167,7 +168,7 @@ func (s *Source) amend(ctx context.Context, d *tasks.Desk, us who, ev event, m m
 	if err != nil {
 		return "", err
 	}
-	t, err := s.request(m, thread)
+	t, err := s.request(ctx, m, thread)
 	if err != nil {
 		return "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -12,6 +13,9 @@ import (
 func (s *Source) settle(t *tasks.Task, r request, thread tasks.Thread) (candidates []string, err error) {
 	t.Ref, t.Options = r.ref, merged(thread.Options, r.options)
 	channel := s.channel(t.Channel)
+	if full, err := s.complete(r.perhaps); r.repo == "" && err == nil {
+		r.repo = full
+	}
 	switch only := s.cfg.Repositories; {
 	case r.repo == none:
 	case r.repo != "":
@@ -32,6 +36,9 @@ func (s *Source) settle(t *tasks.Task, r request, thread tasks.Thread) (candidat
 	}
 	if t.Ref == "" && strings.EqualFold(t.Repo, thread.Repo) {
 		t.Ref = thread.Ref
+		if thread.Profile == agent.Untrusted { // what is at that ref is no more to be trusted than it was
+			t.Profile = agent.Untrusted
+		}
 	}
 	return nil, err
 }

@@ -14,6 +14,7 @@
 //   - Nobody has to be mentioned in a direct message, and in a thread that had a task: a reply is for us unless it mentions somebody else.
 //   - A word such as stop, or ❌ on a request, is obeyed when it comes from who asked or from an approver. An old one that comes again
 //     changes nothing.
+//   - A task that names a pull request works at its head. A stranger's code is read and not run, whatever is said of it later in the thread.
 //   - The files of a message are fetched from Slack's own hosts alone, and never keep a run from starting.
 //   - A request is what its author last made of it, until somebody has begun it; from then on an edit is one more message to the thread.
 //   - A thread is one conversation. What others said in it reaches the agent as quoted material.
@@ -33,10 +34,9 @@
 //
 // A Source may be used from any goroutine of any process; Listen is called once. Of a report, Update is called from one goroutine at
 // a time and never blocks; Close may run beside it. A report has at most one goroutine, which ends with Close or with the context
-// given to Open. What Listen starts ends with its context: at most background calls and pressing buttons, one that looks for requests whose authors have had the time to choose a repository, and for Socket Mode the keeper of the connection,
-// a reader for each (there are two for a moment when one is replaced), and at most taking events under way to the desk.
+// given to Open. What Listen starts ends with its context: at most background calls and pressing buttons; one that looks for requests whose
+// authors have had the time to choose a repository; and for Socket Mode the keeper of the connection, a reader for each (there are two for a
+// moment when one is replaced), and at most taking events under way to the desk.
 //
-// The app needs interactivity, the event app_mention, and for all that is not a mention message.channels, message.groups, message.im and
-// reaction_added; the scopes app_mentions:read, users:read, chat:write, reactions:write, reactions:read and the history scope of
-// each kind of conversation (channels:history, groups:history, im:history, …), files:read if it is to get those that people send along, and files:write if the agent is to post files. For Socket Mode it needs an app-level token with connections:write.
+// Manifest lists the scopes and events that the app needs, and Examine looks whether it has them.
 package slack

@@ -52,12 +52,13 @@ func (a *attachments) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// address is the origin of a task with what its message brought along.
-func (m message) address() json.RawMessage {
+// address is the origin of a task with what its message brought along, and the pull request that it is about, if any.
+func (m message) address(p *pinned) json.RawMessage {
 	b, _ := json.Marshal(struct { // strings and numbers only: it cannot fail
 		origin
 		Files attachments `json:"files,omitempty"`
-	}{m.origin, m.files})
+		Pull  *pinned     `json:"pull,omitempty"`
+	}{m.origin, m.files, p})
 	return b
 }
 

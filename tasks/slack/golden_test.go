@@ -125,7 +125,7 @@ func TestWords(t *testing.T) {
 	o := origin{Team: team, Channel: general, TS: w.seed(slackfake.Message{Text: "x"}), User: ann}
 	for _, sentence := range []string{
 		notYours, unknown, troubled, overtaken, ended, help, inThread, nothing, rewords, anew, begun(""), begun("acme/api") + " " + otherwise,
-		undecidedSentence([]string{"acme/api", "acme/web"}), stopping, repeating, underWay, thanks, voted + face(good), stands(tasks.Answer{By: "@here", Text: "<!channel> & all"}),
+		undecidedSentence([]string{"acme/api", "acme/web"}), stopping, repeating, underWay, slower, thanks, voted + face(good), stands(tasks.Answer{By: "@here", Text: "<!channel> & all"}),
 	} {
 		if err := w.source.whisper(t.Context(), o, sentence); err != nil {
 			t.Fatal(err)

@@ -8,10 +8,11 @@ import (
 
 // inbound is what we know of how events reach us.
 type inbound struct {
-	mu    sync.Mutex
-	last  time.Time // of the last event
-	links int       // connections in Socket Mode that Slack has let in
-	err   error     // why there is none
+	mu      sync.Mutex
+	last    time.Time // of the last event
+	refused time.Time // of the last request with a wrong signature
+	links   int       // connections in Socket Mode that Slack has let in
+	err     error     // why there is none
 }
 
 // Inbound tells when the last event came from Slack, by HTTP or by Socket Mode (zero: none yet), and what keeps it from coming: an error
@@ -32,6 +33,12 @@ func (i *inbound) event(at time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.last = at
+}
+
+func (i *inbound) refuse(at time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.refused = at
 }
 
 // here counts a connection that Slack has let in, gone one that has ended.

@@ -102,6 +102,7 @@ func (s *Source) signed(w http.ResponseWriter, r *http.Request) (body []byte, st
 		err = verifier.Ensure()
 	}
 	if err != nil {
+		s.inbound.refuse(s.cfg.Now())
 		return nil, http.StatusUnauthorized
 	}
 	return body, http.StatusOK

@@ -22,6 +22,7 @@ const (
 	finalPart    = "final"
 	updatePart   = "update"
 	questionPart = "question"
+	listPart     = "list"
 )
 
 // marker says which part of which task's report a message is. People do not see it, and nobody but the author of a message can

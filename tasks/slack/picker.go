@@ -68,7 +68,8 @@ func (s *Source) showPicker(ctx context.Context, o origin, r shelved) {
 func (s *Source) answerPicker(ctx context.Context, p press, repo string) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	_, _, _, err := s.api.SendMessageContext(ctx, p.origin.Channel, slack.MsgOptionReplaceOriginal(p.respond), slack.MsgOptionText(escape(begun(repo)), false))
+	text := slack.MsgOptionText(escape(begun(repo)), false)
+	_, _, _, err := s.api.SendMessageContext(ctx, p.origin.Channel, slack.MsgOptionReplaceOriginal(p.respond), text)
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("put away repositories", "run", p.block, "err", err)
 	}

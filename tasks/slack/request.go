@@ -17,6 +17,8 @@ type request struct {
 	ref     string
 	options tasks.Options
 	pull    pull     // the pull request it is about; zero: none
+	verb    verb     // what is to be done with it
+	perhaps string   // a word that may be the name of a repository: "in detail" is none
 	several []string // repositories it names without saying which one it is about
 }
 
@@ -63,7 +65,11 @@ func (rd reader) read(text string) (request, error) {
 			return r, err
 		}
 	}
-	return r, rd.where(&r)
+	if err := rd.where(&r); err != nil {
+		return r, err
+	}
+	r.command()
+	return r, nil
 }
 
 // where finds the place that a message names: by an option, by the word repo=, by addresses and numbers. Of these the first kind that

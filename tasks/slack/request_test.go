@@ -46,7 +46,7 @@ func TestReadRequest(t *testing.T) {
 		"see https://github.com/acme/api/pull/3/files":               {repo: "acme/api", pull: pull{"acme/api", 3, true}},
 		"see https://github.com/acme/api/pull/3#d.":                  {repo: "acme/api", pull: pull{"acme/api", 3, true}},
 		"see https://github.com/acme/api/pull/x":                     {repo: "acme/api"},
-		"fix acme/api#12, please":                                    {repo: "acme/api", pull: pull{"acme/api", 12, false}},
+		"fix acme/api#12, please":                                    {repo: "acme/api", verb: fix, pull: pull{"acme/api", 12, false}},
 		"acme/api#12 is github.com/acme/api/pull/12":                 {repo: "acme/api", pull: pull{"acme/api", 12, true}},
 		"acme/api#12 or acme/api#13":                                 {repo: "acme/api"},
 		"acme/api#12 and github.com/acme/api":                        {repo: "acme/api", pull: pull{"acme/api", 12, false}},

@@ -28,6 +28,7 @@ type Config struct {
 	Repositories []string                                          // "owner/name" of all that errand works on, where people can choose; empty: they name any, or work without one
 	GitHubURL    string                                            // where addresses of repositories begin; empty: https://github.com
 	Access       Access                                            // who may ask for something
+	Pulls        Pulls                                             // looks at pull requests; nil: nobody can
 	Approvers    []string                                          // users who may stop, repeat and approve what others have asked for
 	ConsoleURL   string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
 	Interval     time.Duration                                     // between two edits of a status message; 0: 3 s

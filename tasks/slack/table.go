@@ -36,11 +36,12 @@ func tables(markdown string) string {
 
 // table is how many of the first lines are one; 0 if they are none.
 func table(list []string) int {
-	if len(list) < 2 || !strings.Contains(list[0], "|") || !strings.Contains(list[1], "|") || !delimiter.MatchString(strings.TrimRight(list[1], "\r\n")) {
+	row := func(i int) bool { return i < len(list) && strings.Contains(list[i], "|") }
+	if !row(0) || !row(1) || !delimiter.MatchString(strings.TrimRight(list[1], "\r\n")) {
 		return 0
 	}
 	n := 2
-	for n < len(list) && strings.Contains(list[n], "|") {
+	for row(n) {
 		n++
 	}
 	return n

@@ -54,11 +54,19 @@ func (s *Source) hear(ctx context.Context, d *tasks.Desk, env envelope, ev event
 		return s.refuse(o, speaks && !untagged, err)
 	}
 	var note string
-	if word, ok := control(said); ok {
+	word, isControl := control(said)
+	if !isControl {
+		if err := s.pace(ctx, ev, o, speaks); err != nil {
+			return s.refuse(o, true, err)
+		}
+	}
+	repo, isListing := listing(said)
+	switch {
+	case isControl:
 		note, err = s.obey(ctx, d, o, word, thread)
-	} else if err = s.pace(ctx, ev, o, speaks); err != nil {
-		return s.refuse(o, true, err)
-	} else {
+	case isListing:
+		after, err = s.list(o, repo, thread, speaks)
+	default:
 		after, err = s.ask(ctx, d, message{o, said, ev.Files}, thread)
 	}
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
@@ -95,7 +103,7 @@ type message struct {
 
 // ask gives the desk a request. thread is what its thread goes by. An *tasks.InputError is for whoever asked.
 func (s *Source) ask(ctx context.Context, d *tasks.Desk, m message, thread tasks.Thread) (after func(context.Context), _ error) {
-	t, err := s.request(m, thread)
+	t, err := s.request(ctx, m, thread)
 	if open, ok := errors.AsType[*undecided](err); ok {
 		return s.offer(ctx, t, open)
 	}
@@ -118,14 +126,17 @@ func (s *Source) ask(ctx context.Context, d *tasks.Desk, m message, thread tasks
 }
 
 // request is the task that a message asks for. An *tasks.InputError says what it lacks.
-func (s *Source) request(m message, thread tasks.Thread) (tasks.Task, error) {
+func (s *Source) request(ctx context.Context, m message, thread tasks.Thread) (tasks.Task, error) {
 	r, err := s.reader.read(m.text)
 	if err != nil {
 		return tasks.Task{}, err
 	}
 	t := s.task(m.origin, r.prompt)
-	t.Origin = m.address()
+	t.Origin = m.address(nil)
 	candidates, err := s.settle(&t, r, thread)
+	if err == nil && r.pull.number > 0 {
+		candidates, err = nil, s.pin(ctx, &t, r, m, thread)
+	}
 	if err == nil && len(candidates) > 0 {
 		err = &undecided{candidates: candidates, told: &tasks.InputError{Sentence: undecidedSentence(candidates)}}
 	}

@@ -40,8 +40,8 @@ func (p *Parts) FrontDoor(ctx context.Context) (http.Handler, io.Closer, error) 
 	}
 	door, err := web.New(web.Config{
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: opt, LogDir: LogDir(p.Config),
-		FleetToken: p.Config.FleetToken().Reveal(),
-		Inbound:    inbound, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
+		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine,
+		Inbound: inbound, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -123,20 +123,6 @@ func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 // sources makes those that are configured.
 func (p *Parts) sources(o Options) error {
 	c := p.Config
-	if c.Slack.Enabled() {
-		s, err := slack.New(slack.Config{
-			Token: c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(), AppToken: c.Slack.AppToken.Reveal(),
-			Channels:     func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
-			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
-			Access: access(c.Routing.Slack), Approvers: c.Routing.Slack.Approvers,
-			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Limiter: p.Store, Ballot: p.Store,
-			Shelf: p.Store, Favourites: p.Store, Log: p.Log,
-		})
-		if err != nil {
-			return err
-		}
-		p.Sources = append(p.Sources, s)
-	}
 	if c.GitHub.Enabled() {
 		s, err := github.New(github.Config{
 			APIURL: c.GitHub.APIURL, WebhookSecret: c.GitHub.WebhookSecret.Reveal(), Token: c.GitHub.Token.Reveal(),
@@ -148,6 +134,24 @@ func (p *Parts) sources(o Options) error {
 			return err
 		}
 		p.Sources, p.GitHub = append(p.Sources, s), s
+	}
+	if c.Slack.Enabled() {
+		var pulls slack.Pulls // nil, and not a nil *github.Source
+		if p.GitHub != nil {
+			pulls = p.GitHub
+		}
+		s, err := slack.New(slack.Config{
+			Token: c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(), AppToken: c.Slack.AppToken.Reveal(),
+			Channels:     func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
+			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
+			Pulls: pulls, Access: access(c.Routing.Slack), Approvers: c.Routing.Slack.Approvers,
+			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Limiter: p.Store, Ballot: p.Store,
+			Shelf: p.Store, Favourites: p.Store, Log: p.Log,
+		})
+		if err != nil {
+			return err
+		}
+		p.Sources = append(p.Sources, s)
 	}
 	s, err := chat.New(chat.Config{Dirs: c.Paths.Dirs, StateDir: c.Paths.State, Log: p.Log})
 	if err != nil {
