@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // Of two workers that share a machine and a directory, one is killed together with its keeper. What it left is swept, and nothing else.
@@ -41,12 +43,10 @@ func TestSweepEndsWhatDeadWorkersLeft(t *testing.T) {
 		t.Fatalf("of living workers there are processes %v and %v and %d directories", marked(dying), marked(living), dirs())
 	}
 
-	// Stopped, so that it does not see to it itself that its keeper is gone.
-	for _, kill := range []struct {
-		pid    int
-		signal syscall.Signal
-	}{{dead.Process.Pid, syscall.SIGSTOP}, {parent(t, marked(dying)[0]), syscall.SIGKILL}, {dead.Process.Pid, syscall.SIGKILL}} {
-		if err := syscall.Kill(kill.pid, kill.signal); err != nil {
+	keeper := parent(t, marked(dying)[0])
+	stop(t, dead.Process.Pid) // so that it does not see to it itself that its keeper is gone
+	for _, pid := range []int{keeper, dead.Process.Pid} {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,6 +67,17 @@ func TestSweepEndsWhatDeadWorkersLeft(t *testing.T) {
 	_ = alive.Wait()
 	if _, err := io.Copy(io.Discard, end); err != nil { // its keeper ends the run
 		t.Error(err)
+	}
+}
+
+// stop stops a child, and returns when none of its threads runs any more: the signal itself only says that they shall.
+func stop(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
 	}
 }
 
