@@ -102,11 +102,11 @@ func TestAbsorbedMessagesSurviveTheirWorker(t *testing.T) {
 			worker := w.process()
 			root := w.mention("paint it", "")
 			w.saying(root, "Running")
-			w.mention("make it blue", root)
+			blue := w.mention("make it blue", root)
 			w.saying(root, "take that into account")
 			open()
 			<-taken
-			w.checkpointed(w.taskID(root))
+			w.checkpointed(w.taskID(root), w.taskID(blue))
 			w.mention("and shiny", root)
 			w.until("the second note", func() bool { return w.said(root, "take that into account") == 2 })
 			if err := worker.Process.Signal(signal); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,8 +86,9 @@ func (w *world) interrupted(by os.Signal) (root string) {
 	return root
 }
 
-// checkpointed waits for a checkpoint that was begun after now: the second one that is saved.
-func (w *world) checkpointed(id string) {
+// checkpointed waits for a checkpoint that was begun after now, which the second one is that is saved, and has in it what tasks said that
+// were absorbed.
+func (w *world) checkpointed(id string, absorbed ...string) {
 	w.Helper()
 	opt, err := redis.ParseURL(w.env["REDIS_URL"])
 	if err != nil {
@@ -97,11 +99,14 @@ func (w *world) checkpointed(id string) {
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	seen := map[string]bool{}
-	for len(seen) < 3 { // what there is now, and two more
-		at, err := client.HGet(ctx, "errand:checkpoint:"+id, "at").Result()
-		if err != nil && ctx.Err() != nil {
-			w.Fatalf("wait for a checkpoint: %v", err)
+	for holds := ""; len(seen) < 3 || holds != strings.Join(absorbed, " "); { // what there is now, and two more
+		fields, err := client.HMGet(ctx, "errand:checkpoint:"+id, "at", "absorbed").Result()
+		if err != nil || ctx.Err() != nil {
+			w.Fatalf("wait for a checkpoint: %v", errors.Join(err, ctx.Err()))
 		}
-		seen[at] = true
+		if at, ok := fields[0].(string); ok {
+			seen[at] = true
+		}
+		holds, _ = fields[1].(string)
 	}
 }
