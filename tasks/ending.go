@@ -128,7 +128,7 @@ func (e Ending) Footer() string {
 	if r.Duration == 0 {
 		return ""
 	}
-	parts := []string{r.Duration.Round(time.Second).String()}
+	parts := []string{Lasted(r.Duration)}
 	if r.Turns > 0 {
 		parts = append(parts, fmt.Sprintf("%d turns", r.Turns))
 	}

@@ -157,9 +157,9 @@ func (w *Worker) conclude(run *run, t Task, r agent.Result) (Ending, error) {
 	case agent.Failed:
 		e.Kind, e.Reason = Failed, r.Error.User+given
 	case agent.Limit:
-		e.Kind, e.Limit = TimedOut, t.Options.Limit.String()
+		e.Kind, e.Limit = TimedOut, Lasted(t.Options.Limit)
 	case agent.Stalled:
-		e.Kind, e.Limit = Stalled, w.cfg.IdleLimit.String()
+		e.Kind, e.Limit = Stalled, Lasted(w.cfg.IdleLimit)
 	case agent.Stopped:
 		by, ok := errors.AsType[cancelled](run.cause())
 		if !ok {

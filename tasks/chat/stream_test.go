@@ -146,10 +146,10 @@ func TestEndings(t *testing.T) {
 			object{"type": "error", "content": "The model refuses the credential."},
 		},
 		"timed out": {
-			tasks.Ending{Kind: tasks.TimedOut, Limit: "2h0m0s", Result: agent.Result{Partial: "So far I know"}},
+			tasks.Ending{Kind: tasks.TimedOut, Limit: "2h", Result: agent.Result{Partial: "So far I know"}},
 			object{
 				"type": "error", "partial": "So far I know",
-				"content": "This timed out after 2h0m0s and was stopped. Ask for less at once, or ask again to go on from here.",
+				"content": "This timed out after 2h and was stopped. Ask for less at once, or ask again to go on from here.",
 			},
 		},
 	} {

@@ -24,7 +24,7 @@ const (
 
 func TestCommentBodies(t *testing.T) {
 	t.Parallel()
-	broken := tasks.Ending{Kind: tasks.TimedOut, Limit: "2h0m0s", At: ended, Result: agent.Result{
+	broken := tasks.Ending{Kind: tasks.TimedOut, Limit: "2h", At: ended, Result: agent.Result{
 		Duration: 2 * time.Hour, Turns: 3, Partial: "I have found one thing so far, @octocat:\n```go\nfunc main() {",
 	}}
 	published := answered("Mended.\n\n```go\nfunc main() {")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -146,7 +145,7 @@ func (s *Source) standing(st tasks.Status, before int) string {
 	case st.State == "running" && len(st.Questions) > 0:
 		return title + " waits for your answer."
 	case st.State == "running":
-		return fmt.Sprintf("%s is at work for %s.", title, s.cfg.Now().Sub(st.Started).Round(time.Second))
+		return fmt.Sprintf("%s is at work for %s.", title, tasks.Lasted(s.cfg.Now().Sub(st.Started)))
 	case st.Why != "":
 		return fmt.Sprintf("%s waits: %s.", title, st.Why)
 	case before == 0:

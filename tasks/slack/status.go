@@ -95,7 +95,7 @@ func (p *progress) view() view {
 		steps = "1 step"
 	}
 	if d := p.now().Sub(p.began).Truncate(time.Minute); d > 0 {
-		elapsed = strings.TrimSuffix(d.String(), "0s")
+		elapsed = tasks.Lasted(d)
 	}
 	v.detail = dots(steps, elapsed)
 	return v
@@ -151,7 +151,7 @@ func closing(e tasks.Ending) view {
 	}
 	v := view{state: state}
 	if e.Result.Duration > 0 {
-		v.detail = e.Result.Duration.Round(time.Second).String()
+		v.detail = tasks.Lasted(e.Result.Duration)
 	}
 	return v
 }
