@@ -10,6 +10,8 @@ import (
 // answers are those of the turns that a task's runs have finished. A run that goes on where another was interrupted does not give them
 // again, so they go along with its checkpoint. Safe for concurrent use.
 type answers struct {
+	before string // of the task's earlier runs
+
 	mu    sync.Mutex
 	given string
 }
@@ -19,11 +21,18 @@ const maxAnswers = 512 << 10
 
 // newAnswers begins with what earlier runs have answered.
 func newAnswers(before *past) *answers {
-	a := &answers{}
-	if before.goesOn() {
-		a.given = before.Answers
+	if !before.goesOn() {
+		return &answers{}
 	}
-	return a
+	return &answers{before: before.Answers, given: before.Answers}
+}
+
+// after puts what earlier runs have answered before the answer of this one.
+func (a *answers) after(text string) string {
+	if a.before == "" {
+		return text
+	}
+	return joined(a.before, text)
 }
 
 // note takes the answer of a turn from a run's event.

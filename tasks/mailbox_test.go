@@ -386,6 +386,19 @@ func TestAbsorbingIsRefused(t *testing.T) {
 	}
 }
 
+// joined is a run whose agent was given the second task of its thread, and has taken it up or has not.
+func (f *fleet) joined(runs <-chan *conversing, taken bool) (run *conversing, first, second string) {
+	f.Helper()
+	f.worker()
+	first = f.submit(f.task("a", "one"))
+	run = <-runs
+	second = f.submit(f.task("a", "two"))
+	if m := run.next(); taken {
+		run.take(m)
+	}
+	return run, first, second
+}
+
 // A conversation that begins anew within the run has not heard what the one before had. That waits for a run of its own, and nothing
 // overtakes it.
 func TestConversationBeginsAnew(t *testing.T) {
@@ -395,13 +408,7 @@ func TestConversationBeginsAnew(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t)
 			runs := f.converses()
-			f.worker()
-			first := f.submit(f.task("a", "one"))
-			run := <-runs
-			second := f.submit(f.task("a", "two"))
-			if m := run.next(); taken {
-				run.take(m)
-			}
+			run, first, second := f.joined(runs, taken)
 			run.take(run.spec.Prompt)
 			third := f.submit(f.task("a", "three"))
 			if m, ok := run.host.Next(t.Context()); ok {
@@ -552,14 +559,7 @@ func TestCancelAbsorbed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t)
-			runs := f.converses()
-			f.worker()
-			first := f.submit(f.task("a", "one"))
-			run := <-runs
-			second := f.submit(f.task("a", "two"))
-			if m := run.next(); taken {
-				run.take(m)
-			}
+			_, first, second := f.joined(f.converses(), taken)
 			if _, err := f.desk.Cancel(t.Context(), second, "ann"); err != nil {
 				t.Fatal(err)
 			}

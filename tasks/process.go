@@ -120,9 +120,7 @@ func (w *Worker) perform(r *run) (err error) {
 	r.logs.end()
 	r.mail.close()
 	host.record.close()
-	if r.before.goesOn() {
-		r.result.Text = joined(r.before.Answers, r.result.Text)
-	}
+	r.result.Text = r.answers.after(r.result.Text)
 	return err
 }
 

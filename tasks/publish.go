@@ -124,8 +124,8 @@ func (w *Worker) push(ctx context.Context, run *run, t Task, p place, r agent.Re
 	}
 	return w.workspace.Publish(ctx, p.Clone, workspace.Publication{
 		Branch: p.Branch, Message: message(t), TrustedConfig: p.Trusted, Ours: ours,
-		Permit: func(ctx context.Context, commit string) error {
-			held, err := w.persist(run, "publish", func() error { return run.claim.Pushing(ctx, t.Repo, p.Branch, commit) })
+		Permit: func(_ context.Context, commit string) error {
+			held, err := w.persist(run, "publish", func() error { return run.claim.Pushing(run.detached, t.Repo, p.Branch, commit) })
 			if err == nil && !held {
 				err = errClaimLost
 			}

@@ -15,8 +15,8 @@ func TestAbsorbedTask(t *testing.T) {
 	h := newHarness(t)
 	person := func(t *tasks.Task) { t.Class = tasks.Interactive }
 	first, second := h.submit(1, person), h.submit(2, person)
-	c := h.claim(first)
-	if _, ok, err := c.Take(t.Context(), false, h.json(agent.Event{Kind: tasks.Absorbed, ToolID: first, Text: "Into account."})); !ok || err != nil {
+	c := h.Claim(first)
+	if _, ok, err := c.Take(t.Context(), false, h.JSON(agent.Event{Kind: tasks.Absorbed, ToolID: first, Text: "Into account."})); !ok || err != nil {
 		t.Fatalf("take: %t, %v", ok, err)
 	}
 	h.contains(h.get("/tasks/"+second), http.StatusOK, "absorbed", "in the run of", first, "Into account.", "data-live")
@@ -28,7 +28,7 @@ func TestAbsorbedTask(t *testing.T) {
 		}
 	}
 	ending := tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "It is blue."}, Covers: []string{second}}
-	if err := c.EndWith(t.Context(), h.json(ending), store.Covered{IDs: ending.Covers, Ending: h.json(tasks.Ending{Kind: tasks.Answered})}); err != nil {
+	if err := c.EndWith(t.Context(), h.JSON(ending), store.Covered{IDs: ending.Covers, Ending: h.JSON(tasks.Ending{Kind: tasks.Answered})}); err != nil {
 		t.Fatal(err)
 	}
 	h.contains(h.get("/tasks/"+second), http.StatusOK, "answered", "It is blue.", first, "!data-live")

@@ -13,7 +13,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	id := h.submit(1)
-	c := h.claim(id)
+	c := h.Claim(id)
 	body, err := json.Marshal(tasks.Question{Key: "k", Text: "<b>Which</b> colour?", Options: []string{"red", "blue"}})
 	if err != nil {
 		t.Fatal(err)

@@ -21,8 +21,8 @@ func TestTasksAreListed(t *testing.T) {
 	for n := range 4 {
 		ids = append(ids, h.submit(n))
 	}
-	h.end(h.claim(ids[0]), tasks.Ending{Kind: tasks.Answered})
-	h.claim(ids[1])
+	h.End(h.Claim(ids[0]), tasks.Ending{Kind: tasks.Answered})
+	h.Claim(ids[1])
 	for query, want := range map[string][]string{ // the IDs, and what comes after a colon
 		"":                            {ids[3], ids[2], ids[1], ids[0], ":"},
 		"?state=waiting":              {ids[3], ids[2], ":"},
@@ -54,9 +54,9 @@ func TestTaskIsShownWithoutItsOrigin(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	id := h.submit(1, func(t *tasks.Task) { t.Origin = json.RawMessage(`{"response_url":"s3cret"}`) })
-	c := h.claim(id)
-	h.append(c, agent.Event{Kind: agent.Text, Text: "x"})
-	h.end(c, tasks.Ending{Kind: tasks.TimedOut, Limit: "2h0m0s", Result: agent.Result{CostUSD: 1.5, Partial: "half"}})
+	c := h.Claim(id)
+	h.Append(c, agent.Event{Kind: agent.Text, Text: "x"})
+	h.End(c, tasks.Ending{Kind: tasks.TimedOut, Limit: "2h0m0s", Result: agent.Result{CostUSD: 1.5, Partial: "half"}})
 	var v view
 	h.into(h.get("/api/tasks/"+id), http.StatusOK, &v)
 	if v.Title != "Do it" || !strings.HasPrefix(v.Sentence, "This timed out after 2h0m0s") || v.Ending.Result.CostUSD != 1.5 || v.Worker != "worker-1" {
@@ -91,7 +91,7 @@ func TestCancelAndRetry(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	running, waiting := h.submit(1), h.submit(2)
-	c := h.claim(running)
+	c := h.Claim(running)
 
 	var v view
 	h.problem(h.do("POST", "/api/tasks/"+running+"/retry", ""), http.StatusConflict)
@@ -99,7 +99,7 @@ func TestCancelAndRetry(t *testing.T) {
 	if v.State != "running" || v.Cancel != "console" {
 		t.Errorf("a running task is %s, cancelled by %q", v.State, v.Cancel)
 	}
-	h.end(c, tasks.Ending{Kind: tasks.Cancelled, By: "console"})
+	h.End(c, tasks.Ending{Kind: tasks.Cancelled, By: "console"})
 
 	h.problem(h.do("POST", "/api/tasks/"+waiting+"/retry", ""), http.StatusConflict)
 	h.into(h.do("POST", "/api/tasks/"+waiting+"/cancel", ""), http.StatusAccepted, &v)

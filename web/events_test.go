@@ -103,8 +103,8 @@ func TestEventsAreFollowed(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	id := h.submit(1)
-	c := h.claim(id)
-	h.append(c, said("one", "two")...)
+	c := h.Claim(id)
+	h.Append(c, said("one", "two")...)
 	r := h.read("/api/tasks/" + id + "/events")
 	var got, ids []string
 	next := func() {
@@ -113,9 +113,9 @@ func TestEventsAreFollowed(t *testing.T) {
 	}
 	next()
 	next()
-	h.append(c, said("three")...) // while it is read
+	h.Append(c, said("three")...) // while it is read
 	next()
-	h.end(c, tasks.Ending{Kind: tasks.Failed, Reason: "No."})
+	h.End(c, tasks.Ending{Kind: tasks.Failed, Reason: "No."})
 	if v := r.end(); v.State != "ended" || v.Sentence != "No." {
 		t.Errorf("the end is %+v", v)
 	}

@@ -51,7 +51,7 @@ func TestNothingIsOpenThatIsNotMeantToBe(t *testing.T) {
 			}
 		}
 	}
-	if s, err := h.desk.Status(t.Context(), id); err != nil || s.Cancel != "" {
+	if s, err := h.Desk.Status(t.Context(), id); err != nil || s.Cancel != "" {
 		t.Errorf("cancelled by %q, %v", s.Cancel, err)
 	}
 }
@@ -162,7 +162,7 @@ func TestOtherSitesCannotAct(t *testing.T) {
 			h.problem(h.do("POST", path, "", append(hs, "Authorization", "", "Cookie", cookieName+"="+h.handler.pass())...), http.StatusForbidden)
 		}
 	}
-	if s, err := h.desk.Status(t.Context(), id); err != nil || s.Cancel != "" {
+	if s, err := h.Desk.Status(t.Context(), id); err != nil || s.Cancel != "" {
 		t.Errorf("cancelled by %q, %v", s.Cancel, err)
 	}
 	same := []string{"Origin", h.server.URL, "Authorization", "", "Cookie", cookieName + "=" + h.handler.pass()}

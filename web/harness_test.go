@@ -18,17 +18,16 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
 const token = "correct-horse"
 
 // harness is a console on a real Redis. The test plays the sources and the workers.
 type harness struct {
-	*testing.T
+	taskstest.Worker
 	handler *Handler
 	redis   *redis.Client
-	store   *store.Store
-	desk    *tasks.Desk
 	server  *httptest.Server
 	logs    string
 }
@@ -45,15 +44,15 @@ func newHarness(t *testing.T, set ...func(*Config)) *harness {
 
 func newHarnessAt(t *testing.T, opt *redis.Options, set ...func(*Config)) *harness {
 	t.Helper()
-	h := &harness{T: t, redis: redis.NewClient(opt), logs: t.TempDir()}
+	h := &harness{Worker: taskstest.Worker{T: t}, redis: redis.NewClient(opt), logs: t.TempDir()}
 	t.Cleanup(func() { _ = h.redis.Close() })
 	var err error
-	if h.store, err = store.New(store.Config{Redis: h.redis}); err != nil {
+	if h.Store, err = store.New(store.Config{Redis: h.redis}); err != nil {
 		t.Fatal(err)
 	}
-	h.desk = tasks.NewDesk(h.store, tasks.NewQueue(h.redis, time.Hour), tasks.Policy{}, nil)
+	h.Desk = tasks.NewDesk(h.Store, tasks.NewQueue(h.redis, time.Hour), tasks.Policy{}, nil)
 	cfg := Config{
-		Token: token, Desk: h.desk, Store: h.store, LogDir: h.logs,
+		Token: token, Desk: h.Desk, Store: h.Store, LogDir: h.logs,
 		Redis: asynq.RedisClientOpt{Addr: opt.Addr, Username: opt.Username, Password: opt.Password},
 	}
 	for _, s := range set {
@@ -155,49 +154,11 @@ func (h *harness) submit(n int, change ...func(*tasks.Task)) string {
 	for _, c := range change {
 		c(&t)
 	}
-	r, err := h.desk.Submit(h.Context(), t)
+	r, err := h.Desk.Submit(h.Context(), t)
 	if err != nil {
 		h.Fatal(err)
 	}
 	return r.ID
-}
-
-// claim takes a task as a worker does.
-func (h *harness) claim(id string) *store.Claim {
-	h.Helper()
-	c, err := h.store.Claim(h.Context(), id, 0, "worker-1")
-	if err != nil {
-		h.Fatal(err)
-	}
-	return c
-}
-
-func (h *harness) append(c *store.Claim, events ...agent.Event) {
-	h.Helper()
-	for _, e := range events {
-		if err := c.Append(h.Context(), h.json(e)); err != nil {
-			h.Fatal(err)
-		}
-	}
-}
-
-func (h *harness) end(c *store.Claim, e tasks.Ending) {
-	h.Helper()
-	if err := c.End(h.Context(), h.json(e)); err != nil {
-		h.Fatal(err)
-	}
-	if err := c.Release(h.Context()); err != nil {
-		h.Fatal(err)
-	}
-}
-
-func (h *harness) json(v any) json.RawMessage {
-	h.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		h.Fatal(err)
-	}
-	return b
 }
 
 func (h *harness) log(name, text string) {

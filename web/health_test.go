@@ -33,7 +33,7 @@ func TestReady(t *testing.T) {
 func TestHealthTellsOfRedis(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	if err := h.store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+	if err := h.Store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}
 	var f fleet
@@ -44,7 +44,7 @@ func TestHealthTellsOfRedis(t *testing.T) {
 	h.submit(1)
 	for n, at := range []time.Time{{}, time.Now().Add(time.Hour)} {
 		id := h.submit(n+2, func(t *tasks.Task) { t.Thread += "/" + t.ID })
-		c := h.claim(id)
+		c := h.Claim(id)
 		if n > 0 {
 			if err := c.Return(t.Context(), store.Wait{At: at}); err != nil {
 				t.Fatal(err)
@@ -76,7 +76,7 @@ func TestHealthTellsOfSources(t *testing.T) {
 	t.Parallel()
 	last := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	h := newHarness(t, func(c *Config) { c.Inbound = []Inbound{quiet{}, quiet{last, errors.New("invalid_auth")}} })
-	if err := h.store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+	if err := h.Store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}
 	var f fleet
@@ -120,7 +120,7 @@ func TestFleet(t *testing.T) {
 	}
 	beat := func(w store.Worker) {
 		t.Helper()
-		if err := h.store.Beat(t.Context(), w); err != nil {
+		if err := h.Store.Beat(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,12 +138,12 @@ func TestFleet(t *testing.T) {
 func TestHeldCredential(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	if err := h.store.Beat(t.Context(), store.Worker{ID: "a"}); err != nil {
+	if err := h.Store.Beat(t.Context(), store.Worker{ID: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	h.contains(h.get("/api/health"), http.StatusOK, "!credentials")
 	until := time.Now().Add(time.Hour)
-	if err := h.store.Hold(t.Context(), "0a1b", until, time.Second, "the usage limit is reached"); err != nil {
+	if err := h.Store.Hold(t.Context(), "0a1b", until, time.Second, "the usage limit is reached"); err != nil {
 		t.Fatal(err)
 	}
 	h.contains(h.get("/api/health"), http.StatusOK, `"name": "0a1b"`, "the usage limit is reached", until.UTC().Format("2006-01-02T15:04:05"))

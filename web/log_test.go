@@ -43,7 +43,7 @@ func TestLogsOfElsewhere(t *testing.T) {
 	if p := h.problem(h.get("/api/tasks/"+id+"/log"), http.StatusNotFound); !strings.Contains(p.Detail, "has not been run") {
 		t.Errorf("before it ran: %s", p.Detail)
 	}
-	h.claim(id)
+	h.Claim(id)
 	if p := h.problem(h.get("/api/tasks/"+id+"/log?raw=1"), http.StatusNotFound); !strings.Contains(p.Detail, "worker-1, as "+id+".ndjson") {
 		t.Errorf("it does not say where: %s", p.Detail)
 	}

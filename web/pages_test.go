@@ -16,7 +16,7 @@ func TestListPage(t *testing.T) {
 	h := newHarness(t)
 	h.contains(h.get("/"), http.StatusOK, "No tasks.")
 	first := h.submit(0, func(t *tasks.Task) { t.Prompt = "The oldest" })
-	h.end(h.claim(first), tasks.Ending{Kind: tasks.TimedOut, Result: agent.Result{CostUSD: 1.234}})
+	h.End(h.Claim(first), tasks.Ending{Kind: tasks.TimedOut, Result: agent.Result{CostUSD: 1.234}})
 	h.contains(h.get("/"), http.StatusOK, `href="/tasks/`+first+`"`, "The oldest", "timed_out", "$1.23", "test", "ann", "!older")
 	h.contains(h.get("/?state=waiting"), http.StatusOK, "No tasks.")
 	for n := range 50 {
@@ -34,14 +34,14 @@ func TestTaskPageWhileItRuns(t *testing.T) {
 	id := h.submit(1, func(t *tasks.Task) { t.Repo = "acme/app" })
 	path := "/tasks/" + id
 	h.contains(h.get(path), http.StatusOK, "waiting", "Do it", "acme/app", `action="`+path+`/cancel"`, "/static/task.js", "!/retry")
-	c := h.claim(id)
-	h.append(c,
+	c := h.Claim(id)
+	h.Append(c,
 		agent.Event{Kind: agent.Text, Text: "I will "}, agent.Event{Kind: agent.Text, Text: "look."},
 		agent.Event{Kind: agent.ToolUse, Tool: "Read", Text: "Reading main.go", Parent: "toolu_1"},
 		agent.Event{Kind: agent.TurnEnd, Text: "told before"},
 	)
 	var last string
-	for l, err := range h.desk.Follow(t.Context(), id, "") {
+	for l, err := range h.Desk.Follow(t.Context(), id, "") {
 		if last = l.ID; err != nil || l.Event.Kind == agent.TurnEnd {
 			break
 		}
@@ -50,7 +50,7 @@ func TestTaskPageWhileItRuns(t *testing.T) {
 	h.contains(h.get(path), http.StatusOK, "running", "<pre>I will look.</pre>", "Reading main.go", "!told before", "worker-1",
 		`data-live="/api/tasks/`+id+`/events?after=`+last+`"`)
 
-	h.end(c, tasks.Ending{Kind: tasks.Failed, Reason: "It broke.", Result: agent.Result{Partial: "half of it"}})
+	h.End(c, tasks.Ending{Kind: tasks.Failed, Reason: "It broke.", Result: agent.Result{Partial: "half of it"}})
 	h.contains(h.get(path), http.StatusOK, "failed", "It broke.", "half of it", `action="`+path+`/retry"`, "!data-live", "!task.js", "!/cancel")
 }
 
@@ -62,7 +62,7 @@ func TestButtons(t *testing.T) {
 		return h.do("POST", "/tasks/"+id+"/"+button, "", "Accept", "text/html", "Origin", h.server.URL)
 	}
 	state := func() string {
-		s, err := h.desk.Status(t.Context(), id)
+		s, err := h.Desk.Status(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,8 +85,8 @@ func TestEverythingIsEscaped(t *testing.T) {
 	id := h.submit(1, func(t *tasks.Task) {
 		t.Prompt, t.Actor, t.Ref, t.Kind = evil, evil, evil, evil
 	})
-	c := h.claim(id)
-	h.append(c,
+	c := h.Claim(id)
+	h.Append(c,
 		agent.Event{Kind: agent.Text, Text: evil},
 		agent.Event{Kind: agent.ToolUse, Tool: evil, Text: evil, Parent: evil},
 		agent.Event{Kind: agent.Kind(evil), Text: evil},
@@ -102,10 +102,10 @@ func TestEverythingIsEscaped(t *testing.T) {
 		for _, path := range []string{"/api/tasks", "/api/tasks/" + id} {
 			h.contains(h.get(path), http.StatusOK, `\u003cscript`, "!<script>")
 		}
-		if s, err := h.desk.Status(t.Context(), id); err != nil {
+		if s, err := h.Desk.Status(t.Context(), id); err != nil {
 			t.Fatal(err)
 		} else if s.State == "running" {
-			h.end(c, tasks.Ending{Kind: tasks.Failed, Reason: evil, Result: agent.Result{Text: evil, Partial: evil, Model: evil, Duration: 1}})
+			h.End(c, tasks.Ending{Kind: tasks.Failed, Reason: evil, Result: agent.Result{Text: evil, Partial: evil, Model: evil, Duration: 1}})
 		}
 	}
 	h.contains(h.get("/api/tasks/"+id+"/events"), http.StatusOK, `\u003cscript`, "!<script>")
@@ -116,9 +116,9 @@ func TestLongHistoryIsCut(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	id := h.submit(1)
-	c := h.claim(id)
+	c := h.Claim(id)
 	for n := range maxLines + 1 {
-		h.append(c, agent.Event{Kind: agent.ToolUse, Text: fmt.Sprintf("call %d.", n)})
+		h.Append(c, agent.Event{Kind: agent.ToolUse, Text: fmt.Sprintf("call %d.", n)})
 	}
 	h.contains(h.get("/tasks/"+id), http.StatusOK, "Only the latest", "!call 0.", "call 1.", fmt.Sprintf("call %d.", maxLines))
 }

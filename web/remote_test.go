@@ -41,7 +41,7 @@ func (h *harness) machine(id string, beat func(*store.Worker)) *machine {
 	if beat != nil {
 		beat(&w)
 	}
-	if err := h.store.Beat(h.Context(), w); err != nil {
+	if err := h.Store.Beat(h.Context(), w); err != nil {
 		h.Fatal(err)
 	}
 	return m
@@ -85,7 +85,7 @@ func TestLogOfAnotherWorker(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, asksWorkers)
 	id := h.submit(1)
-	c := h.claim(id)                    // by worker-1
+	c := h.Claim(id)                    // by worker-1
 	other := h.machine("worker-2", nil) // whose log it is not
 	has := h.machine("worker-1", nil)
 	other.log(t, id+".log", "not this\n")
@@ -109,7 +109,7 @@ func TestLogOfAWorkerThatIsGone(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, asksWorkers)
 	id := h.submit(1)
-	c, err := h.store.Claim(t.Context(), id, 0, h.handler.host+"-1-abcdef01")
+	c, err := h.Store.Claim(t.Context(), id, 0, h.handler.host+"-1-abcdef01")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestLogOfATaskThatWentOnElsewhere(t *testing.T) {
 	h := newHarness(t, asksWorkers)
 	id := h.submit(1)
 	h.log(id+".log", "first part\n")
-	c := h.claim(id)
+	c := h.Claim(id)
 	h.wantLog(id, "", "first part\n") // nothing else is there yet
 	h.keep(c, "log", "both parts\n")
 	h.wantLog(id, "", "both parts\n")
@@ -157,7 +157,7 @@ func TestPartsOfALogAreJoined(t *testing.T) {
 	h := newHarness(t)
 	id := h.submit(1)
 	for _, part := range []string{"one\n", "two\n"} {
-		c := h.claim(id)
+		c := h.Claim(id)
 		h.keep(c, "log", part)
 		if err := c.Return(t.Context(), store.Wait{}); err != nil {
 			t.Fatal(err)
@@ -226,7 +226,7 @@ func TestWorkersThatMisbehave(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, asksWorkers)
 	id := h.submit(1)
-	c := h.claim(id)
+	c := h.Claim(id)
 	next := make(chan string, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		switch <-next {
@@ -245,7 +245,7 @@ func TestWorkersThatMisbehave(t *testing.T) {
 	}))
 	s.Config.SetKeepAlivesEnabled(false) // or a client would try again, on a new connection
 	t.Cleanup(s.Close)
-	if err := h.store.Beat(t.Context(), store.Worker{ID: "worker-1", Host: h.handler.host, URL: s.URL}); err != nil {
+	if err := h.Store.Beat(t.Context(), store.Worker{ID: "worker-1", Host: h.handler.host, URL: s.URL}); err != nil {
 		t.Fatal(err)
 	}
 	h.keep(c, "log", "kept\n")

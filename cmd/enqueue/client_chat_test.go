@@ -18,7 +18,7 @@ func TestChatPrintsTheTask(t *testing.T) {
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	got := f.status(strings.TrimSuffix(out, "\n"))
+	got := f.Status(strings.TrimSuffix(out, "\n"))
 	want := tasks.Task{
 		Thread: "chat/t-1", Repo: "acme/app", Prompt: "Fix the test", Options: tasks.Options{Agent: "strategist", Model: "opus"},
 		ID: got.Task.ID, Source: "chat", Kind: "chat", Class: tasks.Interactive, Profile: agent.Write, Actor: "console",
@@ -47,7 +47,7 @@ func TestChatInADirectory(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	want, err := filepath.EvalSymlinks(f.dirs)
-	if got := f.status(strings.TrimSpace(out)).Task.Dir; err != nil || got != want {
+	if got := f.Status(strings.TrimSpace(out)).Task.Dir; err != nil || got != want {
 		t.Errorf("it works in %q, not %q", got, want)
 	}
 	if code, _, errs := f.run("chat", "-dir", "/etc", "Look"); code != 1 || !strings.Contains(errs, "Invalid path: ") {
@@ -64,17 +64,17 @@ func TestChatFollows(t *testing.T) {
 	if diff := cmp.Diff([]string{"task", id + ",", "thread", "sums"}, first); diff != "" {
 		t.Error(diff)
 	}
-	c := f.claim(id)
-	f.append(c, agent.Event{Kind: agent.Text, Text: "Let me see.\n"})
+	c := f.Claim(id)
+	f.Append(c, agent.Event{Kind: agent.Text, Text: "Let me see.\n"})
 	if got := r.line(r.stdout); got != "Let me see.\n" {
 		t.Errorf("at first it says %q", got)
 	}
-	f.append(c,
+	f.Append(c,
 		agent.Event{Kind: agent.Text, Text: "Hm"},
 		agent.Event{Kind: agent.ToolUse, Tool: "Bash", Text: "Running bc \x1b[2J"},
 		agent.Event{Kind: agent.Text, Text: "It is "}, agent.Event{Kind: agent.Text, Text: "42.\x1b]0;x\x07"},
 	)
-	f.end(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "It is 42.", CostUSD: 0.25}})
+	f.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "It is 42.", CostUSD: 0.25}})
 	code, out, errs := r.rest()
 	// Only the answer on stdout, with no line of its own broken by what the tools did, and nothing that moves the cursor.
 	want := []any{0, "Hm\nIt is 42.]0;x\n", "· Running bc [2J\ndone, $0.25\n"}
@@ -105,7 +105,7 @@ func TestChatEndings(t *testing.T) {
 			f := newFrontDoor(t)
 			r := f.start("chat", "-follow", "Hello")
 			id := strings.TrimSuffix(strings.Fields(r.line(r.stderr))[1], ",")
-			f.end(f.claim(id), test.ending)
+			f.End(f.Claim(id), test.ending)
 			code, out, errs := r.rest()
 			if diff := cmp.Diff(test.want, []any{code, out, errs}); diff != "" {
 				t.Error(diff)
@@ -132,7 +132,7 @@ func TestChatThatIsCutOff(t *testing.T) {
 			if code != 1 || !strings.Contains(errs, "the task goes on") || !strings.Contains(errs, id) {
 				t.Errorf("exit %d: %s", code, errs)
 			}
-			if got := f.status(id); got.Cancel != "" {
+			if got := f.Status(id); got.Cancel != "" {
 				t.Errorf("cancelled by %q", got.Cancel)
 			}
 		})

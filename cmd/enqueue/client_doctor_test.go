@@ -26,7 +26,7 @@ func TestDoctor(t *testing.T) {
 	}
 	beat := func(w store.Worker) {
 		t.Helper()
-		if err := f.store.Beat(t.Context(), w); err != nil {
+		if err := f.Store.Beat(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -37,10 +37,10 @@ func TestDoctor(t *testing.T) {
 	beat(store.Worker{ID: "w2", Draining: true})
 	check(0, "worker w1 (v1): 1 of 4 slots taken, CLI 2.1.329, sandbox none", "warning  worker w1\n", "the agent's tools can read",
 		"note     worker w2 is shutting down", "warning  appendonly is off", "0 tasks run, 1 wait\n")
-	if err := f.store.Hold(t.Context(), "k1", time.Now().Add(time.Hour), 0, "the limit is reached"); err != nil {
+	if err := f.Store.Hold(t.Context(), "k1", time.Now().Add(time.Hour), 0, "the limit is reached"); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.store.Slow(t.Context(), "k2"); err != nil {
+	if err := f.Store.Slow(t.Context(), "k2"); err != nil {
 		t.Fatal(err)
 	}
 	check(0, "note     credential k1: no run starts before ", "the limit is reached\n", "note     credential k2: runs start 1s apart\n")
@@ -61,7 +61,7 @@ func TestDoctor(t *testing.T) {
 func TestDoctorOfRedis(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	if err := f.store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+	if err := f.Store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][2]string{{"maxmemory", "1gb"}, {"maxmemory-policy", "volatile-ttl"}} {

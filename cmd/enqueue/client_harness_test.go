@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +20,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/chat"
+	"github.com/errand-fleet/errand/tasks/taskstest"
 	"github.com/errand-fleet/errand/web"
 )
 
@@ -31,10 +31,8 @@ const (
 
 // frontDoor is a real one, on a real Redis, for the client to talk to. The test plays the worker.
 type frontDoor struct {
-	*testing.T
+	taskstest.Worker
 	redis  *redis.Client
-	store  *store.Store
-	desk   *tasks.Desk
 	server *httptest.Server
 	env    map[string]string
 	dirs   string // what is open for tasks
@@ -55,11 +53,11 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	}
 	rdb := redis.NewClient(opt)
 	t.Cleanup(func() { _ = rdb.Close() })
-	f := &frontDoor{T: t, redis: rdb, dirs: t.TempDir(), logs: t.TempDir()}
-	if f.store, err = store.New(store.Config{Redis: rdb}); err != nil {
+	f := &frontDoor{Worker: taskstest.Worker{T: t}, redis: rdb, dirs: t.TempDir(), logs: t.TempDir()}
+	if f.Store, err = store.New(store.Config{Redis: rdb}); err != nil {
 		t.Fatal(err)
 	}
-	f.desk = tasks.NewDesk(f.store, tasks.NewQueue(rdb, time.Hour), tasks.Policy{}, nil)
+	f.Desk = tasks.NewDesk(f.Store, tasks.NewQueue(rdb, time.Hour), tasks.Policy{}, nil)
 	source, err := chat.New(chat.Config{Dirs: []string{f.dirs}})
 	if err != nil {
 		t.Fatal(err)
@@ -67,11 +65,11 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	ctx, stop := context.WithCancel(t.Context())
 	f.stop = stop
 	mux := http.NewServeMux()
-	if err := source.Listen(ctx, mux, f.desk); err != nil {
+	if err := source.Listen(ctx, mux, f.Desk); err != nil {
 		t.Fatal(err)
 	}
 	door, err := web.New(web.Config{
-		Token: testToken, Desk: f.desk, Store: f.store, LogDir: f.logs, Mux: mux, FleetToken: fleetToken,
+		Token: testToken, Desk: f.Desk, Store: f.Store, LogDir: f.logs, Mux: mux, FleetToken: fleetToken,
 		Examine: func(context.Context) []store.Finding { return f.services },
 		Redis:   asynq.RedisClientOpt{Addr: opt.Addr, Username: opt.Username, Password: opt.Password},
 	})
@@ -158,7 +156,7 @@ func (r *running) rest() (code int, stdout, stderr string) {
 // submit puts a task in that is not from here.
 func (f *frontDoor) submit(prompt string) string {
 	f.Helper()
-	r, err := f.desk.Submit(f.Context(), tasks.Task{
+	r, err := f.Desk.Submit(f.Context(), tasks.Task{
 		ID: tasks.NewID(time.Now(), "slack", "x"), Source: "slack", Kind: "mention", Thread: "slack/x", Class: tasks.Interactive,
 		Profile: agent.Write, Actor: "ann", Prompt: prompt,
 	})
@@ -166,47 +164,4 @@ func (f *frontDoor) submit(prompt string) string {
 		f.Fatal(err)
 	}
 	return r.ID
-}
-
-func (f *frontDoor) claim(id string) *store.Claim {
-	f.Helper()
-	c, err := f.store.Claim(f.Context(), id, 0, "worker-1")
-	if err != nil {
-		f.Fatal(err)
-	}
-	return c
-}
-
-func (f *frontDoor) append(c *store.Claim, events ...agent.Event) {
-	f.Helper()
-	for _, e := range events {
-		if err := c.Append(f.Context(), f.json(e)); err != nil {
-			f.Fatal(err)
-		}
-	}
-}
-
-func (f *frontDoor) end(c *store.Claim, e tasks.Ending) {
-	f.Helper()
-	if err := c.End(f.Context(), f.json(e)); err != nil {
-		f.Fatal(err)
-	}
-}
-
-func (f *frontDoor) json(v any) json.RawMessage {
-	f.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return b
-}
-
-func (f *frontDoor) status(id string) tasks.Status {
-	f.Helper()
-	s, err := f.desk.Status(f.Context(), id)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return s
 }

@@ -45,7 +45,7 @@ func TestInitSlack(t *testing.T) {
 func TestDoctorOfServices(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	if err := f.store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+	if err := f.Store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}
 	f.services = []store.Finding{{What: "Slack knows us"}, {Severity: store.Warning, What: "no scope", Why: "no files", Remedy: "Add it."}}

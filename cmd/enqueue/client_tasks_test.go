@@ -23,7 +23,7 @@ func TestList(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	ended := f.submit("First\x1b[2J")
-	f.end(f.claim(ended), tasks.Ending{Kind: tasks.TimedOut, Result: agent.Result{CostUSD: 1.5}})
+	f.End(f.Claim(ended), tasks.Ending{Kind: tasks.TimedOut, Result: agent.Result{CostUSD: 1.5}})
 	waiting := f.submit("Second")
 	_, out, _ := f.run("list")
 	var got [][]string
@@ -56,7 +56,7 @@ func TestShow(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	id := f.submit("What is it?\x1b[2J\nSay.")
-	f.end(f.claim(id), tasks.Ending{Kind: tasks.Failed, Reason: "No luck.", Result: agent.Result{Partial: "It may be"}})
+	f.End(f.Claim(id), tasks.Ending{Kind: tasks.Failed, Reason: "No luck.", Result: agent.Result{Partial: "It may be"}})
 	code, out, errs := f.run("show", id)
 	if code != 0 || errs != "" {
 		t.Errorf("exit %d: %s", code, errs)
@@ -88,7 +88,7 @@ func TestCancelAndRetry(t *testing.T) {
 	}
 	second := f.submit("Hello again")
 	f.run("cancel", id) // else it comes first
-	f.claim(second)
+	f.Claim(second)
 	if _, out, errs := f.run("cancel", second); out != second+" is running, and will stop within seconds\n" {
 		t.Errorf("%s%s", out, errs)
 	}
@@ -98,7 +98,7 @@ func TestLogs(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	id := f.submit("Hello")
-	f.claim(id)
+	f.Claim(id)
 	if code, _, errs := f.run("logs", id); code != 1 || !strings.Contains(errs, "worker-1") {
 		t.Errorf("a log that is elsewhere: exit %d: %s", code, errs)
 	}
@@ -116,7 +116,7 @@ func TestLogsOfElsewhere(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	id := f.submit("Hello")
-	c := f.claim(id)
+	c := f.Claim(id)
 	dir := t.TempDir()
 	worker := httptest.NewServer(web.LogServer(dir, fleetToken))
 	host, err := os.Hostname()
@@ -124,7 +124,7 @@ func TestLogsOfElsewhere(t *testing.T) {
 		err = os.WriteFile(filepath.Join(dir, id+".log"), []byte("on its disk\n"), 0o600)
 	}
 	if err == nil {
-		err = f.store.Beat(t.Context(), store.Worker{ID: "worker-1", Host: host, URL: worker.URL})
+		err = f.Store.Beat(t.Context(), store.Worker{ID: "worker-1", Host: host, URL: worker.URL})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -150,20 +150,20 @@ func TestLogsAreFollowed(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	id := f.submit("Hello")
-	c := f.claim(id)
-	f.append(c, agent.Event{Kind: agent.Started, Text: "opus"})
+	c := f.Claim(id)
+	f.Append(c, agent.Event{Kind: agent.Started, Text: "opus"})
 	r := f.start("logs", "-f", id)
 	if got := r.line(r.stdout); !strings.HasSuffix(got, "— started, opus\n") {
 		t.Errorf("at first it says %q", got)
 	}
 	// Cut off, it comes back for the rest, and says nothing twice.
 	f.cutStream()
-	f.append(c,
+	f.Append(c,
 		agent.Event{Kind: agent.Text, Text: "one "}, agent.Event{Kind: agent.Thinking, Text: "hm"}, agent.Event{Kind: agent.Text, Text: "two"},
 		agent.Event{Kind: agent.ToolUse, Text: "Running x"}, agent.Event{Kind: agent.ToolResult, Text: "output"},
 		agent.Event{Kind: agent.Notice, Text: "careful"}, agent.Event{Kind: agent.Text, Text: "three"}, agent.Event{Kind: agent.TurnEnd},
 	)
-	f.end(c, tasks.Ending{Kind: tasks.Failed, Reason: "No luck."})
+	f.End(c, tasks.Ending{Kind: tasks.Failed, Reason: "No luck."})
 	code, out, errs := r.rest()
 	var got []string
 	for line := range strings.Lines(out) {
@@ -182,7 +182,7 @@ func TestFollowingCanBeStopped(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	id := f.submit("Hello")
-	f.append(f.claim(id), agent.Event{Kind: agent.Started})
+	f.Append(f.Claim(id), agent.Event{Kind: agent.Started})
 	r := f.start("logs", "-f", id)
 	_ = r.line(r.stdout)
 	r.interrupt()
@@ -196,7 +196,7 @@ func TestShowWaiting(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	id, at := f.submit("What is it?"), time.Now().Add(time.Hour)
-	if err := f.claim(id).Return(t.Context(), store.Wait{At: at, Why: "the limit is reached", Parked: true}); err != nil {
+	if err := f.Claim(id).Return(t.Context(), store.Wait{At: at, Why: "the limit is reached", Parked: true}); err != nil {
 		t.Fatal(err)
 	}
 	_, out, _ := f.run("show", id)

@@ -14,19 +14,17 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
 // harness is a front door with the chat behind it, on a real Redis. The test plays the worker.
 type harness struct {
-	*testing.T
+	taskstest.Worker
 	source   *Source
 	redis    *redis.Client
-	store    *store.Store
-	desk     *tasks.Desk
 	server   *httptest.Server
 	stop     context.CancelFunc // ends the context of Listen
 	returned chan struct{}      // gets one for every request whose handler has returned
@@ -44,20 +42,20 @@ func newHarness(t *testing.T, cfg Config, server ...func(context.Context, *http.
 
 func newHarnessAt(t *testing.T, opt *redis.Options, cfg Config, server ...func(context.Context, *http.Server)) *harness {
 	t.Helper()
-	h := &harness{T: t, redis: redis.NewClient(opt), returned: make(chan struct{}, 100)}
+	h := &harness{Worker: taskstest.Worker{T: t}, redis: redis.NewClient(opt), returned: make(chan struct{}, 100)}
 	t.Cleanup(func() { _ = h.redis.Close() })
 	var err error
-	if h.store, err = store.New(store.Config{Redis: h.redis}); err != nil {
+	if h.Store, err = store.New(store.Config{Redis: h.redis}); err != nil {
 		t.Fatal(err)
 	}
-	h.desk = tasks.NewDesk(h.store, tasks.NewQueue(h.redis, time.Hour), tasks.Policy{}, nil)
+	h.Desk = tasks.NewDesk(h.Store, tasks.NewQueue(h.redis, time.Hour), tasks.Policy{}, nil)
 	if h.source, err = New(cfg); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	h.stop = stop
 	mux := http.NewServeMux()
-	if err := h.source.Listen(ctx, mux, h.desk); err != nil {
+	if err := h.source.Listen(ctx, mux, h.Desk); err != nil {
 		t.Fatal(err)
 	}
 	h.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -189,48 +187,4 @@ func (r *reading) rest() []map[string]any {
 		}
 		all = append(all, e)
 	}
-}
-
-// claim takes the task as a worker does.
-func (h *harness) claim(id string) *store.Claim {
-	h.Helper()
-	c, err := h.store.Claim(h.Context(), id, 0, "worker-1")
-	if err != nil {
-		h.Fatal(err)
-	}
-	return c
-}
-
-func (h *harness) append(c *store.Claim, events ...agent.Event) {
-	h.Helper()
-	for _, e := range events {
-		if err := c.Append(h.Context(), h.json(e)); err != nil {
-			h.Fatal(err)
-		}
-	}
-}
-
-func (h *harness) end(c *store.Claim, e tasks.Ending) {
-	h.Helper()
-	if err := c.End(h.Context(), h.json(e)); err != nil {
-		h.Fatal(err)
-	}
-}
-
-func (h *harness) json(v any) json.RawMessage {
-	h.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		h.Fatal(err)
-	}
-	return b
-}
-
-func (h *harness) status(id string) tasks.Status {
-	h.Helper()
-	s, err := h.desk.Status(h.Context(), id)
-	if err != nil {
-		h.Fatal(err)
-	}
-	return s
 }

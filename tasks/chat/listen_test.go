@@ -50,7 +50,7 @@ func TestRequestBecomesATask(t *testing.T) {
 			want := test.want
 			want.ID, want.Source, want.Kind, want.Class, want.Actor = s.id, "chat", "chat", tasks.Interactive, "console"
 			want.Profile = agent.Write
-			if diff := cmp.Diff(want, h.status(s.id).Task); diff != "" {
+			if diff := cmp.Diff(want, h.Status(s.id).Task); diff != "" {
 				t.Error(diff)
 			}
 			if want := tasks.NewID(now, "chat", ""); !strings.HasPrefix(s.id, want) {
@@ -63,7 +63,7 @@ func TestRequestBecomesATask(t *testing.T) {
 func TestEachRequestIsATaskAndAThreadOfItsOwn(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Config{})
-	a, b := h.status(h.ask(`{"message": "Hi"}`).id).Task, h.status(h.ask(`{"message": "Hi"}`).id).Task
+	a, b := h.Status(h.ask(`{"message": "Hi"}`).id).Task, h.Status(h.ask(`{"message": "Hi"}`).id).Task
 	if a.ID == b.ID || a.Thread == b.Thread {
 		t.Errorf("two requests became %s in %s and %s in %s", a.ID, a.Thread, b.ID, b.Thread)
 	}
@@ -74,7 +74,7 @@ func TestThreadCanBeContinued(t *testing.T) {
 	h := newHarness(t, Config{})
 	first := h.ask(`{"message": "Hi"}`)
 	second := h.ask(`{"message": "And now?", "thread": "` + first.thread + `"}`)
-	if a, b := h.status(first.id).Task.Thread, h.status(second.id).Task.Thread; a != b {
+	if a, b := h.Status(first.id).Task.Thread, h.Status(second.id).Task.Thread; a != b {
 		t.Errorf("the conversation moved from %s to %s", a, b)
 	}
 }
@@ -114,7 +114,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 			}
 		})
 	}
-	if list, err := h.desk.List(t.Context(), "", 0, ""); err != nil || len(list) > 0 {
+	if list, err := h.Desk.List(t.Context(), "", 0, ""); err != nil || len(list) > 0 {
 		t.Errorf("%d tasks were stored, %v", len(list), err)
 	}
 }

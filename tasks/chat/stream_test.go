@@ -22,22 +22,22 @@ func TestAnswerIsStreamed(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Config{})
 	s := h.ask(`{"message": "What is 6 × 7?", "thread": "sums"}`)
-	c := h.claim(s.id)
-	h.append(c, agent.Event{Kind: agent.Text, Text: "It is "})
+	c := h.Claim(s.id)
+	h.Append(c, agent.Event{Kind: agent.Text, Text: "It is "})
 	// What was said is read before more is said: streamed, not collected.
 	if diff := cmp.Diff(object{"type": "token", "content": "It is "}, s.event()); diff != "" {
 		t.Error(diff)
 	}
-	h.append(c,
+	h.Append(c,
 		agent.Event{Kind: agent.Started, Text: "model"},
 		agent.Event{Kind: agent.Thinking, Text: "hm"},
-		agent.Event{Kind: agent.ToolUse, Tool: "Bash", Text: "Running bc", Input: h.json("secret")},
+		agent.Event{Kind: agent.ToolUse, Tool: "Bash", Text: "Running bc", Input: h.JSON("secret")},
 		agent.Event{Kind: agent.ToolResult, Text: "42"},
 		agent.Event{Kind: agent.Text, Parent: "toolu_1", Text: "a sub-agent's words"},
 		agent.Event{Kind: agent.Text, Text: "42."},
 		agent.Event{Kind: agent.TurnEnd, Text: "It is 42."},
 	)
-	h.end(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{
+	h.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{
 		Text: "It is 42.", CostUSD: 0.25, Usage: agent.Usage{Input: 3, Output: 4},
 	}, Published: &tasks.Published{Problem: "Nothing could be pushed."}})
 	want := []object{
@@ -56,13 +56,13 @@ func TestTalkIsStreamed(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Config{})
 	s := h.ask(`{"message": "Paint it."}`)
-	c := h.claim(s.id)
-	h.append(c,
+	c := h.Claim(s.id)
+	h.Append(c,
 		agent.Event{Kind: tasks.Said, Text: "I begin."},
-		agent.Event{Kind: tasks.Asked, Text: "Which?", Input: h.json(tasks.Question{Key: "k", Text: "Which?", Options: []string{"red", "blue"}})},
+		agent.Event{Kind: tasks.Asked, Text: "Which?", Input: h.JSON(tasks.Question{Key: "k", Text: "Which?", Options: []string{"red", "blue"}})},
 		agent.Event{Kind: tasks.Replied, Text: "red", Tool: "console"},
 	)
-	h.end(c, tasks.Ending{Kind: tasks.Failed, Reason: "No paint."})
+	h.End(c, tasks.Ending{Kind: tasks.Failed, Reason: "No paint."})
 	want := []object{
 		{"type": "update", "content": "I begin."},
 		{"type": "question", "content": "Which?", "question": "k", "options": []any{"red", "blue"}},
@@ -79,17 +79,17 @@ func TestAbsorbedIsStreamed(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Config{})
 	s := h.ask(`{"message": "Paint it.", "thread": "t"}`)
-	c := h.claim(s.id)
+	c := h.Claim(s.id)
 	second := h.ask(`{"message": "Blue.", "thread": "t"}`)
-	absorbed, ok, err := c.Take(t.Context(), false, h.json(agent.Event{Kind: tasks.Absorbed, ToolID: s.id, Text: "Into account."}))
+	absorbed, ok, err := c.Take(t.Context(), false, h.JSON(agent.Event{Kind: tasks.Absorbed, ToolID: s.id, Text: "Into account."}))
 	if err != nil || !ok || absorbed.ID != second.id {
 		t.Fatalf("took %s, %t, %v", absorbed.ID, ok, err)
 	}
-	h.append(c, agent.Event{Kind: tasks.Absorbed, ToolID: second.id, Tool: "console", Text: "Blue."})
+	h.Append(c, agent.Event{Kind: tasks.Absorbed, ToolID: second.id, Tool: "console", Text: "Blue."})
 	at := time.Now()
 	ending := tasks.Ending{Kind: tasks.Failed, Reason: "No paint.", At: at, Covers: []string{second.id}}
-	short := h.json(tasks.Ending{Kind: tasks.Failed, Reason: "No paint.", At: at})
-	if err := c.EndWith(t.Context(), h.json(ending), store.Covered{IDs: ending.Covers, Ending: short}); err != nil {
+	short := h.JSON(tasks.Ending{Kind: tasks.Failed, Reason: "No paint.", At: at})
+	if err := c.EndWith(t.Context(), h.JSON(ending), store.Covered{IDs: ending.Covers, Ending: short}); err != nil {
 		t.Fatal(err)
 	}
 	last := object{"type": "error", "content": "No paint."}
@@ -113,12 +113,12 @@ func TestEventsSayWhereToGoOn(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Config{})
 	s := h.ask(`{"message": "Hello"}`)
-	h.append(h.claim(s.id), agent.Event{Kind: agent.Text, Text: "one"}, agent.Event{Kind: agent.Text, Text: "two"})
+	h.Append(h.Claim(s.id), agent.Event{Kind: agent.Text, Text: "one"}, agent.Event{Kind: agent.Text, Text: "two"})
 	id, _, ok := strings.Cut(strings.TrimPrefix(s.block(), "id: "), "\n")
 	if !ok {
 		t.Fatal("the event has no id")
 	}
-	for l, err := range h.desk.Follow(t.Context(), s.id, id) {
+	for l, err := range h.Desk.Follow(t.Context(), s.id, id) {
 		if err != nil || l.Event.Text != "two" {
 			t.Errorf("after %s comes %q, %v", id, l.Event.Text, err)
 		}
@@ -157,7 +157,7 @@ func TestEndings(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t, Config{})
 			s := h.ask(`{"message": "Hello"}`)
-			h.end(h.claim(s.id), test.ending)
+			h.End(h.Claim(s.id), test.ending)
 			if diff := cmp.Diff([]object{test.want}, s.rest()); diff != "" {
 				t.Error(diff)
 			}
@@ -169,7 +169,7 @@ func TestCancelEndsTheStream(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Config{})
 	s := h.ask(`{"message": "Hello"}`)
-	if _, err := h.desk.Cancel(t.Context(), s.id, "somebody"); err != nil {
+	if _, err := h.Desk.Cancel(t.Context(), s.id, "somebody"); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]object{{"type": "error", "content": "This was cancelled by somebody."}}, s.rest()); diff != "" {
@@ -181,13 +181,13 @@ func TestClosedConnectionCancelsNothing(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Config{})
 	s := h.ask(`{"message": "Hello"}`)
-	c := h.claim(s.id)
+	c := h.Claim(s.id)
 	_ = s.body.Close()
 	<-h.returned // as the server sees it
-	if got := h.status(s.id); got.State != "running" || got.Cancel != "" {
+	if got := h.Status(s.id); got.State != "running" || got.Cancel != "" {
 		t.Errorf("state %s, cancelled by %q", got.State, got.Cancel)
 	}
-	h.end(c, tasks.Ending{Kind: tasks.Answered})
+	h.End(c, tasks.Ending{Kind: tasks.Answered})
 }
 
 func TestShutdownEndsStreamsAndNoTask(t *testing.T) {
@@ -210,7 +210,7 @@ func TestShutdownEndsStreamsAndNoTask(t *testing.T) {
 				if diff := cmp.Diff(want, s.rest()); diff != "" {
 					t.Error(diff)
 				}
-				if got := h.status(s.id); got.State != "waiting" || got.Cancel != "" {
+				if got := h.Status(s.id); got.State != "waiting" || got.Cancel != "" {
 					t.Errorf("state %s, cancelled by %q", got.State, got.Cancel)
 				}
 			}
@@ -249,7 +249,7 @@ func TestStreamOutlivesTheServersLimits(t *testing.T) {
 	for range 15 {
 		_ = s.block()
 	}
-	h.end(h.claim(s.id), tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "late"}})
+	h.End(h.Claim(s.id), tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "late"}})
 	if got := s.rest(); len(got) != 1 || got[0]["result"] != "late" {
 		t.Errorf("got %v", got)
 	}

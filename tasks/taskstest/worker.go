@@ -1,0 +1,69 @@
+// Package taskstest plays a worker, for the tests of what stands around one: the front door, the console, the command line.
+package taskstest
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// Worker does by hand what a worker does to a task, at the same store. What fails ends the test.
+type Worker struct {
+	*testing.T
+	Store *store.Store
+	Desk  *tasks.Desk
+}
+
+// Claim takes a task that was never begun before.
+func (w Worker) Claim(id string) *store.Claim {
+	w.Helper()
+	c, err := w.Store.Claim(w.Context(), id, 0, "worker-1")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return c
+}
+
+// Append tells what the agent does.
+func (w Worker) Append(c *store.Claim, events ...agent.Event) {
+	w.Helper()
+	for _, e := range events {
+		if err := c.Append(w.Context(), w.JSON(e)); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// End ends a task, and lets the next of its thread begin.
+func (w Worker) End(c *store.Claim, e tasks.Ending) {
+	w.Helper()
+	if err := c.End(w.Context(), w.JSON(e)); err != nil {
+		w.Fatal(err)
+	}
+	if err := c.Release(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Status is how a task is now.
+func (w Worker) Status(id string) tasks.Status {
+	w.Helper()
+	s, err := w.Desk.Status(w.Context(), id)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return s
+}
+
+// JSON is v as it is stored.
+func (w Worker) JSON(v any) json.RawMessage {
+	w.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return b
+}
