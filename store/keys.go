@@ -40,6 +40,7 @@ package store
 //	<prefix>shelved:<id>      string  1 day                        what becomes a task when a person has decided something (shelf)
 //	<prefix>shelf             zset    trimmed by those who take    its IDs; score = when to go on without that person (shelf)
 //	<prefix>favourite:<place> string  SessionTTL since the last    what was chosen there (shelf)
+//	<prefix>memo:<name>       hash    SessionTTL since the last    what a source remembers between tasks, with a revision (memos)
 //	<prefix>credential:<name> hash    10 min after it is free      how runs of a credential may start: until, why = held; interval, next,
 //	                                                               slowed = one after the other (credential)
 //	<prefix>credentials       zset    trimmed by each report       their names; score = when the hash is gone (credential)
@@ -65,6 +66,7 @@ func (k keys) absorbed(id string) string      { return k.prefix + "absorbed:" + 
 func (k keys) log(id string) string           { return k.prefix + "log:" + id }
 func (k keys) shelved(id string) string       { return k.prefix + "shelved:" + id }
 func (k keys) favourite(place string) string  { return k.prefix + "favourite:" + place }
+func (k keys) memo(name string) string        { return k.prefix + "memo:" + name }
 func (k keys) shelf() string                  { return k.prefix + "shelf" }
 func (k keys) votes(id string) string         { return k.prefix + "votes:" + id }
 func (k keys) alias(alias string) string      { return k.prefix + "alias:" + alias }

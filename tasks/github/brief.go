@@ -13,12 +13,8 @@ import (
 // maxDescription is how much of a pull request's description the agent is told, in characters.
 const maxDescription = 10_000
 
-// Brief looks at the pull request as it is now. One that was closed meanwhile, or has got another head, is not reviewed any more.
-func (s *Source) Brief(ctx context.Context, t tasks.Task, _ string) (tasks.Brief, error) {
-	o, err := originOf(t)
-	if err != nil {
-		return tasks.Brief{}, err
-	}
+// briefReview looks at the pull request as it is now. One that was closed meanwhile, or has got another head, is not reviewed any more.
+func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
 	gh, err := s.clients.of(ctx, o)
 	if err != nil {
 		return tasks.Brief{}, s.sorted("reach "+o.String(), err)

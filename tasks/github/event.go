@@ -3,6 +3,7 @@ package github
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -14,11 +15,12 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// handled lists the events we act on, and how each becomes a task. Whatever is not here is answered with 202 and forgotten.
+// handled lists the events we act on, and what each does: it submits tasks, or does at once what takes no agent, and says so. Whatever is
+// not here is answered with 202 and forgotten. One event may stand here several times; all of them act.
 var handled = []struct {
 	event   string
 	actions []string
-	task    func(*Source, context.Context, delivery) (tasks.Task, error)
+	act     func(*Source, context.Context, *tasks.Desk, delivery) (said string, err error)
 }{
 	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review"}, (*Source).review},
 }
@@ -37,24 +39,46 @@ type ignored struct {
 
 func (e ignored) Error() string { return e.why }
 
-// task makes the task of a delivery. The error is ignored, or the payload is not what it should be.
-func (s *Source) task(ctx context.Context, d delivery) (tasks.Task, error) {
+// unreadable is a payload that is not what its event should bring.
+type unreadable struct{ error }
+
+// act does what a delivery asks for, and says what that was. The error is ignored, unreadable, an *tasks.InputError, or that the event should
+// come again.
+func (s *Source) act(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	var head struct {
 		Action string `json:"action"`
 	}
+	var all []string
 	for _, h := range handled {
 		if h.event != d.event {
 			continue
 		}
 		if err := json.Unmarshal(d.payload, &head); err != nil {
-			return tasks.Task{}, fmt.Errorf("read payload: %w", err)
+			return "", unreadable{fmt.Errorf("read payload: %w", err)}
 		}
-		if slices.Contains(h.actions, head.Action) {
-			d.action = head.Action
-			return h.task(s, ctx, d)
+		if !slices.Contains(h.actions, head.Action) {
+			continue
 		}
+		d.action = head.Action
+		said, err := h.act(s, ctx, desk, d)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, said)
 	}
-	return tasks.Task{}, ignored{strings.TrimSpace("Nothing is to be done for " + d.event + " " + head.Action), slog.LevelDebug}
+	if len(all) > 0 {
+		return strings.Join(all, " "), nil
+	}
+	return "", ignored{strings.TrimSpace("Nothing is to be done for " + d.event + " " + head.Action), slog.LevelDebug}
+}
+
+// submit hands a task in, and says so.
+func (s *Source) submit(ctx context.Context, desk *tasks.Desk, t tasks.Task) (said string, err error) {
+	receipt, err := desk.Submit(ctx, t)
+	if err != nil {
+		return "", err
+	}
+	return "Task " + receipt.ID, nil
 }
 
 // origin is where a task came from and where its report goes. It holds more than is read today: what was so at the time of the
@@ -91,16 +115,25 @@ func (o origin) path() (owner, name string) {
 // short is a commit as people write it.
 func short(sha string) string { return sha[:min(len(sha), 7)] }
 
-// review makes the automatic review of a pull request.
-func (s *Source) review(ctx context.Context, d delivery) (tasks.Task, error) {
+// review submits the automatic review of a pull request.
+func (s *Source) review(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+	t, err := s.reviewOf(ctx, d)
+	if err != nil {
+		return "", err
+	}
+	return s.submit(ctx, desk, t)
+}
+
+// reviewOf makes the task of reviewing the pull request that an event is about.
+func (s *Source) reviewOf(ctx context.Context, d delivery) (tasks.Task, error) {
 	var e github.PullRequestEvent
 	if err := json.Unmarshal(d.payload, &e); err != nil {
-		return tasks.Task{}, fmt.Errorf("read payload: %w", err)
+		return tasks.Task{}, unreadable{fmt.Errorf("read payload: %w", err)}
 	}
 	// Getters throughout: a head without repository is what a deleted fork looks like.
 	pr, repo := e.GetPullRequest(), e.GetRepo().GetFullName()
 	if repo == "" || pr.GetNumber() == 0 || pr.GetHead().GetSHA() == "" {
-		return tasks.Task{}, fmt.Errorf("read payload: no pull request in it")
+		return tasks.Task{}, unreadable{errors.New("read payload: no pull request in it")}
 	}
 	if s.cfg.Repository != nil && !s.cfg.Repository(repo) {
 		return tasks.Task{}, ignored{"Repository " + repo + " is not one errand works on.", slog.LevelInfo}

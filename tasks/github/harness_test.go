@@ -44,6 +44,9 @@ type world struct {
 	repo *githubfake.Repo
 	src  *Source
 	logs *logs
+
+	redis string // its URL
+	db    *store.Store
 }
 
 // appKey is made once: that takes a while.
@@ -74,11 +77,20 @@ func withApp(t *testing.T, change ...func(*Config)) *world {
 
 func newWorld(t *testing.T, fake githubfake.Config, change []func(*Config)) *world {
 	t.Helper()
-	w := &world{T: t, hub: must(githubfake.New(fake)), logs: &logs{}}
+	w := &world{T: t, hub: must(githubfake.New(fake)), logs: &logs{}, redis: redisserver.ForTest(t)}
 	t.Cleanup(w.hub.Close)
+	w.db = w.store(must(redis.ParseURL(w.redis)))
 	w.repo = must(w.hub.CreateRepo("acme", "api", map[string]string{"main.go": "package main\n"}))
 	w.src = w.source(change...)
 	return w
+}
+
+// store is the fleet's memory, over a connection of its own.
+func (w *world) store(opt *redis.Options) *store.Store {
+	w.Helper()
+	rdb := redis.NewClient(opt)
+	w.Cleanup(func() { _ = rdb.Close() })
+	return must(store.New(store.Config{Redis: rdb}))
 }
 
 // source is a Source as one process of the fleet has it.
@@ -87,7 +99,7 @@ func (w *world) source(change ...func(*Config)) *Source {
 	conns := &http.Transport{}
 	w.Cleanup(conns.CloseIdleConnections)
 	cfg := Config{
-		APIURL: w.hub.APIURL(), WebhookSecret: secret, ConsoleURL: "https://errand.example/",
+		APIURL: w.hub.APIURL(), WebhookSecret: secret, Memory: w.db, ConsoleURL: "https://errand.example/",
 		HTTP: &http.Client{Transport: conns}, Log: slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, f := range change {
@@ -107,7 +119,7 @@ type front struct {
 // listen opens the front door and lets GitHub know where it is.
 func (w *world) listen() front {
 	w.Helper()
-	return w.listenAt(must(redis.ParseURL(redisserver.ForTest(w))))
+	return w.listenAt(must(redis.ParseURL(w.redis)))
 }
 
 func (w *world) listenAt(opt *redis.Options) front {
@@ -163,7 +175,7 @@ func (w *world) open(change ...func(*githubfake.PR)) int {
 func (w *world) task(number, n int) tasks.Task {
 	w.Helper()
 	body := must(json.Marshal(must(w.hub.Payload("opened", repo, number, "octocat"))))
-	t, err := w.src.task(w.Context(), delivery{id: "d", event: "pull_request", payload: body})
+	t, err := w.src.reviewOf(w.Context(), delivery{id: "d", event: "pull_request", action: "opened", payload: body})
 	if err != nil {
 		w.Fatal(err)
 	}

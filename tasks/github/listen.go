@@ -62,25 +62,24 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) 
 
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	t, err := s.task(ctx, in)
+	said, err = s.act(ctx, d, in)
 	if why, ok := errors.AsType[ignored](err); ok {
 		log.Log(ctx, why.level, "webhook ignored", "why", why.why)
 		return http.StatusAccepted, "Ignored: " + why.why
 	}
-	if err != nil {
+	if _, ok := errors.AsType[unreadable](err); ok {
 		log.Warn("webhook not understood", "err", err)
 		return http.StatusBadRequest, "The payload is not what this event should bring."
 	}
-	receipt, err := d.Submit(ctx, t)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		log.Warn("webhook refused", "run", t.ID, "why", input.Sentence)
+		log.Warn("webhook refused", "why", input.Sentence)
 		return http.StatusAccepted, "Refused: " + input.Sentence
 	}
 	if err != nil {
-		log.Error("webhook not taken", "run", t.ID, "err", err)
-		return http.StatusServiceUnavailable, "The task could not be stored. Redeliver this event."
+		log.Error("webhook not taken", "err", err)
+		return http.StatusServiceUnavailable, "What it asks for could not be stored. Redeliver this event."
 	}
-	return http.StatusAccepted, "Task " + receipt.ID
+	return http.StatusAccepted, said
 }
 
 // signed checks the one header that counts. go-github goes by the prefix of the value, and would take a SHA-1 there.

@@ -25,12 +25,8 @@ type report struct {
 	done    chan struct{} // closed when no show is under way any more
 }
 
-// Open finds the task's light or switches it on. Where GitHub does not allow one, the report goes on without.
-func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
-	o, err := originOf(t)
-	if err != nil {
-		return nil, err
-	}
+// openReview finds the task's light or switches it on. Where GitHub does not allow one, the report goes on without.
+func (s *Source) openReview(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
 	gh, err := s.clients.of(ctx, o)
 	if err != nil {
 		return nil, s.later("reach "+o.String(), err)

@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,10 +24,19 @@ type Config struct {
 	AppKey []byte // of the App, in PEM
 
 	Repository func(name string) (ok bool) // whether events of "owner/name" count; nil: all do
+	Memory     Memory                      // of what was done with each pull request; required
 	ConsoleURL string                      // where /tasks/{id} shows a run; empty: reports have no link to it
 	HTTP       *http.Client                // its transport is used, and its timeout if that is below ours; nil: the default one
 	Log        *slog.Logger                // nil: silence
 	Now        func() time.Time            // nil: time.Now
+}
+
+// Memory keeps what is remembered of a pull request between its tasks, under a name, for some months after the last change.
+type Memory interface {
+	// Memo reads it; nil when there is nothing.
+	Memo(ctx context.Context, name string) (json.RawMessage, error)
+	// ChangeMemo makes of it what change says, which may be asked several times when others write meanwhile. nil leaves it as it is.
+	ChangeMemo(ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error)) error
 }
 
 // Source is GitHub as tasks sees it. Its fields never change after New.
@@ -48,6 +58,7 @@ func New(cfg Config) (*Source, error) {
 	}
 	base, err := url.Parse(cfg.APIURL)
 	refuse(err != nil || base.Host == "" || !strings.HasSuffix(base.Path, "/"), "the API's URL is not one that ends in a slash")
+	refuse(cfg.Memory == nil, "no memory")
 	refuse(cfg.WebhookSecret == "", "no webhook secret")
 	refuse(cfg.Token == "" && cfg.AppID == 0, "neither a token nor an App")
 	refuse(cfg.Token != "" && cfg.AppID != 0, "both a token and an App")

@@ -3,11 +3,13 @@ package github
 import (
 	"strings"
 	"testing"
+
+	"github.com/errand-fleet/errand/store"
 )
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	good := Config{APIURL: "https://api.github.com/", WebhookSecret: "s", Token: "t"}
+	good := Config{APIURL: "https://api.github.com/", WebhookSecret: "s", Token: "t", Memory: &store.Store{}}
 	s, err := New(good)
 	if err != nil || s.Name() != "github" {
 		t.Fatalf("a good configuration: %v", err)
@@ -16,6 +18,7 @@ func TestNewRefuses(t *testing.T) {
 		want   string
 		change func(*Config)
 	}{
+		{"no memory", func(c *Config) { c.Memory = nil }},
 		{"no webhook secret", func(c *Config) { c.WebhookSecret = "" }},
 		{"neither a token nor an App", func(c *Config) { c.Token = "" }},
 		{"both a token and an App", func(c *Config) { c.AppID = 1 }},

@@ -128,7 +128,7 @@ func (p *Parts) sources(o Options) error {
 			APIURL: c.GitHub.APIURL, WebhookSecret: c.GitHub.WebhookSecret.Reveal(), Token: c.GitHub.Token.Reveal(),
 			AppID: c.GitHub.AppID, AppKey: []byte(c.GitHub.AppKey.Reveal()),
 			Repository: func(name string) bool { _, ok := p.policy.Repository(name); return ok },
-			ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
+			Memory:     p.Store, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
 		})
 		if err != nil {
 			return err

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// A note is written only over what its writer has read.
+func TestMemos(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		s := h.store(Config{})
+		if n, err := s.memo(h.Context(), "pr"); err != nil || n.body != nil || n.rev != 0 {
+			h.Errorf("what was never written: %+v, %v", n, err)
+		}
+		for rev, body := range []string{`1`, `2`} {
+			if err := s.setMemo(h.Context(), "pr", int64(rev), json.RawMessage(body)); err != nil {
+				h.Error(err)
+			}
+		}
+		if err := s.setMemo(h.Context(), "pr", 1, json.RawMessage(`3`)); !errors.Is(err, ErrStale) {
+			h.Errorf("over another's: %v", err)
+		}
+		if n, err := s.memo(h.Context(), "pr"); err != nil || string(n.body) != `2` || n.rev != 2 {
+			h.Errorf("got %+v, %v", n, err)
+		}
+		if ttl := s.redis.PTTL(h.Context(), s.key.memo("pr")).Val(); ttl <= 0 || ttl > s.cfg.SessionTTL {
+			h.Errorf("kept for %s", ttl)
+		}
+		if err := s.setMemo(h.Context(), "pr", 2, make([]byte, maxMemo+1)); !errors.Is(err, ErrTooLarge) {
+			h.Errorf("too large: %v", err)
+		}
+	})
+}
+
+// Of changes at once none is lost.
+func TestMemosAreChangedTogether(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		s := h.store(Config{})
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() {
+				err := s.ChangeMemo(h.Context(), "n", func(b json.RawMessage) (json.RawMessage, error) {
+					n, _ := strconv.Atoi(string(b))
+					return json.RawMessage(strconv.Itoa(n + 1)), nil
+				})
+				if err != nil {
+					h.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n, err := s.memo(h.Context(), "n"); err != nil || string(n.body) != "5" {
+			h.Errorf("got %+v, %v", n, err)
+		}
+		refused := errors.New("refused")
+		for _, change := range []func(json.RawMessage) (json.RawMessage, error){
+			func(json.RawMessage) (json.RawMessage, error) { return nil, refused },
+			func(json.RawMessage) (json.RawMessage, error) { return nil, nil },
+		} {
+			if err := s.ChangeMemo(h.Context(), "n", change); err != nil && !errors.Is(err, refused) {
+				h.Error(err)
+			}
+		}
+		if n, err := s.memo(h.Context(), "n"); err != nil || n.rev != 5 {
+			h.Errorf("changed all the same: %+v, %v", n, err)
+		}
+	})
+}

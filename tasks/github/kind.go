@@ -1,0 +1,47 @@
+package github
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// kinds are the sorts of work there are: how each is briefed, and how it is told.
+var kinds = map[string]struct {
+	brief func(s *Source, ctx context.Context, t tasks.Task, o origin, dir string) (tasks.Brief, error)
+	open  func(s *Source, ctx context.Context, t tasks.Task, o origin) (tasks.Report, error)
+}{
+	"review": {(*Source).briefReview, (*Source).openReview},
+}
+
+// Brief asks GitHub what the task is about, as it is now.
+func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Brief, error) {
+	o, err := originOf(t)
+	if err != nil {
+		return tasks.Brief{}, err
+	}
+	k, ok := kinds[t.Kind]
+	if !ok {
+		return tasks.Brief{}, unknownKind(t)
+	}
+	return k.brief(s, ctx, t, o, dir)
+}
+
+// Open finds what was posted of the task, or begins it.
+func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
+	o, err := originOf(t)
+	if err != nil {
+		return nil, err
+	}
+	k, ok := kinds[t.Kind]
+	if !ok {
+		return nil, unknownKind(t)
+	}
+	return k.open(s, ctx, t, o)
+}
+
+// unknownKind is what a worker says to a task of a newer front door.
+func unknownKind(t tasks.Task) error {
+	return fmt.Errorf("brief task %s: this worker does not know the kind %q, a newer one may", t.ID, t.Kind)
+}
