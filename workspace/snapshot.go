@@ -68,7 +68,7 @@ func (w *Workspace) reach(ctx context.Context, c Clone) (_ clone, release func()
 	}
 	m := w.mirror(c.Repo)
 	m.git = m.git.holding(held)
-	return clone{dir: c.Dir, mirror: m, git: m.git.at(c.Dir)}, func() { unlock(held) }, nil
+	return m.clone(c.Dir), func() { unlock(held) }, nil
 }
 
 // maxRefs bounds the local branches; a clone begins with one.

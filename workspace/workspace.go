@@ -2,7 +2,7 @@
 // fetched with a credential, and per thread a shared clone without remote, which belongs to the agent.
 //
 //	<root>/mirrors/<owner>/<name>.git               the mirror; .lock, .tmp and .broken lie beside it
-//	<root>/threads/<thread>/repos/<owner>/<name>    the clone; .<name>.snap, .tmp, .old and .broken lie beside it
+//	<root>/threads/<thread>/repos/<owner>/<name>    the clone; .<name>.index, .snap, .tmp, .old and .broken lie beside it
 //	<root>/threads/<thread>/files, scratch          see Files and Scratch
 //	<root>/threads/<thread>/.left, .thread          see Leave; the thread's name
 //	<root>/threads/<thread>.lock
@@ -103,7 +103,8 @@ type Want struct {
 	Own string
 	// Keep leaves an existing clone as the last run left it (commits, dirty files, ignored files) and only updates its
 	// origin/* refs; Ref is then not checked out and need not exist any more. Configuration the agent wrote with
-	// git config is lost even so. False makes the clone anew: a reset and clean that trusts nothing.
+	// git config is lost even so. False makes the clone anew: a reset and clean that trusts nothing, and takes over the files that nobody
+	// touched. When that fails or is cancelled half way there is no clone any more.
 	Keep bool
 	// TrustedConfig puts what the CLI would obey (.claude, CLAUDE.md, CLAUDE.local.md, .mcp.json, in every directory) as it
 	// is on Base, removes it where Base has none, and hides the difference from git status and commit -a. Files that
@@ -162,7 +163,15 @@ func (w *Workspace) checkout(ctx context.Context, want Want) (Clone, error) {
 	if err != nil {
 		return Clone{}, err
 	}
-	return w.make(ctx, c, want, tip, func(made clone) error { return made.checkOut(ctx, tip.head, tip.branch) })
+	fill := func(made clone) error { return made.checkOut(ctx, tip.head, tip.branch) }
+	if !want.Keep && exists(c.dir) && exists(c.index) {
+		renewed, err := c.renew(ctx, want, tip, fill)
+		if err == nil || ctx.Err() != nil {
+			return renewed, err
+		}
+		w.log.Warn("files of the clone cannot be taken over, writing all of them", "thread", want.Thread, "dir", c.dir, "err", err)
+	}
+	return w.make(ctx, c, want, tip, fill)
 }
 
 // hold takes the thread's lock until release is called.
@@ -177,7 +186,7 @@ func (w *Workspace) hold(ctx context.Context, want Want) (_ clone, release func(
 	}
 	m := w.mirror(want.Repo)
 	m.git = m.git.holding(held)
-	return clone{dir: dir, mirror: m, git: m.git.at(dir)}, func() { unlock(held) }, nil
+	return m.clone(dir), func() { unlock(held) }, nil
 }
 
 // make makes the clone anew, and the mirror as well if that turns out to be damaged.
