@@ -23,7 +23,7 @@
 //
 // It does not promise to protect from a process of the same user outside a sandbox: that one can read the environment of
 // a running fetch in /proc, and write to mirrors. Nor does it pack mirrors, which whoever adds takes the same locks for (see lock), or
-// decide which thread is not needed any more: Threads, Work and Discard are for who does.
+// decide which thread is not needed any more: Threads, Save and Discard are for who does.
 //
 // All methods may be called from any goroutine. While Checkout, Restore, Publish or Diff works on a clone no agent may run in it; Snapshot
 // is made for clones in which one does.
