@@ -223,7 +223,7 @@ func workTree(t *testing.T, dir string) map[string]string {
 // leftovers are what lies beside a clone and should not.
 func leftovers(t *testing.T, dir string) []string {
 	t.Helper()
-	left, err := fs.Glob(os.DirFS(filepath.Dir(dir)), ".*")
+	left, err := fs.Glob(os.DirFS(filepath.Dir(dir)), ".*") // none where there is no directory
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -321,7 +321,7 @@ func TestKilledWorkersGitHoldsTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	worker := exec.CommandContext(t.Context(), exe)
-	worker.Env = append(os.Environ(), asWorker+"="+dir+" "+s.URL)
+	worker.Env = append(os.Environ(), asWorker+"=checkout "+dir+" "+s.URL)
 	if err := worker.Start(); err != nil {
 		t.Fatal(err)
 	}
