@@ -36,6 +36,7 @@ func (w *Worker) tidy(ctx context.Context) {
 	}
 }
 
+// tidyThreads takes threads and mirrors together: a mirror goes when the last of its clones has.
 func (w *Worker) tidyThreads(ctx context.Context) error {
 	if w.cfg.Retention.Threads == (Bound{}) {
 		return nil // spare the disk the reading
@@ -50,7 +51,27 @@ func (w *Worker) tidyThreads(ctx context.Context) error {
 			return w.whileIdle(ctx, t.Name, func() (bool, error) { return w.discard(ctx, t) })
 		}})
 	}
+	mirrors, err := w.workspace.Mirrors(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range mirrors {
+		all = append(all, kept{m.Used, m.Size, func() (bool, error) { return w.discardMirror(ctx, m) }})
+	}
 	return w.cfg.Retention.Threads.apply(time.Now(), all)
+}
+
+func (w *Worker) discardMirror(ctx context.Context, m workspace.Mirror) (bool, error) {
+	gone, err := w.workspace.DiscardMirror(ctx, m)
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case err != nil: // damaged; who needs it repairs it
+		w.log.Warn("old mirror stays", "repo", m.Repo, "err", err)
+	case gone:
+		w.log.Info("old mirror removed", "repo", m.Repo, "used", m.Used, "bytes", m.Size)
+	}
+	return gone, nil
 }
 
 // whileIdle does something with a thread of which no task waits or runs, nor starts meanwhile; false when that is not to be had.

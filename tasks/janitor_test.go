@@ -265,6 +265,46 @@ func TestWorkOfOldClonesIsSaved(t *testing.T) {
 	}
 }
 
+// A mirror goes with the last of its clones, and no sooner, however old and large it is.
+func TestMirrorsGoWithTheirClones(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t)
+	w := d.idle(d.config, func(c *WorkerConfig) { c.Retention.Threads.Size = 1 })
+	var c workspace.Clone
+	for _, thread := range []string{"old", "young"} {
+		if _, err := d.space.Enter("fake/" + thread); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if c, err = d.space.Checkout(t.Context(), workspace.Want{Thread: "fake/" + thread, Repo: "acme/api"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(c.Dir, ".git", "HEAD"), "so that the clone cannot be saved")
+	long := time.Now().Add(-100 * 24 * time.Hour)
+	if err := os.Chtimes(strings.TrimSuffix(c.Mirror, "git")+"fetched", long, long); err != nil {
+		t.Fatal(err)
+	}
+	w.tidy(t.Context())
+	if _, err := os.Stat(c.Mirror); err != nil {
+		t.Errorf("a clone has lost its mirror: %v", err)
+	}
+	write(filepath.Join(c.Dir, ".git", "HEAD"), "ref: refs/heads/main\n")
+	w.tidy(t.Context())
+	w.tidy(t.Context()) // it may be older than the clone, and come first
+	for _, dir := range []string{c.Dir, c.Mirror} {
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s is still there", dir)
+		}
+	}
+}
+
 // Without the store nobody can tell what is needed.
 func TestNothingGoesWithoutTheStore(t *testing.T) {
 	t.Parallel()

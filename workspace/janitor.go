@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Thread is what one thread has here: clones, files, scratch.
@@ -23,17 +21,11 @@ type Thread struct {
 
 // Alone calls do, unless another process is in its own on this root: false then. What it does is clearing up, and one at a time suffices.
 func (w *Workspace) Alone(do func() error) (bool, error) {
-	f, err := os.OpenFile(filepath.Join(w.cfg.Dir, "janitor.lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return false, fmt.Errorf("lock workspace: %w", err)
+	held, err := tryLock(filepath.Join(w.cfg.Dir, "janitor.lock"))
+	if held == nil || err != nil {
+		return false, err
 	}
-	defer f.Close()
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return false, nil
-		}
-		return false, fmt.Errorf("lock workspace: %w", err)
-	}
+	defer unlock(held)
 	return true, do()
 }
 
