@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // mirror is the one full copy of a repository, shared by all workers on this root. It is written under its lock only;
@@ -16,6 +17,8 @@ type mirror struct {
 	repo string
 	dir  string
 	git  git // in dir
+	// asked is when whoever has it began to wait for it: the remote's state is wanted as of then, or later.
+	asked time.Time
 }
 
 func (w *Workspace) mirror(repo string) mirror {
@@ -47,7 +50,12 @@ func (m mirror) sync(ctx context.Context, want Want) (tip, error) {
 	defer unlock(held)
 	m.git = m.git.holding(held)
 
-	r, err := m.update(ctx)
+	var r remote
+	if m.fetchedSinceAsked() {
+		r, err = m.w.remote(ctx, m.repo)
+	} else {
+		r, err = m.update(ctx)
+	}
 	if err != nil {
 		return tip{}, err
 	}
@@ -62,20 +70,33 @@ func (m mirror) sync(ctx context.Context, want Want) (tip, error) {
 	return t, err
 }
 
+// fetchedSinceAsked reports whether somebody else brought the mirror up to date while we waited for its lock. Many tasks of one repository
+// that start at once need one fetch. A time that is still to come is not believed: a clock may be set back.
+func (m mirror) fetchedSinceAsked() bool {
+	at := m.fetched()
+	return exists(m.dir) && at.After(m.asked) && !at.After(time.Now())
+}
+
 // update fetches everything, into a new mirror if there is none or if the one there is damaged.
 func (m mirror) update(ctx context.Context) (remote, error) {
+	began := time.Now()
 	r, head, err := m.ask(ctx)
 	if err != nil {
 		return r, err
 	}
 	if exists(m.dir) {
-		err := m.fetch(ctx, r, head)
-		if err == nil || lasting(err) || m.healthy(ctx) || ctx.Err() != nil {
-			return r, err
+		err = m.fetch(ctx, r, head)
+		if err != nil && !lasting(err) && !m.healthy(ctx) && ctx.Err() == nil {
+			m.w.log.Warn("mirror is damaged, fetching it again", "dir", m.dir, "err", err)
+			err = m.create(ctx, r, head)
 		}
-		m.w.log.Warn("mirror is damaged, fetching it again", "dir", m.dir, "err", err)
+	} else {
+		err = m.create(ctx, r, head)
 	}
-	return r, m.create(ctx, r, head)
+	if err != nil {
+		return r, err
+	}
+	return r, m.noteFetch(began)
 }
 
 // ask finds out which branch the remote's HEAD is on, which fetch does not tell. It needs no repository, so what fails here (the

@@ -157,6 +157,57 @@ func TestLockIsWaitedForAsLongAsWanted(t *testing.T) {
 	}
 }
 
+// Who waits while another fetches has what that one got, if it began late enough.
+func TestOneFetchServesWhoWaits(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		began time.Duration // of the other's fetch, after our call
+		own   bool
+	}{
+		"earlier": {-time.Hour, true}, "meanwhile": {0, false}, "by a clock that was set back": {time.Hour, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOrigin(t)
+			s := o.serve(rules{})
+			w := open(t, Config{Dir: t.TempDir(), URL: s.repo})
+			old := checkout(t, w, api)
+			m := w.mirror(api.Repo)
+			held, err := lock(t.Context(), m.beside("lock"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.commit("main", map[string]string{"README.md": "two\n"})
+			hits, done := s.hits.Load(), make(chan Clone)
+			go func() {
+				defer close(done)
+				c, err := w.Checkout(t.Context(), api)
+				if err != nil {
+					t.Error(err)
+				}
+				done <- c
+			}()
+			for { // until it has begun to wait
+				free, err := tryLock(m.beside("use"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if free == nil {
+					break
+				}
+				unlock(free)
+			}
+			if err := m.noteFetch(time.Now().Add(c.began)); err != nil {
+				t.Fatal(err)
+			}
+			unlock(held)
+			if got := <-done; (s.hits.Load() > hits) != c.own || (got.Head != old.Head) != c.own {
+				t.Errorf("%d requests, head %s after %s", s.hits.Load()-hits, got.Head, old.Head)
+			}
+		})
+	}
+}
+
 // What a process killed in the middle leaves behind.
 func TestLeftoversAreRemoved(t *testing.T) {
 	t.Parallel()
@@ -321,7 +372,7 @@ func TestKilledWorkersGitHoldsTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	worker := exec.CommandContext(t.Context(), exe)
-	worker.Env = append(os.Environ(), asWorker+"="+dir+" "+s.URL)
+	worker.Env = append(os.Environ(), asWorker+"=checkout "+dir+" "+s.URL)
 	if err := worker.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func (w *Workspace) publish(ctx context.Context, c Clone, p Publication) (Pushed
 		return Pushed{}, err
 	}
 	defer release()
-	s, err := newShadow(ctx, own)
+	s, err := newShadow(ctx, own, latest)
 	if err != nil {
 		return Pushed{}, err
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 )
 
 // What TestNothingInTheCloneExecutes has shown to work.
@@ -119,10 +118,7 @@ func TestUnfit(t *testing.T) {
 			}
 		}, "70 MiB together"},
 		"pipe": {func(t *testing.T, dir string) {
-			write(t, dir+"/README.md", "")
-			if err := unix.Mkfifo(dir+"/README.md", 0o600); err != nil {
-				t.Fatal(err)
-			}
+			fifo(t, dir+"/README.md")
 		}, `"README.md" is neither`},
 		"other repository": {func(t *testing.T, dir string) {
 			testGit(t, dir, "init", "--quiet", "nested")

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 )
 
 // What TestNothingInTheCloneExecutes has shown to work, with an agent that is still there.
@@ -109,16 +108,8 @@ func TestSnapshotOfOddThings(t *testing.T) {
 	o.commit("main", map[string]string{"pipe": "x\n", "huge": "x\n"})
 	here, there := o.files(), o.files()
 	c := checkout(t, here, api)
-	fifo := func(name string) {
-		t.Helper()
-		write(t, c.Dir+"/"+name, "x") // with its directory
-		write(t, c.Dir+"/"+name, "")
-		if err := unix.Mkfifo(c.Dir+"/"+name, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, name := range []string{"pipe", "other-pipe", ".git/refs/heads/pipe", ".git/objects/pack/pack-" + strings.Repeat("a", 40) + ".idx", ".git/info/exclude"} {
-		fifo(name)
+		fifo(t, c.Dir+"/"+name)
 	}
 	for _, name := range []string{"huge", "new-huge"} {
 		if err := os.Truncate(touched(t, c.Dir+"/"+name), 1<<40); err != nil {
@@ -139,7 +130,7 @@ func TestSnapshotOfOddThings(t *testing.T) {
 	}
 
 	// Git itself waits for a pipe of this name. It is not let wait for longer than we want to, and nothing of it stays.
-	fifo(".gitignore")
+	fifo(t, c.Dir+"/.gitignore")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := here.Snapshot(ctx, c, bundleLimit); !errors.Is(err, context.DeadlineExceeded) {
