@@ -100,9 +100,9 @@ func (t Task) check() error {
 		return bad("%s.", err)
 	}
 	// These end up in the CLI's argument list, so they are held to what names of models and agents look like.
-	for what, word := range map[string]string{"model": t.Options.Model, "effort": t.Options.Effort, "agent": t.Options.Agent} {
-		if word != "" && !wordForm.MatchString(word) {
-			return bad("%q is not the name of a %s.", word, map[string]string{"model": "model", "effort": "level of effort", "agent": "agent"}[what])
+	for _, o := range [...]struct{ what, word string }{{"model", t.Options.Model}, {"level of effort", t.Options.Effort}, {"agent", t.Options.Agent}} {
+		if o.word != "" && !wordForm.MatchString(o.word) {
+			return bad("%q is not the name of a %s.", o.word, o.what)
 		}
 	}
 	return nil

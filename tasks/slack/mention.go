@@ -48,6 +48,9 @@ func mentions(text, user string) (n int) {
 
 // hidden is a message of the same length in which nothing is left of what is only shown.
 func hidden(text string) string {
+	if !strings.Contains(text, "`") && !strings.Contains(text, "&gt;") {
+		return text // most messages
+	}
 	for _, form := range shown {
 		text = form.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat("\x00", len(s)) })
 	}
