@@ -64,6 +64,9 @@ var (
 
 // decode gives a message of Slack's as its author wrote it, without space around it. People are named by their IDs.
 func decode(text string) string {
+	if !strings.ContainsAny(text, "<&") {
+		return strings.TrimSpace(text) // most messages
+	}
 	text = token.ReplaceAllStringFunc(text, func(s string) string {
 		target, label, _ := strings.Cut(s[1:len(s)-1], "|")
 		switch {

@@ -256,11 +256,13 @@ func LogDir(c config.Config) string { return filepath.Join(c.Paths.State, "logs"
 func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
 	r := redactor(c)
 	o := &slog.HandlerOptions{Level: c.Worker.LogLevel, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		switch v := a.Value.Any().(type) {
-		case string:
-			a.Value = slog.StringValue(r.String(v))
-		case error:
-			a.Value = slog.StringValue(r.String(v.Error()))
+		switch a.Value.Kind() {
+		case slog.KindString:
+			a.Value = slog.StringValue(r.String(a.Value.String()))
+		case slog.KindAny:
+			if err, ok := a.Value.Any().(error); ok {
+				a.Value = slog.StringValue(r.String(err.Error()))
+			}
 		}
 		return a
 	}}
