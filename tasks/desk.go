@@ -100,9 +100,6 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	if t.Thread, err = d.store.Resolve(ctx, t.Thread); err != nil {
-		return Receipt{}, fmt.Errorf("submit task %s: %w", t.ID, err)
-	}
 	body, err := json.Marshal(t)
 	if err != nil {
 		return Receipt{}, fmt.Errorf("marshal task %s: %w", t.ID, err)
@@ -135,7 +132,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 		}
 	}
 	if created {
-		d.log.Info("task submitted", "run", t.ID, "thread", t.Thread, "source", t.Source)
+		d.log.Info("task submitted", "run", t.ID, "thread", rec.Thread, "source", t.Source)
 	}
 	return Receipt{ID: t.ID, New: created, Class: t.Class, Position: rec.Before, Joins: rec.Joins}, nil
 }
@@ -286,15 +283,16 @@ func (d *Desk) notFound(id string, err error) error {
 }
 
 func status(rec store.Record) (Status, error) {
+	t, err := taskOf(rec)
+	if err != nil {
+		return Status{}, err
+	}
 	s := Status{
-		State: string(rec.State), Attempt: rec.Attempt, Worker: rec.Worker, Cancel: rec.CancelBy,
+		Task: t, State: string(rec.State), Attempt: rec.Attempt, Worker: rec.Worker, Cancel: rec.CancelBy,
 		Into: rec.Into, Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Posted: rec.Outbox < 0,
 	}
 	if rec.State == store.Waiting {
 		s.At, s.Why = rec.At, rec.Why
-	}
-	if err := json.Unmarshal(rec.Task, &s.Task); err != nil {
-		return s, fmt.Errorf("read task %s: %w", rec.ID, err)
 	}
 	if len(rec.Ending) > 0 {
 		if err := json.Unmarshal(rec.Ending, &s.Ending); err != nil {

@@ -148,9 +148,9 @@ func (w *Worker) persist(r *run, what string, step func() error) (done bool, _ e
 
 // read decodes the task of a record and finds its source.
 func (w *Worker) read(rec store.Record) (Task, Source, error) {
-	var t Task
-	if err := json.Unmarshal(rec.Task, &t); err != nil {
-		return t, nil, fmt.Errorf("read task %s: %w", rec.ID, err)
+	t, err := taskOf(rec)
+	if err != nil {
+		return t, nil, err
 	}
 	for _, s := range w.cfg.Sources {
 		if s.Name() == t.Source {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
+	"golang.org/x/time/rate"
 
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -56,6 +57,7 @@ type Source struct {
 	busy        chan struct{} // one for each call in the background
 	taking      chan struct{} // one for each event of Socket Mode that is under way to the desk
 	pressing    chan struct{} // one for each interaction under way
+	signs       *rate.Limiter // of those that this process puts on messages
 	inbound     *inbound
 	reader      reader
 	log         *slog.Logger
@@ -105,9 +107,11 @@ func New(cfg Config) (*Source, error) {
 	}
 	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
 	api := slack.New(cfg.Token, slack.OptionAPIURL(cfg.APIURL), slack.OptionHTTPClient(cfg.HTTP), slack.OptionAppLevelToken(cfg.AppToken))
+	signs := rate.NewLimiter(rate.Every(signEvery), signBurst)
 	return &Source{
 		cfg: cfg, api: api, me: newIdentity(api, cfg.Now), people: newPeople(api, cfg.Now), busy: make(chan struct{}, background), log: cfg.Log.With("source", "slack"),
-		taking: make(chan struct{}, taking), pressing: make(chan struct{}, pressing), inbound: newInbound(), reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")), submitLimit: submitLimit, hesitation: hesitation, lookEvery: lookEvery, rhythm: slacksRhythm,
+		taking: make(chan struct{}, taking), pressing: make(chan struct{}, pressing), signs: signs, inbound: newInbound(),
+		reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")), submitLimit: submitLimit, hesitation: hesitation, lookEvery: lookEvery, rhythm: slacksRhythm,
 	}, nil
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/internal/redisbatch"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/chat"
@@ -39,6 +40,7 @@ type Parts struct {
 	GitHub   *github.Source // nil when it is not configured: whose credential the clones use
 
 	blocking redis.UniversalClient
+	door     redis.UniversalClient // the desk's
 	policy   tasks.Policy
 }
 
@@ -68,17 +70,34 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 		return nil, errors.Join(err, p.Close())
 	}
 	p.Queue = tasks.NewQueue(p.Redis, c.Worker.RunLimit)
-	p.Desk = tasks.NewDesk(p.Store, p.Queue, p.policy, log)
+	if p.Desk, err = p.desk(o.Store); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
 	if err := p.sources(o); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
 
+// desk makes the way in. It has a client of its own, in which events that come at once share their way to Redis; claims, which must be
+// kept in time, do not wait there.
+func (p *Parts) desk(c store.Config) (_ *tasks.Desk, err error) {
+	if p.door, err = client(p.Config.Redis.URL.Reveal()); err != nil {
+		return nil, err
+	}
+	redisbatch.Add(p.door)
+	c.Redis = p.door
+	s, err := store.New(c)
+	if err != nil {
+		return nil, err
+	}
+	return tasks.NewDesk(s, tasks.NewQueue(p.door, p.Config.Worker.RunLimit), p.policy, p.Log), nil
+}
+
 // Close ends the connections to Redis.
 func (p *Parts) Close() error {
 	var errs []error
-	for _, c := range []redis.UniversalClient{p.Redis, p.blocking} {
+	for _, c := range []redis.UniversalClient{p.Redis, p.blocking, p.door} {
 		if c != nil {
 			errs = append(errs, c.Close())
 		}
@@ -237,11 +256,13 @@ func LogDir(c config.Config) string { return filepath.Join(c.Paths.State, "logs"
 func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
 	r := redactor(c)
 	o := &slog.HandlerOptions{Level: c.Worker.LogLevel, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		switch v := a.Value.Any().(type) {
-		case string:
-			a.Value = slog.StringValue(r.String(v))
-		case error:
-			a.Value = slog.StringValue(r.String(v.Error()))
+		switch a.Value.Kind() {
+		case slog.KindString:
+			a.Value = slog.StringValue(r.String(a.Value.String()))
+		case slog.KindAny:
+			if err, ok := a.Value.Any().(error); ok {
+				a.Value = slog.StringValue(r.String(err.Error()))
+			}
 		}
 		return a
 	}}
