@@ -62,6 +62,9 @@ type Config struct {
 	AppKey         *rsa.PublicKey // verifies the App's JWT; required with AppID
 	InstallationID int64          // 1 when zero; all repositories but forks belong to it
 
+	// Permissions are what the App was granted when it was installed. Nil means all that has a route here.
+	Permissions map[string]string
+
 	// BotLogin is who the credentials speak for: the token as BotLogin, the
 	// App's installation as BotLogin + "[bot]". "errand" when empty.
 	BotLogin string
@@ -165,6 +168,9 @@ func (c *Config) fill() {
 	}
 	if c.Events == nil {
 		c.Events = []string{"pull_request", "issue_comment", "pull_request_review", "check_run", "status"}
+	}
+	if c.Permissions == nil {
+		c.Permissions = permissions()
 	}
 	if c.Now == nil {
 		c.Now = time.Now

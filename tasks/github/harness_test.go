@@ -72,7 +72,7 @@ func withToken(t *testing.T, change ...func(*Config)) *world {
 func withApp(t *testing.T, change ...func(*Config)) *world {
 	t.Helper()
 	app := func(c *Config) { c.AppID, c.AppKey = 77, pemKey() }
-	return newWorld(t, githubfake.Config{AppID: 77, AppKey: &appKey().PublicKey, InstallationID: 5}, append([]func(*Config){app}, change...))
+	return newWorld(t, githubfake.Config{AppID: 77, AppKey: &appKey().PublicKey, InstallationID: 5, Permissions: granted()}, append([]func(*Config){app}, change...))
 }
 
 func newWorld(t *testing.T, fake githubfake.Config, change []func(*Config)) *world {

@@ -29,7 +29,7 @@ const (
 
 // Listen registers POST /github/webhook. It starts nothing beside.
 func (s *Source) Listen(_ context.Context, mux *http.ServeMux, d *tasks.Desk) error {
-	mux.HandleFunc("POST /github/webhook", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST "+hookPath, func(w http.ResponseWriter, r *http.Request) {
 		status, said := s.receive(w, r, d)
 		// As plain text, whatever the status: GitHub shows it beside the delivery, where an operator looks first.
 		http.Error(w, said, status)
