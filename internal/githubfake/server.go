@@ -197,6 +197,7 @@ func (s *Server) home() string { return filepath.Join(s.cfg.Dir, ".home") }
 // and Calls take.
 func (s *Server) addRoutes() {
 	s.appRoutes()
+	s.hookRoutes()
 	s.repoRoutes()
 	s.pullRoutes()
 	s.commentRoutes()

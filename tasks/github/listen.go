@@ -49,8 +49,10 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) 
 		return http.StatusBadRequest, "The body could not be read."
 	}
 	if !s.signed(r.Header.Get("X-Hub-Signature-256"), body) {
+		s.inbound.refuse(s.cfg.Now())
 		return http.StatusUnauthorized, "X-Hub-Signature-256 is missing or wrong."
 	}
+	s.inbound.event(s.cfg.Now())
 	in := delivery{id: r.Header.Get("X-GitHub-Delivery"), event: r.Header.Get("X-GitHub-Event")}
 	if in.payload, err = payload(r.Header.Get("Content-Type"), body); err != nil {
 		return http.StatusBadRequest, err.Error()

@@ -40,8 +40,11 @@ func TestManifest(t *testing.T) {
 func TestManifestRefuses(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []App{
-		{Base: "https://e.example"}, {Name: strings.Repeat("x", 35), Base: "https://e.example"},
-		{Name: "errand"}, {Name: "errand", Base: "http://e.example"}, {Name: "errand", Base: "e.example"},
+		{Base: "https://e.example"},
+		{Name: strings.Repeat("x", 35), Base: "https://e.example"},
+		{Name: "errand"},
+		{Name: "errand", Base: "http://e.example"},
+		{Name: "errand", Base: "e.example"},
 	} {
 		if _, err := wrong.Manifest(); err == nil {
 			t.Errorf("%+v: a manifest", wrong)

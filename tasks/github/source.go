@@ -43,6 +43,7 @@ type Memory interface {
 type Source struct {
 	cfg     Config
 	clients *clients
+	inbound *inbound
 	log     *slog.Logger
 }
 
@@ -76,7 +77,7 @@ func New(cfg Config) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure GitHub: %w", err)
 	}
-	return &Source{cfg: cfg, clients: c, log: cfg.Log.With("source", "github")}, nil
+	return &Source{cfg: cfg, clients: c, inbound: &inbound{}, log: cfg.Log.With("source", "github")}, nil
 }
 
 // Name is "github".
