@@ -48,6 +48,13 @@ func (s *Server) appRoutes() {
 	s.api("POST /app/installations/{id}/access_tokens", "jwt", s.newToken)
 }
 
+// ExpireTokens ends all installation tokens that were handed out so far, as an hour does.
+func (s *Server) ExpireTokens() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.tokens)
+}
+
 func (s *Server) installed(r *request) bool {
 	return r.PathValue("id") == strconv.FormatInt(s.cfg.InstallationID, 10)
 }
@@ -69,7 +76,7 @@ func (s *Server) newToken(r *request) reply {
 	}
 	// A token can be narrowed, never widened: asking for more is refused as a
 	// whole, which is how a missing permission of the App shows.
-	g := grant{expires: s.now().Add(tokenLife), permissions: s.cfg.Permissions}
+	g := grant{expires: s.now().Add(s.cfg.TokenLife), permissions: s.cfg.Permissions}
 	for scope, level := range ask.Permissions {
 		if have := g.permissions[scope]; have != "write" && have != level {
 			return fail(422, "The permissions requested are not granted to this installation.")

@@ -65,6 +65,9 @@ type Config struct {
 	// Permissions are what the App was granted when it was installed. Nil means all that has a route here.
 	Permissions map[string]string
 
+	// TokenLife is how long an installation token lives. Zero means GitHub's hour.
+	TokenLife time.Duration
+
 	// BotLogin is who the credentials speak for: the token as BotLogin, the
 	// App's installation as BotLogin + "[bot]". "errand" when empty.
 	BotLogin string
@@ -168,6 +171,9 @@ func (c *Config) fill() {
 	}
 	if c.Events == nil {
 		c.Events = []string{"pull_request", "issue_comment", "pull_request_review", "check_run", "status"}
+	}
+	if c.TokenLife == 0 {
+		c.TokenLife = tokenLife
 	}
 	if c.Permissions == nil {
 		c.Permissions = permissions()
