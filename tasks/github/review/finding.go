@@ -73,7 +73,11 @@ type Finding struct {
 
 	Claim      string `json:"claim"` // one sentence
 	Evidence   string `json:"evidence,omitempty"`
-	Suggestion string `json:"suggestion,omitempty"` // what to write instead of the lines, without a fence; empty: none
+	Suggestion string `json:"suggestion,omitempty"` // what to write instead of Original, without a fence; empty: none
+	Original   string `json:"original,omitempty"`   // the lines as the agent has read them, word for word
+
+	// Exact means that Suggestion replaces exactly the lines the finding stands at, so that a button may do it. Place finds out.
+	Exact bool `json:"-"`
 }
 
 // Answer is what the agent found.
@@ -109,6 +113,8 @@ type Plan struct {
 	StillOpen       []Known // found before, told before, not mended
 	// Quiet means that nothing is new: only the summary's text changes, which notifies nobody.
 	Quiet bool
+
+	Below int // new findings that are not told, because they are below the floor; Place counts them
 }
 
 // Gravest orders findings for people: the gravest first, then by place.
