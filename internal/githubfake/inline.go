@@ -121,7 +121,7 @@ func hunkLines(patch, side string) map[int]diffLine {
 func (s *Server) addInline(p *pull, v *Review, a inlineAsk) *ReviewComment {
 	c := &ReviewComment{
 		ID: s.id(), ReviewID: v.ID, User: v.User, Body: a.Body, Path: a.Path, Side: a.Side, StartLine: a.StartLine,
-		Line: a.Line, OriginalLine: a.Line, CommitID: v.CommitID, CreatedAt: s.now(), text: a.text, hunk: a.hunk,
+		Line: a.Line, OriginalLine: a.Line, CommitID: v.CommitID, CreatedAt: v.SubmittedAt, text: a.text, hunk: a.hunk,
 	}
 	p.inline = append(p.inline, c)
 	return c
