@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// permission is one that the App needs, and for what.
-type permission struct {
+// grant is a permission that the App needs, and for what.
+type grant struct {
 	name, level string // level is read or write
 	use         string // what does not work without it
 	must        bool   // nothing works without it
 }
 
 // permissions are those of the App. There is none to change workflows or to administer anything: what an agent writes must not be able to.
-func permissions() []permission {
-	return []permission{
+func permissions() []grant {
+	return []grant{
 		{"metadata", "read", "no repository is found", true},
 		{"contents", "write", "nothing is cloned, and no branch is published", true},
 		{"pull_requests", "write", "no pull request is read, reviewed or opened", true},
