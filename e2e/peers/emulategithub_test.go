@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -117,7 +118,7 @@ type checkRun struct {
 	HeadSHA                  string `json:"head_sha"`
 }
 
-// A pull request on an emulated GitHub gets its check run and its comment, from a whole errand with the real CLI that was installed as
+// A pull request on an emulated GitHub gets its check run and its comment, and a comment its answer, from a whole errand with the real CLI that was installed as
 // `enqueue init github` says. The doctor finds App, permissions and installation well; the emulator tells nothing of the App's webhook.
 func TestErrandOnAnEmulatedGitHub(t *testing.T) {
 	t.Parallel()
@@ -125,6 +126,7 @@ func TestErrandOnAnEmulatedGitHub(t *testing.T) {
 	model := modelfake.New()
 	t.Cleanup(model.Close)
 	model.Answer("Review pull request", modelfake.Turn{Text: "It greets **nobody**, @ann."})
+	model.Answer("what is it for", modelfake.Turn{Text: "It is *for* greeting."})
 	keyFile := filepath.Join(t.TempDir(), "app.pem")
 	if err := os.WriteFile(keyFile, []byte(key), 0o600); err != nil {
 		t.Fatal(err)
@@ -154,6 +156,10 @@ func TestErrandOnAnEmulatedGitHub(t *testing.T) {
 	if said.User.Login != "errand[bot]" || !strings.Contains(said.Body, "**nobody**") || strings.Contains(said.Body, " @ann") {
 		t.Errorf("comment %+v", said)
 	}
+	h.ask(http.MethodPost, "/repos/acme/api/pulls/1/comments", map[string]any{
+		"body": "@errand what is it for?", "path": "hello.go", "line": 1, "side": "RIGHT", "commit_id": pr.Head.SHA,
+	}, &comment{})
+	h.answered("It is *for* greeting.")
 }
 
 // examined asks the doctor.
@@ -193,26 +199,42 @@ func (h *hub) examined(base, token string) {
 // reviewed waits until the check run has ended and the comment stands, and returns both: there is one of each.
 func (h *hub) reviewed(sha string) (checkRun, comment) {
 	h.Helper()
-	ctx := limited(h.T)
-	look := time.NewTicker(50 * time.Millisecond)
-	defer look.Stop()
-	for {
-		var checks struct {
-			Runs []checkRun `json:"check_runs"`
-		}
-		var comments []comment
+	var checks struct {
+		Runs []checkRun `json:"check_runs"`
+	}
+	var comments []comment
+	h.until("reviewed", func() bool {
 		h.ask(http.MethodGet, "/repos/acme/api/commits/"+sha+"/check-runs", nil, &checks)
 		h.ask(http.MethodGet, "/repos/acme/api/issues/1/comments", nil, &comments)
 		if len(checks.Runs) > 1 || len(comments) > 1 {
 			h.Fatalf("checks %+v, comments %+v", checks.Runs, comments)
 		}
-		if len(checks.Runs) == 1 && checks.Runs[0].Status == "completed" && len(comments) == 1 && strings.Contains(comments[0].Body, "It greets") {
-			return checks.Runs[0], comments[0]
-		}
+		return len(checks.Runs) == 1 && checks.Runs[0].Status == "completed" && len(comments) == 1 && strings.Contains(comments[0].Body, "It greets")
+	})
+	return checks.Runs[0], comments[0]
+}
+
+// answered waits until a comment of errand's on a line says so. (The emulator does not tell comments on a pull request from those on an issue.)
+func (h *hub) answered(words string) {
+	h.Helper()
+	h.until("answered", func() bool {
+		var comments []comment
+		h.ask(http.MethodGet, "/repos/acme/api/pulls/1/comments", nil, &comments)
+		return slices.ContainsFunc(comments, func(c comment) bool { return c.User.Login == "errand[bot]" && strings.Contains(c.Body, words) })
+	})
+}
+
+// until looks again and again.
+func (h *hub) until(what string, done func() bool) {
+	h.Helper()
+	ctx := limited(h.T)
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for !done() {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			h.Fatalf("not reviewed: checks %+v, comments %+v", checks.Runs, comments)
+			h.Fatalf("not %s", what)
 		}
 	}
 }
