@@ -79,7 +79,7 @@ chaos: build ## Break a whole fleet on purpose and check that nothing is lost or
 test: setup ## Run all tests with the race detector (ARGS='-run TestX ./store' narrows it down)
 	@MODULES="$(MODULES)" scripts/test $(ARGS)
 
-peers: setup build $(PEERS)/node_modules/.package-lock.json ## Run Slack's own framework against our fake, and errand in a Slack that others emulate
+peers: setup build $(PEERS)/node_modules/.package-lock.json ## Run Slack's framework and GitHub's webhooks library against ours, and errand in a Slack and a GitHub that others emulate
 	cd $(PEERS) && go test -count=1 -timeout 5m $(ARGS) .
 
 $(PEERS)/node_modules/.package-lock.json: $(PEERS)/package.json $(PEERS)/package-lock.json $(PEERS)/.npmrc

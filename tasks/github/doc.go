@@ -19,4 +19,6 @@
 //
 // A Source may be used from any goroutine of any process. Of a report, Update is called from one goroutine at a time and never
 // blocks; Close may run beside it. A report has one goroutine, which ends with Close or with the context given to Open.
+//
+// App.Manifest lists the permissions and events that the App needs, and Examine looks whether it has them.
 package github
