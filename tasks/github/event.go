@@ -27,6 +27,8 @@ var handled = []struct {
 	{"issue_comment", []string{"created"}, (*Source).hear},
 	{"pull_request_review_comment", []string{"created"}, (*Source).hear},
 	{"pull_request_review", []string{"submitted"}, (*Source).hear},
+	{"issue_comment", []string{"deleted"}, (*Source).forget},
+	{"pull_request_review_comment", []string{"deleted"}, (*Source).forget},
 }
 
 // delivery is one webhook whose signature was right.
