@@ -28,7 +28,7 @@ func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ stri
 	if err != nil {
 		return tasks.Brief{}, s.sorted("read "+o.String(), err)
 	}
-	if why := unwanted(pr, t.Actor, me); why != "" {
+	if why := o.unwanted(pr, t.Actor, me); why != "" {
 		return tasks.Brief{}, &tasks.InputError{Sentence: why}
 	}
 	if head := pr.GetHead().GetSHA(); head != o.Head {

@@ -24,12 +24,19 @@ var handled = []struct {
 }{
 	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review"}, (*Source).review},
 	{"pull_request", []string{"labeled"}, (*Source).labeled},
+	{"issue_comment", []string{"created"}, (*Source).hear},
+	{"pull_request_review_comment", []string{"created"}, (*Source).hear},
+	{"pull_request_review", []string{"submitted"}, (*Source).hear},
+	{"issue_comment", []string{"deleted"}, (*Source).forget},
+	{"pull_request_review_comment", []string{"deleted"}, (*Source).forget},
 }
 
 // delivery is one webhook whose signature was right.
 type delivery struct {
 	id, event, action string
 	payload           []byte
+
+	after func(do func(context.Context)) // does what nobody waits for, once GitHub has its answer
 }
 
 // ignored says why an event becomes no task. It is the ordinary case and no failure.
@@ -96,6 +103,8 @@ type origin struct {
 	URL          string `json:"html_url"`
 	Action       string `json:"action"`
 	ApprovedBy   string `json:"approved_by,omitempty"` // who let this head of a stranger's run, by what he did; that he may is asked later
+	Full         bool   `json:"full,omitempty"`        // not only what is new since the last review
+	Asked        *asked `json:"asked,omitempty"`       // nil: nobody has
 }
 
 // originOf reads a task's return address.

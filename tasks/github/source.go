@@ -27,6 +27,7 @@ type Config struct {
 	Repository func(name string) (ok bool) // whether events of "owner/name" count; nil: all do
 	ForkLabel  string                      // who gives it to a pull request from a fork lets its head be reviewed; empty: DefaultForkLabel
 	ForkRuns   int                         // on forks of one author in a day; 0: DefaultForkRuns
+	Limiter    Limiter                     // of what may be asked for on a pull request; nil: there is none
 	Memory     Memory                      // of what was done with each pull request; required
 	ConsoleURL string                      // where /tasks/{id} shows a run; empty: reports have no link to it
 	HTTP       *http.Client                // its transport is used, and its timeout if that is below ours; nil: the default one

@@ -129,7 +129,7 @@ func (p *Parts) sources(o Options) error {
 			AppID: c.GitHub.AppID, AppKey: []byte(c.GitHub.AppKey.Reveal()),
 			Repository: func(name string) bool { _, ok := p.policy.Repository(name); return ok },
 			ForkLabel:  c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs,
-			Memory: p.Store, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
+			Memory: p.Store, Limiter: p.Store, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
 		})
 		if err != nil {
 			return err
