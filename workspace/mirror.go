@@ -120,11 +120,17 @@ func (m mirror) ask(ctx context.Context) (r remote, head string, err error) {
 // It is git clone and not a first fetch, because that writes all refs as one file; thousands of pull requests matter.
 func (m mirror) create(ctx context.Context, r remote, head string) error {
 	tmp := m.beside("tmp") // one name suffices under the lock, and a leftover is found again
-	if err := removeAll(tmp); err != nil {
+	err := m.withPulls(func(refspecs ...string) error {
+		if err := removeAll(tmp); err != nil {
+			return err
+		}
+		args := []string{"clone", "--quiet", "--bare", "--no-local", "--template="}
+		for _, refspec := range refspecs {
+			args = append(args, "--config", "remote.origin.fetch="+refspec)
+		}
+		_, err := m.git.in("").with(r).run(ctx, append(args, "--", r.url, tmp)...)
 		return err
-	}
-	_, err := m.git.in("").with(r).run(ctx, "clone", "--quiet", "--bare", "--no-local", "--template=",
-		"--config", "remote.origin.fetch="+pullRefs, "--", r.url, tmp)
+	})
 	if err != nil {
 		return errors.Join(remoteError(err), removeAll(tmp))
 	}
@@ -145,15 +151,30 @@ func (m mirror) fetch(ctx context.Context, r remote, head string) error {
 	if err := secure(m.dir, mirrorConfig, ""); err != nil {
 		return err
 	}
-	args := fetchArgs(r, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", pullRefs)
-	if _, err := m.git.with(r).run(ctx, args...); err != nil {
+	err := m.withPulls(func(refspecs ...string) error {
+		args := fetchArgs(r, append([]string{"+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"}, refspecs...)...)
+		_, err := m.git.with(r).run(ctx, args...)
+		return err
+	})
+	if err != nil {
 		return remoteError(err)
 	}
 	if head == "" {
 		return nil
 	}
-	_, err := m.git.run(ctx, "symbolic-ref", "HEAD", head)
+	_, err = m.git.run(ctx, "symbolic-ref", "HEAD", head)
 	return err
+}
+
+// withPulls fetches with the heads of pull requests, which anybody can make, and without them if git finds something malformed: a stranger's
+// commit must not keep the repository's own from us.
+func (m mirror) withPulls(fetch func(refspecs ...string) error) error {
+	err := fetch(pullRefs)
+	if !malformed(err) {
+		return err
+	}
+	m.w.log.Warn("pull requests are left out of the mirror: git finds something malformed", "dir", m.dir, "err", err)
+	return fetch()
 }
 
 // fetchArgs: pruned, or a new branch a/b could not come where a deleted branch a was. Refs we keep ourselves, outside of

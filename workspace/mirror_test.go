@@ -96,6 +96,34 @@ func TestMirrorRefusesMalformedObjects(t *testing.T) {
 	}
 }
 
+// A stranger's pull request is not the repository's.
+func TestMirrorWithoutMalformedPullRequests(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	checkout(t, w, api)
+	bad := filepath.Join(t.TempDir(), "commit")
+	tree := testGit(t, o.work, "rev-parse", "HEAD^{tree}")
+	write(t, bad, "tree "+tree+"\nauthor nobody\n\nno committer\n")
+	sha := testGit(t, o.bare, "hash-object", "-t", "commit", "-w", "--literally", bad)
+	write(t, o.bare+"/refs/pull/6/head", sha+"\n")
+	testGit(t, o.work, "commit", "--quiet", "--allow-empty", "--message", "good")
+	good := o.push("HEAD:refs/pull/7/head")
+	testGit(t, o.work, "reset", "--quiet", "--hard", "HEAD~1")
+	head := o.commit("main", map[string]string{"x": "y\n"})
+	for name, w := range map[string]*Workspace{"fetch": w, "new mirror": o.files()} {
+		if c, err := w.Checkout(t.Context(), api); err != nil || c.Head != head {
+			t.Errorf("%s: %s, %v, want %s", name, c.Head, err, head)
+		}
+		if c, err := w.Checkout(t.Context(), Want{Thread: "good", Repo: "acme/api", Ref: good}); err != nil || c.Head != good {
+			t.Errorf("%s: another pull request: %s, %v, want %s", name, c.Head, err, good)
+		}
+		if _, err := w.Checkout(t.Context(), Want{Thread: "bad", Repo: "acme/api", Ref: sha}); err == nil {
+			t.Errorf("%s: the malformed commit was checked out", name)
+		}
+	}
+}
+
 func inode(t *testing.T, path string) uint64 {
 	t.Helper()
 	var st unix.Stat_t

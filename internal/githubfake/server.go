@@ -206,6 +206,7 @@ func (s *Server) addRoutes() {
 	s.appRoutes()
 	s.hookRoutes()
 	s.repoRoutes()
+	s.contentRoutes()
 	s.pullRoutes()
 	s.commentRoutes()
 	s.reviewRoutes()

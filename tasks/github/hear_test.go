@@ -319,3 +319,23 @@ func TestCommandsTakeWriteAccess(t *testing.T) {
 		}
 	}
 }
+
+// What nobody has begun with goes with the comment that asked for it.
+func TestDeletedComment(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	w.talkers()
+	n := w.quietOpen()
+	f := w.listen()
+	id := f.comment(n, "ann", "@errand why?")
+	task := f.only()
+	for range 2 {
+		if err := w.hub.DeleteComment(t.Context(), repo, n, id, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		if st := must(f.desk.Status(t.Context(), task.ID)); st.Ending == nil || st.Ending.Kind != tasks.Withdrawn {
+			t.Errorf("%+v", st)
+		}
+		id = f.comment(n, "ann", "Never mind.")
+	}
+}

@@ -334,7 +334,7 @@ func TestRealPayloads(t *testing.T) {
 		Prompt: "Review pull request #2 of Codertocat/Hello-World: Update the README with new information.",
 		Origin: must(json.Marshal(origin{
 			Repo: "Codertocat/Hello-World", Number: 2, Head: sha, Base: "master", BaseSHA: "f95f852bd8fca8fcc58a9a2d6c842781e32a215e",
-			Title: "Update the README with new information.", Installation: 1, URL: "https://github.com/Codertocat/Hello-World/pull/2", Action: "opened",
+			Title: "Update the README with new information.", Body: "This is a pretty simple change that we need to pull into master.", Installation: 1, URL: "https://github.com/Codertocat/Hello-World/pull/2", Action: "opened",
 		})),
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

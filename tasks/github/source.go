@@ -54,7 +54,8 @@ type Source struct {
 	cfg     Config
 	clients *clients
 	inbound *inbound
-	permits permits
+	permits recent[permission]
+	wishes  recent[wish]
 	log     *slog.Logger
 }
 
