@@ -1,0 +1,58 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/errand-fleet/errand/store"
+)
+
+// Supersede ends the tasks of a thread that something newer has made pointless, as outdated tells of each that waits or runs. One that
+// nobody has begun is withdrawn without a word; any other is stopped, and ends as superseded. reason is one sentence for people. It may be
+// called again, and finds what is left. It is for automatic work: of what one run has absorbed of another task's it knows nothing.
+func (d *Desk) Supersede(ctx context.Context, thread, reason string, outdated func(Task) bool) error {
+	thread, err := d.store.Resolve(ctx, thread)
+	if err != nil {
+		return fmt.Errorf("supersede tasks: %w", err)
+	}
+	queued, err := d.store.Queued(ctx, thread)
+	if err != nil {
+		return fmt.Errorf("supersede tasks: %w", err)
+	}
+	for _, rec := range slices.Backward(queued) { // or the end of the first would start the next
+		var t Task
+		if err := json.Unmarshal(rec.Task, &t); err != nil {
+			return fmt.Errorf("read task %s: %w", rec.ID, err)
+		}
+		if !outdated(t) {
+			continue
+		}
+		// One that starts just now is stopped.
+		done, err := d.Withdraw(ctx, t.ID)
+		if err == nil && !done {
+			err = d.stop(ctx, t.ID, reason, causeNewer)
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("supersede tasks: %w", err)
+		}
+	}
+	return nil
+}
+
+// stop leaves the tombstone of a task, and ends it where no run does.
+func (d *Desk) stop(ctx context.Context, id, by, cause string) error {
+	rec, err := d.store.Cancel(ctx, id, by, cause)
+	if err != nil {
+		return d.notFound(id, err)
+	}
+	if rec.State == store.Waiting {
+		if _, err := endWaiting(ctx, d.store, rec.ID, tombstone(rec).ending()); err != nil {
+			return fmt.Errorf("cancel task %s: %w", rec.ID, err)
+		}
+	}
+	d.log.Info("task cancelled", "run", id, "by", by, "cause", cause)
+	return nil
+}
