@@ -39,10 +39,11 @@ type Memory interface {
 	ChangeMemo(ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error)) error
 }
 
-// Source is GitHub as tasks sees it. Its fields never change after New.
+// Source is GitHub as tasks sees it. Its fields never change after New, but for what it keeps in mind under locks of their own.
 type Source struct {
 	cfg     Config
 	clients *clients
+	permits permits
 	log     *slog.Logger
 }
 
