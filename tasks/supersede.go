@@ -10,9 +10,9 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// Supersede ends the tasks of a thread that something newer has made pointless, as outdated tells of each that waits or runs. One that
-// nobody has begun is withdrawn without a word; any other is stopped, and ends as superseded. reason is one sentence for people. It may be
-// called again, and finds what is left. It is for automatic work: of what one run has absorbed of another task's it knows nothing.
+// Supersede ends the tasks of a thread that something newer has made pointless, as outdated tells of each that waits or runs. reason is one
+// sentence for people. It may be called again, and finds what is left. It is for automatic work: of what a run has absorbed it knows
+// nothing.
 func (d *Desk) Supersede(ctx context.Context, thread, reason string, outdated func(Task) bool) error {
 	thread, err := d.store.Resolve(ctx, thread)
 	if err != nil {
@@ -30,12 +30,7 @@ func (d *Desk) Supersede(ctx context.Context, thread, reason string, outdated fu
 		if !outdated(t) {
 			continue
 		}
-		// One that starts just now is stopped.
-		done, err := d.Withdraw(ctx, t.ID)
-		if err == nil && !done {
-			err = d.stop(ctx, t.ID, reason, causeNewer)
-		}
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err := d.stop(ctx, t.ID, reason, causeNewer); err != nil && !errors.Is(err, ErrNotFound) {
 			return fmt.Errorf("supersede tasks: %w", err)
 		}
 	}

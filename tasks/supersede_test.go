@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What is pointless by now ends: unsaid where nothing had begun, stopped where it runs, and everything else of the thread goes on.
+// What is pointless by now ends, whether it waits or runs, and everything else goes on.
 func TestSupersede(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -29,7 +29,7 @@ func TestSupersede(t *testing.T) {
 	if e := f.ending(running.ID); e.Kind != Superseded || e.Sentence() != "Superseded by abc1234." || e.Partial() != "half" {
 		t.Errorf("what ran ended as %+v", e)
 	}
-	if e := f.ending(waiting.ID); e.Kind != Withdrawn {
+	if e := f.ending(waiting.ID); e.Kind != Superseded || e.Result.Outcome != "" {
 		t.Errorf("what waited ended as %+v", e)
 	}
 	<-started // the newest one of the thread
@@ -37,29 +37,6 @@ func TestSupersede(t *testing.T) {
 		if s, err := f.desk.Status(t.Context(), id); err != nil || s.State != "running" {
 			t.Errorf("%s is %s, %v", id, s.State, err)
 		}
-	}
-}
-
-// One that was begun and waits again is not withdrawn: somebody has seen it begin.
-func TestSupersedeWhatWaitsAgain(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	asked := make(chan struct{}, 10)
-	f.source.brief = func(Task) (Brief, error) {
-		asked <- struct{}{}
-		return Brief{}, &ErrLater{At: time.Now().Add(time.Hour), Why: "GitHub's rate limit"}
-	}
-	stop := f.worker()
-	task := f.task("a", "x")
-	f.submit(task)
-	<-asked
-	stop()
-	if err := f.desk.Supersede(t.Context(), task.Thread, "Closed.", func(Task) bool { return true }); err != nil {
-		t.Fatal(err)
-	}
-	f.worker()
-	if e := f.ending(task.ID); e.Kind != Superseded || e.Reason != "Closed." {
-		t.Errorf("ended as %+v", e)
 	}
 }
 

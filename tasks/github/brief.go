@@ -34,6 +34,9 @@ func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ stri
 	if head := pr.GetHead().GetSHA(); head != o.Head {
 		return tasks.Brief{}, &tasks.InputError{Sentence: "Superseded by " + short(head) + "."}
 	}
+	if err := s.unchanged(ctx, gh, o); err != nil {
+		return tasks.Brief{}, err
+	}
 	return tasks.Brief{
 		// Not the task's own words: they hold the title, which is a stranger's and stands in the fence.
 		Prompt: agent.Message{Text: "Review pull request " + o.String() + ".", Composed: true},

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,11 +26,15 @@ type Config struct {
 
 	Repository func(name string) (ok bool) // whether events of "owner/name" count; nil: all do
 	Memory     Memory                      // of what was done with each pull request; required
+	Quiet      time.Duration               // how long after a push the next one is waited for before a review starts; 0: DefaultQuiet
 	ConsoleURL string                      // where /tasks/{id} shows a run; empty: reports have no link to it
 	HTTP       *http.Client                // its transport is used, and its timeout if that is below ours; nil: the default one
 	Log        *slog.Logger                // nil: silence
 	Now        func() time.Time            // nil: time.Now
 }
+
+// DefaultQuiet lets people push once more what they have forgotten.
+const DefaultQuiet = 30 * time.Second
 
 // Memory keeps what is remembered of a pull request between its tasks, under a name, for some months after the last change.
 type Memory interface {
@@ -72,6 +77,7 @@ func New(cfg Config) (*Source, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	cfg.Quiet = cmp.Or(cfg.Quiet, DefaultQuiet)
 	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
 	c, err := newClients(cfg, base)
 	if err != nil {

@@ -5,10 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
-// maxRounds is how often errand works on a pull request by itself before it waits for a person.
-const maxRounds = 5
+// How often errand reviews a pull request, and how often it works on one, before it waits for a person.
+const (
+	maxReviews = 5
+	maxRounds  = 5
+)
 
 // maxChecks bounds what is remembered of the automatic work on one pull request: far more than maxRounds lets anybody reach unless people
 // keep the work going for months, and then the keys are of heads long gone.
@@ -19,8 +23,14 @@ type prState struct {
 	Paused   bool   `json:"paused,omitempty"` // somebody said so: nothing happens by itself
 	PausedBy string `json:"paused_by,omitempty"`
 
+	Head   string    `json:"head,omitempty"`   // the newest one that was seen
+	At     time.Time `json:"at,omitzero"`      // when GitHub last changed what was seen: older events say nothing new
+	Review string    `json:"review,omitempty"` // the task that reviews Head; empty: none does
+
 	Reviews      int    `json:"reviews,omitempty"`       // automatic ones so far
-	LastReviewed string `json:"last_reviewed,omitempty"` // head of the last review
+	LastReviewed string `json:"last_reviewed,omitempty"` // head of the last review, or a later one that changes the same
+
+	Patches map[string]string `json:"patches,omitempty"` // what LastReviewed and Head change, by patchID
 
 	Rounds int             `json:"rounds,omitempty"` // of automatic work since a person spoke
 	Checks map[string]bool `json:"checks,omitempty"` // keys of what was done: of a head and what was wrong with it, say
