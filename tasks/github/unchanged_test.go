@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 )
 
