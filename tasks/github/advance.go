@@ -80,7 +80,7 @@ func (s *Source) retire(ctx context.Context, desk *tasks.Desk, d delivery) (said
 	if err != nil {
 		return "", err
 	}
-	if err := s.ours(e.GetRepo().GetFullName()); err != nil {
+	if err := s.worksOn(e.GetRepo().GetFullName()); err != nil {
 		return "", err
 	}
 	o := asItIs(e.GetRepo().GetFullName(), e.GetPullRequest())

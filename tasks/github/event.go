@@ -24,12 +24,18 @@ var handled = []struct {
 }{
 	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review", "review_requested"}, (*Source).review},
 	{"pull_request", []string{"closed", "converted_to_draft"}, (*Source).retire},
+	{"pull_request", []string{"labeled"}, (*Source).labeled},
+	{"issue_comment", []string{"created"}, (*Source).hear},
+	{"pull_request_review_comment", []string{"created"}, (*Source).hear},
+	{"pull_request_review", []string{"submitted"}, (*Source).hear},
 }
 
 // delivery is one webhook whose signature was right.
 type delivery struct {
 	id, event, action string
 	payload           []byte
+
+	after func(do func(context.Context)) // does what nobody waits for, once GitHub has its answer
 }
 
 // ignored says why an event becomes no task. It is the ordinary case and no failure.
@@ -90,10 +96,14 @@ type origin struct {
 	Head         string `json:"head"` // commit
 	Base         string `json:"base"` // branch
 	BaseSHA      string `json:"base_sha"`
-	Title        string `json:"title"` // in one visible line
+	Title        string `json:"title"`          // in one visible line
+	Body         string `json:"body,omitempty"` // the description, as far as it is visible
 	Installation int64  `json:"installation,omitempty"`
 	URL          string `json:"html_url"`
 	Action       string `json:"action"`
+	ApprovedBy   string `json:"approved_by,omitempty"` // who let this head of a stranger's run, by what he did; that he may is asked later
+	Full         bool   `json:"full,omitempty"`        // not only what is new since the last review
+	Asked        *asked `json:"asked,omitempty"`       // nil: nobody has
 }
 
 // originOf reads a task's return address.
@@ -103,6 +113,15 @@ func originOf(t tasks.Task) (origin, error) {
 		return o, fmt.Errorf("read origin of task %s: %w", t.ID, err)
 	}
 	return o, nil
+}
+
+// asItIs is the origin of a task about a pull request as it is in this moment. What its author changes later is not what was asked for.
+func asItIs(repo string, pr *github.PullRequest) origin {
+	head, base := pr.GetHead(), pr.GetBase()
+	return origin{
+		Repo: repo, Number: pr.GetNumber(), Head: head.GetSHA(), Base: base.GetRef(), BaseSHA: base.GetSHA(),
+		Title: line(pr.GetTitle(), 200), Body: cut(visible(pr.GetBody()), maxDescription), URL: pr.GetHTMLURL(),
+	}
 }
 
 func (o origin) String() string { return fmt.Sprintf("%s#%d", o.Repo, o.Number) }
@@ -122,6 +141,9 @@ func (s *Source) review(ctx context.Context, desk *tasks.Desk, d delivery) (said
 	if err != nil {
 		return "", err
 	}
+	if err := s.expected(ctx, t); err != nil {
+		return "", err
+	}
 	return s.advance(ctx, desk, t, updated(d))
 }
 
@@ -132,7 +154,7 @@ func (s *Source) reviewOf(ctx context.Context, d delivery) (tasks.Task, error) {
 		return tasks.Task{}, err
 	}
 	pr, repo := e.GetPullRequest(), e.GetRepo().GetFullName()
-	if err := s.ours(repo); err != nil {
+	if err := s.worksOn(repo); err != nil {
 		return tasks.Task{}, err
 	}
 	login, cancel := context.WithTimeout(ctx, loginPatience)
@@ -150,11 +172,11 @@ func (s *Source) reviewOf(ctx context.Context, d delivery) (tasks.Task, error) {
 	}
 	o := asItIs(repo, pr)
 	o.Installation, o.Action = e.GetInstallation().GetID(), d.action
-	return s.reviewTask(tasks.NewID(pr.GetUpdatedAt().Time, s.Name(), d.id), actor, o)
+	return s.reviewTask(tasks.NewID(pr.GetUpdatedAt().Time, s.Name(), d.id), actor, pr, o)
 }
 
-// ours refuses what is about a repository that errand does not work on.
-func (s *Source) ours(repo string) error {
+// worksOn refuses what is about a repository that errand does not work on.
+func (s *Source) worksOn(repo string) error {
 	if s.cfg.Repository != nil && !s.cfg.Repository(repo) {
 		return ignored{"Repository " + repo + " is not one errand works on.", slog.LevelInfo}
 	}
@@ -174,30 +196,21 @@ func pullEvent(d delivery) (*github.PullRequestEvent, error) {
 }
 
 // reviewTask is the task of reviewing a pull request.
-func (s *Source) reviewTask(id, actor string, o origin) (tasks.Task, error) {
+func (s *Source) reviewTask(id, actor string, pr *github.PullRequest, o origin) (tasks.Task, error) {
 	address, err := json.Marshal(o)
 	if err != nil {
 		return tasks.Task{}, fmt.Errorf("marshal origin: %w", err)
 	}
 	return tasks.Task{
-		ID: id, Source: s.Name(), Kind: "review", Thread: reviews(o), Class: tasks.Review, Profile: agent.Read,
+		ID: id, Source: s.Name(), Kind: "review", Thread: reviews(o), Class: tasks.Review, Profile: profileOf(pr, agent.Read),
 		Repo: o.Repo, Ref: o.Head, Actor: actor, Origin: address,
 		Prompt: fmt.Sprintf("Review pull request #%d of %s: %s", o.Number, o.Repo, o.Title),
 	}, nil
 }
 
-// asItIs is the origin of a task about a pull request as it is in this moment.
-func asItIs(repo string, pr *github.PullRequest) origin {
-	head, base := pr.GetHead(), pr.GetBase()
-	return origin{
-		Repo: repo, Number: pr.GetNumber(), Head: head.GetSHA(), Base: base.GetRef(), BaseSHA: base.GetSHA(),
-		Title: line(pr.GetTitle(), 200), URL: pr.GetHTMLURL(),
-	}
-}
-
 // unwanted says why a pull request is not reviewed, or nothing. It is asked when the event arrives and again before the run.
 func unwanted(pr *github.PullRequest, actor, me string) string {
-	switch from := pr.GetHead().GetRepo().GetID(); {
+	switch {
 	case pr.GetMerged():
 		return "The pull request was merged."
 	case pr.GetState() == "closed":
@@ -208,9 +221,6 @@ func unwanted(pr *github.PullRequest, actor, me string) string {
 		return "The pull request is a bot's."
 	case me != "" && (pr.GetUser().GetLogin() == me || actor == me):
 		return "The pull request is our own doing."
-	case from == 0 || from != pr.GetBase().GetRepo().GetID():
-		// A stranger's code: nothing of it is run before a maintainer has agreed, and there is no way to agree yet.
-		return "The pull request comes from a fork."
 	}
 	return ""
 }

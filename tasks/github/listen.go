@@ -27,10 +27,11 @@ const (
 	loginPatience = time.Second
 )
 
-// Listen registers POST /github/webhook. It starts nothing beside.
-func (s *Source) Listen(_ context.Context, mux *http.ServeMux, d *tasks.Desk) error {
+// Listen registers POST /github/webhook. What is done after an answer ends with ctx.
+func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
+	after := s.afterwards(ctx)
 	mux.HandleFunc("POST /github/webhook", func(w http.ResponseWriter, r *http.Request) {
-		status, said := s.receive(w, r, d)
+		status, said := s.receive(w, r, d, after)
 		// As plain text, whatever the status: GitHub shows it beside the delivery, where an operator looks first.
 		http.Error(w, said, status)
 	})
@@ -38,7 +39,7 @@ func (s *Source) Listen(_ context.Context, mux *http.ServeMux, d *tasks.Desk) er
 }
 
 // receive turns a webhook into a task and says how to answer it.
-func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) (status int, said string) {
+func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk, after func(func(context.Context))) (status int, said string) {
 	// Nobody is known yet, so nobody may take his time. A server that cannot set a deadline has one of its own.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -51,7 +52,7 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) 
 	if !s.signed(r.Header.Get("X-Hub-Signature-256"), body) {
 		return http.StatusUnauthorized, "X-Hub-Signature-256 is missing or wrong."
 	}
-	in := delivery{id: r.Header.Get("X-GitHub-Delivery"), event: r.Header.Get("X-GitHub-Event")}
+	in := delivery{id: r.Header.Get("X-GitHub-Delivery"), event: r.Header.Get("X-GitHub-Event"), after: after}
 	if in.payload, err = payload(r.Header.Get("Content-Type"), body); err != nil {
 		return http.StatusBadRequest, err.Error()
 	}

@@ -25,6 +25,9 @@ type Config struct {
 	AppKey []byte // of the App, in PEM
 
 	Repository func(name string) (ok bool) // whether events of "owner/name" count; nil: all do
+	ForkLabel  string                      // who gives it to a pull request from a fork lets its head be reviewed; empty: DefaultForkLabel
+	ForkRuns   int                         // on forks of one author in a day; 0: DefaultForkRuns
+	Limiter    Limiter                     // of what may be asked for on a pull request; nil: there is none
 	Memory     Memory                      // of what was done with each pull request; required
 	Quiet      time.Duration               // how long after a push the next one is waited for before a review starts; 0: DefaultQuiet
 	ConsoleURL string                      // where /tasks/{id} shows a run; empty: reports have no link to it
@@ -33,8 +36,12 @@ type Config struct {
 	Now        func() time.Time            // nil: time.Now
 }
 
-// DefaultQuiet lets people push once more what they have forgotten.
-const DefaultQuiet = 30 * time.Second
+// What Config leaves open.
+const (
+	DefaultForkLabel = "errand"
+	DefaultForkRuns  = 5
+	DefaultQuiet     = 30 * time.Second // lets people push once more what they have forgotten
+)
 
 // Memory keeps what is remembered of a pull request between its tasks, under a name, for some months after the last change.
 type Memory interface {
@@ -65,6 +72,7 @@ func New(cfg Config) (*Source, error) {
 	base, err := url.Parse(cfg.APIURL)
 	refuse(err != nil || base.Host == "" || !strings.HasSuffix(base.Path, "/"), "the API's URL is not one that ends in a slash")
 	refuse(cfg.Memory == nil, "no memory")
+	refuse(cfg.ForkRuns < 0, "a negative number of runs on forks")
 	refuse(cfg.WebhookSecret == "", "no webhook secret")
 	refuse(cfg.Token == "" && cfg.AppID == 0, "neither a token nor an App")
 	refuse(cfg.Token != "" && cfg.AppID != 0, "both a token and an App")
@@ -78,6 +86,7 @@ func New(cfg Config) (*Source, error) {
 		cfg.Now = time.Now
 	}
 	cfg.Quiet = cmp.Or(cfg.Quiet, DefaultQuiet)
+	cfg.ForkLabel, cfg.ForkRuns = cmp.Or(cfg.ForkLabel, DefaultForkLabel), cmp.Or(cfg.ForkRuns, DefaultForkRuns)
 	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
 	c, err := newClients(cfg, base)
 	if err != nil {
