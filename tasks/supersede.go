@@ -2,7 +2,6 @@ package tasks
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,23 +13,15 @@ import (
 // sentence for people. It may be called again, and finds what is left. It is for automatic work: of what a run has absorbed it knows
 // nothing.
 func (d *Desk) Supersede(ctx context.Context, thread, reason string, outdated func(Task) bool) error {
-	thread, err := d.store.Resolve(ctx, thread)
+	open, err := d.Open(ctx, thread)
 	if err != nil {
 		return fmt.Errorf("supersede tasks: %w", err)
 	}
-	queued, err := d.store.Queued(ctx, thread)
-	if err != nil {
-		return fmt.Errorf("supersede tasks: %w", err)
-	}
-	for _, rec := range slices.Backward(queued) { // or the end of the first would start the next
-		var t Task
-		if err := json.Unmarshal(rec.Task, &t); err != nil {
-			return fmt.Errorf("read task %s: %w", rec.ID, err)
-		}
-		if !outdated(t) {
+	for _, st := range slices.Backward(open) { // or the end of the first would start the next
+		if !outdated(st.Task) {
 			continue
 		}
-		if err := d.stop(ctx, t.ID, reason, causeNewer); err != nil && !errors.Is(err, ErrNotFound) {
+		if err := d.stop(ctx, st.Task.ID, reason, causeNewer); err != nil && !errors.Is(err, ErrNotFound) {
 			return fmt.Errorf("supersede tasks: %w", err)
 		}
 	}

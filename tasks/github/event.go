@@ -28,6 +28,11 @@ var handled = []struct {
 	{"issue_comment", []string{"created"}, (*Source).hear},
 	{"pull_request_review_comment", []string{"created"}, (*Source).hear},
 	{"pull_request_review", []string{"submitted"}, (*Source).hear},
+	{"pull_request_review", []string{"submitted"}, (*Source).respond},
+	{"check_run", []string{"completed"}, (*Source).checked},
+	{"check_suite", []string{"completed"}, (*Source).checked},
+	{"workflow_run", []string{"completed"}, (*Source).checked},
+	{"status", []string{""}, (*Source).checked}, // it has no actions
 }
 
 // delivery is one webhook whose signature was right.
@@ -56,6 +61,7 @@ func (s *Source) act(ctx context.Context, desk *tasks.Desk, d delivery) (said st
 		Action string `json:"action"`
 	}
 	var all []string
+	var last error
 	for _, h := range handled {
 		if h.event != d.event {
 			continue
@@ -68,6 +74,10 @@ func (s *Source) act(ctx context.Context, desk *tasks.Desk, d delivery) (said st
 		}
 		d.action = head.Action
 		said, err := h.act(s, ctx, desk, d)
+		if why, ok := errors.AsType[ignored](err); ok {
+			last = why
+			continue
+		}
 		if err != nil {
 			return "", err
 		}
@@ -75,6 +85,9 @@ func (s *Source) act(ctx context.Context, desk *tasks.Desk, d delivery) (said st
 	}
 	if len(all) > 0 {
 		return strings.Join(all, " "), nil
+	}
+	if last != nil {
+		return "", last
 	}
 	return "", ignored{strings.TrimSpace("Nothing is to be done for " + d.event + " " + head.Action), slog.LevelDebug}
 }
