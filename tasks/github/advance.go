@@ -10,9 +10,6 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// looked is the action of what no event has brought: we have looked ourselves.
-const looked = "looked"
-
 // reviews is the thread of a pull request's reviews.
 func reviews(o origin) string { return "github/" + o.String() + "/review" }
 

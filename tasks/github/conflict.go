@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/go-github/v60/github"
+
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -30,13 +32,11 @@ func (s *Source) briefConflict(ctx context.Context, t tasks.Task, o origin, _ st
 	case k.pr.Mergeable == nil || k.pr.GetMergeable():
 		return tasks.Brief{}, &tasks.InputError{Sentence: "There are no conflicts with " + o.Base + "."}
 	}
-	owner, name := o.path()
-	base, _, err := k.gh.Repositories.GetBranch(ctx, owner, name, o.Base, 0)
+	key, err := s.conflicts(ctx, k.gh, o, k.pr)
 	if err != nil {
 		return tasks.Brief{}, s.sorted("read branch "+o.Base+" of "+o.Repo, err)
 	}
-	// One of both has to move before it is tried again.
-	if err := k.once(ctx, "conflict "+k.pr.GetHead().GetSHA()+" "+base.GetCommit().GetSHA()); err != nil {
+	if err := k.once(ctx, key); err != nil {
 		return tasks.Brief{}, err
 	}
 	prompt := fmt.Sprintf(resolver, o.Base)
@@ -44,4 +44,15 @@ func (s *Source) briefConflict(ctx context.Context, t tasks.Task, o origin, _ st
 		prompt += fmt.Sprintf("\n\n@%s adds, and this counts most:\n\n%s", t.Actor, o.Asked.Words)
 	}
 	return k.mended(prompt), nil
+}
+
+// conflicts is what stands for the conflicts of a head with its base: one of both has to move before it is tried again. What a pull request
+// itself says of its base is of its last push.
+func (s *Source) conflicts(ctx context.Context, gh *github.Client, o origin, pr *github.PullRequest) (key string, err error) {
+	owner, name := o.path()
+	base, _, err := gh.Repositories.GetBranch(ctx, owner, name, pr.GetBase().GetRef(), 0)
+	if err != nil {
+		return "", fmt.Errorf("read branch %s: %w", pr.GetBase().GetRef(), err)
+	}
+	return "conflict " + pr.GetHead().GetSHA() + " " + base.GetCommit().GetSHA(), nil
 }

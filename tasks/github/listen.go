@@ -35,6 +35,9 @@ func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) 
 		// As plain text, whatever the status: GitHub shows it beside the delivery, where an operator looks first.
 		http.Error(w, said, status)
 	})
+	if len(s.cfg.Repositories) > 0 {
+		go s.lookout(ctx, d)
+	}
 	return nil
 }
 
