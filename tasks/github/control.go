@@ -70,7 +70,8 @@ func (s *Source) pause(ctx context.Context, _ *tasks.Desk, h heard) (string, boo
 // resume ends a pause, whoever or whatever began it.
 func (s *Source) resume(ctx context.Context, _ *tasks.Desk, h heard) (string, bool, error) {
 	return "", true, s.changeState(ctx, h.origin(), func(p *prState) error {
-		p.Paused, p.PausedBy, p.Reviews, p.Rounds = false, "", 0, 0
+		p.Paused, p.PausedBy, p.Reviews = false, "", 0
+		p.rest()
 		return nil
 	})
 }
