@@ -18,7 +18,7 @@ const (
 	slower         = "This pull request asks faster than errand takes it."
 )
 
-// controls are the commands that take no agent. Each gives what there is to say, and whether that it was done. It changes nothing when it is
+// controls are the commands that take no agent. Each gives what there is to say, and whether it was done. It changes nothing when it is
 // done again: an event may come late, and often.
 var controls = map[string]func(*Source, context.Context, *tasks.Desk, heard) (note string, ok bool, err error){
 	sayPause:  (*Source).pause,
