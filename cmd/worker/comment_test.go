@@ -14,12 +14,13 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// pull opens a pull request before anybody listens, so that nobody reviews it.
+// pull opens a pull request that nobody reviews: it is a draft.
 func (w *world) pull() (number int) {
 	w.Helper()
 	w.github.SetPermission(repo, "ann", "write")
 	n, err := w.github.OpenPR(w.Context(), githubfake.PR{
-		Repo: repo, Head: "fix-total", Title: "Fix the total", User: "ann", Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
+		Repo: repo, Head: "fix-total", Title: "Fix the total", User: "ann", Draft: true,
+		Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -42,7 +43,7 @@ func (w *world) replies(number, n int) (all []string) {
 	w.onGitHub(func() bool {
 		all = all[:0]
 		for _, c := range w.github.Comments(repo, number) {
-			if c.User == "errand" {
+			if c.User == "errand" && strings.HasPrefix(c.Body, "<!-- errand:reply ") {
 				all = append(all, c.Body)
 			}
 		}

@@ -212,6 +212,8 @@ func (s *Server) addRoutes() {
 	s.reviewRoutes()
 	s.statusRoutes()
 	s.checkRoutes()
+	s.ciRoutes()
+	s.branchRoutes()
 	s.gitRoutes()
 	s.graphqlRoutes()
 	s.lineRoutes()

@@ -41,6 +41,9 @@ func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ stri
 	if err := s.admit(ctx, t, o, pr); err != nil { // last: it counts
 		return tasks.Brief{}, err
 	}
+	if err := s.unchanged(ctx, gh, o); err != nil {
+		return tasks.Brief{}, err
+	}
 	return tasks.Brief{
 		// Not the task's own words: they hold the title, which is a stranger's and stands in the fence.
 		Prompt: agent.Message{Text: "Review pull request " + o.String() + ".", Composed: true},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/google/go-github/v60/github"
@@ -18,7 +19,7 @@ const maxComment = 65_536
 // comment puts an ending into the pull request's review comment. What it finds there it leaves, edits or removes by the marks, so
 // that it may be called again after any failure, and beside another task's.
 func (r *report) comment(ctx context.Context, e tasks.Ending) error {
-	if e.Kind == tasks.Refused || e.Kind == tasks.Cancelled {
+	if slices.Contains([]tasks.EndingKind{tasks.Refused, tasks.Cancelled, tasks.Superseded}, e.Kind) {
 		return nil // nobody is missing a review
 	}
 	old, err := r.comments(ctx)

@@ -18,7 +18,7 @@ const (
 	slower         = "This pull request asks faster than errand takes it."
 )
 
-// controls are the commands that take no agent. Each gives what there is to say, and whether that it was done. It changes nothing when it is
+// controls are the commands that take no agent. Each gives what there is to say, and whether it was done. It changes nothing when it is
 // done again: an event may come late, and often.
 var controls = map[string]func(*Source, context.Context, *tasks.Desk, heard) (note string, ok bool, err error){
 	sayPause:  (*Source).pause,
@@ -70,7 +70,8 @@ func (s *Source) pause(ctx context.Context, _ *tasks.Desk, h heard) (string, boo
 // resume ends a pause, whoever or whatever began it.
 func (s *Source) resume(ctx context.Context, _ *tasks.Desk, h heard) (string, bool, error) {
 	return "", true, s.changeState(ctx, h.origin(), func(p *prState) error {
-		p.Paused, p.PausedBy, p.Reviews, p.Rounds = false, "", 0, 0
+		p.Paused, p.PausedBy, p.Reviews = false, "", 0
+		p.rest()
 		return nil
 	})
 }

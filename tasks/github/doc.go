@@ -6,6 +6,10 @@
 //   - Nothing of a fork is run, nor of a draft or a bot; whether that still holds is asked again before the run.
 //   - What others wrote reaches the agent as quoted material, without what a reader of the page would not see. What the agent
 //     wrote reaches the page whole, and pings nobody.
+//   - A comment counts when it mentions us, outside of code and quotes, or begins with a command; it is the same task however often it is
+//     delivered, and never if we or a bot wrote it. Whether its author may write to the repository is asked before anything runs.
+//   - Each request in a comment gets one answer where it was made (for several in one run: in the conversation), found again by its mark, and
+//     the comment a sign of how it ended. What was written or edited after the request does not reach the agent.
 //   - There is one review comment per pull request (with further ones where it does not fit). It is edited, not repeated; an older
 //     task never replaces the word of a newer one, and a failure never replaces a review.
 //   - No review ends as a failure of the commit: for our own problems a check is neutral and a status success, with the reason. (A

@@ -16,6 +16,10 @@ var kinds = map[string]struct {
 	"comment": {(*Source).briefComment, (*Source).openReply},
 	"analyze": {(*Source).briefAnalysis, (*Source).openReply},
 	"fix":     {(*Source).briefFix, (*Source).openReply},
+
+	"check_failure":   {(*Source).briefChecks, (*Source).openReply},
+	"merge_conflict":  {(*Source).briefConflict, (*Source).openReply},
+	"review_response": {(*Source).briefResponse, (*Source).openReply},
 }
 
 // Brief asks GitHub what the task is about, as it is now.

@@ -35,6 +35,9 @@ func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) 
 		// As plain text, whatever the status: GitHub shows it beside the delivery, where an operator looks first.
 		http.Error(w, said, status)
 	})
+	if len(s.cfg.Repositories) > 0 {
+		go s.lookout(ctx, d)
+	}
 	return nil
 }
 
@@ -65,7 +68,7 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk, 
 
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	said, err = s.act(ctx, d, in)
+	said, err = within(ctx, func() (string, error) { return s.act(ctx, d, in) })
 	if why, ok := errors.AsType[ignored](err); ok {
 		log.Log(ctx, why.level, "webhook ignored", "why", why.why)
 		return http.StatusAccepted, "Ignored: " + why.why
@@ -83,6 +86,26 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk, 
 		return http.StatusServiceUnavailable, "What it asks for could not be stored. Redeliver this event."
 	}
 	return http.StatusAccepted, said
+}
+
+// within returns when ctx ends: a Redis client notices that only between its exchanges. What was under way may still get through, and the
+// same event then finds what it did.
+func within(ctx context.Context, act func() (string, error)) (said string, err error) {
+	done := make(chan struct{})
+	var late struct {
+		said string
+		err  error
+	}
+	go func() {
+		defer close(done)
+		late.said, late.err = act()
+	}()
+	select {
+	case <-done:
+		return late.said, late.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
 }
 
 // signed checks the one header that counts. go-github goes by the prefix of the value, and would take a SHA-1 there.

@@ -66,7 +66,10 @@ func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
 // silent reports whether there is nothing to say: what was withdrawn has nobody who waits, and people who may not ask are told so once on each
 // pull request.
 func (r *reply) silent(ctx context.Context, e tasks.Ending) (stranger, silent bool, _ error) {
-	if e.Kind != tasks.Refused || r.origin.Asked == nil {
+	if nobodyAsked(r.task, r.origin) {
+		return false, unheard(e), nil
+	}
+	if e.Kind != tasks.Refused {
 		return false, e.Kind == tasks.Withdrawn, nil
 	}
 	p, err := r.source.may(ctx, r.origin, r.task.Actor)

@@ -94,6 +94,11 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	} else if err != nil {
 		return r.source.later("post review", err)
 	}
+	if e.Kind == tasks.Answered {
+		if err := r.source.reviewed(ctx, r.origin); err != nil {
+			return err
+		}
+	}
 	if err := r.light.end(ctx, e); lasting(err) {
 		r.log.Warn("end check", "err", err)
 	} else if err != nil {

@@ -35,16 +35,6 @@ func (f front) latestTask() tasks.Task {
 	return last
 }
 
-// briefed is what the agent is told.
-func (w *world) briefed(t tasks.Task) tasks.Brief {
-	w.Helper()
-	b, err := w.src.Brief(w.Context(), t, "")
-	if err != nil {
-		w.Fatal(err)
-	}
-	return b
-}
-
 // What people said is told with whose it is and where, as far as it was there when somebody asked; what came in an earlier batch is not told
 // again.
 func TestBriefOfABatch(t *testing.T) {
@@ -66,7 +56,7 @@ func TestBriefOfABatch(t *testing.T) {
 	anonymous := strings.NewReplacer(short(sha.HeadSHA), "<head>", short(sha.BaseSHA), "<base>")
 	golden(t, "talk.system", anonymous.Replace(b.System))
 	golden(t, "talk.batch", anonymous.Replace(b.Prompt.Text))
-	want := tasks.Brief{Prompt: agent.Message{Composed: true}, Base: "main", Keep: true}
+	want := tasks.Brief{Prompt: agent.Message{Composed: true}, Base: "main", Into: "change", Keep: true}
 	if diff := cmp.Diff(want, b, cmpopts.IgnoreFields(tasks.Brief{}, "System"), cmpopts.IgnoreFields(agent.Message{}, "Text")); diff != "" {
 		t.Error(diff)
 	}
