@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -56,22 +55,6 @@ func (s *Source) approve(ctx context.Context, o origin, head, by string) error {
 func (s *Source) approved(ctx context.Context, o origin) (bool, error) {
 	p, err := s.state(ctx, o)
 	return p.Approved != "" && p.Approved == o.Head, err
-}
-
-// expected refuses an automatic task on a stranger's head that nobody has let run.
-func (s *Source) expected(ctx context.Context, t tasks.Task) error {
-	if t.Profile != agent.Untrusted {
-		return nil
-	}
-	o, err := originOf(t)
-	if err != nil {
-		return err
-	}
-	ok, err := s.approved(ctx, o)
-	if err == nil && !ok {
-		err = ignored{s.unapproved(), slog.LevelInfo}
-	}
-	return err
 }
 
 // admit refuses what must not run of a stranger's pull request: work for which nobody has spoken, or more than reading, or more than a

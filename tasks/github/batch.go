@@ -34,13 +34,14 @@ func (k talk) unanswered(ctx context.Context) (batch, error) {
 	}
 	return k.gather(ctx, before.Until, func(b batch, r remark) bool {
 		mine := strings.EqualFold(r.author, b.me)
+		last := r.spot == before.Last || before.Last.Place == inReview && r.review == before.Last.ID
 		switch {
 		case r.Place == onLine && r.Thread == k.o.Asked.Thread:
 			return true
 		case r.review != 0 && r.review == b.asked.review:
 			return true
 		}
-		return !mine && r.spot != before.Last && !r.at.Before(before.Until)
+		return !mine && !last && !r.at.Before(before.Until) // there may be others of the same second
 	})
 }
 
@@ -71,7 +72,11 @@ func (k talk) gather(ctx context.Context, since time.Time, wanted func(batch, re
 	}
 	until := k.o.Asked.At
 	for _, r := range all {
-		if r.spot == k.o.Asked.spot || r.at.After(until) || r.edited.After(until) || visible(r.body) == "" || !wanted(b, r) {
+		late := r.at.After(until) || r.edited.After(until)
+		if late && r.review != 0 && r.review == b.asked.review && r.author == k.task.Actor {
+			late = false // GitHub dates what was written before a review to when that was sent, or so
+		}
+		if late || r.spot == k.o.Asked.spot || visible(r.body) == "" || !wanted(b, r) {
 			continue
 		}
 		b.remarks = append(b.remarks, r)

@@ -34,7 +34,11 @@ func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ stri
 	if head := pr.GetHead().GetSHA(); head != o.Head {
 		return tasks.Brief{}, &tasks.InputError{Sentence: "Superseded by " + short(head) + "."}
 	}
-	if err := s.admit(ctx, t, o, pr); err != nil {
+	guidance, err := s.wanted(ctx, gh, t, o, pr)
+	if err != nil {
+		return tasks.Brief{}, err
+	}
+	if err := s.admit(ctx, t, o, pr); err != nil { // last: it counts
 		return tasks.Brief{}, err
 	}
 	if err := s.unchanged(ctx, gh, o); err != nil {
@@ -43,7 +47,7 @@ func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ stri
 	return tasks.Brief{
 		// Not the task's own words: they hold the title, which is a stranger's and stands in the fence.
 		Prompt: agent.Message{Text: "Review pull request " + o.String() + ".", Composed: true},
-		System: reviewer + "\n" + about(o, pr),
+		System: reviewer + "\n" + guidance + about(o, pr),
 		Base:   o.Base,
 		Diff:   true,
 		Fresh:  true, // an earlier review is of another commit

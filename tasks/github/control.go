@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
@@ -77,22 +76,14 @@ func (s *Source) resume(ctx context.Context, _ *tasks.Desk, h heard) (string, bo
 	})
 }
 
-// stopAll stops what is under way for a pull request and was begun before, those that wait first, so that none of them starts meanwhile.
+// stopAll stops what is under way for a pull request and was asked for before.
 func (s *Source) stopAll(ctx context.Context, d *tasks.Desk, h heard) (note string, ok bool, err error) {
 	for _, thread := range h.threads() {
-		open, err := d.Open(ctx, thread)
+		stopped, _, err := d.StopAll(ctx, thread, h.task(), h.author, func(tasks.Task) bool { return true })
 		if err != nil {
 			return "", false, err
 		}
-		for _, st := range slices.Backward(open) {
-			if st.Task.ID > h.task() { // asked for after this: it is an old event that comes again
-				continue
-			}
-			if _, err := d.Cancel(ctx, st.Task.ID, h.author); err != nil {
-				return "", false, err
-			}
-			ok = true
-		}
+		ok = ok || stopped > 0
 	}
 	if !ok {
 		note = nothing
@@ -112,13 +103,11 @@ func (s *Source) retry(ctx context.Context, d *tasks.Desk, h heard) (note string
 			last = st
 		}
 	}
-	switch {
-	case last.Task.ID == "":
+	if last.Task.ID == "" {
 		return neverAsked, false, nil
-	case last.Ending == nil || last.Ended.After(h.at.Add(time.Second)): // the latter has been tried again since this was said
-		return underWay, false, nil
 	}
-	if _, err = d.Retry(ctx, last.Task.ID); errors.Is(err, tasks.ErrNotEnded) {
+	// GitHub tells times in whole seconds.
+	if err = d.Repeat(ctx, last, h.at.Add(time.Second)); errors.Is(err, tasks.ErrNotEnded) {
 		return underWay, false, nil
 	}
 	return "", err == nil, err
@@ -129,10 +118,7 @@ func latestIn(ctx context.Context, d *tasks.Desk, thread string) (tasks.Status, 
 	t, err := d.Thread(ctx, thread)
 	var st tasks.Status
 	if err == nil {
-		st, err = d.Status(ctx, t.Latest)
-	}
-	if err == nil && st.Into != "" {
-		st, err = d.Status(ctx, st.Into)
+		st, err = d.Latest(ctx, t)
 	}
 	if errors.Is(err, tasks.ErrNotFound) {
 		return tasks.Status{}, nil

@@ -28,6 +28,8 @@ var handled = []struct {
 	{"issue_comment", []string{"created"}, (*Source).hear},
 	{"pull_request_review_comment", []string{"created"}, (*Source).hear},
 	{"pull_request_review", []string{"submitted"}, (*Source).hear},
+	{"issue_comment", []string{"deleted"}, (*Source).forget},
+	{"pull_request_review_comment", []string{"deleted"}, (*Source).forget},
 	{"pull_request_review", []string{"submitted"}, (*Source).respond},
 	{"check_run", []string{"completed"}, (*Source).checked},
 	{"check_suite", []string{"completed"}, (*Source).checked},
@@ -154,7 +156,11 @@ func (s *Source) review(ctx context.Context, desk *tasks.Desk, d delivery) (said
 	if err != nil {
 		return "", err
 	}
-	if err := s.expected(ctx, t); err != nil {
+	var e github.PullRequestEvent
+	if err := json.Unmarshal(d.payload, &e); err != nil {
+		return "", unreadable{fmt.Errorf("read payload: %w", err)}
+	}
+	if t, err = s.expected(ctx, t, e.GetPullRequest()); err != nil {
 		return "", err
 	}
 	return s.advance(ctx, desk, t, updated(d))

@@ -166,3 +166,19 @@ func (s *Source) pull(ctx context.Context, h heard) (*github.PullRequest, error)
 	}
 	return pr, nil
 }
+
+// forget withdraws what a comment has asked for that is not there any more, if nobody has begun with it.
+func (s *Source) forget(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+	h, err := readHeard(d)
+	if err != nil {
+		return "", err
+	}
+	done, err := desk.Withdraw(ctx, h.task())
+	switch {
+	case err != nil && !errors.Is(err, tasks.ErrNotFound):
+		return "", err
+	case !done:
+		return "", ignored{"Nothing waits that it has asked for.", slog.LevelDebug}
+	}
+	return "Withdrawn " + h.task(), nil
+}

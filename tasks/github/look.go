@@ -182,7 +182,7 @@ func (l sight) review(ctx context.Context, me string) error {
 	if err != nil {
 		return err
 	}
-	if err := l.expected(ctx, t); err != nil {
+	if t, err = l.expected(ctx, t, l.pr); err != nil {
 		return err
 	}
 	_, err = l.advance(ctx, l.desk, t, l.pr.GetUpdatedAt().Time)

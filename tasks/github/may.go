@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -24,23 +22,6 @@ const (
 
 // writes reports whether its owner may push, and so may also have errand do it, and let a stranger's code run.
 func (p permission) writes() bool { return p == admin || p == write }
-
-// permits are the permissions that were asked of GitHub a moment ago. Safe for concurrent use.
-type permits struct {
-	mu    sync.Mutex
-	known map[string]permit // by repository and login
-}
-
-type permit struct {
-	permission
-	until time.Time
-}
-
-const (
-	// permitLife is for how long an answer counts, and so how long somebody who was shut out may still have us work.
-	permitLife = 30 * time.Second
-	maxPermits = 1000 // of accounts remembered at once
-)
 
 // loginForm is what logins look like; others would be addresses within GitHub's API.
 var loginForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\[bot\])?$`)
@@ -70,7 +51,7 @@ func (s *Source) may(ctx context.Context, o origin, login string) (permission, e
 		return noAccess, s.sorted(what, err)
 	}
 	p := permission(level.GetPermission())
-	s.permits.put(key, permit{p, now.Add(permitLife)}, now)
+	s.permits.put(key, p, now)
 	return p, nil
 }
 
@@ -81,27 +62,4 @@ func (s *Source) mustWrite(ctx context.Context, o origin, login string) error {
 		err = &tasks.InputError{Sentence: login + " may not write to " + o.Repo + "."}
 	}
 	return err
-}
-
-func (c *permits) get(key string, now time.Time) (permission, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p, ok := c.known[key]
-	return p.permission, ok && now.Before(p.until)
-}
-
-func (c *permits) put(key string, p permit, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.known) >= maxPermits {
-		for k, old := range c.known {
-			if !now.Before(old.until) {
-				delete(c.known, k)
-			}
-		}
-	}
-	if c.known == nil || len(c.known) >= maxPermits {
-		c.known = map[string]permit{} // a crowd: to ask again costs less than to remember it
-	}
-	c.known[key] = p
 }

@@ -60,12 +60,12 @@ func TestMayIsForgotten(t *testing.T) {
 	ask(write, 1)
 	w.hub.SetPermission(repo, "ben", "none")
 	ask(write, 1)
-	now = now.Add(permitLife)
+	now = now.Add(recentLife)
 	ask(noAccess, 2)
-	for i := range 2 * maxPermits {
-		w.src.permits.put(fmt.Sprint(i), permit{read, now.Add(permitLife)}, now)
+	for i := range 2 * maxRecent {
+		w.src.permits.put(fmt.Sprint(i), read, now)
 	}
-	if n := len(w.src.permits.known); n > maxPermits {
+	if n := len(w.src.permits.known); n > maxRecent {
 		t.Errorf("%d accounts are remembered", n)
 	}
 }

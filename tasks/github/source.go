@@ -60,7 +60,8 @@ type Memory interface {
 type Source struct {
 	cfg     Config
 	clients *clients
-	permits permits
+	permits recent[permission]
+	wishes  recent[wish]
 	log     *slog.Logger
 }
 

@@ -65,7 +65,7 @@ func (s *Source) briefComment(ctx context.Context, t tasks.Task, o origin, _ str
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	return k.brief(batch.prompt(k)), nil
+	return k.mended(batch.prompt(k)), nil
 }
 
 // fixer is what the agent is asked for by /fix.
@@ -81,7 +81,7 @@ func (s *Source) briefFix(ctx context.Context, t tasks.Task, o origin, _ string)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	return k.brief(batch.order(k, fixer)), nil
+	return k.mended(batch.order(k, fixer)), nil
 }
 
 // analyst is what the agent is asked for by /analyze.

@@ -20,7 +20,7 @@ const noWork = "I work here only for people who may write to this repository. On
 
 // sign puts a sign on a comment, if GitHub lets us.
 func (s *Source) sign(ctx context.Context, h heard, sign string) {
-	s.aside(ctx, h, "react", func(ctx context.Context) error {
+	s.aside(ctx, h, func(ctx context.Context) error {
 		gh, err := s.clients.of(ctx, h.origin())
 		if err != nil {
 			return err
@@ -32,7 +32,7 @@ func (s *Source) sign(ctx context.Context, h heard, sign string) {
 // tell answers a comment that became no task: by a sign, and to people who may write to the repository also in words, if there are any.
 func (s *Source) tell(ctx context.Context, h heard, sign, words string) {
 	s.sign(ctx, h, sign)
-	s.aside(ctx, h, "tell", func(ctx context.Context) error {
+	s.aside(ctx, h, func(ctx context.Context) error {
 		p, err := s.may(ctx, h.origin(), h.author)
 		if err == nil && !p.writes() {
 			var first bool
@@ -55,11 +55,11 @@ func (s *Source) tell(ctx context.Context, h heard, sign, words string) {
 }
 
 // aside does what nobody waits for.
-func (s *Source) aside(ctx context.Context, h heard, what string, do func(context.Context) error) {
+func (s *Source) aside(ctx context.Context, h heard, do func(context.Context) error) {
 	limited, cancel := context.WithTimeout(ctx, tellLimit)
 	defer cancel()
 	if err := do(limited); err != nil && ctx.Err() == nil {
-		s.log.Warn(what, "thread", h.thread(), "comment", h.ID, "err", err)
+		s.log.Warn("answer comment", "thread", h.thread(), "comment", h.ID, "err", err)
 	}
 }
 

@@ -132,7 +132,7 @@ func (p *Parts) sources(o Options) error {
 			Repository:   func(name string) bool { _, ok := p.policy.Repository(name); return ok },
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), Quiet: o.Quiet, Look: o.Look,
 			ForkLabel: c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs,
-			Memory: p.Store, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
+			Memory: p.Store, Limiter: p.Store, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
 		})
 		if err != nil {
 			return err
