@@ -93,6 +93,7 @@ type origin struct {
 	Installation int64  `json:"installation,omitempty"`
 	URL          string `json:"html_url"`
 	Action       string `json:"action"`
+	Full         bool   `json:"full,omitempty"` // not only what is new since the last review
 }
 
 // originOf reads a task's return address.
