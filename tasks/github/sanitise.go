@@ -73,6 +73,9 @@ func harmless(text string) string {
 	return b.String()
 }
 
+// harmlessLine is the same of one line, in which nothing is a block of code.
+func harmlessLine(l string) string { return unping(still(ownMarker.ReplaceAllString(l, "&lt;$1"))) }
+
 // loads is whatever makes a page fetch an address as soon as somebody looks at it: what an agent that was talked into it knows could
 // leave in that address.
 var loads = regexp.MustCompile(`(?i)<(\s*/?\s*(?:img|picture|source|video|audio|svg|image|iframe|object|embed|link|style))\b`)
