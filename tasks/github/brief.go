@@ -35,13 +35,25 @@ func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ stri
 	if head := pr.GetHead().GetSHA(); head != o.Head {
 		return tasks.Brief{}, &tasks.InputError{Sentence: "Superseded by " + short(head) + "."}
 	}
+	st, err := s.state(ctx, o)
+	if err != nil {
+		return tasks.Brief{}, err
+	}
+	if why := st.tired(o); why != "" {
+		return tasks.Brief{}, &tasks.InputError{Sentence: why}
+	}
+	before, since, err := s.earlier(ctx, gh, t, o)
+	if err != nil {
+		return tasks.Brief{}, err
+	}
 	return tasks.Brief{
 		// Not the task's own words: they hold the title, which is a stranger's and stands in the fence.
 		Prompt: agent.Message{Text: "Review pull request " + o.String() + ".", Composed: true},
-		System: reviewer + "\n" + about(o, pr),
+		System: reviewer + "\n" + before + about(o, pr),
 		Base:   pr.GetBase().GetRef(),
 		Schema: review.Schema(),
 		Diff:   true,
+		Since:  since,
 		Fresh:  true, // an earlier review is of another commit
 	}, nil
 }

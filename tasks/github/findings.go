@@ -24,24 +24,27 @@ func (r *report) settle(ctx context.Context, a review.Answer) (review.Plan, erro
 	return p, err
 }
 
-// remember is called when people can read the findings of a plan. It ends the threads of what is mended, and notes that all of it was told.
-func (r *report) remember(ctx context.Context, posted review.Plan) error {
+// remember is called when the findings of a plan stand at their lines. It ends the threads of what is mended, and notes that all was told.
+func (r *report) remember(ctx context.Context, posted review.Plan) (prState, error) {
 	if over := slices.Concat(posted.Fixed, posted.Gone); len(over) > 0 {
 		if err := r.end(ctx, over); err != nil {
-			return err
+			return prState{}, err
 		}
 	}
 	err := r.source.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(r.task.ID, posted) })
 	if err != nil {
-		return err
+		return prState{}, err
 	}
-	return r.source.changeState(ctx, r.origin, func(p *prState) error {
+	var state prState
+	err = r.source.changeState(ctx, r.origin, func(p *prState) error {
 		p.LastReviewed = r.origin.Head
 		if !r.origin.byPerson() && !p.done("review "+r.task.ID) {
 			p.Reviews++
 		}
+		state = *p
 		return nil
 	})
+	return state, err
 }
 
 // end ends the threads of findings that are over.

@@ -16,10 +16,10 @@ func (p prState) tired(o origin) string {
 	return fmt.Sprintf("This pull request was reviewed %d times already. Comment `/review` for another review, or `/resume` to have one of every push again.", p.Reviews)
 }
 
-// pausing is what the summary says below the last review that comes by itself.
+// pausing is what the summary says below all else from the last review on that comes by itself.
 func (p prState) pausing() string {
 	if p.Reviews < maxReviews {
 		return ""
 	}
-	return fmt.Sprintf("After %d reviews, pushes are not reviewed any more. Comment `/review` for another review, or `/resume` to have one of every push again.", p.Reviews)
+	return fmt.Sprintf("\n\nAfter %d reviews, pushes are not reviewed any more. Comment `/review` for another review, or `/resume` to have one of every push again.", p.Reviews)
 }
