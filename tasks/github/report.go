@@ -113,11 +113,17 @@ func (r *report) tell(ctx context.Context, e tasks.Ending) (outcome, error) {
 	if !ok {
 		return r.spoken(e), nil
 	}
-	plan, moved, err := r.post(ctx, review.First(answer), markOf(r.task, r.origin, e))
+	limits, unknown, err := r.limits(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	plan, moved, err := r.post(ctx, review.First(answer), limits, markOf(r.task, r.origin, e))
 	if lasting(err) {
 		r.log.Error("post findings", "err", err) // they are all in the comment
 	} else if err != nil {
 		return outcome{}, err
 	}
-	return r.found(e, plan, answer.Summary, moved), nil
+	said := r.found(e, plan, answer.Summary, moved)
+	said.text += misunderstood(unknown)
+	return said, nil
 }

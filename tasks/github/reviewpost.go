@@ -11,15 +11,12 @@ import (
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
-// limits is how much a review says at the lines of a diff.
-var limits = review.Limits{Max: 6, Floor: review.Minor}
-
 // post submits what a plan has for the lines of the diff: as one review, a comment each. It returns the plan as it came out, and the head
 // that the pull request has got meanwhile, if it is another one; then nothing is posted. A review that is there already is found by its mark.
 //
 // GitHub refuses a review whole for one comment outside the diff, which can change until the review arrives. So after a refusal all is worked out
 // again, once, and after another one the findings go into the review's own text.
-func (r *report) post(ctx context.Context, p review.Plan, m mark) (placed review.Plan, moved string, err error) {
+func (r *report) post(ctx context.Context, p review.Plan, limits review.Limits, m mark) (placed review.Plan, moved string, err error) {
 	unplaced := p.Place(nil, limits)
 	told, found, err := r.posted(ctx, m)
 	if err != nil || found {
@@ -106,7 +103,7 @@ func (r *report) told(ctx context.Context, id int64, body string) (map[string]bo
 		told[f] = true
 	}
 	owner, name := r.origin.path()
-	page, _, err := r.gh.PullRequests.ListReviewComments(ctx, owner, name, r.origin.Number, id, &github.ListOptions{PerPage: 100}) // far more than limits.Max
+	page, _, err := r.gh.PullRequests.ListReviewComments(ctx, owner, name, r.origin.Number, id, &github.ListOptions{PerPage: 100}) // more than limits ever allow
 	if err != nil {
 		return nil, fmt.Errorf("list comments of a review of %s: %w", r.origin, err)
 	}

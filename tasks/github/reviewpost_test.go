@@ -301,3 +301,30 @@ func TestAnswerWithoutFindings(t *testing.T) {
 		w.wantReviews(m)
 	})
 }
+
+// A repository says how grave a finding has to be and how many there may be, and hears in the summary what in its settings means nothing.
+func TestFindingsAsTheRepositoryWants(t *testing.T) {
+	both(t, func(w *world) {
+		w.setUp(map[string]string{settingsFile: "review: {severity: major, max_findings: 1}\nspeed: \"@octocat\"\n"})
+		n := w.openCode("ten")
+		minor := flaw("minor", 1)
+		minor.Severity = review.Minor
+		w.close(w.task(n, 0), reviewed("Some.", minor, flaw("two", 2), flaw("three", 3)))
+		w.wantReviews(n, []string{"ten.txt:2 two"})
+		golden(w.T, "comment.settings", strings.NewReplacer(
+			w.pull(n).HeadSHA, "<head>", short(w.pull(n).HeadSHA), "<short>", w.hub.URL(), "<github>",
+		).Replace(w.hub.Comments(repo, n)[0].Body))
+		// What can be read later is waited for; what cannot be read at all holds nothing up.
+		task, e := w.task(n, 1), reviewed("More.", flaw("four", 4), flaw("five", 5))
+		for status, goes := range map[int]bool{502: false, 403: true} {
+			other := w.source(func(c *Config) { *c = w.src.cfg }) // one that has not read them yet
+			lift := w.hub.Fail("GET /repos/{o}/{r}/contents/{path}", githubfake.Failure{Status: status, Times: -1})
+			err := must(other.Open(w.Context(), task)).Close(w.Context(), e)
+			lift()
+			if (err == nil) != goes {
+				w.Errorf("%d: %v", status, err)
+			}
+		}
+		w.wantReviews(n, []string{"ten.txt:2 two"}, []string{"ten.txt:4 four", "ten.txt:5 five"})
+	})
+}
