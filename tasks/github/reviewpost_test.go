@@ -208,6 +208,18 @@ func TestFindingsOfAnOldHead(t *testing.T) {
 		if got := w.light(old); got != want {
 			w.Errorf("%q, want %q", got, want)
 		}
+		words := strings.NewReplacer(old, "<head>", short(old), "<short>", short(head), "<newer>", w.hub.URL(), "<github>")
+		golden(w.T, "comment.moved", words.Replace(w.hub.Comments(repo, n)[0].Body))
+		for _, c := range w.hub.CheckRuns(repo, old) {
+			golden(w.T, "check.moved", words.Replace(fmt.Sprintf("%s\n%s\n\n%s\n", c.Conclusion, c.Title, c.Summary)))
+		}
+		// Nor is a head that is gone said to be without findings.
+		none := w.task(n, 1)
+		none.Origin = task.Origin
+		w.close(none, reviewed("None."))
+		if got := w.light(old); got != want {
+			w.Errorf("%q, want %q", got, want)
+		}
 	})
 }
 
@@ -273,6 +285,29 @@ func (s *Source) deleteComment(w *world, id int64) error {
 	}
 	_, err := must(s.clients.of(w.Context(), o)).Issues.DeleteComment(w.Context(), "acme", "api", id)
 	return err
+}
+
+// A pull request may have more files than a page holds.
+func TestFindingsInManyFiles(t *testing.T) {
+	both(t, func(w *world) {
+		files := map[string]string{}
+		for i := range 201 {
+			files[fmt.Sprintf("f%03d.txt", i)] = "x\n"
+		}
+		for i, c := range []struct{ path, pages string }{{"f000.txt", "1"}, {"f150.txt", "2"}, {"f200.txt", "3"}, {"none.txt", "3"}} {
+			n := must(w.hub.OpenPR(w.Context(), githubfake.PR{Repo: repo, Head: fmt.Sprint("many", i), Title: "Many", Files: files}))
+			f := flaw("one", 1)
+			f.Path = c.path
+			before := len(w.hub.Calls(listFiles))
+			w.close(w.task(n, i), reviewed("One.", f))
+			if got := fmt.Sprint(len(w.hub.Calls(listFiles)) - before); got != c.pages {
+				w.Errorf("%s: %s pages read, want %s", c.path, got, c.pages)
+			}
+			if got := len(w.hub.ReviewComments(repo, n)); got != 1 && c.path != "none.txt" {
+				w.Errorf("%s: %d comments", c.path, got)
+			}
+		}
+	})
 }
 
 // An answer without findings, or with what is none, is posted as it is.
