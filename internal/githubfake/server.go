@@ -193,6 +193,7 @@ func (s *Server) home() string { return filepath.Join(s.cfg.Dir, ".home") }
 func (s *Server) addRoutes() {
 	s.appRoutes()
 	s.repoRoutes()
+	s.contentRoutes()
 	s.pullRoutes()
 	s.commentRoutes()
 	s.reviewRoutes()

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -87,8 +88,12 @@ func TestBriefKnowsOwnAndForks(t *testing.T) {
 
 	fork := w.open(func(pr *githubfake.PR) { pr.Fork, pr.User, pr.Head = true, "stranger", "theirs" })
 	task = w.task(n, 0)
-	task.Origin = []byte(strings.Replace(string(task.Origin), `"number":1`, `"number":`+strconv.Itoa(fork), 1))
-	wantInput(t, brief(w, task), "from a fork")
+	o := must(originOf(task))
+	o.Number, o.Head = fork, w.pull(fork).HeadSHA
+	task.Origin = must(json.Marshal(o))
+	wantInput(t, brief(w, task), "from a fork: errand reads it and does nothing else")
+	task.Profile = agent.Untrusted
+	wantInput(t, brief(w, task), "from a fork: somebody who may write")
 	if err := w.hub.DeleteFork(repo, fork); err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ var handled = []struct {
 	act     func(*Source, context.Context, *tasks.Desk, delivery) (said string, err error)
 }{
 	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review"}, (*Source).review},
+	{"pull_request", []string{"labeled"}, (*Source).labeled},
 }
 
 // delivery is one webhook whose signature was right.
@@ -89,11 +90,13 @@ type origin struct {
 	Head         string `json:"head"` // commit
 	Base         string `json:"base"` // branch
 	BaseSHA      string `json:"base_sha"`
-	Title        string `json:"title"` // in one visible line
+	Title        string `json:"title"`          // in one visible line
+	Body         string `json:"body,omitempty"` // the description, as far as it is visible
 	Installation int64  `json:"installation,omitempty"`
 	URL          string `json:"html_url"`
 	Action       string `json:"action"`
-	Full         bool   `json:"full,omitempty"` // not only what is new since the last review
+	Full         bool   `json:"full,omitempty"`        // not only what is new since the last review
+	ApprovedBy   string `json:"approved_by,omitempty"` // who let this head of a stranger's run, by what he did; that he may is asked later
 }
 
 // originOf reads a task's return address.
@@ -103,6 +106,15 @@ func originOf(t tasks.Task) (origin, error) {
 		return o, fmt.Errorf("read origin of task %s: %w", t.ID, err)
 	}
 	return o, nil
+}
+
+// asItIs is the origin of a task about a pull request as it is in this moment. What its author changes later is not what was asked for.
+func asItIs(repo string, pr *github.PullRequest) origin {
+	head, base := pr.GetHead(), pr.GetBase()
+	return origin{
+		Repo: repo, Number: pr.GetNumber(), Head: head.GetSHA(), Base: base.GetRef(), BaseSHA: base.GetSHA(),
+		Title: line(pr.GetTitle(), 200), Body: cut(visible(pr.GetBody()), maxDescription), URL: pr.GetHTMLURL(),
+	}
 }
 
 func (o origin) String() string { return fmt.Sprintf("%s#%d", o.Repo, o.Number) }
@@ -120,6 +132,13 @@ func short(sha string) string { return sha[:min(len(sha), 7)] }
 func (s *Source) review(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	t, err := s.reviewOf(ctx, d)
 	if err != nil {
+		return "", err
+	}
+	var e github.PullRequestEvent
+	if err := json.Unmarshal(d.payload, &e); err != nil {
+		return "", unreadable{fmt.Errorf("read payload: %w", err)}
+	}
+	if t, err = s.expected(ctx, t, e.GetPullRequest()); err != nil {
 		return "", err
 	}
 	return s.submit(ctx, desk, t)
@@ -149,17 +168,15 @@ func (s *Source) reviewOf(ctx context.Context, d delivery) (tasks.Task, error) {
 	if why := unwanted(pr, actor, me); why != "" {
 		return tasks.Task{}, ignored{why, slog.LevelInfo}
 	}
-	o := origin{
-		Repo: repo, Number: pr.GetNumber(), Head: pr.GetHead().GetSHA(), Base: pr.GetBase().GetRef(), BaseSHA: pr.GetBase().GetSHA(),
-		Title: line(pr.GetTitle(), 200), Installation: e.GetInstallation().GetID(), URL: pr.GetHTMLURL(), Action: d.action,
-	}
+	o := asItIs(repo, pr)
+	o.Installation, o.Action = e.GetInstallation().GetID(), d.action
 	address, err := json.Marshal(o)
 	if err != nil {
 		return tasks.Task{}, fmt.Errorf("marshal origin: %w", err)
 	}
 	return tasks.Task{
 		ID: tasks.NewID(pr.GetUpdatedAt().Time, s.Name(), d.id), Source: s.Name(), Kind: "review",
-		Thread: "github/" + o.String() + "/review", Class: tasks.Review, Profile: agent.Read,
+		Thread: "github/" + o.String() + "/review", Class: tasks.Review, Profile: profileOf(pr, agent.Read),
 		Repo: repo, Ref: o.Head, Actor: actor, Origin: address,
 		Prompt: fmt.Sprintf("Review pull request #%d of %s: %s", o.Number, repo, o.Title),
 	}, nil
@@ -167,7 +184,7 @@ func (s *Source) reviewOf(ctx context.Context, d delivery) (tasks.Task, error) {
 
 // unwanted says why a pull request is not reviewed, or nothing. It is asked when the event arrives and again before the run.
 func unwanted(pr *github.PullRequest, actor, me string) string {
-	switch from := pr.GetHead().GetRepo().GetID(); {
+	switch {
 	case pr.GetMerged():
 		return "The pull request was merged."
 	case pr.GetState() == "closed":
@@ -178,9 +195,6 @@ func unwanted(pr *github.PullRequest, actor, me string) string {
 		return "The pull request is a bot's."
 	case me != "" && (pr.GetUser().GetLogin() == me || actor == me):
 		return "The pull request is our own doing."
-	case from == 0 || from != pr.GetBase().GetRepo().GetID():
-		// A stranger's code: nothing of it is run before a maintainer has agreed, and there is no way to agree yet.
-		return "The pull request comes from a fork."
 	}
 	return ""
 }

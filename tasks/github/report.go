@@ -112,17 +112,22 @@ func (r *report) tell(ctx context.Context, e tasks.Ending) (outcome, error) {
 	if !ok {
 		return r.spoken(e), nil
 	}
+	limits, unknown, err := r.limits(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
 	plan, err := r.settle(ctx, answer)
 	if err != nil {
 		return outcome{}, err
 	}
-	plan, moved, err := r.post(ctx, plan, markOf(r.task, r.origin, e))
+	plan, moved, err := r.post(ctx, plan, limits, markOf(r.task, r.origin, e))
 	if lasting(err) {
 		r.log.Error("post findings", "err", err) // they are all in the comment
 	} else if err != nil {
 		return outcome{}, err
 	}
 	said := r.found(e, plan, answer.Summary, moved)
+	said.text += misunderstood(unknown)
 	if moved != "" {
 		return said, nil // the next review finds again what counts
 	}

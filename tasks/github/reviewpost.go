@@ -11,22 +11,23 @@ import (
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
-// limits is how much a review says at the lines of a diff.
-var limits = review.Limits{Max: 6, Floor: review.Minor}
-
 // post submits what a plan has for the lines of the diff: as one review, a comment each. It returns the plan as it came out, and the head
 // that the pull request has got meanwhile, if it is another one; then nothing is posted. A review that is there already is found by its mark.
 //
 // GitHub refuses a review whole for one comment outside the diff, which can change until the review arrives. So after a refusal all is worked out
 // again, once, and after another one the findings go into the review's own text.
-func (r *report) post(ctx context.Context, p review.Plan, m mark) (placed review.Plan, moved string, err error) {
+func (r *report) post(ctx context.Context, p review.Plan, limits review.Limits, m mark) (placed review.Plan, moved string, err error) {
 	unplaced := p.Place(nil, limits)
+	if len(p.Inline) == 0 {
+		moved, err = r.moved(ctx)
+		return unplaced, moved, err
+	}
 	told, found, err := r.posted(ctx, m)
 	if err != nil || found {
 		return unplaced.Posted(told), "", err
 	}
 	for range 2 {
-		diff, err := r.diff(ctx)
+		diff, err := r.diff(ctx, p.Inline)
 		if err != nil {
 			return unplaced, "", err
 		}
@@ -106,7 +107,7 @@ func (r *report) told(ctx context.Context, id int64, body string) (map[string]bo
 		told[f] = true
 	}
 	owner, name := r.origin.path()
-	page, _, err := r.gh.PullRequests.ListReviewComments(ctx, owner, name, r.origin.Number, id, &github.ListOptions{PerPage: 100}) // far more than limits.Max
+	page, _, err := r.gh.PullRequests.ListReviewComments(ctx, owner, name, r.origin.Number, id, &github.ListOptions{PerPage: 100}) // more than limits ever allow
 	if err != nil {
 		return nil, fmt.Errorf("list comments of a review of %s: %w", r.origin, err)
 	}
@@ -118,8 +119,13 @@ func (r *report) told(ctx context.Context, id int64, body string) (map[string]bo
 	return told, nil
 }
 
-// diff is what the pull request changes, as GitHub sees it: against the merge base, and without the text of large files.
-func (r *report) diff(ctx context.Context) (review.Diff, error) {
+// diff is what the pull request changes in the files of some findings, as GitHub sees it: against the merge base, and without the text of large
+// files. There may be 3,000 files, so it stops when it has them all.
+func (r *report) diff(ctx context.Context, findings []review.Finding) (review.Diff, error) {
+	missing := map[string]bool{}
+	for _, f := range findings {
+		missing[f.Path] = true
+	}
 	owner, name := r.origin.path()
 	d := review.Diff{}
 	opt := &github.ListOptions{PerPage: 100}
@@ -129,9 +135,12 @@ func (r *report) diff(ctx context.Context) (review.Diff, error) {
 			return nil, fmt.Errorf("list files of %s: %w", r.origin, err)
 		}
 		for _, f := range page {
-			d[f.GetFilename()] = review.ParsePatch(f.GetPatch())
+			if missing[f.GetFilename()] {
+				d[f.GetFilename()] = review.ParsePatch(f.GetPatch())
+				delete(missing, f.GetFilename())
+			}
 		}
-		if resp.NextPage == 0 {
+		if resp.NextPage == 0 || len(missing) == 0 {
 			return d, nil
 		}
 		opt.Page = resp.NextPage

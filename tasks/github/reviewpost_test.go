@@ -213,6 +213,18 @@ func TestFindingsOfAnOldHead(t *testing.T) {
 		if got := w.light(old); got != want {
 			w.Errorf("%q, want %q", got, want)
 		}
+		words := strings.NewReplacer(old, "<head>", short(old), "<short>", short(head), "<newer>", w.hub.URL(), "<github>")
+		golden(w.T, "comment.moved", words.Replace(w.hub.Comments(repo, n)[0].Body))
+		for _, c := range w.hub.CheckRuns(repo, old) {
+			golden(w.T, "check.moved", words.Replace(fmt.Sprintf("%s\n%s\n\n%s\n", c.Conclusion, c.Title, c.Summary)))
+		}
+		// Nor is a head that is gone said to be without findings.
+		none := w.task(n, 1)
+		none.Origin = task.Origin
+		w.close(none, reviewed("None."))
+		if got := w.light(old); got != want {
+			w.Errorf("%q, want %q", got, want)
+		}
 	})
 }
 
@@ -280,6 +292,29 @@ func (s *Source) deleteComment(w *world, id int64) error {
 	return err
 }
 
+// A pull request may have more files than a page holds.
+func TestFindingsInManyFiles(t *testing.T) {
+	both(t, func(w *world) {
+		files := map[string]string{}
+		for i := range 201 {
+			files[fmt.Sprintf("f%03d.txt", i)] = "x\n"
+		}
+		for i, c := range []struct{ path, pages string }{{"f000.txt", "1"}, {"f150.txt", "2"}, {"f200.txt", "3"}, {"none.txt", "3"}} {
+			n := must(w.hub.OpenPR(w.Context(), githubfake.PR{Repo: repo, Head: fmt.Sprint("many", i), Title: "Many", Files: files}))
+			f := flaw("one", 1)
+			f.Path = c.path
+			before := len(w.hub.Calls(listFiles))
+			w.close(w.task(n, i), reviewed("One.", f))
+			if got := fmt.Sprint(len(w.hub.Calls(listFiles)) - before); got != c.pages {
+				w.Errorf("%s: %s pages read, want %s", c.path, got, c.pages)
+			}
+			if got := len(w.hub.ReviewComments(repo, n)); got != 1 && c.path != "none.txt" {
+				w.Errorf("%s: %d comments", c.path, got)
+			}
+		}
+	})
+}
+
 // An answer without findings, or with what is none, is posted as it is.
 func TestAnswerWithoutFindings(t *testing.T) {
 	both(t, func(w *world) {
@@ -304,5 +339,32 @@ func TestAnswerWithoutFindings(t *testing.T) {
 		m := w.openCode("more")
 		w.close(w.task(m, 2), broken)
 		w.wantReviews(m)
+	})
+}
+
+// A repository says how grave a finding has to be and how many there may be, and hears in the summary what in its settings means nothing.
+func TestFindingsAsTheRepositoryWants(t *testing.T) {
+	both(t, func(w *world) {
+		w.setUp(map[string]string{settingsFile: "review: {severity: major, max_findings: 1}\nspeed: \"@octocat\"\n"})
+		n := w.openCode("ten")
+		minor := flaw("minor", 1)
+		minor.Severity = review.Minor
+		w.close(w.task(n, 0), reviewed("Some.", minor, flaw("two", 2), flaw("three", 3)))
+		w.wantReviews(n, []string{"ten.txt:2 two"})
+		golden(w.T, "comment.settings", strings.NewReplacer(
+			w.pull(n).HeadSHA, "<head>", short(w.pull(n).HeadSHA), "<short>", w.hub.URL(), "<github>",
+		).Replace(w.hub.Comments(repo, n)[0].Body))
+		// What can be read later is waited for; what cannot be read at all holds nothing up.
+		task, e := w.task(n, 1), reviewed("More.", flaw("four", 4), flaw("five", 5))
+		for status, goes := range map[int]bool{502: false, 403: true} {
+			other := w.source(func(c *Config) { *c = w.src.cfg }) // one that has not read them yet
+			lift := w.hub.Fail("GET /repos/{o}/{r}/contents/{path}", githubfake.Failure{Status: status, Times: -1})
+			err := must(other.Open(w.Context(), task)).Close(w.Context(), e)
+			lift()
+			if (err == nil) != goes {
+				w.Errorf("%d: %v", status, err)
+			}
+		}
+		w.wantReviews(n, []string{"ten.txt:2 two"}, []string{"ten.txt:4 four", "ten.txt:5 five"})
 	})
 }

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,12 +25,20 @@ type Config struct {
 	AppKey []byte // of the App, in PEM
 
 	Repository func(name string) (ok bool) // whether events of "owner/name" count; nil: all do
+	ForkLabel  string                      // who gives it to a pull request from a fork lets its head be reviewed; empty: DefaultForkLabel
+	ForkRuns   int                         // on forks of one author in a day; 0: DefaultForkRuns
 	Memory     Memory                      // of what was done with each pull request; required
 	ConsoleURL string                      // where /tasks/{id} shows a run; empty: reports have no link to it
 	HTTP       *http.Client                // its transport is used, and its timeout if that is below ours; nil: the default one
 	Log        *slog.Logger                // nil: silence
 	Now        func() time.Time            // nil: time.Now
 }
+
+// What Config leaves open.
+const (
+	DefaultForkLabel = "errand"
+	DefaultForkRuns  = 5
+)
 
 // Memory keeps what is remembered of a pull request between its tasks, under a name, for some months after the last change.
 type Memory interface {
@@ -39,10 +48,12 @@ type Memory interface {
 	ChangeMemo(ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error)) error
 }
 
-// Source is GitHub as tasks sees it. Its fields never change after New.
+// Source is GitHub as tasks sees it. Its fields never change after New, but for what it keeps in mind under locks of their own.
 type Source struct {
 	cfg     Config
 	clients *clients
+	permits recent[permission]
+	wishes  recent[wish]
 	log     *slog.Logger
 }
 
@@ -59,6 +70,7 @@ func New(cfg Config) (*Source, error) {
 	base, err := url.Parse(cfg.APIURL)
 	refuse(err != nil || base.Host == "" || !strings.HasSuffix(base.Path, "/"), "the API's URL is not one that ends in a slash")
 	refuse(cfg.Memory == nil, "no memory")
+	refuse(cfg.ForkRuns < 0, "a negative number of runs on forks")
 	refuse(cfg.WebhookSecret == "", "no webhook secret")
 	refuse(cfg.Token == "" && cfg.AppID == 0, "neither a token nor an App")
 	refuse(cfg.Token != "" && cfg.AppID != 0, "both a token and an App")
@@ -71,6 +83,7 @@ func New(cfg Config) (*Source, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	cfg.ForkLabel, cfg.ForkRuns = cmp.Or(cfg.ForkLabel, DefaultForkLabel), cmp.Or(cfg.ForkRuns, DefaultForkRuns)
 	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
 	c, err := newClients(cfg, base)
 	if err != nil {

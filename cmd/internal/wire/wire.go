@@ -128,7 +128,8 @@ func (p *Parts) sources(o Options) error {
 			APIURL: c.GitHub.APIURL, WebhookSecret: c.GitHub.WebhookSecret.Reveal(), Token: c.GitHub.Token.Reveal(),
 			AppID: c.GitHub.AppID, AppKey: []byte(c.GitHub.AppKey.Reveal()),
 			Repository: func(name string) bool { _, ok := p.policy.Repository(name); return ok },
-			Memory:     p.Store, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
+			ForkLabel:  c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs,
+			Memory: p.Store, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
 		})
 		if err != nil {
 			return err
