@@ -35,8 +35,13 @@ func (r *report) remember(ctx context.Context, posted review.Plan) (prState, err
 	if err != nil {
 		return prState{}, err
 	}
+	return r.count(ctx)
+}
+
+// count notes that the head was reviewed, and says what is now remembered of the pull request. A task counts once.
+func (r *report) count(ctx context.Context) (prState, error) {
 	var state prState
-	err = r.source.changeState(ctx, r.origin, func(p *prState) error {
+	err := r.source.changeState(ctx, r.origin, func(p *prState) error {
 		p.LastReviewed = r.origin.Head
 		if !r.origin.byPerson() && !p.done("review "+r.task.ID) {
 			p.Reviews++

@@ -229,10 +229,14 @@ func TestPauseAfterFiveReviews(t *testing.T) {
 	w := withToken(t)
 	n := w.openCode("ten")
 	for i := range maxReviews {
-		task := w.task(n, i)
+		task, e := w.task(n, i), reviewed("Well.")
+		if i%2 == 1 {
+			e = answered("Well, in words.")
+		}
 		must(w.src.Brief(w.Context(), task, ""))
-		w.close(task, reviewed("Well."))
-		w.close(task, reviewed("Well.")) // is not counted twice
+		w.close(task, e)
+		w.close(task, e) // is not counted twice
+		w.close(w.task(n, 100+i), tasks.Ending{Kind: tasks.Failed, At: ended.Add(-time.Hour)})
 		if got := strings.Contains(w.hub.Comments(repo, n)[0].Body, "Comment `/review`"); got != (i == maxReviews-1) {
 			w.Errorf("review %d: says how to go on: %v", i+1, got)
 		}

@@ -110,7 +110,13 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 func (r *report) tell(ctx context.Context, e tasks.Ending) (outcome, error) {
 	answer, ok := r.answer(e)
 	if !ok {
-		return r.spoken(e), nil
+		said := r.spoken(e)
+		if e.Kind != tasks.Answered {
+			return said, nil
+		}
+		state, err := r.count(ctx)
+		said.text += state.pausing()
+		return said, err
 	}
 	limits, unknown, err := r.limits(ctx)
 	if err != nil {
