@@ -19,7 +19,8 @@ type ReviewComment struct {
 	CommitID                string
 	CreatedAt               time.Time
 
-	text string // of the line, by which a new head is searched for it
+	text       string // of the line, by which a new head is searched for it
+	resolvedBy string // of the comment that began a thread; empty: nobody
 }
 
 // ReviewComments returns the inline comments of a pull request, oldest first.
@@ -143,10 +144,7 @@ func (s *Server) createInline(r *request) reply {
 		if ask.Body == "" {
 			return invalid("Unprocessable Entity", "Body can't be blank")
 		}
-		c := *p.inline[i]
-		c.ID, c.InReplyTo, c.User, c.Body, c.CreatedAt = s.id(), ask.InReplyTo, r.who.login, ask.Body, s.now()
-		p.inline = append(p.inline, &c)
-		return created(s.inlineJSON(p, &c))
+		return created(s.inlineJSON(p, s.addReply(p, p.inline[i], r.who.login, ask.Body)))
 	}
 	files, refused := s.reviewed(p, &ask.CommitID)
 	if refused == "" {

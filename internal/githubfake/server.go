@@ -18,9 +18,10 @@
 //
 // # What it does not promise
 //
-// It has no GraphQL, no issues that are not pull requests, no teams, no branch
-// protection and no rate limit of its own (use Fail). A route it does not know
-// answers 404 and shows in Calls with an empty pattern.
+// Of GraphQL it has what REST lacks: the threads of reviews (schema.graphql).
+// It has no issues that are not pull requests, no teams, no branch protection
+// and no rate limit of its own (use Fail). A route it does not know answers 404
+// and shows in Calls with an empty pattern.
 //
 // # Concurrency
 //
@@ -199,6 +200,7 @@ func (s *Server) addRoutes() {
 	s.statusRoutes()
 	s.checkRoutes()
 	s.gitRoutes()
+	s.graphqlRoutes()
 }
 
 // URL is the web and clone base without a trailing slash:
@@ -220,6 +222,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.work.Done()
 
 	req, routes := &request{Request: r, git: true}, s.web
+	if r.URL.Path == graphqlPath {
+		r = r.Clone(r.Context())
+		r.URL.Path = apiPrefix + "/graphql"
+	}
 	if strings.HasPrefix(r.URL.Path, apiPrefix+"/") {
 		req, routes = &request{Request: r.Clone(r.Context())}, s.rest
 		req.URL.Path, req.URL.RawPath = strings.TrimPrefix(r.URL.Path, apiPrefix), ""

@@ -35,6 +35,17 @@ func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ stri
 	if head := pr.GetHead().GetSHA(); head != o.Head {
 		return tasks.Brief{}, &tasks.InputError{Sentence: "Superseded by " + short(head) + "."}
 	}
+	st, err := s.state(ctx, o)
+	if err != nil {
+		return tasks.Brief{}, err
+	}
+	if why := st.tired(o); why != "" {
+		return tasks.Brief{}, &tasks.InputError{Sentence: why}
+	}
+	before, since, err := s.earlier(ctx, gh, t, o)
+	if err != nil {
+		return tasks.Brief{}, err
+	}
 	guidance, err := s.wanted(ctx, gh, t, o, pr)
 	if err != nil {
 		return tasks.Brief{}, err
@@ -45,10 +56,11 @@ func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ stri
 	return tasks.Brief{
 		// Not the task's own words: they hold the title, which is a stranger's and stands in the fence.
 		Prompt: agent.Message{Text: "Review pull request " + o.String() + ".", Composed: true},
-		System: reviewer + "\n" + guidance + about(o, pr),
+		System: reviewer + "\n" + guidance + before + about(o, pr),
 		Base:   o.Base,
 		Schema: review.Schema(),
 		Diff:   true,
+		Since:  since,
 		Fresh:  true, // an earlier review is of another commit
 	}, nil
 }

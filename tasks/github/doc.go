@@ -9,6 +9,7 @@
 //     wrote reaches the page whole, and pings nobody.
 //   - A review has at most six comments, all inside the diff of the head that was reviewed; if that is not the head any more, none. What
 //     cannot stand at a line is in the summary. A review is found again by its mark and never submitted twice.
+//   - No finding is posted twice, and none that people have dismissed or answered. Threads are ended that are ours and whose finding is mended.
 //   - There is one summary per pull request (with further ones where it does not fit). It is edited, not repeated; an older
 //     task never replaces the word of a newer one, and a failure never replaces a review.
 //   - No review ends as a failure of the commit: for our own problems a check is neutral and a status success, with the reason. (A

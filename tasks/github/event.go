@@ -95,6 +95,7 @@ type origin struct {
 	Installation int64  `json:"installation,omitempty"`
 	URL          string `json:"html_url"`
 	Action       string `json:"action"`
+	Full         bool   `json:"full,omitempty"`        // not only what is new since the last review
 	ApprovedBy   string `json:"approved_by,omitempty"` // who let this head of a stranger's run, by what he did; that he may is asked later
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
 // report tells of one review: by a light beside the commit while it runs, by a comment when there is something to read. A comment at
@@ -117,7 +116,11 @@ func (r *report) tell(ctx context.Context, e tasks.Ending) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	plan, moved, err := r.post(ctx, review.First(answer), limits, markOf(r.task, r.origin, e))
+	plan, err := r.settle(ctx, answer)
+	if err != nil {
+		return outcome{}, err
+	}
+	plan, moved, err := r.post(ctx, plan, limits, markOf(r.task, r.origin, e))
 	if lasting(err) {
 		r.log.Error("post findings", "err", err) // they are all in the comment
 	} else if err != nil {
@@ -125,5 +128,10 @@ func (r *report) tell(ctx context.Context, e tasks.Ending) (outcome, error) {
 	}
 	said := r.found(e, plan, answer.Summary, moved)
 	said.text += misunderstood(unknown)
-	return said, nil
+	if moved != "" {
+		return said, nil // the next review finds again what counts
+	}
+	state, err := r.remember(ctx, plan)
+	said.text += state.pausing()
+	return said, err
 }
