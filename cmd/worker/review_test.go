@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,9 +56,7 @@ func TestReviewWithFindings(t *testing.T) {
 			"id": id, "severity": "major", "confidence": "high", "path": "total.go", "line": line,
 			"claim": "This adds cents to euros, @ann.", "evidence": "Total is in cents.",
 		}
-		for k, v := range more {
-			f[k] = v
-		}
+		maps.Copy(f, more)
 		return f
 	}
 	give := func(findings ...map[string]any) modelfake.Turn {

@@ -10,8 +10,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
-// settle decides by the pull request's ledger what of an answer is to be said. For one task that is always the same.
-func (r *report) settle(ctx context.Context, a review.Answer) (review.Plan, error) {
+// settle decides by the pull request's ledger what of an answer is to be said. For one ending that is always the same.
+func (r *report) settle(ctx context.Context, m mark, a review.Answer) (review.Plan, error) {
 	threads, err := r.threads(ctx)
 	if err != nil {
 		return review.Plan{}, err
@@ -19,19 +19,19 @@ func (r *report) settle(ctx context.Context, a review.Answer) (review.Plan, erro
 	var p review.Plan
 	err = r.source.changeLedger(ctx, r.origin, func(l *review.Ledger) {
 		l.Observe(observed(threads))
-		p = l.Settle(review.Input{Task: r.task.ID, Head: r.origin.Head, Full: r.origin.Full, Answer: a})
+		p = l.Settle(review.Input{Task: m.key(), Head: r.origin.Head, Full: r.origin.Full, Answer: a})
 	})
 	return p, err
 }
 
 // remember is called when the findings of a plan stand at their lines. It ends the threads of what is mended, and notes that all was told.
-func (r *report) remember(ctx context.Context, posted review.Plan) (prState, error) {
+func (r *report) remember(ctx context.Context, m mark, posted review.Plan) (prState, error) {
 	if over := slices.Concat(posted.Fixed, posted.Gone); len(over) > 0 {
 		if err := r.end(ctx, over); err != nil {
 			return prState{}, err
 		}
 	}
-	err := r.source.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(r.task.ID, posted) })
+	err := r.source.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(m.key(), posted) })
 	if err != nil {
 		return prState{}, err
 	}

@@ -302,3 +302,20 @@ func TestOthersThreads(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A task that is tried again has another answer: what it found before is known, and what it finds now is told.
+func TestReviewTriedAgain(t *testing.T) {
+	both(t, func(w *world) {
+		n := w.openCode("ten")
+		task := w.task(n, 0)
+		w.close(task, reviewed("One.", flaw("wasteful", 1)))
+		again := reviewed("Two.", flaw("wasteful", 1), flaw("racy", 9))
+		again.At = ended.Add(time.Minute)
+		w.close(task, again)
+		w.close(task, again)
+		w.wantReviews(n, []string{"ten.txt:1 wasteful"}, []string{"ten.txt:9 racy"})
+		if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "1 new finding, 1 still open") {
+			w.Error(body)
+		}
+	})
+}

@@ -58,6 +58,9 @@ func (m mark) line() string {
 	return fmt.Sprintf("<!-- errand:task=%s head=%s ending=%s at=%d -->\n", m.task, m.head, m.ending, m.at)
 }
 
+// key tells the endings of a task apart: one that is tried again may have another answer.
+func (m mark) key() string { return fmt.Sprintf("%s@%d", m.task, m.at) }
+
 // compare orders marks by age: that of the endings, because a pull request's tasks run one after the other. Their IDs are of whole
 // seconds, and two pushes may be closer together than that.
 func (m mark) compare(o mark) int {

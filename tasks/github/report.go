@@ -122,11 +122,12 @@ func (r *report) tell(ctx context.Context, e tasks.Ending) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	plan, err := r.settle(ctx, answer)
+	ours := markOf(r.task, r.origin, e)
+	plan, err := r.settle(ctx, ours, answer)
 	if err != nil {
 		return outcome{}, err
 	}
-	plan, moved, err := r.post(ctx, plan, limits, markOf(r.task, r.origin, e))
+	plan, moved, err := r.post(ctx, plan, limits, ours)
 	if lasting(err) {
 		r.log.Error("post findings", "err", err) // they are all in the comment
 	} else if err != nil {
@@ -137,7 +138,7 @@ func (r *report) tell(ctx context.Context, e tasks.Ending) (outcome, error) {
 	if moved != "" {
 		return said, nil // the next review finds again what counts
 	}
-	state, err := r.remember(ctx, plan)
+	state, err := r.remember(ctx, ours, plan)
 	said.text += state.pausing()
 	return said, err
 }

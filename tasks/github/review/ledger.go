@@ -24,7 +24,7 @@ type settled struct {
 
 // Input is what a review is settled from.
 type Input struct {
-	Task   string // the same task is settled once
+	Task   string // and which of its endings: the same one is settled once
 	Head   string // commit
 	Full   bool   // a review from the beginning: all severities count again
 	Answer Answer
