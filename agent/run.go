@@ -92,13 +92,13 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 	if err != nil {
 		return Result{}, NewError(ClassWorkspace, err.Error())
 	}
-	gate, err := r.openGateway(func(err error) { log.Note(time.Now(), "! the model cannot be reached: %v", err) })
+	gate, err := r.openGateway(box.alone, func(err error) { log.Note(time.Now(), "! the model cannot be reached: %v", err) })
 	if err != nil {
 		return Result{}, NewError(ClassInternal, err.Error())
 	}
 	way := r.access(gate)
 	c, err := startChild(ctx, startOrder{
-		Path: box.cli, Args: args, Env: r.environment(s, dirs.seen(), way), Dir: s.Dir,
+		Path: box.cli, Args: args, Env: r.environment(s, dirs.seen(), way), Dir: s.Dir, Alone: box.alone,
 		Secret: way.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: box.remove,
 	}, box)
 	if err != nil {
@@ -108,6 +108,9 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 			return notStarted(s), nil
 		}
 		return Result{}, startFailure(err, s.Dir)
+	}
+	if c.gateway != nil {
+		gate.Serve(c.gateway)
 	}
 	live := r.watch(s, resume, h, c, log)
 	live.hosted.Go(func() { live.checkpoints(dirs, session) })

@@ -107,7 +107,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, fmt.Errorf("marshal task %s: %w", t.ID, err)
 	}
-	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, Kin: kin(t), Scopes: t.scopes(), Topic: topic}
+	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, Kin: kin(t), Scopes: t.scopes(), Topic: topic, At: t.NotBefore}
 	budgets := d.policy.Budgets.daily()
 	rec, created, err := d.store.Hear(ctx, record, budgets...)
 	if asking, ok := errors.AsType[*store.Asking](err); ok {
@@ -165,16 +165,9 @@ func (p Policy) apply(t Task) (Task, error) {
 // Cancel asks that a task be stopped, on behalf of by. A task that waits ends at once, one that runs within seconds; for one that
 // has ended nothing changes. With a task that was absorbed the run stops that it is in. The status is as it is then.
 func (d *Desk) Cancel(ctx context.Context, id, by string) (Status, error) {
-	rec, err := d.store.Cancel(ctx, id, by, causeUser)
-	if err != nil {
-		return Status{}, d.notFound(id, err)
+	if err := d.stop(ctx, id, by, causeUser); err != nil {
+		return Status{}, err
 	}
-	if rec.State == store.Waiting {
-		if _, err := endWaiting(ctx, d.store, rec.ID, Ending{Kind: Cancelled, By: rec.CancelBy, At: time.Now()}); err != nil {
-			return Status{}, fmt.Errorf("cancel task %s: %w", rec.ID, err)
-		}
-	}
-	d.log.Info("task cancelled", "run", id, "by", by)
 	return d.Status(ctx, id)
 }
 

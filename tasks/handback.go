@@ -16,7 +16,7 @@ import (
 // stoppedBefore is the ending of a task that was cancelled before it started.
 func (w *Worker) stoppedBefore(run *run) (Ending, bool) {
 	by, ok := errors.AsType[cancelled](run.cause())
-	return Ending{Kind: Cancelled, By: by.by, At: time.Now()}, ok
+	return by.ending(), ok
 }
 
 // refused sorts an error from before the run: what the person or an operator has to change ends the task, and so does a cancel or an

@@ -165,7 +165,8 @@ func (w *Worker) conclude(run *run, t Task, r agent.Result) (Ending, error) {
 		if !ok {
 			return Ending{}, run.cause()
 		}
-		e.Kind, e.By = Cancelled, by.by
+		stopped := by.ending()
+		e.Kind, e.By, e.Reason = stopped.Kind, stopped.By, stopped.Reason
 	}
 	return e, nil
 }

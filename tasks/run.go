@@ -74,11 +74,11 @@ func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
 	r.done = func() { forget(); stop(nil) }
 	r.next = func() { w.wakeNext(r.detached, claim.Thread()) }
 	if rec := claim.Record(); rec.CancelCause != "" {
-		stop(cancelled{by: rec.CancelBy})
+		stop(tombstone(rec))
 	}
 	r.kept.Go(func() {
 		claim.Keep(r.life, store.Watch{
-			Cancelled: func(by, _ string) { stop(cancelled{by: by}) },
+			Cancelled: func(by, cause string) { stop(cancelled{by: by, cause: cause}) },
 			Lost: func(err error) {
 				w.log.Warn("lose claim", "run", claim.ID(), "err", err)
 				stop(errClaimLost)

@@ -35,11 +35,14 @@ type Task struct {
 	Ref  string `json:"ref,omitempty"`  // branch, tag or commit; empty: the default branch
 	Dir  string `json:"dir,omitempty"`
 
-	Actor   string          `json:"actor"`             // who asked, as the source calls them
-	Channel string          `json:"channel,omitempty"` // where, if the source has places that many people share
-	Prompt  string          `json:"prompt"`            // their own words
-	Options Options         `json:"options,omitzero"`
-	Origin  json.RawMessage `json:"origin,omitempty"` // the source's return address, opaque to everyone else
+	Actor   string  `json:"actor"`             // who asked, as the source calls them
+	Channel string  `json:"channel,omitempty"` // where, if the source has places that many people share
+	Prompt  string  `json:"prompt"`            // their own words
+	Options Options `json:"options,omitzero"`
+
+	NotBefore time.Time `json:"not_before,omitzero"` // when to start it at the earliest; zero: at once
+
+	Origin json.RawMessage `json:"origin,omitempty"` // the source's return address, opaque to everyone else
 }
 
 // Options is what a task may ask for besides its prompt. Submit holds limit and cost to those of the fleet.

@@ -20,7 +20,7 @@ const tokenLife = time.Hour
 func permissions() map[string]string {
 	return map[string]string{
 		"metadata": "read", "contents": "write", "pull_requests": "write", "issues": "write",
-		"checks": "write", "statuses": "write",
+		"checks": "write", "statuses": "write", "actions": "read",
 	}
 }
 

@@ -16,6 +16,9 @@ type CheckRun struct {
 	Annotations            []Annotation
 	StartedAt, CompletedAt time.Time
 	History                []CheckState // every create and update, in order; the last is the present
+
+	job bool // of GitHub Actions: see RunJob
+	log string
 }
 
 // CheckState is what an update changes.

@@ -18,7 +18,9 @@ type ReviewComment struct {
 	OriginalLine            int
 	CommitID                string
 	CreatedAt               time.Time
+	Reactions               []Reaction
 
+	hunk       string
 	text       string // of the line, by which a new head is searched for it
 	resolvedBy string // of the comment that began a thread; empty: nobody
 }
@@ -47,7 +49,7 @@ type inlineAsk struct {
 	CommitID         string `json:"commit_id"`
 	InReplyTo        int64  `json:"in_reply_to"`
 
-	text string
+	text, hunk string
 }
 
 // check says in GitHub's words what is wrong with a comment, or "". Only lines
@@ -81,7 +83,7 @@ func (a *inlineAsk) check(files []fileDiff) string {
 	case tooLong(a.Body):
 		return bodyTooLong
 	}
-	a.text = end.text
+	a.text, a.hunk = end.text, hunkTo(files[i].patch, a.Side, a.Line)
 	return ""
 }
 
@@ -119,7 +121,7 @@ func hunkLines(patch, side string) map[int]diffLine {
 func (s *Server) addInline(p *pull, v *Review, a inlineAsk) *ReviewComment {
 	c := &ReviewComment{
 		ID: s.id(), ReviewID: v.ID, User: v.User, Body: a.Body, Path: a.Path, Side: a.Side, StartLine: a.StartLine,
-		Line: a.Line, OriginalLine: a.Line, CommitID: v.CommitID, CreatedAt: s.now(), text: a.text,
+		Line: a.Line, OriginalLine: a.Line, CommitID: v.CommitID, CreatedAt: v.SubmittedAt, text: a.text, hunk: a.hunk,
 	}
 	p.inline = append(p.inline, c)
 	return c
@@ -144,7 +146,9 @@ func (s *Server) createInline(r *request) reply {
 		if ask.Body == "" {
 			return invalid("Unprocessable Entity", "Body can't be blank")
 		}
-		return created(s.inlineJSON(p, s.addReply(p, p.inline[i], r.who.login, ask.Body)))
+		c := s.addReply(p, p.inline[i], r.who.login, ask.Body)
+		s.echo(s.inlineEvent(p, c))
+		return created(s.inlineJSON(p, c))
 	}
 	files, refused := s.reviewed(p, &ask.CommitID)
 	if refused == "" {
@@ -154,7 +158,9 @@ func (s *Server) createInline(r *request) reply {
 		return invalid("Validation Failed", refused)
 	}
 	v := s.addReview(p, r.who.login, "COMMENT", "", ask.CommitID)
-	return created(s.inlineJSON(p, s.addInline(p, v, ask)))
+	c := s.addInline(p, v, ask)
+	s.echo(s.reviewEvent(p, v), s.inlineEvent(p, c))
+	return created(s.inlineJSON(p, c))
 }
 
 // outdate follows the commented lines into a new head: the same line, or the
@@ -203,6 +209,7 @@ func (s *Server) inlineJSON(p *pull, c *ReviewComment) object {
 		"start_line": orNull(c.StartLine), "original_line": c.OriginalLine, "commit_id": p.headSHA,
 		"original_commit_id": c.CommitID, "created_at": stamp(c.CreatedAt), "updated_at": stamp(c.CreatedAt),
 		"author_association": s.association(p.repo, c.User), "subject_type": "line",
+		"diff_hunk": c.hunk, "reactions": tally(c.Reactions),
 		"html_url": fmt.Sprintf("%s/%s/pull/%d#discussion_r%d", s.url, p.repo.FullName(), p.number, c.ID),
 	}
 	if c.InReplyTo != 0 {

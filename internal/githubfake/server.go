@@ -72,8 +72,8 @@ type Config struct {
 	Workflows bool
 
 	// Events are the subscribed webhooks. Nil means pull_request,
-	// issue_comment, pull_request_review, check_run and status; "push" is
-	// known too. Send does not ask.
+	// issue_comment, pull_request_review, pull_request_review_comment,
+	// check_run and status; "push" is known too. Send does not ask.
 	Events []string
 	// Quiet suppresses the webhooks GitHub would send for what clients do
 	// through REST and git (our own comments and pushes among them).
@@ -165,7 +165,7 @@ func (c *Config) fill() {
 		c.InstallationID = 1
 	}
 	if c.Events == nil {
-		c.Events = []string{"pull_request", "issue_comment", "pull_request_review", "check_run", "status"}
+		c.Events = []string{"pull_request", "issue_comment", "pull_request_review", "pull_request_review_comment", "check_run", "status"}
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -199,8 +199,11 @@ func (s *Server) addRoutes() {
 	s.reviewRoutes()
 	s.statusRoutes()
 	s.checkRoutes()
+	s.ciRoutes()
+	s.branchRoutes()
 	s.gitRoutes()
 	s.graphqlRoutes()
+	s.lineRoutes()
 }
 
 // URL is the web and clone base without a trailing slash:

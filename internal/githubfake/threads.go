@@ -91,6 +91,7 @@ func (s *Server) mustThread(repo string, number int, comment int64) (*pull, *Rev
 func (s *Server) addReply(p *pull, root *ReviewComment, user, body string) *ReviewComment {
 	c := *root
 	c.ID, c.InReplyTo, c.User, c.Body, c.CreatedAt, c.resolvedBy = s.id(), root.ID, user, body, s.now(), ""
+	c.Reactions = nil
 	p.inline = append(p.inline, &c)
 	return &c
 }

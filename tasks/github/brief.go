@@ -29,18 +29,14 @@ func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ stri
 	if err != nil {
 		return tasks.Brief{}, s.sorted("read "+o.String(), err)
 	}
-	if why := unwanted(pr, t.Actor, me); why != "" {
+	if why := o.unwanted(pr, t.Actor, me); why != "" {
 		return tasks.Brief{}, &tasks.InputError{Sentence: why}
 	}
 	if head := pr.GetHead().GetSHA(); head != o.Head {
 		return tasks.Brief{}, &tasks.InputError{Sentence: "Superseded by " + short(head) + "."}
 	}
-	st, err := s.state(ctx, o)
-	if err != nil {
+	if err := s.unchanged(ctx, gh, o); err != nil {
 		return tasks.Brief{}, err
-	}
-	if why := st.tired(o); why != "" {
-		return tasks.Brief{}, &tasks.InputError{Sentence: why}
 	}
 	before, since, err := s.earlier(ctx, gh, t, o)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/google/go-github/v60/github"
@@ -19,7 +20,7 @@ const maxComment = 65_536
 // that it may be called again after any failure, and beside another task's.
 func (r *report) comment(ctx context.Context, said outcome) error {
 	e := said.ending
-	if e.Kind == tasks.Refused || e.Kind == tasks.Cancelled {
+	if slices.Contains([]tasks.EndingKind{tasks.Refused, tasks.Cancelled, tasks.Superseded}, e.Kind) {
 		return nil // nobody is missing a review
 	}
 	old, err := r.comments(ctx)

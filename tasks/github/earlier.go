@@ -3,7 +3,6 @@ package github
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -32,7 +31,7 @@ func (s *Source) earlier(ctx context.Context, gh *github.Client, t tasks.Task, o
 		return "", "", s.later("read threads", err)
 	}
 	l.Observe(observed(ours)) // of this copy: the report writes it down
-	text = recheck(l) + said(others, askedAt(t))
+	text = recheck(l) + said(others, askedAt(t.ID))
 	if l.Reviewed == "" {
 		return text, "", nil
 	}
@@ -81,11 +80,4 @@ func said(others []thread, at time.Time) string {
 		return ""
 	}
 	return "Others have said this at lines of the diff. Do not repeat it.\n" + outside("comments of others", b.String())
-}
-
-// askedAt is when a task was asked for, as its ID says.
-func askedAt(t tasks.Task) time.Time {
-	micros, _, _ := strings.Cut(t.ID, "-")
-	n, _ := strconv.ParseInt(micros, 10, 64)
-	return time.UnixMicro(n)
 }

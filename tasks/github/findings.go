@@ -35,21 +35,7 @@ func (r *report) remember(ctx context.Context, m mark, posted review.Plan) (prSt
 	if err != nil {
 		return prState{}, err
 	}
-	return r.count(ctx)
-}
-
-// count notes that the head was reviewed, and says what is now remembered of the pull request. A task counts once.
-func (r *report) count(ctx context.Context) (prState, error) {
-	var state prState
-	err := r.source.changeState(ctx, r.origin, func(p *prState) error {
-		p.LastReviewed = r.origin.Head
-		if !r.origin.byPerson() && !p.done("review "+r.task.ID) {
-			p.Reviews++
-		}
-		state = *p
-		return nil
-	})
-	return state, err
+	return r.source.reviewed(ctx, r.origin)
 }
 
 // end ends the threads of findings that are over.

@@ -25,19 +25,27 @@ type Config struct {
 	AppKey []byte // of the App, in PEM
 
 	Repository func(name string) (ok bool) // whether events of "owner/name" count; nil: all do
-	ForkLabel  string                      // who gives it to a pull request from a fork lets its head be reviewed; empty: DefaultForkLabel
-	ForkRuns   int                         // on forks of one author in a day; 0: DefaultForkRuns
-	Memory     Memory                      // of what was done with each pull request; required
-	ConsoleURL string                      // where /tasks/{id} shows a run; empty: reports have no link to it
-	HTTP       *http.Client                // its transport is used, and its timeout if that is below ours; nil: the default one
-	Log        *slog.Logger                // nil: silence
-	Now        func() time.Time            // nil: time.Now
+
+	Repositories []string      // that are looked at for what no event has brought; empty: none
+	Look         time.Duration // between two looks; 0: DefaultLook
+
+	ForkLabel  string           // who gives it to a pull request from a fork lets its head be reviewed; empty: DefaultForkLabel
+	ForkRuns   int              // on forks of one author in a day; 0: DefaultForkRuns
+	Limiter    Limiter          // of what may be asked for on a pull request; nil: there is none
+	Memory     Memory           // of what was done with each pull request; required
+	Quiet      time.Duration    // how long after a push the next one is waited for before a review starts; 0: DefaultQuiet
+	ConsoleURL string           // where /tasks/{id} shows a run; empty: reports have no link to it
+	HTTP       *http.Client     // its transport is used, and its timeout if that is below ours; nil: the default one
+	Log        *slog.Logger     // nil: silence
+	Now        func() time.Time // nil: time.Now
 }
 
 // What Config leaves open.
 const (
 	DefaultForkLabel = "errand"
 	DefaultForkRuns  = 5
+	DefaultLook      = 5 * time.Minute
+	DefaultQuiet     = 30 * time.Second // lets people push once more what they have forgotten
 )
 
 // Memory keeps what is remembered of a pull request between its tasks, under a name, for some months after the last change.
@@ -83,6 +91,7 @@ func New(cfg Config) (*Source, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	cfg.Quiet, cfg.Look = cmp.Or(cfg.Quiet, DefaultQuiet), cmp.Or(cfg.Look, DefaultLook)
 	cfg.ForkLabel, cfg.ForkRuns = cmp.Or(cfg.ForkLabel, DefaultForkLabel), cmp.Or(cfg.ForkRuns, DefaultForkRuns)
 	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
 	c, err := newClients(cfg, base)

@@ -5,40 +5,70 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
-// maxRounds is how often errand works on a pull request by itself before it waits for a person.
-const maxRounds = 5
+// How often errand reviews a pull request, and how often it works on one, before it waits for a person.
+const (
+	maxReviews = 5
+	maxRounds  = 5
+)
 
-// maxChecks bounds what is remembered of the automatic work on one pull request: far more than maxRounds lets anybody reach unless people
+// enough is said when it has come to that.
+const enough = "I have worked on this pull request as often as I do without anybody asking, so somebody has to go on from here. Mention me with " +
+	"what is to be done, or comment `/resume`."
+
+// maxBegun bounds what is remembered of the automatic work on one pull request: far more than maxRounds lets anybody reach unless people
 // keep the work going for months, and then the keys are of heads long gone.
-const maxChecks = 500
+const maxBegun = 500
 
 // prState is what is remembered of a pull request between its tasks, whoever runs them. It is changed by changeState alone.
 type prState struct {
 	Paused   bool   `json:"paused,omitempty"` // somebody said so: nothing happens by itself
 	PausedBy string `json:"paused_by,omitempty"`
 
-	Reviews      int    `json:"reviews,omitempty"`       // automatic ones so far
-	LastReviewed string `json:"last_reviewed,omitempty"` // head of the last review
+	Head   string    `json:"head,omitempty"`   // the newest one that was seen
+	At     time.Time `json:"at,omitzero"`      // when GitHub last changed what was seen: older events say nothing new
+	Review string    `json:"review,omitempty"` // the task that reviews Head; empty: none does
 
-	Rounds int             `json:"rounds,omitempty"` // of automatic work since a person spoke
-	Checks map[string]bool `json:"checks,omitempty"` // keys of what was done: of a head and what was wrong with it, say
+	Reviews      int    `json:"reviews,omitempty"`       // automatic ones so far
+	LastReviewed string `json:"last_reviewed,omitempty"` // head of the last review, or a later one that changes the same
+
+	Patches map[string]string `json:"patches,omitempty"` // what LastReviewed and Head change, by patchID
+
+	Rounds int               `json:"rounds,omitempty"` // of automatic work since a person spoke
+	Begun  map[string]string `json:"begun,omitempty"`  // the tasks of automatic work, by what each is for
 
 	Approved   string `json:"approved,omitempty"` // head of a stranger's that a maintainer lets run
 	ApprovedBy string `json:"approved_by,omitempty"`
 }
 
-// done reports whether the thing with this key was done already, and notes that it is.
-func (p *prState) done(key string) bool {
-	if p.Checks[key] {
-		return true
+// begin gives what key stands for to a task, unless another one has it already, and reports whether it has it now. The same task may ask
+// again.
+func (p *prState) begin(key, task string) bool {
+	if p.Begun[key] == "" {
+		p.note(key, task)
 	}
-	if p.Checks == nil || len(p.Checks) >= maxChecks {
-		p.Checks = map[string]bool{}
+	return p.Begun[key] == task
+}
+
+// note is begin in place of whichever task had it.
+func (p *prState) note(key, task string) {
+	if p.Begun == nil || len(p.Begun) >= maxBegun {
+		p.Begun = map[string]string{}
 	}
-	p.Checks[key] = true
-	return false
+	p.Begun[key] = task
+}
+
+// tired says why nothing more is done without anybody asking, or nothing.
+func (p *prState) tired() string {
+	switch {
+	case p.Paused:
+		return "The pull request was paused by " + p.PausedBy + "."
+	case p.Rounds >= maxRounds:
+		return enough
+	}
+	return ""
 }
 
 // state reads what is remembered of a pull request; of one that is new, nothing.

@@ -25,7 +25,7 @@ func TestState(t *testing.T) {
 			for n := range 3 {
 				err := s.changeState(t.Context(), o, func(p *prState) error {
 					p.Rounds++
-					p.done(fmt.Sprintf("%d/%d", i, n))
+					p.begin(fmt.Sprintf("%d/%d", i, n), "task")
 					return nil
 				})
 				if err != nil {
@@ -40,7 +40,7 @@ func TestState(t *testing.T) {
 		t.Errorf("the change's own error: %v", err)
 	}
 	p, err := w.src.state(t.Context(), o)
-	if err != nil || p.Rounds != 6 || len(p.Checks) != 6 || p.Paused {
+	if err != nil || p.Rounds != 6 || len(p.Begun) != 6 || p.Paused {
 		t.Errorf("of changes at once: %+v, %v", p, err)
 	}
 	if p, err := w.src.state(t.Context(), origin{Repo: repo, Number: 8}); err != nil || p.Rounds != 0 {
@@ -68,12 +68,9 @@ func TestStateOfAnotherForm(t *testing.T) {
 func TestStateIsBounded(t *testing.T) {
 	t.Parallel()
 	var p prState
-	for i := range 3 * maxChecks {
-		if p.done(fmt.Sprint(i)) {
-			t.Fatalf("%d was done before", i)
-		}
-		if !p.done(fmt.Sprint(i)) || len(p.Checks) > maxChecks {
-			t.Fatalf("after %d: %d keys", i, len(p.Checks))
+	for i := range 3 * maxBegun {
+		if !p.begin(fmt.Sprint(i), "a") || p.begin(fmt.Sprint(i), "b") || !p.begin(fmt.Sprint(i), "a") || len(p.Begun) > maxBegun {
+			t.Fatalf("after %d: %d keys", i, len(p.Begun))
 		}
 	}
 }

@@ -46,6 +46,8 @@ type Parts struct {
 type Options struct {
 	Store  store.Config  // its durations
 	Timing tasks.Timing  // of the worker
+	Quiet  time.Duration // after a push; 0: the source's own
+	Look   time.Duration // between two looks for missed events; 0: the source's own
 	Status time.Duration // between two edits of a status message; 0: the source's own
 }
 
@@ -127,9 +129,10 @@ func (p *Parts) sources(o Options) error {
 		s, err := github.New(github.Config{
 			APIURL: c.GitHub.APIURL, WebhookSecret: c.GitHub.WebhookSecret.Reveal(), Token: c.GitHub.Token.Reveal(),
 			AppID: c.GitHub.AppID, AppKey: []byte(c.GitHub.AppKey.Reveal()),
-			Repository: func(name string) bool { _, ok := p.policy.Repository(name); return ok },
-			ForkLabel:  c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs,
-			Memory: p.Store, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
+			Repository:   func(name string) bool { _, ok := p.policy.Repository(name); return ok },
+			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), Quiet: o.Quiet, Look: o.Look,
+			ForkLabel: c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs,
+			Memory: p.Store, Limiter: p.Store, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
 		})
 		if err != nil {
 			return err
