@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
@@ -26,7 +23,7 @@ func TestFailedCheckIsMended(t *testing.T) {
 	pr := w.github.Pulls(repo)[0]
 
 	w.failed(pr.HeadSHA)
-	w.onGitHub("a comment on the pull request", func(s *githubfake.Server) bool { return len(s.Comments(repo, 1)) > 0 })
+	w.onGitHub(func() bool { return len(w.github.Comments(repo, 1)) > 0 })
 	if c := w.github.Comments(repo, 1)[0]; !strings.Contains(c.Body, "nothing was tested") {
 		t.Errorf("comment: %s", c.Body)
 	}
@@ -79,15 +76,5 @@ func (w *world) failed(sha string) {
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusCreated {
 		w.Fatalf("set status: %s", resp.Status)
-	}
-}
-
-// onGitHub waits until something holds on GitHub.
-func (w *world) onGitHub(what string, f func(*githubfake.Server) bool) {
-	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-	defer cancel()
-	if err := w.github.Wait(ctx, f); err != nil {
-		w.Fatalf("wait for %s: %v", what, err)
 	}
 }
