@@ -3,8 +3,6 @@ package tasks
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/workspace"
@@ -81,6 +79,13 @@ func (w *Worker) clone(ctx context.Context, t Task, b Brief, files string, befor
 		}
 		p.About += fmt.Sprintf(" The change in question, %s...%s, is in %s%s.", c.BaseSHA, c.Head, path, note)
 	}
+	if b.Since != "" {
+		about, err := w.since(ctx, c, b.Since, files)
+		if err != nil {
+			return place{}, err
+		}
+		p.About += about
+	}
 	return p, nil
 }
 
@@ -97,26 +102,19 @@ func (p place) fate(t Task) string {
 	return said
 }
 
-// diff leaves the change in the thread's directory. An agent may have written there before: os.Root does not follow its links out.
+// diff leaves the change in the thread's directory.
 func (w *Worker) diff(ctx context.Context, c workspace.Clone, files string) (path, note string, err error) {
 	text, cut, err := w.workspace.Diff(ctx, c, diffLimit)
 	if err != nil {
 		return "", "", err
 	}
-	root, err := os.OpenRoot(files)
-	if err != nil {
-		return "", "", fmt.Errorf("open directory for files: %w", err)
-	}
-	defer root.Close()
-	const name = "changes.diff"
-	_ = root.Remove(name) // an earlier run's, perhaps a link
-	if err := root.WriteFile(name, []byte(text), 0o600); err != nil {
-		return "", "", fmt.Errorf("write diff: %w", err)
+	if path, err = leave(files, "changes.diff", text); err != nil {
+		return "", "", err
 	}
 	if cut {
 		note = fmt.Sprintf(" (only its first %d KiB; read the rest in the clone)", diffLimit>>10)
 	}
-	return filepath.Join(files, name), note, nil
+	return path, note, nil
 }
 
 // spec puts a run together.

@@ -17,8 +17,8 @@ type CheckRun struct {
 	StartedAt, CompletedAt time.Time
 	History                []CheckState // every create and update, in order; the last is the present
 
-	job bool // of GitHub Actions: see RunJob
-	log string
+	Job bool   // of GitHub Actions: see RunJob
+	Log string // of the job
 }
 
 // CheckState is what an update changes.

@@ -105,7 +105,7 @@ func (s *Server) check(r *Repo, c *CheckRun) object {
 		}
 	}
 	app, suite := s.app(), object{"id": c.ID, "head_sha": c.SHA, "head_branch": nil}
-	if c.job {
+	if c.Job {
 		app = actionsApp
 	}
 	if at := s.branchesAt(r, c.SHA); len(at) > 0 {

@@ -30,15 +30,15 @@ func (s *Server) RunJob(ctx context.Context, repo, sha string, j Job) error {
 	}
 	var c *CheckRun
 	for _, old := range r.checks[sha] {
-		if old.job && old.Name == j.Name && old.Status != "completed" {
+		if old.Job && old.Name == j.Name && old.Status != "completed" {
 			c = old
 		}
 	}
 	if c == nil {
-		c = &CheckRun{ID: s.id(), SHA: sha, Name: j.Name, StartedAt: s.now(), job: true}
+		c = &CheckRun{ID: s.id(), SHA: sha, Name: j.Name, StartedAt: s.now(), Job: true}
 		r.checks[sha] = append(r.checks[sha], c)
 	}
-	c.log, c.CheckState = j.Log, CheckState{Status: "in_progress", Summary: j.Summary}
+	c.Log, c.CheckState = j.Log, CheckState{Status: "in_progress", Summary: j.Summary}
 	if j.Conclusion != "" {
 		c.Status, c.Conclusion, c.CompletedAt = "completed", j.Conclusion, s.now()
 	}
@@ -54,7 +54,7 @@ func (s *Server) RunJob(ctx context.Context, repo, sha string, j Job) error {
 
 func (s *Server) ciRoutes() {
 	s.api("GET /repos/{o}/{r}/actions/jobs/{id}/logs", "actions:read", s.onCheck(func(_ *request, c *CheckRun) reply {
-		if !c.job {
+		if !c.Job {
 			return fail(404, "Not Found")
 		}
 		return reply{status: 302, location: fmt.Sprintf("%s/_logs/%d", s.url, c.ID)}
@@ -81,8 +81,8 @@ func (s *Server) jobLog(id int64) (string, bool) {
 	for _, r := range s.repos {
 		for _, all := range r.checks {
 			for _, c := range all {
-				if c.ID == id && c.job {
-					return c.log, true
+				if c.ID == id && c.Job {
+					return c.Log, true
 				}
 			}
 		}

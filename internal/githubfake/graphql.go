@@ -3,6 +3,8 @@ package githubfake
 import (
 	_ "embed"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/vektah/gqlparser/v2"
@@ -92,12 +94,10 @@ func (x *execution) object(from object, set ast.SelectionSet, path []any) object
 	for _, one := range set {
 		switch f := one.(type) {
 		case *ast.Field:
-			out[f.Alias] = x.field(from, f, append(path[:len(path):len(path)], f.Alias))
+			out[f.Alias] = x.field(from, f, append(slices.Clip(path), f.Alias))
 		case *ast.InlineFragment:
 			if f.TypeCondition == "" || f.TypeCondition == from["__typename"] {
-				for k, v := range x.object(from, f.SelectionSet, path) {
-					out[k] = v
-				}
+				maps.Copy(out, x.object(from, f.SelectionSet, path))
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func (x *execution) field(from object, f *ast.Field, path []any) any {
 	case []object:
 		list := make([]object, len(v))
 		for i, one := range v {
-			list[i] = x.object(one, f.SelectionSet, append(path[:len(path):len(path)], i))
+			list[i] = x.object(one, f.SelectionSet, append(slices.Clip(path), i))
 		}
 		return list
 	}

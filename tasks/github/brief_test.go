@@ -14,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
 func TestBrief(t *testing.T) {
@@ -31,7 +32,7 @@ func TestBrief(t *testing.T) {
 		b.System = ""
 		want := tasks.Brief{
 			Prompt: agent.Message{Text: "Review pull request acme/api#1.", Composed: true},
-			Base:   "main", Diff: true, Fresh: true,
+			Base:   "main", Diff: true, Fresh: true, Schema: review.Schema(),
 		}
 		if diff := cmp.Diff(want, b); diff != "" {
 			w.Error(diff)

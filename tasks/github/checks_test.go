@@ -208,3 +208,33 @@ func TestEnds(t *testing.T) {
 		t.Errorf("%d bytes: %.20s", len(got), got)
 	}
 }
+
+// What the people of a repository want of such work counts: whether it is done at all, by which model, and what has to succeed.
+func TestMendingAsWanted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		settings, said string
+		want           int
+	}{
+		"off": {"triggers:\n  check_failure: false\n", "", 0},
+		"on":  {"models:\n  check_failure: haiku\nchecks: [make test]\n", "these have to succeed, in the directory of the repository:\n\n    make test\n", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := withApp(t)
+			must(w.repo.Commit("main", "", map[string]string{".github/errand.yml": c.settings}, "Say what is wanted"))
+			f := w.listen()
+			_, head := w.own()
+			w.job(head, githubfake.Job{Name: "unit", Conclusion: "failure"})
+			all := f.tasks()
+			if len(all) != c.want {
+				t.Fatalf("made %+v", all)
+			}
+			for _, task := range all {
+				if b := w.briefed(task); task.Options.Model != "haiku" || !strings.Contains(b.Prompt.Text, c.said) {
+					t.Errorf("model %q, told %s", task.Options.Model, b.Prompt.Text)
+				}
+			}
+		})
+	}
+}

@@ -89,15 +89,18 @@ func (s *Source) mend(ctx context.Context, desk *tasks.Desk, kind, why string, p
 	if err != nil {
 		return "", fmt.Errorf("marshal origin: %w", err)
 	}
-	return s.submit(ctx, desk, tasks.Task{
+	t, err := s.expected(ctx, tasks.Task{
 		ID: id, Source: s.Name(), Kind: kind, Thread: "github/" + o.String(), Class: tasks.Background, Profile: profileOf(pr, agent.Write),
 		Repo: o.Repo, Ref: fmt.Sprintf("refs/pull/%d/head", o.Number), Actor: pr.GetUser().GetLogin(), Origin: address,
 		Prompt: fmt.Sprintf("%s of pull request #%d of %s: %s", why, o.Number, o.Repo, o.Title),
-	})
+	}, pr)
+	if err != nil {
+		return "", err
+	}
+	return s.submit(ctx, desk, t)
 }
 
-// mending looks at the pull request of a task that mends it. One that nobody asked for is about a head, and only as long as nobody wants us
-// to keep still.
+// mending looks at the pull request of a task that mends it. One that nobody asked for is about a head, and as the settings want it.
 func (s *Source) mending(ctx context.Context, t tasks.Task, o origin) (talk, error) {
 	k, err := s.talk(ctx, t, o)
 	if err != nil {
@@ -108,6 +111,8 @@ func (s *Source) mending(ctx context.Context, t tasks.Task, o origin) (talk, err
 		return k, &tasks.InputError{Sentence: "The pull request is closed."}
 	case o.Asked == nil && head != o.Head:
 		return k, &tasks.InputError{Sentence: "Superseded by " + short(head) + "."}
+	case nobodyAsked(t, o) && !k.want.on(t.Kind):
+		return k, &tasks.InputError{Sentence: "The repository's settings switch " + t.Kind + " off."}
 	}
 	return k, nil
 }
@@ -146,6 +151,9 @@ func (p *prState) once(key, task string) (why string) {
 
 // mended is the brief of such work. On a pull request of others what comes of it is proposed to them.
 func (k talk) mended(prompt string) tasks.Brief {
+	if len(k.want.Checks) > 0 && k.task.Profile == agent.Write {
+		prompt += "\n\nBefore you end, these have to succeed, in the directory of the repository:\n\n    " + strings.Join(k.want.Checks, "\n    ") + "\n"
+	}
 	b := k.brief(prompt)
 	b.Into = k.pr.GetHead().GetRef()
 	return b

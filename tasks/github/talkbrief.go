@@ -18,6 +18,7 @@ type talk struct {
 	task tasks.Task
 	o    origin
 	pr   *github.PullRequest
+	want settings // of the people of the repository
 }
 
 // talk looks at the pull request of a task that a comment has asked for.
@@ -31,7 +32,11 @@ func (s *Source) talk(ctx context.Context, t tasks.Task, o origin) (talk, error)
 	if err != nil {
 		return talk{}, s.sorted("read "+o.String(), err)
 	}
-	return talk{s, gh, t, o, pr}, s.admit(ctx, t, o, pr)
+	want, _, err := s.settings(ctx, gh, o, o.Base)
+	if err != nil {
+		return talk{}, err
+	}
+	return talk{s, gh, t, o, pr, want}, s.admit(ctx, t, o, pr)
 }
 
 // respondent is what the agent is told that works for people in a pull request.

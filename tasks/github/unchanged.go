@@ -48,15 +48,17 @@ func (p *prState) sameAs(head, patch string) (reviewed string) {
 	return reviewed
 }
 
-// reviewed notes that the review of a head was posted. Again it changes nothing.
-func (s *Source) reviewed(ctx context.Context, o origin) error {
-	return s.changeState(ctx, o, func(p *prState) error {
-		if p.LastReviewed != o.Head {
-			p.LastReviewed = o.Head
+// reviewed notes that the review of a head was posted, and gives what is remembered now. Again it changes nothing.
+func (s *Source) reviewed(ctx context.Context, o origin) (state prState, err error) {
+	err = s.changeState(ctx, o, func(p *prState) error {
+		if p.LastReviewed != o.Head && !o.byPerson() {
 			p.Reviews++
 		}
+		p.LastReviewed = o.Head
+		state = *p
 		return nil
 	})
+	return state, err
 }
 
 // patchID is the same for two diffs if they change the same: where in the files and in which version of them does not count. It is what

@@ -9,20 +9,33 @@ import (
 // The words of a review, in Markdown. The text of findings and summaries goes in as it is: what the agent wrote is to be made harmless
 // before. Paths are not, they only ever stand in code.
 
-var markerForm = regexp.MustCompile(`^<!-- errand:finding=([a-z0-9-]{1,40}) -->`)
+var markerForm = regexp.MustCompile(`<!-- errand:finding=([a-z0-9-]{1,40}) -->`)
 
 // FindingOf is the ID of the finding that a comment of ours tells. That it is ours is for the caller to know.
 func FindingOf(body string) (id string, ok bool) {
-	m := markerForm.FindStringSubmatch(body)
-	if m == nil {
+	m := markerForm.FindStringSubmatchIndex(body)
+	if m == nil || m[0] != 0 {
 		return "", false
 	}
-	return m[1], true
+	return body[m[2]:m[3]], true
+}
+
+// FindingsIn are the IDs of all findings that a text of ours tells in full.
+func FindingsIn(body string) (ids []string) {
+	for _, m := range markerForm.FindAllStringSubmatch(body, -1) {
+		ids = append(ids, m[1])
+	}
+	return ids
+}
+
+// marked is a text behind the marker of its finding, which GitHub does not show.
+func (f Finding) marked(text string) string {
+	return fmt.Sprintf("<!-- errand:finding=%s -->\n%s", f.ID, text)
 }
 
 // Comment is the body of a finding at its line.
 func Comment(f Finding) string {
-	return fmt.Sprintf("<!-- errand:finding=%s -->\n**%s**: %s%s\n", f.ID, f.Severity, f.Claim, f.details())
+	return f.marked(fmt.Sprintf("**%s**: %s%s\n", f.Severity, f.Claim, f.details()))
 }
 
 // details is all below the claim.

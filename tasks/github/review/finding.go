@@ -101,7 +101,9 @@ type Known struct {
 	Thread  string `json:"thread,omitempty"`  // node ID of its review thread; empty: it is in the summary only
 	Comment int64  `json:"comment,omitempty"` // ID of the comment that began the thread
 	First   string `json:"first,omitempty"`   // head it was found in
-	Last    string `json:"last,omitempty"`    // head it was last seen in, or fixed in
+	// Answered: somebody has replied, so it is not brought up again, but its thread is still resolved when it is mended.
+	Answered bool   `json:"answered,omitempty"`
+	Last     string `json:"last,omitempty"` // head it was last seen in, or fixed in
 }
 
 // Plan is what a review says, after the ledger has taken out what was said before. All lists have the gravest first.
@@ -110,6 +112,7 @@ type Plan struct {
 	// Inline; Place, which knows the diff, moves on what cannot stay there.
 	Inline, Summary []Finding
 	Fixed           []Known // since the last review
+	Gone            []Known // since then what they were about has left the change; their threads end, and the summary does not name them
 	StillOpen       []Known // found before, told before, not mended
 	// Quiet means that nothing is new: only the summary's text changes, which notifies nobody.
 	Quiet bool
@@ -119,9 +122,11 @@ type Plan struct {
 
 // Gravest orders findings for people: the gravest first, then by place.
 func Gravest(all []Finding) {
-	slices.SortStableFunc(all, func(a, b Finding) int {
-		return cmp.Or(a.Severity.Compare(b.Severity), strings.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
-	})
+	slices.SortStableFunc(all, gravest)
+}
+
+func gravest(a, b Finding) int {
+	return cmp.Or(a.Severity.Compare(b.Severity), strings.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
 }
 
 // First is the plan of a pull request of which nothing is remembered: all is new.

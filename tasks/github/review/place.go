@@ -34,8 +34,19 @@ func (p Plan) Place(d Diff, l Limits) Plan {
 	return p
 }
 
-// Unplaced is the plan with nothing at lines.
-func (p Plan) Unplaced(l Limits) Plan { return p.Place(nil, l) }
+// Posted is a plan without anything at lines, in which those findings are back at theirs whose IDs were found there.
+func (p Plan) Posted(told map[string]bool) Plan {
+	all := p.Summary
+	p.Summary = nil
+	for _, f := range all {
+		if told[f.ID] {
+			p.Inline = append(p.Inline, f)
+		} else {
+			p.Summary = append(p.Summary, f)
+		}
+	}
+	return p
+}
 
 // All are the new findings, wherever they are, the gravest first.
 func (p Plan) All() []Finding {

@@ -45,8 +45,12 @@ func TestPlace(t *testing.T) {
 	}
 	// What was said to be for the summary stays there, and nothing has a place without a diff.
 	p.Inline, p.Summary = p.Inline[:1], p.Inline[1:]
-	if got := p.Unplaced(Limits{Max: 6, Floor: Major}); len(got.Inline) != 0 || ids(got.Summary) != "unsure gravest first second elsewhere" || got.Below != 1 {
+	got := p.Place(nil, Limits{Max: 6, Floor: Major})
+	if len(got.Inline) != 0 || ids(got.Summary) != "unsure gravest first second elsewhere" || got.Below != 1 {
 		t.Errorf("%q, %q, %d below", ids(got.Inline), ids(got.Summary), got.Below)
+	}
+	if got = got.Posted(map[string]bool{"second": true, "gravest": true}); ids(got.Inline) != "gravest second" || ids(got.Summary) != "unsure first elsewhere" {
+		t.Errorf("%q, %q", ids(got.Inline), ids(got.Summary))
 	}
 	if p := First(Answer{}); !p.Quiet {
 		t.Error("a review that finds nothing is not quiet")

@@ -46,7 +46,7 @@ func (p Plan) Intro(pg Page) string {
 func (p Plan) Whole(pg Page) string {
 	plain := func(f Finding) string {
 		f.Exact = false // there are no lines here that a button could replace
-		return pg.full(f)
+		return f.marked(pg.full(f))
 	}
 	return Plan{Inline: p.Inline}.Intro(pg) + "\n" + strings.Join(each(p.Inline, plain), "\n\n") + "\n"
 }
@@ -59,8 +59,8 @@ func (p Plan) Text(summary string, pg Page) string {
 			parts = append(parts, "#### "+title, strings.Join(items, between))
 		}
 	}
-	section("New", "\n", each(p.Inline, pg.line))
-	section("New, not at a line of the diff", "\n\n", each(p.Summary, pg.full))
+	section("New, at their lines", "\n", each(p.Inline, pg.line))
+	section("New, in full here", "\n\n", each(p.Summary, pg.full))
 	section("Still open", "\n", each(p.StillOpen, pg.known))
 	section("Fixed", "\n", each(p.Fixed, pg.known))
 	if p.Below > 0 {

@@ -70,6 +70,10 @@ func TestFindingOf(t *testing.T) {
 	if id, ok := FindingOf(Comment(exact)); id != "overflow" || !ok {
 		t.Errorf("%q, %t", id, ok)
 	}
+	whole := Plan{Inline: []Finding{exact, vague}}.Whole(page)
+	if diff := cmp.Diff([]string{"overflow", "doc"}, FindingsIn(whole)); diff != "" {
+		t.Error(diff)
+	}
 	for _, body := range []string{"", "x", " " + Comment(exact), strings.Replace(Comment(exact), "overflow", "a b", 1)} {
 		if id, ok := FindingOf(body); ok {
 			t.Errorf("%q is that of %q", body, id)
