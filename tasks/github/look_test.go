@@ -159,3 +159,14 @@ func TestOneLooks(t *testing.T) {
 		t.Errorf("%d look", turns)
 	}
 }
+
+// A front door looks by itself, from its start on.
+func TestFrontDoorLooks(t *testing.T) {
+	t.Parallel()
+	w := withToken(t, func(c *Config) { c.Repositories, c.Look = []string{repo}, 10*time.Millisecond })
+	f := w.listen()
+	w.wait(func() bool { return len(w.hub.Calls("GET /repos/{o}/{r}/pulls")) > 0 })
+	w.hub.Deliver("")
+	w.open()
+	w.wait(func() bool { return len(f.tasks()) == 1 })
+}
