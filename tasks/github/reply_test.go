@@ -39,7 +39,7 @@ func (w *world) talk() (n int, t tasks.Task, comment int64) {
 
 func TestReplyBodies(t *testing.T) {
 	t.Parallel()
-	broken := tasks.Ending{Kind: tasks.TimedOut, Limit: "2h0m0s", At: ended, Result: agent.Result{
+	broken := tasks.Ending{Kind: tasks.TimedOut, Limit: "2h", At: ended, Result: agent.Result{
 		Duration: 2 * time.Hour, Turns: 3, Partial: "I have found one thing so far, @octocat:\n```go\nfunc main() {",
 	}}
 	published := answered("Mended.\n\n```go\nfunc main() {")
