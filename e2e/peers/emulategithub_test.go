@@ -125,7 +125,9 @@ func TestErrandOnAnEmulatedGitHub(t *testing.T) {
 	h, key, git := emulateGitHub(t)
 	model := modelfake.New()
 	t.Cleanup(model.Close)
-	model.Answer("Review pull request", modelfake.Turn{Text: "It greets **nobody**, @ann."})
+	model.Answer("Review pull request", modelfake.Turn{Tools: []modelfake.ToolCall{{
+		Name: "StructuredOutput", Input: map[string]any{"summary": "It greets **nobody**, @ann.", "findings": []any{}},
+	}}})
 	model.Answer("what is it for", modelfake.Turn{Text: "It is *for* greeting."})
 	keyFile := filepath.Join(t.TempDir(), "app.pem")
 	if err := os.WriteFile(keyFile, []byte(key), 0o600); err != nil {
