@@ -3,34 +3,31 @@ package web
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
-	"unicode"
+	"unicode/utf8"
 )
 
 // sequences are what a terminal takes for orders, such as colours and titles (ECMA-48); tools print them.
 var sequences = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])`)
 
-// legible is text without a terminal's orders, with the other control characters shown, and without marks that turn the direction of writing
-// for what follows. static/task.js does the same.
+// unseen are characters that show nothing: control characters, and marks that turn the direction of writing for what follows.
+var unseen = regexp.MustCompile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x{9f}\\x{202a}-\\x{202e}\\x{2066}-\\x{2069}]")
+
+// legible is text without a terminal's orders, and with what else cannot be seen spelled out. static/task.js does the same.
 func legible(s string) string {
 	if strings.ContainsRune(s, '\x1b') {
 		s = sequences.ReplaceAllString(s, "")
 	}
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case r < ' ':
-			return '␀' + r // the pictures of control characters
-		case r == 0x7f:
-			return '␡'
-		case unicode.IsControl(r), r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
-			return unicode.ReplacementChar
+	return unseen.ReplaceAllStringFunc(strings.ReplaceAll(s, "\r\n", "\n"), func(c string) string {
+		r, _ := utf8.DecodeRuneInString(c)
+		if r < 0x100 {
+			return fmt.Sprintf(`\x%02x`, r)
 		}
-		return r
-	}, strings.ReplaceAll(s, "\r\n", "\n"))
+		return fmt.Sprintf(`\u%04x`, r)
+	})
 }
 
 // spelled writes a tool's input for people: a line per argument, texts as they are. What is no object stays JSON.

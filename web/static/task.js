@@ -10,9 +10,10 @@ const one = (list, name) => list.querySelector(`:scope > .${name}, :scope > deta
 const legible = (s) => s
   .replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])/g, "")
   .replaceAll("\r\n", "\n")
-  .replace(/[\0-\x08\x0b-\x1f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt(0)))
-  .replaceAll("\x7f", "\u2421")
-  .replace(/[\x80-\x9f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+  .replace(/[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, (c) => {
+    const n = c.charCodeAt(0).toString(16);
+    return n.length > 2 ? "\\u" + n : "\\x" + n.padStart(2, "0");
+  });
 
 // spelled writes a tool's input as legible.go does.
 function spelled(input) {
