@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"maps"
 	"net/http"
 	"time"
 )
@@ -36,9 +37,7 @@ func (e *excerpt) WriteHeader(status int) {
 	case http.StatusRequestedRangeNotSatisfiable:
 		e.over = true
 	default:
-		for name, values := range e.header {
-			e.w.Header()[name] = values
-		}
+		maps.Copy(e.w.Header(), e.header)
 		e.passed = true
 		e.w.WriteHeader(status)
 	}

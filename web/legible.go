@@ -14,7 +14,7 @@ import (
 var sequences = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])`)
 
 // unseen are characters that show nothing: control characters, and marks that turn the direction of writing for what follows.
-var unseen = regexp.MustCompile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x{9f}\\x{202a}-\\x{202e}\\x{2066}-\\x{2069}]")
+var unseen = regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f-\x{9f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`)
 
 // legible is text without a terminal's orders, and with what else cannot be seen spelled out. static/task.js does the same.
 func legible(s string) string {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -16,17 +15,19 @@ type meter struct {
 	Cost    string
 }
 
-func (h *Handler) meter(s tasks.Status, used agent.Event) meter {
+func (h *Handler) meter(s tasks.Status, used tasks.Logged) meter {
 	var m meter
-	usage, usd := used.Usage, used.CostUSD
+	usage, usd := used.Event.Usage, used.Event.CostUSD
 	switch e := s.Ending; {
 	case e != nil && e.Result.Duration > 0:
 		m.Elapsed, usage, usd = tasks.Lasted(e.Result.Duration), &e.Result.Usage, e.CostUSD()
 	case e == nil && s.State == "running":
 		m.Since, m.Elapsed = s.Started, tasks.Lasted(max(0, h.now().Sub(s.Started)))
 	}
-	if usage != nil && *usage != (agent.Usage{}) {
-		m.Tokens = count(usage.Input+usage.CacheRead+usage.CacheCreation) + " tokens in, " + count(usage.Output) + " out"
+	if usage != nil {
+		if in := usage.Input + usage.CacheRead + usage.CacheCreation; in > 0 {
+			m.Tokens = count(in) + " tokens in, " + count(usage.Output) + " out"
+		}
 	}
 	switch {
 	case usd >= 0.01:

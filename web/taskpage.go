@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -64,7 +63,7 @@ func (h *Handler) taskPage(w http.ResponseWriter, r *http.Request) {
 	h.page(w, http.StatusOK, "task", h.taskView(s, past, t.Used))
 }
 
-func (h *Handler) taskView(s tasks.Status, past history, used agent.Event) taskView {
+func (h *Handler) taskView(s tasks.Status, past history, used tasks.Logged) taskView {
 	v := taskView{
 		row: h.row(show(s)), Prompt: legible(s.Task.Prompt), Long: len(s.Task.Prompt) > longPrompt, Facts: facts(s), Questions: s.Questions,
 		Meter: h.meter(s, used), Live: s.Ending == nil && !past.Past, history: past,
@@ -167,7 +166,7 @@ func (h *Handler) history(ctx context.Context, s tasks.Status, before string, t 
 	switch {
 	case more:
 		v.Older = "/tasks/" + id + "?before=" + events[0].ID
-	case s.Worker != "" && s.Into == "" && !(len(v.Entries) > 0 && v.Entries[0].Kind == string(agent.Started)):
+	case s.Worker != "" && s.Into == "" && (len(v.Entries) == 0 || v.Entries[0].Kind != "started"):
 		v.Older = "/tasks/" + id + "/log" // the stream has lost its beginning, or never had it
 		if !first.IsZero() {
 			v.Older += "?until=" + strconv.FormatInt(first.UnixMilli(), 10)

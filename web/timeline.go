@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -30,7 +29,7 @@ type entry struct {
 // timeline arranges events. static/task.js does the same with what comes later, and takes what they look like from skeletons.
 type timeline struct {
 	Entries []*entry
-	Used    agent.Event // the latest that tells what the run has used up; zero: none
+	Used    tasks.Logged // the latest event that tells what the run has used up; zero: none
 
 	calls  map[string]*entry // by their IDs
 	places map[string]place  // where their sub-agents' doings go
@@ -61,17 +60,18 @@ func skeletons() (list []*entry) {
 
 func (t *timeline) add(l tasks.Logged) {
 	e := l.Event
-	switch e.Kind {
-	case agent.Taken, agent.ToolInput:
+	kind := string(e.Kind)
+	switch kind {
+	case "taken", "tool_input":
 		return
-	case agent.Used:
-		t.Used = e
+	case "used":
+		t.Used = l
 		return
-	case agent.TurnEnd:
+	case "turn_end":
 		if !e.Error { // else its text was told in pieces
 			return
 		}
-	case agent.ToolResult:
+	case "tool_result":
 		if call := t.calls[e.ToolID]; call != nil {
 			call.Back, call.Done, call.Error = legible(e.Text), true, e.Error
 			return
@@ -81,8 +81,7 @@ func (t *timeline) add(l tasks.Logged) {
 	if !known {
 		at.list = &t.Entries
 	}
-	kind := string(e.Kind)
-	if n := len(*at.list); n > 0 && (e.Kind == agent.Text || e.Kind == agent.Thinking) {
+	if n := len(*at.list); n > 0 && (kind == "text" || kind == "thinking") {
 		if last := (*at.list)[n-1]; last.Kind == kind {
 			last.Text += legible(e.Text)
 			return
@@ -92,16 +91,16 @@ func (t *timeline) add(l tasks.Logged) {
 		ID: l.ID, Time: e.Time, Kind: kind, Label: labels[kind], Text: strings.TrimLeft(legible(e.Text), "\n"), Call: e.ToolID, Agent: e.Agent,
 		Input: spelled(e.Input), Error: e.Error,
 	}
-	switch e.Kind {
-	case agent.ToolResult:
+	switch kind {
+	case "tool_result":
 		made.Text, made.Back, made.Done = "What an earlier call brought", made.Text, true
-	case tasks.Asked:
+	case "asked":
 		made.Input = "" // the question itself, which the text has
-	case tasks.Absorbed, tasks.Replied:
+	case "absorbed", "replied":
 		if e.Tool != "" {
 			made.Label += " by " + e.Tool
 		}
-	case agent.ToolUse:
+	case "tool_use":
 		t.calls[e.ToolID], t.places[e.ToolID] = made, at
 		if at.depth < maxDepth {
 			t.places[e.ToolID] = place{&made.Below, at.depth + 1}

@@ -38,7 +38,8 @@ func TestTimeline(t *testing.T) {
 	for _, e := range []agent.Event{
 		{Kind: agent.Started, Text: "opus"},
 		{Kind: agent.Taken, Text: "an ID"},
-		{Kind: agent.Thinking, Text: "\n\nHm"}, {Kind: agent.Thinking, Text: "m."},
+		{Kind: agent.Thinking, Text: "\n\nHm"},
+		{Kind: agent.Thinking, Text: "m."},
 		{Kind: agent.ToolUse, ToolID: "a", Text: "Asking a sub-agent"},
 		{Kind: agent.ToolUse, ToolID: "b", Text: "Asking another"},
 		{Kind: agent.Text, Parent: "a", Text: "I "},
@@ -64,7 +65,7 @@ func TestTimeline(t *testing.T) {
 	if diff := cmp.Diff(want, outline(tl.Entries, "")); diff != "" {
 		t.Error(diff)
 	}
-	if tl.Used.CostUSD != 0.5 {
+	if tl.Used.Event.CostUSD != 0.5 {
 		t.Errorf("used %+v", tl.Used)
 	}
 }
