@@ -116,6 +116,7 @@ func (h *Handler) routes() {
 
 		"GET /{$}":                h.listPage,
 		"GET /tasks/{id}":         h.taskPage,
+		"GET /tasks/{id}/log":     h.logPage,
 		"POST /tasks/{id}/cancel": h.cancelForm,
 		"POST /tasks/{id}/retry":  h.retryForm,
 		"POST /tasks/{id}/answer": h.answerForm,
