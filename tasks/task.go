@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,6 +71,15 @@ func NewID(at time.Time, source, identity string) string {
 
 // ValidID reports whether s has the form of a task's ID; anything else in a URL or a command line is a mistake or an attack.
 func ValidID(s string) bool { return len(s) <= maxID && idForm.MatchString(s) }
+
+// Born is when the event came that an ID was made of; zero for what is no ID.
+func Born(id string) time.Time {
+	micros, err := strconv.ParseInt(id[:max(0, strings.IndexByte(id, '-'))], 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros)
+}
 
 // check finds what is wrong with a task before it is stored.
 func (t Task) check() error {

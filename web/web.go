@@ -115,6 +115,7 @@ func (h *Handler) routes() {
 		"POST /login": h.login,
 
 		"GET /{$}":                h.listPage,
+		"GET /health":             h.healthPage,
 		"GET /tasks/{id}":         h.taskPage,
 		"POST /tasks/{id}/cancel": h.cancelForm,
 		"POST /tasks/{id}/retry":  h.retryForm,
