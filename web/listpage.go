@@ -34,8 +34,8 @@ func (h *Handler) row(v view) row {
 	case v.Ending != nil:
 		r.Ending = string(v.Ending.Kind)
 		r.Cost = cost(v.Ending.CostUSD())
-		if !v.Started.IsZero() {
-			r.Took = age(v.Ended.Sub(v.Started))
+		if d := v.Ended.Sub(v.Started); !v.Started.IsZero() && d >= time.Second {
+			r.Took = age(d)
 		}
 	case v.State == "running" && !v.Started.IsZero():
 		r.Took = age(h.now().Sub(v.Started))

@@ -17,7 +17,7 @@ func TestListPage(t *testing.T) {
 	h.contains(h.get("/"), http.StatusOK, "No tasks.")
 	first := h.submit(0, func(t *tasks.Task) { t.Prompt = "The oldest" })
 	h.End(h.Claim(first), tasks.Ending{Kind: tasks.TimedOut, Result: agent.Result{CostUSD: 1.234}})
-	h.contains(h.get("/"), http.StatusOK, `href="/tasks/`+first+`"`, "The oldest", "timed_out", "$1.23", "test", "ann", "!older")
+	h.contains(h.get("/"), http.StatusOK, `href="/tasks/`+first+`"`, "The oldest", "timed_out", "$1.23", "test", "ann", "!>older<")
 	h.contains(h.get("/?state=waiting"), http.StatusOK, "No tasks here.")
 	for n := range 50 {
 		h.submit(1 + n)
