@@ -1,8 +1,10 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
@@ -76,6 +78,15 @@ func checkWorker(w store.Worker) (list []check) {
 	for _, notice := range c.Notices {
 		add(store.Warning, notice, "", "")
 	}
+	return worstFirst(list)
+}
+
+// worstFirst sorts checks by how much somebody has to do something about them.
+func worstFirst(list []check) []check {
+	order := []store.Severity{store.Fatal, store.Warning, store.Note, well}
+	slices.SortStableFunc(list, func(a, b check) int {
+		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
+	})
 	return list
 }
 
@@ -96,7 +107,7 @@ func (f fleet) check(now time.Time) (list []check) {
 	}
 	if f.Redis != "ok" {
 		add(store.Fatal, "Redis does not answer", f.Redis, "Look whether it runs, and whether REDIS_URL of the front door is right.")
-		return list
+		return worstFirst(list)
 	}
 	add(well, "Redis answers", "", "")
 	list = append(list, f.Findings...)
@@ -111,5 +122,5 @@ func (f fleet) check(now time.Time) (list []check) {
 			add(store.Note, fmt.Sprintf("%s: runs start %v apart", name, c.Interval), "The model throttles them.", "")
 		}
 	}
-	return list
+	return worstFirst(list)
 }

@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
@@ -93,7 +92,7 @@ func size(bytes int64) string {
 	case bytes <= 0:
 		return ""
 	case bytes < 1<<30:
-		return fmt.Sprintf("%d MB", bytes>>20)
+		return fmt.Sprintf("%d MiB", bytes>>20)
 	}
-	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(bytes)/(1<<30)), ".0") + " GB"
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }

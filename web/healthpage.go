@@ -28,6 +28,7 @@ func (h *Handler) healthPage(w http.ResponseWriter, r *http.Request) {
 			}
 			v.Services = append(v.Services, c)
 		}
+		v.Services = worstFirst(v.Services)
 	}
 	h.livePage(w, r, "health", v)
 }

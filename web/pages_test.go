@@ -126,7 +126,7 @@ func TestLongHistoryIsCut(t *testing.T) {
 func TestStaticFiles(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	for file, kind := range map[string]string{"task.js": "text/javascript", "style.css": "text/css"} {
+	for file, kind := range map[string]string{"task.js": "text/javascript", "live.js": "text/javascript", "style.css": "text/css", "icon.svg": "image/svg+xml"} {
 		a := h.get("/static/" + file)
 		if a.StatusCode != http.StatusOK || !strings.HasPrefix(a.Header.Get("Content-Type"), kind) {
 			t.Errorf("%s: %s %s", file, a.Status, a.Header.Get("Content-Type"))
