@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
@@ -87,15 +88,13 @@ func able(w store.Worker) bool {
 
 // trouble is why no worker would run a task that was submitted now; empty when one would.
 func trouble(seen []store.Worker) string {
-	for _, w := range seen {
-		if able(w) {
-			return ""
-		}
-	}
-	if len(seen) == 0 {
+	switch {
+	case len(seen) == 0:
 		return "no worker is alive"
+	case !slices.ContainsFunc(seen, able):
+		return "no worker can run tasks: their health says why"
 	}
-	return "no worker can run tasks: their health says why"
+	return ""
 }
 
 // fleet asks about everybody.

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -156,4 +159,13 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
 		}
 	}
+}
+
+// Standalone without a redis-server, the list is there as well.
+func TestListPageInMemory(t *testing.T) {
+	t.Parallel()
+	h := newHarnessAt(t, &redis.Options{Addr: miniredis.RunT(t).Addr()})
+	h.submit(1)
+	h.contains(h.get("/?source=test&text=do"), http.StatusOK, "Do it", "<b>1</b> waiting")
+	h.contains(h.get("/health"), http.StatusOK, "Redis is in memory")
 }
