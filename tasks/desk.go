@@ -225,23 +225,6 @@ func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 	return s, err
 }
 
-// List reads the newest tasks, at most limit of them, in one state or, if empty, in any. before, an ID, pages on to older ones.
-func (d *Desk) List(ctx context.Context, state string, limit int, before string) ([]Status, error) {
-	recs, err := d.store.List(ctx, store.ListQuery{State: store.State(state), Limit: limit, Before: before})
-	if err != nil {
-		return nil, fmt.Errorf("list tasks: %w", err)
-	}
-	list := make([]Status, 0, len(recs))
-	for _, rec := range recs {
-		s, err := status(rec)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, s)
-	}
-	return list, nil
-}
-
 // Logged is an event of a run as it is stored.
 type Logged struct {
 	ID    string // where to go on from

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -82,6 +83,15 @@ func taskOf(rec store.Record) (t Task, err error) {
 	}
 	t.Thread = rec.Thread
 	return t, nil
+}
+
+// Born is when the event came that an ID was made of; zero for what is no ID.
+func Born(id string) time.Time {
+	micros, err := strconv.ParseInt(id[:max(0, strings.IndexByte(id, '-'))], 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros)
 }
 
 // check finds what is wrong with a task before it is stored.

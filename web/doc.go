@@ -1,8 +1,8 @@
 // Package web is the face that the fleet shows to a browser and to scripts: the console, the API over JSON and server-sent events,
 // health, and asynqmon's view of the queues.
 //
-// It promises that nothing is shown or done without the console's token, apart from /livez, /readyz, the login, and the routes of
-// sources that guard themselves by a signature: what nobody has declared open is closed. It promises that another site cannot act
+// It promises that nothing is shown or done without the console's token, apart from /livez, /readyz, the login, styles and scripts,
+// and the routes of sources that guard themselves by a signature: what nobody has declared open is closed. It promises that another site cannot act
 // through a visitor's browser, that whatever people and agents wrote is shown as text and never becomes markup, and that a task's
 // return address (Task.Origin) stays inside. Streams end promptly when the handler is closed and hold no reader who stopped reading.
 //

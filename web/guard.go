@@ -14,9 +14,11 @@ import (
 // cookieName is the cookie of a browser that has shown the token.
 const cookieName = "errand_token"
 
-// open reports whether a pattern of the mux is served without a token: ours that say nothing, and what guards itself.
+// open reports whether a pattern of the mux is served without a token: ours that say nothing, such as the style of the login, and what
+// guards itself.
 func (h *Handler) open(pattern string) bool {
-	if pattern == "GET /livez" || pattern == "GET /readyz" {
+	switch pattern {
+	case "GET /livez", "GET /readyz", "GET /static/":
 		return true
 	}
 	_, path, ok := strings.Cut(pattern, "/") // behind method and host

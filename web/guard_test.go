@@ -23,13 +23,13 @@ func TestNothingIsOpenThatIsNotMeantToBe(t *testing.T) {
 	h := newHarness(t, withRoutes)
 	id := h.submit(1)
 	for _, path := range []string{
-		"GET /", "GET /tasks/" + id, "POST /tasks/" + id + "/cancel", "POST /tasks/" + id + "/retry", "GET /static/task.js",
+		"GET /", "GET /tasks/" + id, "POST /tasks/" + id + "/cancel", "POST /tasks/" + id + "/retry", "POST /static/task.js", "GET /health",
 		"GET /queues/", "GET /queues/api/queues", "GET /api/tasks", "GET /api/tasks/" + id, "GET /api/tasks/" + id + "/events",
 		"GET /api/tasks/" + id + "/log", "POST /api/tasks/" + id + "/cancel", "POST /api/tasks/" + id + "/retry", "GET /api/health",
 		"POST /api/chat", "GET /metrics", "GET /slackery/x", "GET /nothing", "POST /livez", "GET /livez/x", "GET /login",
 		// Spellings of a path that begin as an open one.
 		"GET /slack/../api/tasks", "GET /slack/%2e%2e/api/tasks", "GET /slack%2f..%2fapi/tasks", "GET //slack/../metrics",
-		"GET /slack/nothing", "GET /slack",
+		"GET /slack/nothing", "GET /slack", "GET /static/../api/tasks", "GET /static%2f..%2fapi/tasks",
 	} {
 		method, path, _ := strings.Cut(path, " ")
 		for name, hs := range map[string]header{
@@ -59,7 +59,7 @@ func TestNothingIsOpenThatIsNotMeantToBe(t *testing.T) {
 func TestWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, withRoutes)
-	for path, want := range map[string]int{"GET /livez": 200, "HEAD /livez": 200, "GET /readyz": 200, "POST /slack/events": http.StatusTeapot} {
+	for path, want := range map[string]int{"GET /livez": 200, "HEAD /livez": 200, "GET /readyz": 200, "GET /static/style.css": 200, "POST /slack/events": http.StatusTeapot} {
 		method, path, _ := strings.Cut(path, " ")
 		// A webhook may come from anywhere, so another origin is no reason to refuse it.
 		if a := h.do(method, path, "", "Authorization", "", "Origin", "https://elsewhere.test"); a.StatusCode != want {

@@ -16,8 +16,8 @@ func TestListPage(t *testing.T) {
 	h.contains(h.get("/"), http.StatusOK, "No tasks.")
 	first := h.submit(0, func(t *tasks.Task) { t.Prompt = "The oldest" })
 	h.End(h.Claim(first), tasks.Ending{Kind: tasks.TimedOut, Result: agent.Result{CostUSD: 1.234}})
-	h.contains(h.get("/"), http.StatusOK, `href="/tasks/`+first+`"`, "The oldest", "timed_out", "$1.23", "test", "ann", "!older")
-	h.contains(h.get("/?state=waiting"), http.StatusOK, "No tasks.")
+	h.contains(h.get("/"), http.StatusOK, `href="/tasks/`+first+`"`, "The oldest", "timed_out", "$1.23", "test", "ann", "!>older<")
+	h.contains(h.get("/?state=waiting"), http.StatusOK, "No tasks here.")
 	for n := range 50 {
 		h.submit(1 + n)
 	}
@@ -114,7 +114,7 @@ func TestEverythingIsEscaped(t *testing.T) {
 func TestStaticFiles(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	for file, kind := range map[string]string{"task.js": "text/javascript", "style.css": "text/css"} {
+	for file, kind := range map[string]string{"task.js": "text/javascript", "live.js": "text/javascript", "style.css": "text/css", "icon.svg": "image/svg+xml"} {
 		a := h.get("/static/" + file)
 		if a.StatusCode != http.StatusOK || !strings.HasPrefix(a.Header.Get("Content-Type"), kind) {
 			t.Errorf("%s: %s %s", file, a.Status, a.Header.Get("Content-Type"))
