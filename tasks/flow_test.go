@@ -391,7 +391,8 @@ func TestLostClaimStopsTheRun(t *testing.T) {
 		stopped <- context.Cause(ctx)
 		return answer("too late"), nil // it had finished in the very moment
 	}
-	stop := f.worker(func(c *WorkerConfig) { c.Timing.Reconcile = time.Hour })
+	p := newTape()
+	stop := f.worker(func(c *WorkerConfig) { c.Timing.Reconcile, c.Meter = time.Hour, p })
 	id := f.submit(f.task("a", "x"))
 	<-started
 	// Another worker takes over, as after a partition.
@@ -418,6 +419,7 @@ func TestLostClaimStopsTheRun(t *testing.T) {
 		t.Errorf("cause = %v", err)
 	}
 	stop() // whatever the loser has to write is written
+	f.tell(p, 0, "began", "ran done", "returned interactive claim_lost")
 	if s, err := f.desk.Status(t.Context(), id); err != nil || s.State != "running" || s.Worker != "other" || s.Attempt != 2 || s.Ending != nil {
 		t.Errorf("the loser changed something: %+v, %v", s, err)
 	}

@@ -116,7 +116,11 @@ func (w *Worker) end(r *run, e Ending) (stored bool, err error) {
 	e.Reason = w.cfg.Policy.Redactor.String(e.Reason)
 	e.Covers = r.mail.covered()
 	body, with := e.encode(), store.Covered{IDs: e.Covers, Ending: e.of(r.claim.ID())}
-	return w.persist(r, "end", func() error { return r.claim.EndWith(r.detached, body, with) })
+	stored, err = w.persist(r, "end", func() error { return r.claim.EndWith(r.detached, body, with) })
+	if !stored && err == nil {
+		w.meter.Returned(r.claim.Record().Class, ReturnLost)
+	}
+	return stored, err
 }
 
 // persist stores what a run came to, however long Redis takes, within reason: until then the work is not done. done is false when
