@@ -74,11 +74,5 @@ func (w *Worker) began(r *run) {
 	}
 }
 
-// waited is how long a claimed task had been due, all by Redis' clock.
-func waited(rec store.Record) time.Duration {
-	due := rec.Created
-	if rec.At.After(due) {
-		due = rec.At
-	}
-	return max(rec.Started.Sub(due), 0)
-}
+// waited is how long a claimed task had been due, by Redis' clock.
+func waited(rec store.Record) time.Duration { return max(rec.Started.Sub(rec.Due()), 0) }

@@ -112,11 +112,18 @@ func (s *station) run(ctx context.Context) error {
 	return errors.Join(err, served)
 }
 
-// probes are what a worker is asked: by an orchestrator whether it lives and takes work, by a front door for logs.
+// probes are what a worker is asked: by an orchestrator whether it lives and takes work, by Prometheus for metrics, by a front door for logs.
 func probes(ctx context.Context, parts *wire.Parts) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.Handle("/logs/", web.LogServer(wire.LogDir(parts.Config), parts.Config.FleetToken().Reveal()))
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		if !parts.MayScrape(r) {
+			http.Error(w, "the token of the metrics is needed (ERRAND_METRICS_TOKEN)", http.StatusUnauthorized)
+			return
+		}
+		parts.Metrics.ServeHTTP(w, r)
+	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		err := parts.Ready(r.Context())
 		if ctx.Err() != nil {
