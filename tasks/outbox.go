@@ -88,7 +88,7 @@ type lastWord struct {
 
 // close lets the task's report say its ending.
 func (w *Worker) close(ctx context.Context, id string, report Report) (word lastWord, _ error) {
-	ctx, cancel := context.WithTimeout(ctx, postLimit)
+	ctx, cancel := context.WithTimeout(withRun(ctx, id), postLimit)
 	defer cancel()
 	rec, err := w.store.Get(ctx, id)
 	if err != nil {

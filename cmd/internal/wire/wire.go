@@ -282,7 +282,7 @@ func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
 		return a
 	}}
 	if format := c.Worker.LogFormat; format == config.LogText || format == "" && people {
-		return slog.New(slog.NewTextHandler(w, o))
+		return slog.New(tasks.LogRuns(slog.NewTextHandler(w, o)))
 	}
-	return slog.New(slog.NewJSONHandler(w, o))
+	return slog.New(tasks.LogRuns(slog.NewJSONHandler(w, o)))
 }
