@@ -42,9 +42,11 @@ func (p *tape) Began(_ Task, waited time.Duration) {
 }
 func (p *tape) Ran(_ Task, r agent.Result)        { p.note("ran " + string(r.Outcome)) }
 func (p *tape) Returned(class string, why Return) { p.note("returned " + class + " " + string(why)) }
+
 func (p *tape) Submitted(t Task, r Receipt) {
 	p.note("submitted " + t.Class + " " + map[bool]string{true: "new"}[r.New])
 }
+
 func (p *tape) Ended(_ Task, e Ending, lag time.Duration) {
 	if lag < 0 || lag > time.Minute {
 		p.note("a strange lag: " + lag.String())
