@@ -359,7 +359,8 @@ func TestDeadWorkersTasksAreTakenOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.worker()
+	p := newTape()
+	f.metered(p)
 	if e := f.ending(once.ID); e.Kind != Answered {
 		t.Errorf("taken over: %+v", e)
 	}
@@ -368,6 +369,9 @@ func TestDeadWorkersTasksAreTakenOver(t *testing.T) {
 	}
 	if n := len(f.agent.specs()); n != 1 {
 		t.Errorf("%d runs", n)
+	}
+	if n := strings.Count(strings.Join(p.heard(), "\n"), "returned interactive crash"); n != 2 {
+		t.Errorf("the meter was told of %d crashes: %q", n, p.heard())
 	}
 }
 

@@ -32,6 +32,7 @@ const (
 	ReturnRetry  Return = "retry"      // its run failed in a way that may pass
 	ReturnParked Return = "parked"     // likewise, and the model said when
 	ReturnError  Return = "error"      // errand did not work
+	ReturnCrash  Return = "crash"      // its worker died: this is told by the one that has found out
 )
 
 // DeskMeter is told what is submitted. It is called by many goroutines, and returns at once.

@@ -76,7 +76,7 @@ func NewTasks(r prometheus.Registerer, repositories []string) *Tasks {
 	}
 	for _, class := range tasks.Classes { // so that the first one counts as a rise
 		for _, why := range []tasks.Return{
-			tasks.ReturnDrain, tasks.ReturnLost, tasks.ReturnWait, tasks.ReturnRetry, tasks.ReturnParked, tasks.ReturnError,
+			tasks.ReturnDrain, tasks.ReturnLost, tasks.ReturnWait, tasks.ReturnRetry, tasks.ReturnParked, tasks.ReturnError, tasks.ReturnCrash,
 		} {
 			m.returns.WithLabelValues(class, string(why))
 		}

@@ -61,11 +61,11 @@ type Options struct {
 // New makes the parts. It talks to nobody yet: an unreachable Redis shows in /readyz and in each request.
 func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	p := &Parts{Config: c, Log: log, Redactor: redactor(c), registry: metrics.NewRegistry(Version())}
-	p.Metrics = metrics.Handler(p.registry, log)
 	var err error
 	if p.policy, err = policy(c, p.Redactor); err != nil {
 		return nil, err
 	}
+	p.Metrics = metrics.Handler(p.registry, log)
 	if p.Redis, err = client(c.Redis.URL.Reveal()); err != nil {
 		return nil, err
 	}
