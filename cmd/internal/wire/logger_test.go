@@ -16,8 +16,10 @@ func TestLogger(t *testing.T) {
 		people bool
 		want   string
 	}{
-		{"", false, object}, {"", true, text},
-		{config.LogJSON, true, object}, {config.LogText, false, text},
+		{"", false, object},
+		{"", true, text},
+		{config.LogJSON, true, object},
+		{config.LogText, false, text},
 	} {
 		var out strings.Builder
 		conf := config.Config{}
