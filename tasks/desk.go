@@ -43,6 +43,7 @@ type Desk struct {
 	store  *store.Store
 	queue  *Queue
 	policy Policy
+	meter  DeskMeter
 	log    *slog.Logger
 }
 
@@ -51,7 +52,14 @@ func NewDesk(s *store.Store, q *Queue, p Policy, log *slog.Logger) *Desk {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Desk{store: s, queue: q, policy: p, log: log}
+	return &Desk{store: s, queue: q, policy: p, meter: unmetered{}, log: log}
+}
+
+// Metered is the same desk, whose meter is told what is submitted.
+func (d *Desk) Metered(m DeskMeter) *Desk {
+	metered := *d
+	metered.meter = m
+	return &metered
 }
 
 // Receipt says what became of a submitted task.
@@ -79,6 +87,9 @@ func (d *Desk) Submit(ctx context.Context, t Task) (Receipt, error) {
 	done := make(chan outcome, 1)
 	go func() {
 		receipt, err := d.submit(ctx, t)
+		if err == nil {
+			d.meter.Submitted(t, receipt)
+		}
 		done <- outcome{receipt, err}
 	}()
 	select {

@@ -76,6 +76,7 @@ func (w *Worker) handBack(run *run, cause error) error {
 		level = slog.LevelInfo // to wait is nothing out of the ordinary
 	}
 	w.log.Log(run.detached, level, "task handed back", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", cause)
+	w.meter.Returned(run.claim.Record().Class, returnOf(cause))
 	run.told.leave() // before the next run of the task can begin
 	_, err := w.persist(run, "return", func() error { return run.claim.Return(run.detached, wait) })
 	if err != nil {

@@ -153,8 +153,8 @@ func backoff(n int) time.Duration { return min(2*time.Second<<min(max(n, 0), 8),
 // asynqLog lets asynq speak through slog.
 type asynqLog struct{ log *slog.Logger }
 
-func (l asynqLog) Debug(args ...any) { l.log.Debug("asynq", "msg", fmt.Sprint(args...)) }
-func (l asynqLog) Info(args ...any)  { l.log.Info("asynq", "msg", fmt.Sprint(args...)) }
-func (l asynqLog) Warn(args ...any)  { l.log.Warn("asynq", "msg", fmt.Sprint(args...)) }
-func (l asynqLog) Error(args ...any) { l.log.Error("asynq", "msg", fmt.Sprint(args...)) }
-func (l asynqLog) Fatal(args ...any) { l.log.Error("asynq", "msg", fmt.Sprint(args...)) }
+func (l asynqLog) Debug(args ...any) { l.log.Debug("asynq", "says", fmt.Sprint(args...)) }
+func (l asynqLog) Info(args ...any)  { l.log.Info("asynq", "says", fmt.Sprint(args...)) }
+func (l asynqLog) Warn(args ...any)  { l.log.Warn("asynq", "says", fmt.Sprint(args...)) }
+func (l asynqLog) Error(args ...any) { l.log.Error("asynq", "says", fmt.Sprint(args...)) }
+func (l asynqLog) Fatal(args ...any) { l.log.Error("asynq", "says", fmt.Sprint(args...)) }

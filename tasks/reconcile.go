@@ -58,6 +58,7 @@ func (w *Worker) recover(ctx context.Context, rec store.LiveRecord) {
 		w.unseen(ctx, err)
 		return
 	}
+	w.meter.Returned(rec.Class, ReturnCrash)
 	w.log.Warn("worker died, task recovered", "run", rec.ID, "thread", rec.Thread, "crashes", rec.Crashes+1)
 	if rec.Crashes+1 >= maxCrashes {
 		if _, err := endWaiting(ctx, w.store, rec.ID, Ending{Kind: Lost, At: time.Now()}); err != nil {

@@ -66,7 +66,7 @@ type run struct {
 
 // hold keeps the claim and lets the run be stopped: by whoever cancels the task, by the worker's drain, by the loss of the claim.
 func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
-	r := &run{claim: claim, slot: s, detached: context.WithoutCancel(ctx)}
+	r := &run{claim: claim, slot: s, detached: withRun(context.WithoutCancel(ctx), claim.ID())}
 	var stop context.CancelCauseFunc
 	r.ctx, stop = context.WithCancelCause(r.detached)
 	r.life, r.end = context.WithCancel(r.detached)
@@ -116,7 +116,11 @@ func (w *Worker) end(r *run, e Ending) (stored bool, err error) {
 	e.Reason = w.cfg.Policy.Redactor.String(e.Reason)
 	e.Covers = r.mail.covered()
 	body, with := e.encode(), store.Covered{IDs: e.Covers, Ending: e.of(r.claim.ID())}
-	return w.persist(r, "end", func() error { return r.claim.EndWith(r.detached, body, with) })
+	stored, err = w.persist(r, "end", func() error { return r.claim.EndWith(r.detached, body, with) })
+	if !stored && err == nil {
+		w.meter.Returned(r.claim.Record().Class, ReturnLost)
+	}
+	return stored, err
 }
 
 // persist stores what a run came to, however long Redis takes, within reason: until then the work is not done. done is false when

@@ -87,7 +87,7 @@ func (m mirror) update(ctx context.Context) (remote, error) {
 	if exists(m.dir) {
 		err = m.fetch(ctx, r, head)
 		if err != nil && !lasting(err) && !m.healthy(ctx) && ctx.Err() == nil {
-			m.w.log.Warn("mirror is damaged, fetching it again", "dir", m.dir, "err", err)
+			m.w.log.WarnContext(ctx, "mirror is damaged, fetching it again", "dir", m.dir, "err", err)
 			err = m.create(ctx, r, head)
 		}
 	} else {
@@ -120,7 +120,7 @@ func (m mirror) ask(ctx context.Context) (r remote, head string, err error) {
 // It is git clone and not a first fetch, because that writes all refs as one file; thousands of pull requests matter.
 func (m mirror) create(ctx context.Context, r remote, head string) error {
 	tmp := m.beside("tmp") // one name suffices under the lock, and a leftover is found again
-	err := m.withPulls(func(refspecs ...string) error {
+	err := m.withPulls(ctx, func(refspecs ...string) error {
 		if err := removeAll(tmp); err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (m mirror) fetch(ctx context.Context, r remote, head string) error {
 	if err := secure(m.dir, mirrorConfig, ""); err != nil {
 		return err
 	}
-	err := m.withPulls(func(refspecs ...string) error {
+	err := m.withPulls(ctx, func(refspecs ...string) error {
 		args := fetchArgs(r, append([]string{"+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"}, refspecs...)...)
 		_, err := m.git.with(r).run(ctx, args...)
 		return err
@@ -168,12 +168,12 @@ func (m mirror) fetch(ctx context.Context, r remote, head string) error {
 
 // withPulls fetches with the heads of pull requests, which anybody can make, and without them if git finds something malformed: a stranger's
 // commit must not keep the repository's own from us.
-func (m mirror) withPulls(fetch func(refspecs ...string) error) error {
+func (m mirror) withPulls(ctx context.Context, fetch func(refspecs ...string) error) error {
 	err := fetch(pullRefs)
 	if !malformed(err) {
 		return err
 	}
-	m.w.log.Warn("pull requests are left out of the mirror: git finds something malformed", "dir", m.dir, "err", err)
+	m.w.log.WarnContext(ctx, "pull requests are left out of the mirror: git finds something malformed", "dir", m.dir, "err", err)
 	return fetch()
 }
 

@@ -37,7 +37,7 @@ type Config struct {
 	Ballot       Ballot                                            // keeps what people think of answers; nil: they are not asked
 	Shelf        Shelf                                             // keeps requests until somebody has chosen a repository; nil: who asks has to ask again
 	Favourites   Favourites                                        // what was chosen last; goes with Shelf
-	HTTP         *http.Client                                      // nil: a plain one. Every call has a limit of 10 s beside its own, an upload of a minute
+	HTTP         *http.Client                                      // nil: one on Transport. Every call has a limit of 10 s beside its own, an upload of a minute
 	Log          *slog.Logger                                      // nil: silence
 	Now          func() time.Time                                  // nil: time.Now
 }
@@ -97,7 +97,7 @@ func New(cfg Config) (*Source, error) {
 		cfg.Interval = 3 * time.Second
 	}
 	if cfg.HTTP == nil {
-		cfg.HTTP = client()
+		cfg.HTTP = &http.Client{Transport: Transport()}
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -115,10 +115,9 @@ func New(cfg Config) (*Source, error) {
 	}, nil
 }
 
-// client keeps as many connections as there are calls at once: by default all but two are closed after each, and TLS is greeted anew.
-func client() *http.Client {
-	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: background, IdleConnTimeout: 90 * time.Second}
-	return &http.Client{Transport: t}
+// Transport keeps as many connections as there are calls at once: by default all but two are closed after each, and TLS is greeted anew.
+func Transport() *http.Transport {
+	return &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: background, IdleConnTimeout: 90 * time.Second}
 }
 
 // Name is the prefix of the threads and the word in the IDs of the tasks that come from here.

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/errand-fleet/errand/cmd/internal/metrics"
 	"github.com/errand-fleet/errand/web"
 	"github.com/hibiken/asynq"
 )
@@ -34,6 +35,8 @@ func (p *Parts) FrontDoor(ctx context.Context) (http.Handler, io.Closer, error) 
 			inbound = append(inbound, in)
 		}
 	}
+	metrics.NewFleet(p.registry, p.Store)
+	mux.Handle("GET /metrics", p.Metrics)
 	opt, err := asynq.ParseRedisURI(p.Config.Redis.URL.Reveal())
 	if err != nil {
 		return nil, nil, errors.New("parse REDIS_URL for the queue pages") // err would quote it
@@ -46,7 +49,23 @@ func (p *Parts) FrontDoor(ctx context.Context) (http.Handler, io.Closer, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	return door, door, nil
+	return p.scraped(door), door, nil
+}
+
+// MayScrape reports whether a request shows the token of the metrics.
+func (p *Parts) MayScrape(r *http.Request) bool {
+	return web.ShowsToken(r, p.Config.Fleet.MetricsToken.Reveal())
+}
+
+// scraped shows the metrics to who has their token. To who has the console's, the door shows them.
+func (p *Parts) scraped(door http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && r.URL.Path == "/metrics" && p.MayScrape(r) {
+			p.Metrics.ServeHTTP(w, r)
+			return
+		}
+		door.ServeHTTP(w, r)
+	})
 }
 
 // Serve answers on a listener until ctx ends, and then lets what is under way finish, within reason. It calls stopping, which may be
