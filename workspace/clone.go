@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 )
@@ -71,6 +72,17 @@ func (c clone) checkOut(ctx context.Context, commit, branch string) error {
 	// Not checkout: with an object missing it leaves the file out and succeeds (git 2.39).
 	_, err := c.git.run(ctx, "reset", "--quiet", "--hard", commit)
 	return err
+}
+
+// strange is there while the clone may hold what strangers wrote.
+func (c clone) strange() string { return c.beside("strange") }
+
+// mark says so before anything of theirs is in the clone.
+func (c clone) mark(want Want) error {
+	if !want.Strange {
+		return nil
+	}
+	return os.WriteFile(c.strange(), nil, 0o600)
 }
 
 // keep leaves commits, index and files of the last run alone and shows it what is new on the remote. An error means that

@@ -78,7 +78,7 @@ func (w *Workspace) Work(ctx context.Context, thread string, limit int) ([]Bundl
 		}
 		for _, name := range names {
 			repo := owner + "/" + name
-			if checkRepo(repo) != nil || slices.Contains([]string{".snap", ".tmp", ".old", ".broken"}, filepath.Ext(name)) && name[0] == '.' {
+			if checkRepo(repo) != nil || slices.Contains([]string{".snap", ".tmp", ".old", ".broken", ".strange"}, filepath.Ext(name)) && name[0] == '.' {
 				continue // beside a clone
 			}
 			b, err := w.Snapshot(ctx, Clone{Repo: repo, Dir: filepath.Join(root, owner, name)}, limit)
