@@ -52,23 +52,25 @@ func (a *attachments) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// address is the origin of a task with what its message brought along, and the pull request that it is about, if any.
-func (m message) address(p *pinned) json.RawMessage {
-	b, _ := json.Marshal(struct { // strings and numbers only: it cannot fail
-		origin
-		Files attachments `json:"files,omitempty"`
-		Pull  *pinned     `json:"pull,omitempty"`
-	}{m.origin, m.files, p})
-	return b
+// brought is what the message of a task brought along, beside what became of it in the task itself.
+type brought struct {
+	Files attachments `json:"files,omitempty"`
+	Pull  *tasks.Pull `json:"pull,omitempty"` // the pull request that it names
+	Anew  bool        `json:"anew,omitempty"` // it names a branch or a pull request, and the thread was somewhere else before
 }
 
-// filesOf is what the message of a task brought along.
-func filesOf(t tasks.Task) attachments {
-	var o struct {
-		Files attachments `json:"files"`
-	}
-	_ = json.Unmarshal(t.Origin, &o) // of another form: nothing
-	return o.Files
+// address is the origin of a task with what its message brought along.
+func (m message) address(b brought) json.RawMessage {
+	origin, _ := json.Marshal(struct { // strings and numbers only: it cannot fail
+		origin
+		brought
+	}{m.origin, b})
+	return origin
+}
+
+func broughtBy(t tasks.Task) (b brought) {
+	_ = json.Unmarshal(t.Origin, &b) // of another form: nothing
+	return b
 }
 
 // fetchAll puts the files into the thread's directory for files and tells the agent of them, also of those that it does not get.

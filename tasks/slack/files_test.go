@@ -24,6 +24,15 @@ func (f *frontDoor) brief(t tasks.Task) (prompt, dir string) {
 	return b.Prompt.Text, dir
 }
 
+func (f *frontDoor) briefed(t tasks.Task) tasks.Brief {
+	f.Helper()
+	b, err := f.source.Brief(f.Context(), t, f.TempDir())
+	if err != nil {
+		f.Fatal(err)
+	}
+	return b
+}
+
 // What is sent along is put where the agent finds it, under a name that leads nowhere else, and it is told what it is.
 func TestFilesAreFetched(t *testing.T) {
 	t.Parallel()
@@ -168,7 +177,7 @@ func TestOddFiles(t *testing.T) {
 	}
 	var n []int
 	for _, task := range f.tasks() {
-		n = append(n, len(filesOf(task)))
+		n = append(n, len(broughtBy(task).Files))
 	}
 	equal(t, "files", n, []int{0, 1, 0})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
@@ -131,12 +132,13 @@ func (s *Source) request(ctx context.Context, m message, thread tasks.Thread) (t
 	if err != nil {
 		return tasks.Task{}, err
 	}
-	t := s.task(m.origin, r.prompt)
-	t.Origin = m.address(nil)
+	t, b := s.task(m.origin, r.prompt), brought{Files: m.files}
 	candidates, err := s.settle(&t, r, thread)
 	if err == nil && r.pull.number > 0 {
-		candidates, err = nil, s.pin(ctx, &t, r, m, thread)
+		candidates, err = nil, s.pin(ctx, &t, &b, r)
 	}
+	b.Anew = thread.Latest != "" && t.Ref != "" && (t.Ref != thread.Ref || !strings.EqualFold(t.Repo, thread.Repo))
+	t.Origin = m.address(b)
 	if err == nil && len(candidates) > 0 {
 		err = &undecided{candidates: candidates, told: &tasks.InputError{Sentence: undecidedSentence(candidates)}}
 	}
