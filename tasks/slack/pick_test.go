@@ -148,3 +148,18 @@ func TestPickWithoutMenu(t *testing.T) {
 	f.mention("mend it")
 	f.told(ann, undecidedSentence([]string{"acme/api", "acme/web"}))
 }
+
+// The new words of a request are about the repository that was chosen for the old ones.
+func TestEditAfterTheChoice(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f.choosing(t.Context())
+	ts := f.mention("mend it")
+	f.choose(ann, f.offered(), "acme/web")
+	f.edit(ts, at+"mend all of it")
+	f.until("the word", func() bool { return f.Ephemeral(general, ann)[len(f.Ephemeral(general, ann))-1].Text == rewords })
+	equal(t, "task", []string{f.one().Prompt, f.one().Repo}, []string{"mend all of it", "acme/web"})
+	f.begin()
+	f.edit(ts, at+"mend most of it")
+	equal(t, "correction", f.tasks()[0].Prompt, "I have changed my message. It now reads:\n\nmend most of it")
+}
