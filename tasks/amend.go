@@ -58,7 +58,7 @@ func (d *Desk) correct(ctx context.Context, t Task, edit string) (Amendment, err
 		return 0, fmt.Errorf("read task %s: %w", t.ID, err)
 	}
 	c.ID = Edited(t.ID, edit)
-	c.Prompt = "I have changed my message. It now reads:\n\n" + t.Prompt
+	c.Prompt, c.Origin = "I have changed my message. It now reads:\n\n"+t.Prompt, t.Origin
 	if _, err := d.Submit(ctx, c); err != nil {
 		return 0, err
 	}

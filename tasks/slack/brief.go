@@ -56,7 +56,7 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 		prompt.Text += "\n\n" + s.fetchAll(ctx, t, o, with.Files, dir)
 	}
 	b := tasks.Brief{Prompt: prompt, System: about, Keep: !with.Anew}
-	if with.Pull != nil {
+	if p := with.Pull; p != nil && t.Ref == headOf(*p) && strings.EqualFold(t.Repo, p.Repo) { // a correction stays where its task is
 		briefPull(&b, t, *with.Pull)
 	}
 	return b, nil

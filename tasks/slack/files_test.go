@@ -33,6 +33,33 @@ func (f *frontDoor) briefed(t tasks.Task) tasks.Brief {
 	return b
 }
 
+// A correction brings along what its message has by then, and not once more what it has no more.
+func TestFilesOfACorrection(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{Pulls: somePulls}, tasks.Policy{})
+	edit := func(text, was string, files ...any) {
+		t.Helper()
+		ts := mustOrigin(t, f.tasks()[len(f.tasks())-1]).TS
+		message := map[string]any{"user": ann, "text": at + text, "ts": ts, "files": files, "edited": map[string]any{"user": ann, "ts": ts[:16] + "1"}}
+		f.send(map[string]any{
+			"type": "message", "subtype": changed, "channel": general, "channel_type": "channel", "ts": ts, "message": message,
+			"previous_message": map[string]any{"user": ann, "text": at + was, "ts": ts},
+		}, 200)
+	}
+	_, err := f.Post(t.Context(), slackfake.Message{Channel: general, User: ann, Text: at + "review acme/api#3", Files: []slackfake.File{{Name: "old.txt", Data: []byte("x")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.begin()
+	edit("review acme/web#3", "review acme/api#3", map[string]any{"name": "new.txt", "url_private": "https://elsewhere.example/new.txt"})
+	correction := f.tasks()[0]
+	b := f.briefed(correction)
+	if !strings.Contains(b.Prompt.Text, `"new.txt"`) || strings.Contains(b.Prompt.Text, "old.txt") {
+		t.Errorf("prompt %q", b.Prompt.Text)
+	}
+	equal(t, "where", []any{correction.Repo, b.Diff, strings.Contains(b.System, "acme/web")}, []any{"acme/api", false, false})
+}
+
 // What is sent along is put where the agent finds it, under a name that leads nowhere else, and it is told what it is.
 func TestFilesAreFetched(t *testing.T) {
 	t.Parallel()
