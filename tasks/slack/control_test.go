@@ -194,6 +194,31 @@ func TestRetryInThread(t *testing.T) {
 	equal(t, "state", f.state(task.ID).State, "ended")
 }
 
+// Whose words another's run has taken up cannot stop that run by them.
+func TestStopOfAnothersRun(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	root := f.say(ann, general, "", at+"one")
+	task, claim := f.begin()
+	reply := f.say(bob, general, root, "two")
+	other := f.tasks()[0]
+	shown := f.open(f.source, other)
+	if _, ok, err := claim.Take(t.Context(), false, json.RawMessage(`{}`)); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if err := f.React(t.Context(), bob, general, reply, "x"); err != nil {
+		t.Error(err)
+	}
+	f.lastWord(bob, 1, notYours)
+	f.press(bob, f.posted(shown.task)[0].TS, stopTask)
+	f.lastWord(bob, 2, notYours)
+	equal(t, "not stopped", f.state(task.ID).Cancel+f.state(other.ID).Cancel, "")
+	if err := f.React(t.Context(), ann, general, root, "x"); err != nil {
+		t.Error(err)
+	}
+	equal(t, "stopped", f.state(task.ID).Cancel, "@u0ann")
+}
+
 // ❌ on a request or on its status stops it, for those who may; everything else that people put somewhere is theirs.
 func TestStopSign(t *testing.T) {
 	t.Parallel()

@@ -61,7 +61,11 @@ func (s *Source) takeReaction(ctx context.Context, d *tasks.Desk, env envelope) 
 		return nil, err
 	}
 	said := notYours
-	if s.governs(r.User, st.Task) {
+	may, err := s.mayStop(ctx, d, r.User, st)
+	if err != nil {
+		return nil, err
+	}
+	if may {
 		if _, err := d.Cancel(ctx, st.Task.ID, s.nameOf(ctx, r.User)); err != nil {
 			return nil, err
 		}
