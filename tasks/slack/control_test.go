@@ -60,6 +60,8 @@ func TestUntagged(t *testing.T) {
 	root := f.say(ann, general, "", at+"mentioned")
 	f.say(bob, general, root, "and the tests")
 	f.say(bob, general, root, "<@"+ann+"> what do you think?")
+	f.say(bob, general, root, "<!subteam^S0OPS|@ops> can one of you look?")
+	f.say(bob, general, root, "<!here> lunch?")
 	f.say(bob, general, root, "`<@"+ann+">` is how she is mentioned")
 	f.say("U0GUEST", general, root, "may I?")
 	f.settleCalls()
@@ -217,6 +219,31 @@ func TestStopOfAnothersRun(t *testing.T) {
 		t.Error(err)
 	}
 	equal(t, "stopped", f.state(task.ID).Cancel, "@u0ann")
+}
+
+// A control that mentions us is two events, in any order: it is done once, and told as what it has done.
+func TestControlWithMention(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]string{"retry": repeating, "stop": stopping} {
+		for _, kinds := range [][]string{{messageEvent, appMention}, {appMention, messageEvent}} {
+			t.Run(word+" by "+kinds[0], func(t *testing.T) {
+				t.Parallel()
+				f := newFrontDoor(t, Config{}, tasks.Policy{})
+				root := f.say(ann, general, "", at+"one")
+				if word == "retry" {
+					_, claim := f.begin()
+					f.finish(claim, answered("1"))
+				}
+				ts := f.seed(slackfake.Message{Text: at + word, ThreadTS: root})
+				for _, kind := range kinds {
+					f.send(map[string]any{
+						"type": kind, "user": ann, "channel": general, "channel_type": "channel", "ts": ts, "thread_ts": root, "text": at + word,
+					}, 200)
+				}
+				f.lastWord(ann, 1, want)
+			})
+		}
+	}
 }
 
 // ❌ on a request or on its status stops it, for those who may; everything else that people put somewhere is theirs.

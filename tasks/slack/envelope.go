@@ -73,7 +73,7 @@ func (ev event) direct() bool { return ev.ChannelType == "im" }
 // follows reports whether a message that does not mention us may be for us all the same: a reply in a thread that speaks to nobody else.
 // text is what is written in it besides our name.
 func (ev event) follows(text string) bool {
-	return ev.ThreadTS != "" && ev.Type == messageEvent && !mention.MatchString(hidden(text))
+	return ev.ThreadTS != "" && ev.Type == messageEvent && !call.MatchString(hidden(text))
 }
 
 // kind is the type of the event inside, and of a message its subtype, whatever else that has; empty if it is none.

@@ -63,6 +63,7 @@ func (s *Source) hear(ctx context.Context, d *tasks.Desk, env envelope, ev event
 	}
 	repo, isListing := listing(said)
 	switch {
+	case isControl && !speaks: // done for both, the second one would find it done
 	case isControl:
 		note, err = s.obey(ctx, d, o, word, thread)
 	case isListing:
