@@ -65,7 +65,7 @@ func (s *Source) stopAll(ctx context.Context, d *tasks.Desk, o origin) (string, 
 	said := nothing
 	for _, st := range slices.Backward(open) {
 		switch {
-		case st.Task.ID > s.id(o): // said after this: it is an old event that comes again
+		case st.Task.ID > s.id(o), st.Retried.After(timeOf(o.TS)): // asked for after this: it is an old event that comes again
 		case !s.governs(o.User, st.Task):
 			if said == nothing {
 				said = notYours

@@ -246,6 +246,32 @@ func TestControlWithMention(t *testing.T) {
 	}
 }
 
+// An old event that comes again does not stop what was tried again since.
+func TestOldStopAfterRetry(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	root := f.say(ann, general, "", at+"one")
+	said := f.say(ann, general, root, "stop")
+	f.word(general, ann, 1)
+	id := f.one().ID
+	if _, err := f.desk.Retry(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Redeliver(t.Context(), said, slackfake.MessageEvent); err != nil {
+		t.Error(err)
+	}
+	f.send(map[string]any{
+		"type": reactionAdded, "user": ann, "reaction": stopSign, "item_user": ann, "event_ts": said,
+		"item": map[string]any{"type": "message", "channel": general, "ts": root},
+	}, 200)
+	f.settleCalls()
+	equal(t, "tried again", f.state(id).State, "waiting")
+	if err := f.React(t.Context(), ann, general, root, stopSign); err != nil {
+		t.Error(err)
+	}
+	equal(t, "a new one", f.state(id).State, "ended")
+}
+
 // ❌ on a request or on its status stops it, for those who may; everything else that people put somewhere is theirs.
 func TestStopSign(t *testing.T) {
 	t.Parallel()
