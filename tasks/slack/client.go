@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/url"
 	"slices"
 	"time"
 
@@ -66,9 +67,17 @@ func (s *Source) upload(ctx context.Context, o origin, name, comment string, dat
 		Channel: o.Channel, ThreadTimestamp: o.root(),
 	})
 	if err != nil {
-		return fmt.Errorf("upload file: %w", err)
+		return fmt.Errorf("upload file: %w", unaddressed(err))
 	}
 	return nil
+}
+
+// unaddressed is an error of a call without the address that was called, where whoever knows that may write to it.
+func unaddressed(err error) error {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return failed.Err
+	}
+	return err
 }
 
 // patiently repeats a call as long as it is only too many, after the pauses that Slack wants, which together may last that long. One

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -162,4 +163,16 @@ func TestEditAfterTheChoice(t *testing.T) {
 	f.begin()
 	f.edit(ts, at+"mend most of it")
 	equal(t, "correction", f.tasks()[0].Prompt, "I have changed my message. It now reads:\n\nmend most of it")
+}
+
+// Whoever knows where a menu is put away can write in its place.
+func TestAddressOfTheMenuIsSecret(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	w.source.answerPicker(t.Context(), press{respond: gone.URL + "/ticket"}, "acme/api")
+	if said := w.log.String(); !strings.Contains(said, "put away repositories") || strings.Contains(said, "ticket") {
+		t.Errorf("log: %s", said)
+	}
 }
