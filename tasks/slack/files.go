@@ -20,8 +20,8 @@ import (
 // What of a message's files is given to the agent.
 const (
 	maxFiles   = 10
-	maxFile    = 20 << 20 // bytes of one
-	fetchLimit = time.Minute
+	maxFile    = 20 << 20        // bytes of one
+	fetchLimit = 2 * time.Minute // of all together: the run waits for them
 )
 
 // onlyFiles is what is asked by who sends nothing but files.
@@ -75,6 +75,8 @@ func broughtBy(t tasks.Task) (b brought) {
 
 // fetchAll puts the files into the thread's directory for files and tells the agent of them, also of those that it does not get.
 func (s *Source) fetchAll(ctx context.Context, t tasks.Task, o origin, files attachments, dir string) string {
+	ctx, cancel := context.WithTimeout(ctx, s.fetchLimit)
+	defer cancel()
 	var b strings.Builder
 	b.WriteString("Files that were sent along with this:\n")
 	for i, f := range files[:min(len(files), maxFiles)] {
@@ -121,8 +123,6 @@ func (s *Source) fetch(ctx context.Context, f attached, path string) (kind strin
 	if !s.own(f.URL) {
 		return "", elsewhere
 	}
-	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
-	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL, nil)
 	if err != nil {
 		return "", fmt.Errorf("fetch file: %w", err)

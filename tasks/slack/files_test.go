@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
@@ -170,6 +171,24 @@ func TestFilesWithoutScope(t *testing.T) {
 			t.Errorf("%s is Slack's: %t", address, !want)
 		}
 	}
+}
+
+// However many files do not come, the run waits for them once.
+func TestFilesThatDoNotCome(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, maxFiles)
+	hung := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(hung.Close)
+	w := newWorkspace(t, Config{})
+	w.source.cfg.APIURL, w.source.fetchLimit = hung.URL+"/api/", 50*time.Millisecond
+	files := attachments{{Name: "a", URL: hung.URL + "/a"}, {Name: "b", URL: hung.URL + "/b"}, {Name: "c", URL: hung.URL + "/c"}}
+	task := w.task("")
+	said := w.source.fetchAll(t.Context(), task, mustOrigin(t, task), files, t.TempDir())
+	equal(t, "files that did not come", strings.Count(said, "could not be fetched"), len(files))
+	equal(t, "waits", len(asked), 1)
 }
 
 // An agent may have put a link where a file is to be.
