@@ -83,10 +83,12 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	},
 	"EndWaiting": func(ctx context.Context, w world, id string) error { return failed(w.s.EndWaiting(ctx, id, nil)) },
 	"Withdraw":   func(ctx context.Context, w world, id string) error { return failed(w.s.Withdraw(ctx, id, nil)) },
-	"Amend":      func(ctx context.Context, w world, id string) error { return w.s.Amend(ctx, Record{ID: id, Kin: "k"}, "1") },
-	"Retry":      func(ctx context.Context, w world, id string) error { return failed(w.s.Retry(ctx, id)) },
-	"Cancel":     func(ctx context.Context, w world, id string) error { return failed(w.s.Cancel(ctx, id, "ann", "user")) },
-	"Answer":     func(ctx context.Context, w world, id string) error { return failed(w.s.Answer(ctx, id, "k", nil, "")) },
+	"Amend": func(ctx context.Context, w world, id string) error {
+		return w.s.Amend(ctx, Record{ID: id, Kin: "k"}, "1")
+	},
+	"Retry":  func(ctx context.Context, w world, id string) error { return failed(w.s.Retry(ctx, id)) },
+	"Cancel": func(ctx context.Context, w world, id string) error { return failed(w.s.Cancel(ctx, id, "ann", "user")) },
+	"Answer": func(ctx context.Context, w world, id string) error { return failed(w.s.Answer(ctx, id, "k", nil, "")) },
 	"LockThread": func(ctx context.Context, w world, _ string) error {
 		return failed(w.s.LockThread(ctx, "t", time.Minute))
 	},
