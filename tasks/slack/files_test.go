@@ -173,6 +173,34 @@ func TestFilesWithoutScope(t *testing.T) {
 	}
 }
 
+// What is sent along with an answer reaches the agent beside it, once.
+func TestFilesOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	task, claim := f.running("paint it")
+	f.ask(task, claim, colours())
+	ts, err := f.Post(t.Context(), slackfake.Message{
+		Channel: general, User: ann, Text: at + "like this", ThreadTS: mustOrigin(t, task).TS, Files: []slackfake.File{{Name: "sky.png", Data: []byte("x")}},
+	})
+	if err == nil {
+		err = f.Redeliver(t.Context(), ts, slackfake.AppMention)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "answer", f.heard(task, claim, colours()).Text, "like this")
+	equal(t, "tasks", len(f.tasks()), 2)
+	rec, ok, err := claim.Take(t.Context(), false, []byte(`{}`))
+	if err != nil || !ok || rec.ID != f.tasks()[0].ID {
+		t.Fatalf("taken up %+v, %t, %v", rec, ok, err)
+	}
+	if prompt, _ := f.brief(f.tasks()[0]); !strings.Contains(prompt, "with my answer") || !strings.Contains(prompt, `("sky.png"`) {
+		t.Errorf("prompt %q", prompt)
+	}
+	f.settleCalls()
+	equal(t, "sign", f.Reactions(general, ts), []string{check})
+}
+
 // However many files do not come, the run waits for them once.
 func TestFilesThatDoNotCome(t *testing.T) {
 	t.Parallel()

@@ -113,6 +113,9 @@ func (s *Source) ask(ctx context.Context, d *tasks.Desk, m message, thread tasks
 		return nil, err
 	}
 	receipt, err := d.Submit(ctx, t)
+	if err == nil && receipt.Heard && len(m.files) > 0 {
+		_, err = d.Submit(ctx, besides(t))
+	}
 	if err != nil || !receipt.New {
 		return nil, err
 	}
@@ -125,6 +128,12 @@ func (s *Source) ask(ctx context.Context, d *tasks.Desk, m message, thread tasks
 		s.queue(ctx, t, receipt)
 		s.prefer(ctx, t)
 	}, nil
+}
+
+// besides is a task that brings the agent the files of a message which has been the answer to a question: that is text alone.
+func besides(t tasks.Task) tasks.Task {
+	t.ID, t.Prompt = t.ID+"-files", "Here is what I have sent along with my answer."
+	return t
 }
 
 // request is the task that a message asks for. An *tasks.InputError says what it lacks.
