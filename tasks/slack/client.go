@@ -55,6 +55,20 @@ func (s *Source) post(ctx context.Context, o origin, m marker, opts ...slack.Msg
 	return ts, nil
 }
 
+// postOnce adds a message to the thread that is not there yet: the event that wants it may come again.
+func (s *Source) postOnce(ctx context.Context, o origin, m marker, opts ...slack.MsgOption) error {
+	for posted, err := range s.thread(ctx, o, o.TS, "") {
+		if err != nil && !blind(err) {
+			return err
+		}
+		if markerOf(posted) == m {
+			return nil
+		}
+	}
+	_, err := s.post(ctx, o, m, opts...)
+	return err
+}
+
 // uploadLimit bounds an upload, with the calls before and after it.
 const uploadLimit = time.Minute
 

@@ -165,7 +165,7 @@ func (s *Source) list(o origin, named string, thread tasks.Thread, speaks bool) 
 			return
 		}
 		if err == nil {
-			_, err = s.post(ctx, o, marker{part: listPart}, slack.MsgOptionText(listed(t.Repo, pulls), false))
+			err = s.postOnce(ctx, o, marker{task: s.id(o), part: listPart}, slack.MsgOptionText(listed(t.Repo, pulls), false))
 		}
 		if err != nil {
 			s.log.Warn("list pull requests", "channel", o.Channel, "err", err)

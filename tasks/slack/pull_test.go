@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -180,7 +181,15 @@ func TestListPulls(t *testing.T) {
 		t.Helper()
 		ts := f.say(ann, general, "", at+text)
 		f.settleCalls()
-		return f.Messages(general, ts)[1:]
+		if err := f.Redeliver(t.Context(), ts, slackfake.AppMention); err != nil {
+			t.Error(err)
+		}
+		f.settleCalls()
+		list := f.Messages(general, ts)[1:]
+		for i := range list { // its ID is another one each time
+			list[i].Metadata = bytes.ReplaceAll(list[i].Metadata, []byte(f.source.id(origin{Channel: general, TS: ts})), []byte("…"))
+		}
+		return list
 	}
 	messages(t, "pulls", append(lists("list PRs"), lists("list pull requests in new")...))
 	if got := lists("list PRs in web"); len(got) != 1 || !strings.Contains(got[0].Text, "acme/web/pull/3|#3> Elsewhere") {
