@@ -91,9 +91,6 @@ func (s *Source) order(ctx context.Context, desk *tasks.Desk, d delivery, h hear
 		return "", err
 	}
 	if receipt.New {
-		if err := s.spoke(ctx, h.origin()); err != nil {
-			return "", err
-		}
 		d.after(func(ctx context.Context) { s.sign(ctx, h, eyes) })
 	}
 	return "Task " + receipt.ID, nil
