@@ -24,8 +24,9 @@ const maxBegun = 500
 
 // prState is what is remembered of a pull request between its tasks, whoever runs them. It is changed by changeState alone.
 type prState struct {
-	Paused   bool   `json:"paused,omitempty"` // somebody said so: nothing happens by itself
-	PausedBy string `json:"paused_by,omitempty"`
+	Paused   bool      `json:"paused,omitempty"` // somebody said so: nothing happens by itself
+	PausedBy string    `json:"paused_by,omitempty"`
+	Said     time.Time `json:"said,omitzero"` // when somebody last said to pause or to resume
 
 	Head   string    `json:"head,omitempty"`   // the newest one that was seen
 	At     time.Time `json:"at,omitzero"`      // when GitHub last changed what was seen: older events say nothing new
