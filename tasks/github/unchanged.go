@@ -65,10 +65,14 @@ func (s *Source) reviewed(ctx context.Context, o origin) (state prState, err err
 // git-patch-id(1) is about, but for blanks, which may mean something.
 func patchID(diff string) string {
 	h := sha256.New()
+	index := ""
 	for l := range strings.Lines(diff) {
 		switch {
 		case strings.HasPrefix(l, "index "):
+			index = l
 			continue
+		case strings.HasPrefix(l, "Binary files "): // nothing else tells what is in them
+			l += index
 		case strings.HasPrefix(l, "@@ "):
 			l = "@@\n"
 		}

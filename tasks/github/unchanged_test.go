@@ -83,6 +83,10 @@ func TestPatchID(t *testing.T) {
 	if patchID(diff) != patchID(moved) || patchID(diff) == patchID(other) || patchID(diff) == patchID(strings.Replace(diff, "+y", "+ y", 1)) {
 		t.Error("the wrong ones are the same")
 	}
+	const picture = "diff --git a/p b/p\nindex 1234567..89abcde 100644\nBinary files a/p and b/p differ\n"
+	if patchID(picture) == patchID(strings.Replace(picture, "89abcde", "7654321", 1)) {
+		t.Error("another picture is the same")
+	}
 	ids := func(diff string) string {
 		cmd := exec.CommandContext(t.Context(), "git", "patch-id", "--stable")
 		cmd.Stdin = strings.NewReader(diff)
