@@ -266,12 +266,13 @@ func TestPace(t *testing.T) {
 	n := w.quietOpen()
 	f := w.listen()
 	for range askBurst {
-		f.comment(n, "ann", "@errand why?")
+		f.comment(n, "cleo", "@errand why?")
 	}
-	w.signs(n, f.comment(n, "ann", "@errand why?"), "confused")
+	w.signs(n, f.comment(n, "cleo", "@errand why?"), "confused")
 	if got := len(f.tasks()); got != askBurst {
 		t.Errorf("%d tasks", got)
 	}
+	w.signs(n, f.comment(n, "ann", "/pause"), "eyes", "hooray") // others are heard all the same
 }
 
 func TestUnreadableComments(t *testing.T) {
