@@ -36,5 +36,8 @@ func (s *Source) labeled(ctx context.Context, desk *tasks.Desk, d delivery) (sai
 	if t.Origin, err = json.Marshal(o); err != nil {
 		return "", fmt.Errorf("marshal origin: %w", err)
 	}
+	if t, err = s.expected(ctx, t, e.GetPullRequest()); err != nil {
+		return "", err
+	}
 	return s.submit(ctx, desk, t)
 }

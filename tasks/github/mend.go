@@ -202,11 +202,11 @@ func (s *Source) respond(ctx context.Context, desk *tasks.Desk, d delivery) (sai
 		return "", ignored{"The review asks for nothing.", slog.LevelDebug}
 	}
 	h.body = text
-	t, err := s.orderOf(ctx, h, "", text)
+	t, err := s.orderOf(ctx, h, work{kind: "review_response", profile: agent.Write}, "", text)
 	if err != nil {
 		return "", err
 	}
-	t.Kind, t.Prompt = "review_response", cmp.Or(text, "See the comments on the lines.")
+	t.Prompt = cmp.Or(text, "See the comments on the lines.")
 	return s.submit(ctx, desk, t)
 }
 
