@@ -60,11 +60,6 @@ func (s *Source) fileOf(ctx context.Context, gh *github.Client, o origin, branch
 	return text[:min(len(text), most)], nil
 }
 
-// byItself reports whether nobody has asked for the work.
-func (o origin) byItself() bool {
-	return o.ApprovedBy == "" && o.Action != "asked" && o.Action != "review_requested"
-}
-
 // expected is a task that an event is about to submit as the people of the repository want it; the error is ignored if they do not. Where GitHub
 // does not say in time what they want, the worker asks again.
 func (s *Source) expected(ctx context.Context, t tasks.Task, pr *github.PullRequest) (tasks.Task, error) {
@@ -72,7 +67,7 @@ func (s *Source) expected(ctx context.Context, t tasks.Task, pr *github.PullRequ
 	if err != nil {
 		return t, err
 	}
-	if t.Profile == agent.Untrusted && o.byItself() {
+	if t.Profile == agent.Untrusted && !o.byPerson() {
 		if ok, err := s.approved(ctx, o); err != nil {
 			return t, err
 		} else if !ok {
@@ -100,7 +95,7 @@ func (s *Source) expected(ctx context.Context, t tasks.Task, pr *github.PullRequ
 // refuses says why a kind of work does not happen by itself on a pull request that changes these files, or nothing.
 func (c settings) refuses(kind string, o origin, pr *github.PullRequest, files []string) string {
 	switch {
-	case !o.byItself():
+	case o.byPerson():
 		return ""
 	case !c.on(kind):
 		return "The repository's settings switch " + kind + " off."
@@ -115,7 +110,7 @@ func (s *Source) wanted(ctx context.Context, gh *github.Client, t tasks.Task, o 
 		return "", err
 	}
 	var files []string
-	if len(c.Skip.Paths) > 0 && o.byItself() {
+	if len(c.Skip.Paths) > 0 && !o.byPerson() {
 		if files, err = s.changed(ctx, gh, o); err != nil {
 			return "", err
 		}

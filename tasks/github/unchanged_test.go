@@ -74,6 +74,18 @@ func TestReviewsAreBounded(t *testing.T) {
 	}
 }
 
+// A review that somebody wants, in whatever way, is none of those.
+func TestWantedReviewsAreNotCounted(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	for i, o := range []origin{{}, {Action: "review_requested"}, {Action: "labeled", ApprovedBy: "ben"}, {Action: "asked", Asked: new(asked)}} {
+		o.Repo, o.Number, o.Head = repo, 1, fmt.Sprint("head", i)
+		if p := must(w.src.reviewed(t.Context(), o)); p.Reviews != 1 {
+			t.Errorf("%s: %d", o.Action, p.Reviews)
+		}
+	}
+}
+
 // Two diffs of the same change have the same ID wherever it is made, as git itself has it; any other change has another one.
 func TestPatchID(t *testing.T) {
 	t.Parallel()
