@@ -85,6 +85,13 @@ func (k talk) gather(ctx context.Context, since time.Time, wanted func(batch, re
 	return b, nil
 }
 
+// asksMore reports whether a review says anything but what speaks to us: each comment of it that does is a task of its own.
+func (b batch) asksMore() bool {
+	return visible(b.asked.body) != "" || slices.ContainsFunc(b.remarks, func(r remark) bool {
+		return r.review == b.asked.review && !r.speaksTo(b.me)
+	})
+}
+
 // prompt is what somebody said to us, in his own words, and what he may refer to.
 func (b batch) prompt(k talk) string {
 	where := map[place]string{

@@ -223,6 +223,9 @@ func (s *Source) briefResponse(ctx context.Context, t tasks.Task, o origin, _ st
 	if err != nil {
 		return tasks.Brief{}, err
 	}
+	if !b.asksMore() {
+		return tasks.Brief{}, &tasks.InputError{Sentence: "All that the review says speaks to errand, and is answered as such."}
+	}
 	if err := k.once(ctx, "review "+o.Asked.identity()); err != nil {
 		return tasks.Brief{}, err
 	}
