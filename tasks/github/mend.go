@@ -72,7 +72,7 @@ func (s *Source) mend(ctx context.Context, desk *tasks.Desk, kind, why string, p
 	}
 	id := tasks.NewID(s.cfg.Now(), s.Name(), fmt.Sprintf("%s-%d-%s", kind, o.Number, short(o.Head)))
 	err = s.changeState(ctx, o, func(p *prState) error {
-		if why := p.tired(); why != "" {
+		if why := p.tired(); why != "" && (why != enough || p.Begun[enough] != "") { // the first one that is too many says so, by its brief
 			return ignored{why, slog.LevelInfo}
 		}
 		if now := p.Begun[key]; now != "" && (now != old || !over) {
