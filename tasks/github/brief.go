@@ -35,7 +35,7 @@ func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ stri
 	if head := pr.GetHead().GetSHA(); head != o.Head {
 		return tasks.Brief{}, &tasks.InputError{Sentence: "Superseded by " + short(head) + "."}
 	}
-	if err := s.unchanged(ctx, gh, o); err != nil {
+	if err := s.unchanged(ctx, gh, t, o); err != nil {
 		return tasks.Brief{}, err
 	}
 	before, since, err := s.earlier(ctx, gh, t, o)

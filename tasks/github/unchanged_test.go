@@ -3,6 +3,7 @@ package github
 import (
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,13 +75,34 @@ func TestReviewsAreBounded(t *testing.T) {
 	}
 }
 
+// A head that somebody has had reviewed is not reviewed once more because an event of it still waits.
+func TestReviewedMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	w.talkers()
+	f := w.listen()
+	n := w.open()
+	automatic := f.only()
+	f.comment(n, "ann", "/review")
+	all := f.tasks()
+	asked := all[slices.IndexFunc(all, func(t tasks.Task) bool { return t.ID != automatic.ID })]
+	if err := brief(w, asked); err != nil {
+		t.Fatal(err)
+	}
+	w.close(asked, answered("Fine."))
+	wantInput(t, brief(w, automatic), "The head was reviewed before.")
+	if err := brief(w, asked); err != nil {
+		t.Errorf("asked once more: %v", err)
+	}
+}
+
 // A review that somebody wants, in whatever way, is none of those.
 func TestWantedReviewsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
 	for i, o := range []origin{{}, {Action: "review_requested"}, {Action: "labeled", ApprovedBy: "ben"}, {Action: "asked", Asked: new(asked)}} {
 		o.Repo, o.Number, o.Head = repo, 1, fmt.Sprint("head", i)
-		if p := must(w.src.reviewed(t.Context(), o)); p.Reviews != 1 {
+		if p := must(w.src.reviewed(t.Context(), tasks.Task{}, o)); p.Reviews != 1 {
 			t.Errorf("%s: %d", o.Action, p.Reviews)
 		}
 	}
