@@ -189,6 +189,9 @@ func (s *Source) reviewOf(ctx context.Context, d delivery) (tasks.Task, error) {
 	if d.action == "review_requested" && (me == "" || e.GetRequestedReviewer().GetLogin() != me) {
 		return tasks.Task{}, ignored{"Somebody else was asked for a review.", slog.LevelDebug}
 	}
+	if e.GetSender().GetType() == "Bot" && slices.Contains([]string{"review_requested", "labeled"}, d.action) {
+		return tasks.Task{}, ignored{"A bot asks for it.", slog.LevelInfo} // whoever asks is not counted, so it would never end
+	}
 	o := asItIs(repo, pr)
 	o.Installation, o.Action = e.GetInstallation().GetID(), d.action
 	return s.reviewTask(tasks.NewID(pr.GetUpdatedAt().Time, s.Name(), d.id), actor, pr, o)

@@ -29,9 +29,6 @@ func (s *Source) labeled(ctx context.Context, desk *tasks.Desk, d delivery) (sai
 	if err != nil {
 		return "", err
 	}
-	if e.GetSender().GetType() == "Bot" {
-		return "", ignored{"The label was given by a bot.", slog.LevelInfo}
-	}
 	o.ApprovedBy = e.GetSender().GetLogin()
 	if t.Origin, err = json.Marshal(o); err != nil {
 		return "", fmt.Errorf("marshal origin: %w", err)
