@@ -272,6 +272,13 @@ func TestPace(t *testing.T) {
 	if got := len(f.tasks()); got != askBurst {
 		t.Errorf("%d tasks", got)
 	}
+	own, _ := w.own()
+	for range askBurst + 1 {
+		must(w.hub.Review(t.Context(), repo, own, "cleo", "COMMENT", "Why?"))
+	}
+	if got := len(f.tasks()); got != 2*askBurst {
+		t.Errorf("%d tasks with those of reviews", got)
+	}
 	w.signs(n, f.comment(n, "ann", "/pause"), "eyes", "hooray") // others are heard all the same
 }
 

@@ -201,7 +201,9 @@ func (s *Source) respond(ctx context.Context, desk *tasks.Desk, d delivery) (sai
 	case strings.EqualFold(e.Review.State, "approved"), strings.EqualFold(e.Review.State, "dismissed"):
 		return "", ignored{"The review asks for nothing.", slog.LevelDebug}
 	}
-	h.body = text
+	if err := s.pace(ctx, h); err != nil {
+		return "", err
+	}
 	t, err := s.orderOf(ctx, h, work{kind: "review_response", profile: agent.Write}, "", text)
 	if err != nil {
 		return "", err
