@@ -107,6 +107,9 @@ func (s *Source) orderOf(ctx context.Context, h heard, w work, command, words st
 		return tasks.Task{}, err
 	}
 	o := asItIs(h.repo, pr)
+	if h.issue != nil { // as it was then: the event may be late, and what we have been told of the pull request is of now
+		o.Title, o.Body = described(h.issue.GetTitle(), h.issue.GetBody())
+	}
 	o.Installation, o.Action, o.Full = h.installation, "asked", w.full
 	o.Asked = &asked{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words}
 	t := tasks.Task{

@@ -33,7 +33,8 @@ type heard struct {
 	repo         string
 	number       int
 	installation int64
-	pull         *github.PullRequest // nil where the event does not tell it
+	pull         *github.PullRequest // nil where the event does not tell it,
+	issue        *github.Issue       // which then tells this of it
 }
 
 func fromIssueComment(c *github.IssueComment) remark {
@@ -99,7 +100,7 @@ func readHeard(d delivery) (h heard, err error) {
 		if !e.Issue.IsPullRequest() {
 			return h, ignored{why: "It is no pull request.", level: slog.LevelDebug}
 		}
-		h.number = e.Issue.GetNumber()
+		h.number, h.issue = e.Issue.GetNumber(), e.Issue
 	}
 	h.bot = h.bot || e.Sender.GetType() == "Bot"
 	if h.repo == "" || h.number == 0 || h.ID == 0 || h.author == "" || h.at.IsZero() {
