@@ -53,8 +53,7 @@ func TestSettingsSwitchReviewsOff(t *testing.T) {
 		t.Errorf("made %+v\n%s", all, w.logs)
 	}
 	wantInput(t, brief(w, task), "The repository's settings switch review off.")
-	task.Origin = []byte(strings.Replace(string(task.Origin), `"action":"opened"`, `"action":"review_requested"`, 1))
-	if err := brief(w, task); err != nil {
+	if err := brief(w, requested(task)); err != nil {
 		t.Error("somebody asked:", err)
 	}
 
