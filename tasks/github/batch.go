@@ -104,10 +104,7 @@ func (b batch) prompt(k talk) string {
 
 // order is a command, with what was written below it.
 func (b batch) order(k talk, what string) string {
-	if words := k.o.Asked.Words; words != "" {
-		what += fmt.Sprintf("\n\n@%s adds, and this counts most:\n\n%s", k.task.Actor, words)
-	}
-	return strings.TrimSpace(what + "\n\n" + b.said())
+	return strings.TrimSpace(what + k.o.added(k.task) + "\n\n" + b.said())
 }
 
 // said shows the remarks, each in a fence of its own; empty when there are none. Where there are too many the oldest are left out.

@@ -257,6 +257,28 @@ func TestCommandsOnForks(t *testing.T) {
 	}
 }
 
+// What stands below a command is told to the agent, whatever the command.
+func TestWordsBelowCommands(t *testing.T) {
+	t.Parallel()
+	w := withApp(t)
+	w.talkers()
+	n := w.quietOpen()
+	w.job(w.pull(n).HeadSHA, githubfake.Job{Name: "unit", Conclusion: "failure"})
+	f := w.listen()
+	for _, command := range []string{sayReview, sayReviewFull, sayFix, sayFixCI, sayAnalyze} {
+		f.comment(n, "ann", command+"\nMind the locks.")
+	}
+	all := f.tasks()
+	if len(all) != 5 {
+		t.Fatalf("%+v", all)
+	}
+	for _, task := range all {
+		if b := w.briefed(task); !strings.Contains(b.Prompt.Text, "@ann adds, and this counts most:\n\nMind the locks.") {
+			t.Errorf("%s: %s", task.Kind, b.Prompt.Text)
+		}
+	}
+}
+
 // What the author writes while the event is on its way is not what was asked about.
 func TestCommentOnWhatWasThere(t *testing.T) {
 	t.Parallel()
