@@ -42,7 +42,8 @@ type wish struct {
 	unknown  []string
 }
 
-// fileOf reads a file of a branch; empty where there is none, and no more than the first so many bytes.
+// fileOf reads a file of a branch; empty where there is none or a directory, and no more than the first so many bytes. What is larger than GitHub
+// sends is an *tasks.InputError.
 func (s *Source) fileOf(ctx context.Context, gh *github.Client, o origin, branch, path string, most int) (string, error) {
 	owner, name := o.path()
 	file, _, _, err := gh.Repositories.GetContents(ctx, owner, name, path, &github.RepositoryContentGetOptions{Ref: "refs/heads/" + branch})
@@ -53,7 +54,13 @@ func (s *Source) fileOf(ctx context.Context, gh *github.Client, o origin, branch
 	if err != nil {
 		return "", s.sorted(what, err)
 	}
-	text, err := file.GetContent() // a directory has none
+	switch {
+	case file == nil: // a directory
+		return "", nil
+	case file.GetEncoding() == "none":
+		return "", &tasks.InputError{Sentence: path + " of " + o.Repo + " is too large."}
+	}
+	text, err := file.GetContent()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
