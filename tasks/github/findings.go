@@ -35,7 +35,7 @@ func (r *report) remember(ctx context.Context, m mark, posted review.Plan) (prSt
 	if err != nil {
 		return prState{}, err
 	}
-	return r.source.reviewed(ctx, r.origin)
+	return r.source.reviewed(ctx, r.task, r.origin)
 }
 
 // end ends the threads of findings that are over.

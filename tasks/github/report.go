@@ -114,7 +114,7 @@ func (r *report) tell(ctx context.Context, e tasks.Ending) (outcome, error) {
 		if e.Kind != tasks.Answered {
 			return said, nil
 		}
-		state, err := r.source.reviewed(ctx, r.origin)
+		state, err := r.source.reviewed(ctx, r.task, r.origin)
 		said.text += state.pausing()
 		return said, err
 	}
