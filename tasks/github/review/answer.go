@@ -106,19 +106,29 @@ func Read(raw json.RawMessage) (Answer, error) {
 		}
 		c.Note = oneLine(c.Note, maxClaim)
 	}
-	a.Summary = cut(strings.TrimSpace(a.Summary), maxSummary)
+	a.Summary = plain(cut(strings.TrimSpace(a.Summary), maxSummary))
 	return a, nil
 }
 
 // nameForm is what a finding's ID looks like.
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 
-// suggested is the beginning of a block that GitHub makes a button of.
-var suggested = regexp.MustCompile("(?i)([`~]{3,})[ \\t]*suggestion")
+// What an agent's prose must not do: only Comment makes blocks of which GitHub makes a button, and nothing folds away what stands below.
+var (
+	suggested = regexp.MustCompile("(?i)([`~]{3,})[ \\t]*suggestion")
+	disguised = regexp.MustCompile("([`~]{3,})[ \\t]*([^\\s`~]*&)") // the same word, written in entities
+	folds     = regexp.MustCompile(`(?i)<(\s*/?\s*(?:pre|details|summary))\b`)
+)
+
+// plain is prose without such effects.
+func plain(s string) string {
+	s = disguised.ReplaceAllString(suggested.ReplaceAllString(s, "$1"), "${1}text $2")
+	return folds.ReplaceAllString(s, "&lt;$1")
+}
 
 // tidy brings a finding into bounds.
 func (f *Finding) tidy() error {
-	f.Claim = oneLine(f.Claim, maxClaim)
+	f.Claim = plain(oneLine(f.Claim, maxClaim))
 	switch {
 	case !f.Severity.Known():
 		return fmt.Errorf("%q is no severity", f.Severity)
@@ -142,7 +152,7 @@ func (f *Finding) tidy() error {
 	if f.StartLine <= 0 || f.StartLine >= f.Line {
 		f.StartLine = 0
 	}
-	f.Evidence = cut(suggested.ReplaceAllString(strings.TrimSpace(f.Evidence), "$1"), maxEvidence)
+	f.Evidence = plain(cut(strings.TrimSpace(f.Evidence), maxEvidence))
 	f.Suggestion, f.Original = trimLines(f.Suggestion), trimLines(f.Original)
 	if len(f.Suggestion) > maxSuggestion || strings.TrimSpace(f.Suggestion) == "" {
 		f.Suggestion = ""

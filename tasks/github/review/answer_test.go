@@ -144,3 +144,31 @@ func TestSchemaIsWhatReadTakes(t *testing.T) {
 		}
 	}
 }
+
+// An agent that was talked into it could make buttons that replace what it likes, and fold away what stands below.
+func TestReadTakesEffectsAway(t *testing.T) {
+	t.Parallel()
+	const fence = "```"
+	for in, want := range map[string]string{
+		fence + "suggestion\nx\n" + fence:             fence + "\nx\n" + fence,
+		"> ~~~~ \tSuggestion\n> x\n> ~~~~":            "> ~~~~\n> x\n> ~~~~",
+		fence + "&#115;uggestion\nx\n" + fence:        fence + "text &#115;uggestion\nx\n" + fence,
+		"- ~~~ sugg&#x65;stion y\n  x\n  ~~~":         "- ~~~text sugg&#x65;stion y\n  x\n  ~~~",
+		fence + "go\nx & y\n" + fence:                 fence + "go\nx & y\n" + fence,
+		`<pre lang="suggestion"><code>x</code></pre>`: `&lt;pre lang="suggestion"><code>x</code>&lt;/pre>`,
+		"<details>\n< Summary>x":                      "&lt;details>\n&lt; Summary>x",
+		"List<detail> and <predicate>":                "List<detail> and <predicate>",
+	} {
+		raw, err := json.Marshal(Answer{Summary: in, Findings: []Finding{{ID: "a", Severity: Minor, Confidence: High, Claim: "C " + in, Evidence: in}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Read(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := got.Findings[0]; got.Summary != want || f.Evidence != want || f.Claim != "C "+strings.Join(strings.Fields(want), " ") {
+			t.Errorf("%q: %q, %q, %q, want %q", in, got.Summary, f.Claim, f.Evidence, want)
+		}
+	}
+}
