@@ -103,7 +103,11 @@ func (r *report) bodies(m mark, said outcome) []string {
 		foot = "\n\n" + harmless(line(note, 500)) + foot
 	}
 	const head = 512 // of the mark and the title, with room
-	texts := split(said.text, maxComment-head-len(foot))
+	room := maxComment - head - len(foot)
+	if len(said.text) > room {
+		said.text = unping(still(said.text)) // its blocks of code, too: those in lists are not known when they are cut
+	}
+	texts := split(said.text, room)
 	bodies := make([]string, len(texts))
 	for i, t := range texts {
 		m.part = i + 1

@@ -368,3 +368,26 @@ func TestFindingsAsTheRepositoryWants(t *testing.T) {
 		w.wantReviews(n, []string{"ten.txt:2 two"}, []string{"ten.txt:4 four", "ten.txt:5 five"})
 	})
 }
+
+// More than a comment holds goes on in the next one, and whatever block of code the cut is in, nobody is pinged and nothing loaded.
+func TestManyFindings(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	n := w.openCode("ten")
+	var all []review.Finding
+	for i := range 60 {
+		f := flaw(fmt.Sprint("f", i), 99)
+		f.Evidence = "```\n" + strings.Repeat("@octocat ![](x)\n\n", 110)
+		all = append(all, f)
+	}
+	w.close(w.task(n, 0), reviewed("Much.", all...))
+	comments := w.hub.Comments(repo, n)
+	if len(comments) < 2 {
+		t.Fatalf("%d comments", len(comments))
+	}
+	for i, c := range comments {
+		if len(c.Body) > maxComment || strings.Contains(c.Body, "@o") || strings.Contains(c.Body, "![") {
+			t.Errorf("part %d has %d bytes: %.300q", i+1, len(c.Body), c.Body)
+		}
+	}
+}

@@ -94,7 +94,7 @@ func unping(l string) string {
 	var b strings.Builder
 	last := 0
 	for _, m := range at.FindAllStringIndex(l, -1) {
-		if m[0] > 0 && alphanumeric(l[m[0]-1]) || html.UnescapeString(l[m[0]:m[1]]) != "@" {
+		if m[0] > 0 && alphanumeric(l[m[0]-1]) || html.UnescapeString(l[m[0]:m[1]]) != "@" || strings.HasPrefix(l[m[1]:], "\u200b") {
 			continue
 		}
 		b.WriteString(l[last:m[1]] + "\u200b")

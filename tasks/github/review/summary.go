@@ -100,9 +100,9 @@ func (pg Page) known(k Known) string {
 	return text
 }
 
-// full is a finding with all that there is to say.
+// full is a finding with all that there is to say, as an item of a list: whatever is left open in it ends with the item.
 func (pg Page) full(f Finding) string {
-	return fmt.Sprintf("**%s**%s%s", f.Severity, pg.placed(f), f.details())
+	return pg.line(f) + strings.ReplaceAll(strings.ReplaceAll(f.details(), "\n", "\n  "), "\n  \n", "\n\n")
 }
 
 // placed is a claim behind its place, for after a severity.

@@ -80,3 +80,25 @@ func TestFindingOf(t *testing.T) {
 		}
 	}
 }
+
+// A block of code that the agent has not closed, or that was cut, ends with its finding: what stands below is another item of the list.
+func TestFindingsEndWithThemselves(t *testing.T) {
+	t.Parallel()
+	open := general
+	open.Evidence = "- so:\n\n  ```go\n  x\n\n ~~~\ny"
+	for what, text := range map[string]string{
+		"summary": Plan{Summary: []Finding{open, gone}}.Text("Two.", page), "review": Plan{Inline: []Finding{open, gone}}.Whole(page),
+	} {
+		_, text, _ = strings.Cut(text, "- **minor**: Nothing of this is tested.\n")
+		mine, next, ok := strings.Cut(text, "\n- **major** `pay/check.go:7`")
+		if !ok || !strings.Contains(next, "\n  Nothing else checks it.") {
+			t.Errorf("%s: %q", what, text)
+		}
+		mine, _, _ = strings.Cut(mine, "<!-- errand:finding=")
+		for l := range strings.Lines(mine) {
+			if l != "\n" && !strings.HasPrefix(l, "  ") {
+				t.Errorf("%s: %q leaves the item", what, l)
+			}
+		}
+	}
+}
