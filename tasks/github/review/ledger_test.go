@@ -50,6 +50,7 @@ func TestSame(t *testing.T) {
 		"in other words":           {at(10, Major, closes), at(11, Minor, closes2), true},
 		"in other words, moved":    {at(10, Major, closes), at(90, Major, closes3), false},
 		"of a file as a whole":     {at(0, Major, closes), at(90, Major, closes3), true},
+		"of a file, at its top":    {at(0, Major, closes), at(2, Major, "Close fails and Save hides the error"), false},
 		"something else there":     {at(10, Major, closes), at(10, Major, races), false},
 		"same sentence, else":      {at(10, Major, closes), at(90, Major, "The error of Close is swallowed in Load"), false},
 		"in another file":          {at(10, Major, closes), Finding{ID: "f", Path: "x.go", Line: 10, Severity: Major, Claim: closes}, false},
@@ -269,5 +270,26 @@ func TestLedgerIsBounded(t *testing.T) {
 		if _, settled := l.Plan(fmt.Sprint("task-h", n)); !settled {
 			t.Fatalf("the review at hand is forgotten")
 		}
+	}
+}
+
+// GitHub does not know any more where an outdated thread stands, and neither do we: what was dismissed there does not come back in other words
+// because the code around it has moved, nor does the summary point to what stands at its old line now.
+func TestOutdatedThread(t *testing.T) {
+	t.Parallel()
+	l, ids := reviewed(at(10, Major, closes))
+	l.Known[0].StartLine = 8
+	th := Thread{ID: "T1", Comment: 5, Finding: ids[0], Path: "main.go", Resolved: true}
+	l.Observe([]Thread{th})
+	if k := l.Known[0]; k.Line != 0 || k.StartLine != 0 || k.Status != Dismissed {
+		t.Errorf("%+v", k)
+	}
+	if again := review(l, "h2", Answer{Findings: []Finding{at(90, Major, closes3)}}); len(again) != 0 {
+		t.Error("it is said again:", again)
+	}
+	th.Line = 40 // a revert may bring the line back
+	l.Observe([]Thread{th})
+	if k := l.Known[0]; k.Line != 40 || k.StartLine != 0 {
+		t.Errorf("%+v", k)
 	}
 }
