@@ -122,16 +122,21 @@ func (l *Ledger) Told(task string, posted Plan) {
 		for _, k := range list {
 			if at := l.find(k.ID); at >= 0 {
 				l.Known[at].Status, l.Known[at].Last = k.Status, k.Last
+				if k.closed() {
+					l.Known[at].Finding = l.Known[at].brief()
+				}
 			}
 		}
 	}
-	told := slices.Concat(posted.Inline, posted.Summary)
-	for _, f := range told {
+	for i, f := range slices.Concat(posted.Inline, posted.Summary) {
+		if f.Original = ""; i < len(posted.Inline) {
+			f = f.brief() // its thread says the rest; the summary is written anew each time
+		}
 		if l.find(f.ID) < 0 { // or its thread has been observed before we came here
-			l.Known = append(l.Known, Known{Finding: f.brief(), Status: Open, First: s.Head, Last: s.Head})
+			l.Known = append(l.Known, Known{Finding: f, Status: Open, First: s.Head, Last: s.Head})
 		}
 	}
-	l.narrow(told)
+	l.narrow(slices.Concat(posted.Inline, posted.Summary))
 	l.fit()
 }
 

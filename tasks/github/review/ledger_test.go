@@ -293,3 +293,49 @@ func TestOutdatedThread(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 }
+
+// What stands only in the summary is said in full there as long as it is open: each review writes the summary anew.
+func TestSummaryKeepsDetails(t *testing.T) {
+	t.Parallel()
+	first, second := at(10, Major, closes), at(90, Major, races)
+	first.Evidence, second.Evidence, second.Suggestion = "Read Save.", "Read Add.", "mu.Lock()"
+	l := &Ledger{}
+	p := l.Settle(Input{Task: "t1", Head: "h1", Answer: Answer{Findings: []Finding{first, second}}})
+	p.Inline, p.Summary = p.Inline[:1], p.Inline[1:]
+	l.Told("t1", p)
+	l.Observe([]Thread{{ID: "T1", Comment: 5, Finding: p.Inline[0].ID, Path: "main.go", Line: 10}})
+	for _, head := range []string{"h2", "h3"} {
+		p = l.Settle(Input{Task: head, Head: head})
+		text := p.Text("Well.", page)
+		if strings.Contains(text, "Read Save.") || !strings.Contains(text, "\n  Read Add.\n") || !strings.Contains(text, "mu.Lock()") {
+			t.Errorf("%s: %s", head, text)
+		}
+		l.Told(head, p)
+	}
+	id := l.Known[1].ID
+	p = l.Settle(Input{Task: "h4", Head: "h4", Answer: Answer{Earlier: []Checked{{ID: id, Status: Fixed}}}})
+	l.Told("h4", p)
+	if k := l.Known[1]; k.Status != Fixed || k.Evidence+k.Suggestion != "" || strings.Contains(p.Text("", page), "Read Add.") {
+		t.Errorf("mended: %+v\n%s", k, p.Text("", page))
+	}
+}
+
+// A hundred such findings are still remembered, if not with all that there is to say of them.
+func TestDetailsAreBounded(t *testing.T) {
+	t.Parallel()
+	l := &Ledger{}
+	for i := range maxKnown {
+		f := at(10*i, Major, fmt.Sprintf("word%d is wrong", i))
+		f.Evidence, f.Suggestion = strings.Repeat("ä", maxEvidence), strings.Repeat("x", maxSuggestion)
+		task := fmt.Sprint("t", i)
+		p := l.Settle(Input{Task: task, Head: task, Answer: Answer{Findings: []Finding{f}}})
+		p.Inline, p.Summary = nil, p.Inline
+		l.Told(task, p)
+		if size(l) > maxLedger || size(p) > maxPlan {
+			t.Fatalf("review %d: %d bytes, %d of them the plan", i, size(l), size(p))
+		}
+	}
+	if len(l.Known) != maxKnown {
+		t.Errorf("%d are left", len(l.Known))
+	}
+}
