@@ -63,8 +63,7 @@ const schema = `{
         "required": ["id", "status"],
         "properties": {
           "id": {"type": "string"},
-          "status": {"enum": ["open", "fixed", "outdated"], "description": "outdated: what it was about is gone."},
-          "note": {"type": "string", "description": "In one sentence, how you know."}
+          "status": {"enum": ["open", "fixed", "outdated"], "description": "outdated: what it was about is gone."}
         }
       }
     }
@@ -99,12 +98,10 @@ func Read(raw json.RawMessage) (Answer, error) {
 		}
 		seen[f.ID] = true
 	}
-	for i := range a.Earlier {
-		c := &a.Earlier[i]
+	for i, c := range a.Earlier {
 		if c.Status != Open && c.Status != Fixed && c.Status != Outdated {
 			return Answer{}, fmt.Errorf("read earlier finding %d: %q is no status of one", i+1, c.Status)
 		}
-		c.Note = oneLine(c.Note, maxClaim)
 	}
 	a.Summary = plain(cut(strings.TrimSpace(a.Summary), maxSummary))
 	return a, nil

@@ -15,7 +15,7 @@ func TestRead(t *testing.T) {
 		 "claim": "It counts\n wrong.", "evidence": " Because.\n` + "```suggestion" + `\nx\n` + "```" + `", "original": "a\r\n", "suggestion": "b\n"},
 		{"id": "off-by-one", "severity": "minor", "confidence": "low", "path": "", "line": 7, "side": "LEFT", "claim": "x", "evidence": ""},
 		{"id": "NO WORD", "severity": "critical", "confidence": "medium", "path": "b\u0000.go", "line": -1, "start_line": -4, "claim": "y", "evidence": ""}],
-		"earlier": [{"id": "k1", "status": "fixed", "note": "by\nthat"}]}`))
+		"earlier": [{"id": "k1", "status": "fixed"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestRead(t *testing.T) {
 			{ID: "finding-2", Severity: Minor, Confidence: Low, Side: Left, Claim: "x"},
 			{ID: "finding-3", Severity: Critical, Confidence: Medium, Side: Right, Claim: "y"},
 		},
-		Earlier: []Checked{{ID: "k1", Status: Fixed, Note: "by that"}},
+		Earlier: []Checked{{ID: "k1", Status: Fixed}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -129,7 +129,7 @@ func TestSchemaIsWhatReadTakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := Read(raw)
-	if err != nil || got.Findings[0].Suggestion != "word" || got.Findings[0].Original != "word" || got.Earlier[0].Note != "word" {
+	if err != nil || got.Findings[0].Suggestion != "word" || got.Findings[0].Original != "word" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for field, known := range map[string]func(string) bool{

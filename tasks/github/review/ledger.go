@@ -66,7 +66,6 @@ func (l *Ledger) Settle(in Input) Plan {
 	}
 	l.recheck(&p, in, seen)
 	p.fit()
-	p.Quiet = len(p.Inline) == 0
 	l.Settled = append(l.Settled, settled{Task: in.Task, Head: in.Head, Plan: p})
 	l.fit()
 	return p

@@ -46,17 +46,17 @@ func TestBodies(t *testing.T) {
 	old := Known{Finding: gone, Status: Open, Comment: 41}
 	fixed := Known{Finding: vague, Status: Fixed, Comment: 42}
 	full := Plan{Inline: []Finding{exact}, Summary: []Finding{gone, vague, general, odd}, StillOpen: []Known{old}, Fixed: []Known{fixed}, Below: 2}
-	quiet := Plan{StillOpen: []Known{old}, Fixed: []Known{{Finding: general, Status: Fixed}}, Quiet: true}
+	quiet := Plan{StillOpen: []Known{old}, Fixed: []Known{{Finding: general, Status: Fixed}}}
 	golden(t, "comment.suggestion", Comment(exact))
 	golden(t, "comment.advice", Comment(vague))
 	golden(t, "review.intro", full.Intro(page))
 	golden(t, "review.whole", Plan{Inline: []Finding{exact, vague}}.Whole(page))
 	golden(t, "summary.full", full.Text("It does what it says, but for large totals.", page))
 	golden(t, "summary.quiet", quiet.Text("Only the text has changed.", page))
-	golden(t, "summary.nothing", Plan{Quiet: true}.Text("Nothing to report.", page))
+	golden(t, "summary.nothing", Plan{}.Text("Nothing to report.", page))
 	golden(t, "lines", full.Lines(page))
 	for want, p := range map[string]Plan{
-		"5 new findings, 1 still open, 1 fixed": full, "nothing new, 1 still open, 1 fixed": quiet, "no findings": {Quiet: true},
+		"5 new findings, 1 still open, 1 fixed": full, "nothing new, 1 still open, 1 fixed": quiet, "no findings": {},
 		"1 new finding": {Summary: []Finding{general}},
 	} {
 		if got := p.Headline(); got != want {
