@@ -48,13 +48,13 @@ func (p *prState) sameAs(head, patch string) (reviewed string) {
 	return reviewed
 }
 
-// reviewed notes that the review of a head was posted, and gives what is remembered now. Again it changes nothing.
-func (s *Source) reviewed(ctx context.Context, o origin) (state prState, err error) {
+// reviewed notes that the review of a head was posted and how its light ends, and gives what is remembered now. Again it changes nothing.
+func (s *Source) reviewed(ctx context.Context, o origin, v verdict) (state prState, err error) {
 	err = s.changeState(ctx, o, func(p *prState) error {
 		if p.LastReviewed != o.Head && !o.byPerson() {
 			p.Reviews++
 		}
-		p.LastReviewed = o.Head
+		p.LastReviewed, p.Verdict = o.Head, v.kept()
 		state = *p
 		return nil
 	})

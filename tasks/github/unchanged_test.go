@@ -49,6 +49,48 @@ func TestUnchangedIsNotReviewed(t *testing.T) {
 	})
 }
 
+// The light of a push that changes nothing is that of the review which holds for it.
+func TestUnchangedKeepsItsLight(t *testing.T) {
+	both(t, func(w *world) {
+		for i, c := range []struct {
+			e      tasks.Ending
+			check  string
+			status string
+		}{
+			{reviewed("One.", flaw("one", 1)), "neutral: 1 new finding", "1 new finding, see the conversation"},
+			{answered("In words."), "neutral: Reviewed", "Reviewed, see the conversation"},
+			{reviewed("None."), "success: No findings", "No findings, see the conversation"},
+		} {
+			m := w.openCode(fmt.Sprint("ten", i))
+			first := w.task(m, 10*i)
+			first.Origin = []byte(strings.Replace(string(first.Origin), `"action":"opened"`, `"action":"synchronize"`, 1))
+			if err := brief(w, first); err != nil {
+				w.Fatal(err)
+			}
+			w.close(first, c.e)
+			must(w.hub.PushPR(w.Context(), repo, m, nil))
+			second := w.task(m, 10*i+1)
+			second.Origin = []byte(strings.Replace(string(second.Origin), `"action":"opened"`, `"action":"synchronize"`, 1))
+			err := brief(w, second)
+			wantInput(w.T, err, "Nothing has changed since the review of "+short(first.Ref)+".")
+			refused := tasks.Ending{Kind: tasks.Refused, Reason: "Nothing has changed since the review of " + short(first.Ref) + ".", At: ended}
+			w.close(second, refused)
+			want := c.check
+			if w.src.cfg.Token != "" {
+				want = c.status
+			}
+			if got := w.light(w.pull(m).HeadSHA); got != want {
+				w.Errorf("%q, want %q", got, want)
+			}
+			for _, run := range w.hub.CheckRuns(repo, w.pull(m).HeadSHA) {
+				if run.Summary != refused.Reason {
+					w.Error(run.Summary)
+				}
+			}
+		}
+	})
+}
+
 // Reviews that nobody asks for end some time.
 func TestReviewsAreBounded(t *testing.T) {
 	t.Parallel()
