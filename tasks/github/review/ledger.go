@@ -116,16 +116,10 @@ func (l *Ledger) Told(task string, posted Plan) {
 		return
 	}
 	s := &l.Settled[i]
-	s.Told, l.Reviewed = true, s.Head
-	for _, list := range [][]Known{s.Plan.Fixed, s.Plan.Gone, s.Plan.StillOpen} {
-		for _, k := range list {
-			if at := l.find(k.ID); at >= 0 {
-				l.Known[at].Status, l.Known[at].Last = k.Status, k.Last
-				if k.closed() {
-					l.Known[at].Finding = l.Known[at].brief()
-				}
-			}
-		}
+	s.Told = true
+	if overtaken := slices.ContainsFunc(l.Settled[i+1:], func(later settled) bool { return later.Told }); !overtaken {
+		l.Reviewed = s.Head
+		l.rechecked(s.Plan)
 	}
 	for i, f := range slices.Concat(posted.Inline, posted.Summary) {
 		if f.Original = ""; i < len(posted.Inline) {
@@ -137,6 +131,19 @@ func (l *Ledger) Told(task string, posted Plan) {
 	}
 	l.narrow(slices.Concat(posted.Inline, posted.Summary))
 	l.fit()
+}
+
+// rechecked notes what a plan says of earlier findings. What it has as open may have been dismissed since it was made.
+func (l *Ledger) rechecked(p Plan) {
+	for _, k := range slices.Concat(p.Fixed, p.Gone, p.StillOpen) {
+		at := l.find(k.ID)
+		if at < 0 {
+			continue
+		}
+		if l.Known[at].Last = k.Last; k.closed() {
+			l.Known[at].Status, l.Known[at].Finding = k.Status, l.Known[at].brief()
+		}
+	}
 }
 
 func (l *Ledger) find(id string) int {

@@ -339,3 +339,28 @@ func TestDetailsAreBounded(t *testing.T) {
 		t.Errorf("%d are left", len(l.Known))
 	}
 }
+
+// A report that GitHub held up is closed after that of a later review: what it told is known, but the later one has the last word.
+func TestToldLate(t *testing.T) {
+	t.Parallel()
+	l, ids := reviewed(at(10, Major, closes))
+	late := l.Settle(Input{Task: "t2", Head: "h2", Answer: Answer{Findings: []Finding{at(50, Major, races)}}})
+	next := l.Settle(Input{Task: "t3", Head: "h3", Answer: Answer{Earlier: []Checked{{ID: ids[0], Status: Fixed}}}})
+	l.Told("t3", next)
+	l.Told("t2", late)
+	if l.Reviewed != "h3" || l.Known[0].Status != Fixed || len(l.Known) != 2 || l.Known[1].Claim != races {
+		t.Errorf("%+v", l)
+	}
+}
+
+// Between two attempts to post a review somebody dismisses what it has as open.
+func TestDismissedMeanwhile(t *testing.T) {
+	t.Parallel()
+	l, ids := reviewed(at(10, Major, closes))
+	p := l.Settle(Input{Task: "t2", Head: "h2"})
+	l.Observe([]Thread{{ID: "T1", Comment: 5, Finding: ids[0], Path: "main.go", Line: 10, Resolved: true}})
+	l.Told("t2", p)
+	if k := l.Known[0]; k.Status != Dismissed || k.Last != "h2" {
+		t.Errorf("%+v", k)
+	}
+}
