@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/google/go-github/v60/github"
@@ -143,19 +142,19 @@ func (s *Source) guidance(ctx context.Context, gh *github.Client, o origin, c se
 // changed lists the files that a pull request changes, with the old names of those that were moved; nil beyond a thousand, which nobody names
 // one by one.
 func (s *Source) changed(ctx context.Context, gh *github.Client, o origin) ([]string, error) {
-	owner, name := o.path()
 	var all []string
-	for page := 1; page != 0; {
-		files, resp, err := gh.PullRequests.ListFiles(ctx, owner, name, o.Number, &github.ListOptions{Page: page, PerPage: 100})
+	n := 0
+	for f, err := range s.files(ctx, gh, o) {
 		if err != nil {
 			return nil, s.sorted("read the files of "+o.String(), err)
 		}
-		for _, f := range files {
-			all = append(all, f.GetFilename(), f.GetPreviousFilename())
-		}
-		if page = resp.NextPage; page > 10 {
+		if n++; n > 1000 {
 			return nil, nil
 		}
+		all = append(all, f.GetFilename())
+		if old := f.GetPreviousFilename(); old != "" {
+			all = append(all, old)
+		}
 	}
-	return slices.DeleteFunc(all, func(f string) bool { return f == "" }), nil
+	return all, nil
 }

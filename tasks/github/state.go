@@ -35,6 +35,7 @@ type prState struct {
 	Reviews      int    `json:"reviews,omitempty"`       // automatic ones so far
 	LastReviewed string `json:"last_reviewed,omitempty"` // head of the last review, or a later one that changes the same
 	ReviewedBy   string `json:"reviewed_by,omitempty"`   // the task of that review
+	Verdict      kept   `json:"verdict,omitzero"`        // what that review's light says
 
 	Patches map[string]string `json:"patches,omitempty"` // what LastReviewed and Head change, by patchID
 

@@ -56,13 +56,13 @@ func (p *prState) sameAs(head, patch string) (reviewed string) {
 	return reviewed
 }
 
-// reviewed notes that a task's review of a head was posted, and gives what is remembered now. Again it changes nothing.
-func (s *Source) reviewed(ctx context.Context, t tasks.Task, o origin) (state prState, err error) {
+// reviewed notes that a task's review of a head was posted and how its light ends, and gives what is remembered now. Again it changes nothing.
+func (s *Source) reviewed(ctx context.Context, t tasks.Task, o origin, v verdict) (state prState, err error) {
 	err = s.changeState(ctx, o, func(p *prState) error {
 		if p.LastReviewed != o.Head && !o.byPerson() {
 			p.Reviews++
 		}
-		p.LastReviewed, p.ReviewedBy = o.Head, t.ID
+		p.LastReviewed, p.ReviewedBy, p.Verdict = o.Head, t.ID, v.kept()
 		state = *p
 		return nil
 	})

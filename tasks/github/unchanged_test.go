@@ -50,6 +50,48 @@ func TestUnchangedIsNotReviewed(t *testing.T) {
 	})
 }
 
+// The light of a push that changes nothing is that of the review which holds for it.
+func TestUnchangedKeepsItsLight(t *testing.T) {
+	both(t, func(w *world) {
+		for i, c := range []struct {
+			e      tasks.Ending
+			check  string
+			status string
+		}{
+			{reviewed("One.", flaw("one", 1)), "neutral: 1 new finding", "1 new finding, see the conversation"},
+			{answered("In words."), "neutral: Reviewed", "Reviewed, see the conversation"},
+			{reviewed("None."), "success: No findings", "No findings, see the conversation"},
+		} {
+			m := w.openCode(fmt.Sprint("ten", i))
+			first := w.task(m, 10*i)
+			first.Origin = []byte(strings.Replace(string(first.Origin), `"action":"opened"`, `"action":"synchronize"`, 1))
+			if err := brief(w, first); err != nil {
+				w.Fatal(err)
+			}
+			w.close(first, c.e)
+			must(w.hub.PushPR(w.Context(), repo, m, nil))
+			second := w.task(m, 10*i+1)
+			second.Origin = []byte(strings.Replace(string(second.Origin), `"action":"opened"`, `"action":"synchronize"`, 1))
+			err := brief(w, second)
+			wantInput(w.T, err, "Nothing has changed since the review of "+short(first.Ref)+".")
+			refused := tasks.Ending{Kind: tasks.Refused, Reason: "Nothing has changed since the review of " + short(first.Ref) + ".", At: ended}
+			w.close(second, refused)
+			want := c.check
+			if w.src.cfg.Token != "" {
+				want = c.status
+			}
+			if got := w.light(w.pull(m).HeadSHA); got != want {
+				w.Errorf("%q, want %q", got, want)
+			}
+			for _, run := range w.hub.CheckRuns(repo, w.pull(m).HeadSHA) {
+				if run.Summary != refused.Reason {
+					w.Error(run.Summary)
+				}
+			}
+		}
+	})
+}
+
 // Reviews that nobody asks for end some time.
 func TestReviewsAreBounded(t *testing.T) {
 	t.Parallel()
@@ -102,7 +144,7 @@ func TestWantedReviewsAreNotCounted(t *testing.T) {
 	w := withToken(t)
 	for i, o := range []origin{{}, {Action: "review_requested"}, {Action: "labeled", ApprovedBy: "ben"}, {Action: "asked", Asked: new(asked)}} {
 		o.Repo, o.Number, o.Head = repo, 1, fmt.Sprint("head", i)
-		if p := must(w.src.reviewed(t.Context(), tasks.Task{}, o)); p.Reviews != 1 {
+		if p := must(w.src.reviewed(t.Context(), tasks.Task{}, o, verdict{})); p.Reviews != 1 {
 			t.Errorf("%s: %d", o.Action, p.Reviews)
 		}
 	}
