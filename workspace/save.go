@@ -168,7 +168,11 @@ func (s *shadow) preserve(ctx context.Context) (head, work string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	if len(missing) > 0 {
+	others, err := s.nested(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	if missing = append(missing, others...); len(missing) > 0 {
 		return "", "", fmt.Errorf("%w: %s", ErrUnsaved, strings.Join(short(missing), ", "))
 	}
 	if work == "" {
