@@ -25,7 +25,7 @@ const (
 )
 
 // Save writes what the clones of a thread hold, those that were set aside included, and the mirror does not, to files in dir: a git bundle
-// of all branches, tags, stash entries and reflogs, with what is not committed as refs/errand/work, and a patch from the newest commit that
+// of all refs, stash entries and reflogs, with what is not committed as refs/errand/work, and a patch from the newest commit that
 // the repository has to the files as they are. Of a clone that holds nothing of its own there are none. Ignored files are not work.
 //
 // It is all or nothing, whatever the size, and on the disk when it returns. No agent may run in the clones, and one process at a time saves

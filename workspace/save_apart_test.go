@@ -75,3 +75,22 @@ func TestWorkOnNoBranchIsSaved(t *testing.T) {
 		t.Errorf("saved %q", got)
 	}
 }
+
+// Whatever a ref names is work, wherever the ref is.
+func TestWorkOfOtherRefsIsSaved(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	c := checkout(t, w, api)
+	commit := testGit(t, c.Dir, "commit-tree", "-m", "kept aside", "HEAD^{tree}")
+	testGit(t, c.Dir, "update-ref", "refs/aside/one", commit) // of which git keeps no reflog
+	dir := t.TempDir()
+	names, err := w.Save(t.Context(), api.Thread, dir)
+	if err != nil || len(names) != 2 {
+		t.Fatalf("saved %v, %v", names, err)
+	}
+	testGit(t, o.work, "fetch", "--quiet", filepath.Join(dir, names[0]), "refs/aside/*:refs/saved/*")
+	if got := testGit(t, o.work, "rev-parse", "refs/saved/one"); got != commit {
+		t.Errorf("saved %s, want %s", got, commit)
+	}
+}
