@@ -34,7 +34,7 @@ func TestSavedWorkIsKeptApart(t *testing.T) {
 	branch("second")
 	save(2)
 	branch("third")
-	aside := filepath.Join(w.threadDir(api.Thread), "repos", "acme", ".api.broken")
+	aside := filepath.Join(w.threadDir(api.Thread), "repos", "acme", ".api~broken")
 	if err := os.Rename(filepath.Join(filepath.Dir(aside), "api"), aside); err != nil {
 		t.Fatal(err)
 	}
