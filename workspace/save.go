@@ -159,6 +159,9 @@ func (s *shadow) preserve(ctx context.Context) (head, work string, err error) {
 	if err := errors.Join(s.nameStashes(ctx), s.nameLost(ctx)); err != nil {
 		return "", "", err
 	}
+	if err := s.reveal(ctx); err != nil {
+		return "", "", err
+	}
 	c, err := s.changes(ctx)
 	if err != nil {
 		return "", "", err
