@@ -203,7 +203,7 @@ func TestNotKeepResets(t *testing.T) {
 	testGit(t, c.Dir, "commit", "--quiet", "--message", "work")
 	write(t, c.Dir+"/README.md", "dirty\n")
 	write(t, c.Dir+"/ignored/nested/.git/config", "[core]\n")
-	write(t, filepath.Join(filepath.Dir(c.Dir), ".api.tmp", "half"), "left by a killed process")
+	write(t, filepath.Join(filepath.Dir(c.Dir), ".api~tmp", "half"), "left by a killed process")
 
 	main := o.commit("main", map[string]string{"README.md": "two\n"})
 	again := checkout(t, w, api)

@@ -21,9 +21,9 @@ func (m mirror) clone(dir string) clone {
 	return c
 }
 
-// beside is a path next to the clone: no repository name begins with a dot.
+// beside is a path next to the clone: no repository's name has a tilde.
 func (c clone) beside(suffix string) string {
-	return filepath.Join(filepath.Dir(c.dir), "."+filepath.Base(c.dir)+"."+suffix)
+	return filepath.Join(filepath.Dir(c.dir), "."+filepath.Base(c.dir)+"~"+suffix)
 }
 
 // secure must come before the first git in a directory that an agent had.

@@ -217,7 +217,7 @@ func (v victim) saved(n int) bool {
 
 func (v victim) nothingIsLeft(c clone) {
 	v.Helper()
-	left := slices.DeleteFunc(leftovers(v.T, c.dir), func(name string) bool { return name == ".api.broken" && v.step == "restore" })
+	left := slices.DeleteFunc(leftovers(v.T, c.dir), func(name string) bool { return name == ".api~broken" && v.step == "restore" })
 	if len(left) > 0 {
 		v.Errorf("beside the clone: %v", left)
 	}

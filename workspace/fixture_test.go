@@ -227,7 +227,7 @@ func leftovers(t *testing.T, dir string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(left, func(name string) bool { return name == "."+filepath.Base(dir)+".index" })
+	return slices.DeleteFunc(left, func(name string) bool { return name == "."+filepath.Base(dir)+"~index" })
 }
 
 // fifo makes a pipe, and its directory.

@@ -148,6 +148,9 @@ func removeAll(dir string) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
+	if info, statErr := os.Lstat(dir); statErr != nil || !info.IsDir() {
+		return err // what cannot be removed may be a link, and OpenRoot would follow it
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err

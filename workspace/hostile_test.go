@@ -304,7 +304,7 @@ func TestUnusableCloneIsSetAside(t *testing.T) {
 			if diff := cmp.Diff(map[string]string{"README.md": "one\n"}, workTree(t, c.Dir)); diff != "" {
 				t.Errorf("new clone (-want +got):\n%s", diff)
 			}
-			aside := filepath.Join(filepath.Dir(c.Dir), ".api.broken")
+			aside := filepath.Join(filepath.Dir(c.Dir), ".api~broken")
 			if name != "whole clone" && workTree(t, aside)["work.txt"] != "precious\n" {
 				t.Error("the work was not set aside")
 			}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -111,16 +112,26 @@ func used(dir string) (last time.Time) {
 	return last
 }
 
-// diskSize adds up files, without following links.
+// diskSize adds up what files take on the disk, at most their lengths, without following links. A file may be far longer than that, by holes.
 func diskSize(ctx context.Context, dir string) (total int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // what cannot be read, or is gone by now, does not count
 		}
 		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
-			total += info.Size()
+			total += taken(info)
 		}
 		return ctx.Err()
 	})
 	return total
+}
+
+// blockSize is what stat(2) counts in, whatever the file system.
+const blockSize = 512
+
+func taken(info fs.FileInfo) int64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return min(info.Size(), st.Blocks*blockSize)
+	}
+	return info.Size()
 }

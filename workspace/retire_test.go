@@ -47,7 +47,7 @@ func TestMirrorGoesAfterItsClones(t *testing.T) {
 		t.Fatal(gone, err)
 	}
 	stays(t, w, mirrors(t, w), "one clone")
-	aside := filepath.Join(filepath.Dir(c.Dir), ".api.broken")
+	aside := filepath.Join(filepath.Dir(c.Dir), ".api~broken")
 	if err := os.Rename(c.Dir, aside); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ const (
 )
 
 // Save writes what the clones of a thread hold, those that were set aside included, and the mirror does not, to files in dir: a git bundle
-// of all branches, tags, stash entries and reflogs, with what is not committed as refs/errand/work, and a patch from the newest commit that
+// of all refs, stash entries and reflogs, with what is not committed as refs/errand/work, and a patch from the newest commit that
 // the repository has to the files as they are. Of a clone that holds nothing of its own there are none. Ignored files are not work.
 //
 // It is all or nothing, whatever the size, and on the disk when it returns. No agent may run in the clones, and one process at a time saves
@@ -88,7 +88,7 @@ func (w *Workspace) clones(thread string) (all []Clone, err error) {
 	return all, nil
 }
 
-var besideClone = regexp.MustCompile(`^\.(.+)\.(index|index\.new|snap|tmp|old|broken|strange)$`)
+var besideClone = regexp.MustCompile(`^\.(.+)~(index|index\.new|snap|tmp|old|broken|strange)$`)
 
 // list is the names in a directory; none when it is not there.
 func list(dir string) ([]string, error) {
@@ -122,12 +122,16 @@ func (w *Workspace) save(ctx context.Context, thread string, c Clone, dir string
 	if err != nil {
 		return err
 	}
-	all := []string{"HEAD", "--all", "--reflog", "--not", "--alternate-refs"}
-	any, err := s.git.run(ctx, append([]string{"rev-list", "--max-count=1"}, all...)...)
-	if err != nil || any == "" {
+	all := []string{"HEAD", "--all", "--not", "--alternate-refs"}
+	out, err := s.git.run(ctx, append([]string{"rev-list"}, all...)...)
+	if err != nil || out == "" {
 		return err
 	}
-	name := filepath.Join(dir, "work-"+filepath.Base(thread)+"-"+strings.ReplaceAll(c.Repo, "/", "-")+"-"+work[:12])
+	// By all its commits: other work of the thread may stand at the same one, and must not be written over.
+	commits := strings.Fields(out)
+	slices.Sort(commits)
+	id := sum([]byte(strings.Join(commits, "\n")))[:12]
+	name := filepath.Join(dir, "work-"+filepath.Base(thread)+"-"+strings.ReplaceAll(c.Repo, "/", "-")+"-"+id)
 	if _, err := s.git.run(ctx, append([]string{"bundle", "create", "--quiet", name + bundleExt}, all...)...); err != nil {
 		return err
 	}
@@ -152,7 +156,10 @@ func (s *shadow) preserve(ctx context.Context) (head, work string, err error) {
 	if head, err = s.rev(ctx, "HEAD^{commit}"); err != nil {
 		return "", "", err
 	}
-	if err := s.nameStashes(ctx); err != nil {
+	if err := errors.Join(s.nameStashes(ctx), s.nameLost(ctx)); err != nil {
+		return "", "", err
+	}
+	if err := s.reveal(ctx); err != nil {
 		return "", "", err
 	}
 	c, err := s.changes(ctx)
@@ -164,7 +171,11 @@ func (s *shadow) preserve(ctx context.Context) (head, work string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	if len(missing) > 0 {
+	others, err := s.nested(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	if missing = append(missing, others...); len(missing) > 0 {
 		return "", "", fmt.Errorf("%w: %s", ErrUnsaved, strings.Join(short(missing), ", "))
 	}
 	if work == "" {
@@ -177,24 +188,6 @@ func (s *shadow) preserve(ctx context.Context) (head, work string, err error) {
 func (s *shadow) hollow(name string) bool {
 	info, err := s.files.Lstat(name)
 	return err == nil && !info.IsDir() && !info.Mode().IsRegular()
-}
-
-// nameStashes gives all stash entries names; only the latest has one, and fetch takes what has one.
-func (s *shadow) nameStashes(ctx context.Context) error {
-	found, err := s.git.run(ctx, "for-each-ref", "refs/stash")
-	if err != nil || found == "" {
-		return err
-	}
-	out, err := s.git.run(ctx, "rev-list", "--walk-reflogs", "refs/stash")
-	if err != nil {
-		return err
-	}
-	var refs strings.Builder
-	for n, sha := range strings.Fields(out) {
-		fmt.Fprintf(&refs, "create refs/errand/stash/%d %s\n", n, sha)
-	}
-	_, err = s.git.reading(refs.String()).run(ctx, "update-ref", "--stdin")
-	return err
 }
 
 // emptyTree is what every repository has.

@@ -165,7 +165,7 @@ func TestWorkSetAsideIsSaved(t *testing.T) {
 	w := o.files()
 	c := checkout(t, w, api)
 	write(t, c.Dir+"/README.md", "changed\n")
-	aside := filepath.Join(filepath.Dir(c.Dir), ".api.broken")
+	aside := filepath.Join(filepath.Dir(c.Dir), ".api~broken")
 	if err := os.Rename(c.Dir, aside); err != nil {
 		t.Fatal(err)
 	}

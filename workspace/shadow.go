@@ -33,7 +33,7 @@ type extent struct {
 
 var (
 	latest   = extent{[]string{"HEAD", "index", "info/exclude", "refs/heads", "refs/stash", "packed-refs", "objects"}, 256 << 20}
-	entirely = extent{slices.Concat([]string{"logs", "refs/tags"}, latest.parts), math.MaxInt64}
+	entirely = extent{[]string{"logs", "HEAD", "index", "info/exclude", "refs", "packed-refs", "objects"}, math.MaxInt64}
 
 	object = regexp.MustCompile(`^objects/([0-9a-f]{2}/[0-9a-f]{38}|pack/pack-[0-9a-f]{40}\.(pack|idx))$`)
 

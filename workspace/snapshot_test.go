@@ -106,7 +106,7 @@ func TestWorkGoesOnElsewhere(t *testing.T) {
 	if diff := cmp.Diff(before, state(t, c.Dir)); diff != "" {
 		t.Errorf("the snapshot changed the clone:\n%s", diff)
 	}
-	if exists(filepath.Join(filepath.Dir(c.Dir), ".api.snap")) {
+	if exists(filepath.Join(filepath.Dir(c.Dir), ".api~snap")) {
 		t.Error("the snapshot left something behind")
 	}
 	again := o.restored(there, b)

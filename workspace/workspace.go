@@ -2,7 +2,7 @@
 // fetched with a credential, and per thread a shared clone without remote, which belongs to the agent.
 //
 //	<root>/mirrors/<owner>/<name>.git               the mirror; .lock, .use, .fetched, .tmp and .broken lie beside it
-//	<root>/threads/<thread>/repos/<owner>/<name>    the clone; .<name>.index, .snap, .tmp, .old, .broken and .strange lie beside it
+//	<root>/threads/<thread>/repos/<owner>/<name>    the clone; .<name>~index, ~snap, ~tmp, ~old, ~broken and ~strange lie beside it
 //	<root>/threads/<thread>/files, scratch          see Files and Scratch
 //	<root>/threads/<thread>/.left, .thread          see Leave; the thread's name
 //	<root>/threads/<thread>.lock
@@ -18,7 +18,7 @@
 //     a killed process left is found and removed by the next one.
 //   - What is published is pushed from the mirror, where all of it is checked first, to branches errand/* only, and replaces no commits
 //     but our own (see Publish).
-//   - No object of a mirror is dropped as long as a clone borrows from it. What is damaged is set aside under .broken, once.
+//   - No object of a mirror is dropped as long as a clone borrows from it. What is damaged is set aside as broken, once.
 //   - A cancelled call returns soon and leaves no git process.
 //
 // It does not promise to protect from a process of the same user outside a sandbox: that one can read the environment of

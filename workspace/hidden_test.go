@@ -1,0 +1,43 @@
+package workspace
+
+import "testing"
+
+// Changes that git was told not to look at are work all the same; but not what we ourselves have put in place of the checkout's configuration.
+func TestHiddenChangesAreSaved(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", map[string]string{"CLAUDE.md": "trusted\n", "settings.go": "one\n"})
+	o.commit("topic", map[string]string{"CLAUDE.md": "hostile\n"})
+	w := o.files()
+	want := api
+	want.Ref, want.TrustedConfig = "topic", true
+	c := checkout(t, w, want)
+	if names, err := w.Save(t.Context(), api.Thread, t.TempDir()); len(names) != 0 || err != nil {
+		t.Errorf("saved %v, %v of what is ours", names, err)
+	}
+	testGit(t, c.Dir, "update-index", "--assume-unchanged", "README.md")
+	testGit(t, c.Dir, "update-index", "--skip-worktree", "settings.go")
+	write(t, c.Dir+"/README.md", "changed\n")
+	write(t, c.Dir+"/settings.go", "two\n")
+	for name, want := range map[string]string{"README.md": "changed\n", "settings.go": "two\n"} {
+		if got := workTree(t, o.saved(w, api.Thread))[name]; got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+// What a sparse checkout leaves out was not removed.
+func TestSparseCheckoutIsNoWork(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", map[string]string{"left-out.go": "x\n"})
+	w := o.files()
+	c := checkout(t, w, api)
+	testGit(t, c.Dir, "sparse-checkout", "set", "--no-cone", "/*", "!/left-out.go")
+	if exists(c.Dir + "/left-out.go") {
+		t.Fatal("it is there")
+	}
+	if names, err := w.Save(t.Context(), api.Thread, t.TempDir()); len(names) != 0 || err != nil {
+		t.Errorf("saved %v, %v", names, err)
+	}
+}

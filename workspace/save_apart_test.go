@@ -1,0 +1,96 @@
+package workspace
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Work is saved beside other work of the same thread that stood at the same commit, and not over it.
+func TestSavedWorkIsKeptApart(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w, dir := o.files(), t.TempDir()
+	branch := func(name string) {
+		t.Helper()
+		c := checkout(t, w, api)
+		testGit(t, c.Dir, "checkout", "--quiet", "-b", name)
+		testGit(t, c.Dir, "commit", "--quiet", "--allow-empty", "--message", name)
+		testGit(t, c.Dir, "checkout", "--quiet", "main")
+	}
+	save := func(want int) {
+		t.Helper()
+		names, err := w.Save(t.Context(), api.Thread, dir)
+		if err != nil || len(names) != want {
+			t.Fatalf("saved %v, %v, want %d", names, err, want)
+		}
+	}
+	branch("first")
+	save(2)
+	save(2)
+	if all := listed(t, dir); len(all) != 2 {
+		t.Errorf("the same work is there twice: %v", all)
+	}
+	branch("second")
+	save(2)
+	branch("third")
+	aside := filepath.Join(w.threadDir(api.Thread), "repos", "acme", ".api~broken")
+	if err := os.Rename(filepath.Join(filepath.Dir(aside), "api"), aside); err != nil {
+		t.Fatal(err)
+	}
+	branch("fourth")
+	save(4)
+
+	again := t.TempDir()
+	testGit(t, again, "clone", "--quiet", o.bare, ".")
+	for _, name := range listed(t, dir) {
+		if filepath.Ext(name) == bundleExt {
+			testGit(t, again, "fetch", "--quiet", filepath.Join(dir, name), "refs/heads/*:refs/heads/saved/*", "^refs/heads/main")
+		}
+	}
+	for _, name := range []string{"first", "second", "third", "fourth"} {
+		if _, err := tryGit(t, again, "rev-parse", "--verify", "refs/heads/saved/"+name); err != nil {
+			t.Errorf("%s is lost", name)
+		}
+	}
+}
+
+// What was committed and then reset away is known to the reflog alone.
+func TestWorkOnNoBranchIsSaved(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	c := checkout(t, w, api)
+	for _, message := range []string{"lost", "later"} {
+		testGit(t, c.Dir, "commit", "--quiet", "--allow-empty", "--message", message)
+	}
+	testGit(t, c.Dir, "reset", "--quiet", "--hard", "origin/main")
+	dir := t.TempDir()
+	names, err := w.Save(t.Context(), api.Thread, dir)
+	if err != nil || len(names) != 2 {
+		t.Fatalf("saved %v, %v", names, err)
+	}
+	testGit(t, o.work, "fetch", "--quiet", filepath.Join(dir, names[0]), "refs/errand/lost/*:refs/saved/*")
+	if got := testGit(t, o.work, "log", "--format=%s", "origin/main..refs/saved/0"); got != "later\nlost" {
+		t.Errorf("saved %q", got)
+	}
+}
+
+// Whatever a ref names is work, wherever the ref is.
+func TestWorkOfOtherRefsIsSaved(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	c := checkout(t, w, api)
+	commit := testGit(t, c.Dir, "commit-tree", "-m", "kept aside", "HEAD^{tree}")
+	testGit(t, c.Dir, "update-ref", "refs/aside/one", commit) // of which git keeps no reflog
+	dir := t.TempDir()
+	names, err := w.Save(t.Context(), api.Thread, dir)
+	if err != nil || len(names) != 2 {
+		t.Fatalf("saved %v, %v", names, err)
+	}
+	testGit(t, o.work, "fetch", "--quiet", filepath.Join(dir, names[0]), "refs/aside/*:refs/saved/*")
+	if got := testGit(t, o.work, "rev-parse", "refs/saved/one"); got != commit {
+		t.Errorf("saved %s, want %s", got, commit)
+	}
+}
