@@ -11,9 +11,6 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// by is who cancels here: there are no users behind the token.
-const by = "console"
-
 const (
 	defaultList = 50
 	maxList     = 200

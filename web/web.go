@@ -26,6 +26,7 @@ type Config struct {
 	Desk   *tasks.Desk        // for all that is asked about tasks
 	Store  *store.Store       // for the workers, and for whether Redis answers
 	Redis  asynq.RedisConnOpt // for asynqmon, which opens connections of its own
+	Proxy  Proxy              // opens everything as well, to people who have logged in there
 	LogDir string             // where the logs of this machine's runs are; empty: none are here
 
 	// FleetToken opens the logs of other machines, at the addresses that workers tell (LogServer); empty: they are not asked.
@@ -55,6 +56,7 @@ type Handler struct {
 	pages   pages
 	log     *slog.Logger
 	now     func() time.Time
+	invites invites
 	host    string       // this machine
 	remote  *http.Client // for workers
 
@@ -112,6 +114,7 @@ func (h *Handler) routes() {
 	for pattern, handle := range map[string]http.HandlerFunc{
 		"GET /livez":  h.livez,
 		"GET /readyz": h.readyz,
+		"GET /login":  h.loginPage,
 		"POST /login": h.login,
 
 		"GET /{$}":                h.listPage,

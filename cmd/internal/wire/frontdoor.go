@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -23,12 +22,12 @@ import (
 var signed = []string{"/slack/", "/github/"}
 
 // FrontDoor is everything that is asked over HTTP: webhooks, API, console, queues. Close it after the server has stopped.
-func (p *Parts) FrontDoor(ctx context.Context) (http.Handler, io.Closer, error) {
+func (p *Parts) FrontDoor(ctx context.Context) (*web.Handler, error) {
 	mux := http.NewServeMux()
 	var inbound []web.Inbound
 	for _, s := range p.Sources {
 		if err := s.Listen(ctx, mux, p.Desk); err != nil {
-			return nil, nil, fmt.Errorf("listen for %s: %w", s.Name(), err)
+			return nil, fmt.Errorf("listen for %s: %w", s.Name(), err)
 		}
 		if in, ok := s.(web.Inbound); ok {
 			inbound = append(inbound, in)
@@ -36,17 +35,14 @@ func (p *Parts) FrontDoor(ctx context.Context) (http.Handler, io.Closer, error) 
 	}
 	opt, err := asynq.ParseRedisURI(p.Config.Redis.URL.Reveal())
 	if err != nil {
-		return nil, nil, errors.New("parse REDIS_URL for the queue pages") // err would quote it
+		return nil, errors.New("parse REDIS_URL for the queue pages") // err would quote it
 	}
-	door, err := web.New(web.Config{
+	return web.New(web.Config{
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: opt, LogDir: LogDir(p.Config),
 		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine,
 		Inbound: inbound, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
+		Proxy: web.Proxy{Header: p.Config.HTTP.ProxyHeader, From: p.Config.HTTP.Proxies},
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return door, door, nil
 }
 
 // Serve answers on a listener until ctx ends, and then lets what is under way finish, within reason. It calls stopping, which may be
