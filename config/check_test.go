@@ -98,6 +98,7 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "GITHUB_URL", "https://ghe?x=1", "GITHUB_URL holds a query"},
 		{RoleWorker, "ANTHROPIC_BASE_URL", "/v1", "ANTHROPIC_BASE_URL is not an absolute"},
 		{RoleWorker, "ERRAND_PUBLIC_URL", "errand.example", "ERRAND_PUBLIC_URL is not an absolute"},
+		{RoleFrontdoor, "ERRAND_QUEUES_WRITABLE", "perhaps", `ERRAND_QUEUES_WRITABLE is "perhaps"; write true or false`},
 		{RoleFrontdoor, "ERRAND_TRUSTED_PROXIES", "192.0.2.7", "ERRAND_TRUSTED_PROXY_HEADER is not set although"},
 		{RoleFrontdoor, "ERRAND_TRUSTED_PROXIES", "proxy", `ERRAND_TRUSTED_PROXIES is "proxy", which is not a list of addresses; write`},
 		{RoleFrontdoor, "ERRAND_TRUSTED_PROXY_HEADER", "X-Forwarded-User", "ERRAND_TRUSTED_PROXIES is not set although"},

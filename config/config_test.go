@@ -68,6 +68,7 @@ func full() map[string]string {
 		"ERRAND_HTTP_ADDR":            ":0",
 		"ERRAND_PUBLIC_URL":           "https://errand.example/",
 		"ERRAND_TRUSTED_PROXY_HEADER": "X-Forwarded-User",
+		"ERRAND_QUEUES_WRITABLE":      "true",
 		"ERRAND_TRUSTED_PROXIES":      "192.0.2.7, 2001:db8::/64,",
 		"ERRAND_CONSOLE_TOKEN":        "hush-console-0123",
 		"ERRAND_FLEET_TOKEN":          "hush-fleet-012345",
@@ -119,6 +120,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		HTTP: HTTP{
 			Addr: ":0", PublicURL: "https://errand.example", ConsoleToken: "hush-console-0123",
 			ProxyHeader: "X-Forwarded-User", Proxies: Networks{netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("2001:db8::/64")},
+			QueuesWritable: true,
 		},
 		Fleet: Fleet{Token: "hush-fleet-012345"},
 		Worker: Worker{

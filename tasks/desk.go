@@ -200,6 +200,7 @@ type Status struct {
 	Into     string    `json:"into,omitempty"` // the task whose run has taken it up: its log and its answer are there
 	Position int       `json:"position,omitempty"`
 	Attempt  int       `json:"attempt"`
+	Delivery string    `json:"delivery"` // its latest one: an ID in the queue of its class
 	Worker   string    `json:"worker,omitempty"`
 	Created  time.Time `json:"created"`
 	Started  time.Time `json:"started,omitzero"`
@@ -287,7 +288,7 @@ func (d *Desk) notFound(id string, err error) error {
 
 func status(rec store.Record) (Status, error) {
 	s := Status{
-		State: string(rec.State), Attempt: rec.Attempt, Worker: rec.Worker, Cancel: rec.CancelBy,
+		State: string(rec.State), Attempt: rec.Attempt, Delivery: deliveryID(rec.ID, rec.Delivery), Worker: rec.Worker, Cancel: rec.CancelBy,
 		Into: rec.Into, Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Posted: rec.Outbox < 0,
 	}
 	if rec.State == store.Waiting {

@@ -34,6 +34,7 @@ type taskView struct {
 	Answer            string
 	Questions         []tasks.Question // that wait for an answer
 	Lines             []line
+	Delivery          string // its page among those of the queues
 	After             string // the last event that is in Lines
 	Live              bool   // more may come
 	Incomplete        bool   // there were more events than Lines
@@ -44,7 +45,7 @@ func (h *Handler) taskPage(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	v := taskView{row: h.row(show(s)), Prompt: s.Task.Prompt, Facts: facts(s), Live: s.Ending == nil, Questions: s.Questions}
+	v := taskView{row: h.row(show(s)), Prompt: s.Task.Prompt, Facts: facts(s), Live: s.Ending == nil, Questions: s.Questions, Delivery: deliveryPath(s)}
 	if e := s.Ending; e != nil {
 		v.Sentence, v.Partial, v.Answer = e.Sentence(), e.Partial(), e.Result.Text
 	}

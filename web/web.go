@@ -32,6 +32,9 @@ type Config struct {
 	// FleetToken opens the logs of other machines, at the addresses that workers tell (LogServer); empty: they are not asked.
 	FleetToken string
 
+	// QueuesWritable lets the pages of the queues do what asynqmon can, and not only show.
+	QueuesWritable bool
+
 	// Inbound are sources whose events the health tells of.
 	Inbound []Inbound
 	// Examine asks the services of the sources how they are set up; nil: there are none.
@@ -91,7 +94,7 @@ func New(cfg Config) (*Handler, error) {
 	}
 	h := &Handler{
 		host: host, remote: newRemote(),
-		cfg: cfg, mux: cfg.Mux, pages: pages, queues: newQueues(cfg.Redis), stop: make(chan struct{}),
+		cfg: cfg, mux: cfg.Mux, pages: pages, queues: newQueues(cfg), stop: make(chan struct{}),
 		log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), now: time.Now,
 	}
 	h.routes()
@@ -124,6 +127,7 @@ func (h *Handler) routes() {
 		"POST /tasks/{id}/answer": h.answerForm,
 		"GET /static/":            http.FileServerFS(staticFiles).ServeHTTP,
 		"/queues/":                h.serveQueues,
+		"GET /queues/tasks/{id}":  h.deliveredTask,
 
 		"GET /api/tasks":              h.list,
 		"GET /api/tasks/{id}":         h.get,
@@ -136,6 +140,9 @@ func (h *Handler) routes() {
 		"GET /api/health/services":    h.services,
 	} {
 		h.mux.HandleFunc(pattern, handle)
+	}
+	if h.cfg.QueuesWritable {
+		h.cancelRoutes()
 	}
 }
 

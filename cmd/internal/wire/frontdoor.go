@@ -41,7 +41,8 @@ func (p *Parts) FrontDoor(ctx context.Context) (*web.Handler, error) {
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: opt, LogDir: LogDir(p.Config),
 		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine,
 		Inbound: inbound, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
-		Proxy: web.Proxy{Header: p.Config.HTTP.ProxyHeader, From: p.Config.HTTP.Proxies},
+		QueuesWritable: p.Config.HTTP.QueuesWritable,
+		Proxy:          web.Proxy{Header: p.Config.HTTP.ProxyHeader, From: p.Config.HTTP.Proxies},
 	})
 }
 
