@@ -137,6 +137,7 @@ func (h *Handler) routes() {
 		"POST /api/tasks/{id}/retry":  h.retry,
 		"POST /api/tasks/{id}/answer": h.answer,
 		"GET /api/health":             h.health,
+		"GET /api/openapi.yaml":       h.describe,
 		"GET /api/health/services":    h.services,
 	} {
 		h.mux.HandleFunc(pattern, handle)
