@@ -178,7 +178,7 @@ func TestWhatIsNotDescribedIsNoticed(t *testing.T) {
 		"event":        {"/api/tasks/x/events", "text/event-stream", "id: 1\ndata: {\"kind\":7}\n\n"},
 		"event's name": {"/api/tasks/x/events", "text/event-stream", "event: odd\ndata: {}\n\n"},
 	} {
-		resp := &http.Response{StatusCode: 200, Status: "200 OK", Request: request(tc.path), Header: http.Header{"Content-Type": {tc.kind}}}
+		resp := &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Request: request(tc.path), Header: http.Header{"Content-Type": {tc.kind}}}
 		if err := d.Check(resp, []byte(tc.body)); err == nil {
 			t.Errorf("%s: not noticed", name)
 		}
