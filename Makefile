@@ -22,10 +22,10 @@ VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 # Linted as well. Its tests need what `make peers` installs.
 PEERS := e2e/peers
 
-.PHONY: help setup build demo run bench bench-ingress chaos test check lint fmt peers clean
+.PHONY: help setup build demo run bench bench-ingress bench-workspace chaos test check lint fmt peers clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: machine node_modules/.package-lock.json ## Install the pinned CLI and what the tests need of the machine
 
@@ -68,6 +68,9 @@ bench/ingress/node_modules/.package-lock.json: bench/ingress/package.json bench/
 	npm ci --prefix bench/ingress --ignore-scripts --omit=optional --no-progress
 	@touch $@
 
+bench-workspace: ## Measure clones beside git's own, on a repository of 100,000 files
+	cd bench && go run ./workspace $(ARGS)
+
 # Its own programs come beside errand's: chaos itself, and the scripted CLI that it puts in the agent's place.
 chaos: build ## Break a whole fleet on purpose and check that nothing is lost or done twice (ARGS='-for 3m', '-seed N -tasks N -faults N')
 	go -C e2e build -buildvcs=$(VCS) -trimpath -o $(CURDIR)/bin/chaos/ ./chaos ./chaos/cli
@@ -76,7 +79,7 @@ chaos: build ## Break a whole fleet on purpose and check that nothing is lost or
 test: setup ## Run all tests with the race detector (ARGS='-run TestX ./store' narrows it down)
 	@MODULES="$(MODULES)" scripts/test $(ARGS)
 
-peers: setup build $(PEERS)/node_modules/.package-lock.json ## Run Slack's own framework against our fake, and errand in a Slack that others emulate
+peers: setup build $(PEERS)/node_modules/.package-lock.json ## Run Slack's framework and GitHub's webhooks library against ours, and errand in a Slack and a GitHub that others emulate
 	cd $(PEERS) && go test -count=1 -timeout 5m $(ARGS) .
 
 $(PEERS)/node_modules/.package-lock.json: $(PEERS)/package.json $(PEERS)/package-lock.json $(PEERS)/.npmrc

@@ -53,8 +53,8 @@ type Runner struct {
 	transport http.RoundTripper
 
 	// patience for the CLI's first answer, for its exit after the session ended, with its silence, for the answer to a ping, and for the keeper
-	// beyond Grace; tests shorten them.
-	startLimit, exitLimit, pingAfter, pingLimit, keeperLimit time.Duration
+	// beyond Grace, and how often the CLI is asked what it has used up; tests shorten them.
+	startLimit, exitLimit, pingAfter, pingLimit, keeperLimit, usedEvery time.Duration
 
 	spare budget // of all runs, for long lines of the CLI's output
 }
@@ -67,6 +67,7 @@ func New(c Config) (*Runner, error) {
 	r := &Runner{
 		cfg: c, log: c.Log, getenv: c.Getenv, sandbox: &sandbox{}, mark: ownMark(),
 		startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit, keeperLimit: keeperLimit,
+		usedEvery: usedEvery,
 	}
 	r.spare.total = maxLines
 	if r.log == nil {

@@ -16,6 +16,7 @@ import (
 // word, and no tool can signal it. bubblewrap itself stays outside and only waits for it.
 type box struct {
 	bwrap []string // bubblewrap's command line up to the program; empty without a sandbox
+	alone bool     // it has no network but its own loopback, where the gateway is
 
 	// As seen from inside.
 	cli    string
@@ -53,9 +54,13 @@ func (r *Runner) box(ctx context.Context, s Spec, cli string, d runDirs) (box, *
 	if err != nil {
 		return box{}, NewError(ClassWorkspace, err.Error())
 	}
+	alone := s.Profile == Untrusted && r.gated() && r.alone(ctx, bwrap) // without a gateway the CLI has to get to the model by itself
+	if alone {
+		args = slices.Insert(args, 1, "--unshare-net")
+	}
 	temp, name := filepath.Split(d.Root)
 	return box{
-		bwrap: args, cli: cli, seen: boxedTemp, temp: temp,
+		bwrap: args, alone: alone, cli: cli, seen: boxedTemp, temp: temp,
 		// Inside it is a mount point, which cannot be removed.
 		remove: fmt.Sprintf("/proc/self/fd/%d/%s", tempFD, name),
 	}, nil
@@ -80,7 +85,7 @@ func (b box) enter(cmd *exec.Cmd) ([]*os.File, error) {
 	return []*os.File{exe, temp}, nil
 }
 
-// bwrapArgs is bubblewrap's command line for a run, up to the program. Of the machine the run shares the network, and sees the files
+// bwrapArgs is bubblewrap's command line for a run, up to the program. Of the machine the run shares the network, but for one that is alone, and sees the files
 // that it may not write; processes and shared memory of others it does not see, and it has no capabilities, even as root.
 func (r *Runner) bwrapArgs(bwrap string, s Spec, cli string, d runDirs) ([]string, error) {
 	mounts, err := r.mounts(s, cli, d)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"sync"
@@ -19,6 +20,8 @@ type child struct {
 	Stdin  *os.File // to the CLI; written and closed by the stdin writer alone
 	Stdout *os.File // from the CLI and everything it started; ends when the last of them is dead
 	Stderr *os.File
+
+	gateway net.Listener // in the network of a run that is alone; nil for others
 
 	keeper *os.Process // or, in a sandbox, bubblewrap, whose only child the keeper is
 	boxed  bool
@@ -66,6 +69,14 @@ func startChild(ctx context.Context, order startOrder, b box) (_ *child, err err
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	inherited, err := b.enter(cmd)
+	var lends *os.File // by which the keeper hands out the gateway's socket
+	if err == nil && b.alone {
+		var theirs *os.File
+		if lends, theirs, err = socketPair(); err == nil {
+			defer lends.Close()
+			cmd.ExtraFiles, inherited = append(cmd.ExtraFiles, theirs), append(inherited, theirs)
+		}
+	}
 	if err == nil {
 		err = cmd.Start()
 	}
@@ -91,6 +102,9 @@ func startChild(ctx context.Context, order startOrder, b box) (_ *child, err err
 	}
 	if err == nil && started.Error != "" {
 		err = &startError{Message: started.Error, Errno: syscall.Errno(started.Errno)}
+	}
+	if err == nil && lends != nil {
+		c.gateway, err = lent(lends)
 	}
 	if err != nil {
 		closeAll([]*os.File{stdinW, stdoutR, controlW, statusR})

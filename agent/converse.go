@@ -25,6 +25,7 @@ func (l *live) converse(ctx context.Context) (finished bool, cause error) {
 		mail, stopMail := context.WithCancel(l.ctx)
 		if !l.spec.OneShot {
 			l.hosted.Go(func() { l.mail(mail) })
+			l.hosted.Go(func() { l.used(mail) })
 		}
 		finished = l.attend()
 		stopMail() // what the host has from now on is for another run

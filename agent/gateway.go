@@ -42,19 +42,30 @@ const maxConns = 64
 func (r *Runner) gated() bool { return !r.cfg.Direct && r.cfg.Credential != (Credential{}) }
 
 // openGateway starts the gateway of a run; it is nil when runs go direct. note is told why the model could not be reached; it is called
-// from any goroutine, and not after Close.
-func (r *Runner) openGateway(note func(error)) (*gateway, error) {
+// from any goroutine, and not after Close. That of a run that is alone listens once Serve is handed a socket.
+func (r *Runner) openGateway(alone bool, note func(error)) (*gateway, error) {
 	if !r.gated() {
 		return nil, nil
 	}
-	ctx, cut := context.WithCancel(context.Background())
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	g := r.newGateway(note)
+	if alone {
+		return g, nil
+	}
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
-		cut()
+		g.Close()
 		return nil, fmt.Errorf("open the gateway: %w", err)
 	}
+	g.url = "http://" + l.Addr().String()
+	g.Serve(l)
+	return g, nil
+}
+
+// newGateway is a gateway that does not listen yet, at its address in the network of a run that is alone.
+func (r *Runner) newGateway(note func(error)) *gateway {
+	ctx, cut := context.WithCancel(context.Background())
 	// The prefix is that of the model's own keys, by which redactors know what must not be seen.
-	g := &gateway{url: "http://" + l.Addr().String(), token: "sk-ant-run-" + rand.Text(), cut: cut}
+	g := &gateway{url: fmt.Sprintf("http://127.0.0.1:%d", gatewayPort), token: "sk-ant-run-" + rand.Text(), cut: cut}
 	g.server = &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(r.log.Handler(), slog.LevelDebug), // of clients that go away: the CLI says so itself
@@ -69,8 +80,12 @@ func (r *Runner) openGateway(note func(error)) (*gateway, error) {
 		},
 	}
 	g.server.Handler = g.handler(r, observer{next: r.transport, seen: &g.seen, note: note})
+	return g
+}
+
+// Serve lets the gateway answer on a listener, which it closes in the end.
+func (g *gateway) Serve(l net.Listener) {
 	g.open.Go(func() { _ = g.server.Serve(netutil.LimitListener(l, maxConns)) }) // always an error: that of Close
-	return g, nil
 }
 
 // handler asks for the token first, and knows only routes.

@@ -31,7 +31,7 @@ func newGateway(t testing.TB, upstream string, credential Credential, change ...
 
 func startGateway(t testing.TB, r *Runner) *gateway {
 	t.Helper()
-	g, err := r.openGateway(func(error) {})
+	g, err := r.openGateway(false, func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}

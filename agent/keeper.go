@@ -28,6 +28,7 @@ type startOrder struct {
 	Args   []string `json:"args"` // argv[0] included
 	Env    []string `json:"env"`
 	Dir    string   `json:"dir"`
+	Alone  bool     `json:"alone,omitempty"`  // make the gateway's socket and hand it out, before the CLI starts
 	Secret string   `json:"secret,omitempty"` // readable for the CLI at descriptor 3; empty for none
 	Orphan duration `json:"orphan"`           // TERM to KILL when the worker died
 	Remove string   `json:"remove,omitempty"` // the run's own directory, removed by the keeper when the worker died

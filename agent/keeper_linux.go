@@ -37,6 +37,12 @@ func keep(control, status *os.File) int {
 		say(status, startStatus{Error: fmt.Sprintf("read the start order: %v", err)})
 		return 1
 	}
+	if order.Alone {
+		if err := lendListener(); err != nil {
+			say(status, startStatus{Error: err.Error()})
+			return 1
+		}
+	}
 	killed := oomKills("/proc", "/sys/fs/cgroup")
 	leader, err := startLeader(order)
 	if err != nil {

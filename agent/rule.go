@@ -83,6 +83,9 @@ func (p Policy) fits(rule Rule, r ToolRequest) bool {
 	return slices.ContainsFunc(about, pattern.MatchString)
 }
 
+// Paths compiles a pattern of paths as Rule.Input has it, for others who let people name files the same way.
+func Paths(pattern string) *regexp.Regexp { return glob(pattern, true) }
+
 // glob compiles a pattern. In a path, ** together with its slash may also stand for no directory at all: a/**/b fits a/b.
 func glob(pattern string, path bool) *regexp.Regexp {
 	pattern = strings.ToValidUTF8(pattern, "\uFFFD")

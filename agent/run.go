@@ -92,13 +92,13 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 	if err != nil {
 		return Result{}, NewError(ClassWorkspace, err.Error())
 	}
-	gate, err := r.openGateway(func(err error) { log.Note(time.Now(), "! the model cannot be reached: %v", err) })
+	gate, err := r.openGateway(box.alone, func(err error) { log.Note(time.Now(), "! the model cannot be reached: %v", err) })
 	if err != nil {
 		return Result{}, NewError(ClassInternal, err.Error())
 	}
 	way := r.access(gate)
 	c, err := startChild(ctx, startOrder{
-		Path: box.cli, Args: args, Env: r.environment(s, dirs.seen(), way), Dir: s.Dir,
+		Path: box.cli, Args: args, Env: r.environment(s, dirs.seen(), way), Dir: s.Dir, Alone: box.alone,
 		Secret: way.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: box.remove,
 	}, box)
 	if err != nil {
@@ -109,6 +109,9 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 		}
 		return Result{}, startFailure(err, s.Dir)
 	}
+	if c.gateway != nil {
+		gate.Serve(c.gateway)
+	}
 	live := r.watch(s, resume, h, c, log)
 	live.hosted.Go(func() { live.checkpoints(dirs, session) })
 	finished, cause := live.converse(ctx)
@@ -118,9 +121,8 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 	res.Session = Session{ID: session, Data: dirs.takeSession(session), CostUSD: res.CostUSD, Usage: res.Usage}
 	if resume != nil && res.Turns == 0 && res.CostUSD == 0 { // no result: what the conversation had cost before is not forgotten
 		res.Session.CostUSD, res.Session.Usage = resume.CostUSD, resume.Usage
-	} else if resume != nil && res.CostUSD >= resume.CostUSD { // less when the CLI had nothing to count on from
-		res.CostUSD -= resume.CostUSD
-		res.Usage = res.Usage.less(resume.Usage)
+	} else {
+		res.CostUSD, res.Usage = resume.own(res.CostUSD, res.Usage)
 	}
 	return res, nil
 }
@@ -163,7 +165,7 @@ type live struct {
 	tools   *toolServer // nil without Spec.Tools
 
 	idle     chan struct{}  // the session has nothing left to do; capacity 1
-	hosted   sync.WaitGroup // calls of Host.Next, Host.Idle and Spec.Checkpoint
+	hosted   sync.WaitGroup // calls of Host.Next, Host.Idle and Spec.Checkpoint, and used
 	read     sync.WaitGroup // the two readers
 	quiet    chan struct{}  // closed when both readers are done: every process of the run is dead
 	greeted  atomic.Bool    // the CLI has answered
@@ -188,7 +190,7 @@ func (r *Runner) watch(s Spec, resume *Session, h Host, c *child, log *runLog) *
 		l.tools = serveTools(l.ctx, s.Tools, r.cfg.Redactor, l.toolFailed)
 	}
 	l.stream = &stream{
-		dir: s.Dir, redact: r.cfg.Redactor, log: log, emit: h.Event, now: time.Now,
+		dir: s.Dir, redact: r.cfg.Redactor, log: log, emit: h.Event, now: time.Now, resume: resume,
 		clock: clock{Heard: now, Active: now}, calls: map[int]*call{}, sent: map[string]bool{}, tools: map[string]string{},
 		on: signals{
 			Idle:     func() { wake(l.idle) },
@@ -257,12 +259,7 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 	}
 	if f.Last != nil {
 		res.CostUSD, res.Structured = f.Last.CostUSD, redact.json(json.RawMessage(f.Structured))
-		for _, u := range f.Last.ModelUsage {
-			res.Usage.Input += int64(u.Input)
-			res.Usage.Output += int64(u.Output)
-			res.Usage.CacheRead += int64(u.CacheRead)
-			res.Usage.CacheCreation += int64(u.CacheCreation)
-		}
+		res.Usage = total(f.Last.ModelUsage)
 	}
 	res.Resources.CPU, res.Resources.MaxRSS = exit.CPU, exit.MaxRSS
 	res.Resources.Swept, res.Resources.Stuck = exit.Swept, exit.Stuck

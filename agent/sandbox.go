@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +31,9 @@ const proofLimit = 10 * time.Second
 type sandbox struct {
 	mu    sync.Mutex
 	bwrap string // its path, once it was seen to work
-	told  bool   // of runs without a sandbox, in the log
+	alone bool   // it was seen to give a run a network of its own
+
+	told, toldNet bool // of runs without a sandbox, and of untrusted ones with the machine's network, in the log
 }
 
 // unboxed is why runs are not put into the sandbox that was asked for.
@@ -71,7 +74,6 @@ func (r *Runner) bubblewrap(ctx context.Context) (path string, why *unboxed) {
 // prove finds bubblewrap and starts something harmless as a run would be started. Finding it is not enough: a container, or a
 // kernel's policy, may forbid the namespaces it is made of.
 func (r *Runner) prove(ctx context.Context) (string, *unboxed) {
-	const instead = ", or set ERRAND_SANDBOX=none"
 	bwrap := onPath("bwrap", r.getenv("PATH"))
 	if bwrap == "" {
 		return "", &unboxed{"bwrap is not on PATH", "install bubblewrap" + instead}
@@ -80,28 +82,39 @@ func (r *Runner) prove(ctx context.Context) (string, *unboxed) {
 	if err != nil {
 		return "", &unboxed{"find bubblewrap: " + err.Error(), "install it" + instead}
 	}
+	if why := r.try(ctx, bwrap); why != nil {
+		return "", why
+	}
+	return bwrap, nil
+}
+
+// instead is what an operator may do who cannot have a sandbox.
+const instead = ", or set ERRAND_SANDBOX=none"
+
+// try starts something harmless in a sandbox, with further options of bubblewrap's.
+func (r *Runner) try(ctx context.Context, bwrap string, options ...string) *unboxed {
 	dirs, err := makeDirs(r.cfg.TempDir)
 	if err != nil {
-		return "", &unboxed{err.Error(), "make the temporary directory writable"}
+		return &unboxed{err.Error(), "make the temporary directory writable"}
 	}
 	defer func() { _ = dirs.remove() }()
 	args, err := r.bwrapArgs(bwrap, Spec{Dir: dirs.Home}, bwrap, dirs)
 	if err != nil {
-		return "", &unboxed{err.Error(), "mend the directories it names" + instead}
+		return &unboxed{err.Error(), "mend the directories it names" + instead}
 	}
 	// A run that is stopped meanwhile must not make the sandbox look broken.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), proofLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, bwrap, append(args[1:], bwrap, "--version")...)
+	cmd := exec.CommandContext(ctx, bwrap, append(slices.Concat(options, args[1:]), bwrap, "--version")...)
 	cmd.WaitDelay = time.Second
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
 		words := cmp.Or(strings.Join(strings.Fields(out.String()), " "), err.Error())
-		return "", &unboxed{
+		return &unboxed{
 			fmt.Sprintf("%s does not work here (%s)", bwrap, clip(words, 300)),
 			"allow user namespaces (docs/security.md)" + instead,
 		}
 	}
-	return bwrap, nil
+	return nil
 }

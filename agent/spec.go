@@ -117,6 +117,7 @@ const (
 	ToolUse    Kind = "tool_use"    // the agent calls Tool with Input; Text says so in words
 	ToolResult Kind = "tool_result" // the call with ToolID came back; Text is the beginning of its output
 	Notice     Kind = "notice"      // Text is something a reader of the run should know
+	Used       Kind = "used"        // Usage and CostUSD are what the run has used up so far
 	TurnEnd    Kind = "turn_end"    // a turn is over; Text is its answer
 )
 
@@ -132,4 +133,7 @@ type Event struct {
 	Class  Class           `json:"class,omitempty"`  // of a Notice that the CLI repeats a request to the model: why, if that is known
 	Parent string          `json:"parent,omitempty"` // tool use of the sub-agent that did it; empty for the main agent
 	Agent  string          `json:"agent,omitempty"`  // what kind of sub-agent it is
+
+	Usage   *Usage  `json:"usage,omitempty"`    // of Used alone; shared, not to be changed
+	CostUSD float64 `json:"cost_usd,omitempty"` // of Used alone: list price, as the CLI estimates it
 }

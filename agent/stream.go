@@ -37,6 +37,10 @@ type stream struct {
 
 	missing []string // servers of tools that are known not to be there
 
+	resume *Session // the conversation that goes on; nil: a new one. Read-only
+	usd    float64  // what the run has used up, as it was told last
+	usage  Usage
+
 	mu    sync.Mutex
 	facts facts
 	clock clock
@@ -214,6 +218,7 @@ func (s *stream) handle(l *wireLine) {
 		s.on.Asked(l.RequestID, l.Request)
 	case "control_response":
 		if l.Response != nil {
+			s.counted(l.Response.Response)
 			s.on.Answered(*l.Response)
 		}
 	case "control_cancel_request":

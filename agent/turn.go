@@ -206,5 +206,6 @@ func (s *stream) result(l *wireLine) {
 		text = strings.Join(r.Errors, "; ")
 	}
 	s.log.Note(s.now(), "= %s (%s, %d turns, $%.4f)", l.Subtype, orDash(r.TerminalReason), int(r.NumTurns), r.CostUSD)
+	s.spent(r.CostUSD, r.ModelUsage)
 	s.event(Event{Kind: TurnEnd, Text: text, Error: r.IsError})
 }

@@ -29,6 +29,7 @@ func (c *Config) check(p *Problems) {
 	}
 	checkToken(p, "ERRAND_CONSOLE_TOKEN", c.HTTP.ConsoleToken.Reveal())
 	checkToken(p, "ERRAND_FLEET_TOKEN", c.Fleet.Token.Reveal())
+	checkToken(p, "ERRAND_METRICS_TOKEN", c.Fleet.MetricsToken.Reveal())
 	c.HTTP.checkProxy(p)
 	c.Keep.check(p)
 	checkAddr(p, "ERRAND_HTTP_ADDR", c.HTTP.Addr)
@@ -54,6 +55,9 @@ func (w Worker) check(p *Problems) {
 	}
 	if !slices.Contains([]string{SandboxAuto, SandboxBwrap, SandboxNone}, w.Sandbox) {
 		p.add("ERRAND_SANDBOX", fmt.Sprintf("is %q", w.Sandbox), "write auto, bwrap or none")
+	}
+	if !slices.Contains([]string{"", LogJSON, LogText}, w.LogFormat) {
+		p.add("ERRAND_LOG_FORMAT", fmt.Sprintf("is %q", w.LogFormat), "write json or text, or unset it")
 	}
 	if w.RunLimit < 0 {
 		p.add("ERRAND_RUN_LIMIT", fmt.Sprintf("is %v", w.RunLimit), "write a duration above 0, like 2h, or 0s for no limit")

@@ -117,7 +117,14 @@ type Worker struct {
 	IdleLimit   time.Duration `env:"ERRAND_IDLE_LIMIT" envDefault:"15m"`             // longest silence of a run; 0 = no limit
 	Grace       time.Duration `env:"ERRAND_GRACE" envDefault:"15s"`                  // the whole stop ladder; above 0, and with Pack within Drain
 	LogLevel    slog.Level    `env:"ERRAND_LOG_LEVEL" envDefault:"info"`
+	LogFormat   string        `env:"ERRAND_LOG_FORMAT"` // LogJSON or LogText; empty = text when standalone, else JSON
 }
+
+// The values of Worker.LogFormat.
+const (
+	LogJSON = "json" // one object a line, for programs
+	LogText = "text" // key=value, for people
+)
 
 // The values of Worker.Sandbox.
 const (

@@ -8,7 +8,8 @@ import (
 
 // Fleet is what its processes have in common.
 type Fleet struct {
-	Token Secret `env:"ERRAND_FLEET_TOKEN"` // opens the logs that workers serve; empty = see FleetToken
+	Token        Secret `env:"ERRAND_FLEET_TOKEN"`   // opens the logs that workers serve; empty = see FleetToken
+	MetricsToken Secret `env:"ERRAND_METRICS_TOKEN"` // opens /metrics and nothing else; empty = workers show none, and front doors to the console's token
 }
 
 // FleetToken is what a front door shows to the workers of other machines. Unless one is set it is made from the password of Redis, which

@@ -63,6 +63,7 @@ ERRAND_MODEL='a b'
 
 # Fleet
 # ERRAND_FLEET_TOKEN=
+# ERRAND_METRICS_TOKEN=
 
 # Worker
 # ERRAND_WORKER_ADDR=127.0.0.1:8081
@@ -75,6 +76,7 @@ ERRAND_RUN_LIMIT=1h
 # ERRAND_IDLE_LIMIT=15m
 # ERRAND_GRACE=15s
 # ERRAND_LOG_LEVEL=info
+# ERRAND_LOG_FORMAT=
 
 # Paths
 # ERRAND_CONFIG=errand.yaml
@@ -187,7 +189,7 @@ func TestExampleYAML(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(r.Repositories) == 0 || len(r.Channels) == 0 || len(r.People) == 0 || len(r.MCP) == 0 || len(r.Rules) == 0 ||
-		r.Limits == (Limits{}) || r.Budgets == (Budgets{}) || len(r.Slack.Approvers) == 0 {
+		r.Limits == (Limits{}) || r.Budgets == (Budgets{}) || len(r.Slack.Approvers) == 0 || r.GitHub == (Forks{}) {
 		t.Errorf("the example leaves a section out: %+v", r)
 	}
 }

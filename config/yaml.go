@@ -32,6 +32,8 @@ type Routing struct {
 	Budgets Budgets `yaml:"budgets"`
 	// Slack is who may do what there.
 	Slack SlackPeople `yaml:"slack"`
+	// GitHub is what strangers get there.
+	GitHub Forks `yaml:"github"`
 }
 
 // Repository is what errand may do in a repository.
@@ -102,6 +104,7 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	v.limits(r)
 	v.budgets(r)
 	v.slack(r)
+	v.forks(r)
 	return r
 }
 

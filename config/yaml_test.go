@@ -25,6 +25,7 @@ rules:
 limits: {repository: 2, credential: 10}
 budgets: {task: 2.5, day: 100, contact: "#platform"}
 slack: {people: [U1], teams: [T1, E1], channels: [C1], bots: [B1], approvers: [U2]}
+github: {label: run errand, fork_runs: 3}
 `))
 	want := Routing{
 		Repositories: map[string]Repository{"acme/api": {Trusted: true, Base: "develop", Profile: ProfileRead}, "acme/web": {}},
@@ -36,6 +37,7 @@ slack: {people: [U1], teams: [T1, E1], channels: [C1], bots: [B1], approvers: [U
 		Slack: SlackPeople{
 			People: []string{"U1"}, Teams: []string{"T1", "E1"}, Channels: []string{"C1"}, Bots: []string{"B1"}, Approvers: []string{"U2"},
 		},
+		GitHub: Forks{Label: "run errand", Runs: 3},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(p) > 0 {
 		t.Errorf("parseRouting (-want +got):\n%s\nproblems: %v", diff, p)
@@ -58,7 +60,7 @@ func TestEmptyRouting(t *testing.T) {
 func TestRoutingProblems(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ text, want string }{
-		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, limits, budgets, slack`},
+		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, limits, budgets, slack, github`},
 		{"repositories:\n  o/r:\n    trust: true", `f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile`},
 		{"repositories:\n  o/r: {trusted: maybe}", `f:2: has "maybe" in the wrong place; write true or false`},
 		{"repositories: [o/r]", `f:1: does not have the right form; write keys with values`},
@@ -72,6 +74,8 @@ func TestRoutingProblems(t *testing.T) {
 		{"repositories:\n  a/B: {}\n  a/b: {}", "f:3: repositories.a/b is the same repository as a/B; keep one of them; GitHub does not mind upper and lower case"},
 		{"repositories:\n  o/r:\n    profile: admin", `f:3: repositories.o/r.profile is "admin"; write write or read`},
 		{"repositories:\n  o/r:\n    base: -f", `f:3: repositories.o/r.base is "-f", which is not the name of a branch; write it without refs/heads/, like main`},
+		{"github:\n  fork_runs: -1", "f:2: github.fork_runs is not a number of runs; write how many there may be a day, like 5"},
+		{"github:\n  label: " + strings.Repeat("ä", 51), "f:2: github.label is not the name of a label; write at most 50 characters in one line, like errand"},
 		{"channels:\n  general: {repository: o/r}", "f:2: channels.general is not the id of a channel; write the id that the channel's details show, like C0123ABCD"},
 		{"channels:\n  C1:", "f:2: channels.C1 has no repository of the form owner/name; add `repository: owner/name`"},
 		{

@@ -67,6 +67,15 @@ func (c *Claim) Spend(ctx context.Context, cost float64, budgets ...Budget) (nea
 	return near, nil
 }
 
+// Spent is what was settled today in a scope, in US dollars, whether it has a budget or not.
+func (s *Store) Spent(ctx context.Context, scope string) (float64, error) {
+	r, err := s.run(ctx, "spent", scope)
+	if err != nil {
+		return 0, fmt.Errorf("read what %s has spent: %w", scope, err)
+	}
+	return usd(r.text(1)), nil
+}
+
 // budgetArgs are budgets as scripts take them.
 func budgetArgs(budgets []Budget) []any {
 	var pairs []any

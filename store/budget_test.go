@@ -237,3 +237,22 @@ func TestDayByRedisClock(t *testing.T) {
 		}
 	})
 }
+
+// What was spent is known without a budget, and only where it was.
+func TestSpentToday(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		c := h.claim(s, h.scoped(s, 1, "user:u"))
+		must(c.Reserve(ctx, 2, threeDollars...))
+		if got := must(s.Spent(ctx, Fleet)); got != 0 {
+			h.Errorf("$%.2f spent by a reservation", got)
+		}
+		must(c.Spend(ctx, 1.25))
+		must(h.claim(s, h.scoped(s, 2, "user:v")).Spend(ctx, 0.5))
+		for scope, want := range map[string]float64{Fleet: 1.75, "user:u": 1.25, "user:w": 0} {
+			if got := must(s.Spent(ctx, scope)); got != want {
+				h.Errorf("%s has spent $%.2f, want %.2f", scope, got, want)
+			}
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,6 +57,27 @@ func (s *Store) Events(ctx context.Context, id, after string, limit int) ([]Even
 		return nil, fmt.Errorf("read events of %s: %w", id, err)
 	}
 	return decodeEvents(entries), nil
+}
+
+// EventsBefore reads the latest events before an event's ID, oldest first, for whoever pages back; "" is from the end. more tells that there
+// are older ones still, as far as the stream goes back. limit must be positive.
+func (s *Store) EventsBefore(ctx context.Context, id, before string, limit int) (events []Event, more bool, err error) {
+	from := "+"
+	if before != "" {
+		if err := checkEventID(before); err != nil {
+			return nil, false, fmt.Errorf("read events of %s: %w", id, err)
+		}
+		from = "(" + before
+	}
+	entries, err := s.redis.XRevRangeN(ctx, s.key.events(id), from, "-", int64(limit)+1).Result()
+	if err != nil {
+		return nil, false, fmt.Errorf("read events of %s: %w", id, err)
+	}
+	if more = len(entries) > limit; more {
+		entries = entries[:limit]
+	}
+	slices.Reverse(entries)
+	return decodeEvents(entries), more, nil
 }
 
 func decodeEvents(entries []redis.XMessage) []Event {

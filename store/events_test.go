@@ -86,6 +86,32 @@ func TestEventsInPages(t *testing.T) {
 	})
 }
 
+func TestEventsBackwards(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		c := h.claim(s, h.submit(s, 1))
+		for n := range 5 {
+			h.ok(c.Append(ctx, event(n)))
+		}
+		h.ok(c.End(ctx, nil))
+		before, pages := "", [][]string{{`{"n":4}`, "end"}, {`{"n":2}`, `{"n":3}`}, {`{"n":0}`, `{"n":1}`}}
+		for i, want := range pages {
+			page, more, err := s.EventsBefore(ctx, c.ID(), before, 2)
+			h.ok(err)
+			if got := texts(page); !slices.Equal(got, want) || more != (i < 2) {
+				h.Fatalf("before %q: %v and more: %t, want %v", before, got, more, want)
+			}
+			before = page[0].ID
+		}
+		if page, more, err := s.EventsBefore(ctx, c.ID(), before, 2); err != nil || more || len(page) > 0 {
+			h.Errorf("before the first: %v, more: %t, %v", texts(page), more, err)
+		}
+		if _, _, err := s.EventsBefore(ctx, c.ID(), "+", 2); err == nil {
+			h.Error("+ passed as an event ID")
+		}
+	})
+}
+
 // following reads a stream in the background.
 type following struct {
 	events signal[Event]

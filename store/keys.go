@@ -75,6 +75,7 @@ func (k keys) pushed(r, branch string) string { return k.prefix + "pushed:" + r 
 func (k keys) worker(id string) string        { return k.prefix + "worker:" + id }
 func (k keys) tasks() string                  { return k.prefix + "tasks" }
 func (k keys) live() string                   { return k.prefix + "live" }
+func (k keys) outbox() string                 { return k.prefix + "outbox" }
 func (k keys) credentials() string            { return k.prefix + "credentials" }
 func (k keys) workers() string                { return k.prefix + "workers" }
 func (k keys) cancel() string                 { return k.prefix + "cancel" }

@@ -102,7 +102,7 @@ func TestTake(t *testing.T) {
 		if live := must(s.Live(ctx)); len(live) != 1 {
 			h.Errorf("live: %v", live)
 		}
-		list := must(s.List(ctx, ListQuery{State: Absorbed}))
+		list := must(s.List(ctx, ListQuery{State: Absorbed})).Records
 		if len(list) != 2 || list[0].ID != ids[2] {
 			h.Errorf("absorbed: %v", list)
 		}

@@ -192,7 +192,7 @@ func TestPostedTasksExpire(t *testing.T) {
 		if _, err := s.Get(ctx, id); !errors.Is(err, ErrNotFound) {
 			h.Errorf("get = %v, want %v", err, ErrNotFound)
 		}
-		if got := must(s.List(ctx, ListQuery{})); len(got) != 0 {
+		if got := must(s.List(ctx, ListQuery{})).Records; len(got) != 0 {
 			h.Errorf("listed: %v", got)
 		}
 		// What is left of it are two index entries, and the next submit takes them out.

@@ -38,7 +38,7 @@ func TestListInPages(t *testing.T) {
 			for _, limit := range []int{0, 1, 3, 5, 100} {
 				var got []string
 				for before := ""; ; {
-					page := must(s.List(ctx, ListQuery{State: state, Limit: limit, Before: before}))
+					page := must(s.List(ctx, ListQuery{State: state, Limit: limit, Before: before})).Records
 					if limit > 0 && len(page) > limit {
 						h.Errorf("a page of %d, limit %d", len(page), limit)
 					}
@@ -56,7 +56,7 @@ func TestListInPages(t *testing.T) {
 			}
 		}
 		h.rdb.Del(ctx, "errand:task:"+ended[1]) // expired
-		if got := must(s.List(ctx, ListQuery{State: Ended, Limit: 2})); len(got) != 2 || got[0].ID != ended[0] || got[1].ID != ended[2] {
+		if got := must(s.List(ctx, ListQuery{State: Ended, Limit: 2})).Records; len(got) != 2 || got[0].ID != ended[0] || got[1].ID != ended[2] {
 			h.Errorf("over an expired record: %v", got)
 		}
 	})

@@ -54,6 +54,14 @@ type Record struct {
 	Outbox                int             // attempts to post the final message, -1 = posted
 }
 
+// Due is from when on the task could have started.
+func (r Record) Due() time.Time {
+	if r.At.After(r.Created) {
+		return r.At
+	}
+	return r.Created
+}
+
 func decode(id string, f map[string]string) Record {
 	return Record{
 		ID: id, Thread: f["thread"], Class: f["class"], Task: raw(f["task"]), State: State(f["state"]), Kin: f["kin"], Into: f["into"],

@@ -4,6 +4,8 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +18,7 @@ import (
 //go:embed scripts/*.lua
 var scriptFiles embed.FS
 
-// loadScripts reads all scripts by file name without .lua, each with common.lua in front.
+// loadScripts reads all scripts by file name without .lua, each with what it needs of common.lua in front.
 func loadScripts() (map[string]*redis.Script, error) {
 	const dir = "scripts"
 	common, err := scriptFiles.ReadFile(dir + "/common.lua")
@@ -33,9 +35,38 @@ func loadScripts() (map[string]*redis.Script, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read scripts: %w", err)
 		}
-		scripts[strings.TrimSuffix(f.Name(), ".lua")] = redis.NewScript(string(common) + "\n" + string(text))
+		scripts[strings.TrimSuffix(f.Name(), ".lua")] = redis.NewScript(link(string(common), string(text)))
 	}
 	return scripts, nil
+}
+
+var (
+	defined = regexp.MustCompile(`^local (?:function )?(\w+(?:, \w+)*)`) // the names that a piece of common.lua defines
+	remark  = regexp.MustCompile(`--.*`)
+	word    = regexp.MustCompile(`\w+`)
+)
+
+// link puts in front of a script those definitions of common that it uses, and what these use. Redis executes a script from its first line
+// at every call: all of common would cost more there than most scripts do themselves. A definition begins at the left margin and uses only
+// those before it.
+func link(common, script string) string {
+	used := map[string]bool{}
+	use := func(code string) {
+		for _, w := range word.FindAllString(remark.ReplaceAllString(code, ""), -1) {
+			used[w] = true
+		}
+	}
+	use(script)
+	pieces := strings.Split(common, "\nlocal ")
+	for _, piece := range slices.Backward(pieces[1:]) {
+		piece = "local " + piece + "\n"
+		names := strings.Split(defined.FindStringSubmatch(piece)[1], ", ")
+		if slices.ContainsFunc(names, func(name string) bool { return used[name] }) {
+			use(piece)
+			script = piece + script
+		}
+	}
+	return script
 }
 
 // run executes one script: one round trip, two when Redis does not know the script yet. The error is Redis' or the script's refusal.

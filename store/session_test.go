@@ -86,6 +86,17 @@ func TestAlias(t *testing.T) {
 		resolves(slack, slack)
 		h.ok(s.Alias(ctx, review, pr)) // an alias of an alias is one hop all the same
 		resolves(review, slack)
+		in := task(1)
+		in.Thread = review
+		if rec, _, err := s.Submit(ctx, in); err != nil || rec.Thread != slack {
+			h.Errorf("submitted to %s, %v", rec.Thread, err)
+		}
+		if rec := must(s.Get(ctx, in.ID)); rec.Thread != slack {
+			h.Errorf("stored in %s", rec.Thread)
+		}
+		if open := must(s.Open(ctx, slack)); len(open) != 1 {
+			h.Errorf("%d tasks wait in the thread", len(open))
+		}
 		for _, name := range []string{slack, pr} {
 			if err := s.Alias(ctx, slack, name); err == nil {
 				h.Errorf("%s stands for itself by way of %s", slack, name)
@@ -93,7 +104,10 @@ func TestAlias(t *testing.T) {
 		}
 		key := "errand:alias:" + pr
 		h.ok(h.rdb.PExpire(ctx, key, time.Hour).Err())
-		resolves(pr, slack)
+		in = task(2)
+		in.Thread = pr
+		_, _, err := s.Submit(ctx, in)
+		h.ok(err)
 		if left := h.rdb.PTTL(ctx, key).Val(); left <= time.Hour {
 			h.Errorf("an alias that was used lives for %s", left)
 		}

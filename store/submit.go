@@ -15,7 +15,7 @@ const (
 	idClock = 16      // digits of unix microseconds, until the year 2286: so IDs as text sort by time
 )
 
-// Submit stores a new task as waiting. Of rec it reads ID, Thread, Class, Task, Scopes, Kin, Topic and At. It is idempotent by ID: when the
+// Submit stores a new task as waiting, in the thread that rec.Thread stands for; see [Store.Alias]. Of rec it reads ID, Thread, Class, Task, Scopes, Kin, Topic and At. It is idempotent by ID: when the
 // record exists, in whatever state, that one comes back unchanged with created = false. [ErrTooLarge] when the task exceeds 1 MiB.
 //
 // [ErrSpent] when it was taken for an answer before; see [Store.Answer]. [*OverBudget] when one of its budgets for today is used up.
@@ -45,9 +45,9 @@ func (s *Store) submit(ctx context.Context, rec Record, hear bool, budgets []Bud
 		return r.record(rec.ID, 1), false, nil
 	}
 	return Record{
-		ID: rec.ID, Thread: rec.Thread, Class: rec.Class, Task: rec.Task, Scopes: rec.Scopes, State: Waiting,
+		ID: rec.ID, Thread: r.text(2), Class: rec.Class, Task: rec.Task, Scopes: rec.Scopes, State: Waiting,
 		At: rec.At.Truncate(time.Microsecond).UTC(), Created: fromMicros(r.text(1)),
-		Kin: rec.Kin, Before: r.number(2), Joins: r.text(3) == "1",
+		Kin: rec.Kin, Before: r.number(3), Joins: r.text(4) == "1",
 	}, true, nil
 }
 

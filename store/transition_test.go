@@ -200,7 +200,7 @@ func TestRetryStartsAfresh(t *testing.T) {
 		if live := must(s.Live(ctx)); len(live) != 1 || live[0].ID != id {
 			h.Errorf("live: %v", live)
 		}
-		if list := must(s.List(ctx, ListQuery{})); len(list) != 1 || list[0].ID != id {
+		if list := must(s.List(ctx, ListQuery{})).Records; len(list) != 1 || list[0].ID != id {
 			h.Errorf("listed: %v", list)
 		}
 		if c := h.claim(s, id); c.Record().Attempt != 1 {

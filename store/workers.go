@@ -17,7 +17,8 @@ const workerTTL = 15 * time.Second
 // Worker is what a worker tells the fleet about itself.
 type Worker struct {
 	ID, Host, Version   string
-	Pid, Slots, Running int // Running of Slots are taken
+	Pid, Slots, Running int   // Running of Slots are taken
+	Memory              int64 `json:",omitempty"` // bytes available for further runs; 0 = nothing tells
 	Started             time.Time
 	Seen                time.Time       `json:"-"` // of the last beat, by Redis' clock; Beat ignores it
 	Draining            bool            // takes nothing new

@@ -15,7 +15,7 @@ func TestWorkersBeat(t *testing.T) {
 			h.Errorf("no workers: %v, %v", all, err)
 		}
 		b := Worker{
-			ID: "b", Host: "h1", Version: "v1", Pid: 7, Slots: 4, Running: 2, Draining: true,
+			ID: "b", Host: "h1", Version: "v1", Pid: 7, Slots: 4, Running: 2, Memory: 5 << 30, Draining: true,
 			Started: time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC), Seen: time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC),
 			Health: json.RawMessage(`{"claude":"2.0"}`), URL: "http://h1:8081",
 		}

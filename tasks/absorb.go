@@ -2,7 +2,6 @@ package tasks
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -97,8 +96,8 @@ var errOwnRun = errors.New("it needs a run of its own")
 // brief makes the message of an absorbed task. The context that the source would give a run is not in it; somebody else's words say whose
 // they are.
 func (m *mailbox) brief(ctx context.Context, rec store.Record) (t Task, _ agent.Message, err error) {
-	if err := json.Unmarshal(rec.Task, &t); err != nil {
-		return t, agent.Message{}, fmt.Errorf("read task %s: %w", rec.ID, err)
+	if t, err = taskOf(rec); err != nil {
+		return t, agent.Message{}, err
 	}
 	b, err := m.source.Brief(ctx, t, m.files)
 	if err != nil {

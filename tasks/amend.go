@@ -2,9 +2,7 @@ package tasks
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
@@ -29,9 +27,6 @@ func (d *Desk) Amend(ctx context.Context, t Task, edit string) (Amendment, error
 	if err != nil {
 		return 0, err
 	}
-	if t.Thread, err = d.store.Resolve(ctx, t.Thread); err != nil {
-		return 0, fmt.Errorf("amend task %s: %w", t.ID, err)
-	}
 	err = d.store.Amend(ctx, store.Record{ID: t.ID, Task: mustJSON(t), Kin: kin(t), Scopes: t.scopes(), Topic: topic})
 	switch {
 	case errors.Is(err, store.ErrBegun):
@@ -43,7 +38,7 @@ func (d *Desk) Amend(ctx context.Context, t Task, edit string) (Amendment, error
 	case err != nil:
 		return 0, d.notFound(t.ID, err)
 	}
-	d.log.Info("task amended", "run", t.ID, "thread", t.Thread)
+	d.log.Info("task amended", "run", t.ID)
 	return Replaced, nil
 }
 
@@ -53,9 +48,9 @@ func (d *Desk) correct(ctx context.Context, t Task, edit string) (Amendment, err
 	if err != nil {
 		return 0, d.notFound(t.ID, err)
 	}
-	var c Task
-	if err := json.Unmarshal(rec.Task, &c); err != nil {
-		return 0, fmt.Errorf("read task %s: %w", t.ID, err)
+	c, err := taskOf(rec)
+	if err != nil {
+		return 0, err
 	}
 	c.ID = Edited(t.ID, edit)
 	c.Prompt = "I have changed my message. It now reads:\n\n" + t.Prompt

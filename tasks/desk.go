@@ -43,6 +43,7 @@ type Desk struct {
 	store  *store.Store
 	queue  *Queue
 	policy Policy
+	meter  DeskMeter
 	log    *slog.Logger
 }
 
@@ -51,7 +52,14 @@ func NewDesk(s *store.Store, q *Queue, p Policy, log *slog.Logger) *Desk {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Desk{store: s, queue: q, policy: p, log: log}
+	return &Desk{store: s, queue: q, policy: p, meter: unmetered{}, log: log}
+}
+
+// Metered is the same desk, whose meter is told what is submitted.
+func (d *Desk) Metered(m DeskMeter) *Desk {
+	metered := *d
+	metered.meter = m
+	return &metered
 }
 
 // Receipt says what became of a submitted task.
@@ -79,6 +87,9 @@ func (d *Desk) Submit(ctx context.Context, t Task) (Receipt, error) {
 	done := make(chan outcome, 1)
 	go func() {
 		receipt, err := d.submit(ctx, t)
+		if err == nil {
+			d.meter.Submitted(t, receipt)
+		}
 		done <- outcome{receipt, err}
 	}()
 	select {
@@ -100,14 +111,11 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	if t.Thread, err = d.store.Resolve(ctx, t.Thread); err != nil {
-		return Receipt{}, fmt.Errorf("submit task %s: %w", t.ID, err)
-	}
 	body, err := json.Marshal(t)
 	if err != nil {
 		return Receipt{}, fmt.Errorf("marshal task %s: %w", t.ID, err)
 	}
-	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, Kin: kin(t), Scopes: t.scopes(), Topic: topic}
+	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, Kin: kin(t), Scopes: t.scopes(), Topic: topic, At: t.NotBefore}
 	budgets := d.policy.Budgets.daily()
 	rec, created, err := d.store.Hear(ctx, record, budgets...)
 	if asking, ok := errors.AsType[*store.Asking](err); ok {
@@ -135,7 +143,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 		}
 	}
 	if created {
-		d.log.Info("task submitted", "run", t.ID, "thread", t.Thread, "source", t.Source)
+		d.log.Info("task submitted", "run", t.ID, "thread", rec.Thread, "source", t.Source)
 	}
 	return Receipt{ID: t.ID, New: created, Class: t.Class, Position: rec.Before, Joins: rec.Joins}, nil
 }
@@ -165,16 +173,9 @@ func (p Policy) apply(t Task) (Task, error) {
 // Cancel asks that a task be stopped, on behalf of by. A task that waits ends at once, one that runs within seconds; for one that
 // has ended nothing changes. With a task that was absorbed the run stops that it is in. The status is as it is then.
 func (d *Desk) Cancel(ctx context.Context, id, by string) (Status, error) {
-	rec, err := d.store.Cancel(ctx, id, by, causeUser)
-	if err != nil {
-		return Status{}, d.notFound(id, err)
+	if err := d.stop(ctx, id, by, causeUser); err != nil {
+		return Status{}, err
 	}
-	if rec.State == store.Waiting {
-		if _, err := endWaiting(ctx, d.store, rec.ID, Ending{Kind: Cancelled, By: rec.CancelBy, At: time.Now()}); err != nil {
-			return Status{}, fmt.Errorf("cancel task %s: %w", rec.ID, err)
-		}
-	}
-	d.log.Info("task cancelled", "run", id, "by", by)
 	return d.Status(ctx, id)
 }
 
@@ -236,23 +237,6 @@ func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 	return s, err
 }
 
-// List reads the newest tasks, at most limit of them, in one state or, if empty, in any. before, an ID, pages on to older ones.
-func (d *Desk) List(ctx context.Context, state string, limit int, before string) ([]Status, error) {
-	recs, err := d.store.List(ctx, store.ListQuery{State: store.State(state), Limit: limit, Before: before})
-	if err != nil {
-		return nil, fmt.Errorf("list tasks: %w", err)
-	}
-	list := make([]Status, 0, len(recs))
-	for _, rec := range recs {
-		s, err := status(rec)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, s)
-	}
-	return list, nil
-}
-
 // Logged is an event of a run as it is stored.
 type Logged struct {
 	ID    string // where to go on from
@@ -287,15 +271,16 @@ func (d *Desk) notFound(id string, err error) error {
 }
 
 func status(rec store.Record) (Status, error) {
+	t, err := taskOf(rec)
+	if err != nil {
+		return Status{}, err
+	}
 	s := Status{
-		State: string(rec.State), Attempt: rec.Attempt, Delivery: deliveryID(rec.ID, rec.Delivery), Worker: rec.Worker, Cancel: rec.CancelBy,
+		Task: t, State: string(rec.State), Attempt: rec.Attempt, Delivery: deliveryID(rec.ID, rec.Delivery), Worker: rec.Worker, Cancel: rec.CancelBy,
 		Into: rec.Into, Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Posted: rec.Outbox < 0,
 	}
 	if rec.State == store.Waiting {
 		s.At, s.Why = rec.At, rec.Why
-	}
-	if err := json.Unmarshal(rec.Task, &s.Task); err != nil {
-		return s, fmt.Errorf("read task %s: %w", rec.ID, err)
 	}
 	if len(rec.Ending) > 0 {
 		if err := json.Unmarshal(rec.Ending, &s.Ending); err != nil {

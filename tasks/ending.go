@@ -14,14 +14,15 @@ type EndingKind string
 
 // The kinds of endings. docs/runs.md draws how a task gets there.
 const (
-	Answered  EndingKind = "answered"
-	Failed    EndingKind = "failed"
-	TimedOut  EndingKind = "timed_out"
-	Stalled   EndingKind = "stalled"
-	Cancelled EndingKind = "cancelled"
-	Refused   EndingKind = "refused"   // before anything ran
-	Lost      EndingKind = "lost"      // its workers died, too many times
-	Withdrawn EndingKind = "withdrawn" // before anything ran, by whoever asked: there is nobody to tell
+	Answered   EndingKind = "answered"
+	Failed     EndingKind = "failed"
+	TimedOut   EndingKind = "timed_out"
+	Stalled    EndingKind = "stalled"
+	Cancelled  EndingKind = "cancelled"
+	Refused    EndingKind = "refused"    // before anything ran
+	Lost       EndingKind = "lost"       // its workers died, too many times
+	Superseded EndingKind = "superseded" // by something newer, which Reason tells
+	Withdrawn  EndingKind = "withdrawn"  // before anything ran, by whoever asked: there is nobody to tell
 )
 
 // Ending is the one terminal state of a task, decided by the first cause.

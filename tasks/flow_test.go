@@ -359,7 +359,8 @@ func TestDeadWorkersTasksAreTakenOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.worker()
+	p := newTape()
+	f.metered(p)
 	if e := f.ending(once.ID); e.Kind != Answered {
 		t.Errorf("taken over: %+v", e)
 	}
@@ -368,6 +369,9 @@ func TestDeadWorkersTasksAreTakenOver(t *testing.T) {
 	}
 	if n := len(f.agent.specs()); n != 1 {
 		t.Errorf("%d runs", n)
+	}
+	if n := strings.Count(strings.Join(p.heard(), "\n"), "returned interactive crash"); n != 2 {
+		t.Errorf("the meter was told of %d crashes: %q", n, p.heard())
 	}
 }
 
@@ -391,7 +395,8 @@ func TestLostClaimStopsTheRun(t *testing.T) {
 		stopped <- context.Cause(ctx)
 		return answer("too late"), nil // it had finished in the very moment
 	}
-	stop := f.worker(func(c *WorkerConfig) { c.Timing.Reconcile = time.Hour })
+	p := newTape()
+	stop := f.worker(func(c *WorkerConfig) { c.Timing.Reconcile, c.Meter = time.Hour, p })
 	id := f.submit(f.task("a", "x"))
 	<-started
 	// Another worker takes over, as after a partition.
@@ -418,6 +423,7 @@ func TestLostClaimStopsTheRun(t *testing.T) {
 		t.Errorf("cause = %v", err)
 	}
 	stop() // whatever the loser has to write is written
+	f.tell(p, 0, "began", "ran done", "returned interactive claim_lost")
 	if s, err := f.desk.Status(t.Context(), id); err != nil || s.State != "running" || s.Worker != "other" || s.Attempt != 2 || s.Ending != nil {
 		t.Errorf("the loser changed something: %+v, %v", s, err)
 	}

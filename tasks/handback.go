@@ -16,7 +16,7 @@ import (
 // stoppedBefore is the ending of a task that was cancelled before it started.
 func (w *Worker) stoppedBefore(run *run) (Ending, bool) {
 	by, ok := errors.AsType[cancelled](run.cause())
-	return Ending{Kind: Cancelled, By: by.by, At: time.Now()}, ok
+	return by.ending(), ok
 }
 
 // refused sorts an error from before the run: what the person or an operator has to change ends the task, and so does a cancel or an
@@ -76,6 +76,7 @@ func (w *Worker) handBack(run *run, cause error) error {
 		level = slog.LevelInfo // to wait is nothing out of the ordinary
 	}
 	w.log.Log(run.detached, level, "task handed back", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", cause)
+	w.meter.Returned(run.claim.Record().Class, returnOf(cause))
 	run.told.leave() // before the next run of the task can begin
 	_, err := w.persist(run, "return", func() error { return run.claim.Return(run.detached, wait) })
 	if err != nil {

@@ -17,13 +17,9 @@ import (
 
 // Clearing a thread's directories away keeps its tasks from starting for at most lockFor, of which saving its work may take saveFor.
 const (
-	lockFor = 2 * time.Minute
-	saveFor = time.Minute
-	maxWork = 64 << 20 // bytes of what is saved of a clone
+	lockFor = 6 * time.Minute
+	saveFor = 5 * time.Minute
 )
-
-// workExt ends the names of files with work that was left in clones.
-const workExt = ".bundle"
 
 // tidy removes from the disk what exceeds the retention. Of several workers on one disk one does it. Nothing is removed that belongs to a
 // thread of which a task waits or runs, and none can begin while it is: the store has the word, and without it nothing goes.
@@ -40,6 +36,7 @@ func (w *Worker) tidy(ctx context.Context) {
 	}
 }
 
+// tidyThreads takes threads and mirrors together: a mirror goes when the last of its clones has.
 func (w *Worker) tidyThreads(ctx context.Context) error {
 	if w.cfg.Retention.Threads == (Bound{}) {
 		return nil // spare the disk the reading
@@ -54,7 +51,27 @@ func (w *Worker) tidyThreads(ctx context.Context) error {
 			return w.whileIdle(ctx, t.Name, func() (bool, error) { return w.discard(ctx, t) })
 		}})
 	}
+	mirrors, err := w.workspace.Mirrors(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range mirrors {
+		all = append(all, kept{m.Used, m.Size, func() (bool, error) { return w.discardMirror(ctx, m) }})
+	}
 	return w.cfg.Retention.Threads.apply(time.Now(), all)
+}
+
+func (w *Worker) discardMirror(ctx context.Context, m workspace.Mirror) (bool, error) {
+	gone, err := w.workspace.DiscardMirror(ctx, m)
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case err != nil: // damaged; who needs it repairs it
+		w.log.Warn("old mirror stays", "repo", m.Repo, "err", err)
+	case gone:
+		w.log.Info("old mirror removed", "repo", m.Repo, "used", m.Used, "bytes", m.Size)
+	}
+	return gone, nil
 }
 
 // whileIdle does something with a thread of which no task waits or runs, nor starts meanwhile; false when that is not to be had.
@@ -75,60 +92,23 @@ func (w *Worker) whileIdle(ctx context.Context, thread string, do func() (bool, 
 	return do()
 }
 
-// discard takes a thread's directories away, after its work was saved. When it cannot be, they stay twice as long.
+// discard takes a thread's directories away, after its work was saved. When it cannot be, they stay.
 func (w *Worker) discard(ctx context.Context, t workspace.Thread) (bool, error) {
 	saving, cancel := context.WithTimeout(ctx, saveFor)
 	defer cancel()
-	saved, err := w.saveWork(saving, t.Name)
+	saved, err := w.workspace.Save(saving, t.Name, w.cfg.LogDir)
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
 	if err != nil {
-		age := w.cfg.Retention.Threads.Age
-		lost := age > 0 && time.Since(t.Used) > 2*age
-		w.log.Warn("save work of old thread", "thread", t.Name, "lost", lost, "err", err)
-		if !lost {
-			return false, nil
-		}
+		w.log.Warn("old thread stays, as its work cannot be saved", "thread", t.Name, "dir", t.Dir, "used", t.Used, "bytes", t.Size, "err", err)
+		return false, nil
 	}
 	gone, err := w.workspace.Discard(ctx, t)
 	if gone {
 		w.log.Info("directories of old thread removed", "thread", t.Name, "used", t.Used, "bytes", t.Size, "saved", saved)
 	}
 	return gone, err
-}
-
-// saveWork puts what only the thread's clones hold beside the logs, as git bundles, and tells their names.
-func (w *Worker) saveWork(ctx context.Context, thread string) (saved []string, err error) {
-	work, err := w.workspace.Work(ctx, thread, maxWork)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(w.cfg.LogDir, 0o700); err != nil {
-		return nil, fmt.Errorf("save work: %w", err)
-	}
-	for _, b := range work {
-		name := "work-" + fileName(thread) + "-" + fileName(b.Repo) + "-" + b.Sum[:12] + workExt
-		if err := os.WriteFile(filepath.Join(w.cfg.LogDir, name), b.Data, 0o600); err != nil {
-			return nil, fmt.Errorf("save work: %w", err)
-		}
-		saved = append(saved, name)
-		if len(b.Missing) > 0 {
-			w.log.Warn("work of old thread is not saved whole", "thread", thread, "file", name, "missing", b.Missing)
-		}
-	}
-	return saved, nil
-}
-
-// fileName makes part of a file's name of any text.
-func fileName(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' {
-			return r
-		}
-		return '-'
-	}, s)
-	return s[:min(len(s), 80)]
 }
 
 func (w *Worker) tidyLogs(ctx context.Context) error {
@@ -149,7 +129,7 @@ func (w *Worker) tidyLogs(ctx context.Context) error {
 		path := filepath.Join(w.cfg.LogDir, e.Name())
 		k := kept{used: info.ModTime(), size: info.Size()}
 		switch {
-		case ext == workExt:
+		case slices.Contains(workspace.SavedExts(), ext):
 			k.remove = func() (bool, error) { return remove(path) }
 		case slices.Contains([]string{"." + PeopleLog, "." + RawLog}, ext) && ValidID(id):
 			k.remove = func() (bool, error) { return w.removeLog(ctx, id, path) }

@@ -3,7 +3,6 @@ package tasks
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -210,7 +209,7 @@ func TestTaskWaitsForTheJanitor(t *testing.T) {
 	}
 }
 
-// Whatever was not pushed is beside the logs before its clone goes; what cannot be saved stays for twice as long.
+// Whatever was not pushed is beside the logs before its clone goes; what cannot be saved stays, however old it is.
 func TestWorkOfOldClonesIsSaved(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t)
@@ -232,7 +231,7 @@ func TestWorkOfOldClonesIsSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, thread := range []string{"clean", "dirty", "broken"} {
-		d.age("1700000000000000-fake-"+thread, thread, 10)
+		d.age("1700000000000000-fake-"+thread, thread, 400)
 	}
 	w := f.idle(d.config)
 	w.tidy(t.Context())
@@ -241,23 +240,67 @@ func TestWorkOfOldClonesIsSaved(t *testing.T) {
 			t.Errorf("%s is there: %t, want %t", dir, err == nil, want)
 		}
 	}
-	saved, err := filepath.Glob(filepath.Join(d.logs, "*.bundle"))
-	if err != nil || len(saved) != 1 || !strings.Contains(saved[0], "work-fake-dirty-acme-api-") {
+	saved, err := filepath.Glob(filepath.Join(d.logs, "work-*"))
+	if err != nil || len(saved) != 2 || !strings.HasPrefix(filepath.Base(saved[0]), "work-fake-dirty-") || filepath.Ext(saved[0]) != ".bundle" {
 		t.Fatalf("saved %v, %v", saved, err)
 	}
-	data, err := os.ReadFile(saved[0])
-	if err != nil || !bytes.HasPrefix(data, []byte("# v2 git bundle\n")) {
+	data, err := os.ReadFile(saved[1])
+	if err != nil || !bytes.Contains(data, []byte("\n+half done\n")) {
 		t.Errorf("%q, %v", data, err)
 	}
-	d.age("1700000000000000-fake-broken", "broken", 15)
 	long := time.Now().Add(-50 * 24 * time.Hour)
-	if err := os.Chtimes(saved[0], long, long); err != nil {
+	for _, name := range saved {
+		if err := os.Chtimes(name, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.tidy(t.Context())
+	for _, path := range saved {
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s is still there", path)
+		}
+	}
+	if _, err := os.Stat(broken); err != nil {
+		t.Error("what could not be saved is gone")
+	}
+}
+
+// A mirror goes with the last of its clones, and no sooner, however old and large it is.
+func TestMirrorsGoWithTheirClones(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t)
+	w := d.idle(d.config, func(c *WorkerConfig) { c.Retention.Threads.Size = 1 })
+	var c workspace.Clone
+	for _, thread := range []string{"old", "young"} {
+		if _, err := d.space.Enter("fake/" + thread); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if c, err = d.space.Checkout(t.Context(), workspace.Want{Thread: "fake/" + thread, Repo: "acme/api"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(c.Dir, ".git", "HEAD"), "so that the clone cannot be saved")
+	long := time.Now().Add(-100 * 24 * time.Hour)
+	if err := os.Chtimes(strings.TrimSuffix(c.Mirror, "git")+"fetched", long, long); err != nil {
 		t.Fatal(err)
 	}
 	w.tidy(t.Context())
-	for _, path := range []string{broken, saved[0]} {
-		if _, err := os.Stat(path); err == nil {
-			t.Errorf("%s is still there", path)
+	if _, err := os.Stat(c.Mirror); err != nil {
+		t.Errorf("a clone has lost its mirror: %v", err)
+	}
+	write(filepath.Join(c.Dir, ".git", "HEAD"), "ref: refs/heads/main\n")
+	w.tidy(t.Context())
+	w.tidy(t.Context()) // it may be older than the clone, and come first
+	for _, dir := range []string{c.Dir, c.Mirror} {
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s is still there", dir)
 		}
 	}
 }
@@ -275,10 +318,5 @@ func TestNothingGoesWithoutTheStore(t *testing.T) {
 	w.tidy(ctx)
 	if log, directory := d.there(id, "a"); !log || !directory {
 		t.Error("it is gone")
-	}
-	for _, name := range []string{"..", "a/b\nc", strings.Repeat("é", 300)} {
-		if got := fileName(name); len(got) > 80 || strings.ContainsAny(got, "/\n") {
-			t.Errorf("%q is %s", name, fmt.Sprintf("%q", got))
-		}
 	}
 }

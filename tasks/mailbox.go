@@ -2,8 +2,6 @@ package tasks
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -70,9 +68,9 @@ func (w *Worker) mailbox(r *run, t Task, s Source) (*mailbox, error) {
 		return nil, err
 	}
 	for _, rec := range before {
-		var absorbed Task
-		if err := json.Unmarshal(rec.Task, &absorbed); err != nil {
-			return nil, fmt.Errorf("read task %s: %w", rec.ID, err)
+		absorbed, err := taskOf(rec)
+		if err != nil {
+			return nil, err
 		}
 		m.mail = append(m.mail, &mail{task: absorbed, taken: true})
 	}

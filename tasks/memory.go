@@ -29,6 +29,14 @@ func (m memory) withDefaults() memory {
 	return m
 }
 
+// known is what is available, in bytes; 0 where nothing tells.
+func (m memory) known() int64 {
+	if n := m.available(); n < math.MaxInt64 {
+		return n
+	}
+	return 0
+}
+
 // fits reports whether a further run fits into the memory: beside what the latest runs will still take and, when it is automatic
 // work, beside a run for a person. A run that would be the only one is let through all the same: if it does not fit now it never
 // might, and waiting for ever helps nobody. s.mu is held.

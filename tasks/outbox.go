@@ -56,16 +56,17 @@ func (w *Worker) postDue(ctx context.Context) {
 }
 
 func (w *Worker) send(ctx context.Context, p store.Post, report Report) {
-	err := w.close(ctx, p.ID, report)
+	word, err := w.close(ctx, p.ID, report)
 	if err != nil && p.Attempt >= maxPosts {
 		w.log.Error("ending given up: it could not be posted", "run", p.ID, "attempt", p.Attempt, "err", err)
 		err = nil
 	}
 	if err == nil {
-		err = w.store.Posted(ctx, p)
-		if err != nil {
+		if err = w.store.Posted(ctx, p); err != nil {
 			w.log.Warn("note posted ending", "run", p.ID, "err", err)
+			return
 		}
+		w.meter.Ended(word.task, word.ending, time.Since(word.at))
 		return
 	}
 	at := time.Now().Add(backoff(p.Attempt - 1))
@@ -78,29 +79,36 @@ func (w *Worker) send(ctx context.Context, p store.Post, report Report) {
 	}
 }
 
+// lastWord is what a final message says: of which task, how it ended, and when.
+type lastWord struct {
+	task   Task
+	ending Ending
+	at     time.Time
+}
+
 // close lets the task's report say its ending.
-func (w *Worker) close(ctx context.Context, id string, report Report) error {
-	ctx, cancel := context.WithTimeout(ctx, postLimit)
+func (w *Worker) close(ctx context.Context, id string, report Report) (word lastWord, _ error) {
+	ctx, cancel := context.WithTimeout(withRun(ctx, id), postLimit)
 	defer cancel()
 	rec, err := w.store.Get(ctx, id)
 	if err != nil {
-		return err
+		return word, err
 	}
-	t, source, err := w.read(rec)
-	if err != nil {
-		return err
+	word.at = rec.Ended
+	var source Source
+	if word.task, source, err = w.read(rec); err != nil {
+		return word, err
 	}
-	var ending Ending
-	if err := json.Unmarshal(rec.Ending, &ending); err != nil {
-		return fmt.Errorf("read ending of task %s: %w", id, err)
+	if err := json.Unmarshal(rec.Ending, &word.ending); err != nil {
+		return word, fmt.Errorf("read ending of task %s: %w", id, err)
 	}
-	if err := w.proposeDue(ctx, t, &ending); err != nil {
-		return err
+	if err := w.proposeDue(ctx, word.task, &word.ending); err != nil {
+		return word, err
 	}
 	if report == nil { // the run's own could not be opened, or there was no run
-		if report, err = source.Open(ctx, t); err != nil {
-			return fmt.Errorf("open report: %w", err)
+		if report, err = source.Open(ctx, word.task); err != nil {
+			return word, fmt.Errorf("open report: %w", err)
 		}
 	}
-	return report.Close(ctx, ending)
+	return word, report.Close(ctx, word.ending)
 }

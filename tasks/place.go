@@ -3,8 +3,6 @@ package tasks
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/workspace"
@@ -21,6 +19,7 @@ type place struct {
 	Clone      workspace.Clone // what Dir is; zero: no clone
 	Trusted    bool            // the directory's own configuration of the CLI counts
 	Fresh      bool            // nothing of an earlier run is in it
+	Into       string          // branch that it is proposed for; empty: the clone's base
 	Branch     string          // where what is left in Clone is published; empty: nowhere
 	About      string          // one paragraph for the agent on what lies where
 }
@@ -61,6 +60,9 @@ func (w *Worker) clone(ctx context.Context, t Task, b Brief, files string, befor
 	if w.publishes(t) {
 		p.Branch = branchOf(t.Thread)
 	}
+	if b.Into != p.Branch {
+		p.Into = b.Into
+	}
 	if b.Keep {
 		want.Own = p.Branch
 	}
@@ -69,7 +71,7 @@ func (w *Worker) clone(ctx context.Context, t Task, b Brief, files string, befor
 		return place{}, err
 	}
 	p.Dir, p.Reads, p.Clone, p.Fresh = c.Dir, []string{c.Mirror}, c, c.Fresh
-	p.About = fmt.Sprintf("You are in a clone of %s; origin/%s is its base. There is no remote, ", t.Repo, c.Base) + p.fate()
+	p.About = fmt.Sprintf("You are in a clone of %s; origin/%s is its base. There is no remote, ", t.Repo, c.Base) + p.fate(t)
 	if b.Diff {
 		path, note, err := w.diff(ctx, c, files)
 		if err != nil {
@@ -77,42 +79,42 @@ func (w *Worker) clone(ctx context.Context, t Task, b Brief, files string, befor
 		}
 		p.About += fmt.Sprintf(" The change in question, %s...%s, is in %s%s.", c.BaseSHA, c.Head, path, note)
 	}
+	if b.Since != "" {
+		about, err := w.since(ctx, c, b.Since, files)
+		if err != nil {
+			return place{}, err
+		}
+		p.About += about
+	}
 	return p, nil
 }
 
 // fate tells the agent what becomes of what it leaves in its clone.
-func (p place) fate() string {
+func (p place) fate(t Task) string {
 	if p.Branch == "" {
 		return "and nothing is published from here: whatever people are to see, such as a diff, has to be in your answer."
 	}
 	said := "and you need none: when you have answered, the commits that are checked out, and as one more commit what you left uncommitted, are published as branch " +
-		p.Branch + " with a draft pull request. So leave nothing in the clone that does not belong there."
+		p.Branch + " with a draft pull request. So leave nothing in the clone that does not belong there, and end the message of each commit with the line " + trailer(t) + "."
 	if p.Clone.Published {
 		said += " What was published before is origin/" + p.Branch + "; if it has commits that you lack, merge it before you go on."
 	}
 	return said
 }
 
-// diff leaves the change in the thread's directory. An agent may have written there before: os.Root does not follow its links out.
+// diff leaves the change in the thread's directory.
 func (w *Worker) diff(ctx context.Context, c workspace.Clone, files string) (path, note string, err error) {
 	text, cut, err := w.workspace.Diff(ctx, c, diffLimit)
 	if err != nil {
 		return "", "", err
 	}
-	root, err := os.OpenRoot(files)
-	if err != nil {
-		return "", "", fmt.Errorf("open directory for files: %w", err)
-	}
-	defer root.Close()
-	const name = "changes.diff"
-	_ = root.Remove(name) // an earlier run's, perhaps a link
-	if err := root.WriteFile(name, []byte(text), 0o600); err != nil {
-		return "", "", fmt.Errorf("write diff: %w", err)
+	if path, err = leave(files, "changes.diff", text); err != nil {
+		return "", "", err
 	}
 	if cut {
 		note = fmt.Sprintf(" (only its first %d KiB; read the rest in the clone)", diffLimit>>10)
 	}
-	return filepath.Join(files, name), note, nil
+	return path, note, nil
 }
 
 // spec puts a run together.

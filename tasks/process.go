@@ -115,6 +115,7 @@ func (w *Worker) perform(r *run) (err error) {
 	w.checkpoints(r, r.place, &r.spec)
 	r.mail.open(r.words, r.files, r.spec.Prompt.ID, host.record.add)
 	r.slot.begin()
+	w.began(r)
 	r.logs.begin(w.cfg.LogDir, r.task.ID)
 	r.result, err = w.runner.Run(r.ctx, r.spec, host)
 	r.logs.end()
@@ -126,6 +127,7 @@ func (w *Worker) perform(r *run) (err error) {
 
 // finish settles what the run came to, and publishes the work of one that is over or keeps that of one that goes on.
 func (w *Worker) finish(r *run) (Ending, error) {
+	w.meter.Ran(r.task, r.result)
 	w.heed(r, r.result)
 	bill := w.settle(r, r.result)
 	ending, err := w.conclude(r, r.task, r.result)
@@ -163,7 +165,8 @@ func (w *Worker) conclude(run *run, t Task, r agent.Result) (Ending, error) {
 		if !ok {
 			return Ending{}, run.cause()
 		}
-		e.Kind, e.By = Cancelled, by.by
+		stopped := by.ending()
+		e.Kind, e.By, e.Reason = stopped.Kind, stopped.By, stopped.Reason
 	}
 	return e, nil
 }

@@ -85,7 +85,7 @@ func (w *Worker) publish(run *run, t Task, p place, e *Ending) {
 		return
 	}
 	e.Published = &Published{Due: true, Work: Work{
-		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: p.Clone.Base, Title: or(pushed.Subject, t.Title()),
+		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: or(p.Into, p.Clone.Base), Title: or(pushed.Subject, t.Title()),
 	}}
 	if pushed.New {
 		w.log.Info("work published", "run", t.ID, "thread", t.Thread, "branch", p.Branch, "commit", pushed.Commit)
@@ -142,8 +142,11 @@ func message(t Task) string {
 		}
 		return r
 	}, t.Title())
-	return subject + "\n\nErrand-Task: " + t.ID + "\n"
+	return subject + "\n\n" + trailer(t) + "\n"
 }
+
+// trailer is the last line of each commit that a run makes: by it people find the run.
+func trailer(t Task) string { return "Errand-Run: " + t.ID }
 
 // propose has the pull request opened or brought up to date that is due, and lets its conversation join the thread.
 func (w *Worker) propose(ctx context.Context, t Task, e *Ending) error {

@@ -25,8 +25,10 @@ const (
 	// timeoutMargin keeps asynq's own deadline out of play: it gives a delivery back while the child still runs.
 	timeoutMargin = 10 * time.Minute
 	noLimit       = 365 * 24 * time.Hour
-	// Idle workers look this often, so that a task starts within about 50 ms.
-	pollInterval = 40 * time.Millisecond
+	// Idle workers look this often, give or take half. Where somebody waits, a task starts within about 50 ms, most of which is the start of
+	// processes.
+	pollInterval      = 100 * time.Millisecond
+	pollWhereOneWaits = 15 * time.Millisecond
 	// delayedInterval is how often deliveries that waited are moved back; asynq counts in whole seconds.
 	delayedInterval = time.Second
 )
@@ -121,9 +123,13 @@ func (q *Queue) delivered(id, class string, delivery int) (present, alive bool, 
 
 // server makes the asynq server of one class.
 func (q *Queue) server(class string, concurrency int, shutdown time.Duration, log *slog.Logger) *asynq.Server {
+	poll := pollInterval
+	if class == Interactive {
+		poll = pollWhereOneWaits
+	}
 	return asynq.NewServerFromRedisClient(q.redis, asynq.Config{
 		Concurrency: concurrency, Queues: map[string]int{class: 1},
-		TaskCheckInterval: pollInterval, DelayedTaskCheckInterval: delayedInterval, ShutdownTimeout: shutdown,
+		TaskCheckInterval: poll, DelayedTaskCheckInterval: delayedInterval, ShutdownTimeout: shutdown,
 		IsFailure: func(err error) bool {
 			_, waits := errors.AsType[*ErrLater](err)
 			return !waits
@@ -147,8 +153,8 @@ func backoff(n int) time.Duration { return min(2*time.Second<<min(max(n, 0), 8),
 // asynqLog lets asynq speak through slog.
 type asynqLog struct{ log *slog.Logger }
 
-func (l asynqLog) Debug(args ...any) { l.log.Debug("asynq", "msg", fmt.Sprint(args...)) }
-func (l asynqLog) Info(args ...any)  { l.log.Info("asynq", "msg", fmt.Sprint(args...)) }
-func (l asynqLog) Warn(args ...any)  { l.log.Warn("asynq", "msg", fmt.Sprint(args...)) }
-func (l asynqLog) Error(args ...any) { l.log.Error("asynq", "msg", fmt.Sprint(args...)) }
-func (l asynqLog) Fatal(args ...any) { l.log.Error("asynq", "msg", fmt.Sprint(args...)) }
+func (l asynqLog) Debug(args ...any) { l.log.Debug("asynq", "says", fmt.Sprint(args...)) }
+func (l asynqLog) Info(args ...any)  { l.log.Info("asynq", "says", fmt.Sprint(args...)) }
+func (l asynqLog) Warn(args ...any)  { l.log.Warn("asynq", "says", fmt.Sprint(args...)) }
+func (l asynqLog) Error(args ...any) { l.log.Error("asynq", "says", fmt.Sprint(args...)) }
+func (l asynqLog) Fatal(args ...any) { l.log.Error("asynq", "says", fmt.Sprint(args...)) }

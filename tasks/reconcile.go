@@ -58,6 +58,7 @@ func (w *Worker) recover(ctx context.Context, rec store.LiveRecord) {
 		w.unseen(ctx, err)
 		return
 	}
+	w.meter.Returned(rec.Class, ReturnCrash)
 	w.log.Warn("worker died, task recovered", "run", rec.ID, "thread", rec.Thread, "crashes", rec.Crashes+1)
 	if rec.Crashes+1 >= maxCrashes {
 		if _, err := endWaiting(ctx, w.store, rec.ID, Ending{Kind: Lost, At: time.Now()}); err != nil {
@@ -74,7 +75,7 @@ func (w *Worker) recover(ctx context.Context, rec store.LiveRecord) {
 func (w *Worker) deliver(ctx context.Context, rec store.LiveRecord) {
 	if rec.CancelCause != "" {
 		// Cancelled while it ran, and then it was handed back or its worker died.
-		if _, err := endWaiting(ctx, w.store, rec.ID, Ending{Kind: Cancelled, By: rec.CancelBy, At: time.Now()}); err != nil {
+		if _, err := endWaiting(ctx, w.store, rec.ID, tombstone(rec.Record).ending()); err != nil {
 			w.log.Warn("end task", "run", rec.ID, "err", err)
 		}
 		return

@@ -8,7 +8,7 @@ import (
 // Retention is how long a worker's disk keeps what is not used any more.
 type Retention struct {
 	Logs    Bound // logs of runs, and the work that was left in clones
-	Threads Bound // directories of threads, with their clones
+	Threads Bound // directories of threads, with their clones, and the mirrors that no clone needs any more
 }
 
 // Bound limits what is kept of something, the oldest goes first. Zeros are no limits.

@@ -66,7 +66,7 @@ type run struct {
 
 // hold keeps the claim and lets the run be stopped: by whoever cancels the task, by the worker's drain, by the loss of the claim.
 func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
-	r := &run{claim: claim, slot: s, detached: context.WithoutCancel(ctx)}
+	r := &run{claim: claim, slot: s, detached: withRun(context.WithoutCancel(ctx), claim.ID())}
 	var stop context.CancelCauseFunc
 	r.ctx, stop = context.WithCancelCause(r.detached)
 	r.life, r.end = context.WithCancel(r.detached)
@@ -74,11 +74,11 @@ func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
 	r.done = func() { forget(); stop(nil) }
 	r.next = func() { w.wakeNext(r.detached, claim.Thread()) }
 	if rec := claim.Record(); rec.CancelCause != "" {
-		stop(cancelled{by: rec.CancelBy})
+		stop(tombstone(rec))
 	}
 	r.kept.Go(func() {
 		claim.Keep(r.life, store.Watch{
-			Cancelled: func(by, _ string) { stop(cancelled{by: by}) },
+			Cancelled: func(by, cause string) { stop(cancelled{by: by, cause: cause}) },
 			Lost: func(err error) {
 				w.log.Warn("lose claim", "run", claim.ID(), "err", err)
 				stop(errClaimLost)
@@ -116,7 +116,11 @@ func (w *Worker) end(r *run, e Ending) (stored bool, err error) {
 	e.Reason = w.cfg.Policy.Redactor.String(e.Reason)
 	e.Covers = r.mail.covered()
 	body, with := e.encode(), store.Covered{IDs: e.Covers, Ending: e.of(r.claim.ID())}
-	return w.persist(r, "end", func() error { return r.claim.EndWith(r.detached, body, with) })
+	stored, err = w.persist(r, "end", func() error { return r.claim.EndWith(r.detached, body, with) })
+	if !stored && err == nil {
+		w.meter.Returned(r.claim.Record().Class, ReturnLost)
+	}
+	return stored, err
 }
 
 // persist stores what a run came to, however long Redis takes, within reason: until then the work is not done. done is false when
@@ -148,9 +152,9 @@ func (w *Worker) persist(r *run, what string, step func() error) (done bool, _ e
 
 // read decodes the task of a record and finds its source.
 func (w *Worker) read(rec store.Record) (Task, Source, error) {
-	var t Task
-	if err := json.Unmarshal(rec.Task, &t); err != nil {
-		return t, nil, fmt.Errorf("read task %s: %w", rec.ID, err)
+	t, err := taskOf(rec)
+	if err != nil {
+		return t, nil, err
 	}
 	for _, s := range w.cfg.Sources {
 		if s.Name() == t.Source {

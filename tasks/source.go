@@ -41,7 +41,9 @@ type Brief struct {
 	Prompt agent.Message   // the first and only user message; empty: the task's own words
 	System string          // context, for the system prompt
 	Base   string          // branch whose state counts as trusted; empty: the repository's own setting
+	Into   string          // branch that what is published is proposed for; empty: Base. Where it is published itself there is nothing to propose
 	Diff   bool            // leave base...head as changes.diff in the thread's directory, and tell the agent
+	Since  string          // an earlier head of the same change: leave what is new since then as since.diff, where that can be had; full SHA
 	Keep   bool            // go on in the clone as the thread's last run left it
 	Fresh  bool            // do not continue the thread's conversation
 	Schema json.RawMessage // of the answer; nil: free text

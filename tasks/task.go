@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
 )
 
 // The classes of tasks, each a queue of its own, from the most to the least urgent.
@@ -35,11 +37,14 @@ type Task struct {
 	Ref  string `json:"ref,omitempty"`  // branch, tag or commit; empty: the default branch
 	Dir  string `json:"dir,omitempty"`
 
-	Actor   string          `json:"actor"`             // who asked, as the source calls them
-	Channel string          `json:"channel,omitempty"` // where, if the source has places that many people share
-	Prompt  string          `json:"prompt"`            // their own words
-	Options Options         `json:"options,omitzero"`
-	Origin  json.RawMessage `json:"origin,omitempty"` // the source's return address, opaque to everyone else
+	Actor   string  `json:"actor"`             // who asked, as the source calls them
+	Channel string  `json:"channel,omitempty"` // where, if the source has places that many people share
+	Prompt  string  `json:"prompt"`            // their own words
+	Options Options `json:"options,omitzero"`
+
+	NotBefore time.Time `json:"not_before,omitzero"` // when to start it at the earliest; zero: at once
+
+	Origin json.RawMessage `json:"origin,omitempty"` // the source's return address, opaque to everyone else
 }
 
 // Options is what a task may ask for besides its prompt. Submit holds limit and cost to those of the fleet.
@@ -71,6 +76,24 @@ func NewID(at time.Time, source, identity string) string {
 // ValidID reports whether s has the form of a task's ID; anything else in a URL or a command line is a mistake or an attack.
 func ValidID(s string) bool { return len(s) <= maxID && idForm.MatchString(s) }
 
+// taskOf reads a task as it was stored. Its thread is the record's: a task is stored under the name that was asked for, which may be an alias.
+func taskOf(rec store.Record) (t Task, err error) {
+	if err = json.Unmarshal(rec.Task, &t); err != nil {
+		return t, fmt.Errorf("read task %s: %w", rec.ID, err)
+	}
+	t.Thread = rec.Thread
+	return t, nil
+}
+
+// Born is when the event came that an ID was made of; zero for what is no ID.
+func Born(id string) time.Time {
+	micros, err := strconv.ParseInt(id[:max(0, strings.IndexByte(id, '-'))], 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros)
+}
+
 // check finds what is wrong with a task before it is stored.
 func (t Task) check() error {
 	bad := func(format string, args ...any) error {
@@ -90,9 +113,9 @@ func (t Task) check() error {
 		return bad("%s.", err)
 	}
 	// These end up in the CLI's argument list, so they are held to what names of models and agents look like.
-	for what, word := range map[string]string{"model": t.Options.Model, "effort": t.Options.Effort, "agent": t.Options.Agent} {
-		if word != "" && !wordForm.MatchString(word) {
-			return bad("%q is not the name of a %s.", word, map[string]string{"model": "model", "effort": "level of effort", "agent": "agent"}[what])
+	for _, o := range [...]struct{ what, word string }{{"model", t.Options.Model}, {"level of effort", t.Options.Effort}, {"agent", t.Options.Agent}} {
+		if o.word != "" && !wordForm.MatchString(o.word) {
+			return bad("%q is not the name of a %s.", o.word, o.what)
 		}
 	}
 	return nil

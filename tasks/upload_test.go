@@ -84,14 +84,14 @@ func TestRunsLeaveTheirLogs(t *testing.T) {
 	}
 }
 
-// The worker says where it can be asked for logs.
-func TestWorkerTellsItsAddress(t *testing.T) {
+// The worker says where it can be asked for logs, and what memory there is for runs.
+func TestWorkerTellsOfItself(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	w := f.idle(func(c *WorkerConfig) { c.URL = "http://w1.example:8081" })
+	w := f.idle(func(c *WorkerConfig) { c.URL, c.Memory = "http://w1.example:8081", func() int64 { return 3 << 30 } })
 	w.beat(t.Context())
 	workers, err := f.store.Workers(t.Context())
-	if err != nil || len(workers) != 1 || workers[0].URL != "http://w1.example:8081" || workers[0].ID != w.id || !strings.HasPrefix(w.id, workers[0].Host+"-") {
+	if err != nil || len(workers) != 1 || workers[0].URL != "http://w1.example:8081" || workers[0].ID != w.id || workers[0].Memory != 3<<30 || !strings.HasPrefix(w.id, workers[0].Host+"-") {
 		t.Errorf("workers %+v, %v", workers, err)
 	}
 }

@@ -44,6 +44,7 @@ type WorkerConfig struct {
 	LogDir     string        // where Runner writes the logs; empty: nothing is kept of them, and none is ever removed
 	URL        string        // where front doors of other machines may ask for logs; empty: nowhere
 	Retention  Retention     // of what is on this disk; zero: all is kept
+	Meter      Meter         // nil: nothing is counted
 	Log        *slog.Logger  // nil: silence
 
 	Timing Timing // zero: the defaults
@@ -103,6 +104,7 @@ type Worker struct {
 	health    health
 	seen      sightings
 	timing    Timing
+	meter     Meter
 	log       *slog.Logger
 	started   time.Time
 
@@ -118,13 +120,16 @@ func NewWorker(c WorkerConfig) (*Worker, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if c.Meter == nil {
+		c.Meter = unmetered{}
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("create worker: %w", err)
 	}
 	w := &Worker{
 		cfg: c, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8]), store: c.Store, queue: c.Queue, runner: c.Runner,
-		workspace: c.Workspace, slots: newSlots(c.Slots, memory{available: c.Memory, run: c.RunMemory}, c.Log), timing: c.Timing.withDefaults(), log: c.Log, started: time.Now(),
+		workspace: c.Workspace, slots: newSlots(c.Slots, memory{available: c.Memory, run: c.RunMemory}, c.Log), timing: c.Timing.withDefaults(), meter: c.Meter, log: c.Log, started: time.Now(),
 		posters: make(chan struct{}, posters),
 	}
 	w.health = health{runner: c.Runner, min: c.MinVersion, fresh: w.timing.Health * 3 / 2}
@@ -227,7 +232,7 @@ func (w *Worker) beat(ctx context.Context) {
 	host, _ := os.Hostname() // it worked in NewWorker
 	err := w.store.Beat(ctx, store.Worker{
 		ID: w.id, Host: host, Version: w.cfg.Version, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
-		Started: w.started, Draining: w.live.draining(), Health: mustJSON(w.health.known()), URL: w.cfg.URL,
+		Started: w.started, Draining: w.live.draining(), Health: mustJSON(w.health.known()), URL: w.cfg.URL, Memory: w.slots.memory.known(),
 	})
 	if err != nil && ctx.Err() == nil {
 		w.log.Warn("beat", "worker", w.id, "err", err)

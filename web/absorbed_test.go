@@ -19,7 +19,7 @@ func TestAbsorbedTask(t *testing.T) {
 	if _, ok, err := c.Take(t.Context(), false, h.JSON(agent.Event{Kind: tasks.Absorbed, ToolID: first, Text: "Into account."})); !ok || err != nil {
 		t.Fatalf("take: %t, %v", ok, err)
 	}
-	h.contains(h.get("/tasks/"+second), http.StatusOK, "absorbed", "in the run of", first, "Into account.", "data-live")
+	h.contains(h.get("/tasks/"+second), http.StatusOK, "absorbed", "in the run of", first, "Into account.", "data-events")
 	h.contains(h.get("/?state=absorbed"), http.StatusOK, second, "!"+first)
 	for _, query := range []string{"", "?raw=1"} {
 		a := h.get("/api/tasks/" + second + "/log" + query)
@@ -31,6 +31,6 @@ func TestAbsorbedTask(t *testing.T) {
 	if err := c.EndWith(t.Context(), h.JSON(ending), store.Covered{IDs: ending.Covers, Ending: h.JSON(tasks.Ending{Kind: tasks.Answered})}); err != nil {
 		t.Fatal(err)
 	}
-	h.contains(h.get("/tasks/"+second), http.StatusOK, "answered", "It is blue.", first, "!data-live")
+	h.contains(h.get("/tasks/"+second), http.StatusOK, "answered", "It is blue.", first, "!data-events")
 	h.contains(h.get("/tasks/"+first), http.StatusOK, "answered", "ended with it", second)
 }

@@ -45,7 +45,7 @@ func TestTasksAreListed(t *testing.T) {
 	if a := h.get("/api/tasks?before=" + ids[0]); !strings.Contains(a.text, `"tasks": []`) {
 		t.Errorf("an empty list is %s", a.text)
 	}
-	for _, query := range []string{"state=lost", "limit=0", "limit=201", "limit=x", "limit=-1", "before=x", "before=../etc"} {
+	for _, query := range []string{"state=lost", "limit=0", "limit=201", "limit=x", "limit=-1", "before=x", "before=../etc", "ending=well", "text=" + strings.Repeat("x", 201)} {
 		h.problem(h.get("/api/tasks?"+query), http.StatusBadRequest)
 	}
 }

@@ -15,10 +15,11 @@ import (
 // cookieName is the cookie of a browser that has shown the token.
 const cookieName = "errand_token"
 
-// open reports whether a pattern of the mux is served without a token: ours that say nothing, such as how
-// a login looks, and what guards itself.
+// open reports whether a pattern of the mux is served without a token: ours that say nothing, such as how a login looks, and what
+// guards itself.
 func (h *Handler) open(pattern string) bool {
-	if slices.Contains([]string{"GET /livez", "GET /readyz", "GET /static/"}, pattern) {
+	switch pattern {
+	case "GET /livez", "GET /readyz", "GET /static/":
 		return true
 	}
 	_, path, ok := strings.Cut(pattern, "/") // behind method and host

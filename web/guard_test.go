@@ -20,13 +20,13 @@ func TestNothingIsOpenThatIsNotMeantToBe(t *testing.T) {
 	h := newHarness(t, withRoutes)
 	id := h.submit(1)
 	for _, path := range []string{
-		"GET /", "GET /tasks/" + id, "POST /tasks/" + id + "/cancel", "POST /tasks/" + id + "/retry",
+		"GET /", "GET /tasks/" + id, "POST /tasks/" + id + "/cancel", "POST /tasks/" + id + "/retry", "POST /static/task.js", "GET /health",
 		"GET /queues/", "GET /queues/api/queues", "GET /api/tasks", "GET /api/tasks/" + id, "GET /api/tasks/" + id + "/events",
 		"GET /api/tasks/" + id + "/log", "POST /api/tasks/" + id + "/cancel", "POST /api/tasks/" + id + "/retry", "GET /api/health",
 		"POST /api/chat", "GET /metrics", "GET /slackery/x", "GET /nothing", "POST /livez", "GET /livez/x", "GET /login",
 		// Spellings of a path that begin as an open one.
 		"GET /slack/../api/tasks", "GET /slack/%2e%2e/api/tasks", "GET /slack%2f..%2fapi/tasks", "GET //slack/../metrics",
-		"GET /slack/nothing", "GET /slack",
+		"GET /slack/nothing", "GET /slack", "GET /static/../api/tasks", "GET /static%2f..%2fapi/tasks",
 	} {
 		method, path, _ := strings.Cut(path, " ")
 		for name, hs := range map[string]header{

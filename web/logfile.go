@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
@@ -56,8 +55,7 @@ func LogServer(dir, token string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /logs/{id}", func(w http.ResponseWriter, r *http.Request) {
 		setHeaders(w.Header())
-		scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		if token == "" || !strings.EqualFold(scheme, "Bearer") || !equal(shown, token) {
+		if !ShowsToken(r, token) {
 			http.Error(w, "the fleet's token is needed", http.StatusUnauthorized)
 			return
 		}

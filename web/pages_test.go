@@ -1,7 +1,6 @@
 package web
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -17,8 +16,8 @@ func TestListPage(t *testing.T) {
 	h.contains(h.get("/"), http.StatusOK, "No tasks.")
 	first := h.submit(0, func(t *tasks.Task) { t.Prompt = "The oldest" })
 	h.End(h.Claim(first), tasks.Ending{Kind: tasks.TimedOut, Result: agent.Result{CostUSD: 1.234}})
-	h.contains(h.get("/"), http.StatusOK, `href="/tasks/`+first+`"`, "The oldest", "timed_out", "$1.23", "test", "ann", "!older")
-	h.contains(h.get("/?state=waiting"), http.StatusOK, "No tasks.")
+	h.contains(h.get("/"), http.StatusOK, `href="/tasks/`+first+`"`, "The oldest", "timed_out", "$1.23", "test", "ann", "!>older<")
+	h.contains(h.get("/?state=waiting"), http.StatusOK, "No tasks here.")
 	for n := range 50 {
 		h.submit(1 + n)
 	}
@@ -47,11 +46,11 @@ func TestTaskPageWhileItRuns(t *testing.T) {
 		}
 	}
 	// What there is without a script, and from where the script goes on.
-	h.contains(h.get(path), http.StatusOK, "running", "<pre>I will look.</pre>", "Reading main.go", "!told before", "worker-1",
-		`data-live="/api/tasks/`+id+`/events?after=`+last+`"`)
+	h.contains(h.get(path), http.StatusOK, "running", ">I will look.<", "Reading main.go", "!told before", "worker-1",
+		`data-events="/api/tasks/`+id+`/events" data-after="`+last+`"`, "enqueue logs -f "+id)
 
 	h.End(c, tasks.Ending{Kind: tasks.Failed, Reason: "It broke.", Result: agent.Result{Partial: "half of it"}})
-	h.contains(h.get(path), http.StatusOK, "failed", "It broke.", "half of it", `action="`+path+`/retry"`, "!data-live", "!task.js", "!/cancel")
+	h.contains(h.get(path), http.StatusOK, "failed", "It broke.", "half of it", `action="`+path+`/retry"`, "!data-events", "!/cancel")
 }
 
 func TestButtons(t *testing.T) {
@@ -112,21 +111,10 @@ func TestEverythingIsEscaped(t *testing.T) {
 	h.contains(h.get("/"+evil), http.StatusNotFound, "!<script>")
 }
 
-func TestLongHistoryIsCut(t *testing.T) {
-	t.Parallel()
-	h := newHarness(t)
-	id := h.submit(1)
-	c := h.Claim(id)
-	for n := range maxLines + 1 {
-		h.Append(c, agent.Event{Kind: agent.ToolUse, Text: fmt.Sprintf("call %d.", n)})
-	}
-	h.contains(h.get("/tasks/"+id), http.StatusOK, "Only the latest", "!call 0.", "call 1.", fmt.Sprintf("call %d.", maxLines))
-}
-
 func TestStaticFiles(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	for file, kind := range map[string]string{"task.js": "text/javascript", "style.css": "text/css"} {
+	for file, kind := range map[string]string{"task.js": "text/javascript", "live.js": "text/javascript", "style.css": "text/css", "icon.svg": "image/svg+xml"} {
 		a := h.get("/static/" + file)
 		if a.StatusCode != http.StatusOK || !strings.HasPrefix(a.Header.Get("Content-Type"), kind) {
 			t.Errorf("%s: %s %s", file, a.Status, a.Header.Get("Content-Type"))

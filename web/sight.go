@@ -5,14 +5,18 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
 )
 
 // sight is the fleet as Redis knows it at a moment.
 type sight struct {
-	workers  []store.Worker
-	findings []store.Finding
-	tasks    tally
+	workers []store.Worker
+	queues  []tasks.Depth
+	spent   float64 // today, in US dollars
 
+	// What only look sees.
+	findings    []store.Finding
+	tasks       tally
 	credentials []store.Credential
 }
 
@@ -23,17 +27,30 @@ type tally struct {
 	Held    int `json:"held"` // of those that wait: not before a certain time
 }
 
-func (s *sight) look(ctx context.Context, from *store.Store, now time.Time) (err error) {
-	if s.workers, err = from.Workers(ctx); err != nil {
+// glance sees what every page of tasks shows. It costs the same however many there are.
+func (s *sight) glance(ctx context.Context, c Config) (err error) {
+	if s.workers, err = c.Store.Workers(ctx); err != nil {
 		return err
 	}
-	if s.findings, err = from.Diagnose(ctx); err != nil {
+	if s.queues, err = c.Desk.Depths(ctx); err != nil {
 		return err
 	}
-	if s.credentials, err = from.Credentials(ctx); err != nil {
+	s.spent, err = c.Store.Spent(ctx, store.Fleet)
+	return err
+}
+
+// look sees all there is to see.
+func (s *sight) look(ctx context.Context, c Config, now time.Time) (err error) {
+	if err = s.glance(ctx, c); err != nil {
 		return err
 	}
-	live, err := from.Live(ctx)
+	if s.findings, err = c.Store.Diagnose(ctx); err != nil {
+		return err
+	}
+	if s.credentials, err = c.Store.Credentials(ctx); err != nil {
+		return err
+	}
+	live, err := c.Store.Live(ctx)
 	for _, task := range live {
 		switch {
 		case task.State == store.Running:

@@ -5,56 +5,81 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// maxLines bounds the events on a task's page; the log has them all.
-const maxLines = 500
-
-// line is one event on the page, or several pieces of the same text.
-type line struct {
-	Time             time.Time
-	Kind, Tool, Text string
-	Parent           string // the sub-agent that did it
-	Error            bool
-}
+// pageEvents is how many events a task's page shows; it pages back to the older ones.
+const pageEvents = 500
 
 // fact is a line of a task's facts.
-type fact struct{ Name, Value string }
+type fact struct {
+	Name, Value string
+	Tasks       []string // instead of Value
+}
 
 // taskView is the page of one task.
 type taskView struct {
 	row
 	Prompt            string
+	Long              bool // the prompt
 	Facts             []fact
 	Sentence, Partial string
 	Answer            string
 	Questions         []tasks.Question // that wait for an answer
-	Lines             []line
-	Delivery          string // its page among those of the queues
-	After             string // the last event that is in Lines
+	Delivery          string           // its page among those of the queues
+	Meter             meter
+	Log               string // where its log is; empty: it has none
 	Live              bool   // more may come
-	Incomplete        bool   // there were more events than Lines
+	history
+}
+
+// history is the part of a task's timeline that a page shows.
+type history struct {
+	Entries   []*entry
+	Skeletons []*entry
+	After     string // the last event of the page
+	Older     string // where the older ones are; empty: there are none
+	Past      bool   // these are older ones
 }
 
 func (h *Handler) taskPage(w http.ResponseWriter, r *http.Request) {
+	before := r.URL.Query().Get("before")
+	if !eventID(before) {
+		h.fail(w, r, problem{http.StatusBadRequest, "Invalid query", "Before is the id of an event, such as 1700000000000-0."})
+		return
+	}
 	s, ok := h.ask(w, r, h.cfg.Desk.Status)
 	if !ok {
 		return
 	}
-	v := taskView{row: h.row(show(s)), Prompt: s.Task.Prompt, Facts: facts(s), Live: s.Ending == nil, Questions: s.Questions, Delivery: deliveryPath(s)}
-	if e := s.Ending; e != nil {
-		v.Sentence, v.Partial, v.Answer = e.Sentence(), e.Partial(), e.Result.Text
-	}
-	if err := h.history(r.Context(), &v); err != nil {
+	t := newTimeline()
+	past, err := h.history(r.Context(), s, before, t)
+	if err != nil {
 		h.refuse(w, r, err)
 		return
 	}
-	h.page(w, http.StatusOK, "task", v)
+	h.page(w, http.StatusOK, "task", h.taskView(s, past, t.Used))
 }
+
+func (h *Handler) taskView(s tasks.Status, past history, used tasks.Logged) taskView {
+	v := taskView{
+		row: h.row(show(s)), Prompt: legible(s.Task.Prompt), Long: len(s.Task.Prompt) > longPrompt, Facts: facts(s), Questions: s.Questions,
+		Delivery: deliveryPath(s), Meter: h.meter(s, used), Live: s.Ending == nil && !past.Past, history: past,
+	}
+	if s.Worker != "" || s.Into != "" {
+		v.Log = "/api/tasks/" + s.Task.ID + "/log"
+	}
+	if e := s.Ending; e != nil {
+		v.Sentence, v.Partial, v.Answer = legible(e.Sentence()), legible(e.Partial()), legible(e.Result.Text)
+	}
+	return v
+}
+
+// longPrompt is from where on the request is folded, in bytes.
+const longPrompt = 1500
 
 // at is a moment in words; empty when it has not come.
 func at(t time.Time) string {
@@ -67,7 +92,11 @@ func at(t time.Time) string {
 // facts are what there is to know about a task, without what is empty.
 func facts(s tasks.Status) []fact {
 	t := s.Task
-	attempt, position, footer, covers, published := "", "", "", "", ""
+	attempt, position, footer, published := "", "", "", ""
+	var covers, into []string
+	if s.Into != "" {
+		into = []string{s.Into}
+	}
 	if s.Attempt > 0 {
 		attempt = fmt.Sprint(s.Attempt)
 	}
@@ -75,79 +104,74 @@ func facts(s tasks.Status) []fact {
 		position = fmt.Sprintf("%d before it in its thread", s.Position)
 	}
 	if s.Ending != nil {
-		footer, covers, published = s.Ending.Footer(), strings.Join(s.Ending.Covers, " "), s.Ending.Note()
+		footer, covers, published = s.Ending.Footer(), s.Ending.Covers, s.Ending.Note()
 	}
 	var known []fact
 	for _, f := range []fact{
-		{"asked by", t.Actor},
-		{"source", t.Source + " " + t.Kind},
-		{"thread", t.Thread},
-		{"class", t.Class},
-		{"profile", string(t.Profile)},
-		{"repository", t.Repo},
-		{"ref", t.Ref},
-		{"directory", t.Dir},
-		{"agent", t.Options.Agent},
-		{"model", t.Options.Model},
-		{"effort", t.Options.Effort},
-		{"created", at(s.Created)},
-		{"not before", at(s.At)},
-		{"because", s.Why},
-		{"started", at(s.Started)},
-		{"ended", at(s.Ended)},
-		{"waits", position},
-		{"attempt", attempt},
-		{"worker", s.Worker},
-		{"cancelled by", s.Cancel},
-		{"in the run of", s.Into},
-		{"ended with it", covers},
-		{"run", footer},
-		{"published", published},
+		{Name: "asked by", Value: t.Actor},
+		{Name: "source", Value: t.Source + " " + t.Kind},
+		{Name: "thread", Value: t.Thread},
+		{Name: "class", Value: t.Class},
+		{Name: "profile", Value: string(t.Profile)},
+		{Name: "repository", Value: t.Repo},
+		{Name: "ref", Value: t.Ref},
+		{Name: "directory", Value: t.Dir},
+		{Name: "agent", Value: t.Options.Agent},
+		{Name: "model", Value: t.Options.Model},
+		{Name: "effort", Value: t.Options.Effort},
+		{Name: "created", Value: at(s.Created)},
+		{Name: "not before", Value: at(s.At)},
+		{Name: "because", Value: s.Why},
+		{Name: "started", Value: at(s.Started)},
+		{Name: "ended", Value: at(s.Ended)},
+		{Name: "waits", Value: position},
+		{Name: "attempt", Value: attempt},
+		{Name: "worker", Value: s.Worker},
+		{Name: "cancelled by", Value: s.Cancel},
+		{Name: "in the run of", Tasks: into},
+		{Name: "ended with it", Tasks: covers},
+		{Name: "run", Value: footer},
+		{Name: "published", Value: published},
 	} {
-		if f.Value != "" {
+		if f.Value != "" || f.Tasks != nil {
 			known = append(known, f)
 		}
 	}
 	return known
 }
 
-// history reads the events that there are. The desk's Follow would wait for more, so it asks the store.
-func (h *Handler) history(ctx context.Context, v *taskView) error {
-	const batch = 200
-	for {
-		events, err := h.cfg.Store.Events(ctx, v.ID, v.After, batch)
-		if err != nil {
-			return fmt.Errorf("read events: %w", err)
-		}
-		for _, e := range events {
-			v.After = e.ID
-			var l tasks.Logged
-			if e.End {
-				continue
-			}
-			if err := json.Unmarshal(e.Data, &l.Event); err != nil {
-				return fmt.Errorf("read event %s: %w", e.ID, err)
-			}
-			v.add(l)
-		}
-		if len(events) < batch {
-			return nil
-		}
+// history reads the latest events before an event's ID, or of all, into a timeline.
+func (h *Handler) history(ctx context.Context, s tasks.Status, before string, t *timeline) (history, error) {
+	id := s.Task.ID
+	v := history{Past: before != "", Skeletons: skeletons()}
+	events, more, err := h.cfg.Store.EventsBefore(ctx, id, before, pageEvents)
+	if err != nil {
+		return v, fmt.Errorf("read events: %w", err)
 	}
-}
-
-// add appends an event, or continues the line before. static/task.js does the same with what comes later.
-func (v *taskView) add(l tasks.Logged) {
-	e := l.Event
-	kind, last := string(e.Kind), len(v.Lines)-1
+	first := time.Time{} // of the events
+	for _, e := range events {
+		v.After = e.ID
+		if e.End {
+			continue
+		}
+		l := tasks.Logged{ID: e.ID}
+		if err := json.Unmarshal(e.Data, &l.Event); err != nil {
+			return v, fmt.Errorf("read event %s: %w", e.ID, err)
+		}
+		if first.IsZero() {
+			first = l.Event.Time
+		}
+		t.add(l)
+	}
+	v.Entries = t.Entries
 	switch {
-	case kind == "turn_end": // its text was told in pieces
-		return
-	case (kind == "text" || kind == "thinking") && last >= 0 && v.Lines[last].Kind == kind && v.Lines[last].Parent == e.Parent:
-		v.Lines[last].Text += e.Text
-		return
-	case len(v.Lines) == maxLines:
-		v.Lines, v.Incomplete = v.Lines[1:], true
+	case more:
+		v.Older = "/tasks/" + id + "?before=" + events[0].ID
+	case s.Worker != "" && s.Into == "" && (len(v.Entries) == 0 || v.Entries[0].Kind != "started"):
+		v.Older = "/tasks/" + id + "/log" // the stream has lost its beginning, or never had it
+		if !first.IsZero() {
+			v.Older += "?until=" + strconv.FormatInt(first.UnixMilli(), 10)
+		}
 	}
-	v.Lines = append(v.Lines, line{e.Time, kind, e.Tool, e.Text, e.Parent, e.Error})
+	return v, nil
 }

@@ -121,7 +121,9 @@ func (h *Handler) routes() {
 		"POST /login": h.login,
 
 		"GET /{$}":                h.listPage,
+		"GET /health":             h.healthPage,
 		"GET /tasks/{id}":         h.taskPage,
+		"GET /tasks/{id}/log":     h.logPage,
 		"POST /tasks/{id}/cancel": h.cancelForm,
 		"POST /tasks/{id}/retry":  h.retryForm,
 		"POST /tasks/{id}/answer": h.answerForm,

@@ -115,8 +115,8 @@ func (s *shadow) throughLink(name string) bool {
 }
 
 // commit makes the commits of index and files, without those larger than most, which are missing. There is none if most is 0 or there is
-// nothing to keep. errLong says that there is too much to even try.
-func (s *shadow) commit(ctx context.Context, head string, c changes, most int64) (work string, missing []string, err error) {
+// nothing to keep. errLong says that there is more than raw to read, too much to even try.
+func (s *shadow) commit(ctx context.Context, head string, c changes, most, raw int64) (work string, missing []string, err error) {
 	var gone, there []change
 	total := int64(0)
 	for _, f := range c.files {
@@ -131,7 +131,7 @@ func (s *shadow) commit(ctx context.Context, head string, c changes, most int64)
 		}
 	}
 	switch {
-	case total > maxRaw:
+	case total > raw:
 		return "", nil, errLong
 	case most == 0, len(gone)+len(there) == 0 && !c.staged:
 		return "", missing, nil
@@ -141,6 +141,7 @@ func (s *shadow) commit(ctx context.Context, head string, c changes, most int64)
 	who := fmt.Sprintf("committer errand <errand@localhost> %d +0000\ndata 0\n\n", time.Now().Unix())
 	fmt.Fprintf(&in.out, "commit %s\n%sfrom %s\nM 040000 %s \"\"\n\n", indexRef, who, head, c.tree)
 	fmt.Fprintf(&in.out, "commit %s\n%sfrom %s\n", workRef, who, indexRef)
+	defer in.close()
 	g := s.git
 	g.stdin = in
 	if _, err := g.run(ctx, "fast-import", "--quiet", "--force", "--done"); err != nil {
@@ -157,12 +158,22 @@ type importer struct {
 	most    int64    // size of a file
 	missing []string // with those that turn out to be larger, or not to be read
 	out     bytes.Buffer
+	large   *largeFile // being read, when out is empty
 	done    bool
 }
 
 // Read is called by one goroutine, until git has ended.
 func (in *importer) Read(p []byte) (int, error) {
 	for in.out.Len() == 0 {
+		if in.large != nil {
+			n, err := in.large.Read(p)
+			if n > 0 || !errors.Is(err, io.EOF) {
+				return n, err
+			}
+			in.close()
+			in.out.WriteByte('\n')
+			break
+		}
 		if in.done {
 			return 0, io.EOF
 		}
@@ -177,6 +188,14 @@ func (in *importer) Read(p []byte) (int, error) {
 	return in.out.Read(p)
 }
 
+// close lets go of a large file, read or not.
+func (in *importer) close() {
+	if in.large != nil {
+		in.large.f.Close()
+		in.large = nil
+	}
+}
+
 // inC is how a path is quoted.
 var inC = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
@@ -187,7 +206,7 @@ func (in *importer) write(c change) {
 		fmt.Fprintf(&in.out, "D %s\n", path)
 		return
 	}
-	mode, content, err := in.read(c.name)
+	mode, content, large, err := in.read(c.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -195,32 +214,66 @@ func (in *importer) write(c change) {
 		in.missing = append(in.missing, c.name)
 		return
 	}
-	fmt.Fprintf(&in.out, "M %s inline %s\ndata %d\n", mode, path, len(content))
+	fmt.Fprintf(&in.out, "M %s inline %s\n", mode, path)
+	if large != nil {
+		fmt.Fprintf(&in.out, "data %d\n", large.left)
+		in.large = large
+		return
+	}
+	fmt.Fprintf(&in.out, "data %d\n", len(content))
 	in.out.Write(content)
 	in.out.WriteByte('\n')
 }
 
-func (in *importer) read(name string) (mode string, content []byte, err error) {
+// read gives a file's content, or, of a large one, from where it can be read.
+func (in *importer) read(name string) (mode string, content []byte, large *largeFile, err error) {
 	info, err := in.files.Lstat(name)
 	if err != nil {
-		return "", nil, err
+		return "", nil, nil, err
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
 		target, err := in.files.Readlink(name)
-		return "120000", []byte(target), err
+		return "120000", []byte(target), nil, err
 	}
 	f, size, err := openFile(in.files, name)
 	if err != nil {
-		return "", nil, err
-	}
-	defer f.Close()
-	if size > in.most {
-		return "", nil, errLong
+		return "", nil, nil, err
 	}
 	mode = "100644"
 	if info.Mode()&0o100 != 0 {
 		mode = "100755"
 	}
+	if size > maxHeld && size <= in.most {
+		return mode, nil, &largeFile{f, size}, nil
+	}
+	defer f.Close()
+	if size > in.most {
+		return "", nil, nil, errLong
+	}
 	content, err = io.ReadAll(io.LimitReader(f, size))
-	return mode, content, err
+	return mode, content, nil, err
+}
+
+// maxHeld is the size of a file that is read before git is told how long it is. A checkpoint has no larger ones: they could become
+// shorter under the hands of an agent.
+const maxHeld = 32 << 20
+
+// largeFile is read piece by piece, for as long as git was told it is.
+type largeFile struct {
+	f    *os.File
+	left int64
+}
+
+func (l *largeFile) Read(p []byte) (int, error) {
+	if l.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := l.f.Read(p[:min(int64(len(p)), l.left)])
+	if l.left -= int64(n); n > 0 {
+		return n, nil
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return 0, err
 }

@@ -183,9 +183,8 @@ func TestNotKeepResets(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"README.md": "two\n"}, workTree(t, c.Dir)); diff != "" {
 		t.Errorf("work tree (-want +got):\n%s", diff)
 	}
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(c.Dir), ".*"))
-	if err != nil || len(left) > 0 {
-		t.Errorf("left beside the clone: %v, %v", left, err)
+	if left := leftovers(t, c.Dir); len(left) > 0 {
+		t.Errorf("left beside the clone: %v", left)
 	}
 }
 

@@ -9,8 +9,15 @@ import (
 // clone is the directory of one thread and repository. Its lock is held by whoever has one, and no agent runs in it.
 type clone struct {
 	dir    string
+	index  string // what was checked out there, remembered; see inherit.go
 	mirror mirror
 	git    git // in dir, never with a credential
+}
+
+func (m mirror) clone(dir string) clone {
+	c := clone{dir: dir, mirror: m, git: m.git.at(dir)}
+	c.index = c.beside("index")
+	return c
 }
 
 // beside is a path next to the clone: no repository name begins with a dot.
@@ -69,8 +76,10 @@ func (c clone) checkOut(ctx context.Context, commit, branch string) error {
 		return err
 	}
 	// Not checkout: with an object missing it leaves the file out and succeeds (git 2.39).
-	_, err := c.git.run(ctx, "reset", "--quiet", "--hard", commit)
-	return err
+	if _, err := c.git.run(ctx, "reset", "--quiet", "--hard", commit); err != nil {
+		return err
+	}
+	return c.remember()
 }
 
 // keep leaves commits, index and files of the last run alone and shows it what is new on the remote. An error means that

@@ -39,16 +39,8 @@ func (w *Workspace) diff(ctx context.Context, c Clone, limit int) (string, bool,
 	}
 	// Larger files are binary: nobody reads their diff, and it takes memory.
 	g.conf = append(slices.Clip(g.conf), "core.bigFileThreshold=8m")
-	g.limit = limit
-	out, err := g.run(ctx, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", c.BaseSHA+"..."+c.Head, "--")
-	truncated := errors.Is(err, errLong)
-	if err != nil && !truncated {
-		return "", false, err
-	}
-	if truncated {
-		out = out[:strings.LastIndexByte(out, '\n')+1]
-	}
-	return strings.ToValidUTF8(out, "\uFFFD"), truncated, nil
+	out, truncated, err := g.lines(ctx, limit, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", c.BaseSHA+"..."+c.Head, "--")
+	return strings.ToValidUTF8(out, "\uFFFD"), truncated, err
 }
 
 // quoted is what git undoes in a path list that otherwise ends at the first colon.

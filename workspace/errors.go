@@ -86,6 +86,12 @@ func remoteError(err error) error {
 	return fmt.Errorf("%w (%s)", meaning, ge.line())
 }
 
+// malformed reports that git has refused what a remote sent.
+func malformed(err error) bool {
+	ge, ok := errors.AsType[*gitError](err)
+	return ok && strings.Contains(ge.stderr, "fsck error")
+}
+
 // lasting reports an error that another attempt, or another mirror, would not cure.
 func lasting(err error) bool {
 	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrAuth) || errors.Is(err, ErrRef)

@@ -11,9 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // testGit runs git as a developer or an agent would, without any of this package's precautions, and returns its trimmed output.
@@ -215,6 +218,26 @@ func workTree(t *testing.T, dir string) map[string]string {
 		}
 	}
 	return files
+}
+
+// leftovers are what lies beside a clone and should not.
+func leftovers(t *testing.T, dir string) []string {
+	t.Helper()
+	left, err := fs.Glob(os.DirFS(filepath.Dir(dir)), ".*") // none where there is no directory
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(left, func(name string) bool { return name == "."+filepath.Base(dir)+".index" })
+}
+
+// fifo makes a pipe, and its directory.
+func fifo(t *testing.T, name string) {
+	t.Helper()
+	write(t, name, "x")
+	write(t, name, "")
+	if err := unix.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // redirect is a server that sends everybody to another one, and returns its URL.

@@ -84,6 +84,7 @@ func findGit(root string, env []string) (git, error) {
 		// Clones borrow from mirrors, so nothing is ever packed away or pruned behind our back.
 		"gc.auto=0",
 		"maintenance.auto=false",
+		"checkout.workers=2", // since git 2.32; it takes them for a hundred files and more
 		"transfer.fsckObjects=true",
 		// Harmless and found in the history of well-known repositories (ohmyzsh#4963); fetching is stricter than fsck.
 		"fetch.fsck.zeroPaddedFilemode=ignore",

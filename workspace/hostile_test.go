@@ -82,6 +82,15 @@ func traps() map[string]trap {
 	}
 }
 
+// spring plants a trap and gives the file that is there once it was sprung; the program that makes it ends in ".sh".
+func spring(t *testing.T, plant trap, c Clone) (marker string) {
+	t.Helper()
+	marker = filepath.Join(t.TempDir(), "marker")
+	write(t, marker+".sh", "#!/bin/sh\n: > "+marker+"\n")
+	plant(t, c, marker+".sh")
+	return marker
+}
+
 // Every row plants something that executes "touch <marker>" when git is used in the clone without precautions, which the
 // test checks first: a trap that does not work would prove nothing.
 func TestNothingInTheCloneExecutes(t *testing.T) {
@@ -102,10 +111,8 @@ func TestNothingInTheCloneExecutes(t *testing.T) {
 			head := testGit(t, c.Dir, "rev-parse", "HEAD")
 			o.commit("main", map[string]string{"README.md": "three\n"}) // something to fetch
 
-			marker := filepath.Join(t.TempDir(), "marker")
+			marker := spring(t, plant, c)
 			touch := marker + ".sh"
-			write(t, touch, "#!/bin/sh\n: > "+marker+"\n")
-			plant(t, c, touch)
 			write(t, c.Dir+"/README.md", "four\n")
 			for _, args := range []string{
 				"status", "diff HEAD", "fetch " + c.Mirror + " refs/heads/main", "update-ref refs/x HEAD",
@@ -207,6 +214,42 @@ func link(name, target string) func(t *testing.T, dir, outside string) {
 	return func(t *testing.T, dir, outside string) {
 		write(t, filepath.Join(dir, name), "-> "+filepath.Join(outside, target))
 	}
+}
+
+// waysOut lead from a clone, with sub/secret.txt in its commit, to a secretRepository: its objects, or its file.
+func waysOut() map[string]func(t *testing.T, dir, outside string) {
+	return map[string]func(t *testing.T, dir, outside string){
+		"objects":                 link(".git/objects", ".git/objects"),
+		"pack":                    link(".git/objects/pack", ".git/objects/pack"),
+		"git":                     link(".git", ".git"),
+		"gitfile":                 func(t *testing.T, dir, outside string) { write(t, dir+"/.git", "gitdir: "+outside+"/.git\n") },
+		"HEAD":                    link(".git/HEAD", ".git/HEAD"),
+		"refs":                    link(".git/refs", ".git/refs"),
+		"index":                   link(".git/index", ".git/index"),
+		"work tree: file":         link("README.md", "secret.txt"),
+		"work tree: tracked file": link("sub/secret.txt", "secret.txt"),
+		"work tree: directory":    link("sub", "."),
+		"work tree: untracked":    link("new", "."),
+		"work tree: link inside": func(t *testing.T, dir, _ string) {
+			write(t, dir+"/other/secret.txt", "other\n")
+			write(t, dir+"/sub", "-> other")
+		},
+		"alternates": func(t *testing.T, dir, outside string) {
+			write(t, dir+"/.git/HEAD", testGit(t, outside, "rev-parse", "HEAD")+"\n")
+			write(t, dir+"/.git/objects/info/alternates", outside+"/.git/objects\n")
+		},
+	}
+}
+
+// secretRepository is one that has nothing to do with any clone.
+func secretRepository(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	testGit(t, dir, "init", "--quiet")
+	write(t, dir+"/secret.txt", "secret\n")
+	testGit(t, dir, "add", "--all")
+	testGit(t, dir, "commit", "--quiet", "--message", "secret")
+	return dir
 }
 
 // A clone whose git directory cannot be used is set aside, with all work in it, and made anew.

@@ -8,32 +8,24 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Thread is what one thread has here: clones, files, scratch.
 type Thread struct {
 	Name string
+	Dir  string
 	Used time.Time // when a run in it began or was left last
 	Size int64     // bytes of its files
 }
 
 // Alone calls do, unless another process is in its own on this root: false then. What it does is clearing up, and one at a time suffices.
 func (w *Workspace) Alone(do func() error) (bool, error) {
-	f, err := os.OpenFile(filepath.Join(w.cfg.Dir, "janitor.lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return false, fmt.Errorf("lock workspace: %w", err)
+	held, err := tryLock(filepath.Join(w.cfg.Dir, "janitor.lock"))
+	if held == nil || err != nil {
+		return false, err
 	}
-	defer f.Close()
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return false, nil
-		}
-		return false, fmt.Errorf("lock workspace: %w", err)
-	}
+	defer unlock(held)
 	return true, do()
 }
 
@@ -57,56 +49,9 @@ func (w *Workspace) Threads(ctx context.Context) ([]Thread, error) {
 		if err != nil || w.threadDir(string(name)) != path {
 			continue // a lock, or something whose thread nobody can tell
 		}
-		all = append(all, Thread{Name: string(name), Used: used(path), Size: diskSize(ctx, path)})
+		all = append(all, Thread{Name: string(name), Dir: path, Used: used(path), Size: diskSize(ctx, path)})
 	}
 	return all, nil
-}
-
-// Work packs what each clone of a thread holds and its mirror does not into at most limit bytes (see Snapshot). A clone that holds nothing
-// of its own has no bundle; nor has one of which nothing can be packed, which is logged.
-func (w *Workspace) Work(ctx context.Context, thread string, limit int) ([]Bundle, error) {
-	root := filepath.Join(w.threadDir(thread), "repos")
-	owners, err := list(root)
-	if err != nil {
-		return nil, err
-	}
-	var work []Bundle
-	for _, owner := range owners {
-		names, err := list(filepath.Join(root, owner))
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			repo := owner + "/" + name
-			if checkRepo(repo) != nil || slices.Contains([]string{".snap", ".tmp", ".old", ".broken"}, filepath.Ext(name)) && name[0] == '.' {
-				continue // beside a clone
-			}
-			b, err := w.Snapshot(ctx, Clone{Repo: repo, Dir: filepath.Join(root, owner, name)}, limit)
-			if err != nil {
-				return nil, err
-			}
-			switch {
-			case len(b.Data) > 0:
-				work = append(work, b)
-			case len(b.Missing) > 0: // nothing of it fits, which is not the same as nothing
-				w.log.Warn("work of clone cannot be packed", "thread", thread, "repository", repo, "missing", b.Missing)
-			}
-		}
-	}
-	return work, nil
-}
-
-// list is the names in a directory; none when it is not there.
-func list(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list clones: %w", err)
-	}
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name()
-	}
-	return names, nil
 }
 
 // Discard takes a thread's directories away, to be removed by Empty; false when somebody has used them since they were listed. The caller

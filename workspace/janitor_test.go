@@ -1,11 +1,8 @@
 package workspace
 
 import (
-	"bytes"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 )
@@ -108,62 +105,6 @@ func TestUseOfAThreadIsSeen(t *testing.T) {
 	enter()
 	if got := threads(t, w)["t"].Used; !got.After(long) {
 		t.Error("that it was entered is not seen")
-	}
-}
-
-// What a clone alone holds can be had from its bundle by anybody with a clone of the repository.
-func TestWorkOfAThread(t *testing.T) {
-	t.Parallel()
-	o := newOrigin(t)
-	w := o.files()
-	if work, err := w.Work(t.Context(), api.Thread, bundleLimit); len(work) != 0 || err != nil {
-		t.Errorf("no clone: %v, %v", work, err)
-	}
-	c := checkout(t, w, api)
-	if work, err := w.Work(t.Context(), api.Thread, bundleLimit); len(work) != 0 || err != nil {
-		t.Errorf("nothing of its own: %v, %v", work, err)
-	}
-	write(t, c.Dir+"/new.txt", "committed\n")
-	testGit(t, c.Dir, "add", "new.txt")
-	testGit(t, c.Dir, "commit", "--quiet", "--message", "more")
-	write(t, c.Dir+"/README.md", "changed\n")
-	write(t, filepath.Join(filepath.Dir(c.Dir), ".api.broken", ".git", "HEAD"), "x")
-	work, err := w.Work(t.Context(), api.Thread, bundleLimit)
-	if len(work) != 1 || err != nil || work[0].Repo != "acme/api" {
-		t.Fatalf("work %+v, %v", work, err)
-	}
-	file := filepath.Join(t.TempDir(), "work.bundle")
-	if err := os.WriteFile(file, work[0].Data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	testGit(t, o.work, "fetch", "--quiet", file, "refs/*:refs/saved/*")
-	if got := testGit(t, o.work, "show", "refs/saved/errand/work:README.md"); got != "changed" {
-		t.Errorf("the change is %q", got)
-	}
-	if got := testGit(t, o.work, "show", "refs/saved/heads/main:new.txt"); got != "committed" {
-		t.Errorf("the commit is %q", got)
-	}
-	write(t, c.Dir+"/.git/HEAD", "no repository any more")
-	if _, err := w.Work(t.Context(), api.Thread, bundleLimit); err == nil {
-		t.Error("a clone that cannot be read has no work")
-	}
-}
-
-// Of a clone in which everything is too large there is no bundle. That must not pass for one that holds nothing.
-func TestWorkThatIsTooLargeIsNamed(t *testing.T) {
-	t.Parallel()
-	w, log := newOrigin(t).files(), new(bytes.Buffer)
-	w.log = slog.New(slog.NewTextHandler(log, nil))
-	c := checkout(t, w, api)
-	write(t, c.Dir+"/model.bin", "x")
-	if err := os.Truncate(c.Dir+"/model.bin", fileSteps[0]+1); err != nil {
-		t.Fatal(err)
-	}
-	if work, err := w.Work(t.Context(), api.Thread, bundleLimit); len(work) != 0 || err != nil {
-		t.Errorf("work %+v, %v", work, err)
-	}
-	if !strings.Contains(log.String(), "missing=[model.bin]") {
-		t.Errorf("log: %s", log)
 	}
 }
 

@@ -19,7 +19,28 @@ const lockPoll = 50 * time.Millisecond
 // The git processes that work under a lock inherit it (git.holding): if this process is killed, the lock lasts until its
 // orphans are gone too, so whoever holds a lock knows that nothing else writes there, and that lock and temporary
 // files of git found there are leftovers. The file stays: removing it would let two holders hold two files of one name.
-func lock(ctx context.Context, path string) (*os.File, error) {
+func lock(ctx context.Context, path string) (*os.File, error) { return wait(ctx, path, unix.LOCK_EX) }
+
+// share takes the lock at path together with others that share it.
+func share(ctx context.Context, path string) (*os.File, error) { return wait(ctx, path, unix.LOCK_SH) }
+
+// tryLock takes the lock at path if it is free; nil when it is not.
+func tryLock(path string) (*os.File, error) { return try(path, unix.LOCK_EX) }
+
+func wait(ctx context.Context, path string, how int) (*os.File, error) {
+	for {
+		if f, err := try(path, how); f != nil || err != nil {
+			return f, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for %s: %w", filepath.Base(path), context.Cause(ctx))
+		case <-time.After(lockPoll):
+		}
+	}
+}
+
+func try(path string, how int) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
@@ -27,22 +48,15 @@ func lock(ctx context.Context, path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return f, nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", filepath.Base(path), err)
-		}
-		select {
-		case <-ctx.Done():
-			f.Close()
-			return nil, fmt.Errorf("wait for %s: %w", filepath.Base(path), context.Cause(ctx))
-		case <-time.After(lockPoll):
-		}
+	err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+	if err == nil {
+		return f, nil
 	}
+	f.Close()
+	if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("lock %s: %w", filepath.Base(path), err)
 }
 
 // unlock lets go explicitly: closing would not, as long as some process still has the file open.

@@ -1,10 +1,12 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,15 +15,16 @@ import (
 // The test binary is also the programs that tests need: writing a script and executing it at once is racy (golang/go#22315).
 const (
 	asGitSpy = "ERRAND_TEST_GIT_SPY" // write command line and environment to this file, then be git
-	asWorker = "ERRAND_TEST_WORKER"  // "<dir> <url>": one Checkout of acme/api in a process that can be killed
+	asKiller = "ERRAND_TEST_KILLER"  // and kill who started git for the n-th time with that file, before it is git
+	asWorker = "ERRAND_TEST_WORKER"  // "<step> <dir> <url>": one of workerSteps in a process that can be killed
 )
 
 func TestMain(m *testing.M) {
+	if args := os.Getenv(asWorker); args != "" { // which its git does not inherit
+		os.Exit(beWorker(args))
+	}
 	if path := os.Getenv(asGitSpy); path != "" {
 		beGit(path)
-	}
-	if args := os.Getenv(asWorker); args != "" {
-		os.Exit(beWorker(args))
 	}
 	os.Exit(m.Run())
 }
@@ -43,6 +46,9 @@ func beGit(log string) {
 	if _, err := f.Write(append(line, '\n')); err != nil {
 		panic(err)
 	}
+	if calls, err := os.ReadFile(log); err != nil || strconv.Itoa(bytes.Count(calls, []byte("\n"))) == os.Getenv(asKiller) {
+		_ = syscall.Kill(os.Getppid(), syscall.SIGKILL)
+	}
 	path, err := exec.LookPath("git")
 	if err != nil {
 		panic(err)
@@ -53,12 +59,17 @@ func beGit(log string) {
 }
 
 func beWorker(args string) int {
-	dir, url, _ := strings.Cut(args, " ")
-	w, err := New(Config{Dir: dir, URL: func(repo string) string { return url + "/" + repo + ".git" }})
+	part := strings.Split(args, " ")
+	w, err := New(Config{Dir: part[1], URL: func(repo string) string { return part[2] + "/" + repo + ".git" }})
+	if err == nil && os.Getenv(asGitSpy) != "" {
+		w.git.path, err = os.Executable()
+		w.git.env = append(w.git.env, asGitSpy+"="+os.Getenv(asGitSpy), asKiller+"="+os.Getenv(asKiller))
+	}
 	if err == nil {
-		_, err = w.Checkout(context.Background(), Want{Thread: "worker", Repo: "acme/api"})
+		err = workerSteps()[part[0]](context.Background(), w)
 	}
 	if err != nil {
+		_, _ = os.Stderr.WriteString(err.Error())
 		return 1
 	}
 	return 0

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // mirror is the one full copy of a repository, shared by all workers on this root. It is written under its lock only;
@@ -16,6 +17,8 @@ type mirror struct {
 	repo string
 	dir  string
 	git  git // in dir
+	// asked is when whoever has it began to wait for it: the remote's state is wanted as of then, or later.
+	asked time.Time
 }
 
 func (w *Workspace) mirror(repo string) mirror {
@@ -47,7 +50,12 @@ func (m mirror) sync(ctx context.Context, want Want) (tip, error) {
 	defer unlock(held)
 	m.git = m.git.holding(held)
 
-	r, err := m.update(ctx)
+	var r remote
+	if m.fetchedSinceAsked() {
+		r, err = m.w.remote(ctx, m.repo)
+	} else {
+		r, err = m.update(ctx)
+	}
 	if err != nil {
 		return tip{}, err
 	}
@@ -62,20 +70,33 @@ func (m mirror) sync(ctx context.Context, want Want) (tip, error) {
 	return t, err
 }
 
+// fetchedSinceAsked reports whether somebody else brought the mirror up to date while we waited for its lock. Many tasks of one repository
+// that start at once need one fetch. A time that is still to come is not believed: a clock may be set back.
+func (m mirror) fetchedSinceAsked() bool {
+	at := m.fetched()
+	return exists(m.dir) && at.After(m.asked) && !at.After(time.Now())
+}
+
 // update fetches everything, into a new mirror if there is none or if the one there is damaged.
 func (m mirror) update(ctx context.Context) (remote, error) {
+	began := time.Now()
 	r, head, err := m.ask(ctx)
 	if err != nil {
 		return r, err
 	}
 	if exists(m.dir) {
-		err := m.fetch(ctx, r, head)
-		if err == nil || lasting(err) || m.healthy(ctx) || ctx.Err() != nil {
-			return r, err
+		err = m.fetch(ctx, r, head)
+		if err != nil && !lasting(err) && !m.healthy(ctx) && ctx.Err() == nil {
+			m.w.log.WarnContext(ctx, "mirror is damaged, fetching it again", "dir", m.dir, "err", err)
+			err = m.create(ctx, r, head)
 		}
-		m.w.log.Warn("mirror is damaged, fetching it again", "dir", m.dir, "err", err)
+	} else {
+		err = m.create(ctx, r, head)
 	}
-	return r, m.create(ctx, r, head)
+	if err != nil {
+		return r, err
+	}
+	return r, m.noteFetch(began)
 }
 
 // ask finds out which branch the remote's HEAD is on, which fetch does not tell. It needs no repository, so what fails here (the
@@ -99,11 +120,17 @@ func (m mirror) ask(ctx context.Context) (r remote, head string, err error) {
 // It is git clone and not a first fetch, because that writes all refs as one file; thousands of pull requests matter.
 func (m mirror) create(ctx context.Context, r remote, head string) error {
 	tmp := m.beside("tmp") // one name suffices under the lock, and a leftover is found again
-	if err := removeAll(tmp); err != nil {
+	err := m.withPulls(ctx, func(refspecs ...string) error {
+		if err := removeAll(tmp); err != nil {
+			return err
+		}
+		args := []string{"clone", "--quiet", "--bare", "--no-local", "--template="}
+		for _, refspec := range refspecs {
+			args = append(args, "--config", "remote.origin.fetch="+refspec)
+		}
+		_, err := m.git.in("").with(r).run(ctx, append(args, "--", r.url, tmp)...)
 		return err
-	}
-	_, err := m.git.in("").with(r).run(ctx, "clone", "--quiet", "--bare", "--no-local", "--template=",
-		"--config", "remote.origin.fetch="+pullRefs, "--", r.url, tmp)
+	})
 	if err != nil {
 		return errors.Join(remoteError(err), removeAll(tmp))
 	}
@@ -124,15 +151,30 @@ func (m mirror) fetch(ctx context.Context, r remote, head string) error {
 	if err := secure(m.dir, mirrorConfig, ""); err != nil {
 		return err
 	}
-	args := fetchArgs(r, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", pullRefs)
-	if _, err := m.git.with(r).run(ctx, args...); err != nil {
+	err := m.withPulls(ctx, func(refspecs ...string) error {
+		args := fetchArgs(r, append([]string{"+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"}, refspecs...)...)
+		_, err := m.git.with(r).run(ctx, args...)
+		return err
+	})
+	if err != nil {
 		return remoteError(err)
 	}
 	if head == "" {
 		return nil
 	}
-	_, err := m.git.run(ctx, "symbolic-ref", "HEAD", head)
+	_, err = m.git.run(ctx, "symbolic-ref", "HEAD", head)
 	return err
+}
+
+// withPulls fetches with the heads of pull requests, which anybody can make, and without them if git finds something malformed: a stranger's
+// commit must not keep the repository's own from us.
+func (m mirror) withPulls(ctx context.Context, fetch func(refspecs ...string) error) error {
+	err := fetch(pullRefs)
+	if !malformed(err) {
+		return err
+	}
+	m.w.log.WarnContext(ctx, "pull requests are left out of the mirror: git finds something malformed", "dir", m.dir, "err", err)
+	return fetch()
 }
 
 // fetchArgs: pruned, or a new branch a/b could not come where a deleted branch a was. Refs we keep ourselves, outside of

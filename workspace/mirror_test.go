@@ -96,6 +96,34 @@ func TestMirrorRefusesMalformedObjects(t *testing.T) {
 	}
 }
 
+// A stranger's pull request is not the repository's.
+func TestMirrorWithoutMalformedPullRequests(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	checkout(t, w, api)
+	bad := filepath.Join(t.TempDir(), "commit")
+	tree := testGit(t, o.work, "rev-parse", "HEAD^{tree}")
+	write(t, bad, "tree "+tree+"\nauthor nobody\n\nno committer\n")
+	sha := testGit(t, o.bare, "hash-object", "-t", "commit", "-w", "--literally", bad)
+	write(t, o.bare+"/refs/pull/6/head", sha+"\n")
+	testGit(t, o.work, "commit", "--quiet", "--allow-empty", "--message", "good")
+	good := o.push("HEAD:refs/pull/7/head")
+	testGit(t, o.work, "reset", "--quiet", "--hard", "HEAD~1")
+	head := o.commit("main", map[string]string{"x": "y\n"})
+	for name, w := range map[string]*Workspace{"fetch": w, "new mirror": o.files()} {
+		if c, err := w.Checkout(t.Context(), api); err != nil || c.Head != head {
+			t.Errorf("%s: %s, %v, want %s", name, c.Head, err, head)
+		}
+		if c, err := w.Checkout(t.Context(), Want{Thread: "good", Repo: "acme/api", Ref: good}); err != nil || c.Head != good {
+			t.Errorf("%s: another pull request: %s, %v, want %s", name, c.Head, err, good)
+		}
+		if _, err := w.Checkout(t.Context(), Want{Thread: "bad", Repo: "acme/api", Ref: sha}); err == nil {
+			t.Errorf("%s: the malformed commit was checked out", name)
+		}
+	}
+}
+
 func inode(t *testing.T, path string) uint64 {
 	t.Helper()
 	var st unix.Stat_t
@@ -154,6 +182,57 @@ func TestLockIsWaitedForAsLongAsWanted(t *testing.T) {
 	unlock(held)
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// Who waits while another fetches has what that one got, if it began late enough.
+func TestOneFetchServesWhoWaits(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		began time.Duration // of the other's fetch, after our call
+		own   bool
+	}{
+		"earlier": {-time.Hour, true}, "meanwhile": {0, false}, "by a clock that was set back": {time.Hour, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOrigin(t)
+			s := o.serve(rules{})
+			w := open(t, Config{Dir: t.TempDir(), URL: s.repo})
+			old := checkout(t, w, api)
+			m := w.mirror(api.Repo)
+			held, err := lock(t.Context(), m.beside("lock"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.commit("main", map[string]string{"README.md": "two\n"})
+			hits, done := s.hits.Load(), make(chan Clone)
+			go func() {
+				defer close(done)
+				c, err := w.Checkout(t.Context(), api)
+				if err != nil {
+					t.Error(err)
+				}
+				done <- c
+			}()
+			for { // until it has begun to wait
+				free, err := tryLock(m.beside("use"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if free == nil {
+					break
+				}
+				unlock(free)
+			}
+			if err := m.noteFetch(time.Now().Add(c.began)); err != nil {
+				t.Fatal(err)
+			}
+			unlock(held)
+			if got := <-done; (s.hits.Load() > hits) != c.own || (got.Head != old.Head) != c.own {
+				t.Errorf("%d requests, head %s after %s", s.hits.Load()-hits, got.Head, old.Head)
+			}
+		})
 	}
 }
 
@@ -321,7 +400,7 @@ func TestKilledWorkersGitHoldsTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	worker := exec.CommandContext(t.Context(), exe)
-	worker.Env = append(os.Environ(), asWorker+"="+dir+" "+s.URL)
+	worker.Env = append(os.Environ(), asWorker+"=checkout "+dir+" "+s.URL)
 	if err := worker.Start(); err != nil {
 		t.Fatal(err)
 	}

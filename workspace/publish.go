@@ -64,7 +64,7 @@ func (w *Workspace) publish(ctx context.Context, c Clone, p Publication) (Pushed
 		return Pushed{}, err
 	}
 	defer release()
-	s, err := newShadow(ctx, own)
+	s, err := newShadow(ctx, own, latest)
 	if err != nil {
 		return Pushed{}, err
 	}
@@ -81,7 +81,7 @@ func (w *Workspace) publish(ctx context.Context, c Clone, p Publication) (Pushed
 	if err == nil && pushed.Commit == l.tip && l.tip != l.head {
 		if err := own.adopt(ctx, l.head, l.tip, p.TrustedConfig); err != nil {
 			// It will be published again from where the clone stands, which is as good.
-			w.log.Warn("clone stays behind what was published", "dir", c.Dir, "err", err)
+			w.log.WarnContext(ctx, "clone stays behind what was published", "dir", c.Dir, "err", err)
 		}
 	}
 	return pushed, err

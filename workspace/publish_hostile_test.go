@@ -3,12 +3,10 @@ package workspace
 import (
 	"crypto/rand"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 )
 
 // What TestNothingInTheCloneExecutes has shown to work.
@@ -20,11 +18,8 @@ func TestPublishExecutesNothing(t *testing.T) {
 			o := newOrigin(t)
 			w := o.files()
 			c := checkout(t, w, api)
-			marker := filepath.Join(t.TempDir(), "marker")
-			touch := marker + ".sh"
-			write(t, touch, "#!/bin/sh\n: > "+marker+"\n")
-			plant(t, c, touch)
-			write(t, c.Dir+"/.git/hooks/pre-push", "#!/bin/sh\n"+touch+"\n")
+			marker := spring(t, plant, c)
+			write(t, c.Dir+"/.git/hooks/pre-push", "#!/bin/sh\n"+marker+".sh\n")
 			write(t, c.Dir+"/README.md", "three\n")
 			published(t, w, c, publication())
 			if files, _ := o.branch(ownBranch); files["README.md"] != "three\n" {
@@ -40,37 +35,14 @@ func TestPublishExecutesNothing(t *testing.T) {
 // What lies outside of the clone is not published.
 func TestPublishStaysInside(t *testing.T) {
 	t.Parallel()
-	for name, plant := range map[string]func(t *testing.T, dir, outside string){
-		"objects":                 link(".git/objects", ".git/objects"),
-		"git":                     link(".git", ".git"),
-		"gitfile":                 func(t *testing.T, dir, outside string) { write(t, dir+"/.git", "gitdir: "+outside+"/.git\n") },
-		"HEAD":                    link(".git/HEAD", ".git/HEAD"),
-		"refs":                    link(".git/refs", ".git/refs"),
-		"index":                   link(".git/index", ".git/index"),
-		"work tree: file":         link("README.md", "secret.txt"),
-		"work tree: tracked file": link("sub/secret.txt", "secret.txt"),
-		"work tree: directory":    link("sub", "."),
-		"work tree: untracked":    link("new", "."),
-		"work tree: link inside": func(t *testing.T, dir, _ string) {
-			write(t, dir+"/other/secret.txt", "other\n")
-			write(t, dir+"/sub", "-> other")
-		},
-		"alternates": func(t *testing.T, dir, outside string) {
-			write(t, dir+"/.git/HEAD", testGit(t, outside, "rev-parse", "HEAD")+"\n")
-			write(t, dir+"/.git/objects/info/alternates", outside+"/.git/objects\n")
-		},
-	} {
+	for name, plant := range waysOut() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOrigin(t)
 			o.commit("main", map[string]string{"sub/secret.txt": "harmless\n"})
 			w := o.files()
 			c := checkout(t, w, api)
-			outside := t.TempDir()
-			testGit(t, outside, "init", "--quiet")
-			write(t, outside+"/secret.txt", "secret\n")
-			testGit(t, outside, "add", "--all")
-			testGit(t, outside, "commit", "--quiet", "--message", "secret")
+			outside := secretRepository(t)
 			write(t, c.Dir+"/work.txt", "work\n")
 			plant(t, c.Dir, outside)
 			before := snapshot(t, outside)
@@ -119,10 +91,7 @@ func TestUnfit(t *testing.T) {
 			}
 		}, "70 MiB together"},
 		"pipe": {func(t *testing.T, dir string) {
-			write(t, dir+"/README.md", "")
-			if err := unix.Mkfifo(dir+"/README.md", 0o600); err != nil {
-				t.Fatal(err)
-			}
+			fifo(t, dir+"/README.md")
 		}, `"README.md" is neither`},
 		"other repository": {func(t *testing.T, dir string) {
 			testGit(t, dir, "init", "--quiet", "nested")
@@ -139,10 +108,7 @@ func TestUnfit(t *testing.T) {
 			_, _ = tryGit(t, dir, "merge", "other")
 		}, "the merge in progress is not finished"},
 		"object by hand": {func(t *testing.T, dir string) {
-			blob := testGit(t, dir, "hash-object", "-w", "README.md")
-			inner := strings.TrimSpace(feed(t, dir, "100644 blob "+blob+"\tconfig\n", "mktree"))
-			outer := feed(t, dir, "040000 tree "+inner+"\t.git\n", "mktree")
-			testGit(t, dir, "update-ref", "HEAD", testGit(t, dir, "commit-tree", "-p", "HEAD", "-m", "evil", outer))
+			testGit(t, dir, "update-ref", "HEAD", testGit(t, dir, "commit-tree", "-p", "HEAD", "-m", "evil", evilTree(t, dir)))
 			write(t, dir+"/.git/index", "")
 			testGit(t, dir, "read-tree", "HEAD~1") // what is uncommitted is harmless
 		}, "hasDotgit"},

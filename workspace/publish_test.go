@@ -16,7 +16,7 @@ const ownBranch = "errand/slack-1a2b3c4d5e"
 
 // publication is what most tests ask for. What was permitted is ours from then on, as in the store of the fleet.
 func publication() *Publication {
-	p := &Publication{Branch: ownBranch, Message: "Mend the total\n\nErrand-Task: 1-slack-x\n"}
+	p := &Publication{Branch: ownBranch, Message: "Mend the total\n\nErrand-Run: 1-slack-x\n"}
 	p.Permit = func(_ context.Context, commit string) error {
 		p.Ours = append(p.Ours, commit)
 		return nil
@@ -75,7 +75,7 @@ func TestPublish(t *testing.T) {
 	if got := testGit(t, o.bare, "cat-file", "blob", ownBranch+":mixed.dos"); strings.Contains(got, "\r") {
 		t.Errorf("line ends are %q", got)
 	}
-	if got := testGit(t, o.bare, "log", "-1", "--format=%(trailers:key=Errand-Task,valueonly)", ownBranch); got != "1-slack-x" {
+	if got := testGit(t, o.bare, "log", "-1", "--format=%(trailers:key=Errand-Run,valueonly)", ownBranch); got != "1-slack-x" {
 		t.Errorf("the trailer is %q", got)
 	}
 	// The clone stands there, and nothing is uncommitted any more.

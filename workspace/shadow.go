@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,13 +24,17 @@ type shadow struct {
 	unfinished []string // what git was in the middle of, which is not copied
 }
 
-// maxCopied bounds a shadow. The objects of a clone are those that the agent made, as it borrows all others.
-const maxCopied = 256 << 20
+// extent is how much of a git directory is copied.
+type extent struct {
+	// parts say what is in it. What one of them names is in a later one, so that nothing is missing that the agent adds meanwhile.
+	parts []string
+	room  int64 // bytes. The objects of a clone are those that the agent made, as it borrows all others.
+}
 
 var (
-	// copied are the parts of a git directory that say what is in it. What one of them names is in a later one, so that nothing is
-	// missing that the agent adds meanwhile.
-	copied = []string{"HEAD", "index", "info/exclude", "refs/heads", "refs/stash", "packed-refs", "objects"}
+	latest   = extent{[]string{"HEAD", "index", "info/exclude", "refs/heads", "refs/stash", "packed-refs", "objects"}, 256 << 20}
+	entirely = extent{slices.Concat([]string{"logs", "refs/tags"}, latest.parts), math.MaxInt64}
+
 	object = regexp.MustCompile(`^objects/([0-9a-f]{2}/[0-9a-f]{38}|pack/pack-[0-9a-f]{40}\.(pack|idx))$`)
 
 	unfinished = []struct{ name, means string }{
@@ -43,7 +48,7 @@ var (
 )
 
 // newShadow is called with the thread's lock held. Whoever gets one removes it.
-func newShadow(ctx context.Context, c clone) (*shadow, error) {
+func newShadow(ctx context.Context, c clone, x extent) (*shadow, error) {
 	s := &shadow{dir: c.beside("snap")}
 	s.git = c.mirror.git.in(s.dir)
 	s.git.conf = append(slices.Clip(s.git.conf), "core.untrackedCache=false", "pack.threads=1",
@@ -64,7 +69,7 @@ func newShadow(ctx context.Context, c clone) (*shadow, error) {
 		s.files, err = os.OpenRoot(c.dir)
 	}
 	if err == nil {
-		err = s.copy(ctx)
+		err = s.copy(ctx, x)
 	}
 	if err != nil {
 		s.remove()
@@ -81,7 +86,7 @@ func (s *shadow) remove() {
 }
 
 // copy fills the shadow from the agent's git directory.
-func (s *shadow) copy(ctx context.Context) error {
+func (s *shadow) copy(ctx context.Context, x extent) error {
 	from, err := s.files.OpenRoot(".git")
 	if err != nil {
 		return err
@@ -92,8 +97,7 @@ func (s *shadow) copy(ctx context.Context) error {
 			s.unfinished = append(s.unfinished, u.means)
 		}
 	}
-	room := int64(maxCopied)
-	for _, part := range copied {
+	for _, part := range x.parts {
 		err := fs.WalkDir(from.FS(), part, func(name string, d fs.DirEntry, err error) error {
 			switch {
 			case ctx.Err() != nil:
@@ -105,7 +109,7 @@ func (s *shadow) copy(ctx context.Context) error {
 			case !d.Type().IsRegular(), strings.HasPrefix(name, "objects/") && !object.MatchString(name):
 				return nil
 			}
-			return s.take(from, name, &room)
+			return s.take(from, name, &x.room)
 		})
 		if err != nil {
 			return fmt.Errorf("copy %s: %w", part, err)

@@ -10,7 +10,7 @@ import (
 )
 
 // fileSteps are the sizes of files that go into a snapshot: if it is too large with one, the next is tried. At 0 there are no files.
-var fileSteps = []int64{32 << 20, 1 << 20, 64 << 10, 0}
+var fileSteps = []int64{maxHeld, 1 << 20, 64 << 10, 0}
 
 // Snapshot packs what c holds and its mirror does not into at most limit bytes: the commits of local branches and of the stash, the
 // index, and the files that are not as in the index, untracked ones included and ignored ones not. If that is too large, large files
@@ -39,7 +39,7 @@ func (w *Workspace) snapshot(ctx context.Context, c Clone, limit int) (Bundle, e
 		return Bundle{}, err
 	}
 	defer release()
-	s, err := newShadow(ctx, own)
+	s, err := newShadow(ctx, own, latest)
 	if err != nil {
 		return Bundle{}, err
 	}
@@ -62,13 +62,18 @@ func (w *Workspace) reach(ctx context.Context, c Clone) (_ clone, release func()
 	if !found || filepath.Dir(thread) != filepath.Join(w.cfg.Dir, "threads") {
 		return clone{}, nil, errors.New("it is no clone of this workspace")
 	}
+	return w.lockClone(ctx, thread, c)
+}
+
+// lockClone takes the lock of a thread by its directory, until release is called.
+func (w *Workspace) lockClone(ctx context.Context, thread string, c Clone) (_ clone, release func(), _ error) {
 	held, err := lock(ctx, thread+".lock")
 	if err != nil {
 		return clone{}, nil, err
 	}
 	m := w.mirror(c.Repo)
 	m.git = m.git.holding(held)
-	return clone{dir: c.Dir, mirror: m, git: m.git.at(c.Dir)}, func() { unlock(held) }, nil
+	return m.clone(c.Dir), func() { unlock(held) }, nil
 }
 
 // maxRefs bounds the local branches; a clone begins with one.
@@ -129,7 +134,7 @@ func (s *shadow) bundle(ctx context.Context, b Bundle, limit int) (Bundle, error
 // attempt makes a bundle with the files of at most that size. errLong says that it is too large.
 func (s *shadow) attempt(ctx context.Context, b Bundle, c changes, most int64, limit int) (_ Bundle, err error) {
 	var missing []string
-	if b.Work, missing, err = s.commit(ctx, b.Head, c, most); err != nil {
+	if b.Work, missing, err = s.commit(ctx, b.Head, c, most, maxRaw); err != nil {
 		return b, err
 	}
 	if b.Data, err = s.pack(ctx, b, limit); err != nil {

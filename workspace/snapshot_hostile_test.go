@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 )
 
 // What TestNothingInTheCloneExecutes has shown to work, with an agent that is still there.
@@ -25,10 +24,7 @@ func TestSnapshotExecutesNothing(t *testing.T) {
 			c := checkout(t, here, api)
 			write(t, c.Dir+"/README.md", "two\n")
 			testGit(t, c.Dir, "commit", "--quiet", "--all", "--message", "work")
-			marker := filepath.Join(t.TempDir(), "marker")
-			touch := marker + ".sh"
-			write(t, touch, "#!/bin/sh\n: > "+marker+"\n")
-			plant(t, c, touch)
+			marker := spring(t, plant, c)
 			write(t, c.Dir+"/README.md", "three\n")
 			write(t, c.Dir+"/new.txt", "new\n")
 			config, _ := os.ReadFile(c.Dir + "/.git/config")
@@ -50,34 +46,14 @@ func TestSnapshotExecutesNothing(t *testing.T) {
 // Whatever leads out of the clone is not followed: it could be another thread's work, or a repository the agent may not see.
 func TestSnapshotStaysInside(t *testing.T) {
 	t.Parallel()
-	for name, plant := range map[string]func(t *testing.T, dir, outside string){
-		"objects":                 link(".git/objects", ".git/objects"),
-		"pack":                    link(".git/objects/pack", ".git/objects/pack"),
-		"git":                     link(".git", ".git"),
-		"gitfile":                 func(t *testing.T, dir, outside string) { write(t, dir+"/.git", "gitdir: "+outside+"/.git\n") },
-		"HEAD":                    link(".git/HEAD", ".git/HEAD"),
-		"refs":                    link(".git/refs", ".git/refs"),
-		"index":                   link(".git/index", ".git/index"),
-		"work tree: file":         link("README.md", "secret.txt"),
-		"work tree: tracked file": link("sub/secret.txt", "secret.txt"),
-		"work tree: directory":    link("sub", "."),
-		"work tree: untracked":    link("new", "."),
-		"alternates": func(t *testing.T, dir, outside string) {
-			write(t, dir+"/.git/HEAD", testGit(t, outside, "rev-parse", "HEAD")+"\n")
-			write(t, dir+"/.git/objects/info/alternates", outside+"/.git/objects\n")
-		},
-	} {
+	for name, plant := range waysOut() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOrigin(t)
 			o.commit("main", map[string]string{"sub/secret.txt": "harmless\n"})
 			here, there := o.files(), o.files()
 			c := checkout(t, here, api)
-			outside := t.TempDir()
-			testGit(t, outside, "init", "--quiet")
-			write(t, outside+"/secret.txt", "secret\n")
-			testGit(t, outside, "add", "--all")
-			testGit(t, outside, "commit", "--quiet", "--message", "secret")
+			outside := secretRepository(t)
 			plant(t, c.Dir, outside)
 			before := snapshot(t, outside)
 			b, err := here.Snapshot(t.Context(), c, bundleLimit)
@@ -109,16 +85,8 @@ func TestSnapshotOfOddThings(t *testing.T) {
 	o.commit("main", map[string]string{"pipe": "x\n", "huge": "x\n"})
 	here, there := o.files(), o.files()
 	c := checkout(t, here, api)
-	fifo := func(name string) {
-		t.Helper()
-		write(t, c.Dir+"/"+name, "x") // with its directory
-		write(t, c.Dir+"/"+name, "")
-		if err := unix.Mkfifo(c.Dir+"/"+name, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, name := range []string{"pipe", "other-pipe", ".git/refs/heads/pipe", ".git/objects/pack/pack-" + strings.Repeat("a", 40) + ".idx", ".git/info/exclude"} {
-		fifo(name)
+		fifo(t, c.Dir+"/"+name)
 	}
 	for _, name := range []string{"huge", "new-huge"} {
 		if err := os.Truncate(touched(t, c.Dir+"/"+name), 1<<40); err != nil {
@@ -139,7 +107,7 @@ func TestSnapshotOfOddThings(t *testing.T) {
 	}
 
 	// Git itself waits for a pipe of this name. It is not let wait for longer than we want to, and nothing of it stays.
-	fifo(".gitignore")
+	fifo(t, c.Dir+"/.gitignore")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := here.Snapshot(ctx, c, bundleLimit); !errors.Is(err, context.DeadlineExceeded) {
@@ -171,10 +139,7 @@ func TestHostileObjectsAreRefused(t *testing.T) {
 	o := newOrigin(t)
 	here, there := o.files(), o.files()
 	c := checkout(t, here, api)
-	blob := testGit(t, c.Dir, "hash-object", "-w", "README.md")
-	inner := strings.TrimSpace(feed(t, c.Dir, "100644 blob "+blob+"\tconfig\n", "mktree"))
-	outer := feed(t, c.Dir, "040000 tree "+inner+"\t.git\n", "mktree")
-	testGit(t, c.Dir, "update-ref", "refs/heads/evil", testGit(t, c.Dir, "commit-tree", "-m", "evil", outer))
+	testGit(t, c.Dir, "update-ref", "refs/heads/evil", testGit(t, c.Dir, "commit-tree", "-m", "evil", evilTree(t, c.Dir)))
 	testGit(t, c.Dir, "symbolic-ref", "HEAD", "refs/heads/evil")
 	b, err := here.Snapshot(t.Context(), c, bundleLimit)
 	if err != nil {
@@ -183,6 +148,14 @@ func TestHostileObjectsAreRefused(t *testing.T) {
 	if _, err := there.Restore(t.Context(), api, b); !errors.Is(err, ErrBundle) || !strings.Contains(err.Error(), "hasDotgit") {
 		t.Errorf("restored: %v", err)
 	}
+}
+
+// evilTree is a tree with a file .git/config, which git would not make.
+func evilTree(t *testing.T, dir string) (object string) {
+	t.Helper()
+	blob := testGit(t, dir, "hash-object", "-w", "README.md")
+	inner := strings.TrimSpace(feed(t, dir, "100644 blob "+blob+"\tconfig\n", "mktree"))
+	return feed(t, dir, "040000 tree "+inner+"\t.git\n", "mktree")
 }
 
 func feed(t *testing.T, dir, in string, args ...string) string {

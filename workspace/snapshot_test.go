@@ -298,7 +298,7 @@ func TestBundleThatCannotBeRestored(t *testing.T) {
 		if diff := cmp.Diff(before, snapshot(t, old.Dir)); diff != "" {
 			t.Errorf("%s changed the clone:\n%s", name, diff)
 		}
-		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(old.Dir), ".*")); len(left) > 0 {
+		if left := leftovers(t, old.Dir); len(left) > 0 {
 			t.Errorf("%s left %v", name, left)
 		}
 	}

@@ -1,8 +1,8 @@
 // Package workspace gives every thread its own clone of a repository: one full mirror per repository,
 // fetched with a credential, and per thread a shared clone without remote, which belongs to the agent.
 //
-//	<root>/mirrors/<owner>/<name>.git               the mirror; .lock, .tmp and .broken lie beside it
-//	<root>/threads/<thread>/repos/<owner>/<name>    the clone; .<name>.snap, .tmp, .old and .broken lie beside it
+//	<root>/mirrors/<owner>/<name>.git               the mirror; .lock, .use, .fetched, .tmp and .broken lie beside it
+//	<root>/threads/<thread>/repos/<owner>/<name>    the clone; .<name>.index, .snap, .tmp, .old and .broken lie beside it
 //	<root>/threads/<thread>/files, scratch          see Files and Scratch
 //	<root>/threads/<thread>/.left, .thread          see Leave; the thread's name
 //	<root>/threads/<thread>.lock
@@ -18,12 +18,12 @@
 //     a killed process left is found and removed by the next one.
 //   - What is published is pushed from the mirror, where all of it is checked first, to branches errand/* only, and replaces no commits
 //     but our own (see Publish).
-//   - No object of a mirror is ever dropped: the clones borrow them. What is damaged is set aside under .broken, once.
+//   - No object of a mirror is dropped as long as a clone borrows from it. What is damaged is set aside under .broken, once.
 //   - A cancelled call returns soon and leaves no git process.
 //
 // It does not promise to protect from a process of the same user outside a sandbox: that one can read the environment of
 // a running fetch in /proc, and write to mirrors. Nor does it pack mirrors, which whoever adds takes the same locks for (see lock), or
-// decide which thread is not needed any more: Threads, Work and Discard are for who does.
+// decide what is not needed any more: Threads, Save and Discard, Mirrors and DiscardMirror are for who does.
 //
 // All methods may be called from any goroutine. While Checkout, Restore, Publish or Diff works on a clone no agent may run in it; Snapshot
 // is made for clones in which one does.
@@ -37,6 +37,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // Config says where a Workspace keeps its directories and how it reaches repositories.
@@ -103,7 +104,8 @@ type Want struct {
 	Own string
 	// Keep leaves an existing clone as the last run left it (commits, dirty files, ignored files) and only updates its
 	// origin/* refs; Ref is then not checked out and need not exist any more. Configuration the agent wrote with
-	// git config is lost even so. False makes the clone anew: a reset and clean that trusts nothing.
+	// git config is lost even so. False makes the clone anew: a reset and clean that trusts nothing, and takes over the files that nobody
+	// touched. When that fails or is cancelled half way there is no clone any more.
 	Keep bool
 	// TrustedConfig puts what the CLI would obey (.claude, CLAUDE.md, CLAUDE.local.md, .mcp.json, in every directory) as it
 	// is on Base, removes it where Base has none, and hides the difference from git status and commit -a. Files that
@@ -157,15 +159,23 @@ func (w *Workspace) checkout(ctx context.Context, want Want) (Clone, error) {
 		if keepErr == nil || ctx.Err() != nil {
 			return kept, keepErr
 		}
-		w.log.Warn("clone cannot be kept, setting it aside", "thread", want.Thread, "dir", c.dir, "err", keepErr)
+		w.log.WarnContext(ctx, "clone cannot be kept, setting it aside", "thread", want.Thread, "dir", c.dir, "err", keepErr)
 	}
 	if err != nil {
 		return Clone{}, err
 	}
-	return w.make(ctx, c, want, tip, func(made clone) error { return made.checkOut(ctx, tip.head, tip.branch) })
+	fill := func(made clone) error { return made.checkOut(ctx, tip.head, tip.branch) }
+	if !want.Keep && exists(c.dir) && exists(c.index) {
+		renewed, err := c.renew(ctx, want, tip, fill)
+		if err == nil || ctx.Err() != nil {
+			return renewed, err
+		}
+		w.log.WarnContext(ctx, "files of the clone cannot be taken over, writing all of them", "thread", want.Thread, "dir", c.dir, "err", err)
+	}
+	return w.make(ctx, c, want, tip, fill)
 }
 
-// hold takes the thread's lock until release is called.
+// hold takes the thread's lock, and sees to it that the mirror stays, until release is called.
 func (w *Workspace) hold(ctx context.Context, want Want) (_ clone, release func(), _ error) {
 	dir := w.cloneDir(want.Thread, want.Repo)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
@@ -176,8 +186,14 @@ func (w *Workspace) hold(ctx context.Context, want Want) (_ clone, release func(
 		return clone{}, nil, err
 	}
 	m := w.mirror(want.Repo)
-	m.git = m.git.holding(held)
-	return clone{dir: dir, mirror: m, git: m.git.at(dir)}, func() { unlock(held) }, nil
+	m.asked = time.Now()
+	used, err := share(ctx, m.beside("use"))
+	if err != nil {
+		unlock(held)
+		return clone{}, nil, err
+	}
+	m.git = m.git.holding(held).holding(used)
+	return m.clone(dir), func() { unlock(used); unlock(held) }, nil
 }
 
 // make makes the clone anew, and the mirror as well if that turns out to be damaged.
@@ -186,7 +202,7 @@ func (w *Workspace) make(ctx context.Context, c clone, want Want, t tip, fill fu
 	if err == nil || ctx.Err() != nil || c.mirror.healthy(ctx) {
 		return made, err
 	}
-	w.log.Warn("mirror is damaged, fetching it again", "thread", want.Thread, "dir", c.mirror.dir, "err", err)
+	w.log.WarnContext(ctx, "mirror is damaged, fetching it again", "thread", want.Thread, "dir", c.mirror.dir, "err", err)
 	if err := c.mirror.repair(ctx); err != nil {
 		return Clone{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/bench/fakecli"
 	"github.com/errand-fleet/errand/bench/session"
+	"github.com/errand-fleet/errand/bench/table"
 )
 
 func TestMain(m *testing.M) {
@@ -26,23 +27,23 @@ func TestMain(m *testing.M) {
 func TestQuick(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	var table, progress bytes.Buffer
+	var out, progress bytes.Buffer
 	profile := filepath.Join(t.TempDir(), "cpu")
 	args := []string{"-quick", "-sdk=false", "-dir", dir, "-cpuprofile", profile}
-	if code := run(t.Context(), args, &table, &progress); code != 0 {
+	if code := table.Run(t.Context(), args, &out, &progress, parse, measure); code != 0 {
 		t.Fatalf("exit %d: %s", code, progress.String())
 	}
-	t.Logf("\n%s", table.String())
+	t.Logf("\n%s", out.String())
 	for _, row := range []string{
 		`session of 5 MB in \d+ lines`, `cat > file +[\d.]+ s`, `errand +[\d.]+ s .* - .* MB`,
 		`peak RSS .* <= 24.0 MB`, `PSS of a keeper .* <= 5.0 MB`, `what a run adds .* <= 6.0 ms`, `heap and stacks .* <= 150 KB`,
 		`not in the logs, in their order +0 +<= 0 +PASS`, `leader killed, .* <= 100 ms`, `worker killed, .* <= 8.0 s`,
 	} {
-		if !regexp.MustCompile(row).Match(table.Bytes()) {
+		if !regexp.MustCompile(row).Match(out.Bytes()) {
 			t.Errorf("the table has no row like %s", row)
 		}
 	}
-	if strings.Contains(table.String(), "multiple of the SDK") {
+	if strings.Contains(out.String(), "multiple of the SDK") {
 		t.Error("the table judges by an SDK that was not measured")
 	}
 	if info, err := os.Stat(profile); err != nil || info.Size() == 0 {
@@ -131,7 +132,7 @@ func TestLostLinesAreNoticed(t *testing.T) {
 func TestOnlyWhoReadsAllIsMeasured(t *testing.T) {
 	t.Parallel()
 	var out, problem bytes.Buffer
-	if code := run(t.Context(), []string{"-quick", "-only", "stream", "-root", t.TempDir(), "-dir", t.TempDir()}, &out, &problem); code != 1 {
+	if code := table.Run(t.Context(), []string{"-quick", "-only", "stream", "-root", t.TempDir(), "-dir", t.TempDir()}, &out, &problem, parse, measure); code != 1 {
 		t.Errorf("exit %d without an SDK", code)
 	}
 	if !strings.Contains(problem.String(), "not installed") || out.Len() > 0 {
@@ -150,7 +151,7 @@ func TestCancelledMeasurementLeavesNothing(t *testing.T) {
 	cancel()
 	dir := t.TempDir()
 	var out, problem bytes.Buffer
-	if code := run(ctx, []string{"-quick", "-sdk=false", "-dir", dir}, &out, &problem); code != 1 {
+	if code := table.Run(ctx, []string{"-quick", "-sdk=false", "-dir", dir}, &out, &problem, parse, measure); code != 1 {
 		t.Errorf("exit %d: %s", code, problem.String())
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -162,7 +163,7 @@ func TestArguments(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[int][]string{0: {"-h"}, 2: {"-only", "("}} {
 		var out, problem bytes.Buffer
-		if code := run(t.Context(), args, &out, &problem); code != want || problem.Len() == 0 {
+		if code := table.Run(t.Context(), args, &out, &problem, parse, measure); code != want || problem.Len() == 0 {
 			t.Errorf("%v: exit %d, want %d; said %s", args, code, want, problem.String())
 		}
 	}

@@ -61,27 +61,6 @@ type bench struct {
 	keeperDelay time.Duration // by which a keeper of the worker starts later than one of this program
 }
 
-// run is the whole command; it returns the exit code. That a bar is missed is a result, and no failure.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
-	}
-	report, err := measure(ctx, o, stderr)
-	if err != nil {
-		fmt.Fprintln(stderr, "bench:", err)
-		return 1
-	}
-	if err := report.print(stdout); err != nil {
-		fmt.Fprintln(stderr, "bench: print report:", err)
-		return 1
-	}
-	return 0
-}
-
 func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -92,82 +71,57 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	temp := flags.String("dir", "", "where logs are written; they need three times the session (default: the system's temporary directory)")
 	worker := flags.String("worker", "", "the program whose keepers are measured, such as ../bin/worker (default: this one)")
 	profile := flags.String("cpuprofile", "", "write a CPU profile of the runner reading the session, from a run that is not counted")
-	only := flags.String("only", "", "a regular expression for the names of the steps to take: "+stepNames())
+	only := table.Only(flags, new(bench).steps())
 	if err := flags.Parse(args); err != nil {
-		return options{}, err
-	}
-	pattern, err := regexp.Compile(*only)
-	if err != nil {
-		fmt.Fprintln(stderr, "bench: -only:", err)
 		return options{}, err
 	}
 	o := amounts(*quick)
 	if *repetitions > 0 {
 		o.Repetitions = *repetitions
 	}
-	o.SDK, o.Root, o.Temp, o.Worker, o.Profile, o.Only = *sdk, *root, *temp, *worker, *profile, pattern
+	o.SDK, o.Root, o.Temp, o.Worker, o.Profile, o.Only = *sdk, *root, *temp, *worker, *profile, only
 	return o, nil
 }
 
 // steps are what is measured, in this order.
-func steps() []step {
-	return []step{
-		{"stream", (*bench).stream},
-		{"profile", (*bench).profile},
-		{"keeper", (*bench).keeper},
-		{"start", (*bench).start},
-		{"idle", (*bench).idle},
-		{"crowd", (*bench).crowd},
-		{"leader", (*bench).killLeader},
-		{"worker", (*bench).killWorker},
+func (b *bench) steps() []table.Step {
+	return []table.Step{
+		{Name: "stream", Do: b.stream},
+		{Name: "profile", Do: b.profile},
+		{Name: "keeper", Do: b.keeper},
+		{Name: "start", Do: b.start},
+		{Name: "idle", Do: b.idle},
+		{Name: "crowd", Do: b.crowd},
+		{Name: "leader", Do: b.killLeader},
+		{Name: "worker", Do: b.killWorker},
 	}
-}
-
-type step struct {
-	name string
-	do   func(*bench, context.Context) error
-}
-
-func stepNames() (names string) {
-	for _, s := range steps() {
-		names += " " + s.name
-	}
-	return names
 }
 
 // measure takes all steps.
-func measure(ctx context.Context, o options, progress io.Writer) (_ report, err error) {
+func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
 	if runtime.GOOS != "linux" {
-		return report{}, errors.New("what is measured is read from /proc: this needs Linux")
+		return nil, errors.New("what is measured is read from /proc: this needs Linux")
 	}
 	b := &bench{options: o, progress: progress}
 	if b.self, err = os.Executable(); err != nil {
-		return report{}, fmt.Errorf("find this program: %w", err)
+		return nil, fmt.Errorf("find this program: %w", err)
 	}
 	if b.dir, err = os.MkdirTemp(o.Temp, "bench-"); err != nil {
-		return report{}, fmt.Errorf("create directory: %w", err)
+		return nil, fmt.Errorf("create directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	if b.session, b.lines, err = b.writeSession("session.ndjson", o.Size); err != nil {
-		return report{}, err
+		return nil, err
 	}
 	info, err := os.Stat(b.session)
 	if err != nil {
-		return report{}, fmt.Errorf("look at session: %w", err)
+		return nil, fmt.Errorf("look at session: %w", err)
 	}
 	b.size = info.Size()
 	b.report.machine = table.Machine(ctx)
 	b.report.session = fmt.Sprintf("session of %.0f MB in %d lines; medians of %d readings", mega(b.size), b.lines, b.Repetitions)
-	for _, s := range steps() {
-		if !o.Only.MatchString(s.name) {
-			continue
-		}
-		fmt.Fprintln(progress, "==", s.name)
-		if err := s.do(b, ctx); err != nil {
-			return report{}, fmt.Errorf("measure %s: %w", s.name, err)
-		}
-	}
-	return b.report, nil
+	err = table.Take(ctx, progress, o.Only, b.steps())
+	return &b.report, err
 }
 
 // writeSession makes up a session of the given size.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/bench/fakecli"
+	"github.com/errand-fleet/errand/bench/table"
 )
 
 // A keeper is its worker re-executed, so that its memory and its start depend on all that the worker is linked with, and this program
@@ -64,8 +65,8 @@ func (b *bench) upkeep(ctx context.Context, program string) (upkeep, error) {
 		}
 	}
 	return upkeep{
-		start:  median(all, func(u upkeep) time.Duration { return u.start }),
-		memory: median(all, func(u upkeep) int64 { return u.memory }),
+		start:  table.MedianOf(all, func(u upkeep) time.Duration { return u.start }),
+		memory: table.MedianOf(all, func(u upkeep) int64 { return u.memory }),
 	}, nil
 }
 
@@ -92,7 +93,7 @@ func (b *bench) upkeepTogether(ctx context.Context, program string) (pss int64, 
 		}
 		sizes = append(sizes, size)
 	}
-	return median(sizes, func(n int64) int64 { return n }), nil
+	return table.Median(sizes), nil
 }
 
 // keeper is one that keeps a silent CLI.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/bench/fakecli"
+	"github.com/errand-fleet/errand/bench/table"
 )
 
 // killLeader kills the CLI in the middle of its tools and measures until Run has returned, which says that nothing of the run lives.
@@ -43,8 +44,8 @@ func (b *bench) killLeader(ctx context.Context) error {
 			}
 		}
 	}
-	b.report.Most("leader killed, until all processes are gone", milliseconds(median(took, itself)), 100, "%.0f ms")
-	b.report.Note("the slowest of these", milliseconds(slices.Max(took)), "%.0f ms")
+	b.report.Most("leader killed, until all processes are gone", table.Milliseconds(table.Median(took)), 100, "%.0f ms")
+	b.report.Note("the slowest of these", table.Milliseconds(slices.Max(took)), "%.0f ms")
 	return nil
 }
 

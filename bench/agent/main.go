@@ -13,13 +13,14 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/bench/fakecli"
+	"github.com/errand-fleet/errand/bench/table"
 )
 
 func main() {
 	agent.KeeperMain()
 	play(os.Getenv(fakecli.RoleVariable))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := table.Run(ctx, os.Args[1:], os.Stdout, os.Stderr, parse, measure)
 	stop()
 	os.Exit(code)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
-	"time"
 
 	"github.com/errand-fleet/errand/bench/table"
 )
@@ -24,8 +23,8 @@ type reading struct {
 	size int64 // of what was read
 }
 
-// print writes the table.
-func (r *report) print(out io.Writer) error {
+// Print writes the table.
+func (r *report) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%s\n%s\n\n", r.machine, r.session)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	if len(r.readings) > 0 {
@@ -68,5 +67,3 @@ func ratio(value, to float64) string {
 
 // mega counts bytes in MB, of 2^20 bytes as the kernel counts them.
 func mega(bytes int64) float64 { return float64(bytes) / (1 << 20) }
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/bench/table"
 )
 
 func TestReport(t *testing.T) {
@@ -22,7 +24,7 @@ func TestReport(t *testing.T) {
 	r.Most("over it", 25, 24, "%.0f MB")
 	r.Note("by the way", 7, "%.0f ms")
 	var out strings.Builder
-	if err := r.print(&out); err != nil {
+	if err := r.Print(&out); err != nil {
 		t.Fatal(err)
 	}
 	want := `a machine
@@ -49,7 +51,7 @@ func TestReportWithoutSDK(t *testing.T) {
 	t.Parallel()
 	r := report{readings: []reading{{ownName, sample{Wall: time.Second, CPU: time.Second}, 1 << 20}}}
 	var out strings.Builder
-	if err := r.print(&out); err != nil {
+	if err := r.Print(&out); err != nil {
 		t.Fatal(err)
 	}
 	if want := "errand      1.00 s   1 MB/s   -              -            1.00 s   -            0.0 MB"; !strings.Contains(out.String(), want) {
@@ -60,7 +62,7 @@ func TestReportWithoutSDK(t *testing.T) {
 func TestMedian(t *testing.T) {
 	t.Parallel()
 	for want, of := range map[int][]int{1: {1}, 2: {3, 1, 2}, 5: {9, 5, 7, 1}} {
-		if got := median(of, func(n int) int { return n }); got != want {
+		if got := table.Median(of); got != want {
 			t.Errorf("median of %v is %d, want %d", of, got, want)
 		}
 	}

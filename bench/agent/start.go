@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/errand-fleet/errand/bench/table"
 )
 
 // start compares a whole run of a CLI that answers at once with a bare process that is told and says the same.
@@ -38,18 +40,16 @@ func (b *bench) start(ctx context.Context) error {
 			return err
 		}
 	}
-	own, other := median(whole, itself), median(bare, itself)
-	b.report.Note("a bare process, from start to exit", milliseconds(other), "%.1f ms")
-	b.report.Most("what a run adds to that", milliseconds(own-other), 6, "%.1f ms")
+	own, other := table.Median(whole), table.Median(bare)
+	b.report.Note("a bare process, from start to exit", table.Milliseconds(other), "%.1f ms")
+	b.report.Most("what a run adds to that", table.Milliseconds(own-other), 6, "%.1f ms")
 	if b.Worker != "" && b.keeperDelay != 0 {
-		b.report.Most("the same with the worker's own keeper", milliseconds(own-other+b.keeperDelay), 6, "%.1f ms")
+		b.report.Most("the same with the worker's own keeper", table.Milliseconds(own-other+b.keeperDelay), 6, "%.1f ms")
 	}
 	// What else the machine does only ever adds to a time.
-	b.report.Note("the fastest run less the fastest bare process", milliseconds(slices.Min(whole)-slices.Min(bare)), "%.1f ms")
+	b.report.Note("the fastest run less the fastest bare process", table.Milliseconds(slices.Min(whole)-slices.Min(bare)), "%.1f ms")
 	return nil
 }
-
-func itself(d time.Duration) time.Duration { return d }
 
 // converse holds the conversation of a run with the fake CLI: greeting, prompt, all output up to the session's idling, end.
 func (b *bench) converse(ctx context.Context, session string) error {

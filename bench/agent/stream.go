@@ -1,11 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
+
+	"github.com/errand-fleet/errand/bench/table"
 )
 
 // sample is what one reading of the session took.
@@ -76,18 +76,8 @@ func (b *bench) compare(ctx context.Context, contenders []contender) error {
 // middle is the median of each quantity by itself.
 func middle(samples []sample) sample {
 	return sample{
-		Wall: median(samples, func(s sample) time.Duration { return s.Wall }),
-		CPU:  median(samples, func(s sample) time.Duration { return s.CPU }),
-		RSS:  median(samples, func(s sample) int64 { return s.RSS }),
+		Wall: table.MedianOf(samples, func(s sample) time.Duration { return s.Wall }),
+		CPU:  table.MedianOf(samples, func(s sample) time.Duration { return s.CPU }),
+		RSS:  table.MedianOf(samples, func(s sample) int64 { return s.RSS }),
 	}
-}
-
-// median is the middle one of what of says about each; the lower one of two.
-func median[S any, V cmp.Ordered](samples []S, of func(S) V) V {
-	values := make([]V, len(samples))
-	for i, s := range samples {
-		values[i] = of(s)
-	}
-	slices.Sort(values)
-	return values[(len(values)-1)/2]
 }

@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
 // reading is what a contender did in one go, or in the middle of several.
 type reading struct {
-	rate float64       // events a second, as fast as they are answered
-	cpu  time.Duration // of the server, for each
-	half time.Duration // p99 of the answer at half that rate
-	p50  time.Duration // the same in the middle
+	rate  float64       // events a second, as fast as they are answered
+	cpu   time.Duration // of the server, for each
+	redis time.Duration // of Redis, for each
+	half  time.Duration // p99 of the answer at half that rate
+	p50   time.Duration // the same in the middle
 }
 
 // rate measures all contenders in turns.
@@ -45,6 +48,7 @@ func middle(list []reading) reading {
 	var r reading
 	r.rate = median(list, func(r reading) float64 { return r.rate })
 	r.cpu = median(list, func(r reading) time.Duration { return r.cpu })
+	r.redis = median(list, func(r reading) time.Duration { return r.redis })
 	r.half = median(list, func(r reading) time.Duration { return r.half })
 	r.p50 = median(list, func(r reading) time.Duration { return r.p50 })
 	return r
@@ -76,11 +80,19 @@ func (b *bench) read(ctx context.Context, c contender) (_ reading, err error) {
 	if err != nil {
 		return reading{}, err
 	}
+	stored, err := b.redisCPU(ctx)
+	if err != nil {
+		return reading{}, err
+	}
 	full, err := fire(ctx, s.addr, b.events(s, b.Requests), 0)
 	if err != nil {
 		return reading{}, err
 	}
 	after, err := s.cpu()
+	if err != nil {
+		return reading{}, err
+	}
+	storedAfter, err := b.redisCPU(ctx)
 	if err != nil {
 		return reading{}, err
 	}
@@ -96,5 +108,28 @@ func (b *bench) read(ctx context.Context, c contender) (_ reading, err error) {
 	if want := int64(b.Requests/20 + b.Requests + b.Requests/2); waiting != want || full.taken+half.taken != want-int64(b.Requests/20) {
 		return reading{}, fmt.Errorf("%s: %d of %d events are in the queue, %d were answered with 200", c.name, waiting, want, full.taken+half.taken)
 	}
-	return reading{rate: full.rate(), cpu: (after - before) / time.Duration(b.Requests), half: half.percentile(.99), p50: half.percentile(.5)}, nil
+	each := time.Duration(b.Requests)
+	return reading{
+		rate: full.rate(), cpu: (after - before) / each, redis: (storedAfter - stored) / each, half: half.percentile(.99), p50: half.percentile(.5),
+	}, nil
+}
+
+// redisCPU is what Redis has used so far.
+func (b *bench) redisCPU(ctx context.Context) (sum time.Duration, _ error) {
+	info, err := b.redis.Info(ctx, "cpu").Result()
+	if err != nil {
+		return 0, fmt.Errorf("read CPU time of Redis: %w", err)
+	}
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if name != "used_cpu_sys" && name != "used_cpu_user" {
+			continue
+		}
+		seconds, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read CPU time of Redis: %w", err)
+		}
+		sum += time.Duration(seconds * float64(time.Second))
+	}
+	return sum, nil
 }

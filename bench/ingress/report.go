@@ -52,11 +52,11 @@ func (r *report) print(out io.Writer) error {
 	fmt.Fprintf(out, "%s\n\n", r.machine)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	if len(r.readings) > 0 {
-		fmt.Fprintln(w, "contender\tevents/s\tof bare\tof Bolt\tCPU for one\tof Bolt\tp50 at half\tp99 at half")
+		fmt.Fprintln(w, "contender\tevents/s\tof bare\tof Bolt\tCPU for one\tof Bolt\tof Redis\tp50 at half\tp99 at half")
 		limit, bolt := r.of(bareName), r.of(boltName)
 		for _, n := range r.readings {
-			fmt.Fprintf(w, "%s\t%.0f\t%s\t%s\t%.0f µs\t%s\t%.1f ms\t%.1f ms\n", n.name, n.rate, ratio(n.rate, limit.rate), ratio(n.rate, bolt.rate),
-				micros(n.cpu), ratio(float64(n.cpu), float64(bolt.cpu)), milliseconds(n.p50), milliseconds(n.half))
+			fmt.Fprintf(w, "%s\t%.0f\t%s\t%s\t%.0f µs\t%s\t%.0f µs\t%.1f ms\t%.1f ms\n", n.name, n.rate, ratio(n.rate, limit.rate), ratio(n.rate, bolt.rate),
+				micros(n.cpu), ratio(float64(n.cpu), float64(bolt.cpu)), micros(n.redis), milliseconds(n.p50), milliseconds(n.half))
 		}
 		fmt.Fprintln(w)
 	}

@@ -32,7 +32,11 @@ func newSlackStub() *slackStub {
 			s.final <- struct{}{}
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"ok":true,"team_id":"T0BENCH","user_id":"U0BENCH","bot_id":"B0BENCH","user":{"id":"U0ANN","team_id":"T0BENCH"},"channel":"C0BENCH","ts":"1700000000.000001","messages":[]}`)
+		answer := `{"ok":true,"team_id":"T0BENCH","user_id":"U0BENCH","bot_id":"B0BENCH","channel":"C0BENCH","ts":"1700000000.000001","messages":[]}`
+		if strings.HasSuffix(r.URL.Path, "/users.info") {
+			answer = `{"ok":true,"user":{"id":"U0ANN","team_id":"T0BENCH"}}`
+		}
+		_, _ = io.WriteString(w, answer)
 	}))
 	return s
 }

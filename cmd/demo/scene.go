@@ -74,10 +74,14 @@ func (s *scene) lines() {
 	s.model.Answer("Review pull request",
 		modelfake.Turn{Text: "I will read the change and its surroundings.", Pace: pace, Tools: tool("Glob", map[string]string{"pattern": "**/*.go"})},
 		modelfake.Turn{Tools: tool("Grep", map[string]string{"pattern": "math.Round", "output_mode": "content"})},
-		modelfake.Turn{
-			Pace: pace,
-			Text: "**1 finding**\n\n- *Important*, `invoice/total.go:11`: the sum itself is still a float, so a long invoice can drift by more than half a cent before it is rounded. Add up integer cents instead.\n\nOtherwise the change does what its title says.",
-		})
+		modelfake.Turn{Pace: pace, Tools: []modelfake.ToolCall{{Name: "StructuredOutput", Input: map[string]any{
+			"summary": "The change does what its title says, but not for long invoices.",
+			"findings": []map[string]any{{
+				"id": "float-sum", "severity": "major", "confidence": "high", "path": "invoice/total.go", "line": 11,
+				"claim":    "The sum itself is still a float, so a long invoice drifts.",
+				"evidence": "Each addition rounds; over some thousand lines that is more than half a cent before `math.Round` sees it. Add up integer cents instead.",
+			}},
+		}}}})
 }
 
 // environment is the whole configuration of the worker.
@@ -148,6 +152,9 @@ func (s *scene) pullRequest(ctx context.Context, sys *system, t *teller) error {
 		return fmt.Errorf("wait for the review on GitHub: %w", err)
 	}
 	t.say("github", "commit status %s", state)
+	for _, c := range s.github.ReviewComments(repo, n) {
+		t.say("github", "posted at %s:%d:\n%s", c.Path, c.Line, quote(c.Body))
+	}
 	t.say("github", "posted on the pull request:\n%s", quote(posted))
 	return nil
 }

@@ -109,6 +109,7 @@ func usage(w io.Writer) {
 		say(w, "  %s %s\n    \t%s\n", c.name, c.args, c.about)
 	}
 	say(w, "  init slack [-name NAME] [-url https://HOST]\n    \tprint the manifest that makes a Slack app\n")
+	say(w, "  init github -url https://HOST [-name NAME] [-org ORG]\n    \tprint the manifest that makes a GitHub App, and where to make it\n")
 	say(w, "\nAll but serve and init talk to ERRAND_HTTP_ADDR (%s) with ERRAND_CONSOLE_TOKEN.\n", defaultAddr)
 }
 

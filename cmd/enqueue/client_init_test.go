@@ -9,8 +9,8 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// What goes to stdout is for Slack alone; nobody has to be reachable for it.
-func TestInitSlack(t *testing.T) {
+// What goes to stdout is for the service alone; nobody has to be reachable for it.
+func TestInit(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args []string
@@ -23,10 +23,21 @@ func TestInitSlack(t *testing.T) {
 		"flag":       {args: []string{"slack", "-name", "bob", "-url", "https://e.example"}, out: `"request_url": "https://e.example/slack/interactions"`, said: "invite @bob"},
 		"setting":    {args: []string{"slack"}, env: map[string]string{"ERRAND_PUBLIC_URL": "https://e.example"}, out: `"https://e.example/slack/events"`, said: "SLACK_SIGNING_SECRET"},
 		"help":       {args: []string{"slack", "-h"}, said: "usage: enqueue init slack"},
-		"nothing":    {code: 2, said: "usage: enqueue init slack"},
+		"nothing":    {code: 2, said: "usage: enqueue init slack|github"},
 		"too much":   {args: []string{"slack", "x"}, code: 2, said: "usage: enqueue init slack"},
 		"flag typo":  {args: []string{"slack", "-uri", "x"}, code: 2, said: "usage: enqueue init slack"},
 		"no address": {args: []string{"slack", "-url", "http://localhost"}, code: 1, said: "https://errand.example.com"},
+
+		"nobody":       {args: []string{"gitlab"}, code: 2, said: "usage: enqueue init slack|github"},
+		"app":          {args: []string{"github", "-url", "https://e.example"}, out: `"url": "https://e.example/github/webhook"`, said: "https://github.com/settings/apps/new?"},
+		"app, setting": {args: []string{"github"}, env: map[string]string{"ERRAND_PUBLIC_URL": "https://e.example"}, out: `"https://e.example/github/webhook"`, said: "contents=write"},
+		"app of an organisation": {
+			args: []string{"github", "-org", "acme", "-name", "bob", "-url", "https://e.example"}, env: map[string]string{"GITHUB_URL": "https://ghe.example"},
+			out: `"name": "bob"`, said: "https://ghe.example/organizations/acme/settings/apps/new?",
+		},
+		"app, help":       {args: []string{"github", "-h"}, said: "usage: enqueue init github"},
+		"app, too much":   {args: []string{"github", "x"}, code: 2, said: "usage: enqueue init github"},
+		"app, no address": {args: []string{"github"}, code: 1, said: "https://errand.example.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -111,7 +111,9 @@ func TestPullRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.model.Answer("Review pull request", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Glob", Input: map[string]string{"pattern": "*.go"}}}},
-		modelfake.Turn{Text: "One finding: total.go:2 adds cents to euros."})
+		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "StructuredOutput", Input: map[string]any{
+			"summary": "It adds cents to euros.", "findings": []any{},
+		}}}})
 	w.standalone()
 
 	n, err := w.github.OpenPR(t.Context(), githubfake.PR{

@@ -32,6 +32,8 @@ var quick = wire.Options{
 	Store:  store.Config{ClaimTTL: 2 * time.Second, Refresh: 300 * time.Millisecond},
 	Timing: tasks.Timing{Observe: 600 * time.Millisecond, Reconcile: 200 * time.Millisecond, Outbox: 200 * time.Millisecond, Beat: time.Second, Checkpoint: 300 * time.Millisecond, Again: 50 * time.Millisecond, Reset: 50 * time.Millisecond, Release: 100 * time.Millisecond},
 	Status: 200 * time.Millisecond,
+	Quiet:  200 * time.Millisecond,
+	Look:   time.Second,
 }
 
 // underTest is argv[0] of this binary when it plays a worker that can be killed.

@@ -126,7 +126,7 @@ func TestReviewPublishesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.model.Answer("Review pull request",
 		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Write", Input: map[string]string{"file_path": "total.go", "content": "package evil\n"}}}},
-		modelfake.Turn{Text: "Nothing to report."})
+		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "StructuredOutput", Input: map[string]any{"summary": "Nothing to report.", "findings": []any{}}}}})
 	w.standalone()
 	n, err := w.github.OpenPR(t.Context(), githubfake.PR{
 		Repo: repo, Base: "main", Head: "fix-total", Title: "Fix the total", User: "ann", Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},

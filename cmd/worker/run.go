@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -45,7 +44,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 			err = errors.Join(err, perr)
 		}
 	case flags.Arg(0) == "healthcheck":
-		err = healthcheck(ctx, c.Worker.Addr) // of a worker whose configuration was good enough to start
+		err = healthcheck(ctx, c.Worker.Addr, stdout) // of a worker whose configuration was good enough to start
 	case flags.NArg() > 0:
 		fmt.Fprintf(stderr, "worker: unknown command %q\n", flags.Arg(0))
 		flags.Usage()
@@ -112,11 +111,18 @@ func (s *station) run(ctx context.Context) error {
 	return errors.Join(err, served)
 }
 
-// probes are what a worker is asked: by an orchestrator whether it lives and takes work, by a front door for logs.
+// probes are what a worker is asked: by an orchestrator whether it lives and takes work, by Prometheus for metrics, by a front door for logs.
 func probes(ctx context.Context, parts *wire.Parts) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.Handle("/logs/", web.LogServer(wire.LogDir(parts.Config), parts.Config.FleetToken().Reveal()))
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		if !parts.MayScrape(r) {
+			http.Error(w, "the token of the metrics is needed (ERRAND_METRICS_TOKEN)", http.StatusUnauthorized)
+			return
+		}
+		parts.Metrics.ServeHTTP(w, r)
+	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		err := parts.Ready(r.Context())
 		if ctx.Err() != nil {
@@ -132,7 +138,7 @@ func probes(ctx context.Context, parts *wire.Parts) http.Handler {
 }
 
 // healthcheck asks the worker of this container whether it takes work.
-func healthcheck(ctx context.Context, addr string) error {
+func healthcheck(ctx context.Context, addr string, stdout io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/readyz", nil)
@@ -148,6 +154,6 @@ func healthcheck(ctx context.Context, addr string) error {
 		reason, _ := io.ReadAll(io.LimitReader(resp.Body, 500))
 		return fmt.Errorf("worker at %s is not ready: %s", addr, reason)
 	}
-	_, _ = fmt.Fprintln(os.Stdout, "ok")
+	fmt.Fprintln(stdout, "ok")
 	return nil
 }

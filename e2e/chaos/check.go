@@ -37,14 +37,15 @@ func checkCovered(events []event, finals []final) (lost, doubled check) {
 			}
 		}
 	}
-	for _, e := range events {
+	for i, e := range events {
 		if e.accepted {
 			lost.looked++
 		}
 		doubled.looked++
 		found := by[e.id]
 		switch {
-		case e.accepted && e.declined != "":
+		case e.accepted && !e.task && e.declined == overtaken && reviewedLater(e, events[i+1:]):
+		case e.accepted && !e.task && e.declined != "":
 			lost.breaks("%s in %s: answered %q", e.token, e.place, e.declined)
 		case e.accepted && (e.id == "" || len(found) == 0):
 			lost.breaks("%s in %s: %s has no terminal message", e.token, e.place, e.id)
@@ -53,6 +54,14 @@ func checkCovered(events []event, finals []final) (lost, doubled check) {
 		}
 	}
 	return lost, doubled
+}
+
+// overtaken is what errand says to an event of a pull request of which it knows a newer head.
+const overtaken = "Ignored: Something newer is known of the pull request."
+
+// reviewedLater reports whether a later head of the same pull request has become a task.
+func reviewedLater(e event, later []event) bool {
+	return slices.ContainsFunc(later, func(l event) bool { return l.place == inGitHub && l.pull == e.pull && l.accepted && l.task })
 }
 
 // checkTold sees that every message reached a CLI, or its sender was told why not; and that what passes for an answer to a message has its

@@ -41,6 +41,10 @@ func TestCoveredOnce(t *testing.T) {
 	unaccepted.accepted = false
 	declined := asked(1, inGitHub)
 	declined.id, declined.declined = "", "Ignored: a draft"
+	repeated := asked(1, inGitHub)
+	repeated.task, repeated.declined = true, overtaken
+	late, newer := asked(1, inGitHub), asked(2, inGitHub)
+	late.id, late.declined, newer.task = "", overtaken, true
 	unknown := asked(1, inChat)
 	unknown.id = ""
 	for name, c := range map[string]struct {
@@ -58,6 +62,9 @@ func TestCoveredOnce(t *testing.T) {
 		"not accepted, not done":          {[]event{unaccepted}, nil, false, false},
 		"not accepted, done all the same": {[]event{unaccepted}, []final{told(inSlack, "", 1)}, false, false},
 		"not accepted, done twice":        {[]event{unaccepted}, []final{told(inSlack, "", 1), told(inSlack, "", 1)}, false, true},
+		"a task, and none when it is old": {[]event{repeated}, []final{told(inGitHub, "", 1)}, false, false},
+		"overtaken by a newer head":       {[]event{late, newer}, []final{told(inGitHub, "", 2)}, false, false},
+		"overtaken by nothing":            {[]event{newer, late}, []final{told(inGitHub, "", 2)}, true, false},
 		"accepted, and yet no task":       {[]event{declined}, nil, true, false},
 		"accepted, and nobody knows it":   {[]event{unknown}, []final{{covers: []string{""}}}, true, false},
 	} {

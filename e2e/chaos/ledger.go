@@ -10,7 +10,8 @@ type event struct {
 	id     string // of its task, empty while nobody knows
 
 	accepted bool     // it was answered with 2xx
-	declined string   // and that answer said that it is no task
+	task     bool     // GitHub: and that answer named a task
+	declined string   // GitHub: or said that it is none. Of a repetition that says nothing: errand knows by then what came later
 	channel  string   // Slack
 	root     string   // Slack: ts of the thread
 	pull     int      // GitHub

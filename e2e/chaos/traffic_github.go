@@ -74,9 +74,11 @@ func (t *traffic) webhook(ctx context.Context, token string, d githubfake.Delive
 	if err != nil || resp.StatusCode/100 != 2 {
 		return fmt.Errorf("deliver webhook: answered %s: %s", resp.Status, said)
 	}
-	if !strings.HasPrefix(string(said), "Task ") {
-		t.ledger.change(token, func(e *event) { e.declined = strings.TrimSpace(string(said)) })
-	}
+	t.ledger.change(token, func(e *event) {
+		if e.task = e.task || strings.HasPrefix(string(said), "Task "); !e.task {
+			e.declined = strings.TrimSpace(string(said))
+		}
+	})
 	return nil
 }
 

@@ -4,6 +4,15 @@ go 1.26.0
 
 replace github.com/errand-fleet/errand => ../../
 
-require github.com/errand-fleet/errand v0.0.0
+require (
+	github.com/errand-fleet/errand v0.0.0
+	github.com/google/go-cmp v0.7.0
+)
 
-require github.com/gorilla/websocket v1.5.3 // indirect
+require (
+	github.com/agnivade/levenshtein v1.2.2 // indirect
+	github.com/golang-jwt/jwt/v4 v4.5.2 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/gorilla/websocket v1.5.3 // indirect
+	github.com/vektah/gqlparser/v2 v2.5.64 // indirect
+)

@@ -1,6 +1,7 @@
-// Package peers runs what others wrote against errand and its fakes: Slack's own framework as an app of our fake workspace, and our
-// worker in a workspace that others emulate. `make peers` installs them and runs the tests; they say whether the fake that all other
-// tests rely on is like Slack, and whether the worker understands anybody's Slack but ours.
+// Package peers runs what others wrote against errand and its fakes: Slack's own framework as an app of our fake workspace; real webhooks,
+// signed by GitHub's own library, at our front door; and our worker in a Slack and a GitHub that others emulate. `make peers` installs them
+// and runs the tests; they say whether the fakes that all other tests rely on are like the services, and whether the worker understands
+// anybody's Slack and GitHub but ours. ARGS=-update writes the golden files anew.
 package peers
 
 import (

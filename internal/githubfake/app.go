@@ -16,11 +16,11 @@ import (
 // longer, so this is a number our code has to survive.
 const tokenLife = time.Hour
 
-// permissions are what the App was granted when it was installed.
+// permissions are what the App was granted when it was installed, unless Config says so.
 func permissions() map[string]string {
 	return map[string]string{
 		"metadata": "read", "contents": "write", "pull_requests": "write", "issues": "write",
-		"checks": "write", "statuses": "write",
+		"checks": "write", "statuses": "write", "actions": "read",
 	}
 }
 
@@ -48,6 +48,13 @@ func (s *Server) appRoutes() {
 	s.api("POST /app/installations/{id}/access_tokens", "jwt", s.newToken)
 }
 
+// ExpireTokens ends all installation tokens that were handed out so far, as an hour does.
+func (s *Server) ExpireTokens() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.tokens)
+}
+
 func (s *Server) installed(r *request) bool {
 	return r.PathValue("id") == strconv.FormatInt(s.cfg.InstallationID, 10)
 }
@@ -69,7 +76,7 @@ func (s *Server) newToken(r *request) reply {
 	}
 	// A token can be narrowed, never widened: asking for more is refused as a
 	// whole, which is how a missing permission of the App shows.
-	g := grant{expires: s.now().Add(tokenLife), permissions: permissions()}
+	g := grant{expires: s.now().Add(s.cfg.TokenLife), permissions: s.cfg.Permissions}
 	for scope, level := range ask.Permissions {
 		if have := g.permissions[scope]; have != "write" && have != level {
 			return fail(422, "The permissions requested are not granted to this installation.")
@@ -133,7 +140,7 @@ func (s *Server) app() object {
 	return object{
 		"id": s.cfg.AppID, "node_id": node("App", s.cfg.AppID), "slug": s.cfg.BotLogin, "name": s.cfg.BotLogin,
 		"owner": s.user(s.account()), "html_url": s.url + "/apps/" + s.cfg.BotLogin,
-		"permissions": permissions(), "events": s.cfg.Events, "installations_count": 1,
+		"permissions": s.cfg.Permissions, "events": s.cfg.Events, "installations_count": 1,
 	}
 }
 
@@ -152,7 +159,7 @@ func (s *Server) installation() object {
 	owner := s.account()
 	return object{
 		"id": s.cfg.InstallationID, "app_id": s.cfg.AppID, "app_slug": s.cfg.BotLogin, "account": s.user(owner),
-		"target_type": "Organization", "repository_selection": "all", "permissions": permissions(),
+		"target_type": "Organization", "repository_selection": "all", "permissions": s.cfg.Permissions,
 		"events": s.cfg.Events, "suspended_at": nil, "html_url": s.url + "/organizations/" + owner + "/settings/installations",
 	}
 }

@@ -16,6 +16,9 @@ type CheckRun struct {
 	Annotations            []Annotation
 	StartedAt, CompletedAt time.Time
 	History                []CheckState // every create and update, in order; the last is the present
+
+	Job bool   // of GitHub Actions: see RunJob
+	Log string // of the job
 }
 
 // CheckState is what an update changes.

@@ -104,6 +104,13 @@ func (s *Server) check(r *Repo, c *CheckRun) object {
 			})
 		}
 	}
+	app, suite := s.app(), object{"id": c.ID, "head_sha": c.SHA, "head_branch": nil}
+	if c.Job {
+		app = actionsApp
+	}
+	if at := s.branchesAt(r, c.SHA); len(at) > 0 {
+		suite["head_branch"] = at[0]
+	}
 	return object{
 		"id": c.ID, "node_id": node("CheckRun", c.ID), "name": c.Name, "head_sha": c.SHA, "external_id": c.ExternalID,
 		"url": api, "html_url": fmt.Sprintf("%s/%s/runs/%d", s.url, r.FullName(), c.ID), "details_url": c.DetailsURL,
@@ -113,7 +120,7 @@ func (s *Server) check(r *Repo, c *CheckRun) object {
 			"annotations_count": len(c.Annotations), "annotations_url": api + "/annotations",
 		},
 		// By app.id and external_id our code tells its own runs from others'.
-		"app": s.app(), "check_suite": object{"id": c.ID, "head_sha": c.SHA}, "pull_requests": pulls,
+		"app": app, "check_suite": suite, "pull_requests": pulls,
 	}
 }
 

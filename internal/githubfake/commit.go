@@ -19,6 +19,7 @@ func (s *Server) commit(dir, branch, from string, files map[string]string, msg s
 			return "", fmt.Errorf("commit on %s: no commit %s", branch, from)
 		}
 	}
+	msg = strings.TrimSuffix(msg, "\n") + "\n" // as all commits have it, GitHub's own too
 	var in strings.Builder
 	fmt.Fprintf(&in, "commit refs/heads/%s\ncommitter Octo Cat <octocat@example.com> %d +0000\ndata %d\n%s\n",
 		branch, s.cfg.Now().Unix(), len(msg), msg) // no author line: the committer is both

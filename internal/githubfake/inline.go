@@ -18,8 +18,11 @@ type ReviewComment struct {
 	OriginalLine            int
 	CommitID                string
 	CreatedAt               time.Time
+	Reactions               []Reaction
 
-	text string // of the line, by which a new head is searched for it
+	hunk       string
+	text       string // of the line, by which a new head is searched for it
+	resolvedBy string // of the comment that began a thread; empty: nobody
 }
 
 // ReviewComments returns the inline comments of a pull request, oldest first.
@@ -46,7 +49,7 @@ type inlineAsk struct {
 	CommitID         string `json:"commit_id"`
 	InReplyTo        int64  `json:"in_reply_to"`
 
-	text string
+	text, hunk string
 }
 
 // check says in GitHub's words what is wrong with a comment, or "". Only lines
@@ -62,40 +65,53 @@ func (a *inlineAsk) check(files []fileDiff) string {
 	if a.StartSide == "" {
 		a.StartSide = a.Side
 	}
-	text, inside := hunkLines(files[i].patch, a.Side)[a.Line]
-	_, startInside := hunkLines(files[i].patch, a.StartSide)[a.StartLine]
+	end, inside := hunkLines(files[i].patch, a.Side)[a.Line]
+	start, startInside := hunkLines(files[i].patch, a.StartSide)[a.StartLine]
 	switch {
+	case !slices.Contains(sides, a.Side) || !slices.Contains(sides, a.StartSide):
+		return "No subschema in \"oneOf\" matched."
 	case !inside:
 		return "Line could not be resolved"
 	case a.StartLine != 0 && !startInside:
 		return "Start line could not be resolved"
 	case a.StartLine != 0 && a.StartSide == a.Side && a.StartLine >= a.Line:
 		return "Start line must precede the end line."
+	case a.StartLine != 0 && start.hunk != end.hunk:
+		return "Pull request review thread start line must be part of the same hunk as the line."
 	case a.Body == "":
 		return "Body can't be blank"
 	case tooLong(a.Body):
 		return bodyTooLong
 	}
-	a.text = text
+	a.text, a.hunk = end.text, hunkTo(files[i].patch, a.Side, a.Line)
 	return ""
+}
+
+var sides = []string{"LEFT", "RIGHT"}
+
+// diffLine is a line inside a hunk: which hunk, and what it says.
+type diffLine struct {
+	hunk int
+	text string
 }
 
 var hunkHeader = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`)
 
 // hunkLines maps the line numbers of one side that are inside the hunks to
-// their text.
-func hunkLines(patch, side string) map[int]string {
-	lines := map[int]string{}
+// what is there.
+func hunkLines(patch, side string) map[int]diffLine {
+	lines := map[int]diffLine{}
 	sign, group := "+", 2
 	if side == "LEFT" {
 		sign, group = "-", 1
 	}
-	n := 0
+	n, hunk := 0, 0
 	for line := range strings.SplitSeq(patch, "\n") {
 		if m := hunkHeader.FindStringSubmatch(line); m != nil {
 			n, _ = strconv.Atoi(m[group])
+			hunk++
 		} else if strings.HasPrefix(line, " ") || strings.HasPrefix(line, sign) {
-			lines[n] = line[1:]
+			lines[n] = diffLine{hunk, line[1:]}
 			n++
 		}
 	}
@@ -105,7 +121,7 @@ func hunkLines(patch, side string) map[int]string {
 func (s *Server) addInline(p *pull, v *Review, a inlineAsk) *ReviewComment {
 	c := &ReviewComment{
 		ID: s.id(), ReviewID: v.ID, User: v.User, Body: a.Body, Path: a.Path, Side: a.Side, StartLine: a.StartLine,
-		Line: a.Line, OriginalLine: a.Line, CommitID: v.CommitID, CreatedAt: s.now(), text: a.text,
+		Line: a.Line, OriginalLine: a.Line, CommitID: v.CommitID, CreatedAt: v.SubmittedAt, text: a.text, hunk: a.hunk,
 	}
 	p.inline = append(p.inline, c)
 	return c
@@ -130,10 +146,9 @@ func (s *Server) createInline(r *request) reply {
 		if ask.Body == "" {
 			return invalid("Unprocessable Entity", "Body can't be blank")
 		}
-		c := *p.inline[i]
-		c.ID, c.InReplyTo, c.User, c.Body, c.CreatedAt = s.id(), ask.InReplyTo, r.who.login, ask.Body, s.now()
-		p.inline = append(p.inline, &c)
-		return created(s.inlineJSON(p, &c))
+		c := s.addReply(p, p.inline[i], r.who.login, ask.Body)
+		s.echo(s.inlineEvent(p, c))
+		return created(s.inlineJSON(p, c))
 	}
 	files, refused := s.reviewed(p, &ask.CommitID)
 	if refused == "" {
@@ -143,7 +158,9 @@ func (s *Server) createInline(r *request) reply {
 		return invalid("Validation Failed", refused)
 	}
 	v := s.addReview(p, r.who.login, "COMMENT", "", ask.CommitID)
-	return created(s.inlineJSON(p, s.addInline(p, v, ask)))
+	c := s.addInline(p, v, ask)
+	s.echo(s.reviewEvent(p, v), s.inlineEvent(p, c))
+	return created(s.inlineJSON(p, c))
 }
 
 // outdate follows the commented lines into a new head: the same line, or the
@@ -151,18 +168,18 @@ func (s *Server) createInline(r *request) reply {
 func (s *Server) outdate(p *pull) {
 	for _, c := range p.inline {
 		i := slices.IndexFunc(p.files, func(f fileDiff) bool { return f.path == c.Path })
-		var lines map[int]string
+		var lines map[int]diffLine
 		if i >= 0 {
 			lines = hunkLines(p.files[i].patch, c.Side)
 		}
-		if text, there := lines[c.Line]; there && text == c.text {
+		if at, there := lines[c.Line]; there && at.text == c.text {
 			continue
 		}
 		was := c.Line
 		c.Line = 0
-		for n, text := range lines {
+		for n, at := range lines {
 			switch {
-			case text != c.text || was == 0:
+			case at.text != c.text || was == 0:
 			case c.Line != 0:
 				c.Line, was = 0, 0 // not the only one
 			default:
@@ -192,6 +209,7 @@ func (s *Server) inlineJSON(p *pull, c *ReviewComment) object {
 		"start_line": orNull(c.StartLine), "original_line": c.OriginalLine, "commit_id": p.headSHA,
 		"original_commit_id": c.CommitID, "created_at": stamp(c.CreatedAt), "updated_at": stamp(c.CreatedAt),
 		"author_association": s.association(p.repo, c.User), "subject_type": "line",
+		"diff_hunk": c.hunk, "reactions": tally(c.Reactions),
 		"html_url": fmt.Sprintf("%s/%s/pull/%d#discussion_r%d", s.url, p.repo.FullName(), p.number, c.ID),
 	}
 	if c.InReplyTo != 0 {

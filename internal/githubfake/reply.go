@@ -24,6 +24,8 @@ type reply struct {
 	body   any    // JSON; nil means no body
 	text   string // sent instead of JSON, for diffs
 	link   string
+
+	location string // where a redirect leads
 }
 
 func ok(body any) reply      { return reply{status: 200, body: body} }
@@ -55,6 +57,9 @@ func unprocessable(resource, field, message string) reply {
 func (a reply) write(w http.ResponseWriter) {
 	if a.link != "" {
 		w.Header().Set("Link", a.link)
+	}
+	if a.location != "" {
+		w.Header().Set("Location", a.location)
 	}
 	switch {
 	case a.text != "":

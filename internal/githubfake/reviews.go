@@ -39,23 +39,38 @@ func (s *Server) Reviews(repo string, number int) []Review {
 	return out
 }
 
-// Review submits a review without inline comments as a person would and
-// delivers it. verdict is COMMENT, APPROVE or REQUEST_CHANGES.
-func (s *Server) Review(ctx context.Context, repo string, number int, user, verdict, body string) (id int64, err error) {
+// Review submits a review as a person would, with what he says on lines, and
+// delivers it: each of these, and then the review. verdict is COMMENT, APPROVE
+// or REQUEST_CHANGES.
+func (s *Server) Review(ctx context.Context, repo string, number int, user, verdict, body string, lines ...Line) (id int64, err error) {
 	s.mu.Lock()
 	p, err := s.mustPull(repo, number)
 	if err == nil && (verdict == "" || reviewStates[verdict] == "") {
 		err = errors.New(verdict + " is no verdict")
+	}
+	asks := make([]inlineAsk, len(lines))
+	for i, l := range lines {
+		asks[i] = l.ask()
+		if err != nil {
+			break
+		}
+		if problem := asks[i].check(p.files); problem != "" {
+			err = fmt.Errorf("%s:%d: %s", l.Path, l.Line, problem)
+		}
 	}
 	if err != nil {
 		s.mu.Unlock()
 		return 0, fmt.Errorf("review: %w", err)
 	}
 	v := s.addReview(p, user, verdict, body, p.headSHA)
-	e := s.reviewEvent(p, v)
+	var events []event
+	for _, a := range asks {
+		events = append(events, s.inlineEvent(p, s.addInline(p, v, a)))
+	}
+	events = append(events, s.reviewEvent(p, v))
 	s.changed()
 	s.mu.Unlock()
-	return v.ID, s.deliver(ctx, e)
+	return v.ID, s.deliver(ctx, events...)
 }
 
 func (s *Server) addReview(p *pull, user, verdict, body, commit string) *Review {
@@ -115,12 +130,13 @@ func (s *Server) createReview(r *request) reply {
 	}
 	// Nothing is written before this line.
 	v := s.addReview(p, r.who.login, ask.Event, ask.Body, ask.CommitID)
+	var events []event
 	for _, c := range ask.Comments {
-		s.addInline(p, v, c)
+		events = append(events, s.inlineEvent(p, s.addInline(p, v, c)))
 	}
 	// Without an event the review is a draft that only its author sees.
 	if v.State != "PENDING" {
-		s.echo(s.reviewEvent(p, v))
+		s.echo(append(events, s.reviewEvent(p, v))...)
 	}
 	return ok(s.review(p, v)) // 200: here GitHub does not say 201
 }

@@ -75,6 +75,40 @@ func TestReviewIsAllOrNothing(t *testing.T) {
 	wantError(t, err, 422, "Body can't be blank")
 }
 
+// What GitHub refuses of comments that are inside the diff.
+func TestReviewRefusals(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, githubfake.Config{})
+	lines := func(change string) string { return change + strings.Repeat("same\n", 20) + change }
+	must(s.CreateRepo("acme", "hunks", map[string]string{"a.txt": lines("old\n")}))(t)
+	must(s.OpenPR(t.Context(), githubfake.PR{Repo: "acme/hunks", Head: "new", Files: map[string]string{"a.txt": lines("new\n")}}))(t)
+	c := newClient(t, s, "ghp_test")
+	post := func(body string, comments ...*github.DraftReviewComment) error {
+		_, _, err := c.PullRequests.CreateReview(t.Context(), "acme", "hunks", 1, &github.PullRequestReviewRequest{
+			Body: &body, Event: new("COMMENT"), Comments: comments,
+		})
+		return err
+	}
+	wordy := inline("a.txt", "RIGHT", 0, 1)
+	wordy.Body = new(strings.Repeat("ä", 65_537))
+	for _, bad := range []struct {
+		err  error
+		want string
+	}{
+		{post("x", inline("a.txt", "RIGHT", 2, 22)), "must be part of the same hunk"},
+		{post("x", inline("a.txt", "BOTH", 0, 1)), "No subschema"},
+		{post("x", wordy), "Body is too long"},
+		{post(*wordy.Body), "Body is too long"},
+		{post("x", inline("a.txt", "RIGHT", 0, 10)), "Line could not be resolved"}, // between the hunks
+	} {
+		wantError(t, bad.err, 422, bad.want)
+	}
+	wordy.Body = new(strings.Repeat("ä", 65_536))
+	if err := post("", wordy, inline("a.txt", "RIGHT", 20, 22)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReviewOfAnOldCommit(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, githubfake.Config{})

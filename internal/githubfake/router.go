@@ -18,7 +18,7 @@ type route struct {
 
 var wildcard = regexp.MustCompile(`\{(\w+)\}`)
 
-// handle registers a route. {n} and {id} are numbers, {ref} may have slashes,
+// handle registers a route. {n} and {id} are numbers, {ref} and {path} may have slashes,
 // everything else is one segment.
 func handle(routes *[]route, pattern string, answer func(http.ResponseWriter, *request)) {
 	method, path, _ := strings.Cut(pattern, " ")
@@ -27,7 +27,7 @@ func handle(routes *[]route, pattern string, answer func(http.ResponseWriter, *r
 		switch name {
 		case "n", "id":
 			return `(?P<` + name + `>\d+)`
-		case "ref":
+		case "ref", "path":
 			return `(?P<` + name + `>.+)`
 		}
 		return `(?P<` + name + `>[^/]+)`

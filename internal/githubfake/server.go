@@ -18,9 +18,10 @@
 //
 // # What it does not promise
 //
-// It has no GraphQL, no issues that are not pull requests, no teams, no branch
-// protection and no rate limit of its own (use Fail). A route it does not know
-// answers 404 and shows in Calls with an empty pattern.
+// Of GraphQL it has what REST lacks: the threads of reviews (schema.graphql).
+// It has no issues that are not pull requests, no teams, no branch protection
+// and no rate limit of its own (use Fail). A route it does not know answers 404
+// and shows in Calls with an empty pattern.
 //
 // # Concurrency
 //
@@ -62,6 +63,12 @@ type Config struct {
 	AppKey         *rsa.PublicKey // verifies the App's JWT; required with AppID
 	InstallationID int64          // 1 when zero; all repositories but forks belong to it
 
+	// Permissions are what the App was granted when it was installed. Nil means all that has a route here.
+	Permissions map[string]string
+
+	// TokenLife is how long an installation token lives. Zero means GitHub's hour.
+	TokenLife time.Duration
+
 	// BotLogin is who the credentials speak for: the token as BotLogin, the
 	// App's installation as BotLogin + "[bot]". "errand" when empty.
 	BotLogin string
@@ -71,8 +78,8 @@ type Config struct {
 	Workflows bool
 
 	// Events are the subscribed webhooks. Nil means pull_request,
-	// issue_comment, pull_request_review, check_run and status; "push" is
-	// known too. Send does not ask.
+	// issue_comment, pull_request_review, pull_request_review_comment,
+	// check_run and status; "push" is known too. Send does not ask.
 	Events []string
 	// Quiet suppresses the webhooks GitHub would send for what clients do
 	// through REST and git (our own comments and pushes among them).
@@ -164,7 +171,13 @@ func (c *Config) fill() {
 		c.InstallationID = 1
 	}
 	if c.Events == nil {
-		c.Events = []string{"pull_request", "issue_comment", "pull_request_review", "check_run", "status"}
+		c.Events = []string{"pull_request", "issue_comment", "pull_request_review", "pull_request_review_comment", "check_run", "status"}
+	}
+	if c.TokenLife == 0 {
+		c.TokenLife = tokenLife
+	}
+	if c.Permissions == nil {
+		c.Permissions = permissions()
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -191,13 +204,19 @@ func (s *Server) home() string { return filepath.Join(s.cfg.Dir, ".home") }
 // and Calls take.
 func (s *Server) addRoutes() {
 	s.appRoutes()
+	s.hookRoutes()
 	s.repoRoutes()
+	s.contentRoutes()
 	s.pullRoutes()
 	s.commentRoutes()
 	s.reviewRoutes()
 	s.statusRoutes()
 	s.checkRoutes()
+	s.ciRoutes()
+	s.branchRoutes()
 	s.gitRoutes()
+	s.graphqlRoutes()
+	s.lineRoutes()
 }
 
 // URL is the web and clone base without a trailing slash:
@@ -219,6 +238,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.work.Done()
 
 	req, routes := &request{Request: r, git: true}, s.web
+	if r.URL.Path == graphqlPath {
+		r = r.Clone(r.Context())
+		r.URL.Path = apiPrefix + "/graphql"
+	}
 	if strings.HasPrefix(r.URL.Path, apiPrefix+"/") {
 		req, routes = &request{Request: r.Clone(r.Context())}, s.rest
 		req.URL.Path, req.URL.RawPath = strings.TrimPrefix(r.URL.Path, apiPrefix), ""

@@ -148,6 +148,10 @@ func (s *Server) statusEvent(r *Repo, v *Status) event {
 		}
 	}
 	body["sha"], body["name"] = v.SHA, r.FullName()
-	body["commit"], body["branches"] = object{"sha": v.SHA}, []object{}
+	branches := []object{}
+	for _, name := range s.branchesAt(r, v.SHA) {
+		branches = append(branches, object{"name": name, "commit": object{"sha": v.SHA}})
+	}
+	body["commit"], body["branches"] = object{"sha": v.SHA}, branches
 	return encode("status", body)
 }

@@ -1,4 +1,5 @@
--- Put in front of every script. ARGV[1] is always the prefix of all keys; keys.go says what each key is.
+-- What scripts have in common: link, in scripts.go, puts in front of each what it uses. ARGV[1] is always the prefix of all
+-- keys; keys.go says what each key is.
 -- Numbers stay strings wherever they only pass through: microseconds as a Lua number would be written as 1.7e+15.
 
 local P = ARGV[1]
@@ -16,6 +17,7 @@ local function votes_key(id) return P .. 'votes:' .. id end
 local function spent_key(id) return P .. 'spent:' .. id end
 local function claim_key(thread) return P .. 'claim:' .. thread end
 local function waiting_key(thread) return P .. 'waiting:' .. thread end
+local function alias_key(name) return P .. 'alias:' .. name end
 local function topic_key(thread) return P .. 'topic:' .. thread end
 local function session_key(thread) return P .. 'session:' .. thread end
 local function checkpoint_key(id) return P .. 'checkpoint:' .. id end

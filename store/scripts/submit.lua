@@ -1,27 +1,34 @@
--- prefix, id, thread, class, task, at, hear, kin, scopes, topic, its lifetime ms, (scope or kind, budget)...
--- -> {'created', now, tasks before it, '1' if it will be absorbed} | {'exists', record} | {'spent'} | with hear {'asking', id} |
--- {'overbudget', scope, spent, reserved, budget}
+-- prefix, id, thread, class, task, at, hear, kin, scopes, topic, lifetime ms of it and of the alias, (scope or kind, budget)...
+-- -> {'created', now, the thread that it is in, tasks before it, '1' if it will be absorbed} | {'exists', record} | {'spent'} |
+-- with hear {'asking', id} | {'overbudget', scope, spent, reserved, budget}
+-- It runs once for every event that comes in, so it asks Redis for nothing that it can know.
 local id, thread, kin = ARGV[2], ARGV[3], ARGV[8]
 local key = task_key(id)
-if redis.call('EXISTS', spent_key(id)) == 1 then return {'spent'} end
-if redis.call('EXISTS', key) == 1 then
+if redis.call('EXISTS', key, spent_key(id)) > 0 then
+  if redis.call('EXISTS', spent_key(id)) == 1 then return {'spent'} end
   return {'exists', redis.call('HGETALL', key)}
 end
-if ARGV[7] == '1' then
-  local head = redis.call('ZRANGE', waiting_key(thread), '0', '0')[1]
-  if head and redis.call('EXISTS', questions_key(head)) == 1 and redis.call('HGET', task_key(head), 'state') == 'running' then
-    return {'asking', head}
-  end
+local target = redis.call('GET', alias_key(thread))
+if target then
+  redis.call('PEXPIRE', alias_key(thread), ARGV[11])
+  thread = target
+end
+local waiting = waiting_key(thread)
+local head = redis.call('ZRANGE', waiting, '0', '0')[1]
+if head and ARGV[7] == '1' and redis.call('EXISTS', questions_key(head)) == 1 and redis.call('HGET', task_key(head), 'state') == 'running' then
+  return {'asking', head}
 end
 local t = now()
-for scope in each('fleet\n' .. ARGV[9]) do
-  local budget = bound(scope, 12)
-  local spent = budget and tonumber(redis.call('HGET', spend_key(day(t), scope), 'spent') or '0')
-  if budget and spent >= budget then return {'overbudget', scope, int(spent), '0', int(budget)} end
+if ARGV[12] then
+  for scope in each('fleet\n' .. ARGV[9]) do
+    local budget = bound(scope, 12)
+    local spent = budget and tonumber(redis.call('HGET', spend_key(day(t), scope), 'spent') or '0')
+    if budget and spent >= budget then return {'overbudget', scope, int(spent), '0', int(budget)} end
+  end
 end
 redis.call('HSET', key, 'thread', thread, 'class', ARGV[4], 'task', ARGV[5], 'at', ARGV[6], 'state', 'waiting', 'delivery', '0',
   'attempt', '0', 'crashes', '0', 'fence', '0', 'outbox', '0', 'created', int(t), 'kin', kin, 'scopes', ARGV[9])
-redis.call('ZADD', waiting_key(thread), born(id), id)
+redis.call('ZADD', waiting, born(id), id)
 redis.call('ZADD', LIVE, '0', id)
 redis.call('ZADD', TASKS, '0', id)
 if ARGV[10] ~= '' then redis.call('SET', topic_key(thread), ARGV[10], 'PX', ARGV[11]) end
@@ -35,14 +42,16 @@ for _, old in ipairs(gone) do
   end
 end
 
+if not head then return {'created', int(t), thread, '0', '0'} end
+
 -- It will be absorbed if all before it are its kin, for then the first of them takes up the others; unless that one runs and takes
 -- nothing more, or is parked: that may be for hours, and whoever asks is to hear that he waits.
-local before = redis.call('ZRANK', waiting_key(thread), id)
+local before = redis.call('ZRANK', waiting, id)
 local absorbed = before > 0 and kin ~= ''
-for i, other in ipairs(before > 0 and redis.call('ZRANGE', waiting_key(thread), '0', int(before - 1)) or {}) do
+for i, other in ipairs(before > 0 and redis.call('ZRANGE', waiting, '0', int(before - 1)) or {}) do
   local r = redis.call('HMGET', task_key(other), 'kin', 'state', 'closed', 'held', 'fence', 'at')
   local busy = r[2] == 'running' and r[3] == r[4] or r[2] == 'waiting' and tonumber(r[6]) > t
   if r[1] ~= kin or i > 1 and r[5] ~= '0' or i == 1 and busy then absorbed = false end
 end
-redis.call('PUBLISH', P .. 'mail', thread)
-return {'created', int(t), int(before), absorbed and '1' or '0'}
+redis.call('PUBLISH', P .. 'mail', thread) -- to the one that runs
+return {'created', int(t), thread, int(before), absorbed and '1' or '0'}

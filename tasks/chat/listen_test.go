@@ -114,8 +114,8 @@ func TestBadRequestsAreRefused(t *testing.T) {
 			}
 		})
 	}
-	if list, err := h.Desk.List(t.Context(), "", 0, ""); err != nil || len(list) > 0 {
-		t.Errorf("%d tasks were stored, %v", len(list), err)
+	if list, err := h.Desk.List(t.Context(), tasks.Filter{}); err != nil || len(list.Tasks) > 0 {
+		t.Errorf("%d tasks were stored, %v", len(list.Tasks), err)
 	}
 }
 

@@ -27,11 +27,11 @@ func TestChatIsAsDescribed(t *testing.T) {
 	} {
 		resp := h.post(tc.body)
 		if tc.end != nil {
-			all, err := h.Desk.List(t.Context(), "waiting", 1, "")
-			if err != nil || len(all) != 1 {
+			all, err := h.Desk.List(t.Context(), tasks.Filter{State: "waiting", Limit: 1})
+			if err != nil || len(all.Tasks) != 1 {
 				t.Fatalf("%s: %v, %v", name, all, err)
 			}
-			c := h.Claim(all[0].Task.ID)
+			c := h.Claim(all.Tasks[0].Task.ID)
 			h.Append(c,
 				agent.Event{Kind: agent.Text, Text: "4"}, agent.Event{Kind: agent.ToolUse, Tool: "Bash", Text: "$ ls"},
 				agent.Event{Kind: tasks.Said, Text: "Soon"}, agent.Event{Kind: tasks.Replied, Text: "red"}, agent.Event{Kind: tasks.Absorbed, Text: "and"},

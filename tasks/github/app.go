@@ -11,7 +11,7 @@ import (
 
 // app signs as the App. Each installation needs one of its own: ghinstallation writes to it when it refreshes a token.
 func (c *clients) app() (*ghinstallation.AppsTransport, error) {
-	t, err := ghinstallation.NewAppsTransport(c.transport, c.cfg.AppID, c.cfg.AppKey)
+	t, err := ghinstallation.NewAppsTransport(tokenRefusals{c.transport}, c.cfg.AppID, c.cfg.AppKey)
 	if err != nil {
 		return nil, fmt.Errorf("read the App's key: %w", err)
 	}

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
 func TestBrief(t *testing.T) {
@@ -30,7 +32,7 @@ func TestBrief(t *testing.T) {
 		b.System = ""
 		want := tasks.Brief{
 			Prompt: agent.Message{Text: "Review pull request acme/api#1.", Composed: true},
-			Base:   "main", Diff: true, Fresh: true,
+			Base:   "main", Diff: true, Fresh: true, Schema: review.Schema(),
 		}
 		if diff := cmp.Diff(want, b); diff != "" {
 			w.Error(diff)
@@ -86,8 +88,12 @@ func TestBriefKnowsOwnAndForks(t *testing.T) {
 
 	fork := w.open(func(pr *githubfake.PR) { pr.Fork, pr.User, pr.Head = true, "stranger", "theirs" })
 	task = w.task(n, 0)
-	task.Origin = []byte(strings.Replace(string(task.Origin), `"number":1`, `"number":`+strconv.Itoa(fork), 1))
-	wantInput(t, brief(w, task), "from a fork")
+	o := must(originOf(task))
+	o.Number, o.Head = fork, w.pull(fork).HeadSHA
+	task.Origin = must(json.Marshal(o))
+	wantInput(t, brief(w, task), "from a fork: errand reads it and does nothing else")
+	task.Profile = agent.Untrusted
+	wantInput(t, brief(w, task), "from a fork: somebody who may write")
 	if err := w.hub.DeleteFork(repo, fork); err != nil {
 		t.Fatal(err)
 	}

@@ -59,14 +59,10 @@ func (c *check) show(ctx context.Context, action string) error {
 	return c.update(ctx, github.UpdateCheckRunOptions{Status: new("in_progress"), Output: output("Reviewing", action)})
 }
 
-func (c *check) end(ctx context.Context, e tasks.Ending) error {
-	title, summary := "Not reviewed", verdict(e)
-	if e.Kind == tasks.Answered {
-		title, summary = "Reviewed", "The review is in the conversation of the pull request.\n\n"+unping(e.Footer())
-	}
+func (c *check) end(ctx context.Context, v verdict) error {
 	return c.update(ctx, github.UpdateCheckRunOptions{
-		Status: new("completed"), Conclusion: new(conclusion(e.Kind)), CompletedAt: &github.Timestamp{Time: e.At},
-		Output: output(title, summary),
+		Status: new("completed"), Conclusion: &v.conclusion, CompletedAt: &github.Timestamp{Time: v.at},
+		Output: output(v.title, v.summary),
 	})
 }
 

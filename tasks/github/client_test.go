@@ -191,7 +191,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 	}
 }
 
-// ghinstallation does not close the answer that refuses a token; our time limits do. Here there is only one connection.
+// ghinstallation does not close the answer that refuses a token; we do. Here there is only one connection.
 func TestRefusedTokenFreesConnection(t *testing.T) {
 	t.Parallel()
 	w := withApp(t, func(c *Config) { c.HTTP.Transport.(*http.Transport).MaxConnsPerHost = 1 })

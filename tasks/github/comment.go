@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/google/go-github/v60/github"
@@ -15,10 +16,11 @@ import (
 // maxComment is GitHub's bound in characters. We count bytes, of which there are never fewer.
 const maxComment = 65_536
 
-// comment puts an ending into the pull request's review comment. What it finds there it leaves, edits or removes by the marks, so
+// comment puts an outcome into the pull request's review comment. What it finds there it leaves, edits or removes by the marks, so
 // that it may be called again after any failure, and beside another task's.
-func (r *report) comment(ctx context.Context, e tasks.Ending) error {
-	if e.Kind == tasks.Refused || e.Kind == tasks.Cancelled {
+func (r *report) comment(ctx context.Context, said outcome) error {
+	e := said.ending
+	if slices.Contains([]tasks.EndingKind{tasks.Refused, tasks.Cancelled, tasks.Superseded}, e.Kind) {
 		return nil // nobody is missing a review
 	}
 	old, err := r.comments(ctx)
@@ -32,7 +34,7 @@ func (r *report) comment(ctx context.Context, e tasks.Ending) error {
 		}
 	}
 	owner, name := r.origin.path()
-	parts := r.bodies(ours, e)
+	parts := r.bodies(ours, said)
 	for i, body := range parts {
 		c, found := old[i+1]
 		text := &github.IssueComment{Body: &body}
@@ -94,21 +96,18 @@ func (r *report) comments(ctx context.Context) (map[int]posted, error) {
 	}
 }
 
-// bodies are the comments that tell an ending.
-func (r *report) bodies(m mark, e tasks.Ending) []string {
-	foot := "\n\n---\n<sub>" + r.footer(e) + "</sub>\n"
-	if note := e.Note(); note != "" {
+// bodies are the comments that tell an outcome.
+func (r *report) bodies(m mark, said outcome) []string {
+	foot := "\n\n---\n<sub>" + r.footer(said.ending) + "</sub>\n"
+	if note := said.ending.Note(); note != "" {
 		foot = "\n\n" + harmless(line(note, 500)) + foot
 	}
 	const head = 512 // of the mark and the title, with room
-	texts := split(harmless(text(e)), maxComment-head-len(foot))
+	texts := split(said.text, maxComment-head-len(foot))
 	bodies := make([]string, len(texts))
 	for i, t := range texts {
 		m.part = i + 1
-		title := "Review of " + short(r.origin.Head)
-		if e.Kind != tasks.Answered {
-			title = "No review of " + short(r.origin.Head)
-		}
+		title := said.title
 		if len(texts) > 1 {
 			title += fmt.Sprintf(" (%d of %d)", m.part, len(texts))
 		}

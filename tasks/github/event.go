@@ -22,13 +22,27 @@ var handled = []struct {
 	actions []string
 	act     func(*Source, context.Context, *tasks.Desk, delivery) (said string, err error)
 }{
-	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review"}, (*Source).review},
+	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review", "review_requested"}, (*Source).review},
+	{"pull_request", []string{"closed", "converted_to_draft"}, (*Source).retire},
+	{"pull_request", []string{"labeled"}, (*Source).labeled},
+	{"issue_comment", []string{"created"}, (*Source).hear},
+	{"pull_request_review_comment", []string{"created"}, (*Source).hear},
+	{"pull_request_review", []string{"submitted"}, (*Source).hear},
+	{"issue_comment", []string{"deleted"}, (*Source).forget},
+	{"pull_request_review_comment", []string{"deleted"}, (*Source).forget},
+	{"pull_request_review", []string{"submitted"}, (*Source).respond},
+	{"check_run", []string{"completed"}, (*Source).checked},
+	{"check_suite", []string{"completed"}, (*Source).checked},
+	{"workflow_run", []string{"completed"}, (*Source).checked},
+	{"status", []string{""}, (*Source).checked}, // it has no actions
 }
 
 // delivery is one webhook whose signature was right.
 type delivery struct {
 	id, event, action string
 	payload           []byte
+
+	after func(do func(context.Context)) // does what nobody waits for, once GitHub has its answer
 }
 
 // ignored says why an event becomes no task. It is the ordinary case and no failure.
@@ -49,6 +63,7 @@ func (s *Source) act(ctx context.Context, desk *tasks.Desk, d delivery) (said st
 		Action string `json:"action"`
 	}
 	var all []string
+	var last error
 	for _, h := range handled {
 		if h.event != d.event {
 			continue
@@ -61,6 +76,10 @@ func (s *Source) act(ctx context.Context, desk *tasks.Desk, d delivery) (said st
 		}
 		d.action = head.Action
 		said, err := h.act(s, ctx, desk, d)
+		if why, ok := errors.AsType[ignored](err); ok {
+			last = why
+			continue
+		}
 		if err != nil {
 			return "", err
 		}
@@ -68,6 +87,9 @@ func (s *Source) act(ctx context.Context, desk *tasks.Desk, d delivery) (said st
 	}
 	if len(all) > 0 {
 		return strings.Join(all, " "), nil
+	}
+	if last != nil {
+		return "", last
 	}
 	return "", ignored{strings.TrimSpace("Nothing is to be done for " + d.event + " " + head.Action), slog.LevelDebug}
 }
@@ -89,10 +111,14 @@ type origin struct {
 	Head         string `json:"head"` // commit
 	Base         string `json:"base"` // branch
 	BaseSHA      string `json:"base_sha"`
-	Title        string `json:"title"` // in one visible line
+	Title        string `json:"title"`          // in one visible line
+	Body         string `json:"body,omitempty"` // the description, as far as it is visible
 	Installation int64  `json:"installation,omitempty"`
 	URL          string `json:"html_url"`
 	Action       string `json:"action"`
+	ApprovedBy   string `json:"approved_by,omitempty"` // who let this head of a stranger's run, by what he did; that he may is asked later
+	Full         bool   `json:"full,omitempty"`        // not only what is new since the last review
+	Asked        *asked `json:"asked,omitempty"`       // nil: nobody has
 }
 
 // originOf reads a task's return address.
@@ -102,6 +128,15 @@ func originOf(t tasks.Task) (origin, error) {
 		return o, fmt.Errorf("read origin of task %s: %w", t.ID, err)
 	}
 	return o, nil
+}
+
+// asItIs is the origin of a task about a pull request as it is in this moment. What its author changes later is not what was asked for.
+func asItIs(repo string, pr *github.PullRequest) origin {
+	head, base := pr.GetHead(), pr.GetBase()
+	return origin{
+		Repo: repo, Number: pr.GetNumber(), Head: head.GetSHA(), Base: base.GetRef(), BaseSHA: base.GetSHA(),
+		Title: line(pr.GetTitle(), 200), Body: cut(visible(pr.GetBody()), maxDescription), URL: pr.GetHTMLURL(),
+	}
 }
 
 func (o origin) String() string { return fmt.Sprintf("%s#%d", o.Repo, o.Number) }
@@ -121,22 +156,25 @@ func (s *Source) review(ctx context.Context, desk *tasks.Desk, d delivery) (said
 	if err != nil {
 		return "", err
 	}
-	return s.submit(ctx, desk, t)
+	var e github.PullRequestEvent
+	if err := json.Unmarshal(d.payload, &e); err != nil {
+		return "", unreadable{fmt.Errorf("read payload: %w", err)}
+	}
+	if t, err = s.expected(ctx, t, e.GetPullRequest()); err != nil {
+		return "", err
+	}
+	return s.advance(ctx, desk, t, updated(d))
 }
 
 // reviewOf makes the task of reviewing the pull request that an event is about.
 func (s *Source) reviewOf(ctx context.Context, d delivery) (tasks.Task, error) {
-	var e github.PullRequestEvent
-	if err := json.Unmarshal(d.payload, &e); err != nil {
-		return tasks.Task{}, unreadable{fmt.Errorf("read payload: %w", err)}
+	e, err := pullEvent(d)
+	if err != nil {
+		return tasks.Task{}, err
 	}
-	// Getters throughout: a head without repository is what a deleted fork looks like.
 	pr, repo := e.GetPullRequest(), e.GetRepo().GetFullName()
-	if repo == "" || pr.GetNumber() == 0 || pr.GetHead().GetSHA() == "" {
-		return tasks.Task{}, unreadable{errors.New("read payload: no pull request in it")}
-	}
-	if s.cfg.Repository != nil && !s.cfg.Repository(repo) {
-		return tasks.Task{}, ignored{"Repository " + repo + " is not one errand works on.", slog.LevelInfo}
+	if err := s.worksOn(repo); err != nil {
+		return tasks.Task{}, err
 	}
 	login, cancel := context.WithTimeout(ctx, loginPatience)
 	me, err := s.clients.me(login)
@@ -148,25 +186,50 @@ func (s *Source) reviewOf(ctx context.Context, d delivery) (tasks.Task, error) {
 	if why := unwanted(pr, actor, me); why != "" {
 		return tasks.Task{}, ignored{why, slog.LevelInfo}
 	}
-	o := origin{
-		Repo: repo, Number: pr.GetNumber(), Head: pr.GetHead().GetSHA(), Base: pr.GetBase().GetRef(), BaseSHA: pr.GetBase().GetSHA(),
-		Title: line(pr.GetTitle(), 200), Installation: e.GetInstallation().GetID(), URL: pr.GetHTMLURL(), Action: d.action,
+	if d.action == "review_requested" && (me == "" || e.GetRequestedReviewer().GetLogin() != me) {
+		return tasks.Task{}, ignored{"Somebody else was asked for a review.", slog.LevelDebug}
 	}
+	o := asItIs(repo, pr)
+	o.Installation, o.Action = e.GetInstallation().GetID(), d.action
+	return s.reviewTask(tasks.NewID(pr.GetUpdatedAt().Time, s.Name(), d.id), actor, pr, o)
+}
+
+// worksOn refuses what is about a repository that errand does not work on.
+func (s *Source) worksOn(repo string) error {
+	if s.cfg.Repository != nil && !s.cfg.Repository(repo) {
+		return ignored{"Repository " + repo + " is not one errand works on.", slog.LevelInfo}
+	}
+	return nil
+}
+
+// pullEvent reads the event of a pull request. Use its getters: a head without repository is what a deleted fork looks like.
+func pullEvent(d delivery) (*github.PullRequestEvent, error) {
+	e := new(github.PullRequestEvent)
+	if err := json.Unmarshal(d.payload, e); err != nil {
+		return nil, unreadable{fmt.Errorf("read payload: %w", err)}
+	}
+	if pr := e.GetPullRequest(); e.GetRepo().GetFullName() == "" || pr.GetNumber() == 0 || pr.GetHead().GetSHA() == "" {
+		return nil, unreadable{errors.New("read payload: no pull request in it")}
+	}
+	return e, nil
+}
+
+// reviewTask is the task of reviewing a pull request.
+func (s *Source) reviewTask(id, actor string, pr *github.PullRequest, o origin) (tasks.Task, error) {
 	address, err := json.Marshal(o)
 	if err != nil {
 		return tasks.Task{}, fmt.Errorf("marshal origin: %w", err)
 	}
 	return tasks.Task{
-		ID: tasks.NewID(pr.GetUpdatedAt().Time, s.Name(), d.id), Source: s.Name(), Kind: "review",
-		Thread: "github/" + o.String() + "/review", Class: tasks.Review, Profile: agent.Read,
-		Repo: repo, Ref: o.Head, Actor: actor, Origin: address,
-		Prompt: fmt.Sprintf("Review pull request #%d of %s: %s", o.Number, repo, o.Title),
+		ID: id, Source: s.Name(), Kind: "review", Thread: reviews(o), Class: tasks.Review, Profile: profileOf(pr, agent.Read),
+		Repo: o.Repo, Ref: o.Head, Actor: actor, Origin: address,
+		Prompt: fmt.Sprintf("Review pull request #%d of %s: %s", o.Number, o.Repo, o.Title),
 	}, nil
 }
 
 // unwanted says why a pull request is not reviewed, or nothing. It is asked when the event arrives and again before the run.
 func unwanted(pr *github.PullRequest, actor, me string) string {
-	switch from := pr.GetHead().GetRepo().GetID(); {
+	switch {
 	case pr.GetMerged():
 		return "The pull request was merged."
 	case pr.GetState() == "closed":
@@ -177,9 +240,6 @@ func unwanted(pr *github.PullRequest, actor, me string) string {
 		return "The pull request is a bot's."
 	case me != "" && (pr.GetUser().GetLogin() == me || actor == me):
 		return "The pull request is our own doing."
-	case from == 0 || from != pr.GetBase().GetRepo().GetID():
-		// A stranger's code: nothing of it is run before a maintainer has agreed, and there is no way to agree yet.
-		return "The pull request comes from a fork."
 	}
 	return ""
 }

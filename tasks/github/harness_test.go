@@ -71,8 +71,17 @@ func withToken(t *testing.T, change ...func(*Config)) *world {
 
 func withApp(t *testing.T, change ...func(*Config)) *world {
 	t.Helper()
-	app := func(c *Config) { c.AppID, c.AppKey = 77, pemKey() }
-	return newWorld(t, githubfake.Config{AppID: 77, AppKey: &appKey().PublicKey, InstallationID: 5}, append([]func(*Config){app}, change...))
+	return newApp(t, githubfake.Config{}, change...)
+}
+
+// newApp is an App that was made of the manifest, unless fake says otherwise.
+func newApp(t *testing.T, fake githubfake.Config, change ...func(*Config)) *world {
+	t.Helper()
+	fake.AppID, fake.AppKey, fake.InstallationID = 77, &appKey().PublicKey, 5
+	if fake.Permissions == nil {
+		fake.Permissions = granted()
+	}
+	return newWorld(t, fake, append([]func(*Config){func(c *Config) { c.AppID, c.AppKey = 77, pemKey() }}, change...))
 }
 
 func newWorld(t *testing.T, fake githubfake.Config, change []func(*Config)) *world {

@@ -12,7 +12,14 @@ var kinds = map[string]struct {
 	brief func(s *Source, ctx context.Context, t tasks.Task, o origin, dir string) (tasks.Brief, error)
 	open  func(s *Source, ctx context.Context, t tasks.Task, o origin) (tasks.Report, error)
 }{
-	"review": {(*Source).briefReview, (*Source).openReview},
+	"review":  {(*Source).briefReview, (*Source).openReview},
+	"comment": {(*Source).briefComment, (*Source).openReply},
+	"analyze": {(*Source).briefAnalysis, (*Source).openReply},
+	"fix":     {(*Source).briefFix, (*Source).openReply},
+
+	"check_failure":   {(*Source).briefChecks, (*Source).openReply},
+	"merge_conflict":  {(*Source).briefConflict, (*Source).openReply},
+	"review_response": {(*Source).briefResponse, (*Source).openReply},
 }
 
 // Brief asks GitHub what the task is about, as it is now.
@@ -24,6 +31,11 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 	k, ok := kinds[t.Kind]
 	if !ok {
 		return tasks.Brief{}, unknownKind(t)
+	}
+	if o.Asked != nil {
+		if err := s.mustWrite(ctx, o, t.Actor); err != nil {
+			return tasks.Brief{}, err
+		}
 	}
 	return k.brief(s, ctx, t, o, dir)
 }
@@ -38,7 +50,8 @@ func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
 	if !ok {
 		return nil, unknownKind(t)
 	}
-	return k.open(s, ctx, t, o)
+	r, err := k.open(s, ctx, t, o)
+	return s.acked(ctx, o, r, err)
 }
 
 // unknownKind is what a worker says to a task of a newer front door.

@@ -30,8 +30,8 @@ func (l *fakeLight) show(ctx context.Context, action string) error {
 	return nil
 }
 
-func (l *fakeLight) end(_ context.Context, e tasks.Ending) error {
-	l.log = append(l.log, string(e.Kind))
+func (l *fakeLight) end(_ context.Context, v verdict) error {
+	l.log = append(l.log, v.conclusion)
 	return nil
 }
 

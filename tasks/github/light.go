@@ -17,7 +17,7 @@ type light interface {
 	// show tells what is being done.
 	show(ctx context.Context, action string) error
 	// end tells what has come of it; again, if need be.
-	end(ctx context.Context, e tasks.Ending) error
+	end(ctx context.Context, v verdict) error
 	// pause is the least time between two shows.
 	pause() time.Duration
 }
@@ -33,14 +33,26 @@ func (s *Source) openLight(ctx context.Context, gh *github.Client, o origin, t t
 // dark is the light where GitHub allows none.
 type dark struct{}
 
-func (dark) show(context.Context, string) error      { return nil }
-func (dark) end(context.Context, tasks.Ending) error { return nil }
-func (dark) pause() time.Duration                    { return time.Minute }
+func (dark) show(context.Context, string) error { return nil }
+func (dark) end(context.Context, verdict) error { return nil }
+func (dark) pause() time.Duration               { return time.Minute }
 
-// verdict is an ending in one line of text.
-func verdict(e tasks.Ending) string {
+// verdict is what a light says in the end.
+type verdict struct {
+	conclusion, title, summary string // of a check run
+	line                       string // of a status, to be cut
+	at                         time.Time
+}
+
+// verdictOf is the verdict on an ending of which no more is known.
+func verdictOf(e tasks.Ending) verdict {
+	v := verdict{conclusion: conclusion(e.Kind), at: e.At}
 	if e.Kind == tasks.Answered {
-		return "Reviewed, see the conversation"
+		v.title, v.line = "Reviewed", "Reviewed, see the conversation"
+		v.summary = "The review is in the conversation of the pull request.\n\n" + unping(e.Footer())
+		return v
 	}
-	return "Not reviewed: " + unping(line(e.Sentence(), 500))
+	v.title, v.line = "Not reviewed", "Not reviewed: "+unping(line(e.Sentence(), 500))
+	v.summary = v.line
+	return v
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bradleyfalzon/ghinstallation/v2"
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/tasks"
@@ -19,7 +18,7 @@ import (
 const limitPause = time.Minute
 
 // retryAfter reports whether an error is one of GitHub's rate limits, and when to come back. go-github v60 tells only some of them
-// from refusals: every 429 and a 403 with no more than Retry-After are plain errors to it, and so is all that the App's token meets.
+// from refusals: every 429 and a 403 with no more than Retry-After are plain errors to it.
 func retryAfter(err error) (time.Duration, bool) {
 	if e, ok := errors.AsType[*github.RateLimitError](err); ok {
 		return until(e.Rate.Reset.Time), true
@@ -62,9 +61,6 @@ func until(t time.Time) time.Duration {
 // refusal is GitHub's answer behind an error; the code is 0 when there was none.
 func refusal(err error) (code int, header http.Header, message string) {
 	if e, ok := errors.AsType[*github.ErrorResponse](err); ok && e.Response != nil {
-		return e.Response.StatusCode, e.Response.Header, e.Message
-	}
-	if e, ok := errors.AsType[*ghinstallation.HTTPError](err); ok && e.Response != nil {
 		return e.Response.StatusCode, e.Response.Header, e.Message
 	}
 	return 0, nil, ""

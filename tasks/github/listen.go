@@ -27,18 +27,22 @@ const (
 	loginPatience = time.Second
 )
 
-// Listen registers POST /github/webhook. It starts nothing beside.
-func (s *Source) Listen(_ context.Context, mux *http.ServeMux, d *tasks.Desk) error {
-	mux.HandleFunc("POST /github/webhook", func(w http.ResponseWriter, r *http.Request) {
-		status, said := s.receive(w, r, d)
+// Listen registers POST /github/webhook. What is done after an answer ends with ctx.
+func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
+	after := s.afterwards(ctx)
+	mux.HandleFunc("POST "+hookPath, func(w http.ResponseWriter, r *http.Request) {
+		status, said := s.receive(w, r, d, after)
 		// As plain text, whatever the status: GitHub shows it beside the delivery, where an operator looks first.
 		http.Error(w, said, status)
 	})
+	if len(s.cfg.Repositories) > 0 {
+		go s.lookout(ctx, d)
+	}
 	return nil
 }
 
 // receive turns a webhook into a task and says how to answer it.
-func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) (status int, said string) {
+func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk, after func(func(context.Context))) (status int, said string) {
 	// Nobody is known yet, so nobody may take his time. A server that cannot set a deadline has one of its own.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -49,9 +53,11 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) 
 		return http.StatusBadRequest, "The body could not be read."
 	}
 	if !s.signed(r.Header.Get("X-Hub-Signature-256"), body) {
+		s.inbound.refuse(s.cfg.Now())
 		return http.StatusUnauthorized, "X-Hub-Signature-256 is missing or wrong."
 	}
-	in := delivery{id: r.Header.Get("X-GitHub-Delivery"), event: r.Header.Get("X-GitHub-Event")}
+	s.inbound.event(s.cfg.Now())
+	in := delivery{id: r.Header.Get("X-GitHub-Delivery"), event: r.Header.Get("X-GitHub-Event"), after: after}
 	if in.payload, err = payload(r.Header.Get("Content-Type"), body); err != nil {
 		return http.StatusBadRequest, err.Error()
 	}
@@ -62,7 +68,7 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) 
 
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	said, err = s.act(ctx, d, in)
+	said, err = within(ctx, func() (string, error) { return s.act(ctx, d, in) })
 	if why, ok := errors.AsType[ignored](err); ok {
 		log.Log(ctx, why.level, "webhook ignored", "why", why.why)
 		return http.StatusAccepted, "Ignored: " + why.why
@@ -80,6 +86,26 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) 
 		return http.StatusServiceUnavailable, "What it asks for could not be stored. Redeliver this event."
 	}
 	return http.StatusAccepted, said
+}
+
+// within returns when ctx ends: a Redis client notices that only between its exchanges. What was under way may still get through, and the
+// same event then finds what it did.
+func within(ctx context.Context, act func() (string, error)) (said string, err error) {
+	done := make(chan struct{})
+	var late struct {
+		said string
+		err  error
+	}
+	go func() {
+		defer close(done)
+		late.said, late.err = act()
+	}()
+	select {
+	case <-done:
+		return late.said, late.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
 }
 
 // signed checks the one header that counts. go-github goes by the prefix of the value, and would take a SHA-1 there.

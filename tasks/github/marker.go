@@ -47,8 +47,19 @@ func (m mark) String() string {
 	if m.part > 1 {
 		part = fmt.Sprintf(" part=%d", m.part)
 	}
-	return fmt.Sprintf("<!-- errand:review%s -->\n<!-- errand:task=%s head=%s ending=%s at=%d -->\n", part, m.task, m.head, m.ending, m.at)
+	return fmt.Sprintf("<!-- errand:review%s -->\n%s", part, m.line())
 }
+
+// findings is the mark of the review that brings the findings to their lines, which belongs to the same ending.
+func (m mark) findings() string { return "<!-- errand:findings -->\n" + m.line() }
+
+// line is the second line.
+func (m mark) line() string {
+	return fmt.Sprintf("<!-- errand:task=%s head=%s ending=%s at=%d -->\n", m.task, m.head, m.ending, m.at)
+}
+
+// key tells the endings of a task apart: one that is tried again may have another answer.
+func (m mark) key() string { return fmt.Sprintf("%s@%d", m.task, m.at) }
 
 // compare orders marks by age: that of the endings, because a pull request's tasks run one after the other. Their IDs are of whole
 // seconds, and two pushes may be closer together than that.

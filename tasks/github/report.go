@@ -77,7 +77,7 @@ func (r *report) Update(e agent.Event) {
 	}
 }
 
-// Close writes the comment and then ends the light, which says that the comment is there. What GitHub refuses for good is logged
+// Close posts the findings, then the comment that sums them up, and then ends the light, which says that they are there. What GitHub refuses for good is logged
 // and said by the light; anything else is an error, and the next attempt finds what this one has done.
 func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	r.stop()
@@ -86,18 +86,59 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if err := r.comment(ctx, e); lasting(err) {
+	said, err := r.tell(ctx, e)
+	if err != nil {
+		return r.source.later("post findings", err)
+	}
+	if err := r.comment(ctx, said); lasting(err) {
 		r.log.Error("post review", "err", err)
 		if e.Kind == tasks.Answered {
-			e = tasks.Ending{Kind: tasks.Failed, Reason: "GitHub does not let errand comment. The answer is in the run's log.", At: e.At}
+			said.verdict = verdictOf(tasks.Ending{Kind: tasks.Failed, Reason: "GitHub does not let errand comment. The answer is in the run's log.", At: e.At})
 		}
 	} else if err != nil {
 		return r.source.later("post review", err)
 	}
-	if err := r.light.end(ctx, e); lasting(err) {
+	if err := r.light.end(ctx, said.verdict); lasting(err) {
 		r.log.Warn("end check", "err", err)
 	} else if err != nil {
 		return r.source.later("end report", err)
 	}
 	return nil
+}
+
+// tell posts what the agent found at the lines it found it, if it gave findings, and says what the comment and the light are to tell.
+func (r *report) tell(ctx context.Context, e tasks.Ending) (outcome, error) {
+	answer, ok := r.answer(e)
+	if !ok {
+		said := r.spoken(e)
+		if e.Kind != tasks.Answered {
+			return said, nil
+		}
+		state, err := r.source.reviewed(ctx, r.origin)
+		said.text += state.pausing()
+		return said, err
+	}
+	limits, unknown, err := r.limits(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	ours := markOf(r.task, r.origin, e)
+	plan, err := r.settle(ctx, ours, answer)
+	if err != nil {
+		return outcome{}, err
+	}
+	plan, moved, err := r.post(ctx, plan, limits, ours)
+	if lasting(err) {
+		r.log.Error("post findings", "err", err) // they are all in the comment
+	} else if err != nil {
+		return outcome{}, err
+	}
+	said := r.found(e, plan, answer.Summary, moved)
+	said.text += misunderstood(unknown)
+	if moved != "" {
+		return said, nil // the next review finds again what counts
+	}
+	state, err := r.remember(ctx, ours, plan)
+	said.text += state.pausing()
+	return said, err
 }

@@ -73,13 +73,18 @@ func harmless(text string) string {
 	return b.String()
 }
 
+// harmlessLine is the same of one line, in which nothing is a block of code.
+func harmlessLine(l string) string { return unping(still(ownMarker.ReplaceAllString(l, "&lt;$1"))) }
+
 // loads is whatever makes a page fetch an address as soon as somebody looks at it: what an agent that was talked into it knows could
 // leave in that address.
 var loads = regexp.MustCompile(`(?i)<(\s*/?\s*(?:img|picture|source|video|audio|svg|image|iframe|object|embed|link|style))\b`)
 
-// still turns images into links, which nobody follows by looking.
+// still turns images into links, which nobody follows by looking, and lets people see comments: one that is not closed would hide whatever stands
+// below, the next finding for instance.
 func still(l string) string {
-	return loads.ReplaceAllString(strings.ReplaceAll(l, "![", "["), "&lt;$1")
+	l = strings.NewReplacer("![", "[", "<!--", "&lt;!--").Replace(l)
+	return loads.ReplaceAllString(l, "&lt;$1")
 }
 
 // unping puts a zero-width space behind every @ that could begin a mention: all but those within a word, as in an address.

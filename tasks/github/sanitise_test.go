@@ -62,7 +62,8 @@ func TestHarmless(t *testing.T) {
 		{"no image", "a <b> <imaginary> !x", "a <b> <imaginary> !x"},
 		{"own marker", "x <!-- errand:review -->", "x &lt;!-- errand:review -->"},
 		{"own marker, written otherwise", "<!--\n ERRAND:task=1 -->", "&lt;!--\n ERRAND:task=1 -->"},
-		{"other comment", "<!-- hi -->", "<!-- hi -->"},
+		{"other comment", "<!-- hi", "&lt;!-- hi"},
+		{"comment in code", "```\n<!-- hi -->\n```", "```\n<!-- hi -->\n```"},
 		{"code", "a\n```go\n@a\n```\n@b", "a\n```go\n@a\n```\n@" + z + "b"},
 		{"code with tildes", "~~~~\n@a\n~~~\n@b\n~~~~\n@c", "~~~~\n@a\n~~~\n@b\n~~~~\n@" + z + "c"},
 		{"code to the end", "```\n@a", "```\n@a"},
@@ -70,7 +71,7 @@ func TestHarmless(t *testing.T) {
 		// GitHub sees the second fence of each of these as text or as an end, so what follows is no code.
 		{"unsure: list", "- ```\n  x\n  ```\n```\n@a", "- ```\n  x\n  ```\n```\n@" + z + "a"},
 		{"unsure: quote", "> ```\n> x\n\n  ```\n@a", "> ```\n> x\n\n  ```\n@" + z + "a"},
-		{"unsure: comment", "<!--\n```\n-->\n@a", "<!--\n```\n-->\n@" + z + "a"},
+		{"unsure: comment", "<!--\n```\n-->\n@a", "&lt;!--\n```\n-->\n@" + z + "a"},
 		{"unsure: HTML", "<pre>\n```\n</pre>\n@a", "<pre>\n```\n</pre>\n@" + z + "a"},
 		{"not closed by four spaces", "```\n    ```\n@a", "```\n    ```\n@a"},
 	} {

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,12 +25,28 @@ type Config struct {
 	AppKey []byte // of the App, in PEM
 
 	Repository func(name string) (ok bool) // whether events of "owner/name" count; nil: all do
-	Memory     Memory                      // of what was done with each pull request; required
-	ConsoleURL string                      // where /tasks/{id} shows a run; empty: reports have no link to it
-	HTTP       *http.Client                // its transport is used, and its timeout if that is below ours; nil: the default one
-	Log        *slog.Logger                // nil: silence
-	Now        func() time.Time            // nil: time.Now
+
+	Repositories []string      // that are looked at for what no event has brought; empty: none
+	Look         time.Duration // between two looks; 0: DefaultLook
+
+	ForkLabel  string           // who gives it to a pull request from a fork lets its head be reviewed; empty: DefaultForkLabel
+	ForkRuns   int              // on forks of one author in a day; 0: DefaultForkRuns
+	Limiter    Limiter          // of what may be asked for on a pull request; nil: there is none
+	Memory     Memory           // of what was done with each pull request; required
+	Quiet      time.Duration    // how long after a push the next one is waited for before a review starts; 0: DefaultQuiet
+	ConsoleURL string           // where /tasks/{id} shows a run; empty: reports have no link to it
+	HTTP       *http.Client     // its transport is used, and its timeout if that is below ours; nil: the default one
+	Log        *slog.Logger     // nil: silence
+	Now        func() time.Time // nil: time.Now
 }
+
+// What Config leaves open.
+const (
+	DefaultForkLabel = "errand"
+	DefaultForkRuns  = 5
+	DefaultLook      = 5 * time.Minute
+	DefaultQuiet     = 30 * time.Second // lets people push once more what they have forgotten
+)
 
 // Memory keeps what is remembered of a pull request between its tasks, under a name, for some months after the last change.
 type Memory interface {
@@ -39,10 +56,13 @@ type Memory interface {
 	ChangeMemo(ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error)) error
 }
 
-// Source is GitHub as tasks sees it. Its fields never change after New.
+// Source is GitHub as tasks sees it. Its fields never change after New, but for what it keeps in mind under locks of their own.
 type Source struct {
 	cfg     Config
 	clients *clients
+	inbound *inbound
+	permits recent[permission]
+	wishes  recent[wish]
 	log     *slog.Logger
 }
 
@@ -59,6 +79,7 @@ func New(cfg Config) (*Source, error) {
 	base, err := url.Parse(cfg.APIURL)
 	refuse(err != nil || base.Host == "" || !strings.HasSuffix(base.Path, "/"), "the API's URL is not one that ends in a slash")
 	refuse(cfg.Memory == nil, "no memory")
+	refuse(cfg.ForkRuns < 0, "a negative number of runs on forks")
 	refuse(cfg.WebhookSecret == "", "no webhook secret")
 	refuse(cfg.Token == "" && cfg.AppID == 0, "neither a token nor an App")
 	refuse(cfg.Token != "" && cfg.AppID != 0, "both a token and an App")
@@ -71,12 +92,14 @@ func New(cfg Config) (*Source, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	cfg.Quiet, cfg.Look = cmp.Or(cfg.Quiet, DefaultQuiet), cmp.Or(cfg.Look, DefaultLook)
+	cfg.ForkLabel, cfg.ForkRuns = cmp.Or(cfg.ForkLabel, DefaultForkLabel), cmp.Or(cfg.ForkRuns, DefaultForkRuns)
 	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
 	c, err := newClients(cfg, base)
 	if err != nil {
 		return nil, fmt.Errorf("configure GitHub: %w", err)
 	}
-	return &Source{cfg: cfg, clients: c, log: cfg.Log.With("source", "github")}, nil
+	return &Source{cfg: cfg, clients: c, inbound: &inbound{}, log: cfg.Log.With("source", "github")}, nil
 }
 
 // Name is "github".

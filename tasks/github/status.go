@@ -38,14 +38,14 @@ func (c *commitStatus) show(ctx context.Context, action string) error {
 	return c.set(ctx, "pending", cut(action, maxStatus))
 }
 
-// end sets success whatever the ending: the other two words would be red, and a required status would hold up people for a
+// end sets success whatever the verdict: the other two words would be red, and a required status would hold up people for a
 // problem of ours. The description says what was not done.
-func (c *commitStatus) end(ctx context.Context, e tasks.Ending) error {
+func (c *commitStatus) end(ctx context.Context, v verdict) error {
 	now, err := c.present(ctx)
 	if err != nil {
 		return err
 	}
-	said := cut(verdict(e), maxStatus)
+	said := cut(v.line, maxStatus)
 	if now.GetTargetURL() == c.url && now.GetState() == "success" && now.GetDescription() == said {
 		return nil
 	}

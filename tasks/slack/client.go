@@ -149,8 +149,17 @@ const (
 	check = "white_check_mark" // an answer has reached the agent
 )
 
-// react puts a sign on the message.
+// Slack takes some 50 signs a minute of an app, and more for a short while (its tier 3).
+const (
+	signEvery = time.Minute / 45
+	signBurst = 50
+)
+
+// react puts a sign on the message. What Slack would refuse is not even sent: where so much is asked, the status messages have to do.
 func (s *Source) react(ctx context.Context, o origin, sign string) {
+	if !s.signs.AllowN(s.cfg.Now(), 1) {
+		return
+	}
 	call, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	err := s.api.AddReactionContext(call, sign, slack.NewRefToMessage(o.Channel, o.TS))

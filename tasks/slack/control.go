@@ -56,33 +56,23 @@ func (s *Source) obey(ctx context.Context, d *tasks.Desk, o origin, word string,
 	return s.stopAll(ctx, d, o)
 }
 
-// stopAll stops what is under way in a thread and was asked for before, those that wait first, so that none of them starts meanwhile.
+// stopAll stops what is under way in a thread and was asked for before.
 func (s *Source) stopAll(ctx context.Context, d *tasks.Desk, o origin) (string, error) {
-	open, err := d.Open(ctx, s.threadOf(o))
-	if err != nil {
+	stopped, spared, err := d.StopAll(ctx, s.threadOf(o), s.id(o), s.nameOf(ctx, o.User), func(t tasks.Task) bool { return s.governs(o.User, t) })
+	switch {
+	case err != nil:
 		return "", err
+	case stopped > 0:
+		return stopping, nil
+	case spared > 0:
+		return notYours, nil
 	}
-	said := nothing
-	for _, st := range slices.Backward(open) {
-		switch {
-		case st.Task.ID > s.id(o): // said after this: it is an old event that comes again
-		case !s.governs(o.User, st.Task):
-			if said == nothing {
-				said = notYours
-			}
-		default:
-			if _, err := d.Cancel(ctx, st.Task.ID, s.nameOf(ctx, o.User)); err != nil {
-				return "", err
-			}
-			said = stopping
-		}
-	}
-	return said, nil
+	return nothing, nil
 }
 
 // retry lets a thread's latest request run again.
 func (s *Source) retry(ctx context.Context, d *tasks.Desk, o origin, thread tasks.Thread) (string, error) {
-	st, err := s.latest(ctx, d, thread)
+	st, err := d.Latest(ctx, thread)
 	switch {
 	case errors.Is(err, tasks.ErrNotFound):
 		return unknown, nil
@@ -90,22 +80,11 @@ func (s *Source) retry(ctx context.Context, d *tasks.Desk, o origin, thread task
 		return "", err
 	case !s.governs(o.User, st.Task):
 		return notYours, nil
-	case st.Ending == nil || st.Ended.After(timeOf(o.TS)): // the latter has been tried again since this was said
-		return underWay, nil
 	}
-	if _, err = d.Retry(ctx, st.Task.ID); errors.Is(err, tasks.ErrNotEnded) {
+	if err = d.Repeat(ctx, st, timeOf(o.TS)); errors.Is(err, tasks.ErrNotEnded) {
 		return underWay, nil
 	}
 	return repeating, err
-}
-
-// latest is a thread's latest request, or the one whose run has taken it up.
-func (s *Source) latest(ctx context.Context, d *tasks.Desk, thread tasks.Thread) (tasks.Status, error) {
-	st, err := d.Status(ctx, thread.Latest)
-	if err == nil && st.Into != "" {
-		return d.Status(ctx, st.Into)
-	}
-	return st, err
 }
 
 // tellStatus says what is under way in a thread, or how its latest request has ended.
@@ -126,7 +105,7 @@ func (s *Source) tellStatus(ctx context.Context, d *tasks.Desk, o origin, thread
 	if len(lines) > 0 {
 		return strings.Join(lines, "\n"), nil
 	}
-	st, err := s.latest(ctx, d, thread)
+	st, err := d.Latest(ctx, thread)
 	if errors.Is(err, tasks.ErrNotFound) {
 		return nothing, nil
 	}

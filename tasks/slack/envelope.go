@@ -46,25 +46,32 @@ type event struct {
 // fresh are the subtypes of messages that somebody wrote just now: plain ones, with files, and replies that are shown in the channel, too.
 var fresh = []string{"", "file_share", "thread_broadcast"}
 
-// event reads the event inside. It is false for what is not served: other kinds of events, and of messages those that nobody
-// wrote just now (edited, joined, deleted …). An error is for the log: Slack sending it again would not help.
-func (e envelope) event() (event, bool, error) {
-	if kind, _ := e.kind(); kind != appMention && kind != messageEvent {
-		return event{}, false, nil
+// event reads the event inside, zero if it is none. odd says which of its fields has another form than it should: the others are read all
+// the same, so that of any event the kind is known.
+func (e envelope) event() (ev event, odd error) {
+	if e.Type == "event_callback" {
+		odd = json.Unmarshal(e.Event, &ev)
 	}
-	var ev event
-	if err := json.Unmarshal(e.Event, &ev); err != nil {
-		return event{}, false, fmt.Errorf("read event %s: %w", e.EventID, err)
-	}
+	return ev, odd
+}
+
+// message reads a message that somebody wrote just now. It is false for what is not served: other kinds of events, and other messages
+// (edited, joined, deleted …). An error is for the log: Slack sending it again would not help.
+func (e envelope) message(ev event, odd error) (ok bool, err error) {
 	edited := len(ev.Edited) > 0 && !bytes.Equal(ev.Edited, []byte("null"))
-	if !slices.Contains(fresh, ev.SubType) || ev.User == "" || edited {
-		return event{}, false, nil
+	switch {
+	case ev.Type != appMention && ev.Type != messageEvent:
+		return false, nil
+	case odd != nil:
+		return false, fmt.Errorf("read event %s: %w", e.EventID, odd)
+	case !slices.Contains(fresh, ev.SubType) || ev.User == "" || edited:
+		return false, nil
 	}
 	if !teamForm.MatchString(e.TeamID) || !channelForm.MatchString(ev.Channel) || !userForm.MatchString(ev.User) ||
 		!tsForm.MatchString(ev.TS) || ev.ThreadTS != "" && !tsForm.MatchString(ev.ThreadTS) {
-		return event{}, false, fmt.Errorf("read event %s: an ID in it is not of Slack's form", e.EventID)
+		return false, fmt.Errorf("read event %s: an ID in it is not of Slack's form", e.EventID)
 	}
-	return ev, true, nil
+	return true, nil
 }
 
 // direct reports whether a message was written to us alone: nobody has to be mentioned there.
@@ -74,18 +81,6 @@ func (ev event) direct() bool { return ev.ChannelType == "im" }
 // text is what is written in it besides our name.
 func (ev event) follows(text string) bool {
 	return ev.ThreadTS != "" && ev.Type == messageEvent && !mention.MatchString(hidden(text))
-}
-
-// kind is the type of the event inside, and of a message its subtype, whatever else that has; empty if it is none.
-func (e envelope) kind() (kind, subtype string) {
-	var ev struct {
-		Type    string `json:"type"`
-		SubType string `json:"subtype"`
-	}
-	if e.Type == "event_callback" {
-		_ = json.Unmarshal(e.Event, &ev) // of another form: none of ours
-	}
-	return ev.Type, ev.SubType
 }
 
 // us is who of ours the event was sent to, zero if it does not say.

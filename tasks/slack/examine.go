@@ -6,41 +6,35 @@ import (
 	"net/http"
 	"strings"
 	"time"
-)
 
-// Check is one look at how Slack is set up.
-type Check struct {
-	What   string // how it is
-	Why    string // what that costs; empty: it is well
-	Remedy string
-	Fatal  bool // nobody is served until it is mended
-}
+	"github.com/errand-fleet/errand/tasks"
+)
 
 // maxSkew is how far our clock may be from Slack's before anybody is told. Requests that are signed 5 minutes away are refused.
 const maxSkew = time.Minute
 
 // Examine looks whether the token is good for all that we do, whether events arrive, and whether the clocks agree. It asks Slack once.
-func (s *Source) Examine(ctx context.Context) []Check {
+func (s *Source) Examine(ctx context.Context) []tasks.Check {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	me, err := s.api.AuthTestContext(ctx)
 	switch {
 	case code(err) != "":
-		return []Check{{
+		return []tasks.Check{{
 			What: "Slack refuses the bot token: " + code(err), Why: "Nothing can be heard or said.", Fatal: true,
 			Remedy: "Install the app to the workspace and set SLACK_BOT_TOKEN to its bot token, xoxb-….",
 		}}
 	case err != nil:
-		return []Check{{What: "Slack does not answer", Why: err.Error(), Remedy: "Look at the network, and at SLACK_API_URL.", Fatal: true}}
+		return []tasks.Check{{What: "Slack does not answer", Why: err.Error(), Remedy: "Look at the network, and at SLACK_API_URL.", Fatal: true}}
 	}
-	list := []Check{{What: fmt.Sprintf("Slack knows us as @%s in %s (%s)", me.User, me.Team, me.TeamID)}}
+	list := []tasks.Check{{What: fmt.Sprintf("Slack knows us as @%s in %s (%s)", me.User, me.Team, me.TeamID)}}
 	list = append(list, granted(me.Header)...)
 	list = append(list, s.clock(me.Header)...)
 	return append(list, s.arrivals()...)
 }
 
 // granted compares the scopes of the token with those we need. A proxy may hide what Slack says of them.
-func granted(h http.Header) (list []Check) {
+func granted(h http.Header) (list []tasks.Check) {
 	said := h.Get("X-Oauth-Scopes")
 	if said == "" {
 		return nil
@@ -51,7 +45,7 @@ func granted(h http.Header) (list []Check) {
 	}
 	for _, needed := range scopes() {
 		if !has[needed.name] {
-			list = append(list, Check{
+			list = append(list, tasks.Check{
 				What: "Slack: the app lacks the scope " + needed.name, Why: "Without it " + needed.use + ".", Fatal: needed.must,
 				Remedy: "Add it under OAuth & Permissions, or paste the manifest of `enqueue init slack` anew, and install the app again.",
 			})
@@ -61,7 +55,7 @@ func granted(h http.Header) (list []Check) {
 }
 
 // clock compares ours with Slack's.
-func (s *Source) clock(h http.Header) []Check {
+func (s *Source) clock(h http.Header) []tasks.Check {
 	at, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
 		return nil
@@ -70,20 +64,20 @@ func (s *Source) clock(h http.Header) []Check {
 	if skew.Abs() <= maxSkew {
 		return nil
 	}
-	return []Check{{
+	return []tasks.Check{{
 		What: fmt.Sprintf("the clock is %s away from Slack's", skew.Abs()), Why: "Beyond 5 minutes every event is refused as too old or too new.",
 		Remedy: "Set the clock of the front door's machine by NTP.", Fatal: skew.Abs() >= 5*time.Minute,
 	}}
 }
 
 // arrivals tells of requests that were refused when none has come that was not: the secret is wrong, or they are not Slack's.
-func (s *Source) arrivals() []Check {
+func (s *Source) arrivals() []tasks.Check {
 	s.inbound.mu.Lock()
 	defer s.inbound.mu.Unlock()
 	if !s.inbound.refused.After(s.inbound.last) {
 		return nil
 	}
-	return []Check{{
+	return []tasks.Check{{
 		What: "Slack: the last request had a wrong signature", Why: "If it was Slack's, no event is heard.",
 		Remedy: "Compare SLACK_SIGNING_SECRET with the app's, under Basic Information.",
 	}}

@@ -13,7 +13,7 @@ import (
 )
 
 // wrongs are the checks that are not well.
-func wrongs(list []Check) (what []string) {
+func wrongs(list []tasks.Check) (what []string) {
 	for _, c := range list {
 		if c.Why != "" {
 			what = append(what, c.What)
@@ -55,7 +55,7 @@ func TestExamine(t *testing.T) {
 			}
 			got := w.source.Examine(t.Context())
 			wrong := wrongs(got)
-			fatal := slices.ContainsFunc(got, func(c Check) bool { return c.Fatal })
+			fatal := slices.ContainsFunc(got, func(c tasks.Check) bool { return c.Fatal })
 			if len(wrong) != len(tc.want) || len(wrong) > 0 && !strings.HasPrefix(wrong[0], tc.want[0]) || fatal != tc.fatal {
 				t.Errorf("checks %+v", got)
 			}

@@ -229,12 +229,12 @@ func (f *frontDoor) send(event any, want int) {
 // tasks are all that were submitted, the newest first.
 func (f *frontDoor) tasks() []tasks.Task {
 	f.Helper()
-	list, err := f.desk.List(context.WithoutCancel(f.Context()), "", 100, "")
+	list, err := f.desk.List(context.WithoutCancel(f.Context()), tasks.Filter{Limit: 100})
 	if err != nil {
 		f.Fatal(err)
 	}
 	var out []tasks.Task
-	for _, s := range list {
+	for _, s := range list.Tasks {
 		out = append(out, s.Task)
 	}
 	return out

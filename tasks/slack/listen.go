@@ -118,9 +118,10 @@ func (s *Source) us(ctx context.Context, env envelope, ev event) (who, error) {
 	ctx, cancel := context.WithTimeout(ctx, identityLimit)
 	defer cancel()
 	me, err := s.me.get(ctx)
-	switch told := env.us(); {
-	case err == nil:
+	if err == nil {
 		return me, nil
+	}
+	switch told := env.us(); {
 	case ev.Type == appMention && told.user != "":
 		return told, nil
 	case named && ev.Type != appMention && !ev.direct():

@@ -316,6 +316,23 @@ func TestEyes(t *testing.T) {
 	}
 }
 
+// What Slack would refuse, because it is too much for its tier, is not sent.
+func TestSignsArePaced(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	f := newFrontDoor(t, Config{Now: func() time.Time { return now }}, tasks.Policy{})
+	put := func(n, want int) {
+		t.Helper()
+		for range n {
+			f.source.react(t.Context(), origin{Channel: general, TS: "1700000000.000001"}, eyes)
+		}
+		equal(t, "signs", len(f.Calls("reactions.add")), want)
+	}
+	put(signBurst+5, signBurst)
+	now = now.Add(signEvery)
+	put(2, signBurst+1)
+}
+
 // A call may take 10 s, and no longer.
 func TestEveryCallIsBounded(t *testing.T) {
 	t.Parallel()

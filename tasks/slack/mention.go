@@ -48,6 +48,9 @@ func mentions(text, user string) (n int) {
 
 // hidden is a message of the same length in which nothing is left of what is only shown.
 func hidden(text string) string {
+	if !strings.Contains(text, "`") && !strings.Contains(text, "&gt;") {
+		return text // most messages
+	}
 	for _, form := range shown {
 		text = form.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat("\x00", len(s)) })
 	}
@@ -61,6 +64,9 @@ var (
 
 // decode gives a message of Slack's as its author wrote it, without space around it. People are named by their IDs.
 func decode(text string) string {
+	if !strings.ContainsAny(text, "<&") {
+		return strings.TrimSpace(text) // most messages
+	}
 	text = token.ReplaceAllStringFunc(text, func(s string) string {
 		target, label, _ := strings.Cut(s[1:len(s)-1], "|")
 		switch {

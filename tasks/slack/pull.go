@@ -58,7 +58,7 @@ func (r *request) command() {
 		r.pull.number, _ = strconv.Atoi(m[2]) // at most nine digits
 		r.pull.sure, r.perhaps = true, strings.TrimRight(m[3], ".")
 	}
-	if m == nil {
+	if m == nil && r.pull.number > 0 {
 		m = verbFirst.FindStringSubmatch(r.prompt)
 	}
 	switch {

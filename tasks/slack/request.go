@@ -132,6 +132,9 @@ func (r *request) at(p place) {
 // named lists the places that a text names: those that look like o/r#12, then the addresses, each in order.
 func (rd reader) named(text string) []place {
 	var list []place
+	if !strings.Contains(text, "/") {
+		return nil // most messages
+	}
 	for _, m := range numbered.FindAllStringSubmatch(text, -1) {
 		n, _ := strconv.Atoi(m[2]) // at most nine digits
 		list = append(list, place{pull: pull{repo: m[1], number: n}})

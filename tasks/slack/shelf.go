@@ -130,8 +130,11 @@ func (s *Source) forget(ctx context.Context, id string) error {
 
 // prefer remembers the repository of a request, where there is a choice.
 func (s *Source) prefer(ctx context.Context, t tasks.Task) {
+	if s.cfg.Favourites == nil || t.Repo == "" || len(s.cfg.Repositories) < 2 || s.channel(t.Channel) != "" {
+		return
+	}
 	o, err := originOf(t)
-	if err != nil || s.cfg.Favourites == nil || t.Repo == "" || len(s.cfg.Repositories) < 2 || s.channel(t.Channel) != "" {
+	if err != nil {
 		return
 	}
 	if err := s.cfg.Favourites.Prefer(ctx, o.place(), t.Repo); err != nil && ctx.Err() == nil {

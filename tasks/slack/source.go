@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
+	"golang.org/x/time/rate"
 
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -36,7 +37,7 @@ type Config struct {
 	Ballot       Ballot                                            // keeps what people think of answers; nil: they are not asked
 	Shelf        Shelf                                             // keeps requests until somebody has chosen a repository; nil: who asks has to ask again
 	Favourites   Favourites                                        // what was chosen last; goes with Shelf
-	HTTP         *http.Client                                      // nil: a plain one. Every call has a limit of 10 s beside its own, an upload of a minute
+	HTTP         *http.Client                                      // nil: one on Transport. Every call has a limit of 10 s beside its own, an upload of a minute
 	Log          *slog.Logger                                      // nil: silence
 	Now          func() time.Time                                  // nil: time.Now
 }
@@ -56,6 +57,7 @@ type Source struct {
 	busy        chan struct{} // one for each call in the background
 	taking      chan struct{} // one for each event of Socket Mode that is under way to the desk
 	pressing    chan struct{} // one for each interaction under way
+	signs       *rate.Limiter // of those that this process puts on messages
 	inbound     *inbound
 	reader      reader
 	log         *slog.Logger
@@ -95,7 +97,7 @@ func New(cfg Config) (*Source, error) {
 		cfg.Interval = 3 * time.Second
 	}
 	if cfg.HTTP == nil {
-		cfg.HTTP = client()
+		cfg.HTTP = &http.Client{Transport: Transport()}
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -105,16 +107,17 @@ func New(cfg Config) (*Source, error) {
 	}
 	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
 	api := slack.New(cfg.Token, slack.OptionAPIURL(cfg.APIURL), slack.OptionHTTPClient(cfg.HTTP), slack.OptionAppLevelToken(cfg.AppToken))
+	signs := rate.NewLimiter(rate.Every(signEvery), signBurst)
 	return &Source{
 		cfg: cfg, api: api, me: newIdentity(api, cfg.Now), people: newPeople(api, cfg.Now), busy: make(chan struct{}, background), log: cfg.Log.With("source", "slack"),
-		taking: make(chan struct{}, taking), pressing: make(chan struct{}, pressing), inbound: newInbound(), reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")), submitLimit: submitLimit, hesitation: hesitation, lookEvery: lookEvery, rhythm: slacksRhythm,
+		taking: make(chan struct{}, taking), pressing: make(chan struct{}, pressing), signs: signs, inbound: newInbound(),
+		reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")), submitLimit: submitLimit, hesitation: hesitation, lookEvery: lookEvery, rhythm: slacksRhythm,
 	}, nil
 }
 
-// client keeps as many connections as there are calls at once: by default all but two are closed after each, and TLS is greeted anew.
-func client() *http.Client {
-	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: background, IdleConnTimeout: 90 * time.Second}
-	return &http.Client{Transport: t}
+// Transport keeps as many connections as there are calls at once: by default all but two are closed after each, and TLS is greeted anew.
+func Transport() *http.Transport {
+	return &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: background, IdleConnTimeout: 90 * time.Second}
 }
 
 // Name is the prefix of the threads and the word in the IDs of the tasks that come from here.

@@ -12,13 +12,14 @@ import (
 // take makes a task of an event, or does what else it asks for: it may be the answer to what the thread's running task asks, or a word to
 // the thread. after, if not nil, is what is left to do once Slack has its answer. An error means that the event must come again.
 func (s *Source) take(ctx context.Context, d *tasks.Desk, env envelope) (after func(context.Context), _ error) {
-	switch kind, subtype := env.kind(); {
-	case kind == reactionAdded:
+	ev, odd := env.event()
+	switch {
+	case ev.Type == reactionAdded:
 		return s.takeReaction(ctx, d, env)
-	case kind == messageEvent && (subtype == changed || subtype == deleted):
+	case ev.Type == messageEvent && (ev.SubType == changed || ev.SubType == deleted):
 		return s.takeChange(ctx, d, env)
 	}
-	ev, ok, err := env.event()
+	ok, err := env.message(ev, odd)
 	if err != nil {
 		s.log.Warn("event dropped", "err", err)
 	}

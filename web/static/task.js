@@ -1,47 +1,208 @@
-// Adds to the page of a task what its run does from now on. Everything is set as text, never as markup. At the end the page is
-// loaded again, for the answer.
+// Brings the page of a task to life: what its run does from now on, older events above, the clock. Whatever agents and people wrote is set
+// as text, never as markup; what entries look like comes from the page's skeletons.
 "use strict";
 
-const list = document.getElementById("events");
-const atEnd = () => window.innerHeight + window.scrollY >= document.body.scrollHeight - 80;
+const $ = (id) => document.getElementById(id);
+const timeline = $("timeline"), events = $("events"), maxDepth = 4, maxKept = 3000;
+const one = (list, name) => list.querySelector(`:scope > .${name}, :scope > details .${name}, :scope > .said > .${name}`);
 
-// add does what taskView.add in taskpage.go does with the events before.
-function add(e) {
-  if (e.kind === "turn_end") return;
-  const parent = e.parent || "", follows = atEnd();
-  let item = list.lastElementChild;
-  const joins = e.kind === "text" || e.kind === "thinking";
-  if (!joins || !item || item.dataset.kind !== e.kind || item.dataset.parent !== parent) {
-    item = document.createElement("li");
-    item.className = e.kind;
-    item.classList.toggle("error", Boolean(e.error));
-    item.classList.toggle("sub", parent !== "");
-    item.dataset.kind = e.kind;
-    item.dataset.parent = parent;
-    const time = document.createElement("time");
-    time.textContent = new Date(e.time).toISOString().slice(11, 19);
-    item.append(time, document.createElement("pre"));
-    list.append(item);
-  }
-  item.lastElementChild.textContent += e.text || "";
-  if (follows) window.scrollTo(0, document.body.scrollHeight);
+// legible does what the function of that name in legible.go does.
+const legible = (s) => s
+  .replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])/g, "")
+  .replaceAll("\r\n", "\n")
+  .replace(/[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, (c) => {
+    const n = c.charCodeAt(0).toString(16);
+    return n.length > 2 ? "\\u" + n : "\\x" + n.padStart(2, "0");
+  });
+
+// spelled writes a tool's input as legible.go does.
+function spelled(input) {
+  if (input === undefined || input === null) return "";
+  if (typeof input !== "object" || Array.isArray(input)) return legible(JSON.stringify(input));
+  return legible(Object.entries(input).map(([name, v]) => {
+    const text = typeof v === "string" ? v : JSON.stringify(v);
+    return `${name}: ${text.includes("\n") && typeof v === "string" ? "\n" : ""}${text}`;
+  }).join("\n"));
 }
 
-if (list && list.dataset.live) {
-  const source = new EventSource(list.dataset.live); // it comes back by itself, with the last id
-  source.onmessage = (m) => {
-    const state = document.getElementById("state");
-    const e = JSON.parse(m.data);
+const calls = new Map(); // tool calls on the page, by their IDs
+
+function learn(items) {
+  for (const item of items) {
+    for (const call of [item, ...item.querySelectorAll(".tool_use")]) {
+      if (call.dataset.kind === "tool_use") calls.set(call.dataset.call, call);
+    }
+  }
+}
+
+// place is the list that a sub-agent's doings go to.
+function place(parent) {
+  let call = parent && calls.get(parent), depth = 0;
+  if (!call) return events;
+  for (let up = call.parentNode; up !== events && up; up = up.parentNode.closest("ol")) depth++;
+  return depth < maxDepth ? one(call, "below") : call.parentNode;
+}
+
+function made(kind, id, time) {
+  const all = $("skeletons").content;
+  const item = (all.querySelector(`li.${CSS.escape(kind)}`) || all.querySelector("li.notice")).cloneNode(true);
+  const at = new Date(time).toISOString(), clock = item.querySelector("time");
+  item.dataset.id = id;
+  clock.dateTime = at;
+  clock.title = at.slice(0, 19).replace("T", " ") + " UTC";
+  clock.textContent = at.slice(11, 19);
+  return item;
+}
+
+function brought(call, e) {
+  one(call, "back").textContent = legible(e.text || "");
+  call.classList.add("done");
+  call.classList.toggle("error", Boolean(e.error));
+}
+
+// add does what timeline.add in timeline.go does with the events before.
+function add(e, id) {
+  if (e.kind === "taken" || e.kind === "tool_input" || e.kind === "used" || (e.kind === "turn_end" && !e.error)) return;
+  if (e.kind === "tool_result" && calls.has(e.tool_id)) return brought(calls.get(e.tool_id), e);
+  const list = place(e.parent), last = list.lastElementChild, joins = e.kind === "text" || e.kind === "thinking";
+  if (joins && last && last.dataset.kind === e.kind) return one(last, "words").append(legible(e.text || ""));
+  const item = made(e.kind, id, e.time), words = one(item, "words");
+  words.textContent = legible(e.text || "").replace(/^\n+/, "");
+  item.classList.toggle("error", Boolean(e.error));
+  if (e.tool_id) item.dataset.call = e.tool_id;
+  if ((e.kind === "absorbed" || e.kind === "replied") && e.tool) item.querySelector("b").append(` by ${e.tool}`);
+  if (e.kind === "tool_use") {
+    one(item, "input").textContent = spelled(e.input);
+    calls.set(e.tool_id, item);
+  }
+  if (e.kind === "tool_result") {
+    words.textContent = "What an earlier call brought";
+    brought(item, e);
+  }
+  list.append(item);
+}
+
+// prune keeps a run of hours from filling the browser's memory; what goes can be paged in again.
+function prune() {
+  if (events.childElementCount <= maxKept) return;
+  while (events.childElementCount > maxKept - 500) events.firstElementChild.remove();
+  let link = $("older");
+  if (!link) {
+    link = document.createElement("a");
+    link.id = "older";
+    link.textContent = "Older";
+    const line = document.createElement("p");
+    line.className = "older";
+    line.append(link);
+    timeline.prepend(line);
+  }
+  link.href = `${location.pathname}?before=${events.firstElementChild.dataset.id}`;
+  calls.clear();
+  learn(events.children);
+}
+
+async function page(url) {
+  const answer = await fetch(url, { headers: { Accept: "text/html" } });
+  if (!answer.ok) throw new Error(answer.status);
+  return new DOMParser().parseFromString(await answer.text(), "text/html");
+}
+
+// older puts the page behind a link before what is here, and leaves the reader where they were.
+async function older(click) {
+  if (click.target.id !== "older") return;
+  click.preventDefault();
+  const link = click.target, from = link.getAttribute("href");
+  link.textContent = "Loading…";
+  try {
+    const doc = await page(from), height = document.body.scrollHeight, items = [...doc.getElementById("events").children];
+    events.prepend(...items);
+    learn(items);
+    for (const result of events.querySelectorAll(".tool_result")) { // of calls that were not here before
+      const call = calls.get(result.dataset.call);
+      if (!call) continue;
+      one(call, "back").textContent = one(result, "back").textContent;
+      call.classList.add("done");
+      call.classList.toggle("error", result.classList.contains("error"));
+      result.remove();
+    }
+    const next = doc.getElementById("older");
+    if (next) link.replaceWith(next); else link.parentNode.remove();
+    window.scrollBy(0, document.body.scrollHeight - height);
+  } catch {
+    link.textContent = "Older (it could not be loaded: try again)";
+  }
+}
+
+const count = (n) => n < 1000 ? String(n) : n < 1e6 ? (n / 1e3).toFixed(1) + "k" : (n / 1e6).toFixed(1) + "M";
+
+function meter(e) {
+  const u = e.usage || {};
+  $("tokens").textContent = `${count((u.input_tokens || 0) + (u.cache_read_input_tokens || 0) + (u.cache_creation_input_tokens || 0))} tokens in, ${count(u.output_tokens || 0)} out`;
+  if (e.cost_usd > 0) $("cost").textContent = e.cost_usd >= 0.01 ? "$" + e.cost_usd.toFixed(2) : "under $0.01";
+}
+
+// tick shows how long the run has lasted.
+function tick() {
+  const since = $("elapsed") && $("elapsed").dataset.since;
+  if (!since) return;
+  const s = Math.max(0, Math.round((Date.now() - Date.parse(since)) / 1000)), h = Math.floor(s / 3600), m = Math.floor(s / 60) % 60;
+  $("elapsed").textContent = (h ? `${h}h` : "") + (h || m ? `${m}m` : "") + `${s % 60}s`;
+}
+
+// refresh renews what stands above the timeline: the state, the answer, questions.
+async function refresh() {
+  try {
+    $("head").replaceWith((await page(location.pathname)).getElementById("head"));
+  } catch {
+    location.reload();
+  }
+}
+
+function follow() {
+  let source, after = timeline.dataset.after;
+  const atEnd = () => window.innerHeight + window.scrollY >= document.body.scrollHeight - 80;
+
+  const heard = (m) => {
+    const e = JSON.parse(m.data), follows = atEnd(), state = $("state");
+    after = m.lastEventId;
     state.textContent = e.kind === "absorbed" && !e.tool ? "absorbed" : "running"; // without an author: by the run of another task
     state.className = "state " + state.textContent;
-    if (e.kind === "asked" || e.kind === "replied") return location.reload(); // for the form, or without it
-    add(e);
+    if (e.kind === "used") meter(e);
+    if (e.kind === "started" && !$("elapsed").dataset.since) $("elapsed").dataset.since = e.time;
+    if (e.kind === "asked" || e.kind === "replied") refresh(); // for the form, or without it
+    add(e, m.lastEventId);
+    if (follows) {
+      prune();
+      window.scrollTo(0, document.body.scrollHeight);
+    }
   };
-  source.onerror = () => { // refused, which is for good: the server was away when it came back
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 5000);
+  const open = () => {
+    source?.close();
+    source = new EventSource(`${timeline.dataset.events}?after=${after}`); // it comes back by itself, with the last id
+    source.onmessage = heard;
+    source.onerror = () => { // refused, which is for good: the server was away when it came back
+      if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 5000);
+    };
+    source.addEventListener("end", () => {
+      document.removeEventListener("visibilitychange", look);
+      source.close();
+      timeline.classList.remove("live");
+      refresh();
+    });
   };
-  source.addEventListener("end", () => {
-    source.close();
-    location.reload();
-  });
+  // A browser has few connections to a server: what nobody sees needs none.
+  const look = () => {
+    if (document.hidden) source.close(); else open();
+  };
+  document.addEventListener("visibilitychange", look);
+  open();
+}
+
+if (events) {
+  learn(events.children);
+  document.addEventListener("click", older);
+}
+if (timeline && timeline.dataset.events) {
+  setInterval(tick, 1000);
+  follow();
 }

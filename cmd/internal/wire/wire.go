@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,13 +17,16 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/cmd/internal/metrics"
 	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/internal/redisbatch"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/chat"
 	"github.com/errand-fleet/errand/tasks/github"
 	"github.com/errand-fleet/errand/tasks/slack"
 	"github.com/errand-fleet/errand/workspace"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -37,25 +41,31 @@ type Parts struct {
 	Desk     *tasks.Desk
 	Sources  []tasks.Source
 	GitHub   *github.Source // nil when it is not configured: whose credential the clones use
+	Metrics  http.Handler   // of this process; whoever serves it wants a token, see MayScrape
 
 	blocking redis.UniversalClient
+	door     redis.UniversalClient // the desk's
 	policy   tasks.Policy
+	registry *prometheus.Registry
 }
 
 // Options are what a test does differently.
 type Options struct {
 	Store  store.Config  // its durations
 	Timing tasks.Timing  // of the worker
+	Quiet  time.Duration // after a push; 0: the source's own
+	Look   time.Duration // between two looks for missed events; 0: the source's own
 	Status time.Duration // between two edits of a status message; 0: the source's own
 }
 
 // New makes the parts. It talks to nobody yet: an unreachable Redis shows in /readyz and in each request.
 func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
-	p := &Parts{Config: c, Log: log, Redactor: redactor(c)}
+	p := &Parts{Config: c, Log: log, Redactor: redactor(c), registry: metrics.NewRegistry(Version())}
 	var err error
 	if p.policy, err = policy(c, p.Redactor); err != nil {
 		return nil, err
 	}
+	p.Metrics = metrics.Handler(p.registry, log)
 	if p.Redis, err = client(c.Redis.URL.Reveal()); err != nil {
 		return nil, err
 	}
@@ -68,17 +78,35 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 		return nil, errors.Join(err, p.Close())
 	}
 	p.Queue = tasks.NewQueue(p.Redis, c.Worker.RunLimit)
-	p.Desk = tasks.NewDesk(p.Store, p.Queue, p.policy, log)
+	if p.Desk, err = p.desk(o.Store); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
 	if err := p.sources(o); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
 
+// desk makes the way in. It has a client of its own, in which events that come at once share their way to Redis; claims, which must be
+// kept in time, do not wait there.
+func (p *Parts) desk(c store.Config) (_ *tasks.Desk, err error) {
+	if p.door, err = client(p.Config.Redis.URL.Reveal()); err != nil {
+		return nil, err
+	}
+	redisbatch.Add(p.door)
+	c.Redis = p.door
+	s, err := store.New(c)
+	if err != nil {
+		return nil, err
+	}
+	desk := tasks.NewDesk(s, tasks.NewQueue(p.door, p.Config.Worker.RunLimit), p.policy, p.Log)
+	return desk.Metered(metrics.NewDesk(p.registry)), nil
+}
+
 // Close ends the connections to Redis.
 func (p *Parts) Close() error {
 	var errs []error
-	for _, c := range []redis.UniversalClient{p.Redis, p.blocking} {
+	for _, c := range []redis.UniversalClient{p.Redis, p.blocking, p.door} {
 		if c != nil {
 			errs = append(errs, c.Close())
 		}
@@ -122,13 +150,16 @@ func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 
 // sources makes those that are configured.
 func (p *Parts) sources(o Options) error {
-	c := p.Config
+	c, asked := p.Config, metrics.NewServices(p.registry)
 	if c.GitHub.Enabled() {
 		s, err := github.New(github.Config{
 			APIURL: c.GitHub.APIURL, WebhookSecret: c.GitHub.WebhookSecret.Reveal(), Token: c.GitHub.Token.Reveal(),
 			AppID: c.GitHub.AppID, AppKey: []byte(c.GitHub.AppKey.Reveal()),
-			Repository: func(name string) bool { _, ok := p.policy.Repository(name); return ok },
-			Memory:     p.Store, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
+			Repository:   func(name string) bool { _, ok := p.policy.Repository(name); return ok },
+			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), Quiet: o.Quiet, Look: o.Look,
+			ForkLabel: c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs,
+			Memory: p.Store, Limiter: p.Store, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
+			HTTP: &http.Client{Transport: asked.Transport("github", http.DefaultTransport)},
 		})
 		if err != nil {
 			return err
@@ -147,6 +178,7 @@ func (p *Parts) sources(o Options) error {
 			Pulls: pulls, Access: access(c.Routing.Slack), Approvers: c.Routing.Slack.Approvers,
 			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Limiter: p.Store, Ballot: p.Store,
 			Shelf: p.Store, Favourites: p.Store, Log: p.Log,
+			HTTP: &http.Client{Transport: asked.Transport("slack", slack.Transport())},
 		})
 		if err != nil {
 			return err
@@ -212,12 +244,14 @@ func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error
 	if p.GitHub != nil {
 		publisher = p.GitHub
 	}
+	metrics.NewDisk(p.registry, c.Paths.State)
 	timing := o.Timing
 	timing.Pack, timing.Shutdown = cmp.Or(timing.Pack, config.Pack), cmp.Or(timing.Shutdown, config.Shutdown)
 	return tasks.NewWorker(tasks.WorkerConfig{
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy, Publisher: publisher,
 		Slots: c.Worker.Concurrency, Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
 		Version: version, Credential: credentialName(c), LogDir: LogDir(c), URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing,
+		Meter: metrics.NewTasks(p.registry, slices.Sorted(maps.Keys(c.Routing.Repositories))),
 	})
 }
 
@@ -233,20 +267,22 @@ func Private(log *slog.Logger) error {
 // LogDir is where the logs of runs are.
 func LogDir(c config.Config) string { return filepath.Join(c.Paths.State, "logs") }
 
-// Logger writes for people in standalone mode and for machines otherwise, and never one of the secrets.
+// Logger writes as it is configured, or else for people in standalone mode and for machines otherwise, and never one of the secrets.
 func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
 	r := redactor(c)
 	o := &slog.HandlerOptions{Level: c.Worker.LogLevel, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		switch v := a.Value.Any().(type) {
-		case string:
-			a.Value = slog.StringValue(r.String(v))
-		case error:
-			a.Value = slog.StringValue(r.String(v.Error()))
+		switch a.Value.Kind() {
+		case slog.KindString:
+			a.Value = slog.StringValue(r.String(a.Value.String()))
+		case slog.KindAny:
+			if err, ok := a.Value.Any().(error); ok {
+				a.Value = slog.StringValue(r.String(err.Error()))
+			}
 		}
 		return a
 	}}
-	if people {
-		return slog.New(slog.NewTextHandler(w, o))
+	if format := c.Worker.LogFormat; format == config.LogText || format == "" && people {
+		return slog.New(tasks.LogRuns(slog.NewTextHandler(w, o)))
 	}
-	return slog.New(slog.NewJSONHandler(w, o))
+	return slog.New(tasks.LogRuns(slog.NewJSONHandler(w, o)))
 }

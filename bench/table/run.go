@@ -1,0 +1,91 @@
+package table
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Report is what a bench has measured.
+type Report interface {
+	Print(out io.Writer) error
+}
+
+// Run is a whole command: it parses the arguments, measures, prints, and returns the exit code. That a bar is missed is a result, and no
+// failure.
+func Run[O any](ctx context.Context, args []string, stdout, stderr io.Writer,
+	parse func(args []string, stderr io.Writer) (O, error), measure func(ctx context.Context, o O, progress io.Writer) (Report, error),
+) int {
+	o, err := parse(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2
+	}
+	report, err := measure(ctx, o, stderr)
+	if err == nil {
+		err = report.Print(stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		return 1
+	}
+	return 0
+}
+
+// Step is one thing that is measured.
+type Step struct {
+	Name string
+	Do   func(context.Context) error
+}
+
+// Only adds a flag by which some of the steps are chosen.
+func Only(flags *flag.FlagSet, steps []Step) *regexp.Regexp {
+	var names strings.Builder
+	for _, s := range steps {
+		names.WriteString(" " + s.Name)
+	}
+	only := new(regexp.Regexp)
+	flags.TextVar(only, "only", regexp.MustCompile(""), "a regular expression for the names of the steps to take:"+names.String())
+	return only
+}
+
+// Take takes the steps that are chosen, one after the other.
+func Take(ctx context.Context, progress io.Writer, only *regexp.Regexp, steps []Step) error {
+	for _, s := range steps {
+		if !only.MatchString(s.Name) {
+			continue
+		}
+		fmt.Fprintln(progress, "==", s.Name)
+		if err := s.Do(ctx); err != nil {
+			return fmt.Errorf("measure %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// Median is the middle one; the lower one of two.
+func Median[V cmp.Ordered](values []V) V {
+	return MedianOf(values, func(v V) V { return v })
+}
+
+// MedianOf is the middle one of what of says about each; the lower one of two.
+func MedianOf[S any, V cmp.Ordered](samples []S, of func(S) V) V {
+	values := make([]V, len(samples))
+	for i, s := range samples {
+		values[i] = of(s)
+	}
+	slices.Sort(values)
+	return values[(len(values)-1)/2]
+}
+
+// Milliseconds counts a time in them.
+func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/errand-fleet/errand/bench/table"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+// options say how much is measured.
+type options struct {
+	Files    int // of the repository
+	Readings int // of each contender, and of the next head
+	Tasks    int // at once
+	Temp     string
+	Only     *regexp.Regexp
+}
+
+func amounts(quick bool) options {
+	if quick {
+		return options{Files: 2000, Readings: 2, Tasks: 4}
+	}
+	return options{Files: 100_000, Readings: 5, Tasks: 20}
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	flags := flag.NewFlagSet("workspace", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	quick := flags.Bool("quick", false, "a smoke run: a small repository")
+	readings := flags.Int("n", 0, "how many times each contender is measured (default 5)")
+	temp := flags.String("dir", "", "where repositories and clones are written; they need some 15 GB (default: the system's temporary directory)")
+	only := table.Only(flags, new(bench).steps())
+	if err := flags.Parse(args); err != nil {
+		return options{}, err
+	}
+	o := amounts(*quick)
+	if *readings > 0 {
+		o.Readings = *readings
+	}
+	o.Temp, o.Only = *temp, only
+	return o, nil
+}
+
+// bench is one measurement from start to end.
+type bench struct {
+	options
+	dir    string // everything that is written is below it; it is removed at the end
+	origin *origin
+	space  *workspace.Workspace
+	report report
+}
+
+// steps are what is measured, in this order.
+func (b *bench) steps() []table.Step {
+	return []table.Step{{Name: "clone", Do: b.clone}, {Name: "next", Do: b.next}, {Name: "many", Do: b.many}}
+}
+
+// measure takes all steps.
+func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
+	b := &bench{options: o}
+	if b.dir, err = os.MkdirTemp(o.Temp, "bench-"); err != nil {
+		return nil, fmt.Errorf("create directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	b.report.begin(ctx, o)
+	fmt.Fprintln(progress, "== generate")
+	if b.origin, err = newOrigin(ctx, filepath.Join(b.dir, "origin"), o.Files); err != nil {
+		return nil, err
+	}
+	defer b.origin.close()
+	b.space, err = workspace.New(workspace.Config{Dir: filepath.Join(b.dir, "workspace"), URL: b.origin.url})
+	if err != nil {
+		return nil, err
+	}
+	// The mirror is there before anything is measured.
+	if _, err := b.space.Checkout(ctx, workspace.Want{Thread: "next", Repo: repo}); err != nil {
+		return nil, err
+	}
+	err = table.Take(ctx, progress, o.Only, b.steps())
+	return &b.report, err
+}

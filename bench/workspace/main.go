@@ -1,0 +1,19 @@
+// Command workspace measures the clones that tasks work in beside git's own, on a large repository that it generates, and prints a table.
+// bench/README.md says what each row means. Run `make bench-workspace`, or `go run ./workspace -h` in bench/ for its flags.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/errand-fleet/errand/bench/table"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := table.Run(ctx, os.Args[1:], os.Stdout, os.Stderr, parse, measure)
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/cgi" //nolint:gosec // the flaw it warns of was mended in Go 1.6.3
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+)
+
+const repo = "acme/large"
+
+// origin is the repository where it comes from, served by git's own backend.
+type origin struct {
+	dir    string // of the bare repository
+	files  int
+	server *httptest.Server
+	asked  atomic.Int64 // how often somebody began to fetch, or to look
+}
+
+// newOrigin generates a repository of that many files, of 0.2 to 3 KB, in directories of fifty.
+func newOrigin(ctx context.Context, root string, files int) (*origin, error) {
+	o := &origin{dir: filepath.Join(root, repo+".git"), files: files}
+	if err := git(ctx, nil, "init", "--quiet", "--bare", "--initial-branch=main", o.dir); err != nil {
+		return nil, err
+	}
+	if err := git(ctx, nil, "-C", o.dir, "config", "http.receivepack", "true"); err != nil {
+		return nil, err
+	}
+	all := make([]int, files)
+	for n := range all {
+		all[n] = n
+	}
+	if err := o.commit(ctx, all); err != nil {
+		return nil, err
+	}
+	path, err := exec.LookPath("git")
+	if err != nil {
+		return nil, fmt.Errorf("find git: %w", err)
+	}
+	backend := &cgi.Handler{
+		Path: path, Args: []string{"http-backend"}, Stderr: io.Discard, InheritEnv: []string{"PATH"},
+		Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "HOME=/dev/null", "GIT_CONFIG_NOSYSTEM=1"},
+	}
+	o.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/info/refs") && r.URL.Query().Get("service") == "git-upload-pack" {
+			o.asked.Add(1)
+		}
+		backend.ServeHTTP(w, r)
+	}))
+	return o, nil
+}
+
+func (o *origin) close() { o.server.Close() }
+
+func (o *origin) url(repo string) string { return o.server.URL + "/" + repo + ".git" }
+
+// name of a file.
+func name(n int) string { return fmt.Sprintf("d%03d/e%03d/file%d.txt", n/2500, n/50%50, n) }
+
+// commit writes these files, with other content than before, on top of main.
+func (o *origin) commit(ctx context.Context, files []int) error {
+	in, out := io.Pipe()
+	go func() {
+		w := bufio.NewWriter(out)
+		fmt.Fprintf(w, "commit refs/heads/main\ncommitter bench <bench@localhost> 1700000000 +0000\ndata 1\nx\n")
+		if len(files) < o.files {
+			fmt.Fprintln(w, "from refs/heads/main^0")
+		}
+		for _, n := range files {
+			text := text(10 + n%100)
+			fmt.Fprintf(w, "M 100644 inline %s\ndata %d\n%s\n", name(n), len(text), text)
+		}
+		fmt.Fprintln(w, "done")
+		_ = out.CloseWithError(w.Flush()) // a git that is gone says so itself
+	}()
+	err := git(ctx, in, "-C", o.dir, "fast-import", "--quiet", "--done")
+	_ = in.Close()
+	return err
+}
+
+func text(lines int) string {
+	var b strings.Builder
+	for n := range lines {
+		fmt.Fprintf(&b, "line %d says %x\n", n, rand.Uint32()) //nolint:gosec // so that no two files are the same
+	}
+	return b.String()
+}
+
+// git runs it as it is installed, without anybody's configuration.
+func git(ctx context.Context, stdin io.Reader, args ...string) error {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/dev/null", "GIT_CONFIG_NOSYSTEM=1"}
+	cmd.Stdin = stdin
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("git %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package metrics
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// Each class is told, also when nothing waits in it; what is put off waits from its time on.
+func TestFleet(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	ago := func(s int) time.Time { return now.Add(-time.Duration(s) * time.Second) }
+	b := &board{unposted: store.Unposted{Endings: 2, Oldest: ago(90)}, workers: []store.Worker{
+		{Slots: 4, Running: 3, Health: []byte(`{"ok":true}`)},
+		{Slots: 4, Draining: true, Health: []byte(`{"ok":true}`)},
+		{Slots: 2, Health: []byte(`{"ok":false}`)},
+		{Slots: 2},
+	}}
+	b.waits(tasks.Interactive, ago(500), ago(20))
+	b.waits(tasks.Interactive, ago(30), time.Time{})
+	b.waits(tasks.Review, ago(5), ago(-60))
+	b.add(tasks.Interactive, store.Running, ago(900), time.Time{})
+	r := prometheus.NewRegistry()
+	r.MustRegister(newFleet(b, func() time.Time { return now }))
+	expect(t, r, `
+errand_fleet_up 1
+errand_outbox_endings 2
+errand_outbox_oldest_seconds 90
+errand_queue_oldest_seconds{class="background"} 0
+errand_queue_oldest_seconds{class="interactive"} 30
+errand_queue_oldest_seconds{class="review"} 0
+errand_queue_tasks{class="background",state="running"} 0
+errand_queue_tasks{class="background",state="waiting"} 0
+errand_queue_tasks{class="interactive",state="running"} 1
+errand_queue_tasks{class="interactive",state="waiting"} 2
+errand_queue_tasks{class="review",state="waiting"} 1
+errand_slots 12
+errand_slots_taken 3
+errand_workers{state="draining"} 1
+errand_workers{state="ready"} 1
+errand_workers{state="unable"} 2`)
+	b.err = errors.New("redis is away")
+	if got := lines(t, r); !slices.Equal(got, []string{"errand_fleet_up 0"}) {
+		t.Errorf("without Redis: %q", got)
+	}
+}
+
+func TestDisk(t *testing.T) {
+	t.Parallel()
+	there, missing := prometheus.NewRegistry(), prometheus.NewRegistry()
+	NewDisk(there, t.TempDir())
+	NewDisk(missing, filepath.Join(t.TempDir(), "not yet"))
+	if n := len(lines(t, there)); n != 2 {
+		t.Errorf("%d metrics of a disk", n)
+	}
+	if got := lines(t, missing); len(got) > 0 {
+		t.Errorf("of a directory that is not there: %q", got)
+	}
+}

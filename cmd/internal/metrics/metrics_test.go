@@ -1,0 +1,122 @@
+package metrics
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// board is a fleet as a test wants it.
+type board struct {
+	live     []store.LiveRecord
+	unposted store.Unposted
+	workers  []store.Worker
+	err      error
+}
+
+func (b *board) Live(context.Context) ([]store.LiveRecord, error) { return b.live, b.err }
+func (b *board) Unposted(context.Context) (store.Unposted, error) { return b.unposted, b.err }
+func (b *board) Workers(context.Context) ([]store.Worker, error)  { return b.workers, b.err }
+
+func (b *board) waits(class string, created, at time.Time) { b.add(class, store.Waiting, created, at) }
+
+func (b *board) add(class string, s store.State, c, at time.Time) {
+	b.live = append(b.live, store.LiveRecord{Record: store.Record{Class: class, State: s, Created: c, At: at}})
+}
+
+// everything is a registry in which each metric has a value.
+func everything(t *testing.T) *prometheus.Registry {
+	t.Helper()
+	r := NewRegistry("v1")
+	NewFleet(r, &board{})
+	NewDisk(r, t.TempDir())
+	NewDesk(r).Submitted(tasks.Task{Source: "chat", Class: tasks.Interactive}, tasks.Receipt{New: true})
+	service := NewServices(r).Transport("github", http.NewFileTransportFS(fstest.MapFS{}))
+	resp, err := service.RoundTrip(httptest.NewRequest(http.MethodGet, "/missing", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	m, task := NewTasks(r, nil), tasks.Task{Source: "chat", Class: tasks.Interactive}
+	m.Began(task, time.Second)
+	m.Ran(task, agent.Result{Signal: "SIGKILL", API: &agent.API{Calls: 2, Errors: map[int]int{529: 1}}})
+	m.Ended(task, tasks.Ending{Kind: tasks.Answered}, time.Second)
+	return r
+}
+
+// The table in docs/operations.md has all metrics of ours and no other, and none breaks the rules for names.
+func TestMetricsAreDocumented(t *testing.T) {
+	t.Parallel()
+	r := everything(t)
+	problems, err := testutil.GatherAndLint(r)
+	if err != nil || len(problems) > 0 {
+		t.Errorf("lint: %v, %v", problems, err)
+	}
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have []string
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "errand_") {
+			have = append(have, f.GetName())
+		}
+	}
+	doc, err := os.ReadFile("../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `(errand_[a-z_]+)`").FindAllSubmatch(doc, -1) {
+		told = append(told, string(row[1]))
+	}
+	slices.Sort(told)
+	if diff := cmp.Diff(have, told); diff != "" {
+		t.Errorf("docs/operations.md (-metrics +table):\n%s", diff)
+	}
+}
+
+// expect wants these lines among those of the registry.
+func expect(t *testing.T, r *prometheus.Registry, want string) {
+	t.Helper()
+	got := lines(t, r)
+	for line := range strings.SplitSeq(strings.TrimSpace(want), "\n") {
+		if !slices.Contains(got, line) {
+			t.Errorf("no %s in\n%s", line, strings.Join(got, "\n"))
+		}
+	}
+}
+
+// lines are what Prometheus reads.
+func lines(t *testing.T, r *prometheus.Registry) (list []string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	Handler(r, slog.New(slog.DiscardHandler)).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	body, err := io.ReadAll(w.Body)
+	if err != nil || w.Code != http.StatusOK {
+		t.Fatalf("%d, %v", w.Code, err)
+	}
+	for line := range strings.Lines(string(body)) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			list = append(list, line)
+		}
+	}
+	return list
+}

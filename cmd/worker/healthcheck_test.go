@@ -1,0 +1,45 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/cmd/internal/wire"
+)
+
+// A container's health check says in its exit code whether the worker takes work, and why not.
+func TestHealthcheck(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status int // of the worker; 0: there is none
+		code   int
+		says   string
+	}{
+		"ready":     {http.StatusOK, 0, "ok"},
+		"not ready": {http.StatusServiceUnavailable, 1, "is not ready: no answer from Redis"},
+		"gone":      {0, 1, "ask worker at 127.0.0.1:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/readyz" {
+					t.Errorf("asked for %s", r.URL.Path)
+				}
+				w.WriteHeader(c.status)
+				_, _ = w.Write([]byte("no answer from Redis\n"))
+			}))
+			defer s.Close()
+			if c.status == 0 {
+				s.Close()
+			}
+			env := map[string]string{"ERRAND_WORKER_ADDR": strings.TrimPrefix(s.URL, "http://"), "ERRAND_STATE_DIR": t.TempDir()}
+			var out strings.Builder
+			code := run(t.Context(), []string{"healthcheck"}, func(name string) string { return env[name] }, &out, &out, wire.Options{})
+			if code != c.code || !strings.Contains(out.String(), c.says) {
+				t.Errorf("exit %d, %q; want %d, %q", code, out.String(), c.code, c.says)
+			}
+		})
+	}
+}

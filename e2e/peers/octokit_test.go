@@ -1,0 +1,133 @@
+package peers
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/redisserver"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// examples is how many payloads the corpus has.
+const examples = 329
+
+// answer is what the front door said to a delivery.
+type answer struct {
+	ID     string
+	Action string
+	Status int
+	Said   string
+}
+
+// Whatever GitHub has been seen to send comes in, as GitHub's own library signs it: nothing breaks the front door, and what is for us becomes
+// exactly the tasks of the golden file.
+func TestOctokit(t *testing.T) {
+	t.Parallel()
+	hub, err := githubfake.New(githubfake.Config{WebhookSecret: "github-secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(hub.Close)
+	base := run(t, []string{
+		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN=" + console, "REDIS_URL=" + redisserver.ForTest(t),
+		"GITHUB_API_URL=" + hub.APIURL(), "GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret",
+	}, "errand listens at", filepath.Join("..", "..", "bin", "enqueue"), "serve")
+
+	var got strings.Builder
+	all := deliverExamples(t, base+"/github/webhook")
+	if len(all) != examples {
+		t.Errorf("%d payloads, want %d", len(all), examples)
+	}
+	for _, a := range all {
+		if a.Status >= 500 {
+			t.Errorf("%s %s was answered with %d %s", a.ID, a.Action, a.Status, a.Said)
+		}
+		if !strings.HasPrefix(a.Said, "Ignored: Nothing is to be done for ") {
+			fmt.Fprintf(&got, "%s %s: %d %s\n", a.ID, a.Action, a.Status, a.Said)
+		}
+	}
+	got.WriteString("\n")
+	for _, one := range listTasks(t, base) {
+		fmt.Fprintf(&got, "%s\n", one)
+	}
+	path := filepath.Join("testdata", "octokit.golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+// deliverExamples lets octokit sign and send all that there is.
+func deliverExamples(t *testing.T, url string) (all []answer) {
+	t.Helper()
+	cmd := exec.CommandContext(limited(t), modern(t), "octokit.mjs")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "WEBHOOK_URL=" + url, "WEBHOOK_SECRET=github-secret"}
+	said := &strings.Builder{}
+	cmd.Stderr = said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("octokit: %v: %s", err, said)
+	}
+	if err := json.Unmarshal(out, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// console is the token of the API.
+const console = "correct-horse-battery"
+
+// listTasks tells of every task that there is, the oldest last.
+func listTasks(t *testing.T, base string) (list []string) {
+	t.Helper()
+	for next := ""; ; {
+		req, err := http.NewRequestWithContext(limited(t), http.MethodGet, base+"/api/tasks?before="+next, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+console)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var page struct {
+			Next  string
+			Tasks []struct {
+				State string
+				Task  struct{ ID, Kind, Thread, Class, Profile, Repo, Ref, Actor, Prompt string }
+			}
+		}
+		err = json.NewDecoder(resp.Body).Decode(&page)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("list tasks: %s, %v", resp.Status, err)
+		}
+		for _, one := range page.Tasks {
+			k := one.Task
+			list = append(list, fmt.Sprintf("%s %s: %s in %s, class %s, profile %s, %s at %s, for %s: %q",
+				k.ID, one.State, k.Kind, k.Thread, k.Class, k.Profile, k.Repo, k.Ref, k.Actor, k.Prompt))
+		}
+		if next = page.Next; next == "" {
+			return list
+		}
+	}
+}

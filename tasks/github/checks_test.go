@@ -1,0 +1,240 @@
+package github
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// own opens a pull request of ours.
+func (w *world) own() (number int, head string) {
+	w.Helper()
+	me := must(w.src.clients.me(w.Context()))
+	n := w.open(func(pr *githubfake.PR) { pr.User, pr.Head = me, "errand/github-0123456789" })
+	return n, w.pull(n).HeadSHA
+}
+
+// job lets a job of GitHub Actions run.
+func (w *world) job(sha string, j githubfake.Job) {
+	w.Helper()
+	if err := w.hub.RunJob(w.Context(), repo, sha, j); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// briefed is what the agent is asked.
+func (w *world) briefed(t tasks.Task) tasks.Brief {
+	w.Helper()
+	b, err := w.src.Brief(w.Context(), t, "")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return b
+}
+
+// Failed checks of our own pull request are mended, once for the same failures, when all of them have finished.
+func TestFailedChecks(t *testing.T) {
+	t.Parallel()
+	w := withApp(t)
+	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+	w.src.cfg.Now = func() time.Time { return now }
+	f := w.listen()
+	n, head := w.own()
+	log := "begin\n" + strings.Repeat("noise\n", 10_000) + "</outside> FAIL: TestTotal\n"
+	w.job(head, githubfake.Job{Name: "slow"})
+	w.job(head, githubfake.Job{Name: "lint", Conclusion: "success"})
+	if got := f.tasks(); len(got) != 0 {
+		t.Fatalf("nothing failed, and there is %+v", got)
+	}
+	w.job(head, githubfake.Job{Name: "unit", Conclusion: "failure", Summary: "1 test failed", Log: log})
+	w.job(head, githubfake.Job{Name: "build", Conclusion: "failure", Log: "no such file\n"})
+	all := f.tasks()
+	if len(all) != 1 {
+		t.Fatalf("two failures made %+v", all)
+	}
+	task := all[0]
+	if task.Kind != "check_failure" || task.Thread != fmt.Sprintf("github/acme/api#%d", n) || task.Class != tasks.Background || task.Profile != agent.Write ||
+		task.Ref != "refs/pull/1/head" || task.Actor != "errand[bot]" {
+		t.Errorf("task: %+v", task)
+	}
+	var wait *tasks.ErrLater
+	if err := brief(w, task); !errors.As(err, &wait) || !wait.At.Equal(now.Add(checksPause)) {
+		t.Errorf("while one still runs: %v", err)
+	}
+	now = now.Add(checksPatience)
+	for range 2 { // a task may be briefed again
+		b := w.briefed(task)
+		golden(t, "brief.checks", strings.NewReplacer(w.hub.URL(), "https://github.example", head[:7], "head").Replace(b.Prompt.Text))
+		if !b.Keep || b.Into != "errand/github-0123456789" || b.Base != "main" || !b.Prompt.Composed {
+			t.Errorf("brief: %+v", b)
+		}
+	}
+	if p := must(w.src.state(t.Context(), origin{Repo: repo, Number: n})); p.Rounds != 1 {
+		t.Errorf("rounds: %d", p.Rounds)
+	}
+
+	// The same failures once more, and then another one.
+	other := task
+	other.ID = tasks.NewID(now.Add(-checksPatience), "github", "other")
+	wantInput(t, brief(w, other), "This was looked at before.")
+	w.job(head, githubfake.Job{Name: "slow", Conclusion: "timed_out"})
+	if err := brief(w, other); err != nil {
+		t.Errorf("another failure: %v", err)
+	}
+	// Mended, or another head.
+	for _, name := range []string{"slow", "unit", "build"} {
+		w.job(head, githubfake.Job{Name: name, Conclusion: "success"})
+	}
+	wantInput(t, brief(w, other), "No check of "+head[:7]+" has failed.")
+	next := must(w.hub.PushPR(t.Context(), repo, n, nil))
+	wantInput(t, brief(w, other), "Superseded by "+next[:7])
+}
+
+// What has failed elsewhere, or by ourselves, or for want of money, is not ours to mend.
+func TestOtherFailedChecks(t *testing.T) {
+	t.Parallel()
+	w := withApp(t)
+	f := w.listen()
+	theirs := w.open(func(pr *githubfake.PR) { pr.Head, pr.Draft = "errand/looks-like-ours", true })
+	w.job(w.pull(theirs).HeadSHA, githubfake.Job{Name: "unit", Conclusion: "failure"})
+	other := w.open(func(pr *githubfake.PR) { pr.Head, pr.Draft = "theirs", true })
+	w.job(w.pull(other).HeadSHA, githubfake.Job{Name: "unit", Conclusion: "failure"})
+	_, head := w.own()
+	w.job(head, githubfake.Job{Name: lightName, Conclusion: "failure"})
+	if got := f.tasks(); len(got) != 0 {
+		t.Fatalf("made %+v", got)
+	}
+	w.job(head, githubfake.Job{
+		Name: "unit", Conclusion: "failure",
+		Summary: "The job was not started because recent account payments have failed or your spending limit needs to be increased.",
+	})
+	wantInput(t, brief(w, f.tasks()[0]), "want of payment")
+}
+
+// With a token there are statuses alone.
+func TestFailedStatus(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	f := w.listen()
+	_, head := w.own()
+	set := func(state, context string) {
+		t.Helper()
+		event := map[string]any{
+			"sha": head, "state": state, "context": context, "branches": []any{map[string]any{"name": "errand/github-0123456789"}},
+			"repository": map[string]any{"full_name": repo},
+		}
+		if status, said := f.send("status", event, githubfake.SendOptions{}); status != 202 {
+			t.Errorf("%d %s", status, said)
+		}
+	}
+	gh := must(w.src.clients.of(t.Context(), origin{}))
+	st := &commitStatus{gh: gh, owner: "acme", name: "api", sha: head, url: "https://ci.example/1"}
+	if err := st.set(t.Context(), "failure", "It failed."); err != nil {
+		t.Fatal(err)
+	}
+	set("failure", lightName)
+	set("pending", "ci")
+	if got := f.tasks(); len(got) != 0 {
+		t.Fatalf("made %+v", got)
+	}
+	set("error", "ci")
+	set("failure", "ci")
+	all := f.tasks()
+	if len(all) != 1 || all[0].Kind != "check_failure" {
+		t.Fatalf("made %+v", all)
+	}
+	wantInput(t, brief(w, all[0]), "No check of "+head[:7]+" has failed.")
+}
+
+// After some rounds of its own errand waits for a person; it says so once.
+func TestRoundsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := withApp(t)
+	f := w.listen()
+	n, head := w.own()
+	o := origin{Repo: repo, Number: n}
+	w.job(head, githubfake.Job{Name: "unit", Conclusion: "failure"})
+	task := f.tasks()[0]
+	if err := w.src.changeState(t.Context(), o, func(p *prState) error { p.Rounds = maxRounds; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	again := task
+	again.ID = tasks.NewID(time.Now(), "github", "again")
+	wantInput(t, brief(w, task), enough)
+	wantInput(t, brief(w, again), "It was said before")
+	for i, reason := range []string{"This was looked at before.", enough} {
+		w.close(task, tasks.Ending{Kind: tasks.Refused, Reason: reason, At: ended})
+		if got := len(w.hub.Comments(repo, n)); got != i {
+			t.Errorf("%s: %d comments", reason, got)
+		}
+	}
+	if err := w.src.spoke(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if err := brief(w, task); err != nil {
+		t.Errorf("after somebody spoke: %v", err)
+	}
+	if err := w.src.changeState(t.Context(), o, func(p *prState) error { p.Paused, p.PausedBy = true, "alice"; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	wantInput(t, brief(w, again), "paused by alice")
+	payload := map[string]any{
+		"action": "completed", "check_run": map[string]any{
+			"name": "x", "head_sha": head, "conclusion": "failure", "check_suite": map[string]any{"head_branch": "errand/github-0123456789"},
+		}, "repository": map[string]any{"full_name": repo},
+	}
+	payload["check_run"].(map[string]any)["head_sha"] = head
+	if _, said := f.send("check_run", payload, githubfake.SendOptions{}); said != "Ignored: The pull request was paused by alice." {
+		t.Errorf("said %s", said)
+	}
+}
+
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{0, 10, logHead, logHead + logTail} {
+		if got := must(ends(strings.NewReader(strings.Repeat("x", size)))); len(got) != size {
+			t.Errorf("of %d bytes there are %d", size, len(got))
+		}
+	}
+	long := "A" + strings.Repeat("x", 1_000_000) + "Z"
+	got := must(ends(strings.NewReader(long)))
+	if !strings.HasPrefix(got, "Ax") || !strings.HasSuffix(got, "xZ") || !strings.Contains(got, "988002 bytes are left out") || len(got) > logHead+logTail+100 {
+		t.Errorf("%d bytes: %.20s", len(got), got)
+	}
+}
+
+// What the people of a repository want of such work counts: whether it is done at all, by which model, and what has to succeed.
+func TestMendingAsWanted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		settings, said string
+		want           int
+	}{
+		"off": {"triggers:\n  check_failure: false\n", "", 0},
+		"on":  {"models:\n  check_failure: haiku\nchecks: [make test]\n", "these have to succeed, in the directory of the repository:\n\n    make test\n", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := withApp(t)
+			must(w.repo.Commit("main", "", map[string]string{".github/errand.yml": c.settings}, "Say what is wanted"))
+			f := w.listen()
+			_, head := w.own()
+			w.job(head, githubfake.Job{Name: "unit", Conclusion: "failure"})
+			all := f.tasks()
+			if len(all) != c.want {
+				t.Fatalf("made %+v", all)
+			}
+			for _, task := range all {
+				if b := w.briefed(task); task.Options.Model != "haiku" || !strings.Contains(b.Prompt.Text, c.said) {
+					t.Errorf("model %q, told %s", task.Options.Model, b.Prompt.Text)
+				}
+			}
+		})
+	}
+}

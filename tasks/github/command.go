@@ -1,0 +1,82 @@
+package github
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/errand-fleet/errand/agent"
+)
+
+// A comment may be a command: its first line is one of these words and nothing else. What stands below is told to the agent.
+const (
+	sayReview     = "/review"
+	sayReviewFull = "/review full"
+	sayFix        = "/fix"
+	sayFixCI      = "/fix-ci"
+	sayResolve    = "/resolve-conflicts"
+	sayAnalyze    = "/analyze"
+	sayAsk        = "/ask" // with a question behind it
+	sayPause      = "/pause"
+	sayResume     = "/resume"
+	sayCancel     = "/cancel"
+	sayRetry      = "/retry"
+	sayHelp       = "/help"
+)
+
+// help is what can be said to us.
+const help = `Mention me with what you want done, in a comment, on a line of the diff or in a review; I answer there. Or begin a comment with one of these lines:
+
+| | |
+|---|---|
+| ` + "`/review`" + ` | review what is new since my last review |
+| ` + "`/review full`" + ` | review all of it |
+| ` + "`/fix`" + ` | do what the open reviews and comments ask for; what you write below it counts most |
+| ` + "`/fix-ci`" + ` | mend what fails in the checks |
+| ` + "`/resolve-conflicts`" + ` | merge the base branch and resolve the conflicts |
+| ` + "`/analyze`" + ` | report on the state of this pull request, and change nothing |
+| ` + "`/ask …`" + ` | answer a question, and change nothing |
+| ` + "`/pause`" + `, ` + "`/resume`" + ` | do nothing here by myself; do so again |
+| ` + "`/cancel`" + ` | stop what I am doing here |
+| ` + "`/retry`" + ` | try again what you asked for last |
+| ` + "`/help`" + ` | this list |`
+
+// work is what the agent is to do.
+type work struct {
+	kind    string
+	profile agent.Profile // at most
+	apart   bool          // in the thread of automatic analyses, and not in the conversation
+	full    bool
+}
+
+// orders are the commands that take an agent.
+var orders = map[string]work{
+	sayReview:     {kind: "review", profile: agent.Read, apart: true},
+	sayReviewFull: {kind: "review", profile: agent.Read, apart: true, full: true},
+	sayAnalyze:    {kind: "analyze", profile: agent.Read, apart: true},
+	sayFix:        {kind: "fix", profile: agent.Write},
+	sayFixCI:      {kind: "check_failure", profile: agent.Write},
+	sayResolve:    {kind: "merge_conflict", profile: agent.Write},
+	sayAsk:        {kind: "comment", profile: agent.Read},
+}
+
+// mentioned is what a mention asks for that is no command.
+var mentioned = work{kind: "comment", profile: agent.Write}
+
+// slash is what looks like a command, of whomever.
+var slash = regexp.MustCompile(`^/[a-z][a-z-]*(?:\s|$)`)
+
+// readCommand reads a comment without mentions of us: the command, empty if it begins with none of ours, and what else is said.
+func readCommand(text string) (command, words string) {
+	first, below, _ := strings.Cut(text, "\n")
+	first, below = strings.TrimSpace(first), strings.TrimSpace(below)
+	if question, ok := strings.CutPrefix(first, sayAsk+" "); ok {
+		first, below = sayAsk, strings.TrimSpace(question+"\n"+below)
+	}
+	if _, ok := orders[first]; ok {
+		return first, below
+	}
+	if _, ok := controls[first]; ok {
+		return first, below
+	}
+	return "", text
+}

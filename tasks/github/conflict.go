@@ -1,0 +1,58 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// GitHub finds out whether a pull request can be merged when somebody asks, and says so some seconds later.
+const (
+	mergePause    = 10 * time.Second
+	mergePatience = 5 * time.Minute
+)
+
+// resolver is what the agent is asked for when there are conflicts.
+const resolver = `This pull request cannot be merged: it has conflicts with its base, origin/%s. Merge origin/%[1]s, and resolve each conflict so that what both sides meant is kept: read how both came about before you decide. Do not rebase, and change nothing else. Build and run the tests, then commit the merge. In your answer say for each conflict what both sides wanted and how you resolved it. If you cannot tell what is right, abort the merge and say what has to be decided.`
+
+// briefConflict makes sure that there are conflicts.
+func (s *Source) briefConflict(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
+	k, err := s.mending(ctx, t, o)
+	if err != nil {
+		return tasks.Brief{}, err
+	}
+	now := s.cfg.Now()
+	switch {
+	case k.pr.Mergeable == nil && now.Before(askedAt(t.ID).Add(mergePatience)):
+		return tasks.Brief{}, &tasks.ErrLater{At: now.Add(mergePause), Why: "GitHub has yet to say whether " + o.String() + " can be merged"}
+	case k.pr.Mergeable == nil || k.pr.GetMergeable():
+		return tasks.Brief{}, &tasks.InputError{Sentence: "There are no conflicts with " + o.Base + "."}
+	}
+	key, err := s.conflicts(ctx, k.gh, o, k.pr)
+	if err != nil {
+		return tasks.Brief{}, s.sorted("read branch "+o.Base+" of "+o.Repo, err)
+	}
+	if err := k.once(ctx, key); err != nil {
+		return tasks.Brief{}, err
+	}
+	prompt := fmt.Sprintf(resolver, o.Base)
+	if o.Asked != nil && o.Asked.Words != "" {
+		prompt += fmt.Sprintf("\n\n@%s adds, and this counts most:\n\n%s", t.Actor, o.Asked.Words)
+	}
+	return k.mended(prompt), nil
+}
+
+// conflicts is what stands for the conflicts of a head with its base: one of both has to move before it is tried again. What a pull request
+// itself says of its base is of its last push.
+func (s *Source) conflicts(ctx context.Context, gh *github.Client, o origin, pr *github.PullRequest) (key string, err error) {
+	owner, name := o.path()
+	base, _, err := gh.Repositories.GetBranch(ctx, owner, name, pr.GetBase().GetRef(), 0)
+	if err != nil {
+		return "", fmt.Errorf("read branch %s: %w", pr.GetBase().GetRef(), err)
+	}
+	return "conflict " + pr.GetHead().GetSHA() + " " + base.GetCommit().GetSHA(), nil
+}

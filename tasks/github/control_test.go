@@ -1,0 +1,165 @@
+package github
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// ours are the comments that we have written, without their marks.
+func (w *world) ours(n int) (all []string) {
+	me := must(w.src.clients.me(w.Context()))
+	for _, c := range w.hub.Comments(repo, n) {
+		if _, text, ok := strings.Cut(c.Body, "-->\n"); ok && ours(c.Body) && c.User == me {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// wantOurs waits until we have written as many comments.
+func (w *world) wantOurs(n int, want ...string) {
+	w.Helper()
+	w.wait(func() bool { return len(w.ours(n)) >= len(want) })
+	if diff := cmp.Diff(want, w.ours(n)); diff != "" {
+		w.Errorf("comments (-want +got):\n%s", diff)
+	}
+}
+
+// states are the states of all tasks, by ID.
+func (f front) states(tasks ...tasks.Task) (all []string) {
+	f.Helper()
+	for _, t := range tasks {
+		all = append(all, must(f.desk.Status(f.Context(), t.ID)).State)
+	}
+	return all
+}
+
+func TestPauseAndResume(t *testing.T) {
+	both(t, func(w *world) {
+		w.talkers()
+		n := w.quietOpen()
+		f := w.listen()
+		o := origin{Repo: repo, Number: n}
+		w.signs(n, f.comment(n, "ann", "/pause"), "eyes", "hooray")
+		if p := must(w.src.state(w.Context(), o)); !p.Paused || p.PausedBy != "ann" {
+			w.Errorf("%+v", p)
+		}
+		w.signs(n, f.comment(n, "cleo", "/resume"), "confused")
+		if p := must(w.src.state(w.Context(), o)); !p.Paused {
+			w.Error("a reader has resumed it")
+		}
+		if err := w.src.changeState(w.Context(), o, func(p *prState) error { p.Reviews, p.Rounds = 5, 5; return nil }); err != nil {
+			w.Fatal(err)
+		}
+		w.signs(n, f.comment(n, "ann", "/resume"), "eyes", "hooray")
+		if p := must(w.src.state(w.Context(), o)); p.Paused || p.PausedBy != "" || p.Reviews != 0 || p.Rounds != 0 {
+			w.Errorf("%+v", p)
+		}
+		if all := f.tasks(); len(all) > 0 {
+			w.Errorf("tasks: %+v", all)
+		}
+	})
+}
+
+// /cancel stops the conversation and the analyses, but not what was asked for later; GitHub may deliver late.
+func TestCancelCommand(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_790_000_000, 0)
+	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*Config){func(c *Config) { c.Token = "ghp_test" }})
+	w.talkers()
+	n := w.quietOpen()
+	f := w.listen()
+	w.signs(n, f.comment(n, "ann", "/cancel"), "eyes", "confused")
+	w.wantOurs(n, nothing)
+	f.comment(n, "ann", "@errand why?")
+	f.comment(n, "ann", "/review")
+	all := f.tasks()
+	w.signs(n, f.comment(n, "ann", "/cancel"), "eyes", "hooray")
+	if diff := cmp.Diff([]string{"ended", "ended"}, f.states(all...)); diff != "" {
+		t.Error(diff)
+	}
+	if e := must(f.desk.Status(t.Context(), all[0].ID)).Ending; e.Kind != tasks.Cancelled || e.By != "ann" {
+		t.Errorf("%+v", e)
+	}
+	d, _ := w.hub.LastDelivery("issue_comment")
+	f.comment(n, "ann", "@errand and now?")
+	if err := w.hub.Redeliver(t.Context(), d.GUID); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.tasks(); len(got) != 1 || f.states(got...)[0] != "waiting" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestRetryCommand(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_790_000_000, 0)
+	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*Config){func(c *Config) { c.Token = "ghp_test" }})
+	w.talkers()
+	n := w.quietOpen()
+	f := w.listen()
+	f.comment(n, "ann", "/retry")
+	w.wantOurs(n, neverAsked)
+	f.comment(n, "ann", "@errand why?")
+	task := f.only()
+	f.comment(n, "ann", "/retry")
+	w.wantOurs(n, neverAsked, underWay)
+	if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	now = time.Now().Add(time.Minute) // the task has ended by our own clock
+	w.signs(n, f.comment(n, "cleo", "/retry"), "confused")
+	w.wantOurs(n, neverAsked, underWay, noWork)
+	w.signs(n, f.comment(n, "ann", "/retry"), "eyes", "hooray")
+	if diff := cmp.Diff([]string{"waiting"}, f.states(task)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Help, what is no command, and who may not ask: one short answer each, on whatever surface, however often GitHub delivers.
+func TestShortAnswers(t *testing.T) {
+	both(t, func(w *world) {
+		w.talkers()
+		n := w.quietOpen()
+		f := w.listen()
+		w.signs(n, f.comment(n, "ann", "/help"), "eyes", "hooray")
+		w.wantOurs(n, help)
+		first := w.hub.Deliveries("issue_comment")[0].GUID
+		w.signs(n, f.comment(n, "ann", "@errand /merge"), "confused")
+		w.wantOurs(n, help, unknownCommand)
+		if err := w.hub.Redeliver(w.Context(), first); err != nil {
+			w.Fatal(err)
+		}
+		for range 3 {
+			w.signs(n, f.comment(n, "cleo", "/help"), "confused")
+		}
+		w.wait(func() bool { return len(w.ours(n)) >= 3 })
+		w.wantOurs(n, help, unknownCommand, noWork)
+		must(w.hub.Review(w.Context(), repo, n, "ann", "COMMENT", "", githubfake.Line{Path: "change.go", Line: 1, Body: "/help"}))
+		w.wait(func() bool { return len(w.hub.ReviewComments(repo, n)) == 2 })
+		if c := w.hub.ReviewComments(repo, n); c[1].InReplyTo != c[0].ID || !strings.HasSuffix(c[1].Body, "-->\n"+help) {
+			w.Errorf("%+v", c)
+		}
+	})
+}
+
+// A control that could not be obeyed has to come again.
+func TestControlsFail(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	w.talkers()
+	n := w.quietOpen()
+	w.listen()
+	w.hub.Fail("GET /repos/{o}/{r}/collaborators/{u}/permission", githubfake.Failure{Status: 502})
+	if _, err := w.hub.Comment(t.Context(), repo, n, "ann", "/pause"); err == nil || !strings.Contains(err.Error(), fmt.Sprint(http.StatusServiceUnavailable)) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,184 @@
+package github
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// asked is the comment that asked for a task.
+type asked struct {
+	spot
+	At      time.Time `json:"at"`
+	URL     string    `json:"html_url"`
+	Command string    `json:"command,omitempty"` // empty: a mention
+	Words   string    `json:"words,omitempty"`   // what was said with a command
+}
+
+// hear does what a comment asks for, if it speaks to us: by a mention, or by a command as its first line.
+func (s *Source) hear(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+	h, err := readHeard(d)
+	if err != nil {
+		return "", err
+	}
+	text, named, err := s.addressed(ctx, h)
+	if err != nil {
+		return "", err
+	}
+	command, words := readCommand(text)
+	unknown := named && command == "" && slash.MatchString(text)
+	if !named && command == "" {
+		return "", ignored{"It does not speak to errand.", slog.LevelDebug}
+	}
+	if err := s.pace(ctx, h); err != nil {
+		if _, ok := errors.AsType[ignored](err); ok {
+			d.after(func(ctx context.Context) { s.sign(ctx, h, notDone) })
+		}
+		return "", err
+	}
+	switch {
+	case controls[command] != nil:
+		return s.obey(ctx, desk, d, h, command)
+	case unknown:
+		d.after(func(ctx context.Context) { s.tell(ctx, h, notDone, unknownCommand) })
+		return "No command of errand's.", nil
+	}
+	said, err = s.order(ctx, desk, d, h, command, words)
+	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		d.after(func(ctx context.Context) { s.tell(ctx, h, notDone, input.Sentence) })
+	}
+	return said, err
+}
+
+// addressed is what a comment says without the mentions of us, and whether there were any. What is not said to us, or by nobody, is ignored.
+func (s *Source) addressed(ctx context.Context, h heard) (text string, named bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, loginPatience)
+	defer cancel()
+	me, err := s.clients.me(ctx)
+	switch {
+	case s.cfg.Repository != nil && !s.cfg.Repository(h.repo):
+		return "", false, ignored{"Repository " + h.repo + " is not one errand works on.", slog.LevelInfo}
+	case h.bot:
+		return "", false, ignored{"It is a bot's.", slog.LevelDebug}
+	case ours(h.body), strings.EqualFold(h.author, me):
+		return "", false, ignored{"It is our own.", slog.LevelDebug}
+	}
+	text = visible(h.body)
+	if command, _ := readCommand(text); err != nil && (command != "" || !strings.Contains(text, "@")) {
+		return text, false, nil // nobody can be meant, or we are anyway
+	}
+	text, named = cutMention(text, me)
+	return text, named, err
+}
+
+// order submits the task that a comment asks for: a command, or what a mention says.
+func (s *Source) order(ctx context.Context, desk *tasks.Desk, d delivery, h heard, command, words string) (said string, err error) {
+	t, err := s.orderOf(ctx, h, command, words)
+	if err != nil {
+		return "", err
+	}
+	receipt, err := desk.Submit(ctx, t)
+	if err != nil {
+		return "", err
+	}
+	if receipt.New {
+		if err := s.spoke(ctx, h.origin()); err != nil {
+			return "", err
+		}
+		d.after(func(ctx context.Context) { s.sign(ctx, h, eyes) })
+	}
+	return "Task " + receipt.ID, nil
+}
+
+func (s *Source) orderOf(ctx context.Context, h heard, command, words string) (tasks.Task, error) {
+	w := mentioned
+	if command != "" {
+		w = orders[command]
+	}
+	pr, err := s.pull(ctx, h)
+	if err != nil {
+		return tasks.Task{}, err
+	}
+	o := asItIs(h.repo, pr)
+	o.Installation, o.Action, o.Full = h.installation, "asked", w.full
+	o.Asked = &asked{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words}
+	t := tasks.Task{
+		ID: h.task(), Source: s.Name(), Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive, Profile: profileOf(pr, w.profile),
+		Repo: h.repo, Ref: fmt.Sprintf("refs/pull/%d/head", h.number), Actor: h.author, Prompt: words,
+	}
+	if w.apart {
+		t.Thread = h.thread() + "/review"
+	}
+	if w.apart || forked(pr) { // of a fork nothing but the head that somebody has agreed to
+		t.Ref = o.Head
+	}
+	switch {
+	case forked(pr) && w.profile == agent.Write && command != "":
+		return t, &tasks.InputError{Sentence: "The branch is in a fork, and I change nobody's code but the repository's own. I can review it."}
+	case forked(pr) && movedSince(pr, h.at):
+		return t, &tasks.InputError{Sentence: "The head of the pull request has moved since you wrote that. Have a look at it, and say it again."}
+	case w.kind == "review":
+		o.ApprovedBy = h.author
+	}
+	switch {
+	case command != "" && w.kind != mentioned.kind:
+		t.Prompt = strings.TrimSpace(fmt.Sprintf("%s pull request #%d of %s: %s\n\n%s", command, h.number, h.repo, o.Title, words))
+	case words == "":
+		t.Prompt = wordless[h.Place]
+	}
+	t.Origin, err = json.Marshal(o)
+	if err != nil {
+		return t, fmt.Errorf("marshal origin: %w", err)
+	}
+	return t, nil
+}
+
+// wordless is what somebody asks for who only mentions us.
+var wordless = map[place]string{
+	inConversation: "See what was said here, and answer it.",
+	onLine:         "See what was said in this thread, and answer it.",
+	inReview:       "Do what this review asks for.",
+}
+
+// pull is the pull request that somebody has said something on, as it is now where the event does not tell.
+func (s *Source) pull(ctx context.Context, h heard) (*github.PullRequest, error) {
+	if h.pull != nil {
+		return h.pull, nil
+	}
+	o := h.origin()
+	gh, err := s.clients.of(ctx, o)
+	if err != nil {
+		return nil, s.sorted("reach "+o.String(), err)
+	}
+	owner, name := o.path()
+	pr, _, err := gh.PullRequests.Get(ctx, owner, name, o.Number)
+	if err != nil {
+		return nil, s.sorted("read "+o.String(), err)
+	}
+	return pr, nil
+}
+
+// forget withdraws what a comment has asked for that is not there any more, if nobody has begun with it.
+func (s *Source) forget(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+	h, err := readHeard(d)
+	if err != nil {
+		return "", err
+	}
+	done, err := desk.Withdraw(ctx, h.task())
+	switch {
+	case err != nil && !errors.Is(err, tasks.ErrNotFound):
+		return "", err
+	case !done:
+		return "", ignored{"Nothing waits that it has asked for.", slog.LevelDebug}
+	}
+	return "Withdrawn " + h.task(), nil
+}

@@ -1,0 +1,39 @@
+package github
+
+import (
+	"sync"
+	"time"
+)
+
+// inbound is what we know of how webhooks reach us.
+type inbound struct {
+	mu      sync.Mutex
+	last    time.Time // of the last one with a right signature
+	refused time.Time // of the last one with a wrong one
+}
+
+// Inbound tells when the last webhook came from GitHub; zero: none yet. There is no connection that could be lost.
+func (s *Source) Inbound() (last time.Time, err error) {
+	s.inbound.mu.Lock()
+	defer s.inbound.mu.Unlock()
+	return s.inbound.last, nil
+}
+
+func (i *inbound) event(at time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.last = at
+}
+
+func (i *inbound) refuse(at time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.refused = at
+}
+
+// wrong reports whether the last webhook had a wrong signature.
+func (i *inbound) wrong() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.refused.After(i.last)
+}

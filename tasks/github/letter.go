@@ -1,0 +1,92 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"time"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// letter is text that is posted once, however often it is sent: each of its parts is found again by its mark.
+type letter struct {
+	task   string // whose it is
+	ending tasks.EndingKind
+	at     int64 // of the ending, in Unix microseconds: a task that was tried again has another one
+	to     spot  // beside which comment
+	since  time.Time
+	parts  []string // Markdown
+}
+
+// mark is what a part says of itself, in a line at its very beginning that GitHub does not show.
+func (l letter) mark(part int) string {
+	return fmt.Sprintf("<!-- errand:reply task=%s part=%d ending=%s at=%d -->", l.task, part, l.ending, l.at)
+}
+
+var (
+	letterForm = regexp.MustCompile(`^<!-- errand:reply [^>]*-->`)
+	oursForm   = regexp.MustCompile(`^\s*<!-- errand:`)
+)
+
+// ours reports whether a comment begins with a mark, be it of whatever of ours.
+func ours(body string) bool { return oursForm.MatchString(body) }
+
+// send posts what of a letter is not there yet, in order. Where its thread on a line is gone, it goes to the conversation.
+func (s *Source) send(ctx context.Context, gh *github.Client, o origin, l letter) error {
+	err := s.sendTo(ctx, gh, o, l)
+	if code := status(err); l.to.Place == onLine && lasting(err) && (code == http.StatusNotFound || code == http.StatusUnprocessableEntity) {
+		l.to = spot{Place: inConversation}
+		err = s.sendTo(ctx, gh, o, l)
+	}
+	return err
+}
+
+func (s *Source) sendTo(ctx context.Context, gh *github.Client, o origin, l letter) error {
+	sent, err := s.sent(ctx, gh, o, l)
+	if err != nil {
+		return fmt.Errorf("look for an earlier reply on %s: %w", o, err)
+	}
+	owner, name := o.path()
+	for i, text := range l.parts {
+		mark := l.mark(i + 1)
+		if sent[mark] {
+			continue
+		}
+		body := mark + "\n" + text
+		if l.to.Place == onLine {
+			_, _, err = gh.PullRequests.CreateCommentInReplyTo(ctx, owner, name, o.Number, body, l.to.Thread)
+		} else {
+			_, _, err = gh.Issues.CreateComment(ctx, owner, name, o.Number, &github.IssueComment{Body: &body})
+		}
+		if err != nil {
+			return fmt.Errorf("reply on %s, part %d: %w", o, i+1, err)
+		}
+	}
+	return nil
+}
+
+// sent finds the parts that are there, by their marks. Others may have copied one, so the author has to be us.
+func (s *Source) sent(ctx context.Context, gh *github.Client, o origin, l letter) (map[string]bool, error) {
+	me, err := s.clients.me(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]bool{}
+	list := s.conversation(ctx, gh, o, l.since)
+	if l.to.Place == onLine {
+		list = s.lines(ctx, gh, o, l.since)
+	}
+	for r, err := range list {
+		if err != nil {
+			return nil, err
+		}
+		if r.author == me {
+			found[letterForm.FindString(r.body)] = true
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,240 @@
+package github
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// Webhooks get lost: while no front door is up, and at GitHub, which does not send them again by itself. And of some things there are none,
+// such as of a conflict. So now and then one front door looks at the pull requests that are open, and submits what it finds. What an event
+// has brought before is the same task, and nothing new.
+
+// looked is the action of what no event has brought.
+const looked = "looked"
+
+const (
+	// looksBack is how long a look goes back at most, and margin by how much our clock and GitHub's may differ.
+	looksBack = 7 * 24 * time.Hour
+	margin    = time.Minute
+	// maxLooked is how many pull requests of a repository are looked at, those that were touched last.
+	maxLooked = 100
+	// conflictsLabel on a pull request of others has its conflicts resolved like those of ours.
+	conflictsLabel = "errand:resolve-conflicts"
+)
+
+// lookout looks at once and then again and again, until ctx ends.
+func (s *Source) lookout(ctx context.Context, desk *tasks.Desk) {
+	for {
+		pause := s.cfg.Look
+		err := s.lookIfDue(ctx, desk)
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("look for missed events", "err", err)
+			if wait, limited := retryAfter(err); limited {
+				pause = max(pause, wait)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// lookIfDue looks at what may have been missed since the last look that saw all.
+func (s *Source) lookIfDue(ctx context.Context, desk *tasks.Desk) error {
+	begun := s.cfg.Now()
+	since, mine, err := s.turn(ctx)
+	if err != nil || !mine {
+		return err
+	}
+	since = since.Add(-margin)
+	if back := begun.Add(-looksBack); since.Before(back) {
+		since = back
+	}
+	if err := s.lookAround(ctx, desk, since); err != nil {
+		return err
+	}
+	return s.changeLooks(ctx, func(l *looks) { l.Done = begun })
+}
+
+// looks is what is remembered of looks.
+type looks struct {
+	Last time.Time `json:"last"` // when one was begun
+	Done time.Time `json:"done"` // when the last one was begun that saw all
+}
+
+const looksMemo = "github/looks"
+
+// turn takes the next look for this front door, if it is time for one and no other has it. Since is from when on something may have been
+// missed; before the very first look nothing has.
+func (s *Source) turn(ctx context.Context) (since time.Time, mine bool, err error) {
+	now := s.cfg.Now()
+	err = s.changeLooks(ctx, func(l *looks) {
+		if mine = !now.Before(l.Last.Add(s.cfg.Look)); !mine {
+			return
+		}
+		if l.Last = now; l.Done.IsZero() {
+			l.Done = now
+		}
+		since = l.Done
+	})
+	return since, mine, err
+}
+
+func (s *Source) changeLooks(ctx context.Context, change func(*looks)) error {
+	err := s.cfg.Memory.ChangeMemo(ctx, looksMemo, func(old json.RawMessage) (json.RawMessage, error) {
+		var l looks
+		if old != nil {
+			if err := json.Unmarshal(old, &l); err != nil {
+				return nil, fmt.Errorf("read looks: %w", err)
+			}
+		}
+		change(&l)
+		return json.Marshal(l)
+	})
+	if err != nil {
+		return fmt.Errorf("note look: %w", err)
+	}
+	return nil
+}
+
+// lookAround looks at all repositories. What does not work in one is no reason not to look at the next, but for GitHub's rate limit.
+func (s *Source) lookAround(ctx context.Context, desk *tasks.Desk, since time.Time) error {
+	var failed []error
+	for _, repo := range s.cfg.Repositories {
+		if err := s.look(ctx, desk, repo, since); err != nil {
+			failed = append(failed, fmt.Errorf("look at %s: %w", repo, err))
+			if _, limited := retryAfter(err); limited || ctx.Err() != nil {
+				break
+			}
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (s *Source) look(ctx context.Context, desk *tasks.Desk, repo string, since time.Time) error {
+	me, err := s.clients.me(ctx)
+	if err != nil {
+		return err
+	}
+	o := origin{Repo: repo}
+	gh, err := s.clients.of(ctx, o)
+	if err != nil {
+		return err
+	}
+	owner, name := o.path()
+	list, _, err := gh.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{
+		State: "open", Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: maxLooked},
+	})
+	if err != nil {
+		return fmt.Errorf("list pull requests: %w", err)
+	}
+	for _, pr := range list {
+		l := sight{s, gh, desk, pr, asItIs(repo, pr)}
+		l.o.Action = looked
+		for _, wants := range []struct {
+			it bool
+			do func(context.Context) error
+		}{
+			{!l.ours() && !pr.GetUpdatedAt().Before(since), func(ctx context.Context) error { return l.review(ctx, me) }},
+			{l.ours() && pr.GetUser().GetLogin() == me, l.failures},
+			{l.ours() && pr.GetUser().GetLogin() == me || l.labelled(), l.conflict},
+		} {
+			if !wants.it {
+				continue
+			}
+			err := wants.do(ctx)
+			if _, ok := errors.AsType[ignored](err); err != nil && !ok {
+				return fmt.Errorf("%s: %w", l.o, err)
+			}
+		}
+	}
+	return nil
+}
+
+// sight is a pull request as a look finds it.
+type sight struct {
+	*Source
+	gh   *github.Client
+	desk *tasks.Desk
+	pr   *github.PullRequest
+	o    origin
+}
+
+// review submits the review that an event should have brought.
+func (l sight) review(ctx context.Context, me string) error {
+	author := l.pr.GetUser().GetLogin()
+	if why := unwanted(l.pr, author, me); why != "" {
+		return ignored{why: why}
+	}
+	id := tasks.NewID(l.cfg.Now(), l.Name(), fmt.Sprintf("look-%d-%s", l.o.Number, short(l.o.Head)))
+	t, err := l.reviewTask(id, author, l.pr, l.o)
+	if err != nil {
+		return err
+	}
+	if t, err = l.expected(ctx, t, l.pr); err != nil {
+		return err
+	}
+	_, err = l.advance(ctx, l.desk, t, l.pr.GetUpdatedAt().Time)
+	return err
+}
+
+// ours reports whether nobody but us pushes to its branch.
+func (l sight) ours() bool {
+	return strings.HasPrefix(l.pr.GetHead().GetRef(), ownBranches) && !forked(l.pr)
+}
+
+// labelled reports whether somebody wants its conflicts resolved.
+func (l sight) labelled() bool {
+	return !forked(l.pr) && slices.ContainsFunc(l.pr.Labels, func(l *github.Label) bool { return l.GetName() == conflictsLabel })
+}
+
+// failures submits the mending of failed checks.
+func (l sight) failures(ctx context.Context) error {
+	c, err := l.checks(ctx, l.gh, l.o, l.o.Head)
+	if err != nil {
+		return err
+	}
+	if len(c.failed) == 0 || c.pending > 0 || c.unpaid() {
+		return nil
+	}
+	return l.missed(ctx, "check_failure", "Failed checks", c.key(l.o.Head))
+}
+
+// conflict submits the resolution of conflicts. Lists do not tell of them, and GitHub begins to find out when it is asked for the first time:
+// then the next look sees it.
+func (l sight) conflict(ctx context.Context) error {
+	owner, name := l.o.path()
+	pr, _, err := l.gh.PullRequests.Get(ctx, owner, name, l.o.Number)
+	if err != nil {
+		return fmt.Errorf("read pull request: %w", err)
+	}
+	if pr.Mergeable == nil || pr.GetMergeable() {
+		return nil
+	}
+	key, err := l.conflicts(ctx, l.gh, l.o, pr)
+	if err != nil {
+		return err
+	}
+	return l.missed(ctx, "merge_conflict", "Conflicts", key)
+}
+
+// missed submits the work that key stands for, unless a task has begun it.
+func (l sight) missed(ctx context.Context, kind, why, key string) error {
+	p, err := l.state(ctx, l.o)
+	if err != nil || p.Begun[key] != "" {
+		return err
+	}
+	_, err = l.mend(ctx, l.desk, kind, why, l.pr, l.o)
+	return err
+}

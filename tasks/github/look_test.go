@@ -1,0 +1,172 @@
+package github
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/githubfake"
+)
+
+// looker is a front door that looks by itself only when it is told to, some time later by its clock.
+func looker(t *testing.T) (f front, look func(time.Duration)) {
+	t.Helper()
+	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	w := newWorld(t, githubfake.Config{Now: clock}, []func(*Config){func(c *Config) { c.Token, c.Now = "ghp_test", clock }})
+	f = w.listen()
+	w.src.cfg.Repositories = []string{repo}
+	return f, func(d time.Duration) {
+		t.Helper()
+		now = now.Add(d)
+		if err := w.src.lookIfDue(t.Context(), f.desk); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What was pushed while nobody listened is reviewed; what events have brought is not reviewed twice, and what was there before errand is left.
+func TestMissedEvents(t *testing.T) {
+	t.Parallel()
+	f, look := looker(t)
+	f.hub.Deliver("")
+	f.open(func(pr *githubfake.PR) { pr.Head = "old" })
+	look(time.Hour)
+	if got := f.tasks(); len(got) != 0 {
+		t.Fatalf("the first look made %+v", got)
+	}
+	f.hub.Deliver(f.url)
+	told := f.open(func(pr *githubfake.PR) { pr.Head = "told" })
+	f.hub.Deliver("")
+	missed := f.open(func(pr *githubfake.PR) { pr.Head = "missed" })
+	f.open(func(pr *githubfake.PR) { pr.Head, pr.Draft = "draft", true })
+	f.open(func(pr *githubfake.PR) { pr.Head, pr.Fork, pr.User = "theirs", true, "stranger" })
+	look(time.Minute)
+	if got := f.tasks(); len(got) != 1 {
+		t.Fatalf("before it was due there are %+v", got)
+	}
+	for range 2 {
+		look(DefaultLook)
+		if got := f.heads(time.Time{}); len(got) != 2 || !strings.HasPrefix(got[0], f.pull(told).HeadSHA) || !strings.HasPrefix(got[1], f.pull(missed).HeadSHA) {
+			t.Fatalf("reviewed: %v", got)
+		}
+	}
+	// A push that nobody told of takes the place of what is reviewed, and the event that comes after all is nothing new.
+	head := must(f.hub.PushPR(t.Context(), repo, told, map[string]string{"a": "b"}))
+	look(DefaultLook)
+	f.hub.Deliver(f.url)
+	f.send("pull_request", must(f.hub.Payload("synchronize", repo, told, "octocat")), githubfake.SendOptions{})
+	got := f.heads(time.Time{})
+	if len(got) != 2 || !strings.HasPrefix(got[0], f.pull(missed).HeadSHA) || !strings.HasPrefix(got[1], head) {
+		t.Errorf("reviewed: %v", got)
+	}
+	// What a look could not see the next one does.
+	f.hub.Deliver("")
+	late := f.open(func(pr *githubfake.PR) { pr.Head = "late" })
+	f.hub.Fail("GET /repos/{o}/{r}/pulls", githubfake.Failure{Status: 500})
+	if err := lookAgain(f); err == nil || len(f.tasks()) != 2 {
+		t.Errorf("%v, %d tasks", err, len(f.tasks()))
+	}
+	look(time.Hour)
+	if got := f.heads(time.Time{}); len(got) != 3 || !strings.HasPrefix(got[2], f.pull(late).HeadSHA) {
+		t.Errorf("reviewed: %v", got)
+	}
+}
+
+// lookAgain looks although it is not due.
+func lookAgain(f front) error {
+	if err := f.src.changeLooks(f.Context(), func(l *looks) { l.Last = time.Time{} }); err != nil {
+		return err
+	}
+	return f.src.lookIfDue(f.Context(), f.desk)
+}
+
+// Conflicts of our own pull requests are resolved, once for a head and a base; those of others where a label says so.
+func TestConflicts(t *testing.T) {
+	t.Parallel()
+	f, look := looker(t)
+	f.hub.Deliver("")
+	n, _ := f.own()
+	labelled := f.open(func(pr *githubfake.PR) { pr.Head, pr.Labels = "labelled", []string{conflictsLabel} })
+	f.open(func(pr *githubfake.PR) { pr.Head = "theirs" })
+	look(time.Hour)
+	if got := f.tasks(); len(got) != 0 {
+		t.Fatalf("without conflicts there are %+v", got)
+	}
+	must(f.repo.Commit("main", "", map[string]string{"errand/github-0123456789.go": "other\n", "labelled.go": "other\n", "theirs.go": "other\n"}, "Collide"))
+	look(time.Hour)
+	all := f.tasks()
+	if len(all) != 2 || all[0].Kind != "merge_conflict" || all[1].Kind != "merge_conflict" {
+		t.Fatalf("made %+v", all)
+	}
+	for _, task := range all {
+		b := f.briefed(task)
+		switch o := must(originOf(task)); o.Number {
+		case n:
+			golden(t, "brief.conflict", b.Prompt.Text)
+		case labelled:
+			if b.Into != "labelled" {
+				t.Errorf("proposed for %s", b.Into)
+			}
+		}
+	}
+	look(time.Hour)
+	if got := f.tasks(); len(got) != 2 {
+		t.Errorf("again: %+v", got)
+	}
+}
+
+// Failed checks that nobody told of are mended, once.
+func TestMissedChecks(t *testing.T) {
+	t.Parallel()
+	w := withApp(t)
+	f := w.listen()
+	w.src.cfg.Repositories = []string{repo}
+	_, head := w.own()
+	w.hub.Deliver("")
+	w.job(head, githubfake.Job{Name: "slow"})
+	w.job(head, githubfake.Job{Name: "unit", Conclusion: "failure"})
+	for _, want := range []int{0, 1, 1} {
+		if err := lookAgain(f); err != nil {
+			t.Fatal(err)
+		}
+		got := f.tasks()
+		if len(got) != want {
+			t.Fatalf("made %+v", got)
+		}
+		w.job(head, githubfake.Job{Name: "slow", Conclusion: "success"})
+		if want > 0 {
+			f.briefed(got[0])
+		}
+	}
+}
+
+// Of many front doors one looks.
+func TestOneLooks(t *testing.T) {
+	t.Parallel()
+	f, _ := looker(t)
+	turns := 0
+	for _, s := range []*Source{f.src, f.source(func(c *Config) { c.Token, c.Now = "ghp_test", f.src.cfg.Now })} {
+		_, mine, err := s.turn(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		if mine {
+			turns++
+		}
+	}
+	if turns != 1 {
+		t.Errorf("%d look", turns)
+	}
+}
+
+// A front door looks by itself, from its start on.
+func TestFrontDoorLooks(t *testing.T) {
+	t.Parallel()
+	w := withToken(t, func(c *Config) { c.Repositories, c.Look = []string{repo}, 10*time.Millisecond })
+	f := w.listen()
+	w.wait(func() bool { return len(w.hub.Calls("GET /repos/{o}/{r}/pulls")) > 0 })
+	w.hub.Deliver("")
+	w.open()
+	w.wait(func() bool { return len(f.tasks()) == 1 })
+}

@@ -1,0 +1,14 @@
+package github
+
+import "fmt"
+
+// byPerson reports whether somebody wanted the task, in so many words or by requesting a review.
+func (o origin) byPerson() bool { return o.Asked != nil || o.Action == "review_requested" }
+
+// pausing is what the summary says below all else, from the last review on that comes without anybody asking.
+func (p *prState) pausing() string {
+	if p.Reviews < maxReviews {
+		return ""
+	}
+	return fmt.Sprintf("\n\nAfter %d reviews, pushes are not reviewed any more. Comment `/review` for another review, or `/resume` to have one of every push again.", p.Reviews)
+}

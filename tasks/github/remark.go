@@ -1,0 +1,124 @@
+package github
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// remark is something that somebody has said on a pull request.
+type remark struct {
+	spot
+	author, standing string // login, and what he is to the repository, in GitHub's words
+	bot              bool
+	body             string
+	at, edited       time.Time
+	url              string
+
+	review int64  // of a comment on a line: the review it came with
+	path   string // and where it is: the file,
+	line   int    // the line, 0 when the diff has it no more,
+	hunk   string // and the part of the diff above it
+}
+
+// heard is an event in which somebody says something on a pull request.
+type heard struct {
+	remark
+	repo         string
+	number       int
+	installation int64
+	title        string
+	pull         *github.PullRequest // nil where the event does not tell it
+}
+
+func fromIssueComment(c *github.IssueComment) remark {
+	u := c.GetUser()
+	return remark{
+		spot: spot{Place: inConversation, ID: c.GetID()}, author: u.GetLogin(), bot: u.GetType() == "Bot",
+		standing: c.GetAuthorAssociation(), body: c.GetBody(), at: c.GetCreatedAt().Time, edited: c.GetUpdatedAt().Time, url: c.GetHTMLURL(),
+	}
+}
+
+func fromLine(c *github.PullRequestComment) remark {
+	u, thread := c.GetUser(), c.GetInReplyTo()
+	if thread == 0 {
+		thread = c.GetID()
+	}
+	return remark{
+		spot: spot{Place: onLine, ID: c.GetID(), Thread: thread}, author: u.GetLogin(), bot: u.GetType() == "Bot",
+		standing: c.GetAuthorAssociation(), body: c.GetBody(), at: c.GetCreatedAt().Time, edited: c.GetUpdatedAt().Time, url: c.GetHTMLURL(),
+		review: c.GetPullRequestReviewID(), path: c.GetPath(), line: c.GetLine(), hunk: c.GetDiffHunk(),
+	}
+}
+
+// fromReview cannot know whether the body was edited: GitHub does not say so of reviews.
+func fromReview(v *github.PullRequestReview) remark {
+	u, at := v.GetUser(), v.GetSubmittedAt().Time
+	return remark{
+		spot: spot{Place: inReview, ID: v.GetID()}, author: u.GetLogin(), bot: u.GetType() == "Bot",
+		standing: v.GetAuthorAssociation(), body: v.GetBody(), at: at, edited: at, url: v.GetHTMLURL(), review: v.GetID(),
+	}
+}
+
+// readHeard reads the event of a remark.
+func readHeard(d delivery) (h heard, err error) {
+	var e struct { // what the three events bring
+		Issue       *github.Issue             `json:"issue"`
+		PullRequest *github.PullRequest       `json:"pull_request"`
+		Review      *github.PullRequestReview `json:"review"`
+		Comment     json.RawMessage           `json:"comment"`
+		Repo        *github.Repository        `json:"repository"`
+		Sender      *github.User              `json:"sender"`
+		Install     *github.Installation      `json:"installation"`
+	}
+	if err = json.Unmarshal(d.payload, &e); err == nil {
+		switch d.event {
+		case "issue_comment":
+			var c github.IssueComment
+			err = json.Unmarshal(e.Comment, &c)
+			h.remark = fromIssueComment(&c)
+		case "pull_request_review_comment":
+			var c github.PullRequestComment
+			err = json.Unmarshal(e.Comment, &c)
+			h.remark = fromLine(&c)
+		default:
+			h.remark = fromReview(e.Review)
+		}
+	}
+	if err != nil {
+		return h, unreadable{fmt.Errorf("read payload: %w", err)}
+	}
+	h.repo, h.installation, h.pull = e.Repo.GetFullName(), e.Install.GetID(), e.PullRequest
+	h.number, h.title = e.PullRequest.GetNumber(), e.PullRequest.GetTitle()
+	if e.Issue != nil {
+		if !e.Issue.IsPullRequest() {
+			return h, ignored{why: "It is no pull request.", level: slog.LevelDebug}
+		}
+		h.number, h.title = e.Issue.GetNumber(), e.Issue.GetTitle()
+	}
+	h.bot = h.bot || e.Sender.GetType() == "Bot"
+	if h.repo == "" || h.number == 0 || h.ID == 0 || h.author == "" || h.at.IsZero() {
+		return h, unreadable{errors.New("read payload: no remark on a pull request in it")}
+	}
+	return h, nil
+}
+
+// origin is where it was said; of the pull request it tells no more than its number.
+func (h heard) origin() origin {
+	return origin{Repo: h.repo, Number: h.number, Installation: h.installation}
+}
+
+// thread is the conversation of the pull request.
+func (h heard) thread() string { return "github/" + h.origin().String() }
+
+// task is the ID of the task that a comment becomes.
+func (h heard) task() string { return tasks.NewID(h.at, "github", h.identity()) }
+
+// threads are those of the pull request: its conversation, and what is analysed apart.
+func (h heard) threads() []string { return []string{h.thread(), h.thread() + "/review"} }

@@ -1,0 +1,147 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// reply tells of a task by one comment at its end, where it was asked for. What the agent does meanwhile is in the log: comments that
+// are edited all the time are no use to people who read them in their mail.
+type reply struct {
+	source *Source
+	gh     *github.Client
+	origin origin
+	task   tasks.Task
+	log    *slog.Logger
+}
+
+// openReply has nothing to begin.
+func (s *Source) openReply(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
+	gh, err := s.clients.of(ctx, o)
+	if err != nil {
+		return nil, s.later("reach "+o.String(), err)
+	}
+	return &reply{source: s, gh: gh, origin: o, task: t, log: s.log.With("run", t.ID, "thread", t.Thread)}, nil
+}
+
+// Update shows nothing.
+func (r *reply) Update(agent.Event) {}
+
+// Close posts the answer. What GitHub refuses for good is logged; after any other error the next attempt finds what this one has posted.
+func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
+	stranger, silent, err := r.silent(ctx, e)
+	if err != nil || silent {
+		return err
+	}
+	if stranger {
+		e.Reason = noWork
+	}
+	l := letter{task: r.task.ID, ending: e.Kind, at: e.At.UnixMicro(), to: r.place(e), since: r.since(), parts: r.bodies(e)}
+	if err := r.source.send(ctx, r.gh, r.origin, l); lasting(err) {
+		r.log.Error("post reply", "err", err)
+	} else if err != nil {
+		return r.source.later("post reply", err)
+	}
+	if e.Kind != tasks.Answered || r.origin.Asked == nil {
+		return nil
+	}
+	last, at := r.origin.Asked.spot, r.origin.Asked.At
+	for _, id := range e.Covers {
+		if p, ok := spotOf(id); ok && askedAt(id).After(at) {
+			last, at = p, askedAt(id)
+		}
+	}
+	return r.source.answered(ctx, r.origin, last, at)
+}
+
+// silent reports whether there is nothing to say: what was withdrawn has nobody who waits, and people who may not ask are told so once on each
+// pull request.
+func (r *reply) silent(ctx context.Context, e tasks.Ending) (stranger, silent bool, _ error) {
+	if nobodyAsked(r.task, r.origin) {
+		return false, unheard(e), nil
+	}
+	if e.Kind != tasks.Refused {
+		return false, e.Kind == tasks.Withdrawn, nil
+	}
+	p, err := r.source.may(ctx, r.origin, r.task.Actor)
+	if err != nil || p.writes() {
+		return false, false, err
+	}
+	first, err := r.source.firstStranger(ctx, r.origin)
+	return true, !first, err
+}
+
+// place is where the answer goes: to the comment that asked. What comes from several places is answered in the conversation.
+func (r *reply) place(e tasks.Ending) spot {
+	if r.origin.Asked == nil {
+		return spot{Place: inConversation}
+	}
+	to := r.origin.Asked.spot
+	for _, id := range e.Covers {
+		if p, ok := spotOf(id); ok && !to.beside(p) {
+			return spot{Place: inConversation}
+		}
+	}
+	return to
+}
+
+// since is when the answer cannot have been posted before.
+func (r *reply) since() time.Time {
+	if r.origin.Asked == nil {
+		return time.Time{}
+	}
+	return r.origin.Asked.At
+}
+
+// bodies are the parts of the answer.
+func (r *reply) bodies(e tasks.Ending) []string {
+	foot := "\n\n---\n<sub>" + r.footer(e) + "</sub>\n"
+	if note := e.Note(); note != "" {
+		foot = "\n\n" + harmless(line(note, 500)) + foot
+	}
+	const head = 512 // of the mark, with room
+	parts := split(harmless(text(e)), maxComment-head-len(foot))
+	for i := range parts {
+		if len(parts) > 1 {
+			parts[i] = fmt.Sprintf("**(%d of %d)**\n\n%s", i+1, len(parts), parts[i])
+		}
+	}
+	parts[len(parts)-1] += foot
+	return parts
+}
+
+// footer is the line of facts, with the addresses of what was asked and of the run.
+func (r *reply) footer(e tasks.Ending) string {
+	var facts []string
+	if a := r.origin.Asked; a != nil && a.Place != onLine && a.URL != "" {
+		more := ""
+		if n := len(e.Covers); n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
+		}
+		facts = append(facts, fmt.Sprintf("In answer to [%s](%s)%s", unping(r.task.Actor), a.URL, more))
+	}
+	if said := e.Footer(); said != "" {
+		facts = append(facts, unping(said))
+	}
+	run := "run " + r.task.ID
+	if r.source.cfg.ConsoleURL != "" {
+		run = fmt.Sprintf("[%s](%s)", run, r.source.page(r.origin, r.task.ID))
+	}
+	return strings.Join(append(facts, run), " · ")
+}
+
+// askedAt is when a task was asked for, by its ID.
+func askedAt(id string) time.Time {
+	digits, _, _ := strings.Cut(id, "-")
+	micros, _ := strconv.ParseInt(digits, 10, 64)
+	return time.UnixMicro(micros).UTC()
+}

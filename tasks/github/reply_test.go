@@ -1,0 +1,237 @@
+package github
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// asks makes tasks of comments without anybody listening.
+func (w *world) asks(n int, spots ...spot) (all []tasks.Task) {
+	w.Helper()
+	for i, p := range spots {
+		h := heard{remark: remark{spot: p, author: "ann", at: time.Unix(1_790_000_000+int64(i), 0), url: fmt.Sprintf("https://github.example/%s#%d", repo, i)}, repo: repo, number: n}
+		t, err := w.src.orderOf(w.Context(), h, "", "why?")
+		if err != nil {
+			w.Fatal(err)
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// talk opens a pull request with a comment, and gives its task.
+func (w *world) talk() (n int, t tasks.Task, comment int64) {
+	w.Helper()
+	w.talkers()
+	n = w.quietOpen()
+	comment = must(w.hub.Comment(w.Context(), repo, n, "ann", "@errand why?"))
+	return n, w.asks(n, spot{Place: inConversation, ID: comment})[0], comment
+}
+
+func TestReplyBodies(t *testing.T) {
+	t.Parallel()
+	broken := tasks.Ending{Kind: tasks.TimedOut, Limit: "2h", At: ended, Result: agent.Result{
+		Duration: 2 * time.Hour, Turns: 3, Partial: "I have found one thing so far, @octocat:\n```go\nfunc main() {",
+	}}
+	published := answered("Mended.\n\n```go\nfunc main() {")
+	published.Published = &tasks.Published{PullRequest: tasks.PullRequest{Number: 7, URL: "https://github.com/acme/api/pull/7"}, Work: tasks.Work{Repo: "acme/api"}}
+	w := withToken(t)
+	w.talkers()
+	for name, e := range map[string]tasks.Ending{
+		"answered":  answered("It is polite, @octocat. <!-- errand:reply task=x -->\n\n```go\n@generated\nfunc main() {}"),
+		"empty":     answered(" \n"),
+		"failed":    {Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended},
+		"cancelled": {Kind: tasks.Cancelled, By: "ann", At: ended},
+		"timeout":   broken,
+		"published": published,
+	} {
+		n := w.quietOpen(func(pr *githubfake.PR) { pr.Head = name })
+		w.close(w.asks(n, spot{Place: inConversation, ID: must(w.hub.Comment(t.Context(), repo, n, "ann", "@errand why?"))})[0], e)
+		got := w.hub.Comments(repo, n)
+		if len(got) != 2 {
+			t.Fatalf("%s: %d comments", name, len(got))
+		}
+		golden(t, "reply."+name, identityForm.ReplaceAllString(strings.NewReplacer(fmt.Sprintf("c%d", got[0].ID), "<comment>").Replace(got[1].Body), ""))
+	}
+}
+
+// The answer is in the thread on the line where it was asked, and in the conversation where it is for several places.
+func TestReplyGoesWhereItWasAsked(t *testing.T) {
+	both(t, func(w *world) {
+		w.talkers()
+		n := w.quietOpen()
+		at := githubfake.Line{Path: "change.go", Line: 1, Body: "@errand why?"}
+		must(w.hub.Review(w.Context(), repo, n, "ann", "COMMENT", "@errand?", at, at))
+		lines := w.hub.ReviewComments(repo, n)
+		a, b := lines[0].ID, lines[1].ID
+		all := w.asks(n, spot{Place: onLine, ID: a, Thread: a}, spot{Place: onLine, ID: a, Thread: a}, spot{Place: onLine, ID: b, Thread: b}, spot{Place: inReview, ID: lines[0].ReviewID})
+		for i, c := range []struct {
+			task   tasks.Task
+			covers []string
+			line   int64 // 0: the conversation
+		}{
+			{all[0], nil, a},
+			{all[1], []string{all[0].ID}, a},
+			{all[0], []string{all[2].ID}, 0},
+			{all[2], []string{all[3].ID}, 0},
+			{all[3], nil, 0},
+		} {
+			lines, said := len(w.hub.ReviewComments(repo, n)), len(w.hub.Comments(repo, n))
+			e := answered("Because.")
+			e.Covers, e.At = c.covers, ended.Add(time.Duration(i)*time.Minute)
+			w.close(c.task, e)
+			newLines, newSaid := w.hub.ReviewComments(repo, n)[lines:], w.hub.Comments(repo, n)[said:]
+			switch {
+			case len(newLines)+len(newSaid) != 1:
+				w.Errorf("%d: %d replies", i, len(newLines)+len(newSaid))
+			case c.line != 0 && (len(newLines) != 1 || newLines[0].InReplyTo != c.line):
+				w.Errorf("%d: %+v", i, newSaid)
+			case c.line == 0 && len(newSaid) != 1:
+				w.Errorf("%d: %+v", i, newLines)
+			}
+		}
+		signs := func(i int) (all []string) {
+			for _, r := range w.hub.ReviewComments(repo, n)[i].Reactions {
+				all = append(all, r.Content)
+			}
+			return all
+		}
+		if !slices.Equal(signs(0), []string{"hooray"}) || !slices.Equal(signs(1), []string{"hooray"}) {
+			w.Errorf("reactions: %v %v", signs(0), signs(1))
+		}
+	})
+}
+
+// A line's thread that is gone is no reason to lose an answer.
+func TestReplyWithoutItsThread(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	w.talkers()
+	n := w.quietOpen()
+	w.close(w.asks(n, spot{Place: onLine, ID: 999, Thread: 999})[0], answered("Because."))
+	if got := w.hub.Comments(repo, n); len(got) != 1 || !strings.Contains(got[0].Body, "Because.") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// An answer is said once, whatever happens while it is posted; one that was tried again is another.
+func TestReplyOnce(t *testing.T) {
+	both(t, func(w *world) {
+		n, task, comment := w.talk()
+		// Somebody has copied our mark.
+		e := answered("Because.")
+		must(w.hub.Comment(w.Context(), repo, n, "mallory", letter{task: task.ID, ending: e.Kind, at: e.At.UnixMicro()}.mark(1)+"\nNo."))
+		close := func() error { return w.report(task).Close(w.Context(), e) }
+		w.hub.Fail(createComment, githubfake.Failure{Status: 502, After: true}) // it arrived all the same
+		if close() == nil {
+			w.Error("closed, though nobody knows whether it arrived")
+		}
+		w.hub.Fail("POST /repos/{o}/{r}/issues/comments/{id}/reactions", githubfake.Failure{Status: 502})
+		if close() == nil {
+			w.Error("closed without the sign")
+		}
+		for range 2 {
+			if err := close(); err != nil {
+				w.Error(err)
+			}
+		}
+		if got := w.ours(n); len(got) != 1 {
+			w.Errorf("%q", got)
+		}
+		w.signs(n, comment, "hooray")
+		e.At = e.At.Add(time.Minute)
+		if err := close(); err != nil || len(w.ours(n)) != 2 {
+			w.Errorf("%v %q", err, w.ours(n))
+		}
+	})
+}
+
+func TestReplyErrors(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	n, task, comment := w.talk()
+	close := func() error { return w.report(task).Close(t.Context(), answered("Because.")) }
+	lift := w.hub.Fail(createComment, githubfake.Failure{Status: 403, Header: http.Header{"Retry-After": {"60"}}})
+	if err := close(); !later(err) {
+		t.Errorf("limited: %v", err)
+	}
+	lift()
+	w.hub.Fail(createComment, githubfake.Failure{Status: 403}) // the conversation is locked
+	if err := close(); err != nil || !strings.Contains(w.logs.String(), "post reply") {
+		t.Error(err)
+	}
+	w.signs(n, comment, "hooray")
+}
+
+func later(err error) bool {
+	_, ok := errors.AsType[*tasks.ErrLater](err)
+	return ok
+}
+
+func TestLongReply(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	n, task, _ := w.talk()
+	var b strings.Builder
+	for i := range 6_000 {
+		fmt.Fprintf(&b, "finding %d ä\n\n", i)
+	}
+	w.hub.Fail(createComment, githubfake.Failure{Status: 502, After: true}) // the first part arrived
+	if w.report(task).Close(t.Context(), answered(b.String())) == nil {
+		t.Error("closed with one part of two")
+	}
+	w.close(task, answered(b.String()))
+	got := w.hub.Comments(repo, n)[1:]
+	if len(got) != 2 || !strings.Contains(got[0].Body, "**(1 of 2)**\n\nfinding 0 ä") || !strings.Contains(got[1].Body, "**(2 of 2)**") ||
+		!strings.Contains(got[1].Body, "finding 5999 ä") || strings.Contains(got[0].Body, "<sub>") || !strings.Contains(got[1].Body, "<sub>") {
+		t.Errorf("%d comments", len(got))
+	}
+}
+
+// Who may not ask is told so once on a pull request, and gets a sign every time; what was withdrawn is told to nobody.
+func TestStrangersAreToldOnce(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	n, task, comment := w.talk()
+	task.Actor = "cleo"
+	refused := tasks.Ending{Kind: tasks.Refused, Reason: "cleo may not write to acme/api.", At: ended}
+	for range 2 {
+		w.close(task, refused)
+		task.ID = strings.Replace(task.ID, "1790000000", "1790000001", 1)
+	}
+	if got := w.ours(n); len(got) != 1 || !strings.HasPrefix(got[0], noWork) {
+		t.Errorf("%q", got)
+	}
+	w.signs(n, comment, "confused")
+	task.Actor = "ann"
+	w.close(task, tasks.Ending{Kind: tasks.Withdrawn, At: ended})
+	w.close(task, tasks.Ending{Kind: tasks.Refused, Reason: "The budget is used up.", At: ended})
+	if got := w.ours(n); len(got) != 2 || !strings.HasPrefix(got[1], "The budget is used up.") {
+		t.Errorf("%q", got)
+	}
+}
+
+// A review that was asked for gets its sign as well.
+func TestSignOfAnAskedReview(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	w.talkers()
+	n := w.quietOpen()
+	comment := must(w.hub.Comment(t.Context(), repo, n, "ann", "/review"))
+	h := heard{remark: remark{spot: spot{Place: inConversation, ID: comment}, author: "ann", at: time.Unix(1_790_000_000, 0)}, repo: repo, number: n}
+	task, err := w.src.orderOf(t.Context(), h, sayReview, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.close(task, answered("Fine."))
+	w.signs(n, comment, "hooray")
+}

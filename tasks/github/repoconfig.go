@@ -1,0 +1,178 @@
+package github
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/go-github/v60/github"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/errand-fleet/errand/agent"
+)
+
+// settings is .github/errand.yml: what the people of a repository want of errand there. The zero value is that of a repository without one.
+type settings struct {
+	Triggers map[string]bool `yaml:"triggers"` // kinds of work that happen by themselves or do not; see on
+	Skip     skip            `yaml:"skip"`
+	Review   struct {
+		Severity     string `yaml:"severity"`     // the least grave that is told: critical, major or minor; empty: all
+		MaxFindings  int    `yaml:"max_findings"` // at lines; 0: the usual number
+		Instructions string `yaml:"instructions"` // file of the base branch with what reviewers are told besides
+	} `yaml:"review"`
+	Checks []string          `yaml:"checks"` // commands that have to succeed before work is published
+	Models map[string]string `yaml:"models"` // by kind
+}
+
+// skip is what is not worked on by itself.
+type skip struct {
+	Paths    []string `yaml:"paths"`    // a pull request that changes nothing but these files, as in agent.Rule
+	Labels   []string `yaml:"labels"`   // that has one of these labels
+	Authors  []string `yaml:"authors"`  // whose author is one of these
+	Branches []string `yaml:"branches"` // against one of these branches; * stands for any characters but a slash
+}
+
+// automatic are the kinds that happen by themselves, and whether they do where nobody says otherwise. Those that write on the pull requests
+// of others do so by label only.
+var automatic = map[string]bool{"review": true, "review_response": true, "check_failure": true, "merge_conflict": true}
+
+// modelled are the kinds that may have a model of their own.
+var modelled = []string{"review", "analyze", "comment", "review_response", "check_failure", "merge_conflict", "fix"}
+
+// on reports whether a kind of work happens by itself.
+func (c settings) on(kind string) bool {
+	if wanted, said := c.Triggers[kind]; said {
+		return wanted
+	}
+	return automatic[kind]
+}
+
+// skips says why nothing happens by itself on a pull request that changes these files, or nothing. Files that are not known yet are nil.
+func (c settings) skips(pr *github.PullRequest, files []string) (why string) {
+	for _, l := range pr.Labels {
+		if containsFold(c.Skip.Labels, l.GetName()) {
+			return "The repository's settings skip the label " + line(l.GetName(), 50) + "."
+		}
+	}
+	if author := pr.GetUser().GetLogin(); containsFold(c.Skip.Authors, author) {
+		return "The repository's settings skip pull requests of " + author + "."
+	}
+	base := pr.GetBase().GetRef()
+	if slices.ContainsFunc(c.Skip.Branches, func(p string) bool { ok, _ := path.Match(p, base); return ok }) {
+		return "The repository's settings skip pull requests against " + line(base, 100) + "."
+	}
+	var skipped []*regexp.Regexp
+	for _, p := range c.Skip.Paths {
+		skipped = append(skipped, agent.Paths(p))
+	}
+	worth := func(file string) bool {
+		return !slices.ContainsFunc(skipped, func(p *regexp.Regexp) bool { return p.MatchString(file) })
+	}
+	if len(files) > 0 && !slices.ContainsFunc(files, worth) {
+		return "The repository's settings skip all files that the pull request changes."
+	}
+	return ""
+}
+
+func containsFold(list []string, s string) bool {
+	return slices.ContainsFunc(list, func(have string) bool { return strings.EqualFold(have, s) })
+}
+
+// Bounds of what a repository can make us keep in mind or do.
+const (
+	maxList   = 50  // entries
+	maxEntry  = 300 // characters of one
+	maxChosen = 20  // findings at lines
+)
+
+// parseSettings reads the file. What is wrong with it, one line each, is left out; the rest counts.
+func parseSettings(data []byte) (c settings, wrong []string) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	err := dec.Decode(&c)
+	if te, ok := errors.AsType[*yaml.TypeError](err); ok {
+		for _, e := range te.Errors {
+			wrong = append(wrong, misread(e))
+		}
+	} else if err != nil && !errors.Is(err, io.EOF) {
+		return settings{}, []string{"The file is not YAML: " + line(strings.TrimPrefix(err.Error(), "yaml: "), maxEntry) + "."}
+	}
+	return c.mended(wrong)
+}
+
+var (
+	unknownField = regexp.MustCompile(`^line (\d+): field (.+) not found in type .*$`)
+	wrongKind    = regexp.MustCompile(`^(line \d+): .*$`)
+)
+
+// misread puts what yaml says of Go's types into words for people.
+func misread(e string) string {
+	if m := unknownField.FindStringSubmatch(e); m != nil {
+		return fmt.Sprintf("Line %s: there is no setting %s.", m[1], code(m[2]))
+	}
+	if m := wrongKind.FindStringSubmatch(e); m != nil {
+		return "L" + m[1][1:] + ": this is not a value of the right kind."
+	}
+	return line(e, maxEntry)
+}
+
+// mended leaves out what could be read and makes no sense.
+func (c settings) mended(wrong []string) (settings, []string) {
+	refuse := func(key, why string) { wrong = append(wrong, code(key)+" "+why+".") }
+	for _, kind := range slices.Sorted(maps.Keys(c.Triggers)) {
+		if _, ok := automatic[kind]; !ok {
+			refuse("triggers."+kind, "is nothing that happens by itself")
+			delete(c.Triggers, kind)
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(c.Models)) {
+		if !slices.Contains(modelled, kind) || !modelForm.MatchString(c.Models[kind]) {
+			refuse("models."+kind, "is not the name of a model for a kind of work")
+			delete(c.Models, kind)
+		}
+	}
+	for _, l := range []struct {
+		key  string
+		list *[]string
+		good func(string) bool
+	}{
+		{"skip.paths", &c.Skip.Paths, nil},
+		{"skip.labels", &c.Skip.Labels, nil},
+		{"skip.authors", &c.Skip.Authors, nil},
+		{"skip.branches", &c.Skip.Branches, func(s string) bool { _, err := path.Match(s, ""); return err == nil }},
+		{"checks", &c.Checks, nil},
+	} {
+		kept := slices.DeleteFunc(slices.Clone(*l.list), func(s string) bool {
+			return strings.TrimSpace(s) == "" || len(s) > maxEntry || strings.ContainsAny(s, "\r\n\x00") || l.good != nil && !l.good(s)
+		})
+		if kept = kept[:min(len(kept), maxList)]; len(kept) < len(*l.list) {
+			refuse(l.key, "has entries that cannot be used")
+		}
+		*l.list = kept
+	}
+	if s := c.Review.Severity; !slices.Contains([]string{"", "critical", "major", "minor"}, s) {
+		refuse("review.severity", "is neither critical, major nor minor")
+		c.Review.Severity = ""
+	}
+	if n := c.Review.MaxFindings; n < 0 || n > maxChosen {
+		refuse("review.max_findings", fmt.Sprintf("is not a number from 1 to %d", maxChosen))
+		c.Review.MaxFindings = 0
+	}
+	if p := c.Review.Instructions; p != "" && (path.Clean("/"+p) != "/"+p || len(p) > maxEntry) {
+		refuse("review.instructions", "is not the path of a file in the repository")
+		c.Review.Instructions = ""
+	}
+	return c, wrong
+}
+
+// modelForm is what tasks takes for a name of a model.
+var modelForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:\[\]-]{0,99}$`)
+
+// code shows somebody's word as one.
+func code(s string) string { return "`" + strings.ReplaceAll(line(s, maxEntry), "`", "'") + "`" }

@@ -1,0 +1,109 @@
+package github
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-github/v60/github"
+)
+
+func TestParseSettings(t *testing.T) {
+	t.Parallel()
+	got, wrong := parseSettings([]byte(`
+triggers: {review: false, merge_conflict: true}
+skip:
+  paths: ["docs/**", "*.lock"]
+  labels: [wip]
+  authors: [renovate]
+  branches: ["release/*"]
+review: {severity: major, max_findings: 3, instructions: .github/review.md}
+checks: [make test]
+models: {review: claude-opus-4-8}
+`))
+	want := settings{
+		Triggers: map[string]bool{"review": false, "merge_conflict": true},
+		Skip:     skip{Paths: []string{"docs/**", "*.lock"}, Labels: []string{"wip"}, Authors: []string{"renovate"}, Branches: []string{"release/*"}},
+		Checks:   []string{"make test"}, Models: map[string]string{"review": "claude-opus-4-8"},
+	}
+	want.Review.Severity, want.Review.MaxFindings, want.Review.Instructions = "major", 3, ".github/review.md"
+	if diff := cmp.Diff(want, got); diff != "" || wrong != nil {
+		t.Errorf("%v\n%s", wrong, diff)
+	}
+	if got.on("review") || !got.on("check_failure") || got.on("fix") {
+		t.Errorf("happens by itself: %v", got.Triggers)
+	}
+	if empty, wrong := parseSettings([]byte("# nothing\n")); !cmp.Equal(empty, settings{}) || wrong != nil || !empty.on("review") {
+		t.Errorf("of an empty file: %+v, %v", empty, wrong)
+	}
+}
+
+// What is wrong is said, and does not take the rest with it.
+func TestWrongSettings(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, want string }{
+		{"reviews: {}", "Line 1: there is no setting `reviews`."},
+		{"skip: {path: [a]}", "Line 1: there is no setting `path`."},
+		{"review:\n  severty: major", "Line 2: there is no setting `severty`."},
+		{"checks: {a: b}", "Line 1: this is not a value of the right kind."},
+		{"review: {severity: low}", "`review.severity` is neither critical, major nor minor."},
+		{"review: {max_findings: -1}", "`review.max_findings` is not a number from 1 to 20."},
+		{"review: {instructions: ../../etc/passwd}", "`review.instructions` is not the path of a file in the repository."},
+		{"review: {instructions: /etc/passwd}", "`review.instructions` is not the path of a file in the repository."},
+		{"triggers: {deploy: true}", "`triggers.deploy` is nothing that happens by itself."},
+		{"models: {review: --help}", "`models.review` is not the name of a model for a kind of work."},
+		{"models: {cook: sonnet}", "`models.cook` is not the name of a model for a kind of work."},
+		{"skip: {branches: ['[']}", "`skip.branches` has entries that cannot be used."},
+		{`checks: ["", "make\ntest"]`, "`checks` has entries that cannot be used."},
+		{"checks: [" + strings.Repeat("x,", 60) + "]", "`checks` has entries that cannot be used."},
+	} {
+		got, wrong := parseSettings([]byte("triggers: {review: false}\n"))
+		if got.on("review") || wrong != nil {
+			t.Fatal(wrong)
+		}
+		got, wrong = parseSettings([]byte(c.text + "\n"))
+		if len(wrong) != 1 || wrong[0] != c.want {
+			t.Errorf("%s: %q, want %q", c.text, wrong, c.want)
+		}
+		got.Checks, got.Triggers, got.Models, got.Skip = nil, nil, nil, skip{}
+		if !cmp.Equal(got, settings{}) {
+			t.Errorf("%s: left %+v", c.text, got)
+		}
+	}
+	got, wrong := parseSettings([]byte("foo: 1\nskip: {labels: [wip]}\nbar: 2\n"))
+	if len(wrong) != 2 || !cmp.Equal(got.Skip.Labels, []string{"wip"}) {
+		t.Errorf("%q %+v", wrong, got)
+	}
+	if got, wrong := parseSettings([]byte("a: b: `c`\n")); len(wrong) != 1 || !strings.HasPrefix(wrong[0], "The file is not YAML: ") || !cmp.Equal(got, settings{}) {
+		t.Errorf("%q %+v", wrong, got)
+	}
+}
+
+func TestSkips(t *testing.T) {
+	t.Parallel()
+	c, wrong := parseSettings([]byte(`skip: {paths: ["docs/**", "**/*.lock"], labels: [wip], authors: [Renovate], branches: ["release/*"]}`))
+	if wrong != nil {
+		t.Fatal(wrong)
+	}
+	for _, tc := range []struct {
+		label, author, base string
+		files               []string
+		want                string
+	}{
+		{"", "ann", "main", nil, ""},
+		{"", "ann", "main", []string{"docs/a.md", "a.go"}, ""},
+		{"", "ann", "main", []string{"docs/a/b.md", "go.lock", "x/go.lock"}, "all files"},
+		{"WIP", "ann", "main", nil, "the label WIP"},
+		{"", "renovate", "main", nil, "pull requests of renovate"},
+		{"", "ann", "release/1", nil, "against release/1"},
+		{"", "ann", "release/1/x", nil, ""},
+	} {
+		pr := &github.PullRequest{User: &github.User{Login: &tc.author}, Base: &github.PullRequestBranch{Ref: &tc.base}}
+		if tc.label != "" {
+			pr.Labels = []*github.Label{{Name: &tc.label}}
+		}
+		if got := c.skips(pr, tc.files); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+			t.Errorf("%+v: %q", tc, got)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package review
+
+import "slices"
+
+// Ledger is what is remembered of the findings of one pull request. It is plain data, stored as JSON, and changed by its methods, which give
+// the same result for the same input in every process.
+//
+// A review is settled before it is posted and told after that. What was settled and never told, because the head had moved, say, leaves
+// no finding behind: the next review finds it again.
+type Ledger struct {
+	Reviewed string    `json:"reviewed,omitempty"` // head of the last review that was told
+	Floor    Severity  `json:"floor,omitempty"`    // what is less grave is not raised any more; empty: everything is
+	Known    []Known   `json:"known,omitempty"`    // in the order in which they were told
+	Settled  []settled `json:"settled,omitempty"`  // the newest reviews, the newest last
+}
+
+// settled is what was decided for one task. A report that is closed again, in whatever process, says the same.
+type settled struct {
+	Task string `json:"task"`
+	Head string `json:"head"`
+	Plan Plan   `json:"plan"`
+	Told bool   `json:"told,omitempty"`
+}
+
+// Input is what a review is settled from.
+type Input struct {
+	Task   string // and which of its endings: the same one is settled once
+	Head   string // commit
+	Full   bool   // a review from the beginning: all severities count again
+	Answer Answer
+}
+
+// Plan returns what was decided for a task.
+func (l *Ledger) Plan(task string) (Plan, bool) {
+	if i := l.index(task); i >= 0 {
+		return l.Settled[i].Plan, true
+	}
+	return Plan{}, false
+}
+
+func (l *Ledger) index(task string) int {
+	return slices.IndexFunc(l.Settled, func(s settled) bool { return s.Task == task })
+}
+
+// Settle decides what a review says: only what was not said before, not what a person has dismissed or answered, and in a later review
+// nothing less grave than in the ones before. Everything new is in the plan's Inline.
+func (l *Ledger) Settle(in Input) Plan {
+	if p, done := l.Plan(in.Task); done {
+		return p
+	}
+	found := slices.Clone(in.Answer.Findings)
+	Gravest(found) // of repetitions within an answer the gravest stays
+	var p Plan
+	seen := map[int]bool{}
+	for i, at := range match(l.Known, found) {
+		if at >= 0 && !l.Known[at].closed() {
+			seen[at] = true
+			continue
+		}
+		f := found[i]
+		if below := !in.Full && l.Floor != "" && f.Severity.Compare(l.Floor) > 0; below || repeated(p.Inline, f) {
+			continue
+		}
+		f.ID = l.id(f, p.Inline)
+		p.Inline = append(p.Inline, f)
+	}
+	l.recheck(&p, in, seen)
+	p.fit()
+	p.Quiet = len(p.Inline) == 0
+	l.Settled = append(l.Settled, settled{Task: in.Task, Head: in.Head, Plan: p})
+	l.fit()
+	return p
+}
+
+// closed reports whether a finding that comes up again is a new one.
+func (k Known) closed() bool { return k.Status == Fixed || k.Status == Outdated }
+
+// recheck goes through what is open. What the agent has found again is not mended, whatever else it says of it.
+func (l *Ledger) recheck(p *Plan, in Input, seen map[int]bool) {
+	said := map[string]Status{}
+	for _, c := range in.Answer.Earlier {
+		said[c.ID] = c.Status
+	}
+	for i, k := range l.Known {
+		if k.Status != Open {
+			continue
+		}
+		k.Last = in.Head
+		if now := said[k.ID]; !seen[i] && (now == Fixed || now == Outdated) {
+			k.Status = now
+		}
+		switch {
+		case k.Status == Fixed:
+			p.Fixed = append(p.Fixed, k)
+		case k.Status == Outdated:
+			p.Gone = append(p.Gone, k)
+		case !k.Answered:
+			p.StillOpen = append(p.StillOpen, k)
+		}
+	}
+	for _, list := range [][]Known{p.Fixed, p.Gone, p.StillOpen} {
+		slices.SortStableFunc(list, func(a, b Known) int { return gravest(a.Finding, b.Finding) })
+	}
+}
+
+// repeated reports whether an answer says the same twice.
+func repeated(before []Finding, f Finding) bool {
+	return slices.ContainsFunc(before, func(b Finding) bool {
+		return b.Path == f.Path && b.Side.actual() == f.Side.actual() && together(b, f) && alike(b.Claim, f.Claim) >= alikeSome
+	})
+}
+
+// Told notes that what was settled for a task can be read by people, as it was posted. It may be called again.
+func (l *Ledger) Told(task string, posted Plan) {
+	i := l.index(task)
+	if i < 0 || l.Settled[i].Told {
+		return
+	}
+	s := &l.Settled[i]
+	s.Told, l.Reviewed = true, s.Head
+	for _, list := range [][]Known{s.Plan.Fixed, s.Plan.Gone, s.Plan.StillOpen} {
+		for _, k := range list {
+			if at := l.find(k.ID); at >= 0 {
+				l.Known[at].Status, l.Known[at].Last = k.Status, k.Last
+			}
+		}
+	}
+	told := slices.Concat(posted.Inline, posted.Summary)
+	for _, f := range told {
+		if l.find(f.ID) < 0 { // or its thread has been observed before we came here
+			l.Known = append(l.Known, Known{Finding: f.brief(), Status: Open, First: s.Head, Last: s.Head})
+		}
+	}
+	l.narrow(told)
+	l.fit()
+}
+
+func (l *Ledger) find(id string) int {
+	return slices.IndexFunc(l.Known, func(k Known) bool { return k.ID == id })
+}
+
+// narrow raises the floor to the least grave of what was told: what nobody said at first need not be said later. What is major is always
+// said, because later code may be new code.
+func (l *Ledger) narrow(told []Finding) {
+	if len(told) == 0 {
+		return
+	}
+	least := slices.MaxFunc(told, func(a, b Finding) int { return a.Severity.Compare(b.Severity) })
+	if least.Severity.Compare(Major) <= 0 {
+		l.Floor = Major
+	}
+}

@@ -1,0 +1,273 @@
+package review
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// at is a finding in main.go.
+func at(line int, s Severity, claim string) Finding {
+	return Finding{ID: "f", Severity: s, Confidence: High, Path: "main.go", Line: line, Side: Right, Claim: claim, Evidence: "seen"}
+}
+
+// reviewed is a ledger after one review of commit h1, and the IDs of what it told.
+func reviewed(found ...Finding) (*Ledger, []string) {
+	l := &Ledger{}
+	ids := review(l, "h1", Answer{Findings: found})
+	return l, ids
+}
+
+// review settles and tells, and returns the IDs of what is new.
+func review(l *Ledger, head string, a Answer) (ids []string) {
+	p := l.Settle(Input{Task: "task-" + head, Head: head, Answer: a})
+	l.Told("task-"+head, p)
+	for _, f := range p.Inline {
+		ids = append(ids, f.ID)
+	}
+	return ids
+}
+
+const (
+	closes  = "The error of Close is swallowed in Save"
+	closes2 = "Save swallows the error that Close returns"
+	closes3 = "The error of Close is lost in Save"
+	races   = "Two goroutines write to counters without a lock"
+)
+
+// What an agent says again of the same thing is not new, however it words it.
+func TestSame(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		known, found Finding
+		same         bool
+	}{
+		"word for word":            {at(10, Major, closes), at(10, Major, closes), true},
+		"moved, word for word":     {at(10, Major, closes), at(90, Major, closes), true},
+		"in other words":           {at(10, Major, closes), at(11, Minor, closes2), true},
+		"in other words, moved":    {at(10, Major, closes), at(90, Major, closes3), false},
+		"of a file as a whole":     {at(0, Major, closes), at(90, Major, closes3), true},
+		"something else there":     {at(10, Major, closes), at(10, Major, races), false},
+		"same sentence, else":      {at(10, Major, closes), at(90, Major, "The error of Close is swallowed in Load"), false},
+		"in another file":          {at(10, Major, closes), Finding{ID: "f", Path: "x.go", Line: 10, Severity: Major, Claim: closes}, false},
+		"a range that has grown":   {at(10, Major, closes), Finding{ID: "f", Path: "main.go", StartLine: 8, Line: 40, Severity: Major, Claim: closes2}, true},
+		"on the side that is gone": {at(10, Major, closes), Finding{ID: "f", Path: "main.go", Side: Left, Line: 10, Severity: Major, Claim: closes3}, false},
+	} {
+		l, _ := reviewed(c.known)
+		if got := len(review(l, "h2", Answer{Findings: []Finding{c.found}})) == 0; got != c.same {
+			t.Errorf("%s: same %v", name, got)
+		}
+	}
+	l, ids := reviewed(at(10, Major, closes))
+	named := at(70, Major, races)
+	named.ID = ids[0]
+	if again := review(l, "h2", Answer{Findings: []Finding{named}}); len(again) != 0 {
+		t.Error("named by its ID it is new:", again)
+	}
+}
+
+// The same mistake at a second place is a second finding.
+func TestSameMistakeElsewhere(t *testing.T) {
+	t.Parallel()
+	l, _ := reviewed(at(10, Major, closes))
+	if ids := review(l, "h2", Answer{Findings: []Finding{at(11, Major, closes), at(90, Major, closes)}}); len(ids) != 1 {
+		t.Error("new:", ids)
+	}
+	l, ids := reviewed(at(10, Major, closes), at(11, Major, closes2), at(90, Major, closes))
+	if len(ids) != 2 || ids[0] == ids[1] {
+		t.Error("of one answer:", ids)
+	}
+	if len(l.Known) != 2 {
+		t.Error("known:", l.Known)
+	}
+}
+
+// What becomes of a finding in the next review.
+func TestRecheck(t *testing.T) {
+	t.Parallel()
+	type want struct{ inline, fixed, gone, open int }
+	thread := func(change func(*Thread)) func(*Ledger, string) {
+		return func(l *Ledger, id string) {
+			th := Thread{ID: "T1", Comment: 5, Finding: id, Path: "main.go", Line: 12}
+			change(&th)
+			l.Observe([]Thread{th})
+		}
+	}
+	said := func(s Status) func(string) Answer {
+		return func(id string) Answer { return Answer{Earlier: []Checked{{ID: id, Status: s}}} }
+	}
+	again := func(s Status) func(string) Answer {
+		return func(id string) Answer {
+			return Answer{Findings: []Finding{at(12, Critical, closes2)}, Earlier: []Checked{{ID: id, Status: s}}}
+		}
+	}
+	nothing := func(*Ledger, string) {}
+	resolved := thread(func(th *Thread) { th.Resolved = true })
+	answered := thread(func(th *Thread) { th.Answered = true })
+	for name, c := range map[string]struct {
+		meanwhile func(*Ledger, string)
+		answer    func(string) Answer
+		want      want
+		status    Status
+	}{
+		"not mentioned":                    {nothing, func(string) Answer { return Answer{} }, want{open: 1}, Open},
+		"open":                             {nothing, said(Open), want{open: 1}, Open},
+		"mended":                           {nothing, said(Fixed), want{fixed: 1}, Fixed},
+		"gone":                             {nothing, said(Outdated), want{gone: 1}, Outdated},
+		"found again":                      {nothing, again(Open), want{open: 1}, Open},
+		"found again, said to be mended":   {nothing, again(Fixed), want{open: 1}, Open},
+		"a status that is not the agent's": {nothing, said(Dismissed), want{open: 1}, Open},
+		"resolved by a person":             {resolved, again(Open), want{}, Dismissed},
+		"resolved and mended":              {resolved, said(Fixed), want{}, Dismissed},
+		"answered by a person":             {answered, again(Open), want{}, Open},
+		"answered and mended":              {answered, said(Fixed), want{fixed: 1}, Fixed},
+		"resolved by us, found again":      {thread(func(th *Thread) { th.Resolved, th.Ours = true, true }), again(Open), want{inline: 1}, Fixed},
+	} {
+		l, ids := reviewed(at(10, Major, closes))
+		c.meanwhile(l, ids[0])
+		p := l.Settle(Input{Task: "t2", Head: "h2", Answer: c.answer(ids[0])})
+		got := want{len(p.Inline), len(p.Fixed), len(p.Gone), len(p.StillOpen)}
+		if got != c.want || p.Quiet != (c.want.inline == 0) {
+			t.Errorf("%s: %+v, quiet %v", name, got, p.Quiet)
+		}
+		l.Told("t2", p)
+		if k := l.Known[0]; k.Status != c.status || k.Severity != Major {
+			t.Errorf("%s: now %+v", name, k)
+		}
+		if len(p.Inline) > 0 && p.Inline[0].ID == ids[0] {
+			t.Errorf("%s: the new one has the old one's ID", name)
+		}
+	}
+}
+
+// What was settled and not told leaves no trace: the next review finds it again.
+func TestOnlyWhatWasToldIsKnown(t *testing.T) {
+	t.Parallel()
+	l, ids := reviewed(at(10, Major, closes))
+	l.Settle(Input{Task: "t2", Head: "h2", Answer: Answer{
+		Findings: []Finding{at(50, Major, races)}, Earlier: []Checked{{ID: ids[0], Status: Fixed}},
+	}})
+	if l.Reviewed != "h1" || len(l.Known) != 1 || l.Known[0].Status != Open {
+		t.Errorf("settled only: %+v", l)
+	}
+	p := l.Settle(Input{Task: "t3", Head: "h3", Answer: Answer{Findings: []Finding{at(50, Major, races), at(70, Minor, "x is y")}}})
+	if len(p.Inline) != 1 {
+		t.Errorf("next: %+v", p)
+	}
+	p.Inline = nil // below the repository's floor, say
+	l.Told("t3", p)
+	if l.Reviewed != "h3" || len(l.Known) != 1 {
+		t.Errorf("told: %+v", l)
+	}
+}
+
+// A report may be closed several times, by several processes, and says the same each time.
+func TestSettleIsOnce(t *testing.T) {
+	t.Parallel()
+	l, ids := reviewed(at(10, Major, closes))
+	in := Input{Task: "t2", Head: "h2", Answer: Answer{Findings: []Finding{at(50, Major, races)}}}
+	first := l.Settle(in)
+	for range 2 {
+		l = stored(t, l)
+		l.Observe([]Thread{{ID: "T1", Finding: ids[0], Resolved: true}, {ID: "T2", Finding: first.Inline[0].ID, Path: "main.go", Line: 50}})
+		if diff := cmp.Diff(first, l.Settle(in)); diff != "" {
+			t.Error(diff)
+		}
+		l.Told("t2", first)
+		if len(l.Known) != 2 {
+			t.Errorf("known: %+v", l.Known)
+		}
+	}
+}
+
+// stored is the ledger after a stay in the store.
+func stored(t *testing.T, l *Ledger) *Ledger {
+	t.Helper()
+	body, err := json.Marshal(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out Ledger
+	if err := json.Unmarshal(body, &out); err != nil {
+		t.Fatal(err)
+	}
+	return &out
+}
+
+// What nobody mentioned at first is not brought up later, unless it is grave or all is to be looked at again.
+func TestSeveritiesOnlyNarrow(t *testing.T) {
+	t.Parallel()
+	minor := Answer{Findings: []Finding{at(50, Minor, races), at(90, Major, "Parse panics on an empty line")}}
+	for name, c := range map[string]struct {
+		first []Finding
+		full  bool
+		want  int
+	}{
+		"minor ones were told":  {[]Finding{at(10, Minor, closes)}, false, 2},
+		"grave ones were told":  {[]Finding{at(10, Critical, closes)}, false, 1},
+		"nothing was told":      {nil, false, 2},
+		"from the beginning on": {[]Finding{at(10, Major, closes)}, true, 2},
+	} {
+		l, _ := reviewed(c.first...)
+		p := l.Settle(Input{Task: "t2", Head: "h2", Full: c.full, Answer: minor})
+		if len(p.Inline) != c.want {
+			t.Errorf("%s: %+v", name, p.Inline)
+		}
+	}
+}
+
+// Threads tell where a finding is now, and bring back what the memory has lost.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	l, ids := reviewed(Finding{ID: "f", Severity: Minor, Path: "main.go", StartLine: 8, Line: 10, Claim: closes})
+	l.Observe([]Thread{
+		{ID: "T1", Comment: 5, Finding: ids[0], Path: "main.go", Line: 25},
+		{ID: "T2", Comment: 6, Finding: "0123", Path: "x.go", Line: 3, Text: "<!-- errand:finding=0123 -->\n**critical**: " + races + "\n\nBecause.", Resolved: true},
+	})
+	want := []Known{
+		{Finding: Finding{ID: ids[0], Severity: Minor, Path: "main.go", StartLine: 23, Line: 25, Claim: closes}, Status: Open, Thread: "T1", Comment: 5, First: "h1", Last: "h1"},
+		{Finding: Finding{ID: "0123", Severity: Critical, Path: "x.go", Line: 3, Side: Right, Claim: races}, Status: Dismissed, Thread: "T2", Comment: 6},
+	}
+	if diff := cmp.Diff(want, l.Known); diff != "" {
+		t.Error(diff)
+	}
+	if open, final := l.Recheck(), l.Final(); len(open) != 1 || len(final) != 1 || final[0].ID != "0123" {
+		t.Errorf("open %+v, final %+v", open, final)
+	}
+	// Its words in another order, and the memory lost: the name is the same.
+	lost, _ := reviewed(at(10, Minor, "swallowed in Save is the error of Close"))
+	if lost.Known[0].ID != ids[0] {
+		t.Error("another name:", lost.Known[0].ID, ids[0])
+	}
+	// What was posted by a report that could not say so is known with all that was said.
+	l, _ = reviewed()
+	p := l.Settle(Input{Task: "t2", Head: "h2", Answer: Answer{Findings: []Finding{at(50, Minor, races)}}})
+	l.Observe([]Thread{{ID: "T3", Finding: p.Inline[0].ID, Path: "main.go", Line: 50}})
+	if k := l.Known[0]; k.Severity != Minor || k.Claim != races || k.First != "h2" {
+		t.Errorf("unsaid: %+v", k)
+	}
+}
+
+// However long a pull request lives, the ledger stays within its bounds.
+func TestLedgerIsBounded(t *testing.T) {
+	t.Parallel()
+	l := &Ledger{}
+	for n := range 30 {
+		var a Answer
+		for i := range maxFindings {
+			f := at(i*10+1, Major, fmt.Sprintf("claim%dx%d %s", n, i, strings.Repeat("<", maxClaim-20)))
+			f.Evidence = strings.Repeat("<", maxEvidence)
+			a.Findings = append(a.Findings, f)
+		}
+		review(l, fmt.Sprint("h", n), a)
+		if n := size(l); n > maxLedger || len(l.Known) > maxKnown {
+			t.Fatalf("%d bytes, %d known", n, len(l.Known))
+		}
+		if _, settled := l.Plan(fmt.Sprint("task-h", n)); !settled {
+			t.Fatalf("the review at hand is forgotten")
+		}
+	}
+}

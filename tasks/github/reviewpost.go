@@ -1,0 +1,161 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/tasks/github/review"
+)
+
+// post submits what a plan has for the lines of the diff: as one review, a comment each. It returns the plan as it came out, and the head
+// that the pull request has got meanwhile, if it is another one; then nothing is posted. A review that is there already is found by its mark.
+//
+// GitHub refuses a review whole for one comment outside the diff, which can change until the review arrives. So after a refusal all is worked out
+// again, once, and after another one the findings go into the review's own text.
+func (r *report) post(ctx context.Context, p review.Plan, limits review.Limits, m mark) (placed review.Plan, moved string, err error) {
+	unplaced := p.Place(nil, limits)
+	if len(p.Inline) == 0 {
+		moved, err = r.moved(ctx)
+		return unplaced, moved, err
+	}
+	told, found, err := r.posted(ctx, m)
+	if err != nil || found {
+		return unplaced.Posted(told), "", err
+	}
+	for range 2 {
+		diff, err := r.diff(ctx, p.Inline)
+		if err != nil {
+			return unplaced, "", err
+		}
+		if moved, err = r.moved(ctx); err != nil || moved != "" {
+			return unplaced, moved, err
+		}
+		placed = p.Place(diff, limits)
+		if len(placed.Inline) == 0 {
+			return placed, "", nil
+		}
+		err = r.submit(ctx, m.findings()+placed.Intro(r.where()), placed.Inline)
+		if err == nil {
+			return placed, "", nil
+		}
+		if !refused(err) {
+			return unplaced, "", err
+		}
+		r.log.Warn("post findings at their lines", "err", err)
+	}
+	if err := r.submit(ctx, m.findings()+placed.Whole(r.where()), nil); err != nil {
+		return unplaced, "", err
+	}
+	return placed, "", nil
+}
+
+// refused reports whether GitHub does not take a review as it is.
+func refused(err error) bool { return lasting(err) && status(err) == http.StatusUnprocessableEntity }
+
+// submit creates a review. Event COMMENT: whether the change is good enough is for people to say.
+func (r *report) submit(ctx context.Context, body string, findings []review.Finding) error {
+	ask := &github.PullRequestReviewRequest{CommitID: &r.origin.Head, Body: &body, Event: new("COMMENT")}
+	for _, f := range findings {
+		c := &github.DraftReviewComment{Path: &f.Path, Line: &f.Line, Side: new(string(f.Side)), Body: new(review.Comment(f))}
+		if f.StartLine > 0 {
+			c.StartLine, c.StartSide = &f.StartLine, c.Side
+		}
+		ask.Comments = append(ask.Comments, c)
+	}
+	owner, name := r.origin.path()
+	if _, _, err := r.gh.PullRequests.CreateReview(ctx, owner, name, r.origin.Number, ask); err != nil {
+		return fmt.Errorf("submit review of %s: %w", r.origin, err)
+	}
+	return nil
+}
+
+// posted finds the review with a mark, and which findings it tells.
+func (r *report) posted(ctx context.Context, m mark) (told map[string]bool, found bool, err error) {
+	me, err := r.source.clients.me(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	owner, name := r.origin.path()
+	opt := &github.ListOptions{PerPage: 100}
+	for {
+		page, resp, err := r.gh.PullRequests.ListReviews(ctx, owner, name, r.origin.Number, opt)
+		if err != nil {
+			return nil, false, fmt.Errorf("list reviews of %s: %w", r.origin, err)
+		}
+		for _, v := range page {
+			body := strings.ReplaceAll(v.GetBody(), "\r\n", "\n")
+			if v.GetUser().GetLogin() == me && strings.HasPrefix(body, m.findings()) {
+				told, err := r.told(ctx, v.GetID(), body)
+				return told, true, err
+			}
+		}
+		if resp.NextPage == 0 {
+			return nil, false, nil
+		}
+		opt.Page = resp.NextPage
+	}
+}
+
+// told lists the findings of one review of ours: those of its comments and those in its own text.
+func (r *report) told(ctx context.Context, id int64, body string) (map[string]bool, error) {
+	told := map[string]bool{}
+	for _, f := range review.FindingsIn(body) {
+		told[f] = true
+	}
+	owner, name := r.origin.path()
+	page, _, err := r.gh.PullRequests.ListReviewComments(ctx, owner, name, r.origin.Number, id, &github.ListOptions{PerPage: 100}) // more than limits ever allow
+	if err != nil {
+		return nil, fmt.Errorf("list comments of a review of %s: %w", r.origin, err)
+	}
+	for _, c := range page {
+		if f, ok := review.FindingOf(c.GetBody()); ok {
+			told[f] = true
+		}
+	}
+	return told, nil
+}
+
+// diff is what the pull request changes in the files of some findings, as GitHub sees it: against the merge base, and without the text of large
+// files. There may be 3,000 files, so it stops when it has them all.
+func (r *report) diff(ctx context.Context, findings []review.Finding) (review.Diff, error) {
+	missing := map[string]bool{}
+	for _, f := range findings {
+		missing[f.Path] = true
+	}
+	owner, name := r.origin.path()
+	d := review.Diff{}
+	opt := &github.ListOptions{PerPage: 100}
+	for {
+		page, resp, err := r.gh.PullRequests.ListFiles(ctx, owner, name, r.origin.Number, opt)
+		if err != nil {
+			return nil, fmt.Errorf("list files of %s: %w", r.origin, err)
+		}
+		for _, f := range page {
+			if missing[f.GetFilename()] {
+				d[f.GetFilename()] = review.ParsePatch(f.GetPatch())
+				delete(missing, f.GetFilename())
+			}
+		}
+		if resp.NextPage == 0 || len(missing) == 0 {
+			return d, nil
+		}
+		opt.Page = resp.NextPage
+	}
+}
+
+// moved is the pull request's head, if it is not the one that was reviewed any more.
+func (r *report) moved(ctx context.Context) (string, error) {
+	owner, name := r.origin.path()
+	pr, _, err := r.gh.PullRequests.Get(ctx, owner, name, r.origin.Number)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", r.origin, err)
+	}
+	if head := pr.GetHead().GetSHA(); head != r.origin.Head {
+		return head, nil
+	}
+	return "", nil
+}

@@ -1,0 +1,159 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+const (
+	settingsFile = ".github/errand.yml"
+	maxSettings  = 64 << 10 // bytes
+	maxGuidance  = 20_000   // characters of what a repository tells reviewers
+)
+
+// settings reads what the people of a repository want, from its base branch alone: what a pull request brings of it counts once it is merged.
+// unknown is what is in the file and means nothing, in sentences for people. The answer is a moment old at most.
+func (s *Source) settings(ctx context.Context, gh *github.Client, o origin, base string) (c settings, unknown []string, err error) {
+	key, now := strings.ToLower(o.Repo)+" "+base, s.cfg.Now()
+	if known, ok := s.wishes.get(key, now); ok {
+		return known.settings, known.unknown, nil
+	}
+	text, err := s.fileOf(ctx, gh, o, base, settingsFile, maxSettings)
+	if err != nil {
+		return settings{}, nil, err
+	}
+	c, unknown = parseSettings([]byte(text))
+	s.wishes.put(key, wish{c, unknown}, now)
+	return c, unknown, nil
+}
+
+// wish is the settings of a branch and what is wrong with them.
+type wish struct {
+	settings settings
+	unknown  []string
+}
+
+// fileOf reads a file of a branch; empty where there is none, and no more than the first so many bytes.
+func (s *Source) fileOf(ctx context.Context, gh *github.Client, o origin, branch, path string, most int) (string, error) {
+	owner, name := o.path()
+	file, _, _, err := gh.Repositories.GetContents(ctx, owner, name, path, &github.RepositoryContentGetOptions{Ref: "refs/heads/" + branch})
+	what := fmt.Sprintf("read %s of %s", path, o.Repo)
+	if status(err) == http.StatusNotFound {
+		return "", nil
+	}
+	if err != nil {
+		return "", s.sorted(what, err)
+	}
+	text, err := file.GetContent() // a directory has none
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", what, err)
+	}
+	return text[:min(len(text), most)], nil
+}
+
+// byItself reports whether nobody has asked for the work.
+func (o origin) byItself() bool {
+	return o.ApprovedBy == "" && o.Action != "asked" && o.Action != "review_requested"
+}
+
+// expected is a task that an event is about to submit as the people of the repository want it; the error is ignored if they do not. Where GitHub
+// does not say in time what they want, the worker asks again.
+func (s *Source) expected(ctx context.Context, t tasks.Task, pr *github.PullRequest) (tasks.Task, error) {
+	o, err := originOf(t)
+	if err != nil {
+		return t, err
+	}
+	if t.Profile == agent.Untrusted && o.byItself() {
+		if ok, err := s.approved(ctx, o); err != nil {
+			return t, err
+		} else if !ok {
+			return t, ignored{s.unapproved(), slog.LevelInfo}
+		}
+	}
+	ask, cancel := context.WithTimeout(ctx, loginPatience)
+	defer cancel()
+	gh, err := s.clients.of(ask, o)
+	var c settings
+	if err == nil {
+		c, _, err = s.settings(ask, gh, o, o.Base)
+	}
+	if err != nil {
+		s.log.Warn("take an event without knowing the repository's settings", "err", err)
+		return t, nil
+	}
+	if why := c.refuses(t.Kind, o, pr, nil); why != "" {
+		return t, ignored{why, slog.LevelInfo}
+	}
+	t.Options.Model = c.Models[t.Kind]
+	return t, nil
+}
+
+// refuses says why a kind of work does not happen by itself on a pull request that changes these files, or nothing.
+func (c settings) refuses(kind string, o origin, pr *github.PullRequest, files []string) string {
+	switch {
+	case !o.byItself():
+		return ""
+	case !c.on(kind):
+		return "The repository's settings switch " + kind + " off."
+	}
+	return c.skips(pr, files)
+}
+
+// wanted asks the settings before a run: whether it is to be, as an *tasks.InputError, and what the agent is told besides.
+func (s *Source) wanted(ctx context.Context, gh *github.Client, t tasks.Task, o origin, pr *github.PullRequest) (guidance string, err error) {
+	c, _, err := s.settings(ctx, gh, o, o.Base)
+	if err != nil {
+		return "", err
+	}
+	var files []string
+	if len(c.Skip.Paths) > 0 && o.byItself() {
+		if files, err = s.changed(ctx, gh, o); err != nil {
+			return "", err
+		}
+	}
+	if why := c.refuses(t.Kind, o, pr, files); why != "" {
+		return "", &tasks.InputError{Sentence: why}
+	}
+	return s.guidance(ctx, gh, o, c)
+}
+
+// guidance is what the people of a repository want reviewers to be told, for the system prompt. It is theirs and stands outside of the fence.
+func (s *Source) guidance(ctx context.Context, gh *github.Client, o origin, c settings) (string, error) {
+	if c.Review.Instructions == "" {
+		return "", nil
+	}
+	text, err := s.fileOf(ctx, gh, o, o.Base, c.Review.Instructions, 4*maxGuidance)
+	if text = cut(visible(text), maxGuidance); err != nil || text == "" {
+		return "", err
+	}
+	return "The repository's own instructions for reviewers, from its base branch:\n" + text + "\n", nil
+}
+
+// changed lists the files that a pull request changes, with the old names of those that were moved; nil beyond a thousand, which nobody names
+// one by one.
+func (s *Source) changed(ctx context.Context, gh *github.Client, o origin) ([]string, error) {
+	owner, name := o.path()
+	var all []string
+	for page := 1; page != 0; {
+		files, resp, err := gh.PullRequests.ListFiles(ctx, owner, name, o.Number, &github.ListOptions{Page: page, PerPage: 100})
+		if err != nil {
+			return nil, s.sorted("read the files of "+o.String(), err)
+		}
+		for _, f := range files {
+			all = append(all, f.GetFilename(), f.GetPreviousFilename())
+		}
+		if page = resp.NextPage; page > 10 {
+			return nil, nil
+		}
+	}
+	return slices.DeleteFunc(all, func(f string) bool { return f == "" }), nil
+}

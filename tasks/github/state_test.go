@@ -1,0 +1,76 @@
+package github
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What is remembered of a pull request is the same for all workers, and of changes at once none is lost.
+func TestState(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	o := origin{Repo: repo, Number: 7}
+	if p, err := w.src.state(t.Context(), o); err != nil || !cmp.Equal(p, prState{}) {
+		t.Errorf("of a new pull request: %+v, %v", p, err)
+	}
+	other := w.source(func(c *Config) { c.Token = "ghp_test" })
+	var wg sync.WaitGroup
+	for i, s := range []*Source{w.src, other} {
+		wg.Go(func() {
+			for n := range 3 {
+				err := s.changeState(t.Context(), o, func(p *prState) error {
+					p.Rounds++
+					p.begin(fmt.Sprintf("%d/%d", i, n), "task")
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	refuse := errors.New("no")
+	if err := other.changeState(t.Context(), o, func(p *prState) error { p.Paused = true; return refuse }); !errors.Is(err, refuse) {
+		t.Errorf("the change's own error: %v", err)
+	}
+	p, err := w.src.state(t.Context(), o)
+	if err != nil || p.Rounds != 6 || len(p.Begun) != 6 || p.Paused {
+		t.Errorf("of changes at once: %+v, %v", p, err)
+	}
+	if p, err := w.src.state(t.Context(), origin{Repo: repo, Number: 8}); err != nil || p.Rounds != 0 {
+		t.Errorf("of another pull request: %+v, %v", p, err)
+	}
+}
+
+// What one cannot read is left alone.
+func TestStateOfAnotherForm(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	o := origin{Repo: repo, Number: 7}
+	set := func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`[]`), nil }
+	if err := w.db.ChangeMemo(t.Context(), stateMemo(o), set); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.src.state(t.Context(), o); err == nil {
+		t.Error("it was read")
+	}
+	if err := w.src.changeState(t.Context(), o, func(*prState) error { return nil }); err == nil {
+		t.Error("it was written over")
+	}
+}
+
+func TestStateIsBounded(t *testing.T) {
+	t.Parallel()
+	var p prState
+	for i := range 3 * maxBegun {
+		if !p.begin(fmt.Sprint(i), "a") || p.begin(fmt.Sprint(i), "b") || !p.begin(fmt.Sprint(i), "a") || len(p.Begun) > maxBegun {
+			t.Fatalf("after %d: %d keys", i, len(p.Begun))
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// tellLimit bounds what is said outside of any task. Nobody waits for it, and nothing depends on it.
+const tellLimit = 30 * time.Second
+
+// noteEnding is, in the mark of what is said outside of any task, the place of an ending's name.
+const noteEnding tasks.EndingKind = "note"
+
+// strangers are told once on each pull request why errand does not serve them.
+const noWork = "I work here only for people who may write to this repository. One of them can ask me for you."
+
+// sign puts a sign on a comment, if GitHub lets us.
+func (s *Source) sign(ctx context.Context, h heard, sign string) {
+	s.aside(ctx, h, func(ctx context.Context) error {
+		gh, err := s.clients.of(ctx, h.origin())
+		if err != nil {
+			return err
+		}
+		return react(ctx, gh, h.origin(), h.spot, sign)
+	})
+}
+
+// tell answers a comment that became no task: by a sign, and to people who may write to the repository also in words, if there are any.
+func (s *Source) tell(ctx context.Context, h heard, sign, words string) {
+	s.sign(ctx, h, sign)
+	s.aside(ctx, h, func(ctx context.Context) error {
+		p, err := s.may(ctx, h.origin(), h.author)
+		if err == nil && !p.writes() {
+			var first bool
+			if first, err = s.firstStranger(ctx, h.origin()); !first {
+				return err
+			}
+			words = noWork
+		}
+		if err != nil || words == "" {
+			return err
+		}
+		gh, err := s.clients.of(ctx, h.origin())
+		if err != nil {
+			return err
+		}
+		return s.send(ctx, gh, h.origin(), letter{
+			task: h.task(), ending: noteEnding, to: h.spot, since: h.at, parts: []string{harmless(words)},
+		})
+	})
+}
+
+// aside does what nobody waits for.
+func (s *Source) aside(ctx context.Context, h heard, do func(context.Context) error) {
+	limited, cancel := context.WithTimeout(ctx, tellLimit)
+	defer cancel()
+	if err := do(limited); err != nil && ctx.Err() == nil {
+		s.log.Warn("answer comment", "thread", h.thread(), "comment", h.ID, "err", err)
+	}
+}
+
+// How fast a pull request may ask. People stay below; two bots that answer each other do not.
+const (
+	askEvery = 30 * time.Second
+	askBurst = 20
+)
+
+// Limiter is a token bucket under a name that the whole fleet shares.
+type Limiter interface {
+	// Allow takes a token if there is one; else it says when there is.
+	Allow(ctx context.Context, name string, every time.Duration, burst int) (wait time.Duration, err error)
+}
+
+// pace takes a turn of the pull request for a comment. It is ignored if there is none.
+func (s *Source) pace(ctx context.Context, h heard) error {
+	if s.cfg.Limiter == nil {
+		return nil
+	}
+	wait, err := s.cfg.Limiter.Allow(ctx, "ask/"+h.thread(), askEvery, askBurst)
+	switch {
+	case err != nil:
+		return fmt.Errorf("take turn to ask: %w", err)
+	case wait > 0:
+		return ignored{slower, slog.LevelInfo}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package github
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// A push that changes nothing of what the pull request changes is not reviewed again; one that does, or that somebody asks for, is.
+func TestUnchangedIsNotReviewed(t *testing.T) {
+	both(t, func(w *world) {
+		n := w.open()
+		push := func(action string, files map[string]string) tasks.Task {
+			w.Helper()
+			must(w.hub.PushPR(w.Context(), repo, n, files))
+			t := w.task(n, 0)
+			t.Origin = []byte(strings.Replace(string(t.Origin), `"action":"opened"`, `"action":"`+action+`"`, 1))
+			return t
+		}
+		first := push("synchronize", nil)
+		if err := brief(w, first); err != nil {
+			w.Errorf("the first: %v", err)
+		}
+		w.close(first, answered("Fine."))
+		second := push("synchronize", nil)
+		wantInput(w.T, brief(w, second), "Nothing has changed since the review of "+short(first.Ref)+".")
+		wantInput(w.T, brief(w, push(looked, nil)), "Nothing has changed since the review of "+short(second.Ref)+".")
+		for _, action := range []string{"review_requested", "opened"} {
+			if err := brief(w, push(action, nil)); err != nil {
+				w.Errorf("%s: %v", action, err)
+			}
+		}
+		third := push("synchronize", map[string]string{"change.go": "package other\n"})
+		if err := brief(w, third); err != nil {
+			w.Errorf("a change: %v", err)
+		}
+		// That one was never answered, so this one is not compared with it.
+		if err := brief(w, push("synchronize", nil)); err != nil {
+			w.Errorf("what was not reviewed, again: %v", err)
+		}
+		large := push("synchronize", map[string]string{"large": strings.Repeat("x\n", 20_001)})
+		if err := brief(w, large); err != nil {
+			w.Errorf("a change that GitHub does not show: %v", err)
+		}
+	})
+}
+
+// Reviews that nobody asks for end some time.
+func TestReviewsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	f := w.listen()
+	n := w.open()
+	for i := range maxReviews {
+		all := f.tasks()
+		if len(all) != 1 {
+			t.Fatalf("round %d: %d tasks", i, len(all))
+		}
+		for range 2 { // it may be closed again
+			w.close(all[0], answered("Fine."))
+		}
+		must(w.hub.PushPR(t.Context(), repo, n, map[string]string{"a": fmt.Sprint(i)}))
+	}
+	if p := must(w.src.state(t.Context(), origin{Repo: repo, Number: n})); p.Reviews != maxReviews {
+		t.Errorf("state: %+v", p)
+	}
+	status, said := f.send("pull_request", must(w.hub.Payload("synchronize", repo, n, "octocat")), githubfake.SendOptions{})
+	if status != 202 || !strings.HasPrefix(said, "Ignored: The pull request was reviewed often enough") {
+		t.Errorf("%d %s", status, said)
+	}
+}
+
+// Two diffs of the same change have the same ID wherever it is made, as git itself has it; any other change has another one.
+func TestPatchID(t *testing.T) {
+	t.Parallel()
+	const diff = "diff --git a/f b/f\nindex 1234567..89abcde 100644\n--- a/f\n+++ b/f\n@@ -1,3 +1,4 @@ func a() {\n x\n+y\n z\n"
+	moved := strings.NewReplacer("1234567..89abcde", "fedcba9..7654321", "-1,3 +1,4 @@ func a() {", "-11,3 +11,4 @@ func b() {").Replace(diff)
+	other := strings.Replace(diff, "+y", "+index y", 1)
+	if patchID(diff) != patchID(moved) || patchID(diff) == patchID(other) || patchID(diff) == patchID(strings.Replace(diff, "+y", "+ y", 1)) {
+		t.Error("the wrong ones are the same")
+	}
+	ids := func(diff string) string {
+		cmd := exec.CommandContext(t.Context(), "git", "patch-id", "--stable")
+		cmd.Stdin = strings.NewReader(diff)
+		id, _, _ := strings.Cut(string(must(cmd.Output())), " ")
+		return id
+	}
+	if ids(diff) != ids(moved) || ids(diff) == ids(other) {
+		t.Error("git thinks otherwise")
+	}
+}

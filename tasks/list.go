@@ -1,0 +1,106 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/errand-fleet/errand/store"
+)
+
+// How many tasks one listing looks at, at most, give or take a few hundred: by what is quickly read of each, and by the whole of each. More
+// would keep the reader waiting; he goes on from where it stopped.
+const (
+	lookQuickly = 5000
+	lookClosely = 1000
+)
+
+// Filter says which tasks to list. The zero value is the newest ones.
+type Filter struct {
+	State  string // waiting, running, absorbed, ended; empty: any
+	Limit  int    // 0: 50
+	Before string // an ID: only older ones, for the next page
+
+	Source, Repo string
+	Person       string     // as its source calls them; "slack/U1" is the one of that source alone
+	Ending       EndingKind // how it ended
+	Text         string     // in the request or in the ID; case does not matter
+}
+
+// Listing is a page of tasks, newest first.
+type Listing struct {
+	Tasks []Status
+	// Next is Before of the page that follows; empty: there is none. With fewer tasks than the limit, it is where the listing stopped looking
+	// for more.
+	Next string
+}
+
+// List reads the newest tasks that pass a filter.
+func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
+	page, err := d.store.List(ctx, f.query())
+	if err != nil {
+		return Listing{}, fmt.Errorf("list tasks: %w", err)
+	}
+	l := Listing{Tasks: make([]Status, 0, len(page.Records)), Next: page.Next}
+	for _, rec := range page.Records {
+		s, err := status(rec)
+		if err != nil {
+			return Listing{}, err
+		}
+		l.Tasks = append(l.Tasks, s)
+	}
+	return l, nil
+}
+
+// query is the filter as the store takes it.
+func (f Filter) query() store.ListQuery {
+	q := store.ListQuery{State: store.State(f.State), Limit: f.Limit, Before: f.Before, Look: lookQuickly}
+	if f.Source != "" || f.Repo != "" || f.Person != "" {
+		q.Head = f.head
+	}
+	if f.Text != "" || f.Ending != "" {
+		q.Match, q.Look = f.match, lookClosely
+	}
+	if f.Ending != "" && q.State == "" {
+		q.State = store.Ended
+	}
+	return q
+}
+
+// head decides by what a task counts in, and by its ID.
+func (f Filter) head(r store.Record) bool {
+	return (f.Source == "" || f.Source == sourceOf(r.ID)) &&
+		(f.Repo == "" || inScope(r.Scopes, repoScope, strings.ToLower(f.Repo))) &&
+		(f.Person == "" || inScope(r.Scopes, userScope, strings.Join(strings.Fields(f.Person), "-")))
+}
+
+// sourceOf is the source that an ID names.
+func sourceOf(id string) string {
+	_, rest, _ := strings.Cut(id, "-")
+	source, _, _ := strings.Cut(rest, "-")
+	return source
+}
+
+// inScope reports whether one of the scopes is that name, or ends in it after a source.
+func inScope(scopes []string, kind, name string) bool {
+	for _, s := range scopes {
+		of, ok := strings.CutPrefix(s, kind)
+		_, bare, _ := strings.Cut(of, "/")
+		if ok && (strings.EqualFold(of, name) || kind == userScope && strings.EqualFold(bare, name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// match decides by what was asked and how it ended.
+func (f Filter) match(r store.Record) bool {
+	var ending Ending
+	if f.Ending != "" && (json.Unmarshal(r.Ending, &ending) != nil || ending.Kind != f.Ending) {
+		return false
+	}
+	var t struct{ Prompt string }
+	return f.Text == "" || strings.Contains(r.ID, f.Text) ||
+		json.Unmarshal(r.Task, &t) == nil && strings.Contains(strings.ToLower(t.Prompt), strings.ToLower(f.Text))
+}

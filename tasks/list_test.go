@@ -1,0 +1,101 @@
+package tasks
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/agent"
+)
+
+func TestTasksAreFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	put := func(source, repo, actor, prompt string) string {
+		task := f.task(actor, prompt)
+		task.ID, task.Source, task.Repo, task.Actor = NewID(time.UnixMicro(1_700_000_000_000_000+int64(f.n)), source, actor), source, repo, actor
+		return f.submit(task)
+	}
+	ann := put("slack", "acme/API", "U1", "Mend the <build>, \"quickly\"")
+	bob := put("github", "acme/api", "bob", "Review pull request #1")
+	sue := put("github", "", "Sue Ann", "ÄNDERE es")
+	u1 := put("chat", "acme/web", "U1", "Nothing")
+	if _, err := endWaiting(t.Context(), f.store, bob, Ending{Kind: Refused, Result: agent.Result{Text: "nothing"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := endWaiting(t.Context(), f.store, sue, Ending{Kind: Failed}); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		filter Filter
+		want   []string
+	}{
+		"all":                   {Filter{}, []string{u1, sue, bob, ann}},
+		"state":                 {Filter{State: "waiting"}, []string{u1, ann}},
+		"source":                {Filter{Source: "github"}, []string{sue, bob}},
+		"repository":            {Filter{Repo: "Acme/api"}, []string{bob, ann}},
+		"no part of one":        {Filter{Repo: "api"}, nil},
+		"person":                {Filter{Person: "u1"}, []string{u1, ann}},
+		"person of a source":    {Filter{Person: "slack/U1"}, []string{ann}},
+		"person with two names": {Filter{Person: "sue  ann"}, []string{sue}},
+		"ending":                {Filter{Ending: Refused}, []string{bob}},
+		"ending and state":      {Filter{Ending: Refused, State: "waiting"}, nil},
+		"text":                  {Filter{Text: "the <BUILD>, \"q"}, []string{ann}},
+		"text beyond ASCII":     {Filter{Text: "ändere"}, []string{sue}},
+		"text of the answer":    {Filter{Text: "nothing", Source: "github"}, nil},
+		"ID":                    {Filter{Text: u1}, []string{u1}},
+		"several":               {Filter{Source: "github", Repo: "acme/api", Text: "review", Ending: Refused}, []string{bob}},
+		"page":                  {Filter{Person: "U1", Limit: 1, Before: u1}, []string{ann}},
+	} {
+		l, err := f.desk.List(t.Context(), test.filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range l.Tasks {
+			got = append(got, s.Task.ID)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestDepths(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	check := func(want ...Depth) {
+		t.Helper()
+		got, err := f.desk.Depths(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range got {
+			if got[i].Oldest < 0 || got[i].Oldest > 60 {
+				t.Errorf("the first has waited %.1f s", got[i].Oldest)
+			}
+			got[i].Oldest = 0
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	check(Depth{Class: Interactive}, Depth{Class: Review}, Depth{Class: Background}, Depth{Class: Maintenance})
+	for n, class := range []string{Interactive, Interactive, Review} {
+		task := f.task("t", "x")
+		task.Class = class
+		f.submit(task)
+		if n == 0 {
+			rec, err := f.store.Get(t.Context(), task.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := f.queue.enqueue(t.Context(), rec.ID, class, 1, time.Now().Add(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	check(Depth{Class: Interactive, Waiting: 2, Later: 1}, Depth{Class: Review, Waiting: 1}, Depth{Class: Background}, Depth{Class: Maintenance})
+}

@@ -1,0 +1,172 @@
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+func TestListIsFiltered(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	put := func(n int, repo, actor, prompt string) string {
+		return h.submit(n, func(t *tasks.Task) { t.Thread, t.Repo, t.Actor, t.Prompt = t.ID, repo, actor, prompt })
+	}
+	ann := put(1, "acme/api", "ann", "Mend the build")
+	bob := put(2, "acme/api", "bob", "Explain the build")
+	sue := put(3, "", "sue", "Nothing to do with it")
+	h.End(h.Claim(bob), tasks.Ending{Kind: tasks.TimedOut, Limit: "2h"})
+	for query, want := range map[string]string{
+		"":                                     sue + bob + ann,
+		"repository=acme%2Fapi":                bob + ann,
+		"person=test/ann":                      ann,
+		"person=other/ann":                     "",
+		"source=test":                          sue + bob + ann,
+		"source=other":                         "",
+		"ending=timed_out":                     bob,
+		"ending=superseded":                    "",
+		"text=BUILD&state=waiting":             ann,
+		"text=build&repository=acme/api":       bob + ann,
+		"text=" + sue:                          sue,
+		"state=ended&person=ann&ending=failed": "",
+	} {
+		var l listing
+		h.into(h.get("/api/tasks?"+query), http.StatusOK, &l)
+		got, page := "", h.get("/?"+query)
+		for _, v := range l.Tasks {
+			got += v.Task.ID
+			h.contains(page, http.StatusOK, `href="/tasks/`+v.Task.ID+`"`)
+		}
+		if got != want {
+			t.Errorf("%s: got %s, want %s", query, got, want)
+		}
+		if want == "" {
+			h.contains(page, http.StatusOK, "No tasks here.")
+		}
+	}
+	// What is chosen stays chosen, and each name is a link to its own tasks.
+	h.contains(h.get("/?text=%3Cbuild%22&state=ended&person=bob"), http.StatusOK, `value="&lt;build&#34;"`, `value="bob"`, "<details open>",
+		`href="/?person=bob&amp;state=waiting&amp;text=%3Cbuild%22"`, `href="/?state=ended"`)
+	h.contains(h.get("/?state=ended&limit=1"), http.StatusOK, "timed out", "This timed out after 2h", "!<details open>",
+		`href="/?limit=1&amp;person=test%2Fbob&amp;state=ended"`, `href="/?limit=1&amp;repository=acme%2Fapi&amp;state=ended"`,
+		`href="/?before=`+bob+`&amp;limit=1&amp;state=ended">older`)
+}
+
+// Who looks for what is rare hears how far back the list has looked.
+func TestListSaysWhereItStopped(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	next := tasks.NewID(time.UnixMicro(1700000000000000), "test", "x")
+	v := h.handler.listView(listing{Next: next}, tasks.Filter{Text: "x", Limit: 50}, sight{})
+	if v.Back != "2023-11-14 22:13:20 UTC" || v.Older != "/?before="+next+"&text=x" {
+		t.Errorf("back to %q, then %q", v.Back, v.Older)
+	}
+}
+
+func TestListShowsTheFleet(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.contains(h.get("/"), http.StatusOK, "no worker is alive", "None is alive.", "<b>0</b> of 0 slots", "!today", "!the oldest")
+	for _, w := range []store.Worker{
+		{ID: "a-1", Host: "a.test", Version: "v1.2", Pid: 77, Slots: 4, Running: 3, Memory: 5 << 29, Health: json.RawMessage(`{"ok":true,"version":"2.1.9"}`)},
+		{ID: "b-1", Host: "b.test", Slots: 2, Draining: true},
+		{ID: "c-1", Host: "c.test", Slots: 2, Health: json.RawMessage(`{"ok":false,"problem":"no credential"}`)},
+		{ID: "d-1", Host: "d.test", Slots: 2, Health: json.RawMessage(`1`)},
+	} {
+		if err := h.Store.Beat(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := h.Claim(h.submit(1, func(t *tasks.Task) { t.Class = tasks.Review }))
+	if _, err := c.Spend(t.Context(), 1.25); err != nil {
+		t.Fatal(err)
+	}
+	h.contains(h.get("/"), http.StatusOK, "!no worker", "<b>3</b> of 10 slots", "<b>1</b> waiting, the oldest for", "<b>4</b> workers", "<b>$1.25</b> today",
+		`<tr><th scope="row">review</th><td>1</td>`, `<tr><th scope="row">interactive</th><td>0</td><td>–</td>`,
+		`href="/health#a-1">a.test</a> <span class="level ok">takes tasks`, "2.5 GiB free", "CLI 2.1.9", "v1.2", "pid 77",
+		`b.test</a> <span class="level note">shutting down`, `c.test</a> <span class="level error">cannot run tasks`, `d.test</a> <span class="level error">`)
+	var f fleet
+	h.into(h.get("/api/health"), http.StatusOK, &f)
+	if f.Spent != 1.25 || len(f.Queues) != 4 || f.Queues[1].Waiting != 1 || f.Workers[0].Memory != 5<<29 {
+		t.Errorf("got %+v", f)
+	}
+}
+
+// A page that is asked for again is sent only when it has changed.
+func TestLivePage(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	noon := time.UnixMicro(1700000000000000).Add(time.Hour)
+	h.handler.now = func() time.Time { return noon }
+	for _, path := range []string{"/", "/health"} {
+		first := h.get(path)
+		h.contains(first, http.StatusOK, `<script src="/static/live.js"`, "data-live")
+		tag := first.Header.Get("ETag")
+		if again := h.get(path, "If-None-Match", tag); again.StatusCode != http.StatusNotModified || again.text != "" || tag == "" {
+			t.Errorf("%s, asked for again with %s: %s, %s", path, tag, again.Status, again.text)
+		}
+		if err := h.Store.Beat(t.Context(), store.Worker{ID: "w" + path, Host: "w.test"}); err != nil {
+			t.Fatal(err)
+		}
+		h.contains(h.get(path, "If-None-Match", tag), http.StatusOK, "w.test")
+	}
+}
+
+func TestListPageWithoutRedis(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	_ = h.redis.Close()
+	h.contains(h.get("/", "Accept", "text/html"), http.StatusServiceUnavailable, "Redis does not answer")
+	h.contains(h.get("/health"), http.StatusOK, "Redis does not answer", "REDIS_URL")
+}
+
+func TestRows(t *testing.T) {
+	t.Parallel()
+	now := time.UnixMicro(1700000000000000).UTC()
+	h := &Handler{now: func() time.Time { return now }}
+	began := now.Add(-90 * time.Minute)
+	for name, test := range map[string]struct {
+		status tasks.Status
+		want   row
+	}{
+		"waiting": {
+			tasks.Status{State: "waiting", Why: "The usage limit is reached.", At: now.Add(time.Hour)},
+			row{State: "waiting", Note: "The usage limit is reached. Not before 23:13 UTC."},
+		},
+		"was to wait": {tasks.Status{State: "waiting", At: began}, row{State: "waiting"}},
+		"running":     {tasks.Status{State: "running", Started: began}, row{State: "running", Took: "1h"}},
+		"ended": {
+			tasks.Status{State: "ended", Started: began, Ended: began.Add(2 * time.Minute), Ending: &tasks.Ending{
+				Kind: tasks.Cancelled, By: "ann", Result: agent.Result{CostUSD: 0.5},
+			}},
+			row{State: "ended", Ending: "cancelled", Took: "2m", Cost: "$0.50", Note: "This was cancelled by ann."},
+		},
+		"ended before it began": {
+			tasks.Status{State: "ended", Ended: now, Ending: &tasks.Ending{Kind: tasks.Withdrawn}},
+			row{State: "ended", Ending: "withdrawn", Note: "This was withdrawn."},
+		},
+	} {
+		test.status.Created = now.Add(-3 * 24 * time.Hour)
+		test.want.Created, test.want.Age = test.status.Created, "3d"
+		if got := h.row(show(test.status)); got != test.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+// Standalone without a redis-server, the list is there as well.
+func TestListPageInMemory(t *testing.T) {
+	t.Parallel()
+	h := newHarnessAt(t, &redis.Options{Addr: miniredis.RunT(t).Addr()})
+	h.submit(1)
+	h.contains(h.get("/?source=test&text=do"), http.StatusOK, "Do it", "<b>1</b> waiting")
+	h.contains(h.get("/health"), http.StatusOK, "Redis is in memory")
+}

@@ -1,0 +1,123 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// A clone that Checkout makes anew takes over the files of the one before, as writing them is what takes the time. It trusts nothing of it:
+// its git directory is thrown away, whatever is not in our own copy of the index is removed, and by that copy git sees which files were
+// touched. An agent can set a file's times and size back, but not the time of that change (ctime), nor its inode.
+
+// remember copies the index of what was just checked out to where no agent writes. It keeps its time, by which git tells the files that
+// were written in the same moment: those it reads.
+func (c clone) remember() error {
+	from := filepath.Join(c.dir, ".git", "index")
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	beside, err := os.OpenRoot(filepath.Dir(c.index))
+	if err != nil {
+		return err
+	}
+	defer beside.Close()
+	name := filepath.Base(c.index)
+	if err := put(beside, name, string(data)); err != nil {
+		return err
+	}
+	return beside.Chtimes(name, info.ModTime(), info.ModTime())
+}
+
+// renew is make with the files of the clone before, if that can be. On error there may be no clone any more.
+func (c clone) renew(ctx context.Context, want Want, t tip, fill func(clone) error) (Clone, error) {
+	return c.make(ctx, want, t, func(made clone) error {
+		if err := made.inherit(ctx, c); err != nil {
+			return fmt.Errorf("take over files: %w", err)
+		}
+		return fill(made)
+	})
+}
+
+// inherit puts the files of old, which is no clone any more after that, into c, which has none. c keeps its git directory, with old's
+// index as it was remembered.
+func (c clone) inherit(ctx context.Context, old clone) error {
+	if fi, err := os.Lstat(old.dir); err != nil || !fi.IsDir() {
+		return errors.Join(err, errNoDir)
+	}
+	aside := old.beside("old")
+	if err := removeAll(aside); err != nil {
+		return err
+	}
+	if err := os.Rename(old.dir, aside); err != nil {
+		return err
+	}
+	if err := removeAll(filepath.Join(aside, ".git")); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(c.dir, ".git"), filepath.Join(aside, ".git")); err != nil {
+		return err
+	}
+	if err := os.Remove(c.dir); err != nil {
+		return err
+	}
+	if err := os.Rename(aside, c.dir); err != nil {
+		return err
+	}
+	if err := os.Rename(old.index, filepath.Join(c.dir, ".git", "index")); err != nil {
+		return err
+	}
+	return c.clean(ctx)
+}
+
+var errNoDir = errors.New("not a directory")
+
+// clean removes whatever is not in the index. It is not git clean, which leaves pipes and sockets, reads the ignore files and
+// attributes that it is about to remove, and waits for ever where one of them is a pipe.
+func (c clone) clean(ctx context.Context) error {
+	out, err := c.git.run(ctx, "ls-files", "-z")
+	if err != nil {
+		return err
+	}
+	files, dirs := map[string]bool{}, map[string]bool{".": true}
+	for name := range strings.SplitSeq(out, "\x00") {
+		files[name] = true
+		for dir := path.Dir(name); !dirs[dir]; dir = path.Dir(dir) {
+			dirs[dir] = true
+		}
+	}
+	root, err := os.OpenRoot(c.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name == ".git":
+			return fs.SkipDir
+		case d.IsDir() && dirs[name]:
+			return nil
+		case (d.Type().IsRegular() || d.Type() == fs.ModeSymlink) && files[name]:
+			return nil
+		}
+		if err := root.RemoveAll(name); err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+}

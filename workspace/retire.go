@@ -1,0 +1,128 @@
+package workspace
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Mirror is the mirror of one repository.
+type Mirror struct {
+	Repo string
+	Used time.Time // when it was brought up to date last
+	Size int64     // bytes of its files
+}
+
+// Mirrors lists them. It reads every directory, as Threads does.
+func (w *Workspace) Mirrors(ctx context.Context) ([]Mirror, error) {
+	root := filepath.Join(w.cfg.Dir, "mirrors")
+	owners, err := list(root)
+	if err != nil {
+		return nil, err
+	}
+	var all []Mirror
+	for _, owner := range owners {
+		names, err := list(filepath.Join(root, owner))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			name, found := strings.CutSuffix(name, ".git")
+			if repo := owner + "/" + name; found && checkRepo(repo) == nil {
+				m := w.mirror(repo)
+				all = append(all, Mirror{Repo: repo, Used: m.fetched(), Size: diskSize(ctx, m.dir)})
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("list mirrors: %w", context.Cause(ctx))
+	}
+	return all, nil
+}
+
+// DiscardMirror takes a mirror away, to be removed by Empty. It stays, false, when a clone borrows from it, when it has been used since it
+// was listed, or when it holds commits of ours that the remote has on no branch.
+func (w *Workspace) DiscardMirror(ctx context.Context, gone Mirror) (bool, error) {
+	discarded, err := w.discardMirror(ctx, gone)
+	if err != nil {
+		return false, fmt.Errorf("discard mirror of %s: %w", gone.Repo, err)
+	}
+	return discarded, nil
+}
+
+func (w *Workspace) discardMirror(ctx context.Context, gone Mirror) (bool, error) {
+	m := w.mirror(gone.Repo)
+	held, err := tryLock(m.beside("use")) // while it is held no clone is made of the mirror
+	if held == nil || err != nil {
+		return false, err
+	}
+	defer unlock(held)
+	m.git = m.git.holding(held)
+	if used, err := m.borrowed(); used || err != nil || !m.fetched().Equal(gone.Used) {
+		return false, err
+	}
+	if err := secure(m.dir, mirrorConfig, ""); err != nil {
+		return false, err
+	}
+	ours, err := m.git.run(ctx, "rev-list", "--max-count=1", "--glob=refs/errand", "--not", "--branches", "--tags", "--glob=refs/pull")
+	if ours != "" || err != nil {
+		return false, err
+	}
+	if err := os.MkdirAll(w.trash(), 0o700); err != nil {
+		return false, err
+	}
+	for _, dir := range []string{m.dir, m.beside("broken"), m.beside("tmp"), m.beside("fetched")} {
+		if err := os.Rename(dir, filepath.Join(w.trash(), rand.Text())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// borrowed reports whether there is a clone of the repository in any thread, also one that is set aside.
+func (m mirror) borrowed() (bool, error) {
+	root := filepath.Join(m.w.cfg.Dir, "threads")
+	threads, err := list(root)
+	if err != nil {
+		return false, err
+	}
+	owner, name, _ := strings.Cut(m.repo, "/")
+	for _, thread := range threads {
+		if !strings.HasSuffix(thread, ".lock") {
+			names, err := list(filepath.Join(root, thread, "repos", owner))
+			if err != nil {
+				return false, err
+			}
+			for _, n := range names {
+				if beside := besideClone.FindStringSubmatch(n); n == name || beside != nil && beside[1] == name && beside[2] != "index" {
+					return true, nil
+				}
+			}
+		}
+	}
+	return false, nil
+}
+
+// fetched is when the mirror was last brought up to date: when that began. The zero time if nobody can tell.
+func (m mirror) fetched() time.Time {
+	info, err := os.Stat(m.beside("fetched"))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// noteFetch is called with the mirror's lock held.
+func (m mirror) noteFetch(began time.Time) error {
+	name := m.beside("fetched")
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		return err
+	}
+	return os.Chtimes(name, began, began)
+}

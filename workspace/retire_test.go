@@ -1,0 +1,170 @@
+package workspace
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// mirrors lists them, and wants none but that of acme/api.
+func mirrors(t *testing.T, w *Workspace) Mirror {
+	t.Helper()
+	list, err := w.Mirrors(t.Context())
+	if err != nil || len(list) != 1 || list[0].Repo != api.Repo || list[0].Size == 0 || time.Since(list[0].Used) > time.Hour {
+		t.Fatalf("mirrors %+v, %v", list, err)
+	}
+	return list[0]
+}
+
+// stays wants a mirror not to be discarded.
+func stays(t *testing.T, w *Workspace, m Mirror, why string) {
+	t.Helper()
+	if gone, err := w.DiscardMirror(t.Context(), m); gone || err != nil || !exists(w.mirror(m.Repo).dir) {
+		t.Errorf("%s: discarded %t, %v", why, gone, err)
+	}
+}
+
+// A mirror stays as long as a clone needs it.
+func TestMirrorGoesAfterItsClones(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	if list, err := w.Mirrors(t.Context()); len(list) > 0 || err != nil {
+		t.Errorf("nothing is there but %v, %v", list, err)
+	}
+	other := checkout(t, w, Want{Thread: "other", Repo: "acme/api"})
+	c := checkout(t, w, api)
+	for _, thread := range []string{api.Thread, "other"} {
+		if err := w.name(thread, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stays(t, w, mirrors(t, w), "two clones")
+	if gone, err := w.Discard(t.Context(), threads(t, w)["other"]); !gone || err != nil || exists(other.Dir) {
+		t.Fatal(gone, err)
+	}
+	stays(t, w, mirrors(t, w), "one clone")
+	aside := filepath.Join(filepath.Dir(c.Dir), ".api.broken")
+	if err := os.Rename(c.Dir, aside); err != nil {
+		t.Fatal(err)
+	}
+	stays(t, w, mirrors(t, w), "one that is set aside")
+	if err := os.RemoveAll(aside); err != nil {
+		t.Fatal(err)
+	}
+	used := mirrors(t, w)
+	used.Used = used.Used.Add(-time.Second)
+	stays(t, w, used, "used meanwhile")
+
+	write(t, w.mirror(api.Repo).beside("broken")+"/x", "set aside long ago")
+	if gone, err := w.DiscardMirror(t.Context(), mirrors(t, w)); !gone || err != nil {
+		t.Errorf("discard: %t, %v", gone, err)
+	}
+	if left, err := os.ReadDir(filepath.Join(w.cfg.Dir, "mirrors", "acme")); err != nil ||
+		slices.ContainsFunc(left, func(e os.DirEntry) bool { return e.Name() != "api.lock" && e.Name() != "api.use" }) {
+		t.Errorf("left %v, %v", left, err)
+	}
+	if err := w.Empty(); err != nil {
+		t.Fatal(err)
+	}
+	if again := checkout(t, w, api); workTree(t, again.Dir)["README.md"] != "one\n" {
+		t.Error("there is no new mirror")
+	}
+}
+
+// What was taken into the mirror to be pushed, and was not, is nowhere else when its clone is gone.
+func TestMirrorWithUnpushedCommitsStays(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	c := checkout(t, w, api)
+	write(t, c.Dir+"/work.txt", "work\n")
+	write(t, o.bare+"/hooks/pre-receive", "#!/bin/sh\nexit 1\n")
+	if _, err := w.Publish(t.Context(), c, *publication()); err == nil {
+		t.Fatal("it was pushed")
+	}
+	if err := os.RemoveAll(c.Dir); err != nil {
+		t.Fatal(err)
+	}
+	stays(t, w, mirrors(t, w), "not pushed")
+	c = checkout(t, w, api)
+	write(t, o.bare+"/hooks/pre-receive", "")
+	write(t, c.Dir+"/work.txt", "work\n")
+	published(t, w, c, publication())
+	if err := os.RemoveAll(c.Dir); err != nil {
+		t.Fatal(err)
+	}
+	checkout(t, w, Want{Thread: "fetches", Repo: api.Repo})
+	if err := os.RemoveAll(w.threadDir("fetches")); err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := w.DiscardMirror(t.Context(), mirrors(t, w)); !gone || err != nil {
+		t.Errorf("discard: %t, %v", gone, err)
+	}
+}
+
+// Whoever makes a clone has the mirror until the clone is there.
+func TestMirrorStaysWhileItIsCloned(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	if err := os.RemoveAll(checkout(t, w, api).Dir); err != nil {
+		t.Fatal(err)
+	}
+	m := mirrors(t, w)
+	_, release, err := w.hold(t.Context(), api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stays(t, w, m, "being cloned")
+	release()
+	if gone, err := w.DiscardMirror(t.Context(), m); !gone || err != nil {
+		t.Errorf("discard: %t, %v", gone, err)
+	}
+}
+
+// Clones and the janitor at once: a clone is always whole.
+func TestMirrorsAreDiscardedBesideClones(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	var all sync.WaitGroup
+	for _, thread := range []string{"a", "b"} {
+		all.Go(func() {
+			for range 5 {
+				c, err := w.Checkout(t.Context(), Want{Thread: thread, Repo: api.Repo})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if out, err := tryGit(t, c.Dir, "fsck", "--strict"); err != nil {
+					t.Errorf("%v: %s", err, out)
+				}
+				if err := os.RemoveAll(c.Dir); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	for {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		list, err := w.Mirrors(t.Context())
+		for _, m := range list {
+			if err == nil {
+				_, err = w.DiscardMirror(t.Context(), m)
+			}
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}

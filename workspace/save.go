@@ -1,0 +1,227 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ErrUnsaved says that a clone holds what Save has no form for: another repository, or a file that git or we cannot read.
+var ErrUnsaved = errors.New("the work cannot be saved")
+
+// SavedExts end the names of the files that Save makes.
+func SavedExts() []string { return []string{bundleExt, patchExt} }
+
+const (
+	bundleExt = ".bundle"
+	patchExt  = ".patch"
+)
+
+// Save writes what the clones of a thread hold, those that were set aside included, and the mirror does not, to files in dir: a git bundle
+// of all branches, tags, stash entries and reflogs, with what is not committed as refs/errand/work, and a patch from the newest commit that
+// the repository has to the files as they are. Of a clone that holds nothing of its own there are none. Ignored files are not work.
+//
+// It is all or nothing, whatever the size, and on the disk when it returns. No agent may run in the clones, and one process at a time saves
+// to dir.
+func (w *Workspace) Save(ctx context.Context, thread, dir string) (names []string, err error) {
+	staging := filepath.Join(dir, ".saving")
+	if err := removeAll(staging); err != nil { // a killed one's
+		return nil, fmt.Errorf("save %s: %w", thread, err)
+	}
+	if err := os.MkdirAll(staging, 0o700); err != nil {
+		return nil, fmt.Errorf("save %s: %w", thread, err)
+	}
+	defer func() { err = errors.Join(err, removeAll(staging)) }()
+	clones, err := w.clones(thread)
+	if err != nil {
+		return nil, fmt.Errorf("save %s: %w", thread, err)
+	}
+	for _, c := range clones {
+		if err := w.save(ctx, w.threadDir(thread), c, staging); err != nil {
+			return nil, fmt.Errorf("save %s of %s: %w", filepath.Base(c.Dir), thread, err)
+		}
+	}
+	if names, err = list(staging); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if err := os.Rename(filepath.Join(staging, name), filepath.Join(dir, name)); err != nil {
+			return nil, fmt.Errorf("save %s: %w", thread, err)
+		}
+	}
+	if err := flush(dir); err != nil {
+		return nil, fmt.Errorf("save %s: %w", thread, err)
+	}
+	return names, nil
+}
+
+// clones are those of a thread, in its place or set aside.
+func (w *Workspace) clones(thread string) (all []Clone, err error) {
+	root := filepath.Join(w.threadDir(thread), "repos")
+	owners, err := list(root)
+	if err != nil {
+		return nil, err
+	}
+	for _, owner := range owners {
+		names, err := list(filepath.Join(root, owner))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			repo := name
+			if beside := besideClone.FindStringSubmatch(name); beside != nil {
+				if beside[2] != "broken" {
+					continue // nothing of it is the agent's, or it was to be thrown away
+				}
+				repo = beside[1]
+			}
+			all = append(all, Clone{Repo: owner + "/" + repo, Dir: filepath.Join(root, owner, name)})
+		}
+	}
+	return all, nil
+}
+
+var besideClone = regexp.MustCompile(`^\.(.+)\.(index|index\.new|snap|tmp|old|broken)$`)
+
+// list is the names in a directory; none when it is not there.
+func list(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list %s: %w", filepath.Base(dir), err)
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+// save writes the files of one clone.
+func (w *Workspace) save(ctx context.Context, thread string, c Clone, dir string) error {
+	if err := checkRepo(c.Repo); err != nil {
+		return err
+	}
+	own, release, err := w.lockClone(ctx, thread, c)
+	if err != nil {
+		return err
+	}
+	defer release()
+	s, err := newShadow(ctx, own, entirely)
+	if err != nil {
+		return err
+	}
+	defer s.remove()
+	head, work, err := s.preserve(ctx)
+	if err != nil {
+		return err
+	}
+	all := []string{"HEAD", "--all", "--reflog", "--not", "--alternate-refs"}
+	any, err := s.git.run(ctx, append([]string{"rev-list", "--max-count=1"}, all...)...)
+	if err != nil || any == "" {
+		return err
+	}
+	name := filepath.Join(dir, "work-"+filepath.Base(thread)+"-"+strings.ReplaceAll(c.Repo, "/", "-")+"-"+work[:12])
+	if _, err := s.git.run(ctx, append([]string{"bundle", "create", "--quiet", name + bundleExt}, all...)...); err != nil {
+		return err
+	}
+	base, err := s.known(ctx, head)
+	if err != nil {
+		return err
+	}
+	if _, err := s.git.run(ctx, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--binary", "--full-index",
+		"--output="+name+patchExt, base, work, "--"); err != nil {
+		return err
+	}
+	for _, ext := range SavedExts() {
+		if err := errors.Join(os.Chmod(name+ext, 0o600), flush(name+ext)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// preserve makes commits of whatever is not committed; work is the one of the files, HEAD if they are as committed.
+func (s *shadow) preserve(ctx context.Context) (head, work string, err error) {
+	if head, err = s.rev(ctx, "HEAD^{commit}"); err != nil {
+		return "", "", err
+	}
+	if err := s.nameStashes(ctx); err != nil {
+		return "", "", err
+	}
+	c, err := s.changes(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	c.files = slices.DeleteFunc(c.files, func(f change) bool { return f.odd && s.hollow(f.name) })
+	work, missing, err := s.commit(ctx, head, c, math.MaxInt64, math.MaxInt64)
+	if err != nil {
+		return "", "", err
+	}
+	if len(missing) > 0 {
+		return "", "", fmt.Errorf("%w: %s", ErrUnsaved, strings.Join(short(missing), ", "))
+	}
+	if work == "" {
+		work = head
+	}
+	return head, work, nil
+}
+
+// hollow reports whether a name is that of a pipe, a socket or a device, which hold nothing.
+func (s *shadow) hollow(name string) bool {
+	info, err := s.files.Lstat(name)
+	return err == nil && !info.IsDir() && !info.Mode().IsRegular()
+}
+
+// nameStashes gives all stash entries names; only the latest has one, and fetch takes what has one.
+func (s *shadow) nameStashes(ctx context.Context) error {
+	found, err := s.git.run(ctx, "for-each-ref", "refs/stash")
+	if err != nil || found == "" {
+		return err
+	}
+	out, err := s.git.run(ctx, "rev-list", "--walk-reflogs", "refs/stash")
+	if err != nil {
+		return err
+	}
+	var refs strings.Builder
+	for n, sha := range strings.Fields(out) {
+		fmt.Fprintf(&refs, "create refs/errand/stash/%d %s\n", n, sha)
+	}
+	_, err = s.git.reading(refs.String()).run(ctx, "update-ref", "--stdin")
+	return err
+}
+
+// emptyTree is what every repository has.
+const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+// known is the newest commit that the mirror has of those that led to head; the empty tree if it has none.
+func (s *shadow) known(ctx context.Context, head string) (string, error) {
+	out, err := s.git.run(ctx, "rev-list", "--boundary", head, "--not", "--alternate-refs")
+	if err != nil {
+		return "", err
+	}
+	if out == "" {
+		return head, nil
+	}
+	for line := range strings.Lines(out) {
+		if sha, found := strings.CutPrefix(strings.TrimSpace(line), "-"); found {
+			return sha, nil
+		}
+	}
+	return emptyTree, nil
+}
+
+// flush waits until a file, or the names in a directory, are on the disk.
+func flush(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

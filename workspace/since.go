@@ -1,0 +1,122 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxSinceCommits is up to how many commits on either side a rewritten history is compared commit by commit: git compares each with each.
+	maxSinceCommits = 60
+	// maxSincePaths is up to how many bytes of names a comparison is held to the files of the change. They are in git's command line.
+	maxSincePaths = 100 << 10
+)
+
+// Since is what a change has become since an earlier state of it.
+type Since struct {
+	Text      string // empty where nothing has changed
+	Rewritten bool   // the earlier state is no ancestor any more
+	Truncated bool   // after a whole line
+}
+
+// Since compares c.Head with an earlier head of the same change, in at most limit bytes, as a patch of the files of the change only, so that
+// most of what came from the base is not in it. After a rewrite of few commits what git range-diff says of them comes first, in at most half
+// of that. The earlier head is fetched if need be; ErrRef says that nobody has it any more. Git runs in the mirror, as for Diff.
+func (w *Workspace) Since(ctx context.Context, c Clone, earlier string, limit int) (Since, error) {
+	s, err := w.since(ctx, c, earlier, limit)
+	if err != nil {
+		return Since{}, fmt.Errorf("compare %s with an earlier head: %w", c.Repo, err)
+	}
+	return s, nil
+}
+
+func (w *Workspace) since(ctx context.Context, c Clone, earlier string, limit int) (Since, error) {
+	if err := checkRepo(c.Repo); err != nil {
+		return Since{}, err
+	}
+	if !fullSHA.MatchString(c.BaseSHA) || !fullSHA.MatchString(c.Head) || !fullSHA.MatchString(earlier) {
+		return Since{}, errors.New("base, head or earlier head is not a full SHA")
+	}
+	m := w.mirror(c.Repo)
+	if _, err := m.sync(ctx, Want{Repo: c.Repo, Ref: earlier, Base: c.Base}); err != nil {
+		return Since{}, err
+	}
+	g := m.git
+	g.conf = append(slices.Clip(g.conf), "core.bigFileThreshold=8m") // as for Diff
+	g.env = append(slices.Clip(g.env), "GIT_LITERAL_PATHSPECS=1")
+	_, err := g.run(ctx, "merge-base", "--is-ancestor", earlier, c.Head)
+	s := Since{Rewritten: isNo(err)}
+	if err != nil && !s.Rewritten {
+		return Since{}, err
+	}
+	if s.Rewritten {
+		if s.Text, s.Truncated, err = g.ranges(ctx, c, earlier, limit/2); err != nil {
+			return Since{}, err
+		}
+	}
+	patch, cut, err := g.patch(ctx, c, earlier, limit-len(s.Text))
+	if err != nil {
+		return Since{}, err
+	}
+	s.Text, s.Truncated = strings.ToValidUTF8(s.Text+patch, "\uFFFD"), s.Truncated || cut
+	return s, nil
+}
+
+// isNo reports whether git answered a question with no, which is exit code 1 without a word.
+func isNo(err error) bool {
+	ge, ok := errors.AsType[*gitError](err)
+	return ok && ge.stderr == ""
+}
+
+// ranges compares commit by commit, unless there are too many, or none on one side.
+func (g git) ranges(ctx context.Context, c Clone, earlier string, limit int) (text string, truncated bool, err error) {
+	args := []string{"range-diff", "--no-color", "--no-ext-diff", "--no-textconv"}
+	for _, head := range []string{earlier, c.Head} {
+		span := c.BaseSHA + ".." + head
+		out, err := g.run(ctx, "rev-list", "--count", "--no-merges", span)
+		if err != nil {
+			return "", false, err
+		}
+		if n, err := strconv.Atoi(strings.TrimSpace(out)); err != nil || n == 0 || n > maxSinceCommits {
+			return "", false, nil //nolint:nilerr // what is no number is too many
+		}
+		args = append(args, span)
+	}
+	return g.lines(ctx, limit, args...)
+}
+
+// patch compares the two heads in the files of either change.
+func (g git) patch(ctx context.Context, c Clone, earlier string, limit int) (text string, truncated bool, err error) {
+	var paths []string
+	for _, head := range []string{earlier, c.Head} {
+		out, err := g.run(ctx, "diff", "--name-only", "--no-renames", "-z", c.BaseSHA+"..."+head, "--")
+		if err != nil {
+			return "", false, err
+		}
+		paths = append(paths, strings.FieldsFunc(out, func(r rune) bool { return r == 0 })...)
+	}
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
+	if len(paths) == 0 {
+		return "", false, nil
+	}
+	if len(strings.Join(paths, " ")) > maxSincePaths {
+		paths = nil
+	}
+	args := []string{"diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", earlier, c.Head, "--"}
+	return g.lines(ctx, limit, append(args, paths...)...)
+}
+
+// lines runs git for at most limit bytes of its output, in whole lines.
+func (g git) lines(ctx context.Context, limit int, args ...string) (text string, truncated bool, err error) {
+	g.limit = limit
+	text, err = g.run(ctx, args...)
+	if errors.Is(err, errLong) {
+		return text[:strings.LastIndexByte(text, '\n')+1], true, nil
+	}
+	return text, false, err
+}
