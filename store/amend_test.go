@@ -22,11 +22,11 @@ func TestAmend(t *testing.T) {
 			rec.Task, rec.Kin, rec.Scopes, rec.Topic = json.RawMessage(`{"n":2}`), "kin", []string{"user:a"}, json.RawMessage(`{"latest":"`+rec.ID+`","x":1}`)
 			return rec
 		}
-		h.ok(s.Amend(h.Context(), amended(first)))
+		h.ok(s.Amend(h.Context(), amended(first), "1"))
 		if got := string(must(s.Topic(h.Context(), "t"))); got != string(second.Topic) {
 			h.Errorf("the topic of a later task became %s", got)
 		}
-		h.ok(s.Amend(h.Context(), amended(second)))
+		h.ok(s.Amend(h.Context(), amended(second), "1"))
 		if got := string(must(s.Topic(h.Context(), "t"))); got != string(amended(second).Topic) {
 			h.Errorf("the topic stayed %s", got)
 		}
@@ -38,7 +38,7 @@ func TestAmend(t *testing.T) {
 		refused := func(what string, rec Record, want error) {
 			h.Helper()
 			before := h.dump()
-			if err := s.Amend(h.Context(), rec); !errors.Is(err, want) {
+			if err := s.Amend(h.Context(), rec, "1"); !errors.Is(err, want) {
 				h.Errorf("%s: %v, want %v", what, err, want)
 			}
 			if diff := cmp.Diff(before, h.dump()); diff != "" {
@@ -46,6 +46,11 @@ func TestAmend(t *testing.T) {
 			}
 		}
 		refused("unknown", amended(task(9)), ErrNotFound)
+		later := amended(second)
+		later.Task = json.RawMessage(`{"n":3}`)
+		h.ok(s.Amend(h.Context(), later, "2"))
+		refused("changed since", amended(second), ErrStale)
+		h.ok(s.Amend(h.Context(), later, "2"))
 		c := h.claim(s, first.ID)
 		refused("running", amended(first), ErrBegun)
 		h.ok(c.Return(h.Context(), Wait{Counts: true}))

@@ -48,6 +48,7 @@ type Record struct {
 	Cost     float64   // US dollars, of all its runs, as far as they were settled; see [Claim.Spend]
 
 	Created, Started, Ended time.Time // by Redis' clock; Started is the latest run's
+	Retried                 time.Time // since when it is tried again, zero if it is not
 
 	CancelBy, CancelCause string          // the tombstone: the first cancel wins; no cause = not cancelled
 	Ending                json.RawMessage // opaque, set when ended
@@ -68,7 +69,7 @@ func decode(id string, f map[string]string) Record {
 		Delivery: number(f["delivery"]), At: fromMicros(f["at"]), Why: f["why"],
 		Attempt: number(f["attempt"]), Parks: number(f["parks"]), Crashes: number(f["crashes"]),
 		Fence: int64(number(f["fence"])), Worker: f["worker"], Scopes: lines(f["scopes"]), Cost: usd(f["cost"]),
-		Created: fromMicros(f["created"]), Started: fromMicros(f["started"]), Ended: fromMicros(f["ended"]),
+		Created: fromMicros(f["created"]), Started: fromMicros(f["started"]), Ended: fromMicros(f["ended"]), Retried: fromMicros(f["retried"]),
 		CancelBy: f["cancel_by"], CancelCause: f["cancel_cause"], Ending: raw(f["ending"]), Outbox: number(f["outbox"]),
 	}
 }

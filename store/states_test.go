@@ -83,10 +83,12 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	},
 	"EndWaiting": func(ctx context.Context, w world, id string) error { return failed(w.s.EndWaiting(ctx, id, nil)) },
 	"Withdraw":   func(ctx context.Context, w world, id string) error { return failed(w.s.Withdraw(ctx, id, nil)) },
-	"Amend":      func(ctx context.Context, w world, id string) error { return w.s.Amend(ctx, Record{ID: id, Kin: "k"}) },
-	"Retry":      func(ctx context.Context, w world, id string) error { return failed(w.s.Retry(ctx, id)) },
-	"Cancel":     func(ctx context.Context, w world, id string) error { return failed(w.s.Cancel(ctx, id, "ann", "user")) },
-	"Answer":     func(ctx context.Context, w world, id string) error { return failed(w.s.Answer(ctx, id, "k", nil, "")) },
+	"Amend": func(ctx context.Context, w world, id string) error {
+		return w.s.Amend(ctx, Record{ID: id, Kin: "k"}, "1")
+	},
+	"Retry":  func(ctx context.Context, w world, id string) error { return failed(w.s.Retry(ctx, id)) },
+	"Cancel": func(ctx context.Context, w world, id string) error { return failed(w.s.Cancel(ctx, id, "ann", "user")) },
+	"Answer": func(ctx context.Context, w world, id string) error { return failed(w.s.Answer(ctx, id, "k", nil, "")) },
 	"LockThread": func(ctx context.Context, w world, _ string) error {
 		return failed(w.s.LockThread(ctx, "t", time.Minute))
 	},
@@ -134,7 +136,7 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 }
 
 // others are the methods that only read, or have nothing to do with a task.
-const others = "Memo ChangeMemo Open Topic Vote Votes Favourite Prefer Shelve Shelved TakeShelved Unshelve ID Thread Fence Record Await Mail Get List Live Next Position Absorbed Events Follow Log Questions Session Checkpoint " +
+const others = "EventsBefore Unposted Memo ChangeMemo Open Topic Vote Votes Favourite Prefer Shelve Shelved TakeShelved Unshelve ID Thread Fence Record Await Mail Get List Live Next Position Absorbed Events Follow Log Questions Session Checkpoint " +
 	"Pushed Alias Resolve Beat Workers Ping Diagnose Admit Hold Slow Ease Credentials Allow Spent"
 
 // TestStateMachine tries every step in every situation, and wants the transitions that docs/runs.md draws, no less and no more.

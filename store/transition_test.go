@@ -183,6 +183,9 @@ func TestRetryStartsAfresh(t *testing.T) {
 		h.ok(err)
 		want := task(1)
 		want.State, want.Delivery, want.Fence, want.Worker, want.Created = Waiting, 2, old.Fence, old.Worker, old.Created
+		if want.Retried = got.Retried; got.Retried.Before(old.Ended) {
+			h.Errorf("tried again at %s, ended at %s", got.Retried, old.Ended)
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			h.Error(diff)
 		}

@@ -115,7 +115,7 @@ func (m *mailbox) brief(ctx context.Context, rec store.Record) (t Task, _ agent.
 	return t, message, nil
 }
 
-// plain reports whether a task's message can go into the conversation of another, and another's into its.
+// plain reports whether a task's message can go into the conversation of another.
 func plain(b Brief) bool { return !b.Fresh && !b.Diff && b.Schema == nil }
 
 // tell tells of a message that was handed to the agent: among the run's events, and to who wrote it.

@@ -16,23 +16,26 @@ const (
 	Replaced  Amendment = iota + 1 // it waits, and is what it was changed to
 	Corrected                      // it was begun, and the change is a message of its own to its thread
 	TooLate                        // it has ended
+	Outdated                       // it was changed again since
 )
 
 // Amend changes a task that somebody has written anew: t is the whole of it, by its ID. One that was begun stays what it is; its live run is
-// given the new words, or the next one of its thread. edit tells this change from others of the same task; the same one once more changes
-// nothing. The errors are those of Submit, and ErrNotFound.
+// given the new words, or the next one of its thread. edit tells this change from others of the same task, of which later ones have greater
+// names; the same one once more changes nothing, nor does one before it. The errors are those of Submit, and ErrNotFound.
 func (d *Desk) Amend(ctx context.Context, t Task, edit string) (Amendment, error) {
 	topic := topic(t)
 	t, err := d.policy.apply(t)
 	if err != nil {
 		return 0, err
 	}
-	err = d.store.Amend(ctx, store.Record{ID: t.ID, Task: mustJSON(t), Kin: kin(t), Scopes: t.scopes(), Topic: topic})
+	err = d.store.Amend(ctx, store.Record{ID: t.ID, Task: mustJSON(t), Kin: kin(t), Scopes: t.scopes(), Topic: topic}, edit)
 	switch {
 	case errors.Is(err, store.ErrBegun):
 		return d.correct(ctx, t, edit)
 	case errors.Is(err, store.ErrEnded):
 		return TooLate, nil
+	case errors.Is(err, store.ErrStale):
+		return Outdated, nil
 	case errors.Is(err, store.ErrTooLarge):
 		return 0, tooLong()
 	case err != nil:
@@ -53,7 +56,7 @@ func (d *Desk) correct(ctx context.Context, t Task, edit string) (Amendment, err
 		return 0, err
 	}
 	c.ID = Edited(t.ID, edit)
-	c.Prompt = "I have changed my message. It now reads:\n\n" + t.Prompt
+	c.Prompt, c.Origin = "I have changed my message. It now reads:\n\n"+t.Prompt, t.Origin
 	if _, err := d.Submit(ctx, c); err != nil {
 		return 0, err
 	}

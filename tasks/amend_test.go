@@ -24,8 +24,11 @@ func TestAmendWaiting(t *testing.T) {
 	task := f.task("a", "paint it red")
 	f.submit(task)
 	task.Prompt, task.Options.Model = "paint it blue", "opus"
-	f.amend(task, "1", Replaced)
-	f.amend(task, "1", Replaced)
+	f.amend(task, "2", Replaced)
+	f.amend(task, "2", Replaced)
+	old := task
+	old.Prompt = "paint it green"
+	f.amend(old, "1", Outdated)
 	if thread, err := f.desk.Thread(t.Context(), task.Thread); err != nil || thread.Options.Model != "opus" {
 		t.Errorf("thread: %+v, %v", thread, err)
 	}
@@ -61,6 +64,7 @@ func TestAmendRunning(t *testing.T) {
 	for range 2 { // the event comes twice
 		f.amend(changed, "1700000001.000100", Corrected)
 	}
+	f.amend(task, "1700000001.000099", Outdated)
 	m := run.next()
 	if want := "I have changed my message. It now reads:\n\npaint it blue"; m.Text != want {
 		t.Errorf("the agent was told %q", m.Text)

@@ -206,6 +206,7 @@ type Status struct {
 	Created  time.Time `json:"created"`
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
+	Retried  time.Time `json:"retried,omitzero"`    // since when it is tried again
 	At       time.Time `json:"not_before,omitzero"` // a waiting task is not started earlier
 	Why      string    `json:"why,omitempty"`       // what it waits for, if it was begun before
 	Cancel   string    `json:"cancelled_by,omitempty"`
@@ -277,7 +278,7 @@ func status(rec store.Record) (Status, error) {
 	}
 	s := Status{
 		Task: t, State: string(rec.State), Attempt: rec.Attempt, Delivery: deliveryID(rec.ID, rec.Delivery), Worker: rec.Worker, Cancel: rec.CancelBy,
-		Into: rec.Into, Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Posted: rec.Outbox < 0,
+		Into: rec.Into, Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Retried: rec.Retried, Posted: rec.Outbox < 0,
 	}
 	if rec.State == store.Waiting {
 		s.At, s.Why = rec.At, rec.Why

@@ -89,11 +89,11 @@ func (m *mailbox) resume(before *past) error {
 	return nil
 }
 
-// open begins to carry, for a run that is about to start. One whose answer has to have a form takes nothing in: it is one answer to one
-// question.
+// open begins to carry, for a run that is about to start. One that begins a conversation of its own, or whose answer has to have a form, takes
+// nothing in: it is one answer to one question.
 func (m *mailbox) open(b Brief, files, prompt string, emit func(agent.Event)) {
 	m.files, m.prompt, m.emit = files, prompt, emit
-	if kin(m.task) == "" || !plain(b) {
+	if kin(m.task) == "" || b.Fresh || b.Schema != nil {
 		m.shut()
 		return
 	}

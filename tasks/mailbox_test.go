@@ -386,6 +386,28 @@ func TestAbsorbingIsRefused(t *testing.T) {
 	}
 }
 
+// A run about a change hears what is said meanwhile; a task about another change does not go into it.
+func TestRunAboutAChangeAbsorbs(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	runs := f.converses()
+	f.source.brief = func(t Task) (Brief, error) { return Brief{Diff: t.Prompt != "mind the locks"}, nil }
+	f.worker()
+	first := f.submit(f.task("a", "review it"))
+	run := <-runs
+	second := f.submit(f.task("a", "mind the locks"))
+	run.take(run.next())
+	third := f.submit(f.task("a", "review another"))
+	if m := run.rest(); m.Text != "" {
+		t.Errorf("absorbed %q", m.Text)
+	}
+	run.end <- answer("fine")
+	f.equal("covers", f.ending(first).Covers, []string{second})
+	run = <-runs
+	f.equal("follow-up", run.spec.ID, third)
+	run.end <- answer("fine, too")
+}
+
 // joined is a run whose agent was given the second task of its thread, and has taken it up or has not.
 func (f *fleet) joined(runs <-chan *conversing, taken bool) (run *conversing, first, second string) {
 	f.Helper()

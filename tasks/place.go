@@ -48,6 +48,7 @@ func (w *Worker) clone(ctx context.Context, t Task, b Brief, files string, befor
 	}
 	want := workspace.Want{
 		Thread: t.Thread, Repo: t.Repo, Ref: t.Ref, Base: b.Base, Keep: b.Keep,
+		Strange:       t.Profile == agent.Untrusted,
 		TrustedConfig: repo.Trusted && t.Profile == agent.Write,
 	}
 	if want.Base == "" {

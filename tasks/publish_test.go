@@ -362,3 +362,28 @@ func TestCrashAfterThePush(t *testing.T) {
 		})
 	}
 }
+
+// What a stranger has written is not in the clone in which the thread works later, although both are in the same repository.
+func TestStrangersContentStaysApart(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		return answer(r.files(s.Dir)["README.md"]), nil
+	}
+	fork := t.TempDir()
+	bare := filepath.Join(r.root, "acme", "api.git")
+	r.git(r.root, "clone", "--quiet", bare, fork)
+	r.write(fork, "README.md", "a stranger's\n")
+	r.git(fork, "commit", "--quiet", "--all", "--message", "two")
+	r.git(fork, "push", "--quiet", bare, "HEAD:refs/pull/7/head")
+	r.worker(r.disk(filepath.Join(r.root, "disk")))
+
+	theirs := r.repoTask("t")
+	theirs.Ref, theirs.Profile = "refs/pull/7/head", agent.Untrusted
+	if e := r.ending(r.submit(theirs)); e.Result.Text != "a stranger's\n" {
+		t.Errorf("theirs: %+v", e)
+	}
+	if e := r.ending(r.submit(r.repoTask("t"))); e.Result.Text != "one\n" {
+		t.Errorf("ours: %+v", e)
+	}
+}

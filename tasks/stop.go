@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// StopAll cancels, on behalf of by, what is under way in a thread and was asked for before the task with that ID would have been: the word to
-// stop may come late, and often. Those that wait go first, so that none of them starts meanwhile. governs says of each whether by may have it
+// StopAll cancels, on behalf of by, what is under way in a thread and was asked for, for the last time, before the task with that ID would have
+// been: the word to stop may come late, and often. Those that wait go first, so that none of them starts meanwhile. governs says of each whether by may have it
 // stopped; spared are those of which he may not.
 func (d *Desk) StopAll(ctx context.Context, thread, before, by string, governs func(Task) bool) (stopped, spared int, err error) {
 	open, err := d.Open(ctx, thread)
@@ -16,7 +16,7 @@ func (d *Desk) StopAll(ctx context.Context, thread, before, by string, governs f
 	}
 	for _, st := range slices.Backward(open) {
 		switch {
-		case st.Task.ID > before:
+		case st.Task.ID > before, st.Retried.After(Born(before)):
 		case !governs(st.Task):
 			spared++
 		default:

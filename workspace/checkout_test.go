@@ -87,6 +87,36 @@ func TestCheckoutRefs(t *testing.T) {
 	}
 }
 
+// A clone that strangers' content was read in is nobody else's: whoever works in the thread has another one, whatever came between.
+func TestStrangeIsNotKept(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	main := testGit(t, o.work, "rev-parse", "HEAD")
+	testGit(t, o.work, "checkout", "--quiet", "--detach")
+	testGit(t, o.work, "commit", "--quiet", "--allow-empty", "--message", "from a fork")
+	pull := o.push("HEAD:refs/pull/7/head")
+	w := o.files()
+	want := api
+	want.Keep, want.Ref, want.Strange = true, "refs/pull/7/head", true
+	for range 2 {
+		if c := checkout(t, w, want); c.Head != pull {
+			t.Errorf("a stranger's: at %s, want %s", c.Head, pull)
+		}
+	}
+	ours := api
+	ours.Keep = true
+	c := checkout(t, w, ours)
+	if c.Head != main || !c.Fresh {
+		t.Errorf("ours: %+v, want a new one at %s", c, main)
+	}
+	if c := checkout(t, w, ours); c.Fresh {
+		t.Error("ours is not kept")
+	}
+	if names, err := w.Save(t.Context(), ours.Thread, t.TempDir()); err != nil || len(names) != 0 {
+		t.Errorf("saved %v, %v", names, err)
+	}
+}
+
 func TestCheckoutErrors(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

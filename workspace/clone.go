@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 )
@@ -80,6 +81,17 @@ func (c clone) checkOut(ctx context.Context, commit, branch string) error {
 		return err
 	}
 	return c.remember()
+}
+
+// strange is there while the clone may hold what strangers wrote.
+func (c clone) strange() string { return c.beside("strange") }
+
+// mark says so before anything of theirs is in the clone.
+func (c clone) mark(want Want) error {
+	if !want.Strange {
+		return nil
+	}
+	return os.WriteFile(c.strange(), nil, 0o600)
 }
 
 // keep leaves commits, index and files of the last run alone and shows it what is new on the remote. An error means that

@@ -88,7 +88,7 @@ func (w *Workspace) clones(thread string) (all []Clone, err error) {
 	return all, nil
 }
 
-var besideClone = regexp.MustCompile(`^\.(.+)\.(index|index\.new|snap|tmp|old|broken)$`)
+var besideClone = regexp.MustCompile(`^\.(.+)\.(index|index\.new|snap|tmp|old|broken|strange)$`)
 
 // list is the names in a directory; none when it is not there.
 func list(dir string) ([]string, error) {

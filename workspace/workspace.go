@@ -2,7 +2,7 @@
 // fetched with a credential, and per thread a shared clone without remote, which belongs to the agent.
 //
 //	<root>/mirrors/<owner>/<name>.git               the mirror; .lock, .use, .fetched, .tmp and .broken lie beside it
-//	<root>/threads/<thread>/repos/<owner>/<name>    the clone; .<name>.index, .snap, .tmp, .old and .broken lie beside it
+//	<root>/threads/<thread>/repos/<owner>/<name>    the clone; .<name>.index, .snap, .tmp, .old, .broken and .strange lie beside it
 //	<root>/threads/<thread>/files, scratch          see Files and Scratch
 //	<root>/threads/<thread>/.left, .thread          see Leave; the thread's name
 //	<root>/threads/<thread>.lock
@@ -107,6 +107,8 @@ type Want struct {
 	// git config is lost even so. False makes the clone anew: a reset and clean that trusts nothing, and takes over the files that nobody
 	// touched. When that fails or is cancelled half way there is no clone any more.
 	Keep bool
+	// Strange: what is at Ref was written by strangers, and the clone is only read. Nothing of such a clone is kept for who does not say so.
+	Strange bool
 	// TrustedConfig puts what the CLI would obey (.claude, CLAUDE.md, CLAUDE.local.md, .mcp.json, in every directory) as it
 	// is on Base, removes it where Base has none, and hides the difference from git status and commit -a. Files that
 	// a trusted CLAUDE.md imports (@path) are not covered.
@@ -154,7 +156,10 @@ func (w *Workspace) checkout(ctx context.Context, want Want) (Clone, error) {
 	defer release()
 
 	tip, err := c.mirror.sync(ctx, want)
-	if want.Keep && exists(c.dir) && tip.baseSHA != "" {
+	if want.Keep && exists(c.dir) && tip.baseSHA != "" && (want.Strange || !exists(c.strange())) {
+		if err := c.mark(want); err != nil {
+			return Clone{}, err
+		}
 		kept, keepErr := c.keep(ctx, want, tip)
 		if keepErr == nil || ctx.Err() != nil {
 			return kept, keepErr
@@ -198,7 +203,13 @@ func (w *Workspace) hold(ctx context.Context, want Want) (_ clone, release func(
 
 // make makes the clone anew, and the mirror as well if that turns out to be damaged.
 func (w *Workspace) make(ctx context.Context, c clone, want Want, t tip, fill func(clone) error) (Clone, error) {
+	if err := c.mark(want); err != nil {
+		return Clone{}, err
+	}
 	made, err := c.make(ctx, want, t, fill)
+	if err == nil && !want.Strange {
+		err = removeAll(c.strange())
+	}
 	if err == nil || ctx.Err() != nil || c.mirror.healthy(ctx) {
 		return made, err
 	}

@@ -97,7 +97,7 @@ func TestChatEndings(t *testing.T) {
 		},
 		"cancelled": {
 			tasks.Ending{Kind: tasks.Cancelled, By: "ann", Result: agent.Result{Partial: "So far"}},
-			[]any{1, "So far\n", "This was cancelled by ann.\n"},
+			[]any{1, "So far\n", "This was cancelled by ann. Ask again to go on.\n"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

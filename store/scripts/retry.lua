@@ -6,7 +6,7 @@ if not r[1] then return {'notfound'} end
 if repeated(id, ARGV[3]) then return {'ok', redis.call('HGETALL', key)} end
 if r[1] ~= 'ended' then return {'notended'} end
 note(id, ARGV[3])
-redis.call('HSET', key, 'state', 'waiting', 'at', '0', 'attempt', '0', 'crashes', '0', 'outbox', '0')
+redis.call('HSET', key, 'state', 'waiting', 'at', '0', 'attempt', '0', 'crashes', '0', 'outbox', '0', 'retried', int(now()))
 redis.call('HDEL', key, 'ending', 'started', 'ended', 'cancel_by', 'cancel_cause', 'held', 'into', 'why', 'parks', 'cost',
   'settled', 'near')
 redis.call('HINCRBY', key, 'delivery', '1')

@@ -109,6 +109,22 @@ func TestClosedIsNotReviewed(t *testing.T) {
 	}
 }
 
+// A bot's request for a review is none: two that ask and answer each other would never end.
+func TestBotsRequestNoReview(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	n := w.quietOpen()
+	f := w.listen()
+	for i, sender := range []string{"linter[bot]", "octocat"} {
+		ask := must(w.hub.Payload("review_requested", repo, n, sender))
+		ask["requested_reviewer"] = map[string]any{"login": "errand"}
+		f.send("pull_request", ask, githubfake.SendOptions{})
+		if got := len(f.tasks()); got != i {
+			t.Errorf("%s asked: %d tasks", sender, got)
+		}
+	}
+}
+
 // A person's word stops what happens by itself.
 func TestPausedIsNotReviewed(t *testing.T) {
 	t.Parallel()

@@ -69,12 +69,12 @@ func (s *Source) admit(ctx context.Context, t tasks.Task, o origin, pr *github.P
 	switch ok, err := s.approved(ctx, o); {
 	case err != nil:
 		return err
-	case !ok && o.ApprovedBy == "":
-		return &tasks.InputError{Sentence: s.unapproved()}
-	case !ok:
-		if err := s.approve(ctx, o, o.Head, o.ApprovedBy); err != nil {
+	case o.ApprovedBy != "":
+		if err := s.approve(ctx, o, o.Head, o.ApprovedBy); err != nil { // although somebody else has: the author's ration is spent
 			return err
 		}
+	case !ok:
+		return &tasks.InputError{Sentence: s.unapproved()}
 	}
 	return s.ration(ctx, t, pr.GetUser().GetLogin())
 }

@@ -79,9 +79,13 @@ func TestForkWaitsForLabel(t *testing.T) {
 			w.Errorf("%s %v", again.Profile, err)
 		}
 
+		// Who may not agree has nothing run, although somebody else has agreed.
+		f.label(n, DefaultForkLabel, "cleo")
+		wantInput(w.T, brief(w, count(4, "a reader's label")), "cleo may not write to acme/api.")
+
 		// What comes after the word is not covered by it, and the word not by what came after.
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"evil.go": "package main\n"}))
-		count(3, "pushed")
+		count(4, "pushed")
 		wantInput(w.T, brief(w, again), "Superseded")
 	})
 }

@@ -85,6 +85,13 @@ func (k talk) gather(ctx context.Context, since time.Time, wanted func(batch, re
 	return b, nil
 }
 
+// asksMore reports whether a review says anything but what speaks to us: each comment of it that does is a task of its own.
+func (b batch) asksMore() bool {
+	return visible(b.asked.body) != "" || slices.ContainsFunc(b.remarks, func(r remark) bool {
+		return r.review == b.asked.review && !r.speaksTo(b.me)
+	})
+}
+
 // prompt is what somebody said to us, in his own words, and what he may refer to.
 func (b batch) prompt(k talk) string {
 	where := map[place]string{
@@ -97,10 +104,7 @@ func (b batch) prompt(k talk) string {
 
 // order is a command, with what was written below it.
 func (b batch) order(k talk, what string) string {
-	if words := k.o.Asked.Words; words != "" {
-		what += fmt.Sprintf("\n\n@%s adds, and this counts most:\n\n%s", k.task.Actor, words)
-	}
-	return strings.TrimSpace(what + "\n\n" + b.said())
+	return strings.TrimSpace(what + k.o.added(k.task) + "\n\n" + b.said())
 }
 
 // said shows the remarks, each in a fence of its own; empty when there are none. Where there are too many the oldest are left out.

@@ -35,7 +35,7 @@ func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ stri
 	if head := pr.GetHead().GetSHA(); head != o.Head {
 		return tasks.Brief{}, &tasks.InputError{Sentence: "Superseded by " + short(head) + "."}
 	}
-	if err := s.unchanged(ctx, gh, o); err != nil {
+	if err := s.unchanged(ctx, gh, t, o); err != nil {
 		return tasks.Brief{}, err
 	}
 	before, since, err := s.earlier(ctx, gh, t, o)
@@ -51,7 +51,7 @@ func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ stri
 	}
 	return tasks.Brief{
 		// Not the task's own words: they hold the title, which is a stranger's and stands in the fence.
-		Prompt: agent.Message{Text: "Review pull request " + o.String() + ".", Composed: true},
+		Prompt: agent.Message{Text: "Review pull request " + o.String() + "." + o.added(t), Composed: true},
 		System: reviewer + "\n" + guidance + before + about(o, pr),
 		Base:   o.Base,
 		Schema: review.Schema(),

@@ -217,9 +217,5 @@ func (s *Source) briefChecks(ctx context.Context, t tasks.Task, o origin, _ stri
 	if err := k.once(ctx, c.key(head)); err != nil {
 		return tasks.Brief{}, err
 	}
-	prompt := fmt.Sprintf(mechanic, short(head))
-	if o.Asked != nil && o.Asked.Words != "" {
-		prompt += fmt.Sprintf("\n\n@%s adds, and this counts most:\n\n%s", t.Actor, o.Asked.Words)
-	}
-	return k.mended(prompt + "\n\n" + k.said(ctx, c.failed)), nil
+	return k.mended(fmt.Sprintf(mechanic, short(head)) + o.added(t) + "\n\n" + k.said(ctx, c.failed)), nil
 }

@@ -195,6 +195,31 @@ func TestRoundsAreBounded(t *testing.T) {
 	}
 }
 
+// Where errand has worked often enough, the next failure has it say so in the pull request, and no other one.
+func TestLastRoundIsTold(t *testing.T) {
+	t.Parallel()
+	w := withApp(t)
+	f := w.listen()
+	n, head := w.own()
+	o := origin{Repo: repo, Number: n}
+	if err := w.src.changeState(t.Context(), o, func(p *prState) error { p.Rounds = maxRounds; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		w.job(head, githubfake.Job{Name: fmt.Sprint("unit", i), Conclusion: "failure"})
+		all := f.tasks()
+		if len(all) != 1 {
+			t.Fatalf("failure %d: %d tasks", i, len(all))
+		}
+		wantInput(t, brief(w, all[0]), enough)
+	}
+	head = must(w.hub.PushPR(t.Context(), repo, n, map[string]string{"a": "b"}))
+	w.job(head, githubfake.Job{Name: "unit", Conclusion: "failure"})
+	if all := f.tasks(); len(all) != 1 {
+		t.Errorf("another head: %+v", all)
+	}
+}
+
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 10, logHead, logHead + logTail} {

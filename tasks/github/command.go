@@ -1,10 +1,12 @@
 package github
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
 )
 
 // A comment may be a command: its first line is one of these words and nothing else. What stands below is told to the agent.
@@ -64,6 +66,14 @@ var mentioned = work{kind: "comment", profile: agent.Write}
 
 // slash is what looks like a command, of whomever.
 var slash = regexp.MustCompile(`^/[a-z][a-z-]*(?:\s|$)`)
+
+// added is what somebody has written below a command, for the prompt; empty where there is nothing.
+func (o origin) added(t tasks.Task) string {
+	if o.Asked == nil || o.Asked.Command == "" || o.Asked.Words == "" {
+		return ""
+	}
+	return fmt.Sprintf("\n\n@%s adds, and this counts most:\n\n%s", t.Actor, o.Asked.Words)
+}
 
 // readCommand reads a comment without mentions of us: the command, empty if it begins with none of ours, and what else is said.
 func readCommand(text string) (command, words string) {

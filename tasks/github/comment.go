@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-github/v60/github"
 
@@ -75,25 +76,17 @@ func (r *report) comments(ctx context.Context) (map[int]posted, error) {
 	if err != nil {
 		return nil, err
 	}
-	owner, name := r.origin.path()
 	found := map[int]posted{}
-	opt := &github.IssueListCommentsOptions{ListOptions: github.ListOptions{PerPage: 100}}
-	for {
-		page, resp, err := r.gh.Issues.ListComments(ctx, owner, name, r.origin.Number, opt)
+	for c, err := range r.source.conversation(ctx, r.gh, r.origin, time.Time{}) {
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range page {
-			m, ok := readMark(c.GetBody())
-			if _, twice := found[m.part]; ok && !twice && c.GetUser().GetLogin() == me {
-				found[m.part] = posted{c.GetID(), m}
-			}
+		m, ok := readMark(c.body)
+		if _, twice := found[m.part]; ok && !twice && c.author == me {
+			found[m.part] = posted{c.ID, m}
 		}
-		if resp.NextPage == 0 {
-			return found, nil
-		}
-		opt.Page = resp.NextPage
 	}
+	return found, nil
 }
 
 // bodies are the comments that tell an outcome.
@@ -103,7 +96,11 @@ func (r *report) bodies(m mark, said outcome) []string {
 		foot = "\n\n" + harmless(line(note, 500)) + foot
 	}
 	const head = 512 // of the mark and the title, with room
-	texts := split(said.text, maxComment-head-len(foot))
+	room := maxComment - head - len(foot)
+	if len(said.text) > room {
+		said.text = unping(still(said.text)) // its blocks of code, too: those in lists are not known when they are cut
+	}
+	texts := split(said.text, room)
 	bodies := make([]string, len(texts))
 	for i, t := range texts {
 		m.part = i + 1

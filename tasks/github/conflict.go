@@ -39,11 +39,7 @@ func (s *Source) briefConflict(ctx context.Context, t tasks.Task, o origin, _ st
 	if err := k.once(ctx, key); err != nil {
 		return tasks.Brief{}, err
 	}
-	prompt := fmt.Sprintf(resolver, o.Base)
-	if o.Asked != nil && o.Asked.Words != "" {
-		prompt += fmt.Sprintf("\n\n@%s adds, and this counts most:\n\n%s", t.Actor, o.Asked.Words)
-	}
-	return k.mended(prompt), nil
+	return k.mended(fmt.Sprintf(resolver, o.Base) + o.added(t)), nil
 }
 
 // conflicts is what stands for the conflicts of a head with its base: one of both has to move before it is tried again. What a pull request

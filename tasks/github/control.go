@@ -15,7 +15,7 @@ const (
 	nothing        = "Nothing is under way here."
 	neverAsked     = "Nobody has asked me for anything here that I could try again."
 	underWay       = "This is under way already."
-	slower         = "This pull request asks faster than errand takes it."
+	slower         = "Whoever wrote it asks faster here than errand takes it."
 )
 
 // controls are the commands that take no agent. Each gives what there is to say, and whether it was done. It changes nothing when it is
@@ -62,7 +62,9 @@ func signOf(ok bool) string {
 // pause keeps us from doing anything by ourselves.
 func (s *Source) pause(ctx context.Context, _ *tasks.Desk, h heard) (string, bool, error) {
 	return "", true, s.changeState(ctx, h.origin(), func(p *prState) error {
-		p.Paused, p.PausedBy = true, h.author
+		if p.hears(h.at) {
+			p.Paused, p.PausedBy = true, h.author
+		}
 		return nil
 	})
 }
@@ -70,10 +72,21 @@ func (s *Source) pause(ctx context.Context, _ *tasks.Desk, h heard) (string, boo
 // resume ends a pause, whoever or whatever began it.
 func (s *Source) resume(ctx context.Context, _ *tasks.Desk, h heard) (string, bool, error) {
 	return "", true, s.changeState(ctx, h.origin(), func(p *prState) error {
-		p.Paused, p.PausedBy, p.Reviews = false, "", 0
-		p.rest()
+		if p.hears(h.at) {
+			p.Paused, p.PausedBy, p.Reviews = false, "", 0
+			p.rest()
+		}
 		return nil
 	})
+}
+
+// hears notes when somebody has said to pause or to resume, and reports whether nobody has said either since: the event may be a late one.
+func (p *prState) hears(at time.Time) bool {
+	if at.Before(p.Said) {
+		return false
+	}
+	p.Said = at
+	return true
 }
 
 // stopAll stops what is under way for a pull request and was asked for before.

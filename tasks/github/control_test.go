@@ -69,6 +69,25 @@ func TestPauseAndResume(t *testing.T) {
 	})
 }
 
+// A pause that GitHub delivers late, or again, is over all the same.
+func TestLatePause(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_790_000_000, 0)
+	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*Config){func(c *Config) { c.Token = "ghp_test" }})
+	w.talkers()
+	n := w.quietOpen()
+	f := w.listen()
+	f.comment(n, "ann", "/pause")
+	d, _ := w.hub.LastDelivery("issue_comment")
+	f.comment(n, "ann", "/resume")
+	if err := w.hub.Redeliver(t.Context(), d.GUID); err != nil {
+		t.Fatal(err)
+	}
+	if p := must(w.src.state(t.Context(), origin{Repo: repo, Number: n})); p.Paused {
+		t.Errorf("%+v", p)
+	}
+}
+
 // /cancel stops the conversation and the analyses, but not what was asked for later; GitHub may deliver late.
 func TestCancelCommand(t *testing.T) {
 	t.Parallel()

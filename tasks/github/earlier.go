@@ -63,9 +63,18 @@ func recheck(l review.Ledger) string {
 func list(all []review.Known) string {
 	var b strings.Builder
 	for _, k := range all {
-		fmt.Fprintf(&b, "- id %s, %s, %s:%d: %s\n", k.ID, k.Severity, line(k.Path, 300), k.Line, visible(k.Claim))
+		fmt.Fprintf(&b, "- id %s, %s, %s: %s\n", k.ID, k.Severity, located(k.Path, k.Line), visible(k.Claim))
 	}
 	return b.String()
+}
+
+// located is a line of a file, or the file alone where the line is not known any more.
+func located(path string, at int) string {
+	path = line(path, 300)
+	if at == 0 {
+		return path
+	}
+	return fmt.Sprintf("%s:%d", path, at)
 }
 
 // said lists what others have said at lines of the diff, as it was at a time.
@@ -73,7 +82,7 @@ func said(others []thread, at time.Time) string {
 	var b strings.Builder
 	for _, t := range others[max(0, len(others)-maxOthers):] {
 		if c := t.Comments.Nodes[0]; !c.Created.After(at) && (c.Edited == nil || !c.Edited.After(at)) {
-			fmt.Fprintf(&b, "- %s:%d: %s\n", line(t.Path, 300), t.Line, line(c.Body, maxOther))
+			fmt.Fprintf(&b, "- %s: %s\n", located(t.Path, t.Line), line(c.Body, maxOther))
 		}
 	}
 	if b.Len() == 0 {

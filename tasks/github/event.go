@@ -133,10 +133,16 @@ func originOf(t tasks.Task) (origin, error) {
 // asItIs is the origin of a task about a pull request as it is in this moment. What its author changes later is not what was asked for.
 func asItIs(repo string, pr *github.PullRequest) origin {
 	head, base := pr.GetHead(), pr.GetBase()
-	return origin{
-		Repo: repo, Number: pr.GetNumber(), Head: head.GetSHA(), Base: base.GetRef(), BaseSHA: base.GetSHA(),
-		Title: line(pr.GetTitle(), 200), Body: cut(visible(pr.GetBody()), maxDescription), URL: pr.GetHTMLURL(),
+	o := origin{
+		Repo: repo, Number: pr.GetNumber(), Head: head.GetSHA(), Base: base.GetRef(), BaseSHA: base.GetSHA(), URL: pr.GetHTMLURL(),
 	}
+	o.Title, o.Body = described(pr.GetTitle(), pr.GetBody())
+	return o
+}
+
+// described is what of a title and a description is kept.
+func described(title, body string) (string, string) {
+	return line(title, 200), cut(visible(body), maxDescription)
 }
 
 func (o origin) String() string { return fmt.Sprintf("%s#%d", o.Repo, o.Number) }
@@ -188,6 +194,9 @@ func (s *Source) reviewOf(ctx context.Context, d delivery) (tasks.Task, error) {
 	}
 	if d.action == "review_requested" && (me == "" || e.GetRequestedReviewer().GetLogin() != me) {
 		return tasks.Task{}, ignored{"Somebody else was asked for a review.", slog.LevelDebug}
+	}
+	if e.GetSender().GetType() == "Bot" && slices.Contains([]string{"review_requested", "labeled"}, d.action) {
+		return tasks.Task{}, ignored{"A bot asks for it.", slog.LevelInfo} // whoever asks is not counted, so it would never end
 	}
 	o := asItIs(repo, pr)
 	o.Installation, o.Action = e.GetInstallation().GetID(), d.action

@@ -24,8 +24,9 @@ func (r *report) settle(ctx context.Context, m mark, a review.Answer) (review.Pl
 	return p, err
 }
 
-// remember is called when the findings of a plan stand at their lines. It ends the threads of what is mended, and notes that all was told.
-func (r *report) remember(ctx context.Context, m mark, posted review.Plan) (prState, error) {
+// remember is called when the findings of a plan stand at their lines. It ends the threads of what is mended, and notes that all was told,
+// with which verdict.
+func (r *report) remember(ctx context.Context, m mark, posted review.Plan, v verdict) (prState, error) {
 	if over := slices.Concat(posted.Fixed, posted.Gone); len(over) > 0 {
 		if err := r.end(ctx, over); err != nil {
 			return prState{}, err
@@ -35,7 +36,7 @@ func (r *report) remember(ctx context.Context, m mark, posted review.Plan) (prSt
 	if err != nil {
 		return prState{}, err
 	}
-	return r.source.reviewed(ctx, r.origin)
+	return r.source.reviewed(ctx, r.task, r.origin, v)
 }
 
 // end ends the threads of findings that are over.

@@ -171,6 +171,12 @@ func closedChan() <-chan struct{} {
 	return c
 }
 
+// requested is a review that somebody wants of a head that may have had one.
+func requested(t tasks.Task) tasks.Task {
+	t.Origin = []byte(strings.Replace(string(t.Origin), `"action":"opened"`, `"action":"review_requested"`, 1))
+	return t
+}
+
 // Where GitHub does not show or end threads, there is still a review.
 func TestReReviewWithoutThreads(t *testing.T) {
 	both(t, func(w *world) {
@@ -179,7 +185,7 @@ func TestReReviewWithoutThreads(t *testing.T) {
 		e := w.rechecked(n, map[string]review.Status{"mended": review.Fixed})
 		refused := githubfake.Failure{Status: 200, Times: -1, Body: `{"data":{"repository":null},"errors":[{"type":"FORBIDDEN","path":["repository"],"message":"x"}]}`}
 		w.hub.Fail(askThreads, refused)
-		task := w.task(n, 1)
+		task := requested(w.task(n, 1))
 		if b := must(w.src.Brief(w.Context(), task, "")); !strings.Contains(b.System, "It is open") {
 			w.Error(b.System)
 		}

@@ -82,7 +82,11 @@ func (s *Source) addressed(ctx context.Context, h heard) (text string, named boo
 
 // order submits the task that a comment asks for: a command, or what a mention says.
 func (s *Source) order(ctx context.Context, desk *tasks.Desk, d delivery, h heard, command, words string) (said string, err error) {
-	t, err := s.orderOf(ctx, h, command, words)
+	w := mentioned
+	if command != "" {
+		w = orders[command]
+	}
+	t, err := s.orderOf(ctx, h, w, command, words)
 	if err != nil {
 		return "", err
 	}
@@ -91,24 +95,21 @@ func (s *Source) order(ctx context.Context, desk *tasks.Desk, d delivery, h hear
 		return "", err
 	}
 	if receipt.New {
-		if err := s.spoke(ctx, h.origin()); err != nil {
-			return "", err
-		}
 		d.after(func(ctx context.Context) { s.sign(ctx, h, eyes) })
 	}
 	return "Task " + receipt.ID, nil
 }
 
-func (s *Source) orderOf(ctx context.Context, h heard, command, words string) (tasks.Task, error) {
-	w := mentioned
-	if command != "" {
-		w = orders[command]
-	}
+// orderOf is that task.
+func (s *Source) orderOf(ctx context.Context, h heard, w work, command, words string) (tasks.Task, error) {
 	pr, err := s.pull(ctx, h)
 	if err != nil {
 		return tasks.Task{}, err
 	}
 	o := asItIs(h.repo, pr)
+	if h.issue != nil { // as it was then: the event may be late, and what we have been told of the pull request is of now
+		o.Title, o.Body = described(h.issue.GetTitle(), h.issue.GetBody())
+	}
 	o.Installation, o.Action, o.Full = h.installation, "asked", w.full
 	o.Asked = &asked{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words}
 	t := tasks.Task{
@@ -139,7 +140,7 @@ func (s *Source) orderOf(ctx context.Context, h heard, command, words string) (t
 	if err != nil {
 		return t, fmt.Errorf("marshal origin: %w", err)
 	}
-	return t, nil
+	return s.expected(ctx, t, pr)
 }
 
 // wordless is what somebody asks for who only mentions us.

@@ -37,6 +37,11 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 			return tasks.Brief{}, err
 		}
 	}
+	if !nobodyAsked(t, o) {
+		if err := s.spoke(ctx, o); err != nil { // not when it was said: then anybody could keep us going
+			return tasks.Brief{}, err
+		}
+	}
 	return k.brief(s, ctx, t, o, dir)
 }
 

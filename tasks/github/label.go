@@ -29,12 +29,12 @@ func (s *Source) labeled(ctx context.Context, desk *tasks.Desk, d delivery) (sai
 	if err != nil {
 		return "", err
 	}
-	if e.GetSender().GetType() == "Bot" {
-		return "", ignored{"The label was given by a bot.", slog.LevelInfo}
-	}
 	o.ApprovedBy = e.GetSender().GetLogin()
 	if t.Origin, err = json.Marshal(o); err != nil {
 		return "", fmt.Errorf("marshal origin: %w", err)
+	}
+	if t, err = s.expected(ctx, t, e.GetPullRequest()); err != nil {
+		return "", err
 	}
 	return s.submit(ctx, desk, t)
 }

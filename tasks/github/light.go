@@ -44,6 +44,20 @@ type verdict struct {
 	at                         time.Time
 }
 
+// kept is what of a verdict holds for a later head that changes the same.
+type kept struct {
+	Conclusion string `json:"conclusion"`
+	Title      string `json:"title"`
+	Line       string `json:"line"`
+}
+
+func (v verdict) kept() kept { return kept{v.conclusion, v.title, v.line} }
+
+// again is that verdict for such a head, and why it is.
+func (k kept) again(e tasks.Ending) verdict {
+	return verdict{conclusion: k.Conclusion, title: k.Title, line: k.Line, summary: unping(line(e.Sentence(), 500)), at: e.At}
+}
+
 // verdictOf is the verdict on an ending of which no more is known.
 func verdictOf(e tasks.Ending) verdict {
 	v := verdict{conclusion: conclusion(e.Kind), at: e.At}

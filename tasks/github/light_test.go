@@ -23,11 +23,11 @@ var endings = []struct {
 	conclusion, title, summary string
 	status                     string // description
 }{
-	{answered("Fine."), "success", "Reviewed", "The review is in the conversation of the pull request.\n\n2m3s · 5 turns · $0.12 · claude-sonnet-4-5", "Reviewed, see the conversation"},
+	{answered("Fine."), "neutral", "Reviewed", "The review is in the conversation of the pull request.\n\n2m3s · 5 turns · $0.12 · claude-sonnet-4-5", "Reviewed, see the conversation"},
 	{tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded, says @ops."}, "neutral", "Not reviewed", "Not reviewed: The model is overloaded, says @\u200bops.", ""},
-	{tasks.Ending{Kind: tasks.TimedOut, Limit: "2h"}, "timed_out", "Not reviewed", "Not reviewed: This timed out after 2h and was stopped. Ask for less at once, or ask again to go on from here.", ""},
+	{tasks.Ending{Kind: tasks.TimedOut, Limit: "2h"}, "neutral", "Not reviewed", "Not reviewed: This timed out after 2h and was stopped. Ask for less at once, or ask again to go on from here.", ""},
 	{tasks.Ending{Kind: tasks.Stalled, Limit: "15m"}, "neutral", "Not reviewed", "Not reviewed: The agent showed no sign of work for 15m and was stopped. Ask again to go on.", ""},
-	{tasks.Ending{Kind: tasks.Cancelled, By: "alice"}, "cancelled", "Not reviewed", "Not reviewed: This was cancelled by alice.", ""},
+	{tasks.Ending{Kind: tasks.Cancelled, By: "alice"}, "cancelled", "Not reviewed", "Not reviewed: This was cancelled by alice. Ask again to go on.", ""},
 	{tasks.Ending{Kind: tasks.Superseded, Reason: "Superseded by abc1234."}, "neutral", "Not reviewed", "Not reviewed: Superseded by abc1234.", ""},
 	{tasks.Ending{Kind: tasks.Refused, Reason: "Superseded by abc1234."}, "neutral", "Not reviewed", "Not reviewed: Superseded by abc1234.", ""},
 	{
@@ -253,9 +253,9 @@ func TestLightEndsLast(t *testing.T) {
 		n := w.open()
 		task, sha := w.task(n, 0), w.pull(n).HeadSHA
 		r := w.report(task)
-		route := "PATCH /repos/{o}/{r}/check-runs/{id}"
+		route, last := "PATCH /repos/{o}/{r}/check-runs/{id}", "completed neutral"
 		if w.src.cfg.Token != "" {
-			route = "POST /repos/{o}/{r}/statuses/{sha}"
+			route, last = "POST /repos/{o}/{r}/statuses/{sha}", "success"
 		}
 		w.hub.Fail(route, githubfake.Failure{Status: 500})
 		if err := r.Close(w.Context(), answered("Fine.")); err == nil || len(w.hub.Comments(repo, n)) != 1 {
@@ -264,7 +264,7 @@ func TestLightEndsLast(t *testing.T) {
 		if err := r.Close(w.Context(), answered("Fine.")); err != nil {
 			w.Error(err)
 		}
-		if all := w.lights(sha); !strings.Contains(all[len(all)-1], "success") || w.hub.Comments(repo, n)[0].Edits != 0 {
+		if all := w.lights(sha); !strings.HasPrefix(all[len(all)-1], last+" ") || w.hub.Comments(repo, n)[0].Edits != 0 {
 			w.Errorf("%v, %+v", all, w.hub.Comments(repo, n))
 		}
 		// What is refused for good is not asked for ever.

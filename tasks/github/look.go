@@ -38,7 +38,7 @@ func (s *Source) lookout(ctx context.Context, desk *tasks.Desk) {
 		err := s.lookIfDue(ctx, desk)
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("look for missed events", "err", err)
-			if wait, limited := retryAfter(err); limited {
+			if wait, limited := s.limited(err); limited {
 				pause = max(pause, wait)
 			}
 		}
@@ -114,7 +114,7 @@ func (s *Source) lookAround(ctx context.Context, desk *tasks.Desk, since time.Ti
 	for _, repo := range s.cfg.Repositories {
 		if err := s.look(ctx, desk, repo, since); err != nil {
 			failed = append(failed, fmt.Errorf("look at %s: %w", repo, err))
-			if _, limited := retryAfter(err); limited || ctx.Err() != nil {
+			if _, limited := s.limited(err); limited || ctx.Err() != nil {
 				break
 			}
 		}
@@ -122,6 +122,15 @@ func (s *Source) lookAround(ctx context.Context, desk *tasks.Desk, since time.Ti
 	return errors.Join(failed...)
 }
 
+// limited is retryAfter, also for an error that was sorted before.
+func (s *Source) limited(err error) (time.Duration, bool) {
+	if later, ok := errors.AsType[*tasks.ErrLater](err); ok {
+		return later.At.Sub(s.cfg.Now()), true
+	}
+	return retryAfter(err)
+}
+
+// look looks at one repository. What does not work with one pull request is no reason not to look at the next.
 func (s *Source) look(ctx context.Context, desk *tasks.Desk, repo string, since time.Time) error {
 	me, err := s.clients.me(ctx)
 	if err != nil {
@@ -139,6 +148,7 @@ func (s *Source) look(ctx context.Context, desk *tasks.Desk, repo string, since 
 	if err != nil {
 		return fmt.Errorf("list pull requests: %w", err)
 	}
+	var failed []error
 	for _, pr := range list {
 		l := sight{s, gh, desk, pr, asItIs(repo, pr)}
 		l.o.Action = looked
@@ -154,12 +164,16 @@ func (s *Source) look(ctx context.Context, desk *tasks.Desk, repo string, since 
 				continue
 			}
 			err := wants.do(ctx)
-			if _, ok := errors.AsType[ignored](err); err != nil && !ok {
-				return fmt.Errorf("%s: %w", l.o, err)
+			if _, ok := errors.AsType[ignored](err); err == nil || ok {
+				continue
+			}
+			failed = append(failed, fmt.Errorf("%s: %w", l.o, err))
+			if _, limited := s.limited(err); limited || ctx.Err() != nil {
+				return errors.Join(failed...)
 			}
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // sight is a pull request as a look finds it.

@@ -141,6 +141,27 @@ func TestMissedChecks(t *testing.T) {
 	}
 }
 
+// One pull request that GitHub does not let us see does not hide the others; GitHub's rate limit ends the look.
+func TestLookGoesOn(t *testing.T) {
+	t.Parallel()
+	f, look := looker(t)
+	look(time.Hour)
+	f.hub.Deliver("")
+	f.open(func(pr *githubfake.PR) { pr.Head = "missed" })
+	f.own() // which is listed first
+	const route = "GET /repos/{o}/{r}/commits/{ref}/status"
+	lift := f.hub.Fail(route, githubfake.Failure{Times: -1, Status: 429, Header: map[string][]string{"Retry-After": {"600"}}})
+	err := lookAgain(f)
+	if wait, limited := f.src.limited(err); !limited || wait < 9*time.Minute || len(f.tasks()) != 0 {
+		t.Errorf("%v: wait %s, %d tasks", err, wait, len(f.tasks()))
+	}
+	lift()
+	f.hub.Fail(route, githubfake.Failure{Times: -1, Status: 403})
+	if err := lookAgain(f); err == nil || len(f.tasks()) != 1 {
+		t.Errorf("%v, %d tasks", err, len(f.tasks()))
+	}
+}
+
 // Of many front doors one looks.
 func TestOneLooks(t *testing.T) {
 	t.Parallel()

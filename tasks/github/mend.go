@@ -72,7 +72,7 @@ func (s *Source) mend(ctx context.Context, desk *tasks.Desk, kind, why string, p
 	}
 	id := tasks.NewID(s.cfg.Now(), s.Name(), fmt.Sprintf("%s-%d-%s", kind, o.Number, short(o.Head)))
 	err = s.changeState(ctx, o, func(p *prState) error {
-		if why := p.tired(); why != "" {
+		if why := p.tired(); why != "" && (why != enough || p.Begun[enough] != "") { // the first one that is too many says so, by its brief
 			return ignored{why, slog.LevelInfo}
 		}
 		if now := p.Begun[key]; now != "" && (now != old || !over) {
@@ -201,12 +201,14 @@ func (s *Source) respond(ctx context.Context, desk *tasks.Desk, d delivery) (sai
 	case strings.EqualFold(e.Review.State, "approved"), strings.EqualFold(e.Review.State, "dismissed"):
 		return "", ignored{"The review asks for nothing.", slog.LevelDebug}
 	}
-	h.body = text
-	t, err := s.orderOf(ctx, h, "", text)
+	if err := s.pace(ctx, h); err != nil {
+		return "", err
+	}
+	t, err := s.orderOf(ctx, h, work{kind: "review_response", profile: agent.Write}, "", text)
 	if err != nil {
 		return "", err
 	}
-	t.Kind, t.Prompt = "review_response", cmp.Or(text, "See the comments on the lines.")
+	t.Prompt = cmp.Or(text, "See the comments on the lines.")
 	return s.submit(ctx, desk, t)
 }
 
@@ -222,6 +224,9 @@ func (s *Source) briefResponse(ctx context.Context, t tasks.Task, o origin, _ st
 	b, err := k.unanswered(ctx)
 	if err != nil {
 		return tasks.Brief{}, err
+	}
+	if !b.asksMore() {
+		return tasks.Brief{}, &tasks.InputError{Sentence: "All that the review says speaks to errand, and is answered as such."}
 	}
 	if err := k.once(ctx, "review "+o.Asked.identity()); err != nil {
 		return tasks.Brief{}, err

@@ -37,6 +37,13 @@ func cutMention(text, login string) (rest string, ok bool) {
 	return strings.TrimSpace(b.String() + text[last:]), ok
 }
 
+// speaksTo reports whether a remark mentions a login or is a command.
+func (r remark) speaksTo(login string) bool {
+	text, named := cutMention(visible(r.body), login)
+	command, _ := readCommand(text)
+	return named || command != ""
+}
+
 // hidden is a comment of the same length in which nothing is left of what is only shown.
 func hidden(text string) string {
 	for _, form := range shown {

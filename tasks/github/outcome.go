@@ -72,9 +72,6 @@ func (r *report) answer(e tasks.Ending) (review.Answer, bool) {
 		f := &a.Findings[i]
 		f.Claim, f.Evidence = harmlessLine(f.Claim), closed(harmless(f.Evidence))
 	}
-	for i := range a.Earlier {
-		a.Earlier[i].Note = harmlessLine(a.Earlier[i].Note)
-	}
 	return a, true
 }
 

@@ -2,8 +2,10 @@ package github
 
 import "fmt"
 
-// byPerson reports whether somebody wanted the task, in so many words or by requesting a review.
-func (o origin) byPerson() bool { return o.Asked != nil || o.Action == "review_requested" }
+// byPerson reports whether somebody wanted the task: in so many words, by the label, or by requesting a review.
+func (o origin) byPerson() bool {
+	return o.Asked != nil || o.ApprovedBy != "" || o.Action == "review_requested"
+}
 
 // pausing is what the summary says below all else, from the last review on that comes without anybody asking.
 func (p *prState) pausing() string {

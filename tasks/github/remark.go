@@ -33,8 +33,8 @@ type heard struct {
 	repo         string
 	number       int
 	installation int64
-	title        string
-	pull         *github.PullRequest // nil where the event does not tell it
+	pull         *github.PullRequest // nil where the event does not tell it,
+	issue        *github.Issue       // which then tells this of it
 }
 
 func fromIssueComment(c *github.IssueComment) remark {
@@ -95,12 +95,12 @@ func readHeard(d delivery) (h heard, err error) {
 		return h, unreadable{fmt.Errorf("read payload: %w", err)}
 	}
 	h.repo, h.installation, h.pull = e.Repo.GetFullName(), e.Install.GetID(), e.PullRequest
-	h.number, h.title = e.PullRequest.GetNumber(), e.PullRequest.GetTitle()
+	h.number = e.PullRequest.GetNumber()
 	if e.Issue != nil {
 		if !e.Issue.IsPullRequest() {
 			return h, ignored{why: "It is no pull request.", level: slog.LevelDebug}
 		}
-		h.number, h.title = e.Issue.GetNumber(), e.Issue.GetTitle()
+		h.number, h.issue = e.Issue.GetNumber(), e.Issue
 	}
 	h.bot = h.bot || e.Sender.GetType() == "Bot"
 	if h.repo == "" || h.number == 0 || h.ID == 0 || h.author == "" || h.at.IsZero() {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-github/v60/github"
 )
 
-// The remarks of a pull request, of each sort oldest first. An error ends a list.
+// The lists of a pull request: its remarks, of each sort oldest first, and its files. An error ends a list.
 
 type remarks = iter.Seq2[remark, error]
 
@@ -42,13 +42,24 @@ func (s *Source) reviews(ctx context.Context, gh *github.Client, o origin) remar
 	})
 }
 
+// files lists what a pull request changes, in the order of GitHub: 3,000 files at most.
+func (s *Source) files(ctx context.Context, gh *github.Client, o origin) iter.Seq2[*github.CommitFile, error] {
+	owner, name := o.path()
+	opt := &github.ListOptions{PerPage: 100}
+	same := func(f *github.CommitFile) *github.CommitFile { return f }
+	return paged(opt, same, func() ([]*github.CommitFile, *github.Response, error) {
+		return gh.PullRequests.ListFiles(ctx, owner, name, o.Number, opt)
+	})
+}
+
 // paged goes through the pages of a list.
-func paged[T any](opt *github.ListOptions, read func(T) remark, list func() ([]T, *github.Response, error)) remarks {
-	return func(yield func(remark, error) bool) {
+func paged[T, V any](opt *github.ListOptions, read func(T) V, list func() ([]T, *github.Response, error)) iter.Seq2[V, error] {
+	return func(yield func(V, error) bool) {
 		for {
 			page, resp, err := list()
 			if err != nil {
-				yield(remark{}, err)
+				var none V
+				yield(none, err)
 				return
 			}
 			for _, one := range page {

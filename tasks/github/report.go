@@ -110,13 +110,7 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 func (r *report) tell(ctx context.Context, e tasks.Ending) (outcome, error) {
 	answer, ok := r.answer(e)
 	if !ok {
-		said := r.spoken(e)
-		if e.Kind != tasks.Answered {
-			return said, nil
-		}
-		state, err := r.source.reviewed(ctx, r.origin)
-		said.text += state.pausing()
-		return said, err
+		return r.inWords(ctx, r.spoken(e))
 	}
 	limits, unknown, err := r.limits(ctx)
 	if err != nil {
@@ -138,7 +132,24 @@ func (r *report) tell(ctx context.Context, e tasks.Ending) (outcome, error) {
 	if moved != "" {
 		return said, nil // the next review finds again what counts
 	}
-	state, err := r.remember(ctx, ours, plan)
+	state, err := r.remember(ctx, ours, plan, said.verdict)
 	said.text += state.pausing()
 	return said, err
+}
+
+// inWords completes the outcome of a task without findings. A head that was refused because it was reviewed in another guise keeps that verdict.
+func (r *report) inWords(ctx context.Context, said outcome) (outcome, error) {
+	switch said.ending.Kind {
+	case tasks.Answered:
+		state, err := r.source.reviewed(ctx, r.task, r.origin, said.verdict)
+		said.text += state.pausing()
+		return said, err
+	case tasks.Refused:
+		state, err := r.source.state(ctx, r.origin)
+		if state.LastReviewed == r.origin.Head && state.Verdict != (kept{}) {
+			said.verdict = state.Verdict.again(said.ending)
+		}
+		return said, err
+	}
+	return said, nil
 }

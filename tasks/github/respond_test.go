@@ -51,9 +51,11 @@ func TestReviewResponse(t *testing.T) {
 		// What speaks to us is answered as a comment, and begins the count anew.
 		me := strings.TrimSuffix(must(w.src.clients.me(w.Context())), "[bot]")
 		review("ann", "COMMENT", "@"+me+" what about the tests?")
-		if got := f.tasks(); len(got) != 2 || got[0].Kind == got[1].Kind {
-			w.Errorf("made %+v", got)
+		mention := slices.IndexFunc(f.tasks(), func(t tasks.Task) bool { return t.Kind == "comment" })
+		if got := f.tasks(); len(got) != 2 || mention < 0 {
+			w.Fatalf("made %+v", got)
 		}
+		w.briefed(f.tasks()[mention])
 		if p := must(w.src.state(w.Context(), origin{Repo: repo, Number: n})); p.Rounds != 0 {
 			w.Errorf("rounds: %+v", p)
 		}
@@ -81,5 +83,30 @@ func TestReviewOfOthers(t *testing.T) {
 	}
 	if got := f.tasks(); len(got) != 0 {
 		t.Errorf("made %+v", got)
+	}
+}
+
+// Only who may write keeps errand going: the words of others begin no count anew.
+func TestStrangersDoNotKeepUsGoing(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	w.talkers()
+	n := w.quietOpen()
+	f := w.listen()
+	o := origin{Repo: repo, Number: n}
+	tire := func(p *prState) error { p.Rounds = maxRounds; return nil }
+	for user, want := range map[string]int{"cleo": maxRounds, "ann": 0} {
+		if err := w.src.changeState(t.Context(), o, tire); err != nil {
+			t.Fatal(err)
+		}
+		f.comment(n, user, "@errand go on")
+		for _, task := range f.tasks() {
+			if task.Actor == user {
+				_ = brief(w, task)
+			}
+		}
+		if p := must(w.src.state(t.Context(), o)); p.Rounds != want {
+			t.Errorf("after %s spoke: %d rounds, want %d", user, p.Rounds, want)
+		}
 	}
 }

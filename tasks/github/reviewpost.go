@@ -79,25 +79,16 @@ func (r *report) posted(ctx context.Context, m mark) (told map[string]bool, foun
 	if err != nil {
 		return nil, false, err
 	}
-	owner, name := r.origin.path()
-	opt := &github.ListOptions{PerPage: 100}
-	for {
-		page, resp, err := r.gh.PullRequests.ListReviews(ctx, owner, name, r.origin.Number, opt)
+	for v, err := range r.source.reviews(ctx, r.gh, r.origin) {
 		if err != nil {
 			return nil, false, fmt.Errorf("list reviews of %s: %w", r.origin, err)
 		}
-		for _, v := range page {
-			body := strings.ReplaceAll(v.GetBody(), "\r\n", "\n")
-			if v.GetUser().GetLogin() == me && strings.HasPrefix(body, m.findings()) {
-				told, err := r.told(ctx, v.GetID(), body)
-				return told, true, err
-			}
+		if body := strings.ReplaceAll(v.body, "\r\n", "\n"); v.author == me && strings.HasPrefix(body, m.findings()) {
+			told, err := r.told(ctx, v.ID, body)
+			return told, true, err
 		}
-		if resp.NextPage == 0 {
-			return nil, false, nil
-		}
-		opt.Page = resp.NextPage
 	}
+	return nil, false, nil
 }
 
 // told lists the findings of one review of ours: those of its comments and those in its own text.
@@ -120,31 +111,30 @@ func (r *report) told(ctx context.Context, id int64, body string) (map[string]bo
 }
 
 // diff is what the pull request changes in the files of some findings, as GitHub sees it: against the merge base, and without the text of large
-// files. There may be 3,000 files, so it stops when it has them all.
+// files. It stops when it has them all.
 func (r *report) diff(ctx context.Context, findings []review.Finding) (review.Diff, error) {
 	missing := map[string]bool{}
 	for _, f := range findings {
 		missing[f.Path] = true
 	}
-	owner, name := r.origin.path()
+	delete(missing, "") // of the change as a whole
 	d := review.Diff{}
-	opt := &github.ListOptions{PerPage: 100}
-	for {
-		page, resp, err := r.gh.PullRequests.ListFiles(ctx, owner, name, r.origin.Number, opt)
+	if len(missing) == 0 {
+		return d, nil
+	}
+	for f, err := range r.source.files(ctx, r.gh, r.origin) {
 		if err != nil {
 			return nil, fmt.Errorf("list files of %s: %w", r.origin, err)
 		}
-		for _, f := range page {
-			if missing[f.GetFilename()] {
-				d[f.GetFilename()] = review.ParsePatch(f.GetPatch())
-				delete(missing, f.GetFilename())
-			}
+		if !missing[f.GetFilename()] {
+			continue
 		}
-		if resp.NextPage == 0 || len(missing) == 0 {
-			return d, nil
+		d[f.GetFilename()] = review.ParsePatch(f.GetPatch())
+		if delete(missing, f.GetFilename()); len(missing) == 0 {
+			break
 		}
-		opt.Page = resp.NextPage
 	}
+	return d, nil
 }
 
 // moved is the pull request's head, if it is not the one that was reviewed any more.

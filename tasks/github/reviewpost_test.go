@@ -299,7 +299,7 @@ func TestFindingsInManyFiles(t *testing.T) {
 		for i := range 201 {
 			files[fmt.Sprintf("f%03d.txt", i)] = "x\n"
 		}
-		for i, c := range []struct{ path, pages string }{{"f000.txt", "1"}, {"f150.txt", "2"}, {"f200.txt", "3"}, {"none.txt", "3"}} {
+		for i, c := range []struct{ path, pages string }{{"f000.txt", "1"}, {"f150.txt", "2"}, {"f200.txt", "3"}, {"none.txt", "3"}, {"", "0"}} {
 			n := must(w.hub.OpenPR(w.Context(), githubfake.PR{Repo: repo, Head: fmt.Sprint("many", i), Title: "Many", Files: files}))
 			f := flaw("one", 1)
 			f.Path = c.path
@@ -308,7 +308,7 @@ func TestFindingsInManyFiles(t *testing.T) {
 			if got := fmt.Sprint(len(w.hub.Calls(listFiles)) - before); got != c.pages {
 				w.Errorf("%s: %s pages read, want %s", c.path, got, c.pages)
 			}
-			if got := len(w.hub.ReviewComments(repo, n)); got != 1 && c.path != "none.txt" {
+			if got := len(w.hub.ReviewComments(repo, n)); got != 1 && c.path != "none.txt" && c.path != "" {
 				w.Errorf("%s: %d comments", c.path, got)
 			}
 		}
@@ -367,4 +367,27 @@ func TestFindingsAsTheRepositoryWants(t *testing.T) {
 		}
 		w.wantReviews(n, []string{"ten.txt:2 two"}, []string{"ten.txt:4 four", "ten.txt:5 five"})
 	})
+}
+
+// More than a comment holds goes on in the next one, and whatever block of code the cut is in, nobody is pinged and nothing loaded.
+func TestManyFindings(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	n := w.openCode("ten")
+	var all []review.Finding
+	for i := range 60 {
+		f := flaw(fmt.Sprint("f", i), 99)
+		f.Evidence = "```\n" + strings.Repeat("@octocat ![](x)\n\n", 110)
+		all = append(all, f)
+	}
+	w.close(w.task(n, 0), reviewed("Much.", all...))
+	comments := w.hub.Comments(repo, n)
+	if len(comments) < 2 {
+		t.Fatalf("%d comments", len(comments))
+	}
+	for i, c := range comments {
+		if len(c.Body) > maxComment || strings.Contains(c.Body, "@o") || strings.Contains(c.Body, "![") {
+			t.Errorf("part %d has %d bytes: %.300q", i+1, len(c.Body), c.Body)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package github
 
 import (
 	"fmt"
+	"html"
 	"regexp"
 	"strings"
 	"unicode"
@@ -55,8 +56,8 @@ func outside(what, text string) string {
 
 var (
 	ownMarker = regexp.MustCompile(`(?i)<(!--\s*errand:)`)
-	// at is an @ in all the ways in which Markdown can write one; GitHub looks for mentions after it has rendered.
-	at = regexp.MustCompile(`@|&(?:#0*64|#[xX]0*40|commat);`)
+	// at is what can be an @ in Markdown and in HTML, where a number needs no end; GitHub looks for mentions after it has rendered.
+	at = regexp.MustCompile(`@|&commat;|&#[0-9]+;?|&#[xX][0-9a-fA-F]+;?`)
 )
 
 // harmless is Markdown of the agent's that pings nobody and holds no marker of ours. Blocks of code stay as they are, for whoever
@@ -64,6 +65,7 @@ var (
 func harmless(text string) string {
 	var b strings.Builder
 	var f fences
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text) // to Markdown all of them end a line
 	for l := range strings.Lines(ownMarker.ReplaceAllString(text, "&lt;$1")) {
 		if !f.code(l) {
 			l = unping(still(l))
@@ -92,7 +94,7 @@ func unping(l string) string {
 	var b strings.Builder
 	last := 0
 	for _, m := range at.FindAllStringIndex(l, -1) {
-		if m[0] > 0 && alphanumeric(l[m[0]-1]) {
+		if m[0] > 0 && alphanumeric(l[m[0]-1]) || html.UnescapeString(l[m[0]:m[1]]) != "@" || strings.HasPrefix(l[m[1]:], "\u200b") {
 			continue
 		}
 		b.WriteString(l[last:m[1]] + "\u200b")

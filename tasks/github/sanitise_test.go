@@ -54,6 +54,7 @@ func TestHarmless(t *testing.T) {
 		{"in a row", "@@a _@b_ **@c**", "@" + z + "@" + z + "a _@" + z + "b_ **@" + z + "c**"},
 		{"address", "me@example.com", "me@example.com"},
 		{"entity", "&#64;a &#0064;b &#x40;c &#X40;d &commat;e", "&#64;" + z + "a &#0064;" + z + "b &#x40;" + z + "c &#X40;" + z + "d &commat;" + z + "e"},
+		{"entity without an end, as HTML allows it", "<div>\n&#64a &#x40z &#00064;b &#640 &#x40f", "<div>\n&#64" + z + "a &#x40" + z + "z &#00064;" + z + "b &#640 &#x40f"},
 		{"begun as an entity", "@&#97;b", "@" + z + "&#97;b"},
 		{"after a letter of another script", "é@a", "é@" + z + "a"},
 		{"inline code", "`@a`", "`@" + z + "a`"},
@@ -73,6 +74,8 @@ func TestHarmless(t *testing.T) {
 		{"unsure: quote", "> ```\n> x\n\n  ```\n@a", "> ```\n> x\n\n  ```\n@" + z + "a"},
 		{"unsure: comment", "<!--\n```\n-->\n@a", "&lt;!--\n```\n-->\n@" + z + "a"},
 		{"unsure: HTML", "<pre>\n```\n</pre>\n@a", "<pre>\n```\n</pre>\n@" + z + "a"},
+		// A carriage return ends a line, too.
+		{"code that ends within a line", "```\nx\r```\r@a\r\n@b", "```\nx\n```\n@" + z + "a\n@" + z + "b"},
 		{"not closed by four spaces", "```\n    ```\n@a", "```\n    ```\n@a"},
 	} {
 		if got := harmless(c.in); got != c.want {

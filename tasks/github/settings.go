@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/google/go-github/v60/github"
@@ -42,7 +41,8 @@ type wish struct {
 	unknown  []string
 }
 
-// fileOf reads a file of a branch; empty where there is none, and no more than the first so many bytes.
+// fileOf reads a file of a branch; empty where there is none or a directory, and no more than the first so many bytes. What is larger than GitHub
+// sends is an *tasks.InputError.
 func (s *Source) fileOf(ctx context.Context, gh *github.Client, o origin, branch, path string, most int) (string, error) {
 	owner, name := o.path()
 	file, _, _, err := gh.Repositories.GetContents(ctx, owner, name, path, &github.RepositoryContentGetOptions{Ref: "refs/heads/" + branch})
@@ -53,16 +53,17 @@ func (s *Source) fileOf(ctx context.Context, gh *github.Client, o origin, branch
 	if err != nil {
 		return "", s.sorted(what, err)
 	}
-	text, err := file.GetContent() // a directory has none
+	switch {
+	case file == nil: // a directory
+		return "", nil
+	case file.GetEncoding() == "none":
+		return "", &tasks.InputError{Sentence: path + " of " + o.Repo + " is too large."}
+	}
+	text, err := file.GetContent()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
 	return text[:min(len(text), most)], nil
-}
-
-// byItself reports whether nobody has asked for the work.
-func (o origin) byItself() bool {
-	return o.ApprovedBy == "" && o.Action != "asked" && o.Action != "review_requested"
 }
 
 // expected is a task that an event is about to submit as the people of the repository want it; the error is ignored if they do not. Where GitHub
@@ -72,7 +73,7 @@ func (s *Source) expected(ctx context.Context, t tasks.Task, pr *github.PullRequ
 	if err != nil {
 		return t, err
 	}
-	if t.Profile == agent.Untrusted && o.byItself() {
+	if t.Profile == agent.Untrusted && !o.byPerson() {
 		if ok, err := s.approved(ctx, o); err != nil {
 			return t, err
 		} else if !ok {
@@ -100,7 +101,7 @@ func (s *Source) expected(ctx context.Context, t tasks.Task, pr *github.PullRequ
 // refuses says why a kind of work does not happen by itself on a pull request that changes these files, or nothing.
 func (c settings) refuses(kind string, o origin, pr *github.PullRequest, files []string) string {
 	switch {
-	case !o.byItself():
+	case o.byPerson():
 		return ""
 	case !c.on(kind):
 		return "The repository's settings switch " + kind + " off."
@@ -115,7 +116,7 @@ func (s *Source) wanted(ctx context.Context, gh *github.Client, t tasks.Task, o 
 		return "", err
 	}
 	var files []string
-	if len(c.Skip.Paths) > 0 && o.byItself() {
+	if len(c.Skip.Paths) > 0 && !o.byPerson() {
 		if files, err = s.changed(ctx, gh, o); err != nil {
 			return "", err
 		}
@@ -141,19 +142,19 @@ func (s *Source) guidance(ctx context.Context, gh *github.Client, o origin, c se
 // changed lists the files that a pull request changes, with the old names of those that were moved; nil beyond a thousand, which nobody names
 // one by one.
 func (s *Source) changed(ctx context.Context, gh *github.Client, o origin) ([]string, error) {
-	owner, name := o.path()
 	var all []string
-	for page := 1; page != 0; {
-		files, resp, err := gh.PullRequests.ListFiles(ctx, owner, name, o.Number, &github.ListOptions{Page: page, PerPage: 100})
+	n := 0
+	for f, err := range s.files(ctx, gh, o) {
 		if err != nil {
 			return nil, s.sorted("read the files of "+o.String(), err)
 		}
-		for _, f := range files {
-			all = append(all, f.GetFilename(), f.GetPreviousFilename())
-		}
-		if page = resp.NextPage; page > 10 {
+		if n++; n > 1000 {
 			return nil, nil
 		}
+		all = append(all, f.GetFilename())
+		if old := f.GetPreviousFilename(); old != "" {
+			all = append(all, old)
+		}
 	}
-	return slices.DeleteFunc(all, func(f string) bool { return f == "" }), nil
+	return all, nil
 }

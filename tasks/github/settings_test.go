@@ -40,6 +40,35 @@ func TestSettingsAreOfTheBaseBranch(t *testing.T) {
 	})
 }
 
+// Where the settings name a directory, or are one, there is nothing to read; what is too large for GitHub to send is said.
+func TestOddFiles(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files   map[string]string
+		refused string
+	}{
+		"directory of instructions": {map[string]string{settingsFile: "review: {instructions: docs}\n", "docs/a.md": "x\n"}, ""},
+		"directory of settings":     {map[string]string{settingsFile + "/a": "x\n"}, ""},
+		"too large": {
+			map[string]string{settingsFile: "review: {instructions: a.md}\n", "a.md": strings.Repeat("x", 1<<20+1)}, "a.md of acme/api is too large.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := withToken(t)
+			w.setUp(c.files)
+			f := w.listen()
+			w.open()
+			switch err := brief(w, f.only()); {
+			case c.refused != "":
+				wantInput(t, err, c.refused)
+			case err != nil:
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // What the people of a repository do not want happens only when somebody asks for it.
 func TestSettingsSwitchReviewsOff(t *testing.T) {
 	t.Parallel()
@@ -53,8 +82,7 @@ func TestSettingsSwitchReviewsOff(t *testing.T) {
 		t.Errorf("made %+v\n%s", all, w.logs)
 	}
 	wantInput(t, brief(w, task), "The repository's settings switch review off.")
-	task.Origin = []byte(strings.Replace(string(task.Origin), `"action":"opened"`, `"action":"asked"`, 1))
-	if err := brief(w, task); err != nil {
+	if err := brief(w, requested(task)); err != nil {
 		t.Error("somebody asked:", err)
 	}
 

@@ -48,7 +48,7 @@ const (
 	DefaultQuiet     = 30 * time.Second // lets people push once more what they have forgotten
 )
 
-// Memory keeps what is remembered of a pull request between its tasks, under a name, for some months after the last change.
+// Memory keeps what is remembered of a pull request between its tasks, under a name, for some weeks after the last change.
 type Memory interface {
 	// Memo reads it; nil when there is nothing.
 	Memo(ctx context.Context, name string) (json.RawMessage, error)

@@ -94,14 +94,36 @@ func fence(l string) string {
 	return l[:len(l)-len(info)]
 }
 
-// closed ends a block of code that was left open, so that what comes below is not in it.
+// closed ends a block of code that was left open, so that what comes below is not in it. Unlike fences it has to see blocks that are indented, too.
+// One that begins behind the mark of a list ends with the list.
 func closed(text string) string {
-	var f fences
+	indent, marker, item, html := "", "", 0, false
 	for l := range strings.Lines(text) {
-		f.code(l)
+		l = strings.TrimRight(l, "\r\n")
+		rest := strings.TrimLeft(l, " ")
+		before := len(l) - len(rest)
+		if marker != "" && rest != "" && before < item {
+			marker = "" // the list is over
+		}
+		bare := strings.TrimLeft(rest, " >-*+.)0123456789")
+		switch {
+		case marker != "":
+			if before <= item+3 && strings.HasPrefix(rest, marker) && strings.Trim(rest, marker[:1]+" \t") == "" {
+				marker = ""
+			}
+		case rest == "":
+			html = false
+		case html || before > 3:
+		case rest[0] == '<':
+			html = true // up to the next blank line a fence is text
+		case bare != rest:
+			marker, item = fence(bare), len(l)-len(bare)
+		default:
+			indent, marker, item = l[:before], fence(rest), 0
+		}
 	}
-	if f.marker == "" {
+	if marker == "" || item > 0 {
 		return text
 	}
-	return text + "\n" + f.marker
+	return text + "\n" + indent + marker
 }

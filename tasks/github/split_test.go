@@ -66,11 +66,24 @@ func FuzzSplit(f *testing.F) {
 
 func TestClosed(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{
-		"a": "a", "```\na": "```\na\n```", "```\na\n```": "```\na\n```", "~~~~\n~~~": "~~~~\n~~~\n~~~~", "- ```": "- ```",
+	for in, end := range map[string]string{
+		"a":                           "",
+		"```go\na":                    "\n```",
+		"```go\na\n```\nb":            "",
+		"~~~~\na\n~~~":                "\n~~~~",
+		"- a\n- b\n\n```\nc":          "\n```",
+		"- ```\n  a\n  ```\n\n```\nb": "\n```",
+		"  ```\na":                    "\n  ```",
+		"- a\n  ```\n  b":             "\n  ```",
+		"- a\n  ```\n  b\n  ```\nc":   "",
+		"    ```\na":                  "",
+		"<b>a</b>\n\n```\nb":          "\n```",
+		"<div>\n```\n</div>\n\na":     "",
+		"a ``` b":                     "",
+		"```\na\n\n    ```":           "\n```",
 	} {
-		if got := closed(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
+		if got := closed(in); got != in+end {
+			t.Errorf("%q: %q, want %q behind it", in, got[len(in):], end)
 		}
 	}
 }

@@ -24,8 +24,9 @@ const maxBegun = 500
 
 // prState is what is remembered of a pull request between its tasks, whoever runs them. It is changed by changeState alone.
 type prState struct {
-	Paused   bool   `json:"paused,omitempty"` // somebody said so: nothing happens by itself
-	PausedBy string `json:"paused_by,omitempty"`
+	Paused   bool      `json:"paused,omitempty"` // somebody said so: nothing happens by itself
+	PausedBy string    `json:"paused_by,omitempty"`
+	Said     time.Time `json:"said,omitzero"` // when somebody last said to pause or to resume
 
 	Head   string    `json:"head,omitempty"`   // the newest one that was seen
 	At     time.Time `json:"at,omitzero"`      // when GitHub last changed what was seen: older events say nothing new
@@ -33,6 +34,8 @@ type prState struct {
 
 	Reviews      int    `json:"reviews,omitempty"`       // automatic ones so far
 	LastReviewed string `json:"last_reviewed,omitempty"` // head of the last review, or a later one that changes the same
+	ReviewedBy   string `json:"reviewed_by,omitempty"`   // the task of that review
+	Verdict      kept   `json:"verdict,omitzero"`        // what that review's light says
 
 	Patches map[string]string `json:"patches,omitempty"` // what LastReviewed and Head change, by patchID
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
@@ -63,7 +64,7 @@ func (s *Source) aside(ctx context.Context, h heard, do func(context.Context) er
 	}
 }
 
-// How fast a pull request may ask. People stay below; two bots that answer each other do not.
+// How fast one account may ask on a pull request. People stay below; two bots that answer each other do not.
 const (
 	askEvery = 30 * time.Second
 	askBurst = 20
@@ -75,12 +76,13 @@ type Limiter interface {
 	Allow(ctx context.Context, name string, every time.Duration, burst int) (wait time.Duration, err error)
 }
 
-// pace takes a turn of the pull request for a comment. It is ignored if there is none.
+// pace takes a turn on the pull request of whoever wrote a comment. It is ignored if there is none. Nobody uses up the turns of others: somebody
+// who may not ask at all could keep those from being heard who may.
 func (s *Source) pace(ctx context.Context, h heard) error {
 	if s.cfg.Limiter == nil {
 		return nil
 	}
-	wait, err := s.cfg.Limiter.Allow(ctx, "ask/"+h.thread(), askEvery, askBurst)
+	wait, err := s.cfg.Limiter.Allow(ctx, "ask/"+h.thread()+"/"+strings.ToLower(h.author), askEvery, askBurst)
 	switch {
 	case err != nil:
 		return fmt.Errorf("take turn to ask: %w", err)

@@ -13,11 +13,19 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// unchanged refuses the review of a push that changes nothing of what the pull request changes: a rebase, or a merge of the base alone.
-// What was said of the head before holds for this one.
-func (s *Source) unchanged(ctx context.Context, gh *github.Client, o origin) error {
-	if o.Action != "synchronize" && o.Action != looked {
-		return nil // somebody wants it reviewed
+// unchanged refuses a review that would say nothing new: of a head that somebody has had reviewed while this one waited, and of a push that
+// changes nothing of what the pull request changes, as a rebase or a merge of the base alone. What was said before holds.
+func (s *Source) unchanged(ctx context.Context, gh *github.Client, t tasks.Task, o origin) error {
+	if o.byPerson() {
+		return nil
+	}
+	switch p, err := s.state(ctx, o); {
+	case err != nil:
+		return err
+	case p.LastReviewed == o.Head && p.ReviewedBy != t.ID: // its own was tried again by somebody
+		return &tasks.InputError{Sentence: "The head was reviewed before."}
+	case o.Action != "synchronize" && o.Action != looked:
+		return nil
 	}
 	owner, name := o.path()
 	diff, _, err := gh.PullRequests.GetRaw(ctx, owner, name, o.Number, github.RawOptions{Type: github.Diff})
@@ -48,13 +56,13 @@ func (p *prState) sameAs(head, patch string) (reviewed string) {
 	return reviewed
 }
 
-// reviewed notes that the review of a head was posted, and gives what is remembered now. Again it changes nothing.
-func (s *Source) reviewed(ctx context.Context, o origin) (state prState, err error) {
+// reviewed notes that a task's review of a head was posted and how its light ends, and gives what is remembered now. Again it changes nothing.
+func (s *Source) reviewed(ctx context.Context, t tasks.Task, o origin, v verdict) (state prState, err error) {
 	err = s.changeState(ctx, o, func(p *prState) error {
 		if p.LastReviewed != o.Head && !o.byPerson() {
 			p.Reviews++
 		}
-		p.LastReviewed = o.Head
+		p.LastReviewed, p.ReviewedBy, p.Verdict = o.Head, t.ID, v.kept()
 		state = *p
 		return nil
 	})
@@ -65,10 +73,14 @@ func (s *Source) reviewed(ctx context.Context, o origin) (state prState, err err
 // git-patch-id(1) is about, but for blanks, which may mean something.
 func patchID(diff string) string {
 	h := sha256.New()
+	index := ""
 	for l := range strings.Lines(diff) {
 		switch {
 		case strings.HasPrefix(l, "index "):
+			index = l
 			continue
+		case strings.HasPrefix(l, "Binary files "): // nothing else tells what is in them
+			l += index
 		case strings.HasPrefix(l, "@@ "):
 			l = "@@\n"
 		}

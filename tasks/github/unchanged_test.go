@@ -3,6 +3,7 @@ package github
 import (
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +50,48 @@ func TestUnchangedIsNotReviewed(t *testing.T) {
 	})
 }
 
+// The light of a push that changes nothing is that of the review which holds for it.
+func TestUnchangedKeepsItsLight(t *testing.T) {
+	both(t, func(w *world) {
+		for i, c := range []struct {
+			e      tasks.Ending
+			check  string
+			status string
+		}{
+			{reviewed("One.", flaw("one", 1)), "neutral: 1 new finding", "1 new finding, see the conversation"},
+			{answered("In words."), "neutral: Reviewed", "Reviewed, see the conversation"},
+			{reviewed("None."), "success: No findings", "No findings, see the conversation"},
+		} {
+			m := w.openCode(fmt.Sprint("ten", i))
+			first := w.task(m, 10*i)
+			first.Origin = []byte(strings.Replace(string(first.Origin), `"action":"opened"`, `"action":"synchronize"`, 1))
+			if err := brief(w, first); err != nil {
+				w.Fatal(err)
+			}
+			w.close(first, c.e)
+			must(w.hub.PushPR(w.Context(), repo, m, nil))
+			second := w.task(m, 10*i+1)
+			second.Origin = []byte(strings.Replace(string(second.Origin), `"action":"opened"`, `"action":"synchronize"`, 1))
+			err := brief(w, second)
+			wantInput(w.T, err, "Nothing has changed since the review of "+short(first.Ref)+".")
+			refused := tasks.Ending{Kind: tasks.Refused, Reason: "Nothing has changed since the review of " + short(first.Ref) + ".", At: ended}
+			w.close(second, refused)
+			want := c.check
+			if w.src.cfg.Token != "" {
+				want = c.status
+			}
+			if got := w.light(w.pull(m).HeadSHA); got != want {
+				w.Errorf("%q, want %q", got, want)
+			}
+			for _, run := range w.hub.CheckRuns(repo, w.pull(m).HeadSHA) {
+				if run.Summary != refused.Reason {
+					w.Error(run.Summary)
+				}
+			}
+		}
+	})
+}
+
 // Reviews that nobody asks for end some time.
 func TestReviewsAreBounded(t *testing.T) {
 	t.Parallel()
@@ -74,6 +117,39 @@ func TestReviewsAreBounded(t *testing.T) {
 	}
 }
 
+// A head that somebody has had reviewed is not reviewed once more because an event of it still waits.
+func TestReviewedMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	w.talkers()
+	f := w.listen()
+	n := w.open()
+	automatic := f.only()
+	f.comment(n, "ann", "/review")
+	all := f.tasks()
+	asked := all[slices.IndexFunc(all, func(t tasks.Task) bool { return t.ID != automatic.ID })]
+	if err := brief(w, asked); err != nil {
+		t.Fatal(err)
+	}
+	w.close(asked, answered("Fine."))
+	wantInput(t, brief(w, automatic), "The head was reviewed before.")
+	if err := brief(w, asked); err != nil {
+		t.Errorf("asked once more: %v", err)
+	}
+}
+
+// A review that somebody wants, in whatever way, is none of those.
+func TestWantedReviewsAreNotCounted(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	for i, o := range []origin{{}, {Action: "review_requested"}, {Action: "labeled", ApprovedBy: "ben"}, {Action: "asked", Asked: new(asked)}} {
+		o.Repo, o.Number, o.Head = repo, 1, fmt.Sprint("head", i)
+		if p := must(w.src.reviewed(t.Context(), tasks.Task{}, o, verdict{})); p.Reviews != 1 {
+			t.Errorf("%s: %d", o.Action, p.Reviews)
+		}
+	}
+}
+
 // Two diffs of the same change have the same ID wherever it is made, as git itself has it; any other change has another one.
 func TestPatchID(t *testing.T) {
 	t.Parallel()
@@ -82,6 +158,10 @@ func TestPatchID(t *testing.T) {
 	other := strings.Replace(diff, "+y", "+index y", 1)
 	if patchID(diff) != patchID(moved) || patchID(diff) == patchID(other) || patchID(diff) == patchID(strings.Replace(diff, "+y", "+ y", 1)) {
 		t.Error("the wrong ones are the same")
+	}
+	const picture = "diff --git a/p b/p\nindex 1234567..89abcde 100644\nBinary files a/p and b/p differ\n"
+	if patchID(picture) == patchID(strings.Replace(picture, "89abcde", "7654321", 1)) {
+		t.Error("another picture is the same")
 	}
 	ids := func(diff string) string {
 		cmd := exec.CommandContext(t.Context(), "git", "patch-id", "--stable")

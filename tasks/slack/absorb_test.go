@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -33,6 +34,26 @@ func TestFinalMessageCoversWhatWasAbsorbed(t *testing.T) {
 	for _, task := range []tasks.Task{first, second} {
 		equal(t, "eyes", w.Reactions(general, mustOrigin(t, task).TS), []string(nil))
 	}
+}
+
+// Of a run that has taken up more than its message can tell, the message is posted all the same, and once.
+func TestFinalMessageThatCoversVeryMany(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	task := w.task("")
+	e := answered("all")
+	for i := range 600 {
+		e.Covers = append(e.Covers, fmt.Sprintf("17000000%08d-slack-c0general", i))
+	}
+	r := w.open(w.source, task)
+	w.Fail("chat.postMessage", slackfake.Failure{After: true})
+	if err := r.Close(t.Context(), e); err == nil {
+		t.Error("no error")
+	}
+	if err := w.open(w.source, task).Close(t.Context(), e); err != nil {
+		t.Error(err)
+	}
+	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1"})
 }
 
 // Who has to wait behind something else is shown so, once, and may stop it; whose words the live run takes up is not. The message becomes that
@@ -85,6 +106,6 @@ func TestWaitingIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "at the end", shown(), []string{
-		"✅ Done · 2m5s", "🛑 Cancelled", "✅ Done · 2m5s", "<@U0ANN>\nall", "<@U0ANN> This was cancelled by @u0ann.",
+		"✅ Done · 2m5s", "🛑 Cancelled", "✅ Done · 2m5s", "<@U0ANN>\nall", "<@U0ANN> This was cancelled by @u0ann. Ask again to go on.",
 	})
 }

@@ -51,12 +51,13 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 	}
 	// The request is the only thing the agent is told as a request: its /commands and @agents count.
 	prompt := agent.Message{Text: t.Prompt}
-	if files := filesOf(t); len(files) > 0 {
-		prompt.Text += "\n\n" + s.fetchAll(ctx, t, o, files, dir)
+	with := broughtBy(t)
+	if len(with.Files) > 0 {
+		prompt.Text += "\n\n" + s.fetchAll(ctx, t, o, with.Files, dir)
 	}
-	b := tasks.Brief{Prompt: prompt, System: about, Keep: true}
-	if p := pinnedIn(t); p != nil {
-		p.brief(&b, t)
+	b := tasks.Brief{Prompt: prompt, System: about, Keep: !with.Anew}
+	if p := with.Pull; p != nil && t.Ref == headOf(*p) && strings.EqualFold(t.Repo, p.Repo) { // a correction stays where its task is
+		briefPull(&b, t, *with.Pull)
 	}
 	return b, nil
 }

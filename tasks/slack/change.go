@@ -111,24 +111,38 @@ func (s *Source) takeChange(ctx context.Context, d *tasks.Desk, env envelope) (a
 		}
 		return nil, err
 	}
-	return s.rewritten(ctx, d, env, c, known)
+	if !known {
+		return s.unasked(ctx, d, env, c)
+	}
+	return s.rewritten(ctx, d, env, c, st.Task)
 }
 
-// rewritten takes the new words of a message: for a task that is known they are its own. Of what is over, or was for somebody else, they are
-// a request only if we are mentioned more often than before.
-func (s *Source) rewritten(ctx context.Context, d *tasks.Desk, env envelope, c change, known bool) (after func(context.Context), _ error) {
+// unasked takes the new words of what is no task: of a request that waits for its repository they are its own. Otherwise they are a
+// request only if we are mentioned more often than before.
+func (s *Source) unasked(ctx context.Context, d *tasks.Desk, env envelope, c change) (after func(context.Context), _ error) {
 	ev := c.event()
 	us, err := s.us(ctx, env, ev)
 	if err != nil {
 		return nil, err
 	}
-	again := mentions(ev.Text, us.user) > mentions(c.Previous.Text, us.user)
-	if !known {
-		if undecided, err := s.waits(ctx, s.id(origin{Channel: ev.Channel, TS: ev.TS})); err != nil || !undecided && !again {
-			return nil, err
-		}
-		ev.Type = appMention // which did not come when it was written, and does not count now that it is edited
-		return s.hear(ctx, d, env, ev)
+	if undecided, err := s.waits(ctx, s.id(origin{Channel: ev.Channel, TS: ev.TS})); err != nil || !undecided && !c.calls(us) {
+		return nil, err
+	}
+	ev.Type = appMention // which did not come when it was written, and does not count now that it is edited
+	return s.hear(ctx, d, env, ev)
+}
+
+// calls reports whether we are mentioned more often than before.
+func (c change) calls(us who) bool {
+	return mentions(c.Message.Text, us.user) > mentions(c.Previous.Text, us.user)
+}
+
+// rewritten takes the new words of a task. Of one that is over they are a request only if we are mentioned more often than before.
+func (s *Source) rewritten(ctx context.Context, d *tasks.Desk, env envelope, c change, was tasks.Task) (after func(context.Context), _ error) {
+	ev := c.event()
+	us, err := s.us(ctx, env, ev)
+	if err != nil {
+		return nil, err
 	}
 	text, _ := cutMention(ev.Text, us.user)
 	said := decode(text)
@@ -136,7 +150,13 @@ func (s *Source) rewritten(ctx context.Context, d *tasks.Desk, env envelope, c c
 		return nil, nil
 	}
 	o := origin{Team: env.TeamID, Channel: ev.Channel, TS: ev.TS, ThreadTS: ev.ThreadTS, User: ev.User}
-	note, err := s.amend(ctx, d, us, ev, message{o, said, ev.Files}, again, c.Message.Edited.TS)
+	if err = s.check(ctx, us, ev); err == nil {
+		err = s.pace(ctx, ev, o, false)
+	}
+	var note string
+	if err == nil {
+		note, err = s.amend(ctx, d, message{o, said, ev.Files}, was, c.calls(us), c.Message.Edited.TS)
+	}
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		note, err = input.Sentence, nil
 	}
@@ -155,20 +175,16 @@ const (
 	anew    = "I take this as a new request."
 )
 
-// amend gives the desk the new words of a task and says what is to be told of that.
-func (s *Source) amend(ctx context.Context, d *tasks.Desk, us who, ev event, m message, again bool, edit string) (note string, err error) {
-	err = s.check(ctx, us, ev)
-	if err == nil {
-		err = s.pace(ctx, ev, m.origin, false)
-	}
-	if err != nil {
-		return "", err
-	}
+// amend gives the desk the new words of a task and says what is to be told of that. Where they leave a choice of repositories, that is made.
+func (s *Source) amend(ctx context.Context, d *tasks.Desk, m message, was tasks.Task, again bool, edit string) (note string, err error) {
 	thread, err := s.recall(ctx, d, m.origin)
 	if err != nil {
 		return "", err
 	}
 	t, err := s.request(ctx, m, thread)
+	if _, open := errors.AsType[*undecided](err); open {
+		t, err = placed(t, was.Repo), nil
+	}
 	if err != nil {
 		return "", err
 	}

@@ -51,10 +51,16 @@ func TestWhichRepository(t *testing.T) {
 
 	root := f.say(ann, general, "", at+"one")
 	equal(t, "the channel's", last(), [2]string{"acme/api", ""})
+	anew := func() bool { return !f.briefed(f.tasks()[0]).Keep }
 	f.say(ann, general, root, at+"[repo=web branch=dev] two")
 	equal(t, "the message's", last(), [2]string{"acme/web", "dev"})
+	equal(t, "a new clone", anew(), true)
 	f.say(bob, general, root, at+"three")
 	equal(t, "the thread's", last(), [2]string{"acme/web", "dev"})
+	equal(t, "a new clone", anew(), false)
+	f.say(bob, general, root, at+"[branch=other] three")
+	equal(t, "another branch", last(), [2]string{"acme/web", "other"})
+	equal(t, "a new clone", anew(), true)
 	f.say(bob, general, root, at+"look at <https://github.com/Acme/API>")
 	equal(t, "the address", last(), [2]string{"acme/api", ""})
 	f.say(bob, general, root, at+"as in acme/api#1 and acme/web#2")

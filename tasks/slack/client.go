@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/url"
 	"slices"
 	"time"
 
@@ -54,6 +55,20 @@ func (s *Source) post(ctx context.Context, o origin, m marker, opts ...slack.Msg
 	return ts, nil
 }
 
+// postOnce adds a message to the thread that is not there yet: the event that wants it may come again.
+func (s *Source) postOnce(ctx context.Context, o origin, m marker, opts ...slack.MsgOption) error {
+	for posted, err := range s.thread(ctx, o, o.TS, "") {
+		if err != nil && !blind(err) {
+			return err
+		}
+		if markerOf(posted) == m {
+			return nil
+		}
+	}
+	_, err := s.post(ctx, o, m, opts...)
+	return err
+}
+
 // uploadLimit bounds an upload, with the calls before and after it.
 const uploadLimit = time.Minute
 
@@ -66,9 +81,17 @@ func (s *Source) upload(ctx context.Context, o origin, name, comment string, dat
 		Channel: o.Channel, ThreadTimestamp: o.root(),
 	})
 	if err != nil {
-		return fmt.Errorf("upload file: %w", err)
+		return fmt.Errorf("upload file: %w", unaddressed(err))
 	}
 	return nil
+}
+
+// unaddressed is an error of a call without the address that was called, where whoever knows that may write to it.
+func unaddressed(err error) error {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return failed.Err
+	}
+	return err
 }
 
 // patiently repeats a call as long as it is only too many, after the pauses that Slack wants, which together may last that long. One

@@ -60,6 +60,8 @@ func TestUntagged(t *testing.T) {
 	root := f.say(ann, general, "", at+"mentioned")
 	f.say(bob, general, root, "and the tests")
 	f.say(bob, general, root, "<@"+ann+"> what do you think?")
+	f.say(bob, general, root, "<!subteam^S0OPS|@ops> can one of you look?")
+	f.say(bob, general, root, "<!here> lunch?")
 	f.say(bob, general, root, "`<@"+ann+">` is how she is mentioned")
 	f.say("U0GUEST", general, root, "may I?")
 	f.settleCalls()
@@ -192,6 +194,82 @@ func TestRetryInThread(t *testing.T) {
 	}
 	f.settleCalls()
 	equal(t, "state", f.state(task.ID).State, "ended")
+}
+
+// Whose words another's run has taken up cannot stop that run by them.
+func TestStopOfAnothersRun(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	root := f.say(ann, general, "", at+"one")
+	task, claim := f.begin()
+	reply := f.say(bob, general, root, "two")
+	other := f.tasks()[0]
+	shown := f.open(f.source, other)
+	if _, ok, err := claim.Take(t.Context(), false, json.RawMessage(`{}`)); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if err := f.React(t.Context(), bob, general, reply, "x"); err != nil {
+		t.Error(err)
+	}
+	f.lastWord(bob, 1, notYours)
+	f.press(bob, f.posted(shown.task)[0].TS, stopTask)
+	f.lastWord(bob, 2, notYours)
+	equal(t, "not stopped", f.state(task.ID).Cancel+f.state(other.ID).Cancel, "")
+	if err := f.React(t.Context(), ann, general, root, "x"); err != nil {
+		t.Error(err)
+	}
+	equal(t, "stopped", f.state(task.ID).Cancel, "@u0ann")
+}
+
+// A control that mentions us is two events, in any order: it is done once, and told as what it has done.
+func TestControlWithMention(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]string{"retry": repeating, "stop": stopping} {
+		for _, kinds := range [][]string{{messageEvent, appMention}, {appMention, messageEvent}} {
+			t.Run(word+" by "+kinds[0], func(t *testing.T) {
+				t.Parallel()
+				f := newFrontDoor(t, Config{}, tasks.Policy{})
+				root := f.say(ann, general, "", at+"one")
+				if word == "retry" {
+					_, claim := f.begin()
+					f.finish(claim, answered("1"))
+				}
+				ts := f.seed(slackfake.Message{Text: at + word, ThreadTS: root})
+				for _, kind := range kinds {
+					f.send(map[string]any{
+						"type": kind, "user": ann, "channel": general, "channel_type": "channel", "ts": ts, "thread_ts": root, "text": at + word,
+					}, 200)
+				}
+				f.lastWord(ann, 1, want)
+			})
+		}
+	}
+}
+
+// An old event that comes again does not stop what was tried again since.
+func TestOldStopAfterRetry(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	root := f.say(ann, general, "", at+"one")
+	said := f.say(ann, general, root, "stop")
+	f.word(general, ann, 1)
+	id := f.one().ID
+	if _, err := f.desk.Retry(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Redeliver(t.Context(), said, slackfake.MessageEvent); err != nil {
+		t.Error(err)
+	}
+	f.send(map[string]any{
+		"type": reactionAdded, "user": ann, "reaction": stopSign, "item_user": ann, "event_ts": said,
+		"item": map[string]any{"type": "message", "channel": general, "ts": root},
+	}, 200)
+	f.settleCalls()
+	equal(t, "tried again", f.state(id).State, "waiting")
+	if err := f.React(t.Context(), ann, general, root, stopSign); err != nil {
+		t.Error(err)
+	}
+	equal(t, "a new one", f.state(id).State, "ended")
 }
 
 // ❌ on a request or on its status stops it, for those who may; everything else that people put somewhere is theirs.

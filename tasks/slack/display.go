@@ -19,12 +19,13 @@ type Limiter interface {
 	Allow(ctx context.Context, name string, every time.Duration, burst int) (wait time.Duration, err error)
 }
 
-// Slack takes some 50 edits a minute for all of a workspace (its tier 3). Ours stay below, and the last edit of a message, which would
-// say for ever that somebody works, may have the turns that are kept from the others.
+// Slack takes some 50 edits a minute for all of a workspace (its tier 3). Ours are no more in any minute, those that come at once after a
+// pause included; and the last edit of a message, which would say for ever that somebody works, may have the turns that are kept from the
+// others.
 const (
-	editEvery  = time.Minute / 45
+	editEvery  = time.Minute / 40
 	editBurst  = 5
-	finalBurst = 20
+	finalBurst = 10
 	scatter    = 5 * time.Second // by which those who found no turn come back at different times
 )
 

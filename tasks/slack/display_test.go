@@ -32,6 +32,15 @@ func TestEditsOfTheFleet(t *testing.T) {
 	}
 }
 
+// In no minute are there more edits than Slack takes, whenever it begins.
+func TestEditsOfAMinute(t *testing.T) {
+	t.Parallel()
+	const tier = 50
+	if n := finalBurst + int(time.Minute/editEvery); n > tier {
+		t.Errorf("%d edits in a minute, Slack takes %d", n, tier)
+	}
+}
+
 // The end of a status message has turns of its own; where even those are used up, or nobody knows, it comes all the same.
 func TestEndsComeFirst(t *testing.T) {
 	t.Parallel()

@@ -80,7 +80,7 @@ func (ev event) direct() bool { return ev.ChannelType == "im" }
 // follows reports whether a message that does not mention us may be for us all the same: a reply in a thread that speaks to nobody else.
 // text is what is written in it besides our name.
 func (ev event) follows(text string) bool {
-	return ev.ThreadTS != "" && ev.Type == messageEvent && !mention.MatchString(hidden(text))
+	return ev.ThreadTS != "" && ev.Type == messageEvent && !call.MatchString(hidden(text))
 }
 
 // us is who of ours the event was sent to, zero if it does not say.

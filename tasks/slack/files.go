@@ -20,8 +20,8 @@ import (
 // What of a message's files is given to the agent.
 const (
 	maxFiles   = 10
-	maxFile    = 20 << 20 // bytes of one
-	fetchLimit = time.Minute
+	maxFile    = 20 << 20        // bytes of one
+	fetchLimit = 2 * time.Minute // of all together: the run waits for them
 )
 
 // onlyFiles is what is asked by who sends nothing but files.
@@ -52,27 +52,31 @@ func (a *attachments) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// address is the origin of a task with what its message brought along, and the pull request that it is about, if any.
-func (m message) address(p *pinned) json.RawMessage {
-	b, _ := json.Marshal(struct { // strings and numbers only: it cannot fail
-		origin
-		Files attachments `json:"files,omitempty"`
-		Pull  *pinned     `json:"pull,omitempty"`
-	}{m.origin, m.files, p})
-	return b
+// brought is what the message of a task brought along, beside what became of it in the task itself.
+type brought struct {
+	Files attachments `json:"files,omitempty"`
+	Pull  *tasks.Pull `json:"pull,omitempty"` // the pull request that it names
+	Anew  bool        `json:"anew,omitempty"` // it names a branch or a pull request, and the thread was somewhere else before
 }
 
-// filesOf is what the message of a task brought along.
-func filesOf(t tasks.Task) attachments {
-	var o struct {
-		Files attachments `json:"files"`
-	}
-	_ = json.Unmarshal(t.Origin, &o) // of another form: nothing
-	return o.Files
+// address is the origin of a task with what its message brought along.
+func (m message) address(b brought) json.RawMessage {
+	origin, _ := json.Marshal(struct { // strings and numbers only: it cannot fail
+		origin
+		brought
+	}{m.origin, b})
+	return origin
+}
+
+func broughtBy(t tasks.Task) (b brought) {
+	_ = json.Unmarshal(t.Origin, &b) // of another form: nothing
+	return b
 }
 
 // fetchAll puts the files into the thread's directory for files and tells the agent of them, also of those that it does not get.
 func (s *Source) fetchAll(ctx context.Context, t tasks.Task, o origin, files attachments, dir string) string {
+	ctx, cancel := context.WithTimeout(ctx, s.fetchLimit)
+	defer cancel()
 	var b strings.Builder
 	b.WriteString("Files that were sent along with this:\n")
 	for i, f := range files[:min(len(files), maxFiles)] {
@@ -119,8 +123,6 @@ func (s *Source) fetch(ctx context.Context, f attached, path string) (kind strin
 	if !s.own(f.URL) {
 		return "", elsewhere
 	}
-	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
-	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL, nil)
 	if err != nil {
 		return "", fmt.Errorf("fetch file: %w", err)

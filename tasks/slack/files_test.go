@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
@@ -22,6 +23,42 @@ func (f *frontDoor) brief(t tasks.Task) (prompt, dir string) {
 		f.Fatal(err)
 	}
 	return b.Prompt.Text, dir
+}
+
+func (f *frontDoor) briefed(t tasks.Task) tasks.Brief {
+	f.Helper()
+	b, err := f.source.Brief(f.Context(), t, f.TempDir())
+	if err != nil {
+		f.Fatal(err)
+	}
+	return b
+}
+
+// A correction brings along what its message has by then, and not once more what it has no more.
+func TestFilesOfACorrection(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{Pulls: somePulls}, tasks.Policy{})
+	edit := func(text, was string, files ...any) {
+		t.Helper()
+		ts := mustOrigin(t, f.tasks()[len(f.tasks())-1]).TS
+		message := map[string]any{"user": ann, "text": at + text, "ts": ts, "files": files, "edited": map[string]any{"user": ann, "ts": ts[:16] + "1"}}
+		f.send(map[string]any{
+			"type": "message", "subtype": changed, "channel": general, "channel_type": "channel", "ts": ts, "message": message,
+			"previous_message": map[string]any{"user": ann, "text": at + was, "ts": ts},
+		}, 200)
+	}
+	_, err := f.Post(t.Context(), slackfake.Message{Channel: general, User: ann, Text: at + "review acme/api#3", Files: []slackfake.File{{Name: "old.txt", Data: []byte("x")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.begin()
+	edit("review acme/web#3", "review acme/api#3", map[string]any{"name": "new.txt", "url_private": "https://elsewhere.example/new.txt"})
+	correction := f.tasks()[0]
+	b := f.briefed(correction)
+	if !strings.Contains(b.Prompt.Text, `"new.txt"`) || strings.Contains(b.Prompt.Text, "old.txt") {
+		t.Errorf("prompt %q", b.Prompt.Text)
+	}
+	equal(t, "where", []any{correction.Repo, b.Diff, strings.Contains(b.System, "acme/web")}, []any{"acme/api", false, false})
 }
 
 // What is sent along is put where the agent finds it, under a name that leads nowhere else, and it is told what it is.
@@ -136,6 +173,52 @@ func TestFilesWithoutScope(t *testing.T) {
 	}
 }
 
+// What is sent along with an answer reaches the agent beside it, once.
+func TestFilesOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	task, claim := f.running("paint it")
+	f.ask(task, claim, colours())
+	ts, err := f.Post(t.Context(), slackfake.Message{
+		Channel: general, User: ann, Text: at + "like this", ThreadTS: mustOrigin(t, task).TS, Files: []slackfake.File{{Name: "sky.png", Data: []byte("x")}},
+	})
+	if err == nil {
+		err = f.Redeliver(t.Context(), ts, slackfake.AppMention)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "answer", f.heard(task, claim, colours()).Text, "like this")
+	equal(t, "tasks", len(f.tasks()), 2)
+	rec, ok, err := claim.Take(t.Context(), false, []byte(`{}`))
+	if err != nil || !ok || rec.ID != f.tasks()[0].ID {
+		t.Fatalf("taken up %+v, %t, %v", rec, ok, err)
+	}
+	if prompt, _ := f.brief(f.tasks()[0]); !strings.Contains(prompt, "with my answer") || !strings.Contains(prompt, `("sky.png"`) {
+		t.Errorf("prompt %q", prompt)
+	}
+	f.settleCalls()
+	equal(t, "sign", f.Reactions(general, ts), []string{check})
+}
+
+// However many files do not come, the run waits for them once.
+func TestFilesThatDoNotCome(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, maxFiles)
+	hung := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(hung.Close)
+	w := newWorkspace(t, Config{})
+	w.source.cfg.APIURL, w.source.fetchLimit = hung.URL+"/api/", 50*time.Millisecond
+	files := attachments{{Name: "a", URL: hung.URL + "/a"}, {Name: "b", URL: hung.URL + "/b"}, {Name: "c", URL: hung.URL + "/c"}}
+	task := w.task("")
+	said := w.source.fetchAll(t.Context(), task, mustOrigin(t, task), files, t.TempDir())
+	equal(t, "files that did not come", strings.Count(said, "could not be fetched"), len(files))
+	equal(t, "waits", len(asked), 1)
+}
+
 // An agent may have put a link where a file is to be.
 func TestFilesDoNotFollowLinks(t *testing.T) {
 	t.Parallel()
@@ -168,7 +251,7 @@ func TestOddFiles(t *testing.T) {
 	}
 	var n []int
 	for _, task := range f.tasks() {
-		n = append(n, len(filesOf(task)))
+		n = append(n, len(broughtBy(task).Files))
 	}
 	equal(t, "files", n, []int{0, 1, 0})
 }

@@ -25,19 +25,23 @@ const (
 	listPart     = "list"
 )
 
+// maxCovers keeps the metadata of a final message within what Slack takes. A message is found again by its task and ending.
+const maxCovers = 50
+
 // marker says which part of which task's report a message is. People do not see it, and nobody but the author of a message can
 // write it.
 type marker struct {
 	task, part string
 	ending     string // which of the task's endings a final message tells: one that was tried again has another
-	covers     string // further tasks that a final message is for, by ID
+	covers     string // further tasks that a final message is for, by ID, as many as there is room for
 	question   string // which of the task's questions a message asks, by key
 }
 
 func statusMarker(t tasks.Task) marker { return marker{task: t.ID, part: statusPart} }
 
 func finalMarker(t tasks.Task, e tasks.Ending) marker {
-	return marker{task: t.ID, part: finalPart, ending: strconv.FormatInt(e.At.UnixMicro(), 10), covers: strings.Join(e.Covers, " ")}
+	covers := strings.Join(e.Covers[:min(len(e.Covers), maxCovers)], " ")
+	return marker{task: t.ID, part: finalPart, ending: strconv.FormatInt(e.At.UnixMicro(), 10), covers: covers}
 }
 
 func (m marker) metadata() slack.SlackMetadata {

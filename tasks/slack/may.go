@@ -19,7 +19,7 @@ type Access struct {
 func (s *Source) may(ctx context.Context, us who, user, channel string) (why string, err error) {
 	a := s.cfg.Access
 	switch {
-	case len(a.Channels) > 0 && channel[0] != 'D' && !slices.Contains(a.Channels, channel):
+	case !a.in(channel):
 		return "I do not work in this channel.", nil
 	case slices.Contains(a.People, user):
 		return "", nil
@@ -40,13 +40,20 @@ func (s *Source) may(ctx context.Context, us who, user, channel string) (why str
 	return "", nil
 }
 
+// in reports whether anybody may ask in a channel.
+func (a Access) in(channel string) bool {
+	return len(a.Channels) == 0 || channel[0] == 'D' || slices.Contains(a.Channels, channel)
+}
+
 // has reports whether a user is of our workspace, or of the same organisation.
 func (w who) has(u *slack.User) bool {
 	return u != nil && u.TeamID != "" && (u.TeamID == w.team || w.enterprise != "" && u.Enterprise.EnterpriseID == w.enterprise)
 }
 
-// admits reports whether a message counts, whoever its user is: it is of no bot, or of one that is listed.
-func (a Access) admits(ev event) bool { return ev.BotID == "" || slices.Contains(a.Bots, ev.BotID) }
+// admits reports whether a message counts, whoever its user is: it is of no bot, or of one that is listed and where it may ask.
+func (a Access) admits(ev event) bool {
+	return ev.BotID == "" || slices.Contains(a.Bots, ev.BotID) && a.in(ev.Channel)
+}
 
 // forbidden is why somebody is not served. It is said to him alone, or not at all.
 type forbidden string

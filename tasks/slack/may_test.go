@@ -92,7 +92,10 @@ func (f *frontDoor) settleCalls() {
 // Bots are listened to if they are listed, and never answered otherwise; we do not listen to ourselves whatever is listed.
 func TestBots(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Access: Access{Bots: []string{"B0FRIEND", "B0ERRAND"}}}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Access: Access{Bots: []string{"B0FRIEND", "B0ERRAND"}, Channels: []string{general}}}, tasks.Policy{})
+	if _, err := f.Post(t.Context(), slackfake.Message{Channel: "C0OTHER", User: "U0FRIEND", BotID: "B0FRIEND", Text: at + "elsewhere"}); err != nil {
+		t.Fatal(err)
+	}
 	for who, id := range map[string]string{"U0FRIEND": "B0FRIEND", "U0OTHER": "B0OTHER", bot: "B0ERRAND"} {
 		_, err := f.Post(t.Context(), slackfake.Message{Channel: general, User: who, BotID: id, Text: at + id})
 		if err != nil {

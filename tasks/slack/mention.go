@@ -17,6 +17,9 @@ var shown = []*regexp.Regexp{
 // mention is anybody's, with what is typed after it.
 var mention = regexp.MustCompile(`<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>[,:]?[ \t]*`)
 
+// call is anybody's as well, or that of a group or of all who are there.
+var call = regexp.MustCompile(`<(?:@[UW][A-Z0-9]+|!(?:subteam\^|here|channel|everyone))`)
+
 // cutMention takes the mentions of a user out of a message and reports whether there were any. Those in code and in quotes do not
 // count, and stay: somebody shows there how one asks, or what another has asked.
 func cutMention(text, user string) (rest string, ok bool) {

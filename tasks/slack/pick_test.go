@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -147,4 +148,31 @@ func TestPickWithoutMenu(t *testing.T) {
 	f.Fail("chat.postEphemeral", slackfake.Failure{Error: "invalid_blocks"})
 	f.mention("mend it")
 	f.told(ann, undecidedSentence([]string{"acme/api", "acme/web"}))
+}
+
+// The new words of a request are about the repository that was chosen for the old ones.
+func TestEditAfterTheChoice(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f.choosing(t.Context())
+	ts := f.mention("mend it")
+	f.choose(ann, f.offered(), "acme/web")
+	f.edit(ts, at+"mend all of it")
+	f.until("the word", func() bool { return f.Ephemeral(general, ann)[len(f.Ephemeral(general, ann))-1].Text == rewords })
+	equal(t, "task", []string{f.one().Prompt, f.one().Repo}, []string{"mend all of it", "acme/web"})
+	f.begin()
+	f.edit(ts, at+"mend most of it")
+	equal(t, "correction", f.tasks()[0].Prompt, "I have changed my message. It now reads:\n\nmend most of it")
+}
+
+// Whoever knows where a menu is put away can write in its place.
+func TestAddressOfTheMenuIsSecret(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	w.source.answerPicker(t.Context(), press{respond: gone.URL + "/ticket"}, "acme/api")
+	if said := w.log.String(); !strings.Contains(said, "put away repositories") || strings.Contains(said, "ticket") {
+		t.Errorf("log: %s", said)
+	}
 }

@@ -71,6 +71,6 @@ func (s *Source) answerPicker(ctx context.Context, p press, repo string) {
 	text := slack.MsgOptionText(escape(begun(repo)), false)
 	_, _, _, err := s.api.SendMessageContext(ctx, p.origin.Channel, slack.MsgOptionReplaceOriginal(p.respond), text)
 	if err != nil && ctx.Err() == nil {
-		s.log.Warn("put away repositories", "run", p.block, "err", err)
+		s.log.Warn("put away repositories", "run", p.block, "err", unaddressed(err))
 	}
 }

@@ -30,6 +30,9 @@ func (s *Source) stop(ctx context.Context, d *tasks.Desk, p press) {
 		if st.Ending != nil {
 			return ended, nil
 		}
+		if ok, err := s.mayStop(ctx, d, p.origin.User, st); err != nil || !ok {
+			return notYours, err
+		}
 		if st, err = d.Cancel(ctx, st.Task.ID, p.name); err != nil {
 			return "", err
 		}
@@ -91,6 +94,15 @@ func (s *Source) known(ctx context.Context, d *tasks.Desk, id string) (tasks.Sta
 // governs reports whether a user may stop a task, repeat it and approve what it does.
 func (s *Source) governs(user string, t tasks.Task) bool {
 	return user == t.Actor || slices.Contains(s.cfg.Approvers, user)
+}
+
+// mayStop reports whether a user may stop a task that is under way. With one that another's run has taken up that run would stop.
+func (s *Source) mayStop(ctx context.Context, d *tasks.Desk, user string, st tasks.Status) (bool, error) {
+	if !s.governs(user, st.Task) || st.Into == "" {
+		return s.governs(user, st.Task), nil
+	}
+	run, err := d.Status(ctx, st.Into)
+	return err == nil && s.governs(user, run.Task), err
 }
 
 // attend does what a button is for and tells who pressed it what came of it, if there is something to tell.

@@ -20,6 +20,7 @@ type reaction struct {
 	User     string `json:"user"`
 	Reaction string `json:"reaction"`
 	ItemUser string `json:"item_user"`
+	EventTS  string `json:"event_ts"`
 	Item     struct {
 		Type    string `json:"type"`
 		Channel string `json:"channel"`
@@ -36,14 +37,15 @@ func (e envelope) reaction() (reaction, bool, error) {
 	if r.Reaction != stopSign || r.Item.Type != "message" {
 		return r, false, nil
 	}
-	if !teamForm.MatchString(e.TeamID) || !channelForm.MatchString(r.Item.Channel) || !userForm.MatchString(r.User) || !tsForm.MatchString(r.Item.TS) {
+	if !teamForm.MatchString(e.TeamID) || !channelForm.MatchString(r.Item.Channel) || !userForm.MatchString(r.User) ||
+		!tsForm.MatchString(r.Item.TS) || !tsForm.MatchString(r.EventTS) {
 		return r, false, fmt.Errorf("read event %s: an ID in it is not of Slack's form", e.EventID)
 	}
 	return r, true, nil
 }
 
-// takeReaction stops the task that a message with the sign is about, if it has not ended and whoever put it there may. On all others people
-// put it for reasons of their own.
+// takeReaction stops the task that a message with the sign is about, if it has not ended, nor been tried again since, and whoever put it there
+// may. On all others people put it for reasons of their own.
 func (s *Source) takeReaction(ctx context.Context, d *tasks.Desk, env envelope) (after func(context.Context), _ error) {
 	r, ok, err := env.reaction()
 	if err != nil {
@@ -54,14 +56,18 @@ func (s *Source) takeReaction(ctx context.Context, d *tasks.Desk, env envelope) 
 	}
 	o := origin{Team: env.TeamID, Channel: r.Item.Channel, TS: r.Item.TS, User: r.User}
 	st, err := s.marked(ctx, d, o, r.ItemUser)
-	if errors.Is(err, tasks.ErrNotFound) || err == nil && st.Ending != nil {
+	if errors.Is(err, tasks.ErrNotFound) || err == nil && (st.Ending != nil || st.Retried.After(timeOf(r.EventTS))) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	said := notYours
-	if s.governs(r.User, st.Task) {
+	may, err := s.mayStop(ctx, d, r.User, st)
+	if err != nil {
+		return nil, err
+	}
+	if may {
 		if _, err := d.Cancel(ctx, st.Task.ID, s.nameOf(ctx, r.User)); err != nil {
 			return nil, err
 		}

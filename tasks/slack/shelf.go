@@ -97,10 +97,7 @@ func (o origin) place() string { return "slack/" + o.Team + "/" + o.Channel }
 
 // decide lets a request start in a repository, empty for none. It is idempotent, as Submit is: whoever decides first has decided.
 func (s *Source) decide(ctx context.Context, d *tasks.Desk, r shelved, repo string) (tasks.Receipt, error) {
-	t := r.Task
-	if t.Repo = repo; repo == "" {
-		t.Ref = ""
-	}
+	t := placed(r.Task, repo)
 	receipt, err := d.Submit(ctx, t)
 	if input := (*tasks.InputError)(nil); err == nil || errors.As(err, &input) {
 		err = errors.Join(err, s.cfg.Shelf.Unshelve(ctx, t.ID))
@@ -109,6 +106,14 @@ func (s *Source) decide(ctx context.Context, d *tasks.Desk, r shelved, repo stri
 		s.queue(ctx, t, receipt)
 	}
 	return receipt, err
+}
+
+// placed is a request with the repository that was chosen for it, empty for none.
+func placed(t tasks.Task, repo string) tasks.Task {
+	if t.Repo = repo; repo == "" {
+		t.Ref = ""
+	}
+	return t
 }
 
 // waits reports whether a request is not decided about. One whose words change meanwhile is kept with the new ones.

@@ -61,7 +61,8 @@ type Source struct {
 	inbound     *inbound
 	reader      reader
 	log         *slog.Logger
-	submitLimit time.Duration // only tests change it, and the next two
+	submitLimit time.Duration // only tests change it, and the next three
+	fetchLimit  time.Duration
 	hesitation  time.Duration
 	lookEvery   time.Duration
 	rhythm      rhythm
@@ -111,7 +112,7 @@ func New(cfg Config) (*Source, error) {
 	return &Source{
 		cfg: cfg, api: api, me: newIdentity(api, cfg.Now), people: newPeople(api, cfg.Now), busy: make(chan struct{}, background), log: cfg.Log.With("source", "slack"),
 		taking: make(chan struct{}, taking), pressing: make(chan struct{}, pressing), signs: signs, inbound: newInbound(),
-		reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")), submitLimit: submitLimit, hesitation: hesitation, lookEvery: lookEvery, rhythm: slacksRhythm,
+		reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")), submitLimit: submitLimit, fetchLimit: fetchLimit, hesitation: hesitation, lookEvery: lookEvery, rhythm: slacksRhythm,
 	}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
@@ -63,6 +64,7 @@ func (s *Source) hear(ctx context.Context, d *tasks.Desk, env envelope, ev event
 	}
 	repo, isListing := listing(said)
 	switch {
+	case isControl && !speaks: // done for both, the second one would find it done
 	case isControl:
 		note, err = s.obey(ctx, d, o, word, thread)
 	case isListing:
@@ -112,6 +114,9 @@ func (s *Source) ask(ctx context.Context, d *tasks.Desk, m message, thread tasks
 		return nil, err
 	}
 	receipt, err := d.Submit(ctx, t)
+	if err == nil && receipt.Heard && len(m.files) > 0 {
+		_, err = d.Submit(ctx, besides(t))
+	}
 	if err != nil || !receipt.New {
 		return nil, err
 	}
@@ -126,18 +131,25 @@ func (s *Source) ask(ctx context.Context, d *tasks.Desk, m message, thread tasks
 	}, nil
 }
 
+// besides is a task that brings the agent the files of a message which has been the answer to a question: that is text alone.
+func besides(t tasks.Task) tasks.Task {
+	t.ID, t.Prompt = t.ID+"-files", "Here is what I have sent along with my answer."
+	return t
+}
+
 // request is the task that a message asks for. An *tasks.InputError says what it lacks.
 func (s *Source) request(ctx context.Context, m message, thread tasks.Thread) (tasks.Task, error) {
 	r, err := s.reader.read(m.text)
 	if err != nil {
 		return tasks.Task{}, err
 	}
-	t := s.task(m.origin, r.prompt)
-	t.Origin = m.address(nil)
+	t, b := s.task(m.origin, r.prompt), brought{Files: m.files}
 	candidates, err := s.settle(&t, r, thread)
 	if err == nil && r.pull.number > 0 {
-		candidates, err = nil, s.pin(ctx, &t, r, m, thread)
+		candidates, err = nil, s.pin(ctx, &t, &b, r)
 	}
+	b.Anew = thread.Latest != "" && t.Ref != "" && (t.Ref != thread.Ref || !strings.EqualFold(t.Repo, thread.Repo))
+	t.Origin = m.address(b)
 	if err == nil && len(candidates) > 0 {
 		err = &undecided{candidates: candidates, told: &tasks.InputError{Sentence: undecidedSentence(candidates)}}
 	}

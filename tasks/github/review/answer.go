@@ -63,8 +63,7 @@ const schema = `{
         "required": ["id", "status"],
         "properties": {
           "id": {"type": "string"},
-          "status": {"enum": ["open", "fixed", "outdated"], "description": "outdated: what it was about is gone."},
-          "note": {"type": "string", "description": "In one sentence, how you know."}
+          "status": {"enum": ["open", "fixed", "outdated"], "description": "outdated: what it was about is gone."}
         }
       }
     }
@@ -99,26 +98,34 @@ func Read(raw json.RawMessage) (Answer, error) {
 		}
 		seen[f.ID] = true
 	}
-	for i := range a.Earlier {
-		c := &a.Earlier[i]
+	for i, c := range a.Earlier {
 		if c.Status != Open && c.Status != Fixed && c.Status != Outdated {
 			return Answer{}, fmt.Errorf("read earlier finding %d: %q is no status of one", i+1, c.Status)
 		}
-		c.Note = oneLine(c.Note, maxClaim)
 	}
-	a.Summary = cut(strings.TrimSpace(a.Summary), maxSummary)
+	a.Summary = plain(cut(strings.TrimSpace(a.Summary), maxSummary))
 	return a, nil
 }
 
 // nameForm is what a finding's ID looks like.
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 
-// suggested is the beginning of a block that GitHub makes a button of.
-var suggested = regexp.MustCompile("(?i)([`~]{3,})[ \\t]*suggestion")
+// What an agent's prose must not do: only Comment makes blocks of which GitHub makes a button, and nothing folds away what stands below.
+var (
+	suggested = regexp.MustCompile("(?i)([`~]{3,})[ \\t]*suggestion")
+	disguised = regexp.MustCompile("([`~]{3,})[ \\t]*([^\\s`~]*&)") // the same word, written in entities
+	folds     = regexp.MustCompile(`(?i)<(\s*/?\s*(?:pre|details|summary))\b`)
+)
+
+// plain is prose without such effects.
+func plain(s string) string {
+	s = disguised.ReplaceAllString(suggested.ReplaceAllString(s, "$1"), "${1}text $2")
+	return folds.ReplaceAllString(s, "&lt;$1")
+}
 
 // tidy brings a finding into bounds.
 func (f *Finding) tidy() error {
-	f.Claim = oneLine(f.Claim, maxClaim)
+	f.Claim = plain(oneLine(f.Claim, maxClaim))
 	switch {
 	case !f.Severity.Known():
 		return fmt.Errorf("%q is no severity", f.Severity)
@@ -142,7 +149,7 @@ func (f *Finding) tidy() error {
 	if f.StartLine <= 0 || f.StartLine >= f.Line {
 		f.StartLine = 0
 	}
-	f.Evidence = cut(suggested.ReplaceAllString(strings.TrimSpace(f.Evidence), "$1"), maxEvidence)
+	f.Evidence = plain(cut(strings.TrimSpace(f.Evidence), maxEvidence))
 	f.Suggestion, f.Original = trimLines(f.Suggestion), trimLines(f.Original)
 	if len(f.Suggestion) > maxSuggestion || strings.TrimSpace(f.Suggestion) == "" {
 		f.Suggestion = ""

@@ -15,7 +15,7 @@ func TestRead(t *testing.T) {
 		 "claim": "It counts\n wrong.", "evidence": " Because.\n` + "```suggestion" + `\nx\n` + "```" + `", "original": "a\r\n", "suggestion": "b\n"},
 		{"id": "off-by-one", "severity": "minor", "confidence": "low", "path": "", "line": 7, "side": "LEFT", "claim": "x", "evidence": ""},
 		{"id": "NO WORD", "severity": "critical", "confidence": "medium", "path": "b\u0000.go", "line": -1, "start_line": -4, "claim": "y", "evidence": ""}],
-		"earlier": [{"id": "k1", "status": "fixed", "note": "by\nthat"}]}`))
+		"earlier": [{"id": "k1", "status": "fixed"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestRead(t *testing.T) {
 			{ID: "finding-2", Severity: Minor, Confidence: Low, Side: Left, Claim: "x"},
 			{ID: "finding-3", Severity: Critical, Confidence: Medium, Side: Right, Claim: "y"},
 		},
-		Earlier: []Checked{{ID: "k1", Status: Fixed, Note: "by that"}},
+		Earlier: []Checked{{ID: "k1", Status: Fixed}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -129,7 +129,7 @@ func TestSchemaIsWhatReadTakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := Read(raw)
-	if err != nil || got.Findings[0].Suggestion != "word" || got.Findings[0].Original != "word" || got.Earlier[0].Note != "word" {
+	if err != nil || got.Findings[0].Suggestion != "word" || got.Findings[0].Original != "word" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for field, known := range map[string]func(string) bool{
@@ -141,6 +141,34 @@ func TestSchemaIsWhatReadTakes(t *testing.T) {
 			if !known(word) {
 				t.Errorf("%s %q is in the schema only", field, word)
 			}
+		}
+	}
+}
+
+// An agent that was talked into it could make buttons that replace what it likes, and fold away what stands below.
+func TestReadTakesEffectsAway(t *testing.T) {
+	t.Parallel()
+	const fence = "```"
+	for in, want := range map[string]string{
+		fence + "suggestion\nx\n" + fence:             fence + "\nx\n" + fence,
+		"> ~~~~ \tSuggestion\n> x\n> ~~~~":            "> ~~~~\n> x\n> ~~~~",
+		fence + "&#115;uggestion\nx\n" + fence:        fence + "text &#115;uggestion\nx\n" + fence,
+		"- ~~~ sugg&#x65;stion y\n  x\n  ~~~":         "- ~~~text sugg&#x65;stion y\n  x\n  ~~~",
+		fence + "go\nx & y\n" + fence:                 fence + "go\nx & y\n" + fence,
+		`<pre lang="suggestion"><code>x</code></pre>`: `&lt;pre lang="suggestion"><code>x</code>&lt;/pre>`,
+		"<details>\n< Summary>x":                      "&lt;details>\n&lt; Summary>x",
+		"List<detail> and <predicate>":                "List<detail> and <predicate>",
+	} {
+		raw, err := json.Marshal(Answer{Summary: in, Findings: []Finding{{ID: "a", Severity: Minor, Confidence: High, Claim: "C " + in, Evidence: in}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Read(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := got.Findings[0]; got.Summary != want || f.Evidence != want || f.Claim != "C "+strings.Join(strings.Fields(want), " ") {
+			t.Errorf("%q: %q, %q, %q, want %q", in, got.Summary, f.Claim, f.Evidence, want)
 		}
 	}
 }

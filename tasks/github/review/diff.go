@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Diff is what a pull request changes, by the path of the new version. It says on which lines GitHub takes a comment: those inside
@@ -106,11 +107,16 @@ func (d Diff) anchor(f Finding) (Finding, bool) {
 // maxReplaced is how many lines a suggestion may take or give.
 const maxReplaced = 5
 
+// unseen reports whether a character could make lines mean something else than they show, which nobody should take over by a button.
+func unseen(r rune) bool {
+	return r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
 // exact reports whether a suggestion replaces just the lines from start to end. That the agent has counted right is shown by its
 // copy of them.
 func (f Finding) exact(lines map[int]spot, start, end int) bool {
 	if f.Suggestion == "" || f.Suggestion == f.Original || f.Side == Left || end-start >= maxReplaced ||
-		strings.Count(f.Suggestion, "\n") >= maxReplaced {
+		strings.Count(f.Suggestion, "\n") >= maxReplaced || strings.ContainsFunc(f.Suggestion, unseen) {
 		return false
 	}
 	var there []string

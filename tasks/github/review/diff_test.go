@@ -87,6 +87,9 @@ func TestSuggestionIsExact(t *testing.T) {
 		"what is gone":  {Finding{Path: "a.go", Line: 2, Side: Left, Original: "two", Suggestion: "x"}, false},
 		"narrowed":      {Finding{Path: "a.go", StartLine: 2, Line: 9, Original: "TWO\n--- two and a half\nthree", Suggestion: "x"}, false},
 		"cut above":     {Finding{Path: "a.go", StartLine: 10, Line: 11, Original: "TEN", Suggestion: "x"}, false},
+		"hidden":        {Finding{Path: "a.go", Line: 2, Original: "TWO", Suggestion: "if a\u202e { // b"}, false},
+		"a line more":   {Finding{Path: "a.go", Line: 2, Original: "TWO", Suggestion: "a\rb"}, false},
+		"a tab":         {Finding{Path: "a.go", Line: 2, Original: "TWO", Suggestion: "\ttwo"}, true},
 		"none":          {Finding{Path: "a.go", Line: 2, Original: "TWO"}, false},
 	} {
 		f, ok := d.anchor(c.f)

@@ -6,9 +6,11 @@
 //   - A finding is put on a line only if that line is inside a hunk of the diff it was given; whatever has no such line is in the
 //     summary, so nothing is lost.
 //   - A suggestion is offered as such only if it replaces exactly the lines it stands at.
-//   - A Ledger is bounded, and settles a task once: the same task gets the same Plan, in every process. No plan has what was told before and
-//     is still open, or what people have settled.
-//   - Text of the agent's goes through the function it is given before it is part of a body.
+//   - A Ledger is bounded, and settles a task once: the same task gets the same Plan, in every process. No plan has as new what was told before
+//     and is still open, or what people have settled.
+//   - No finding in a body reaches beyond its own item, whatever the agent left open in it.
+//
+// It does not make the agent's words harmless: the source does, before it hands them on.
 //
 // Nothing here has state but a Ledger, which belongs to one goroutine at a time: all else may be called from any.
 package review

@@ -91,7 +91,6 @@ type Answer struct {
 type Checked struct {
 	ID     string `json:"id"`     // the ledger's, as the brief named it
 	Status Status `json:"status"` // Open, Fixed or Outdated
-	Note   string `json:"note,omitempty"`
 }
 
 // Known is a finding that was posted before, as the ledger remembers it.
@@ -114,10 +113,7 @@ type Plan struct {
 	Fixed           []Known // since the last review
 	Gone            []Known // since then what they were about has left the change; their threads end, and the summary does not name them
 	StillOpen       []Known // found before, told before, not mended
-	// Quiet means that nothing is new: only the summary's text changes, which notifies nobody.
-	Quiet bool
-
-	Below int // new findings that are not told, because they are below the floor; Place counts them
+	Below           int     // new findings that are not told, because they are below the floor; Place counts them
 }
 
 // Gravest orders findings for people: the gravest first, then by place.
@@ -127,11 +123,4 @@ func Gravest(all []Finding) {
 
 func gravest(a, b Finding) int {
 	return cmp.Or(a.Severity.Compare(b.Severity), strings.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
-}
-
-// First is the plan of a pull request of which nothing is remembered: all is new.
-func First(a Answer) Plan {
-	all := slices.Clone(a.Findings)
-	Gravest(all)
-	return Plan{Inline: all, Quiet: len(all) == 0}
 }

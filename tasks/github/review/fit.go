@@ -34,20 +34,24 @@ func (l *Ledger) id(f Finding, also []Finding) string {
 	}
 }
 
-// brief is what is remembered of a finding once it was told.
+// brief is a finding without its details.
 func (f Finding) brief() Finding {
 	f.Evidence, f.Original, f.Suggestion = "", "", ""
 	return f
 }
 
-// fit forgets what counts least until the ledger is within its bounds: old reviews, then findings that are closed, then the oldest ones.
+// fit forgets what counts least until the ledger is within its bounds: details, then old reviews, then findings that are closed, then the oldest
+// ones.
 func (l *Ledger) fit() {
 	l.Settled = l.Settled[max(0, len(l.Settled)-maxSettled):]
 	for len(l.Known) > maxKnown {
 		l.forget()
 	}
-	for over := size(l) - maxLedger; over > 0; {
+	for over, i := size(l)-maxLedger, 0; over > 0; {
 		switch {
+		case i < len(l.Known):
+			over -= l.Known[i].shorten()
+			i++
 		case len(l.Settled) > 1:
 			over -= size(l.Settled[0])
 			l.Settled = l.Settled[1:]
@@ -67,12 +71,22 @@ func (l *Ledger) forget() Known {
 	return k
 }
 
-// fit takes from what is new, from the end, first the details and then the findings themselves, until the plan is within its bounds.
+// shorten takes the details off a finding, and says how many bytes that saves.
+func (f *Finding) shorten() int {
+	before := size(f)
+	*f = f.brief()
+	return before - size(f)
+}
+
+// fit takes details from what was told before, then from what is new, then new findings themselves, each from the end, until the plan is within its
+// bounds.
 func (p *Plan) fit() {
 	over := size(p) - maxPlan
+	for i := len(p.StillOpen) - 1; i >= 0 && over > 0; i-- {
+		over -= p.StillOpen[i].shorten()
+	}
 	for i := len(p.Inline) - 1; i >= 0 && over > 0; i-- {
-		over += size(p.Inline[i].brief()) - size(p.Inline[i])
-		p.Inline[i] = p.Inline[i].brief()
+		over -= p.Inline[i].shorten()
 	}
 	for n := len(p.Inline); n > 0 && over > 0; n-- {
 		over -= size(p.Inline[n-1])

@@ -66,7 +66,6 @@ func (l *Ledger) Settle(in Input) Plan {
 	}
 	l.recheck(&p, in, seen)
 	p.fit()
-	p.Quiet = len(p.Inline) == 0
 	l.Settled = append(l.Settled, settled{Task: in.Task, Head: in.Head, Plan: p})
 	l.fit()
 	return p
@@ -117,22 +116,34 @@ func (l *Ledger) Told(task string, posted Plan) {
 		return
 	}
 	s := &l.Settled[i]
-	s.Told, l.Reviewed = true, s.Head
-	for _, list := range [][]Known{s.Plan.Fixed, s.Plan.Gone, s.Plan.StillOpen} {
-		for _, k := range list {
-			if at := l.find(k.ID); at >= 0 {
-				l.Known[at].Status, l.Known[at].Last = k.Status, k.Last
-			}
-		}
+	s.Told = true
+	if overtaken := slices.ContainsFunc(l.Settled[i+1:], func(later settled) bool { return later.Told }); !overtaken {
+		l.Reviewed = s.Head
+		l.rechecked(s.Plan)
 	}
-	told := slices.Concat(posted.Inline, posted.Summary)
-	for _, f := range told {
+	for i, f := range slices.Concat(posted.Inline, posted.Summary) {
+		if f.Original = ""; i < len(posted.Inline) {
+			f = f.brief() // its thread says the rest; the summary is written anew each time
+		}
 		if l.find(f.ID) < 0 { // or its thread has been observed before we came here
-			l.Known = append(l.Known, Known{Finding: f.brief(), Status: Open, First: s.Head, Last: s.Head})
+			l.Known = append(l.Known, Known{Finding: f, Status: Open, First: s.Head, Last: s.Head})
 		}
 	}
-	l.narrow(told)
+	l.narrow(slices.Concat(posted.Inline, posted.Summary))
 	l.fit()
+}
+
+// rechecked notes what a plan says of earlier findings. What it has as open may have been dismissed since it was made.
+func (l *Ledger) rechecked(p Plan) {
+	for _, k := range slices.Concat(p.Fixed, p.Gone, p.StillOpen) {
+		at := l.find(k.ID)
+		if at < 0 {
+			continue
+		}
+		if l.Known[at].Last = k.Last; k.closed() {
+			l.Known[at].Status, l.Known[at].Finding = k.Status, l.Known[at].brief()
+		}
+	}
 }
 
 func (l *Ledger) find(id string) int {

@@ -90,6 +90,9 @@ func (s Side) actual() Side {
 
 // together reports whether two findings of one file are at one place.
 func together(a, b Finding) bool {
+	if (a.Line == 0) != (b.Line == 0) {
+		return false // one is of the file as a whole
+	}
 	first := func(f Finding) int {
 		if f.StartLine > 0 {
 			return f.StartLine

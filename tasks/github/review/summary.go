@@ -88,11 +88,14 @@ func (pg Page) line(f Finding) string {
 	return fmt.Sprintf("- **%s**%s", f.Severity, pg.placed(f))
 }
 
-// known is a finding of an earlier review, with the way to where it is talked about.
+// known is a finding of an earlier review, with the way to where it is talked about; in full, if that is nowhere else.
 func (pg Page) known(k Known) string {
 	text := pg.line(k.Finding)
-	if k.Status == Fixed {
+	switch {
+	case k.Status == Fixed:
 		text = "- ~~" + k.Claim + "~~"
+	case k.Comment == 0:
+		text = pg.full(k.Finding)
 	}
 	if k.Comment != 0 {
 		text += fmt.Sprintf(" ([thread](%s#discussion_r%d))", pg.Pull, k.Comment)
@@ -100,9 +103,9 @@ func (pg Page) known(k Known) string {
 	return text
 }
 
-// full is a finding with all that there is to say.
+// full is a finding with all that there is to say, as an item of a list: whatever is left open in it ends with the item.
 func (pg Page) full(f Finding) string {
-	return fmt.Sprintf("**%s**%s%s", f.Severity, pg.placed(f), f.details())
+	return pg.line(f) + strings.ReplaceAll(strings.ReplaceAll(f.details(), "\n", "\n  "), "\n  \n", "\n\n")
 }
 
 // placed is a claim behind its place, for after a severity.

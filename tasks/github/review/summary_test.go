@@ -46,17 +46,17 @@ func TestBodies(t *testing.T) {
 	old := Known{Finding: gone, Status: Open, Comment: 41}
 	fixed := Known{Finding: vague, Status: Fixed, Comment: 42}
 	full := Plan{Inline: []Finding{exact}, Summary: []Finding{gone, vague, general, odd}, StillOpen: []Known{old}, Fixed: []Known{fixed}, Below: 2}
-	quiet := Plan{StillOpen: []Known{old}, Fixed: []Known{{Finding: general, Status: Fixed}}, Quiet: true}
+	quiet := Plan{StillOpen: []Known{old}, Fixed: []Known{{Finding: general, Status: Fixed}}}
 	golden(t, "comment.suggestion", Comment(exact))
 	golden(t, "comment.advice", Comment(vague))
 	golden(t, "review.intro", full.Intro(page))
 	golden(t, "review.whole", Plan{Inline: []Finding{exact, vague}}.Whole(page))
 	golden(t, "summary.full", full.Text("It does what it says, but for large totals.", page))
 	golden(t, "summary.quiet", quiet.Text("Only the text has changed.", page))
-	golden(t, "summary.nothing", Plan{Quiet: true}.Text("Nothing to report.", page))
+	golden(t, "summary.nothing", Plan{}.Text("Nothing to report.", page))
 	golden(t, "lines", full.Lines(page))
 	for want, p := range map[string]Plan{
-		"5 new findings, 1 still open, 1 fixed": full, "nothing new, 1 still open, 1 fixed": quiet, "no findings": {Quiet: true},
+		"5 new findings, 1 still open, 1 fixed": full, "nothing new, 1 still open, 1 fixed": quiet, "no findings": {},
 		"1 new finding": {Summary: []Finding{general}},
 	} {
 		if got := p.Headline(); got != want {
@@ -77,6 +77,28 @@ func TestFindingOf(t *testing.T) {
 	for _, body := range []string{"", "x", " " + Comment(exact), strings.Replace(Comment(exact), "overflow", "a b", 1)} {
 		if id, ok := FindingOf(body); ok {
 			t.Errorf("%q is that of %q", body, id)
+		}
+	}
+}
+
+// A block of code that the agent has not closed, or that was cut, ends with its finding: what stands below is another item of the list.
+func TestFindingsEndWithThemselves(t *testing.T) {
+	t.Parallel()
+	open := general
+	open.Evidence = "- so:\n\n  ```go\n  x\n\n ~~~\ny"
+	for what, text := range map[string]string{
+		"summary": Plan{Summary: []Finding{open, gone}}.Text("Two.", page), "review": Plan{Inline: []Finding{open, gone}}.Whole(page),
+	} {
+		_, text, _ = strings.Cut(text, "- **minor**: Nothing of this is tested.\n")
+		mine, next, ok := strings.Cut(text, "\n- **major** `pay/check.go:7`")
+		if !ok || !strings.Contains(next, "\n  Nothing else checks it.") {
+			t.Errorf("%s: %q", what, text)
+		}
+		mine, _, _ = strings.Cut(mine, "<!-- errand:finding=")
+		for l := range strings.Lines(mine) {
+			if l != "\n" && !strings.HasPrefix(l, "  ") {
+				t.Errorf("%s: %q leaves the item", what, l)
+			}
 		}
 	}
 }

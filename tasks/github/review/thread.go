@@ -27,12 +27,7 @@ func (l *Ledger) Observe(threads []Thread) {
 		}
 		k := &l.Known[at]
 		k.Thread, k.Comment, k.Answered = t.ID, t.Comment, k.Answered || t.Answered
-		if t.Line > 0 && k.Line != t.Line {
-			if k.StartLine > 0 {
-				k.StartLine = max(1, k.StartLine+t.Line-k.Line)
-			}
-			k.Line = t.Line
-		}
+		k.move(t.Line)
 		switch {
 		case k.Status != Open || !t.Resolved:
 		case t.Ours:
@@ -42,6 +37,17 @@ func (l *Ledger) Observe(threads []Thread) {
 		}
 	}
 	l.fit()
+}
+
+// move takes a finding along to where its line is now. One that is nowhere has no line, and is of the file as a whole.
+func (k *Known) move(line int) {
+	switch {
+	case line == 0:
+		k.StartLine = 0
+	case k.StartLine > 0:
+		k.StartLine = max(1, k.StartLine+line-k.Line)
+	}
+	k.Line = line
 }
 
 // adopt makes a known finding of a thread: of one that was posted by a report that could not say so any more, or of what the comment tells.

@@ -1,0 +1,74 @@
+package slack
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// What is said, to one person alone, to who may not ask, to who has asked in a way that is not understood, and of how things stand.
+func TestWordsAboutRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{Pulls: somePulls, Repositories: []string{"acme/api", "acme/web", "other/api", "acme/slow"}}, slackfake.Config{
+		Now: steady(), Users: []slackfake.User{{ID: "U0GUEST", Guest: true}, {ID: "U0STRANGER", TeamID: "T0OTHER"}},
+	})
+	o := origin{Team: team, Channel: general, TS: w.seed(slackfake.Message{Text: "x"}), User: ann}
+	var said []string
+	for _, row := range []struct {
+		user   string
+		access Access
+	}{
+		{"U0GUEST", Access{}},
+		{"U0STRANGER", Access{}},
+		{"U0STRANGER", Access{Teams: []string{team}}},
+		{"U0STRANGER", Access{People: []string{ann}}},
+		{"U0STRANGER", Access{Channels: []string{"C0OTHER"}}},
+	} {
+		err := w.process(Config{Access: row.access}).check(t.Context(), who{team: team}, event{User: row.user, Channel: general})
+		why, ok := errors.AsType[forbidden](err)
+		if !ok {
+			t.Errorf("%+v: %v", row, err)
+		}
+		said = append(said, string(why))
+	}
+	for _, text := range []string{
+		"[size=<large>] x", "[model=opus now] x", "[branch=a..b] x", "[budget=much] x", "[timeout=soon] x", "[repo=none branch=dev] x", "repo=a/b/c x",
+		"[repo=api] x", "[repo=cli] x", "[repo=none] review PR 3", "review PR 8 in acme/api", "fix acme/api#4", "review PR 3 in a/secret",
+		"review PR 3 in acme/slow",
+	} {
+		_, err := w.source.request(t.Context(), message{origin: o, text: text}, tasks.Thread{})
+		if input, ok := errors.AsType[*tasks.InputError](err); ok {
+			said = append(said, input.Sentence)
+		} else {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	_, err := w.process(Config{}).request(t.Context(), message{origin: o, text: "review PR 3 in acme/api"}, tasks.Thread{})
+	said = append(said, err.Error())
+	for _, text := range []string{"none", "cli", "a/b"} {
+		_, err := w.source.list(o, text, tasks.Thread{}, true)
+		said = append(said, err.Error())
+	}
+	task := tasks.Task{Prompt: "count <!channel>\nall"}
+	e := answered("42")
+	for _, st := range []tasks.Status{
+		{State: "waiting", Task: task},
+		{State: "waiting", Task: task, Why: "the limit is reached"},
+		{State: "running", Task: task, Started: w.source.cfg.Now().Add(-90 * time.Second)},
+		{State: "running", Task: task, Questions: []tasks.Question{{}}},
+		{State: "ended", Task: task, Ending: &e},
+		{State: "ended", Task: task, Ending: &tasks.Ending{Kind: tasks.TimedOut}},
+	} {
+		said = append(said, w.source.standing(st, 0))
+	}
+	said = append(said, w.source.standing(tasks.Status{State: "waiting", Task: task}, 2))
+	for _, sentence := range said {
+		if err := w.source.whisper(t.Context(), o, sentence); err != nil {
+			t.Fatal(err)
+		}
+	}
+	messages(t, "requests", w.Ephemeral(general, ann))
+}
