@@ -30,6 +30,7 @@ func (c *Config) check(p *Problems) {
 	checkToken(p, "ERRAND_CONSOLE_TOKEN", c.HTTP.ConsoleToken.Reveal())
 	checkToken(p, "ERRAND_FLEET_TOKEN", c.Fleet.Token.Reveal())
 	checkToken(p, "ERRAND_METRICS_TOKEN", c.Fleet.MetricsToken.Reveal())
+	c.HTTP.checkProxy(p)
 	c.Keep.check(p)
 	checkAddr(p, "ERRAND_HTTP_ADDR", c.HTTP.Addr)
 	checkAddr(p, "ERRAND_WORKER_ADDR", c.Worker.Addr)

@@ -97,9 +97,12 @@ const (
 
 // HTTP is the front door: webhooks, API and console.
 type HTTP struct {
-	Addr         string `env:"ERRAND_HTTP_ADDR" envDefault:"127.0.0.1:8080"` // host:port; port 0 = any free one
-	PublicURL    string `env:"ERRAND_PUBLIC_URL"`                            // where people reach the console, without a slash at the end; empty = posts have no links to it
-	ConsoleToken Secret `env:"ERRAND_CONSOLE_TOKEN"`                         // empty only for RoleStandalone (which makes one), RoleWorker and RoleClient
+	Addr           string   `env:"ERRAND_HTTP_ADDR" envDefault:"127.0.0.1:8080"` // host:port; port 0 = any free one
+	PublicURL      string   `env:"ERRAND_PUBLIC_URL"`                            // where people reach the console, without a slash at the end; empty = posts have no links to it
+	ConsoleToken   Secret   `env:"ERRAND_CONSOLE_TOKEN"`                         // empty only for RoleStandalone (which makes one), RoleWorker and RoleClient
+	ProxyHeader    string   `env:"ERRAND_TRUSTED_PROXY_HEADER"`                  // in which a proxy that has people log in says who asks; empty = there is none
+	Proxies        Networks `env:"ERRAND_TRUSTED_PROXIES"`                       // whence that proxy connects
+	QueuesWritable bool     `env:"ERRAND_QUEUES_WRITABLE" envDefault:"false"`    // the pages of the queues can do what asynqmon can
 }
 
 // Worker is how runs are carried out.

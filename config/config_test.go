@@ -4,10 +4,12 @@ import (
 	"encoding/pem"
 	"errors"
 	"io/fs"
+	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // machine is a file system for load: an 8 GB machine and whatever a test adds by absolute path or by the path as it is in the
@@ -65,6 +67,9 @@ func full() map[string]string {
 		"ERRAND_MODEL":                "it's a \"model\" for $5",
 		"ERRAND_HTTP_ADDR":            ":0",
 		"ERRAND_PUBLIC_URL":           "https://errand.example/",
+		"ERRAND_TRUSTED_PROXY_HEADER": "X-Forwarded-User",
+		"ERRAND_QUEUES_WRITABLE":      "true",
+		"ERRAND_TRUSTED_PROXIES":      "192.0.2.7, 2001:db8::/64,",
 		"ERRAND_CONSOLE_TOKEN":        "hush-console-0123",
 		"ERRAND_FLEET_TOKEN":          "hush-fleet-012345",
 		"ERRAND_METRICS_TOKEN":        "hush-metrics-0123",
@@ -114,7 +119,11 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 			AuthToken: "hush-auth", APIKey: "sk-hush", OAuthToken: "hush-oauth",
 			BaseURL: "http://127.0.0.1:9999/v", Gateway: GatewayOff, Name: "it's a \"model\" for $5",
 		},
-		HTTP:  HTTP{Addr: ":0", PublicURL: "https://errand.example", ConsoleToken: "hush-console-0123"},
+		HTTP: HTTP{
+			Addr: ":0", PublicURL: "https://errand.example", ConsoleToken: "hush-console-0123",
+			ProxyHeader: "X-Forwarded-User", Proxies: Networks{netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("2001:db8::/64")},
+			QueuesWritable: true,
+		},
 		Fleet: Fleet{Token: "hush-fleet-012345", MetricsToken: "hush-metrics-0123"},
 		Worker: Worker{
 			Addr: "[::1]:9090", URL: "http://w1.example:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1", Sandbox: SandboxNone, Concurrency: 7,
@@ -125,7 +134,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		Routing: Routing{People: map[string]Person{"ann": {Slack: "U1"}}},
 		Given:   got.Given,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("Load (-want +got):\n%s", diff)
 	}
 	// GITHUB_TOKEN is the one that cannot be set together with the App.

@@ -74,6 +74,10 @@ func explain(value string, err error) (what, remedy string) {
 			return fmt.Sprintf("is %q, a number without a unit", value), fmt.Sprintf("write %ss for seconds or %sm for minutes", value, value)
 		}
 		return fmt.Sprintf("is %q, which is not a duration", value), "write it like 90s, 15m or 2h30m"
+	case reflect.TypeFor[bool]():
+		return fmt.Sprintf("is %q", value), "write true or false"
+	case reflect.TypeFor[Networks]():
+		return fmt.Sprintf("is %q, which is not a list of addresses", value), "write addresses or networks, like 192.0.2.7,198.51.100.0/24"
 	case reflect.TypeFor[slog.Level]():
 		return fmt.Sprintf("is %q, which is not a level", value), "write debug, info, warn or error"
 	default: // int, int64

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"maps"
+	"net/netip"
 	"os"
 	"os/exec"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestPrint(t *testing.T) {
@@ -55,6 +57,9 @@ ERRAND_MODEL='a b'
 # ERRAND_HTTP_ADDR=127.0.0.1:8080
 # ERRAND_PUBLIC_URL=
 # ERRAND_CONSOLE_TOKEN=
+# ERRAND_TRUSTED_PROXY_HEADER=
+# ERRAND_TRUSTED_PROXIES=
+# ERRAND_QUEUES_WRITABLE=false
 
 # Fleet
 # ERRAND_FLEET_TOKEN=
@@ -121,7 +126,7 @@ func TestPrintIsAnEnvFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(before, after); diff != "" {
+	if diff := cmp.Diff(before, after, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("read again (-before +after):\n%s", diff)
 	}
 }

@@ -201,6 +201,7 @@ type Status struct {
 	Into     string    `json:"into,omitempty"` // the task whose run has taken it up: its log and its answer are there
 	Position int       `json:"position,omitempty"`
 	Attempt  int       `json:"attempt"`
+	Delivery string    `json:"delivery"` // its latest one: an ID in the queue of its class
 	Worker   string    `json:"worker,omitempty"`
 	Created  time.Time `json:"created"`
 	Started  time.Time `json:"started,omitzero"`
@@ -276,7 +277,7 @@ func status(rec store.Record) (Status, error) {
 		return Status{}, err
 	}
 	s := Status{
-		Task: t, State: string(rec.State), Attempt: rec.Attempt, Worker: rec.Worker, Cancel: rec.CancelBy,
+		Task: t, State: string(rec.State), Attempt: rec.Attempt, Delivery: deliveryID(rec.ID, rec.Delivery), Worker: rec.Worker, Cancel: rec.CancelBy,
 		Into: rec.Into, Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Retried: rec.Retried, Posted: rec.Outbox < 0,
 	}
 	if rec.State == store.Waiting {

@@ -1,15 +1,9 @@
 package tasks
 
-import (
-	"context"
-	"errors"
-	"regexp"
+import "context"
 
-	"github.com/errand-fleet/errand/store"
-)
-
-// cancelChannel is where asynq tells its servers of a cancel: from its command line, its Inspector, or an asynqmon that is not ours, whose
-// pages at /queues are to look at only.
+// cancelChannel is where asynq tells its servers of a cancel: from its command line, its Inspector, or an asynqmon that is not ours, which
+// asks the desk.
 const cancelChannel = "asynq:cancel"
 
 // byQueue is who cancelled there. asynq does not ask who it is.
@@ -39,10 +33,8 @@ func (q *Queue) cancels(ctx context.Context, heard func(delivery string)) {
 // first one counts.
 func (w *Worker) heedQueue(ctx context.Context) {
 	w.queue.cancels(ctx, func(delivery string) {
-		id := delivery
-		_, err := w.store.Cancel(ctx, id, byQueue, causeUser)
-		if again := redelivery.FindStringSubmatch(delivery); errors.Is(err, store.ErrNotFound) && again != nil {
-			id = again[1]
+		id, err := delivered(ctx, w.store, delivery)
+		if err == nil {
 			_, err = w.store.Cancel(ctx, id, byQueue, causeUser)
 		}
 		if err != nil {
@@ -52,6 +44,3 @@ func (w *Worker) heedQueue(ctx context.Context) {
 		w.log.Info("task cancelled", "run", id, "by", byQueue)
 	})
 }
-
-// redelivery is the form of a delivery's ID that is not the task's first (deliveryID).
-var redelivery = regexp.MustCompile(`^(.+)\.r[1-9][0-9]*$`)

@@ -17,7 +17,7 @@ func (h *Handler) answered(w http.ResponseWriter, r *http.Request, question, tex
 	if !ok {
 		return id, a, false
 	}
-	a, err := h.cfg.Desk.Answer(r.Context(), id, question, by, text)
+	a, err := h.cfg.Desk.Answer(r.Context(), id, question, tasks.Actor(r.Context()), text)
 	if mistake, is := errors.AsType[*tasks.InputError](err); is {
 		h.fail(w, r, problem{http.StatusUnprocessableEntity, "Invalid answer", mistake.Sentence})
 		return id, a, false

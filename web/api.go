@@ -6,9 +6,6 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// by is who cancels here: there are no users behind the token.
-const by = "console"
-
 // tasks lists what a query asks for; false when that was answered with an error.
 func (h *Handler) tasks(w http.ResponseWriter, r *http.Request) (listing, tasks.Filter, bool) {
 	filter, p := query(r.URL.Query())

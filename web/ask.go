@@ -24,5 +24,5 @@ func (h *Handler) ask(
 }
 
 func (h *Handler) stopTask(ctx context.Context, id string) (tasks.Status, error) {
-	return h.cfg.Desk.Cancel(ctx, id, by)
+	return h.cfg.Desk.Cancel(ctx, id, tasks.Actor(ctx))
 }

@@ -6,15 +6,16 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/errand-fleet/errand/tasks"
 )
 
 // cookieName is the cookie of a browser that has shown the token.
 const cookieName = "errand_token"
 
-// open reports whether a pattern of the mux is served without a token: ours that say nothing, such as the style of the login, and what
+// open reports whether a pattern of the mux is served without a token: ours that say nothing, such as how a login looks, and what
 // guards itself.
 func (h *Handler) open(pattern string) bool {
 	switch pattern {
@@ -34,28 +35,29 @@ func (h *Handler) protect(next http.Handler) http.Handler {
 	return p.Handler(next)
 }
 
-// guard lets pass who has the token: in the Authorization header, in the cookie, or once in the URL of a page, which then becomes
-// the cookie.
+// guard lets pass who has the token, in the Authorization header or as the cookie, and who comes by the proxy. Whoever acts then is
+// known to the handlers by [tasks.Actor].
 func (h *Handler) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		query := r.URL.Query()
-		switch _, pattern := h.mux.Handler(r); {
-		case pattern == "POST /login":
-			next.ServeHTTP(w, r) // it checks the token in the form
-		case query.Has("token") && (r.Method == http.MethodGet || r.Method == http.MethodHead):
-			if !h.valid(query.Get("token")) {
-				h.unauthorized(w, r, "This token is wrong.")
-				return
-			}
-			h.remember(w, r)
-			query.Del("token")
-			http.Redirect(w, r, local(&url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: query.Encode()}), http.StatusSeeOther)
-		case h.authorized(r):
-			next.ServeHTTP(w, r)
-		default:
-			h.unauthorized(w, r, "")
+		if _, pattern := h.mux.Handler(r); pattern == "GET /login" || pattern == "POST /login" {
+			next.ServeHTTP(w, r) // it looks by itself
+			return
 		}
+		who, ok := h.visitor(r)
+		if !ok {
+			h.unauthorized(w, r)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(tasks.WithActor(r.Context(), who)))
 	})
+}
+
+// visitor is who asks; false when nobody vouches for them.
+func (h *Handler) visitor(r *http.Request) (name string, ok bool) {
+	if name := h.cfg.Proxy.person(r); name != "" {
+		return name, true
+	}
+	return tasks.Console, h.authorized(r)
 }
 
 func (h *Handler) authorized(r *http.Request) bool {
@@ -91,31 +93,17 @@ func (h *Handler) remember(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// unauthorized asks for the token: people by a form, programs by a problem.
-func (h *Handler) unauthorized(w http.ResponseWriter, r *http.Request, why string) {
+// unauthorized asks for the token: people by the login, programs by a problem.
+func (h *Handler) unauthorized(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("WWW-Authenticate", `Bearer realm="errand"`)
-	if !wantsHTML(r) {
-		h.problem(w, problem{
-			Status: http.StatusUnauthorized, Title: "Unauthorized",
-			Detail: strings.TrimSpace(why + " Send the console's token (ERRAND_CONSOLE_TOKEN) as Authorization: Bearer."),
-		})
+	if wantsHTML(r) {
+		h.enter(w, r)
 		return
 	}
-	next := "/"
-	if r.Method == http.MethodGet {
-		u := *r.URL
-		query := u.Query()
-		query.Del("token")
-		u.RawQuery = query.Encode()
-		next = local(&u)
-	}
-	h.page(w, http.StatusUnauthorized, "login", loginView{Next: next, Why: why})
-}
-
-// local is a URL as a path on this server, whatever it says about hosts.
-func local(u *url.URL) string {
-	to := url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}
-	return "/" + strings.TrimLeft(to.RequestURI(), "/\\")
+	h.problem(w, problem{
+		Status: http.StatusUnauthorized, Title: "Unauthorized",
+		Detail: "Send the console's token (ERRAND_CONSOLE_TOKEN) as Authorization: Bearer.",
+	})
 }
 
 func wantsHTML(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }

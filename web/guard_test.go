@@ -2,11 +2,8 @@ package web
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // withRoutes adds what sources would: one that checks a signature, one that leaves that to the console, and one beside the open.
@@ -85,71 +82,6 @@ func TestTokenOpens(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestURLWithTokenBecomesACookie(t *testing.T) {
-	t.Parallel()
-	h := newHarness(t)
-	for path, want := range map[string]string{
-		"/?token=" + token: "/",
-		"/?state=ended&token=" + token + "&before=x%26": "/?before=x%26&state=ended",
-		"/tasks/1?token=" + token:                       "/tasks/1",
-		"//elsewhere.test/?token=" + token:              "/elsewhere.test/",
-		"/%5Celsewhere.test?token=" + token:             "/%5Celsewhere.test",
-	} {
-		a := h.get(path, "Authorization", "")
-		if a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != want {
-			t.Errorf("%s: %s to %q, want %q", path, a.Status, a.Header.Get("Location"), want)
-		}
-		if got, want := a.Header.Get("Set-Cookie"), cookieName+"="+h.handler.pass()+"; Path=/; HttpOnly; SameSite=Strict"; got != want || strings.Contains(got, token) {
-			t.Errorf("%s: cookie %q", path, got)
-		}
-	}
-	secure := h.get("/?token="+token, "Authorization", "", "X-Forwarded-Proto", "https")
-	if !strings.Contains(secure.Header.Get("Set-Cookie"), "; Secure") {
-		t.Errorf("behind TLS the cookie is %q", secure.Header.Get("Set-Cookie"))
-	}
-	// A wrong one is not accepted, not even together with a good cookie, and is not kept.
-	wrong := h.get("/?token=wrong", "Authorization", "", "Cookie", cookieName+"="+h.handler.pass())
-	h.problem(wrong, http.StatusUnauthorized)
-	if wrong.Header.Get("Set-Cookie") != "" {
-		t.Error("a wrong token became a cookie")
-	}
-	// It opens pages, and does not act.
-	h.problem(h.do("POST", "/api/tasks/"+h.submit(1)+"/cancel?token="+token, "", "Authorization", ""), http.StatusUnauthorized)
-}
-
-func TestBrowsersAreShownALogin(t *testing.T) {
-	t.Parallel()
-	h := newHarness(t)
-	browser := []string{"Authorization", "", "Accept", "text/html,*/*"}
-	h.contains(h.get("/tasks/x?a=b&token=wrong", browser...), http.StatusUnauthorized,
-		`action="/login"`, `value="/tasks/x?a=b"`, "This token is wrong.")
-	h.contains(h.get("/", browser...), http.StatusUnauthorized, `action="/login"`, "!wrong")
-
-	login := func(form url.Values, hs ...string) answer {
-		return h.do("POST", "/login", form.Encode(), append([]string{
-			"Authorization", "", "Accept", "text/html", "Content-Type", "application/x-www-form-urlencoded",
-		}, hs...)...)
-	}
-	bad := login(url.Values{"token": {"wrong"}, "next": {`/x"><script>`}})
-	h.contains(bad, http.StatusUnauthorized, "This token is wrong.", "!<script>")
-	if bad.Header.Get("Set-Cookie") != "" {
-		t.Error("a wrong token became a cookie")
-	}
-	for next, want := range map[string]string{
-		"/tasks/x?a=b": "/tasks/x?a=b", "": "/", "https://elsewhere.test/x": "/x", "//elsewhere.test/x": "/x",
-		"/\\elsewhere.test": "/%5Celsewhere.test", "///elsewhere.test": "/elsewhere.test", "javascript:alert(1)": "/", "%zz": "/",
-	} {
-		a := login(url.Values{"token": {token}, "next": {next}})
-		if diff := cmp.Diff([]any{http.StatusSeeOther, want}, []any{a.StatusCode, a.Header.Get("Location")}); diff != "" {
-			t.Errorf("next %q: %s", next, diff)
-		}
-		if len(a.Cookies()) != 1 || a.Cookies()[0].Value != h.handler.pass() {
-			t.Errorf("next %q: cookies %v", next, a.Cookies())
-		}
-	}
-	h.contains(login(url.Values{"token": {token}}, "Origin", "https://elsewhere.test"), http.StatusForbidden)
 }
 
 // What another site makes a visitor's browser send has the visitor's cookie, where the browser is old.

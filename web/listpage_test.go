@@ -32,6 +32,7 @@ func TestListIsFiltered(t *testing.T) {
 		"source=test":                          sue + bob + ann,
 		"source=other":                         "",
 		"ending=timed_out":                     bob,
+		"ending=superseded":                    "",
 		"text=BUILD&state=waiting":             ann,
 		"text=build&repository=acme/api":       bob + ann,
 		"text=" + sue:                          sue,

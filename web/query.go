@@ -21,7 +21,7 @@ const (
 var (
 	states  = []store.State{store.Waiting, store.Running, store.Absorbed, store.Ended}
 	endings = []tasks.EndingKind{
-		tasks.Answered, tasks.Failed, tasks.TimedOut, tasks.Stalled, tasks.Cancelled, tasks.Refused, tasks.Lost, tasks.Withdrawn,
+		tasks.Answered, tasks.Failed, tasks.TimedOut, tasks.Stalled, tasks.Cancelled, tasks.Refused, tasks.Lost, tasks.Superseded, tasks.Withdrawn,
 	}
 )
 
@@ -46,7 +46,7 @@ func query(q url.Values) (tasks.Filter, problem) {
 	case f.State != "" && !slices.Contains(states, store.State(f.State)):
 		return bad("A state is one of waiting, running, absorbed and ended.")
 	case f.Ending != "" && !slices.Contains(endings, f.Ending):
-		return bad("An ending is one of answered, failed, timed_out, stalled, cancelled, refused, lost and withdrawn.")
+		return bad("An ending is one of answered, failed, timed_out, stalled, cancelled, refused, lost, superseded and withdrawn.")
 	case f.Before != "" && !tasks.ValidID(f.Before):
 		return bad("Before is a task's ID, such as next in the answer before.")
 	}

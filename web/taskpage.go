@@ -29,6 +29,7 @@ type taskView struct {
 	Sentence, Partial string
 	Answer            string
 	Questions         []tasks.Question // that wait for an answer
+	Delivery          string           // its page among those of the queues
 	Meter             meter
 	Log               string // where its log is; empty: it has none
 	Live              bool   // more may come
@@ -66,7 +67,7 @@ func (h *Handler) taskPage(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) taskView(s tasks.Status, past history, used tasks.Logged) taskView {
 	v := taskView{
 		row: h.row(show(s)), Prompt: legible(s.Task.Prompt), Long: len(s.Task.Prompt) > longPrompt, Facts: facts(s), Questions: s.Questions,
-		Meter: h.meter(s, used), Live: s.Ending == nil && !past.Past, history: past,
+		Delivery: deliveryPath(s), Meter: h.meter(s, used), Live: s.Ending == nil && !past.Past, history: past,
 	}
 	if s.Worker != "" || s.Into != "" {
 		v.Log = "/api/tasks/" + s.Task.ID + "/log"

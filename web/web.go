@@ -26,10 +26,14 @@ type Config struct {
 	Desk   *tasks.Desk        // for all that is asked about tasks
 	Store  *store.Store       // for the workers, and for whether Redis answers
 	Redis  asynq.RedisConnOpt // for asynqmon, which opens connections of its own
+	Proxy  Proxy              // opens everything as well, to people who have logged in there
 	LogDir string             // where the logs of this machine's runs are; empty: none are here
 
 	// FleetToken opens the logs of other machines, at the addresses that workers tell (LogServer); empty: they are not asked.
 	FleetToken string
+
+	// QueuesWritable lets the pages of the queues do what asynqmon can, and not only show.
+	QueuesWritable bool
 
 	// Inbound are sources whose events the health tells of.
 	Inbound []Inbound
@@ -55,6 +59,7 @@ type Handler struct {
 	pages   pages
 	log     *slog.Logger
 	now     func() time.Time
+	invites invites
 	host    string       // this machine
 	remote  *http.Client // for workers
 
@@ -89,7 +94,7 @@ func New(cfg Config) (*Handler, error) {
 	}
 	h := &Handler{
 		host: host, remote: newRemote(),
-		cfg: cfg, mux: cfg.Mux, pages: pages, queues: newQueues(cfg.Redis), stop: make(chan struct{}),
+		cfg: cfg, mux: cfg.Mux, pages: pages, queues: newQueues(cfg), stop: make(chan struct{}),
 		log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), now: time.Now,
 	}
 	h.routes()
@@ -112,6 +117,7 @@ func (h *Handler) routes() {
 	for pattern, handle := range map[string]http.HandlerFunc{
 		"GET /livez":  h.livez,
 		"GET /readyz": h.readyz,
+		"GET /login":  h.loginPage,
 		"POST /login": h.login,
 
 		"GET /{$}":                h.listPage,
@@ -123,6 +129,7 @@ func (h *Handler) routes() {
 		"POST /tasks/{id}/answer": h.answerForm,
 		"GET /static/":            http.FileServerFS(staticFiles).ServeHTTP,
 		"/queues/":                h.serveQueues,
+		"GET /queues/tasks/{id}":  h.deliveredTask,
 
 		"GET /api/tasks":              h.list,
 		"GET /api/tasks/{id}":         h.get,
@@ -132,9 +139,13 @@ func (h *Handler) routes() {
 		"POST /api/tasks/{id}/retry":  h.retry,
 		"POST /api/tasks/{id}/answer": h.answer,
 		"GET /api/health":             h.health,
+		"GET /api/openapi.yaml":       h.describe,
 		"GET /api/health/services":    h.services,
 	} {
 		h.mux.HandleFunc(pattern, handle)
+	}
+	if h.cfg.QueuesWritable {
+		h.cancelRoutes()
 	}
 }
 

@@ -71,8 +71,8 @@ func show(ctx context.Context, once bool, stdout, log io.Writer) (err error) {
 	if once {
 		return nil
 	}
-	fmt.Fprintf(stdout, "\n  console  %s\n  queues   %s/queues/\n", sys.console, sys.base)
-	fmt.Fprint(stdout, "\nThey stay up until Ctrl-C. The console's address holds the token; open it first, then the queues.\n")
+	fmt.Fprintf(stdout, "\n  console  %s\n  token    %s\n  queues   %s/queues/\n", sys.console, sys.token, sys.base)
+	fmt.Fprint(stdout, "\nThey stay up until Ctrl-C. The console's address opens once, within 15 minutes; later the token does.\n")
 	<-ctx.Done()
 	fmt.Fprintln(stdout, "\nstopping")
 	return nil

@@ -22,7 +22,7 @@ import (
 // system is the worker the demo started: the real binary, as anybody would run it.
 type system struct {
 	cmd     *exec.Cmd
-	console string // with the token
+	console string // opens once
 	base    string
 	token   string
 	seen    map[string]bool // tasks told about
@@ -50,15 +50,18 @@ func startSystem(ctx context.Context, env []string, log io.Writer) (*system, err
 	}
 	s := &system{cmd: cmd, seen: map[string]bool{}}
 	lines := bufio.NewScanner(out)
-	for s.console == "" && lines.Scan() {
-		if url, ok := strings.CutPrefix(strings.TrimSpace(lines.Text()), "console"); ok {
-			s.console = strings.TrimSpace(url)
+	for s.token == "" && lines.Scan() {
+		switch name, value, _ := strings.Cut(strings.TrimSpace(lines.Text()), " "); name {
+		case "console":
+			s.console = strings.TrimSpace(value)
+		case "token": // which is told after the console
+			s.token = strings.TrimSpace(value)
 		}
 	}
-	if s.console == "" {
+	if s.token == "" {
 		return nil, errors.Join(errors.New("the worker did not start; demo -v shows its log"), cmd.Wait())
 	}
-	s.base, s.token, _ = strings.Cut(s.console, "/?token=")
+	s.base, _, _ = strings.Cut(s.console, "/login?")
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 	return s, nil
 }

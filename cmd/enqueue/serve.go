@@ -47,15 +47,15 @@ func serve(ctx context.Context, c config.Config, stdout, stderr io.Writer) (err 
 	}
 	defer func() { err = errors.Join(err, parts.Close()) }()
 	parts.Greet(ctx)
-	door, closer, err := parts.FrontDoor(ctx)
+	door, err := parts.FrontDoor(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closer.Close()) }()
+	defer func() { err = errors.Join(err, door.Close()) }()
 	l, err := wire.Listen(ctx, c.HTTP.Addr, "ERRAND_HTTP_ADDR")
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "errand listens at http://%s\n", l.Addr())
-	return wire.Serve(ctx, l, door, func() { _ = closer.Close() }, log)
+	return wire.Serve(ctx, l, door, func() { _ = door.Close() }, log)
 }

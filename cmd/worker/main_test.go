@@ -113,8 +113,8 @@ func dirOf(t *testing.T) string {
 
 func (w *world) getenv(name string) string { return w.env[name] }
 
-// standalone starts the whole system in this process and returns its address.
-func (w *world) standalone() (base string) {
+// start starts the whole system in this process and returns what it prints.
+func (w *world) start() *bufio.Scanner {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r, out := io.Pipe()
@@ -129,17 +129,27 @@ func (w *world) standalone() (base string) {
 			w.Errorf("worker exited with %d", code)
 		}
 	})
-	lines := bufio.NewScanner(r)
+	w.Cleanup(func() { _ = r.Close() }) // first: it shall not wait for somebody to read the rest
+	return bufio.NewScanner(r)
+}
+
+// standalone starts the whole system in this process and returns its address.
+func (w *world) standalone() (base string) {
+	w.Helper()
+	lines := w.start()
 	for lines.Scan() {
 		if url, ok := strings.CutPrefix(strings.TrimSpace(lines.Text()), "console"); ok {
-			base, _, _ = strings.Cut(strings.TrimSpace(url), "/?token=")
+			base, _, _ = strings.Cut(strings.TrimSpace(url), "/login?")
 			break
 		}
 	}
 	if base == "" {
 		w.Fatal("the worker did not say where its console is")
 	}
-	go func() { _, _ = io.Copy(io.Discard, r) }()
+	go func() {
+		for lines.Scan() { // to the end, so that it does not wait
+		}
+	}()
 	w.slack.Deliver(base + "/slack/events")
 	w.github.Deliver(base + "/github/webhook")
 	return base
@@ -178,14 +188,14 @@ func (w *world) frontDoor() (base string) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	door, closer, err := parts.FrontDoor(w.Context())
+	door, err := parts.FrontDoor(w.Context())
 	if err != nil {
 		w.Fatal(err)
 	}
 	server := httptest.NewServer(door)
 	w.Cleanup(func() {
 		server.Close()
-		_ = closer.Close()
+		_ = door.Close()
 		_ = parts.Close()
 	})
 	w.slack.Deliver(server.URL + "/slack/events")

@@ -20,7 +20,8 @@ import (
 
 // all is the whole system in one process.
 func all(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.Options) (err error) {
-	if c.HTTP.ConsoleToken == "" {
+	made := c.HTTP.ConsoleToken == ""
+	if made {
 		c.HTTP.ConsoleToken = config.Secret(wire.Token())
 	}
 	log := wire.Logger(stderr, c, true)
@@ -49,27 +50,32 @@ func all(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.
 	// Neither half goes on without the other; what ends both is the signal, or that one of them could not begin.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	door, closer, err := parts.FrontDoor(ctx)
+	door, err := parts.FrontDoor(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closer.Close()) }()
+	defer func() { err = errors.Join(err, door.Close()) }()
 	l, err := wire.Listen(ctx, c.HTTP.Addr, "ERRAND_HTTP_ADDR")
 	if err != nil {
 		return err
 	}
 	var all sync.WaitGroup
 	var served, worked error
-	all.Go(func() { defer cancel(); served = wire.Serve(ctx, l, door, func() { _ = closer.Close() }, log) })
+	all.Go(func() { defer cancel(); served = wire.Serve(ctx, l, door, func() { _ = door.Close() }, log) })
 	all.Go(func() { defer cancel(); worked = station.run(ctx) })
-	welcome(stdout, "http://"+l.Addr().String(), c)
+	welcome(stdout, "http://"+l.Addr().String(), door.Invite(), made, c)
 	all.Wait()
 	return errors.Join(served, worked)
 }
 
-// welcome says where everything is. The console's address carries the token: it is shown here once and logged nowhere.
-func welcome(w io.Writer, base string, c config.Config) {
-	fmt.Fprintf(w, "errand is up\n  console  %s/?token=%s\n  queues   %s/queues/\n  logs     %s\n", base, c.HTTP.ConsoleToken.Reveal(), base, wire.LogDir(c))
+// welcome says where everything is. The console's address opens it once. A token that was made here is shown here and logged nowhere:
+// the command line needs it.
+func welcome(w io.Writer, base, invite string, made bool, c config.Config) {
+	fmt.Fprintf(w, "errand is up\n  console  %s%s\n           (opens once, within 15 minutes)\n", base, invite)
+	if made {
+		fmt.Fprintf(w, "  token    %s\n           (ERRAND_CONSOLE_TOKEN for enqueue, and to log in again)\n", c.HTTP.ConsoleToken.Reveal())
+	}
+	fmt.Fprintf(w, "  queues   %s/queues/\n  logs     %s\n", base, wire.LogDir(c))
 	switch {
 	case !c.Slack.Enabled():
 	case c.Slack.SigningSecret != "":

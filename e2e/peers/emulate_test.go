@@ -132,7 +132,7 @@ func TestErrandInAnEmulatedWorkspace(t *testing.T) {
 		"ANTHROPIC_BASE_URL=" + model.URL(), "ANTHROPIC_API_KEY=sk-ant-peer-key", "SLACK_API_URL=" + api,
 		"SLACK_BOT_TOKEN=xoxb-test", "SLACK_SIGNING_SECRET=slack-secret",
 	}, "console", filepath.Join("..", "..", "bin", "worker"), "-standalone")
-	base, _, _ := strings.Cut(console, "/?token=")
+	base, _, _ := strings.Cut(console, "/login?")
 	signer.Deliver(base + "/slack/events")
 
 	var said struct{ Channel, TS string }

@@ -134,11 +134,11 @@ func TestErrandOnAnEmulatedGitHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := run(t, []string{
-		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0",
+		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN=" + console,
 		"ANTHROPIC_BASE_URL=" + model.URL(), "ANTHROPIC_API_KEY=sk-ant-peer-key", "GITHUB_API_URL=" + h.url + "/", "GITHUB_URL=" + git,
 		"GITHUB_APP_ID=77", "GITHUB_APP_PRIVATE_KEY_FILE=" + keyFile, "GITHUB_WEBHOOK_SECRET=github-secret",
 	}, "console", filepath.Join("..", "..", "bin", "worker"), "-standalone")
-	base, token, _ := strings.Cut(shown, "/?token=")
+	base, _, _ := strings.Cut(shown, "/login?")
 	front, err := url.Parse(base)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestErrandOnAnEmulatedGitHub(t *testing.T) {
 	}
 	h.ask(http.MethodPost, "/repos/acme/api/pulls", map[string]string{"title": "Greet", "head": "change", "base": "main"}, &pr)
 	run, said := h.reviewed(pr.Head.SHA)
-	h.examined(base, token)
+	h.examined(base)
 	if run.Name != "errand" || run.HeadSHA != pr.Head.SHA || run.Conclusion != "success" {
 		t.Errorf("check run %+v", run)
 	}
@@ -165,13 +165,13 @@ func TestErrandOnAnEmulatedGitHub(t *testing.T) {
 }
 
 // examined asks the doctor.
-func (h *hub) examined(base, token string) {
+func (h *hub) examined(base string) {
 	h.Helper()
 	req, err := http.NewRequestWithContext(limited(h.T), http.MethodGet, base+"/api/health/services", nil)
 	if err != nil {
 		h.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Authorization", "Bearer "+console)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		h.Fatal(err)

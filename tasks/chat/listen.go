@@ -18,9 +18,6 @@ import (
 // maxBody bounds a request; the desk's limit for a task is the same.
 const maxBody = 1 << 20
 
-// actor is who asks: whoever has the console's token. There are no users behind it that could be told apart.
-const actor = "console"
-
 var (
 	threadForm = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
 	repoForm   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*/[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
@@ -49,7 +46,7 @@ func (s *Source) serve(stop <-chan struct{}, d *tasks.Desk, w http.ResponseWrite
 		p.write(w)
 		return
 	}
-	t, p := s.task(req)
+	t, p := s.task(req, tasks.Actor(r.Context()))
 	if p != nil {
 		p.write(w)
 		return
@@ -88,8 +85,8 @@ func read(w http.ResponseWriter, r *http.Request) (request, *problem) {
 	return req, nil
 }
 
-// task makes a task of a request.
-func (s *Source) task(req request) (tasks.Task, *problem) {
+// task makes a task of what somebody requests.
+func (s *Source) task(req request, actor string) (tasks.Task, *problem) {
 	bad := func(title, detail string) (tasks.Task, *problem) {
 		return tasks.Task{}, &problem{http.StatusBadRequest, title, detail}
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -23,13 +22,28 @@ import (
 // signed are the routes guarded by their own signatures; everything else at the front door needs the console token.
 var signed = []string{"/slack/", "/github/"}
 
+// Door is the front door. It is all of [web.Handler], and shows the metrics to their own token as well.
+type Door struct {
+	*web.Handler
+	parts *Parts
+}
+
+// ServeHTTP shows the metrics to who has their token. To who has the console's, web's handler shows them.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet && r.URL.Path == "/metrics" && d.parts.MayScrape(r) {
+		d.parts.Metrics.ServeHTTP(w, r)
+		return
+	}
+	d.Handler.ServeHTTP(w, r)
+}
+
 // FrontDoor is everything that is asked over HTTP: webhooks, API, console, queues. Close it after the server has stopped.
-func (p *Parts) FrontDoor(ctx context.Context) (http.Handler, io.Closer, error) {
+func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	mux := http.NewServeMux()
 	var inbound []web.Inbound
 	for _, s := range p.Sources {
 		if err := s.Listen(ctx, mux, p.Desk); err != nil {
-			return nil, nil, fmt.Errorf("listen for %s: %w", s.Name(), err)
+			return nil, fmt.Errorf("listen for %s: %w", s.Name(), err)
 		}
 		if in, ok := s.(web.Inbound); ok {
 			inbound = append(inbound, in)
@@ -39,33 +53,24 @@ func (p *Parts) FrontDoor(ctx context.Context) (http.Handler, io.Closer, error) 
 	mux.Handle("GET /metrics", p.Metrics)
 	opt, err := asynq.ParseRedisURI(p.Config.Redis.URL.Reveal())
 	if err != nil {
-		return nil, nil, errors.New("parse REDIS_URL for the queue pages") // err would quote it
+		return nil, errors.New("parse REDIS_URL for the queue pages") // err would quote it
 	}
-	door, err := web.New(web.Config{
+	h, err := web.New(web.Config{
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: opt, LogDir: LogDir(p.Config),
 		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine,
 		Inbound: inbound, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
+		QueuesWritable: p.Config.HTTP.QueuesWritable,
+		Proxy:          web.Proxy{Header: p.Config.HTTP.ProxyHeader, From: p.Config.HTTP.Proxies},
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return p.scraped(door), door, nil
+	return &Door{Handler: h, parts: p}, nil
 }
 
 // MayScrape reports whether a request shows the token of the metrics.
 func (p *Parts) MayScrape(r *http.Request) bool {
 	return web.ShowsToken(r, p.Config.Fleet.MetricsToken.Reveal())
-}
-
-// scraped shows the metrics to who has their token. To who has the console's, the door shows them.
-func (p *Parts) scraped(door http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet && r.URL.Path == "/metrics" && p.MayScrape(r) {
-			p.Metrics.ServeHTTP(w, r)
-			return
-		}
-		door.ServeHTTP(w, r)
-	})
 }
 
 // Serve answers on a listener until ctx ends, and then lets what is under way finish, within reason. It calls stopping, which may be

@@ -1,0 +1,220 @@
+// Package openapi holds the answers of a handler to what an OpenAPI 3.1 description says of them, in tests. It knows of that format what our
+// description uses.
+package openapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"mime"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"go.yaml.in/yaml/v3"
+)
+
+// Document is a description. It is used from one goroutine at a time.
+type Document struct {
+	paths   map[string]map[string]any // by path; parameters and the like beside the methods
+	root    map[string]any            // all of it, for what is referred to
+	schemas map[string]any            // of the components, as JSON Schema has them
+	seen    map[string]bool           // answers that were checked, as Unseen names them
+}
+
+// Load reads the description in a file.
+func Load(file string) (*Document, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("load description: %w", err)
+	}
+	d := &Document{root: map[string]any{}, paths: map[string]map[string]any{}, seen: map[string]bool{}}
+	if err := yaml.Unmarshal(data, &d.root); err != nil {
+		return nil, fmt.Errorf("load description: %w", err)
+	}
+	for path, item := range object(d.root["paths"]) {
+		d.paths[path] = object(item)
+	}
+	d.schemas = object(strict(object(d.root["components"])["schemas"]))
+	return d, nil
+}
+
+func object(v any) map[string]any { m, _ := v.(map[string]any); return m }
+
+// strict makes a copy of schemas in which nothing is allowed that is not described, and in which references are as JSON Schema finds them.
+// What is published stays open, so that answers may gain fields.
+func strict(v any) any {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = strict(v[i])
+		}
+		return out
+	case map[string]any:
+		out := map[string]any{}
+		for name, value := range v {
+			out[name] = strict(value)
+		}
+		if ref, ok := v["$ref"].(string); ok {
+			out["$ref"] = strings.Replace(ref, "#/components/schemas/", "#/$defs/", 1)
+		}
+		if _, open := v["additionalProperties"]; !open && v["type"] == "object" {
+			out["additionalProperties"] = false
+		}
+		return out
+	}
+	return v
+}
+
+// Operations lists what is described, as "GET /api/tasks/{id}", sorted.
+func (d *Document) Operations() []string {
+	var all []string
+	for path, item := range d.paths {
+		for _, method := range []string{"get", "post", "put", "patch", "delete"} {
+			if item[method] != nil {
+				all = append(all, strings.ToUpper(method)+" "+path)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Properties lists the properties of a component's schema, sorted.
+func (d *Document) Properties(schema string) []string {
+	return slices.Sorted(maps.Keys(object(object(d.schemas[schema])["properties"])))
+}
+
+// Unseen lists the answers that are described and were not checked, as "GET /api/tasks/{id} 200", sorted.
+func (d *Document) Unseen() []string {
+	var all []string
+	for _, op := range d.Operations() {
+		method, path, _ := strings.Cut(op, " ")
+		for status := range object(object(d.paths[path][strings.ToLower(method)])["responses"]) {
+			if !d.seen[op+" "+status] {
+				all = append(all, op+" "+status)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Check holds an answer to what is said of it, with its body, which has been read.
+func (d *Document) Check(resp *http.Response, body []byte) error {
+	op, responses, err := d.find(resp.Request)
+	if err != nil {
+		return err
+	}
+	status := strconv.Itoa(resp.StatusCode)
+	if responses[status] == nil {
+		status = "default"
+	}
+	response := d.resolve(responses[status])
+	if response == nil {
+		return fmt.Errorf("%s: %s is not described", op, resp.Status)
+	}
+	d.seen[op+" "+status] = true
+	content := object(response["content"])
+	if len(content) == 0 {
+		return nil
+	}
+	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil || content[kind] == nil {
+		return fmt.Errorf("%s: %s comes as %q, which is not described", op, resp.Status, resp.Header.Get("Content-Type"))
+	}
+	media := object(content[kind])
+	switch {
+	case kind == "text/event-stream":
+		err = d.checkEvents(object(media["x-events"]), body)
+	case strings.HasSuffix(kind, "json") && kind != "application/x-ndjson":
+		err = d.validate(media["schema"], body)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", op, resp.Status, err)
+	}
+	return nil
+}
+
+// find gives the operation that a request is for, and its responses.
+func (d *Document) find(r *http.Request) (op string, responses map[string]any, err error) {
+	var best string
+	for path := range d.paths {
+		if matches(path, r.URL.Path) && (best == "" || strings.Count(path, "{") < strings.Count(best, "{")) {
+			best = path
+		}
+	}
+	operation := object(d.paths[best][strings.ToLower(r.Method)])
+	if operation == nil {
+		return "", nil, fmt.Errorf("%s %s is not described", r.Method, r.URL.Path)
+	}
+	return r.Method + " " + best, object(operation["responses"]), nil
+}
+
+func matches(template, path string) bool {
+	want, got := strings.Split(template, "/"), strings.Split(path, "/")
+	return slices.EqualFunc(want, got, func(w, g string) bool { return w == g || strings.HasPrefix(w, "{") && g != "" })
+}
+
+// resolve follows a reference to a component.
+func (d *Document) resolve(v any) map[string]any {
+	at := object(v)
+	ref, ok := at["$ref"].(string)
+	if !ok {
+		return at
+	}
+	at = d.root
+	for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+		at = object(at[name])
+	}
+	return at
+}
+
+// checkEvents holds each event of a stream to the schema for its name. The data [DONE] is a stream's last word, and none.
+func (d *Document) checkEvents(schemas map[string]any, body []byte) error {
+	name := "message"
+	for line := range strings.Lines(string(body)) {
+		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch {
+		case field == "":
+			name = "message"
+		case field == "event":
+			name = value
+		case field == "data" && value != "[DONE]":
+			if schemas[name] == nil {
+				return fmt.Errorf("event %q is not described", name)
+			}
+			if err := d.validate(schemas[name], []byte(value)); err != nil {
+				return fmt.Errorf("event %q: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// validate holds JSON to a schema of the description.
+func (d *Document) validate(schema any, body []byte) error {
+	whole := map[string]any{"$defs": d.schemas, "allOf": []any{strict(schema)}}
+	text, err := json.Marshal(whole)
+	if err != nil {
+		return fmt.Errorf("write schema: %w", err)
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(text, &s); err != nil {
+		return fmt.Errorf("read schema: %w", err)
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		return fmt.Errorf("read schema: %w", err)
+	}
+	var v any
+	if err := json.Unmarshal(body, &v); err != nil {
+		return errors.Join(fmt.Errorf("read answer: %w", err), fmt.Errorf("%.200s", body))
+	}
+	return resolved.Validate(v)
+}

@@ -1,0 +1,23 @@
+package chat
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// Whom the front door knows by name is who asks.
+func TestActorIsWhoTheFrontDoorSays(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Config{}, func(_ context.Context, s *http.Server) {
+		next := s.Handler
+		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(w, r.WithContext(tasks.WithActor(r.Context(), "ann@acme.test")))
+		})
+	})
+	if got := h.Status(h.ask(`{"message": "Hi"}`).id).Task.Actor; got != "ann@acme.test" {
+		t.Errorf("asked by %q", got)
+	}
+}

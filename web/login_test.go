@@ -1,0 +1,120 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// browser is who has no token and wants to see pages.
+var browser = []string{"Authorization", "", "Accept", "text/html,*/*"}
+
+func (h *harness) login(form url.Values, hs ...string) answer {
+	h.Helper()
+	return h.do("POST", "/login", form.Encode(), append(append(hs, browser...), "Content-Type", "application/x-www-form-urlencoded")...)
+}
+
+func (h *harness) cookie() []string {
+	return append([]string{"Cookie", cookieName + "=" + h.handler.pass()}, browser...)
+}
+
+func (h *harness) redirects(a answer, to string) {
+	h.Helper()
+	if a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != to {
+		h.Errorf("%s: %s to %q, want %q", a.Request.URL, a.Status, a.Header.Get("Location"), to)
+	}
+}
+
+// A link that is followed from Slack comes without the cookie. The browser is made to come again, by itself, and then has it.
+func TestBrowsersComeAgainByTheLogin(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	const to = "/login?next=%2Ftasks%2Fx%3Fa%3Db%26c"
+	a := h.get("/tasks/x?a=b&c", browser...)
+	h.contains(a, http.StatusUnauthorized, `href="`+to+`"`)
+	if got := a.Header.Get("Refresh"); got != "0; url="+to {
+		t.Errorf("refresh %q", got)
+	}
+	h.redirects(h.get(to, h.cookie()...), "/tasks/x?a=b&c")
+	h.contains(h.get(to, browser...), http.StatusOK, `action="/login"`, `value="/tasks/x?a=b&amp;c"`)
+	// What would have acted is not done again.
+	if got := h.do("POST", "/tasks/x/cancel", "", browser...).Header.Get("Refresh"); got != "0; url=/login?next=%2F" {
+		t.Errorf("after a refused action: refresh %q", got)
+	}
+	if got := h.get("/api/tasks", "Authorization", "").Header.Get("Refresh"); got != "" {
+		t.Errorf("a program is sent to %q", got)
+	}
+}
+
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	bad := h.login(url.Values{"token": {"wrong"}, "next": {`/x"><script>`}})
+	h.contains(bad, http.StatusUnauthorized, "This token is wrong.", "!<script>")
+	if bad.Header.Get("Set-Cookie") != "" {
+		t.Error("a wrong token became a cookie")
+	}
+	for next, want := range map[string]string{
+		"/tasks/x?a=b": "/tasks/x?a=b", "": "/", "https://elsewhere.test/x": "/x", "//elsewhere.test/x": "/x",
+		"/\\elsewhere.test": "/%5Celsewhere.test", "///elsewhere.test": "/elsewhere.test", "javascript:alert(1)": "/", "%zz": "/",
+	} {
+		a := h.login(url.Values{"token": {token}, "next": {next}})
+		h.redirects(a, want)
+		if got, want := a.Header.Get("Set-Cookie"), cookieName+"="+h.handler.pass()+"; Path=/; HttpOnly; SameSite=Strict"; got != want || strings.Contains(got, token) {
+			t.Errorf("next %q: cookie %q", next, got)
+		}
+		h.redirects(h.get("/login?"+url.Values{"next": {next}}.Encode(), h.cookie()...), want)
+	}
+	secure := h.login(url.Values{"token": {token}}, "X-Forwarded-Proto", "https")
+	if !strings.Contains(secure.Header.Get("Set-Cookie"), "; Secure") {
+		t.Errorf("behind TLS the cookie is %q", secure.Header.Get("Set-Cookie"))
+	}
+	h.contains(h.login(url.Values{"token": {token}}, "Origin", "https://elsewhere.test"), http.StatusForbidden)
+}
+
+// An address stays in histories and in proxies' logs, so the token has no place in it.
+func TestTokenInAnAddressOpensNothing(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for _, path := range []string{"/?token=" + token, "/login?token=" + token, "/login?once=" + token, "/api/tasks?token=" + token} {
+		if a := h.get(path, "Authorization", ""); a.StatusCode != http.StatusUnauthorized || a.Header.Get("Set-Cookie") != "" {
+			t.Errorf("%s: %s, cookie %q", path, a.Status, a.Header.Get("Set-Cookie"))
+		}
+	}
+}
+
+func TestInvitationOpensOnce(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	invite := h.handler.Invite()
+	// Who only looks whether there is something, as programs do with links, does not use it up.
+	h.do("HEAD", invite, "", browser...)
+	first := h.get(invite, browser...)
+	h.redirects(first, "/")
+	if got := first.Cookies(); len(got) != 1 || got[0].Value != h.handler.pass() || !got[0].HttpOnly || got[0].SameSite != http.SameSiteStrictMode {
+		t.Errorf("cookies %v", got)
+	}
+	second := h.get(invite, browser...)
+	h.contains(second, http.StatusUnauthorized, "has been used", `action="/login"`)
+	if len(second.Cookies()) > 0 {
+		t.Error("it opened twice")
+	}
+	h.redirects(h.get(invite, h.cookie()...), "/") // who is in already is not bothered
+
+	invite = h.handler.Invite()
+	h.problem(h.get("/?"+strings.TrimPrefix(invite, "/login?"), "Authorization", ""), http.StatusUnauthorized)
+	if !h.handler.invites.take(strings.TrimPrefix(invite, "/login?once="), time.Now().Add(inviteTime-time.Second)) {
+		t.Error("it was too old before its time")
+	}
+	invite = h.handler.Invite()
+	if h.handler.invites.take(strings.TrimPrefix(invite, "/login?once="), time.Now().Add(inviteTime)) {
+		t.Error("it does not age")
+	}
+	if diff := cmp.Diff(0, len(h.handler.invites.until)); diff != "" {
+		t.Errorf("what is used up is kept: %s", diff)
+	}
+}

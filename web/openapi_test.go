@@ -1,0 +1,186 @@
+package web
+
+import (
+	"encoding/json"
+	"go/scanner"
+	gotoken "go/token"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/openapi"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+func describedAPI(t *testing.T) *openapi.Document {
+	t.Helper()
+	d, err := openapi.Load("openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+var apiRoute = regexp.MustCompile(`^(GET|POST|PUT|PATCH|DELETE) /api/\S+$`)
+
+// A route of the API that is not described, here or in a source, fails this test: add it to openapi.yaml.
+func TestEveryRouteIsDescribed(t *testing.T) {
+	t.Parallel()
+	var routes []string
+	for _, dir := range []string{".", "../tasks", "../cmd"} {
+		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			src, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			var s scanner.Scanner
+			s.Init(gotoken.NewFileSet().AddFile(path, -1, len(src)), src, nil, 0)
+			for _, tok, lit := s.Scan(); tok != gotoken.EOF; _, tok, lit = s.Scan() {
+				if text, err := strconv.Unquote(lit); tok == gotoken.STRING && err == nil && apiRoute.MatchString(text) {
+					routes = append(routes, text)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(routes)
+	if diff := cmp.Diff(routes, describedAPI(t).Operations()); diff != "" {
+		t.Errorf("openapi.yaml (-routes +described):\n%s", diff)
+	}
+}
+
+// What an answer may have is described to the last property, also where no test makes it.
+func TestEveryPropertyIsDescribed(t *testing.T) {
+	t.Parallel()
+	d := describedAPI(t)
+	for schema, v := range map[string]any{
+		"Problem": problem{}, "Listing": listing{}, "Task": view{}, "Request": tasks.Task{}, "Ending": tasks.Ending{}, "Result": agent.Result{},
+		"Failure": agent.Error{}, "Usage": agent.Usage{}, "Question": tasks.Question{}, "Answer": tasks.Answer{}, "Event": agent.Event{},
+		"Fleet": fleet{}, "Worker": worker{}, "Finding": store.Finding{},
+	} {
+		var names []string
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name != "" && name != "-" && name != "origin" { // a task's return address stays inside
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		if diff := cmp.Diff(names, d.Properties(schema)); diff != "" {
+			t.Errorf("%s (-sent +described):\n%s", schema, diff)
+		}
+	}
+}
+
+// Every answer that is described comes, and is as it is described.
+func TestAnswersAreAsDescribed(t *testing.T) {
+	t.Parallel()
+	d := describedAPI(t)
+	h := newHarness(t)
+	check := func(method, path, body string, hs ...string) {
+		t.Helper()
+		a := h.do(method, path, body, hs...)
+		if err := d.Check(a.Response, []byte(a.text)); err != nil {
+			t.Error(err)
+		}
+	}
+	get := func(path string, hs ...string) { t.Helper(); check("GET", path, "", hs...) }
+	post := func(path, body string) { t.Helper(); check("POST", path, body) }
+
+	get("/api/health") // nobody is there: 503
+	if err := h.Store.Beat(t.Context(), store.Worker{ID: "w", Host: "m", Started: time.Now(), Health: json.RawMessage(`{"ok":true}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Store.Hold(t.Context(), "0a1b", time.Now().Add(time.Hour), time.Second, "the usage limit is reached"); err != nil {
+		t.Fatal(err)
+	}
+	get("/api/health")
+	get("/api/health", "Authorization", "Bearer wrong")
+	get("/api/health/services")
+	get("/api/openapi.yaml")
+
+	id := h.submit(1, func(t *tasks.Task) { t.Repo, t.Options = "acme/api", tasks.Options{Model: "opus", Limit: time.Minute} })
+	waiting := h.submit(2)
+	c := h.Claim(id)
+	if _, err := c.Ask(t.Context(), "k", h.JSON(tasks.Question{Key: "k", Text: "Which?", Options: []string{"red"}})); err != nil {
+		t.Fatal(err)
+	}
+	h.Append(c, agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "1", Input: json.RawMessage(`{"command":"ls"}`), Text: "$ ls", Time: time.Now()})
+	get("/api/tasks")
+	get("/api/tasks?limit=1")
+	get("/api/tasks/" + id)
+	get("/api/tasks/" + waiting)
+	post("/api/tasks/"+id+"/answer", `{"answer":"red"}`)
+	post("/api/tasks/"+waiting+"/cancel", "")
+	h.log(id+".log", "text")
+	h.log(id+".ndjson", "{}")
+	get("/api/tasks/" + id + "/log")
+	get("/api/tasks/" + id + "/log?raw=1")
+	get("/api/tasks/"+id+"/log", "Range", "bytes=0-1")
+	get("/api/tasks/"+id+"/log", "Range", "bytes=9-")
+	h.End(c, tasks.Ending{Kind: tasks.Failed, Result: agent.Result{
+		Outcome: agent.Failed, Partial: "So far", Error: agent.NewError(agent.ClassInternal, "boom"), Started: time.Now(), Turns: 1,
+	}})
+	get("/api/tasks/" + id)
+	get("/api/tasks/" + id + "/events")
+	post("/api/tasks/"+id+"/retry", "")
+
+	for _, op := range d.Operations() { // and what is wrong is a problem everywhere
+		method, path, _ := strings.Cut(op, " ")
+		check(method, strings.Replace(path, "{id}", "x", 1), "", "Authorization", "Bearer wrong")
+	}
+	for _, answer := range d.Unseen() {
+		switch answer {
+		case "POST /api/chat 200", "GET /api/tasks/{id}/log 302": // in tasks/chat and TestAbsorbedTask
+		default:
+			t.Errorf("%s is described and was not seen", answer)
+		}
+	}
+}
+
+// What is not described is noticed, or the tests above prove nothing.
+func TestWhatIsNotDescribedIsNoticed(t *testing.T) {
+	t.Parallel()
+	d := describedAPI(t)
+	request := func(path string) *http.Request {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://errand.test"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for name, tc := range map[string]struct{ path, kind, body string }{
+		"route":        {"/api/nothing", "application/json", `{}`},
+		"content type": {"/api/health", "text/html", `{}`},
+		"property":     {"/api/health/services", "application/json", `{"findings":[],"more":1}`},
+		"missing":      {"/api/health/services", "application/json", `{}`},
+		"type":         {"/api/health/services", "application/json", `{"findings":7}`},
+		"nested":       {"/api/health/services", "application/json", `{"findings":[{"severity":"odd","what":"","why":""}]}`},
+		"no JSON":      {"/api/health/services", "application/json", `x`},
+		"event":        {"/api/tasks/x/events", "text/event-stream", "id: 1\ndata: {\"kind\":7}\n\n"},
+		"event's name": {"/api/tasks/x/events", "text/event-stream", "event: odd\ndata: {}\n\n"},
+	} {
+		resp := &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Request: request(tc.path), Header: http.Header{"Content-Type": {tc.kind}}}
+		if err := d.Check(resp, []byte(tc.body)); err == nil {
+			t.Errorf("%s: not noticed", name)
+		}
+	}
+}

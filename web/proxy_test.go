@@ -1,0 +1,88 @@
+package web
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+// through sends a request that comes from an address to another, without a token.
+func (h *harness) through(from, to, method, path string, hs ...string) *httptest.ResponseRecorder {
+	h.Helper()
+	addr, err := net.ResolveTCPAddr("tcp", to)
+	if err != nil {
+		h.Fatal(err)
+	}
+	req := h.request(method, path, "", append(hs, "Authorization", ""))
+	req = req.WithContext(context.WithValue(req.Context(), http.LocalAddrContextKey, net.Addr(addr)))
+	req.RemoteAddr = from
+	w := httptest.NewRecorder()
+	h.handler.ServeHTTP(w, req)
+	return w
+}
+
+func withProxy(c *Config) {
+	c.Proxy = Proxy{Header: "X-Forwarded-User", From: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/64")}}
+}
+
+func TestProxyOpens(t *testing.T) {
+	t.Parallel()
+	const here = "198.51.100.1:8080"
+	h := newHarness(t, withProxy)
+	for name, tc := range map[string]struct {
+		from, to, header string
+		want             int
+	}{
+		"a person":                  {"192.0.2.7:1234", here, "ann@acme.test", 200},
+		"by IPv6":                   {"[2001:db8::7]:1234", "[2001:db8:1::1]:8080", "ann@acme.test", 200},
+		"by IPv4 in IPv6":           {"[::ffff:192.0.2.7]:1234", here, "ann@acme.test", 200},
+		"nobody":                    {"192.0.2.7:1234", here, "", 401},
+		"only space":                {"192.0.2.7:1234", here, " ", 401},
+		"from elsewhere":            {"203.0.113.7:1234", here, "ann@acme.test", 401},
+		"from loopback":             {"127.0.0.1:1234", here, "ann@acme.test", 401},
+		"from this machine":         {"192.0.2.1:1234", "192.0.2.1:8080", "ann@acme.test", 401},
+		"from this machine by IPv6": {"[::ffff:192.0.2.1]:1234", "192.0.2.1:8080", "ann@acme.test", 401},
+		"no text":                   {"192.0.2.7:1234", here, "ann\u202e", 401},
+		"too long":                  {"192.0.2.7:1234", here, strings.Repeat("a", 101), 401},
+	} {
+		if got := h.through(tc.from, tc.to, "GET", "/api/tasks", "X-Forwarded-User", tc.header); got.Code != tc.want {
+			t.Errorf("%s: %d", name, got.Code)
+		}
+	}
+	// Two names: one is the visitor's own.
+	req := h.request("GET", "/api/tasks", "", header{"Authorization", "", "X-Forwarded-User", "ann"})
+	req.Header.Add("X-Forwarded-User", "eve")
+	req.RemoteAddr = "192.0.2.7:1234"
+	w := httptest.NewRecorder()
+	h.handler.ServeHTTP(w, req)
+	if w.Code != http.StatusUnauthorized {
+		t.Errorf("two names: %d", w.Code)
+	}
+	// Without a proxy in the configuration there is none.
+	if got := newHarness(t).through("192.0.2.7:1234", here, "GET", "/api/tasks", "X-Forwarded-User", "ann"); got.Code != http.StatusUnauthorized {
+		t.Errorf("no proxy: %d", got.Code)
+	}
+}
+
+// Who acts is known by name, and another site cannot act for them.
+func TestProxySaysWhoActs(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withProxy)
+	id := h.submit(1)
+	act := func(hs ...string) int {
+		return h.through("192.0.2.7:1234", "198.51.100.1:8080", "POST", "/api/tasks/"+id+"/cancel", append(hs, "X-Forwarded-User", "ann@acme.test")...).Code
+	}
+	if got := act("Origin", "https://elsewhere.test"); got != http.StatusForbidden {
+		t.Errorf("from another site: %d", got)
+	}
+	if got := act(); got != http.StatusAccepted {
+		t.Errorf("cancel: %d", got)
+	}
+	if s, err := h.Desk.Status(t.Context(), id); err != nil || s.Cancel != "ann@acme.test" {
+		t.Errorf("cancelled by %q, %v", s.Cancel, err)
+	}
+}
