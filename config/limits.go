@@ -6,6 +6,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// Options are what a request may name for itself. Empty = whatever the CLI takes.
+type Options struct {
+	Models  []string `yaml:"models"`
+	Efforts []string `yaml:"efforts"`
+}
+
 // Limits is how many tasks run at once, in all of the fleet. 0 = no limit.
 type Limits struct {
 	Repository int `yaml:"repository"` // of each repository

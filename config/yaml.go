@@ -26,6 +26,8 @@ type Routing struct {
 	MCP map[string]Server `yaml:"mcp"`
 	// Rules for the agents' tools, in order: the first that fits a call decides it.
 	Rules []Rule `yaml:"rules"`
+	// Options that a request may choose.
+	Options Options `yaml:"options"`
 	// Limits of what runs at once.
 	Limits Limits `yaml:"limits"`
 	// Budgets of a day.

@@ -34,6 +34,7 @@ type Policy struct {
 	Limit      time.Duration   // of a run
 	Rules      []agent.Rule    // decide the tool calls of every run
 	Redactor   *agent.Redactor // keeps the fleet's own secrets out of stored prompts; nil: none
+	Choices    Choices         // of what a task may name
 	Limits     Limits          // of what runs at once
 	Budgets    Budgets         // of what it costs
 }
@@ -151,6 +152,9 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 // apply holds a task to the policy.
 func (p Policy) apply(t Task) (Task, error) {
 	if err := t.check(); err != nil {
+		return t, err
+	}
+	if err := p.Choices.check(t.Options); err != nil {
 		return t, err
 	}
 	if t.Repo != "" && p.Repository != nil {

@@ -28,14 +28,16 @@ func TestRulesOfTheConfiguration(t *testing.T) {
 func TestLimitsOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	c := config.Config{}
+	c.Routing.Options = config.Options{Models: []string{"opus"}, Efforts: []string{"low"}}
 	c.Routing.Limits = config.Limits{Repository: 1, User: 2, Credential: 3}
 	c.Routing.Budgets = config.Budgets{Task: 1, User: 2, Channel: 3, Repository: 4, Day: 5, Reserve: 6, Contact: "ann"}
 	p, err := policy(c, nil)
 	want := tasks.Policy{
+		Choices: tasks.Choices{Models: []string{"opus"}, Efforts: []string{"low"}},
 		Limits:  tasks.Limits{Repository: 1, User: 2, Credential: 3},
 		Budgets: tasks.Budgets{Task: 1, User: 2, Channel: 3, Repository: 4, Day: 5, Reserve: 6, Contact: "ann"},
 	}
-	if p.Limits != want.Limits || p.Budgets != want.Budgets || err != nil {
+	if !cmp.Equal(p.Choices, want.Choices) || p.Limits != want.Limits || p.Budgets != want.Budgets || err != nil {
 		t.Errorf("policy = %+v, %v", p, err)
 	}
 }

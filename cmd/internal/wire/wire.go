@@ -129,7 +129,7 @@ func client(url string) (redis.UniversalClient, error) {
 // policy is what errand.yaml says about repositories and tools. A rule that would never do what it says is an error.
 func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 	p := tasks.Policy{
-		Limit: c.Worker.RunLimit, Redactor: r, Limits: tasks.Limits(c.Routing.Limits), Budgets: tasks.Budgets(c.Routing.Budgets),
+		Limit: c.Worker.RunLimit, Redactor: r, Choices: tasks.Choices(c.Routing.Options), Limits: tasks.Limits(c.Routing.Limits), Budgets: tasks.Budgets(c.Routing.Budgets),
 	}
 	p.Repository = func(name string) (tasks.Repository, bool) {
 		repo, ok := c.Routing.Repository(name)

@@ -1,0 +1,28 @@
+package tasks
+
+import "testing"
+
+func TestChoices(t *testing.T) {
+	t.Parallel()
+	c := Choices{Models: []string{"opus", "sonnet"}}
+	for _, row := range []struct {
+		options Options
+		want    string
+	}{
+		{Options{}, ""},
+		{Options{Model: "sonnet", Effort: "any"}, ""},
+		{Options{Model: "best"}, "The model best is not one that can be asked for here: choose opus, sonnet."},
+	} {
+		_, err := Policy{Choices: c}.apply(Task{ID: "1700000000000000-test-x", Source: "test", Thread: "t", Prompt: "go", Options: row.options})
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != row.want {
+			t.Errorf("%+v: %q, want %q", row.options, got, row.want)
+		}
+	}
+	if err := (Choices{Efforts: []string{"low"}}).check(Options{Effort: "high"}); err == nil {
+		t.Error("an effort that is not listed is taken")
+	}
+}
