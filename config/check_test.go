@@ -31,7 +31,7 @@ configuration: 15 problems
   - ERRAND_RUN_LIMIT is "7200", a number without a unit; write 7200s for seconds or 7200m for minutes
   - ERRAND_LOG_LEVEL is "loud", which is not a level; write debug, info, warn or error
   - GITHUB_APP_PRIVATE_KEY_FILE cannot be read (file does not exist); correct the path, or let the user errand runs as read the file
-  - /etc/errand.yaml:1: knows no key "channel"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, limits, budgets, slack, github
+  - /etc/errand.yaml:1: knows no key "channel"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, limits, budgets, slack, github
   - /etc/errand.yaml:2: people.ann is nobody; add ` + "`slack: U…` and `github: login`" + `
   - REDIS_URL is not the URL of a Redis; write redis://:PASSWORD@HOST:6379/0 (rediss:// for TLS), with special characters of the password percent-encoded
   - SLACK_API_URL is not an absolute http or https URL; write only scheme, host and path, like https://ghe.example.com/api/v3
