@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/errand-fleet/errand/bench/table"
 	"github.com/errand-fleet/errand/internal/redisserver"
 )
 
@@ -46,24 +47,9 @@ type bench struct {
 	progress io.Writer
 }
 
-// run is the whole command; it returns the exit code. That a bar is missed is a result, and no failure.
+// run is the whole command; it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
-	}
-	report, err := measure(ctx, o, stderr)
-	if err == nil {
-		err = report.print(stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "bench:", err)
-		return 1
-	}
-	return 0
+	return table.Run(ctx, args, stdout, stderr, parse, measure)
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -74,72 +60,55 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	bolt := flags.Bool("bolt", true, "measure @slack/bolt with BullMQ, too; it needs node and `npm ci` in the directory of package.json")
 	bin := flags.String("bin", "../bin", "the directory of enqueue and worker")
 	root := flags.String("root", "ingress", "the directory of package.json")
-	only := flags.String("only", "", "a regular expression for the names of the steps to take: rate rounds storm start")
+	only := table.Only(flags, new(bench).steps())
 	if err := flags.Parse(args); err != nil {
-		return options{}, err
-	}
-	pattern, err := regexp.Compile(*only)
-	if err != nil {
-		fmt.Fprintln(stderr, "bench: -only:", err)
 		return options{}, err
 	}
 	o := amounts(*quick)
 	if *readings > 0 {
 		o.Readings = *readings
 	}
-	o.Bolt, o.Bin, o.Root, o.Only = *bolt, *bin, *root, pattern
+	o.Bolt, o.Bin, o.Root, o.Only = *bolt, *bin, *root, only
 	return o, nil
 }
 
 // measure takes all steps, on a Redis of their own that keeps what it is told as a fleet's does.
-func measure(ctx context.Context, o options, progress io.Writer) (_ report, err error) {
+func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
 	b := &bench{options: o, progress: progress, slack: newSlackStub()}
 	defer b.slack.close()
 	if b.self, err = os.Executable(); err != nil {
-		return report{}, fmt.Errorf("find this program: %w", err)
+		return nil, fmt.Errorf("find this program: %w", err)
 	}
 	if b.dir, err = os.MkdirTemp("", "bench-"); err != nil {
-		return report{}, fmt.Errorf("create directory: %w", err)
+		return nil, fmt.Errorf("create directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	path, ok := redisserver.Find()
 	if !ok {
-		return report{}, errors.New("redis-server is missing: run make setup")
+		return nil, errors.New("redis-server is missing: run make setup")
 	}
 	server, err := redisserver.Start(ctx, redisserver.Config{Path: path, Dir: b.dir, AppendOnly: true})
 	if err != nil {
-		return report{}, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.Stop(context.WithoutCancel(ctx))) }()
 	b.redisURL = server.URL()
 	opt, err := redis.ParseURL(b.redisURL)
 	if err != nil {
-		return report{}, fmt.Errorf("parse the address of Redis: %w", err)
+		return nil, fmt.Errorf("parse the address of Redis: %w", err)
 	}
 	b.redis = redis.NewClient(opt)
 	defer func() { err = errors.Join(err, b.redis.Close()) }()
-	err = b.steps(ctx)
-	return b.report, err
+	b.report.begin(ctx, b.options)
+	err = table.Take(ctx, progress, o.Only, b.steps())
+	return &b.report, err
 }
 
-func (b *bench) steps(ctx context.Context) error {
-	b.report.begin(ctx, b.options)
-	for _, s := range []struct {
-		name string
-		do   func(context.Context) error
-	}{
-		{"rate", b.rate},
-		{"rounds", b.rounds},
-		{"storm", b.storm},
-		{"start", b.start},
-	} {
-		if !b.Only.MatchString(s.name) {
-			continue
-		}
-		fmt.Fprintln(b.progress, "==", s.name)
-		if err := s.do(ctx); err != nil {
-			return fmt.Errorf("measure %s: %w", s.name, err)
-		}
+func (b *bench) steps() []table.Step {
+	return []table.Step{
+		{Name: "rate", Do: b.rate},
+		{Name: "rounds", Do: b.rounds},
+		{Name: "storm", Do: b.storm},
+		{Name: "start", Do: b.start},
 	}
-	return nil
 }

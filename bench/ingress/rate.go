@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/errand-fleet/errand/bench/table"
 )
 
 // reading is what a contender did in one go, or in the middle of several.
@@ -46,21 +47,12 @@ func (b *bench) rate(ctx context.Context) error {
 // middle is the median of each value by itself.
 func middle(list []reading) reading {
 	var r reading
-	r.rate = median(list, func(r reading) float64 { return r.rate })
-	r.cpu = median(list, func(r reading) time.Duration { return r.cpu })
-	r.redis = median(list, func(r reading) time.Duration { return r.redis })
-	r.half = median(list, func(r reading) time.Duration { return r.half })
-	r.p50 = median(list, func(r reading) time.Duration { return r.p50 })
+	r.rate = table.MedianOf(list, func(r reading) float64 { return r.rate })
+	r.cpu = table.MedianOf(list, func(r reading) time.Duration { return r.cpu })
+	r.redis = table.MedianOf(list, func(r reading) time.Duration { return r.redis })
+	r.half = table.MedianOf(list, func(r reading) time.Duration { return r.half })
+	r.p50 = table.MedianOf(list, func(r reading) time.Duration { return r.p50 })
 	return r
-}
-
-func median[R any, V float64 | time.Duration](list []R, value func(R) V) V {
-	values := make([]V, len(list))
-	for i, r := range list {
-		values[i] = value(r)
-	}
-	slices.Sort(values)
-	return values[len(values)/2]
 }
 
 // read measures one contender on an empty Redis. Whatever it has answered with 200 must be in its queue.

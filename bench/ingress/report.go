@@ -47,8 +47,8 @@ func (r *report) of(name string) reading {
 	return reading{}
 }
 
-// print writes the table.
-func (r *report) print(out io.Writer) error {
+// Print writes the table.
+func (r *report) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%s\n\n", r.machine)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	if len(r.readings) > 0 {
