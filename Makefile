@@ -64,8 +64,9 @@ bench/node_modules/.package-lock.json: bench/package.json bench/package-lock.jso
 bench-ingress: bench/ingress/node_modules/.package-lock.json build ## Measure the front door beside a bare handler and Slack's own framework
 	cd bench && go run ./ingress -bin ../bin $(ARGS)
 
+# Not `npm ci`, which refuses a lock file without the optional packages of other platforms (npm/cli#4828).
 bench/ingress/node_modules/.package-lock.json: bench/ingress/package.json bench/ingress/package-lock.json bench/ingress/.npmrc
-	npm ci --prefix bench/ingress --ignore-scripts --omit=optional --no-progress
+	npm install --prefix bench/ingress --no-save --ignore-scripts --omit=optional --no-progress
 	@touch $@
 
 bench-workspace: ## Measure clones beside git's own, on a repository of 100,000 files
