@@ -16,14 +16,9 @@ const maxDescription = 10_000
 
 // briefReview looks at the pull request as it is now. One that was closed meanwhile, or has got another head, is not reviewed any more.
 func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	gh, err := s.clients.of(ctx, o)
+	gh, pr, err := s.present(ctx, o)
 	if err != nil {
-		return tasks.Brief{}, s.sorted("reach "+o.String(), err)
-	}
-	owner, name := o.path()
-	pr, _, err := gh.PullRequests.Get(ctx, owner, name, o.Number)
-	if err != nil {
-		return tasks.Brief{}, s.sorted("read "+o.String(), err)
+		return tasks.Brief{}, err
 	}
 	me, err := s.clients.me(ctx)
 	if err != nil {

@@ -72,9 +72,7 @@ func TestPauseAndResume(t *testing.T) {
 // A pause that GitHub delivers late, or again, is over all the same.
 func TestLatePause(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1_790_000_000, 0)
-	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*Config){func(c *Config) { c.Token = "ghp_test" }})
-	w.talkers()
+	w := ticking(t)
 	n := w.quietOpen()
 	f := w.listen()
 	f.comment(n, "ann", "/pause")
@@ -91,9 +89,7 @@ func TestLatePause(t *testing.T) {
 // /cancel stops the conversation and the analyses, but not what was asked for later; GitHub may deliver late.
 func TestCancelCommand(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1_790_000_000, 0)
-	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*Config){func(c *Config) { c.Token = "ghp_test" }})
-	w.talkers()
+	w := ticking(t)
 	n := w.quietOpen()
 	f := w.listen()
 	w.signs(n, f.comment(n, "ann", "/cancel"), "eyes", "confused")

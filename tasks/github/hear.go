@@ -155,17 +155,8 @@ func (s *Source) pull(ctx context.Context, h heard) (*github.PullRequest, error)
 	if h.pull != nil {
 		return h.pull, nil
 	}
-	o := h.origin()
-	gh, err := s.clients.of(ctx, o)
-	if err != nil {
-		return nil, s.sorted("reach "+o.String(), err)
-	}
-	owner, name := o.path()
-	pr, _, err := gh.PullRequests.Get(ctx, owner, name, o.Number)
-	if err != nil {
-		return nil, s.sorted("read "+o.String(), err)
-	}
-	return pr, nil
+	_, pr, err := s.present(ctx, h.origin())
+	return pr, err
 }
 
 // forget withdraws what a comment has asked for that is not there any more, if nobody has begun with it.

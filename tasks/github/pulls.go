@@ -11,6 +11,20 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
+// present is the pull request of a task as it is now, and the client for it.
+func (s *Source) present(ctx context.Context, o origin) (*github.Client, *github.PullRequest, error) {
+	gh, err := s.clients.of(ctx, o)
+	if err != nil {
+		return nil, nil, s.sorted("reach "+o.String(), err)
+	}
+	owner, name := o.path()
+	pr, _, err := gh.PullRequests.Get(ctx, owner, name, o.Number)
+	if err != nil {
+		return nil, nil, s.sorted("read "+o.String(), err)
+	}
+	return gh, pr, nil
+}
+
 // listed is how many open pull requests are listed.
 const listed = 20
 

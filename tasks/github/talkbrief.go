@@ -23,14 +23,9 @@ type talk struct {
 
 // talk looks at the pull request of a task that a comment has asked for.
 func (s *Source) talk(ctx context.Context, t tasks.Task, o origin) (talk, error) {
-	gh, err := s.clients.of(ctx, o)
+	gh, pr, err := s.present(ctx, o)
 	if err != nil {
-		return talk{}, s.sorted("reach "+o.String(), err)
-	}
-	owner, name := o.path()
-	pr, _, err := gh.PullRequests.Get(ctx, owner, name, o.Number)
-	if err != nil {
-		return talk{}, s.sorted("read "+o.String(), err)
+		return talk{}, err
 	}
 	want, _, err := s.settings(ctx, gh, o, o.Base)
 	if err != nil {
@@ -73,20 +68,28 @@ func (s *Source) briefComment(ctx context.Context, t tasks.Task, o origin, _ str
 	return k.mended(batch.prompt(k)), nil
 }
 
+// ordered is a pull request and the prompt for an order that is about all that was said on it.
+func (s *Source) ordered(ctx context.Context, t tasks.Task, o origin, order string) (k talk, prompt string, err error) {
+	if k, err = s.talk(ctx, t, o); err != nil {
+		return talk{}, "", err
+	}
+	batch, err := k.everything(ctx)
+	if err != nil {
+		return talk{}, "", err
+	}
+	return k, batch.order(k, order), nil
+}
+
 // fixer is what the agent is asked for by /fix.
 const fixer = `Do what the reviews and comments on this pull request ask for and what is not done yet, as far as it is right: check each point in the code before you change anything. Leave alone what was discussed and dropped. Merge the base branch first if it has moved and the merge is clean. Then mend, run the tests, and commit. In your answer list point by point what you changed, what you left and why.`
 
 // briefFix hands on all that was said.
 func (s *Source) briefFix(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, err := s.talk(ctx, t, o)
+	k, prompt, err := s.ordered(ctx, t, o, fixer)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	batch, err := k.everything(ctx)
-	if err != nil {
-		return tasks.Brief{}, err
-	}
-	return k.mended(batch.order(k, fixer)), nil
+	return k.mended(prompt), nil
 }
 
 // analyst is what the agent is asked for by /analyze.
@@ -94,15 +97,11 @@ const analyst = `Report on the state of this pull request to somebody who has to
 
 // briefAnalysis hands on all that was said, with the diff.
 func (s *Source) briefAnalysis(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, err := s.talk(ctx, t, o)
+	k, prompt, err := s.ordered(ctx, t, o, analyst)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	batch, err := k.everything(ctx)
-	if err != nil {
-		return tasks.Brief{}, err
-	}
-	b := k.brief(batch.order(k, analyst))
+	b := k.brief(prompt)
 	b.Diff, b.Keep, b.Fresh = true, false, true
 	return b, nil
 }
