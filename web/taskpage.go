@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"html/template"
 	"net/http"
 	"strconv"
 	"time"
@@ -23,16 +24,16 @@ type fact struct {
 // taskView is the page of one task.
 type taskView struct {
 	row
-	Prompt            string
-	Long              bool // the prompt
-	Facts             []fact
-	Sentence, Partial string
-	Answer            string
-	Questions         []tasks.Question // that wait for an answer
-	Delivery          string           // its page among those of the queues
-	Meter             meter
-	Log               string // where its log is; empty: it has none
-	Live              bool   // more may come
+	Prompt          string
+	Long            bool // the prompt
+	Facts           []fact
+	Sentence        string
+	Answer, Partial template.HTML
+	Questions       []tasks.Question // that wait for an answer
+	Delivery        string           // its page among those of the queues
+	Meter           meter
+	Log             string // where its log is; empty: it has none
+	Live            bool   // more may come
 	history
 }
 
@@ -72,8 +73,11 @@ func (h *Handler) taskView(s tasks.Status, past history, used tasks.Logged) task
 	if s.Worker != "" || s.Into != "" {
 		v.Log = "/api/tasks/" + s.Task.ID + "/log"
 	}
+	if n := len(v.Entries); v.Live && n > 0 {
+		v.Entries[n-1].Open = v.Entries[n-1].Kind == "text"
+	}
 	if e := s.Ending; e != nil {
-		v.Sentence, v.Partial, v.Answer = legible(e.Sentence()), legible(e.Partial()), legible(e.Result.Text)
+		v.Sentence, v.Partial, v.Answer = legible(e.Sentence()), formatted(e.Partial()), formatted(e.Result.Text)
 	}
 	return v
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"html/template"
 	"strings"
 	"time"
 
@@ -23,8 +24,12 @@ type entry struct {
 	Agent string // the kind of sub-agent that did it
 	Done  bool   // something came back
 	Error bool
+	Open  bool     // more of its text may come
 	Below []*entry // what the sub-agent did that the call began
 }
+
+// Formatted is the text of an agent, which writes Markdown.
+func (e *entry) Formatted() template.HTML { return formatted(e.Text) }
 
 // timeline arranges events. static/task.js does the same with what comes later, and takes what they look like from skeletons.
 type timeline struct {

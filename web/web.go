@@ -127,6 +127,7 @@ func (h *Handler) routes() {
 		"POST /tasks/{id}/cancel": h.cancelForm,
 		"POST /tasks/{id}/retry":  h.retryForm,
 		"POST /tasks/{id}/answer": h.answerForm,
+		"POST /format":            h.format,
 		"GET /static/":            http.FileServerFS(staticFiles).ServeHTTP,
 		"/queues/":                h.serveQueues,
 		"GET /queues/tasks/{id}":  h.deliveredTask,

@@ -1,9 +1,11 @@
 // Brings the page of a task to life: what its run does from now on, older events above, the clock. Whatever agents and people wrote is set
-// as text, never as markup; what entries look like comes from the page's skeletons.
+// as text, never as markup, but for what the server has formatted; what entries look like comes from the page's skeletons.
 "use strict";
 
 const $ = (id) => document.getElementById(id);
 const timeline = $("timeline"), events = $("events"), maxDepth = 4, maxKept = 3000;
+const atEnd = () => window.innerHeight + window.scrollY >= document.body.scrollHeight - 80;
+const toEnd = () => window.scrollTo(0, document.body.scrollHeight);
 const one = (list, name) => list.querySelector(`:scope > .${name}, :scope > details .${name}, :scope > .said > .${name}`);
 
 // legible does what the function of that name in legible.go does.
@@ -54,6 +56,37 @@ function made(kind, id, time) {
   return item;
 }
 
+const open = new Set(); // texts that are being written
+
+// write adds a piece to a text, which is shown as it is until it is whole.
+function write(item, piece) {
+  const words = one(item, "words");
+  if (words.classList.contains("markdown")) {
+    words.classList.remove("markdown");
+    words.textContent = item.dataset.raw || "";
+  }
+  words.append(words.textContent ? piece : piece.replace(/^\n+/, ""));
+  open.add(item);
+}
+
+// format has the server format texts that are whole. Where that fails they stay as they are.
+async function format(items) {
+  for (const item of items) {
+    if (!open.delete(item)) continue;
+    const words = one(item, "words"), text = words.textContent;
+    try {
+      const answer = await fetch("/format", { method: "POST", body: text });
+      if (!answer.ok || open.has(item)) continue; // there is more of it by now
+      const doc = new DOMParser().parseFromString(await answer.text(), "text/html"), follows = atEnd();
+      if (open.has(item)) continue;
+      item.dataset.raw = text;
+      words.replaceChildren(...doc.body.childNodes);
+      words.classList.add("markdown");
+      if (follows) toEnd();
+    } catch { /* the server is away */ }
+  }
+}
+
 function brought(call, e) {
   one(call, "back").textContent = legible(e.text || "");
   call.classList.add("done");
@@ -62,10 +95,13 @@ function brought(call, e) {
 
 // add does what timeline.add in timeline.go does with the events before.
 function add(e, id) {
+  if (e.kind === "turn_end") format([...open]);
   if (e.kind === "taken" || e.kind === "tool_input" || e.kind === "used" || (e.kind === "turn_end" && !e.error)) return;
   if (e.kind === "tool_result" && calls.has(e.tool_id)) return brought(calls.get(e.tool_id), e);
-  const list = place(e.parent), last = list.lastElementChild, joins = e.kind === "text" || e.kind === "thinking";
-  if (joins && last && last.dataset.kind === e.kind) return one(last, "words").append(legible(e.text || ""));
+  const list = place(e.parent), last = list.lastElementChild, joins = last && last.dataset.kind === e.kind;
+  if (joins && e.kind === "text") return write(last, legible(e.text || ""));
+  if (joins && e.kind === "thinking") return one(last, "words").append(legible(e.text || ""));
+  if (last) format([last]);
   const item = made(e.kind, id, e.time), words = one(item, "words");
   words.textContent = legible(e.text || "").replace(/^\n+/, "");
   item.classList.toggle("error", Boolean(e.error));
@@ -78,6 +114,10 @@ function add(e, id) {
   if (e.kind === "tool_result") {
     words.textContent = "What an earlier call brought";
     brought(item, e);
+  }
+  if (e.kind === "text") {
+    words.classList.remove("markdown");
+    open.add(item);
   }
   list.append(item);
 }
@@ -160,8 +200,6 @@ async function refresh() {
 
 function follow() {
   let source, after = timeline.dataset.after;
-  const atEnd = () => window.innerHeight + window.scrollY >= document.body.scrollHeight - 80;
-
   const heard = (m) => {
     const e = JSON.parse(m.data), follows = atEnd(), state = $("state");
     after = m.lastEventId;
@@ -173,7 +211,7 @@ function follow() {
     add(e, m.lastEventId);
     if (follows) {
       prune();
-      window.scrollTo(0, document.body.scrollHeight);
+      toEnd();
     }
   };
   const open = () => {
@@ -187,6 +225,7 @@ function follow() {
       document.removeEventListener("visibilitychange", look);
       source.close();
       timeline.classList.remove("live");
+      format([...open]);
       refresh();
     });
   };
