@@ -1,0 +1,201 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// scene is a fleet at work: tasks in every state, and workers of every kind.
+type scene struct {
+	*console
+	running, asking, waiting, answered, failed, long string // IDs
+}
+
+// answer is what a good answer looks like.
+const answer = "`Total` multiplies a float by 100 and then **truncates**: 0.29 becomes 28.999…, so a cent is lost.\n\n" +
+	"```go\nreturn int(math.Round(sum * 100)) // invoice/total.go:9\n```\n\n" +
+	"| invoice | was | is |\n|---|--:|--:|\n| 7 | 12.33 | 12.34 |\n| 12 | 88.10 | 88.10 |\n\n" +
+	"What is left to do:\n\n1. Add up cents as integers, which would fix the cause.\n2. Compare with [the ledger](https://ledger.acme.example/7).\n"
+
+// cli is what a healthy worker tells of its CLI.
+var cli = map[string]any{
+	"ok": true, "version": "2.1.329", "path": "/usr/local/bin/claude", "logged_in": true, "method": "api_key", "sandbox": "bwrap", "gateway": true,
+	"private": true,
+}
+
+func newScene(c *console) *scene {
+	c.Helper()
+	s := &scene{console: c}
+	c.alive(store.Worker{ID: "mill-1", Host: "mill-1.acme.example", Version: "v1.4.0", Pid: 7, Slots: 4, Running: 2, Memory: 11 << 29, Started: time.Now().Add(-26 * time.Hour)}, cli)
+	c.alive(store.Worker{ID: "mill-2", Host: "mill-2.acme.example", Version: "v1.4.0", Pid: 9, Slots: 4, Draining: true, Memory: 5 << 30, Started: time.Now().Add(-26 * time.Hour)}, cli)
+	c.alive(store.Worker{ID: "mill-3", Host: "mill-3.acme.example", Version: "v1.4.0", Pid: 7, Slots: 4, Memory: 3 << 30, Started: time.Now().Add(-3 * time.Minute)},
+		map[string]any{"ok": false, "version": "2.1.329", "problem": "the CLI has no credential", "remedy": "Set ANTHROPIC_API_KEY in the worker's environment, and start it again."})
+
+	s.ended("github", "dana", "acme/payments", "Review pull request acme/payments#41: Round totals instead of truncating them", 26*time.Hour, 4*time.Minute, tasks.Ending{
+		Kind: tasks.Answered, Result: agent.Result{Text: "One finding.", CostUSD: 0.42},
+	})
+	s.failed = s.ended("slack", "Bo Chen", "acme/payments", "bump the Go version everywhere and make CI green", 9*time.Hour, 35*time.Minute, tasks.Ending{
+		Kind: tasks.Failed, Reason: "The model's credit balance is too low: ask whoever pays for it.",
+		Result: agent.Result{
+			Partial: "I have bumped `go.mod` and **two of three** workflows. The third one builds an image that", CostUSD: 3.1, Duration: 35 * time.Minute,
+			Model: "claude-opus-4-8", Usage: agent.Usage{Input: 9000, CacheRead: 2_100_000, Output: 48_000},
+		},
+	})
+	s.ended("chat", "Console", "", "how many Fridays are there in 2027?", 5*time.Hour, 9*time.Second, tasks.Ending{
+		Kind: tasks.Answered, Result: agent.Result{Text: "There are 53.", CostUSD: 0.01},
+	})
+	s.ended("slack", "Ann Lee", "acme/web", "translate the checkout to Portuguese", 3*time.Hour, 2*time.Hour, tasks.Ending{Kind: tasks.TimedOut, Limit: "2h", Result: agent.Result{CostUSD: 7.25}})
+	s.long = s.ended("slack", "Ann Lee", "acme/a-repository-with-a-name-that-goes-on-and-on-and-on",
+		"why-does-https://ci.acme.example/builds/1234567890/jobs/0987654321/artifacts/0123456789abcdef0123456789abcdef/log.txt fail? "+
+			strings.Repeat("It is long, and it says so in many words. ", 40), 2*time.Hour, time.Minute, tasks.Ending{Kind: tasks.Cancelled, By: "Ann Lee"})
+	s.answered = s.theAnswered()
+	s.asking = s.theAsking()
+	s.running = s.theRunning()
+	s.waiting = s.submit(func(t *tasks.Task) {
+		t.Source, t.Kind, t.Class, t.Actor, t.Repo = "github", "review", tasks.Review, "dana", "acme/web"
+		t.Prompt = "Review pull request acme/web#107: Load fonts from our own domain"
+	})
+	s.aged(s.waiting, 40*time.Second, -1, -1)
+	return s
+}
+
+// ended is a task that has come to its end, as long ago as that.
+func (s *scene) ended(source, actor, repo, prompt string, ago, took time.Duration, e tasks.Ending) string {
+	s.Helper()
+	id := s.submit(func(t *tasks.Task) { t.Source, t.Actor, t.Repo, t.Prompt = source, actor, repo, prompt })
+	c := s.Claim(id)
+	if _, err := c.Spend(s.Context(), e.Result.CostUSD); err != nil {
+		s.Fatal(err)
+	}
+	s.End(c, e)
+	s.aged(id, ago, ago-2*time.Second, ago-2*time.Second-took)
+	return id
+}
+
+// theAnswered is a task with an answer that has it all.
+func (s *scene) theAnswered() string {
+	id := s.submit(func(t *tasks.Task) {
+		t.Repo, t.Prompt = "acme/payments", "why is the total of invoice 7 one cent short?"
+		t.Thread = "slack/T0ACME/C0PAYMENTS/1795341597.000100"
+	})
+	c := s.Claim(id)
+	s.Append(c, at(time.Now().Add(-12*time.Minute),
+		agent.Event{Kind: agent.Started, Text: "claude-opus-4-8"},
+		agent.Event{Kind: agent.Thinking, Text: "A cent is a matter of rounding. I should look at how totals are computed before I guess."},
+		agent.Event{Kind: agent.Text, Text: "Let me look at how totals are computed: `Total`, and *who calls it*."},
+		agent.Event{Kind: agent.ToolUse, Tool: "Grep", ToolID: "g", Text: "Grep func Total", Input: raw(map[string]string{"pattern": "func Total"})},
+		agent.Event{Kind: agent.ToolResult, ToolID: "g", Text: "invoice/total.go:6:func Total(lines []float64) int {"},
+		agent.Event{Kind: agent.ToolUse, Tool: "Agent", ToolID: "a", Text: "Agent: find the callers", Input: raw(map[string]string{"prompt": "Find the callers of Total."})},
+		agent.Event{Kind: agent.ToolUse, Parent: "a", Tool: "Bash", ToolID: "b", Text: "$ grep -rn 'Total(' --include=*.go .", Input: raw(map[string]string{"command": "grep -rn 'Total(' --include=*.go ."})},
+		agent.Event{Kind: agent.ToolResult, Parent: "a", ToolID: "b", Text: "./invoice/print.go:31:\tcents := Total(lines)\n./ledger/book.go:12:\treturn invoice.Total(l)"},
+		agent.Event{Kind: agent.Text, Parent: "a", Text: "There are two callers: `invoice/print.go:31` and `ledger/book.go:12`."},
+		agent.Event{Kind: agent.ToolResult, ToolID: "a", Text: "There are two callers."},
+		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "t", Text: "$ go test ./invoice", Input: raw(map[string]string{"command": "go test ./invoice"})},
+		agent.Event{Kind: agent.ToolResult, ToolID: "t", Text: "\x1b[31m--- FAIL: TestTotal (0.00s)\x1b[0m\n    total_test.go:14: got 1233, want 1234\nFAIL", Error: true},
+		agent.Event{Kind: agent.Text, Text: answer},
+	)...)
+	if _, err := c.Spend(s.Context(), 0.37); err != nil {
+		s.Fatal(err)
+	}
+	s.End(c, tasks.Ending{
+		Kind: tasks.Answered, Result: agent.Result{
+			Text: answer, CostUSD: 0.37, Turns: 6, Duration: 83 * time.Second, Model: "claude-opus-4-8",
+			Usage: agent.Usage{Input: 4200, CacheRead: 61_000, Output: 2300},
+		},
+		Published: &tasks.Published{
+			Work:        tasks.Work{Repo: "acme/payments", Branch: "errand/invoice-7", Base: "main", Title: "Round totals"},
+			PullRequest: tasks.PullRequest{Number: 42, URL: "https://github.example/acme/payments/pull/42"},
+		},
+	})
+	s.log(id, "# errand "+id+"\n# started 2026-11-02T09:58:00Z\n"+strings.Repeat("09:58:01.250 $ go test ./invoice\n             --- FAIL: TestTotal (0.00s)\n", 30))
+	s.aged(id, 13*time.Minute, 12*time.Minute, 12*time.Minute-83*time.Second)
+	return id
+}
+
+// theAsking is a task whose agent waits for an answer.
+func (s *scene) theAsking() string {
+	id := s.submit(func(t *tasks.Task) { t.Repo, t.Prompt = "acme/web", "make the checkout's button the colour of the brand" })
+	c := s.Claim(id)
+	s.Append(c, at(time.Now().Add(-90*time.Second),
+		agent.Event{Kind: agent.Started, Text: "claude-opus-4-8"},
+		agent.Event{Kind: agent.Text, Text: "There are two colours that could be meant."},
+		agent.Event{Kind: "asked", Text: "Which of the two is the colour of the brand?"},
+	)...)
+	s.ask(c, tasks.Question{
+		Key: "k", Text: "Which of the two is the colour of the brand?", Options: []string{"Teal, as in the logo", "Navy, as in the footer"},
+		Asked: time.Now(), Until: time.Now().Add(14 * time.Minute),
+	})
+	s.aged(id, 2*time.Minute, 95*time.Second, -1)
+	return id
+}
+
+// theRunning is a task in the middle of it.
+func (s *scene) theRunning() string {
+	id := s.submit(func(t *tasks.Task) {
+		t.Actor, t.Repo, t.Prompt = "Bo Chen", "acme/payments", "fix the flaky test in ledger, and say why it was flaky"
+		t.Options.Model = "opus"
+	})
+	c := s.Claim(id)
+	s.Append(c, at(time.Now().Add(-3*time.Minute),
+		agent.Event{Kind: agent.Started, Text: "claude-opus-4-8"},
+		agent.Event{Kind: agent.Text, Text: "I will run the test until it fails, with the race detector:\n\n- first alone,\n- then with its **neighbours**."},
+		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "1", Text: "$ go test -race -count=200 -run TestBook ./ledger", Input: raw(map[string]string{"command": "go test -race -count=200 -run TestBook ./ledger", "description": "Run the test 200 times"})},
+		agent.Event{Kind: agent.ToolResult, ToolID: "1", Text: "ok  \tacme.example/payments/ledger\t41.870s"},
+		agent.Event{Kind: "absorbed", Tool: "Dana", Text: "it fails on Mondays, if that helps"},
+		agent.Event{Kind: agent.Thinking, Text: "On Mondays: the week begins. Something truncates to the week."},
+		agent.Event{Kind: agent.Used, CostUSD: 0.21, Usage: &agent.Usage{Input: 1900, CacheRead: 38_000, Output: 1100}},
+		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "2", Text: "$ faketime 'next monday' go test -count=50 ./ledger", Input: raw(map[string]string{"command": "faketime 'next monday' go test -count=50 ./ledger"})},
+	)...)
+	s.aged(id, 4*time.Minute, 3*time.Minute, -1)
+	return id
+}
+
+// at gives events their times, some seconds apart.
+func at(t time.Time, events ...agent.Event) []agent.Event {
+	for i := range events {
+		events[i].Time = t.Add(time.Duration(i) * 4 * time.Second)
+	}
+	return events
+}
+
+// aged lets time pass: it writes into a task's record how long ago it was created, started and ended, where that is not negative. What
+// asynq knows of it becomes what a worker would have made of it.
+func (s *scene) aged(id string, created, started, ended time.Duration) {
+	s.Helper()
+	s.redis(func(ctx context.Context, r *redis.Client) error {
+		key, class := "errand:task:"+id, s.Status(id).Task.Class
+		queue := "asynq:{" + class + "}:"
+		for name, ago := range map[string]time.Duration{"created": created, "started": started, "ended": ended} {
+			if ago < 0 {
+				continue
+			}
+			if err := r.HSet(ctx, key, name, fmt.Sprint(time.Now().Add(-ago).UnixMicro())).Err(); err != nil {
+				return err
+			}
+		}
+		switch {
+		case ended >= 0:
+			if err := r.LRem(ctx, queue+"pending", 0, id).Err(); err != nil {
+				return err
+			}
+			return r.Del(ctx, queue+"t:"+id).Err()
+		case started >= 0:
+			if err := r.LRem(ctx, queue+"pending", 0, id).Err(); err != nil {
+				return err
+			}
+			if err := r.LPush(ctx, queue+"active", id).Err(); err != nil {
+				return err
+			}
+			return r.HSet(ctx, queue+"t:"+id, "state", "active").Err()
+		}
+		return nil
+	})
+}
