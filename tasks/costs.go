@@ -34,6 +34,8 @@ type CostQuery struct {
 	By          []CostGroup // none: all in one row
 
 	Person, Channel, Repo, Model string // only of these; empty: of any
+
+	Limit int // of rows; 0: none
 }
 
 // CostKey is what the runs of a row have in common: of what they are told apart by. Empty: nothing of the kind.
@@ -62,36 +64,45 @@ type CostRow struct {
 // Costs is the table: newest days first, and of a day what cost most.
 type Costs struct {
 	Rows    []CostRow `json:"rows"`
-	Total   CostSum   `json:"total"`              // of these rows
+	More    int       `json:"more,omitempty"`     // rows beyond the limit
+	Total   CostSum   `json:"total"`              // of all rows
 	LeftOut *CostSum  `json:"left_out,omitempty"` // runs of those days of which nobody knows whether they were asked for
 }
 
 // Costs sums up what runs have cost. Runs of an absorbed task are those of the task whose run has taken it up; those that were lost with
 // their worker are in no row.
 func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
-	sums, left := map[CostKey]CostSum{}, CostSum{}
+	sums := map[CostKey]*CostSum{}
+	var total, left CostSum
 	for c, err := range d.store.Costs(ctx, q.First, q.Last) {
 		switch {
 		case err != nil:
 			return Costs{}, err
 		case c.Other && q.filtered():
-			left = left.plus(c)
+			left.add(c)
 		case c.Other || q.wants(c):
 			key := q.key(c)
-			sums[key] = sums[key].plus(c)
+			if sums[key] == nil {
+				sums[key] = &CostSum{}
+			}
+			sums[key].add(c)
+			total.add(c)
 		}
 	}
-	found := Costs{Rows: make([]CostRow, 0, len(sums))}
+	found := Costs{Rows: make([]CostRow, 0, len(sums)), Total: total.whole()}
 	for key, sum := range sums {
-		found.Rows = append(found.Rows, CostRow{key, sum})
-		found.Total = found.Total.and(sum)
+		found.Rows = append(found.Rows, CostRow{key, sum.whole()})
 	}
 	if left.Runs > 0 {
+		left = left.whole()
 		found.LeftOut = &left
 	}
 	slices.SortFunc(found.Rows, func(a, b CostRow) int {
 		return cmp.Or(cmp.Compare(b.Day, a.Day), cmp.Compare(b.USD, a.USD), cmp.Compare(b.Runs, a.Runs), a.compare(b.CostKey))
 	})
+	if q.Limit > 0 && len(found.Rows) > q.Limit {
+		found.Rows, found.More = found.Rows[:q.Limit], len(found.Rows)-q.Limit
+	}
 	return found, nil
 }
 
@@ -158,17 +169,17 @@ func (k CostKey) compare(l CostKey) int {
 	)
 }
 
-func (s CostSum) plus(c store.Cost) CostSum {
-	return s.and(CostSum{USD: c.USD, Runs: c.Runs, Usage: agent.Usage(c.Tokens)})
+func (s *CostSum) add(c store.Cost) {
+	s.USD += c.USD
+	s.Runs += c.Runs
+	s.Usage.Input += c.Input
+	s.Usage.Output += c.Output
+	s.Usage.CacheRead += c.CacheRead
+	s.Usage.CacheCreation += c.CacheCreation
 }
 
-func (s CostSum) and(t CostSum) CostSum {
-	u, v := s.Usage, t.Usage
-	return CostSum{
-		USD: math.Round((s.USD+t.USD)*1e6) / 1e6, Runs: s.Runs + t.Runs, // whole micro-dollars, as it is stored
-		Usage: agent.Usage{
-			Input: u.Input + v.Input, Output: u.Output + v.Output,
-			CacheRead: u.CacheRead + v.CacheRead, CacheCreation: u.CacheCreation + v.CacheCreation,
-		},
-	}
+// whole is the sum in whole micro-dollars, as amounts are stored.
+func (s CostSum) whole() CostSum {
+	s.USD = math.Round(s.USD*1e6) / 1e6
+	return s
 }

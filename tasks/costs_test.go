@@ -89,6 +89,10 @@ func TestCostsAreGrouped(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, test.want)
 		}
 	}
+	c := f.costs(CostQuery{By: []CostGroup{ByModel}, Limit: 2})
+	if got, want := c.lines(ByModel), "opus 1.40/3, haiku 0.20/1, = 1.60/5"; got != want || c.More != 1 {
+		t.Errorf("got %s, and %d more, want %s", got, c.More, want)
+	}
 	if u := f.costs(CostQuery{}).Total.Usage; u != (agent.Usage{Output: 50}) {
 		t.Errorf("tokens: %+v", u)
 	}

@@ -7,6 +7,12 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
+// How many rows there are in an answer, and on a page. The file has all.
+const (
+	costRows     = 5000
+	costPageRows = 300
+)
+
 // costs is the table as programs get it.
 type costs struct {
 	From string            `json:"from"` // days, UTC, both included
@@ -15,13 +21,14 @@ type costs struct {
 	tasks.Costs
 }
 
-// sum reads what a query asks for; false when that was answered with an error.
-func (h *Handler) sum(w http.ResponseWriter, r *http.Request) (tasks.Costs, costsQuery, bool) {
+// sum sums up what a query asks for; false when that was answered with an error.
+func (h *Handler) sum(w http.ResponseWriter, r *http.Request, limit int) (tasks.Costs, costsQuery, bool) {
 	q, p := readCosts(r.URL.Query(), h.now())
 	if p.Status != 0 {
 		h.fail(w, r, p)
 		return tasks.Costs{}, q, false
 	}
+	q.Limit = limit
 	found, err := h.cfg.Desk.Costs(r.Context(), q.CostQuery)
 	if err != nil {
 		h.refuse(w, r, err)
@@ -31,12 +38,17 @@ func (h *Handler) sum(w http.ResponseWriter, r *http.Request) (tasks.Costs, cost
 }
 
 func (h *Handler) costs(w http.ResponseWriter, r *http.Request) {
+	limit := costRows
 	format := r.URL.Query().Get("format")
-	if format != "" && format != "json" && format != "csv" {
+	switch format {
+	case "", "json":
+	case "csv":
+		limit = 0 // it is sent line by line
+	default:
 		h.fail(w, r, problem{http.StatusBadRequest, "Invalid query", "A format is json or csv."})
 		return
 	}
-	found, q, ok := h.sum(w, r)
+	found, q, ok := h.sum(w, r, limit)
 	if !ok {
 		return
 	}

@@ -10,10 +10,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-const (
-	maxCostRows = 300     // on the page; programs get all
-	taskDays    = 7 * day // for how long tasks are kept after their end
-)
+// taskDays is for how long tasks are kept after their end.
+const taskDays = 7 * day
 
 // costsView is the page of costs.
 type costsView struct {
@@ -24,7 +22,7 @@ type costsView struct {
 	Columns     []string
 	Rows        []costLine
 	Total       costFigures
-	Hidden      int          // rows that are not shown
+	More        int          // rows that are not shown
 	LeftOut     *costFigures // of what nobody knows whether it was asked for
 	Filters     []costFilter
 	Unfiltered  string // the URL without them
@@ -61,14 +59,14 @@ type costName struct {
 type costFigures struct{ Cost, Runs, In, Out string }
 
 func (h *Handler) costsPage(w http.ResponseWriter, r *http.Request) {
-	if found, q, ok := h.sum(w, r); ok {
+	if found, q, ok := h.sum(w, r, costPageRows); ok {
 		h.page(w, http.StatusOK, "costs", newCostsView(found, q, h.now().UTC().Truncate(day)))
 	}
 }
 
 func newCostsView(found tasks.Costs, q costsQuery, today time.Time) costsView {
 	v := costsView{
-		Query: q, First: q.First.Format(time.DateOnly), Last: q.Last.Format(time.DateOnly), Columns: words(q.By), Total: figures(found.Total),
+		Query: q, First: q.First.Format(time.DateOnly), Last: q.Last.Format(time.DateOnly), Columns: words(q.By), Total: figures(found.Total), More: found.More,
 		Oldest: oldestDay(today).Format(time.DateOnly), Today: today.Format(time.DateOnly),
 		Unfiltered: q.url(func(q *costsQuery) { q.Person, q.Channel, q.Repo, q.Model = "", "", "", "" }),
 	}
@@ -97,10 +95,9 @@ func newCostsView(found tasks.Costs, q costsQuery, today time.Time) costsView {
 	for _, row := range found.Rows {
 		dearest = max(dearest, row.USD)
 	}
-	for _, row := range found.Rows[:min(len(found.Rows), maxCostRows)] {
+	for _, row := range found.Rows {
 		v.Rows = append(v.Rows, q.line(row, dearest, today))
 	}
-	v.Hidden = len(found.Rows) - len(v.Rows)
 	query := q.values()
 	v.API = "/api/costs?" + query.Encode()
 	query.Set("format", "csv")
@@ -109,12 +106,12 @@ func newCostsView(found tasks.Costs, q costsQuery, today time.Time) costsView {
 }
 
 // line is a row in words.
-func (q costsQuery) line(row tasks.CostRow, dearest float64, today time.Time) costLine {
-	l := costLine{costFigures: figures(row.CostSum), Tasks: q.tasksURL(row.CostKey, today)}
+func (c costsQuery) line(row tasks.CostRow, dearest float64, today time.Time) costLine {
+	l := costLine{costFigures: figures(row.CostSum), Tasks: c.tasksURL(row.CostKey, today)}
 	if dearest > 0 {
 		l.Share = strconv.FormatFloat(row.USD/dearest, 'f', 3, 64)
 	}
-	for _, group := range q.By {
+	for _, group := range c.By {
 		name := costName{Text: row.Name(group), Known: true}
 		switch {
 		case row.Other && group != tasks.ByDay:
@@ -122,7 +119,7 @@ func (q costsQuery) line(row tasks.CostRow, dearest float64, today time.Time) co
 		case name.Text == "":
 			name = costName{Text: "no " + string(group)}
 		case len(name.Text) <= maxFilter:
-			name.URL = q.within(group, name.Text).url()
+			name.URL = c.within(group, name.Text).url()
 		}
 		name.Text = legible(name.Text)
 		l.Names = append(l.Names, name)
@@ -131,41 +128,41 @@ func (q costsQuery) line(row tasks.CostRow, dearest float64, today time.Time) co
 }
 
 // within is the query for what a row has in common, told apart by something else.
-func (q costsQuery) within(group tasks.CostGroup, name string) costsQuery {
-	q.By = []tasks.CostGroup{tasks.ByDay}
+func (c costsQuery) within(group tasks.CostGroup, name string) costsQuery {
+	c.By = []tasks.CostGroup{tasks.ByDay}
 	switch group {
 	case tasks.ByDay:
 		if d, err := time.Parse(time.DateOnly, name); err == nil {
-			q.First, q.Last, q.Days = d, d, 0
+			c.First, c.Last, c.Days = d, d, 0
 		}
-		q.By = []tasks.CostGroup{tasks.ByPerson}
+		c.By = []tasks.CostGroup{tasks.ByPerson}
 	case tasks.ByPerson:
-		q.Person = name
+		c.Person = name
 	case tasks.ByChannel:
-		q.Channel = name
+		c.Channel = name
 	case tasks.ByRepository:
-		q.Repo = name
+		c.Repo = name
 	case tasks.ByModel:
-		q.Model = name
+		c.Model = name
 	}
-	return q
+	return c
 }
 
 // tasksURL lists the tasks of a row, from its last day back; empty where the list cannot be filtered like this, or has forgotten them.
-func (q costsQuery) tasksURL(key tasks.CostKey, today time.Time) string {
-	for _, group := range q.By {
+func (c costsQuery) tasksURL(key tasks.CostKey, today time.Time) string {
+	for _, group := range c.By {
 		name := key.Name(group)
 		if name == "" || len(name) > maxFilter || group == tasks.ByModel {
 			return ""
 		}
-		q = q.within(group, name)
+		c = c.within(group, name)
 	}
-	if q.Model != "" || today.Sub(q.Last) > taskDays {
+	if c.Model != "" || today.Sub(c.Last) > taskDays {
 		return ""
 	}
-	to := values(tasks.Filter{Person: q.Person, Channel: q.Channel, Repo: q.Repo, Limit: defaultList})
-	if q.Last.Before(today) {
-		to.Set("before", tasks.NewID(q.Last.Add(day), "all", "all"))
+	to := values(tasks.Filter{Person: c.Person, Channel: c.Channel, Repo: c.Repo, Limit: defaultList})
+	if c.Last.Before(today) {
+		to.Set("before", tasks.NewID(c.Last.Add(day), "all", "all"))
 	}
 	return "/?" + to.Encode()
 }
