@@ -74,7 +74,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 	for schema, v := range map[string]any{
 		"Problem": problem{}, "Listing": listing{}, "Task": view{}, "Request": tasks.Task{}, "Ending": tasks.Ending{}, "Result": agent.Result{},
 		"Failure": agent.Error{}, "Usage": agent.Usage{}, "Question": tasks.Question{}, "Answer": tasks.Answer{}, "Event": agent.Event{},
-		"Fleet": fleet{}, "Worker": worker{}, "Finding": store.Finding{},
+		"Fleet": fleet{}, "Worker": worker{}, "Finding": store.Finding{}, "Costs": costs{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
 	} {
 		var names []string
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
@@ -142,6 +142,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	get("/api/tasks/" + id)
 	get("/api/tasks/" + id + "/events")
 	post("/api/tasks/"+id+"/retry", "")
+
+	get("/api/costs?by=person&by=model")
+	get("/api/costs?format=csv")
 
 	for _, op := range d.Operations() { // and what is wrong is a problem everywhere
 		method, path, _ := strings.Cut(op, " ")

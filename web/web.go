@@ -122,6 +122,7 @@ func (h *Handler) routes() {
 
 		"GET /{$}":                h.listPage,
 		"GET /health":             h.healthPage,
+		"GET /costs":              h.costsPage,
 		"GET /tasks/{id}":         h.taskPage,
 		"GET /tasks/{id}/log":     h.logPage,
 		"POST /tasks/{id}/cancel": h.cancelForm,
@@ -139,6 +140,7 @@ func (h *Handler) routes() {
 		"POST /api/tasks/{id}/cancel": h.cancel,
 		"POST /api/tasks/{id}/retry":  h.retry,
 		"POST /api/tasks/{id}/answer": h.answer,
+		"GET /api/costs":              h.costs,
 		"GET /api/health":             h.health,
 		"GET /api/openapi.yaml":       h.describe,
 		"GET /api/health/services":    h.services,
