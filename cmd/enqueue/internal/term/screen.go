@@ -47,10 +47,15 @@ func (s *Screen) Text(piece string) {
 }
 
 // Line prints a line of its own; a line of text in progress is ended before. It may be several lines.
-func (s *Screen) Line(line string) {
+func (s *Screen) Line(line string) { s.line(s.side, line) }
+
+// Note prints a line where the status line is: for the person who looks on, and not for what reads the rest.
+func (s *Screen) Note(line string) { s.line(s.foot, line) }
+
+func (s *Screen) line(to *Out, line string) {
 	s.hide()
 	s.end()
-	s.side.print(strings.TrimRight(line, "\n") + "\n")
+	to.print(strings.TrimRight(line, "\n") + "\n")
 	s.show()
 }
 
