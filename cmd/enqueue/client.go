@@ -7,121 +7,140 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
 
+	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// command is one of the client's. prepare declares its flags and gives what it does with the arguments behind them.
+// command is one of the client's. prepare declares its flags and gives what it does with the arguments.
 type command struct {
 	name, args, about string
+	more              string // what else there is to know about it
+	alone             bool   // it talks to no front door
 	prepare           func(c *terminal, flags *flag.FlagSet) func(ctx context.Context, args []string) error
 }
 
 func commands() []command {
 	return []command{
-		{"chat", "[-repo o/r | -dir PATH] [-thread T] [-agent A] [-model M] [-follow] PROMPT…", "ask for something", chatCommand},
-		{"list", "[-state S] [-json]", "show the newest tasks", listCommand},
-		{"show", "ID", "show one task and its answer", showCommand},
-		{"logs", "[-f] ID", "print the log of a task, or follow what it does", logsCommand},
-		{"answer", "[-question KEY] ID WORDS…", "answer what a task asks", answerCommand},
-		{"cancel", "ID", "stop a task", cancelCommand},
-		{"retry", "ID", "let a task that has ended run again", retryCommand},
-		{"costs", "[-by GROUP,…] [-days N | -from DAY -to DAY] [-person P] [-channel C] [-repo o/r] [-model M] [-json | -csv]", "show what runs have cost", costsCommand},
-		{"doctor", "[-json]", "look whether the fleet can do its work, and say what is wrong", doctorCommand},
+		{name: "chat", args: "[-follow] [-repo o/r | -dir PATH] PROMPT…", about: "ask for something", more: chatHelp, prepare: chatCommand},
+		{name: "list", args: "[filters]", about: "show tasks, the newest first", prepare: listCommand},
+		{name: "show", args: "ID", about: "show one task and its answer", prepare: showCommand},
+		{name: "logs", args: "[-f] ID", about: "print the log of a task, or follow what it does", more: logsHelp, prepare: logsCommand},
+		{name: "answer", args: "[-question KEY] ID WORDS…", about: "answer what a task asks", prepare: answerCommand},
+		{name: "cancel", args: "ID", about: "stop a task", prepare: changeCommand("cancel")},
+		{name: "retry", args: "ID", about: "let a task that has ended run again", prepare: changeCommand("retry")},
+		{name: "costs", args: "[filters]", about: "show what runs have cost", prepare: costsCommand},
+		{name: "doctor", args: "", about: "look whether the fleet can do its work", more: doctorHelp, prepare: doctorCommand},
+		{name: "init", args: "[slack | github]", about: "write .env and errand.yaml, or print what sets a service up", more: initHelp, alone: true, prepare: initCommand},
 	}
+}
+
+// world is what a command finds around it.
+type world struct {
+	getenv         func(string) string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	notify         func() (<-chan os.Signal, func()) // catches Ctrl-C and SIGTERM, and stops that; nil: nobody sends them
+	patience       time.Duration                     // 0: patience
+}
+
+// signals are those of this process.
+func signals() (<-chan os.Signal, func()) {
+	c := make(chan os.Signal, 3)
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	return c, func() { signal.Stop(c) }
 }
 
 // terminal is where a command speaks, and the front door it speaks to. One goroutine uses it.
 type terminal struct {
+	world
 	door           *door
-	stdout, stderr io.Writer
+	stdin          keyboard
+	stdout, stderr *term.Out
 }
 
-var (
-	errUsage = errors.New("usage") // the command was called wrongly; what is wrong has been said
-	errSaid  = errors.New("said")  // the task did not go well, and that has been said
-)
+func newTerminal(w world) *terminal {
+	w.patience = cmp.Or(w.patience, patience)
+	t := &terminal{world: w, stdin: keyboard{Reader: w.stdin}, stdout: term.NewOut(w.stdout, w.getenv), stderr: term.NewOut(w.stderr, w.getenv)}
+	if f, ok := w.stdin.(*os.File); ok {
+		t.stdin.tty = term.IsTerminal(f)
+	}
+	return t
+}
 
-// client runs one command against the API of a front door and returns the exit code: 0, 1 when it did not work, 2 when it was
-// called wrongly. Results go to stdout, everything about them to stderr.
-func client(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+// client runs one command and returns the exit code. Results go to stdout, everything about them to stderr.
+func client(ctx context.Context, args []string, w world) int {
 	if len(args) == 0 {
-		usage(stderr)
-		return 2
+		usage(w.stderr)
+		return int(misused)
 	}
-	for _, c := range commands() {
-		if c.name == args[0] {
-			return code(c.run(ctx, args[1:], getenv, stdout, stderr), stderr)
-		}
-	}
-	switch args[0] {
-	case "init":
-		return code(initialise(args[1:], getenv, stdout, stderr), stderr)
+	name, rest := args[0], args[1:]
+	switch name {
 	case "help", "-h", "-help", "--help":
-		usage(stdout)
+		if len(rest) == 0 {
+			usage(w.stdout)
+			return 0
+		}
+		name, rest = rest[0], []string{"-h"}
+	}
+	if name == "serve" { // asked about
+		say(w.stdout, "usage: enqueue serve\n\nBe the front door: take webhooks, serve API and console. Settings are in the environment (.env.example).\n")
 		return 0
 	}
-	say(stderr, "enqueue: there is no command %q\n", args[0])
-	usage(stderr)
-	return 2
+	for _, c := range commands() {
+		if c.name == name {
+			return code(c.run(ctx, rest, newTerminal(w)), w.stderr)
+		}
+	}
+	say(w.stderr, "enqueue: there is no command %q%s; `enqueue help` lists them\n", name, meant(name))
+	return int(misused)
 }
 
-func (c command) run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
+func (c command) run(ctx context.Context, args []string, t *terminal) error {
 	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.Usage = func() {
-		say(stderr, "usage: enqueue %s %s\n", c.name, c.args)
-		flags.PrintDefaults()
-	}
-	t := &terminal{stdout: stdout, stderr: stderr}
 	do := c.prepare(t, flags)
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return nil
+	args, err := parse(flags, args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		c.help(t.stdout, flags)
+		return nil
+	case err != nil:
+		say(t.stderr, "enqueue %s: %v; `enqueue %[1]s -h` lists the flags\n", c.name, err)
+		return misused
+	}
+	if !c.alone {
+		if t.door, err = newDoor(t.getenv("ERRAND_HTTP_ADDR"), t.getenv("ERRAND_CONSOLE_TOKEN")); err != nil {
+			return err
 		}
-		return errUsage
 	}
-	var err error
-	if t.door, err = newDoor(getenv("ERRAND_HTTP_ADDR"), getenv("ERRAND_CONSOLE_TOKEN")); err != nil {
-		return err
-	}
-	err = do(ctx, flags.Args())
-	if errors.Is(err, errUsage) {
-		flags.Usage()
+	err = do(ctx, args)
+	if errors.Is(err, misused) {
+		c.help(t.stderr, flags)
 	}
 	return err
 }
 
+// code is the exit code of an error, which is told if it was not.
 func code(err error, stderr io.Writer) int {
-	switch {
-	case err == nil:
+	if err == nil {
 		return 0
-	case errors.Is(err, errUsage):
-		return 2
-	case !errors.Is(err, errSaid):
-		say(stderr, "enqueue: %v\n", err)
 	}
-	return 1
-}
-
-func usage(w io.Writer) {
-	say(w, "usage: enqueue COMMAND\n\n  serve\n    \tbe the front door: webhooks, API and console\n")
-	for _, c := range commands() {
-		say(w, "  %s %s\n    \t%s\n", c.name, c.args, c.about)
+	if e, ok := errors.AsType[exit](err); ok {
+		return int(e)
 	}
-	say(w, "  init slack [-name NAME] [-url https://HOST]\n    \tprint the manifest that makes a Slack app\n")
-	say(w, "  init github -url https://HOST [-name NAME] [-org ORG]\n    \tprint the manifest that makes a GitHub App, and where to make it\n")
-	say(w, "\nAll but serve and init talk to ERRAND_HTTP_ADDR (%s) with ERRAND_CONSOLE_TOKEN.\n", defaultAddr)
+	say(stderr, "enqueue: %v\n", err)
+	return int(failed)
 }
-
-// say writes to a terminal. One that is gone is nobody to tell about it.
-func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 
 // oneID is for commands about one task.
-func (t *terminal) oneID(args []string) (string, error) {
+func oneID(args []string) (string, error) {
 	switch {
 	case len(args) != 1:
-		return "", errUsage
+		return "", misused
 	case !tasks.ValidID(args[0]):
 		return "", fmt.Errorf("%q is not the ID of a task: `enqueue list` shows them", args[0])
 	}

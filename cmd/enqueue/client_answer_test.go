@@ -23,7 +23,7 @@ func TestAnswer(t *testing.T) {
 		}
 	}
 	_, out, _ := f.run("show", id)
-	for _, want := range []string{"? Which[2J colour?", "  2. blue", "enqueue answer -question k1 " + id} {
+	for _, want := range []string{"? Which colour?", "  2. blue", "enqueue answer -question k1 " + id} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in %s", want, out)
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,114 +10,114 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+
+	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
+	"github.com/errand-fleet/errand/internal/legible"
 )
 
-// said is an event of the chat's stream; see tasks/chat.
-type said struct {
-	Type, ID, Thread, Content, Result, Partial string
-	Cost                                       float64
-	Position                                   int
-	Question                                   string
-	Options                                    []string
+const chatHelp = `
+Prints the ID of the new task, or with -follow what the agent does and says. A PROMPT of - is read from standard input.
+
+With -follow the text goes to stdout and everything about it to stderr. On a terminal Ctrl-C asks, a second one cancels the task and waits
+for what there is of an answer, a third leaves at once. Elsewhere Ctrl-C and SIGTERM leave, and the task goes on.
+`
+
+// maxPrompt bounds what is read from standard input; the server's limit for a request is the same.
+const maxPrompt = 1 << 20
+
+// message is what is posted to /api/chat; see tasks/chat.
+type message struct {
+	Message     string `json:"message"`
+	Repo        string `json:"repo,omitempty"`
+	ProjectPath string `json:"projectPath,omitempty"`
+	Agent       string `json:"agent,omitempty"`
+	Thread      string `json:"thread,omitempty"`
+	Model       string `json:"model,omitempty"`
 }
 
 func chatCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
-	var body struct {
-		Message     string `json:"message"`
-		Repo        string `json:"repo,omitempty"`
-		ProjectPath string `json:"projectPath,omitempty"`
-		Agent       string `json:"agent,omitempty"`
-		Thread      string `json:"thread,omitempty"`
-		Model       string `json:"model,omitempty"`
-	}
-	flags.StringVar(&body.Repo, "repo", "", "work in this repository, `owner/name`")
-	flags.StringVar(&body.ProjectPath, "dir", "", "work in this directory of the server, one that ERRAND_DIRS opens there")
-	flags.StringVar(&body.Thread, "thread", "", "go on with this conversation")
-	flags.StringVar(&body.Agent, "agent", "", "address this agent of the project")
-	flags.StringVar(&body.Model, "model", "", "use this model")
-	follow := flags.Bool("follow", false, "stay, and print the answer; otherwise only the task's ID is printed")
+	var m message
+	flags.StringVar(&m.Repo, "repo", "", "work in this repository, `owner/name`")
+	flags.StringVar(&m.ProjectPath, "dir", "", "work in this `directory` of the server, one that ERRAND_DIRS opens there")
+	flags.StringVar(&m.Thread, "thread", "", "go on with this `conversation`: -follow tells its name")
+	flags.StringVar(&m.Agent, "agent", "", "address this `agent` of the project")
+	flags.StringVar(&m.Model, "model", "", "use this `model`")
+	follow := flags.Bool("follow", false, "stay, and print what happens until the task has ended")
+	raw := flags.Bool("json", false, "print the API's own answers: the task, and with -follow an event per line and the task as it ended")
 	return func(ctx context.Context, args []string) error {
-		if body.Message = strings.Join(args, " "); strings.TrimSpace(body.Message) == "" {
-			return errUsage
-		}
-		if body.ProjectPath != "" {
-			path, err := filepath.Abs(body.ProjectPath)
-			if err != nil {
-				return fmt.Errorf("find directory %s: %w", body.ProjectPath, err)
-			}
-			body.ProjectPath = path
-		}
-		b, err := json.Marshal(body)
-		if err != nil {
-			return fmt.Errorf("marshal message: %w", err)
-		}
-		resp, err := t.door.open(ctx, http.MethodPost, "/api/chat", b, "Content-Type", "application/json")
+		err := m.complete(args, t.stdin)
 		if err != nil {
 			return err
 		}
-		defer resp.Body.Close()
-		return t.converse(ctx, resp.Body, *follow)
+		first, text, err := t.door.ask(ctx, m)
+		switch {
+		case err != nil:
+			return err
+		case *raw:
+			say(t.stdout, "%s\n", text)
+		case !*follow:
+			say(t.stdout, "%s\n", legible.Line(first.ID))
+		default:
+			words := fmt.Sprintf("task %s, thread %s", first.ID, first.Thread)
+			if first.Position > 0 {
+				words += fmt.Sprintf("; before it in its thread: %d", first.Position)
+			}
+			say(t.stderr, "%s\n", t.stderr.Paint(term.Dim, legible.Line(words)))
+		}
+		if !*follow {
+			return nil
+		}
+		return t.newWatch(first.ID, t.stderr, *raw).run(ctx)
 	}
 }
 
-// converse reads the answer. Without follow it leaves as soon as it knows the task's ID, which cancels nothing.
-func (t *terminal) converse(ctx context.Context, r io.Reader, follow bool) error {
-	p, id := &printer{text: t.stdout, side: t.stderr}, ""
-	for e := range stream(r) {
-		var s said
-		if e.data == "[DONE]" {
-			break
+// complete fills in what stands in the arguments.
+func (m *message) complete(args []string, stdin io.Reader) error {
+	m.Message = strings.Join(args, " ")
+	if m.Message == "-" {
+		b, err := io.ReadAll(io.LimitReader(stdin, maxPrompt+1))
+		if err != nil {
+			return fmt.Errorf("read prompt: %w", err)
 		}
-		if err := json.Unmarshal([]byte(e.data), &s); err != nil {
-			return fmt.Errorf("read stream: %w", err)
-		}
-		switch s.Type {
-		case "task":
-			if id = s.ID; !follow {
-				say(t.stdout, "%s\n", plain(id))
-				return nil
-			}
-			p.line("task %s, thread %s", s.ID, s.Thread)
-			if s.Position > 0 {
-				p.line("  before it in its thread: %d", s.Position)
-			}
-		case "token":
-			p.piece(s.Content)
-		case "tool_use":
-			p.line("· %s", s.Content)
-		case "update":
-			p.line("» %s", s.Content)
-		case "question":
-			p.line("? %s", s.Content)
-			for i, o := range s.Options {
-				p.line("  %d. %s", i+1, o)
-			}
-			p.line("  answer with: enqueue answer -question %s %s YOUR WORDS", s.Question, id)
-		case "answer":
-			p.line("! %s", cmp.Or(s.Content, "nobody answered; the agent decides by itself"))
-		case "absorbed":
-			p.line("+ %s", s.Content)
-		case "done":
-			if !p.said {
-				p.piece(s.Result)
-			}
-			p.newline()
-			p.line("done, $%.2f", s.Cost)
-			return nil
-		case "error":
-			if !p.said {
-				p.piece(s.Partial)
-			}
-			p.line("%s", s.Content)
-			return errSaid
-		}
+		m.Message = string(b)
 	}
-	p.newline()
-	switch {
-	case id == "":
-		return errors.New("the server ended the stream before it named the task; `enqueue list` shows whether it was taken")
-	case ctx.Err() != nil:
-		return fmt.Errorf("the task goes on: `enqueue logs -f %s` follows it, `enqueue cancel %s` stops it", id, id)
+	if strings.TrimSpace(m.Message) == "" {
+		return misused
 	}
-	return fmt.Errorf("the stream broke off, but the task goes on: `enqueue logs -f %s` follows it", id)
+	if m.ProjectPath != "" {
+		path, err := filepath.Abs(m.ProjectPath)
+		if err != nil {
+			return fmt.Errorf("find directory %s: %w", m.ProjectPath, err)
+		}
+		m.ProjectPath = path
+	}
+	return nil
+}
+
+// asked is the first event of the chat's stream: the task that a message has become.
+type asked struct {
+	Type, ID, Thread string
+	Position         int
+}
+
+// ask posts a message. What becomes of the task can be read elsewhere, where a reader who is cut off can go on.
+func (d *door) ask(ctx context.Context, m message) (first asked, text string, err error) {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return first, "", fmt.Errorf("marshal message: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	resp, err := d.open(ctx, http.MethodPost, "/api/chat", body, "Content-Type", "application/json")
+	if err != nil {
+		return first, "", err
+	}
+	defer resp.Body.Close()
+	for e := range stream(resp.Body) {
+		if err := json.Unmarshal([]byte(e.data), &first); err == nil && first.Type == "task" {
+			return first, e.data, nil
+		}
+		break
+	}
+	return first, "", errors.New("the server did not name the task; `enqueue list` shows whether it was taken")
 }

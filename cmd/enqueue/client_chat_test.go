@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -55,86 +56,48 @@ func TestChatInADirectory(t *testing.T) {
 	}
 }
 
-func TestChatFollows(t *testing.T) {
+// The prompt may come from a file or another program.
+func TestChatReadsThePrompt(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	r := f.start("chat", "-follow", "-thread", "sums", "6 × 7?")
-	first := strings.Fields(r.line(r.stderr))
-	id := strings.TrimSuffix(first[1], ",")
-	if diff := cmp.Diff([]string{"task", id + ",", "thread", "sums"}, first); diff != "" {
-		t.Error(diff)
+	code, out, errs := f.runWith("Fix\nthis\n", "chat", "-")
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, errs)
 	}
-	c := f.Claim(id)
-	f.Append(c, agent.Event{Kind: agent.Text, Text: "Let me see.\n"})
-	if got := r.line(r.stdout); got != "Let me see.\n" {
-		t.Errorf("at first it says %q", got)
+	if got := f.Status(strings.TrimSpace(out)).Task.Prompt; got != "Fix\nthis\n" {
+		t.Errorf("it asks for %q", got)
 	}
-	f.Append(c,
-		agent.Event{Kind: agent.Text, Text: "Hm"},
-		agent.Event{Kind: agent.ToolUse, Tool: "Bash", Text: "Running bc \x1b[2J"},
-		agent.Event{Kind: agent.Text, Text: "It is "}, agent.Event{Kind: agent.Text, Text: "42.\x1b]0;x\x07"},
-	)
-	f.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "It is 42.", CostUSD: 0.25}})
-	code, out, errs := r.rest()
-	// Only the answer on stdout, with no line of its own broken by what the tools did, and nothing that moves the cursor.
-	want := []any{0, "Hm\nIt is 42.]0;x\n", "· Running bc [2J\ndone, $0.25\n"}
-	if diff := cmp.Diff(want, []any{code, out, errs}); diff != "" {
-		t.Error(diff)
+	if code, _, errs := f.runWith(" \n", "chat", "-"); code != 2 || !strings.Contains(errs, "usage: enqueue chat") {
+		t.Errorf("nothing: exit %d: %s", code, errs)
+	}
+	if code, _, errs := f.runWith(strings.Repeat("a", maxPrompt+1), "chat", "-"); code != 1 || !strings.Contains(errs, "Too large") {
+		t.Errorf("too much: exit %d: %s", code, errs)
 	}
 }
 
-func TestChatEndings(t *testing.T) {
+// For programs there is the API's own answer, of which nothing is left out or made harmless.
+func TestChatJSON(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		ending tasks.Ending
-		want   []any // exit code, stdout, stderr
-	}{
-		"nothing streamed": {
-			tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "42"}}, []any{0, "42\n", "done, $0.00\n"},
-		},
-		"failed": {
-			tasks.Ending{Kind: tasks.Failed, Reason: "The model refuses the credential."}, []any{1, "", "The model refuses the credential.\n"},
-		},
-		"cancelled": {
-			tasks.Ending{Kind: tasks.Cancelled, By: "ann", Result: agent.Result{Partial: "So far"}},
-			[]any{1, "So far\n", "This was cancelled by ann. Ask again to go on.\n"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFrontDoor(t)
-			r := f.start("chat", "-follow", "Hello")
-			id := strings.TrimSuffix(strings.Fields(r.line(r.stderr))[1], ",")
-			f.End(f.Claim(id), test.ending)
-			code, out, errs := r.rest()
-			if diff := cmp.Diff(test.want, []any{code, out, errs}); diff != "" {
-				t.Error(diff)
-			}
-		})
+	f := newFrontDoor(t)
+	code, out, errs := f.run("chat", "-json", "-thread", "t-1", "Hello")
+	var first asked
+	if err := json.Unmarshal([]byte(out), &first); code != 0 || errs != "" || err != nil || first.Thread != "t-1" {
+		t.Errorf("exit %d, %v: %s%s", code, err, out, errs)
 	}
-}
-
-// Whoever stops listening, and whichever end it is, learns how to come back.
-func TestChatThatIsCutOff(t *testing.T) {
-	t.Parallel()
-	for name, cut := range map[string]func(*frontDoor, *running){
-		"by the server":  func(f *frontDoor, _ *running) { f.stop() },
-		"by the network": func(f *frontDoor, _ *running) { f.server.CloseClientConnections() },
-		"by the person":  func(_ *frontDoor, r *running) { r.interrupt() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFrontDoor(t)
-			r := f.start("chat", "-follow", "Hello")
-			id := strings.TrimSuffix(strings.Fields(r.line(r.stderr))[1], ",")
-			cut(f, r)
-			code, _, errs := r.rest()
-			if code != 1 || !strings.Contains(errs, "the task goes on") || !strings.Contains(errs, id) {
-				t.Errorf("exit %d: %s", code, errs)
-			}
-			if got := f.Status(id); got.Cancel != "" {
-				t.Errorf("cancelled by %q", got.Cancel)
-			}
-		})
+	r := f.start("chat", "-json", "-follow", "Hello")
+	if err := json.Unmarshal([]byte(r.line(r.stdout)), &first); err != nil {
+		t.Fatal(err)
+	}
+	c := f.Claim(first.ID)
+	f.Append(c, agent.Event{Kind: agent.Text, Text: "4\x1b2"})
+	f.End(c, tasks.Ending{Kind: tasks.Stalled})
+	var event agent.Event
+	if err := json.Unmarshal([]byte(r.line(r.stdout)), &event); err != nil || event.Text != "4\x1b2" {
+		t.Errorf("%v: %+v", err, event)
+	}
+	var end task
+	code, out, errs = r.rest()
+	if err := json.Unmarshal([]byte(out), &end); err != nil || code != 4 || errs != "" || end.state() != "stalled" {
+		t.Errorf("exit %d, %v: %s%s", code, err, out, errs)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -35,7 +36,7 @@ func costsCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []stri
 	sheet := flags.Bool("csv", false, "print it for a spreadsheet")
 	return func(ctx context.Context, args []string) error {
 		if len(args) > 0 || *raw && *sheet {
-			return errUsage
+			return misused
 		}
 		q := url.Values{}
 		for name, value := range query {
@@ -92,7 +93,7 @@ func (t *terminal) sums(c costs) error {
 	names := make([]string, len(c.By))
 	for _, row := range c.Rows {
 		for i, group := range c.By {
-			names[i] = cmp.Or(strings.ReplaceAll(plain(row.Name(group)), "\t", " "), "-")
+			names[i] = cmp.Or(legible.Line(row.Name(group)), "-")
 			if row.Other && group != tasks.ByDay {
 				names[i] = "(other)"
 			}

@@ -8,64 +8,67 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
+	"strings"
 
-	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
+	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 )
 
+const doctorHelp = `
+Asks the front door, which asks Redis, every worker, Slack and GitHub. Each check is ok, a note, a warning or an error, with why it matters and
+what to do. Exits with 1 if there is an error.
+`
+
 // fleet is what GET /api/health tells.
 type fleet struct {
-	OK       bool            `json:"ok"`
-	Problem  string          `json:"problem"`
-	Redis    string          `json:"redis"`
-	Findings []store.Finding `json:"findings"`
-	Tasks    struct {
+	Problem string `json:"problem"`
+	Redis   string `json:"redis"`
+	Checks  checks `json:"checks"`
+	Tasks   struct {
 		Running int `json:"running"`
 		Waiting int `json:"waiting"`
 		Held    int `json:"held"`
 	} `json:"tasks"`
-	Credentials []store.Credential `json:"credentials"`
-	Sources     []struct {
-		Name    string    `json:"name"`
-		Last    time.Time `json:"last_event"`
-		Problem string    `json:"problem"`
-	} `json:"sources"`
 	Workers []struct {
-		ID       string        `json:"id"`
-		Version  string        `json:"version"`
-		Slots    int           `json:"slots"`
-		Running  int           `json:"running"`
-		Draining bool          `json:"draining"`
-		Health   *agent.Health `json:"health"`
+		ID      string `json:"id"`
+		Version string `json:"version"`
+		Slots   int    `json:"slots"`
+		Running int    `json:"running"`
+		Checks  checks `json:"checks"`
 	} `json:"workers"`
 }
+
+// checks are what was looked at.
+type checks []store.Finding
 
 // doctorCommand asks the front door, which sees Redis as the fleet does: Redis itself need not be in reach of whoever asks, and that of
 // a standalone system has no address that anybody knows.
 func doctorCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
-	raw := flags.Bool("json", false, "print the API's own answer")
+	raw := flags.Bool("json", false, "print the API's own answer about Redis and the workers")
 	return func(ctx context.Context, args []string) error {
 		if len(args) > 0 {
-			return errUsage
+			return misused
 		}
 		text, f, err := t.door.health(ctx)
 		if err != nil {
 			return err
 		}
-		r := f.examine()
 		services, err := t.door.services(ctx)
 		if err != nil {
-			return err
+			services = checks{{Severity: store.Fatal, What: "the services cannot be asked about", Why: err.Error(), Remedy: "Look at the front door's log."}}
 		}
-		r = append(r, services...)
 		if *raw {
 			say(t.stdout, "%s", text)
 		} else {
-			r.print(t.stdout)
+			t.report(f, services)
 		}
-		if r.bad() {
-			return errSaid
+		bad := f.Checks.bad() || services.bad()
+		for _, w := range f.Workers {
+			bad = bad || w.Checks.bad()
+		}
+		if bad {
+			return failed
 		}
 		return nil
 	}
@@ -93,114 +96,56 @@ func (d *door) health(ctx context.Context) (text []byte, f fleet, err error) {
 }
 
 // services asks the front door how the services are set up that it works with.
-func (d *door) services(ctx context.Context) (report, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	resp, err := d.open(ctx, http.MethodGet, "/api/health/services", nil)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	var said struct {
-		Findings report `json:"findings"`
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&said); err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
-	}
-	return said.Findings, nil
+func (d *door) services(ctx context.Context) (checks, error) {
+	var said struct{ Findings checks }
+	_, err := d.call(ctx, http.MethodGet, "/api/health/services", &said)
+	return said.Findings, err
 }
 
-// report is a list of findings; those that are well have no severity.
-type report []store.Finding
-
-func (r *report) add(level store.Severity, what, why, remedy string) {
-	*r = append(*r, store.Finding{Severity: level, What: what, Why: why, Remedy: remedy})
-}
-
-// examine judges the fleet.
-func (f fleet) examine() (r report) {
-	r.add("", "the front door answers", "", "")
-	if f.Redis != "ok" {
-		r.add(store.Fatal, "Redis does not answer", f.Redis, "Look whether it runs, and whether REDIS_URL of the front door is right.")
-		return r
-	}
-	r.add("", "Redis answers", "", "")
-	r = append(r, f.Findings...)
-	if len(f.Workers) == 0 {
-		r.add(store.Fatal, "no worker is alive", "Tasks wait until there is one.", "Start `worker`, with the same REDIS_URL.")
-	}
-	for _, s := range f.Sources {
-		switch {
-		case s.Problem != "":
-			r.add(store.Fatal, "no events come from "+s.Name, s.Problem, "Look at its token and settings, and at the front door's log.")
-		case s.Last.IsZero():
-			r.add("", s.Name+": no event has come yet", "", "")
-		default:
-			r.add("", s.Name+": the last event came at "+s.Last.UTC().Format(time.DateTime)+" UTC", "", "")
-		}
-	}
+// report prints the front door's checks, and each worker's below its name.
+func (t *terminal) report(f fleet, services checks) {
+	t.check(store.Finding{What: "the front door answers at " + t.door.base}, 0)
+	t.checks(f.Checks, 0)
+	t.checks(services, 0)
 	for _, w := range f.Workers {
-		name := "worker " + w.ID
-		switch h := w.Health; {
-		case h != nil && !h.OK:
-			r.add(store.Fatal, name+" runs no tasks", h.Problem, h.Remedy)
-		case w.Draining:
-			r.add(store.Note, name+" is shutting down", fmt.Sprintf("It takes no tasks any more; %d still run.", w.Running), "")
-		default:
-			r.add("", fmt.Sprintf("%s (%s): %d of %d slots taken%s", name, w.Version, w.Running, w.Slots, about(h)), "", "")
-		}
-		if w.Health != nil {
-			for _, notice := range w.Health.Notices {
-				r.add(store.Warning, name, notice, "")
-			}
-		}
+		say(t.stdout, "\nworker %s, version %s, %d of %d slots taken\n", legible.Line(w.ID), legible.Line(cmp.Or(w.Version, "unknown")), w.Running, w.Slots)
+		t.checks(w.Checks, 2)
 	}
-	for _, c := range f.Credentials {
-		r.credential(c, time.Now())
+	if f.Redis != "ok" {
+		return
 	}
-	tasks := fmt.Sprintf("%d tasks run, %d wait", f.Tasks.Running, f.Tasks.Waiting)
+	words := fmt.Sprintf("%d tasks run, %d wait", f.Tasks.Running, f.Tasks.Waiting)
 	if f.Tasks.Held > 0 {
-		tasks += fmt.Sprintf(", %d of them until a certain time", f.Tasks.Held)
+		words += fmt.Sprintf(", %d of them until a certain time", f.Tasks.Held)
 	}
-	r.add("", tasks, "", "")
-	return r
+	say(t.stdout, "\n%s\n", words)
 }
 
-// credential tells what keeps runs from starting that use it.
-func (r *report) credential(c store.Credential, now time.Time) {
-	switch name := "credential " + c.Name; {
-	case c.Until.After(now):
-		r.add(store.Note, name+": no run starts before "+c.Until.UTC().Format(time.DateTime)+" UTC", c.Why, "")
-	case c.Interval > 0:
-		r.add(store.Note, name+": runs start "+c.Interval.String()+" apart", "The model throttles them.", "")
+func (t *terminal) checks(all checks, indent int) {
+	for _, c := range all {
+		t.check(c, indent)
 	}
 }
 
-// about is what a worker tells of its CLI.
-func about(h *agent.Health) string {
-	if h == nil {
-		return ""
+// check prints one thing that was looked at; one that is well has no severity, or says so.
+func (t *terminal) check(c store.Finding, indent int) {
+	severity := cmp.Or(string(c.Severity), "ok")
+	style := map[string]term.Style{"ok": term.Green, "note": term.Cyan, "warning": term.Yellow, "error": term.Red}[severity]
+	left := strings.Repeat(" ", indent)
+	say(t.stdout, "%s%s %s\n", left, t.stdout.Paint(style, fmt.Sprintf("%-8s", severity)), legible.Line(c.What))
+	for _, line := range []string{c.Why, c.Remedy} {
+		if line != "" {
+			say(t.stdout, "%s%-8s   %s\n", left, "", legible.Line(line))
+		}
 	}
-	return fmt.Sprintf(", CLI %s, sandbox %s", h.Version, h.Sandbox)
 }
 
 // bad reports whether anything is wrong that has to be mended.
-func (r report) bad() bool {
-	for _, f := range r {
+func (c checks) bad() bool {
+	for _, f := range c {
 		if f.Severity == store.Fatal {
 			return true
 		}
 	}
 	return false
-}
-
-func (r report) print(w io.Writer) {
-	for _, f := range r {
-		say(w, "%-8s %s\n", cmp.Or(string(f.Severity), "ok"), plain(f.What))
-		for _, line := range []string{f.Why, f.Remedy} {
-			if line != "" {
-				say(w, "%-8s   %s\n", "", plain(line))
-			}
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -38,6 +39,8 @@ type frontDoor struct {
 	dirs   string // what is open for tasks
 	logs   string
 	stop   context.CancelFunc
+
+	patience time.Duration // of commands that are started
 
 	services []store.Finding // of Slack and others
 
@@ -98,11 +101,19 @@ func (f *frontDoor) cutStream() {
 	f.cut()
 }
 
+func (f *frontDoor) getenv(name string) string { return f.env[name] }
+
 // run runs a command to its end.
 func (f *frontDoor) run(args ...string) (code int, stdout, stderr string) {
 	f.Helper()
+	return f.runWith("", args...)
+}
+
+// runWith is run with something on standard input.
+func (f *frontDoor) runWith(stdin string, args ...string) (code int, stdout, stderr string) {
+	f.Helper()
 	var out, errs bytes.Buffer
-	code = client(f.Context(), args, func(name string) string { return f.env[name] }, &out, &errs)
+	code = client(f.Context(), args, world{getenv: f.getenv, stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs})
 	return code, out.String(), errs.String()
 }
 
@@ -110,7 +121,7 @@ func (f *frontDoor) run(args ...string) (code int, stdout, stderr string) {
 type running struct {
 	*testing.T
 	stdout, stderr *bufio.Reader
-	interrupt      context.CancelFunc
+	signals        chan os.Signal
 	code           chan int
 }
 
@@ -119,16 +130,19 @@ func (f *frontDoor) start(args ...string) *running {
 	// Pipes hold the command up until the test has read what it says; closing them lets it go on.
 	outR, outW := io.Pipe()
 	errR, errW := io.Pipe()
-	ctx, interrupt := context.WithCancel(f.Context())
-	r := &running{f.T, bufio.NewReader(outR), bufio.NewReader(errR), interrupt, make(chan int, 1)}
+	ctx, cancel := context.WithCancel(f.Context())
+	r := &running{f.T, bufio.NewReader(outR), bufio.NewReader(errR), make(chan os.Signal, 3), make(chan int, 1)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		r.code <- client(ctx, args, func(name string) string { return f.env[name] }, outW, errW)
+		r.code <- client(ctx, args, world{
+			getenv: f.getenv, stdin: strings.NewReader(""), stdout: outW, stderr: errW, patience: f.patience,
+			notify: func() (<-chan os.Signal, func()) { return r.signals, func() {} },
+		})
 		_ = outW.Close()
 		_ = errW.Close()
 	}()
-	f.Cleanup(func() { interrupt(); _ = outR.Close(); _ = errR.Close(); <-done })
+	f.Cleanup(func() { cancel(); _ = outR.Close(); _ = errR.Close(); <-done })
 	return r
 }
 
@@ -164,4 +178,14 @@ func (f *frontDoor) submit(prompt string) string {
 		f.Fatal(err)
 	}
 	return r.ID
+}
+
+// chat asks for something in a thread.
+func (f *frontDoor) chat(thread, prompt string) string {
+	f.Helper()
+	code, out, errs := f.run("chat", "-thread", thread, prompt)
+	if code != 0 {
+		f.Fatalf("exit %d: %s", code, errs)
+	}
+	return strings.TrimSpace(out)
 }

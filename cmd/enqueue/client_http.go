@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/legible"
 )
 
 const defaultAddr = "127.0.0.1:8080"
@@ -80,8 +82,12 @@ func (d *door) send(ctx context.Context, method, path string, body []byte, heade
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return nil, fmt.Errorf("nothing answers at %s: is `enqueue serve` or `worker -standalone` running there? ERRAND_HTTP_ADDR says where to look", d.base)
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("%s does not answer in time; ERRAND_HTTP_ADDR says where to look", d.base)
+	case errors.Is(err, context.Canceled):
+		return nil, err
 	case err != nil:
-		return nil, fmt.Errorf("reach errand: %w", err)
+		return nil, fmt.Errorf("reach errand: %w; ERRAND_HTTP_ADDR says where to look", err)
 	}
 	return resp, nil
 }
@@ -104,7 +110,7 @@ func (d *door) refusal(resp *http.Response) error {
 	case resp.StatusCode == http.StatusUnauthorized:
 		text = "the server refuses the token: set ERRAND_CONSOLE_TOKEN to the value it has"
 	case json.Unmarshal(b, &problem) == nil && problem.Title != "":
-		text = plain(problem.Title + ": " + problem.Detail)
+		text = legible.Line(problem.Title + ": " + problem.Detail)
 	}
 	return &refused{resp.StatusCode, text}
 }

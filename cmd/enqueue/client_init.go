@@ -1,46 +1,37 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"flag"
-	"io"
 )
 
-// initialise prints what sets a service up for errand. It talks to nobody: the manifest goes to stdout, what to do with it to stderr.
-func initialise(args []string, getenv func(string) string, stdout, stderr io.Writer) error {
-	if len(args) > 0 {
-		switch args[0] {
-		case "slack":
-			return initSlack(args[1:], getenv, stdout, stderr)
-		case "github":
-			return initGitHub(args[1:], getenv, stdout, stderr)
+const initHelp = `
+Without a service it writes .env, with a fresh token for the console, and errand.yaml, with every setting explained and commented out. What is
+there already stays as it is.
+
+  enqueue init slack [-name NAME] [-url https://HOST]
+        print the manifest of a Slack app
+  enqueue init github -url https://HOST [-name NAME] [-org ORG]
+        print the manifest of a GitHub App, and where to make it
+`
+
+// initCommand prepares what errand needs. It talks to nobody: manifests go to stdout, what to do with them to stderr.
+func initCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
+	directory := flags.String("dir", ".", "write the files into this `directory`")
+	name := flags.String("name", "errand", "what the app is called, and mentioned as; on GitHub no other App or user may be called so")
+	base := flags.String("url", t.getenv("ERRAND_PUBLIC_URL"), "where the service reaches the front door; Slack need not: without it, Socket Mode is used")
+	org := flags.String("org", "", "the `organisation` that the GitHub App belongs to; default yourself")
+	return func(_ context.Context, args []string) error {
+		switch {
+		case len(args) == 0:
+			return t.initFiles(*directory)
+		case len(args) > 1:
+			return misused
+		case args[0] == "slack":
+			return t.initSlack(*name, *base)
+		case args[0] == "github":
+			return t.initGitHub(*name, *base, *org)
 		}
+		return misused
 	}
-	say(stderr, "usage: enqueue init slack|github [flags]; -h after it lists them\n")
-	return errUsage
-}
-
-// initFlags are those of every service.
-func initFlags(usage string, stderr io.Writer) *flag.FlagSet {
-	flags := flag.NewFlagSet("init", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.Usage = func() {
-		say(stderr, "usage: enqueue init %s\n", usage)
-		flags.PrintDefaults()
-	}
-	return flags
-}
-
-// parseInit takes flags and nothing behind them. help says that they were only asked for.
-func parseInit(flags *flag.FlagSet, args []string) (help bool, err error) {
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return true, nil
-	case err != nil:
-		return false, errUsage
-	case flags.NArg() > 0:
-		flags.Usage()
-		return false, errUsage
-	}
-	return false, nil
 }

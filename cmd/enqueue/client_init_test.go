@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-
-	"github.com/errand-fleet/errand/store"
 )
 
 // What goes to stdout is for the service alone; nobody has to be reachable for it.
-func TestInit(t *testing.T) {
+func TestInitOfServices(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args []string
@@ -22,27 +20,24 @@ func TestInit(t *testing.T) {
 		"socket":     {args: []string{"slack"}, out: `"socket_mode_enabled": true`, said: "SLACK_APP_TOKEN"},
 		"flag":       {args: []string{"slack", "-name", "bob", "-url", "https://e.example"}, out: `"request_url": "https://e.example/slack/interactions"`, said: "invite @bob"},
 		"setting":    {args: []string{"slack"}, env: map[string]string{"ERRAND_PUBLIC_URL": "https://e.example"}, out: `"https://e.example/slack/events"`, said: "SLACK_SIGNING_SECRET"},
-		"help":       {args: []string{"slack", "-h"}, said: "usage: enqueue init slack"},
-		"nothing":    {code: 2, said: "usage: enqueue init slack|github"},
-		"too much":   {args: []string{"slack", "x"}, code: 2, said: "usage: enqueue init slack"},
-		"flag typo":  {args: []string{"slack", "-uri", "x"}, code: 2, said: "usage: enqueue init slack"},
+		"too much":   {args: []string{"slack", "x"}, code: 2, said: "usage: enqueue init"},
+		"flag typo":  {args: []string{"slack", "-uri", "x"}, code: 2, said: "there is no flag -uri"},
 		"no address": {args: []string{"slack", "-url", "http://localhost"}, code: 1, said: "https://errand.example.com"},
 
-		"nobody":       {args: []string{"gitlab"}, code: 2, said: "usage: enqueue init slack|github"},
+		"nobody":       {args: []string{"gitlab"}, code: 2, said: "usage: enqueue init"},
 		"app":          {args: []string{"github", "-url", "https://e.example"}, out: `"url": "https://e.example/github/webhook"`, said: "https://github.com/settings/apps/new?"},
 		"app, setting": {args: []string{"github"}, env: map[string]string{"ERRAND_PUBLIC_URL": "https://e.example"}, out: `"https://e.example/github/webhook"`, said: "contents=write"},
 		"app of an organisation": {
 			args: []string{"github", "-org", "acme", "-name", "bob", "-url", "https://e.example"}, env: map[string]string{"GITHUB_URL": "https://ghe.example"},
 			out: `"name": "bob"`, said: "https://ghe.example/organizations/acme/settings/apps/new?",
 		},
-		"app, help":       {args: []string{"github", "-h"}, said: "usage: enqueue init github"},
-		"app, too much":   {args: []string{"github", "x"}, code: 2, said: "usage: enqueue init github"},
+		"app, too much":   {args: []string{"github", "x"}, code: 2, said: "usage: enqueue init"},
 		"app, no address": {args: []string{"github"}, code: 1, said: "https://errand.example.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out, errs bytes.Buffer
-			code := client(t.Context(), append([]string{"init"}, tc.args...), func(name string) string { return tc.env[name] }, &out, &errs)
+			code := client(t.Context(), append([]string{"init"}, tc.args...), world{getenv: func(name string) string { return tc.env[name] }, stdout: &out, stderr: &errs})
 			if code != tc.code || !strings.Contains(out.String(), tc.out) || !strings.Contains(errs.String(), tc.said) {
 				t.Errorf("exit %d\n%s\n%s", code, &out, &errs)
 			}
@@ -50,22 +45,5 @@ func TestInit(t *testing.T) {
 				t.Errorf("not to be pasted: %s", &out)
 			}
 		})
-	}
-}
-
-func TestDoctorOfServices(t *testing.T) {
-	t.Parallel()
-	f := newFrontDoor(t)
-	if err := f.Store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
-		t.Fatal(err)
-	}
-	f.services = []store.Finding{{What: "Slack knows us"}, {Severity: store.Warning, What: "no scope", Why: "no files", Remedy: "Add it."}}
-	code, out, errs := f.run("doctor")
-	if code != 0 || !strings.Contains(out, "ok       Slack knows us\n") || !strings.Contains(out, "warning  no scope\n") || !strings.Contains(out, "Add it.\n") {
-		t.Errorf("exit %d\n%s\n%s", code, out, errs)
-	}
-	f.services = []store.Finding{{Severity: store.Fatal, What: "no token", Why: "x"}}
-	if code, out, _ := f.run("doctor"); code != 1 || !strings.Contains(out, "error    no token\n") {
-		t.Errorf("exit %d\n%s", code, out)
 	}
 }

@@ -2,14 +2,12 @@ package main
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"iter"
 	"strings"
-	"unicode"
 )
 
-// sent is a server-sent event.
+// sent is a server-sent event. One without data is a sign of life.
 type sent struct{ id, name, data string }
 
 // stream reads server-sent events until the connection ends, well or not: what came last tells which.
@@ -22,7 +20,8 @@ func stream(r io.Reader) iter.Seq[sent] {
 			if err != nil {
 				return
 			}
-			field, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
+			line = strings.TrimRight(line, "\r\n")
+			field, value, _ := strings.Cut(line, ":")
 			value = strings.TrimPrefix(value, " ")
 			switch field {
 			case "id":
@@ -32,8 +31,11 @@ func stream(r io.Reader) iter.Seq[sent] {
 			case "data":
 				e.data = value
 			case "":
-				if strings.TrimRight(line, "\r\n") != "" {
-					continue // a comment
+				if line != "" { // a comment
+					if !yield(sent{}) {
+						return
+					}
+					continue
 				}
 				if e.data != "" && !yield(e) {
 					return
@@ -42,41 +44,4 @@ func stream(r io.Reader) iter.Seq[sent] {
 			}
 		}
 	}
-}
-
-// plain takes out what would make a terminal do something: the words come from agents, and from whoever writes to them.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, s)
-}
-
-// printer keeps pieces of text and lines about them apart.
-type printer struct {
-	text, side io.Writer // where the text goes, and where the lines beside it go
-	mid        bool      // in the middle of a line of text
-	said       bool      // some text at all
-}
-
-func (p *printer) piece(s string) {
-	if s = plain(s); s == "" {
-		return
-	}
-	say(p.text, "%s", s)
-	p.said, p.mid = true, !strings.HasSuffix(s, "\n")
-}
-
-func (p *printer) line(format string, args ...any) {
-	p.newline()
-	say(p.side, "%s\n", strings.TrimRight(plain(fmt.Sprintf(format, args...)), "\n"))
-}
-
-func (p *printer) newline() {
-	if p.mid {
-		say(p.text, "\n")
-	}
-	p.mid = false
 }

@@ -41,41 +41,11 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out, errs strings.Builder
 			env := map[string]string{"ERRAND_HTTP_ADDR": test.addr, "ERRAND_CONSOLE_TOKEN": test.token}
-			code := client(t.Context(), strings.Fields(test.args), func(name string) string { return env[name] }, &out, &errs)
+			code := client(t.Context(), strings.Fields(test.args), world{getenv: func(name string) string { return env[name] }, stdout: &out, stderr: &errs})
 			if code != 1 || out.Len() > 0 || !strings.Contains(errs.String(), test.want) || strings.Contains(errs.String(), "s3cret") {
 				t.Errorf("exit %d: %s%s", code, out.String(), errs.String())
 			}
 		})
-	}
-}
-
-func TestUsage(t *testing.T) {
-	t.Parallel()
-	for args, want := range map[string]struct {
-		code int
-		said string
-	}{
-		"":              {2, "usage: enqueue COMMAND"},
-		"help":          {0, "logs [-f] ID"},
-		"-h":            {0, "usage: enqueue COMMAND"},
-		"dance":         {2, `there is no command "dance"`},
-		"chat":          {2, "usage: enqueue chat"},
-		"chat -follow":  {2, "usage: enqueue chat"},
-		"chat -loud hi": {2, "usage: enqueue chat"},
-		"chat -h":       {0, "work in this repository"},
-		"list all":      {2, "usage: enqueue list"},
-		"show":          {2, "usage: enqueue show ID"},
-		"cancel a b":    {2, "usage: enqueue cancel ID"},
-		"logs":          {2, "usage: enqueue logs"},
-	} {
-		var out, errs strings.Builder
-		code := client(t.Context(), strings.Fields(args), func(string) string { return "" }, &out, &errs)
-		if code != want.code || !strings.Contains(out.String()+errs.String(), want.said) {
-			t.Errorf("%q: exit %d: %s%s", args, code, out.String(), errs.String())
-		}
-		if code == 2 && out.Len() > 0 {
-			t.Errorf("%q: it says on stdout: %s", args, out.String())
-		}
 	}
 }
 

@@ -7,10 +7,11 @@ import (
 	"os"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/cmd/internal/wire"
 )
 
 func main() {
 	agent.KeeperMain()
-	os.Exit(run(wire.Signals(context.Background()), os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+	os.Exit(run(context.Background(), os.Args[1:], world{
+		getenv: os.Getenv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, notify: signals,
+	}))
 }

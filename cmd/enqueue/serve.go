@@ -12,27 +12,26 @@ import (
 )
 
 // run is the whole command; it returns the exit code.
-func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, w world) int {
 	if len(args) == 0 || args[0] != "serve" {
-		return client(ctx, args, getenv, stdout, stderr)
+		return client(ctx, args, w)
 	}
-	flags := flag.NewFlagSet("enqueue serve", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	if err := flags.Parse(args[1:]); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return 0
-		}
-		return 2
+	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
+	switch rest, err := parse(flags, args[1:]); {
+	case errors.Is(err, flag.ErrHelp):
+		return client(ctx, []string{"help", "serve"}, w)
+	case err == nil && len(rest) > 0:
+		err = fmt.Errorf("unexpected argument %q", rest[0])
+		fallthrough
+	case err != nil:
+		say(w.stderr, "enqueue serve: %v; it takes none, settings are in the environment\n", err)
+		return int(misused)
 	}
-	c, err := config.Load(getenv, config.RoleFrontdoor)
+	c, err := config.Load(w.getenv, config.RoleFrontdoor)
 	if err == nil {
-		err = serve(ctx, c, stdout, stderr)
+		err = serve(wire.Signals(ctx), c, w.stdout, w.stderr)
 	}
-	if err != nil {
-		fmt.Fprintln(stderr, "enqueue:", err)
-		return 1
-	}
-	return 0
+	return code(err, w.stderr)
 }
 
 // serve is the front door of a fleet.

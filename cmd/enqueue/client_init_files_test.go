@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/errand-fleet/errand"
+	"github.com/errand-fleet/errand/config"
+)
+
+// initialised is a directory after enqueue init.
+func initialised(t *testing.T, dir string) (stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := client(t.Context(), []string{"init", "-dir", dir}, world{getenv: func(string) string { return "" }, stdout: &out, stderr: &errs}); code != 0 {
+		t.Fatalf("exit %d: %s", code, &errs)
+	}
+	return out.String(), errs.String()
+}
+
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+var setting = regexp.MustCompile(`(?m)^([A-Z_]+)=(.*)$`)
+
+// What was written is a configuration, in which nothing is set but fresh secrets, and nobody else can read them.
+func TestInitWritesFiles(t *testing.T) {
+	t.Parallel()
+	dir, other := t.TempDir(), t.TempDir()
+	_, said := initialised(t, dir)
+	for _, want := range []string{"ANTHROPIC_API_KEY", "enqueue init slack", "set -a; . " + filepath.Join(dir, ".env") + "; set +a; worker -standalone", "enqueue doctor"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is not in the next steps:\n%s", want, said)
+		}
+	}
+	info, err := os.Stat(filepath.Join(dir, ".env"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	env := map[string]string{"ERRAND_CONFIG": filepath.Join(dir, "errand.yaml"), "ERRAND_STATE_DIR": dir}
+	for _, m := range setting.FindAllStringSubmatch(read(t, dir, ".env"), -1) {
+		env[m[1]] = m[2]
+	}
+	if len(env) != 4 || env["ERRAND_CONSOLE_TOKEN"] == env["REDIS_PASSWORD"] {
+		t.Errorf("set are %v", env)
+	}
+	env["ANTHROPIC_API_KEY"] = "k" // the first of the next steps
+	if _, err := config.Load(func(name string) string { return env[name] }, config.RoleStandalone); err != nil {
+		t.Error(err)
+	}
+	initialised(t, other)
+	if read(t, dir, ".env") == read(t, other, ".env") {
+		t.Error("two fleets have the same secrets")
+	}
+}
+
+func TestInitOverwritesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	elsewhere := filepath.Join(t.TempDir(), "mine")
+	if err := os.Symlink(elsewhere, filepath.Join(dir, "errand.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".env"), []byte("MINE=1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := initialised(t, dir)
+	if got := read(t, dir, ".env"); got != "MINE=1\n" || strings.Count(out, "kept ") != 2 {
+		t.Errorf("%s\n%s", out, got)
+	}
+	if _, err := os.Stat(elsewhere); !os.IsNotExist(err) {
+		t.Errorf("it wrote through a link: %v", err)
+	}
+}
+
+func TestInitSaysWhatItCannotDo(t *testing.T) {
+	t.Parallel()
+	var errs strings.Builder
+	missing := filepath.Join(t.TempDir(), "missing")
+	code := client(t.Context(), []string{"init", "-dir", missing}, world{getenv: func(string) string { return "" }, stdout: &errs, stderr: &errs})
+	if code != 1 || !strings.Contains(errs.String(), "create file: open "+missing) {
+		t.Errorf("exit %d: %s", code, errs.String())
+	}
+}
+
+// Whoever takes a # away has the example again: nothing of it was lost or made prose.
+func TestInitCommentsAllKeys(t *testing.T) {
+	t.Parallel()
+	text := routing()
+	if err := yaml.Unmarshal([]byte(text), new(yaml.Node)); err != nil {
+		t.Error(err)
+	}
+	var back strings.Builder
+	_, text, _ = strings.Cut(text, "#\n")
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, "#"); ok && !regexp.MustCompile("^ \\S").MatchString(rest) {
+			line = rest
+		}
+		back.WriteString(line)
+	}
+	if back.String() != errand.YAML {
+		t.Errorf("without the # it is\n%s", back.String())
+	}
+	for line := range strings.Lines(routing()) {
+		if line != "\n" && line[0] != '#' {
+			t.Errorf("%q is in force", line)
+		}
+	}
+}

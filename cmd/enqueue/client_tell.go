@@ -1,0 +1,120 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
+	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// teller prints what happens to a task. What the agent thinks and what its tools print is in the log.
+type teller struct {
+	screen *term.Screen
+	side   *term.Out // where the screen's lines go
+	id     string
+	stamps bool // lines begin with the time
+}
+
+// tell prints an event.
+func (t *teller) tell(e agent.Event) {
+	switch e.Kind {
+	case agent.Text:
+		if e.Parent == "" { // what sub-agents say is for the agent
+			t.screen.Text(legible.Text(e.Text))
+		}
+	case agent.ToolUse:
+		t.short(e, term.Dim, "· "+e.Text)
+	case agent.ToolResult:
+		if e.Error {
+			t.short(e, term.Red, "✗ "+cmp.Or(legible.Line(e.Text), "it failed"))
+		}
+	case agent.Started:
+		t.short(e, term.Dim, "— started, "+e.Text)
+	case agent.Notice:
+		t.line(e, term.Yellow, "! "+e.Text)
+	case tasks.Said:
+		t.line(e, term.Bold, "» "+e.Text)
+	case tasks.Asked:
+		t.question(e)
+	case tasks.Replied:
+		t.line(e, term.Bold, "! "+cmp.Or(e.Text, "nobody answered; the agent decides by itself"))
+	case tasks.Absorbed:
+		t.line(e, term.Bold, "+ "+e.Text)
+	case agent.TurnEnd:
+		t.screen.Newline()
+	}
+}
+
+// question is asked with what to type for an answer.
+func (t *teller) question(e agent.Event) {
+	var q tasks.Question
+	_ = json.Unmarshal(e.Input, &q) // without it the words alone are told, and the only open question is answered
+	t.line(e, term.Bold, "? "+e.Text)
+	for _, line := range answers(t.id, q) {
+		t.screen.Line(line)
+	}
+}
+
+// answers say how a question of a task can be answered.
+func answers(id string, q tasks.Question) (lines []string) {
+	for i, o := range q.Options {
+		lines = append(lines, fmt.Sprintf("  %d. %s", i+1, legible.Line(o)))
+	}
+	key := ""
+	if q.Key != "" {
+		key = "-question " + q.Key + " "
+	}
+	return append(lines, "  answer with: enqueue answer "+legible.Line(key+id)+" YOUR WORDS")
+}
+
+// line prints all of what there is to say.
+func (t *teller) line(e agent.Event, style term.Style, s string) {
+	t.screen.Line(t.stamp(e) + t.side.Paint(style, strings.TrimSpace(legible.Text(s))))
+}
+
+// short prints what is one line, whatever is in it: on a terminal no longer than that is wide. Sub-agents are indented.
+func (t *teller) short(e agent.Event, style term.Style, s string) {
+	before, columns := t.stamp(e), t.side.Width()
+	if t.stamps {
+		columns -= len("15:04:05 ")
+	}
+	if e.Parent != "" {
+		before, columns = before+"  ", columns-2
+	}
+	t.screen.Line(before + t.side.Paint(style, term.Cut(legible.Line(s), columns)))
+}
+
+func (t *teller) stamp(e agent.Event) string {
+	if !t.stamps {
+		return ""
+	}
+	return t.side.Paint(term.Dim, e.Time.Local().Format(time.TimeOnly)) + " "
+}
+
+// end tells how a task ended; the answer itself only when nothing was said before.
+func (t *teller) end(v task) {
+	e := v.Ending
+	if !t.screen.Said() {
+		t.screen.Text(legible.Text(e.Said()))
+	}
+	t.screen.Status("")
+	style, words := term.Red, v.state()
+	if e.Kind == tasks.Answered {
+		style = term.Green
+	}
+	if facts := e.Footer(); facts != "" {
+		words += " · " + facts
+	}
+	t.screen.Line(t.side.Paint(style, legible.Line(words)))
+	for _, more := range []string{v.Sentence, e.Note()} {
+		if more != "" {
+			t.screen.Line(legible.Text(more))
+		}
+	}
+}
