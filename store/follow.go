@@ -24,7 +24,7 @@ func (s *Store) Follow(ctx context.Context, id, after string) iter.Seq2[Event, e
 			f.after = ""
 		}
 		if err := f.follow(ctx); err != nil {
-			yield(Event{}, fmt.Errorf("follow %s: %w", id, err))
+			f.yield(Event{}, fmt.Errorf("follow %s: %w", id, err))
 		}
 	}
 }

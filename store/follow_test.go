@@ -150,6 +150,34 @@ func TestSlowFollowerHoldsUpNobody(t *testing.T) {
 	})
 }
 
+// What is kept for a follower who has stopped does not grow: it is let go, and nothing more is read for it.
+func TestStoppedFollowerIsLetGo(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		c := h.claim(s, h.submit(s, 1))
+		mine, leave := s.hub.join(c.ID(), "")
+		defer leave()
+		h.subscribed(1)
+		fast := follow(ctx, s, c.ID(), "")
+		for n := range backlog + 3 {
+			h.ok(c.Append(ctx, event(n)))
+			fast.want(h, string(event(n)))
+		}
+		kept := 0
+		for range mine {
+			kept++ // until it is closed
+		}
+		if kept == 0 || kept > backlog {
+			h.Errorf("%d readings were kept, at most %d should be", kept, backlog)
+		}
+		s.hub.mu.Lock()
+		defer s.hub.mu.Unlock()
+		if n := len(s.hub.feeds[c.ID()].followers); n != 1 {
+			h.Errorf("%d are read for, want the fast one alone", n)
+		}
+	})
+}
+
 // An ID that is no event's and far ahead, as a browser may send it, is its follower's own problem.
 func TestFollowerFromTheFuture(t *testing.T) {
 	onBoth(t, func(h *harness) {

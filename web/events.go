@@ -6,10 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/errand-fleet/errand/internal/sse"
-	"github.com/errand-fleet/errand/tasks"
 )
 
 // events streams what a run does: one message per event, each with the ID to go on from, and "end" with the task as it ended. A
@@ -21,7 +19,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, problem{http.StatusBadRequest, "Invalid query", "Go on after the id of an event, such as 1700000000000-0."})
 		return
 	}
-	s, ok := h.ask(w, r, h.cfg.Desk.Status)
+	id, ok := h.known(w, r)
 	if !ok {
 		return
 	}
@@ -31,28 +29,36 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	beat := time.NewTicker(h.cfg.Heartbeat)
-	defer beat.Stop()
-	events := h.follow(ctx, s.Task.ID, after)
-	for out.Err() == nil {
-		select {
-		case <-ctx.Done():
-			return
-		case <-h.stop:
-			return
-		case <-beat.C:
-			out.Heartbeat()
-		case l, more := <-events:
-			switch {
-			case !more:
-				return
-			case l.End:
-				h.end(ctx, out, s.Task.ID, l.ID)
-				return
+	defer context.AfterFunc(h.life, cancel)()
+	defer out.KeepAlive(h.cfg.Heartbeat, cancel)()
+	h.follow(ctx, out, id, after)
+}
+
+// known is the path's task, without what a stream of hours would keep of it.
+func (h *Handler) known(w http.ResponseWriter, r *http.Request) (id string, ok bool) {
+	_, ok = h.ask(w, r, h.cfg.Desk.Status)
+	return r.PathValue("id"), ok
+}
+
+// follow writes a task's events until it has ended, the reader is gone, or the store cannot be read. It does so on the goroutine that the
+// server has for the request: pages may be many, and what each of them keeps is mostly stacks.
+func (h *Handler) follow(ctx context.Context, out *sse.Stream, id, after string) {
+	for l, err := range h.cfg.Desk.Follow(ctx, id, after) {
+		if err != nil {
+			if ctx.Err() == nil {
+				h.log.Warn("follow task", "run", id, "err", err)
 			}
-			out.Send(l.ID, "", l.Event)
+			return
+		}
+		after = l.ID
+		if l.End {
+			break
+		}
+		if out.Send(l.ID, "", l.Event); out.Err() != nil {
+			return
 		}
 	}
+	h.end(ctx, out, id, after)
 }
 
 // end says how the task ended, unless it has been let run again already: the reader then comes back for that.
@@ -60,38 +66,6 @@ func (h *Handler) end(ctx context.Context, out *sse.Stream, id, event string) {
 	if s, err := h.cfg.Desk.Status(ctx, id); err == nil && s.Ending != nil {
 		out.Send(event, "end", show(s))
 	}
-}
-
-// follow reads a task's events on a goroutine of its own, for a reader of the store notices the end of ctx only after a while. The
-// last one has End set; without it the store could not be read.
-func (h *Handler) follow(ctx context.Context, id, after string) <-chan tasks.Logged {
-	events := make(chan tasks.Logged)
-	go func() {
-		defer close(events)
-		last := tasks.Logged{ID: after, End: true} // of a task that had ended, with nothing left to tell
-		for l, err := range h.cfg.Desk.Follow(ctx, id, after) {
-			if err != nil {
-				if ctx.Err() == nil {
-					h.log.Warn("follow task", "run", id, "err", err)
-				}
-				return
-			}
-			last.ID = l.ID
-			if l.End {
-				break
-			}
-			select {
-			case events <- l:
-			case <-ctx.Done():
-				return
-			}
-		}
-		select {
-		case events <- last:
-		case <-ctx.Done():
-		}
-	}()
-	return events
 }
 
 // eventID reports whether s may be an event's ID: it comes from outside.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -206,6 +207,62 @@ func TestStuckReaderIsLeft(t *testing.T) {
 	h.handler.ServeHTTP(s, h.request(http.MethodGet, "/api/tasks/"+h.submit(1)+"/events", "", nil)) // returns
 	if s.deadlines != 4 {
 		t.Errorf("of 4 writes %d had a deadline", s.deadlines)
+	}
+}
+
+// frozen is a reader who takes n writes, and then nothing until it is let.
+type frozen struct {
+	*httptest.ResponseRecorder
+	n        int
+	has, let chan struct{} // has is closed with the last one that it takes
+}
+
+func (f *frozen) Write(b []byte) (int, error) {
+	if f.n--; f.n == 0 {
+		close(f.has)
+	} else if f.n < 0 {
+		<-f.let
+	}
+	return f.ResponseRecorder.Write(b)
+}
+
+// A browser that takes nothing for a while holds up nobody, and misses nothing.
+func TestSlowBrowserHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.submit(1)
+	c := h.Claim(id)
+	slow, over := &frozen{ResponseRecorder: httptest.NewRecorder(), n: 2, has: make(chan struct{}), let: make(chan struct{})}, make(chan struct{})
+	req := h.request(http.MethodGet, "/api/tasks/"+id+"/events", "", nil)
+	go func() {
+		defer close(over)
+		h.handler.ServeHTTP(slow, req)
+	}()
+	fast := h.read("/api/tasks/" + id + "/events")
+	var want []string
+	for n := range 100 {
+		if n == 1 {
+			<-slow.has
+		}
+		text := strconv.Itoa(n)
+		h.Append(c, said(text)...)
+		if got, _ := fast.text(); got != text {
+			t.Fatalf("event %d is %s", n, got)
+		}
+		want = append(want, text)
+	}
+	h.End(c, tasks.Ending{Kind: tasks.Answered})
+	fast.end()
+	close(slow.let)
+	<-over
+	r, got := &reading{h, bufio.NewReader(slow.Body)}, []string(nil)
+	for range want {
+		text, _ := r.text()
+		got = append(got, text)
+	}
+	r.end()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -63,9 +63,10 @@ type Handler struct {
 	host    string       // this machine
 	remote  *http.Client // for workers
 
-	stop chan struct{} // closed by Close, and the streams end with it
-	once sync.Once     // of Close
-	err  error         // its result
+	life context.Context // until Close; the streams end with it
+	shut context.CancelFunc
+	once sync.Once // of Close
+	err  error     // its result
 }
 
 // New makes the handler and adds its routes to cfg.Mux. It talks to nobody yet.
@@ -94,9 +95,10 @@ func New(cfg Config) (*Handler, error) {
 	}
 	h := &Handler{
 		host: host, remote: newRemote(),
-		cfg: cfg, mux: cfg.Mux, pages: pages, queues: newQueues(cfg), stop: make(chan struct{}),
+		cfg: cfg, mux: cfg.Mux, pages: pages, queues: newQueues(cfg),
 		log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), now: time.Now,
 	}
+	h.life, h.shut = context.WithCancel(context.Background())
 	h.routes()
 	h.guarded = h.protect(h.guard(http.HandlerFunc(h.serve)))
 	return h, nil
@@ -106,7 +108,7 @@ func New(cfg Config) (*Handler, error) {
 // without it, Shutdown waits for readers that may stay for hours. It may be called again.
 func (h *Handler) Close() error {
 	h.once.Do(func() {
-		close(h.stop)
+		h.shut()
 		h.remote.CloseIdleConnections()
 		h.err = h.queues.Close()
 	})

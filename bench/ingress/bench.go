@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/errand-fleet/errand/bench/door"
 	"github.com/errand-fleet/errand/bench/table"
 	"github.com/errand-fleet/errand/internal/redisserver"
 )
@@ -42,7 +43,7 @@ type bench struct {
 	dir      string // everything that is written is below it; it is removed at the end
 	redisURL string
 	redis    *redis.Client
-	slack    *slackStub
+	slack    *door.Slack
 	report   report
 	progress io.Writer
 }
@@ -74,8 +75,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 
 // measure takes all steps, on a Redis of their own that keeps what it is told as a fleet's does.
 func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
-	b := &bench{options: o, progress: progress, slack: newSlackStub()}
-	defer b.slack.close()
+	b := &bench{options: o, progress: progress, slack: door.NewSlack()}
+	defer b.slack.Close()
 	if b.self, err = os.Executable(); err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}

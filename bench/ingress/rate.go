@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/bench/door"
 	"github.com/errand-fleet/errand/bench/table"
 )
 
@@ -33,12 +34,12 @@ func (b *bench) rate(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(b.progress, "%-14s %6.0f/s %4.0f µs, at half of it p50 %v, p99 %v\n", c.name, r.rate, micros(r.cpu), r.p50, r.half)
+			fmt.Fprintf(b.progress, "%-14s %6.0f/s %4.0f µs, at half of it p50 %v, p99 %v\n", c.Name, r.rate, micros(r.cpu), r.p50, r.half)
 			readings[i] = append(readings[i], r)
 		}
 	}
 	for i, c := range list {
-		b.report.readings = append(b.report.readings, named{c.name, middle(readings[i])})
+		b.report.readings = append(b.report.readings, named{c.Name, middle(readings[i])})
 	}
 	b.report.compare()
 	return nil
@@ -60,15 +61,15 @@ func (b *bench) read(ctx context.Context, c contender) (_ reading, err error) {
 	if err := b.redis.FlushAll(ctx).Err(); err != nil {
 		return reading{}, fmt.Errorf("empty Redis: %w", err)
 	}
-	s, err := b.serve(ctx, c, b.redisURL)
+	s, err := b.serve(ctx, c)
 	if err != nil {
 		return reading{}, err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	if _, err := fire(ctx, s.addr, b.events(s, b.Requests/20), 0); err != nil { // to warm up
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	if _, err := door.Fire(ctx, s.Addr, b.events(s, b.Requests/20), 0); err != nil { // to warm up
 		return reading{}, err
 	}
-	before, err := s.cpu()
+	before, err := s.CPU()
 	if err != nil {
 		return reading{}, err
 	}
@@ -76,11 +77,11 @@ func (b *bench) read(ctx context.Context, c contender) (_ reading, err error) {
 	if err != nil {
 		return reading{}, err
 	}
-	full, err := fire(ctx, s.addr, b.events(s, b.Requests), 0)
+	full, err := door.Fire(ctx, s.Addr, b.events(s, b.Requests), 0)
 	if err != nil {
 		return reading{}, err
 	}
-	after, err := s.cpu()
+	after, err := s.CPU()
 	if err != nil {
 		return reading{}, err
 	}
@@ -88,8 +89,8 @@ func (b *bench) read(ctx context.Context, c contender) (_ reading, err error) {
 	if err != nil {
 		return reading{}, err
 	}
-	interval := time.Duration(2 * float64(time.Second) / full.rate())
-	half, err := fire(ctx, s.addr, b.events(s, b.Requests/2), interval)
+	interval := time.Duration(2 * float64(time.Second) / full.Rate())
+	half, err := door.Fire(ctx, s.Addr, b.events(s, b.Requests/2), interval)
 	if err != nil {
 		return reading{}, err
 	}
@@ -97,12 +98,12 @@ func (b *bench) read(ctx context.Context, c contender) (_ reading, err error) {
 	if err != nil {
 		return reading{}, err
 	}
-	if want := int64(b.Requests/20 + b.Requests + b.Requests/2); waiting != want || full.taken+half.taken != want-int64(b.Requests/20) {
-		return reading{}, fmt.Errorf("%s: %d of %d events are in the queue, %d were answered with 200", c.name, waiting, want, full.taken+half.taken)
+	if want := int64(b.Requests/20 + b.Requests + b.Requests/2); waiting != want || full.Taken+half.Taken != want-int64(b.Requests/20) {
+		return reading{}, fmt.Errorf("%s: %d of %d events are in the queue, %d were answered with 200", c.Name, waiting, want, full.Taken+half.Taken)
 	}
 	each := time.Duration(b.Requests)
 	return reading{
-		rate: full.rate(), cpu: (after - before) / each, redis: (storedAfter - stored) / each, half: half.percentile(.99), p50: half.percentile(.5),
+		rate: full.Rate(), cpu: (after - before) / each, redis: (storedAfter - stored) / each, half: half.Percentile(.99), p50: half.Percentile(.5),
 	}, nil
 }
 

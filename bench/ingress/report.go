@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/errand-fleet/errand/bench/door"
 	"github.com/errand-fleet/errand/bench/table"
 )
 
@@ -23,7 +24,7 @@ type named struct {
 }
 
 func (r *report) begin(ctx context.Context, o options) {
-	r.machine = fmt.Sprintf("%s\n%d connections; medians of %d readings of %d events", table.Machine(ctx), connections, o.Readings, o.Requests)
+	r.machine = fmt.Sprintf("%s\n%d connections; medians of %d readings of %d events", table.Machine(ctx), door.Connections, o.Readings, o.Requests)
 }
 
 // compare holds ours to the others.

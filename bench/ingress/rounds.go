@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
+
+	"github.com/errand-fleet/errand/bench/door"
 )
 
 // rounds counts how often each contender waits for Redis to take one event.
@@ -21,10 +23,10 @@ func (b *bench) rounds(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if c.name == ownName {
+		if c.Name == ownName {
 			b.report.Most("round trips to Redis for an event", n, 2, "%.2f")
 		} else {
-			b.report.Note("the same of "+c.name, n, "%.2f")
+			b.report.Note("the same of "+c.Name, n, "%.2f")
 		}
 	}
 	return nil
@@ -43,18 +45,19 @@ func (b *bench) count(ctx context.Context, c contender) (_ float64, err error) {
 	defer p.close()
 	through := *to
 	through.Host = p.listener.Addr().String()
-	s, err := b.serve(ctx, c, through.String())
+	c.Redis = through.String()
+	s, err := b.serve(ctx, c)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
+	defer func() { err = errors.Join(err, s.Stop()) }()
 	// With the connections of the load there are soon as many to Redis as are needed: their greetings are not counted.
-	if _, err := fire(ctx, s.addr, b.events(s, 10*connections), 0); err != nil {
+	if _, err := door.Fire(ctx, s.Addr, b.events(s, 10*door.Connections), 0); err != nil {
 		return 0, err
 	}
 	before := p.trips.Load()
 	for _, r := range b.events(s, b.Counted) {
-		if _, err := fire(ctx, s.addr, [][]byte{r}, 0); err != nil {
+		if _, err := door.Fire(ctx, s.Addr, [][]byte{r}, 0); err != nil {
 			return 0, err
 		}
 	}

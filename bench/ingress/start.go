@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/bench/fakecli"
+
+	"github.com/errand-fleet/errand/bench/door"
 )
 
 // cliName is what this program is called where it plays the CLI. Beside it is the socket at which it says that it was started.
@@ -63,12 +65,12 @@ func (b *bench) start(ctx context.Context) (err error) {
 	}
 	defer l.Close()
 	own := list[1]
-	door, err := b.serve(ctx, own, b.redisURL)
+	front, err := b.serve(ctx, own)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, door.stop()) }()
-	stop, err := b.worker(ctx, own.env)
+	defer func() { err = errors.Join(err, front.Stop()) }()
+	stop, err := b.worker(ctx, own.Env)
 	if err != nil {
 		return err
 	}
@@ -76,7 +78,7 @@ func (b *bench) start(ctx context.Context) (err error) {
 
 	var delays []time.Duration
 	for i := range b.Starts + 1 {
-		d, err := b.started(ctx, l, door)
+		d, err := b.started(ctx, l, front)
 		if err != nil {
 			return err
 		}
@@ -84,38 +86,38 @@ func (b *bench) start(ctx context.Context) (err error) {
 			delays = append(delays, d)
 		}
 		// The next comes at any time of the worker's rhythm.
-		if !until(ctx, time.Now().Add(100*time.Millisecond+rand.N(50*time.Millisecond))) { //nolint:gosec // no secret is made of it
+		if !door.Until(ctx, time.Now().Add(100*time.Millisecond+rand.N(50*time.Millisecond))) { //nolint:gosec // no secret is made of it
 			return context.Cause(ctx)
 		}
 	}
 	slices.Sort(delays)
-	all := load{delays: delays}
-	b.report.Most("from an event to the CLI, p50", milliseconds(all.percentile(.5)), 50, "%.0f ms")
-	b.report.Most("the same, p99", milliseconds(all.percentile(.99)), 120, "%.0f ms")
+	all := door.Load{Delays: delays}
+	b.report.Most("from an event to the CLI, p50", milliseconds(all.Percentile(.5)), 50, "%.0f ms")
+	b.report.Most("the same, p99", milliseconds(all.Percentile(.99)), 120, "%.0f ms")
 	return nil
 }
 
 // worker starts a worker of the fleet.
 func (b *bench) worker(ctx context.Context, env []string) (stop func() error, err error) {
-	c := contender{name: "worker", args: []string{filepath.Join(b.Bin, "worker")}, env: append([]string{
+	p := door.Program{Name: "worker", Args: []string{filepath.Join(b.Bin, "worker")}, Dir: b.dir, Redis: b.redisURL, Env: append([]string{
 		"ERRAND_CLAUDE=" + filepath.Join(b.dir, cliName), "ERRAND_SANDBOX=none", "ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONCURRENCY=4",
 		"ANTHROPIC_API_KEY=sk-ant-bench-key", "ANTHROPIC_BASE_URL=http://127.0.0.1:9",
 	}, env...)}
-	s, err := b.launch(ctx, c, b.redisURL)
+	s, err := p.Launch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.stop, nil
+	return s.Stop, nil
 }
 
 // started sends one event and waits for its CLI, and then for the end of the task.
-func (b *bench) started(ctx context.Context, l net.Listener, door *server) (time.Duration, error) {
+func (b *bench) started(ctx context.Context, l net.Listener, front *server) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
 	begun := time.Now()
-	sent, err := fire(ctx, door.addr, [][]byte{b.slack.request(door.addr, door.path, "numbers 1")}, 0)
-	if err != nil || sent.taken != 1 {
+	sent, err := door.Fire(ctx, front.Addr, [][]byte{b.slack.Request(front.Addr, front.path, "numbers 1")}, 0)
+	if err != nil || sent.Taken != 1 {
 		return 0, fmt.Errorf("send event: %w", errors.Join(err, context.Cause(ctx)))
 	}
 	conn, err := l.Accept()
@@ -126,7 +128,7 @@ func (b *bench) started(ctx context.Context, l net.Listener, door *server) (time
 	defer conn.Close()
 	_, _ = io.Copy(io.Discard, conn) // until the CLI has ended
 	select {
-	case <-b.slack.final:
+	case <-b.slack.Final:
 		return took, nil
 	case <-ctx.Done():
 		return 0, fmt.Errorf("wait for the answer: %w", context.Cause(ctx))

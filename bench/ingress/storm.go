@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/bench/door"
 )
 
 // perRun is how many pieces of progress a busy run writes in a second: the worker joins what comes faster.
@@ -23,17 +25,17 @@ func (b *bench) storm(ctx context.Context) (err error) {
 	if err := b.redis.FlushAll(ctx).Err(); err != nil {
 		return fmt.Errorf("empty Redis: %w", err)
 	}
-	s, err := b.serve(ctx, list[1], b.redisURL)
+	s, err := b.serve(ctx, list[1])
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	full, err := fire(ctx, s.addr, b.events(s, b.Requests/4), 0)
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	full, err := door.Fire(ctx, s.Addr, b.events(s, b.Requests/4), 0)
 	if err != nil {
 		return err
 	}
 	stop, written := b.progressOf(ctx, b.Storm)
-	half, err := fire(ctx, s.addr, b.events(s, b.Requests/2), time.Duration(2*float64(time.Second)/full.rate()))
+	half, err := door.Fire(ctx, s.Addr, b.events(s, b.Requests/2), time.Duration(2*float64(time.Second)/full.Rate()))
 	stop()
 	if err != nil {
 		return err
@@ -43,8 +45,8 @@ func (b *bench) storm(ctx context.Context) (err error) {
 		return err
 	}
 	b.report.Most(fmt.Sprintf("events lost while %d runs write %d times a second each", b.Storm, perRun), float64(int64(b.Requests/4+b.Requests/2)-waiting), 0, "%.0f")
-	b.report.Note("p99 of the answer meanwhile", milliseconds(half.percentile(.99)), "%.1f ms")
-	b.report.Note("pieces written meanwhile, a second", float64(written.Load())/half.wall.Seconds(), "%.0f")
+	b.report.Note("p99 of the answer meanwhile", milliseconds(half.Percentile(.99)), "%.1f ms")
+	b.report.Note("pieces written meanwhile, a second", float64(written.Load())/half.Wall.Seconds(), "%.0f")
 	return nil
 }
 

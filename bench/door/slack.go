@@ -1,4 +1,4 @@
-package main
+package door
 
 import (
 	"crypto/hmac"
@@ -12,24 +12,21 @@ import (
 	"time"
 )
 
-// What Slack and its app know of each other.
-const (
-	botToken      = "xoxb-bench"
-	signingSecret = "bench-secret"
-)
+const signingSecret = "bench-secret"
 
-// slackStub answers every call of the Web API as if it had succeeded, at next to no cost.
-type slackStub struct {
+// Slack answers every call of the Web API as if it had succeeded, at next to no cost, and makes up the events that it would send.
+type Slack struct {
 	*httptest.Server
-	final  chan struct{} // a final message was posted
+	Final  chan struct{} // a final message was posted
 	events int           // made up so far; touched by one goroutine
 }
 
-func newSlackStub() *slackStub {
-	s := &slackStub{final: make(chan struct{}, 1000)}
+// NewSlack starts it. Close ends it.
+func NewSlack() *Slack {
+	s := &Slack{Final: make(chan struct{}, 1000)}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/chat.postMessage") && strings.Contains(r.FormValue("metadata"), `"final/`) {
-			s.final <- struct{}{}
+			s.Final <- struct{}{}
 		}
 		w.Header().Set("Content-Type", "application/json")
 		answer := `{"ok":true,"team_id":"T0BENCH","user_id":"U0BENCH","bot_id":"B0BENCH","channel":"C0BENCH","ts":"1700000000.000001","messages":[]}`
@@ -41,10 +38,22 @@ func newSlackStub() *slackStub {
 	return s
 }
 
-func (s *slackStub) close() { s.Close() }
+// Env is what an app of this Slack is told.
+func (s *Slack) Env() []string {
+	return []string{"SLACK_BOT_TOKEN=xoxb-bench", "SLACK_SIGNING_SECRET=" + signingSecret, "SLACK_API_URL=" + s.URL + "/api/"}
+}
 
-// request is a signed event as bytes for the wire, of the size and form that Slack's have. Each is a message of its own.
-func (s *slackStub) request(host, path, text string) []byte {
+// Requests are n events for an app at an address.
+func (s *Slack) Requests(host, path string, n int) [][]byte {
+	list := make([][]byte, n)
+	for i := range list {
+		list[i] = s.Request(host, path, "please look at the build")
+	}
+	return list
+}
+
+// Request is a signed event as bytes for the wire, of the size and form that Slack's have. Each is a message of its own.
+func (s *Slack) Request(host, path, text string) []byte {
 	s.events++
 	n := s.events
 	now := time.Now()

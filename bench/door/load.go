@@ -1,4 +1,4 @@
-package main
+package door
 
 import (
 	"bufio"
@@ -14,35 +14,37 @@ import (
 	"time"
 )
 
-// connections is how many Slack has open to us, as it were, and keeps.
-const connections = 32
+// Connections is how many Slack has open to us, as it were, and keeps.
+const Connections = 32
 
-// load is what came of many requests.
-type load struct {
-	wall   time.Duration
-	taken  int64           // answered with 200
-	delays []time.Duration // from when a request was due to its answer, sorted
+// Load is what came of many requests.
+type Load struct {
+	Wall   time.Duration
+	Taken  int64           // answered with 200
+	Delays []time.Duration // from when a request was due to its answer, sorted
 }
 
-func (l load) rate() float64 { return float64(len(l.delays)) / l.wall.Seconds() }
+// Rate is how many were answered in a second.
+func (l Load) Rate() float64 { return float64(len(l.Delays)) / l.Wall.Seconds() }
 
-func (l load) percentile(p float64) time.Duration {
-	if len(l.delays) == 0 {
+// Percentile is the delay that a part of them, such as .99, did not exceed.
+func (l Load) Percentile(p float64) time.Duration {
+	if len(l.Delays) == 0 {
 		return 0
 	}
-	return l.delays[min(int(p*float64(len(l.delays))), len(l.delays)-1)]
+	return l.Delays[min(int(p*float64(len(l.Delays))), len(l.Delays)-1)]
 }
 
-// fire sends requests as fast as they are answered, or, with an interval, each at its time: one that cannot leave in time waits, and the wait
+// Fire sends requests as fast as they are answered, or, with an interval, each at its time: one that cannot leave in time waits, and the wait
 // counts. The requests are made up beforehand, so that this process takes little of the machine.
-func fire(ctx context.Context, addr string, requests [][]byte, interval time.Duration) (load, error) {
+func Fire(ctx context.Context, addr string, requests [][]byte, interval time.Duration) (Load, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	l := load{delays: make([]time.Duration, len(requests))}
+	l := Load{Delays: make([]time.Duration, len(requests))}
 	var next, taken atomic.Int64
 	var all sync.WaitGroup
 	begun := time.Now()
-	for range connections {
+	for range Connections {
 		all.Go(func() {
 			conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 			if err != nil {
@@ -60,7 +62,7 @@ func fire(ctx context.Context, addr string, requests [][]byte, interval time.Dur
 				due := time.Now()
 				if interval > 0 {
 					due = begun.Add(time.Duration(i) * interval)
-					if !until(ctx, due) {
+					if !Until(ctx, due) {
 						return
 					}
 				}
@@ -69,7 +71,7 @@ func fire(ctx context.Context, addr string, requests [][]byte, interval time.Dur
 					cancel(fmt.Errorf("send event: %w", err))
 					return
 				}
-				l.delays[i] = time.Since(due)
+				l.Delays[i] = time.Since(due)
 				if status == http.StatusOK {
 					taken.Add(1)
 				}
@@ -77,13 +79,13 @@ func fire(ctx context.Context, addr string, requests [][]byte, interval time.Dur
 		})
 	}
 	all.Wait()
-	l.wall, l.taken = time.Since(begun), taken.Load()
-	slices.Sort(l.delays)
+	l.Wall, l.Taken = time.Since(begun), taken.Load()
+	slices.Sort(l.Delays)
 	return l, context.Cause(ctx)
 }
 
-// until waits for a time; false when ctx ended first.
-func until(ctx context.Context, at time.Time) bool {
+// Until waits for a time; false when ctx ended first.
+func Until(ctx context.Context, at time.Time) bool {
 	wait := time.Until(at)
 	if wait <= 0 {
 		return true

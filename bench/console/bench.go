@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"text/tabwriter"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/bench/door"
+	"github.com/errand-fleet/errand/bench/table"
+	"github.com/errand-fleet/errand/internal/redisserver"
+)
+
+// options say how much is measured, and with what.
+type options struct {
+	Pages    int           // open at once
+	Runs     int           // that they watch
+	Time     time.Duration // in which the runs write
+	Rounds   int           // with and without pages, of the way in
+	Requests int           // of each of these
+	History  int           // events of a run before its pages are opened
+	Tasks    int           // in the list
+	Asked    int           // times that each list is asked for
+	Bin      string        // the directory of enqueue
+	Only     *regexp.Regexp
+}
+
+func amounts(quick bool) options {
+	if quick {
+		return options{Pages: 20, Runs: 5, Time: time.Second, Rounds: 1, Requests: 500, History: 500, Tasks: 2000, Asked: 5}
+	}
+	return options{Pages: 200, Runs: 50, Time: 30 * time.Second, Rounds: 5, Requests: 10_000, History: 5000, Tasks: 100_000, Asked: 200}
+}
+
+// bench is one measurement from start to end.
+type bench struct {
+	options
+	self     string // this program
+	dir      string // everything that is written is below it; it is removed at the end
+	redisURL string
+	redis    *redis.Client
+	slack    *door.Slack
+	report   report
+	progress io.Writer
+}
+
+// report is what was measured.
+type report struct {
+	machine string
+	table.Bars
+}
+
+// Print writes the table.
+func (r *report) Print(out io.Writer) error {
+	fmt.Fprintf(out, "%s\n\n", r.machine)
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	r.Write(w)
+	return w.Flush()
+}
+
+// run is the whole command; it returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return table.Run(ctx, args, stdout, stderr, parse, measure)
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	flags := flag.NewFlagSet("console", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	quick := flags.Bool("quick", false, "a smoke run: few pages and tasks")
+	bin := flags.String("bin", "../bin", "the directory of enqueue")
+	only := table.Only(flags, new(bench).steps())
+	if err := flags.Parse(args); err != nil {
+		return options{}, err
+	}
+	o := amounts(*quick)
+	o.Bin, o.Only = *bin, only
+	return o, nil
+}
+
+// measure takes all steps, on a Redis of their own that keeps what it is told as a fleet's does.
+func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
+	b := &bench{options: o, progress: progress, slack: door.NewSlack()}
+	defer b.slack.Close()
+	if b.self, err = os.Executable(); err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	if b.dir, err = os.MkdirTemp("", "bench-"); err != nil {
+		return nil, fmt.Errorf("create directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	path, ok := redisserver.Find()
+	if !ok {
+		return nil, errors.New("redis-server is missing: run make setup")
+	}
+	server, err := redisserver.Start(ctx, redisserver.Config{Path: path, Dir: b.dir, AppendOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, server.Stop(context.WithoutCancel(ctx))) }()
+	b.redisURL = server.URL()
+	opt, err := redis.ParseURL(b.redisURL)
+	if err != nil {
+		return nil, fmt.Errorf("parse the address of Redis: %w", err)
+	}
+	b.redis = redis.NewClient(opt)
+	defer func() { err = errors.Join(err, b.redis.Close()) }()
+	b.report.machine = fmt.Sprintf("%s\n%d pages that watch %d runs; %d tasks in the list", table.Machine(ctx), o.Pages, o.Runs, o.Tasks)
+	err = table.Take(ctx, progress, o.Only, b.steps())
+	return &b.report, err
+}
+
+func (b *bench) steps() []table.Step {
+	return []table.Step{
+		{Name: "pages", Do: b.pages},
+		{Name: "enqueue", Do: b.enqueue},
+		{Name: "history", Do: b.history},
+		{Name: "list", Do: b.list},
+	}
+}
