@@ -46,8 +46,13 @@ func (s *Source) hear(ctx context.Context, desk *tasks.Desk, d delivery) (said s
 		}
 		return "", err
 	}
+	if people := replies[command] || command == "" && !unknown; people && !h.bot {
+		if said, taken, err := s.reply(ctx, desk, d, h, command, words); taken || err != nil {
+			return said, err
+		}
+	}
 	switch {
-	case controls[command] != nil && h.bot:
+	case h.bot && (controls[command] != nil || replies[command]):
 		return "", ignored{"That is for people to say.", slog.LevelInfo}
 	case controls[command] != nil:
 		return s.obey(ctx, desk, d, h, command)

@@ -68,7 +68,12 @@ type Source struct {
 	log     *slog.Logger
 }
 
-var _ tasks.Source = (*Source)(nil)
+var (
+	_ tasks.Source    = (*Source)(nil)
+	_ tasks.Talker    = (*Source)(nil)
+	_ tasks.Selective = (*Source)(nil)
+	_ tasks.Settler   = (*Source)(nil)
+)
 
 // New checks the configuration. It does not talk to GitHub.
 func New(cfg Config) (*Source, error) {
