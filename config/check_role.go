@@ -21,6 +21,7 @@ func (c *Config) checkRole(p *Problems, role Role) {
 	}
 	c.checkSlack(p)
 	c.checkGitHub(p)
+	c.checkResults(p)
 	// A gateway of one's own may ask for no credential.
 	if m := c.Model; role.runs() && m.AuthToken+m.APIKey+m.OAuthToken == "" && !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
 		p.add("ANTHROPIC_API_KEY", "is not set", "set it, or ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN; without one no run can reach the model")

@@ -34,15 +34,16 @@ type Routing struct {
 	Budgets Budgets `yaml:"budgets"`
 	// Slack is who may do what there.
 	Slack SlackPeople `yaml:"slack"`
-	// GitHub is what strangers get there.
-	GitHub Forks `yaml:"github"`
+	// GitHub is who may ask there, and what strangers get.
+	GitHub GitHubPeople `yaml:"github"`
 }
 
 // Repository is what errand may do in a repository.
 type Repository struct {
 	Trusted bool   `yaml:"trusted"` // its own settings, hooks and servers for the CLI are used
 	Base    string `yaml:"base"`    // branch to start from and to open pull requests against; empty = the default branch
-	Profile string `yaml:"profile"` // the most a run may do: ProfileWrite or ProfileRead; empty = write
+	Profile string `yaml:"profile"` // the most a run may do: ProfileWrite or ProfileRead; empty = write, or read with Results
+	Results string `yaml:"results"` // Slack channel where it is told what comes of its pull requests; then nothing is written to it. Empty = told on them
 }
 
 // The values of Repository.Profile.
@@ -99,6 +100,7 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	}
 	v := routingCheck{p, file, &root}
 	v.repositories(r)
+	v.results(r)
 	v.channels(r)
 	v.people(r)
 	v.servers(r)
@@ -106,7 +108,7 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	v.limits(r)
 	v.budgets(r)
 	v.slack(r)
-	v.forks(r)
+	v.github(r)
 	return r
 }
 

@@ -14,6 +14,7 @@ func TestParseRouting(t *testing.T) {
 repositories:
   acme/api: {trusted: true, base: develop, profile: read}
   acme/web:
+  acme/handbook: {results: C0456}
 channels:
   C0123: {repository: Acme/API}
 people:
@@ -25,10 +26,10 @@ rules:
 limits: {repository: 2, credential: 10}
 budgets: {task: 2.5, day: 100, contact: "#platform"}
 slack: {people: [U1], teams: [T1, E1], channels: [C1], bots: [B1], approvers: [U2]}
-github: {label: run errand, fork_runs: 3}
+github: {label: run errand, fork_runs: 3, bots: ["renovate[bot]"]}
 `))
 	want := Routing{
-		Repositories: map[string]Repository{"acme/api": {Trusted: true, Base: "develop", Profile: ProfileRead}, "acme/web": {}},
+		Repositories: map[string]Repository{"acme/api": {Trusted: true, Base: "develop", Profile: ProfileRead}, "acme/web": {}, "acme/handbook": {Profile: ProfileRead, Results: "C0456"}},
 		Channels:     map[string]Channel{"C0123": {Repository: "Acme/API"}},
 		People:       map[string]Person{"ann": {Slack: "U1", GitHub: "ann-a"}, "bot": {GitHub: "dependabot[bot]"}},
 		Rules:        []Rule{{Tool: "Bash", Input: "*git push*", Action: ActionDeny, Reason: "No."}, {Tool: "*", Action: ActionAsk}},
@@ -37,7 +38,7 @@ github: {label: run errand, fork_runs: 3}
 		Slack: SlackPeople{
 			People: []string{"U1"}, Teams: []string{"T1", "E1"}, Channels: []string{"C1"}, Bots: []string{"B1"}, Approvers: []string{"U2"},
 		},
-		GitHub: Forks{Label: "run errand", Runs: 3},
+		GitHub: GitHubPeople{Label: "run errand", Runs: 3, Bots: []string{"renovate[bot]"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(p) > 0 {
 		t.Errorf("parseRouting (-want +got):\n%s\nproblems: %v", diff, p)
@@ -61,7 +62,7 @@ func TestRoutingProblems(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ text, want string }{
 		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, limits, budgets, slack, github`},
-		{"repositories:\n  o/r:\n    trust: true", `f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile`},
+		{"repositories:\n  o/r:\n    trust: true", `f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile, results`},
 		{"repositories:\n  o/r: {trusted: maybe}", `f:2: has "maybe" in the wrong place; write true or false`},
 		{"repositories: [o/r]", `f:1: does not have the right form; write keys with values`},
 		{"repositories:\n  o/r: true", `f:2: has "true" in the wrong place; write keys with values`},
@@ -74,6 +75,10 @@ func TestRoutingProblems(t *testing.T) {
 		{"repositories:\n  a/B: {}\n  a/b: {}", "f:3: repositories.a/b is the same repository as a/B; keep one of them; GitHub does not mind upper and lower case"},
 		{"repositories:\n  o/r:\n    profile: admin", `f:3: repositories.o/r.profile is "admin"; write write or read`},
 		{"repositories:\n  o/r:\n    base: -f", `f:3: repositories.o/r.base is "-f", which is not the name of a branch; write it without refs/heads/, like main`},
+		{"github:\n  bots: [renovate]", `f:2: github.bots.1 is "renovate", which is not the login of a bot; write it as its comments show it and with [bot] behind it, like "renovate[bot]"`},
+		{"repositories:\n  a/b:\n    results: general", `f:3: repositories.a/b.results is "general", which is not the id of a channel; write the id that the channel's details show, like C0123ABCD`},
+		{"repositories:\n  a/b:\n    results: D0123", `f:3: repositories.a/b.results is "D0123", which is not the id of a channel; write the id that the channel's details show, like C0123ABCD`},
+		{"repositories:\n  a/b:\n    profile: write\n    results: C0123", "f:4: repositories.a/b.results is told elsewhere, although the profile is write; remove results, or write profile: read: to a repository with results nothing is written"},
 		{"github:\n  fork_runs: -1", "f:2: github.fork_runs is not a number of runs; write how many there may be a day, like 5"},
 		{"github:\n  label: " + strings.Repeat("ä", 51), "f:2: github.label is not the name of a label; write at most 50 characters in one line, like errand"},
 		{"channels:\n  general: {repository: o/r}", "f:2: channels.general is not the id of a channel; write the id that the channel's details show, like C0123ABCD"},

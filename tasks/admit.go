@@ -120,8 +120,8 @@ func (w *Worker) sayOnce(run *run, t Task, s Source, key, text string) {
 	first, err := run.claim.First(ctx, key)
 	if err == nil && first {
 		w.notice(run, text)
-		if talker, ok := s.(Talker); ok {
-			err = talker.Say(ctx, t, text)
+		if to, ok := talker(s, t); ok {
+			err = to.Say(ctx, t, text)
 		}
 	}
 	if err != nil {

@@ -45,6 +45,7 @@ type Desk struct {
 	queue  *Queue
 	policy Policy
 	meter  DeskMeter
+	deaf   bool // see Deaf
 	log    *slog.Logger
 }
 
@@ -118,7 +119,11 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	}
 	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, Kin: kin(t), Scopes: t.scopes(), Topic: topic, At: t.NotBefore}
 	budgets := d.policy.Budgets.daily()
-	rec, created, err := d.store.Hear(ctx, record, budgets...)
+	take := d.store.Hear
+	if d.deaf {
+		take = d.store.Submit
+	}
+	rec, created, err := take(ctx, record, budgets...)
 	if asking, ok := errors.AsType[*store.Asking](err); ok {
 		if heard, fresh, err := d.hear(ctx, asking.ID, t); heard || err != nil {
 			return Receipt{ID: asking.ID, New: fresh, Class: t.Class, Heard: heard}, err

@@ -26,6 +26,21 @@ type Talker interface {
 	Ask(ctx context.Context, t Task, q Question) error
 }
 
+// Selective is a Talker that speaks of some tasks alone.
+type Selective interface {
+	// Talks reports whether the agent can speak with people about a task.
+	Talks(t Task) bool
+}
+
+// talker is who speaks with people about a task; false where nobody does.
+func talker(s Source, t Task) (Talker, bool) {
+	k, ok := s.(Talker)
+	if some, is := s.(Selective); is && !some.Talks(t) {
+		return nil, false
+	}
+	return k, ok
+}
+
 // Settler is a Talker that can show in the question's place what became of it.
 type Settler interface {
 	// Settle shows q.Answer. It may be called again for the same question.
@@ -80,12 +95,12 @@ type talk struct {
 
 // talk lets the agent of a run speak with people; nil where it cannot. Content of strangers is not given a voice.
 func (w *Worker) talk(r *run, t Task, s Source, emit func(agent.Event)) *talk {
-	talker, ok := s.(Talker)
+	to, ok := talker(s, t)
 	if !ok || t.Profile == agent.Untrusted {
 		return nil
 	}
 	return &talk{
-		claim: r.claim, store: w.store, run: r.ctx, task: t, talker: talker, redact: w.cfg.Policy.Redactor, emit: emit,
+		claim: r.claim, store: w.store, run: r.ctx, task: t, talker: to, redact: w.cfg.Policy.Redactor, emit: emit,
 		patience: w.timing.Answer, log: w.log, one: make(chan struct{}, 1), asked: map[string]int{},
 	}
 }

@@ -16,6 +16,22 @@ func (l Line) ask() inlineAsk { return inlineAsk{Path: l.Path, Line: l.Line, Bod
 
 func (s *Server) lineRoutes() {
 	const one, write = "/repos/{o}/{r}/pulls/comments/{id}", "pull_requests:write"
+	s.api("PATCH "+one, write, func(r *request) reply {
+		id, _ := strconv.ParseInt(r.PathValue("id"), 10, 64)
+		body, refusal, good := commentBody(r)
+		if !good {
+			return refusal
+		}
+		for _, p := range r.repo.pulls {
+			for _, c := range p.inline {
+				if c.ID == id {
+					c.Body = body
+					return ok(s.inlineJSON(p, c))
+				}
+			}
+		}
+		return fail(404, "Not Found")
+	})
 	s.api("POST "+one+"/reactions", write, func(r *request) reply {
 		id, _ := strconv.ParseInt(r.PathValue("id"), 10, 64)
 		for _, p := range r.repo.pulls {

@@ -44,6 +44,9 @@ func (c *clients) repository(ctx context.Context, repo string) (*ghinstallation.
 		return nil, err
 	}
 	t.InstallationTokenOptions = &github.InstallationTokenOptions{Repositories: []string{name}}
+	if c.cfg.watched(repo) {
+		t.InstallationTokenOptions.Permissions = &github.InstallationPermissions{Contents: new("read")}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.git[repo] = t

@@ -23,6 +23,10 @@ const (
 	sayCancel     = "/cancel"
 	sayRetry      = "/retry"
 	sayHelp       = "/help"
+	sayAnswer     = "/answer" // with the answer behind it
+	sayApprove    = "/approve"
+	sayAlways     = "/approve always"
+	sayDeny       = "/deny" // perhaps with a reason behind it
 )
 
 // help is what can be said to us.
@@ -40,6 +44,7 @@ const help = `Mention me with what you want done, in a comment, on a line of the
 | ` + "`/pause`" + `, ` + "`/resume`" + ` | do nothing here by myself; do so again |
 | ` + "`/cancel`" + ` | stop what I am doing here |
 | ` + "`/retry`" + ` | try again what you asked for last |
+| ` + "`/answer …`" + `, ` + "`/approve`" + `, ` + "`/deny …`" + ` | answer what I have asked |
 | ` + "`/help`" + ` | this list |`
 
 // work is what the agent is to do.
@@ -79,13 +84,15 @@ func (o origin) added(t tasks.Task) string {
 func readCommand(text string) (command, words string) {
 	first, below, _ := strings.Cut(text, "\n")
 	first, below = strings.TrimSpace(first), strings.TrimSpace(below)
-	if question, ok := strings.CutPrefix(first, sayAsk+" "); ok {
-		first, below = sayAsk, strings.TrimSpace(question+"\n"+below)
+	for _, word := range []string{sayAsk, sayAnswer, sayDeny} {
+		if rest, ok := strings.CutPrefix(first, word+" "); ok {
+			first, below = word, strings.TrimSpace(rest+"\n"+below)
+		}
 	}
 	if _, ok := orders[first]; ok {
 		return first, below
 	}
-	if _, ok := controls[first]; ok {
+	if _, ok := controls[first]; ok || replies[first] {
 		return first, below
 	}
 	return "", text

@@ -22,6 +22,7 @@ type asked struct {
 	URL     string    `json:"html_url"`
 	Command string    `json:"command,omitempty"` // empty: a mention
 	Words   string    `json:"words,omitempty"`   // what was said with a command
+	Bot     bool      `json:"bot,omitempty"`     // it is a bot's, which may ask
 }
 
 // hear does what a comment asks for, if it speaks to us: by a mention, or by a command as its first line.
@@ -45,7 +46,14 @@ func (s *Source) hear(ctx context.Context, desk *tasks.Desk, d delivery) (said s
 		}
 		return "", err
 	}
+	if people := replies[command] || command == "" && !unknown; people && !h.bot {
+		if said, taken, err := s.reply(ctx, desk, d, h, command, words); taken || err != nil {
+			return said, err
+		}
+	}
 	switch {
+	case h.bot && (controls[command] != nil || replies[command]):
+		return "", ignored{"That is for people to say.", slog.LevelInfo}
 	case controls[command] != nil:
 		return s.obey(ctx, desk, d, h, command)
 	case unknown:
@@ -67,7 +75,7 @@ func (s *Source) addressed(ctx context.Context, h heard) (text string, named boo
 	switch {
 	case s.cfg.Repository != nil && !s.cfg.Repository(h.repo):
 		return "", false, ignored{"Repository " + h.repo + " is not one errand works on.", slog.LevelInfo}
-	case h.bot:
+	case h.bot && !s.mayAsk(h.author):
 		return "", false, ignored{"It is a bot's.", slog.LevelDebug}
 	case ours(h.body), strings.EqualFold(h.author, me):
 		return "", false, ignored{"It is our own.", slog.LevelDebug}
@@ -111,7 +119,7 @@ func (s *Source) orderOf(ctx context.Context, h heard, w work, command, words st
 		o.Title, o.Body = described(h.issue.GetTitle(), h.issue.GetBody())
 	}
 	o.Installation, o.Action, o.Full = h.installation, "asked", w.full
-	o.Asked = &asked{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words}
+	o.Asked = &asked{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot}
 	t := tasks.Task{
 		ID: h.task(), Source: s.Name(), Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive, Profile: profileOf(pr, w.profile),
 		Repo: h.repo, Ref: fmt.Sprintf("refs/pull/%d/head", h.number), Actor: h.author, Prompt: words,
@@ -123,6 +131,8 @@ func (s *Source) orderOf(ctx context.Context, h heard, w work, command, words st
 		t.Ref = o.Head
 	}
 	switch {
+	case forked(pr) && h.bot:
+		return t, ignored{"Only people let a stranger's code be looked at.", slog.LevelInfo}
 	case forked(pr) && w.profile == agent.Write && command != "":
 		return t, &tasks.InputError{Sentence: "The branch is in a fork, and I change nobody's code but the repository's own. I can review it."}
 	case forked(pr) && movedSince(pr, h.at):

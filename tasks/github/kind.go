@@ -37,12 +37,20 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 			return tasks.Brief{}, err
 		}
 	}
-	if !nobodyAsked(t, o) {
-		if err := s.spoke(ctx, o); err != nil { // not when it was said: then anybody could keep us going
-			return tasks.Brief{}, err
-		}
+	switch {
+	case o.byBot():
+		err = s.round(ctx, t, o)
+	case !nobodyAsked(t, o):
+		err = s.spoke(ctx, o) // not when it was said: then anybody could keep us going
 	}
-	return k.brief(s, ctx, t, o, dir)
+	if err != nil {
+		return tasks.Brief{}, err
+	}
+	b, err := k.brief(s, ctx, t, o, dir)
+	if err == nil && s.watched(o.Repo) {
+		b.System += "\n" + unwritten
+	}
+	return b, err
 }
 
 // Open finds what was posted of the task, or begins it.
@@ -54,6 +62,9 @@ func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
 	k, ok := kinds[t.Kind]
 	if !ok {
 		return nil, unknownKind(t)
+	}
+	if s.watched(o.Repo) {
+		return s.openNotice(ctx, t, o)
 	}
 	r, err := k.open(s, ctx, t, o)
 	return s.acked(ctx, o, r, err)

@@ -76,11 +76,7 @@ func (s *Source) sent(ctx context.Context, gh *github.Client, o origin, l letter
 		return nil, err
 	}
 	found := map[string]bool{}
-	list := s.conversation(ctx, gh, o, l.since)
-	if l.to.Place == onLine {
-		list = s.lines(ctx, gh, o, l.since)
-	}
-	for r, err := range list {
+	for r, err := range s.beside(ctx, gh, o, l) {
 		if err != nil {
 			return nil, err
 		}
@@ -89,4 +85,12 @@ func (s *Source) sent(ctx context.Context, gh *github.Client, o origin, l letter
 		}
 	}
 	return found, nil
+}
+
+// beside lists the remarks among which a letter is.
+func (s *Source) beside(ctx context.Context, gh *github.Client, o origin, l letter) remarks {
+	if l.to.Place == onLine {
+		return s.lines(ctx, gh, o, l.since)
+	}
+	return s.conversation(ctx, gh, o, l.since)
 }

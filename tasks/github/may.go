@@ -27,7 +27,7 @@ func (p permission) writes() bool { return p == admin || p == write }
 var loginForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\[bot\])?$`)
 
 // may asks GitHub what an account may do in a task's repository: author_association in a payload tells of membership, not of permission,
-// and is as old as the event. Whoever GitHub does not know may do nothing. Where it does not answer nobody does, and the error is one to
+// and is as old as the event. Whoever GitHub does not know may do nothing, but for the bots that may ask. Where it does not answer nobody does, and the error is one to
 // try again by; it is an *tasks.InputError where GitHub does not let us ask.
 func (s *Source) may(ctx context.Context, o origin, login string) (permission, error) {
 	if !loginForm.MatchString(login) {
@@ -45,6 +45,9 @@ func (s *Source) may(ctx context.Context, o origin, login string) (permission, e
 	owner, name := o.path()
 	level, _, err := gh.Repositories.GetPermissionLevel(ctx, owner, name, url.PathEscape(login))
 	if status(err) == http.StatusNotFound {
+		if s.mayAsk(login) {
+			return write, nil // it is no user to GitHub, which says nothing of it: who has listed it has
+		}
 		return noAccess, nil
 	}
 	if err != nil {

@@ -58,6 +58,9 @@ func (s *Source) ownPull(ctx context.Context, o origin, branch, head string) (*g
 
 // mend submits work on a pull request that follows by itself, one task of a kind and head at a time.
 func (s *Source) mend(ctx context.Context, desk *tasks.Desk, kind, why string, pr *github.PullRequest, o origin) (said string, err error) {
+	if s.watched(o.Repo) {
+		return "", ignored{onlyWatched, slog.LevelDebug}
+	}
 	key := kind + " " + o.Head
 	p, err := s.state(ctx, o)
 	if err != nil {
@@ -196,6 +199,10 @@ func (s *Source) respond(ctx context.Context, desk *tasks.Desk, d delivery) (sai
 	switch {
 	case h.pull.GetUser().GetLogin() != me:
 		return "", ignored{"It is a review of somebody else's work.", slog.LevelDebug}
+	case s.watched(h.repo):
+		return "", ignored{onlyWatched, slog.LevelDebug}
+	case h.bot:
+		return "", ignored{"It is a bot's.", slog.LevelDebug}
 	case named || command != "":
 		return "", ignored{"It speaks to errand, and is answered as such.", slog.LevelDebug}
 	case strings.EqualFold(e.Review.State, "approved"), strings.EqualFold(e.Review.State, "dismissed"):

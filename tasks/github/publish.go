@@ -17,6 +17,9 @@ var _ tasks.Publisher = (*Source)(nil)
 // Propose opens a draft pull request for a branch of ours, or finds the one that is open and writes into it what the work is about.
 // Nothing else of it is touched: its title, what people wrote around our section, and its state are theirs.
 func (s *Source) Propose(ctx context.Context, t tasks.Task, w tasks.Work) (tasks.PullRequest, error) {
+	if s.watched(w.Repo) { // since the task was given
+		return tasks.PullRequest{}, &tasks.InputError{Sentence: onlyWatched}
+	}
 	gh, err := s.clients.of(ctx, origin{Repo: w.Repo})
 	if err != nil {
 		return tasks.PullRequest{}, s.unproposed("reach "+w.Repo, err)

@@ -66,7 +66,7 @@ func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
 // silent reports whether there is nothing to say: what was withdrawn has nobody who waits, and people who may not ask are told so once on each
 // pull request.
 func (r *reply) silent(ctx context.Context, e tasks.Ending) (stranger, silent bool, _ error) {
-	if nobodyAsked(r.task, r.origin) {
+	if nobodyAsked(r.task, r.origin) || r.origin.byBot() {
 		return false, unheard(e), nil
 	}
 	if e.Kind != tasks.Refused {

@@ -30,8 +30,10 @@ type Config struct {
 	Look         time.Duration // between two looks; 0: DefaultLook
 
 	ForkLabel  string           // who gives it to a pull request from a fork lets its head be reviewed; empty: DefaultForkLabel
+	Bots       []string         // logins of other bots that may ask for something; see bots.go
 	ForkRuns   int              // on forks of one author in a day; 0: DefaultForkRuns
 	Limiter    Limiter          // of what may be asked for on a pull request; nil: there is none
+	Board      Board            // where it is told what comes of repositories that are only watched; nil: there are none
 	Memory     Memory           // of what was done with each pull request; required
 	Quiet      time.Duration    // how long after a push the next one is waited for before a review starts; 0: DefaultQuiet
 	ConsoleURL string           // where /tasks/{id} shows a run; empty: reports have no link to it
@@ -66,7 +68,12 @@ type Source struct {
 	log     *slog.Logger
 }
 
-var _ tasks.Source = (*Source)(nil)
+var (
+	_ tasks.Source    = (*Source)(nil)
+	_ tasks.Talker    = (*Source)(nil)
+	_ tasks.Selective = (*Source)(nil)
+	_ tasks.Settler   = (*Source)(nil)
+)
 
 // New checks the configuration. It does not talk to GitHub.
 func New(cfg Config) (*Source, error) {

@@ -33,6 +33,9 @@ func (s *Source) sign(ctx context.Context, h heard, sign string) {
 // tell answers a comment that became no task: by a sign, and to people who may write to the repository also in words, if there are any.
 func (s *Source) tell(ctx context.Context, h heard, sign, words string) {
 	s.sign(ctx, h, sign)
+	if h.bot {
+		return // it would perhaps answer
+	}
 	s.aside(ctx, h, func(ctx context.Context) error {
 		p, err := s.may(ctx, h.origin(), h.author)
 		if err == nil && !p.writes() {
@@ -55,8 +58,11 @@ func (s *Source) tell(ctx context.Context, h heard, sign, words string) {
 	})
 }
 
-// aside does what nobody waits for.
+// aside does what nobody waits for, where anything may be done.
 func (s *Source) aside(ctx context.Context, h heard, do func(context.Context) error) {
+	if s.watched(h.repo) {
+		return
+	}
 	limited, cancel := context.WithTimeout(ctx, tellLimit)
 	defer cancel()
 	if err := do(limited); err != nil && ctx.Err() == nil {

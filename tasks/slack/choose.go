@@ -20,7 +20,7 @@ func (s *Source) settle(t *tasks.Task, r request, thread tasks.Thread) (candidat
 	case r.repo == none:
 	case r.repo != "":
 		t.Repo, err = s.complete(r.repo)
-	case thread.Latest != "":
+	case thread.Latest != "", thread.Repo != "":
 		t.Repo = thread.Repo
 	case channel != "":
 		t.Repo = channel

@@ -42,12 +42,15 @@ func unfit(err error) bool {
 	return slices.Contains([]string{"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"}, code(err))
 }
 
-// post adds a message to the thread. No link in it is looked up by Slack: an agent that was talked into it could otherwise send
+// post adds a message to the thread, or to the channel where there is none. No link in it is looked up by Slack: an agent that was talked into it could otherwise send
 // what it knows to anybody, in an address that nobody has to click.
 func (s *Source) post(ctx context.Context, o origin, m marker, opts ...slack.MsgOption) (ts string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	_, ts, err = s.api.PostMessageContext(ctx, o.Channel, append(opts, slack.MsgOptionTS(o.root()),
+	if root := o.root(); root != "" {
+		opts = append(opts, slack.MsgOptionTS(root))
+	}
+	_, ts, err = s.api.PostMessageContext(ctx, o.Channel, append(opts,
 		slack.MsgOptionMetadata(m.metadata()), slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())...)
 	if err != nil {
 		return "", fmt.Errorf("post %s: %w", m.part, err)

@@ -3,9 +3,13 @@ package slack
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/slack-go/slack"
 
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -13,7 +17,8 @@ import (
 // maxSkew is how far our clock may be from Slack's before anybody is told. Requests that are signed 5 minutes away are refused.
 const maxSkew = time.Minute
 
-// Examine looks whether the token is good for all that we do, whether events arrive, and whether the clocks agree. It asks Slack once.
+// Examine looks whether the token is good for all that we do, whether events arrive, and whether the clocks agree. It asks Slack once, and
+// once for each channel where it is told what comes of a repository.
 func (s *Source) Examine(ctx context.Context) []tasks.Check {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -30,7 +35,26 @@ func (s *Source) Examine(ctx context.Context) []tasks.Check {
 	list := []tasks.Check{{What: fmt.Sprintf("Slack knows us as @%s in %s (%s)", me.User, me.Team, me.TeamID)}}
 	list = append(list, granted(me.Header)...)
 	list = append(list, s.clock(me.Header)...)
+	list = append(list, s.examineResults(ctx)...)
 	return append(list, s.arrivals()...)
+}
+
+// examineResults looks whether the channels can be reached where it is told what comes of watched repositories.
+func (s *Source) examineResults(ctx context.Context) (list []tasks.Check) {
+	for _, repo := range slices.Sorted(maps.Keys(s.cfg.Results)) {
+		channel := s.cfg.Results[repo]
+		_, err := s.history(ctx, &slack.GetConversationHistoryParameters{ChannelID: channel, Limit: 1})
+		switch {
+		case err == nil:
+			list = append(list, tasks.Check{What: "Slack: results of " + repo + " go to " + channel})
+		case code(err) != "" && !blind(err):
+			list = append(list, tasks.Check{
+				What: fmt.Sprintf("Slack: results of %s cannot go to %s: %s", repo, channel, code(err)), Why: "Nobody reads them. They are kept for about a day.",
+				Remedy: "Invite the app to that channel, or correct results: in errand.yaml to the id that the channel's details show.",
+			})
+		}
+	}
+	return list
 }
 
 // granted compares the scopes of the token with those we need. A proxy may hide what Slack says of them.

@@ -35,6 +35,7 @@ type marker struct {
 	ending     string // which of the task's endings a final message tells: one that was tried again has another
 	covers     string // further tasks that a final message is for, by ID, as many as there is room for
 	question   string // which of the task's questions a message asks, by key
+	pull       string // of which pull request a notice tells
 }
 
 func statusMarker(t tasks.Task) marker { return marker{task: t.ID, part: statusPart} }
@@ -55,6 +56,9 @@ func (m marker) metadata() slack.SlackMetadata {
 	if m.question != "" {
 		payload["question"] = m.question
 	}
+	if m.pull != "" {
+		payload["pull"] = m.pull
+	}
 	return slack.SlackMetadata{EventType: eventType, EventPayload: payload}
 }
 
@@ -67,7 +71,9 @@ func markerOf(m slack.Message) marker {
 		v, _ := m.Metadata.EventPayload[name].(string)
 		return v
 	}
-	return marker{task: field("task"), part: field("part"), ending: field("ending"), covers: field("covers"), question: field("question")}
+	return marker{
+		task: field("task"), part: field("part"), ending: field("ending"), covers: field("covers"), question: field("question"), pull: field("pull"),
+	}
 }
 
 // of reports whether it marks a message of that part.

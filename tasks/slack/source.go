@@ -30,6 +30,8 @@ type Config struct {
 	GitHubURL    string                                            // where addresses of repositories begin; empty: https://github.com
 	Access       Access                                            // who may ask for something
 	Pulls        Pulls                                             // looks at pull requests; nil: nobody can
+	Results      map[string]string                                 // of repositories that are only watched, by "owner/name": the channel where it is told what comes of them
+	Memory       Memory                                            // of where that was told; required with Results
 	Approvers    []string                                          // users who may stop, repeat and approve what others have asked for
 	ConsoleURL   string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
 	Interval     time.Duration                                     // between two edits of a status message; 0: 3 s
@@ -91,6 +93,7 @@ func New(cfg Config) (*Source, error) {
 	wrong(err != nil || base.Host == "" || !strings.HasSuffix(base.Path, "/"), "the API's URL is not one that ends in a slash")
 	wrong(cfg.Token == "", "no bot token")
 	wrong(cfg.SigningSecret+cfg.AppToken == "", "neither a signing secret nor an app token")
+	wrong(len(cfg.Results) > 0 && cfg.Memory == nil, "no memory of results")
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("configure Slack: %w", err)
 	}

@@ -143,6 +143,9 @@ func (s *Source) request(ctx context.Context, m message, thread tasks.Thread) (t
 	if err != nil {
 		return tasks.Task{}, err
 	}
+	if thread, err = s.noticed(ctx, m.origin, thread); err != nil {
+		return tasks.Task{}, err
+	}
 	t, b := s.task(m.origin, r.prompt), brought{Files: m.files}
 	candidates, err := s.settle(&t, r, thread)
 	if err == nil && r.pull.number > 0 {

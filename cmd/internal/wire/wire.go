@@ -151,13 +151,14 @@ func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 // sources makes those that are configured.
 func (p *Parts) sources(o Options) error {
 	c, asked := p.Config, metrics.NewServices(p.registry)
+	var told board
 	if c.GitHub.Enabled() {
 		s, err := github.New(github.Config{
 			APIURL: c.GitHub.APIURL, WebhookSecret: c.GitHub.WebhookSecret.Reveal(), Token: c.GitHub.Token.Reveal(),
 			AppID: c.GitHub.AppID, AppKey: []byte(c.GitHub.AppKey.Reveal()),
 			Repository:   func(name string) bool { _, ok := p.policy.Repository(name); return ok },
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), Quiet: o.Quiet, Look: o.Look,
-			ForkLabel: c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs,
+			ForkLabel: c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs, Bots: c.Routing.GitHub.Bots, Board: &told,
 			Memory: p.Store, Limiter: p.Store, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
 			HTTP: &http.Client{Transport: asked.Transport("github", http.DefaultTransport)},
 		})
@@ -175,7 +176,7 @@ func (p *Parts) sources(o Options) error {
 			Token: c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(), AppToken: c.Slack.AppToken.Reveal(),
 			Channels:     func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
-			Pulls: pulls, Access: access(c.Routing.Slack), Approvers: c.Routing.Slack.Approvers,
+			Pulls: pulls, Access: access(c.Routing.Slack), Approvers: c.Routing.Slack.Approvers, Results: c.Routing.Results(), Memory: p.Store,
 			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Limiter: p.Store, Ballot: p.Store,
 			Shelf: p.Store, Favourites: p.Store, Log: p.Log,
 			HTTP: &http.Client{Transport: asked.Transport("slack", slack.Transport())},
@@ -183,7 +184,7 @@ func (p *Parts) sources(o Options) error {
 		if err != nil {
 			return err
 		}
-		p.Sources = append(p.Sources, s)
+		p.Sources, told.slack = append(p.Sources, s), s
 	}
 	s, err := chat.New(chat.Config{Dirs: c.Paths.Dirs, StateDir: c.Paths.State, Log: p.Log})
 	if err != nil {

@@ -1,0 +1,37 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Results that nobody could read keep errand from starting, and the problem says what to do; a Slack that is begun has problems of its own.
+func TestResultsNeedSlack(t *testing.T) {
+	t.Parallel()
+	const problem = "errand.yaml: repositories.acme/handbook.results names a Slack channel although Slack is not configured; " +
+		"set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/slack.md), or remove it to have results told on GitHub"
+	for name, tc := range map[string]struct {
+		role Role
+		c    Slack
+		want []string
+	}{
+		"no Slack":            {RoleStandalone, Slack{}, []string{problem}},
+		"no Slack, worker":    {RoleWorker, Slack{}, []string{problem}},
+		"a client":            {RoleClient, Slack{}, nil},
+		"Slack":               {RoleStandalone, Slack{BotToken: "b", SigningSecret: "s"}, nil},
+		"Slack without token": {RoleStandalone, Slack{SigningSecret: "s"}, []string{"SLACK_BOT_TOKEN is not set although Slack is configured; set it to the bot token (xoxb-…), or unset all other SLACK_ variables to do without Slack"}},
+	} {
+		var p Problems
+		c := Config{Slack: tc.c, Redis: Redis{URL: "redis://r"}, Model: Model{APIKey: "k"}, Paths: Paths{File: "errand.yaml"}}
+		c.Routing = parseRouting(&p, "errand.yaml", []byte("repositories: {acme/handbook: {results: C1}, acme/api: {}}"))
+		c.checkRole(&p, tc.role)
+		var got []string
+		for _, one := range p {
+			got = append(got, one.String())
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

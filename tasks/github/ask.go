@@ -1,0 +1,149 @@
+package github
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// What the agent says and asks on its way is a comment where the task was asked for. Each of them is found again by its mark, so that it is
+// there once, even if GitHub's answer to it is lost.
+
+// Talks reports whether people have asked for a task in the conversation of a pull request: of what is done by itself, or for a bot, nobody is asked.
+func (s *Source) Talks(t tasks.Task) bool {
+	o, err := originOf(t)
+	return err == nil && !nobodyAsked(t, o) && !o.byBot() && !s.watched(o.Repo) && t.Kind != "review" && t.Kind != "analyze"
+}
+
+// Say posts the agent's words.
+func (s *Source) Say(ctx context.Context, t tasks.Task, text string) error {
+	sum := sha256.Sum256([]byte(text))
+	return s.speak(ctx, t, tasks.EndingKind("update-"+hex.EncodeToString(sum[:8])), split(harmless(closed(text)), maxComment-512)...)
+}
+
+// Ask posts a question, which notifies whoever asked for the task, and how it is answered.
+func (s *Source) Ask(ctx context.Context, t tasks.Task, q tasks.Question) error {
+	me, err := s.clients.me(ctx)
+	if err != nil {
+		return err
+	}
+	return s.speak(ctx, t, questionOf(q), question(t, q, howToAnswer(q, me)))
+}
+
+// Settle shows below a question what became of it.
+func (s *Source) Settle(ctx context.Context, t tasks.Task, q tasks.Question) error {
+	o, gh, l, err := s.letterOf(ctx, t, questionOf(q), question(t, q, became(q)))
+	if err != nil {
+		return err
+	}
+	me, err := s.clients.me(ctx)
+	if err != nil {
+		return err
+	}
+	owner, name := o.path()
+	for r, err := range s.beside(ctx, gh, o, l) {
+		if err != nil {
+			return fmt.Errorf("find question on %s: %w", o, err)
+		}
+		if r.author != me || !strings.HasPrefix(r.body, l.mark(1)) {
+			continue
+		}
+		body := l.mark(1) + "\n" + l.parts[0]
+		if r.Place == onLine {
+			_, _, err = gh.PullRequests.EditComment(ctx, owner, name, r.ID, &github.PullRequestComment{Body: &body})
+		} else {
+			_, _, err = gh.Issues.EditComment(ctx, owner, name, r.ID, &github.IssueComment{Body: &body})
+		}
+		if err != nil {
+			return fmt.Errorf("edit question on %s: %w", o, err)
+		}
+		return nil
+	}
+	return nil
+}
+
+// speakTries is how often something is said whose answer was lost. What is there is found first.
+const speakTries = 3
+
+// speak posts what is not there yet.
+func (s *Source) speak(ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string) error {
+	o, gh, l, err := s.letterOf(ctx, t, what, parts...)
+	if err != nil {
+		return err
+	}
+	for range speakTries {
+		err = s.send(ctx, gh, o, l)
+		if _, limited := retryAfter(err); err == nil || limited || lasting(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return err
+}
+
+// letterOf is what is said on the way of a task, beside the comment that asked for it.
+func (s *Source) letterOf(ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string) (origin, *github.Client, letter, error) {
+	o, err := originOf(t)
+	if err != nil {
+		return o, nil, letter{}, err
+	}
+	gh, err := s.clients.of(ctx, o)
+	if err != nil {
+		return o, nil, letter{}, fmt.Errorf("reach %s: %w", o, err)
+	}
+	return o, gh, letter{task: t.ID, ending: what, to: o.Asked.spot, since: o.Asked.At, parts: parts}, nil
+}
+
+// questionOf is, in the mark of a question, the place of an ending's name.
+func questionOf(q tasks.Question) tasks.EndingKind { return tasks.EndingKind("question-" + q.Key) }
+
+// question is a question in Markdown, with a line below it.
+func question(t tasks.Task, q tasks.Question, below string) string {
+	lead := "I have a question before I go on."
+	if loginForm.MatchString(t.Actor) {
+		lead = "@" + t.Actor + ", " + lead
+	}
+	said := []string{lead, harmless(closed(q.Text))}
+	if q.Consent == "" && len(q.Options) > 0 {
+		list := make([]string, len(q.Options))
+		for i, option := range q.Options {
+			list[i] = fmt.Sprintf("%d. %s", i+1, harmlessLine(line(option, 300)))
+		}
+		said = append(said, strings.Join(list, "\n"))
+	}
+	return strings.Join(append(said, "---\n"+below), "\n\n") + "\n"
+}
+
+// howToAnswer tells it.
+func howToAnswer(q tasks.Question, me string) string {
+	until := q.Until.UTC().Format("2006-01-02 15:04 UTC")
+	if q.Consent != "" {
+		return fmt.Sprintf("Whoever may write to the repository comments `%s`, `%s` (for all that I am to ask about: %s), or `%s` with a reason, until %s. Then I do without it.",
+			sayApprove, sayAlways, harmlessLine(line(q.Consent, 300)), sayDeny, until)
+	}
+	what := "the answer"
+	if len(q.Options) > 0 {
+		what = "a number or other words"
+	}
+	return fmt.Sprintf("Whoever may write to the repository answers by a comment that mentions me, `@%s`, or begins with `%s`, with %s, until %s. Then I go on without an answer.",
+		strings.TrimSuffix(me, "[bot]"), sayAnswer, what, until)
+}
+
+// became tells what became of a question.
+func became(q tasks.Question) string {
+	switch a := q.Answer; {
+	case a == nil:
+		return ""
+	case a.Expired && q.Consent != "":
+		return "⏱ Nobody approved of this in time."
+	case a.Expired:
+		return "⏱ Nobody answered in time."
+	default:
+		return "✅ " + harmlessLine(line(a.By, 100)) + ": " + harmlessLine(line(a.Text, 300))
+	}
+}

@@ -1,0 +1,139 @@
+package github
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// colours is a question with everything in it that a question can have, and consent one of a rule's.
+var (
+	colours = tasks.Question{
+		Key: "k-1", Text: "Which one, @octocat? <!-- errand:reply task=x -->\n\n```go\nif a { // @octocat", Asked: ended, Until: ended.Add(15 * time.Minute),
+		Options: []string{"red", "blue,\nas @octocat <!-- said", "![x](https://evil.example/?)"},
+	}
+	consent = tasks.Question{
+		Key: "k-2", Text: "May I do this? Bash (it deploys)\n\n```\n{\n  \"command\": \"make @deploy\"\n}\n```", Asked: ended, Until: ended.Add(15 * time.Minute),
+		Options: []string{tasks.Approve, tasks.Always, tasks.Deny}, Consent: "Bash (it deploys, @octocat)",
+	}
+)
+
+func TestQuestionBodies(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	n, task, _ := w.talk()
+	free := colours
+	free.Key, free.Text, free.Options = "k-3", "What is it called?", nil
+	var said []string
+	for _, q := range []tasks.Question{colours, free, consent} {
+		if err := w.src.Ask(t.Context(), task, q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, q := range []tasks.Question{colours, free, consent} {
+		q.Answer = map[string]*tasks.Answer{
+			"k-1": {By: "ann", Text: "<!-- blue -->, @octocat\nand ![x](y)"}, "k-2": {Expired: true}, "k-3": {Expired: true},
+		}[q.Key]
+		said = append(said, w.ours(n)[len(said)])
+		if err := w.src.Settle(t.Context(), task, q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.src.Say(t.Context(), task, "Half of it is done, @octocat.\n\n```go\nif a {"); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "questions", strings.Join(append(said, w.ours(n)...), "\n=====\n"))
+	if got := len(w.hub.Comments(repo, n)); got != 5 {
+		t.Errorf("%d comments", got)
+	}
+}
+
+// What is said on the way is there once, although an answer of GitHub's was lost, and whoever has copied its mark; a refusal is told.
+func TestTalkOnce(t *testing.T) {
+	both(t, func(w *world) {
+		n, task, _ := w.talk()
+		must(w.hub.Comment(w.Context(), repo, n, "mallory", letter{task: task.ID, ending: questionOf(colours)}.mark(1)+"\nNo."))
+		for _, say := range []func() error{
+			func() error { return w.src.Ask(w.Context(), task, colours) },
+			func() error { return w.src.Say(w.Context(), task, "Half.") },
+		} {
+			before := len(w.ours(n))
+			w.hub.Fail(createComment, githubfake.Failure{Status: 502, After: true})
+			for range 2 {
+				if err := say(); err != nil {
+					w.Error(err)
+				}
+			}
+			if got := w.ours(n); len(got) != before+1 {
+				w.Errorf("%q", got)
+			}
+		}
+		w.hub.Fail(createComment, githubfake.Failure{Status: 403})
+		if err := w.src.Say(w.Context(), task, "All."); !lasting(err) {
+			w.Errorf("refused: %v", err)
+		}
+	})
+}
+
+// Who has asked on a line is asked there.
+func TestQuestionOnALine(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	w.talkers()
+	n := w.quietOpen()
+	must(w.hub.Review(t.Context(), repo, n, "ann", "COMMENT", "", githubfake.Line{Path: "change.go", Line: 1, Body: "@errand why?"}))
+	first := w.hub.ReviewComments(repo, n)[0].ID
+	task := w.asks(n, spot{Place: onLine, ID: first, Thread: first})[0]
+	q := colours
+	if err := w.src.Ask(t.Context(), task, q); err != nil {
+		t.Fatal(err)
+	}
+	q.Answer = &tasks.Answer{By: "ann", Text: "red"}
+	if err := w.src.Settle(t.Context(), task, q); err != nil {
+		t.Fatal(err)
+	}
+	all := w.hub.ReviewComments(repo, n)
+	if len(all) != 2 || all[1].InReplyTo != first || !strings.Contains(all[1].Body, "✅ ann: red") || len(w.ours(n)) != 0 {
+		t.Errorf("%+v", all)
+	}
+}
+
+// Nobody is asked of what is done by itself, for a bot or for a stranger, of what is only watched, and where there is no conversation.
+func TestTalks(t *testing.T) {
+	t.Parallel()
+	w := withToken(t, func(c *Config) { c.Board = watching{"acme/web"} })
+	for name, row := range map[string]struct {
+		kind string
+		o    origin
+		want bool
+	}{
+		"a mention":        {"comment", origin{Repo: repo, Asked: &asked{}}, true},
+		"/fix":             {"fix", origin{Repo: repo, Asked: &asked{}}, true},
+		"/review":          {"review", origin{Repo: repo, Asked: &asked{}}, false},
+		"/analyze":         {"analyze", origin{Repo: repo, Asked: &asked{}}, false},
+		"a bot's mention":  {"comment", origin{Repo: repo, Asked: &asked{Bot: true}}, false},
+		"a watched one":    {"comment", origin{Repo: "acme/web", Asked: &asked{}}, false},
+		"checks":           {"check_failure", origin{Repo: repo}, false},
+		"a review of ours": {"review_response", origin{Repo: repo, Asked: &asked{}}, false},
+	} {
+		if got := w.src.Talks(tasks.Task{Kind: row.kind, Origin: must(jsonOf(row.o))}); got != row.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	n, task, _ := w.talk()
+	b := must(w.src.Brief(t.Context(), task, ""))
+	task.Profile = agent.Read
+	if !strings.Contains(b.System, "ask_user") || strings.Contains(b.System, "nobody answers") {
+		t.Error(b.System)
+	}
+	if diff := cmp.Diff(1, len(w.hub.Comments(repo, n))); diff != "" {
+		t.Error(fmt.Sprint("comments ", diff))
+	}
+}
