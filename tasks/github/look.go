@@ -188,18 +188,16 @@ type sight struct {
 // review submits the review that an event should have brought.
 func (l sight) review(ctx context.Context, me string) error {
 	author := l.pr.GetUser().GetLogin()
-	if why := unwanted(l.pr, author, me); why != "" {
-		return ignored{why: why}
+	var why error
+	if no := unwanted(l.pr, author, me); no != "" {
+		why = ignored{why: no}
 	}
 	id := tasks.NewID(l.cfg.Now(), l.Name(), fmt.Sprintf("look-%d-%s", l.o.Number, short(l.o.Head)))
 	t, err := l.reviewTask(id, author, l.pr, l.o)
 	if err != nil {
 		return err
 	}
-	if t, err = l.expected(ctx, t, l.pr); err != nil {
-		return err
-	}
-	_, err = l.advance(ctx, l.desk, t, l.pr.GetUpdatedAt().Time)
+	_, err = l.succeed(ctx, l.desk, t, l.pr, l.pr.GetUpdatedAt().Time, why)
 	return err
 }
 
