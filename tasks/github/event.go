@@ -22,7 +22,7 @@ var handled = []struct {
 	actions []string
 	act     func(*Source, context.Context, *tasks.Desk, delivery) (said string, err error)
 }{
-	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review", "review_requested"}, (*Source).review},
+	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review", requestedReview}, (*Source).review},
 	{"pull_request", []string{"closed", "converted_to_draft"}, (*Source).retire},
 	{"pull_request", []string{"labeled"}, (*Source).labeled},
 	{"issue_comment", []string{"created"}, (*Source).hear},
@@ -195,10 +195,10 @@ func (s *Source) reviewOf(ctx context.Context, d delivery) (tasks.Task, error) {
 	if why := unwanted(pr, t.Actor, me); why != "" {
 		return t, ignored{why, slog.LevelInfo}
 	}
-	if d.action == "review_requested" && (me == "" || e.GetRequestedReviewer().GetLogin() != me) {
+	if d.action == requestedReview && (me == "" || e.GetRequestedReviewer().GetLogin() != me) {
 		return t, ignored{"Somebody else was asked for a review.", slog.LevelDebug}
 	}
-	if e.GetSender().GetType() == "Bot" && slices.Contains([]string{"review_requested", "labeled"}, d.action) {
+	if e.GetSender().GetType() == "Bot" && slices.Contains([]string{requestedReview, "labeled"}, d.action) {
 		return t, ignored{"A bot asks for it.", slog.LevelInfo} // whoever asks is not counted, so it would never end
 	}
 	return t, nil
