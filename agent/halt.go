@@ -52,43 +52,9 @@ func (l *live) step(subtype string, patience time.Duration) {
 	}
 }
 
-// sweep kills what carries the run's marker until the pipes say that nobody is left, or for a second, if somebody without it holds them.
-func (l *live) sweep() (swept int) {
-	for range 50 {
-		swept += sweepMarked(l.spec.ID)
-		select {
-		case <-l.quiet:
-			return swept
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-	return swept
-}
-
 // wait returns when every process of the run is dead and all output is read.
 func (l *live) wait() {
-	select {
-	case <-l.child.done:
-	case <-time.After(l.r.cfg.Grace + l.r.keeperLimit):
-		l.log.Note(time.Now(), "! the keeper does not end the CLI; killing both")
-		l.child.Kill()
-		<-l.child.done
-	}
-	if l.child.err != nil {
-		// The keeper was killed. The kernel has killed the CLI with it; what its tools left is found by the marker, and until
-		// they are dead the pipes may stay open. One that is just about to execute something shows no environment for a moment.
-		l.child.exit.Swept = l.sweep()
-		l.r.log.Error("keeper died", "run", l.spec.ID, "swept", l.child.exit.Swept, "err", l.child.err)
-	}
-	if l.child.exit.Stuck > 0 {
-		l.r.log.Error("processes do not die", "run", l.spec.ID, "stuck", l.child.exit.Stuck)
-	}
-	if l.child.err != nil || l.child.exit.Stuck > 0 { // somebody may hold the pipes for ever
-		for _, pipe := range []interface{ SetReadDeadline(time.Time) error }{l.child.Stdout, l.child.Stderr} {
-			_ = pipe.SetReadDeadline(time.Now().Add(time.Second))
-		}
-	}
-	<-l.quiet
+	l.r.outlive(l.spec.ID, l.child, l.quiet, func(text string) { l.log.Note(time.Now(), "! %s", text) })
 	l.cancel(nil)
 	l.in.Close()
 	l.hosted.Wait() // the host is not called any more once Run has returned
@@ -96,4 +62,43 @@ func (l *live) wait() {
 	if l.tools != nil {
 		l.tools.Close()
 	}
+}
+
+// outlive returns when every process of a run is dead and quiet is closed, which says that all its output is read.
+func (r *Runner) outlive(id string, c *child, quiet <-chan struct{}, note func(text string)) {
+	select {
+	case <-c.done:
+	case <-time.After(r.cfg.Grace + r.keeperLimit):
+		note("the keeper does not end the CLI; killing both")
+		c.Kill()
+		<-c.done
+	}
+	if c.err != nil {
+		// The keeper was killed. The kernel has killed the CLI with it; what its tools left is found by the marker, and until
+		// they are dead the pipes may stay open. One that is just about to execute something shows no environment for a moment.
+		c.exit.Swept = sweepUntil(quiet, id)
+		r.log.Error("keeper died", "run", id, "swept", c.exit.Swept, "err", c.err)
+	}
+	if c.exit.Stuck > 0 {
+		r.log.Error("processes do not die", "run", id, "stuck", c.exit.Stuck)
+	}
+	if c.err != nil || c.exit.Stuck > 0 { // somebody may hold the pipes for ever
+		for _, pipe := range []interface{ SetReadDeadline(time.Time) error }{c.Stdout, c.Stderr} {
+			_ = pipe.SetReadDeadline(time.Now().Add(time.Second))
+		}
+	}
+	<-quiet
+}
+
+// sweepUntil kills what carries the run's marker until the pipes say that nobody is left, or for a second, if somebody without it holds them.
+func sweepUntil(quiet <-chan struct{}, id string) (swept int) {
+	for range 50 {
+		swept += sweepMarked(id)
+		select {
+		case <-quiet:
+			return swept
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return swept
 }

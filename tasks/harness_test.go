@@ -233,6 +233,7 @@ func (r *fakeReport) Close(_ context.Context, e Ending) error {
 // fakeAgent runs do and keeps count.
 type fakeAgent struct {
 	do     func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error)
+	script func(ctx context.Context, s agent.Script) (agent.Scripted, error)
 	health *agent.Error
 	unread bool // a run that is stopped has not taken its prompt
 
@@ -286,6 +287,14 @@ func (a *fakeAgent) Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.
 
 // line is what the CLI writes down of a message that it has taken up.
 func line(id string) string { return fmt.Sprintf(`{"uuid":%q}`+"\n", id) }
+
+// Script runs as script says, and succeeds without.
+func (a *fakeAgent) Script(ctx context.Context, s agent.Script) (agent.Scripted, error) {
+	if a.script != nil {
+		return a.script(ctx, s)
+	}
+	return agent.Scripted{Outcome: agent.Done}, nil
+}
 
 func (a *fakeAgent) specs() []agent.Spec {
 	a.mu.Lock()

@@ -19,6 +19,8 @@ type Publisher interface {
 	// the same work, in any process, and finds what an earlier call made. An *InputError says to people why there is none and will not
 	// be; any other error lets it be tried again, an *ErrLater not before its time. An HTTP attempt inside lasts at most 10 s.
 	Propose(ctx context.Context, t Task, w Work) (PullRequest, error)
+	// Checks are the commands that the people of a repository want to succeed before work on one of its branches is shown to them.
+	Checks(ctx context.Context, repo, base string) ([]string, error)
 }
 
 // Work is what a run left in its clone, on a branch of the remote.
@@ -29,6 +31,8 @@ type Work struct {
 	Base    string `json:"base"`   // branch it is to be merged into
 	Title   string `json:"title"`  // one line
 	Summary string `json:"-"`      // the run's answer
+
+	Checks *Checks `json:"checks,omitempty"` // nil: the repository wants none
 }
 
 // PullRequest is where people see published work.
@@ -72,9 +76,9 @@ func (w *Worker) publish(run *run, t Task, p place, e *Ending) {
 	if p.Branch == "" || e.Kind != Answered {
 		return
 	}
-	ctx, cancel := publishing(run)
+	ctx, patience, cancel := publishing(run)
 	defer cancel()
-	pushed, err := w.push(ctx, run, t, p, e.Result)
+	pushed, checks, err := w.push(ctx, patience, run, t, p, e.Result)
 	switch {
 	case err != nil:
 		w.log.Warn("publish work", "run", t.ID, "thread", t.Thread, "err", err)
@@ -86,6 +90,7 @@ func (w *Worker) publish(run *run, t Task, p place, e *Ending) {
 	}
 	e.Published = &Published{Due: true, Work: Work{
 		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: or(p.Into, p.Clone.Base), Title: or(pushed.Subject, t.Title()),
+		Checks: checks,
 	}}
 	if pushed.New {
 		w.log.Info("work published", "run", t.ID, "thread", t.Thread, "branch", p.Branch, "commit", pushed.Commit)
@@ -95,10 +100,10 @@ func (w *Worker) publish(run *run, t Task, p place, e *Ending) {
 	}
 }
 
-// publishing is the time for it. It ends at once with the claim.
-func publishing(run *run) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeoutCause(run.detached, publishFor, errors.New("it took too long"))
-	ctx, stop := context.WithCancelCause(ctx)
+// publishing is the time for it, which patience measures. It ends at once with the claim.
+func publishing(run *run) (_ context.Context, patience *time.Timer, cancel context.CancelFunc) {
+	ctx, stop := context.WithCancelCause(run.detached)
+	patience = time.AfterFunc(publishFor, func() { stop(errors.New("it took too long")) })
 	forget := context.AfterFunc(run.ctx, func() {
 		if errors.Is(run.cause(), errClaimLost) {
 			stop(errClaimLost)
@@ -110,21 +115,27 @@ func publishing(run *run) (context.Context, context.CancelFunc) {
 			stop(run.cause())
 		}
 	})
-	return ctx, func() { forget(); stop(nil); cancel() }
+	return ctx, patience, func() { forget(); patience.Stop(); stop(nil) }
 }
 
-// push brings the work to the remote, if this worker may still speak for the task.
-func (w *Worker) push(ctx context.Context, run *run, t Task, p place, r agent.Result) (workspace.Pushed, error) {
+// push brings the work to the remote, if this worker may still speak for the task. Right before, when it is known what is pushed, the checks run;
+// what they leave behind is not in it. Time stands still meanwhile.
+func (w *Worker) push(ctx context.Context, patience *time.Timer, run *run, t Task, p place, r agent.Result) (_ workspace.Pushed, checks *Checks, err error) {
 	if r.Resources.Stuck > 0 { // git reads files there by their names, and somebody might exchange them
-		return workspace.Pushed{}, errors.New("a process of the run could not be ended, and may still change them")
+		return workspace.Pushed{}, nil, errors.New("a process of the run could not be ended, and may still change them")
 	}
 	ours, err := w.store.Pushed(ctx, t.Repo, p.Branch)
 	if err != nil {
-		return workspace.Pushed{}, err
+		return workspace.Pushed{}, nil, err
 	}
-	return w.workspace.Publish(ctx, p.Clone, workspace.Publication{
+	pushed, err := w.workspace.Publish(ctx, p.Clone, workspace.Publication{
 		Branch: p.Branch, Message: message(t), TrustedConfig: p.Trusted, Ours: ours,
-		Permit: func(_ context.Context, commit string) error {
+		Permit: func(_ context.Context, commit string) (err error) {
+			patience.Stop()
+			if checks, err = w.check(run, t, p, r.Duration); err != nil {
+				return err
+			}
+			patience.Reset(publishFor)
 			held, err := w.persist(run, "publish", func() error { return run.claim.Pushing(run.detached, t.Repo, p.Branch, commit) })
 			if err == nil && !held {
 				err = errClaimLost
@@ -132,6 +143,12 @@ func (w *Worker) push(ctx context.Context, run *run, t Task, p place, r agent.Re
 			return err
 		},
 	})
+	if err == nil && pushed.Commit != "" && !pushed.New {
+		if some, cerr := w.checksOf(ctx, t, p); cerr != nil || len(some) > 0 {
+			checks = &Checks{Before: true}
+		}
+	}
+	return pushed, checks, err
 }
 
 // message is that of the commit that uncommitted changes become.
@@ -198,13 +215,18 @@ func (w *Worker) proposeDue(ctx context.Context, t Task, e *Ending) error {
 // Note is a line of plain text that tells people what was published; empty when nothing was to be.
 func (e Ending) Note() string {
 	p := e.Published
-	switch {
-	case p == nil:
+	if p == nil {
 		return ""
-	case p.PullRequest.URL != "":
-		return fmt.Sprintf("Pull request %s#%d: %s", p.Repo, p.PullRequest.Number, p.PullRequest.URL)
-	case p.Problem != "":
-		return p.Problem
 	}
-	return "The changes are on branch " + p.Branch + " of " + p.Repo + "."
+	said := "The changes are on branch " + p.Branch + " of " + p.Repo + "."
+	switch {
+	case p.PullRequest.URL != "":
+		said = fmt.Sprintf("Pull request %s#%d: %s", p.Repo, p.PullRequest.Number, p.PullRequest.URL)
+	case p.Problem != "":
+		said = p.Problem
+	}
+	if checks := p.Checks.Line(); checks != "" {
+		said += " · " + checks
+	}
+	return said
 }

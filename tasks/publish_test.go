@@ -18,10 +18,14 @@ import (
 type hub struct {
 	fail func(n int) error
 
+	checks []string // that the repository wants
+
 	mu    sync.Mutex
 	works []Work
 	calls int
 }
+
+func (h *hub) Checks(context.Context, string, string) ([]string, error) { return h.checks, nil }
 
 func (h *hub) Propose(_ context.Context, _ Task, w Work) (PullRequest, error) {
 	h.mu.Lock()

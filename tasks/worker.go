@@ -19,6 +19,7 @@ import (
 // Runner runs the agent; *agent.Runner does.
 type Runner interface {
 	Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error)
+	Script(ctx context.Context, s agent.Script) (agent.Scripted, error)
 	Health(ctx context.Context, minVersion string) agent.Health
 	Sweep(ctx context.Context) error
 }

@@ -50,6 +50,7 @@ type pull struct {
 	state             string
 	draft, merged     bool
 	labels            []string
+	labelled          []labelling
 	created, updated  time.Time
 	closed            time.Time
 	commits           int
@@ -115,6 +116,9 @@ func (s *Server) addPull(r, head *Repo, o PR) (*pull, error) {
 	p := &pull{
 		id: s.id(), number: r.lastNumber + 1, title: o.Title, body: o.Body, user: o.User, repo: r, headRepo: head,
 		base: o.Base, head: o.Head, state: "open", draft: o.Draft, labels: o.Labels, created: s.now(),
+	}
+	for _, l := range o.Labels {
+		p.labelled = append(p.labelled, labelling{s.id(), l, o.User, p.created})
 	}
 	if err := s.refresh(p); err != nil {
 		return nil, err

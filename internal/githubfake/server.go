@@ -217,6 +217,7 @@ func (s *Server) addRoutes() {
 	s.gitRoutes()
 	s.graphqlRoutes()
 	s.lineRoutes()
+	s.labelRoutes()
 }
 
 // URL is the web and clone base without a trailing slash:

@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"slices"
 
 	"github.com/google/go-github/v60/github"
 
@@ -28,12 +29,15 @@ func (s *Source) acked(ctx context.Context, o origin, r tasks.Report, err error)
 	return &acked{Report: r, source: s, gh: gh, origin: o}, nil
 }
 
-// Close closes the report and puts up the signs. A comment that is gone needs none.
+// Close closes the report and puts up the signs. A comment that is gone needs none, nor does one that another task answers for now.
 func (a *acked) Close(ctx context.Context, e tasks.Ending) error {
 	if err := a.Report.Close(ctx, e); err != nil || e.Kind == tasks.Withdrawn {
 		return err
 	}
-	spots := []spot{a.origin.Asked.spot}
+	var spots []spot
+	if !goesOn(e) {
+		spots = append(slices.Clone(a.origin.Also), a.origin.Asked.spot)
+	}
 	for _, id := range e.Covers {
 		if p, ok := spotOf(id); ok {
 			spots = append(spots, p)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
@@ -30,14 +31,27 @@ func (s *Source) advance(ctx context.Context, desk *tasks.Desk, t tasks.Task, at
 	if err != nil {
 		return "", err
 	}
-	other := func(t tasks.Task) bool { return t.Kind == "review" && headOf(t) != o.Head }
-	if err := desk.Supersede(ctx, t.Thread, "Superseded by "+short(o.Head)+".", other); err != nil {
-		return "", err
-	}
 	if o.Action == "synchronize" {
 		t.NotBefore = s.cfg.Now().Add(s.cfg.Quiet)
 	}
-	return s.submit(ctx, desk, t)
+	// First: it may have taken over what people had asked of the others for.
+	if said, err = s.submit(ctx, desk, t); err != nil {
+		return "", err
+	}
+	return said, desk.Supersede(ctx, t.Thread, supersededBy+short(o.Head)+".", otherHead(o.Head))
+}
+
+// supersededBy begins the reason of a review that ends because another one goes on with it.
+const supersededBy = "Superseded by "
+
+// goesOn reports whether it did.
+func goesOn(e tasks.Ending) bool {
+	return e.Kind == tasks.Superseded && strings.HasPrefix(e.Reason, supersededBy)
+}
+
+// otherHead finds the reviews that are not of a head.
+func otherHead(head string) func(tasks.Task) bool {
+	return func(t tasks.Task) bool { return t.Kind == "review" && headOf(t) != head }
 }
 
 // advance notes a head, and says which task is to review it: the one with that ID, or the one that does already.
@@ -48,7 +62,7 @@ func (p *prState) advance(id string, o origin, at time.Time) (string, error) {
 	if p.Head != o.Head {
 		p.Head, p.Review = o.Head, ""
 	}
-	asked := o.Action == "review_requested" // by a person, who may want what there was already
+	asked := o.byPerson() // who may want what there was already
 	switch {
 	case p.Paused && !asked:
 		return "", ignored{"The pull request was paused by " + p.PausedBy + ".", slog.LevelInfo}

@@ -85,7 +85,7 @@ func TestForkWaitsForLabel(t *testing.T) {
 
 		// What comes after the word is not covered by it, and the word not by what came after.
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"evil.go": "package main\n"}))
-		count(4, "pushed")
+		count(0, "pushed, and what was agreed to is not there any more")
 		wantInput(w.T, brief(w, again), "Superseded")
 	})
 }

@@ -1,7 +1,9 @@
 package github
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,6 +27,10 @@ func (s *Source) briefConflict(ctx context.Context, t tasks.Task, o origin, _ st
 	if err != nil {
 		return tasks.Brief{}, err
 	}
+	me, err := s.clients.me(ctx)
+	if err != nil {
+		return tasks.Brief{}, s.sorted("read "+o.String(), err)
+	}
 	now := s.cfg.Now()
 	switch {
 	case k.pr.Mergeable == nil && now.Before(askedAt(t.ID).Add(mergePatience)):
@@ -36,10 +42,34 @@ func (s *Source) briefConflict(ctx context.Context, t tasks.Task, o origin, _ st
 	if err != nil {
 		return tasks.Brief{}, s.sorted("read branch "+o.Base+" of "+o.Repo, err)
 	}
+	if o.Asked == nil && !ownWork(k.pr, me) {
+		by, err := s.labelledBy(ctx, k.gh, o, conflictsLabel)
+		if err != nil {
+			return tasks.Brief{}, err
+		}
+		if key += " " + by; !labelled(k.pr, conflictsLabel) {
+			return tasks.Brief{}, &tasks.InputError{Sentence: "The pull request has not the label " + conflictsLabel + " any more."}
+		}
+		if err := k.mustWrite(ctx, o, by); err != nil {
+			return tasks.Brief{}, k.never(ctx, key, err)
+		}
+	}
 	if err := k.once(ctx, key); err != nil {
 		return tasks.Brief{}, err
 	}
 	return k.mended(fmt.Sprintf(resolver, o.Base) + o.added(t)), nil
+}
+
+// never notes of an *tasks.InputError that what key stands for was refused for good, so that no look brings it up again.
+func (k talk) never(ctx context.Context, key string, why error) error {
+	if _, ok := errors.AsType[*tasks.InputError](why); !ok {
+		return why
+	}
+	err := k.changeState(ctx, k.o, func(p *prState) error {
+		p.begin(key, k.task.ID)
+		return nil
+	})
+	return cmp.Or(err, why)
 }
 
 // conflicts is what stands for the conflicts of a head with its base: one of both has to move before it is tried again. What a pull request

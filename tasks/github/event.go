@@ -22,7 +22,7 @@ var handled = []struct {
 	actions []string
 	act     func(*Source, context.Context, *tasks.Desk, delivery) (said string, err error)
 }{
-	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review", "review_requested"}, (*Source).review},
+	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review", requestedReview}, (*Source).review},
 	{"pull_request", []string{"closed", "converted_to_draft"}, (*Source).retire},
 	{"pull_request", []string{"labeled"}, (*Source).labeled},
 	{"issue_comment", []string{"created"}, (*Source).hear},
@@ -119,6 +119,7 @@ type origin struct {
 	ApprovedBy   string `json:"approved_by,omitempty"` // who let this head of a stranger's run, by what he did; that he may is asked later
 	Full         bool   `json:"full,omitempty"`        // not only what is new since the last review
 	Asked        *asked `json:"asked,omitempty"`       // nil: nobody has
+	Also         []spot `json:"also,omitempty"`        // further comments that have asked for the same, of a head before this one
 }
 
 // originOf reads a task's return address.
@@ -156,23 +157,20 @@ func (o origin) path() (owner, name string) {
 // short is a commit as people write it.
 func short(sha string) string { return sha[:min(len(sha), 7)] }
 
-// review submits the automatic review of a pull request.
+// review submits the review of a pull request that somebody has opened, changed or wants reviewed.
 func (s *Source) review(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
-	t, err := s.reviewOf(ctx, d)
+	t, why := s.reviewOf(ctx, d)
+	if _, ok := errors.AsType[ignored](why); t.ID == "" || why != nil && !ok {
+		return "", why
+	}
+	e, err := pullEvent(d)
 	if err != nil {
 		return "", err
 	}
-	var e github.PullRequestEvent
-	if err := json.Unmarshal(d.payload, &e); err != nil {
-		return "", unreadable{fmt.Errorf("read payload: %w", err)}
-	}
-	if t, err = s.expected(ctx, t, e.GetPullRequest()); err != nil {
-		return "", err
-	}
-	return s.advance(ctx, desk, t, updated(d))
+	return s.succeed(ctx, desk, t, e.GetPullRequest(), updated(d), why)
 }
 
-// reviewOf makes the task of reviewing the pull request that an event is about.
+// reviewOf makes the task of reviewing the pull request that an event is about. If nobody wants that it is an ignored, with the task.
 func (s *Source) reviewOf(ctx context.Context, d delivery) (tasks.Task, error) {
 	e, err := pullEvent(d)
 	if err != nil {
@@ -182,25 +180,28 @@ func (s *Source) reviewOf(ctx context.Context, d delivery) (tasks.Task, error) {
 	if err := s.worksOn(repo); err != nil {
 		return tasks.Task{}, err
 	}
+	o := asItIs(repo, pr)
+	o.Installation, o.Action = e.GetInstallation().GetID(), d.action
+	t, err := s.reviewTask(tasks.NewID(pr.GetUpdatedAt().Time, s.Name(), d.id), e.GetSender().GetLogin(), pr, o)
+	if err != nil {
+		return t, err
+	}
 	login, cancel := context.WithTimeout(ctx, loginPatience)
 	me, err := s.clients.me(login)
 	cancel()
 	if err != nil {
 		s.log.Warn("take an event without knowing who we are", "err", err) // Brief asks again
 	}
-	actor := e.GetSender().GetLogin()
-	if why := unwanted(pr, actor, me); why != "" {
-		return tasks.Task{}, ignored{why, slog.LevelInfo}
+	if why := unwanted(pr, t.Actor, me); why != "" {
+		return t, ignored{why, slog.LevelInfo}
 	}
-	if d.action == "review_requested" && (me == "" || e.GetRequestedReviewer().GetLogin() != me) {
-		return tasks.Task{}, ignored{"Somebody else was asked for a review.", slog.LevelDebug}
+	if d.action == requestedReview && (me == "" || e.GetRequestedReviewer().GetLogin() != me) {
+		return t, ignored{"Somebody else was asked for a review.", slog.LevelDebug}
 	}
-	if e.GetSender().GetType() == "Bot" && slices.Contains([]string{"review_requested", "labeled"}, d.action) {
-		return tasks.Task{}, ignored{"A bot asks for it.", slog.LevelInfo} // whoever asks is not counted, so it would never end
+	if e.GetSender().GetType() == "Bot" && slices.Contains([]string{requestedReview, "labeled"}, d.action) {
+		return t, ignored{"A bot asks for it.", slog.LevelInfo} // whoever asks is not counted, so it would never end
 	}
-	o := asItIs(repo, pr)
-	o.Installation, o.Action = e.GetInstallation().GetID(), d.action
-	return s.reviewTask(tasks.NewID(pr.GetUpdatedAt().Time, s.Name(), d.id), actor, pr, o)
+	return t, nil
 }
 
 // worksOn refuses what is about a repository that errand does not work on.

@@ -90,6 +90,7 @@ func newWorld(t *testing.T, fake githubfake.Config, change []func(*Config)) *wor
 	t.Cleanup(w.hub.Close)
 	w.db = w.store(must(redis.ParseURL(w.redis)))
 	w.repo = must(w.hub.CreateRepo("acme", "api", map[string]string{"main.go": "package main\n"}))
+	w.hub.SetPermission(repo, "octocat", "write") // who opens pull requests
 	w.src = w.source(change...)
 	return w
 }

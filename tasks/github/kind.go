@@ -32,7 +32,7 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 	if !ok {
 		return tasks.Brief{}, unknownKind(t)
 	}
-	if o.Asked != nil {
+	if o.Asked != nil || o.Action == requestedReview {
 		if err := s.mustWrite(ctx, o, t.Actor); err != nil {
 			return tasks.Brief{}, err
 		}

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/go-github/v60/github"
@@ -27,8 +25,6 @@ const (
 	margin    = time.Minute
 	// maxLooked is how many pull requests of a repository are looked at, those that were touched last.
 	maxLooked = 100
-	// conflictsLabel on a pull request of others has its conflicts resolved like those of ours.
-	conflictsLabel = "errand:resolve-conflicts"
 )
 
 // lookout looks at once and then again and again, until ctx ends.
@@ -156,9 +152,9 @@ func (s *Source) look(ctx context.Context, desk *tasks.Desk, repo string, since 
 			it bool
 			do func(context.Context) error
 		}{
-			{!l.ours() && !pr.GetUpdatedAt().Before(since), func(ctx context.Context) error { return l.review(ctx, me) }},
-			{l.ours() && pr.GetUser().GetLogin() == me, l.failures},
-			{l.ours() && pr.GetUser().GetLogin() == me || l.labelled(), l.conflict},
+			{!onOwnBranch(pr) && !pr.GetUpdatedAt().Before(since), func(ctx context.Context) error { return l.review(ctx, me) }},
+			{ownWork(pr, me), l.failures},
+			{ownWork(pr, me) || !forked(pr) && labelled(pr, conflictsLabel), func(ctx context.Context) error { return l.conflict(ctx, me) }},
 		} {
 			if !wants.it {
 				continue
@@ -188,29 +184,17 @@ type sight struct {
 // review submits the review that an event should have brought.
 func (l sight) review(ctx context.Context, me string) error {
 	author := l.pr.GetUser().GetLogin()
-	if why := unwanted(l.pr, author, me); why != "" {
-		return ignored{why: why}
+	var why error
+	if no := unwanted(l.pr, author, me); no != "" {
+		why = ignored{why: no}
 	}
 	id := tasks.NewID(l.cfg.Now(), l.Name(), fmt.Sprintf("look-%d-%s", l.o.Number, short(l.o.Head)))
 	t, err := l.reviewTask(id, author, l.pr, l.o)
 	if err != nil {
 		return err
 	}
-	if t, err = l.expected(ctx, t, l.pr); err != nil {
-		return err
-	}
-	_, err = l.advance(ctx, l.desk, t, l.pr.GetUpdatedAt().Time)
+	_, err = l.succeed(ctx, l.desk, t, l.pr, l.pr.GetUpdatedAt().Time, why)
 	return err
-}
-
-// ours reports whether nobody but us pushes to its branch.
-func (l sight) ours() bool {
-	return strings.HasPrefix(l.pr.GetHead().GetRef(), ownBranches) && !forked(l.pr)
-}
-
-// labelled reports whether somebody wants its conflicts resolved.
-func (l sight) labelled() bool {
-	return !forked(l.pr) && slices.ContainsFunc(l.pr.Labels, func(l *github.Label) bool { return l.GetName() == conflictsLabel })
 }
 
 // failures submits the mending of failed checks.
@@ -227,7 +211,7 @@ func (l sight) failures(ctx context.Context) error {
 
 // conflict submits the resolution of conflicts. Lists do not tell of them, and GitHub begins to find out when it is asked for the first time:
 // then the next look sees it.
-func (l sight) conflict(ctx context.Context) error {
+func (l sight) conflict(ctx context.Context, me string) error {
 	owner, name := l.o.path()
 	pr, _, err := l.gh.PullRequests.Get(ctx, owner, name, l.o.Number)
 	if err != nil {
@@ -239,6 +223,13 @@ func (l sight) conflict(ctx context.Context) error {
 	key, err := l.conflicts(ctx, l.gh, l.o, pr)
 	if err != nil {
 		return err
+	}
+	if !ownWork(pr, me) {
+		by, err := l.labelledBy(ctx, l.gh, l.o, conflictsLabel)
+		if err != nil {
+			return err
+		}
+		key += " " + by
 	}
 	return l.missed(ctx, "merge_conflict", "Conflicts", key)
 }

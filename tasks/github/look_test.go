@@ -86,8 +86,10 @@ func TestConflicts(t *testing.T) {
 	t.Parallel()
 	f, look := looker(t)
 	f.hub.Deliver("")
+	f.hub.SetPermission(repo, "ann", "write")
 	n, _ := f.own()
-	labelled := f.open(func(pr *githubfake.PR) { pr.Head, pr.Labels = "labelled", []string{conflictsLabel} })
+	labelled := f.open(func(pr *githubfake.PR) { pr.Head = "labelled" })
+	f.label(labelled, conflictsLabel, "ann")
 	f.open(func(pr *githubfake.PR) { pr.Head = "theirs" })
 	look(time.Hour)
 	if got := f.tasks(); len(got) != 0 {

@@ -155,7 +155,8 @@ func (p *prState) once(key, task string) (why string) {
 // mended is the brief of such work. On a pull request of others what comes of it is proposed to them.
 func (k talk) mended(prompt string) tasks.Brief {
 	if len(k.want.Checks) > 0 && k.task.Profile == agent.Write {
-		prompt += "\n\nBefore you end, these have to succeed, in the directory of the repository:\n\n    " + strings.Join(k.want.Checks, "\n    ") + "\n"
+		prompt += "\n\nBefore you end, these have to succeed, in the directory of the repository:\n\n    " + strings.Join(k.want.Checks, "\n    ") +
+			"\n\nerrand runs them again after you, and tells people what they came to.\n"
 	}
 	b := k.brief(prompt)
 	b.Into = k.pr.GetHead().GetRef()

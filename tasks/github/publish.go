@@ -46,6 +46,17 @@ func (s *Source) Propose(ctx context.Context, t tasks.Task, w tasks.Work) (tasks
 	}, nil
 }
 
+// Checks are those of the repository's settings on that branch.
+func (s *Source) Checks(ctx context.Context, repo, base string) ([]string, error) {
+	o := origin{Repo: repo}
+	gh, err := s.clients.of(ctx, o)
+	if err != nil {
+		return nil, s.sorted("reach "+repo, err)
+	}
+	c, _, err := s.settings(ctx, gh, o, base)
+	return c.Checks, err
+}
+
 // unproposed is sorted, with GitHub's own words where what we asked for is not possible.
 func (s *Source) unproposed(what string, err error) error {
 	if _, limited := retryAfter(err); status(err) == http.StatusUnprocessableEntity && !limited {

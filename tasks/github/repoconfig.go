@@ -26,7 +26,7 @@ type settings struct {
 		MaxFindings  int    `yaml:"max_findings"` // at lines; 0: the usual number
 		Instructions string `yaml:"instructions"` // file of the base branch with what reviewers are told besides
 	} `yaml:"review"`
-	Checks []string          `yaml:"checks"` // commands that the agent is to make succeed before it ends
+	Checks []string          `yaml:"checks"` // commands that have to succeed: the agent is told, and the worker runs them before work is published
 	Models map[string]string `yaml:"models"` // by kind
 }
 

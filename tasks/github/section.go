@@ -52,8 +52,8 @@ func (s *Source) section(t tasks.Task, w tasks.Work) string {
 	if s.cfg.ConsoleURL != "" {
 		run = fmt.Sprintf("[%s](%s/tasks/%s)", run, s.cfg.ConsoleURL, t.ID)
 	}
-	return fmt.Sprintf("<!-- errand:work task=%s commit=%s thread=%s -->\n%s\n\n---\n<sub>Asked for by %s (%s) · %s</sub>\n%s",
-		t.ID, w.Commit, url.QueryEscape(t.Thread), said, unping(line(t.Actor, 100)), t.Source, run, sectionEnd)
+	return fmt.Sprintf("<!-- errand:work task=%s commit=%s thread=%s -->\n%s%s\n\n---\n<sub>Asked for by %s (%s) · %s</sub>\n%s",
+		t.ID, w.Commit, url.QueryEscape(t.Thread), checked(w.Checks), said, unping(line(t.Actor, 100)), t.Source, run, sectionEnd)
 }
 
 // refusals are GitHub's words for why it did not do what it was asked.

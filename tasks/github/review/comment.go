@@ -47,15 +47,15 @@ func (f Finding) details() string {
 	switch {
 	case f.Suggestion == "":
 	case f.Exact:
-		b.WriteString("\n\n" + fenced("suggestion", f.Suggestion))
+		b.WriteString("\n\n" + Fenced("suggestion", f.Suggestion))
 	default:
-		b.WriteString("\n\nInstead:\n\n" + fenced("", f.Suggestion))
+		b.WriteString("\n\nInstead:\n\n" + Fenced("", f.Suggestion))
 	}
 	return b.String()
 }
 
-// fenced is a block of code, whatever it holds.
-func fenced(info, text string) string {
+// Fenced is a block of code, whatever it holds.
+func Fenced(info, text string) string {
 	fence := strings.Repeat("`", max(3, longestRun(text)+1))
 	return fence + info + "\n" + text + "\n" + fence
 }

@@ -1,0 +1,136 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// Script is a command that runs without an agent where one has worked, as one of its tools would: with the same environment, in the same
+// sandbox, under a keeper. It has no gateway, so it cannot ask the model.
+type Script struct {
+	ID    string        // marks its processes, as that of a Spec: no run of that ID may be under way
+	Dir   string        // where it runs: absolute, exists
+	Files string        // a further directory it may write; empty for none
+	Reads []string      // as in a Spec
+	Line  string        // for bash
+	Limit time.Duration // after which it is stopped; 0: none
+}
+
+// Scripted is what came of a Script.
+type Scripted struct {
+	Outcome  Outcome // Done: it succeeded; Failed: it did not; Limit; Stopped: the context has ended
+	ExitCode int     // -1 when a signal ended it
+	Signal   string  // its name
+	Output   string  // the last lines of what it wrote to stdout and stderr, at most 100, redacted
+	Duration time.Duration
+	Stuck    int // processes that could not be killed, and may still change files
+}
+
+// scriptFile is a script in the run's own directory: what was configured is in no argument list.
+const scriptFile = "script"
+
+// Script runs s until it ends, or until ctx or its limit do, and returns when every process of it is dead. The error, an *Error, means that
+// nothing ran. TERM comes before KILL by three fifths of Config.Grace.
+func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
+	if ctx.Err() != nil {
+		return Scripted{Outcome: Stopped, ExitCode: -1}, nil
+	}
+	if _, taken := r.live.LoadOrStore(s.ID, (*live)(nil)); taken {
+		return Scripted{}, NewError(ClassInternal, "run "+s.ID+" is under way already")
+	}
+	defer r.live.Delete(s.ID)
+	dirs, err := makeDirs(r.cfg.TempDir)
+	if err != nil {
+		return Scripted{}, NewError(ClassWorkspace, err.Error())
+	}
+	defer func() {
+		if err := dirs.remove(); err != nil {
+			r.log.Warn("remove run directory", "run", s.ID, "err", err)
+		}
+	}()
+	spec := Spec{ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Profile: Write}
+	box, e := r.box(ctx, spec, cmp.Or(onPath("bash", r.getenv("PATH")), "/bin/bash"), dirs)
+	if e != nil {
+		return Scripted{}, e
+	}
+	dirs.Seen = box.seen
+	// One pipe for both, so that what was written first comes first.
+	if err := os.WriteFile(filepath.Join(dirs.Root, scriptFile), []byte("exec 2>&1\n"+s.Line+"\n"), 0o600); err != nil {
+		return Scripted{}, NewError(ClassWorkspace, fmt.Sprintf("write the script: %v", err))
+	}
+	began := time.Now()
+	c, err := startChild(ctx, startOrder{
+		Path: box.cli, Args: []string{"bash", filepath.Join(dirs.seen().Root, scriptFile)}, Env: r.environment(spec, dirs.seen(), access{}), Dir: s.Dir,
+		Orphan: min(orphanGrace, r.cfg.Grace), Remove: box.remove,
+	}, box)
+	if err != nil {
+		sweepMarked(s.ID)
+		if ctx.Err() != nil {
+			return Scripted{Outcome: Stopped, ExitCode: -1}, nil
+		}
+		return Scripted{}, startFailure(err, s.Dir)
+	}
+	res := r.attendScript(ctx, s, c)
+	res.Duration = time.Since(began)
+	return res, nil
+}
+
+// attendScript reads what a script writes until all of it is over.
+func (r *Runner) attendScript(ctx context.Context, s Script, c *child) Scripted {
+	_ = c.Stdin.Close()
+	var out tail
+	var read sync.WaitGroup
+	for _, pipe := range []*os.File{c.Stdout, c.Stderr} {
+		read.Go(func() {
+			defer pipe.Close()
+			r.lastLines(newLines(pipe, stderrPiece), &out)
+		})
+	}
+	quiet := make(chan struct{})
+	go func() {
+		read.Wait()
+		close(quiet)
+	}()
+	if s.Limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, s.Limit, ErrLimit)
+		defer cancel()
+	}
+	stopped := false
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		stopped = true
+		c.Term(r.cfg.Grace * 3 / 5)
+	}
+	r.outlive(s.ID, c, quiet, func(text string) { r.log.Warn("script does not end", "run", s.ID, "why", text) })
+	res := Scripted{Outcome: Failed, ExitCode: c.exit.Code, Signal: c.exit.Signal, Output: out.String(), Stuck: c.exit.Stuck}
+	switch {
+	case c.exit.Code == 0 && !c.exit.Stopped:
+		res.Outcome = Done // even if the time was up in the same moment
+	case stopped && errors.Is(context.Cause(ctx), ErrLimit):
+		res.Outcome = Limit
+	case stopped:
+		res.Outcome = Stopped
+	}
+	return res
+}
+
+// lastLines keeps the last lines of a text, redacted as a whole.
+func (r *Runner) lastLines(in *lines, out *tail) {
+	clean := r.cfg.Redactor.stream()
+	for {
+		p, err := in.Next()
+		if err != nil {
+			out.Add(clean.Flush())
+			return
+		}
+		out.Add(clean.Write(plain(p.text)))
+	}
+}

@@ -1,0 +1,81 @@
+package github
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// GitHub lets people give labels who may not write. What the label asks for is theirs to ask for who may, and nobody is asked twice.
+func TestConflictsLabelOfWhomever(t *testing.T) {
+	t.Parallel()
+	f, look := looker(t)
+	f.hub.Deliver("")
+	f.hub.SetPermission(repo, "ann", "write")
+	f.hub.SetPermission(repo, "cleo", "read")
+	n := f.open(func(pr *githubfake.PR) { pr.Head = "labelled" })
+	f.label(n, conflictsLabel, "cleo")
+	must(f.repo.Commit("main", "", map[string]string{"labelled.go": "other\n"}, "Collide"))
+	conflicts := func() []tasks.Task { // beside the review that the pull request gets
+		return slices.DeleteFunc(f.tasks(), func(task tasks.Task) bool { return task.Kind != "merge_conflict" })
+	}
+	look(time.Hour)
+	refused := conflicts()[0]
+	wantInput(t, brief(f.world, refused), "cleo may not write to acme/api.")
+	if _, err := f.desk.Withdraw(t.Context(), refused.ID); err != nil {
+		t.Fatal(err)
+	}
+	look(time.Hour)
+	if got := conflicts(); len(got) != 0 {
+		t.Errorf("after it was refused there are %+v", got)
+	}
+
+	// Somebody else's word counts, as long as it stands.
+	if err := f.hub.UnlabelPR(repo, n, conflictsLabel); err != nil {
+		t.Fatal(err)
+	}
+	f.label(n, conflictsLabel, "ann")
+	look(time.Hour)
+	task := conflicts()[0]
+	lift := f.hub.Fail(collaborator, githubfake.Failure{Times: -1, Status: 500})
+	if err := brief(f.world, task); err == nil {
+		t.Error("briefed although GitHub does not say what she may do")
+	}
+	lift()
+	if err := f.hub.UnlabelPR(repo, n, conflictsLabel); err != nil {
+		t.Fatal(err)
+	}
+	wantInput(t, brief(f.world, task), "has not the label "+conflictsLabel+" any more.")
+	f.label(n, conflictsLabel, "ann")
+	if err := brief(f.world, task); err != nil {
+		t.Error(err)
+	}
+}
+
+// A review is requested by whoever may triage, and is for those who may write to ask for.
+func TestReviewRequestedByWhomever(t *testing.T) {
+	both(t, func(w *world) {
+		w.hub.SetPermission(repo, "ann", "write")
+		w.hub.SetPermission(repo, "cleo", "read")
+		n := w.quietOpen()
+		f := w.listen()
+		ask := func(sender string) {
+			w.Helper()
+			p := must(w.hub.Payload("review_requested", repo, n, sender))
+			p["requested_reviewer"] = map[string]any{"login": must(w.src.clients.me(w.Context()))}
+			f.send("pull_request", p, githubfake.SendOptions{})
+		}
+		ask("cleo")
+		wantInput(w.T, brief(w, f.only()), "cleo may not write to acme/api.")
+		if _, err := f.desk.Withdraw(w.Context(), f.only().ID); err != nil {
+			w.Fatal(err)
+		}
+		ask("ann")
+		if err := brief(w, f.only()); err != nil {
+			w.Error(err)
+		}
+	})
+}

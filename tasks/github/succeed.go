@@ -1,0 +1,104 @@
+package github
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// A push makes the review of the head before it pointless. What people wanted of that one they want of the next: where somebody had asked for
+// it, the review of the new head is his, has his words, and signs his comment. For a stranger's pull request the word was for the head before,
+// so nobody has asked there, and the review of that head ends all the same.
+
+// succeed submits the review of a pull request's head in place of those of heads before it. why is for what reason nobody wants it, nil if
+// it is wanted; at is when GitHub last changed the pull request as it is seen here.
+func (s *Source) succeed(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr *github.PullRequest, at time.Time, why error) (said string, err error) {
+	if err := s.outdate(ctx, desk, t, pr, at); err != nil {
+		return "", err
+	}
+	t, inherited, err := s.inherit(ctx, desk, t, pr)
+	if err != nil {
+		return "", err
+	}
+	if why != nil && !inherited {
+		return "", why
+	}
+	if t, err = s.expected(ctx, t, pr); err != nil {
+		return "", err
+	}
+	return s.advance(ctx, desk, t, at)
+}
+
+// outdate ends the reviews of other heads of a stranger's pull request: what is there now nobody may have agreed to, and what was agreed to is
+// not there any more.
+func (s *Source) outdate(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr *github.PullRequest, at time.Time) error {
+	if !forked(pr) {
+		return nil
+	}
+	o, err := originOf(t)
+	if err != nil {
+		return err
+	}
+	err = s.changeState(ctx, o, func(p *prState) error {
+		if err := p.sees(at); err != nil {
+			return err
+		}
+		if p.Head != o.Head {
+			p.Head, p.Review = o.Head, ""
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return desk.Supersede(ctx, t.Thread, "The head of the pull request has moved to "+short(o.Head)+".", otherHead(o.Head))
+}
+
+// inherit makes a review that of those who have asked for one of another head that has not ended, and reports whether there are any. What we
+// have pushed ourselves ends no review.
+func (s *Source) inherit(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr *github.PullRequest) (_ tasks.Task, inherited bool, err error) {
+	if forked(pr) || pr.GetState() == "closed" {
+		return t, false, nil
+	}
+	o, err := originOf(t)
+	if err != nil {
+		return t, false, err
+	}
+	open, err := desk.Open(ctx, t.Thread)
+	if err != nil {
+		return t, false, err
+	}
+	heir := t
+	for _, st := range open {
+		before, err := originOf(st.Task)
+		if err != nil || !otherHead(o.Head)(st.Task) || before.Asked == nil {
+			continue
+		}
+		if o.Asked != nil {
+			o.Also = append(o.Also, o.Asked.spot)
+		}
+		o.Also = append(o.Also, before.Also...)
+		o.Asked, o.Full = before.Asked, o.Full || before.Full // the latest word counts, and the widest wish
+		heir.Actor, heir.Class, heir.Prompt = st.Task.Actor, tasks.Interactive, st.Task.Prompt
+	}
+	if o.Asked == nil || s.isUs(ctx, t.Actor) {
+		return t, false, nil
+	}
+	if heir.Origin, err = json.Marshal(o); err != nil {
+		return t, false, fmt.Errorf("marshal origin: %w", err)
+	}
+	return heir, true, nil
+}
+
+// isUs reports whether a login is known to be ours.
+func (s *Source) isUs(ctx context.Context, login string) bool {
+	ctx, cancel := context.WithTimeout(ctx, loginPatience)
+	defer cancel()
+	me, err := s.clients.me(ctx)
+	return err == nil && me == login
+}

@@ -1,0 +1,146 @@
+package github
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// ending is how a task has ended; it has to have.
+func (f front) ending(id string) tasks.Ending {
+	f.Helper()
+	s := must(f.desk.Status(f.Context(), id))
+	if s.Ending == nil {
+		f.Fatalf("task %s is %s", id, s.State)
+	}
+	return *s.Ending
+}
+
+// Whoever has asked for a review has it of the head that somebody pushes meanwhile, also where nobody else would: in full if he wanted that, and
+// his comment is signed when that one is done.
+func TestPushGoesOnWithWhatWasAsked(t *testing.T) {
+	t.Parallel()
+	w := ticking(t)
+	w.hub.SetPermission(repo, "ben", "write")
+	w.hub.SetPermission(repo, "ann", "write")
+	f := w.listen()
+	n := w.open(func(pr *githubfake.PR) { pr.Draft = true })
+	first := must(w.hub.Comment(t.Context(), repo, n, "ben", "/review full\nMind the locks."))
+	second := must(w.hub.Comment(t.Context(), repo, n, "ann", "/review"))
+	asked := f.tasks()
+	if len(asked) != 2 {
+		t.Fatalf("made %+v\n%s", asked, w.logs)
+	}
+	head := must(w.hub.PushPR(t.Context(), repo, n, map[string]string{"a.go": "package a\n"}))
+	all := f.tasks()
+	if len(all) != 1 {
+		t.Fatalf("after the push there are %+v\n%s", all, w.logs)
+	}
+	heir := all[0]
+	if o := must(originOf(heir)); heir.Ref != head || heir.Actor != "ann" || heir.Class != tasks.Interactive || heir.Profile != agent.Read || !o.Full {
+		t.Errorf("the next review is %+v", heir)
+	}
+	for _, task := range asked {
+		e := f.ending(task.ID)
+		if e.Kind != tasks.Superseded || e.Reason != "Superseded by "+short(head)+"." {
+			t.Errorf("the one before ended as %+v", e)
+		}
+		w.close(task, e)
+	}
+	w.signs(n, first, "eyes")
+	w.signs(n, second, "eyes")
+	// The next push has them, too.
+	must(w.hub.PushPR(t.Context(), repo, n, map[string]string{"b.go": "package b\n"}))
+	last := f.tasks()[0]
+	if b, err := w.src.Brief(t.Context(), last, ""); err != nil || last.Ref == head || !strings.Contains(b.Prompt.Text, "Review pull request") {
+		t.Errorf("%v %+v", err, last)
+	}
+	w.close(heir, f.ending(heir.ID))
+	w.close(last, answered("Fine."))
+	w.signs(n, first, "eyes", "hooray")
+	w.signs(n, second, "eyes", "hooray")
+}
+
+// What nobody has asked for begins nothing on a draft, and a closed pull request ends what was asked for.
+func TestNothingGoesOn(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	w.hub.SetPermission(repo, "ben", "write")
+	f := w.listen()
+	n := w.open(func(pr *githubfake.PR) { pr.Draft = true })
+	must(w.hub.PushPR(t.Context(), repo, n, map[string]string{"a.go": "package a\n"}))
+	if all := f.tasks(); len(all) != 0 {
+		t.Errorf("made %+v", all)
+	}
+	id := must(w.hub.Comment(t.Context(), repo, n, "ben", "/review"))
+	asked := f.tasks()[0]
+	// Our own push ends nobody's review.
+	p := must(w.hub.Payload("synchronize", repo, n, "errand"))
+	p["pull_request"].(map[string]any)["head"].(map[string]any)["sha"] = strings.Repeat("1", 40)
+	f.send("pull_request", p, githubfake.SendOptions{})
+	if all := f.tasks(); len(all) != 1 || all[0].ID != asked.ID {
+		t.Errorf("after our own push there are %+v", all)
+	}
+	if err := w.hub.ChangePR(t.Context(), repo, n, "closed", "octocat"); err != nil {
+		t.Fatal(err)
+	}
+	w.close(asked, f.ending(asked.ID))
+	w.signs(n, id, "eyes", "confused")
+	if len(f.tasks()) != 0 {
+		t.Errorf("%d tasks\n%s", len(f.tasks()), w.logs)
+	}
+}
+
+// What somebody has agreed to of a stranger's ends with its head; the next one waits for a word of its own. An event that comes late ends
+// nothing.
+func TestPushToForkEndsItsReview(t *testing.T) {
+	both(t, func(w *world) {
+		w.hub.SetPermission(repo, "ben", "write")
+		f := w.listen()
+		n := w.fork("theirs")
+		f.label(n, DefaultForkLabel, "ben")
+		reviewed := f.tasks()[0]
+		late := must(w.hub.Payload("synchronize", repo, n, "stranger"))
+		head := must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"evil.go": "package main\n"}))
+		if all := f.tasks(); len(all) != 0 {
+			w.Fatalf("after the push there are %+v\n%s", all, w.logs)
+		}
+		if e := f.ending(reviewed.ID); e.Kind != tasks.Superseded || e.Reason != "The head of the pull request has moved to "+short(head)+"." {
+			w.Errorf("it ended as %+v", e)
+		}
+		f.label(n, DefaultForkLabel, "ben")
+		again := f.tasks()
+		if len(again) != 1 || again[0].Ref != head {
+			w.Fatalf("after the next word there are %+v", again)
+		}
+		late["pull_request"].(map[string]any)["updated_at"] = "2020-01-01T00:00:00Z"
+		f.send("pull_request", late, githubfake.SendOptions{})
+		if all := f.tasks(); !slices.EqualFunc(all, again, func(a, b tasks.Task) bool { return a.ID == b.ID }) {
+			w.Errorf("after a late event there are %+v", all)
+		}
+	})
+}
+
+// A comment's word for a stranger's head is not for the next one, and its sign says so.
+func TestAskedReviewOfForkEnds(t *testing.T) {
+	t.Parallel()
+	w := ticking(t)
+	w.hub.SetPermission(repo, "ben", "write")
+	f := w.listen()
+	n := w.fork("theirs")
+	id := must(w.hub.Comment(t.Context(), repo, n, "ben", "/review"))
+	all := f.tasks()
+	if len(all) != 1 {
+		t.Fatalf("made %+v\n%s", all, w.logs)
+	}
+	must(w.hub.PushPR(t.Context(), repo, n, map[string]string{"evil.go": "package main\n"}))
+	w.close(all[0], f.ending(all[0].ID))
+	w.signs(n, id, "eyes", "confused")
+	if len(f.tasks()) != 0 {
+		t.Errorf("%d tasks\n%s", len(f.tasks()), w.logs)
+	}
+}
