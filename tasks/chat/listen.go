@@ -110,7 +110,7 @@ func (s *Source) task(req request, actor string) (tasks.Task, *problem) {
 		return bad("Invalid repo", "Write owner/name.")
 	case req.ProjectPath != "":
 		// The resolved path is what was checked, so it is what the run gets.
-		dir, err := s.resolve(req.ProjectPath)
+		dir, err := s.Directory(req.ProjectPath)
 		if err != nil {
 			return bad("Invalid path", err.Error()+".")
 		}
