@@ -28,6 +28,9 @@ type Offer struct {
 	Configured bool `json:"configured"` // the place has instructions of its own for the agent, and runs there heed them
 }
 
+// CLIError says why the CLI could not be asked.
+type CLIError = agent.Error
+
 // ErrNoAnswer says that no worker has told what is offered.
 var ErrNoAnswer = errors.New("no worker answered")
 
@@ -47,13 +50,13 @@ const (
 
 // offerReply is what a worker tells; one of its fields is set.
 type offerReply struct {
-	Offer   *Offer       `json:"offer,omitempty"`
-	Refused string       `json:"refused,omitempty"`
-	Failed  *agent.Error `json:"failed,omitempty"`
+	Offer   *Offer    `json:"offer,omitempty"`
+	Refused string    `json:"refused,omitempty"`
+	Failed  *CLIError `json:"failed,omitempty"`
 }
 
 // Offer tells what can be asked for by name in a place. A worker finds out, from its CLI and without the model; for a minute everybody gets
-// that answer. An *InputError says that no task may work there, an *agent.Error why the CLI could not tell. [ErrNoAnswer]: no worker
+// that answer. An *InputError says that no task may work there, a *CLIError why the CLI could not tell. [ErrNoAnswer]: no worker
 // that can run tasks has answered in time.
 func (d *Desk) Offer(ctx context.Context, where Where) (Offer, error) {
 	if where.Repo != "" && where.Dir != "" {
@@ -94,7 +97,7 @@ func (w *Worker) tellOffers(ctx context.Context) {
 			reply.Offer, err = w.offer(ctx, where)
 		}
 		refused, isInput := errors.AsType[*InputError](err)
-		failed, isFailed := errors.AsType[*agent.Error](err)
+		failed, isFailed := errors.AsType[*CLIError](err)
 		switch {
 		case err == nil:
 			keep = offerKept
