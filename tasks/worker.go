@@ -22,6 +22,7 @@ type Runner interface {
 	Script(ctx context.Context, s agent.Script) (agent.Scripted, error)
 	Health(ctx context.Context, minVersion string) agent.Health
 	Sweep(ctx context.Context) error
+	Offer(ctx context.Context, s agent.Spec) (agent.Offer, error)
 }
 
 // WorkerConfig is what a worker needs; all but Publisher and the last block is required.
@@ -164,6 +165,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		running.Go(func() { every(loops, l.every, l.do) })
 	}
 	running.Go(func() { w.heedQueue(loops) })
+	running.Go(func() { w.tellOffers(ctx) })
 	w.log.Info("worker started", "worker", w.id, "slots", w.slots.total)
 	<-ctx.Done()
 

@@ -180,16 +180,24 @@ func distinct(words []string) []string {
 	return words
 }
 
-// cancelForm is what the Stop button of a task's page does.
+// cancelForm is what the Stop button of a task does.
 func (h *Handler) cancelForm(w http.ResponseWriter, r *http.Request) {
 	if s, ok := h.ask(w, r, h.stopTask); ok {
-		http.Redirect(w, r, "/tasks/"+s.Task.ID, http.StatusSeeOther)
+		http.Redirect(w, r, back(r, s.Task.ID), http.StatusSeeOther)
 	}
 }
 
 // retryForm is what the Retry button does.
 func (h *Handler) retryForm(w http.ResponseWriter, r *http.Request) {
 	if s, ok := h.ask(w, r, h.cfg.Desk.Retry); ok {
-		http.Redirect(w, r, "/tasks/"+s.Task.ID, http.StatusSeeOther)
+		http.Redirect(w, r, back(r, s.Task.ID), http.StatusSeeOther)
 	}
+}
+
+// back is the page of a task on which a button was pressed: its own, or that of a conversation, which the form then names.
+func back(r *http.Request, id string) string {
+	if thread := r.PostFormValue("thread"); threadForm.MatchString(thread) {
+		return "/chat/" + thread + "#latest"
+	}
+	return "/tasks/" + id
 }

@@ -192,7 +192,9 @@ function tick() {
 // refresh renews what stands above the timeline: the state, the answer, questions.
 async function refresh() {
   try {
-    $("head").replaceWith((await page(location.pathname)).getElementById("head"));
+    const now = await page(location.pathname), next = now.getElementById("timeline");
+    if (!timeline.classList.contains("live") && next.dataset.events) return location.reload(); // there is more to come after all
+    $("head").replaceWith(now.getElementById("head"));
   } catch {
     location.reload();
   }
