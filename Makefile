@@ -77,6 +77,11 @@ chaos: build ## Break a whole fleet on purpose and check that nothing is lost or
 	go -C e2e build -buildvcs=$(VCS) -trimpath -o $(CURDIR)/bin/chaos/ ./chaos ./chaos/cli
 	bin/chaos/chaos -bin bin -cli bin/chaos/cli $(ARGS)
 
+.PHONY: image
+image: ## Build the image without a container engine and try it: front door, worker and a run in it (as root; some minutes)
+	@scripts/machine image
+	@scripts/image
+
 test: setup ## Run all tests with the race detector (ARGS='-run TestX ./store' narrows it down)
 	@MODULES="$(MODULES)" scripts/test $(ARGS)
 

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// image is what is in a container of it, and how it is started.
+type image struct {
+	root     string // the directory its files are mounted at
+	uid, gid int
+	Config   struct {
+		User        string
+		Env         []string
+		Entrypoint  []string
+		Cmd         []string
+		WorkingDir  string
+		Healthcheck struct{ Test []string }
+	} `json:"config"`
+}
+
+// readImage takes what `buildah inspect --type image` prints.
+func readImage(root, file string) (image, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return image{}, fmt.Errorf("read the image's configuration: %w", err)
+	}
+	var all struct{ Docker image }
+	if err := json.Unmarshal(text, &all); err != nil {
+		return image{}, fmt.Errorf("read the image's configuration: %w", err)
+	}
+	i := all.Docker
+	if _, err := fmt.Sscanf(i.Config.User, "%d:%d", &i.uid, &i.gid); err != nil || i.uid == 0 {
+		return image{}, fmt.Errorf("the image's user is %q, want UID:GID that are not root's", i.Config.User)
+	}
+	i.root = root
+	return i, nil
+}
+
+// arguments are those of bubblewrap. setpriv, of the image, gives up all rights once there is nothing left to be mounted, and is replaced by
+// the image's entrypoint, which so is the first process of the container.
+func (i image) arguments(s spec) []string {
+	args := []string{"--ro-bind", i.root, "/", "--dev", "/dev", "--proc", "/proc"}
+	args = append(args, s.mounts...)
+	args = append(args, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--die-with-parent",
+		"--chdir", i.Config.WorkingDir,
+		"setpriv", fmt.Sprintf("--reuid=%d", i.uid), fmt.Sprintf("--regid=%d", i.gid), "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs")
+	args = append(args, i.Config.Entrypoint...)
+	if s.command == nil {
+		return append(args, i.Config.Cmd...)
+	}
+	return append(args, s.command...)
+}
+
+// container is one that was started. Its methods are for one goroutine.
+type container struct {
+	cmd    *exec.Cmd
+	status *os.File // bubblewrap's reports; it writes one more at the end, and must find a reader then
+	first  int      // the pid of its first process
+}
+
+// start begins one that writes what it says to out.
+func (i image) start(s spec, out io.Writer) (*container, error) {
+	status, child, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start container: %w", err)
+	}
+	cmd := exec.Command("bwrap", append([]string{"--json-status-fd", "3"}, i.arguments(s)...)...) //nolint:noctx // it ends when stop says so
+	cmd.Env = append(slices.Clip(i.Config.Env), s.env...)
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = out, out, []*os.File{child}
+	c := &container{cmd: cmd, status: status}
+	err = cmd.Start()
+	_ = child.Close()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start container: %w", err), status.Close())
+	}
+	var begun struct {
+		Child int `json:"child-pid"`
+	}
+	if err := json.NewDecoder(status).Decode(&begun); err != nil || begun.Child == 0 {
+		return nil, errors.Join(fmt.Errorf("start container: bubblewrap tells no pid: %w", err), cmd.Process.Kill(), cmd.Wait(), status.Close())
+	}
+	c.first = begun.Child
+	return c, nil
+}
+
+// run waits for one to end and returns what it printed on stdout. An error has all that it printed.
+func (i image) run(ctx context.Context, s spec) (string, error) {
+	cmd := exec.CommandContext(ctx, "bwrap", i.arguments(s)...)
+	cmd.Env = append(slices.Clip(i.Config.Env), s.env...)
+	var out, said strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("run %s: %w\n%s%s", strings.Join(s.command, " "), err, out.String(), said.String())
+	}
+	return out.String(), nil
+}
+
+// stop does what `docker stop` does, and returns how it ended.
+func (c *container) stop(grace time.Duration) error {
+	defer c.status.Close()
+	if err := syscall.Kill(c.first, syscall.SIGTERM); err != nil {
+		return errors.Join(fmt.Errorf("stop container: %w", err), c.cmd.Wait())
+	}
+	late := time.AfterFunc(grace, func() { _ = c.cmd.Process.Kill() })
+	defer late.Stop()
+	if err := c.cmd.Wait(); err != nil {
+		return fmt.Errorf("stop container: %w", err)
+	}
+	return nil
+}
