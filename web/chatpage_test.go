@@ -69,7 +69,7 @@ func TestChat(t *testing.T) {
 	c := h.Claim(id)
 	h.Append(c, agent.Event{Kind: agent.Text, Text: "Good <i>", Time: time.Now()})
 	h.contains(h.get("/chat/t-1"), http.StatusOK, "Good &lt;i&gt;", `id="skeletons"`)
-	h.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "Good <i>morning", CostUSD: 0.5}})
+	h.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "Good <i>morning", CostUSD: 0.5, Duration: time.Second}})
 	h.contains(h.get("/chat/t-1"), http.StatusOK, "Good &lt;i&gt;morning", "$0.50", "/tasks/"+id, "!data-events", "!Cancel")
 	h.contains(h.get("/chat"), http.StatusOK, "Recent", `href="/chat/t-1"`)
 }

@@ -64,5 +64,7 @@ if (form) {
   form.addEventListener("submit", () => { form.querySelector(".send").disabled = true; });
   window.addEventListener("pageshow", () => { form.querySelector(".send").disabled = false; }); // back from what was sent
   for (const name of ["repo", "projectPath"]) form.elements[name]?.addEventListener("change", offer);
-  offer();
+  const folded = document.querySelector("details.with"); // in a conversation, where few look
+  if (folded) folded.addEventListener("toggle", offer, { once: true });
+  else offer();
 }
