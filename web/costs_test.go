@@ -33,7 +33,8 @@ func settled(t *testing.T) *harness {
 	h.spend(2, "haiku", 0.001, func(t *tasks.Task) { t.Repo, t.Channel = "acme/api", "C1" })
 	h.spend(3, `=cmd|'/c-calc'!A1`, 2, func(t *tasks.Task) { t.Actor, t.Repo = `<script>alert(1)</script>"`, "" })
 	// Runs may have been settled on either side of midnight: the console looks from the later one.
-	h.handler.now = func() time.Time { return time.Now().Add(time.Minute) }
+	now := time.Now().Add(time.Minute)
+	h.handler.now = func() time.Time { return now }
 	return h
 }
 

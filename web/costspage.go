@@ -66,7 +66,8 @@ func (h *Handler) costsPage(w http.ResponseWriter, r *http.Request) {
 
 func newCostsView(found tasks.Costs, q costsQuery, today time.Time) costsView {
 	v := costsView{
-		Query: q, First: q.First.Format(time.DateOnly), Last: q.Last.Format(time.DateOnly), Columns: words(q.By), Total: figures(found.Total), More: found.More,
+		Query: q, First: q.First.Format(time.DateOnly), Last: q.Last.Format(time.DateOnly), Columns: words(q.By),
+		Total: figures(found.Total), More: found.More,
 		Oldest: oldestDay(today).Format(time.DateOnly), Today: today.Format(time.DateOnly),
 		Unfiltered: q.url(func(q *costsQuery) { q.Person, q.Channel, q.Repo, q.Model = "", "", "", "" }),
 	}
