@@ -62,8 +62,11 @@ func TestPermissionOfBots(t *testing.T) {
 		unknown    bool
 		want       bool
 	}{
-		{renovate, "", true, true}, {"mallory", "", true, false}, {"other[bot]", "", true, false},
-		{renovate, "read", false, false}, {renovate, "write", false, true},
+		{renovate, "", true, true},
+		{"mallory", "", true, false},
+		{"other[bot]", "", true, false},
+		{renovate, "read", false, false},
+		{renovate, "write", false, true},
 	} {
 		w.src.permits = recent[permission]{}
 		if row.unknown {
