@@ -8,7 +8,10 @@
 //   - What others wrote reaches the agent as quoted material, without what a reader of the page would not see. What the agent
 //     wrote reaches the page whole, and pings nobody.
 //   - A comment counts when it mentions us, outside of code and quotes, or begins with a command; it is the same task however often it is
-//     delivered, and never if we or a bot wrote it. Whether its author may write to the repository is asked before anything runs.
+//     delivered, and never if we wrote it, or a bot that is not listed. Whether its author may write to the repository is asked before anything runs.
+//   - To a repository that is only watched nothing is written: what comes of it is told on a Board.
+//   - What the agent says and asks on its way is a comment of its own, which is there once; whoever may write may answer it, first come. Bots that are
+//     listed give orders, and those count as work that comes by itself.
 //   - Each request in a comment gets one answer where it was made (for several in one run: in the conversation), found again by its mark, and
 //     the comment a sign of how it ended. What was written or edited after the request does not reach the agent.
 //   - A review has at most six comments, all inside the diff of the head that was reviewed; if that is not the head any more, none. What

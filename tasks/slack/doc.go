@@ -22,6 +22,7 @@
 //     task; it gets a ✅.
 //   - The final message is posted once, whole, in as many parts as it takes: each carries a marker in its metadata, by which the next
 //     attempt, in any process, finds what an earlier one has posted. A task that is tried again has another ending, and says it.
+//   - A notice of a pull request is told once, in the thread of the first one, whatever gets lost on the way; a request there is about that pull request.
 //   - Nobody is pinged but the person who asked, by a question and by the final message, and no link of the agent's is fetched by Slack.
 //   - A button does something for who asked for its task, and for those who may approve it; others are told so, alone. Slack has its answer
 //     before it is done, and sends no press again: one that cannot be dealt with is shown to who pressed as one that failed.

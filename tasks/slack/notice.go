@@ -61,6 +61,9 @@ func (s *Source) notify(ctx context.Context, n tasks.Notice) error {
 			s.log.Error("post notice without looking for an earlier one: the app lacks the scope channels:history or groups:history", "run", n.Task.ID, "err", err)
 			err = nil
 		}
+		if err == nil {
+			err = b.settle(ctx, o.TS)
+		}
 		if err != nil {
 			return err
 		}

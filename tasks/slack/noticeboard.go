@@ -71,9 +71,7 @@ func (b noticeboard) take(ctx context.Context, m marker) (origin, error) {
 	case st.Who != who:
 		return o, &tasks.ErrLater{At: now.Add(beginPause), Why: "another notice of " + key(b.pull) + " begins the thread"}
 	}
-	if o.TS, err = b.posted(ctx, me, st.Begun); err == nil && o.TS != "" { // and the answer was lost
-		err = b.settle(ctx, o.TS)
-	}
+	o.TS, err = b.posted(ctx, me, st.Begun) // the answer may have been lost
 	return o, err
 }
 
@@ -113,7 +111,8 @@ func (s *Source) history(ctx context.Context, ask *slack.GetConversationHistoryP
 	return page, nil
 }
 
-// settle notes which message begins the thread, and what it is about, for whoever asks for something there.
+// settle notes which message begins the thread, and what it is about, for whoever asks for something there. Each notice does, and so keeps it
+// in memory.
 func (b noticeboard) settle(ctx context.Context, ts string) error {
 	about := tasks.Thread{Repo: b.pull.Repo, Ref: headOf(b.pull), Profile: agent.Read}
 	if b.pull.Fork {

@@ -1,0 +1,134 @@
+package github
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+const renovate = "renovate[bot]"
+
+// Listed bots give orders. They are no people: they control nothing, and are not argued with.
+func TestListedBots(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		bots  []string
+		who   string
+		said  string
+		tasks int
+	}{
+		"by default":          {nil, renovate, "@errand why?", 0},
+		"another one":         {[]string{"dependabot[bot]"}, renovate, "@errand why?", 0},
+		"a mention":           {[]string{"Renovate[bot]"}, renovate, "@errand why?", 1},
+		"a command":           {[]string{renovate}, renovate, "/fix", 1},
+		"no word to us":       {[]string{renovate}, renovate, "Bumped.", 0},
+		"no command":          {[]string{renovate}, renovate, "/nothing @errand", 0},
+		"a control":           {[]string{renovate}, renovate, "/pause", 0},
+		"an answer":           {[]string{renovate}, renovate, "/approve", 0},
+		"ourselves":           {[]string{"errand[bot]", "errand"}, "errand", "@errand why?", 0},
+		"what has our marker": {[]string{renovate}, renovate, "<!-- errand:reply x -->\n@errand why?", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := withToken(t, func(c *Config) { c.Bots = row.bots })
+			n := w.quietOpen()
+			f := w.listen()
+			id := f.comment(n, row.who, row.said)
+			if got := len(f.tasks()); got != row.tasks {
+				t.Fatalf("%d tasks, want %d", got, row.tasks)
+			}
+			if row.tasks > 0 {
+				w.signs(n, id, eyes)
+			}
+			if p, _ := w.src.state(t.Context(), origin{Repo: repo, Number: n}); p.Paused || len(w.ours(n)) != 0 {
+				t.Errorf("%+v, %q", p, w.ours(n))
+			}
+		})
+	}
+}
+
+// A bot needs the permission that GitHub tells of it. Where GitHub does not know it as a user, the list is its permission.
+func TestPermissionOfBots(t *testing.T) {
+	t.Parallel()
+	w := withToken(t, func(c *Config) { c.Bots = []string{renovate, "mallory"} })
+	o := origin{Repo: repo, Number: w.quietOpen()}
+	for _, row := range []struct {
+		login, set string
+		unknown    bool
+		want       bool
+	}{
+		{renovate, "", true, true},
+		{"mallory", "", true, false},
+		{"other[bot]", "", true, false},
+		{renovate, "read", false, false},
+		{renovate, "write", false, true},
+	} {
+		w.src.permits = recent[permission]{}
+		if row.unknown {
+			w.hub.Fail(collaborator, githubfake.Failure{Status: 404})
+		} else {
+			w.hub.SetPermission(repo, row.login, row.set)
+		}
+		if p, err := w.src.may(t.Context(), o, row.login); err != nil || p.writes() != row.want {
+			t.Errorf("%+v: %s, %v", row, p, err)
+		}
+	}
+}
+
+// What a bot asks for counts as work that comes by itself: that comes to an end, is said once, and begins anew when a person asks. A stranger's
+// code is not looked at for it.
+func TestBotsComeToAnEnd(t *testing.T) {
+	t.Parallel()
+	w := ticking(t)
+	w.src = w.source(func(c *Config) { c.Token, c.Bots = "ghp_test", []string{renovate} })
+	w.hub.SetPermission(repo, renovate, "write")
+	n := w.quietOpen()
+	fork := w.quietOpen(func(pr *githubfake.PR) { pr.Head, pr.Fork, pr.User = "theirs", true, "mallory" })
+	f := w.listen()
+	var refused []string
+	for i := range maxRounds + 2 {
+		f.comment(n, renovate, fmt.Sprintf("@errand again, %d", i))
+		task := f.latestTask()
+		for range 2 { // it is tried again, and counted once
+			_, err := w.src.Brief(t.Context(), task, "")
+			input, _ := asInput(err)
+			if refused = append(refused, input); err == nil {
+				continue
+			}
+			w.close(task, tasks.Ending{Kind: tasks.Refused, Reason: input, At: ended})
+		}
+	}
+	want := slices.Concat(make([]string, 2*maxRounds), []string{enough, enough}, slices.Repeat([]string{"It was said before that somebody has to go on."}, 2))
+	if diff := cmp.Diff(want, refused); diff != "" {
+		t.Error(diff)
+	}
+	if got := len(w.ours(n)); got != 1 {
+		t.Errorf("said %d times: %q", got, w.ours(n))
+	}
+	f.comment(n, "ann", "@errand go on")
+	if _, err := w.src.Brief(t.Context(), f.latestTask(), ""); err != nil {
+		t.Error(err)
+	}
+	f.comment(n, renovate, "@errand and again")
+	if _, err := w.src.Brief(t.Context(), f.latestTask(), ""); err != nil {
+		t.Error(err)
+	}
+	before := len(f.tasks())
+	f.comment(fork, renovate, "/review")
+	if got := len(f.tasks()); got != before {
+		t.Errorf("%d tasks more", got-before)
+	}
+}
+
+func asInput(err error) (string, bool) {
+	input, ok := err.(*tasks.InputError) //nolint:errorlint // what a brief returns is not wrapped
+	if !ok {
+		return "", false
+	}
+	return input.Sentence, true
+}
