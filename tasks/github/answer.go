@@ -111,3 +111,16 @@ func (s *Source) late(ctx context.Context, desk *tasks.Desk, d delivery, h heard
 	d.after(func(ctx context.Context) { s.tell(ctx, h, notDone, nobodyWaits) })
 	return nobodyWaits, true, nil
 }
+
+// latestIn is what was asked for last in a thread, or the task whose run has taken it up; zero where there is none.
+func latestIn(ctx context.Context, d *tasks.Desk, thread string) (tasks.Status, error) {
+	t, err := d.Thread(ctx, thread)
+	var st tasks.Status
+	if err == nil {
+		st, err = d.Latest(ctx, t)
+	}
+	if errors.Is(err, tasks.ErrNotFound) {
+		return tasks.Status{}, nil
+	}
+	return st, err
+}

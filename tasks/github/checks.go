@@ -15,11 +15,19 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// How long the checks that still run are waited for once one has failed, and how often they are looked at meanwhile.
+// How long the checks that still run are waited for once one has failed, and how often they are looked at meanwhile: the longer, the less often.
+// A check that has not ended by then never may, such as one that waits for a person.
 const (
-	checksPatience = 10 * time.Minute
+	checksPatience = 2 * time.Hour
 	checksPause    = 30 * time.Second
+	maxChecksPause = 5 * time.Minute
 )
+
+// untilChecks is when to look again at the checks of a head that were waited for since then; false when that was long enough.
+func untilChecks(since, now time.Time) (time.Time, bool) {
+	waited := now.Sub(since)
+	return now.Add(min(max(checksPause, waited/4), maxChecksPause)), waited < checksPatience
+}
 
 // checkEvent is what the four events about checks bring.
 type checkEvent struct {
@@ -205,14 +213,14 @@ func (s *Source) briefChecks(ctx context.Context, t tasks.Task, o origin, _ stri
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	now := s.cfg.Now()
+	again, wait := untilChecks(askedAt(t.ID), s.cfg.Now())
 	switch {
 	case len(c.failed) == 0:
 		return tasks.Brief{}, &tasks.InputError{Sentence: "No check of " + short(head) + " has failed."}
 	case c.unpaid():
 		return tasks.Brief{}, &tasks.InputError{Sentence: "The checks of " + short(head) + " were not started for want of payment."}
-	case o.Asked == nil && c.pending > 0 && now.Before(askedAt(t.ID).Add(checksPatience)):
-		return tasks.Brief{}, &tasks.ErrLater{At: now.Add(checksPause), Why: "other checks of " + short(head) + " still run"}
+	case o.Asked == nil && c.pending > 0 && wait:
+		return tasks.Brief{}, &tasks.ErrLater{At: again, Why: "other checks of " + short(head) + " still run"}
 	}
 	if err := k.once(ctx, c.key(head)); err != nil {
 		return tasks.Brief{}, err

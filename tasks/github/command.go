@@ -43,8 +43,8 @@ const help = `Mention me with what you want done, in a comment, on a line of the
 | ` + "`/ask …`" + ` | answer a question, and change nothing |
 | ` + "`/pause`" + `, ` + "`/resume`" + ` | do nothing here by myself; do so again |
 | ` + "`/cancel`" + ` | stop what I am doing here |
-| ` + "`/retry`" + ` | try again what you asked for last |
 | ` + "`/answer …`" + `, ` + "`/approve`" + `, ` + "`/deny …`" + ` | answer what I have asked |
+| ` + "`/retry`" + ` | try again what went wrong last |
 | ` + "`/help`" + ` | this list |`
 
 // work is what the agent is to do.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
@@ -13,9 +15,15 @@ import (
 const (
 	unknownCommand = "That is no command of mine. Comment `/help` for those I know, or ask me in words."
 	nothing        = "Nothing is under way here."
-	neverAsked     = "Nobody has asked me for anything here that I could try again."
+	neverFailed    = "Nothing has gone wrong here that I could try again."
 	underWay       = "This is under way already."
 	slower         = "Whoever wrote it asks faster here than errand takes it."
+)
+
+// Bounds of what is looked through for something to try again, in tasks of a repository, and of the orders that are known to be done.
+const (
+	maxTried  = 200
+	maxObeyed = 20
 )
 
 // controls are the commands that take no agent. Each gives what there is to say, and whether it was done. It changes nothing when it is
@@ -39,7 +47,7 @@ func (s *Source) obey(ctx context.Context, desk *tasks.Desk, d delivery, h heard
 	if err != nil {
 		return "", err
 	}
-	note, ok, err := controls[command](s, ctx, desk, h)
+	note, ok, err := s.carryOut(ctx, desk, h, command)
 	if err != nil {
 		return "", fmt.Errorf("obey %s on %s: %w", command, h.origin(), err)
 	}
@@ -49,6 +57,24 @@ func (s *Source) obey(ctx context.Context, desk *tasks.Desk, d delivery, h heard
 		s.tell(ctx, h, signOf(ok), note)
 	})
 	return "Obeyed " + command + ".", nil
+}
+
+// carryOut does what a control says, unless that was done when the same event came before: then there might be something else to stop or to
+// try again, or nothing any more.
+func (s *Source) carryOut(ctx context.Context, desk *tasks.Desk, h heard, command string) (note string, ok bool, err error) {
+	p, err := s.state(ctx, h.origin())
+	if err != nil || slices.Contains(p.Obeyed, h.task()) {
+		return "", err == nil, err
+	}
+	note, ok, err = controls[command](s, ctx, desk, h)
+	if err != nil || !ok || note != "" {
+		return note, ok, err
+	}
+	return note, ok, s.changeState(ctx, h.origin(), func(p *prState) error {
+		p.Obeyed = append(p.Obeyed, h.task())
+		p.Obeyed = p.Obeyed[max(0, len(p.Obeyed)-maxObeyed):]
+		return nil
+	})
 }
 
 // signOf is the last sign that a comment gets.
@@ -104,37 +130,61 @@ func (s *Source) stopAll(ctx context.Context, d *tasks.Desk, h heard) (note stri
 	return note, ok, nil
 }
 
-// retry lets what was asked for last run again.
+// retry lets what ended badly last run again.
 func (s *Source) retry(ctx context.Context, d *tasks.Desk, h heard) (note string, ok bool, err error) {
-	var last tasks.Status
-	for _, thread := range h.threads() {
-		st, err := latestIn(ctx, d, thread)
-		if err != nil {
-			return "", false, err
-		}
-		if st.Task.ID > last.Task.ID {
-			last = st
-		}
+	said := h.at.Add(time.Second) // GitHub tells times in whole seconds
+	last, live, err := s.lastFailed(ctx, d, h, said)
+	switch {
+	case err != nil:
+		return "", false, err
+	case last.Task.ID == "" && live:
+		return underWay, false, nil
+	case last.Task.ID == "":
+		return neverFailed, false, nil
 	}
-	if last.Task.ID == "" {
-		return neverAsked, false, nil
-	}
-	// GitHub tells times in whole seconds.
-	if err = d.Repeat(ctx, last, h.at.Add(time.Second)); errors.Is(err, tasks.ErrNotEnded) {
+	if err = d.Repeat(ctx, last, said); errors.Is(err, tasks.ErrNotEnded) {
 		return underWay, false, nil
 	}
 	return "", err == nil, err
 }
 
-// latestIn is what was asked for last in a thread, or the task whose run has taken it up; zero where there is none.
-func latestIn(ctx context.Context, d *tasks.Desk, thread string) (tasks.Status, error) {
-	t, err := d.Thread(ctx, thread)
-	var st tasks.Status
-	if err == nil {
-		st, err = d.Latest(ctx, t)
+// lastFailed is the latest task of a pull request, whoever began it, that has ended badly before somebody spoke and that he may have run again;
+// zero where there is none among the newest. live reports whether one has not ended.
+func (s *Source) lastFailed(ctx context.Context, d *tasks.Desk, h heard, said time.Time) (last tasks.Status, live bool, err error) {
+	page, err := d.List(ctx, tasks.Filter{Source: s.Name(), Repo: h.repo, Limit: maxTried})
+	if err != nil {
+		return last, false, err
 	}
-	if errors.Is(err, tasks.ErrNotFound) {
-		return tasks.Status{}, nil
+	for _, st := range page.Tasks {
+		if o, err := originOf(st.Task); err != nil || o.Number != h.number || !strings.EqualFold(o.Repo, h.repo) || st.Task.ID > h.task() {
+			continue
+		}
+		if st.Into != "" { // all that its run has taken up
+			if st, err = d.Status(ctx, st.Into); errors.Is(err, tasks.ErrNotFound) {
+				continue
+			} else if err != nil {
+				return last, false, err
+			}
+		}
+		switch {
+		case st.Ending == nil:
+			live = true
+		case !st.Ended.After(said) && failedFor(h.author, st):
+			return st, live, nil
+		}
 	}
-	return st, err
+	return tasks.Status{}, live, nil
+}
+
+// failedFor reports whether a task ended so that it may be tried again: not if it was answered, overtaken or taken back. What was refused
+// was so for reasons that are its own, which are for whoever asked to mend.
+func failedFor(login string, st tasks.Status) bool {
+	switch st.Ending.Kind {
+	case tasks.Failed, tasks.TimedOut, tasks.Stalled, tasks.Cancelled, tasks.Lost:
+		return true
+	case tasks.Refused:
+		o, err := originOf(st.Task)
+		return err == nil && o.Asked != nil && strings.EqualFold(st.Task.Actor, login)
+	}
+	return false
 }

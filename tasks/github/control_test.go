@@ -122,17 +122,17 @@ func TestRetryCommand(t *testing.T) {
 	n := w.quietOpen()
 	f := w.listen()
 	f.comment(n, "ann", "/retry")
-	w.wantOurs(n, neverAsked)
+	w.wantOurs(n, neverFailed)
 	f.comment(n, "ann", "@errand why?")
 	task := f.only()
 	f.comment(n, "ann", "/retry")
-	w.wantOurs(n, neverAsked, underWay)
+	w.wantOurs(n, neverFailed, underWay)
 	if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	now = time.Now().Add(time.Minute) // the task has ended by our own clock
 	w.signs(n, f.comment(n, "cleo", "/retry"), "confused")
-	w.wantOurs(n, neverAsked, underWay, noWork)
+	w.wantOurs(n, neverFailed, underWay, noWork)
 	w.signs(n, f.comment(n, "ann", "/retry"), "eyes", "hooray")
 	if diff := cmp.Diff([]string{"waiting"}, f.states(task)); diff != "" {
 		t.Error(diff)

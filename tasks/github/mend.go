@@ -216,7 +216,7 @@ func (s *Source) respond(ctx context.Context, desk *tasks.Desk, d delivery) (sai
 	if err != nil {
 		return "", err
 	}
-	t.Prompt = cmp.Or(text, "See the comments on the lines.")
+	t.Prompt, t.Class = cmp.Or(text, "See the comments on the lines."), tasks.Background // nobody has asked for it, and waits
 	return s.submit(ctx, desk, t)
 }
 

@@ -35,7 +35,8 @@ func TestReviewResponse(t *testing.T) {
 			w.Fatalf("made %+v", all)
 		}
 		task := all[0]
-		if task.Kind != "review_response" || task.Thread != fmt.Sprintf("github/acme/api#%d", n) || task.Profile != agent.Write || task.Actor != "ann" {
+		if task.Kind != "review_response" || task.Thread != fmt.Sprintf("github/acme/api#%d", n) || task.Profile != agent.Write || task.Actor != "ann" ||
+			task.Class != tasks.Background {
 			w.Errorf("task: %+v", task)
 		}
 		for range 2 {

@@ -28,6 +28,8 @@ type prState struct {
 	PausedBy string    `json:"paused_by,omitempty"`
 	Said     time.Time `json:"said,omitzero"` // when somebody last said to pause or to resume
 
+	Obeyed []string `json:"obeyed,omitempty"` // comments with orders that were carried out, as IDs of tasks; the newest
+
 	Head   string    `json:"head,omitempty"`   // the newest one that was seen
 	At     time.Time `json:"at,omitzero"`      // when GitHub last changed what was seen: older events say nothing new
 	Review string    `json:"review,omitempty"` // the task that reviews Head; empty: none does

@@ -1,0 +1,104 @@
+package github
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// /retry is for what went wrong last, not for what came last; delivered again it does not go on to what went wrong before that.
+func TestRetryTakesWhatWentWrong(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_790_000_000, 0)
+	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*Config){func(c *Config) { c.Token = "ghp_test" }})
+	w.talkers()
+	n, other := w.quietOpen(), w.quietOpen(func(pr *githubfake.PR) { pr.Head = "other" })
+	f := w.listen()
+	ask := func(n int, body string) tasks.Task {
+		t.Helper()
+		f.comment(n, "ann", body)
+		all := f.tasks()
+		return all[len(all)-1]
+	}
+	stop := func(task tasks.Task) {
+		t.Helper()
+		if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := ask(n, "@errand why?")
+	stop(first)
+	review := ask(n, "/review")
+	stop(review)
+	elsewhere := ask(other, "@errand and here?")
+	stop(elsewhere)
+	withdrawn := ask(n, "@errand never mind")
+	if _, err := f.desk.Withdraw(t.Context(), withdrawn.ID); err != nil {
+		t.Fatal(err)
+	}
+	now = time.Now().Add(time.Minute) // the tasks have ended by our own clock
+	states := func(want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, f.states(first, review, elsewhere, withdrawn)); diff != "" {
+			t.Error(diff)
+		}
+	}
+	states("ended", "ended", "ended", "ended")
+	id := f.comment(n, "ann", "/retry")
+	w.signs(n, id, "eyes", "hooray")
+	states("ended", "waiting", "ended", "ended")
+	d, _ := w.hub.LastDelivery("issue_comment")
+	if err := w.hub.Redeliver(t.Context(), d.GUID); err != nil {
+		t.Fatal(err)
+	}
+	states("ended", "waiting", "ended", "ended")
+	w.signs(n, f.comment(n, "ann", "/retry"), "eyes", "hooray")
+	states("waiting", "waiting", "ended", "ended")
+	f.comment(n, "ann", "/retry")
+	w.wantOurs(n, underWay)
+	w.signs(n, id, "eyes", "hooray")
+}
+
+// What was refused is tried again for whoever it was refused.
+func TestRetryOfRefused(t *testing.T) {
+	t.Parallel()
+	refused := tasks.Status{Task: tasks.Task{Actor: "cleo", Origin: []byte(`{"asked":{}}`)}, Ending: &tasks.Ending{Kind: tasks.Refused}}
+	if failedFor("ann", refused) || !failedFor("Cleo", refused) {
+		t.Error("what was refused to somebody")
+	}
+	refused.Task.Origin = []byte(`{}`)
+	if failedFor("cleo", refused) {
+		t.Error("what nobody had asked for")
+	}
+	for kind, want := range map[tasks.EndingKind]bool{
+		tasks.Answered: false, tasks.Superseded: false, tasks.Withdrawn: false,
+		tasks.Failed: true, tasks.TimedOut: true, tasks.Stalled: true, tasks.Cancelled: true, tasks.Lost: true,
+	} {
+		if got := failedFor("ann", tasks.Status{Ending: &tasks.Ending{Kind: kind}}); got != want {
+			t.Errorf("%s: %t", kind, got)
+		}
+	}
+}
+
+// An order that is delivered again was carried out, and nobody is told that there is nothing to do.
+func TestCancelIsDeliveredAgain(t *testing.T) {
+	t.Parallel()
+	w := ticking(t)
+	n := w.quietOpen()
+	f := w.listen()
+	f.comment(n, "ann", "@errand why?")
+	id := f.comment(n, "ann", "/cancel")
+	w.signs(n, id, "eyes", "hooray")
+	d, _ := w.hub.LastDelivery("issue_comment")
+	calls := len(w.hub.Calls("POST /repos/{o}/{r}/issues/comments/{id}/reactions"))
+	if err := w.hub.Redeliver(t.Context(), d.GUID); err != nil {
+		t.Fatal(err)
+	}
+	w.wait(func() bool { return len(w.hub.Calls("POST /repos/{o}/{r}/issues/comments/{id}/reactions")) >= calls+2 })
+	w.signs(n, id, "eyes", "hooray")
+	w.wantOurs(n)
+}
