@@ -95,7 +95,7 @@ func client(ctx context.Context, args []string, w world) int {
 			return code(c.run(ctx, rest, newTerminal(w)), w.stderr)
 		}
 	}
-	say(w.stderr, "enqueue: there is no command %q%s; `enqueue help` lists them\n", name, meant(name))
+	say(w.stderr, "enqueue: there is no command %q%s `enqueue help` lists them\n", name, cmp.Or(meant(name), ";"))
 	return int(misused)
 }
 

@@ -32,6 +32,9 @@ type door struct {
 
 // newDoor takes the address in the form a server listens at, or a URL.
 func newDoor(addr, token string) (*door, error) {
+	if token = strings.TrimSpace(token); strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("ERRAND_CONSOLE_TOKEN has blanks, line breaks or other characters in it that no token has: copy it again")
+	}
 	d := &door{token: token, http: &http.Client{}}
 	addr = strings.TrimRight(cmp.Or(addr, defaultAddr), "/")
 	if strings.HasPrefix(addr, "http://") || strings.HasPrefix(addr, "https://") {

@@ -42,13 +42,13 @@ func TestChatFollows(t *testing.T) {
 		agent.Event{Kind: agent.ToolResult, ToolID: "t2", Text: "no such\r\x1b]0;x\afile", Error: true},
 		agent.Event{Kind: agent.Text, Parent: "t0", Text: "for the agent alone"},
 		agent.Event{Kind: tasks.Said, Text: "On \u202eit"},
-		agent.Event{Kind: agent.Text, Text: "It is "}, agent.Event{Kind: agent.Text, Text: "42.\x1b]0;x\x07\u009b2J"},
+		agent.Event{Kind: agent.Text, Text: "\n\n\nIt is "}, agent.Event{Kind: agent.Text, Text: "42.\x1b]0;x\x07\u009b2J"},
 	)
 	f.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "It is 42.", CostUSD: 0.25, Duration: 72 * time.Second, Turns: 2}})
 	code, out, errs := r.rest()
 	// Only the answer is on stdout, and nothing anywhere that moves the cursor.
 	want := []any{
-		0, "Hm\nIt is 42.\\x9b2J\n",
+		0, "Hm\n\nIt is 42.\\x9b2J\n",
 		"· Running bc and more\n  · Reading x\n✗ no such\\x0dfile\n» On \\u202eit\nanswered · 1m12s · 2 turns · $0.25\n",
 	}
 	if diff := cmp.Diff(want, []any{code, out, errs}); diff != "" {
