@@ -45,6 +45,7 @@ type world struct {
 	stdout, stderr io.Writer
 	notify         func() (<-chan os.Signal, func()) // catches Ctrl-C and SIGTERM, and stops that; nil: nobody sends them
 	patience       time.Duration                     // 0: patience
+	pause          time.Duration                     // 0: firstPause
 }
 
 // signals are those of this process.
@@ -115,6 +116,7 @@ func (c command) run(ctx context.Context, args []string, t *terminal) error {
 		if t.door, err = newDoor(t.getenv("ERRAND_HTTP_ADDR"), t.getenv("ERRAND_CONSOLE_TOKEN")); err != nil {
 			return err
 		}
+		t.door.pause = cmp.Or(t.pause, t.door.pause)
 	}
 	err = do(ctx, args)
 	if errors.Is(err, misused) {

@@ -35,7 +35,8 @@ type console struct {
 	vt     *termtest.VT
 	master *os.File
 	cmd    *exec.Cmd
-	more   chan struct{} // has one when something was printed; closed when nobody prints any more
+	raw    strings.Builder // what was sent, for who has seen the end of it
+	more   chan struct{}   // has one when something was printed; closed when nobody prints any more
 }
 
 // wide is enough for all that is said to people.
@@ -75,6 +76,7 @@ func (c *console) read() {
 	for {
 		n, err := c.master.Read(b)
 		_, _ = c.vt.Write(b[:n])
+		_, _ = c.raw.Write(b[:n])
 		if err != nil {
 			return // EIO: nobody has the other end any more
 		}
@@ -249,6 +251,28 @@ func TestChatIntoAFile(t *testing.T) {
 	b, err := os.ReadFile(file.Name())
 	if err != nil || string(b) != "42\n" {
 		t.Errorf("%v: the file has %q", err, b)
+	}
+}
+
+// Colours are for terminals whose owner wants them.
+func TestColoursOfATerminal(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	f.End(f.Claim(f.submit("Hello")), tasks.Ending{Kind: tasks.Failed})
+	const red = "\x1b[31mfailed"
+	s := f.sit(wide, nil, "list")
+	s.exits(0)
+	if !strings.Contains(s.raw.String(), red) {
+		t.Errorf("it is not red: %q", s.raw.String())
+	}
+	f.env["NO_COLOR"] = "1"
+	s = f.sit(wide, nil, "list")
+	s.exits(0)
+	if strings.Contains(s.raw.String(), "\x1b") {
+		t.Errorf("NO_COLOR: %q", s.raw.String())
+	}
+	if _, out, _ := f.run("list"); strings.Contains(out, "\x1b") {
+		t.Errorf("without a terminal: %q", out)
 	}
 }
 

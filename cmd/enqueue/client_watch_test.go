@@ -116,6 +116,25 @@ func TestChatThatIsCutOff(t *testing.T) {
 	}
 }
 
+// A server that stays away is not looked for for ever, and whoever comes back later is told how.
+func TestChatWhoseServerIsGone(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	f.pause = time.Millisecond
+	r := f.start("chat", "-follow", "Hello")
+	c := f.Claim(r.task())
+	f.Append(c, agent.Event{Kind: agent.Text, Text: "one\n"})
+	_ = r.line(r.stdout)
+	f.server.CloseClientConnections()
+	_ = f.server.Listener.Close()
+	code, _, errs := r.rest()
+	for _, want := range []string{"the server is gone; the task may go on", "is `enqueue serve` or `worker -standalone` running there?", "`enqueue logs -f "} {
+		if code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("exit %d: %q is not in %s", code, want, errs)
+		}
+	}
+}
+
 // Without a terminal there is nobody to ask: whoever stops listening learns how to come back, and nothing is cancelled.
 func TestChatThatIsLeft(t *testing.T) {
 	t.Parallel()

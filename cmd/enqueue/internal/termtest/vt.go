@@ -17,13 +17,13 @@ type VT struct {
 	t             *testing.T
 	columns, rows int
 
-	mu            sync.Mutex
-	cells         [][]rune
-	row, col      int
-	wrap          bool // the last column was written: the next character goes to the next line
-	saved         [2]int
-	savedWrap     bool
-	gone          []string // lines that have left at the top
+	mu        sync.Mutex
+	cells     [][]rune
+	row, col  int
+	wrap      bool // the last column was written: the next character goes to the next line
+	saved     [2]int
+	savedWrap bool
+	gone      []string // lines that have left at the top
 }
 
 // NewVT is an empty one.
