@@ -46,6 +46,7 @@ type world struct {
 	stdout, stderr io.Writer
 	notify         func() (<-chan os.Signal, func()) // catches Ctrl-C and SIGTERM, and stops that; nil: nobody sends them
 	patience       time.Duration                     // 0: patience
+	pause          time.Duration                     // 0: firstPause
 }
 
 // signals are those of this process.
@@ -96,7 +97,7 @@ func client(ctx context.Context, args []string, w world) int {
 			return code(c.run(ctx, rest, newTerminal(w)), w.stderr)
 		}
 	}
-	say(w.stderr, "enqueue: there is no command %q%s; `enqueue help` lists them\n", name, meant(name))
+	say(w.stderr, "enqueue: there is no command %q%s `enqueue help` lists them\n", name, cmp.Or(meant(name), ";"))
 	return int(misused)
 }
 
@@ -116,6 +117,7 @@ func (c command) run(ctx context.Context, args []string, t *terminal) error {
 		if t.door, err = newDoor(t.getenv("ERRAND_HTTP_ADDR"), t.getenv("ERRAND_CONSOLE_TOKEN")); err != nil {
 			return err
 		}
+		t.door.pause = cmp.Or(t.pause, t.door.pause)
 	}
 	err = do(ctx, args)
 	if errors.Is(err, misused) {

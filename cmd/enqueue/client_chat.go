@@ -16,10 +16,13 @@ import (
 )
 
 const chatHelp = `
-Prints the ID of the new task, or with -follow what the agent does and says. A PROMPT of - is read from standard input.
+Prints the ID of the new task, or with -follow what the agent does and says.
+A PROMPT of - is read from standard input.
 
-With -follow the text goes to stdout and everything about it to stderr. On a terminal Ctrl-C asks, a second one cancels the task and waits
-for what there is of an answer, a third leaves at once. Elsewhere Ctrl-C and SIGTERM leave, and the task goes on.
+With -follow the text goes to stdout and everything about it to stderr. On a
+terminal Ctrl-C asks, a second one cancels the task and waits for what there
+is of an answer, a third leaves at once. Elsewhere Ctrl-C and SIGTERM leave,
+and the task goes on.
 `
 
 // maxPrompt bounds what is read from standard input; the server's limit for a request is the same.
@@ -38,12 +41,12 @@ type message struct {
 func chatCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
 	var m message
 	flags.StringVar(&m.Repo, "repo", "", "work in this repository, `owner/name`")
-	flags.StringVar(&m.ProjectPath, "dir", "", "work in this `directory` of the server, one that ERRAND_DIRS opens there")
+	flags.StringVar(&m.ProjectPath, "dir", "", "work in this `directory` of the server (ERRAND_DIRS)")
 	flags.StringVar(&m.Thread, "thread", "", "go on with this `conversation`: -follow tells its name")
 	flags.StringVar(&m.Agent, "agent", "", "address this `agent` of the project")
 	flags.StringVar(&m.Model, "model", "", "use this `model`")
 	follow := flags.Bool("follow", false, "stay, and print what happens until the task has ended")
-	raw := flags.Bool("json", false, "print the API's own answers: the task, and with -follow an event per line and the task as it ended")
+	raw := flags.Bool("json", false, "print JSON: the task; with -follow an event per line and its end")
 	return func(ctx context.Context, args []string) error {
 		err := m.complete(args, t.stdin)
 		if err != nil {

@@ -16,8 +16,9 @@ import (
 )
 
 const doctorHelp = `
-Asks the front door, which asks Redis, every worker, Slack and GitHub. Each check is ok, a note, a warning or an error, with why it matters and
-what to do. Exits with 1 if there is an error.
+Asks the front door, which asks Redis, every worker, Slack and GitHub. Each
+check is ok, a note, a warning or an error, with why it matters and what to do.
+Exits with 1 if there is an error.
 `
 
 // fleet is what GET /api/health tells.

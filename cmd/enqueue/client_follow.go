@@ -83,7 +83,7 @@ func (f *follower) run(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-time.After(firstPause << (f.failed - 1)):
+		case <-time.After(f.door.pause << (f.failed - 1)):
 		case <-ctx.Done():
 		}
 	}

@@ -40,7 +40,7 @@ type frontDoor struct {
 	logs   string
 	stop   context.CancelFunc
 
-	patience time.Duration // of commands that are started
+	patience, pause time.Duration // of commands that are started
 
 	services []store.Finding // of Slack and others
 
@@ -136,7 +136,7 @@ func (f *frontDoor) start(args ...string) *running {
 	go func() {
 		defer close(done)
 		r.code <- client(ctx, args, world{
-			getenv: f.getenv, stdin: strings.NewReader(""), stdout: outW, stderr: errW, patience: f.patience,
+			getenv: f.getenv, stdin: strings.NewReader(""), stdout: outW, stderr: errW, patience: f.patience, pause: f.pause,
 			notify: func() (<-chan os.Signal, func()) { return r.signals, func() {} },
 		})
 		_ = outW.Close()
@@ -172,7 +172,7 @@ func (f *frontDoor) submit(prompt string) string {
 	f.Helper()
 	r, err := f.Desk.Submit(f.Context(), tasks.Task{
 		ID: tasks.NewID(time.Now(), "slack", "x"), Source: "slack", Kind: "mention", Thread: "slack/x", Class: tasks.Interactive,
-		Profile: agent.Write, Actor: "ann", Prompt: prompt,
+		Profile: agent.Write, Repo: "acme/app", Actor: "ann", Prompt: prompt,
 	})
 	if err != nil {
 		f.Fatal(err)

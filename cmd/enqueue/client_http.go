@@ -28,11 +28,15 @@ type door struct {
 	base  string // http://host:port, without a slash at the end
 	token string
 	http  *http.Client
+	pause time.Duration // the first one of a follower that was cut off
 }
 
 // newDoor takes the address in the form a server listens at, or a URL.
 func newDoor(addr, token string) (*door, error) {
-	d := &door{token: token, http: &http.Client{}}
+	if token = strings.TrimSpace(token); strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("ERRAND_CONSOLE_TOKEN has blanks, line breaks or other characters in it that no token has: copy it again")
+	}
+	d := &door{token: token, http: &http.Client{}, pause: firstPause}
 	addr = strings.TrimRight(cmp.Or(addr, defaultAddr), "/")
 	if strings.HasPrefix(addr, "http://") || strings.HasPrefix(addr, "https://") {
 		u, err := url.Parse(addr)
@@ -68,7 +72,7 @@ func (d *door) open(ctx context.Context, method, path string, body []byte, heade
 
 // send is open for a caller that has a use for every answer.
 func (d *door) send(ctx context.Context, method, path string, body []byte, header ...string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, d.base+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, d.base+path, bytes.NewReader(body)) //nolint:gosec // where to is the word of who calls us
 	if err != nil {
 		return nil, fmt.Errorf("request %s: %w", path, err)
 	}
@@ -78,7 +82,7 @@ func (d *door) send(ctx context.Context, method, path string, body []byte, heade
 	if d.token != "" {
 		req.Header.Set("Authorization", "Bearer "+d.token)
 	}
-	resp, err := d.http.Do(req)
+	resp, err := d.http.Do(req) //nolint:gosec // as above
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return nil, fmt.Errorf("nothing answers at %s: is `enqueue serve` or `worker -standalone` running there? ERRAND_HTTP_ADDR says where to look", d.base)

@@ -6,8 +6,9 @@ import (
 )
 
 const initHelp = `
-Without a service it writes .env, with a fresh token for the console, and errand.yaml, with every setting explained and commented out. What is
-there already stays as it is.
+Without a service it writes .env, with fresh secrets of errand's own, and
+errand.yaml, with every setting explained and commented out. What is there
+already stays as it is.
 
   enqueue init slack [-name NAME] [-url https://HOST]
         print the manifest of a Slack app
@@ -18,9 +19,9 @@ there already stays as it is.
 // initCommand prepares what errand needs. It talks to nobody: manifests go to stdout, what to do with them to stderr.
 func initCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
 	directory := flags.String("dir", ".", "write the files into this `directory`")
-	name := flags.String("name", "errand", "what the app is called, and mentioned as; on GitHub no other App or user may be called so")
-	base := flags.String("url", t.getenv("ERRAND_PUBLIC_URL"), "where the service reaches the front door; Slack need not: without it, Socket Mode is used")
-	org := flags.String("org", "", "the `organisation` that the GitHub App belongs to; default yourself")
+	name := flags.String("name", "errand", "`what` the app is called, and mentioned as; on GitHub nobody else may be")
+	base := flags.String("url", t.getenv("ERRAND_PUBLIC_URL"), "`where` the service reaches the front door; without it Slack uses Socket Mode")
+	org := flags.String("org", "", "the `organisation` that the GitHub App belongs to")
 	return func(_ context.Context, args []string) error {
 		switch {
 		case len(args) == 0:

@@ -33,7 +33,10 @@ func read(t *testing.T, path ...string) string {
 	return string(b)
 }
 
-var setting = regexp.MustCompile(`(?m)^([A-Z_]+)=(.*)$`)
+var (
+	setting = regexp.MustCompile(`(?m)^([A-Z_]+)=(.*)$`)
+	prose   = regexp.MustCompile(`^ \S`)
+)
 
 // What was written is a configuration, in which nothing is set but fresh secrets, and nobody else can read them.
 func TestInitWritesFiles(t *testing.T) {
@@ -105,7 +108,7 @@ func TestInitCommentsAllKeys(t *testing.T) {
 	var back strings.Builder
 	_, text, _ = strings.Cut(text, "#\n")
 	for line := range strings.Lines(text) {
-		if rest, ok := strings.CutPrefix(line, "#"); ok && !regexp.MustCompile("^ \\S").MatchString(rest) {
+		if rest, ok := strings.CutPrefix(line, "#"); ok && !prose.MatchString(rest) {
 			line = rest
 		}
 		back.WriteString(line)

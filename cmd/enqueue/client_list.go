@@ -22,7 +22,7 @@ func listCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 		{"source", "source", "only those from this `source`: slack, github or chat"},
 		{"repo", "repository", "only those about this repository, `owner/name`"},
 		{"person", "person", "only those of this `person`: U02ABC, or slack/U02ABC"},
-		{"ending", "ending", "only those that ended in this `way`: answered, failed, timed_out, cancelled, …"},
+		{"ending", "ending", "only those that ended in this `way`: answered, failed, cancelled, …"},
 		{"text", "text", "only those with these `words` in the request or in the ID"},
 		{"limit", "limit", "at most this `number`, up to 200; default 50"},
 		{"before", "before", "only those older than the task with this `ID`"},
@@ -148,8 +148,11 @@ func styleOf(v task) term.Style {
 }
 
 func cost(v task) string {
-	if v.Ending == nil || v.Ending.CostUSD() == 0 {
+	switch {
+	case v.Ending == nil || v.Ending.CostUSD() == 0:
 		return ""
+	case v.Ending.CostUSD() < 0.005:
+		return "<$0.01"
 	}
 	return fmt.Sprintf("$%.2f", v.Ending.CostUSD())
 }

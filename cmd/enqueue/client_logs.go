@@ -13,13 +13,14 @@ import (
 )
 
 const logsHelp = `
-The log has everything; -f tells what the agent does and says from the beginning to the end, whichever machine runs the task, and exits as the
-task has ended (enqueue help). On a terminal Ctrl-C asks, as in enqueue chat -follow.
+The log has everything. With -f: what the agent does and says, from the
+beginning to the end, whichever machine runs the task; the exit code says how
+it ended (enqueue help). On a terminal Ctrl-C asks, as in enqueue chat -follow.
 `
 
 func logsCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
 	follow := flags.Bool("f", false, "follow what the task does, from its beginning to its end")
-	raw := flags.Bool("json", false, "print the lines of the CLI as they came, or with -f an event per line and the task as it ended")
+	raw := flags.Bool("json", false, "print JSON: the lines of the CLI; with -f an event per line and the end")
 	return func(ctx context.Context, args []string) error {
 		id, err := oneID(args)
 		if err != nil {

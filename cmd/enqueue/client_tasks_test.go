@@ -52,6 +52,67 @@ func TestList(t *testing.T) {
 	}
 }
 
+// Each filter reaches the API under its name there.
+func TestListFilters(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	other := f.chat("t", "Something else")
+	id := f.submit("Paint it")
+	f.End(f.Claim(id), tasks.Ending{Kind: tasks.Stalled})
+	for _, args := range [][]string{
+		{"-source", "slack"}, {"-repo", "acme/app"}, {"-person", "ann"}, {"-ending", "stalled"}, {"-text", "paint IT"}, {"-limit", "1"}, {"-state", "ended"},
+	} {
+		if _, out, errs := f.run(append([]string{"list"}, args...)...); !strings.Contains(out, id) || strings.Contains(out, other) {
+			t.Errorf("%q: %s%s", args, out, errs)
+		}
+	}
+	if _, out, _ := f.run("list", "-before", id); strings.Contains(out, id) || !strings.Contains(out, other) {
+		t.Errorf("older ones: %s", out)
+	}
+	if _, _, errs := f.run("list", "-limit", "1"); errs != "There may be older ones: add -before "+id+"\n" {
+		t.Errorf("it says %q", errs)
+	}
+	if _, _, errs := f.run("list", "-text", "nowhere"); errs != "There are none.\n" {
+		t.Errorf("it says %q", errs)
+	}
+}
+
+// What programs get is the API's own answer.
+func TestAnswersForPrograms(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	id := f.submit("Hello")
+	for _, command := range []string{"show", "cancel", "retry"} {
+		code, out, errs := f.run(command, "-json", id)
+		var v task
+		if err := json.Unmarshal([]byte(out), &v); code != 0 || errs != "" || err != nil || v.Task.ID != id {
+			t.Errorf("%s: exit %d, %v: %s%s", command, code, err, out, errs)
+		}
+	}
+	f.run("cancel", id) // else it comes first
+	id = f.submit("Hello again")
+	c := f.Claim(id)
+	if _, err := c.Ask(t.Context(), "k", f.JSON(tasks.Question{Key: "k", Text: "Which?"})); err != nil {
+		t.Fatal(err)
+	}
+	_, out, _ := f.run("answer", "-json", id, "red")
+	var a tasks.Answer
+	if err := json.Unmarshal([]byte(out), &a); err != nil || a.Text != "red" {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestAge(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 59 * time.Second: "59s", 90 * time.Second: "1m", 47 * time.Hour: "47h", 50 * time.Hour: "2d",
+	} {
+		if got := age(d); got != want {
+			t.Errorf("%v is %s, want %s", d, got, want)
+		}
+	}
+}
+
 func TestShow(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)

@@ -19,6 +19,7 @@ type teller struct {
 	side   *term.Out // where the screen's lines go
 	id     string
 	stamps bool // lines begin with the time
+	text   bool // what was printed last is text
 }
 
 // tell prints an event.
@@ -26,7 +27,7 @@ func (t *teller) tell(e agent.Event) {
 	switch e.Kind {
 	case agent.Text:
 		if e.Parent == "" { // what sub-agents say is for the agent
-			t.screen.Text(legible.Text(e.Text))
+			t.piece(legible.Text(e.Text))
 		}
 	case agent.ToolUse:
 		t.short(e, term.Dim, "· "+e.Text)
@@ -51,13 +52,34 @@ func (t *teller) tell(e agent.Event) {
 	}
 }
 
+// piece prints text. Where a new one begins, the CLI sends any number of empty lines: one is enough, and none at the very beginning.
+func (t *teller) piece(s string) {
+	if !t.text {
+		trimmed := strings.TrimLeft(s, "\n")
+		switch {
+		case trimmed == "":
+			return
+		case trimmed != s && t.screen.Said():
+			trimmed = "\n" + trimmed
+		}
+		s = trimmed
+	}
+	t.text = true
+	t.screen.Text(s)
+}
+
+func (t *teller) print(line string) {
+	t.text = false
+	t.screen.Line(line)
+}
+
 // question is asked with what to type for an answer.
 func (t *teller) question(e agent.Event) {
 	var q tasks.Question
 	_ = json.Unmarshal(e.Input, &q) // without it the words alone are told, and the only open question is answered
 	t.line(e, term.Bold, "? "+e.Text)
 	for _, line := range answers(t.id, q) {
-		t.screen.Line(line)
+		t.print(line)
 	}
 }
 
@@ -75,7 +97,7 @@ func answers(id string, q tasks.Question) (lines []string) {
 
 // line prints all of what there is to say.
 func (t *teller) line(e agent.Event, style term.Style, s string) {
-	t.screen.Line(t.stamp(e) + t.side.Paint(style, strings.TrimSpace(legible.Text(s))))
+	t.print(t.stamp(e) + t.side.Paint(style, strings.TrimSpace(legible.Text(s))))
 }
 
 // short prints what is one line, whatever is in it: on a terminal no longer than that is wide. Sub-agents are indented.
@@ -87,7 +109,7 @@ func (t *teller) short(e agent.Event, style term.Style, s string) {
 	if e.Parent != "" {
 		before, columns = before+"  ", columns-2
 	}
-	t.screen.Line(before + t.side.Paint(style, term.Cut(legible.Line(s), columns)))
+	t.print(before + t.side.Paint(style, term.Cut(legible.Line(s), columns)))
 }
 
 func (t *teller) stamp(e agent.Event) string {
@@ -111,10 +133,10 @@ func (t *teller) end(v task) {
 	if facts := e.Footer(); facts != "" {
 		words += " · " + facts
 	}
-	t.screen.Line(t.side.Paint(style, legible.Line(words)))
+	t.print(t.side.Paint(style, legible.Line(words)))
 	for _, more := range []string{v.Sentence, e.Note()} {
 		if more != "" {
-			t.screen.Line(legible.Text(more))
+			t.print(legible.Text(more))
 		}
 	}
 }

@@ -29,6 +29,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"nobody to log":  {"logs -f " + id, l.Addr().String(), "x", "is `enqueue serve` or `worker -standalone` running there? ERRAND_HTTP_ADDR"},
 		"no token":       {"list", f.server.URL, "", "the server wants a token: set ERRAND_CONSOLE_TOKEN"},
 		"wrong token":    {"logs -f " + id, f.server.URL, "wrong", "the server refuses the token: set ERRAND_CONSOLE_TOKEN"},
+		"broken token":   {"list", f.server.URL, "one\ntwo", "ERRAND_CONSOLE_TOKEN has blanks"},
 		"somebody else":  {"list", other.URL, "x", "404 Not Found: is this errand?"},
 		"no address":     {"list", "errand.test", "x", "write host:port or a URL"},
 		"no URL":         {"list", "http://ann:s3cret@errand.test", "x", "is not a URL like"},

@@ -17,7 +17,7 @@ func usage(w io.Writer) {
 	say(w, "environment:\n  ERRAND_HTTP_ADDR       the front door, host:port or a URL; default %s\n", defaultAddr)
 	say(w, "  ERRAND_CONSOLE_TOKEN   opens it; `worker -standalone` prints it when it starts\n  NO_COLOR               no colours\n")
 	say(w, "\nexit codes:\n  0 done, or answered   1 could not be done   2 called wrongly\n")
-	say(w, "  of a task that was followed: 3 failed   4 timed out   5 cancelled   6 refused\n")
+	say(w, "  of a task that was followed: 3 failed   4 timed out   5 cancelled   6 refused\n  130 left by Ctrl-C, 143 by SIGTERM: the task goes on\n")
 }
 
 // help tells about one command.
@@ -77,7 +77,7 @@ func explain(err error) error {
 func meant(name string) string {
 	for _, c := range append(commands(), command{name: "serve"}) {
 		if len(name) > 1 && (strings.HasPrefix(c.name, name) || strings.HasPrefix(name, c.name) || near(c.name, name)) {
-			return fmt.Sprintf(": did you mean %s?", c.name)
+			return fmt.Sprintf(", did you mean %s?", c.name)
 		}
 	}
 	return ""

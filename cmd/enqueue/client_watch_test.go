@@ -42,13 +42,13 @@ func TestChatFollows(t *testing.T) {
 		agent.Event{Kind: agent.ToolResult, ToolID: "t2", Text: "no such\r\x1b]0;x\afile", Error: true},
 		agent.Event{Kind: agent.Text, Parent: "t0", Text: "for the agent alone"},
 		agent.Event{Kind: tasks.Said, Text: "On \u202eit"},
-		agent.Event{Kind: agent.Text, Text: "It is "}, agent.Event{Kind: agent.Text, Text: "42.\x1b]0;x\x07\u009b2J"},
+		agent.Event{Kind: agent.Text, Text: "\n\n\nIt is "}, agent.Event{Kind: agent.Text, Text: "42.\x1b]0;x\x07\u009b2J"},
 	)
 	f.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "It is 42.", CostUSD: 0.25, Duration: 72 * time.Second, Turns: 2}})
 	code, out, errs := r.rest()
 	// Only the answer is on stdout, and nothing anywhere that moves the cursor.
 	want := []any{
-		0, "Hm\nIt is 42.\\x9b2J\n",
+		0, "Hm\n\nIt is 42.\\x9b2J\n",
 		"· Running bc and more\n  · Reading x\n✗ no such\\x0dfile\n» On \\u202eit\nanswered · 1m12s · 2 turns · $0.25\n",
 	}
 	if diff := cmp.Diff(want, []any{code, out, errs}); diff != "" {
@@ -113,6 +113,25 @@ func TestChatThatIsCutOff(t *testing.T) {
 	code, out, errs := r.rest()
 	if diff := cmp.Diff([]any{0, "two\n", "answered\n"}, []any{code, out, errs}); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A server that stays away is not looked for for ever, and whoever comes back later is told how.
+func TestChatWhoseServerIsGone(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	f.pause = time.Millisecond
+	r := f.start("chat", "-follow", "Hello")
+	c := f.Claim(r.task())
+	f.Append(c, agent.Event{Kind: agent.Text, Text: "one\n"})
+	_ = r.line(r.stdout)
+	f.server.CloseClientConnections()
+	_ = f.server.Listener.Close()
+	code, _, errs := r.rest()
+	for _, want := range []string{"the server is gone; the task may go on", "is `enqueue serve` or `worker -standalone` running there?", "`enqueue logs -f "} {
+		if code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("exit %d: %q is not in %s", code, want, errs)
+		}
 	}
 }
 

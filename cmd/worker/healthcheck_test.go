@@ -3,6 +3,8 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -41,5 +43,23 @@ func TestHealthcheck(t *testing.T) {
 				t.Errorf("exit %d, %q; want %d, %q", code, out.String(), c.code, c.says)
 			}
 		})
+	}
+}
+
+// A worker that listens everywhere is asked directly, though 0.0.0.0 is not loopback to a proxy's settings.
+func TestHealthcheckUsesNoProxy(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer s.Close()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := strings.Cut(strings.TrimPrefix(s.URL, "http://"), ":")
+	cmd := exec.CommandContext(t.Context(), self, "healthcheck")
+	cmd.Args[0] = underTest
+	cmd.Env = []string{"HTTP_PROXY=http://127.0.0.1:1", "ERRAND_WORKER_ADDR=0.0.0.0:" + port, "ERRAND_STATE_DIR=" + t.TempDir()}
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "ok\n" {
+		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -137,7 +137,7 @@ func probes(ctx context.Context, parts *wire.Parts) http.Handler {
 	return mux
 }
 
-// healthcheck asks the worker of this container whether it takes work.
+// healthcheck asks the worker of this container whether it takes work, whatever proxy the container has for the rest of the world.
 func healthcheck(ctx context.Context, addr string, stdout io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -145,7 +145,8 @@ func healthcheck(ctx context.Context, addr string, stdout io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("ask worker at %s: %w", addr, err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := direct.Do(req)
 	if err != nil {
 		return fmt.Errorf("ask worker at %s: %w", addr, err)
 	}

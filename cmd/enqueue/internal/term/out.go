@@ -24,7 +24,7 @@ type Out struct {
 func NewOut(w io.Writer, getenv func(string) string) *Out {
 	o := &Out{w: w, fd: -1, dumb: getenv("TERM") == "dumb"}
 	if f, ok := w.(*os.File); ok && IsTerminal(f) {
-		o.fd = int(f.Fd()) //nolint:gosec // a descriptor fits into an int
+		o.fd = int(f.Fd())
 		o.colours = !o.dumb && getenv("NO_COLOR") == ""
 	}
 	return o
@@ -32,7 +32,7 @@ func NewOut(w io.Writer, getenv func(string) string) *Out {
 
 // IsTerminal reports whether f is one: only terminals have a size.
 func IsTerminal(f *os.File) bool {
-	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ) //nolint:gosec // a descriptor fits into an int
+	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	return err == nil
 }
 

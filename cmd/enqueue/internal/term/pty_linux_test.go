@@ -1,42 +1,16 @@
-package term
+package term_test
 
 import (
 	"os"
-	"strconv"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
+	"github.com/errand-fleet/errand/cmd/enqueue/internal/termtest"
 )
-
-// openPTY gives both ends of a terminal of that width.
-func openPTY(t *testing.T, columns uint16) (master, slave *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = master.Close() })
-	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
-	}
-	if err == nil {
-		err = unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = slave.Close() })
-	return master, slave
-}
 
 func TestOutKnowsATerminal(t *testing.T) {
 	t.Parallel()
-	_, slave := openPTY(t, 72)
+	_, slave := termtest.Open(t, 72)
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
@@ -55,14 +29,14 @@ func TestOutKnowsATerminal(t *testing.T) {
 		"none":       {null, nil, 0, false, "no"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := NewOut(test.file, func(name string) string { return test.env[name] })
+			o := term.NewOut(test.file, func(name string) string { return test.env[name] })
 			if got := o.Width(); got != test.width {
 				t.Errorf("it is %d wide, want %d", got, test.width)
 			}
 			if o.Rewrites() != test.rewrites {
 				t.Errorf("rewrites: %v", o.Rewrites())
 			}
-			if got := o.Paint(Red, "no"); got != test.painted {
+			if got := o.Paint(term.Red, "no"); got != test.painted {
 				t.Errorf("red is %q", got)
 			}
 		})
@@ -73,14 +47,14 @@ func TestOutKnowsATerminal(t *testing.T) {
 func TestScreenOnATerminal(t *testing.T) {
 	t.Parallel()
 	const columns = 30
-	_, slave := openPTY(t, columns)
-	v := newVT(t, columns, 6)
-	out := NewOut(slave, func(string) string { return "" })
-	out.w = v
-	s := NewScreen(out, out, out)
+	_, slave := termtest.Open(t, columns)
+	v := termtest.NewVT(t, columns, 6)
+	out := term.NewOut(slave, func(string) string { return "" })
+	out.Redirect(v)
+	s := term.NewScreen(out, out, out)
 	see := func(want string) {
 		t.Helper()
-		if got := v.seen(); got != want {
+		if got := v.Seen(); got != want {
 			t.Errorf("one sees\n%s\nwant\n%s", got, want)
 		}
 	}

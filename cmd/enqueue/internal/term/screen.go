@@ -88,11 +88,11 @@ func (s *Screen) advance(piece string) {
 	columns := s.text.Width()
 	for _, r := range piece {
 		n := cells(r)
-		switch {
-		case r == '\n':
+		switch r {
+		case '\n':
 			s.column = 0
 			continue
-		case r == '\t':
+		case '\t':
 			n = 8 - s.column%8
 		}
 		if s.column += n; s.column > columns {

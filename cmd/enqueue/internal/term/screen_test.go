@@ -1,8 +1,10 @@
-package term
+package term_test
 
 import (
 	"bytes"
 	"testing"
+
+	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 )
 
 func none(string) string { return "" }
@@ -11,8 +13,8 @@ func none(string) string { return "" }
 func TestScreenWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	var text, side bytes.Buffer
-	errs := NewOut(&side, none)
-	s := NewScreen(NewOut(&text, none), errs, errs)
+	errs := term.NewOut(&side, none)
+	s := term.NewScreen(term.NewOut(&text, none), errs, errs)
 	s.Status("1s")
 	if s.Said() {
 		t.Error("it has said something")
@@ -50,11 +52,11 @@ func TestCut(t *testing.T) {
 		{"abc", 0, "abc"},
 		{"abc", 1, "…"},
 	} {
-		if got := Cut(test.in, test.n); got != test.want {
+		if got := term.Cut(test.in, test.n); got != test.want {
 			t.Errorf("%q in %d columns is %q, want %q", test.in, test.n, got, test.want)
 		}
 	}
-	if got := Pad("日", 4); got != "日  " {
+	if got := term.Pad("日", 4); got != "日  " {
 		t.Errorf("filled up it is %q", got)
 	}
 }

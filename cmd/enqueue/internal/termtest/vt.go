@@ -1,40 +1,50 @@
-package term
+// Package termtest is a terminal for tests: a real one in the kernel, and what a person would see on it.
+package termtest
 
 import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 )
 
-// vt is a terminal as far as a Screen needs one: what stands in it is what a person sees.
-type vt struct {
-	*testing.T
+// VT is a terminal as far as a status line needs one: what stands in it is what a person sees. Anything that a program sends besides is an
+// error of the test. It may be used from any goroutine.
+type VT struct {
+	t             *testing.T
 	columns, rows int
-	cells         [][]rune
-	row, col      int
-	wrap          bool // the last column was written: the next character goes to the next line
-	saved         [2]int
-	savedWrap     bool
-	gone          []string // lines that have left at the top
+
+	mu        sync.Mutex
+	cells     [][]rune
+	row, col  int
+	wrap      bool // the last column was written: the next character goes to the next line
+	saved     [2]int
+	savedWrap bool
+	gone      []string // lines that have left at the top
 }
 
-func newVT(t *testing.T, columns, rows int) *vt {
+// NewVT is an empty one.
+func NewVT(t *testing.T, columns, rows int) *VT {
 	t.Helper()
-	v := &vt{T: t, columns: columns, rows: rows}
+	v := &VT{t: t, columns: columns, rows: rows}
 	for range rows {
 		v.cells = append(v.cells, v.blank())
 	}
 	return v
 }
 
-func (v *vt) blank() []rune { return []rune(strings.Repeat(" ", v.columns)) }
+func (v *VT) blank() []rune { return []rune(strings.Repeat(" ", v.columns)) }
 
 var order = regexp.MustCompile(`^\x1b(?:\[([0-9;]*)([A-Za-z])|[78DM])`)
 
 // Write plays what a program sends; the driver of a real terminal makes \r\n of its \n.
-func (v *vt) Write(p []byte) (int, error) {
-	v.Helper()
+func (v *VT) Write(p []byte) (int, error) {
+	v.t.Helper()
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	for s := string(p); s != ""; {
 		if m := order.FindStringSubmatch(s); m != nil {
 			v.obey(m[0], m[1])
@@ -52,7 +62,7 @@ func (v *vt) Write(p []byte) (int, error) {
 		case r == '\t':
 			v.col = min((v.col/8+1)*8, v.columns-1)
 		case r < ' ':
-			v.Errorf("it is sent %q", r)
+			v.t.Errorf("it is sent %q", r)
 		default:
 			v.put(r)
 		}
@@ -60,8 +70,8 @@ func (v *vt) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (v *vt) put(r rune) {
-	n := cells(r)
+func (v *VT) put(r rune) {
+	n := term.Cells(string(r))
 	if v.wrap || v.col+n > v.columns {
 		v.down()
 		v.col, v.wrap = 0, false
@@ -78,7 +88,7 @@ func (v *vt) put(r rune) {
 	}
 }
 
-func (v *vt) down() {
+func (v *VT) down() {
 	if v.row < v.rows-1 {
 		v.row++
 		return
@@ -87,8 +97,8 @@ func (v *vt) down() {
 	v.cells = append(v.cells[1:], v.blank())
 }
 
-func (v *vt) obey(all, args string) {
-	v.Helper()
+func (v *VT) obey(all, args string) {
+	v.t.Helper()
 	n, _ := strconv.Atoi(args)
 	switch all[1:] {
 	case "7":
@@ -115,16 +125,18 @@ func (v *vt) obey(all, args string) {
 			v.cells[i] = v.blank()
 		}
 	default:
-		v.Errorf("it is sent %q", all)
+		v.t.Errorf("it is sent %q", all)
 	}
 }
 
-func (v *vt) line(i int) string {
+func (v *VT) line(i int) string {
 	return strings.TrimRight(strings.ReplaceAll(string(v.cells[i]), "\x00", ""), " ")
 }
 
-// seen is all that was ever printed and is not covered by something else, without the empty lines at the end.
-func (v *vt) seen() string {
+// Seen is all that was ever printed and is not covered by something else, without the empty lines at the end.
+func (v *VT) Seen() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	lines := append([]string{}, v.gone...)
 	for i := range v.rows {
 		lines = append(lines, v.line(i))

@@ -1,0 +1,311 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
+	"github.com/errand-fleet/errand/cmd/enqueue/internal/termtest"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// underTest is argv[0] of this binary when it is the command itself.
+const underTest = "enqueue-under-test"
+
+func TestMain(m *testing.M) {
+	if os.Args[0] == underTest {
+		os.Exit(run(context.Background(), os.Args[1:], world{
+			getenv: os.Getenv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, notify: signals,
+		}))
+	}
+	os.Exit(m.Run())
+}
+
+// console is a command on a terminal of its own, with somebody in front of it.
+type console struct {
+	*testing.T
+	vt     *termtest.VT
+	master *os.File
+	cmd    *exec.Cmd
+	raw    strings.Builder // what was sent, for who has seen the end of it
+	more   chan struct{}   // has one when something was printed; closed when nobody prints any more
+}
+
+// wide is enough for all that is said to people.
+const wide = 120
+
+// sit starts a command on a terminal. With stdout it goes there instead.
+func (f *frontDoor) sit(columns uint16, stdout *os.File, args ...string) *console {
+	f.Helper()
+	master, slave := termtest.Open(f.T, columns)
+	self, err := os.Executable()
+	if err != nil {
+		f.Fatal(err)
+	}
+	c := &console{T: f.T, vt: termtest.NewVT(f.T, int(columns), 24), master: master, cmd: exec.CommandContext(f.Context(), self, args...), more: make(chan struct{}, 1)}
+	c.cmd.Args[0] = underTest
+	c.cmd.Env = []string{"TERM=xterm", "TZ=UTC"}
+	for name, value := range f.env {
+		c.cmd.Env = append(c.cmd.Env, name+"="+value)
+	}
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = slave, slave, slave
+	if stdout != nil {
+		c.cmd.Stdout = stdout
+	}
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := c.cmd.Start(); err != nil {
+		f.Fatal(err)
+	}
+	_ = slave.Close() // so that the end of the command is that of what it prints
+	go c.read()
+	f.Cleanup(func() { _ = c.cmd.Process.Kill(); _ = c.cmd.Wait() })
+	return c
+}
+
+func (c *console) read() {
+	defer close(c.more)
+	b := make([]byte, 4096)
+	for {
+		n, err := c.master.Read(b)
+		_, _ = c.vt.Write(b[:n])
+		_, _ = c.raw.Write(b[:n])
+		if err != nil {
+			return // EIO: nobody has the other end any more
+		}
+		select {
+		case c.more <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// sees waits until a person sees something that fits, and gives it.
+func (c *console) sees(pattern string) []string {
+	c.Helper()
+	re, limit := regexp.MustCompile(pattern), time.After(20*time.Second)
+	for open := true; ; {
+		if m := re.FindStringSubmatch(c.vt.Seen()); m != nil {
+			return m
+		}
+		if !open {
+			c.Fatalf("it has ended, and one sees not %s but\n%s", pattern, c.vt.Seen())
+		}
+		select {
+		case _, open = <-c.more:
+		case <-limit:
+			c.Fatalf("one sees not %s but\n%s", pattern, c.vt.Seen())
+		}
+	}
+}
+
+// types presses keys.
+func (c *console) types(keys string) {
+	c.Helper()
+	if _, err := c.master.WriteString(keys); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// exits waits for the end of the command.
+func (c *console) exits(code int) string {
+	c.Helper()
+	for range c.more { // to the last word
+	}
+	err := c.cmd.Wait()
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		c.Fatal(err)
+	}
+	if got := c.cmd.ProcessState.ExitCode(); got != code {
+		c.Errorf("exit %d, want %d:\n%s", got, code, c.vt.Seen())
+	}
+	return c.vt.Seen()
+}
+
+// ctrlC is what a terminal makes an interrupt of.
+const ctrlC = "\x03"
+
+func (c *console) task() string { return c.sees(`task (\S+), thread`)[1] }
+
+// A conversation as a person sees it: text as it comes, a line for each tool, and a status line that is gone at the end.
+func TestChatOnATerminal(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	s := f.sit(wide, nil, "chat", "-follow", "-thread", "t", "Hello")
+	c := f.Claim(s.task())
+	s.sees(`  waiting · \d+s`)
+	f.Append(c, agent.Event{Kind: agent.Started, Text: "opus", Time: time.Now()},
+		agent.Event{Kind: agent.Text, Text: "Let me"}, agent.Event{Kind: agent.Text, Text: " see"},
+		agent.Event{Kind: agent.Used, CostUSD: 0.12, Usage: &agent.Usage{Input: 12_000, Output: 340}},
+	)
+	s.sees(`(?m)^Let me see\n  \d+s · 12.3k tokens · \$0.12 · writing$`)
+	f.Append(c, agent.Event{Kind: agent.ToolUse, ToolID: "t1", Text: "Running go test \x1b[2J\x1b[H\x07 ./one ./two\n" + strings.Repeat("./and/so/on ", 10) + ""})
+	s.sees(`(?m)^Let me see\n· Running go test \\x07 ./one ./two ./and/so/on .*…$\n  \d+s · 12.3k tokens · \$0.12 · Running go test .*…$`)
+	f.Append(c, agent.Event{Kind: agent.ToolUse, ToolID: "t2", Text: "Reading x"}, agent.Event{Kind: agent.ToolResult, ToolID: "t1", Text: "\x1b]0;pwned\x07boom", Error: true})
+	s.sees(`(?m)^✗ boom\n  .* · Reading x$`)
+	f.Append(c, agent.Event{Kind: agent.ToolResult, ToolID: "t2"}, agent.Event{Kind: agent.Text, Text: "It works\x1b[3A.\n"}, agent.Event{Kind: agent.TurnEnd})
+	f.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "It works.", Duration: 3 * time.Second, CostUSD: 0.13}})
+	seen := s.exits(0)
+	_, rest, _ := strings.Cut(seen, "\n") // the task
+	call := term.Cut(`· Running go test \x07 ./one ./two `+strings.Repeat("./and/so/on ", 10), wide)
+	want := "— started, opus\nLet me see\n" + call + "\n· Reading x\n✗ boom\nIt works.\nanswered · 3s · $0.13"
+	if rest != want {
+		t.Errorf("one sees\n%s\nwant\n%s", rest, want)
+	}
+}
+
+// The first Ctrl-C asks, the second cancels and waits for what there is of an answer.
+func TestCtrlCAsksAndThenCancels(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	s := f.sit(wide, nil, "chat", "-follow", "Hello")
+	id := s.task()
+	c := f.Claim(id)
+	f.Append(c, agent.Event{Kind: agent.Text, Text: "So far"})
+	s.sees("So far")
+	s.types(ctrlC)
+	s.sees(`Ctrl-C again cancels the task · Enter leaves, and it goes on`)
+	if got := f.Status(id).Cancel; got != "" {
+		t.Errorf("one Ctrl-C cancels it, on behalf of %s", got)
+	}
+	s.types(ctrlC)
+	s.sees(`cancelling the task; Ctrl-C again leaves at once`)
+	if got := f.Status(id).Cancel; got != "console" {
+		t.Errorf("it is cancelled on behalf of %q", got)
+	}
+	f.Append(c, agent.Event{Kind: agent.Text, Text: ", and no further\n"})
+	f.End(c, tasks.Ending{Kind: tasks.Cancelled, By: "console"})
+	seen := s.exits(5)
+	for _, want := range []string{", and no further\n", "cancelled\nThis was cancelled by console."} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("%q is not in\n%s", want, seen)
+		}
+	}
+}
+
+func TestThirdCtrlCLeaves(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	s := f.sit(wide, nil, "chat", "-follow", "Hello")
+	f.Claim(s.task())
+	s.types(ctrlC)
+	s.sees("Ctrl-C again cancels")
+	s.types(ctrlC)
+	s.sees("cancelling the task")
+	s.types(ctrlC)
+	if seen := s.exits(130); !strings.Contains(seen, "left; the task stops by itself: `enqueue show") {
+		t.Errorf("one sees\n%s", seen)
+	}
+}
+
+// Between asking and cancelling one can leave; and SIGTERM asks nobody.
+func TestLeavingATerminal(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		leave func(*console)
+		code  int
+	}{
+		"by Enter": {func(s *console) { s.types(ctrlC); s.sees("Enter leaves"); s.types("\n") }, 130},
+		"by SIGTERM": {func(s *console) {
+			if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				s.Fatal(err)
+			}
+		}, 143},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFrontDoor(t)
+			s := f.sit(wide, nil, "logs", "-f", f.submit("Hello"))
+			s.sees("waiting")
+			test.leave(s)
+			if seen := s.exits(test.code); !strings.Contains(strings.ReplaceAll(seen, "\n", ""), "left; the task goes on: `enqueue logs -f") {
+				t.Errorf("one sees\n%s", seen)
+			}
+		})
+	}
+}
+
+// With the text in a file there is a status line all the same, and nothing of it in the file.
+func TestChatIntoAFile(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	file, err := os.CreateTemp(t.TempDir(), "answer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	s := f.sit(wide, file, "chat", "-follow", "Hello")
+	c := f.Claim(s.task())
+	f.Append(c, agent.Event{Kind: agent.Started, Text: "opus", Time: time.Now()}, agent.Event{Kind: agent.Text, Text: "4"})
+	s.sees(`\ds · writing`)
+	f.Append(c, agent.Event{Kind: agent.Text, Text: "2\n"})
+	f.End(c, tasks.Ending{Kind: tasks.Answered})
+	s.exits(0)
+	b, err := os.ReadFile(file.Name())
+	if err != nil || string(b) != "42\n" {
+		t.Errorf("%v: the file has %q", err, b)
+	}
+}
+
+// Colours are for terminals whose owner wants them.
+func TestColoursOfATerminal(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	f.End(f.Claim(f.submit("Hello")), tasks.Ending{Kind: tasks.Failed})
+	const red = "\x1b[31mfailed"
+	s := f.sit(wide, nil, "list")
+	s.exits(0)
+	if !strings.Contains(s.raw.String(), red) {
+		t.Errorf("it is not red: %q", s.raw.String())
+	}
+	f.env["NO_COLOR"] = "1"
+	s = f.sit(wide, nil, "list")
+	s.exits(0)
+	if strings.Contains(s.raw.String(), "\x1b") {
+		t.Errorf("NO_COLOR: %q", s.raw.String())
+	}
+	if _, out, _ := f.run("list"); strings.Contains(out, "\x1b") {
+		t.Errorf("without a terminal: %q", out)
+	}
+}
+
+// A terminal that can only print gets lines, and no orders.
+func TestDumbTerminal(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	f.env["TERM"] = "dumb"
+	s := f.sit(wide, nil, "chat", "-follow", "Hello")
+	c := f.Claim(s.task())
+	s.types(ctrlC)
+	s.sees(`(?m)^(\^C)?Ctrl-C again cancels the task`)
+	f.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "42"}})
+	seen := s.exits(0)
+	if strings.Contains(seen, "waiting") || !strings.HasSuffix(seen, "\n42\nanswered") {
+		t.Errorf("one sees\n%s", seen)
+	}
+}
+
+// A list fits the terminal, whatever its width: columns that matter less go first, and then the ends of titles.
+func TestListFitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	id := f.submit("日本語 and much more than can be shown in a line of this width, of whatever it is about")
+	pad := strings.Repeat(" ", len(id)-2)
+	for width, want := range map[uint16]string{
+		110: "ID" + pad + "  STATE    SOURCE  WHO  AGE  COST  TASK\n" + id + "  waiting  slack   ann  0s         日本語 and much more than can be shown in a line o…",
+		60:  "ID" + pad + "  STATE    AGE  TASK\n" + id + "  waiting  0s   日本語 and much mor…",
+		46:  "ID" + pad + "  STATE    TASK\n" + id + "  waiting  日本語 and…",
+	} {
+		seen := f.sit(width, nil, "list").exits(0)
+		if seen = regexp.MustCompile(` \ds `).ReplaceAllString(seen, " 0s "); seen != want {
+			t.Errorf("%d columns:\n%s\nwant\n%s", width, seen, want)
+		}
+	}
+}
