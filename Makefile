@@ -22,7 +22,10 @@ VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 # Linted as well. Its tests need what `make peers` installs.
 PEERS := e2e/peers
 
-.PHONY: help setup build demo run bench bench-ingress bench-workspace chaos test check lint fmt peers clean
+# So have these, which look at the console in Chromium.
+BROWSER := e2e/browser
+
+.PHONY: help setup build demo run bench bench-ingress bench-workspace chaos test check lint fmt peers browser pictures clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,7 +82,7 @@ chaos: build ## Break a whole fleet on purpose and check that nothing is lost or
 
 .PHONY: image
 image: ## Build the image without a container engine and try it: front door, worker and a run in it (as root; some minutes)
-	@scripts/machine image
+	@scripts/machine buildah debootstrap
 	@scripts/image
 
 test: setup ## Run all tests with the race detector (ARGS='-run TestX ./store' narrows it down)
@@ -92,14 +95,25 @@ $(PEERS)/node_modules/.package-lock.json: $(PEERS)/package.json $(PEERS)/package
 	npm ci --prefix $(PEERS) --ignore-scripts --no-progress
 	@touch $@
 
+browser: setup build $(BROWSER)/node_modules/.package-lock.json ## Look at every page of the console in Chromium; pictures go to e2e/out/
+	@scripts/machine chromium
+	cd $(BROWSER) && go test -count=1 -timeout 5m $(ARGS) .
+
+pictures: ## Make the pictures of the README anew
+	@$(MAKE) browser ARGS='-run TestPages -pictures'
+
+$(BROWSER)/node_modules/.package-lock.json: $(BROWSER)/package.json $(BROWSER)/package-lock.json $(BROWSER)/.npmrc
+	npm ci --prefix $(BROWSER) --ignore-scripts --no-progress
+	@touch $@
+
 check: lint test ## All that CI checks: format, vet, lint, tests
 
 lint: $(LINT) ## Check format, vet and lint
-	@failed=0; for m in $(MODULES) $(PEERS); do echo "== lint $$m"; cd "$(CURDIR)/$$m"; \
+	@failed=0; for m in $(MODULES) $(PEERS) $(BROWSER); do echo "== lint $$m"; cd "$(CURDIR)/$$m"; \
 		$(LINT) fmt --diff || failed=1; go vet ./... || failed=1; $(LINT) run || failed=1; done; exit $$failed
 
 fmt: $(LINT) ## Format the code
-	@for m in $(MODULES) $(PEERS); do cd "$(CURDIR)/$$m"; $(LINT) fmt; done
+	@for m in $(MODULES) $(PEERS) $(BROWSER); do cd "$(CURDIR)/$$m"; $(LINT) fmt; done
 
 $(LINT):
 	@echo "== building golangci-lint $(LINT_VERSION), once; this takes a minute or two"
@@ -107,4 +121,4 @@ $(LINT):
 	@mkdir -p $(@D) && mv .tools/new/golangci-lint $@ && rmdir .tools/new
 
 clean: ## Remove what make made; .env and .errand stay
-	rm -rf bin .tools node_modules bench/node_modules bench/ingress/node_modules $(PEERS)/node_modules
+	rm -rf bin .tools node_modules bench/node_modules bench/ingress/node_modules $(PEERS)/node_modules $(BROWSER)/node_modules e2e/out

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -111,7 +112,7 @@ func (careful) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 }
 
 func heading(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-	tag := "h" + string(rune('0'+min(n.(*ast.Heading).Level+2, 6)))
+	tag := "h" + strconv.Itoa(min(n.(*ast.Heading).Level+2, 6))
 	if !entering {
 		tag = "/" + tag
 	}

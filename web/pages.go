@@ -36,7 +36,8 @@ func (h *Handler) page(w http.ResponseWriter, status int, name string, data any)
 	}
 }
 
-// render makes a page; false when it could not be, which is then answered.
+// render makes a page; false when it could not be, which is then answered. Nothing on it is hidden from whoever reads it, wherever it came
+// from.
 func (h *Handler) render(w http.ResponseWriter, name string, data any) (*bytes.Buffer, bool) {
 	var b bytes.Buffer
 	if err := h.pages[name].ExecuteTemplate(&b, "layout", data); err != nil {
@@ -44,7 +45,7 @@ func (h *Handler) render(w http.ResponseWriter, name string, data any) (*bytes.B
 		text(w, http.StatusInternalServerError, "This page could not be written. The log says more.\n")
 		return nil, false
 	}
-	return &b, true
+	return bytes.NewBufferString(legible(b.String())), true
 }
 
 func send(w http.ResponseWriter, status int, page *bytes.Buffer) {

@@ -111,6 +111,17 @@ func TestEverythingIsEscaped(t *testing.T) {
 	h.contains(h.get("/"+evil), http.StatusNotFound, "!<script>")
 }
 
+// What cannot be seen is spelled out, wherever on a page it stands.
+func TestNothingIsHidden(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.submit(1, func(t *tasks.Task) {
+		t.Prompt, t.Actor, t.Ref = "safe\u202egnp.exe\x1b[31m red", "ann\u2066", "main\x07"
+	})
+	h.contains(h.get("/"), http.StatusOK, `safe\u202egnp.exe red`, `>ann\u2066<`, "!\u202e", "!\u2066", "!\x1b")
+	h.contains(h.get("/tasks/"+id), http.StatusOK, `<h1>safe\u202egnp.exe red</h1>`, `ann\u2066`, `main\x07`, "!\u202e", "!\u2066", "!\x1b")
+}
+
 func TestStaticFiles(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

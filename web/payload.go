@@ -90,6 +90,6 @@ func (p *payloads) look(id string) (payload, error) {
 	if err != nil {
 		return view, err
 	}
-	view.Type, view.Thread, view.Actor = t.Source+" "+t.Kind, t.Thread, t.Actor
+	view.Type, view.Thread, view.Actor = legible(t.Source+" "+t.Kind), legible(t.Thread), legible(t.Actor)
 	return view, nil
 }

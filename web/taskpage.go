@@ -29,6 +29,7 @@ type taskView struct {
 	Facts           []fact
 	Sentence        string
 	Answer, Partial template.HTML
+	Published       template.HTML    // what became of the work
 	Questions       []tasks.Question // that wait for an answer
 	Delivery        string           // its page among those of the queues
 	Meter           meter
@@ -78,6 +79,7 @@ func (h *Handler) taskView(s tasks.Status, past history, used tasks.Logged) task
 	}
 	if e := s.Ending; e != nil {
 		v.Sentence, v.Partial, v.Answer = legible(e.Sentence()), formatted(e.Partial()), formatted(e.Result.Text)
+		v.Published = formatted(e.Note())
 	}
 	return v
 }
@@ -96,7 +98,7 @@ func at(t time.Time) string {
 // facts are what there is to know about a task, without what is empty.
 func facts(s tasks.Status) []fact {
 	t := s.Task
-	attempt, position, footer, published := "", "", "", ""
+	attempt, position, footer := "", "", ""
 	var covers, into []string
 	if s.Into != "" {
 		into = []string{s.Into}
@@ -108,7 +110,7 @@ func facts(s tasks.Status) []fact {
 		position = fmt.Sprintf("%d before it in its thread", s.Position)
 	}
 	if s.Ending != nil {
-		footer, covers, published = s.Ending.Footer(), s.Ending.Covers, s.Ending.Note()
+		footer, covers = s.Ending.Footer(), s.Ending.Covers
 	}
 	var known []fact
 	for _, f := range []fact{
@@ -135,7 +137,6 @@ func facts(s tasks.Status) []fact {
 		{Name: "in the run of", Tasks: into},
 		{Name: "ended with it", Tasks: covers},
 		{Name: "run", Value: footer},
-		{Name: "published", Value: published},
 	} {
 		if f.Value != "" || f.Tasks != nil {
 			known = append(known, f)

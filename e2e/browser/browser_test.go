@@ -28,7 +28,7 @@ var (
 )
 
 // patience bounds each wait. It is long because a machine may be busy; nothing waits for it to pass.
-const patience = time.Minute
+const patience = 30 * time.Second
 
 // out is where pictures go; made is the README's.
 const out, made = "../out", "../../docs/images"

@@ -25,7 +25,7 @@ type console struct {
 	base   string
 	client *redis.Client
 	logs   string
-	born time.Time // of the next task
+	born   time.Time // of the next task
 }
 
 func newConsole(t *testing.T, env ...string) *console {

@@ -9,17 +9,18 @@ import (
 // pages are all that there are; a new one is a line here.
 func (s *scene) pages() []visit {
 	return []visit{
-		{name: "tasks", path: "/", want: "fix the flaky test"},
+		{name: "tasks", path: "/", want: "fix the flaky test", picture: "light"},
 		{name: "tasks-filtered", path: "/?state=ended&ending=failed&repository=acme/payments", want: "bump the Go version"},
 		{name: "tasks-none", path: "/?text=nothing+has+these+words", want: "No tasks"},
-		{name: "task-running", path: "/tasks/" + s.running, want: "faketime"},
+		{name: "task-running", path: "/tasks/" + s.running, want: "faketime", picture: "phone"},
 		{name: "task-asking", path: "/tasks/" + s.asking, want: "Teal"},
 		{name: "task-waiting", path: "/tasks/" + s.waiting, want: "waiting"},
-		{name: "task-answered", path: "/tasks/" + s.answered, want: "truncates"},
+		{name: "task-answered", path: "/tasks/" + s.answered, want: "truncates", picture: "dark"},
 		{name: "task-failed", path: "/tasks/" + s.failed, want: "credit balance"},
 		{name: "task-long", path: "/tasks/" + s.long, want: "cancelled by Ann Lee"},
 		{name: "log", path: "/tasks/" + s.answered + "/log", want: "TestTotal"},
 		{name: "health", path: "/health", want: "mill-3"},
+		{name: "health-services", path: "/health?services=1", want: "none to ask"},
 		{name: "not-found", path: "/nowhere", want: "nothing here", status: 404},
 		{name: "no-task", path: "/tasks/1700000000000000-chat-x", want: "No such task", status: 404},
 	}
@@ -30,6 +31,7 @@ type visit struct {
 	name, path string
 	want       string // words on it
 	status     int    // 0: 200
+	picture    string // the look in which the README shows it; empty: it does not
 }
 
 // Every page is as it should be, by day, by night and on a phone: no errors, nothing that a reader with other senses would miss, and no
@@ -47,6 +49,9 @@ func TestPages(t *testing.T) {
 				tb.fits(v.name)
 				tb.accessible(v.name)
 				tb.keep(fmt.Sprintf("%s/%s-%s.png", out, v.name, l.name), tb.shoot(true))
+				if *pictures && v.picture == l.name {
+					tb.keep(fmt.Sprintf("%s/%s.png", made, v.name), tb.shoot(false))
+				}
 				tb.check()
 			}
 		})

@@ -39,6 +39,9 @@ func newScene(c *console) *scene {
 	c.alive(store.Worker{ID: "mill-3", Host: "mill-3.acme.example", Version: "v1.4.0", Pid: 7, Slots: 4, Memory: 3 << 30, Started: time.Now().Add(-3 * time.Minute)},
 		map[string]any{"ok": false, "version": "2.1.329", "problem": "the CLI has no credential", "remedy": "Set ANTHROPIC_API_KEY in the worker's environment, and start it again."})
 
+	s.long = s.ended("slack", "Ann Lee", "acme/a-repository-with-a-name-that-goes-on-and-on-and-on",
+		"why-does-https://ci.acme.example/builds/1234567890/jobs/0987654321/artifacts/0123456789abcdef0123456789abcdef/log.txt fail? "+
+			strings.Repeat("It is long, and it says so in many words. ", 40), 30*time.Hour, time.Minute, tasks.Ending{Kind: tasks.Cancelled, By: "Ann Lee"})
 	s.ended("github", "dana", "acme/payments", "Review pull request acme/payments#41: Round totals instead of truncating them", 26*time.Hour, 4*time.Minute, tasks.Ending{
 		Kind: tasks.Answered, Result: agent.Result{Text: "One finding.", CostUSD: 0.42},
 	})
@@ -53,9 +56,6 @@ func newScene(c *console) *scene {
 		Kind: tasks.Answered, Result: agent.Result{Text: "There are 53.", CostUSD: 0.01},
 	})
 	s.ended("slack", "Ann Lee", "acme/web", "translate the checkout to Portuguese", 3*time.Hour, 2*time.Hour, tasks.Ending{Kind: tasks.TimedOut, Limit: "2h", Result: agent.Result{CostUSD: 7.25}})
-	s.long = s.ended("slack", "Ann Lee", "acme/a-repository-with-a-name-that-goes-on-and-on-and-on",
-		"why-does-https://ci.acme.example/builds/1234567890/jobs/0987654321/artifacts/0123456789abcdef0123456789abcdef/log.txt fail? "+
-			strings.Repeat("It is long, and it says so in many words. ", 40), 2*time.Hour, time.Minute, tasks.Ending{Kind: tasks.Cancelled, By: "Ann Lee"})
 	s.answered = s.theAnswered()
 	s.asking = s.theAsking()
 	s.running = s.theRunning()
@@ -91,14 +91,14 @@ func (s *scene) theAnswered() string {
 		agent.Event{Kind: agent.Started, Text: "claude-opus-4-8"},
 		agent.Event{Kind: agent.Thinking, Text: "A cent is a matter of rounding. I should look at how totals are computed before I guess."},
 		agent.Event{Kind: agent.Text, Text: "Let me look at how totals are computed: `Total`, and *who calls it*."},
-		agent.Event{Kind: agent.ToolUse, Tool: "Grep", ToolID: "g", Text: "Grep func Total", Input: raw(map[string]string{"pattern": "func Total"})},
+		agent.Event{Kind: agent.ToolUse, Tool: "Grep", ToolID: "g", Text: "Searching for func Total", Input: raw(map[string]string{"pattern": "func Total"})},
 		agent.Event{Kind: agent.ToolResult, ToolID: "g", Text: "invoice/total.go:6:func Total(lines []float64) int {"},
-		agent.Event{Kind: agent.ToolUse, Tool: "Agent", ToolID: "a", Text: "Agent: find the callers", Input: raw(map[string]string{"prompt": "Find the callers of Total."})},
-		agent.Event{Kind: agent.ToolUse, Parent: "a", Tool: "Bash", ToolID: "b", Text: "$ grep -rn 'Total(' --include=*.go .", Input: raw(map[string]string{"command": "grep -rn 'Total(' --include=*.go ."})},
+		agent.Event{Kind: agent.ToolUse, Tool: "Agent", ToolID: "a", Text: "Asking a sub-agent: find the callers", Input: raw(map[string]string{"prompt": "Find the callers of Total."})},
+		agent.Event{Kind: agent.ToolUse, Parent: "a", Tool: "Bash", ToolID: "b", Text: "Running grep -rn 'Total(' --include=*.go .", Input: raw(map[string]string{"command": "grep -rn 'Total(' --include=*.go ."})},
 		agent.Event{Kind: agent.ToolResult, Parent: "a", ToolID: "b", Text: "./invoice/print.go:31:\tcents := Total(lines)\n./ledger/book.go:12:\treturn invoice.Total(l)"},
 		agent.Event{Kind: agent.Text, Parent: "a", Text: "There are two callers: `invoice/print.go:31` and `ledger/book.go:12`."},
 		agent.Event{Kind: agent.ToolResult, ToolID: "a", Text: "There are two callers."},
-		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "t", Text: "$ go test ./invoice", Input: raw(map[string]string{"command": "go test ./invoice"})},
+		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "t", Text: "Running go test ./invoice", Input: raw(map[string]string{"command": "go test ./invoice"})},
 		agent.Event{Kind: agent.ToolResult, ToolID: "t", Text: "\x1b[31m--- FAIL: TestTotal (0.00s)\x1b[0m\n    total_test.go:14: got 1233, want 1234\nFAIL", Error: true},
 		agent.Event{Kind: agent.Text, Text: answer},
 	)...)
@@ -122,7 +122,9 @@ func (s *scene) theAnswered() string {
 
 // theAsking is a task whose agent waits for an answer.
 func (s *scene) theAsking() string {
-	id := s.submit(func(t *tasks.Task) { t.Repo, t.Prompt = "acme/web", "make the checkout's button the colour of the brand" })
+	id := s.submit(func(t *tasks.Task) {
+		t.Repo, t.Prompt = "acme/web", "make the checkout's button the colour of the brand"
+	})
 	c := s.Claim(id)
 	s.Append(c, at(time.Now().Add(-90*time.Second),
 		agent.Event{Kind: agent.Started, Text: "claude-opus-4-8"},
@@ -147,12 +149,12 @@ func (s *scene) theRunning() string {
 	s.Append(c, at(time.Now().Add(-3*time.Minute),
 		agent.Event{Kind: agent.Started, Text: "claude-opus-4-8"},
 		agent.Event{Kind: agent.Text, Text: "I will run the test until it fails, with the race detector:\n\n- first alone,\n- then with its **neighbours**."},
-		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "1", Text: "$ go test -race -count=200 -run TestBook ./ledger", Input: raw(map[string]string{"command": "go test -race -count=200 -run TestBook ./ledger", "description": "Run the test 200 times"})},
+		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "1", Text: "Running go test -race -count=200 -run TestBook ./ledger", Input: raw(map[string]string{"command": "go test -race -count=200 -run TestBook ./ledger", "description": "Run the test 200 times"})},
 		agent.Event{Kind: agent.ToolResult, ToolID: "1", Text: "ok  \tacme.example/payments/ledger\t41.870s"},
 		agent.Event{Kind: "absorbed", Tool: "Dana", Text: "it fails on Mondays, if that helps"},
 		agent.Event{Kind: agent.Thinking, Text: "On Mondays: the week begins. Something truncates to the week."},
 		agent.Event{Kind: agent.Used, CostUSD: 0.21, Usage: &agent.Usage{Input: 1900, CacheRead: 38_000, Output: 1100}},
-		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "2", Text: "$ faketime 'next monday' go test -count=50 ./ledger", Input: raw(map[string]string{"command": "faketime 'next monday' go test -count=50 ./ledger"})},
+		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "2", Text: "Running faketime 'next monday' go test -count=50 ./ledger", Input: raw(map[string]string{"command": "faketime 'next monday' go test -count=50 ./ledger"})},
 	)...)
 	s.aged(id, 4*time.Minute, 3*time.Minute, -1)
 	return id

@@ -56,7 +56,7 @@ function made(kind, id, time) {
   return item;
 }
 
-const open = new Set(); // texts that are being written
+const unfinished = new Set(); // texts that are being written
 
 // write adds a piece to a text, which is shown as it is until it is whole.
 function write(item, piece) {
@@ -66,19 +66,19 @@ function write(item, piece) {
     words.textContent = item.dataset.raw || "";
   }
   words.append(words.textContent ? piece : piece.replace(/^\n+/, ""));
-  open.add(item);
+  unfinished.add(item);
 }
 
 // format has the server format texts that are whole. Where that fails they stay as they are.
 async function format(items) {
   for (const item of items) {
-    if (!open.delete(item)) continue;
+    if (!unfinished.delete(item)) continue;
     const words = one(item, "words"), text = words.textContent;
     try {
       const answer = await fetch("/format", { method: "POST", body: text });
-      if (!answer.ok || open.has(item)) continue; // there is more of it by now
+      if (!answer.ok || unfinished.has(item)) continue; // there is more of it by now
       const doc = new DOMParser().parseFromString(await answer.text(), "text/html"), follows = atEnd();
-      if (open.has(item)) continue;
+      if (unfinished.has(item)) continue;
       item.dataset.raw = text;
       words.replaceChildren(...doc.body.childNodes);
       words.classList.add("markdown");
@@ -95,7 +95,7 @@ function brought(call, e) {
 
 // add does what timeline.add in timeline.go does with the events before.
 function add(e, id) {
-  if (e.kind === "turn_end") format([...open]);
+  if (e.kind === "turn_end") format([...unfinished]);
   if (e.kind === "taken" || e.kind === "tool_input" || e.kind === "used" || (e.kind === "turn_end" && !e.error)) return;
   if (e.kind === "tool_result" && calls.has(e.tool_id)) return brought(calls.get(e.tool_id), e);
   const list = place(e.parent), last = list.lastElementChild, joins = last && last.dataset.kind === e.kind;
@@ -106,7 +106,7 @@ function add(e, id) {
   words.textContent = legible(e.text || "").replace(/^\n+/, "");
   item.classList.toggle("error", Boolean(e.error));
   if (e.tool_id) item.dataset.call = e.tool_id;
-  if ((e.kind === "absorbed" || e.kind === "replied") && e.tool) item.querySelector("b").append(` by ${e.tool}`);
+  if ((e.kind === "absorbed" || e.kind === "replied") && e.tool) item.querySelector("b").append(` by ${legible(e.tool)}`);
   if (e.kind === "tool_use") {
     one(item, "input").textContent = spelled(e.input);
     calls.set(e.tool_id, item);
@@ -117,7 +117,7 @@ function add(e, id) {
   }
   if (e.kind === "text") {
     words.classList.remove("markdown");
-    open.add(item);
+    unfinished.add(item);
   }
   list.append(item);
 }
@@ -189,12 +189,15 @@ function tick() {
   $("elapsed").textContent = (h ? `${h}h` : "") + (h || m ? `${m}m` : "") + `${s % 60}s`;
 }
 
-// refresh renews what stands above the timeline: the state, the answer, questions.
+let refreshes = 0;
+
+// refresh renews what stands above the timeline: the state, the answer, questions. Of several at once the last one counts.
 async function refresh() {
+  const mine = ++refreshes;
   try {
     const now = await page(location.pathname), next = now.getElementById("timeline");
     if (!timeline.classList.contains("live") && next.dataset.events) return location.reload(); // there is more to come after all
-    $("head").replaceWith(now.getElementById("head"));
+    if (mine === refreshes) $("head").replaceWith(now.getElementById("head"));
   } catch {
     location.reload();
   }
@@ -227,7 +230,7 @@ function follow() {
       document.removeEventListener("visibilitychange", look);
       source.close();
       timeline.classList.remove("live");
-      format([...open]);
+      format([...unfinished]);
       refresh();
     });
   };

@@ -1,0 +1,31 @@
+package browser
+
+import "testing"
+
+// narrowChart is what asynqmon's chart says where it has no room, as on a phone.
+const narrowChart = "<rect> attribute width: A negative value"
+
+// asynqmon's pages work where they are, and lead to ours and back.
+func TestQueues(t *testing.T) {
+	t.Parallel()
+	s := newScene(newConsole(t))
+	tb := s.tab(t)
+	tb.allow(narrowChart)
+	for _, l := range looks {
+		tb.as(l)
+		tb.open("/queues/")
+		tb.find("body", "interactive")
+		tb.keep(out+"/queues-"+l.name+".png", tb.shoot(false))
+	}
+	tb.as(looks[0])
+	tb.open("/tasks/" + s.waiting)
+	tb.press(".actions a[href^='/queues/']")
+	tb.find("body", s.waiting)
+	tb.find("#errand", "This task")
+	tb.keep(out+"/queues-task-light.png", tb.shoot(false))
+	tb.press("#errand a[href^='/queues/tasks/']")
+	tb.find("h1", "Load fonts")
+	tb.open("/queues/")
+	tb.press("#errand a[href='/']")
+	tb.find("h1", "Tasks")
+}
