@@ -22,7 +22,7 @@ VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 # Linted as well. Its tests need what `make peers` installs.
 PEERS := e2e/peers
 
-.PHONY: help setup build demo run bench bench-ingress bench-workspace chaos test check lint fmt peers clean
+.PHONY: help setup build demo run bench bench-ingress bench-console bench-workspace chaos test check lint fmt peers clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ bench-ingress: bench/ingress/node_modules/.package-lock.json build ## Measure th
 bench/ingress/node_modules/.package-lock.json: bench/ingress/package.json bench/ingress/package-lock.json bench/ingress/.npmrc
 	npm install --prefix bench/ingress --no-save --ignore-scripts --omit=optional --no-progress
 	@touch $@
+
+bench-console: build ## Measure 200 open task pages, and a list of 100,000 tasks
+	cd bench && go run ./console -bin ../bin $(ARGS)
 
 bench-workspace: ## Measure clones beside git's own, on a repository of 100,000 files
 	cd bench && go run ./workspace $(ARGS)

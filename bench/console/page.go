@@ -64,7 +64,7 @@ func follow(ctx context.Context, addr, path string, to *tally) (*page, error) {
 		return nil, errors.Join(fmt.Errorf("follow %s: %w", path, err), conn.Close())
 	}
 	p := &page{conn: conn, done: make(chan error, 1)}
-	body := bufio.NewReader(resp.Body)
+	body := bufio.NewReaderSize(resp.Body, 32<<10) // an event has at most 16 KB
 	if first, err := body.ReadString('\n'); err != nil || first != "retry: 2000\n" {
 		return nil, errors.Join(fmt.Errorf("follow %s: it begins with %q: %w", path, first, err), conn.Close())
 	}
