@@ -59,7 +59,7 @@ func follow(ctx context.Context, addr, path string, to *tally) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp, err := get(conn, in, path)
+	resp, err := get(conn, in, path) //nolint:bodyclose // it ends with its connection
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("follow %s: %w", path, err), conn.Close())
 	}
@@ -68,10 +68,7 @@ func follow(ctx context.Context, addr, path string, to *tally) (*page, error) {
 	if first, err := body.ReadString('\n'); err != nil || first != "retry: 2000\n" {
 		return nil, errors.Join(fmt.Errorf("follow %s: it begins with %q: %w", path, first, err), conn.Close())
 	}
-	go func() {
-		defer resp.Body.Close()
-		p.done <- read(body, to)
-	}()
+	go func() { p.done <- read(body, to) }()
 	return p, nil
 }
 
