@@ -25,7 +25,7 @@ PEERS := e2e/peers
 # So have these, which look at the console in Chromium.
 BROWSER := e2e/browser
 
-.PHONY: help setup build demo run bench bench-ingress bench-workspace chaos test check lint fmt peers browser pictures clean
+.PHONY: help setup build demo run bench bench-ingress bench-console bench-workspace chaos image test check lint fmt peers browser pictures clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ bench/ingress/node_modules/.package-lock.json: bench/ingress/package.json bench/
 	npm install --prefix bench/ingress --no-save --ignore-scripts --omit=optional --no-progress
 	@touch $@
 
+bench-console: build ## Measure 200 open task pages, and a list of 100,000 tasks
+	cd bench && go run ./console -bin ../bin $(ARGS)
+
 bench-workspace: ## Measure clones beside git's own, on a repository of 100,000 files
 	cd bench && go run ./workspace $(ARGS)
 
@@ -80,7 +83,6 @@ chaos: build ## Break a whole fleet on purpose and check that nothing is lost or
 	go -C e2e build -buildvcs=$(VCS) -trimpath -o $(CURDIR)/bin/chaos/ ./chaos ./chaos/cli
 	bin/chaos/chaos -bin bin -cli bin/chaos/cli $(ARGS)
 
-.PHONY: image
 image: ## Build the image without a container engine and try it: front door, worker and a run in it (as root; some minutes)
 	@scripts/machine buildah debootstrap
 	@scripts/image

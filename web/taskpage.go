@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,10 @@ import (
 
 // pageEvents is how many events a task's page shows; it pages back to the older ones.
 const pageEvents = 500
+
+// maxMade is how many pages of tasks are made at once. Each may take some 20 MB meanwhile, and as many as come after a restart would, all
+// at once, be too late for all.
+const maxMade = 4
 
 // fact is a line of a task's facts.
 type fact struct {
@@ -57,13 +62,26 @@ func (h *Handler) taskPage(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	if b, ok := h.makeTaskPage(w, r, s, before); ok {
+		send(w, http.StatusOK, b)
+	}
+}
+
+// makeTaskPage waits for its turn; false when the page could not be made, which is then answered.
+func (h *Handler) makeTaskPage(w http.ResponseWriter, r *http.Request, s tasks.Status, before string) (*bytes.Buffer, bool) {
+	select {
+	case h.making <- struct{}{}:
+		defer func() { <-h.making }()
+	case <-r.Context().Done(): // nobody waits for it any more
+		return nil, false
+	}
 	t := newTimeline()
 	past, err := h.history(r.Context(), s, before, t)
 	if err != nil {
 		h.refuse(w, r, err)
-		return
+		return nil, false
 	}
-	h.page(w, http.StatusOK, "task", h.taskView(s, past, t.Used))
+	return h.render(w, "task", h.taskView(s, past, t.Used))
 }
 
 func (h *Handler) taskView(s tasks.Status, past history, used tasks.Logged) taskView {

@@ -62,8 +62,9 @@ type Handler struct {
 	log     *slog.Logger
 	now     func() time.Time
 	invites invites
-	host    string       // this machine
-	remote  *http.Client // for workers
+	host    string        // this machine
+	remote  *http.Client  // for workers
+	making  chan struct{} // has one for each page of a task that is being made
 
 	life context.Context // until Close; the streams end with it
 	shut context.CancelFunc
@@ -96,7 +97,7 @@ func New(cfg Config) (*Handler, error) {
 		return nil, fmt.Errorf("web: %w", err)
 	}
 	h := &Handler{
-		host: host, remote: newRemote(),
+		host: host, remote: newRemote(), making: make(chan struct{}, maxMade),
 		cfg: cfg, mux: cfg.Mux, pages: pages, queues: newQueues(cfg),
 		log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), now: time.Now,
 	}

@@ -14,6 +14,7 @@ import (
 // memory is what a front door tells of itself, in bytes.
 type memory struct {
 	used       float64 // heap and stacks
+	stacks     float64 // of these
 	rss        float64
 	goroutines float64
 	collected  float64 // how many times garbage was
@@ -43,7 +44,7 @@ func (s *stage) settled(ctx context.Context) (memory, error) {
 			return memory{}, err
 		}
 		if least.collected < until || now.used < least.used {
-			least.used, least.rss, least.goroutines = now.used, now.rss, now.goroutines
+			least.used, least.stacks, least.rss, least.goroutines = now.used, now.stacks, now.rss, now.goroutines
 		}
 		least.collected = now.collected
 	}
@@ -75,8 +76,10 @@ func scrape(conn net.Conn, in *bufio.Reader) (m memory, _ error) {
 		name, value, _ := strings.Cut(lines.Text(), " ")
 		n, _ := strconv.ParseFloat(value, 64) // what is no number is not for us
 		switch name {
-		case "go_memstats_heap_inuse_bytes", "go_memstats_stack_inuse_bytes":
+		case "go_memstats_heap_inuse_bytes":
 			m.used += n
+		case "go_memstats_stack_inuse_bytes":
+			m.used, m.stacks = m.used+n, n
 		case "process_resident_memory_bytes":
 			m.rss = n
 		case "go_goroutines":

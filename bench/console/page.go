@@ -59,19 +59,16 @@ func follow(ctx context.Context, addr, path string, to *tally) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp, err := get(conn, in, path)
+	resp, err := get(conn, in, path) //nolint:bodyclose // it ends with its connection
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("follow %s: %w", path, err), conn.Close())
 	}
 	p := &page{conn: conn, done: make(chan error, 1)}
-	body := bufio.NewReader(resp.Body)
+	body := bufio.NewReaderSize(resp.Body, 32<<10) // an event has at most 16 KB
 	if first, err := body.ReadString('\n'); err != nil || first != "retry: 2000\n" {
 		return nil, errors.Join(fmt.Errorf("follow %s: it begins with %q: %w", path, first, err), conn.Close())
 	}
-	go func() {
-		defer resp.Body.Close()
-		p.done <- read(body, to)
-	}()
+	go func() { p.done <- read(body, to) }()
 	return p, nil
 }
 

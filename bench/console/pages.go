@@ -46,6 +46,7 @@ func (b *bench) pages(ctx context.Context) (err error) {
 	}
 	each := float64(b.Pages)
 	b.report.Most("heap and stacks of the front door for a page that is open", kilobytes(after.used-none.used)/each, 40, "%.1f KB")
+	b.report.Note("of these, stacks", kilobytes(after.stacks-none.stacks)/each, "%.1f KB")
 	b.report.Note("the same, as long as its task does nothing", kilobytes(silent.used-none.used)/each, "%.1f KB")
 	b.report.Note("the same in RSS", kilobytes(silent.rss-none.rss)/each, "%.1f KB")
 	b.report.Note("goroutines for a page that is open", (after.goroutines-none.goroutines)/each, "%.2f")

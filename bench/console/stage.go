@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/errand-fleet/errand/bench/door"
 )
@@ -36,19 +37,13 @@ func (b *bench) set(ctx context.Context, runs int) (_ *stage, err error) {
 
 // watch opens the pages, at once, and returns when all of them are followed.
 func (s *stage) watch(ctx context.Context) error {
-	opened := make(chan error)
 	s.open = make([]*page, s.Pages)
+	errs := make([]error, s.Pages)
+	var all sync.WaitGroup
 	for i := range s.open {
-		go func() (err error) {
-			defer func() { opened <- err }()
-			s.open[i], err = openPage(ctx, s.front.Addr, s.worker.ids[i%len(s.worker.ids)], s.watched)
-			return err
-		}()
+		all.Go(func() { s.open[i], errs[i] = openPage(ctx, s.front.Addr, s.worker.ids[i%len(s.worker.ids)], s.watched) })
 	}
-	var errs []error
-	for range s.open {
-		errs = append(errs, <-opened)
-	}
+	all.Wait()
 	return errors.Join(errs...)
 }
 

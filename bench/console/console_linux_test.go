@@ -1,0 +1,40 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	play()
+	os.Exit(m.Run())
+}
+
+// All is measured, in small; how fast it is here says nothing, but every page must see every event, and share the reading of it.
+func TestQuick(t *testing.T) {
+	t.Parallel()
+	bin := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin, "./cmd/enqueue")
+	build.Dir = filepath.Join("..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	var table, progress bytes.Buffer
+	if code := run(t.Context(), []string{"-quick", "-bin", bin}, &table, &progress); code != 0 {
+		t.Fatalf("exit %d: %s", code, progress.String())
+	}
+	t.Logf("\n%s", table.String())
+	for _, row := range []string{
+		`event to the browser, p50 .* <= 100.0 ms`, `for a page that is open +\d+\.\d KB +<= 40.0 KB`, `goroutines for a page that is open +2\.\d\d`,
+		`readings of Redis for an event, .* +1\.\d\d +<= 1\.10`, `taken in time while pages are open .* >= 0.98`, `RSS that the front door has .* <= \d+ MB +PASS`,
+		`first byte of a list: the newest tasks, p50 .* <= 50.0 ms`, `first byte of a list: a text that is in none, p50 .* <= 50.0 ms`,
+	} {
+		if !regexp.MustCompile(row).Match(table.Bytes()) {
+			t.Errorf("the table has no row like %s", row)
+		}
+	}
+}

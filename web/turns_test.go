@@ -1,0 +1,67 @@
+package web
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// turnstile holds up those who read histories until all have come who will.
+type turnstile struct {
+	come      sync.WaitGroup // by reading their task
+	now, most atomic.Int64   // in a history
+}
+
+func (s *turnstile) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (s *turnstile) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (s *turnstile) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		switch cmd.Name() {
+		case "hgetall":
+			defer s.come.Done()
+		case "xrevrange":
+			now := s.now.Add(1)
+			defer s.now.Add(-1)
+			for most := s.most.Load(); now > most && !s.most.CompareAndSwap(most, now); most = s.most.Load() {
+			}
+			s.come.Wait()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// However many pages of tasks are asked for at once, a few are made at a time, and all are.
+func TestPagesOfTasksTakeTurns(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.submit(1)
+	const asked = 5 * maxMade
+	s := &turnstile{}
+	s.come.Add(asked)
+	h.redis.AddHook(s)
+	var all sync.WaitGroup
+	for range asked {
+		w, r := httptest.NewRecorder(), h.request(http.MethodGet, "/tasks/"+id, "", nil)
+		all.Go(func() {
+			if h.handler.ServeHTTP(w, r); w.Code != http.StatusOK {
+				t.Errorf("a page is answered with %d: %s", w.Code, w.Body)
+			}
+		})
+	}
+	all.Wait()
+	if most := s.most.Load(); most != maxMade {
+		t.Errorf("%d pages were made at once, want %d", most, maxMade)
+	}
+}
