@@ -1,4 +1,4 @@
-// Package e2e holds the tests of what is around the programs: the Compose file and what goes into the image. It is a module of its
+// Package e2e holds the tests of what is around the programs: the image, the Compose file, deploy/. It is a module of its
 // own, so that the libraries it takes to read a Compose file as Compose does are no dependencies of errand.
 package e2e
 

@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"bytes"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/redis/go-redis/v9"
+)
+
+// What docs/deploy.md says of backing up: a snapshot of a Redis that works, put where another Redis has an append-only file of its own.
+func TestBackupOfRedisIsRestored(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	from := dial(t, redisserver.ForTest(t))
+	if err := from.Set(ctx, "errand:mark", "kept", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	// A Redis that replicates waits 5 s for further replicas before it begins.
+	if err := from.ConfigSet(ctx, "repl-diskless-sync-delay", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	backup := exec.CommandContext(ctx, "redis-cli", "-h", "127.0.0.1", "-p", port(from), "--rdb", "-")
+	backup.Env = append(backup.Environ(), "REDISCLI_AUTH="+from.Options().Password)
+	snapshot, err := backup.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	dir := t.TempDir()
+	url, stop := appendOnly(t, dir)
+	if err := dial(t, url).Set(ctx, "errand:mark", "newer, and to be replaced", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	restore := exec.CommandContext(ctx, "../deploy/redis-restore", dir)
+	restore.Stdin = bytes.NewReader(snapshot)
+	if out, err := restore.CombinedOutput(); err != nil || string(out) != "keys: 1\n" {
+		t.Fatalf("restore: %v\n%s", err, out)
+	}
+	url, stop = appendOnly(t, dir)
+	defer stop()
+	if got, err := dial(t, url).Get(ctx, "errand:mark").Result(); err != nil || got != "kept" {
+		t.Errorf("after the restore it is %q, %v", got, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 1 {
+		t.Errorf("left beside the append-only file: %q, %v", left, err)
+	}
+}
+
+func dial(t *testing.T, url string) *redis.Client {
+	t.Helper()
+	o, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(o)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func port(c *redis.Client) string {
+	_, port, _ := net.SplitHostPort(c.Options().Addr)
+	return port
+}
+
+// appendOnly runs a Redis as docker-compose.yml does.
+func appendOnly(t *testing.T, dir string) (url string, stop func()) {
+	t.Helper()
+	path, _ := redisserver.Find()
+	s, err := redisserver.Start(t.Context(), redisserver.Config{Path: path, Dir: dir, AppendOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.URL(), func() {
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
