@@ -67,6 +67,9 @@ func (d *Desk) Offer(ctx context.Context, where Where) (Offer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.patience, ErrNoAnswer)
 	defer cancel()
 	answer, err := d.store.Inquire(ctx, "offer-"+hex.EncodeToString(sum[:12]), question)
+	if ctx.Err() != nil && err != nil {
+		err = context.Cause(ctx) // whatever it was that was not done in time
+	}
 	if err != nil {
 		return Offer{}, fmt.Errorf("ask what is offered: %w", err)
 	}

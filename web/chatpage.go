@@ -128,6 +128,9 @@ func (h *Handler) converse(ctx context.Context, v *chatView) error {
 			if v.history, err = h.history(ctx, s, "", story); err != nil {
 				return err
 			}
+			if len(v.Entries) == 0 {
+				v.Older = "" // nothing has been said
+			}
 			t.Meter = h.meter(s, story.Used)
 			v.Now = &t
 		}
