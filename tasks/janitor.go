@@ -15,7 +15,8 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// Clearing a thread's directories away keeps its tasks from starting for at most lockFor, of which saving its work may take saveFor.
+// Clearing a thread's directories away keeps its tasks from starting for at most lockFor, of which saving its work may take saveFor, and moving
+// them Timing.Discard.
 const (
 	lockFor = 6 * time.Minute
 	saveFor = 5 * time.Minute
@@ -104,11 +105,18 @@ func (w *Worker) discard(ctx context.Context, t workspace.Thread) (bool, error) 
 		w.log.Warn("old thread stays, as its work cannot be saved", "thread", t.Name, "dir", t.Dir, "used", t.Used, "bytes", t.Size, "err", err)
 		return false, nil
 	}
-	gone, err := w.workspace.Discard(ctx, t)
-	if gone {
+	moving, stop := context.WithTimeout(ctx, w.timing.Discard)
+	defer stop()
+	gone, err := w.workspace.Discard(moving, t)
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case err != nil: // somebody is in it, or it cannot be moved; others can
+		w.log.Warn("old thread stays", "thread", t.Name, "dir", t.Dir, "used", t.Used, "bytes", t.Size, "err", err)
+	case gone:
 		w.log.Info("directories of old thread removed", "thread", t.Name, "used", t.Used, "bytes", t.Size, "saved", saved)
 	}
-	return gone, err
+	return gone, nil
 }
 
 func (w *Worker) tidyLogs(ctx context.Context) error {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -302,6 +303,40 @@ func TestMirrorsGoWithTheirClones(t *testing.T) {
 		if _, err := os.Stat(dir); err == nil {
 			t.Errorf("%s is still there", dir)
 		}
+	}
+}
+
+// One thread that cannot be moved, because somebody is in its directories, costs a moment and no other thread its turn.
+func TestJanitorGoesOn(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t)
+	const held, free = "1700000000000000-fake-held", "1700000000000001-fake-free"
+	d.age(held, "held", 100)
+	d.age(free, "free", 50)
+	list, err := d.space.Threads(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range list {
+		if thread.Name != "fake/held" {
+			continue
+		}
+		lock, err := os.Create(thread.Dir + ".lock")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lock.Close()
+		if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := d.idle(d.config, func(c *WorkerConfig) { c.Timing.Discard = 10 * time.Millisecond })
+	w.tidy(t.Context())
+	if _, directory := d.there(held, "held"); !directory {
+		t.Error("what somebody is in is gone")
+	}
+	if log, directory := d.there(free, "free"); log || directory {
+		t.Error("what is free is still there, or its log")
 	}
 }
 

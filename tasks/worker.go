@@ -67,6 +67,7 @@ type Timing struct {
 	Release    time.Duration // between two starts after that, until a run goes well; 10 s
 	Budget     time.Duration // a task waits for what others have reserved of a budget and may give back; 15 s
 	Shutdown   time.Duration // for running tasks to be interrupted and handed back; 60 s
+	Discard    time.Duration // for whoever is in an old thread's directories to leave them; 30 s
 	Tidy       time.Duration // between two looks for what the disk need not keep; 1 h
 }
 
@@ -89,6 +90,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Release, 10*time.Second)
 	set(&t.Budget, 15*time.Second)
 	set(&t.Shutdown, time.Minute)
+	set(&t.Discard, 30*time.Second)
 	set(&t.Tidy, time.Hour)
 	return t
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -32,18 +33,34 @@ func (w *Workspace) Mirrors(ctx context.Context) ([]Mirror, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range names {
-			name, found := strings.CutSuffix(name, ".git")
-			if repo := owner + "/" + name; found && checkRepo(repo) == nil {
-				m := w.mirror(repo)
-				all = append(all, Mirror{Repo: repo, Used: m.fetched(), Size: diskSize(ctx, m.dir)})
+		seen := map[string]bool{}
+		for _, file := range names {
+			name := strings.TrimSuffix(file, filepath.Ext(file))
+			repo := owner + "/" + name
+			if !slices.Contains(mirrorExts, filepath.Ext(file)) || seen[name] || checkRepo(repo) != nil {
+				continue
 			}
+			seen[name] = true
+			m := w.mirror(repo)
+			size := int64(0)
+			for _, path := range m.parts() {
+				size += diskSize(ctx, path)
+			}
+			all = append(all, Mirror{Repo: repo, Used: m.fetched(), Size: size})
 		}
 	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("list mirrors: %w", context.Cause(ctx))
 	}
 	return all, nil
+}
+
+// mirrorExts end the names of what a mirror is made of: itself, as the last, and what lies beside it.
+var mirrorExts = []string{".broken", ".tmp", ".fetched", ".git"}
+
+// parts are all that is to go when a mirror does, itself last: whoever is killed on the way leaves something behind that is listed.
+func (m mirror) parts() []string {
+	return []string{m.beside("broken"), m.beside("tmp"), m.beside("fetched"), m.dir}
 }
 
 // DiscardMirror takes a mirror away, to be removed by Empty. It stays, false, when a clone borrows from it, when it has been used since it
@@ -67,22 +84,30 @@ func (w *Workspace) discardMirror(ctx context.Context, gone Mirror) (bool, error
 	if used, err := m.borrowed(); used || err != nil || !m.fetched().Equal(gone.Used) {
 		return false, err
 	}
-	if err := secure(m.dir, mirrorConfig, ""); err != nil {
-		return false, err
-	}
-	ours, err := m.git.run(ctx, "rev-list", "--max-count=1", "--glob=refs/errand", "--not", "--branches", "--tags", "--glob=refs/pull")
-	if ours != "" || err != nil {
+	if ours, err := m.holdsOurs(ctx); ours || err != nil {
 		return false, err
 	}
 	if err := os.MkdirAll(w.trash(), 0o700); err != nil {
 		return false, err
 	}
-	for _, dir := range []string{m.dir, m.beside("broken"), m.beside("tmp"), m.beside("fetched")} {
-		if err := os.Rename(dir, filepath.Join(w.trash(), rand.Text())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, path := range m.parts() {
+		if err := os.Rename(path, filepath.Join(w.trash(), rand.Text())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err
 		}
 	}
 	return true, nil
+}
+
+// holdsOurs reports whether there are commits of ours in it that the remote has on no branch.
+func (m mirror) holdsOurs(ctx context.Context) (bool, error) {
+	if !exists(m.dir) {
+		return false, nil // the rest of one that was set aside, or discarded by a process that was killed
+	}
+	if err := secure(m.dir, mirrorConfig, ""); err != nil {
+		return false, err
+	}
+	ours, err := m.git.run(ctx, "rev-list", "--max-count=1", "--glob=refs/errand", "--not", "--branches", "--tags", "--glob=refs/pull")
+	return ours != "", err
 }
 
 // borrowed reports whether there is a clone of the repository in any thread, also one that is set aside.

@@ -75,6 +75,47 @@ func TestMirrorGoesAfterItsClones(t *testing.T) {
 	}
 }
 
+// Whoever was killed while it took a mirror away left something that the next one finds.
+func TestHalfDiscardedMirrorGoes(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	m := w.mirror(api.Repo)
+	for done := range m.parts() {
+		for _, name := range []string{"broken", "tmp"} {
+			write(t, m.beside(name)+"/x", "12345")
+		}
+		if err := os.RemoveAll(checkout(t, w, api).Dir); err != nil {
+			t.Fatal(err)
+		}
+		write(t, m.beside("broken")+"/x", "12345")
+		for _, path := range m.parts()[:done] {
+			if err := removeAll(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list, err := w.Mirrors(t.Context())
+		if err != nil || len(list) != 1 || list[0].Repo != api.Repo {
+			t.Fatalf("after %d steps there are %+v, %v", done, list, err)
+		}
+		if gone, err := w.DiscardMirror(t.Context(), list[0]); !gone || err != nil {
+			t.Errorf("after %d steps: discarded %t, %v", done, gone, err)
+		}
+		if left, err := w.Mirrors(t.Context()); err != nil || len(left) > 0 {
+			t.Errorf("after %d steps there are still %+v, %v", done, left, err)
+		}
+	}
+	// What was set aside and has no mirror beside it, is not forgotten either.
+	write(t, m.beside("broken")+"/x", "12345")
+	list, err := w.Mirrors(t.Context())
+	if err != nil || len(list) != 1 || list[0].Size != 5 {
+		t.Fatalf("there are %+v, %v", list, err)
+	}
+	if gone, err := w.DiscardMirror(t.Context(), list[0]); !gone || err != nil || exists(m.beside("broken")) {
+		t.Errorf("discarded %t, %v", gone, err)
+	}
+}
+
 // What was taken into the mirror to be pushed, and was not, is nowhere else when its clone is gone.
 func TestMirrorWithUnpushedCommitsStays(t *testing.T) {
 	t.Parallel()

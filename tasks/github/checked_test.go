@@ -65,6 +65,11 @@ func TestChecksOfARepository(t *testing.T) {
 			w.Errorf("checks %q, %v", list, err)
 		}
 		w.src.wishes.known = nil
+		w.setUp(map[string]string{settingsFile: "checks: [make test\n"})
+		if list, err := w.src.Checks(w.Context(), repo, "main"); err == nil {
+			w.Errorf("of a file that is not YAML: %q", list)
+		}
+		w.src.wishes.known = nil
 		w.hub.Fail(contents, githubfake.Failure{Status: 502})
 		if list, err := w.src.Checks(w.Context(), repo, "main"); err == nil {
 			w.Errorf("without an answer there are %q", list)

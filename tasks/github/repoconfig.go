@@ -28,6 +28,8 @@ type settings struct {
 	} `yaml:"review"`
 	Checks []string          `yaml:"checks"` // commands that have to succeed: the agent is told, and the worker runs them before work is published
 	Models map[string]string `yaml:"models"` // by kind
+
+	Void bool `yaml:"-"` // there is a file, and nothing of it could be read
 }
 
 // skip is what is not worked on by itself.
@@ -101,7 +103,7 @@ func parseSettings(data []byte) (c settings, wrong []string) {
 			wrong = append(wrong, misread(e))
 		}
 	} else if err != nil && !errors.Is(err, io.EOF) {
-		return settings{}, []string{"The file is not YAML: " + line(strings.TrimPrefix(err.Error(), "yaml: "), maxEntry) + "."}
+		return settings{Void: true}, []string{"The file is not YAML: " + line(strings.TrimPrefix(err.Error(), "yaml: "), maxEntry) + "."}
 	}
 	return c.mended(wrong)
 }

@@ -74,7 +74,7 @@ func TestWrongSettings(t *testing.T) {
 	if len(wrong) != 2 || !cmp.Equal(got.Skip.Labels, []string{"wip"}) {
 		t.Errorf("%q %+v", wrong, got)
 	}
-	if got, wrong := parseSettings([]byte("a: b: `c`\n")); len(wrong) != 1 || !strings.HasPrefix(wrong[0], "The file is not YAML: ") || !cmp.Equal(got, settings{}) {
+	if got, wrong := parseSettings([]byte("a: b: `c`\n")); len(wrong) != 1 || !strings.HasPrefix(wrong[0], "The file is not YAML: ") || !cmp.Equal(got, settings{Void: true}) {
 		t.Errorf("%q %+v", wrong, got)
 	}
 }

@@ -11,8 +11,8 @@ import (
 // Text crosses two borders here. What others wrote goes to the agent without what a reader of the page would not see (visible) and
 // marked as theirs (outside). What the agent wrote goes to the page without effects on anybody (harmless).
 
-// visible is Markdown without what GitHub does not show: HTML comments, and characters without a shape, with which words can be
-// hidden from people or split from filters.
+// visible is Markdown without what GitHub does not show: HTML that is none of the page's, and characters without a shape, with which words can
+// be hidden from people or split from filters.
 func visible(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -23,15 +23,7 @@ func visible(s string) string {
 		}
 		return r
 	}, s)
-	for {
-		before, rest, found := strings.Cut(s, "<!--")
-		if !found {
-			return strings.TrimSpace(s)
-		}
-		// One that is not closed can hide all that follows. What is left may make up a comment again, hence the loop.
-		_, after, _ := strings.Cut(rest, "-->")
-		s = before + after
-	}
+	return strings.TrimSpace(shownHTML(s))
 }
 
 // line is text in one visible line of at most n characters.

@@ -26,11 +26,15 @@ func (s *Source) settings(ctx context.Context, gh *github.Client, o origin, base
 	if known, ok := s.wishes.get(key, now); ok {
 		return known.settings, known.unknown, nil
 	}
-	text, err := s.fileOf(ctx, gh, o, base, settingsFile, maxSettings)
+	text, cut, err := s.fileOf(ctx, gh, o, base, settingsFile, maxSettings)
 	if err != nil {
 		return settings{}, nil, err
 	}
-	c, unknown = parseSettings([]byte(text))
+	if cut { // the rest could be anything; half a file says something else than the whole
+		c.Void, unknown = true, []string{fmt.Sprintf("The file is larger than %d KiB, and nothing of it counts.", maxSettings>>10)}
+	} else {
+		c, unknown = parseSettings([]byte(text))
+	}
 	s.wishes.put(key, wish{c, unknown}, now)
 	return c, unknown, nil
 }
@@ -41,29 +45,28 @@ type wish struct {
 	unknown  []string
 }
 
-// fileOf reads a file of a branch; empty where there is none or a directory, and no more than the first so many bytes. What is larger than GitHub
-// sends is an *tasks.InputError.
-func (s *Source) fileOf(ctx context.Context, gh *github.Client, o origin, branch, path string, most int) (string, error) {
+// fileOf reads a file of a branch; empty where there is none or a directory, and no more than the first so many bytes: cut says that there are
+// more. What is larger than GitHub sends is an *tasks.InputError.
+func (s *Source) fileOf(ctx context.Context, gh *github.Client, o origin, branch, path string, most int) (text string, cut bool, err error) {
 	owner, name := o.path()
 	file, _, _, err := gh.Repositories.GetContents(ctx, owner, name, path, &github.RepositoryContentGetOptions{Ref: "refs/heads/" + branch})
 	what := fmt.Sprintf("read %s of %s", path, o.Repo)
 	if status(err) == http.StatusNotFound {
-		return "", nil
+		return "", false, nil
 	}
 	if err != nil {
-		return "", s.sorted(what, err)
+		return "", false, s.sorted(what, err)
 	}
 	switch {
 	case file == nil: // a directory
-		return "", nil
+		return "", false, nil
 	case file.GetEncoding() == "none":
-		return "", &tasks.InputError{Sentence: path + " of " + o.Repo + " is too large."}
+		return "", false, &tasks.InputError{Sentence: path + " of " + o.Repo + " is too large."}
 	}
-	text, err := file.GetContent()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", what, err)
+	if text, err = file.GetContent(); err != nil {
+		return "", false, fmt.Errorf("%s: %w", what, err)
 	}
-	return text[:min(len(text), most)], nil
+	return text[:min(len(text), most)], len(text) > most, nil
 }
 
 // expected is a task that an event is about to submit as the people of the repository want it; the error is ignored if they do not. Where GitHub
@@ -132,7 +135,7 @@ func (s *Source) guidance(ctx context.Context, gh *github.Client, o origin, c se
 	if c.Review.Instructions == "" {
 		return "", nil
 	}
-	text, err := s.fileOf(ctx, gh, o, o.Base, c.Review.Instructions, 4*maxGuidance)
+	text, _, err := s.fileOf(ctx, gh, o, o.Base, c.Review.Instructions, 4*maxGuidance)
 	if text = cut(visible(text), maxGuidance); err != nil || text == "" {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -110,6 +111,23 @@ func TestSettingsSkipFiles(t *testing.T) {
 	must(w.hub.PushPR(t.Context(), repo, n, map[string]string{"a.go": "package a\n"}))
 	if err := brief(w, w.task(n, 1)); err != nil {
 		t.Error(err)
+	}
+}
+
+// Of a file that is too large nothing counts, and people are told so where they are told of all that is wrong with it.
+func TestSettingsThatAreTooLarge(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	o := origin{Repo: repo, Number: 1, Base: "main"}
+	gh := must(w.src.clients.of(t.Context(), o))
+	for size, want := range map[int]string{maxSettings: "", maxSettings + 1: "[The file is larger than 64 KiB, and nothing of it counts.]"} {
+		text := "checks: [make test]\n#"
+		w.setUp(map[string]string{settingsFile: text + strings.Repeat("x", size-len(text))})
+		w.src.wishes.known = nil
+		c, unknown, err := w.src.settings(t.Context(), gh, o, "main")
+		if err != nil || strings.TrimPrefix(fmt.Sprint(unknown), "[]") != want || len(c.Checks) > 0 != (want == "") {
+			t.Errorf("of %d bytes: %q, %q, %v", size, c.Checks, unknown, err)
+		}
 	}
 }
 
