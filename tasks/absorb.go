@@ -129,14 +129,14 @@ func (m *mailbox) tell(ctx context.Context, message string) {
 	}
 	m.mu.Unlock()
 	m.emit(agent.Event{Kind: Absorbed, Text: t.Prompt, Tool: t.Actor, ToolID: t.ID, Time: time.Now()})
-	talker, ok := m.source.(Talker)
-	if !ok {
+	to, ok := talker(m.source, t)
+	if some, is := m.source.(Selective); !ok || is && !some.Assures(t) {
 		return
 	}
 	m.carried.Go(func() { // the agent does not wait for the source's answer
 		first, err := m.run.claim.First(ctx, "absorbed-"+key(t.ID))
 		if err == nil && first {
-			err = talker.Say(ctx, t, "I'll take that into account.")
+			err = to.Say(ctx, t, "I'll take that into account.")
 		}
 		if err != nil {
 			m.complain(ctx, t.ID, fmt.Errorf("say so: %w", err))

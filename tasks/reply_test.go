@@ -15,6 +15,7 @@ type selective struct {
 }
 
 func (s selective) Talks(t Task) bool { return t.Thread == s.thread }
+func (s selective) Assures(Task) bool { return false }
 
 func TestSelectiveTalker(t *testing.T) {
 	t.Parallel()

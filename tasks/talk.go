@@ -30,6 +30,8 @@ type Talker interface {
 type Selective interface {
 	// Talks reports whether the agent can speak with people about a task.
 	Talks(t Task) bool
+	// Assures reports whether people are told in words that a live run takes their task into account.
+	Assures(t Task) bool
 }
 
 // talker is who speaks with people about a task; false where nobody does.

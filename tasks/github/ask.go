@@ -21,6 +21,9 @@ func (s *Source) Talks(t tasks.Task) bool {
 	return err == nil && !nobodyAsked(t, o) && !o.byBot() && !s.watched(o.Repo) && t.Kind != "review" && t.Kind != "analyze"
 }
 
+// Assures is false: the comment has its sign, and each comment of ours is a mail to many.
+func (s *Source) Assures(tasks.Task) bool { return false }
+
 // Say posts the agent's words.
 func (s *Source) Say(ctx context.Context, t tasks.Task, text string) error {
 	sum := sha256.Sum256([]byte(text))

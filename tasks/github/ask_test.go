@@ -127,6 +127,9 @@ func TestTalks(t *testing.T) {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
+	if w.src.Assures(tasks.Task{}) {
+		t.Error("people are told that they were heard")
+	}
 	n, task, _ := w.talk()
 	b := must(w.src.Brief(t.Context(), task, ""))
 	task.Profile = agent.Read
