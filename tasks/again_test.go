@@ -196,7 +196,6 @@ func TestParking(t *testing.T) {
 // A model that says when to come again is believed, also when that is for too many requests.
 func TestParkedTaskIsToldAndCancelled(t *testing.T) {
 	t.Parallel()
-	at := time.Now().Add(48*time.Minute + 30*time.Second)
 	for name, row := range map[string]struct {
 		class agent.Class
 		why   string
@@ -209,6 +208,7 @@ func TestParkedTaskIsToldAndCancelled(t *testing.T) {
 			f := newFleet(t)
 			s := &talkingSource{fakeSource: f.source, said: make(chan string, 10)}
 			r := failed(row.class)
+			at := time.Now().Add(48*time.Minute + 30*time.Second)
 			r.RetryAt = at
 			f.agent.do = failing(r)
 			f.talker(s)
