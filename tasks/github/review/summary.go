@@ -51,6 +51,11 @@ func (p Plan) Whole(pg Page) string {
 	return Plan{Inline: p.Inline}.Intro(pg) + "\n" + strings.Join(each(p.Inline, plain), "\n\n") + "\n"
 }
 
+// Aside is the body of a review that says what is new in the summary, where nothing new is at any line.
+func (p Plan) Aside(pg Page) string {
+	return fmt.Sprintf("%s at %s, in the summary:\n\n%s\n", plural(len(p.Summary), "finding"), short(pg.Head), strings.Join(each(p.Summary, pg.line), "\n"))
+}
+
 // Text is the body of the summary: what the agent says of the whole, and every finding, with those in full that stand nowhere else.
 func (p Plan) Text(summary string, pg Page) string {
 	parts := []string{summary}
