@@ -35,11 +35,29 @@ func TestNewFindingsInTheSummary(t *testing.T) {
 		if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "It is new") || strings.Count(body, "Read it.") != 2 {
 			w.Errorf("the summary has not all in full: %s", body)
 		}
-		// Nothing new, nobody is told.
+		// What has no thread is ended by a word.
+		f := w.listen()
+		w.hub.SetPermission(repo, "ann", "write")
+		body := w.hub.Comments(repo, n)[0].Body
+		_, id, _ := strings.Cut(body[strings.Index(body, "It is new"):], "`/dismiss ")
+		id, _, _ = strings.Cut(id, "`")
+		for said, sign := range map[string]string{"": "confused", " 0123456789ab": "confused", " " + id: "hooray"} {
+			w.signs(n, f.comment(n, "ann", "/dismiss"+said), "eyes", sign)
+		}
+		w.wait(func() bool { return len(w.ours(n)) == 3 }) // with the summary
+		w.hub.Deliver("")
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"other.txt": "y\n"}))
+		b := must(w.src.Brief(w.Context(), w.task(n, 2), ""))
+		if open, final, _ := strings.Cut(b.System, `<outside what="settled findings">`); strings.Contains(open, "It is new") || !strings.Contains(final, "It is new") {
+			w.Errorf("the agent is told %s", b.System)
+		}
+		// Nothing new, nobody is told.
 		w.close(w.task(n, 2), w.rechecked(n, nil, flaw("outside", 50), flaw("new", 70)))
 		if got := len(w.hub.Reviews(repo, n)); got != 1 {
 			w.Errorf("%d reviews", got)
+		}
+		if body := w.hub.Comments(repo, n)[0].Body; strings.Contains(body, "It is new") || !strings.Contains(body, "It is outside") {
+			w.Errorf("the summary still says %s", body)
 		}
 	})
 }

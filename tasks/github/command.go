@@ -17,7 +17,8 @@ const (
 	sayFixCI      = "/fix-ci"
 	sayResolve    = "/resolve-conflicts"
 	sayAnalyze    = "/analyze"
-	sayAsk        = "/ask" // with a question behind it
+	sayAsk        = "/ask"     // with a question behind it
+	sayDismiss    = "/dismiss" // with the ID of a finding behind it
 	sayPause      = "/pause"
 	sayResume     = "/resume"
 	sayCancel     = "/cancel"
@@ -37,6 +38,7 @@ const help = `Mention me with what you want done, in a comment, on a line of the
 | ` + "`/resolve-conflicts`" + ` | merge the base branch and resolve the conflicts |
 | ` + "`/analyze`" + ` | report on the state of this pull request, and change nothing |
 | ` + "`/ask …`" + ` | answer a question, and change nothing |
+| ` + "`/dismiss …`" + ` | never bring up that finding again |
 | ` + "`/pause`" + `, ` + "`/resume`" + ` | do nothing here by myself; do so again |
 | ` + "`/cancel`" + ` | stop what I am doing here |
 | ` + "`/retry`" + ` | try again what went wrong last |
@@ -79,8 +81,10 @@ func (o origin) added(t tasks.Task) string {
 func readCommand(text string) (command, words string) {
 	first, below, _ := strings.Cut(text, "\n")
 	first, below = strings.TrimSpace(first), strings.TrimSpace(below)
-	if question, ok := strings.CutPrefix(first, sayAsk+" "); ok {
-		first, below = sayAsk, strings.TrimSpace(question+"\n"+below)
+	for _, say := range []string{sayAsk, sayDismiss} {
+		if what, ok := strings.CutPrefix(first, say+" "); ok {
+			first, below = say, strings.TrimSpace(what+"\n"+below)
+		}
 	}
 	if _, ok := orders[first]; ok {
 		return first, below

@@ -108,9 +108,11 @@ func (pg Page) known(k Known) string {
 	return text
 }
 
-// full is a finding with all that there is to say, as an item of a list: whatever is left open in it ends with the item.
+// full is a finding with all that there is to say, as an item of a list: whatever is left open in it ends with the item. It has no thread that
+// somebody could resolve, so it says how else it is ended.
 func (pg Page) full(f Finding) string {
-	return pg.line(f) + strings.ReplaceAll(strings.ReplaceAll(f.details(), "\n", "\n  "), "\n  \n", "\n\n")
+	details := f.details() + "\n\n<sub>To end this, comment `/dismiss " + f.ID + "`.</sub>"
+	return pg.line(f) + strings.ReplaceAll(strings.ReplaceAll(details, "\n", "\n  "), "\n  \n", "\n\n")
 }
 
 // placed is a claim behind its place, for after a severity.
