@@ -17,7 +17,8 @@ const (
 	sayFixCI      = "/fix-ci"
 	sayResolve    = "/resolve-conflicts"
 	sayAnalyze    = "/analyze"
-	sayAsk        = "/ask" // with a question behind it
+	sayAsk        = "/ask"     // with a question behind it
+	sayDismiss    = "/dismiss" // with the ID of a finding behind it
 	sayPause      = "/pause"
 	sayResume     = "/resume"
 	sayCancel     = "/cancel"
@@ -41,6 +42,7 @@ const help = `Mention me with what you want done, in a comment, on a line of the
 | ` + "`/resolve-conflicts`" + ` | merge the base branch and resolve the conflicts |
 | ` + "`/analyze`" + ` | report on the state of this pull request, and change nothing |
 | ` + "`/ask …`" + ` | answer a question, and change nothing |
+| ` + "`/dismiss …`" + ` | never bring up that finding again |
 | ` + "`/pause`" + `, ` + "`/resume`" + ` | do nothing here by myself; do so again |
 | ` + "`/cancel`" + ` | stop what I am doing here |
 | ` + "`/answer …`" + `, ` + "`/approve`" + `, ` + "`/deny …`" + ` | answer what I have asked |
@@ -84,7 +86,7 @@ func (o origin) added(t tasks.Task) string {
 func readCommand(text string) (command, words string) {
 	first, below, _ := strings.Cut(text, "\n")
 	first, below = strings.TrimSpace(first), strings.TrimSpace(below)
-	for _, word := range []string{sayAsk, sayAnswer, sayDeny} {
+	for _, word := range []string{sayAsk, sayAnswer, sayDeny, sayDismiss} {
 		if rest, ok := strings.CutPrefix(first, word+" "); ok {
 			first, below = word, strings.TrimSpace(rest+"\n"+below)
 		}

@@ -29,6 +29,8 @@ const (
 // controls are the commands that take no agent. Each gives what there is to say, and whether it was done. It changes nothing when it is
 // done again: an event may come late, and often.
 var controls = map[string]func(*Source, context.Context, *tasks.Desk, heard) (note string, ok bool, err error){
+	sayDismiss: (*Source).dismiss,
+
 	sayPause:  (*Source).pause,
 	sayResume: (*Source).resume,
 	sayCancel: (*Source).stopAll,

@@ -36,7 +36,7 @@ func (r *report) post(ctx context.Context, p review.Plan, limits review.Limits, 
 		}
 		placed = p.Place(diff, limits)
 		if len(placed.Inline) == 0 {
-			return placed, "", nil
+			return placed, "", r.announce(ctx, placed, m)
 		}
 		err = r.submit(ctx, m.findings()+placed.Intro(r.where()), placed.Inline)
 		if err == nil {
@@ -51,6 +51,22 @@ func (r *report) post(ctx context.Context, p review.Plan, limits review.Limits, 
 		return unplaced, "", err
 	}
 	return placed, "", nil
+}
+
+// announce tells of new findings that stand in the summary alone, by a review without comments: a summary that is edited notifies nobody. One that
+// is yet to be written does.
+func (r *report) announce(ctx context.Context, p review.Plan, m mark) error {
+	if len(p.Summary) == 0 {
+		return nil
+	}
+	old, err := r.comments(ctx)
+	if err != nil {
+		return fmt.Errorf("list comments of %s: %w", r.origin, err)
+	}
+	if first, ok := old[1]; !ok || first.mark.compare(m) == 0 { // it is this ending's: written after this, or the first of all
+		return nil
+	}
+	return r.submit(ctx, m.findings()+p.Aside(r.where()), nil)
 }
 
 // refused reports whether GitHub does not take a review as it is.

@@ -364,3 +364,29 @@ func TestDismissedMeanwhile(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 }
+
+// What a person has dismissed by name is final, also when its review was overtaken and nothing is known of it yet.
+func TestDismiss(t *testing.T) {
+	t.Parallel()
+	l, ids := reviewed(at(10, Major, closes))
+	overtaken := l.Settle(Input{Task: "overtaken", Head: "h2", Answer: Answer{Findings: []Finding{at(50, Critical, races)}}})
+	for _, id := range []string{ids[0], overtaken.Inline[0].ID, ids[0]} {
+		if !l.Dismiss(id) {
+			t.Errorf("%s is not known", id)
+		}
+	}
+	if l.Dismiss("0123456789ab") {
+		t.Error("dismissed what there is not")
+	}
+	if len(l.Final()) != 2 || len(l.Recheck()) != 0 {
+		t.Errorf("final %+v, open %+v", l.Final(), l.Recheck())
+	}
+	if again := review(l, "h3", Answer{Findings: []Finding{at(10, Major, closes), at(50, Critical, races)}}); len(again) > 0 {
+		t.Errorf("told again: %v", again)
+	}
+	fixed, ids := reviewed(at(10, Major, closes))
+	review(fixed, "h2", Answer{Earlier: []Checked{{ID: ids[0], Status: Fixed}}})
+	if fixed.Dismiss(ids[0]) {
+		t.Error("dismissed what is mended")
+	}
+}

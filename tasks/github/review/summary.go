@@ -51,6 +51,11 @@ func (p Plan) Whole(pg Page) string {
 	return Plan{Inline: p.Inline}.Intro(pg) + "\n" + strings.Join(each(p.Inline, plain), "\n\n") + "\n"
 }
 
+// Aside is the body of a review that says what is new in the summary, where nothing new is at any line.
+func (p Plan) Aside(pg Page) string {
+	return fmt.Sprintf("%s at %s, in the summary:\n\n%s\n", plural(len(p.Summary), "finding"), short(pg.Head), strings.Join(each(p.Summary, pg.line), "\n"))
+}
+
 // Text is the body of the summary: what the agent says of the whole, and every finding, with those in full that stand nowhere else.
 func (p Plan) Text(summary string, pg Page) string {
 	parts := []string{summary}
@@ -103,9 +108,11 @@ func (pg Page) known(k Known) string {
 	return text
 }
 
-// full is a finding with all that there is to say, as an item of a list: whatever is left open in it ends with the item.
+// full is a finding with all that there is to say, as an item of a list: whatever is left open in it ends with the item. It has no thread that
+// somebody could resolve, so it says how else it is ended.
 func (pg Page) full(f Finding) string {
-	return pg.line(f) + strings.ReplaceAll(strings.ReplaceAll(f.details(), "\n", "\n  "), "\n  \n", "\n\n")
+	details := f.details() + "\n\n<sub>To end this, comment `/dismiss " + f.ID + "`.</sub>"
+	return pg.line(f) + strings.ReplaceAll(strings.ReplaceAll(details, "\n", "\n  "), "\n  \n", "\n\n")
 }
 
 // placed is a claim behind its place, for after a severity.
