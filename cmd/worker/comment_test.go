@@ -105,17 +105,40 @@ func (w *world) endless() (call modelfake.ToolCall, up, over func()) {
 	return modelfake.ToolCall{Name: "Bash", Input: map[string]string{"command": command}}, up, over
 }
 
+// announcedGate is a gate with up, which waits until the call is under way.
+func (w *world) announcedGate() (call modelfake.ToolCall, up, open func()) {
+	w.Helper()
+	call, open = w.gate()
+	dir, err := os.MkdirTemp("/var/tmp", "we") // see gate
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "up")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		w.Fatal(err)
+	}
+	input, _ := call.Input.(map[string]string)
+	call.Input = map[string]string{"command": "echo up > " + path + "; " + input["command"]}
+	return call, func() {
+		if _, err := os.ReadFile(path); err != nil {
+			w.Error(err)
+		}
+	}, open
+}
+
 // A mention on a pull request is answered there once; what is said meanwhile is in the same answer, and the next question goes on with it.
 func TestMentionOnPullRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	call, open := w.gate()
+	call, up, open := w.announcedGate()
 	w.model.Answer("why one", modelfake.Turn{Tools: []modelfake.ToolCall{call}}, modelfake.Turn{Text: "Because."})
 	w.model.Answer("why not two", modelfake.Turn{Text: "Two is **too much**, @ann. ({{turns}} prompts)"})
 	w.model.Answer("really", modelfake.Turn{Text: "Really. ({{turns}} prompts)"})
 	n := w.pull()
 	w.standalone()
 	first := w.comment(n, "@errand why one?")
+	up() // or the CLI has both as one prompt
 	second := w.comment(n, "@errand why not two?")
 	open()
 	w.signed(n, first, "hooray")

@@ -130,6 +130,7 @@ func New(cfg Config) (*Server, error) {
 		change: make(chan struct{}),
 		repos:  map[string]*Repo{},
 		tokens: map[string]grant{},
+		lastID: firstID,
 	}
 	if err := s.prepareDir(); err != nil {
 		return nil, err
@@ -273,6 +274,9 @@ func (s *Server) Close() {
 
 // now is the current time at GitHub's resolution.
 func (s *Server) now() time.Time { return s.cfg.Now().UTC().Truncate(time.Second) }
+
+// firstID is large, so that identities sort as text as they do as numbers, as GitHub's have for years: tasks of one second are ordered by it.
+const firstID = 1_000_000
 
 // id hands out the next identity; all kinds of things share one sequence.
 func (s *Server) id() int64 {
