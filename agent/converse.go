@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 )
 
@@ -30,21 +31,25 @@ func (l *live) converse(ctx context.Context) (finished bool, cause error) {
 		finished = l.attend()
 		stopMail() // what the host has from now on is for another run
 	}
-	if finished {
-		l.leave()
-		return true, nil
-	}
-	select {
-	case <-l.quiet:
-		return false, context.Cause(l.ctx) // it ended by itself, or in the moment in which it was to be stopped
-	case <-l.ctx.Done():
-	}
-	l.halt()
-	return false, context.Cause(l.ctx)
+	return finished, l.part(finished)
 }
 
-// open greets the CLI, hands it the context and the prompt. The greeting has an answer, so a CLI that hangs is found out here.
-func (l *live) open() bool {
+// part ends the session. The cause is what stopped it before it was finished.
+func (l *live) part(finished bool) (cause error) {
+	if finished {
+		l.leave()
+		return nil
+	}
+	select {
+	case <-l.quiet: // it ended by itself, or in the moment in which it was to be stopped
+	case <-l.ctx.Done():
+		l.halt()
+	}
+	return context.Cause(l.ctx)
+}
+
+// greet tells the CLI what holds for the whole session. The greeting has an answer, so a CLI that hangs is found out here.
+func (l *live) greet() (answer jsontext.Value, ok bool) {
 	ctx, cancel := context.WithTimeoutCause(l.ctx, l.r.startLimit, errStart)
 	defer cancel()
 	hello := map[string]any{"subtype": "initialize"}
@@ -60,7 +65,8 @@ func (l *live) open() bool {
 	if l.tools != nil {
 		hello["sdkMcpServers"] = []string{hostServer}
 	}
-	if _, err := l.control.Request(ctx, hello); err != nil {
+	answer, err := l.control.Request(ctx, hello)
+	if err != nil {
 		switch _, refused := errors.AsType[*controlError](err); {
 		case ctx.Err() != nil:
 			l.cancel(context.Cause(ctx))
@@ -69,9 +75,17 @@ func (l *live) open() bool {
 		default:
 			l.deaf(err)
 		}
-		return false
+		return nil, false
 	}
 	l.greeted.Store(true)
+	return answer, true
+}
+
+// open greets the CLI and hands it the context and the prompt.
+func (l *live) open() bool {
+	if _, ok := l.greet(); !ok {
+		return false
+	}
 	if len(l.spec.History) > 0 && l.resume == nil && !l.say(flatten(l.spec.History), false) {
 		return false
 	}

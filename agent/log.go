@@ -48,14 +48,33 @@ func openLog(dir, id string, header []string, redact *Redactor, now time.Time) (
 		_ = people.f.Close()
 		return nil, fmt.Errorf("open raw log: %w", err)
 	}
-	l := &runLog{redact: redact, raw: raw, screen: redact.stream(), people: people}
-	l.soon = time.AfterFunc(flushAfter, l.flushNotes)
+	l := makeLog(people, raw, redact)
 	l.write("# errand " + id)
 	l.write("# started " + now.UTC().Format(time.RFC3339))
 	for _, h := range header {
 		l.write("# " + strings.ReplaceAll(h, "\n", " "))
 	}
 	return l, nil
+}
+
+// noLog is for what is no run, and leaves nothing behind.
+func noLog() (*runLog, error) {
+	none, err := openLogFile(os.DevNull, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	also, err := openLogFile(os.DevNull, 0)
+	if err != nil {
+		_ = none.f.Close()
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	return makeLog(none, also, nil), nil
+}
+
+func makeLog(people, raw logFile, redact *Redactor) *runLog {
+	l := &runLog{redact: redact, raw: raw, screen: redact.stream(), people: people}
+	l.soon = time.AfterFunc(flushAfter, l.flushNotes)
+	return l
 }
 
 // Raw appends output of the CLI.

@@ -65,24 +65,50 @@ func unresumed(res Result, failed *Error) *Error {
 
 // once runs the CLI one time, in the conversation resume or in a new one.
 func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, h Host, log *runLog) (Result, *Error) {
+	l, e := r.launch(ctx, cli, s, resume, h, log)
+	if e != nil {
+		return Result{}, e
+	}
+	if l == nil {
+		return notStarted(s), nil
+	}
+	defer l.clear()
+	l.hosted.Go(func() { l.checkpoints(l.dirs, l.session) })
+	finished, cause := l.converse(ctx)
+	l.wait()
+	l.gate.Close()
+	res := l.result(finished, cause, l.gate.Seen())
+	res.Session = Session{ID: l.session, Data: l.dirs.takeSession(l.session), CostUSD: res.CostUSD, Usage: res.Usage}
+	if resume != nil && res.Turns == 0 && res.CostUSD == 0 { // no result: what the conversation had cost before is not forgotten
+		res.Session.CostUSD, res.Session.Usage = resume.CostUSD, resume.Usage
+	} else {
+		res.CostUSD, res.Usage = resume.own(res.CostUSD, res.Usage)
+	}
+	return res, nil
+}
+
+// launch starts the CLI and those who read its output; nil when ctx has ended before it could. The caller waits for its end, closes its
+// gate and clears up.
+func (r *Runner) launch(ctx context.Context, cli string, s Spec, resume *Session, h Host, log *runLog) (_ *live, e *Error) {
 	dirs, err := makeDirs(r.cfg.TempDir)
 	if err != nil {
-		return Result{}, NewError(ClassWorkspace, err.Error())
+		return nil, NewError(ClassWorkspace, err.Error())
 	}
+	started := false
 	defer func() {
-		if err := dirs.remove(); err != nil {
-			r.log.Warn("remove run directory", "run", s.ID, "err", err)
+		if !started {
+			r.remove(s.ID, dirs)
 		}
 	}()
 	box, e := r.box(ctx, s, cli, dirs)
 	if e != nil {
-		return Result{}, e
+		return nil, e
 	}
 	dirs.Seen = box.seen
 	session := uuid.NewString()
 	if resume != nil {
 		if e := dirs.putSession(*resume, s.Dir); e != nil {
-			return Result{}, e
+			return nil, e
 		}
 		if !s.Fork {
 			session = resume.ID
@@ -90,11 +116,11 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 	}
 	args, err := r.arguments(box.cli, s, resume, session, dirs)
 	if err != nil {
-		return Result{}, NewError(ClassWorkspace, err.Error())
+		return nil, NewError(ClassWorkspace, err.Error())
 	}
 	gate, err := r.openGateway(box.alone, func(err error) { log.Note(time.Now(), "! the model cannot be reached: %v", err) })
 	if err != nil {
-		return Result{}, NewError(ClassInternal, err.Error())
+		return nil, NewError(ClassInternal, err.Error())
 	}
 	way := r.access(gate)
 	c, err := startChild(ctx, startOrder{
@@ -105,26 +131,26 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 		sweepMarked(s.ID) // a keeper that died while it was starting may have started something
 		gate.Close()
 		if ctx.Err() != nil {
-			return notStarted(s), nil
+			return nil, nil
 		}
-		return Result{}, startFailure(err, s.Dir)
+		return nil, startFailure(err, s.Dir)
 	}
 	if c.gateway != nil {
 		gate.Serve(c.gateway)
 	}
-	live := r.watch(s, resume, h, c, log)
-	live.hosted.Go(func() { live.checkpoints(dirs, session) })
-	finished, cause := live.converse(ctx)
-	live.wait()
-	gate.Close()
-	res := live.result(finished, cause, gate.Seen())
-	res.Session = Session{ID: session, Data: dirs.takeSession(session), CostUSD: res.CostUSD, Usage: res.Usage}
-	if resume != nil && res.Turns == 0 && res.CostUSD == 0 { // no result: what the conversation had cost before is not forgotten
-		res.Session.CostUSD, res.Session.Usage = resume.CostUSD, resume.Usage
-	} else {
-		res.CostUSD, res.Usage = resume.own(res.CostUSD, res.Usage)
+	started = true
+	l := r.watch(s, resume, h, c, log)
+	l.dirs, l.gate, l.session = dirs, gate, session
+	return l, nil
+}
+
+// clear removes what the run had for itself.
+func (l *live) clear() { l.r.remove(l.spec.ID, l.dirs) }
+
+func (r *Runner) remove(run string, dirs runDirs) {
+	if err := dirs.remove(); err != nil {
+		r.log.Warn("remove run directory", "run", run, "err", err)
 	}
-	return res, nil
 }
 
 // notStarted is the result of a run whose caller had changed its mind. The conversation stays as it was.
@@ -163,6 +189,10 @@ type live struct {
 	stream  *stream
 	stderr  tail
 	tools   *toolServer // nil without Spec.Tools
+
+	dirs    runDirs
+	gate    *gateway
+	session string // its ID
 
 	idle     chan struct{}  // the session has nothing left to do; capacity 1
 	hosted   sync.WaitGroup // calls of Host.Next, Host.Idle and Spec.Checkpoint, and used

@@ -122,6 +122,9 @@ func ServerSecrets(servers []MCPServer, getenv func(string) string) []string {
 // mcpArguments tells the CLI which servers there are, by a file for this run alone, since they may hold secrets, and that their tools and
 // those of Spec.Tools need nobody's permission.
 func (r *Runner) mcpArguments(s Spec, d runDirs) ([]string, error) {
+	if s.inert {
+		return nil, nil
+	}
 	var args []string
 	if path := ownServers(s.Dir); s.trusts() && path != "" {
 		args = append(args, "--mcp-config="+path)

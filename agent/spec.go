@@ -59,6 +59,8 @@ type Spec struct {
 	CheckpointEvery time.Duration
 
 	Header []string // lines for the top of the log meant for people
+
+	inert bool // nothing of the directory's own is run: see Runner.Offer
 }
 
 // further are the directories that the run may use besides Dir.

@@ -16,7 +16,11 @@ func (d runDirs) settings(s Spec) ([]string, error) {
 	if !s.trusts() {
 		return []string{"--setting-sources="}, nil
 	}
-	path, err := d.put("settings.json", map[string]any{"claudeMdExcludes": above(s.Dir)})
+	settings := map[string]any{"claudeMdExcludes": above(s.Dir)}
+	if s.inert { // else the CLI runs both before it answers the greeting (observed with 2.1.329)
+		settings["disableAllHooks"], settings["apiKeyHelper"] = true, ""
+	}
+	path, err := d.put("settings.json", settings)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,8 @@ package store
 //	<prefix>session:<thread>  hash    SessionTTL since the save    the CLI session to resume (session)
 //	<prefix>topic:<thread>    string  SessionTTL since the last    what the thread's next task may go by, JSON (submit, amend)
 //	                                  task
+//	<prefix>thread:<thread>   zset    SessionTTL since the last    the IDs of its tasks that have a topic, score 0; the newest 200
+//	                                  such task                    (submit)
 //	<prefix>checkpoint:<id>   hash    SessionTTL since the save    session and work to go on with, of a task that has not ended
 //	                                                               (checkpoint; whatever ends the task removes it)
 //	<prefix>absorbed:<id>     zset    while it has members         IDs that the task's run has absorbed; score = when
@@ -46,9 +48,13 @@ package store
 //	<prefix>credentials       zset    trimmed by each report       their names; score = when the hash is gone (credential)
 //	<prefix>worker:<id>       string  15 s                         what a worker says of itself, JSON (workers)
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
+//	<prefix>inquiries         list    30 s since the last          what front doors ask of any worker (inquiry)
+//	<prefix>reply:<key>       string  as long as its worker says   what a worker has answered to that (inquiry)
 //	<prefix>cancel            channel                              IDs with a new tombstone: a hint, the record is the truth (keep)
 //	<prefix>answers           channel                              IDs with a new answer: likewise (questions)
 //	<prefix>mail              channel                              threads with a new task: likewise (mailbox)
+//	<prefix>asked             channel                              nothing but that there is a new inquiry (inquiry)
+//	<prefix>replies           channel                              keys with a new reply: likewise (inquiry)
 //	<prefix>news              channel                              IDs with new events: likewise (events, hub)
 //
 // scripts/common.lua has the same names for the scripts.
@@ -61,6 +67,7 @@ func (k keys) waiting(thread string) string   { return k.prefix + "waiting:" + t
 func (k keys) claim(thread string) string     { return k.prefix + "claim:" + thread }
 func (k keys) session(thread string) string   { return k.prefix + "session:" + thread }
 func (k keys) topic(thread string) string     { return k.prefix + "topic:" + thread }
+func (k keys) thread(thread string) string    { return k.prefix + "thread:" + thread }
 func (k keys) checkpoint(id string) string    { return k.prefix + "checkpoint:" + id }
 func (k keys) absorbed(id string) string      { return k.prefix + "absorbed:" + id }
 func (k keys) log(id string) string           { return k.prefix + "log:" + id }
@@ -73,6 +80,10 @@ func (k keys) alias(alias string) string      { return k.prefix + "alias:" + ali
 func (k keys) credential(n string) string     { return k.prefix + "credential:" + n }
 func (k keys) pushed(r, branch string) string { return k.prefix + "pushed:" + r + " " + branch }
 func (k keys) worker(id string) string        { return k.prefix + "worker:" + id }
+func (k keys) reply(key string) string        { return k.prefix + "reply:" + key }
+func (k keys) inquiries() string              { return k.prefix + "inquiries" }
+func (k keys) asked() string                  { return k.prefix + "asked" }
+func (k keys) replies() string                { return k.prefix + "replies" }
 func (k keys) tasks() string                  { return k.prefix + "tasks" }
 func (k keys) live() string                   { return k.prefix + "live" }
 func (k keys) outbox() string                 { return k.prefix + "outbox" }

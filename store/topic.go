@@ -35,3 +35,17 @@ func (s *Store) Open(ctx context.Context, thread string) ([]Record, error) {
 	}
 	return records, nil
 }
+
+// Latest reads the newest tasks of a thread that left a topic, at most n, oldest first. They may be in any state, also in the run of another;
+// those that have expired are left out.
+func (s *Store) Latest(ctx context.Context, thread string, n int) ([]Record, error) {
+	ids, err := s.redis.ZRange(ctx, s.key.thread(thread), int64(-n), -1).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read latest tasks of %s: %w", thread, err)
+	}
+	records, err := s.records(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read latest tasks of %s: %w", thread, err)
+	}
+	return records, nil
+}

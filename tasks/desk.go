@@ -46,6 +46,8 @@ type Desk struct {
 	policy Policy
 	meter  DeskMeter
 	log    *slog.Logger
+
+	patience time.Duration // with workers that are asked something; tests shorten it
 }
 
 // NewDesk makes a desk at a store and a queue. A nil log is silence.
@@ -53,7 +55,7 @@ func NewDesk(s *store.Store, q *Queue, p Policy, log *slog.Logger) *Desk {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Desk{store: s, queue: q, policy: p, meter: unmetered{}, log: log}
+	return &Desk{store: s, queue: q, policy: p, meter: unmetered{}, log: log, patience: offerWait}
 }
 
 // Metered is the same desk, whose meter is told what is submitted.
@@ -157,10 +159,10 @@ func (p Policy) apply(t Task) (Task, error) {
 	if err := p.Choices.check(t.Options); err != nil {
 		return t, err
 	}
-	if t.Repo != "" && p.Repository != nil {
-		r, ok := p.Repository(t.Repo)
-		if !ok {
-			return t, &InputError{Sentence: fmt.Sprintf("Repository %s is not one errand works on. An operator can add it under repositories: in errand.yaml.", t.Repo)}
+	if t.Repo != "" {
+		r, err := p.repository(t.Repo)
+		if err != nil {
+			return t, err
 		}
 		if r.Profile == agent.Read && t.Profile == agent.Write {
 			t.Profile = agent.Read
@@ -172,6 +174,18 @@ func (p Policy) apply(t Task) (Task, error) {
 	}
 	t.Options.MaxUSD = lower(t.Options.MaxUSD, p.Budgets.Task)
 	return t, nil
+}
+
+// repository is what may be done in one. Without a list of them, it is all but to trust it.
+func (p Policy) repository(name string) (Repository, error) {
+	if p.Repository == nil {
+		return Repository{}, nil
+	}
+	r, ok := p.Repository(name)
+	if !ok {
+		return r, &InputError{Sentence: fmt.Sprintf("Repository %s is not one errand works on. An operator can add it under repositories: in errand.yaml.", name)}
+	}
+	return r, nil
 }
 
 // Cancel asks that a task be stopped, on behalf of by. A task that waits ends at once, one that runs within seconds; for one that
@@ -226,13 +240,18 @@ func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 	if err != nil {
 		return Status{}, d.notFound(id, err)
 	}
+	return d.complete(ctx, rec)
+}
+
+// complete is a record with what is kept beside it.
+func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
 	s, err := status(rec)
 	if err != nil {
 		return s, err
 	}
 	switch rec.State {
 	case store.Waiting:
-		s.Position, _ = d.store.Position(ctx, id) // it may have started meanwhile
+		s.Position, _ = d.store.Position(ctx, rec.ID) // it may have started meanwhile
 	case store.Running:
 		s.Questions, err = d.open(ctx, rec)
 	}

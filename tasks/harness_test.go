@@ -236,14 +236,17 @@ type fakeAgent struct {
 	health *agent.Error
 	unread bool // a run that is stopped has not taken its prompt
 
-	mu    sync.Mutex
-	noted []string // messages that are in the conversation besides
-	runs  []agent.Spec
-	swept int
-	live  map[string]int // by directory of files, that is by thread
-	most  int            // the most runs of one thread that were alive at once
-	all   int
-	peak  int // the most runs alive at once
+	offered error // why it offers nothing
+
+	mu     sync.Mutex
+	offers []agent.Spec
+	noted  []string // messages that are in the conversation besides
+	runs   []agent.Spec
+	swept  int
+	live   map[string]int // by directory of files, that is by thread
+	most   int            // the most runs of one thread that were alive at once
+	all    int
+	peak   int // the most runs alive at once
 }
 
 func (a *fakeAgent) Health(context.Context, string) agent.Health {
@@ -255,6 +258,13 @@ func (a *fakeAgent) Sweep(context.Context) error {
 	defer a.mu.Unlock()
 	a.swept++
 	return nil
+}
+
+func (a *fakeAgent) Offer(_ context.Context, s agent.Spec) (agent.Offer, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.offers = append(a.offers, s)
+	return agent.Offer{Agents: []agent.OfferedAgent{{Name: "strategist"}}}, a.offered
 }
 
 func (a *fakeAgent) Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {

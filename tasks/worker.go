@@ -21,6 +21,7 @@ type Runner interface {
 	Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error)
 	Health(ctx context.Context, minVersion string) agent.Health
 	Sweep(ctx context.Context) error
+	Offer(ctx context.Context, s agent.Spec) (agent.Offer, error)
 }
 
 // WorkerConfig is what a worker needs; all but Publisher and the last block is required.
@@ -163,6 +164,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		running.Go(func() { every(loops, l.every, l.do) })
 	}
 	running.Go(func() { w.heedQueue(loops) })
+	running.Go(func() { w.tellOffers(ctx) })
 	w.log.Info("worker started", "worker", w.id, "slots", w.slots.total)
 	<-ctx.Done()
 

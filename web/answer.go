@@ -49,6 +49,6 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) answerForm(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxAnswer)
 	if id, _, ok := h.answered(w, r, r.PostFormValue("question"), r.PostFormValue("answer")); ok {
-		http.Redirect(w, r, "/tasks/"+id, http.StatusSeeOther) //nolint:gosec // id has the form of an ID
+		back(w, r, id)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
@@ -22,6 +21,8 @@ type fleet struct {
 	Workers []worker      `json:"workers"`
 	Sources []source      `json:"sources,omitempty"` // of this front door, as far as they can tell
 	Checks  []check       `json:"checks"`            // of all but the workers, each of which has its own
+
+	Project *project `json:"project,omitempty"` // the local directory that was asked about
 
 	Findings []store.Finding `json:"findings,omitempty"` // about Redis
 	// Credentials are those for the model that are held back, or with which runs start one after the other. Tasks then wait, and say so.
@@ -80,23 +81,6 @@ func workers(seen []store.Worker) []worker {
 	return list
 }
 
-// able reports whether a worker takes tasks and can run them.
-func able(w store.Worker) bool {
-	cli, err := cliOf(w)
-	return err == nil && !w.Draining && cli.OK
-}
-
-// trouble is why no worker would run a task that was submitted now; empty when one would.
-func trouble(seen []store.Worker) string {
-	switch {
-	case len(seen) == 0:
-		return "no worker is alive"
-	case !slices.ContainsFunc(seen, able):
-		return "no worker can run tasks: their health says why"
-	}
-	return ""
-}
-
 // fleet asks about everybody.
 func (h *Handler) fleet(ctx context.Context) fleet {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
@@ -130,5 +114,8 @@ func (f fleet) status() int {
 
 func (h *Handler) health(w http.ResponseWriter, r *http.Request) {
 	f := h.fleet(r.Context())
+	if path := r.URL.Query().Get("projectPath"); path != "" {
+		f.Project = h.project(r, path)
+	}
 	h.json(w, f.status(), f)
 }

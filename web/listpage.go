@@ -180,16 +180,25 @@ func distinct(words []string) []string {
 	return words
 }
 
-// cancelForm is what the Stop button of a task's page does.
+// cancelForm is what the Stop button of a task does.
 func (h *Handler) cancelForm(w http.ResponseWriter, r *http.Request) {
 	if s, ok := h.ask(w, r, h.stopTask); ok {
-		http.Redirect(w, r, "/tasks/"+s.Task.ID, http.StatusSeeOther)
+		back(w, r, s.Task.ID)
 	}
 }
 
 // retryForm is what the Retry button does.
 func (h *Handler) retryForm(w http.ResponseWriter, r *http.Request) {
 	if s, ok := h.ask(w, r, h.cfg.Desk.Retry); ok {
-		http.Redirect(w, r, "/tasks/"+s.Task.ID, http.StatusSeeOther)
+		back(w, r, s.Task.ID)
 	}
+}
+
+// back leads to the page of a task on which a button was pressed: its own, or that of a conversation, which the form then names.
+func back(w http.ResponseWriter, r *http.Request, id string) {
+	to := "/tasks/" + id
+	if thread := r.PostFormValue("thread"); threadForm.MatchString(thread) {
+		to = "/chat/" + thread + "#latest"
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // both have a form that leads to our own pages
 }

@@ -74,7 +74,8 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 	for schema, v := range map[string]any{
 		"Problem": problem{}, "Listing": listing{}, "Task": view{}, "Request": tasks.Task{}, "Ending": tasks.Ending{}, "Result": agent.Result{},
 		"Failure": agent.Error{}, "Usage": agent.Usage{}, "Question": tasks.Question{}, "Answer": tasks.Answer{}, "Event": agent.Event{},
-		"Fleet": fleet{}, "Worker": worker{}, "Finding": store.Finding{},
+		"Fleet": fleet{}, "Worker": worker{}, "Finding": store.Finding{}, "Offer": tasks.Offer{},
+		"Project": project{},
 	} {
 		var names []string
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
@@ -114,6 +115,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	}
 	get("/api/health")
 	get("/api/health", "Authorization", "Bearer wrong")
+	h.Tell(func(string) string { return offered })
+	get("/api/health?projectPath=/srv/x")
+	get("/api/agents?repo=acme/api")
 	get("/api/health/services")
 	get("/api/openapi.yaml")
 

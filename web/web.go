@@ -35,6 +35,8 @@ type Config struct {
 	// QueuesWritable lets the pages of the queues do what asynqmon can, and not only show.
 	QueuesWritable bool
 
+	// Chat is what the chat page does.
+	Chat Chat
 	// Inbound are sources whose events the health tells of.
 	Inbound []Inbound
 	// Examine asks the services of the sources how they are set up; nil: there are none.
@@ -122,6 +124,9 @@ func (h *Handler) routes() {
 
 		"GET /{$}":                h.listPage,
 		"GET /health":             h.healthPage,
+		"GET /chat":               h.chatPage,
+		"POST /chat":              h.chatForm,
+		"GET /chat/{thread}":      h.chatPage,
 		"GET /tasks/{id}":         h.taskPage,
 		"GET /tasks/{id}/log":     h.logPage,
 		"POST /tasks/{id}/cancel": h.cancelForm,
@@ -139,6 +144,7 @@ func (h *Handler) routes() {
 		"POST /api/tasks/{id}/cancel": h.cancel,
 		"POST /api/tasks/{id}/retry":  h.retry,
 		"POST /api/tasks/{id}/answer": h.answer,
+		"GET /api/agents":             h.agents,
 		"GET /api/health":             h.health,
 		"GET /api/openapi.yaml":       h.describe,
 		"GET /api/health/services":    h.services,

@@ -18,6 +18,7 @@ local function spent_key(id) return P .. 'spent:' .. id end
 local function claim_key(thread) return P .. 'claim:' .. thread end
 local function waiting_key(thread) return P .. 'waiting:' .. thread end
 local function alias_key(name) return P .. 'alias:' .. name end
+local function thread_key(thread) return P .. 'thread:' .. thread end
 local function topic_key(thread) return P .. 'topic:' .. thread end
 local function session_key(thread) return P .. 'session:' .. thread end
 local function checkpoint_key(id) return P .. 'checkpoint:' .. id end

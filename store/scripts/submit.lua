@@ -31,7 +31,12 @@ redis.call('HSET', key, 'thread', thread, 'class', ARGV[4], 'task', ARGV[5], 'at
 redis.call('ZADD', waiting, born(id), id)
 redis.call('ZADD', LIVE, '0', id)
 redis.call('ZADD', TASKS, '0', id)
-if ARGV[10] ~= '' then redis.call('SET', topic_key(thread), ARGV[10], 'PX', ARGV[11]) end
+if ARGV[10] ~= '' then
+  redis.call('SET', topic_key(thread), ARGV[10], 'PX', ARGV[11])
+  redis.call('ZADD', thread_key(thread), '0', id)
+  redis.call('ZREMRANGEBYRANK', thread_key(thread), '0', '-201')
+  redis.call('PEXPIRE', thread_key(thread), ARGV[11])
+end
 
 -- The listing index outlives the records it names; every submit takes some of the expired out, so that it never grows for ever.
 local gone = redis.call('ZRANGEBYSCORE', EXPIRING, '-inf', int(t), 'LIMIT', '0', '10')

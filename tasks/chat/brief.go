@@ -18,7 +18,7 @@ func (s *Source) Brief(_ context.Context, t tasks.Task, _ string) (tasks.Brief, 
 	if t.Dir != "" {
 		// Looked at again: since the front door did, the directory may have been replaced by a link that leads elsewhere, and
 		// this may be another machine with other roots.
-		dir, err := s.resolve(t.Dir)
+		dir, err := s.Directory(t.Dir)
 		if err == nil && dir != t.Dir {
 			err = fmt.Errorf("%s is another directory by now", t.Dir)
 		}

@@ -37,6 +37,7 @@ type request struct {
 	Agent       string `json:"agent"`
 	Thread      string `json:"thread"`
 	Model       string `json:"model"`
+	Effort      string `json:"effort"`
 }
 
 // serve takes a message and stays with its task until the end, or until the reader or the server leaves.
@@ -99,7 +100,7 @@ func (s *Source) task(req request, actor string) (tasks.Task, *problem) {
 	t := tasks.Task{
 		ID: tasks.NewID(now, s.Name(), identity), Source: s.Name(), Kind: "chat", Thread: s.Name() + "/" + thread,
 		Class: tasks.Interactive, Profile: agent.Write, Repo: req.Repo, Actor: actor, Prompt: req.Message,
-		Options: tasks.Options{Model: req.Model, Agent: strings.TrimPrefix(req.Agent, "@")},
+		Options: tasks.Options{Model: req.Model, Effort: req.Effort, Agent: strings.TrimPrefix(req.Agent, "@")},
 	}
 	switch {
 	case strings.TrimSpace(req.Message) == "":
@@ -110,7 +111,7 @@ func (s *Source) task(req request, actor string) (tasks.Task, *problem) {
 		return bad("Invalid repo", "Write owner/name.")
 	case req.ProjectPath != "":
 		// The resolved path is what was checked, so it is what the run gets.
-		dir, err := s.resolve(req.ProjectPath)
+		dir, err := s.Directory(req.ProjectPath)
 		if err != nil {
 			return bad("Invalid path", err.Error()+".")
 		}

@@ -34,8 +34,8 @@ func TestRequestBecomesATask(t *testing.T) {
 		want tasks.Task
 	}{
 		"repository": {
-			`{"message": "Fix it", "repo": "acme/app", "agent": "@strategist", "model": "opus", "thread": "t-1"}`,
-			tasks.Task{Thread: "chat/t-1", Repo: "acme/app", Prompt: "Fix it", Options: tasks.Options{Agent: "strategist", Model: "opus"}},
+			`{"message": "Fix it", "repo": "acme/app", "agent": "@strategist", "model": "opus", "effort": "low", "thread": "t-1"}`,
+			tasks.Task{Thread: "chat/t-1", Repo: "acme/app", Prompt: "Fix it", Options: tasks.Options{Agent: "strategist", Model: "opus", Effort: "low"}},
 		},
 		"directory, by its real path": {
 			`{"message": " /new-feature x\n", "projectPath": "` + link + `/", "thread": "chat/t-2", "unknown": 1}`,

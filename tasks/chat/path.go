@@ -15,8 +15,8 @@ var blocked = []string{
 	"/etc", "/usr", "/var", "/root", "/proc", "/sys", "/dev", "/boot", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
 }
 
-// resolve gives the real place of a local directory that tasks may work in. The error says which rule it breaks, for people.
-func (s *Source) resolve(path string) (string, error) {
+// Directory gives the real place of a local directory that tasks may work in. The error says which rule it breaks, for people.
+func (s *Source) Directory(path string) (string, error) {
 	switch {
 	case !filepath.IsAbs(path):
 		return "", fmt.Errorf("%q is not absolute", path)

@@ -67,7 +67,7 @@ func TestPaths(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := s.resolve(top + "/" + path)
+			got, err := s.Directory(top + "/" + path)
 			if real, ok := strings.CutPrefix(want, "="); ok {
 				if err != nil || got != filepath.Join(top, real) {
 					t.Errorf("%s is %q, %v", path, got, err)
@@ -85,7 +85,7 @@ func TestWithoutRootsNoDirectoryIsOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if dir, err := s.resolve(t.TempDir()); err == nil {
+	if dir, err := s.Directory(t.TempDir()); err == nil {
 		t.Errorf("%s is open", dir)
 	}
 }
@@ -97,7 +97,7 @@ func TestRelativePathsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"", ".", "project", "~/project"} {
-		if dir, err := s.resolve(path); err == nil || !strings.Contains(err.Error(), "is not absolute") {
+		if dir, err := s.Directory(path); err == nil || !strings.Contains(err.Error(), "is not absolute") {
 			t.Errorf("%q is %q, %v", path, dir, err)
 		}
 	}
@@ -114,7 +114,7 @@ func TestSystemDirectoriesAreClosed(t *testing.T) {
 		"/etc", "/etc/", "/etc/ssl", "/usr", "/usr/local/src", "/var", "/var/lib", "/var/lib/errand2", "/root", "/root/project",
 		"/proc", "/proc/self/cwd", "/sys", "/dev/shm", "/boot", "/bin", "/sbin", "/lib", "/lib64/x",
 	} {
-		if got, err := s.resolve(dir); err == nil || !strings.Contains(err.Error(), "belongs to the system") {
+		if got, err := s.Directory(dir); err == nil || !strings.Contains(err.Error(), "belongs to the system") {
 			t.Errorf("%s is %q, %v", dir, got, err)
 		}
 	}

@@ -195,7 +195,8 @@ let refreshes = 0;
 async function refresh() {
   const mine = ++refreshes;
   try {
-    const now = await page(location.pathname);
+    const now = await page(location.pathname), next = now.getElementById("timeline");
+    if (!timeline.classList.contains("live") && next.dataset.events) return location.reload(); // there is more to come after all
     if (mine === refreshes) $("head").replaceWith(now.getElementById("head"));
   } catch {
     location.reload();

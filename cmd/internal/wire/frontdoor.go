@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -41,12 +43,19 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	mux := http.NewServeMux()
 	var inbound []web.Inbound
+	chat := web.Chat{
+		Repositories: slices.Sorted(maps.Keys(p.Config.Routing.Repositories)), Dirs: p.Config.Paths.Dirs,
+		Models: p.Config.Routing.Options.Models, Efforts: p.Config.Routing.Options.Efforts,
+	}
 	for _, s := range p.Sources {
 		if err := s.Listen(ctx, mux, p.Desk); err != nil {
 			return nil, fmt.Errorf("listen for %s: %w", s.Name(), err)
 		}
 		if in, ok := s.(web.Inbound); ok {
 			inbound = append(inbound, in)
+		}
+		if poster, ok := s.(web.Poster); ok {
+			chat.Source = poster
 		}
 	}
 	metrics.NewFleet(p.registry, p.Store)
@@ -58,7 +67,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	h, err := web.New(web.Config{
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: opt, LogDir: LogDir(p.Config),
 		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine,
-		Inbound: inbound, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
+		Inbound: inbound, Chat: chat, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
 		QueuesWritable: p.Config.HTTP.QueuesWritable,
 		Proxy:          web.Proxy{Header: p.Config.HTTP.ProxyHeader, From: p.Config.HTTP.Proxies},
 	})

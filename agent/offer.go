@@ -1,0 +1,134 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+
+	experimental "github.com/go-json-experiment/json"
+)
+
+// Offer is what can be asked for by name in a directory.
+type Offer struct {
+	Agents   []OfferedAgent   `json:"agents"`
+	Commands []OfferedCommand `json:"commands"`
+	Models   []OfferedModel   `json:"models"`
+}
+
+// OfferedAgent is one that a prompt can begin with, as @name.
+type OfferedAgent struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+}
+
+// OfferedCommand is one that a prompt can begin with, as /name.
+type OfferedCommand struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Argument    string `json:"argument,omitempty"` // a hint at what stands behind the name
+}
+
+// OfferedModel is one that a Spec can name.
+type OfferedModel struct {
+	Name        string   `json:"name"` // for Spec.Model
+	Title       string   `json:"title,omitempty"`
+	Description string   `json:"description,omitempty"`
+	Efforts     []string `json:"efforts,omitempty"` // for Spec.Effort
+}
+
+// Bounds of an offer: a checkout may hold anything.
+const (
+	maxOffered    = 500
+	maxOfferWords = 300 // bytes of a description
+)
+
+// Offer asks the CLI what it offers to a run of s, of which only ID, Dir, Reads, Profile, TrustedConfig and Model count. The model is not
+// asked, and nothing that the directory brings along is run: neither hooks nor servers nor helpers. The CLI is supervised as in any run.
+// The error is an *Error, or ctx's.
+func (r *Runner) Offer(ctx context.Context, s Spec) (Offer, error) {
+	s = Spec{
+		ID: s.ID, Dir: s.Dir, Reads: s.Reads, Profile: s.Profile, TrustedConfig: s.TrustedConfig, Model: s.Model,
+		Prompt: Message{Text: "-"}, // a run has one; this is never sent
+		inert:  true,
+	}
+	if e := r.check(s); e != nil {
+		return Offer{}, e
+	}
+	cli, e := r.cli()
+	if e != nil {
+		return Offer{}, e
+	}
+	log, err := noLog()
+	if err != nil {
+		return Offer{}, NewError(ClassInternal, err.Error())
+	}
+	defer func() { _ = log.Close() }()
+	l, e := r.launch(ctx, cli, s, nil, unheard{}, log)
+	if e != nil {
+		return Offer{}, e
+	}
+	if l == nil {
+		return Offer{}, context.Cause(ctx)
+	}
+	defer l.clear()
+	stop := context.AfterFunc(ctx, func() { l.cancel(context.Cause(ctx)) })
+	defer stop()
+	answer, ok := l.greet()
+	cause := l.part(ok)
+	l.wait()
+	l.gate.Close()
+	switch {
+	case ok:
+		return offered(r.cfg.Redactor.json(json.RawMessage(answer)))
+	case ctx.Err() != nil:
+		return Offer{}, context.Cause(ctx)
+	}
+	if res := l.result(false, cause, l.gate.Seen()); res.Error != nil {
+		return Offer{}, res.Error
+	}
+	return Offer{}, NewError(ClassStart, "the CLI did not answer")
+}
+
+// offered reads the CLI's answer to its greeting. What is about its own session is left out: nobody sits at its terminal.
+func offered(answer json.RawMessage) (Offer, error) {
+	var told struct {
+		Agents []struct {
+			Name        string `json:"name"`
+			Description string `json:"description"`
+		} `json:"agents"`
+		Commands []struct {
+			Name        string `json:"name"`
+			Description string `json:"description"`
+			Argument    string `json:"argumentHint"`
+		} `json:"commands"`
+		Models []struct {
+			Value       string   `json:"value"`
+			Title       string   `json:"displayName"`
+			Description string   `json:"description"`
+			Efforts     []string `json:"supportedEffortLevels"`
+		} `json:"models"`
+	}
+	if err := experimental.Unmarshal(answer, &told, lenient); err != nil {
+		return Offer{}, NewError(ClassUnknown, "read what the CLI offers: "+err.Error())
+	}
+	o := Offer{Agents: []OfferedAgent{}, Commands: []OfferedCommand{}, Models: []OfferedModel{}}
+	for _, a := range told.Agents[:min(len(told.Agents), maxOffered)] {
+		o.Agents = append(o.Agents, OfferedAgent{a.Name, clip(a.Description, maxOfferWords)})
+	}
+	for _, c := range told.Commands[:min(len(told.Commands), maxOffered)] {
+		if !builtins[c.Name] {
+			o.Commands = append(o.Commands, OfferedCommand{c.Name, clip(c.Description, maxOfferWords), clip(c.Argument, maxOfferWords)})
+		}
+	}
+	for _, m := range told.Models[:min(len(told.Models), maxOffered)] {
+		o.Models = append(o.Models, OfferedModel{m.Value, m.Title, clip(m.Description, maxOfferWords), m.Efforts})
+	}
+	return o, nil
+}
+
+// unheard is the host of a session in which nothing is said.
+type unheard struct{}
+
+func (unheard) Event(Event)                                     {}
+func (unheard) Permit(context.Context, ToolRequest) Decision    { return Decision{} }
+func (unheard) Next(context.Context) (Message, bool)            { return Message{}, false }
+func (unheard) Idle(context.Context) (message Message, ok bool) { return Message{}, false }

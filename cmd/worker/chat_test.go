@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/modelfake"
+)
+
+// browser keeps what the console gives it, and shows the token.
+func (w *world) browser(method, address, body string, hs ...string) *http.Response {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	w.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
+	if err != nil {
+		w.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	for i := 0; i+1 < len(hs); i += 2 {
+		req.Header.Set(hs[i], hs[i+1])
+	}
+	resp, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(req)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = resp.Body.Close() })
+	return resp
+}
+
+// chatEvent is an event of the stream, as far as the tests look at it.
+type chatEvent struct{ Type, ID, Thread, Content, Result, Partial string }
+
+// talk posts a message and gives what comes of it, one event after the other; nil at the end.
+func (w *world) talk(base, body string) (next func() *chatEvent) {
+	w.Helper()
+	resp := w.browser(http.MethodPost, base+"/api/chat", body, "Content-Type", "application/json")
+	if resp.StatusCode != http.StatusOK {
+		w.Fatalf("POST /api/chat: %s", resp.Status)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	return func() *chatEvent {
+		w.Helper()
+		for lines.Scan() {
+			data, ok := strings.CutPrefix(lines.Text(), "data: ")
+			if !ok {
+				continue
+			}
+			if data == "[DONE]" {
+				return nil
+			}
+			var s chatEvent
+			if err := json.Unmarshal([]byte(data), &s); err != nil {
+				w.Fatalf("%s: %v", data, err)
+			}
+			return &s
+		}
+		w.Fatalf("the stream broke off: %v", lines.Err())
+		return nil
+	}
+}
+
+// heard skips to the next event of a type.
+func (w *world) heard(next func() *chatEvent, kind string) *chatEvent {
+	w.Helper()
+	for s := next(); s != nil; s = next() {
+		if s.Type == kind {
+			return s
+		}
+	}
+	w.Fatalf("there was no %s", kind)
+	return nil
+}
+
+// A message is answered as it is written; cancelled, what was said stays; and the conversation goes on with both.
+func TestConversation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model.Answer("count", modelfake.Turn{Chunks: []string{"one ", "two ", "thr"}, Hang: true})
+	w.model.Answer("go on", modelfake.Turn{Text: "three. ({{turns}} prompts)"})
+	base := w.standalone()
+
+	next := w.talk(base, `{"message": "count"}`)
+	task := w.heard(next, "task")
+	words := ""
+	for !strings.Contains(words, "two") { // and not to the end: the beginning of a word may be that of a secret
+		words += w.heard(next, "token").Content
+	}
+	if resp := w.browser(http.MethodPost, base+"/tasks/"+task.ID+"/cancel", "thread="+task.Thread, "Content-Type", "application/x-www-form-urlencoded"); resp.Header.Get("Location") != "/chat/"+task.Thread+"#latest" {
+		t.Errorf("Cancel: %s to %s", resp.Status, resp.Header.Get("Location"))
+	}
+	if end := w.heard(next, "error"); !strings.Contains(end.Content, "cancelled") || end.Partial != "one two thr" {
+		t.Errorf("cancelled: %+v", end)
+	}
+	if page := w.get(base + "/chat/" + task.Thread); !strings.Contains(page, `interrupted">one two thr</div>`) {
+		t.Errorf("the page of what was interrupted: %s", page)
+	}
+
+	// By the form, as without scripts.
+	form := url.Values{"message": {"go on"}, "thread": {task.Thread}}
+	if resp := w.browser(http.MethodPost, base+"/chat", form.Encode(), "Content-Type", "application/x-www-form-urlencoded"); resp.StatusCode != http.StatusSeeOther {
+		t.Fatalf("POST /chat: %s", resp.Status)
+	}
+	_, live, _ := strings.Cut(w.get(base+"/chat/"+task.Thread), `data-events="`)
+	events, _, _ := strings.Cut(live, `"`)
+	_ = w.get(base + events) // to its end
+	if page := w.get(base + "/chat/" + task.Thread); !strings.Contains(page, "three. (2 prompts)") || !strings.Contains(page, "one two thr") {
+		t.Errorf("the page of what went on: %s", page)
+	}
+}
+
+// What a place offers is told by a worker, of a clone or a local directory, at no cost and with nothing left behind.
+func TestAgents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	root, err := os.MkdirTemp("/tmp", "we") //nolint:usetesting // not below ERRAND_STATE_DIR
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	file := filepath.Join(root, "project", ".claude", "agents", "strategist.md")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("---\nname: strategist\ndescription: Plans\n---\nPlan.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.env["ERRAND_DIRS"] = root
+	if _, err := w.github.CreateRepo("acme", "tools", map[string]string{".claude/commands/new-feature.md": "Begin $ARGUMENTS.\n"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(w.env["ERRAND_CONFIG"], []byte("repositories:\n  acme/tools:\n    trusted: true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	base := w.standalone()
+	if got := w.get(base + "/api/agents?projectPath=" + url.QueryEscape(filepath.Join(root, "project"))); !strings.Contains(got, `"strategist"`) {
+		t.Errorf("of the directory: %s", got)
+	}
+	if got := w.get(base + "/api/agents?repo=acme/tools"); !strings.Contains(got, `"new-feature"`) || strings.Contains(got, `"strategist"`) {
+		t.Errorf("of the repository: %s", got)
+	}
+	if resp := w.browser(http.MethodGet, base+"/api/agents?projectPath=/etc", ""); resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("of a directory of the system: %s", resp.Status)
+	}
+	if asked := w.model.Requests(); len(asked) > 0 {
+		t.Errorf("the model was asked %d times", len(asked))
+	}
+}

@@ -1,0 +1,24 @@
+package chat
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// Post submits what somebody has written in a form, whose fields have the names of the API's. The thread is what the next form names to go
+// on. An *InputError says what to change.
+func (s *Source) Post(ctx context.Context, d *tasks.Desk, form url.Values) (r tasks.Receipt, thread string, err error) {
+	t, p := s.task(request{
+		Message: strings.ReplaceAll(form.Get("message"), "\r\n", "\n"), // as forms are sent
+		Repo:    form.Get("repo"), ProjectPath: form.Get("projectPath"), Agent: form.Get("agent"), Thread: form.Get("thread"),
+		Model: form.Get("model"), Effort: form.Get("effort"),
+	}, tasks.Actor(ctx))
+	if p != nil {
+		return r, "", &tasks.InputError{Sentence: p.Detail}
+	}
+	r, err = s.submit(ctx, d, t)
+	return r, strings.TrimPrefix(t.Thread, s.Name()+"/"), err
+}

@@ -1,0 +1,164 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"html"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// poster is a source that makes a task of a form, and does not want to hear of one thing.
+type poster struct{}
+
+func (poster) Post(ctx context.Context, d *tasks.Desk, form url.Values) (tasks.Receipt, string, error) {
+	if form.Get("message") == "no" {
+		return tasks.Receipt{}, "", &tasks.InputError{Sentence: "Say something <else>."}
+	}
+	r, err := d.Submit(ctx, tasks.Task{
+		ID: tasks.NewID(time.Now(), "chat", form.Get("message")), Source: "chat", Kind: "chat", Thread: "chat/t-1", Class: tasks.Interactive,
+		Profile: agent.Write, Repo: form.Get("repo"), Actor: tasks.Actor(ctx), Prompt: form.Get("message"),
+		Options: tasks.Options{Agent: form.Get("agent"), Model: form.Get("model")},
+	})
+	return r, "t-1", err
+}
+
+func newChat(t *testing.T) *harness {
+	t.Helper()
+	h := newHarness(t, func(c *Config) {
+		c.Chat = Chat{Source: poster{}, Repositories: []string{"acme/api"}, Models: []string{"opus"}, Dirs: []string{"/srv/projects"}}
+	})
+	if err := h.Store.Beat(t.Context(), store.Worker{ID: "w", Host: "m", Health: []byte(`{"ok":true}`)}); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// say posts the form as a browser does, and follows it to the page of the conversation.
+func (h *harness) say(form url.Values) answer {
+	h.Helper()
+	a := h.do(http.MethodPost, "/chat", form.Encode(), "Content-Type", "application/x-www-form-urlencoded", "Accept", "text/html")
+	if a.StatusCode == http.StatusSeeOther {
+		if to := a.Header.Get("Location"); to != "/chat/t-1#latest" {
+			h.Errorf("it leads to %s", to)
+		}
+		return h.get("/chat/t-1", "Accept", "text/html")
+	}
+	return a
+}
+
+// A conversation from its first word to an answer, without a line of script.
+func TestChat(t *testing.T) {
+	t.Parallel()
+	h := newChat(t)
+	h.contains(h.get("/chat", "Accept", "text/html"), http.StatusOK, `<option>acme/api</option>`, `<option>opus</option>`, `name="projectPath"`,
+		`<textarea name="message"`, `aria-current="page">Chat</a>`, "!Recent", "!An answer would have to wait")
+
+	page := h.say(url.Values{"message": {"Hi <b>"}, "repo": {"acme/api"}, "agent": {"strategist"}, "model": {"opus"}})
+	id := h.only()
+	h.contains(page, http.StatusOK, "Hi &lt;b&gt;", "in acme/api", "@strategist", `data-events="/api/tasks/`+id+`/events"`, `<button>Cancel</button>`,
+		`name="thread" value="t-1"`, `name="repo" value="acme/api"`, `name="agent" value="strategist"`, `<option selected>opus</option>`)
+
+	c := h.Claim(id)
+	h.Append(c, agent.Event{Kind: agent.Text, Text: "Good <i>", Time: time.Now()})
+	h.contains(h.get("/chat/t-1"), http.StatusOK, "Good &lt;i&gt;", `id="skeletons"`)
+	h.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "Good <i>morning", CostUSD: 0.5, Duration: time.Second}})
+	h.contains(h.get("/chat/t-1"), http.StatusOK, "Good &lt;i&gt;morning", "$0.50", "/tasks/"+id, "!data-events", "!Cancel")
+	h.contains(h.get("/chat"), http.StatusOK, "Recent", `href="/chat/t-1"`)
+}
+
+// only is the one task that has not ended.
+func (h *harness) only() string {
+	h.Helper()
+	l, err := h.Desk.List(h.Context(), tasks.Filter{State: "waiting"})
+	if err != nil || len(l.Tasks) != 1 {
+		h.Fatalf("%+v, %v", l, err)
+	}
+	return l.Tasks[0].Task.ID
+}
+
+// What was cancelled keeps what it had said, all of it, and says that it was interrupted; the conversation goes on.
+func TestChatIsCancelled(t *testing.T) {
+	t.Parallel()
+	h := newChat(t)
+	h.say(url.Values{"message": {"count"}})
+	id := h.only()
+	c := h.Claim(id)
+	back := h.do(http.MethodPost, "/tasks/"+id+"/cancel", "thread=t-1", "Content-Type", "application/x-www-form-urlencoded")
+	if to := back.Header.Get("Location"); to != "/chat/t-1#latest" {
+		t.Errorf("Cancel leads to %s", to)
+	}
+	partial := "one " + strings.Repeat("and one more ", 200) + "last"
+	h.End(c, tasks.Ending{Kind: tasks.Cancelled, By: "console", Result: agent.Result{Partial: partial}})
+	h.contains(h.get("/chat/t-1"), http.StatusOK, `interrupted">`+partial, `cancelled">interrupted</span>`, "cancelled by console")
+	h.contains(h.say(url.Values{"message": {"go on"}, "thread": {"t-1"}}), http.StatusOK, partial, "go on", "data-events")
+	for _, elsewhere := range []string{"//evil.test", "../tasks", "T"} {
+		to := h.do(http.MethodPost, "/tasks/"+id+"/cancel", "thread="+url.QueryEscape(elsewhere), "Content-Type", "application/x-www-form-urlencoded").Header.Get("Location")
+		if to != "/tasks/"+id {
+			t.Errorf("%s leads to %s", elsewhere, to)
+		}
+	}
+}
+
+// What the run of an earlier message takes up stands with that one, and the one answer below both.
+func TestChatShowsWhatWasAbsorbedWithItsRun(t *testing.T) {
+	t.Parallel()
+	h := newChat(t)
+	h.say(url.Values{"message": {"first"}})
+	c := h.Claim(h.only())
+	h.say(url.Values{"message": {"second"}})
+	second := h.only()
+	if _, ok, err := c.Take(t.Context(), false, nil); !ok || err != nil {
+		t.Fatal(err)
+	}
+	e := tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "To both."}, Covers: []string{second}, At: time.Now()}
+	if err := c.EndWith(t.Context(), h.JSON(e), store.Covered{IDs: e.Covers, Ending: h.JSON(tasks.Ending{Kind: tasks.Answered, At: e.At})}); err != nil {
+		t.Fatal(err)
+	}
+	page := h.get("/chat/t-1").text
+	first, later, said := strings.Index(page, `words">first`), strings.Index(page, `words">second`), strings.Index(page, "To both.")
+	if first < 0 || later < first || said < later || strings.Count(page, "To both.") != 1 {
+		t.Errorf("in the wrong order: %s", page)
+	}
+}
+
+// A mistake is shown above what was written, which is not lost.
+func TestChatKeepsWhatWasWritten(t *testing.T) {
+	t.Parallel()
+	h := newChat(t)
+	h.contains(h.say(url.Values{"message": {"no"}, "agent": {"x y"}}), http.StatusUnprocessableEntity, "Say something &lt;else&gt;.", ">no</textarea>", `value="x y"`)
+	h.contains(h.get("/chat/unknown", "Accept", "text/html"), http.StatusNotFound, "No such conversation")
+	h.contains(h.get("/chat/UPPER", "Accept", "text/html"), http.StatusNotFound, "No such conversation")
+	big := h.do(http.MethodPost, "/chat", "message="+strings.Repeat("a", maxMessage), "Content-Type", "application/x-www-form-urlencoded")
+	h.problem(big, http.StatusBadRequest)
+}
+
+// Why no answer would come is said where one would be waited for, with what to do about it.
+func TestChatTellsWhatIsWrongWithTheCLI(t *testing.T) {
+	t.Parallel()
+	h := newChat(t)
+	broken := []byte(`{"ok":false,"problem":"claude has no credential","remedy":"set ANTHROPIC_API_KEY"}`)
+	if err := h.Store.Beat(t.Context(), store.Worker{ID: "w", Host: "m", Health: broken}); err != nil {
+		t.Fatal(err)
+	}
+	const words = "Worker m cannot run tasks: claude has no credential. Set ANTHROPIC_API_KEY."
+	h.contains(h.get("/chat"), http.StatusOK, html.EscapeString(words))
+
+	h.Tell(func(string) string {
+		return string(h.JSON(map[string]any{"failed": agent.NewError(agent.ClassCLIMissing, "claude is nowhere")}))
+	})
+	if p := h.problem(h.get("/api/agents"), http.StatusServiceUnavailable); !strings.HasPrefix(p.Detail, "Claude is nowhere. ") {
+		t.Errorf("%+v", p)
+	}
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	if got := h.handler.untold(r, errors.New("late")); got != words {
+		t.Errorf("where nobody answers: %s", got)
+	}
+}
