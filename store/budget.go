@@ -50,14 +50,16 @@ func (c *Claim) Reserve(ctx context.Context, amount float64, budgets ...Budget) 
 	return usd(r.text(1)), nil
 }
 
-// Spend settles what the run has cost, in all scopes of its task, whether they have a budget or not, and in [Record.Cost]. Only the first
-// one of a claim counts. near are the budgets that runs of this task, this one or earlier, took beyond 80 %, as they were then.
-// [ErrStale] when the task is not ours any more or has ended.
-func (c *Claim) Spend(ctx context.Context, cost float64, budgets ...Budget) (near []Spending, err error) {
-	args := []any{c.ID(), c.fence, microUSD(cost)}
+// Spend settles what the run has cost: in all scopes of its task, whether they have a budget or not, in [Record.Cost], and in what
+// [Store.Costs] tells. Only the first one of a claim counts. near are the budgets that runs of this task, this one or earlier, took beyond
+// 80 %, as they were then. [ErrStale] when the task is not ours any more or has ended.
+func (c *Claim) Spend(ctx context.Context, e Expense, budgets ...Budget) (near []Spending, err error) {
+	args := []any{
+		c.ID(), c.fence, c.store.cfg.CostCap, e.Model, microUSD(e.USD), e.Input, e.Output, e.CacheRead, e.CacheCreation,
+	}
 	r, err := c.store.run(ctx, "spend", append(args, budgetArgs(budgets)...)...)
 	if err != nil {
-		return nil, fmt.Errorf("settle $%.2f of %s: %w", cost, c.ID(), err)
+		return nil, fmt.Errorf("settle $%.2f of %s: %w", e.USD, c.ID(), err)
 	}
 	for i := 1; i < len(r); i++ {
 		spent, rest, _ := strings.Cut(r.text(i), " ")

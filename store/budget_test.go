@@ -16,7 +16,7 @@ var threeDollars = []Budget{{"user:", 3}, {Fleet, 10}}
 func (h *harness) spent(s *Store, n int, cost float64, scopes ...string) []Spending {
 	h.Helper()
 	c := h.claim(s, h.scoped(s, n, scopes...))
-	near := must(c.Spend(h.Context(), cost, threeDollars...))
+	near := must(c.Spend(h.Context(), Expense{USD: cost}, threeDollars...))
 	h.ok(c.End(h.Context(), nil))
 	return near
 }
@@ -36,7 +36,7 @@ func TestReserveAndSettle(t *testing.T) {
 			h.Errorf("$%.2f left beside a reservation of 1, want 2", left)
 		}
 		for range 2 {
-			if near := must(c.Spend(ctx, 0.25, threeDollars...)); len(near) > 0 {
+			if near := must(c.Spend(ctx, Expense{USD: 0.25}, threeDollars...)); len(near) > 0 {
 				h.Errorf("near: %v", near)
 			}
 		}
@@ -48,7 +48,7 @@ func TestReserveAndSettle(t *testing.T) {
 		if left := must(c.Reserve(ctx, 1, threeDollars...)); left != 1.25 {
 			h.Errorf("$%.2f left, want 3 - 0.25 - 1.5", left)
 		}
-		must(c.Spend(ctx, 0.5, threeDollars...))
+		must(c.Spend(ctx, Expense{USD: 0.5}, threeDollars...))
 		h.ok(c.End(ctx, nil))
 		if got := must(s.Get(ctx, id)).Cost; got != 0.75 {
 			h.Errorf("it has cost $%.2f, want 0.75", got)
@@ -154,7 +154,7 @@ func TestReservationsNeverExceed(t *testing.T) {
 		if len(got) != 4 {
 			h.Fatalf("%d reservations of $0.70 under $3.00, want 4", len(got))
 		}
-		must(got[0].Spend(ctx, 0.1, threeDollars...))
+		must(got[0].Spend(ctx, Expense{USD: 0.1}, threeDollars...))
 		for _, c := range claims {
 			if c != got[0] && c != got[1] && c != got[2] && c != got[3] {
 				if left := must(c.Reserve(ctx, 0.7, threeDollars...)); math.Abs(left-0.8) > 1e-9 {
@@ -170,7 +170,7 @@ func TestReservationsDoNotLeak(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		ways := map[string]func(c *Claim){
-			"settled":  func(c *Claim) { must(c.Spend(ctx, 0, threeDollars...)) },
+			"settled":  func(c *Claim) { must(c.Spend(ctx, Expense{USD: 0}, threeDollars...)) },
 			"ended":    func(c *Claim) { h.ok(c.End(ctx, nil)) },
 			"returned": func(c *Claim) { h.ok(c.Return(ctx, Wait{Counts: true})) },
 			"crashed":  func(c *Claim) { h.crash(c); h.takeover(s, c) },
@@ -208,7 +208,7 @@ func TestBudgetsAreOfADay(t *testing.T) {
 			h.Error("a used-up budget gave more")
 		}
 		h.mini.SetTime(time.Now().Add(24 * time.Hour))
-		must(over.Spend(ctx, 0.5, threeDollars...))
+		must(over.Spend(ctx, Expense{USD: 0.5}, threeDollars...))
 		if left := must(h.claim(s, h.scoped(s, 4, "user:u")).Reserve(ctx, 1, threeDollars...)); left != 2.5 {
 			h.Errorf("$%.2f left of the new day, want 2.5", left)
 		}
@@ -247,8 +247,8 @@ func TestSpentToday(t *testing.T) {
 		if got := must(s.Spent(ctx, Fleet)); got != 0 {
 			h.Errorf("$%.2f spent by a reservation", got)
 		}
-		must(c.Spend(ctx, 1.25))
-		must(h.claim(s, h.scoped(s, 2, "user:v")).Spend(ctx, 0.5))
+		must(c.Spend(ctx, Expense{USD: 1.25}))
+		must(h.claim(s, h.scoped(s, 2, "user:v")).Spend(ctx, Expense{USD: 0.5}))
 		for scope, want := range map[string]float64{Fleet: 1.75, "user:u": 1.25, "user:w": 0} {
 			if got := must(s.Spent(ctx, scope)); got != want {
 				h.Errorf("%s has spent $%.2f, want %.2f", scope, got, want)

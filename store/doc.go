@@ -6,6 +6,7 @@
 //     every write of a holder is checked against it, and a holder that was replaced gets [ErrStale] and changes nothing.
 //   - A task has one ending: it leaves waiting and running once, by whoever comes first, until [Store.Retry].
 //   - What a run has absorbed ends with it or waits again, in the same step that ends the run or lets it wait.
+//   - What a run has cost counts once, in budgets and in the costs of its day, which are written in one step.
 //   - A checkpoint is read as it was saved, whole, or not at all, and does not outlive its task.
 //   - Steps are idempotent where a lost answer makes go-redis send them again. But [Claim.Append] may then store an event twice,
 //     [Store.Admit] and [Store.Allow] take a turn for nothing, [Store.Ease] ease twice, [Store.TakeOutbox] of just any task leave one to

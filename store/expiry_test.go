@@ -15,7 +15,7 @@ func TestEverythingOfATaskExpires(t *testing.T) {
 		c := must(s.Claim(ctx, rec.ID, 0, "w", Cap{"user:", 1}))
 		absorbed := h.take(c)
 		must(c.Reserve(ctx, 1, threeDollars...))
-		must(c.Spend(ctx, 1, threeDollars...))
+		must(c.Spend(ctx, Expense{USD: 1}, threeDollars...))
 		h.ok(c.Pushing(ctx, "acme/api", "errand/x", "1"))
 		h.ok(c.Append(ctx, event(1)))
 		must(c.Ask(ctx, "k", []byte(`"?"`)))

@@ -20,6 +20,9 @@ package store
 //	                                  last refresh of any          (claim, keep; whatever ends the run removes it)
 //	<prefix>spend:<day>:<scope>  hash  8 days since the last write  spent = what was settled that day, r:<id> = reserved for a run, in
 //	                                                               micro-dollars; day = days since 1970, UTC (budget)
+//	<prefix>costs:<day>       hash    90 days since the last write "<scopes, a line each>\n<model>" = "<micro-dollars> <runs> <tokens: input,
+//	                                                               output, read from the cache, written to it>" of the runs settled
+//	                                                               that day; other = all beyond CostCap (budget, costs)
 //	<prefix>fence             string  for ever                     the last fence given out (claim)
 //	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (outbox)
 //	<prefix>expiring          zset    trimmed by submit            posted IDs; score = when their record is gone (outbox)
@@ -73,6 +76,7 @@ func (k keys) absorbed(id string) string      { return k.prefix + "absorbed:" + 
 func (k keys) log(id string) string           { return k.prefix + "log:" + id }
 func (k keys) shelved(id string) string       { return k.prefix + "shelved:" + id }
 func (k keys) favourite(place string) string  { return k.prefix + "favourite:" + place }
+func (k keys) costs(day string) string        { return k.prefix + "costs:" + day }
 func (k keys) memo(name string) string        { return k.prefix + "memo:" + name }
 func (k keys) shelf() string                  { return k.prefix + "shelf" }
 func (k keys) votes(id string) string         { return k.prefix + "votes:" + id }

@@ -28,14 +28,16 @@ func (r *resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // TestLostAnswers takes each step once, and in another world with every answer lost: results and Redis are the same.
 func TestLostAnswers(t *testing.T) {
 	steps := map[string]func(h *harness, s *Store, c *Claim) any{
-		"submit":     func(h *harness, s *Store, _ *Claim) any { return result(s.Get(h.Context(), h.put(s, kin(9))[0])) },
-		"claim":      func(h *harness, s *Store, _ *Claim) any { return failed(s.Claim(h.Context(), other(h, s), 0, "w")) },
-		"take":       func(h *harness, _ *Store, c *Claim) any { return h.take(c) },
-		"give back":  func(h *harness, _ *Store, c *Claim) any { return c.GiveBack(h.Context(), true, h.take(c)) },
-		"ask":        func(h *harness, _ *Store, c *Claim) any { return result(c.Ask(h.Context(), "k", json.RawMessage(`1`))) },
-		"first":      func(h *harness, _ *Store, c *Claim) any { return result(c.First(h.Context(), "k")) },
-		"reserve":    func(h *harness, _ *Store, c *Claim) any { return result(c.Reserve(h.Context(), 1, threeDollars...)) },
-		"spend":      func(h *harness, _ *Store, c *Claim) any { return result(c.Spend(h.Context(), 2.7, threeDollars...)) },
+		"submit":    func(h *harness, s *Store, _ *Claim) any { return result(s.Get(h.Context(), h.put(s, kin(9))[0])) },
+		"claim":     func(h *harness, s *Store, _ *Claim) any { return failed(s.Claim(h.Context(), other(h, s), 0, "w")) },
+		"take":      func(h *harness, _ *Store, c *Claim) any { return h.take(c) },
+		"give back": func(h *harness, _ *Store, c *Claim) any { return c.GiveBack(h.Context(), true, h.take(c)) },
+		"ask":       func(h *harness, _ *Store, c *Claim) any { return result(c.Ask(h.Context(), "k", json.RawMessage(`1`))) },
+		"first":     func(h *harness, _ *Store, c *Claim) any { return result(c.First(h.Context(), "k")) },
+		"reserve":   func(h *harness, _ *Store, c *Claim) any { return result(c.Reserve(h.Context(), 1, threeDollars...)) },
+		"spend": func(h *harness, _ *Store, c *Claim) any {
+			return result(c.Spend(h.Context(), Expense{USD: 2.7}, threeDollars...))
+		},
 		"push":       func(h *harness, _ *Store, c *Claim) any { return c.Pushing(h.Context(), "acme/api", "b", "1") },
 		"session":    func(h *harness, _ *Store, c *Claim) any { return c.SaveSession(h.Context(), Session{ID: "s"}) },
 		"checkpoint": func(h *harness, _ *Store, c *Claim) any { return c.SaveCheckpoint(h.Context(), Checkpoint{}) },

@@ -30,7 +30,7 @@ func TestAStaleHolderChangesNothing(t *testing.T) {
 			return err
 		},
 		"spend": func(h *harness, c *Claim) error {
-			_, err := c.Spend(h.Context(), 1)
+			_, err := c.Spend(h.Context(), Expense{USD: 1})
 			return err
 		},
 		"push":   func(h *harness, c *Claim) error { return c.Pushing(h.Context(), "acme/api", "errand/x", "old") },

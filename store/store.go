@@ -23,6 +23,7 @@ type Config struct {
 	SessionTTL  time.Duration // of a session and a checkpoint since the last save, and of an alias since its last use [30 days]
 	OutboxLease time.Duration // how long one poster has an item for itself [60 s]
 	EventCap    int           // newest events kept per task [5000]
+	CostCap     int           // how many combinations of scopes and model the costs of a day tell apart; the rest is one [2000]
 }
 
 // Store is the fleet's memory. It holds no state of its own, and no goroutine but the one that reads for followers, while there are any.
@@ -62,6 +63,7 @@ func New(cfg Config) (*Store, error) {
 	cfg.SessionTTL = cmp.Or(cfg.SessionTTL, 30*day)
 	cfg.OutboxLease = cmp.Or(cfg.OutboxLease, 60*time.Second)
 	cfg.EventCap = cmp.Or(cfg.EventCap, 5000)
+	cfg.CostCap = cmp.Or(cfg.CostCap, 2000)
 	if cfg.Refresh >= cfg.ClaimTTL {
 		return nil, fmt.Errorf("store: a claim of %s cannot be kept by a refresh every %s", cfg.ClaimTTL, cfg.Refresh)
 	}

@@ -66,7 +66,7 @@ func (w *Worker) settle(r *run, res agent.Result) Bill {
 	bill := Bill{Earlier: rec.Cost, Crashes: rec.Crashes}
 	var near []store.Spending
 	_, err := w.persist(r, "settle", func() (err error) {
-		near, err = r.claim.Spend(r.detached, res.CostUSD, w.cfg.Policy.Budgets.daily()...)
+		near, err = r.claim.Spend(r.detached, expense(res), w.cfg.Policy.Budgets.daily()...)
 		return err
 	})
 	if err != nil {
@@ -77,6 +77,11 @@ func (w *Worker) settle(r *run, res agent.Result) Bill {
 		bill.Near = append(bill.Near, fmt.Sprintf("%s: $%.2f of $%.2f", owner(n.Scope), n.Spent, n.Budget))
 	}
 	return bill
+}
+
+// expense is a run as it is settled.
+func expense(r agent.Result) store.Expense {
+	return store.Expense{USD: r.CostUSD, Model: oneWord(r.Model), Tokens: store.Tokens(r.Usage)}
 }
 
 // refusal is what a person is told whose task a budget does not allow.

@@ -24,6 +24,7 @@ type Filter struct {
 
 	Source, Repo string
 	Person       string     // as its source calls them; "slack/U1" is the one of that source alone
+	Channel      string     // likewise
 	Ending       EndingKind // how it ended
 	Text         string     // in the request or in the ID; case does not matter
 }
@@ -56,7 +57,7 @@ func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
 // query is the filter as the store takes it.
 func (f Filter) query() store.ListQuery {
 	q := store.ListQuery{State: store.State(f.State), Limit: f.Limit, Before: f.Before, Look: lookQuickly}
-	if f.Source != "" || f.Repo != "" || f.Person != "" {
+	if f.Source != "" || f.Repo != "" || f.Person != "" || f.Channel != "" {
 		q.Head = f.head
 	}
 	if f.Text != "" || f.Ending != "" {
@@ -70,9 +71,14 @@ func (f Filter) query() store.ListQuery {
 
 // head decides by what a task counts in, and by its ID.
 func (f Filter) head(r store.Record) bool {
-	return (f.Source == "" || f.Source == sourceOf(r.ID)) &&
-		(f.Repo == "" || inScope(r.Scopes, repoScope, strings.ToLower(f.Repo))) &&
-		(f.Person == "" || inScope(r.Scopes, userScope, strings.Join(strings.Fields(f.Person), "-")))
+	return (f.Source == "" || f.Source == sourceOf(r.ID)) && within(r.Scopes, f.Repo, f.Person, f.Channel)
+}
+
+// within reports whether scopes are of that repository, person and channel; empty: of any.
+func within(scopes []string, repo, person, channel string) bool {
+	return (repo == "" || inScope(scopes, repoScope, repo)) &&
+		(person == "" || inScope(scopes, userScope, oneWord(person))) &&
+		(channel == "" || inScope(scopes, channelScope, oneWord(channel)))
 }
 
 // sourceOf is the source that an ID names.
@@ -87,7 +93,7 @@ func inScope(scopes []string, kind, name string) bool {
 	for _, s := range scopes {
 		of, ok := strings.CutPrefix(s, kind)
 		_, bare, _ := strings.Cut(of, "/")
-		if ok && (strings.EqualFold(of, name) || kind == userScope && strings.EqualFold(bare, name)) {
+		if ok && (strings.EqualFold(of, name) || kind != repoScope && strings.EqualFold(bare, name)) {
 			return true
 		}
 	}

@@ -15,6 +15,7 @@ func TestTasksAreFound(t *testing.T) {
 	f := newFleet(t)
 	put := func(source, repo, actor, prompt string) string {
 		task := f.task(actor, prompt)
+		task.Channel = "C-" + actor
 		task.ID, task.Source, task.Repo, task.Actor = NewID(time.UnixMicro(1_700_000_000_000_000+int64(f.n)), source, actor), source, repo, actor
 		return f.submit(task)
 	}
@@ -40,6 +41,8 @@ func TestTasksAreFound(t *testing.T) {
 		"person":                {Filter{Person: "u1"}, []string{u1, ann}},
 		"person of a source":    {Filter{Person: "slack/U1"}, []string{ann}},
 		"person with two names": {Filter{Person: "sue  ann"}, []string{sue}},
+		"channel":               {Filter{Channel: "c-U1"}, []string{u1, ann}},
+		"channel of a source":   {Filter{Channel: "slack/C-U1"}, []string{ann}},
 		"ending":                {Filter{Ending: Refused}, []string{bob}},
 		"ending and state":      {Filter{Ending: Refused, State: "waiting"}, nil},
 		"text":                  {Filter{Text: "the <BUILD>, \"q"}, []string{ann}},

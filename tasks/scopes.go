@@ -25,9 +25,8 @@ type Limits struct {
 func (t Task) scopes() []string {
 	var list []string
 	add := func(kind, name string) {
-		// One line each, whatever a source calls people.
-		if words := strings.Fields(name); len(words) > 0 {
-			list = append(list, kind+strings.Join(words, "-"))
+		if name = oneWord(name); name != "" {
+			list = append(list, kind+name)
 		}
 	}
 	add(repoScope, strings.ToLower(t.Repo)) // GitHub does not mind upper and lower case
@@ -39,6 +38,9 @@ func (t Task) scopes() []string {
 	}
 	return list
 }
+
+// oneWord makes one line of a name, whatever a source calls people.
+func oneWord(name string) string { return strings.Join(strings.Fields(name), "-") }
 
 // caps are the limits as a claim takes them.
 func (c WorkerConfig) caps() []store.Cap {

@@ -92,7 +92,7 @@ type listView struct {
 // Details reports whether a filter is set that is folded away.
 func (v listView) Details() bool {
 	f := v.Filter
-	return f.Source+f.Repo+f.Person+string(f.Ending) != ""
+	return f.Source+f.Repo+f.Person+f.Channel+string(f.Ending) != ""
 }
 
 func (h *Handler) listPage(w http.ResponseWriter, r *http.Request) {

@@ -86,7 +86,7 @@ func TestListShowsTheFleet(t *testing.T) {
 		}
 	}
 	c := h.Claim(h.submit(1, func(t *tasks.Task) { t.Class = tasks.Review }))
-	if _, err := c.Spend(t.Context(), 1.25); err != nil {
+	if _, err := c.Spend(t.Context(), store.Expense{USD: 1.25}); err != nil {
 		t.Fatal(err)
 	}
 	h.contains(h.get("/"), http.StatusOK, "!no worker", "<b>3</b> of 10 slots", "<b>1</b> waiting, the oldest for", "<b>4</b> workers", "<b>$1.25</b> today",

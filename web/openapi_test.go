@@ -76,6 +76,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 		"Failure": agent.Error{}, "Usage": agent.Usage{}, "Question": tasks.Question{}, "Answer": tasks.Answer{}, "Event": agent.Event{},
 		"Fleet": fleet{}, "Worker": worker{}, "Finding": store.Finding{}, "Offer": tasks.Offer{},
 		"Project": project{},
+		"Costs":   costs{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
 	} {
 		var names []string
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
@@ -146,6 +147,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	get("/api/tasks/" + id)
 	get("/api/tasks/" + id + "/events")
 	post("/api/tasks/"+id+"/retry", "")
+
+	get("/api/costs?by=person&by=model")
+	get("/api/costs?format=csv")
 
 	for _, op := range d.Operations() { // and what is wrong is a problem everywhere
 		method, path, _ := strings.Cut(op, " ")

@@ -19,7 +19,7 @@ type pages map[string]*template.Template
 
 func loadPages() (pages, error) {
 	all := pages{}
-	for _, name := range []string{"list", "task", "chat", "log", "health", "login", "enter", "error"} {
+	for _, name := range []string{"list", "task", "chat", "log", "costs", "health", "login", "enter", "error"} {
 		t, err := template.ParseFS(pageFiles, "pages/layout.html", "pages/timeline.html", "pages/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("web: parse page %s: %w", name, err)

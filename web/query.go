@@ -32,7 +32,7 @@ func query(q url.Values) (tasks.Filter, problem) {
 	}
 	f := tasks.Filter{
 		State: q.Get("state"), Limit: defaultList, Before: q.Get("before"),
-		Source: q.Get("source"), Repo: q.Get("repository"), Person: q.Get("person"),
+		Source: q.Get("source"), Repo: q.Get("repository"), Person: q.Get("person"), Channel: q.Get("channel"),
 		Ending: tasks.EndingKind(q.Get("ending")), Text: q.Get("text"),
 	}
 	if text := q.Get("limit"); text != "" {
@@ -50,7 +50,7 @@ func query(q url.Values) (tasks.Filter, problem) {
 	case f.Before != "" && !tasks.ValidID(f.Before):
 		return bad("Before is a task's ID, such as next in the answer before.")
 	}
-	for _, word := range []string{f.Source, f.Repo, f.Person, f.Text} {
+	for _, word := range []string{f.Source, f.Repo, f.Person, f.Channel, f.Text} {
 		if len(word) > maxFilter {
 			return bad(fmt.Sprintf("What to filter by has at most %d bytes.", maxFilter))
 		}
@@ -62,7 +62,7 @@ func query(q url.Values) (tasks.Filter, problem) {
 func values(f tasks.Filter) url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{
-		"state": f.State, "source": f.Source, "repository": f.Repo, "person": f.Person, "ending": string(f.Ending), "text": f.Text,
+		"state": f.State, "source": f.Source, "repository": f.Repo, "person": f.Person, "channel": f.Channel, "ending": string(f.Ending), "text": f.Text,
 	} {
 		if value != "" {
 			q.Set(name, value)

@@ -26,6 +26,7 @@ func commands() []command {
 		{"answer", "[-question KEY] ID WORDS…", "answer what a task asks", answerCommand},
 		{"cancel", "ID", "stop a task", cancelCommand},
 		{"retry", "ID", "let a task that has ended run again", retryCommand},
+		{"costs", "[-by GROUP,…] [-days N | -from DAY -to DAY] [-person P] [-repo o/r] [-json | -csv]", "show what runs have cost", costsCommand},
 		{"doctor", "[-json]", "look whether the fleet can do its work, and say what is wrong", doctorCommand},
 	}
 }

@@ -24,6 +24,7 @@ local function session_key(thread) return P .. 'session:' .. thread end
 local function checkpoint_key(id) return P .. 'checkpoint:' .. id end
 local function cap_key(scope) return P .. 'cap:' .. scope end
 local function spend_key(day, scope) return P .. 'spend:' .. day .. ':' .. scope end
+local function costs_key(day) return P .. 'costs:' .. day end
 
 local function credential_key(name) return P .. 'credential:' .. name end
 local function absorbed_key(id) return P .. 'absorbed:' .. id end

@@ -1,17 +1,17 @@
--- prefix, id, fence, cost, (scope or kind, budget)...
+-- prefix, id, fence, cost cap, model, cost, tokens: input, output, cache read, cache creation, (scope or kind, budget)...
 --   -> {'ok', 'spent budget scope' that the task took beyond 80 %...} | {'stale'}
 -- Amounts are micro-dollars. The second time, with the same fence, changes nothing.
-local id, fence, cost = ARGV[2], ARGV[3], tonumber(ARGV[4])
+local id, fence, cost = ARGV[2], ARGV[3], tonumber(ARGV[6])
 if not runs(id, fence) then return {'stale'} end
 local key = task_key(id)
 local r = redis.call('HMGET', key, 'settled', 'scopes', 'near')
-local near = r[3] or ''
+local scopes, near = r[2] or '', r[3] or ''
 if r[1] ~= fence then
   free_reservation(id)
   local today = day(now())
-  for scope in each('fleet\n' .. (r[2] or '')) do
+  for scope in each('fleet\n' .. scopes) do
     local spend = spend_key(today, scope)
-    local spent, budget = redis.call('HINCRBY', spend, 'spent', int(cost)), bound(scope, 5)
+    local spent, budget = redis.call('HINCRBY', spend, 'spent', int(cost)), bound(scope, 11)
     redis.call('EXPIRE', spend, '691200')
     -- Only who crosses the line says so: that is one warning a day.
     if budget and spent >= 0.8 * budget and spent - cost < 0.8 * budget then
@@ -20,6 +20,18 @@ if r[1] ~= fence then
   end
   redis.call('HINCRBY', key, 'cost', int(cost))
   redis.call('HSET', key, 'settled', fence, 'near', near)
+
+  -- Names are people's: neither their number nor their length makes the costs of a day grow without end.
+  local costs, cell = costs_key(today), scopes .. '\n' .. ARGV[5]
+  local sums = redis.call('HGET', costs, cell)
+  if not sums and (#cell > 1000 or redis.call('HLEN', costs) >= tonumber(ARGV[4])) then
+    cell = 'other'
+    sums = redis.call('HGET', costs, cell)
+  end
+  local more, total = {cost, 1, ARGV[7], ARGV[8], ARGV[9], ARGV[10]}, {}
+  for n in string.gmatch(sums or '0 0 0 0 0 0', '%S+') do table.insert(total, int(tonumber(n) + tonumber(more[#total + 1]))) end
+  redis.call('HSET', costs, cell, table.concat(total, ' '))
+  redis.call('EXPIRE', costs, '7776000')
 end
 local reply = {'ok'}
 for line in each(near) do table.insert(reply, line) end

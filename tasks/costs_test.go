@@ -1,0 +1,153 @@
+package tasks
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+)
+
+// spend settles a run of a task.
+func (f *fleet) spend(t Task, model string, usd float64) {
+	f.Helper()
+	id := f.submit(t)
+	c, err := f.store.Claim(f.Context(), id, 0, "w")
+	if err != nil {
+		f.Fatal(err)
+	}
+	if _, err := c.Spend(f.Context(), store.Expense{USD: usd, Model: model, Tokens: store.Tokens{Output: 10}}); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// costs is the table of yesterday, today and tomorrow: a test may run over midnight.
+func (f *fleet) costs(q CostQuery) Costs {
+	f.Helper()
+	q.First, q.Last = time.Now().AddDate(0, 0, -1), time.Now().AddDate(0, 0, 1)
+	c, err := f.desk.Costs(f.Context(), q)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return c
+}
+
+// lines are the rows in short.
+func (c Costs) lines(by ...CostGroup) string {
+	var lines []string
+	for _, r := range c.Rows {
+		line := ""
+		for _, g := range by {
+			if r.Other {
+				line += "other "
+			} else {
+				line += cmp.Or(r.Name(g), "-") + " "
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%s%.2f/%d", line, r.USD, r.Runs))
+	}
+	return strings.Join(append(lines, fmt.Sprintf("= %.2f/%d", c.Total.USD, c.Total.Runs)), ", ")
+}
+
+func TestCostsAreGrouped(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	put := func(actor, channel, repo, model string, usd float64) {
+		t.Helper()
+		task := f.task(fmt.Sprint("t", f.n), "x")
+		task.Source, task.Actor, task.Channel, task.Repo = "slack", actor, channel, repo
+		f.spend(task, model, usd)
+	}
+	put("U1", "C1", "Acme/API", "opus", 0.1)
+	put("U1", "C1", "acme/api", "haiku", 0.2)
+	put("U1", "C2", "", "opus", 0.3)
+	put("U2", "C1", "acme/api", "opus", 1)
+	put("U2", "", "", "", 0)
+	for name, test := range map[string]struct {
+		query CostQuery
+		want  string
+	}{
+		"all":         {CostQuery{}, "1.60/5, = 1.60/5"},
+		"people":      {CostQuery{By: []CostGroup{ByPerson}}, "slack/U2 1.00/2, slack/U1 0.60/3, = 1.60/5"},
+		"channels":    {CostQuery{By: []CostGroup{ByChannel}}, "slack/C1 1.30/3, slack/C2 0.30/1, - 0.00/1, = 1.60/5"},
+		"places":      {CostQuery{By: []CostGroup{ByRepository}}, "acme/api 1.30/3, - 0.30/2, = 1.60/5"},
+		"models":      {CostQuery{By: []CostGroup{ByModel}}, "opus 1.40/3, haiku 0.20/1, - 0.00/1, = 1.60/5"},
+		"two groups":  {CostQuery{By: []CostGroup{ByModel, ByChannel}, Person: "u1"}, "opus slack/C2 0.30/1, haiku slack/C1 0.20/1, opus slack/C1 0.10/1, = 0.60/3"},
+		"a person":    {CostQuery{By: []CostGroup{ByChannel}, Person: "slack/U2"}, "slack/C1 1.00/1, - 0.00/1, = 1.00/2"},
+		"a channel":   {CostQuery{By: []CostGroup{ByPerson}, Channel: "slack/C1", Repo: "ACME/api"}, "slack/U2 1.00/1, slack/U1 0.30/2, = 1.30/3"},
+		"a model":     {CostQuery{By: []CostGroup{ByPerson}, Model: "Haiku"}, "slack/U1 0.20/1, = 0.20/1"},
+		"nobody":      {CostQuery{By: []CostGroup{ByPerson}, Person: "github/U1"}, "= 0.00/0"},
+		"no part one": {CostQuery{By: []CostGroup{ByPerson}, Repo: "api"}, "= 0.00/0"},
+	} {
+		if got := f.costs(test.query).lines(test.query.By...); got != test.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, test.want)
+		}
+	}
+	c := f.costs(CostQuery{By: []CostGroup{ByModel}, Limit: 2})
+	if got, want := c.lines(ByModel), "opus 1.40/3, haiku 0.20/1, = 1.60/5"; got != want || c.More != 1 {
+		t.Errorf("got %s, and %d more, want %s", got, c.More, want)
+	}
+	if u := f.costs(CostQuery{}).Total.Usage; u != (agent.Usage{Output: 50}) {
+		t.Errorf("tokens: %+v", u)
+	}
+}
+
+// What is beyond the bound of a day counts in the sums, and is left out where names are asked for.
+func TestCostsBeyondTheBound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.store = f.open(store.Config{Redis: f.redis(), CostCap: 1})
+	for i, usd := range []float64{1, 2, 4} {
+		task := f.task(fmt.Sprint("t", i), "x")
+		task.Actor = fmt.Sprint("u", i)
+		f.spend(task, "opus", usd)
+	}
+	for want, q := range map[string]CostQuery{
+		"7.00/3, = 7.00/3":                       {},
+		"other 6.00/2, fake/u0 1.00/1, = 7.00/3": {By: []CostGroup{ByPerson}},
+		"fake/u0 1.00/1, = 1.00/1":               {By: []CostGroup{ByPerson}, Model: "opus"},
+	} {
+		c := f.costs(q)
+		if got := c.lines(q.By...); got != want {
+			t.Errorf("%+v: got %s, want %s", q, got, want)
+		}
+		if left := c.LeftOut; (left != nil) != q.filtered() || left != nil && (left.USD != 6 || left.Runs != 2) {
+			t.Errorf("%+v: left out %+v", q, left)
+		}
+	}
+	if rows := f.costs(CostQuery{By: []CostGroup{ByDay}}).Rows; len(rows) == 0 || rows[0].Other || rows[0].Day == "" {
+		t.Errorf("of a day all is known: %+v", rows)
+	}
+}
+
+// What a worker runs is in the costs once, interrupted runs included, with its model and its tokens.
+func TestRunsAreInTheCosts(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started := make(chan string, 1)
+	f.agent.do = interrupted(started, 0.3)
+	stop := f.worker()
+	id := f.submit(f.task("a", "x"))
+	f.next(started)
+	stop()
+	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+		r := costing(0.4)
+		r.Model, r.Usage = "some model\n", agent.Usage{Input: 1, Output: 2, CacheRead: 3, CacheCreation: 4}
+		return r, nil
+	}
+	f.worker()
+	f.ending(id)
+	want := []CostRow{
+		{CostKey{Model: "some-model"}, CostSum{USD: 0.4, Runs: 1, Usage: agent.Usage{Input: 1, Output: 2, CacheRead: 3, CacheCreation: 4}}},
+		{CostKey{}, CostSum{USD: 0.3, Runs: 1}},
+	}
+	if diff := gocmp.Diff(want, f.costs(CostQuery{By: []CostGroup{ByModel}}).Rows); diff != "" {
+		t.Error(diff)
+	}
+}

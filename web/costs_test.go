@@ -1,0 +1,136 @@
+package web
+
+import (
+	"encoding/csv"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// spend puts the n-th task in and settles a run of it.
+func (h *harness) spend(n int, model string, usd float64, change func(*tasks.Task)) {
+	h.Helper()
+	id := h.submit(n, func(t *tasks.Task) { t.Thread = t.ID }, change)
+	e := store.Expense{USD: usd, Model: model, Tokens: store.Tokens{Input: 1000, Output: 200, CacheRead: 30_000, CacheCreation: 4}}
+	if _, err := h.Claim(id).Spend(h.Context(), e); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// settled is a console to which some runs were settled, whose names are not nice to pages.
+func settled(t *testing.T) *harness {
+	t.Helper()
+	h := newHarness(t)
+	h.spend(1, "opus", 1.25, func(t *tasks.Task) { t.Repo, t.Channel = "Acme/API", "C1" })
+	h.spend(2, "haiku", 0.001, func(t *tasks.Task) { t.Repo, t.Channel = "acme/api", "C1" })
+	h.spend(3, `=cmd|'/c-calc'!A1`, 2, func(t *tasks.Task) { t.Actor, t.Repo = `<script>alert(1)</script>"`, "" })
+	// Runs may have been settled on either side of midnight: the console looks from the later one.
+	now := time.Now().Add(time.Minute)
+	h.handler.now = func() time.Time { return now }
+	return h
+}
+
+func TestCostsAPI(t *testing.T) {
+	t.Parallel()
+	h := settled(t)
+	var c costs
+	h.into(h.get("/api/costs?by=repository&by=model"), http.StatusOK, &c)
+	usage := agent.Usage{Input: 1000, Output: 200, CacheRead: 30_000, CacheCreation: 4}
+	want := tasks.Costs{
+		Rows: []tasks.CostRow{
+			{CostKey: tasks.CostKey{Model: "=cmd|'/c-calc'!A1"}, CostSum: tasks.CostSum{USD: 2, Runs: 1, Usage: usage}},
+			{CostKey: tasks.CostKey{Repo: "acme/api", Model: "opus"}, CostSum: tasks.CostSum{USD: 1.25, Runs: 1, Usage: usage}},
+			{CostKey: tasks.CostKey{Repo: "acme/api", Model: "haiku"}, CostSum: tasks.CostSum{USD: 0.001, Runs: 1, Usage: usage}},
+		},
+		Total: tasks.CostSum{USD: 3.251, Runs: 3, Usage: agent.Usage{Input: 3000, Output: 600, CacheRead: 90_000, CacheCreation: 12}},
+	}
+	if diff := cmp.Diff(want, c.Costs); diff != "" {
+		t.Error(diff)
+	}
+	if len(c.By) != 2 || c.To != h.handler.now().UTC().Format(time.DateOnly) {
+		t.Errorf("by %v until %s", c.By, c.To)
+	}
+	if a := h.get("/api/costs?person=nobody"); !strings.Contains(a.text, `"rows": []`) {
+		t.Errorf("no rows are %s", a.text)
+	}
+	for _, query := range []string{
+		"by=who", "by=", "days=0", "days=91", "days=x", "from=x", "to=2026-13-01", "from=2020-01-01", "from=9999-01-01", "to=2020-01-01",
+		"days=7&from=" + c.From, "format=xml", "person=" + strings.Repeat("x", 201),
+	} {
+		h.problem(h.get("/api/costs?"+query), http.StatusBadRequest)
+	}
+	h.contains(h.get("/costs?days=x", "Accept", "text/html"), http.StatusBadRequest, "Days are a number from 1 to 90.")
+	_ = h.redis.Close()
+	h.problem(h.get("/api/costs"), http.StatusServiceUnavailable)
+}
+
+func TestDaysOfCosts(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 31, 23, 59, 0, 0, time.FixedZone("", -5*3600)) // in UTC it is April
+	for query, want := range map[string]string{
+		"":                              "2026-03-03 2026-04-01 ",
+		"days=1":                        "2026-04-01 2026-04-01 days=1",
+		"days=90":                       "2026-01-02 2026-04-01 days=90",
+		"from=2026-03-31":               "2026-03-31 2026-04-01 from=2026-03-31&to=2026-04-01",
+		"from=2026-03-01&to=2026-03-02": "2026-03-01 2026-03-02 from=2026-03-01&to=2026-03-02",
+		"to=2026-03-02":                 "2026-02-01 2026-03-02 from=2026-02-01&to=2026-03-02",
+		"to=2026-01-09":                 "2026-01-02 2026-01-09 from=2026-01-02&to=2026-01-09",
+		"to=2027-01-01":                 "2026-03-03 2026-04-01 from=2026-03-03&to=2026-04-01",
+		"by=model&by=day&person=%26":    "2026-03-03 2026-04-01 by=day&by=model&person=%26",
+	} {
+		q, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, p := readCosts(q, now)
+		if got := c.First.Format(time.DateOnly) + " " + c.Last.Format(time.DateOnly) + " " + c.values().Encode(); got != want || p.Status != 0 {
+			t.Errorf("%s: %s, %+v, want %s", query, got, p, want)
+		}
+	}
+}
+
+// A file that is opened in a spreadsheet computes nothing.
+func TestCostsCSV(t *testing.T) {
+	t.Parallel()
+	h := settled(t)
+	a := h.get("/api/costs?format=csv&by=person&by=model")
+	h.contains(a, http.StatusOK)
+	got, err := csv.NewReader(strings.NewReader(a.text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{
+		{"person", "model", "cost_usd", "runs", "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"},
+		{`test/<script>alert(1)</script>"`, `'=cmd|'/c-calc'!A1`, "2", "1", "1000", "200", "30000", "4"},
+		{"test/ann", "opus", "1.25", "1", "1000", "200", "30000", "4"},
+		{"test/ann", "haiku", "0.001", "1", "1000", "200", "30000", "4"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if kind, name := a.Header.Get("Content-Type"), a.Header.Get("Content-Disposition"); kind != "text/csv; charset=utf-8" ||
+		!strings.HasPrefix(name, `attachment; filename="costs-2`) || !strings.HasSuffix(name, `.csv"`) {
+		t.Errorf("it is sent as %s, %s", kind, name)
+	}
+}
+
+func TestNamesAreInertInCSV(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"slack/U1": "slack/U1", "": "", "a=b": "a=b", "a,b\"c": "a,b\"c",
+		"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "＝1": "'＝1", " =1": "' =1", "\t=1": "' =1", "\r\n-1": "'  -1",
+		"a;=1": "a =1", "a\n=1": "a =1",
+	} {
+		if got := inert(name); got != want {
+			t.Errorf("%q became %q, want %q", name, got, want)
+		}
+	}
+}
