@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"html/template"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -42,8 +43,8 @@ var threadForm = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
 type turn struct {
 	taskView
 
-	Asked       []utterance // what the run was asked: the task, and those it has absorbed
-	Interrupted string      // what had been said when it ended in another way than with an answer
+	Asked       []utterance   // what the run was asked: the task, and those it has absorbed
+	Interrupted template.HTML // what had been said when it ended in another way than with an answer
 }
 
 // utterance is something that a person wrote.
@@ -121,7 +122,7 @@ func (h *Handler) converse(ctx context.Context, v *chatView) error {
 		}
 		t := turn{taskView: h.taskView(s, history{}, tasks.Logged{}), Asked: []utterance{asked}}
 		if e := s.Ending; e != nil && e.Kind != tasks.Answered {
-			t.Interrupted = legible(strings.TrimSpace(e.Result.Partial))
+			t.Interrupted = formatted(strings.TrimSpace(e.Result.Partial))
 		}
 		if s.Ending == nil && v.Now == nil {
 			story := newTimeline()

@@ -93,6 +93,28 @@ func TestLivePage(t *testing.T) {
 	}
 }
 
+// The chat shows an answer while it is written, and as it is when it is whole; a second message goes on with the conversation.
+func TestChat(t *testing.T) {
+	t.Parallel()
+	l := newLive(t)
+	gate := make(chan struct{})
+	l.model.Answer("capital", modelfake.Turn{Text: "It is **Paris**.", Gate: gate})
+	l.model.Answer("sure", modelfake.Turn{Text: "Quite. I was asked {{turns}} times."})
+	l.open("/chat")
+	l.do(sendKeys("textarea[name=message]", "what is the capital of France?"))
+	l.leave("button.send")
+	l.find("#state", "running")
+	eval[bool](l.tab, "window.sameAsEver = true")
+	close(gate)
+	l.find("#head .theirs strong", "Paris")
+	if !eval[bool](l.tab, "window.sameAsEver === true") {
+		t.Error("the page was loaded again")
+	}
+	l.do(sendKeys("textarea[name=message]", "are you sure?"))
+	l.leave("button.send")
+	l.find("#head .theirs", "I was asked 2 times.")
+}
+
 // The Stop button stops the agent.
 func TestStop(t *testing.T) {
 	t.Parallel()

@@ -70,9 +70,14 @@ func newScene(c *console) *scene {
 // ended is a task that has come to its end, as long ago as that.
 func (s *scene) ended(source, actor, repo, prompt string, ago, took time.Duration, e tasks.Ending) string {
 	s.Helper()
-	id := s.submit(func(t *tasks.Task) { t.Source, t.Actor, t.Repo, t.Prompt = source, actor, repo, prompt })
+	id := s.submit(func(t *tasks.Task) {
+		t.Source, t.Actor, t.Repo, t.Prompt = source, actor, repo, prompt
+		if source == "chat" {
+			t.Kind, t.Thread = "chat", "chat/fridays"
+		}
+	})
 	c := s.Claim(id)
-	if _, err := c.Spend(s.Context(), store.Expense{USD: e.Result.CostUSD, Model: e.Result.Model, Tokens: store.Tokens(e.Result.Usage)}); err != nil {
+	if _, err := c.Spend(s.Context(), store.Expense{USD: e.Result.CostUSD, Model: "claude-opus-4-8", Tokens: store.Tokens{Input: 40_000, Output: 900}}); err != nil {
 		s.Fatal(err)
 	}
 	s.End(c, e)
@@ -102,7 +107,7 @@ func (s *scene) theAnswered() string {
 		agent.Event{Kind: agent.ToolResult, ToolID: "t", Text: "\x1b[31m--- FAIL: TestTotal (0.00s)\x1b[0m\n    total_test.go:14: got 1233, want 1234\nFAIL", Error: true},
 		agent.Event{Kind: agent.Text, Text: answer},
 	)...)
-	if _, err := c.Spend(s.Context(), store.Expense{USD: 0.37}); err != nil {
+	if _, err := c.Spend(s.Context(), store.Expense{USD: 0.37, Model: "claude-opus-4-8", Tokens: store.Tokens{Input: 65_200, Output: 2300}}); err != nil {
 		s.Fatal(err)
 	}
 	s.End(c, tasks.Ending{
