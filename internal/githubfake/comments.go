@@ -73,6 +73,14 @@ func (s *Server) commentRoutes() {
 	const all = "/repos/{o}/{r}/issues/{n}/comments"
 	const read, write = "issues,pull_requests:read", "issues,pull_requests:write"
 	s.api("GET "+all, read, s.listComments)
+	s.api("GET /repos/{o}/{r}/issues/comments", read, func(r *request) reply {
+		var some []*Comment
+		for _, p := range r.repo.pulls {
+			some = append(some, p.comments...)
+		}
+		since := sinceOf(r)
+		return listing(s, r, slices.DeleteFunc(some, func(c *Comment) bool { return c.UpdatedAt.Before(since) }), s.comment)
+	})
 	s.api("POST "+all, write, s.createComment)
 	s.api("GET "+one, read, s.onComment(func(_ *request, c *Comment) reply { return ok(s.comment(c)) }))
 	s.api("PATCH "+one, write, s.onComment(s.editComment))
@@ -109,10 +117,15 @@ func (s *Server) onComment(h func(*request, *Comment) reply) func(*request) repl
 	}
 }
 
+func sinceOf(r *request) time.Time {
+	since, _ := time.Parse(time.RFC3339, r.URL.Query().Get("since"))
+	return since
+}
+
 // listComments is always oldest first: on one issue GitHub ignores sort and
 // direction. It does know since.
 func (s *Server) listComments(r *request) reply {
-	since, _ := time.Parse(time.RFC3339, r.URL.Query().Get("since"))
+	since := sinceOf(r)
 	var some []*Comment
 	for _, c := range r.pull.comments {
 		if !c.UpdatedAt.Before(since) {

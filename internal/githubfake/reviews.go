@@ -92,6 +92,22 @@ func (s *Server) reviewRoutes() {
 	s.api("GET /repos/{o}/{r}/pulls/{n}/comments", read, func(r *request) reply {
 		return s.listInline(r, func(*ReviewComment) bool { return true })
 	})
+	s.api("GET /repos/{o}/{r}/pulls/comments", read, func(r *request) reply {
+		type spot struct {
+			p *pull
+			c *ReviewComment
+		}
+		var some []spot
+		since := sinceOf(r)
+		for _, p := range r.repo.pulls {
+			for _, c := range p.inline {
+				if !c.CreatedAt.Before(since) {
+					some = append(some, spot{p, c})
+				}
+			}
+		}
+		return listing(s, r, some, func(at spot) object { return s.inlineJSON(at.p, at.c) })
+	})
 	s.api("POST /repos/{o}/{r}/pulls/{n}/comments", write, s.createInline)
 	s.api("POST /repos/{o}/{r}/pulls/{n}/comments/{id}/replies", write, s.createInline)
 }

@@ -20,7 +20,7 @@ const (
 
 // reply takes a comment for the answer to what the task that runs for the pull request asks, if its author may write to the repository. A mention
 // that was written before the question, or while there is none, is not taken.
-func (s *Source) reply(ctx context.Context, desk *tasks.Desk, d delivery, h heard, command, words string) (said string, taken bool, err error) {
+func (s *Source) reply(ctx context.Context, desk *tasks.Desk, h heard, command, words string) (said string, taken bool, err error) {
 	id, q, err := s.asking(ctx, desk, h)
 	switch {
 	case err != nil:
@@ -28,12 +28,12 @@ func (s *Source) reply(ctx context.Context, desk *tasks.Desk, d delivery, h hear
 	case command == "" && (id == "" || words == "" || h.at.Add(time.Second).Before(q.Asked)): // GitHub tells times in whole seconds
 		return "", false, nil
 	case id == "":
-		return s.late(ctx, desk, d, h)
+		return s.late(ctx, desk, h)
 	}
 	text := words
 	switch {
 	case command != "" && command != sayAnswer && q.Consent == "":
-		d.after(func(ctx context.Context) { s.tell(ctx, h, notDone, noConsent) })
+		h.after(func(ctx context.Context) { s.tell(ctx, h, notDone, noConsent) })
 		return noConsent, true, nil
 	case command == sayApprove:
 		text = tasks.Approve
@@ -44,7 +44,7 @@ func (s *Source) reply(ctx context.Context, desk *tasks.Desk, d delivery, h hear
 	}
 	err = s.mustWrite(ctx, h.origin(), h.author)
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
-		d.after(func(ctx context.Context) { s.tell(ctx, h, notDone, "") })
+		h.after(func(ctx context.Context) { s.tell(ctx, h, notDone, "") })
 	}
 	if err != nil {
 		return "", true, err
@@ -66,7 +66,7 @@ func (s *Source) reply(ctx context.Context, desk *tasks.Desk, d delivery, h hear
 	default:
 		s.log.Info("question answered by comment", "run", id, "user", h.author)
 	}
-	d.after(func(ctx context.Context) { s.tell(ctx, h, sign, note) })
+	h.after(func(ctx context.Context) { s.tell(ctx, h, sign, note) })
 	return "Answer to task " + id, true, nil
 }
 
@@ -92,7 +92,7 @@ func (s *Source) asking(ctx context.Context, desk *tasks.Desk, h heard) (id stri
 }
 
 // late answers a command that comes when there is no question. It may be one that was an answer, whose event comes again.
-func (s *Source) late(ctx context.Context, desk *tasks.Desk, d delivery, h heard) (said string, taken bool, err error) {
+func (s *Source) late(ctx context.Context, desk *tasks.Desk, h heard) (said string, taken bool, err error) {
 	last, err := latestIn(ctx, desk, h.thread())
 	if err != nil {
 		return "", true, err
@@ -108,7 +108,7 @@ func (s *Source) late(ctx context.Context, desk *tasks.Desk, d delivery, h heard
 			}
 		}
 	}
-	d.after(func(ctx context.Context) { s.tell(ctx, h, notDone, nobodyWaits) })
+	h.after(func(ctx context.Context) { s.tell(ctx, h, notDone, nobodyWaits) })
 	return nobodyWaits, true, nil
 }
 

@@ -41,10 +41,10 @@ var controls = map[string]func(*Source, context.Context, *tasks.Desk, heard) (no
 }
 
 // obey does what a control says, for somebody who may write to the repository.
-func (s *Source) obey(ctx context.Context, desk *tasks.Desk, d delivery, h heard, command string) (said string, err error) {
+func (s *Source) obey(ctx context.Context, desk *tasks.Desk, h heard, command string) (said string, err error) {
 	err = s.mustWrite(ctx, h.origin(), h.author)
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
-		d.after(func(ctx context.Context) { s.tell(ctx, h, notDone, "") })
+		h.after(func(ctx context.Context) { s.tell(ctx, h, notDone, "") })
 	}
 	if err != nil {
 		return "", err
@@ -54,7 +54,7 @@ func (s *Source) obey(ctx context.Context, desk *tasks.Desk, d delivery, h heard
 		return "", fmt.Errorf("obey %s on %s: %w", command, h.origin(), err)
 	}
 	s.log.Info("command obeyed", "command", command, "thread", h.thread(), "user", h.author, "done", ok)
-	d.after(func(ctx context.Context) {
+	h.after(func(ctx context.Context) {
 		s.sign(ctx, h, eyes)
 		s.tell(ctx, h, signOf(ok), note)
 	})

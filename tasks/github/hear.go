@@ -31,6 +31,11 @@ func (s *Source) hear(ctx context.Context, desk *tasks.Desk, d delivery) (said s
 	if err != nil {
 		return "", err
 	}
+	return s.attend(ctx, desk, h)
+}
+
+// attend does what somebody asks for.
+func (s *Source) attend(ctx context.Context, desk *tasks.Desk, h heard) (said string, err error) {
 	text, named, err := s.addressed(ctx, h)
 	if err != nil {
 		return "", err
@@ -42,12 +47,12 @@ func (s *Source) hear(ctx context.Context, desk *tasks.Desk, d delivery) (said s
 	}
 	if err := s.pace(ctx, h); err != nil {
 		if _, ok := errors.AsType[ignored](err); ok {
-			d.after(func(ctx context.Context) { s.sign(ctx, h, notDone) })
+			h.after(func(ctx context.Context) { s.sign(ctx, h, notDone) })
 		}
 		return "", err
 	}
 	if people := replies[command] || command == "" && !unknown; people && !h.bot {
-		if said, taken, err := s.reply(ctx, desk, d, h, command, words); taken || err != nil {
+		if said, taken, err := s.reply(ctx, desk, h, command, words); taken || err != nil {
 			return said, err
 		}
 	}
@@ -55,14 +60,14 @@ func (s *Source) hear(ctx context.Context, desk *tasks.Desk, d delivery) (said s
 	case h.bot && (controls[command] != nil || replies[command]):
 		return "", ignored{"That is for people to say.", slog.LevelInfo}
 	case controls[command] != nil:
-		return s.obey(ctx, desk, d, h, command)
+		return s.obey(ctx, desk, h, command)
 	case unknown:
-		d.after(func(ctx context.Context) { s.tell(ctx, h, notDone, unknownCommand) })
+		h.after(func(ctx context.Context) { s.tell(ctx, h, notDone, unknownCommand) })
 		return "No command of errand's.", nil
 	}
-	said, err = s.order(ctx, desk, d, h, command, words)
+	said, err = s.order(ctx, desk, h, command, words)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		d.after(func(ctx context.Context) { s.tell(ctx, h, notDone, input.Sentence) })
+		h.after(func(ctx context.Context) { s.tell(ctx, h, notDone, input.Sentence) })
 	}
 	return said, err
 }
@@ -89,7 +94,7 @@ func (s *Source) addressed(ctx context.Context, h heard) (text string, named boo
 }
 
 // order submits the task that a comment asks for: a command, or what a mention says.
-func (s *Source) order(ctx context.Context, desk *tasks.Desk, d delivery, h heard, command, words string) (said string, err error) {
+func (s *Source) order(ctx context.Context, desk *tasks.Desk, h heard, command, words string) (said string, err error) {
 	w := mentioned
 	if command != "" {
 		w = orders[command]
@@ -103,7 +108,7 @@ func (s *Source) order(ctx context.Context, desk *tasks.Desk, d delivery, h hear
 		return "", err
 	}
 	if receipt.New {
-		d.after(func(ctx context.Context) { s.sign(ctx, h, eyes) })
+		h.after(func(ctx context.Context) { s.sign(ctx, h, eyes) })
 	}
 	return "Task " + receipt.ID, nil
 }

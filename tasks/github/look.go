@@ -169,7 +169,7 @@ func (s *Source) look(ctx context.Context, desk *tasks.Desk, repo string, since 
 			}
 		}
 	}
-	return errors.Join(failed...)
+	return errors.Join(append(failed, s.missedRemarks(ctx, gh, desk, repo, list, since))...)
 }
 
 // sight is a pull request as a look finds it.

@@ -182,12 +182,11 @@ func (s *Source) respond(ctx context.Context, desk *tasks.Desk, d delivery) (sai
 	if err != nil {
 		return "", err
 	}
-	var e struct {
-		Review struct {
-			State string `json:"state"`
-		} `json:"review"`
-	}
-	_ = json.Unmarshal(d.payload, &e) // it was readable a moment ago
+	return s.heed(ctx, desk, h)
+}
+
+// heed submits the answer to a review.
+func (s *Source) heed(ctx context.Context, desk *tasks.Desk, h heard) (said string, err error) {
 	text, named, err := s.addressed(ctx, h)
 	if err != nil {
 		return "", err
@@ -206,7 +205,7 @@ func (s *Source) respond(ctx context.Context, desk *tasks.Desk, d delivery) (sai
 		return "", ignored{"It is a bot's.", slog.LevelDebug}
 	case named || command != "":
 		return "", ignored{"It speaks to errand, and is answered as such.", slog.LevelDebug}
-	case strings.EqualFold(e.Review.State, "approved"), strings.EqualFold(e.Review.State, "dismissed"):
+	case strings.EqualFold(h.verdict, "approved"), strings.EqualFold(h.verdict, "dismissed"):
 		return "", ignored{"The review asks for nothing.", slog.LevelDebug}
 	}
 	if err := s.pace(ctx, h); err != nil {

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,6 +36,9 @@ type heard struct {
 	installation int64
 	pull         *github.PullRequest // nil where the event does not tell it,
 	issue        *github.Issue       // which then tells this of it
+	verdict      string              // of a review, in GitHub's words
+
+	after func(do func(context.Context)) // does what nobody waits for
 }
 
 func fromIssueComment(c *github.IssueComment) remark {
@@ -95,7 +99,7 @@ func readHeard(d delivery) (h heard, err error) {
 		return h, unreadable{fmt.Errorf("read payload: %w", err)}
 	}
 	h.repo, h.installation, h.pull = e.Repo.GetFullName(), e.Install.GetID(), e.PullRequest
-	h.number = e.PullRequest.GetNumber()
+	h.number, h.verdict, h.after = e.PullRequest.GetNumber(), e.Review.GetState(), d.after
 	if e.Issue != nil {
 		if !e.Issue.IsPullRequest() {
 			return h, ignored{why: "It is no pull request.", level: slog.LevelDebug}

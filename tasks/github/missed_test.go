@@ -1,0 +1,111 @@
+package github
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// What people said while nobody listened is done when somebody does, once, and what was said before errand was there is left.
+func TestMissedRemarks(t *testing.T) {
+	t.Parallel()
+	f, look := looker(t)
+	f.talkers()
+	f.hub.Deliver("")
+	n := f.open()
+	own, _ := f.own()
+	f.comment(n, "ann", "@errand this was before you came")
+	look(time.Hour)
+	if err := f.src.changeState(t.Context(), origin{Repo: repo, Number: n}, func(p *prState) error { p.Paused, p.PausedBy = true, "ben"; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	look(2 * margin) // so that the first one is out of its reach
+	kinds := func() (all []string) {
+		t.Helper()
+		for _, task := range f.tasks() {
+			all = append(all, task.Kind+" by "+task.Actor)
+		}
+		slices.Sort(all)
+		return all
+	}
+	look(DefaultLook)
+	if got := kinds(); len(got) != 0 {
+		t.Fatalf("before anything was said there are %v", got)
+	}
+	f.hub.Deliver(f.url)
+	f.comment(n, "ann", "@errand you were told of this")
+	f.hub.Deliver("")
+	mention := f.comment(n, "ann", "@errand why?")
+	f.comment(n, "cleo", "Nice weather.")
+	resume := f.comment(n, "ann", "/resume")
+	must(f.hub.Review(t.Context(), repo, n, "ann", "COMMENT", "", githubfake.Line{Path: "change.go", Line: 1, Body: "@errand and here?"}))
+	must(f.hub.Review(t.Context(), repo, n, "ann", "COMMENT", "/analyze"))
+	must(f.hub.Review(t.Context(), repo, own, "ann", "REQUEST_CHANGES", "Say goodbye as well."))
+	want := []string{"analyze by ann", "comment by ann", "comment by ann", "comment by ann", "review_response by ann"}
+	for range 2 {
+		look(DefaultLook)
+		if diff := cmp.Diff(want, kinds()); diff != "" {
+			t.Errorf("tasks (-want +got):\n%s", diff)
+		}
+	}
+	f.signs(n, mention, "eyes")
+	f.signs(n, resume, "eyes", "hooray")
+	if p := must(f.src.state(t.Context(), origin{Repo: repo, Number: n})); p.Paused {
+		t.Error("an order was not carried out")
+	}
+	// An event that comes after all is nothing new.
+	f.hub.Deliver(f.url)
+	for _, event := range []string{"issue_comment", "pull_request_review_comment", "pull_request_review"} {
+		for _, d := range f.hub.Deliveries(event) {
+			if err := f.hub.Redeliver(t.Context(), d.GUID); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, kinds()); diff != "" {
+		t.Errorf("after late events (-want +got):\n%s", diff)
+	}
+}
+
+// What could not be read is read the next time.
+func TestMissedRemarksComeAgain(t *testing.T) {
+	t.Parallel()
+	f, look := looker(t)
+	f.talkers()
+	f.hub.Deliver("")
+	n := f.open()
+	look(time.Hour)
+	f.comment(n, "ann", "@errand why?")
+	for _, route := range []string{"GET /repos/{o}/{r}/issues/comments", "GET /repos/{o}/{r}/pulls/{n}"} {
+		f.hub.Fail(route, githubfake.Failure{Status: 502})
+		if err := lookAgain(f); err == nil {
+			t.Errorf("%s: it went well", route)
+		}
+		if slices.ContainsFunc(f.tasks(), isComment) {
+			t.Errorf("%s: made %+v", route, f.tasks())
+		}
+	}
+	look(time.Hour)
+	if got := f.tasks(); !slices.ContainsFunc(got, isComment) {
+		t.Errorf("made %+v", got)
+	}
+}
+
+func TestPullOfPage(t *testing.T) {
+	t.Parallel()
+	for page, want := range map[string]int{
+		"https://github.com/acme/api/pull/12#issuecomment-3": 12, "https://github.com/acme/api/pull/7#discussion_r9": 7,
+		"https://github.com/acme/api/issues/12#issuecomment-3": 0, "": 0,
+	} {
+		if got := pullOfPage(page); got != want {
+			t.Errorf("%s: %d, want %d", page, got, want)
+		}
+	}
+}
+
+func isComment(t tasks.Task) bool { return t.Kind == "comment" }
