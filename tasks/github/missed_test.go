@@ -96,6 +96,17 @@ func TestMissedRemarksComeAgain(t *testing.T) {
 	}
 }
 
+// GitHub's rate limit, and the end of the front door, end it at once.
+func TestMissedRemarksEnd(t *testing.T) {
+	t.Parallel()
+	f, look := looker(t)
+	look(time.Hour)
+	f.hub.Fail("GET /repos/{o}/{r}/issues/comments", githubfake.Failure{Status: 429, Header: map[string][]string{"Retry-After": {"600"}}})
+	if _, limited := f.src.limited(lookAgain(f)); !limited || len(f.hub.Calls("GET /repos/{o}/{r}/pulls/comments")) != 1 {
+		t.Errorf("limited %t, %d calls", limited, len(f.hub.Calls("GET /repos/{o}/{r}/pulls/comments")))
+	}
+}
+
 func TestPullOfPage(t *testing.T) {
 	t.Parallel()
 	for page, want := range map[string]int{
