@@ -100,7 +100,7 @@ func TestConversation(t *testing.T) {
 	if end := w.heard(next, "error"); !strings.Contains(end.Content, "cancelled") || end.Partial != "one two thr" {
 		t.Errorf("cancelled: %+v", end)
 	}
-	if page := w.get(base + "/chat/" + task.Thread); !strings.Contains(page, `interrupted">one two thr</div>`) {
+	if page := w.get(base + "/chat/" + task.Thread); !strings.Contains(page, `interrupted"><p>one two thr</p>`) {
 		t.Errorf("the page of what was interrupted: %s", page)
 	}
 
