@@ -27,8 +27,11 @@ func (s *Source) Directory(path string) (string, error) {
 	if err := s.open(filepath.Clean(path)); err != nil {
 		return "", err
 	}
+	elsewhere := fmt.Errorf("%q is not in a directory that ERRAND_DIRS opens", path)
 	dir, err := filepath.EvalSymlinks(path)
 	switch {
+	case err != nil && !s.rooted(filepath.Clean(path)): // whether it exists is not told either
+		return "", elsewhere
 	case errors.Is(err, fs.ErrNotExist):
 		return "", fmt.Errorf("%q does not exist", path)
 	case err != nil:
@@ -38,12 +41,17 @@ func (s *Source) Directory(path string) (string, error) {
 		return "", err
 	}
 	if !slices.ContainsFunc(s.cfg.Dirs, func(root string) bool { return within(dir, resolved(root)) }) {
-		return "", fmt.Errorf("%q is not in a directory that ERRAND_DIRS opens", path)
+		return "", elsewhere
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", fmt.Errorf("%q is not a directory", path)
 	}
 	return dir, nil
+}
+
+// rooted reports whether a path is in an open directory by its words, wherever its links lead.
+func (s *Source) rooted(path string) bool {
+	return slices.ContainsFunc(s.cfg.Dirs, func(root string) bool { return within(path, absolute(root)) || within(path, resolved(root)) })
 }
 
 // open reports a directory of the system. The resolved forms count too: /bin is a link into /usr, or, on a Mac, /etc one into

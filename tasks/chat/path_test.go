@@ -54,6 +54,8 @@ func TestPaths(t *testing.T) {
 		"open/..":            "has .. in it",
 		"beside":             "is not in a directory that ERRAND_DIRS opens",
 		"openly":             "is not in a directory that ERRAND_DIRS opens",
+		"beside/missing":     "is not in a directory that ERRAND_DIRS opens", // likewise: nobody learns what exists there
+		"missing":            "is not in a directory that ERRAND_DIRS opens",
 		"open/out":           "is not in a directory that ERRAND_DIRS opens",
 		"open/system":        "is in /usr, which belongs to the system",
 		"open/file":          "is not a directory",
