@@ -1,8 +1,10 @@
 package web
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"html/template"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -42,8 +44,8 @@ var threadForm = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
 type turn struct {
 	taskView
 
-	Asked       []utterance // what the run was asked: the task, and those it has absorbed
-	Interrupted string      // what had been said when it ended in another way than with an answer
+	Asked       []utterance   // what the run was asked: the task, and those it has absorbed
+	Interrupted template.HTML // what had been said when it ended in another way than with an answer
 }
 
 // utterance is something that a person wrote.
@@ -86,6 +88,18 @@ func (h *Handler) chatPage(w http.ResponseWriter, r *http.Request) {
 
 // showChat writes the page around a form.
 func (h *Handler) showChat(w http.ResponseWriter, r *http.Request, status int, v chatView) {
+	if b, ok := h.makeChatPage(w, r, v); ok {
+		send(w, status, b)
+	}
+}
+
+// makeChatPage waits for its turn; false when the page could not be made, which is then answered.
+func (h *Handler) makeChatPage(w http.ResponseWriter, r *http.Request, v chatView) (*bytes.Buffer, bool) {
+	done, ok := h.takeTurn(r.Context())
+	if !ok {
+		return nil, false
+	}
+	defer done()
 	v.Chat = h.cfg.Chat
 	seen, err := h.glance(r.Context())
 	if err == nil && v.Thread != "" {
@@ -95,16 +109,16 @@ func (h *Handler) showChat(w http.ResponseWriter, r *http.Request, status int, v
 	}
 	if err != nil {
 		h.refuse(w, r, err)
-		return
+		return nil, false
 	}
 	if v.Thread != "" && len(v.Turns) == 0 {
 		h.fail(w, r, problem{http.StatusNotFound, "No such conversation", "There is no such conversation, or no more: tasks are kept for a week after their end."})
-		return
+		return nil, false
 	}
 	if what, remedy := unable(seen.workers); what != "" {
 		v.Trouble = sentences(what, remedy)
 	}
-	h.page(w, status, "chat", v)
+	return h.render(w, "chat", v)
 }
 
 // converse fills in what was said.
@@ -121,7 +135,7 @@ func (h *Handler) converse(ctx context.Context, v *chatView) error {
 		}
 		t := turn{taskView: h.taskView(s, history{}, tasks.Logged{}), Asked: []utterance{asked}}
 		if e := s.Ending; e != nil && e.Kind != tasks.Answered {
-			t.Interrupted = legible(strings.TrimSpace(e.Result.Partial))
+			t.Interrupted = formatted(strings.TrimSpace(e.Result.Partial))
 		}
 		if s.Ending == nil && v.Now == nil {
 			story := newTimeline()
