@@ -81,6 +81,38 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// What errand keeps for itself is not worked in, but for what an operator has opened in there by name.
+func TestStateIsClosed(t *testing.T) {
+	t.Parallel()
+	top := tree(t)
+	for _, test := range []struct {
+		root, state string
+		open        bool
+	}{
+		{"", "open", false},
+		{"open", "open", false},
+		{"alias", "open", false},
+		{"open/project", "open", true},
+		{"open", "", true},
+		{"open", "beside", true},
+	} {
+		c := Config{Dirs: []string{filepath.Join(top, test.root)}}
+		if test.state != "" {
+			c.StateDir = filepath.Join(top, test.state)
+		}
+		s, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Directory(filepath.Join(top, "open/project")); (err == nil) != test.open {
+			t.Errorf("%+v: %v", test, err)
+		}
+		if _, err := s.Directory(filepath.Join(top, "open/missing")); strings.Contains(err.Error(), "does not exist") && !test.open {
+			t.Errorf("%+v: what is in there is told: %v", test, err)
+		}
+	}
+}
+
 func TestWithoutRootsNoDirectoryIsOpen(t *testing.T) {
 	t.Parallel()
 	s, err := New(Config{})
