@@ -31,7 +31,7 @@ func (h *Handler) stopTask(ctx context.Context, id string) (tasks.Status, error)
 func (h *Handler) retryTask(ctx context.Context, id string) (tasks.Status, error) {
 	s, err := h.cfg.Desk.Retry(ctx, id)
 	if err == nil {
-		h.log.Info("retry task", "run", id, "user", tasks.Actor(ctx))
+		h.log.Info("retry task", "run", id, "by", tasks.Actor(ctx))
 	}
 	return s, err
 }

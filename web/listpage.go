@@ -183,14 +183,14 @@ func distinct(words []string) []string {
 // cancelForm is what the Stop button of a task does.
 func (h *Handler) cancelForm(w http.ResponseWriter, r *http.Request) {
 	if s, ok := h.ask(w, r, h.stopTask); ok {
-		http.Redirect(w, r, back(r, s.Task.ID), http.StatusSeeOther)
+		http.Redirect(w, r, back(r, s.Task.ID), http.StatusSeeOther) //nolint:gosec // it has a form that leads to our own pages
 	}
 }
 
 // retryForm is what the Retry button does.
 func (h *Handler) retryForm(w http.ResponseWriter, r *http.Request) {
 	if s, ok := h.ask(w, r, h.retryTask); ok {
-		http.Redirect(w, r, back(r, s.Task.ID), http.StatusSeeOther)
+		http.Redirect(w, r, back(r, s.Task.ID), http.StatusSeeOther) //nolint:gosec // it has a form that leads to our own pages
 	}
 }
 

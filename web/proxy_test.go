@@ -88,7 +88,7 @@ func TestProxySaysWhoActs(t *testing.T) {
 	if s, err := h.Desk.Status(t.Context(), id); err != nil || s.Cancel != "ann@acme.test" {
 		t.Errorf("cancelled by %q, %v", s.Cancel, err)
 	}
-	if got := act("retry"); got != http.StatusAccepted || !strings.Contains(log.String(), "run="+id+" user=ann@acme.test") {
+	if got := act("retry"); got != http.StatusAccepted || !strings.Contains(log.String(), "run="+id+" by=ann@acme.test") {
 		t.Errorf("retry: %d, and the log says %q", got, log.String())
 	}
 }
