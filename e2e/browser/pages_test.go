@@ -19,6 +19,8 @@ func (s *scene) pages() []visit {
 		{name: "task-failed", path: "/tasks/" + s.failed, want: "credit balance"},
 		{name: "task-long", path: "/tasks/" + s.long, want: "cancelled by Ann Lee"},
 		{name: "log", path: "/tasks/" + s.answered + "/log", want: "TestTotal"},
+		{name: "chat", path: "/chat", want: "Recent"},
+		{name: "costs", path: "/costs?by=person&by=repository", want: "acme/payments"},
 		{name: "health", path: "/health", want: "mill-3"},
 		{name: "health-services", path: "/health?services=1", want: "none to ask"},
 		{name: "not-found", path: "/nowhere", want: "nothing here", status: 404},
