@@ -22,8 +22,8 @@ type inquiry struct {
 	Question json.RawMessage `json:"question"`
 }
 
-// Inquire asks whichever worker is free, and waits for its answer until ctx ends, which is the error. The key stands for the question:
-// while the answer to an earlier one with that key is kept, it is that.
+// Inquire asks whichever worker is free, and waits for its answer until ctx ends, which is the error; the question is then taken back, unless a
+// worker is at it. The key stands for the question: while the answer to an earlier one with that key is kept, it is that.
 func (s *Store) Inquire(ctx context.Context, key string, question json.RawMessage) (json.RawMessage, error) {
 	answer, err := s.replied(ctx, key)
 	if err != nil || answer != nil {
@@ -48,6 +48,8 @@ func (s *Store) Inquire(ctx context.Context, key string, question json.RawMessag
 		return answer != nil
 	})
 	if gone != nil {
+		// Taken back, so that no worker looks for what nobody waits for; where that fails, it lapses.
+		_ = s.redis.LRem(context.WithoutCancel(ctx), s.key.inquiries(), 1, body).Err()
 		return nil, fmt.Errorf("inquire %s: %w", key, errors.Join(gone, err))
 	}
 	return answer, nil

@@ -57,7 +57,7 @@ func TestInquiry(t *testing.T) {
 	})
 }
 
-// Who cannot answer leaves the question to others, and nobody waits for ever.
+// Who cannot answer leaves the question to others, and nobody waits for ever: neither who asks, nor what was asked.
 func TestInquiryThatNobodyAnswers(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{Refresh: 10 * time.Millisecond})
@@ -72,10 +72,30 @@ func TestInquiryThatNobodyAnswers(t *testing.T) {
 		if got, err := s.Inquire(ctx, "k", json.RawMessage(`1`)); !errors.Is(err, context.Canceled) {
 			h.Errorf("%s, %v", got, err)
 		}
-		if n := h.rdb.LLen(h.Context(), "errand:inquiries").Val(); n != 1 {
-			h.Errorf("%d wait", n)
+		if n := h.rdb.LLen(h.Context(), "errand:inquiries").Val(); n != 0 {
+			h.Errorf("%d wait for nobody", n)
 		}
-		h.lapse("errand:inquiries", inquiryTTL)
+	})
+}
+
+// What a front door asked that has died is forgotten.
+func TestInquiryLapses(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		s := h.store(Config{Refresh: 10 * time.Millisecond})
+		ctx, leave := context.WithCancel(h.Context())
+		lapsed := sync.OnceFunc(func() {
+			h.lapse("errand:inquiries", inquiryTTL)
+			leave()
+		})
+		h.responder(s, func() bool {
+			if h.rdb.LLen(h.Context(), "errand:inquiries").Val() == 1 {
+				lapsed()
+			}
+			return false
+		}, nil)
+		if got, err := s.Inquire(ctx, "k", json.RawMessage(`1`)); !errors.Is(err, context.Canceled) {
+			h.Errorf("%s, %v", got, err)
+		}
 	})
 }
 

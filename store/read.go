@@ -39,7 +39,8 @@ func (s *Store) Live(ctx context.Context) ([]LiveRecord, error) {
 	}
 	// Tasks may be large, and a reconciler looks often: only these fields.
 	fields := []string{
-		"thread", "class", "state", "delivery", "at", "attempt", "crashes", "fence", "created", "started", "cancel_by", "cancel_cause",
+		"thread", "class", "state", "delivery", "at", "attempt", "crashes", "fence", "created", "started", "retried",
+		"cancel_by", "cancel_cause",
 	}
 	replies := make([]*redis.SliceCmd, len(ids))
 	_, err = s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {

@@ -103,9 +103,11 @@ func TestLive(t *testing.T) {
 		}
 		// Ended and tried again while its holder still posts: the claim is the old run's, and this record has it still.
 		h.ok(alive.End(ctx, nil))
-		must(s.Retry(ctx, head))
+		again := must(s.Retry(ctx, head))
 		if live := must(s.Live(ctx)); live[0].State != Waiting || !live[0].Claimed {
 			h.Errorf("tried again: %+v", live[0])
+		} else if due := live[0].Due(); !due.Equal(again.Retried) || !due.After(again.Created) { // what it waited for before does not count
+			h.Errorf("due at %s, want %s", due, again.Retried)
 		}
 		h.ok(alive.Release(ctx))
 		if live := must(s.Live(ctx)); live[0].Claimed {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,12 +56,9 @@ type Record struct {
 	Outbox                int             // attempts to post the final message, -1 = posted
 }
 
-// Due is from when on the task could have started.
+// Due is from when on the task could have started; one that is tried again, since then.
 func (r Record) Due() time.Time {
-	if r.At.After(r.Created) {
-		return r.At
-	}
-	return r.Created
+	return slices.MaxFunc([]time.Time{r.Created, r.Retried, r.At}, time.Time.Compare)
 }
 
 func decode(id string, f map[string]string) Record {

@@ -48,6 +48,9 @@ const (
 	offerFail = 5 * time.Second // a failure is kept
 )
 
+// maxPath bounds the name of a directory, in bytes, as Linux does: it is passed on to workers by way of Redis.
+const maxPath = 4096
+
 // offerReply is what a worker tells; one of its fields is set.
 type offerReply struct {
 	Offer   *Offer    `json:"offer,omitempty"`
@@ -59,8 +62,16 @@ type offerReply struct {
 // that answer. An *InputError says that no task may work there, a *CLIError why the CLI could not tell. [ErrNoAnswer]: no worker
 // that can run tasks has answered in time.
 func (d *Desk) Offer(ctx context.Context, where Where) (Offer, error) {
-	if where.Repo != "" && where.Dir != "" {
+	switch {
+	case where.Repo != "" && where.Dir != "":
 		return Offer{}, &InputError{Sentence: "Name either a repository or a directory, not both."}
+	case len(where.Dir) > maxPath:
+		return Offer{}, &InputError{Sentence: fmt.Sprintf("The name of a directory has at most %d bytes.", maxPath)}
+	case where.Repo != "":
+		// No worker is asked about what no task may name: a question takes its time.
+		if _, err := d.policy.repository(where.Repo); err != nil {
+			return Offer{}, err
+		}
 	}
 	question := mustJSON(where)
 	sum := sha256.Sum256(question)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,5 +94,19 @@ func TestOfferThatNobodyTells(t *testing.T) {
 	f.desk.patience = 100 * time.Millisecond
 	if _, err := f.desk.Offer(t.Context(), Where{}); !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("%v", err)
+	}
+}
+
+// What no task may name is refused without a worker.
+func TestOfferThatNoWorkerIsAskedFor(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.desk.policy.Repository = func(string) (Repository, bool) { return Repository{}, false }
+	for _, where := range []Where{{Repo: "acme/other"}, {Dir: "/" + strings.Repeat("x", maxPath)}} {
+		if _, err := f.desk.Offer(t.Context(), where); err == nil {
+			t.Errorf("%.20s is open", where.Repo+where.Dir)
+		} else if _, ok := errors.AsType[*InputError](err); !ok {
+			t.Errorf("%.20s: %v", where.Repo+where.Dir, err)
+		}
 	}
 }

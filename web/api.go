@@ -44,7 +44,7 @@ func (h *Handler) cancel(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) retry(w http.ResponseWriter, r *http.Request) {
-	if s, ok := h.ask(w, r, h.cfg.Desk.Retry); ok {
+	if s, ok := h.ask(w, r, h.retryTask); ok {
 		h.json(w, http.StatusAccepted, show(s))
 	}
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"html/template"
@@ -87,6 +88,18 @@ func (h *Handler) chatPage(w http.ResponseWriter, r *http.Request) {
 
 // showChat writes the page around a form.
 func (h *Handler) showChat(w http.ResponseWriter, r *http.Request, status int, v chatView) {
+	if b, ok := h.makeChatPage(w, r, v); ok {
+		send(w, status, b)
+	}
+}
+
+// makeChatPage waits for its turn; false when the page could not be made, which is then answered.
+func (h *Handler) makeChatPage(w http.ResponseWriter, r *http.Request, v chatView) (*bytes.Buffer, bool) {
+	done, ok := h.takeTurn(r.Context())
+	if !ok {
+		return nil, false
+	}
+	defer done()
 	v.Chat = h.cfg.Chat
 	seen, err := h.glance(r.Context())
 	if err == nil && v.Thread != "" {
@@ -96,16 +109,16 @@ func (h *Handler) showChat(w http.ResponseWriter, r *http.Request, status int, v
 	}
 	if err != nil {
 		h.refuse(w, r, err)
-		return
+		return nil, false
 	}
 	if v.Thread != "" && len(v.Turns) == 0 {
 		h.fail(w, r, problem{http.StatusNotFound, "No such conversation", "There is no such conversation, or no more: tasks are kept for a week after their end."})
-		return
+		return nil, false
 	}
 	if what, remedy := unable(seen.workers); what != "" {
 		v.Trouble = sentences(what, remedy)
 	}
-	h.page(w, status, "chat", v)
+	return h.render(w, "chat", v)
 }
 
 // converse fills in what was said.

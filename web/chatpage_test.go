@@ -69,8 +69,12 @@ func TestChat(t *testing.T) {
 	c := h.Claim(id)
 	h.Append(c, agent.Event{Kind: agent.Text, Text: "Good <i>", Time: time.Now()})
 	h.contains(h.get("/chat/t-1"), http.StatusOK, "Good &lt;i&gt;", `id="skeletons"`)
-	h.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "Good <i>morning", CostUSD: 0.5, Duration: time.Second}})
-	h.contains(h.get("/chat/t-1"), http.StatusOK, "Good &lt;i&gt;morning", "$0.50", "/tasks/"+id, "!data-events", "!Cancel")
+	h.End(c, tasks.Ending{
+		Kind: tasks.Answered, Result: agent.Result{Text: "Good <i>morning, **Ann**", CostUSD: 0.5, Duration: time.Second},
+		Published: &tasks.Published{Work: tasks.Work{Repo: "acme/api", Branch: "errand/x"}},
+	})
+	h.contains(h.get("/chat/t-1"), http.StatusOK, `<div class="theirs markdown"><p>Good &lt;i&gt;morning, <strong>Ann</strong></p>`,
+		`<div class="published markdown"><p>The changes are on branch errand/x of acme/api.</p>`, "$0.50", "/tasks/"+id, "!data-events", "!Cancel")
 	h.contains(h.get("/chat"), http.StatusOK, "Recent", `href="/chat/t-1"`)
 }
 

@@ -10,5 +10,6 @@
 // It does not tell users apart in what they may do: whoever comes in may do everything here. It does not limit attempts to guess the
 // token, which is why that has to be long and random. Timeouts of whole requests are the server's, hence the caller's.
 //
-// A Handler may be used from any number of goroutines. It reads the store through the desk and changes things only through the desk.
+// A Handler may be used from any number of goroutines. What it reads of tasks comes from the desk and, of their events, logs and workers, from
+// the store; it changes things only through the desk.
 package web

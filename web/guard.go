@@ -61,7 +61,7 @@ func (h *Handler) visitor(r *http.Request) (name string, ok bool) {
 }
 
 func (h *Handler) authorized(r *http.Request) bool {
-	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+	if token, ok := bearer(r); ok {
 		return h.valid(token)
 	}
 	return slices.ContainsFunc(r.CookiesNamed(cookieName), func(c *http.Cookie) bool {

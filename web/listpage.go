@@ -189,7 +189,7 @@ func (h *Handler) cancelForm(w http.ResponseWriter, r *http.Request) {
 
 // retryForm is what the Retry button does.
 func (h *Handler) retryForm(w http.ResponseWriter, r *http.Request) {
-	if s, ok := h.ask(w, r, h.cfg.Desk.Retry); ok {
+	if s, ok := h.ask(w, r, h.retryTask); ok {
 		back(w, r, s.Task.ID)
 	}
 }

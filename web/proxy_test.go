@@ -1,7 +1,9 @@
 package web
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -71,18 +73,22 @@ func TestProxyOpens(t *testing.T) {
 // Who acts is known by name, and another site cannot act for them.
 func TestProxySaysWhoActs(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, withProxy)
+	var log bytes.Buffer
+	h := newHarness(t, withProxy, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	id := h.submit(1)
-	act := func(hs ...string) int {
-		return h.through("192.0.2.7:1234", "198.51.100.1:8080", "POST", "/api/tasks/"+id+"/cancel", append(hs, "X-Forwarded-User", "ann@acme.test")...).Code
+	act := func(what string, hs ...string) int {
+		return h.through("192.0.2.7:1234", "198.51.100.1:8080", "POST", "/api/tasks/"+id+"/"+what, append(hs, "X-Forwarded-User", "ann@acme.test")...).Code
 	}
-	if got := act("Origin", "https://elsewhere.test"); got != http.StatusForbidden {
+	if got := act("cancel", "Origin", "https://elsewhere.test"); got != http.StatusForbidden {
 		t.Errorf("from another site: %d", got)
 	}
-	if got := act(); got != http.StatusAccepted {
+	if got := act("cancel"); got != http.StatusAccepted {
 		t.Errorf("cancel: %d", got)
 	}
 	if s, err := h.Desk.Status(t.Context(), id); err != nil || s.Cancel != "ann@acme.test" {
 		t.Errorf("cancelled by %q, %v", s.Cancel, err)
+	}
+	if got := act("retry"); got != http.StatusAccepted || !strings.Contains(log.String(), "run="+id+" by=ann@acme.test") {
+		t.Errorf("retry: %d, and the log says %q", got, log.String())
 	}
 }

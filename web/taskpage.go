@@ -16,7 +16,7 @@ import (
 // pageEvents is how many events a task's page shows; it pages back to the older ones.
 const pageEvents = 500
 
-// maxMade is how many pages of tasks are made at once. Each may take some 20 MB meanwhile, and as many as come after a restart would, all
+// maxMade is how many pages of tasks and conversations are made at once. Each may take some 20 MB meanwhile, and as many as come after a restart would, all
 // at once, be too late for all.
 const maxMade = 4
 
@@ -67,14 +67,24 @@ func (h *Handler) taskPage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// makeTaskPage waits for its turn; false when the page could not be made, which is then answered.
-func (h *Handler) makeTaskPage(w http.ResponseWriter, r *http.Request, s tasks.Status, before string) (*bytes.Buffer, bool) {
+// takeTurn waits until a page with a timeline may be made; false when nobody waits for the page any more. Sending it is not part of the turn:
+// readers take their time.
+func (h *Handler) takeTurn(ctx context.Context) (done func(), ok bool) {
 	select {
 	case h.making <- struct{}{}:
-		defer func() { <-h.making }()
-	case <-r.Context().Done(): // nobody waits for it any more
+		return func() { <-h.making }, true
+	case <-ctx.Done():
 		return nil, false
 	}
+}
+
+// makeTaskPage waits for its turn; false when the page could not be made, which is then answered.
+func (h *Handler) makeTaskPage(w http.ResponseWriter, r *http.Request, s tasks.Status, before string) (*bytes.Buffer, bool) {
+	done, ok := h.takeTurn(r.Context())
+	if !ok {
+		return nil, false
+	}
+	defer done()
 	t := newTimeline()
 	past, err := h.history(r.Context(), s, before, t)
 	if err != nil {

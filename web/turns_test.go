@@ -5,9 +5,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -63,5 +65,22 @@ func TestPagesOfTasksTakeTurns(t *testing.T) {
 	all.Wait()
 	if most := s.most.Load(); most != maxMade {
 		t.Errorf("%d pages were made at once, want %d", most, maxMade)
+	}
+}
+
+// Those of conversations have timelines as well: while none of the turns is free they wait.
+func TestPagesOfConversationsTakeTurns(t *testing.T) {
+	t.Parallel()
+	h := newChat(t)
+	h.say(url.Values{"message": {"Hi"}})
+	for range maxMade {
+		done, _ := h.handler.takeTurn(t.Context())
+		defer done()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	w := httptest.NewRecorder()
+	if h.handler.ServeHTTP(w, h.request(http.MethodGet, "/chat/t-1", "", nil).WithContext(ctx)); w.Body.Len() != 0 {
+		t.Errorf("a page was made besides: %s", w.Body)
 	}
 }

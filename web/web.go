@@ -64,7 +64,7 @@ type Handler struct {
 	invites invites
 	host    string        // this machine
 	remote  *http.Client  // for workers
-	making  chan struct{} // has one for each page of a task that is being made
+	making  chan struct{} // has one for each page with a timeline that is being made
 
 	life context.Context // until Close; the streams end with it
 	shut context.CancelFunc

@@ -94,7 +94,7 @@ func TestLivePage(t *testing.T) {
 }
 
 // The chat shows an answer while it is written, and as it is when it is whole; a second message goes on with the conversation.
-func TestChat(t *testing.T) {
+func TestChatWithTheCLI(t *testing.T) {
 	t.Parallel()
 	l := newLive(t)
 	gate := make(chan struct{})

@@ -91,9 +91,7 @@ func (s *Stream) Send(id, name string, data any) {
 // Done ends a stream of chat as the clients of such streams expect it.
 func (s *Stream) Done() { s.write([]byte("data: [DONE]\n\n")) }
 
-// Heartbeat keeps proxies from closing a silent connection, and finds out that the reader is gone.
-func (s *Stream) Heartbeat() { s.write([]byte(heartbeat)) }
-
+// heartbeat keeps proxies from closing a silent connection, and finds out that the reader is gone.
 const heartbeat = ": heartbeat\n\n"
 
 func (s *Stream) write(text []byte) {

@@ -16,9 +16,8 @@ func TestStream(t *testing.T) {
 	s := New(w)
 	s.Send("", "", "a\nb")
 	s.Send("7", "end", map[string]int{"n": 1})
-	s.Heartbeat()
 	s.Done()
-	want := "retry: 2000\n\ndata: \"a\\nb\"\n\nid: 7\nevent: end\ndata: {\"n\":1}\n\n: heartbeat\n\ndata: [DONE]\n\n"
+	want := "retry: 2000\n\ndata: \"a\\nb\"\n\nid: 7\nevent: end\ndata: {\"n\":1}\n\ndata: [DONE]\n\n"
 	if got := w.Body.String(); got != want || s.Err() != nil || !w.Flushed {
 		t.Errorf("wrote %q, %v, flushed %v; want %q", got, s.Err(), w.Flushed, want)
 	}
@@ -31,7 +30,7 @@ func TestNothingAfterAnError(t *testing.T) {
 	t.Parallel()
 	w := &gone{ResponseRecorder: httptest.NewRecorder()}
 	s := New(w)
-	s.Heartbeat()
+	s.Done()
 	if w.writes != 1 || !errors.Is(s.Err(), errGone) {
 		t.Errorf("%d writes, %v", w.writes, s.Err())
 	}

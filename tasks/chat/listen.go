@@ -25,7 +25,7 @@ var (
 
 // Listen registers POST /api/chat. Streams that are open when ctx ends are ended too; their tasks go on.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
-	mux.HandleFunc("POST /api/chat", func(w http.ResponseWriter, r *http.Request) { s.serve(ctx.Done(), d, w, r) })
+	mux.HandleFunc("POST /api/chat", func(w http.ResponseWriter, r *http.Request) { s.serve(ctx, d, w, r) })
 	return nil
 }
 
@@ -41,7 +41,7 @@ type request struct {
 }
 
 // serve takes a message and stays with its task until the end, or until the reader or the server leaves.
-func (s *Source) serve(stop <-chan struct{}, d *tasks.Desk, w http.ResponseWriter, r *http.Request) {
+func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWriter, r *http.Request) {
 	req, p := read(w, r)
 	if p != nil {
 		p.write(w)
@@ -62,7 +62,7 @@ func (s *Source) serve(stop <-chan struct{}, d *tasks.Desk, w http.ResponseWrite
 		(&problem{http.StatusServiceUnavailable, "Unavailable", "Redis does not answer. The task was probably not stored: look at /api/tasks before you try again."}).write(w)
 		return
 	}
-	s.stream(stop, d, w, r, receipt, strings.TrimPrefix(t.Thread, "chat/"))
+	s.stream(life, d, w, r, receipt, strings.TrimPrefix(t.Thread, "chat/"))
 }
 
 // read decodes one JSON object and nothing behind it.

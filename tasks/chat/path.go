@@ -27,8 +27,11 @@ func (s *Source) Directory(path string) (string, error) {
 	if err := s.open(filepath.Clean(path)); err != nil {
 		return "", err
 	}
+	elsewhere := fmt.Errorf("%q is not in a directory that ERRAND_DIRS opens", path)
 	dir, err := filepath.EvalSymlinks(path)
 	switch {
+	case err != nil && !s.rooted(filepath.Clean(path)): // whether it exists is not told either
+		return "", elsewhere
 	case errors.Is(err, fs.ErrNotExist):
 		return "", fmt.Errorf("%q does not exist", path)
 	case err != nil:
@@ -37,13 +40,26 @@ func (s *Source) Directory(path string) (string, error) {
 	if err := s.open(dir); err != nil {
 		return "", err
 	}
-	if !slices.ContainsFunc(s.cfg.Dirs, func(root string) bool { return within(dir, resolved(root)) }) {
-		return "", fmt.Errorf("%q is not in a directory that ERRAND_DIRS opens", path)
+	if !slices.ContainsFunc(s.cfg.Dirs, func(root string) bool { return s.opens(resolved(root), dir) }) {
+		return "", elsewhere
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", fmt.Errorf("%q is not a directory", path)
 	}
 	return dir, nil
+}
+
+// opens reports whether a root opens a directory. Errand's own state has everybody's logs, and git directories that the host works in: a root
+// above it does not open it, only one that an operator has put into it.
+func (s *Source) opens(root, dir string) bool {
+	state := resolved(s.cfg.StateDir)
+	private := s.cfg.StateDir != "" && within(dir, state) && (root == state || !within(root, state))
+	return within(dir, root) && !private
+}
+
+// rooted reports whether a path is in an open directory by its words, wherever its links lead.
+func (s *Source) rooted(path string) bool {
+	return slices.ContainsFunc(s.cfg.Dirs, func(root string) bool { return s.opens(absolute(root), path) || s.opens(resolved(root), path) })
 }
 
 // open reports a directory of the system. The resolved forms count too: /bin is a link into /usr, or, on a Mac, /etc one into

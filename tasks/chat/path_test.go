@@ -54,6 +54,8 @@ func TestPaths(t *testing.T) {
 		"open/..":            "has .. in it",
 		"beside":             "is not in a directory that ERRAND_DIRS opens",
 		"openly":             "is not in a directory that ERRAND_DIRS opens",
+		"beside/missing":     "is not in a directory that ERRAND_DIRS opens", // likewise: nobody learns what exists there
+		"missing":            "is not in a directory that ERRAND_DIRS opens",
 		"open/out":           "is not in a directory that ERRAND_DIRS opens",
 		"open/system":        "is in /usr, which belongs to the system",
 		"open/file":          "is not a directory",
@@ -75,6 +77,38 @@ func TestPaths(t *testing.T) {
 			} else if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s is %q, %v; want: %s", path, got, err, want)
 			}
+		}
+	}
+}
+
+// What errand keeps for itself is not worked in, but for what an operator has opened in there by name.
+func TestStateIsClosed(t *testing.T) {
+	t.Parallel()
+	top := tree(t)
+	for _, test := range []struct {
+		root, state string
+		open        bool
+	}{
+		{"", "open", false},
+		{"open", "open", false},
+		{"alias", "open", false},
+		{"open/project", "open", true},
+		{"open", "", true},
+		{"open", "beside", true},
+	} {
+		c := Config{Dirs: []string{filepath.Join(top, test.root)}}
+		if test.state != "" {
+			c.StateDir = filepath.Join(top, test.state)
+		}
+		s, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Directory(filepath.Join(top, "open/project")); (err == nil) != test.open {
+			t.Errorf("%+v: %v", test, err)
+		}
+		if _, err := s.Directory(filepath.Join(top, "open/missing")); strings.Contains(err.Error(), "does not exist") && !test.open {
+			t.Errorf("%+v: what is in there is told: %v", test, err)
 		}
 	}
 }

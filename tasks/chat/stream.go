@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/sse"
@@ -44,8 +43,8 @@ type event struct {
 // stream tells a task to its reader.
 type stream struct{ *sse.Stream }
 
-// stream tells a task as it runs. Whoever leaves only stops reading.
-func (s *Source) stream(stop <-chan struct{}, d *tasks.Desk, w http.ResponseWriter, r *http.Request, receipt tasks.Receipt, thread string) {
+// stream tells a task as it runs, until its end, or until life does. Whoever leaves only stops reading.
+func (s *Source) stream(life context.Context, d *tasks.Desk, w http.ResponseWriter, r *http.Request, receipt tasks.Receipt, thread string) {
 	id := receipt.ID
 	first := event{Type: "task", ID: id, Thread: thread}
 	if !receipt.Joins {
@@ -53,53 +52,24 @@ func (s *Source) stream(stop <-chan struct{}, d *tasks.Desk, w http.ResponseWrit
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
+	defer context.AfterFunc(life, cancel)()
 	out := &stream{sse.New(w)}
 	out.Send("", "", first)
-	beat := time.NewTicker(s.cfg.Heartbeat)
-	defer beat.Stop()
-	events := follow(ctx, d, id)
-	for out.Err() == nil {
-		select {
-		case <-ctx.Done():
-			select {
-			case <-stop: // the server's end may have ended the request as well
-				out.interrupted(id)
-			default:
-			}
+	defer out.KeepAlive(s.cfg.Heartbeat, cancel)()
+	for l, err := range d.Follow(ctx, id, "") {
+		if err != nil || l.End {
+			break // finish looks at which of the two it was
+		}
+		if out.tell(l); out.Err() != nil {
 			return
-		case <-stop:
-			out.interrupted(id)
-			return
-		case <-beat.C:
-			out.Heartbeat()
-		case l, more := <-events:
-			if !more {
-				s.finish(ctx, d, out, id)
-				return
-			}
-			out.tell(l)
 		}
 	}
-}
-
-// follow reads a task's events on a goroutine of its own, for a reader of the store notices the end of ctx only after a while. The
-// channel is closed at the end of the task, and when the store cannot be read.
-func follow(ctx context.Context, d *tasks.Desk, id string) <-chan tasks.Logged {
-	events := make(chan tasks.Logged)
-	go func() {
-		defer close(events)
-		for l, err := range d.Follow(ctx, id, "") {
-			if err != nil || l.End {
-				return // finish looks at which of the two it was
-			}
-			select {
-			case events <- l:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return events
+	switch {
+	case life.Err() != nil: // which may have ended the request as well
+		out.interrupted(id)
+	case ctx.Err() == nil:
+		s.finish(ctx, d, out, id)
+	}
 }
 
 // tell passes on what belongs to the answer, and what the agent does for it.

@@ -189,6 +189,21 @@ function tick() {
   $("elapsed").textContent = (h ? `${h}h` : "") + (h || m ? `${m}m` : "") + `${s % 60}s`;
 }
 
+// keep brings what somebody is writing as an answer over to where the same question stands.
+function keep(old, now) {
+  const fields = (part) => [...part.querySelectorAll("input[name=answer]")];
+  const key = (field) => field.form.action + " " + field.form.elements.question.value;
+  const focus = document.activeElement, pairs = fields(old).map((was) => [was, fields(now).find((is) => key(is) === key(was))]);
+  old.replaceWith(document.adoptNode(now));
+  for (const [was, is] of pairs) {
+    if (!is) continue;
+    is.value = was.value;
+    if (was !== focus) continue;
+    is.focus({ preventScroll: true });
+    is.setSelectionRange(was.selectionStart, was.selectionEnd);
+  }
+}
+
 let refreshes = 0;
 
 // refresh renews what stands above the timeline: the state, the answer, questions. Of several at once the last one counts.
@@ -197,7 +212,7 @@ async function refresh() {
   try {
     const now = await page(location.pathname), next = now.getElementById("timeline");
     if (!timeline.classList.contains("live") && next.dataset.events) return location.reload(); // there is more to come after all
-    if (mine === refreshes) $("head").replaceWith(now.getElementById("head"));
+    if (mine === refreshes) keep($("head"), now.getElementById("head"));
   } catch {
     location.reload();
   }

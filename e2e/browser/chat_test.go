@@ -1,0 +1,63 @@
+package browser
+
+import (
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// A conversation from its first word to its answer, and what is being written meanwhile is not lost when the page brings itself up to date.
+func TestChat(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	c.alive(store.Worker{ID: "mill-1", Host: "mill-1.acme.example", Slots: 4}, cli)
+	tb := c.tab(t)
+	tb.allow("status of 503") // nobody tells what is offered
+	tb.open("/chat")
+	tb.do(sendKeys("textarea[name=message]", "how many <b>are</b> there?"))
+	tb.press(".send")
+	tb.find(".mine .words", "how many <b>are</b> there?")
+	tb.wait("document.readyState === 'complete'")
+	eval[bool](tb, "window.sameAsEver = true")
+
+	found, err := c.Desk.List(t.Context(), tasks.Filter{Source: "chat", Limit: 1})
+	if err != nil || len(found.Tasks) != 1 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	claim := c.Claim(found.Tasks[0].Task.ID)
+	now := time.Now()
+	c.Append(claim, at(now, agent.Event{Kind: agent.Started, Text: "claude-opus-4-8"}, agent.Event{Kind: agent.Text, Text: "I shall **cou"})...)
+	tb.find(".entry.text .words", "I shall **cou") // streamed, not collected
+	ask := func(key, text string) {
+		t.Helper()
+		c.ask(claim, tasks.Question{Key: key, Text: text, Asked: now, Until: now.Add(time.Hour)})
+		c.Append(claim, at(now, agent.Event{Kind: agent.Text, Text: "nt** them. "}, agent.Event{Kind: "asked", Text: text})...)
+		tb.find(".question", text)
+	}
+	ask("1", "All of them?")
+	tb.find(".entry.text .markdown strong", "count")
+	tb.do(sendKeys(".question input[name=answer]", "but the small ones"))
+	ask("2", "Twice?")
+	tb.wait("document.querySelector('.question input[name=answer]').value === 'but the small ones'")
+	tb.do(sendKeys(".question input[name=answer]", ", please")) // where it was left
+	tb.wait("document.activeElement.value === 'but the small ones, please'")
+
+	c.End(claim, tasks.Ending{
+		Kind: tasks.Answered, Result: agent.Result{Text: "There are *three*: <b>.", Duration: time.Second},
+		Published: &tasks.Published{Work: tasks.Work{Repo: "acme/payments", Branch: "errand/three"}},
+	})
+	tb.find(".theirs.markdown em", "three")
+	tb.find(".theirs.markdown", "three: <b>.")
+	tb.find(".published", "errand/three")
+	if !eval[bool](tb, "window.sameAsEver === true") {
+		t.Error("the page was loaded again")
+	}
+	for _, l := range looks {
+		tb.as(l)
+		tb.fits("chat")
+		tb.keep(out+"/chat-answered-"+l.name+".png", tb.shoot(true))
+	}
+}
