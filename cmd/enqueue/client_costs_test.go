@@ -27,10 +27,10 @@ func TestCosts(t *testing.T) {
 
 	code, out, errs := f.run("costs", "-by", "person,model", "-days", "7")
 	want := strings.Join([]string{
-		"PERSON     MODEL    COST   RUNS  TOKENS IN  OUT",
-		"slack/ann  opus[2J  $1.25  1     8          2",
-		"slack/ann  =1+1     $0.50  1     8          2",
-		"all                 $1.75  2     16         4", "",
+		"PERSON     MODEL  COST   RUNS  TOKENS IN  OUT",
+		"slack/ann  opus   $1.25  1     8          2",
+		"slack/ann  =1+1   $0.50  1     8          2",
+		"all               $1.75  2     16         4", "",
 	}, "\n")
 	if code != 0 || errs != "" || out != want {
 		t.Errorf("exit %d: %s\ngot\n%swant\n%s", code, errs, out, want)

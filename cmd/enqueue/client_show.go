@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/errand-fleet/errand/internal/legible"
@@ -29,15 +28,16 @@ func showCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 			_, err := t.stdout.Write(text)
 			return err
 		}
-		return t.describe(v)
+		t.describe(v)
+		return nil
 	}
 }
 
-func (t *terminal) describe(v task) error {
-	w := tabwriter.NewWriter(t.stdout, 0, 0, 2, ' ', 0)
+func (t *terminal) describe(v task) {
+	const widest = len("in the run of")
 	fact := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(w, "%s\t%s\n", name, legible.Line(value))
+			say(t.stdout, "%-*s  %s\n", widest, name, legible.Line(value))
 		}
 	}
 	at := func(name string, when time.Time) {
@@ -64,9 +64,6 @@ func (t *terminal) describe(v task) error {
 		fact("run", v.Ending.Footer())
 		fact("published", v.Ending.Note())
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
 	for _, q := range v.Questions {
 		say(t.stdout, "\n? %s\n", legible.Text(q.Text))
 		for _, line := range answers(v.Task.ID, q) {
@@ -82,5 +79,4 @@ func (t *terminal) describe(v task) error {
 			say(t.stdout, "\n%s\n", text)
 		}
 	}
-	return nil
 }

@@ -60,7 +60,7 @@ func TestListFilters(t *testing.T) {
 	id := f.submit("Paint it")
 	f.End(f.Claim(id), tasks.Ending{Kind: tasks.Stalled})
 	for _, args := range [][]string{
-		{"-source", "slack"}, {"-repo", "acme/app"}, {"-person", "ann"}, {"-ending", "stalled"}, {"-text", "paint IT"}, {"-limit", "1"}, {"-state", "ended"},
+		{"-source", "slack"}, {"-repo", "acme/app"}, {"-person", "ann"}, {"-channel", "C1"}, {"-ending", "stalled"}, {"-text", "paint IT"}, {"-limit", "1"}, {"-state", "ended"},
 	} {
 		if _, out, errs := f.run(append([]string{"list"}, args...)...); !strings.Contains(out, id) || strings.Contains(out, other) {
 			t.Errorf("%q: %s%s", args, out, errs)
@@ -99,6 +99,15 @@ func TestAnswersForPrograms(t *testing.T) {
 	var a tasks.Answer
 	if err := json.Unmarshal([]byte(out), &a); err != nil || a.Text != "red" {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestDollars(t *testing.T) {
+	t.Parallel()
+	for usd, want := range map[float64]string{0: "$0.00", 0.001: "<$0.01", 0.005: "$0.01", 12.5: "$12.50"} {
+		if got := dollars(usd); got != want {
+			t.Errorf("%v is %s, want %s", usd, got, want)
+		}
 	}
 }
 
@@ -169,6 +178,13 @@ func TestLogs(t *testing.T) {
 	code, out, errs := f.run("logs", id)
 	if diff := cmp.Diff([]any{0, "# errand\nred \tx\nno end", ""}, []any{code, out, errs}); diff != "" {
 		t.Error(diff)
+	}
+	const line = "{\"text\":\"\u202egnp\"}\n"
+	if err := os.WriteFile(filepath.Join(f.logs, id+".ndjson"), []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := f.run("logs", "-json", id); code != 0 || out != line { // for programs as it came
+		t.Errorf("exit %d: %q, %s", code, out, errs)
 	}
 }
 
