@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net/http"
@@ -72,11 +74,20 @@ func (t *terminal) describe(v task) {
 	}
 	texts := []string{"> " + strings.ReplaceAll(v.Task.Prompt, "\n", "\n> "), v.Sentence}
 	if v.Ending != nil {
-		texts = append(texts, v.Ending.Said())
+		texts = append(texts, indented(v.Ending.Said()))
 	}
 	for _, text := range texts {
 		if text = strings.TrimSpace(legible.Text(text)); text != "" {
 			say(t.stdout, "\n%s\n", text)
 		}
 	}
+}
+
+// indented is an answer in a form, such as that of a review, as people can read it; any other as it is.
+func indented(answer string) string {
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(answer), "", "  ") != nil {
+		return answer
+	}
+	return b.String()
 }

@@ -238,3 +238,31 @@ func TestShowWaiting(t *testing.T) {
 		}
 	}
 }
+
+// docs/operations.md quotes what is shown of a task that is stuck.
+func TestShowSaysWhatTheDocsQuote(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	c := newTerminal(world{getenv: func(string) string { return "" }, stdout: &out, stderr: &out})
+	v := task{Status: tasks.Status{State: "waiting", Position: 2, Into: "OTHER", Why: "the limit is reached", At: time.Now(), Worker: "w-1"}}
+	v.Questions = []tasks.Question{{Key: "k", Text: "Which?"}}
+	c.describe(v)
+	_, doc, _ := strings.Cut(read(t, "..", "..", "docs", "operations.md"), "## A task that is stuck")
+	doc, _, _ = strings.Cut(doc, "\n## ")
+	for _, quoted := range []string{"waits", "not before", "before it", "in its thread", "in the run of", "worker", "thread", "?"} {
+		if !strings.Contains(doc, quoted) || !strings.Contains(out.String(), quoted) {
+			t.Errorf("%q is not both in the page and in\n%s", quoted, &out)
+		}
+	}
+}
+
+// The answer of a review is a form, which nobody can read in one line.
+func TestShowIndentsForms(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	id := f.submit("Review")
+	f.End(f.Claim(id), tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: `{"summary":"Well.","findings":[]}`}})
+	if _, out, _ := f.run("show", id); !strings.HasSuffix(out, "\n{\n  \"summary\": \"Well.\",\n  \"findings\": []\n}\n") {
+		t.Errorf("it shows %s", out)
+	}
+}
