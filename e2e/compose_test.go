@@ -126,7 +126,7 @@ func configOf(t *testing.T, redis types.ServiceConfig) func(setting string) stri
 	command := slices.Clone([]string(redis.Command))
 	last := &command[len(command)-1]
 	*last = strings.ReplaceAll(strings.Replace(*last, "\nEND", "\nport 0\nunixsocket "+dir+"/socket\nEND", 1), "$$", "$") // Compose itself does the latter
-	server := exec.CommandContext(t.Context(), command[0], command[1:]...)                                                //nolint:gosec // the command of our own file
+	server := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	env := append(os.Environ(), "REDISCLI_AUTH="+*redis.Environment["REDISCLI_AUTH"])
 	server.Dir, server.Env = dir, env
 	out, err := server.StdoutPipe()
