@@ -5,6 +5,7 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/errand-fleet/errand/internal/redisserver"
@@ -79,5 +80,31 @@ func appendOnly(t *testing.T, dir string) (url string, stop func()) {
 		if err := s.Stop(t.Context()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A backup that did not come to anything must not cost what there is.
+func TestBadBackupChangesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	url, stop := appendOnly(t, dir)
+	if err := dial(t, url).Set(t.Context(), "errand:mark", "kept", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	for name, backup := range map[string]string{"empty": "", "cut off": "REDIS0011\xfa", "something else": "ERR no such command\n"} {
+		restore := exec.CommandContext(t.Context(), "../deploy/redis-restore", dir)
+		restore.Stdin = strings.NewReader(backup)
+		if out, err := restore.CombinedOutput(); err == nil || !strings.Contains(string(out), "no whole snapshot of Redis; nothing was changed") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+	url, stop = appendOnly(t, dir)
+	defer stop()
+	if got, err := dial(t, url).Get(t.Context(), "errand:mark").Result(); err != nil || got != "kept" {
+		t.Errorf("it is %q, %v", got, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 1 {
+		t.Errorf("left beside the append-only file: %q, %v", left, err)
 	}
 }

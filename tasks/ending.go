@@ -130,7 +130,10 @@ func (e Ending) Footer() string {
 		return ""
 	}
 	parts := []string{Lasted(r.Duration)}
-	if r.Turns > 0 {
+	switch {
+	case r.Turns == 1:
+		parts = append(parts, "1 turn")
+	case r.Turns > 1:
 		parts = append(parts, fmt.Sprintf("%d turns", r.Turns))
 	}
 	if c := e.cost(); c != "" {

@@ -113,9 +113,9 @@ func (t Task) check() error {
 		return bad("%s.", err)
 	}
 	// These end up in the CLI's argument list, so they are held to what names of models and agents look like.
-	for _, o := range [...]struct{ what, word string }{{"model", t.Options.Model}, {"level of effort", t.Options.Effort}, {"agent", t.Options.Agent}} {
+	for _, o := range [...]struct{ what, word string }{{"a model", t.Options.Model}, {"a level of effort", t.Options.Effort}, {"an agent", t.Options.Agent}} {
 		if o.word != "" && !wordForm.MatchString(o.word) {
-			return bad("%q is not the name of a %s.", o.word, o.what)
+			return bad("%q is not the name of %s.", o.word, o.what)
 		}
 	}
 	return nil

@@ -194,6 +194,10 @@ func TestEndingForPeople(t *testing.T) {
 			Ending{Kind: Answered, Result: agent.Result{Text: "42", Partial: "4", Turns: 3, CostUSD: 0.127, Model: "m", Duration: 61 * time.Second}},
 			"", "", "1m1s · 3 turns · $0.13 · m",
 		},
+		"at once": {
+			Ending{Kind: Answered, Result: agent.Result{Text: "42", Turns: 1, Duration: time.Second}},
+			"", "", "1s · 1 turn",
+		},
 		"fresh": {
 			Ending{Kind: Answered, Result: agent.Result{Text: "42", Fresh: true, Duration: time.Second}},
 			"", "", "1s · a new conversation, the earlier one could not be resumed",

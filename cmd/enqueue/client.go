@@ -108,7 +108,7 @@ func (c command) run(ctx context.Context, args []string, t *terminal) error {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		c.help(t.stdout, flags)
-		return nil
+		return t.lost()
 	case err != nil:
 		say(t.stderr, "enqueue %s: %v; `enqueue %[1]s -h` lists the flags\n", c.name, err)
 		return misused
@@ -120,10 +120,21 @@ func (c command) run(ctx context.Context, args []string, t *terminal) error {
 		t.door.pause = cmp.Or(t.pause, t.door.pause)
 	}
 	err = do(ctx, args)
-	if errors.Is(err, misused) {
+	switch {
+	case errors.Is(err, misused):
 		c.help(t.stderr, flags)
+	case err == nil:
+		return t.lost()
 	}
 	return err
+}
+
+// lost is the error of what could not be written to where results go: a full disk, say. A pipe that nobody reads any more ends the process.
+func (t *terminal) lost() error {
+	if err := t.stdout.Err(); err != nil {
+		return fmt.Errorf("print results: %w", err)
+	}
+	return nil
 }
 
 // code is the exit code of an error, which is told if it was not.

@@ -36,6 +36,7 @@ type message struct {
 	Agent       string `json:"agent,omitempty"`
 	Thread      string `json:"thread,omitempty"`
 	Model       string `json:"model,omitempty"`
+	Effort      string `json:"effort,omitempty"`
 }
 
 func chatCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
@@ -45,6 +46,7 @@ func chatCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 	flags.StringVar(&m.Thread, "thread", "", "go on with this `conversation`: -follow tells its name")
 	flags.StringVar(&m.Agent, "agent", "", "address this `agent` of the project")
 	flags.StringVar(&m.Model, "model", "", "use this `model`")
+	flags.StringVar(&m.Effort, "effort", "", "think this `much`: low, medium, high, …")
 	follow := flags.Bool("follow", false, "stay, and print what happens until the task has ended")
 	raw := flags.Bool("json", false, "print JSON: the task; with -follow an event per line and its end")
 	return func(ctx context.Context, args []string) error {

@@ -9,9 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 
-	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -22,15 +20,15 @@ type costs struct {
 }
 
 func costsCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
-	by := flags.String("by", "", "day, person, channel, repository, model, or several of them with commas (default day)")
+	by := flags.String("by", "", "a row for each of `these`: day, person, channel, repository, model, several with commas; default day")
 	query := map[string]*string{
-		"days":       flags.String("days", "", "the last so many, today included (default 30)"),
-		"from":       flags.String("from", "", "the first day, such as 2026-01-31"),
-		"to":         flags.String("to", "", "the last day"),
-		"person":     flags.String("person", "", "only of this one: U1, or of one source slack/U1"),
-		"channel":    flags.String("channel", "", "only of this one: C1, or of one source slack/C1"),
-		"repository": flags.String("repo", "", "only of this one: owner/name"),
-		"model":      flags.String("model", "", "only of this one"),
+		"days":       flags.String("days", "", "the last so many `days`, today included; default 30"),
+		"from":       flags.String("from", "", "from this `day` on, such as 2026-01-31"),
+		"to":         flags.String("to", "", "up to this `day`"),
+		"person":     flags.String("person", "", "only of this `person`: U02ABC, or slack/U02ABC"),
+		"channel":    flags.String("channel", "", "only of this `channel`: C02ABC, or slack/C02ABC"),
+		"repository": flags.String("repo", "", "only of this repository, `owner/name`"),
+		"model":      flags.String("model", "", "only of this `model`"),
 	}
 	raw := flags.Bool("json", false, "print the API's own answer")
 	sheet := flags.Bool("csv", false, "print it for a spreadsheet")
@@ -60,57 +58,54 @@ func costsCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []stri
 			_, err := t.stdout.Write(b)
 			return err
 		}
-		return t.sums(c)
+		t.sums(c)
+		return nil
 	}
 }
 
-// copy prints an answer as it is.
+// copy prints an answer as it is, however long that takes.
 func (t *terminal) copy(ctx context.Context, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
 	resp, err := t.door.open(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	if _, err := io.Copy(t.stdout, resp.Body); err != nil {
-		return fmt.Errorf("read answer: %w", err)
+		return fmt.Errorf("copy answer: %w", err)
 	}
 	return nil
 }
 
 // sums prints the table; names that are not there are dashes.
-func (t *terminal) sums(c costs) error {
-	w := tabwriter.NewWriter(t.stdout, 0, 0, 2, ' ', 0)
+func (t *terminal) sums(c costs) {
+	var heads []string
+	for _, group := range c.By {
+		heads = append(heads, strings.ToUpper(string(group)))
+	}
+	list := newTable(append(heads, "COST", "RUNS", "TOKENS IN", "OUT")...)
+	list.spare = []string{"OUT", "TOKENS IN", "RUNS"}
 	line := func(names []string, s tasks.CostSum) {
 		in := s.Usage.Input + s.Usage.CacheRead + s.Usage.CacheCreation
-		fmt.Fprintf(w, "%s\t$%.2f\t%d\t%d\t%d\n", strings.Join(names, "\t"), s.USD, s.Runs, in, s.Usage.Output)
+		list.add(append(names, dollars(s.USD), fmt.Sprint(s.Runs), fmt.Sprint(in), fmt.Sprint(s.Usage.Output))...)
 	}
-	for _, group := range c.By {
-		fmt.Fprint(w, strings.ToUpper(string(group))+"\t")
-	}
-	fmt.Fprintln(w, "COST\tRUNS\tTOKENS IN\tOUT")
-	names := make([]string, len(c.By))
 	for _, row := range c.Rows {
+		names := make([]string, len(c.By))
 		for i, group := range c.By {
-			names[i] = cmp.Or(legible.Line(row.Name(group)), "-")
+			names[i] = cmp.Or(row.Name(group), "-")
 			if row.Other && group != tasks.ByDay {
 				names[i] = "(other)"
 			}
 		}
 		line(names, row.CostSum)
 	}
-	clear(names)
-	names[0] = "all"
-	line(names, c.Total)
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	total := make([]string, len(c.By))
+	total[0] = "all"
+	line(total, c.Total)
+	list.print(t.stdout)
 	if c.More > 0 {
 		say(t.stderr, "%d more rows are in the sums; -csv has all\n", c.More)
 	}
 	if c.LeftOut != nil {
 		say(t.stderr, "$%.2f of %d runs is not in here: there was no room to note who they were for\n", c.LeftOut.USD, c.LeftOut.Runs)
 	}
-	return nil
 }

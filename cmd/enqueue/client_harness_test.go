@@ -172,7 +172,7 @@ func (f *frontDoor) submit(prompt string) string {
 	f.Helper()
 	r, err := f.Desk.Submit(f.Context(), tasks.Task{
 		ID: tasks.NewID(time.Now(), "slack", "x"), Source: "slack", Kind: "mention", Thread: "slack/x", Class: tasks.Interactive,
-		Profile: agent.Write, Repo: "acme/app", Actor: "ann", Prompt: prompt,
+		Profile: agent.Write, Repo: "acme/app", Actor: "ann", Channel: "C1", Prompt: prompt,
 	})
 	if err != nil {
 		f.Fatal(err)

@@ -31,19 +31,20 @@ func (t *terminal) initFiles(dir string) error {
 			say(t.stdout, "wrote  %s: %s\n", path, f.about)
 		}
 	}
-	env := filepath.Join(dir, ".env")
-	if !strings.ContainsRune(env, filepath.Separator) {
-		env = "./" + env // a shell would look for it on PATH
+	begin := ""
+	if filepath.Clean(dir) != "." {
+		begin = "cd '" + strings.ReplaceAll(dir, "'", `'\''`) + "'; " // errand.yaml is looked for where a program is started
 	}
+	begin += "set -a; . ./.env; set +a"
 	say(t.stderr, `
 1. In %[1]s give errand a credential for the model: ANTHROPIC_API_KEY, or one of the others there.
 2. Slack and GitHub, as you like: enqueue init slack, enqueue init github -url https://HOST
-3. Start it:   set -a; . %[1]s; set +a; worker -standalone
+3. Start it:   %[2]s; worker -standalone
 4. In another terminal, with the same settings:
-               set -a; . %[1]s; set +a
+               %[2]s
                enqueue doctor
                enqueue chat -follow "What can you do?"
-`, env)
+`, filepath.Join(dir, ".env"), begin)
 	return nil
 }
 

@@ -43,7 +43,7 @@ func TestInitWritesFiles(t *testing.T) {
 	t.Parallel()
 	dir, other := t.TempDir(), t.TempDir()
 	_, said := initialised(t, dir)
-	for _, want := range []string{"ANTHROPIC_API_KEY", "enqueue init slack", "set -a; . " + filepath.Join(dir, ".env") + "; set +a; worker -standalone", "enqueue doctor"} {
+	for _, want := range []string{"ANTHROPIC_API_KEY", "enqueue init slack", "cd '" + dir + "'; set -a; . ./.env; set +a; worker -standalone", "enqueue doctor"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not in the next steps:\n%s", want, said)
 		}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
@@ -22,6 +20,7 @@ func listCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 		{"source", "source", "only those from this `source`: slack, github or chat"},
 		{"repo", "repository", "only those about this repository, `owner/name`"},
 		{"person", "person", "only those of this `person`: U02ABC, or slack/U02ABC"},
+		{"channel", "channel", "only those from this `channel`: C02ABC, or slack/C02ABC"},
 		{"ending", "ending", "only those that ended in this `way`: answered, failed, cancelled, …"},
 		{"text", "text", "only those with these `words` in the request or in the ID"},
 		{"limit", "limit", "at most this `number`, up to 200; default 50"},
@@ -65,74 +64,15 @@ func listCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 	}
 }
 
-// column is one of a table.
-type column struct {
-	name  string
-	cells []string
-	width int
-}
-
-// table prints tasks in columns. On a terminal each is one line of it: where there is little room, columns are left out that matter less, and
-// titles are cut.
+// table prints tasks, the titles as far as there is room.
 func (t *terminal) table(all []task, now time.Time) {
-	names := []string{"ID", "STATE", "SOURCE", "WHO", "AGE", "COST", "TASK"}
-	columns := make([]column, len(names))
-	for i, name := range names {
-		columns[i] = column{name: name, cells: []string{name}, width: len(name)}
-	}
+	list := newTable("ID", "STATE", "SOURCE", "WHO", "AGE", "COST", "TASK")
+	list.spare, list.prose = []string{"SOURCE", "WHO", "COST", "AGE"}, true // the ID has the source
+	list.columns[1].style = func(row int) term.Style { return styleOf(all[row]) }
 	for _, v := range all {
-		for i, cell := range []string{v.Task.ID, v.state(), v.Task.Source, v.Task.Actor, age(now.Sub(v.Created)), cost(v), v.Title} {
-			c := &columns[i]
-			cell = legible.Line(cell)
-			c.cells, c.width = append(c.cells, cell), max(c.width, term.Cells(cell))
-		}
+		list.add(v.Task.ID, v.state(), v.Task.Source, v.Task.Actor, age(now.Sub(v.Created)), cost(v), v.Title)
 	}
-	columns = fit(columns, t.stdout.Width())
-	for row := range len(all) + 1 {
-		var line strings.Builder
-		for i, c := range columns {
-			cell := c.cells[row]
-			if i < len(columns)-1 {
-				cell = term.Pad(cell, c.width) + "  "
-			} else if t.stdout.TTY() {
-				cell = term.Cut(cell, c.width)
-			}
-			if row == 0 {
-				cell = t.stdout.Paint(term.Dim, cell)
-			} else if c.name == "STATE" {
-				cell = t.stdout.Paint(styleOf(all[row-1]), cell)
-			}
-			line.WriteString(cell)
-		}
-		say(t.stdout, "%s\n", strings.TrimRight(line.String(), " "))
-	}
-}
-
-// enough is how much of a title should be left on a narrow terminal.
-const enough = 20
-
-// fit makes columns fit into a width; 0: any.
-func fit(columns []column, width int) []column {
-	if width == 0 {
-		return columns
-	}
-	left := func() int { // for the last one
-		n := width
-		for _, c := range columns[:len(columns)-1] {
-			n -= c.width + 2
-		}
-		return n
-	}
-	last := &columns[len(columns)-1]
-	for _, spare := range []string{"SOURCE", "WHO", "COST", "AGE"} { // the ID has the source
-		if left() >= min(enough, last.width) {
-			break
-		}
-		columns = slices.DeleteFunc(columns, func(c column) bool { return c.name == spare })
-		last = &columns[len(columns)-1]
-	}
-	last.width = max(1, min(last.width, left()))
-	return columns
+	list.print(t.stdout)
 }
 
 func styleOf(v task) term.Style {
@@ -148,13 +88,18 @@ func styleOf(v task) term.Style {
 }
 
 func cost(v task) string {
-	switch {
-	case v.Ending == nil || v.Ending.CostUSD() == 0:
+	if v.Ending == nil || v.Ending.CostUSD() == 0 {
 		return ""
-	case v.Ending.CostUSD() < 0.005:
+	}
+	return dollars(v.Ending.CostUSD())
+}
+
+// dollars is an amount; one that is there is never nothing.
+func dollars(usd float64) string {
+	if usd > 0 && usd < 0.005 {
 		return "<$0.01"
 	}
-	return fmt.Sprintf("$%.2f", v.Ending.CostUSD())
+	return fmt.Sprintf("$%.2f", usd)
 }
 
 // age is a duration as precise as anybody wants to know.

@@ -33,7 +33,7 @@ func logsCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 		}
 		path := "/api/tasks/" + id + "/log"
 		if *raw {
-			path += "?raw=1"
+			return t.copy(ctx, path+"?raw=1")
 		}
 		resp, err := t.door.open(ctx, http.MethodGet, path, nil)
 		if err != nil {

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net/http"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/errand-fleet/errand/internal/legible"
@@ -29,15 +30,16 @@ func showCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 			_, err := t.stdout.Write(text)
 			return err
 		}
-		return t.describe(v)
+		t.describe(v)
+		return nil
 	}
 }
 
-func (t *terminal) describe(v task) error {
-	w := tabwriter.NewWriter(t.stdout, 0, 0, 2, ' ', 0)
+func (t *terminal) describe(v task) {
+	const widest = len("in the run of")
 	fact := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(w, "%s\t%s\n", name, legible.Line(value))
+			say(t.stdout, "%-*s  %s\n", widest, name, legible.Line(value))
 		}
 	}
 	at := func(name string, when time.Time) {
@@ -64,9 +66,6 @@ func (t *terminal) describe(v task) error {
 		fact("run", v.Ending.Footer())
 		fact("published", v.Ending.Note())
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
 	for _, q := range v.Questions {
 		say(t.stdout, "\n? %s\n", legible.Text(q.Text))
 		for _, line := range answers(v.Task.ID, q) {
@@ -75,12 +74,20 @@ func (t *terminal) describe(v task) error {
 	}
 	texts := []string{"> " + strings.ReplaceAll(v.Task.Prompt, "\n", "\n> "), v.Sentence}
 	if v.Ending != nil {
-		texts = append(texts, v.Ending.Said())
+		texts = append(texts, indented(v.Ending.Said()))
 	}
 	for _, text := range texts {
 		if text = strings.TrimSpace(legible.Text(text)); text != "" {
 			say(t.stdout, "\n%s\n", text)
 		}
 	}
-	return nil
+}
+
+// indented is an answer in a form, such as that of a review, as people can read it; any other as it is.
+func indented(answer string) string {
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(answer), "", "  ") != nil {
+		return answer
+	}
+	return b.String()
 }

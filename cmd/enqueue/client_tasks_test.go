@@ -60,7 +60,7 @@ func TestListFilters(t *testing.T) {
 	id := f.submit("Paint it")
 	f.End(f.Claim(id), tasks.Ending{Kind: tasks.Stalled})
 	for _, args := range [][]string{
-		{"-source", "slack"}, {"-repo", "acme/app"}, {"-person", "ann"}, {"-ending", "stalled"}, {"-text", "paint IT"}, {"-limit", "1"}, {"-state", "ended"},
+		{"-source", "slack"}, {"-repo", "acme/app"}, {"-person", "ann"}, {"-channel", "C1"}, {"-ending", "stalled"}, {"-text", "paint IT"}, {"-limit", "1"}, {"-state", "ended"},
 	} {
 		if _, out, errs := f.run(append([]string{"list"}, args...)...); !strings.Contains(out, id) || strings.Contains(out, other) {
 			t.Errorf("%q: %s%s", args, out, errs)
@@ -99,6 +99,15 @@ func TestAnswersForPrograms(t *testing.T) {
 	var a tasks.Answer
 	if err := json.Unmarshal([]byte(out), &a); err != nil || a.Text != "red" {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestDollars(t *testing.T) {
+	t.Parallel()
+	for usd, want := range map[float64]string{0: "$0.00", 0.001: "<$0.01", 0.005: "$0.01", 12.5: "$12.50"} {
+		if got := dollars(usd); got != want {
+			t.Errorf("%v is %s, want %s", usd, got, want)
+		}
 	}
 }
 
@@ -170,6 +179,13 @@ func TestLogs(t *testing.T) {
 	if diff := cmp.Diff([]any{0, "# errand\nred \tx\nno end", ""}, []any{code, out, errs}); diff != "" {
 		t.Error(diff)
 	}
+	const line = "{\"text\":\"\u202egnp\"}\n"
+	if err := os.WriteFile(filepath.Join(f.logs, id+".ndjson"), []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := f.run("logs", "-json", id); code != 0 || out != line { // for programs as it came
+		t.Errorf("exit %d: %q, %s", code, out, errs)
+	}
 }
 
 // Where the log is makes no difference to who reads it: with a worker that lives, or in the store when that is gone.
@@ -220,5 +236,33 @@ func TestShowWaiting(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in:\n%s", want, out)
 		}
+	}
+}
+
+// docs/operations.md quotes what is shown of a task that is stuck.
+func TestShowSaysWhatTheDocsQuote(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	c := newTerminal(world{getenv: func(string) string { return "" }, stdout: &out, stderr: &out})
+	v := task{Status: tasks.Status{State: "waiting", Position: 2, Into: "OTHER", Why: "the limit is reached", At: time.Now(), Worker: "w-1"}}
+	v.Questions = []tasks.Question{{Key: "k", Text: "Which?"}}
+	c.describe(v)
+	_, doc, _ := strings.Cut(read(t, "..", "..", "docs", "operations.md"), "## A task that is stuck")
+	doc, _, _ = strings.Cut(doc, "\n## ")
+	for _, quoted := range []string{"waits", "not before", "before it", "in its thread", "in the run of", "worker", "thread", "?"} {
+		if !strings.Contains(doc, quoted) || !strings.Contains(out.String(), quoted) {
+			t.Errorf("%q is not both in the page and in\n%s", quoted, &out)
+		}
+	}
+}
+
+// The answer of a review is a form, which nobody can read in one line.
+func TestShowIndentsForms(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	id := f.submit("Review")
+	f.End(f.Claim(id), tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: `{"summary":"Well.","findings":[]}`}})
+	if _, out, _ := f.run("show", id); !strings.HasSuffix(out, "\n{\n  \"summary\": \"Well.\",\n  \"findings\": []\n}\n") {
+		t.Errorf("it shows %s", out)
 	}
 }

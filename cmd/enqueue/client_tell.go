@@ -123,7 +123,7 @@ func (t *teller) stamp(e agent.Event) string {
 func (t *teller) end(v task) {
 	e := v.Ending
 	if !t.screen.Said() {
-		t.screen.Text(legible.Text(e.Said()))
+		t.screen.Text(legible.Text(indented(e.Said())))
 	}
 	t.screen.Status("")
 	style, words := term.Red, v.state()

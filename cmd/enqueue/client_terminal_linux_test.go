@@ -292,6 +292,22 @@ func TestDumbTerminal(t *testing.T) {
 	}
 }
 
+// So does a table of numbers, of which none is cut: what things have cost is the last to go.
+func TestCostsFitTheTerminal(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	for width, want := range map[uint16]string{
+		40: "DAY  COST   RUNS  TOKENS IN  OUT\nall  $0.00  0     0          0",
+		30: "DAY  COST   RUNS  TOKENS IN\nall  $0.00  0     0",
+		20: "DAY  COST   RUNS\nall  $0.00  0",
+		12: "DAY  COST\nall  $0.00",
+	} {
+		if seen := f.sit(width, nil, "costs").exits(0); seen != want {
+			t.Errorf("%d columns:\n%s\nwant\n%s", width, seen, want)
+		}
+	}
+}
+
 // A list fits the terminal, whatever its width: columns that matter less go first, and then the ends of titles.
 func TestListFitsTheTerminal(t *testing.T) {
 	t.Parallel()
@@ -301,7 +317,7 @@ func TestListFitsTheTerminal(t *testing.T) {
 	for width, want := range map[uint16]string{
 		110: "ID" + pad + "  STATE    SOURCE  WHO  AGE  COST  TASK\n" + id + "  waiting  slack   ann  0s         日本語 and much more than can be shown in a line o…",
 		60:  "ID" + pad + "  STATE    AGE  TASK\n" + id + "  waiting  0s   日本語 and much mor…",
-		46:  "ID" + pad + "  STATE    TASK\n" + id + "  waiting  日本語 and…",
+		46:  "ID\n  STATE    AGE  COST  TASK\n" + id + "\n  waiting  0s         日本語 and much more th…", // the ID stays whole, to be copied
 	} {
 		seen := f.sit(width, nil, "list").exits(0)
 		if seen = regexp.MustCompile(` \ds `).ReplaceAllString(seen, " 0s "); seen != want {

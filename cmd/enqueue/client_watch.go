@@ -54,6 +54,9 @@ func (w *watch) run(ctx context.Context) error {
 			if over, err := w.hear(n); over {
 				return err
 			}
+			if err := w.lost(); err != nil { // nobody hears it
+				return fmt.Errorf("%w; the task goes on: `enqueue logs -f %s`", err, w.id)
+			}
 		case sig := <-signals:
 			if left := w.heed(ctx, sig); left != nil {
 				return left

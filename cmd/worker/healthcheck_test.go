@@ -63,3 +63,15 @@ func TestHealthcheckUsesNoProxy(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// What is not understood is not taken for something else: a health check that asked nobody would call anything healthy.
+func TestWorkerCalledWrongly(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"healthcheck", "-v"}, {"healthcheck", "now"}, {"work"}, {"-loud"}} {
+		var out strings.Builder
+		code := run(t.Context(), args, func(string) string { return "" }, &out, &out, wire.Options{})
+		if code != 2 || !strings.Contains(out.String(), "usage: worker") {
+			t.Errorf("%q: exit %d: %s", args, code, out.String())
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,10 +44,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		if perr := c.Print(stdout); perr != nil {
 			err = errors.Join(err, perr)
 		}
-	case flags.Arg(0) == "healthcheck":
+	case flags.NArg() == 1 && flags.Arg(0) == "healthcheck":
 		err = healthcheck(ctx, c.Worker.Addr, stdout) // of a worker whose configuration was good enough to start
 	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "worker: unknown command %q\n", flags.Arg(0))
+		fmt.Fprintf(stderr, "worker: unknown command %q\n", strings.Join(flags.Args(), " "))
 		flags.Usage()
 		return 2
 	case err == nil && *standalone:

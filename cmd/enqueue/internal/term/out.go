@@ -12,9 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Out is a stream that a command writes to. What cannot be written is lost: a terminal that is gone is nobody to tell about it.
+// Out is a stream that a command writes to. It remembers that something could not be written, so that not everybody who writes has to ask.
 type Out struct {
 	w       io.Writer
+	err     error
 	fd      int  // of the terminal; -1: it is none
 	colours bool // people want them, and the terminal has them
 	dumb    bool // the terminal can only print
@@ -36,9 +37,18 @@ func IsTerminal(f *os.File) bool {
 	return err == nil
 }
 
-func (o *Out) Write(p []byte) (int, error) { return o.w.Write(p) }
+func (o *Out) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
 
-func (o *Out) print(s string) { _, _ = io.WriteString(o.w, s) }
+// Err is the first error there was; what has been written since may be missing as well.
+func (o *Out) Err() error { return o.err }
+
+func (o *Out) print(s string) { _, _ = io.WriteString(o, s) }
 
 // TTY reports whether it is a terminal.
 func (o *Out) TTY() bool { return o.fd >= 0 }
@@ -47,15 +57,19 @@ func (o *Out) TTY() bool { return o.fd >= 0 }
 func (o *Out) Rewrites() bool { return o.TTY() && !o.dumb }
 
 // Width is the number of columns of the terminal at this moment; 0: it is none, or does not say.
-func (o *Out) Width() int {
+func (o *Out) Width() int { return o.size().columns }
+
+type size struct{ columns, rows int }
+
+func (o *Out) size() size {
 	if !o.TTY() {
-		return 0
+		return size{}
 	}
-	size, err := unix.IoctlGetWinsize(o.fd, unix.TIOCGWINSZ)
+	w, err := unix.IoctlGetWinsize(o.fd, unix.TIOCGWINSZ)
 	if err != nil {
-		return 0
+		return size{}
 	}
-	return int(size.Col)
+	return size{int(w.Col), int(w.Row)}
 }
 
 // Style is how words stand out.

@@ -81,3 +81,26 @@ func TestScreenOnATerminal(t *testing.T) {
 	s.Line("done")
 	see("Let me see\n· Running x\n123456789 123456789 123456789\n日本語 ends.\n\nThen this, at the bottom and o\nn beyond it\ndone")
 }
+
+// When a terminal gets another size, the status line goes, and the text stays.
+func TestScreenOnATerminalThatIsResized(t *testing.T) {
+	t.Parallel()
+	const columns = 30
+	master, slave := termtest.Open(t, columns)
+	v := termtest.NewVT(t, columns, 6)
+	out := term.NewOut(slave, func(string) string { return "" })
+	out.Redirect(v)
+	s := term.NewScreen(out, out, out)
+	for _, line := range []string{"one", "two", "three", "four"} {
+		s.Line(line)
+	}
+	s.Text("Let me")
+	s.Status("1s")
+	v.Resize(4)
+	termtest.Resize(t, master, columns, 4)
+	s.Text(" see")
+	s.Status("2s")
+	if got, want := v.Seen(), "one\ntwo\nthree\nfour\nLet me see\n2s"; got != want {
+		t.Errorf("one sees\n%s\nwant\n%s", got, want)
+	}
+}

@@ -20,8 +20,10 @@ type Screen struct {
 
 	status string
 	shown  bool
+	on     size // of the terminal that it was shown on
 	mid    bool // the text is in the middle of a line
-	column int  // where in it, as far as can be told
+	length int  // of that line, in columns
+	column int  // where in the terminal's line it goes on, as far as can be told
 	said   bool // some text at all
 }
 
@@ -70,7 +72,7 @@ func (s *Screen) end() {
 	if s.mid {
 		s.text.print("\n")
 	}
-	s.mid, s.column = false, 0
+	s.mid, s.column, s.length = false, 0, 0
 }
 
 // Status sets what the status line says; empty: there is none.
@@ -90,29 +92,41 @@ func (s *Screen) advance(piece string) {
 		n := cells(r)
 		switch r {
 		case '\n':
-			s.column = 0
+			s.column, s.length = 0, 0
 			continue
 		case '\t':
 			n = 8 - s.column%8
 		}
+		s.length += n
 		if s.column += n; s.column > columns {
 			s.column = n
 		}
 	}
 }
 
-// hide takes the status line away. It does not rely on where the cursor is, for the terminal itself echoes what is typed.
+// hide takes the status line away. It does not rely on where the cursor is, for the terminal itself echoes what is typed; except after its
+// size has changed: terminals then move text and cursor, and break lines anew, but few move the place that was remembered.
 func (s *Screen) hide() {
-	if s.shown {
-		s.foot.print(restore + clear)
+	if !s.shown {
+		return
 	}
 	s.shown = false
+	now := s.foot.size()
+	if now == s.on {
+		s.foot.print(restore + clear)
+		return
+	}
+	if s.column > 0 && now.columns > 0 {
+		s.column = (s.length-1)%now.columns + 1
+	}
+	s.foot.print(clear)
 }
 
 // show writes the status line: where the text would go on, or below a line of text in progress. At the right edge it waits for more text,
 // because to look away from there makes a terminal forget that it has to break the line.
 func (s *Screen) show() {
-	columns := s.foot.Width()
+	s.on = s.foot.size()
+	columns := s.on.columns
 	if !s.Live() || s.status == "" || columns < 20 {
 		return
 	}

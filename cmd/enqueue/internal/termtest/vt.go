@@ -40,6 +40,18 @@ func (v *VT) blank() []rune { return []rune(strings.Repeat(" ", v.columns)) }
 
 var order = regexp.MustCompile(`^\x1b(?:\[([0-9;]*)([A-Za-z])|[78DM])`)
 
+// Resize gives it another number of rows, as terminals do it: what is above leaves, text and cursor stay together, and nobody moves the
+// place that was remembered.
+func (v *VT) Resize(rows int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for len(v.cells) > rows {
+		v.gone = append(v.gone, v.line(0))
+		v.cells, v.row = v.cells[1:], v.row-1
+	}
+	v.rows = rows
+}
+
 // Write plays what a program sends; the driver of a real terminal makes \r\n of its \n.
 func (v *VT) Write(p []byte) (int, error) {
 	v.t.Helper()
