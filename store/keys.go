@@ -8,7 +8,7 @@ package store
 //	<prefix>questions:<id>    hash    Retention once posted        q:<key> = a question, f:<key> = the fence of who asks,
 //	                                                               a:<key> = its answer, s:<key> = the nonce of who said what the
 //	                                                               key stands for (questions)
-//	<prefix>spent:<id>        string  1 day                        a message that was an answer: "<id> <nonce>" of the task that
+//	<prefix>spent:<id>        string  Retention                    a message that was an answer: "<id> <nonce>" of the task that
 //	                                                               asked and of who answered (questions)
 //	<prefix>tasks             zset    trimmed by submit            all IDs, score 0: sorted by text, which is by time (submit)
 //	<prefix>live              zset    while not ended              the IDs that have not ended, score 0 (submit, transition, claim)

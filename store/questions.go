@@ -56,13 +56,13 @@ func (c *Claim) First(ctx context.Context, key string) (bool, error) {
 }
 
 // Answer answers a question of a task, from any process. The first answer stands; it comes back. message is the ID that the answer would
-// have as a task: if it becomes the answer, it will be [ErrSpent] to submit that within the next day, or to answer with it again; empty for
+// have as a task: if it becomes the answer, it will be [ErrSpent] to submit that, or to answer with it again, for as long as an ended task is known; empty for
 // none. [ErrNotFound] when there is no such question, [ErrEnded] when nobody waits for it any more, [ErrTooLarge] beyond 16 KiB.
 func (s *Store) Answer(ctx context.Context, id, key string, answer json.RawMessage, message string) (stands json.RawMessage, err error) {
 	if len(answer) > maxEvent {
 		return nil, fmt.Errorf("answer %s: %d bytes, limit %d: %w", id, len(answer), maxEvent, ErrTooLarge)
 	}
-	r, err := s.run(ctx, "answer", id, key, []byte(answer), message, rand.Text())
+	r, err := s.run(ctx, "answer", id, key, []byte(answer), message, rand.Text(), s.cfg.Retention.Milliseconds())
 	if err != nil {
 		return nil, fmt.Errorf("answer %s: %w", id, err)
 	}

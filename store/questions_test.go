@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -107,6 +108,10 @@ func TestMessageIsAnAnswerOrATask(t *testing.T) {
 			}
 		}
 		_ = must(s.Answer(ctx, id, "k", json.RawMessage(`"b"`), other.ID))
+		// Whoever looks back as far as tasks are known finds it among them.
+		if left := h.rdb.TTL(ctx, "errand:spent:"+message.ID).Val(); left < s.cfg.Retention-time.Minute {
+			h.Errorf("forgotten after %s", left)
+		}
 		h.ok(c.End(ctx, json.RawMessage(`{}`)))
 		if _, _, err := s.Hear(ctx, message); !errors.Is(err, ErrSpent) {
 			h.Errorf("the answer comes again: %v", err)

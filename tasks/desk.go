@@ -169,9 +169,7 @@ func (p Policy) apply(t Task) (Task, error) {
 		if err != nil {
 			return t, err
 		}
-		if r.Profile == agent.Read && t.Profile == agent.Write {
-			t.Profile = agent.Read
-		}
+		t.Profile = r.narrow(t.Profile)
 	}
 	t.Prompt = p.Redactor.String(t.Prompt)
 	if p.Limit > 0 && (t.Options.Limit <= 0 || t.Options.Limit > p.Limit) {
@@ -179,6 +177,14 @@ func (p Policy) apply(t Task) (Task, error) {
 	}
 	t.Options.MaxUSD = lower(t.Options.MaxUSD, p.Budgets.Task)
 	return t, nil
+}
+
+// narrow is a profile held to what may be done in a repository at most.
+func (r Repository) narrow(wanted agent.Profile) agent.Profile {
+	if r.Profile == agent.Read && wanted == agent.Write {
+		return agent.Read
+	}
+	return wanted
 }
 
 // repository is what may be done in one. Without a list of them, it is all but to trust it.

@@ -63,6 +63,9 @@ func (w *Worker) accept(r *run) (err error) {
 	if r.task, r.source, err = w.read(r.claim.Record()); err != nil {
 		return err
 	}
+	if repo, err := w.cfg.Policy.repository(r.task.Repo); err == nil { // it may be less than when the task was given
+		r.task.Profile = repo.narrow(r.task.Profile)
+	}
 	if r.mail, err = w.mailbox(r, r.task, r.source); err != nil {
 		return err
 	}

@@ -67,6 +67,20 @@ func (r *remote) pushed(thread string) string {
 	return strings.ReplaceAll(r.git(bare, "log", "--format=%s", "main.."+branchOf(thread)), "\n", ", ")
 }
 
+// A repository that has become one to read alone since the task was given is not written to for it.
+func TestWorkIsNotPublishedAnyMore(t *testing.T) {
+	t.Parallel()
+	r, h, with := publishingFleet(t, (*remote).everything)
+	id := r.submit(r.repoTask("a"))
+	r.worker(r.disk(t.TempDir()), with, func(c *WorkerConfig) {
+		c.Policy.Repository = func(string) (Repository, bool) { return Repository{Profile: agent.Read}, true }
+	})
+	e := r.ending(id)
+	if got := r.agent.specs()[0].Profile; got != agent.Read || e.Kind != Answered || e.Published != nil || r.pushed("fake/a") != "" || len(h.proposed()) > 0 {
+		t.Errorf("ran as %s, pushed %q, ending = %+v", got, r.pushed("fake/a"), e)
+	}
+}
+
 func TestWorkIsPublished(t *testing.T) {
 	t.Parallel()
 	r, h, with := publishingFleet(t, (*remote).everything)

@@ -19,7 +19,7 @@ type acked struct {
 
 // acked adds the sign to a report, if a comment asked for the task.
 func (s *Source) acked(ctx context.Context, o origin, r tasks.Report, err error) (tasks.Report, error) {
-	if err != nil || o.Asked == nil {
+	if err != nil || len(o.spots()) == 0 {
 		return r, err
 	}
 	gh, err := s.clients.of(ctx, o)
@@ -29,6 +29,14 @@ func (s *Source) acked(ctx context.Context, o origin, r tasks.Report, err error)
 	return &acked{Report: r, source: s, gh: gh, origin: o}, nil
 }
 
+// spots are the comments that have asked for a task.
+func (o origin) spots() []spot {
+	if o.Asked == nil {
+		return slices.Clone(o.Also)
+	}
+	return append(slices.Clone(o.Also), o.Asked.spot)
+}
+
 // Close closes the report and puts up the signs. A comment that is gone needs none, nor does one that another task answers for now.
 func (a *acked) Close(ctx context.Context, e tasks.Ending) error {
 	if err := a.Report.Close(ctx, e); err != nil || e.Kind == tasks.Withdrawn {
@@ -36,7 +44,7 @@ func (a *acked) Close(ctx context.Context, e tasks.Ending) error {
 	}
 	var spots []spot
 	if !goesOn(e) {
-		spots = append(slices.Clone(a.origin.Also), a.origin.Asked.spot)
+		spots = a.origin.spots()
 	}
 	for _, id := range e.Covers {
 		if p, ok := spotOf(id); ok {

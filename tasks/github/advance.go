@@ -31,9 +31,6 @@ func (s *Source) advance(ctx context.Context, desk *tasks.Desk, t tasks.Task, at
 	if err != nil {
 		return "", err
 	}
-	if o.Action == "synchronize" {
-		t.NotBefore = s.cfg.Now().Add(s.cfg.Quiet)
-	}
 	// First: it may have taken over what people had asked of the others for.
 	if said, err = s.submit(ctx, desk, t); err != nil {
 		return "", err

@@ -18,16 +18,18 @@ const (
 	noConsent   = "This question is not one to approve of. Answer it by `/answer`, or by a mention of me."
 )
 
-// reply takes a comment for the answer to what the task that runs for the pull request asks, if its author may write to the repository. A mention
-// that was written before the question, or while there is none, is not taken.
+// reply takes a comment for the answer to what the task that runs for the pull request asks, if its author may write to the repository. What was
+// written before the question, or while there is none, answers nothing: whoever approved of one call has not approved of the next, however late
+// we hear of it.
 func (s *Source) reply(ctx context.Context, desk *tasks.Desk, h heard, command, words string) (said string, taken bool, err error) {
 	id, q, err := s.asking(ctx, desk, h)
+	open := id != "" && !h.at.Add(time.Second).Before(q.Asked) // GitHub tells times in whole seconds
 	switch {
 	case err != nil:
 		return "", false, fmt.Errorf("look for a question on %s: %w", h.origin(), err)
-	case command == "" && (id == "" || words == "" || h.at.Add(time.Second).Before(q.Asked)): // GitHub tells times in whole seconds
+	case command == "" && (!open || words == ""):
 		return "", false, nil
-	case id == "":
+	case !open:
 		return s.late(ctx, desk, h)
 	}
 	text := words

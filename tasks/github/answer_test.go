@@ -138,6 +138,25 @@ func TestAnswerOnce(t *testing.T) {
 	}
 }
 
+// Whoever approved of one call has not approved of the next, although we hear of it only then.
+func TestApprovedBeforeTheQuestion(t *testing.T) {
+	t.Parallel()
+	for _, said := range []string{"/approve", "/approve always", "/deny", "/answer 1"} {
+		t.Run(said, func(t *testing.T) {
+			t.Parallel()
+			a := newAsking(t)
+			q := consent
+			q.Asked = a.hub.Comments(repo, a.n)[0].CreatedAt.Add(time.Minute)
+			must(a.claim.Ask(t.Context(), q.Key, must(jsonOf(q))))
+			a.signs(a.n, a.comment(a.n, "ann", said), notDone)
+			a.wantOurs(a.n, nobodyWaits)
+			if got := a.answer(q.Key); got != "" {
+				t.Errorf("answered %q", got)
+			}
+		})
+	}
+}
+
 // What was said before the question is no answer to it, but a task like any other.
 func TestSaidBeforeTheQuestion(t *testing.T) {
 	t.Parallel()

@@ -186,6 +186,9 @@ func (s *Source) reviewOf(ctx context.Context, d delivery) (tasks.Task, error) {
 	if err != nil {
 		return t, err
 	}
+	if d.action == "synchronize" {
+		t.NotBefore = s.cfg.Now().Add(s.cfg.Quiet)
+	}
 	login, cancel := context.WithTimeout(ctx, loginPatience)
 	me, err := s.clients.me(login)
 	cancel()

@@ -46,45 +46,40 @@ func (s *Source) lookout(ctx context.Context, desk *tasks.Desk) {
 	}
 }
 
-// lookIfDue looks at what may have been missed since the last look that saw all.
+// lookIfDue looks at what may have been missed.
 func (s *Source) lookIfDue(ctx context.Context, desk *tasks.Desk) error {
 	begun := s.cfg.Now()
-	since, mine, err := s.turn(ctx)
+	seen, mine, err := s.turn(ctx, begun)
 	if err != nil || !mine {
 		return err
 	}
-	since = since.Add(-margin)
-	if back := begun.Add(-looksBack); since.Before(back) {
-		since = back
-	}
-	if err := s.lookAround(ctx, desk, since); err != nil {
-		return err
-	}
-	return s.changeLooks(ctx, func(l *looks) { l.Done = begun })
+	return s.lookAround(ctx, desk, begun, seen)
 }
 
 // looks is what is remembered of looks.
 type looks struct {
-	Last time.Time `json:"last"` // when one was begun
-	Done time.Time `json:"done"` // when the last one was begun that saw all
+	Last time.Time            `json:"last"` // when one was begun
+	Seen map[string]time.Time `json:"seen"` // by repository, when the last one was begun that saw all of it
 }
 
 const looksMemo = "github/looks"
 
-// turn takes the next look for this front door, if it is time for one and no other has it. Since is from when on something may have been
-// missed; before the very first look nothing has.
-func (s *Source) turn(ctx context.Context) (since time.Time, mine bool, err error) {
-	now := s.cfg.Now()
+// turn takes the next look for this front door, if it is time for one and no other has it. seen says of each repository until when nothing was
+// missed there; before its very first look nothing was.
+func (s *Source) turn(ctx context.Context, now time.Time) (seen map[string]time.Time, mine bool, err error) {
 	err = s.changeLooks(ctx, func(l *looks) {
 		if mine = !now.Before(l.Last.Add(s.cfg.Look)); !mine {
 			return
 		}
-		if l.Last = now; l.Done.IsZero() {
-			l.Done = now
+		seen = map[string]time.Time{}
+		for _, repo := range s.cfg.Repositories {
+			if seen[repo] = now; !l.Seen[repo].IsZero() {
+				seen[repo] = l.Seen[repo]
+			}
 		}
-		since = l.Done
+		l.Last, l.Seen = now, seen
 	})
-	return since, mine, err
+	return seen, mine, err
 }
 
 func (s *Source) changeLooks(ctx context.Context, change func(*looks)) error {
@@ -104,11 +99,20 @@ func (s *Source) changeLooks(ctx context.Context, change func(*looks)) error {
 	return nil
 }
 
-// lookAround looks at all repositories. What does not work in one is no reason not to look at the next, but for GitHub's rate limit.
-func (s *Source) lookAround(ctx context.Context, desk *tasks.Desk, since time.Time) error {
+// lookAround looks at all repositories. What does not work in one is no reason not to look at the next, but for GitHub's rate limit, nor to look
+// further back there the next time.
+func (s *Source) lookAround(ctx context.Context, desk *tasks.Desk, begun time.Time, seen map[string]time.Time) error {
 	var failed []error
 	for _, repo := range s.cfg.Repositories {
-		if err := s.look(ctx, desk, repo, since); err != nil {
+		since := seen[repo].Add(-margin)
+		if back := begun.Add(-looksBack); since.Before(back) {
+			since = back
+		}
+		all, err := s.look(ctx, desk, repo, since)
+		if all {
+			err = errors.Join(err, s.changeLooks(ctx, func(l *looks) { l.Seen[repo] = begun }))
+		}
+		if err != nil {
 			failed = append(failed, fmt.Errorf("look at %s: %w", repo, err))
 			if _, limited := s.limited(err); limited || ctx.Err() != nil {
 				break
@@ -126,35 +130,37 @@ func (s *Source) limited(err error) (time.Duration, bool) {
 	return retryAfter(err)
 }
 
-// look looks at one repository. What does not work with one pull request is no reason not to look at the next.
-func (s *Source) look(ctx context.Context, desk *tasks.Desk, repo string, since time.Time) error {
+// look looks at one repository. What does not work with one pull request is no reason not to look at the next. all reports whether nothing was
+// missed that happened since then. Failed checks and conflicts are looked at however old they are, so they do not count.
+func (s *Source) look(ctx context.Context, desk *tasks.Desk, repo string, since time.Time) (all bool, err error) {
 	me, err := s.clients.me(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	o := origin{Repo: repo}
 	gh, err := s.clients.of(ctx, o)
 	if err != nil {
-		return err
+		return false, err
 	}
 	owner, name := o.path()
 	list, _, err := gh.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{
 		State: "open", Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: maxLooked},
 	})
 	if err != nil {
-		return fmt.Errorf("list pull requests: %w", err)
+		return false, fmt.Errorf("list pull requests: %w", err)
 	}
+	all = true
 	var failed []error
 	for _, pr := range list {
 		l := sight{s, gh, desk, pr, asItIs(repo, pr)}
 		l.o.Action = looked
 		for _, wants := range []struct {
-			it bool
-			do func(context.Context) error
+			it, once bool
+			do       func(context.Context) error
 		}{
-			{!onOwnBranch(pr) && !pr.GetUpdatedAt().Before(since), func(ctx context.Context) error { return l.review(ctx, me) }},
-			{ownWork(pr, me), l.failures},
-			{ownWork(pr, me) || !forked(pr) && labelled(pr, conflictsLabel), func(ctx context.Context) error { return l.conflict(ctx, me) }},
+			{!onOwnBranch(pr) && !pr.GetUpdatedAt().Before(since), true, func(ctx context.Context) error { return l.review(ctx, me) }},
+			{ownWork(pr, me), false, l.failures},
+			{ownWork(pr, me) || !forked(pr) && labelled(pr, conflictsLabel), false, func(ctx context.Context) error { return l.conflict(ctx, me) }},
 		} {
 			if !wants.it {
 				continue
@@ -163,13 +169,15 @@ func (s *Source) look(ctx context.Context, desk *tasks.Desk, repo string, since 
 			if _, ok := errors.AsType[ignored](err); err == nil || ok {
 				continue
 			}
+			all = all && !wants.once
 			failed = append(failed, fmt.Errorf("%s: %w", l.o, err))
 			if _, limited := s.limited(err); limited || ctx.Err() != nil {
-				return errors.Join(failed...)
+				return false, errors.Join(failed...)
 			}
 		}
 	}
-	return errors.Join(append(failed, s.missedRemarks(ctx, gh, desk, repo, list, since))...)
+	err = s.missedRemarks(ctx, gh, desk, repo, list, since)
+	return all && err == nil, errors.Join(append(failed, err)...)
 }
 
 // sight is a pull request as a look finds it.

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/errand-fleet/errand/internal/githubfake"
 )
 
@@ -170,7 +172,7 @@ func TestOneLooks(t *testing.T) {
 	f, _ := looker(t)
 	turns := 0
 	for _, s := range []*Source{f.src, f.source(func(c *Config) { c.Token, c.Now = "ghp_test", f.src.cfg.Now })} {
-		_, mine, err := s.turn(t.Context())
+		_, mine, err := s.turn(t.Context(), s.cfg.Now())
 		if err != nil {
 			t.Error(err)
 		}
@@ -192,4 +194,37 @@ func TestFrontDoorLooks(t *testing.T) {
 	w.hub.Deliver("")
 	w.open()
 	w.wait(func() bool { return len(f.tasks()) == 1 })
+}
+
+// A repository that cannot be looked at, and checks that nobody may read, do not have others looked through again and again. One that is new begins
+// with its first look.
+func TestLookRemembersWhatItSaw(t *testing.T) {
+	t.Parallel()
+	f, _ := looker(t)
+	first := f.src.cfg.Now()
+	now := first
+	f.src.cfg.Now = func() time.Time { return now }
+	f.own()
+	f.hub.Fail("GET /repos/{o}/{r}/commits/{ref}/status", githubfake.Failure{Times: -1, Status: 403})
+	look := func(want map[string]time.Time, repos ...string) {
+		t.Helper()
+		f.src.cfg.Repositories = repos
+		if err := f.src.lookIfDue(t.Context(), f.desk); err == nil {
+			t.Error("all went well")
+		}
+		var seen map[string]time.Time
+		if err := f.src.changeLooks(t.Context(), func(l *looks) { seen = l.Seen }); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, seen); diff != "" {
+			t.Errorf("seen (-want +got):\n%s", diff)
+		}
+	}
+	look(map[string]time.Time{"acme/gone": first, repo: first}, "acme/gone", repo)
+	now = now.Add(time.Hour)
+	second := now
+	look(map[string]time.Time{"acme/gone": first, repo: second, "acme/later": second}, "acme/gone", repo, "acme/later")
+	now = now.Add(time.Hour)
+	f.hub.Fail("GET /repos/{o}/{r}/issues/comments", githubfake.Failure{Status: 502})
+	look(map[string]time.Time{repo: second, "acme/later": second}, repo, "acme/later")
 }

@@ -60,9 +60,9 @@ func (s *Source) outdate(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr
 }
 
 // inherit makes a review that of those who have asked for one of another head that has not ended, and reports whether there are any. What we
-// have pushed ourselves ends no review.
+// have pushed ourselves ends no review. Who may not ask has no say in the next one either, or anybody could have it refused.
 func (s *Source) inherit(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr *github.PullRequest) (_ tasks.Task, inherited bool, err error) {
-	if forked(pr) || pr.GetState() == "closed" {
+	if forked(pr) || pr.GetState() == "closed" || s.isUs(ctx, t.Actor) {
 		return t, false, nil
 	}
 	o, err := originOf(t)
@@ -73,26 +73,34 @@ func (s *Source) inherit(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr
 	if err != nil {
 		return t, false, err
 	}
-	heir := t
 	for _, st := range open {
 		before, err := originOf(st.Task)
-		if err != nil || !otherHead(o.Head)(st.Task) || before.Asked == nil {
+		if err != nil || !otherHead(o.Head)(st.Task) {
 			continue
 		}
-		if o.Asked != nil {
-			o.Also = append(o.Also, o.Asked.spot)
+		switch {
+		case !before.byPerson(), s.mayNot(ctx, o, st.Task.Actor):
+			o.Also = append(o.Also, before.spots()...)
+		case before.Asked != nil: // the latest word counts, and the widest wish
+			o.Also = append(o.spots(), before.Also...)
+			o.Asked, o.Full = before.Asked, o.Full || before.Full
+			t.Actor, t.Class, t.Prompt, inherited = st.Task.Actor, tasks.Interactive, st.Task.Prompt, true
+		case o.Asked == nil: // our review was requested, which has no words
+			o.Action, t.Actor, inherited = requestedReview, st.Task.Actor, true
 		}
-		o.Also = append(o.Also, before.Also...)
-		o.Asked, o.Full = before.Asked, o.Full || before.Full // the latest word counts, and the widest wish
-		heir.Actor, heir.Class, heir.Prompt = st.Task.Actor, tasks.Interactive, st.Task.Prompt
 	}
-	if o.Asked == nil || s.isUs(ctx, t.Actor) {
-		return t, false, nil
-	}
-	if heir.Origin, err = json.Marshal(o); err != nil {
+	if t.Origin, err = json.Marshal(o); err != nil {
 		return t, false, fmt.Errorf("marshal origin: %w", err)
 	}
-	return heir, true, nil
+	return t, inherited, nil
+}
+
+// mayNot reports whether GitHub says now that an account may not ask for anything. Before the run it is asked again.
+func (s *Source) mayNot(ctx context.Context, o origin, login string) bool {
+	ctx, cancel := context.WithTimeout(ctx, loginPatience)
+	defer cancel()
+	p, err := s.may(ctx, o, login)
+	return err == nil && !p.writes()
 }
 
 // isUs reports whether a login is known to be ours.
