@@ -88,7 +88,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 }
 
 // desk makes the way in. It has a client of its own, in which events that come at once share their way to Redis; claims, which must be
-// kept in time, do not wait there.
+// kept in time, do not wait there. Who gives up gets his answer at once, whatever Redis does; see [tasks.Desk.Submit].
 func (p *Parts) desk(c store.Config) (_ *tasks.Desk, err error) {
 	if p.door, err = client(p.Config.Redis.URL.Reveal()); err != nil {
 		return nil, err
