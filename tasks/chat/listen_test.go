@@ -133,8 +133,8 @@ func TestMissingRedisIsSaid(t *testing.T) {
 	}
 }
 
-// A Redis that takes connections and says nothing, asked by a client that is in no hurry and looks at no deadline but its own: the
-// answer would come after the 20 s that post waits.
+// A Redis that takes connections and says nothing, asked by a client that is in no hurry itself but minds a caller's deadline, as a front
+// door's does: without one, the answer would come after the 20 s that post waits.
 func TestHungRedisIsSaid(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -143,7 +143,7 @@ func TestHungRedisIsSaid(t *testing.T) {
 	}
 	defer l.Close()
 	h := newHarnessAt(t, &redis.Options{
-		Addr: l.Addr().String(), ReadTimeout: time.Minute, WriteTimeout: time.Minute, DialTimeout: time.Minute,
+		Addr: l.Addr().String(), ReadTimeout: time.Minute, WriteTimeout: time.Minute, DialTimeout: time.Minute, ContextTimeoutEnabled: true,
 	}, Config{})
 	h.source.submitLimit = 50 * time.Millisecond
 	if got := h.refused(`{"message": "hi"}`); got.Status != http.StatusServiceUnavailable {

@@ -3,8 +3,8 @@ package slack
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,12 +14,24 @@ import (
 // envelope is what Slack wraps an event in: as much of it as we need, because a field of an odd form anywhere would make the rest
 // unreadable too (slack-go's ParseEvent fails on every event it does not know).
 type envelope struct {
-	Type           string          `json:"type"`
-	Challenge      string          `json:"challenge"`
-	TeamID         string          `json:"team_id"`
-	EventID        string          `json:"event_id"`
-	Event          json.RawMessage `json:"event"`
-	Authorizations json.RawMessage `json:"authorizations"`
+	Type      string `json:"type"`
+	Challenge string `json:"challenge"`
+	TeamID    string `json:"team_id"`
+	EventID   string `json:"event_id"`
+	Event     event  `json:"event"`
+
+	odd  error  // which field of Event has another form than it should
+	body []byte // all of it, for what is read of few events
+}
+
+// read reads an envelope with the event in it, in one go: most are messages. An error means that it is none.
+func (e *envelope) read(body []byte) error {
+	e.body = body
+	err := json.Unmarshal(body, e)
+	if odd, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && (odd.Field == "event" || strings.HasPrefix(odd.Field, "event.")) {
+		e.odd, err = odd, nil
+	}
+	return err
 }
 
 // The events that are served. In a channel a mention comes as both.
@@ -46,13 +58,13 @@ type event struct {
 // fresh are the subtypes of messages that somebody wrote just now: plain ones, with files, and replies that are shown in the channel, too.
 var fresh = []string{"", "file_share", "thread_broadcast"}
 
-// event reads the event inside, zero if it is none. odd says which of its fields has another form than it should: the others are read all
+// event is the event inside, zero if it is none. odd says which of its fields has another form than it should: the others are read all
 // the same, so that of any event the kind is known.
 func (e envelope) event() (ev event, odd error) {
-	if e.Type == "event_callback" {
-		odd = json.Unmarshal(e.Event, &ev)
+	if e.Type != "event_callback" {
+		return event{}, nil
 	}
-	return ev, odd
+	return e.Event, e.odd
 }
 
 // message reads a message that somebody wrote just now. It is false for what is not served: other kinds of events, and other messages
@@ -67,8 +79,8 @@ func (e envelope) message(ev event, odd error) (ok bool, err error) {
 	case !slices.Contains(fresh, ev.SubType) || ev.User == "" || edited:
 		return false, nil
 	}
-	if !teamForm.MatchString(e.TeamID) || !channelForm.MatchString(ev.Channel) || !userForm.MatchString(ev.User) ||
-		!tsForm.MatchString(ev.TS) || ev.ThreadTS != "" && !tsForm.MatchString(ev.ThreadTS) {
+	if !teamForm.fits(e.TeamID) || !channelForm.fits(ev.Channel) || !userForm.fits(ev.User) ||
+		!isTS(ev.TS) || ev.ThreadTS != "" && !isTS(ev.ThreadTS) {
 		return false, fmt.Errorf("read event %s: an ID in it is not of Slack's form", e.EventID)
 	}
 	return true, nil
@@ -85,27 +97,45 @@ func (ev event) follows(text string) bool {
 
 // us is who of ours the event was sent to, zero if it does not say.
 func (e envelope) us() who {
-	var list []struct {
-		TeamID string `json:"team_id"`
-		UserID string `json:"user_id"`
-		IsBot  bool   `json:"is_bot"`
+	var told struct {
+		Authorizations []struct {
+			TeamID string `json:"team_id"`
+			UserID string `json:"user_id"`
+			IsBot  bool   `json:"is_bot"`
+		} `json:"authorizations"`
 	}
-	_ = json.Unmarshal(e.Authorizations, &list) // of another form: it does not say
-	for _, a := range list {
-		if a.IsBot && userForm.MatchString(a.UserID) {
+	_ = json.Unmarshal(e.body, &told) // of another form: it does not say
+	for _, a := range told.Authorizations {
+		if a.IsBot && userForm.fits(a.UserID) {
 			return who{user: a.UserID, team: a.TeamID}
 		}
 	}
 	return who{}
 }
 
-// The forms of Slack's IDs. They become part of a thread's name and of a task's ID, where upper and lower case are the same.
-var (
-	teamForm    = regexp.MustCompile(`^[TE][A-Z0-9]{1,30}$`)
-	channelForm = regexp.MustCompile(`^[CGD][A-Z0-9]{1,30}$`)
-	userForm    = regexp.MustCompile(`^[UW][A-Z0-9]{1,30}$`)
-	tsForm      = regexp.MustCompile(`^[0-9]{10}\.[0-9]{6}$`)
+// idForm is the form of one kind of Slack's IDs: one of these letters, then capitals and digits. IDs become part of a thread's name and of a
+// task's ID, where upper and lower case are the same.
+type idForm string
+
+const (
+	teamForm    idForm = "TE"
+	channelForm idForm = "CGD"
+	userForm    idForm = "UW"
 )
+
+// maxSlackID bounds an ID; Slack's have some eleven characters.
+const maxSlackID = 31
+
+func (f idForm) fits(id string) bool {
+	return len(id) > 1 && len(id) <= maxSlackID && strings.IndexByte(string(f), id[0]) >= 0 &&
+		strings.Trim(id[1:], "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == ""
+}
+
+// isTS reports whether a text has the form of a message's time: 1700000000.000100.
+func isTS(ts string) bool {
+	seconds, micros, _ := strings.Cut(ts, ".")
+	return len(seconds) == 10 && len(micros) == 6 && strings.Trim(seconds+micros, "0123456789") == ""
+}
 
 // timeOf is the time in a well-formed ts, exact: no two messages of a channel share its microseconds.
 func timeOf(ts string) time.Time {

@@ -30,15 +30,19 @@ type reaction struct {
 
 // reaction reads the event inside; false is one that says nothing to us.
 func (e envelope) reaction() (reaction, bool, error) {
-	var r reaction
-	if err := json.Unmarshal(e.Event, &r); err != nil {
+	var body struct {
+		Event reaction `json:"event"`
+	}
+	err := json.Unmarshal(e.body, &body)
+	r := body.Event
+	if err != nil {
 		return r, false, fmt.Errorf("read event %s: %w", e.EventID, err)
 	}
 	if r.Reaction != stopSign || r.Item.Type != "message" {
 		return r, false, nil
 	}
-	if !teamForm.MatchString(e.TeamID) || !channelForm.MatchString(r.Item.Channel) || !userForm.MatchString(r.User) ||
-		!tsForm.MatchString(r.Item.TS) || !tsForm.MatchString(r.EventTS) {
+	if !teamForm.fits(e.TeamID) || !channelForm.fits(r.Item.Channel) || !userForm.fits(r.User) ||
+		!isTS(r.Item.TS) || !isTS(r.EventTS) {
 		return r, false, fmt.Errorf("read event %s: an ID in it is not of Slack's form", e.EventID)
 	}
 	return r, true, nil

@@ -88,7 +88,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 }
 
 // desk makes the way in. It has a client of its own, in which events that come at once share their way to Redis; claims, which must be
-// kept in time, do not wait there.
+// kept in time, do not wait there. Who gives up gets his answer at once, whatever Redis does; see [tasks.Desk.Submit].
 func (p *Parts) desk(c store.Config) (_ *tasks.Desk, err error) {
 	if p.door, err = client(p.Config.Redis.URL.Reveal()); err != nil {
 		return nil, err
@@ -276,8 +276,11 @@ func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
 		case slog.KindString:
 			a.Value = slog.StringValue(r.String(a.Value.String()))
 		case slog.KindAny:
-			if err, ok := a.Value.Any().(error); ok {
-				a.Value = slog.StringValue(r.String(err.Error()))
+			switch v := a.Value.Any().(type) {
+			case error:
+				a.Value = slog.StringValue(r.String(v.Error()))
+			case slog.Level:
+				a.Value = slog.StringValue(v.String()) // as the handlers write it, which take reflection for it where attributes are replaced
 			}
 		}
 		return a
