@@ -106,7 +106,7 @@ func (h *Handler) taskView(s tasks.Status, past history, used tasks.Logged) task
 		v.Entries[n-1].Open = v.Entries[n-1].Kind == "text"
 	}
 	if e := s.Ending; e != nil {
-		v.Sentence, v.Partial, v.Answer = legible(e.Sentence()), formatted(e.Partial()), formatted(e.Result.Text)
+		v.Sentence, v.Partial, v.Answer = legible(e.Sentence()), formatted(e.Partial()), formatted(answerOf(e))
 		v.Published = formatted(e.Note())
 	}
 	return v

@@ -1,0 +1,47 @@
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// What a review has answered is a form, and is shown as one can read it, with words that are Markdown and no more than that.
+func TestAnswerThatIsAForm(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	form := `{"findings":[{"severity":"major","path":"a.go","line":12,"claim":"It ` + "`leaks`" + `.\n\nEach call opens a file.","suggestion":null},` +
+		`{"severity":"minor","claim":"<script>bad()</script>"}],"summary":"Two **things**."}`
+	id := h.submit(0)
+	h.End(h.Claim(id), tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: form, Structured: json.RawMessage(form)}})
+	page := h.get("/tasks/" + id)
+	h.contains(page, http.StatusOK, "<strong>findings:</strong>", "<code>leaks</code>", "<strong>line:</strong> 12", "<p>Each call opens a file.</p>",
+		"&lt;script&gt;bad()", "<strong>summary:</strong> Two <strong>things</strong>.")
+	if n := strings.Count(page.text, "<ol>\n<li>"); n != 1 {
+		t.Errorf("%d lists of findings", n)
+	}
+}
+
+func TestOutline(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`"words"`:                          "words",
+		`{"a":{"b":1.50},"c":[true,null]}`: "- **a:** \n\n  - **b:** 1.50\n- **c:** \n\n  1. true\n  2. –",
+		`{"a":"one\ntwo"}`:                 "- **a:** one\n  two",
+		`[{"a":1,"b":2}]`:                  "1. - **a:** 1\n   - **b:** 2",
+		`{}`:                               "",
+	} {
+		if got, err := outlined(json.RawMessage(in)); err != nil || got != want {
+			t.Errorf("%s: got %q, %v, want %q", in, got, err, want)
+		}
+	}
+	for _, in := range []string{``, `{"a":`, strings.Repeat("[", 100) + strings.Repeat("]", 100)} {
+		if got := answerOf(&tasks.Ending{Result: agent.Result{Text: "as it came", Structured: json.RawMessage(in)}}); got != "as it came" {
+			t.Errorf("%.20s: got %q", in, got)
+		}
+	}
+}
