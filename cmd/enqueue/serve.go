@@ -6,10 +6,16 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"runtime/debug"
 
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 	"github.com/errand-fleet/errand/config"
 )
+
+// collectAt is how much garbage gathers before it is collected, in percent of what is kept, unless GOGC says otherwise. An event leaves
+// nothing but garbage behind: at Go's default of 100 a busy front door spends a tenth of its CPU on collecting that several times a second,
+// to save some 20 MB.
+const collectAt = 400
 
 // run is the whole command; it returns the exit code.
 func run(ctx context.Context, args []string, w world) int {
@@ -29,6 +35,9 @@ func run(ctx context.Context, args []string, w world) int {
 	}
 	c, err := config.Load(w.getenv, config.RoleFrontdoor)
 	if err == nil {
+		if w.getenv("GOGC") == "" {
+			debug.SetGCPercent(collectAt)
+		}
 		err = serve(wire.Signals(ctx), c, w.stdout, w.stderr)
 	}
 	return code(err, w.stderr)
