@@ -64,7 +64,7 @@ func outcome(q tasks.Question) string {
 
 // named is somebody in mrkdwn. An edited message notifies nobody, so that people may be called by their names.
 func named(by string) string {
-	if userForm.MatchString(by) {
+	if userForm.fits(by) {
 		return "<@" + by + ">"
 	}
 	return escape(quiet(line(by, 100)))

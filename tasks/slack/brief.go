@@ -127,7 +127,7 @@ func role(m slack.Message, me who, request string) string {
 // quoted is a message below its author, in a fence that nothing in it can end.
 func quoted(m slack.Message, me who, request string) string {
 	author := "@" + cmp.Or(m.User, m.BotID, "unknown") + role(m, me, request)
-	if tsForm.MatchString(m.Timestamp) {
+	if isTS(m.Timestamp) {
 		author += timeOf(m.Timestamp).UTC().Format(", 2006-01-02 15:04 UTC")
 	}
 	text := cut(decode(m.Text), maxMessage)

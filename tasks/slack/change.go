@@ -54,8 +54,8 @@ func (e envelope) change() (change, bool, error) {
 		return c, false, nil
 	}
 	ts := c.ts()
-	if !teamForm.MatchString(e.TeamID) || !channelForm.MatchString(c.Channel) || !tsForm.MatchString(ts) ||
-		!userForm.MatchString(c.author()) || c.Message.ThreadTS != "" && !tsForm.MatchString(c.Message.ThreadTS) {
+	if !teamForm.fits(e.TeamID) || !channelForm.fits(c.Channel) || !isTS(ts) ||
+		!userForm.fits(c.author()) || c.Message.ThreadTS != "" && !isTS(c.Message.ThreadTS) {
 		return c, false, fmt.Errorf("read event %s: an ID in it is not of Slack's form", e.EventID)
 	}
 	return c, true, nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,8 +66,8 @@ func (e envelope) message(ev event, odd error) (ok bool, err error) {
 	case !slices.Contains(fresh, ev.SubType) || ev.User == "" || edited:
 		return false, nil
 	}
-	if !teamForm.MatchString(e.TeamID) || !channelForm.MatchString(ev.Channel) || !userForm.MatchString(ev.User) ||
-		!tsForm.MatchString(ev.TS) || ev.ThreadTS != "" && !tsForm.MatchString(ev.ThreadTS) {
+	if !teamForm.fits(e.TeamID) || !channelForm.fits(ev.Channel) || !userForm.fits(ev.User) ||
+		!isTS(ev.TS) || ev.ThreadTS != "" && !isTS(ev.ThreadTS) {
 		return false, fmt.Errorf("read event %s: an ID in it is not of Slack's form", e.EventID)
 	}
 	return true, nil
@@ -92,20 +91,36 @@ func (e envelope) us() who {
 	}
 	_ = json.Unmarshal(e.Authorizations, &list) // of another form: it does not say
 	for _, a := range list {
-		if a.IsBot && userForm.MatchString(a.UserID) {
+		if a.IsBot && userForm.fits(a.UserID) {
 			return who{user: a.UserID, team: a.TeamID}
 		}
 	}
 	return who{}
 }
 
-// The forms of Slack's IDs. They become part of a thread's name and of a task's ID, where upper and lower case are the same.
-var (
-	teamForm    = regexp.MustCompile(`^[TE][A-Z0-9]{1,30}$`)
-	channelForm = regexp.MustCompile(`^[CGD][A-Z0-9]{1,30}$`)
-	userForm    = regexp.MustCompile(`^[UW][A-Z0-9]{1,30}$`)
-	tsForm      = regexp.MustCompile(`^[0-9]{10}\.[0-9]{6}$`)
+// idForm is the form of one kind of Slack's IDs: one of these letters, then capitals and digits. IDs become part of a thread's name and of a
+// task's ID, where upper and lower case are the same.
+type idForm string
+
+const (
+	teamForm    idForm = "TE"
+	channelForm idForm = "CGD"
+	userForm    idForm = "UW"
 )
+
+// maxSlackID bounds an ID; Slack's have some eleven characters.
+const maxSlackID = 31
+
+func (f idForm) fits(id string) bool {
+	return len(id) > 1 && len(id) <= maxSlackID && strings.IndexByte(string(f), id[0]) >= 0 &&
+		strings.Trim(id[1:], "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == ""
+}
+
+// isTS reports whether a text has the form of a message's time: 1700000000.000100.
+func isTS(ts string) bool {
+	seconds, micros, _ := strings.Cut(ts, ".")
+	return len(seconds) == 10 && len(micros) == 6 && strings.Trim(seconds+micros, "0123456789") == ""
+}
 
 // timeOf is the time in a well-formed ts, exact: no two messages of a channel share its microseconds.
 func timeOf(ts string) time.Time {

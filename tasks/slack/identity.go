@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -20,8 +21,9 @@ type identity struct {
 	api *slack.Client
 	now func() time.Time
 
-	lock   chan struct{} // a mutex that can be waited for under a context; guards what follows
-	me     who
+	me atomic.Pointer[who] // nil: not known yet
+
+	lock   chan struct{} // a mutex that can be waited for under a context; held while Slack is asked, and guards what follows
 	err    error
 	failed time.Time
 }
@@ -30,16 +32,30 @@ func newIdentity(api *slack.Client, now func() time.Time) *identity {
 	return &identity{api: api, now: now, lock: make(chan struct{}, 1)}
 }
 
+// known is who we are, if Slack has said it.
+func (i *identity) known() (who, bool) {
+	if me := i.me.Load(); me != nil {
+		return *me, true
+	}
+	return who{}, false
+}
+
 // get asks Slack if it has to.
 func (i *identity) get(ctx context.Context) (who, error) {
+	if me, ok := i.known(); ok {
+		return me, nil
+	}
 	select {
 	case i.lock <- struct{}{}:
 	case <-ctx.Done():
 		return who{}, fmt.Errorf("learn who we are: %w", context.Cause(ctx))
 	}
 	defer func() { <-i.lock }()
-	if i.me != (who{}) || i.err != nil && i.now().Sub(i.failed) < askAgain {
-		return i.me, i.err
+	if me, ok := i.known(); ok {
+		return me, nil
+	}
+	if i.err != nil && i.now().Sub(i.failed) < askAgain {
+		return who{}, i.err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -48,6 +64,7 @@ func (i *identity) get(ctx context.Context) (who, error) {
 		i.err, i.failed = fmt.Errorf("learn who we are: %w", err), i.now()
 		return who{}, i.err
 	}
-	i.me, i.err = who{user: resp.UserID, bot: resp.BotID, team: resp.TeamID, enterprise: resp.EnterpriseID}, nil
-	return i.me, nil
+	me := who{user: resp.UserID, bot: resp.BotID, team: resp.TeamID, enterprise: resp.EnterpriseID}
+	i.me.Store(&me)
+	return me, nil
 }

@@ -92,8 +92,8 @@ func (in interaction) press() (p press, ok bool) {
 	p.origin.User, p.trigger = in.User.ID, in.TriggerID
 	p.name = "@" + cmp.Or(in.User.Username, in.User.Name, in.User.ID)
 	o := p.origin
-	valid := teamForm.MatchString(o.Team) && channelForm.MatchString(o.Channel) && userForm.MatchString(o.User) && tsForm.MatchString(o.TS) &&
-		(o.ThreadTS == "" || tsForm.MatchString(o.ThreadTS))
+	valid := teamForm.fits(o.Team) && channelForm.fits(o.Channel) && userForm.fits(o.User) && isTS(o.TS) &&
+		(o.ThreadTS == "" || isTS(o.ThreadTS))
 	return p, valid
 }
 

@@ -115,6 +115,9 @@ func (s *Source) us(ctx context.Context, env envelope, ev event) (who, error) {
 	if !named && !ev.direct() && ev.ThreadTS == "" {
 		return who{}, nil // most messages: nobody has to be asked
 	}
+	if me, ok := s.me.known(); ok {
+		return me, nil // without a clock for each message
+	}
 	ctx, cancel := context.WithTimeout(ctx, identityLimit)
 	defer cancel()
 	me, err := s.me.get(ctx)

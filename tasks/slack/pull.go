@@ -47,6 +47,9 @@ var (
 
 // command reads what a message wants of a pull request. A branch that it names is worth more.
 func (r *request) command() {
+	if r.pull.number == 0 && !strings.ContainsAny(r.prompt, "123456789") {
+		return // most messages: no command is without a number
+	}
 	m := slashPull.FindStringSubmatch(r.prompt)
 	if m != nil {
 		r.prompt = strings.TrimSpace(r.prompt[len("/pr"):]) // to the CLI that would be a command of the project's

@@ -37,8 +37,8 @@ func (e envelope) reaction() (reaction, bool, error) {
 	if r.Reaction != stopSign || r.Item.Type != "message" {
 		return r, false, nil
 	}
-	if !teamForm.MatchString(e.TeamID) || !channelForm.MatchString(r.Item.Channel) || !userForm.MatchString(r.User) ||
-		!tsForm.MatchString(r.Item.TS) || !tsForm.MatchString(r.EventTS) {
+	if !teamForm.fits(e.TeamID) || !channelForm.fits(r.Item.Channel) || !userForm.fits(r.User) ||
+		!isTS(r.Item.TS) || !isTS(r.EventTS) {
 		return r, false, fmt.Errorf("read event %s: an ID in it is not of Slack's form", e.EventID)
 	}
 	return r, true, nil

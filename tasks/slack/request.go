@@ -75,8 +75,10 @@ func (rd reader) read(text string) (request, error) {
 // where finds the place that a message names: by an option, by the word repo=, by addresses and numbers. Of these the first kind that
 // occurs counts.
 func (rd reader) where(r *request) error {
-	if m := repoWord.FindStringSubmatch(r.prompt); r.repo == "" && m != nil {
-		r.repo = strings.TrimRight(m[1], ".,;:!?")
+	if r.repo == "" && strings.Contains(r.prompt, "repo=") { // few messages
+		if m := repoWord.FindStringSubmatch(r.prompt); m != nil {
+			r.repo = strings.TrimRight(m[1], ".,;:!?")
+		}
 	}
 	if r.repo != "" {
 		named := rd.named(r.repo)
