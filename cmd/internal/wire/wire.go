@@ -276,8 +276,11 @@ func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
 		case slog.KindString:
 			a.Value = slog.StringValue(r.String(a.Value.String()))
 		case slog.KindAny:
-			if err, ok := a.Value.Any().(error); ok {
-				a.Value = slog.StringValue(r.String(err.Error()))
+			switch v := a.Value.Any().(type) {
+			case error:
+				a.Value = slog.StringValue(r.String(v.Error()))
+			case slog.Level:
+				a.Value = slog.StringValue(v.String()) // as the handlers write it, which take reflection for it where attributes are replaced
 			}
 		}
 		return a
