@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,9 @@ import (
 
 // maxBody bounds a request. Slack's own events stay far below.
 const maxBody = 1 << 20
+
+// usualBody is what a request gets at once that announces as much; one that has more to say gets it as it comes.
+const usualBody = 16 << 10
 
 // bodyLimit is how long a request's body may take to arrive.
 const bodyLimit = 10 * time.Second
@@ -89,13 +93,16 @@ func (s *Source) read(w http.ResponseWriter, r *http.Request) (env envelope, sta
 func (s *Source) signed(w http.ResponseWriter, r *http.Request) (body []byte, status int) {
 	// Nobody is known yet, so nobody may take his time. A server that cannot set a deadline has one of its own.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var all bytes.Buffer
+	all.Grow(int(min(max(r.ContentLength, 0), usualBody)) + bytes.MinRead)
+	_, err := all.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, http.StatusRequestEntityTooLarge
 	}
 	if err != nil {
 		return nil, http.StatusBadRequest
 	}
+	body = all.Bytes()
 	verifier, err := slack.NewSecretsVerifier(r.Header, s.cfg.SigningSecret) // it refuses what is older or newer than 5 minutes
 	if err == nil {
 		_, _ = verifier.Write(body) // a hash takes everything
