@@ -45,8 +45,12 @@ type version struct {
 // change reads the event inside. It is false for what changes nothing that was asked for: our own edits, previews of links, edits by
 // somebody else than the author.
 func (e envelope) change() (change, bool, error) {
-	var c change
-	if err := json.Unmarshal(e.Event, &c); err != nil {
+	var body struct {
+		Event change `json:"event"`
+	}
+	err := json.Unmarshal(e.body, &body)
+	c := body.Event
+	if err != nil {
 		return c, false, fmt.Errorf("read event %s: %w", e.EventID, err)
 	}
 	if !c.isDeletion() && (c.Message.Text == c.Previous.Text || c.Message.Edited.User != c.Message.User || c.Message.User == "") ||

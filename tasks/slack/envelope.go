@@ -3,6 +3,7 @@ package slack
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,12 +14,24 @@ import (
 // envelope is what Slack wraps an event in: as much of it as we need, because a field of an odd form anywhere would make the rest
 // unreadable too (slack-go's ParseEvent fails on every event it does not know).
 type envelope struct {
-	Type           string          `json:"type"`
-	Challenge      string          `json:"challenge"`
-	TeamID         string          `json:"team_id"`
-	EventID        string          `json:"event_id"`
-	Event          json.RawMessage `json:"event"`
-	Authorizations json.RawMessage `json:"authorizations"`
+	Type      string `json:"type"`
+	Challenge string `json:"challenge"`
+	TeamID    string `json:"team_id"`
+	EventID   string `json:"event_id"`
+	Event     event  `json:"event"`
+
+	odd  error  // which field of Event has another form than it should
+	body []byte // all of it, for what is read of few events
+}
+
+// read reads an envelope with the event in it, in one go: most are messages. An error means that it is none.
+func (e *envelope) read(body []byte) error {
+	e.body = body
+	err := json.Unmarshal(body, e)
+	if odd, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && (odd.Field == "event" || strings.HasPrefix(odd.Field, "event.")) {
+		e.odd, err = odd, nil
+	}
+	return err
 }
 
 // The events that are served. In a channel a mention comes as both.
@@ -45,13 +58,13 @@ type event struct {
 // fresh are the subtypes of messages that somebody wrote just now: plain ones, with files, and replies that are shown in the channel, too.
 var fresh = []string{"", "file_share", "thread_broadcast"}
 
-// event reads the event inside, zero if it is none. odd says which of its fields has another form than it should: the others are read all
+// event is the event inside, zero if it is none. odd says which of its fields has another form than it should: the others are read all
 // the same, so that of any event the kind is known.
 func (e envelope) event() (ev event, odd error) {
-	if e.Type == "event_callback" {
-		odd = json.Unmarshal(e.Event, &ev)
+	if e.Type != "event_callback" {
+		return event{}, nil
 	}
-	return ev, odd
+	return e.Event, e.odd
 }
 
 // message reads a message that somebody wrote just now. It is false for what is not served: other kinds of events, and other messages
@@ -84,13 +97,15 @@ func (ev event) follows(text string) bool {
 
 // us is who of ours the event was sent to, zero if it does not say.
 func (e envelope) us() who {
-	var list []struct {
-		TeamID string `json:"team_id"`
-		UserID string `json:"user_id"`
-		IsBot  bool   `json:"is_bot"`
+	var told struct {
+		Authorizations []struct {
+			TeamID string `json:"team_id"`
+			UserID string `json:"user_id"`
+			IsBot  bool   `json:"is_bot"`
+		} `json:"authorizations"`
 	}
-	_ = json.Unmarshal(e.Authorizations, &list) // of another form: it does not say
-	for _, a := range list {
+	_ = json.Unmarshal(e.body, &told) // of another form: it does not say
+	for _, a := range told.Authorizations {
 		if a.IsBot && userForm.fits(a.UserID) {
 			return who{user: a.UserID, team: a.TeamID}
 		}

@@ -109,7 +109,7 @@ func (l *link) envelope(ctx context.Context, d *tasks.Desk, f frame) {
 		}
 	case f.Type != "events_api":
 		l.source.inbound.event(l.source.cfg.Now())
-	case json.Unmarshal(f.Payload, &env) != nil:
+	case env.read(f.Payload) != nil:
 		l.source.log.Warn("event dropped", "envelope", f.EnvelopeID)
 	default:
 		select {

@@ -3,7 +3,6 @@ package slack
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -83,7 +82,7 @@ func (s *Source) handle(ctx, life context.Context, d *tasks.Desk, env envelope) 
 // read takes an event out of a request of Slack's.
 func (s *Source) read(w http.ResponseWriter, r *http.Request) (env envelope, status int) {
 	body, status := s.signed(w, r)
-	if status == http.StatusOK && json.Unmarshal(body, &env) != nil {
+	if status == http.StatusOK && env.read(body) != nil {
 		status = http.StatusBadRequest
 	}
 	return env, status

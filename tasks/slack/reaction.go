@@ -30,8 +30,12 @@ type reaction struct {
 
 // reaction reads the event inside; false is one that says nothing to us.
 func (e envelope) reaction() (reaction, bool, error) {
-	var r reaction
-	if err := json.Unmarshal(e.Event, &r); err != nil {
+	var body struct {
+		Event reaction `json:"event"`
+	}
+	err := json.Unmarshal(e.body, &body)
+	r := body.Event
+	if err != nil {
 		return r, false, fmt.Errorf("read event %s: %w", e.EventID, err)
 	}
 	if r.Reaction != stopSign || r.Item.Type != "message" {
