@@ -96,6 +96,21 @@ func TestMissedRemarksComeAgain(t *testing.T) {
 	}
 }
 
+// GitHub's rate limit ends it, whichever list it comes with.
+func TestMissedRemarksAreLimited(t *testing.T) {
+	t.Parallel()
+	f, look := looker(t)
+	look(time.Hour)
+	limit := githubfake.Failure{Times: -1, Status: 429, Header: map[string][]string{"Retry-After": {"600"}}}
+	for _, route := range []string{"GET /repos/{o}/{r}/pulls/comments", "GET /repos/{o}/{r}/issues/comments"} {
+		f.hub.Fail(route, limit) // at last with both
+		err := lookAgain(f)
+		if wait, limited := f.src.limited(err); !limited || wait < 9*time.Minute {
+			t.Errorf("%s: %v", route, err)
+		}
+	}
+}
+
 func TestPullOfPage(t *testing.T) {
 	t.Parallel()
 	for page, want := range map[string]int{

@@ -65,8 +65,11 @@ func (s *Source) remarksSince(ctx context.Context, gh *github.Client, repo strin
 		} {
 			n := 0
 			for h, err := range list {
-				if n++; n > maxSaidSince || !yield(h, err) || err != nil {
+				if n++; n > maxSaidSince {
 					break
+				}
+				if !yield(h, err) {
+					return
 				}
 			}
 		}
