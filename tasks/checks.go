@@ -130,6 +130,8 @@ func (c *Checks) Line() string {
 	}
 	switch {
 	case c.Problem == "":
+	case len(c.Ran) > 0 && len(c.Unrun) == 1:
+		said = append(said, "1 was not run: "+c.Problem)
 	case len(c.Ran) > 0:
 		said = append(said, fmt.Sprintf("%d were not run: %s", len(c.Unrun), c.Problem))
 	default:

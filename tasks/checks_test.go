@@ -57,7 +57,7 @@ func TestChecksAreRun(t *testing.T) {
 				Ran:   []Checked{{Command: "make test", Outcome: agent.Failed, ExitCode: 2, Said: "it broke"}},
 				Unrun: []string{"make lint"}, Problem: "the worker could not start them",
 			},
-			"1 of 2 checks failed: make test; 1 were not run: the worker could not start them",
+			"1 of 2 checks failed: make test; 1 was not run: the worker could not start them",
 		},
 		"stopped": {
 			func(r *remote, s agent.Script) (agent.Scripted, error) {

@@ -125,6 +125,27 @@ func TestBotsComeToAnEnd(t *testing.T) {
 	}
 }
 
+// A push in the middle of a review that a bot has asked for is reviewed as if the bot had not.
+func TestPushEndsWhatABotAskedFor(t *testing.T) {
+	t.Parallel()
+	w := ticking(t)
+	w.src = w.source(func(c *Config) { c.Token, c.Bots = "ghp_test", []string{renovate} })
+	w.hub.SetPermission(repo, renovate, "write")
+	n := w.quietOpen()
+	f := w.listen()
+	id := f.comment(n, renovate, "/review full")
+	if _, err := w.src.Brief(t.Context(), f.only(), ""); err != nil {
+		t.Fatal(err)
+	}
+	head := must(w.hub.PushPR(t.Context(), repo, n, map[string]string{"a.go": "package a\n"}))
+	next := f.only()
+	if b, err := w.src.Brief(t.Context(), next, ""); err != nil || next.Ref != head || next.Actor != "octocat" {
+		t.Errorf("%v, %+v, %+v", err, next, b)
+	}
+	w.close(next, answered("Fine."))
+	w.signs(n, id, "eyes", "hooray")
+}
+
 func asInput(err error) (string, bool) {
 	input, ok := err.(*tasks.InputError) //nolint:errorlint // what a brief returns is not wrapped
 	if !ok {

@@ -23,12 +23,19 @@ func checked(c *tasks.Checks) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s.**\n", harmlessLine(line(capital(headline), 1000)))
-	left := maxChecked
+	var all []string
 	for _, one := range c.Ran {
 		said := fmt.Sprintf("\n%s %s.\n", code(one.Command), fate(one))
 		if text := strings.TrimSpace(one.Said); text != "" {
 			said += "\n" + harmless(review.Fenced("", text)+"\n")
 		}
+		all = append(all, said)
+	}
+	for _, command := range c.Unrun {
+		all = append(all, fmt.Sprintf("\n%s was not run.\n", code(command)))
+	}
+	left := maxChecked
+	for _, said := range all {
 		if left -= len(said); left < 0 {
 			b.WriteString("\nThere is more of this than has room here.\n")
 			break

@@ -64,10 +64,17 @@ func TestChecksOfARepository(t *testing.T) {
 		if list, err := w.src.Checks(w.Context(), repo, "main"); err != nil || !slices.Equal(list, []string{"make test", "make lint"}) {
 			w.Errorf("checks %q, %v", list, err)
 		}
+		for _, file := range []string{"checks: [make test\n", "checks: make test\n", "checks: {make: test}\n", "checks: [make test, '']\n", "checks:\n  - |\n    cd x\n    make\n"} {
+			w.src.wishes.known = nil
+			w.setUp(map[string]string{settingsFile: file})
+			if list, err := w.src.Checks(w.Context(), repo, "main"); err == nil {
+				w.Errorf("of %q: %q", file, list)
+			}
+		}
 		w.src.wishes.known = nil
-		w.setUp(map[string]string{settingsFile: "checks: [make test\n"})
-		if list, err := w.src.Checks(w.Context(), repo, "main"); err == nil {
-			w.Errorf("of a file that is not YAML: %q", list)
+		w.setUp(map[string]string{settingsFile: "skip: {paths: &none []}\nchecks: *none\nreviews: {}\n"})
+		if list, err := w.src.Checks(w.Context(), repo, "main"); err != nil || len(list) > 0 {
+			w.Errorf("of a file without any: %q, %v", list, err)
 		}
 		w.src.wishes.known = nil
 		w.hub.Fail(contents, githubfake.Failure{Status: 502})

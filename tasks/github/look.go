@@ -84,7 +84,7 @@ func (s *Source) turn(ctx context.Context, now time.Time) (seen map[string]time.
 
 func (s *Source) changeLooks(ctx context.Context, change func(*looks)) error {
 	err := s.cfg.Memory.ChangeMemo(ctx, looksMemo, func(old json.RawMessage) (json.RawMessage, error) {
-		var l looks
+		l := looks{Seen: map[string]time.Time{}}
 		if old != nil {
 			if err := json.Unmarshal(old, &l); err != nil {
 				return nil, fmt.Errorf("read looks: %w", err)

@@ -228,3 +228,14 @@ func TestLookRemembersWhatItSaw(t *testing.T) {
 	f.hub.Fail("GET /repos/{o}/{r}/issues/comments", githubfake.Failure{Status: 502})
 	look(map[string]time.Time{repo: second, "acme/later": second}, repo, "acme/later")
 }
+
+// A memory that is lost during a look is begun anew.
+func TestLookForgotten(t *testing.T) {
+	t.Parallel()
+	f, look := looker(t)
+	now := f.src.cfg.Now()
+	if err := f.src.lookAround(t.Context(), f.desk, now, map[string]time.Time{repo: now}); err != nil {
+		t.Error(err)
+	}
+	look(time.Hour)
+}

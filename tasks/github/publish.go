@@ -46,7 +46,7 @@ func (s *Source) Propose(ctx context.Context, t tasks.Task, w tasks.Work) (tasks
 	}, nil
 }
 
-// Checks are those of the repository's settings on that branch. The errors are as for Pull.
+// Checks are those of the repository's settings on that branch: all of them, or an error. The errors are as for Pull.
 func (s *Source) Checks(ctx context.Context, repo, base string) ([]string, error) {
 	o := origin{Repo: repo}
 	gh, err := s.clients.of(ctx, o)
@@ -54,8 +54,8 @@ func (s *Source) Checks(ctx context.Context, repo, base string) ([]string, error
 		return nil, s.sorted("reach "+repo, err)
 	}
 	c, _, err := s.settings(ctx, gh, o, base)
-	if err == nil && c.Void {
-		err = &tasks.InputError{Sentence: settingsFile + " of " + repo + " cannot be read."}
+	if err == nil && c.Unread {
+		err = &tasks.InputError{Sentence: "Not all checks in " + settingsFile + " of " + repo + " can be read."}
 	}
 	return c.Checks, err
 }

@@ -29,7 +29,7 @@ type settings struct {
 	Checks []string          `yaml:"checks"` // commands that have to succeed: the agent is told, and the worker runs them before work is published
 	Models map[string]string `yaml:"models"` // by kind
 
-	Void bool `yaml:"-"` // there is a file, and nothing of it could be read
+	Unread bool `yaml:"-"` // there may be more checks than Checks, which could not be read
 }
 
 // skip is what is not worked on by itself.
@@ -103,9 +103,30 @@ func parseSettings(data []byte) (c settings, wrong []string) {
 			wrong = append(wrong, misread(e))
 		}
 	} else if err != nil && !errors.Is(err, io.EOF) {
-		return settings{Void: true}, []string{"The file is not YAML: " + line(strings.TrimPrefix(err.Error(), "yaml: "), maxEntry) + "."}
+		return settings{Unread: true}, []string{"The file is not YAML: " + line(strings.TrimPrefix(err.Error(), "yaml: "), maxEntry) + "."}
 	}
-	return c.mended(wrong)
+	c, wrong = c.mended(wrong)
+	c.Unread = len(c.Checks) != wantedChecks(data)
+	return c, wrong
+}
+
+// wantedChecks is how many checks a file names, whether they make sense or not.
+func wantedChecks(data []byte) int {
+	var c struct {
+		Checks yaml.Node `yaml:"checks"`
+	}
+	_ = yaml.Unmarshal(data, &c) // what is wrong elsewhere is known
+	node := &c.Checks
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	switch {
+	case node.Kind == yaml.SequenceNode:
+		return len(node.Content)
+	case node.IsZero(), node.Tag == "!!null":
+		return 0
+	}
+	return 1
 }
 
 var (

@@ -65,7 +65,10 @@ func TestWrongSettings(t *testing.T) {
 		if len(wrong) != 1 || wrong[0] != c.want {
 			t.Errorf("%s: %q, want %q", c.text, wrong, c.want)
 		}
-		got.Checks, got.Triggers, got.Models, got.Skip = nil, nil, nil, skip{}
+		if got.Unread != strings.HasPrefix(c.text, "checks") {
+			t.Errorf("%s: checks are missing: %t", c.text, got.Unread)
+		}
+		got.Checks, got.Triggers, got.Models, got.Skip, got.Unread = nil, nil, nil, skip{}, false
 		if !cmp.Equal(got, settings{}) {
 			t.Errorf("%s: left %+v", c.text, got)
 		}
@@ -74,7 +77,7 @@ func TestWrongSettings(t *testing.T) {
 	if len(wrong) != 2 || !cmp.Equal(got.Skip.Labels, []string{"wip"}) {
 		t.Errorf("%q %+v", wrong, got)
 	}
-	if got, wrong := parseSettings([]byte("a: b: `c`\n")); len(wrong) != 1 || !strings.HasPrefix(wrong[0], "The file is not YAML: ") || !cmp.Equal(got, settings{Void: true}) {
+	if got, wrong := parseSettings([]byte("a: b: `c`\n")); len(wrong) != 1 || !strings.HasPrefix(wrong[0], "The file is not YAML: ") || !cmp.Equal(got, settings{Unread: true}) {
 		t.Errorf("%q %+v", wrong, got)
 	}
 }

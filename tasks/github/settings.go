@@ -31,7 +31,7 @@ func (s *Source) settings(ctx context.Context, gh *github.Client, o origin, base
 		return settings{}, nil, err
 	}
 	if cut { // the rest could be anything; half a file says something else than the whole
-		c.Void, unknown = true, []string{fmt.Sprintf("The file is larger than %d KiB, and nothing of it counts.", maxSettings>>10)}
+		c.Unread, unknown = true, []string{fmt.Sprintf("The file is larger than %d KiB, and nothing of it counts.", maxSettings>>10)}
 	} else {
 		c, unknown = parseSettings([]byte(text))
 	}

@@ -60,7 +60,8 @@ func (s *Source) outdate(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr
 }
 
 // inherit makes a review that of those who have asked for one of another head that has not ended, and reports whether there are any. What we
-// have pushed ourselves ends no review. Who may not ask has no say in the next one either, or anybody could have it refused.
+// have pushed ourselves ends no review. Who may not ask has no say in the next one either, or anybody could have it refused; and what a bot has
+// asked for was done once, and counted.
 func (s *Source) inherit(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr *github.PullRequest) (_ tasks.Task, inherited bool, err error) {
 	if forked(pr) || pr.GetState() == "closed" || s.isUs(ctx, t.Actor) {
 		return t, false, nil
@@ -79,7 +80,7 @@ func (s *Source) inherit(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr
 			continue
 		}
 		switch {
-		case !before.byPerson(), s.mayNot(ctx, o, st.Task.Actor):
+		case !before.byPerson(), before.byBot(), s.mayNot(ctx, o, st.Task.Actor):
 			o.Also = append(o.Also, before.spots()...)
 		case before.Asked != nil: // the latest word counts, and the widest wish
 			o.Also = append(o.spots(), before.Also...)
