@@ -41,20 +41,21 @@ func (h *Handler) known(w http.ResponseWriter, r *http.Request) (id string, ok b
 }
 
 // follow writes a task's events until it has ended, the reader is gone, or the store cannot be read. It does so on the goroutine that the
-// server has for the request: pages may be many, and what each of them keeps is mostly stacks.
+// server has for the request: pages may be many, and what each of them keeps is mostly stacks. Events go out as the worker has written
+// them, which takes no stack for their parts.
 func (h *Handler) follow(ctx context.Context, out *sse.Stream, id, after string) {
-	for l, err := range h.cfg.Desk.Follow(ctx, id, after) {
+	for e, err := range h.cfg.Store.Follow(ctx, id, after) {
 		if err != nil {
 			if ctx.Err() == nil {
 				h.log.Warn("follow task", "run", id, "err", err)
 			}
 			return
 		}
-		after = l.ID
-		if l.End {
+		after = e.ID
+		if e.End {
 			break
 		}
-		if out.Send(l.ID, "", l.Event); out.Err() != nil {
+		if out.Send(e.ID, "", e.Data); out.Err() != nil {
 			return
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // memory is what a front door tells of itself, in bytes.
 type memory struct {
-	used       float64 // heap and stacks
+	used       float64 // objects on the heap, and stacks
 	stacks     float64 // of these
 	rss        float64
 	goroutines float64
@@ -76,7 +76,7 @@ func scrape(conn net.Conn, in *bufio.Reader) (m memory, _ error) {
 		name, value, _ := strings.Cut(lines.Text(), " ")
 		n, _ := strconv.ParseFloat(value, 64) // what is no number is not for us
 		switch name {
-		case "go_memstats_heap_inuse_bytes":
+		case "go_memstats_heap_alloc_bytes":
 			m.used += n
 		case "go_memstats_stack_inuse_bytes":
 			m.used, m.stacks = m.used+n, n
