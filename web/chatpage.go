@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -128,7 +129,7 @@ func (h *Handler) converse(ctx context.Context, v *chatView) error {
 		return err
 	}
 	for _, s := range past {
-		asked := utterance{s.Task.Actor, legible(s.Task.Prompt)}
+		asked := utterance{s.Task.Actor, legible.Text(s.Task.Prompt)}
 		if i := slices.IndexFunc(v.Turns, func(t turn) bool { return t.ID == s.Into }); i >= 0 {
 			v.Turns[i].Asked = append(v.Turns[i].Asked, asked) // its answer is the run's
 			continue

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -122,7 +123,7 @@ func (c costsQuery) line(row tasks.CostRow, dearest float64, today time.Time) co
 		case len(name.Text) <= maxFilter:
 			name.URL = c.within(group, name.Text).url()
 		}
-		name.Text = legible(name.Text)
+		name.Text = legible.Text(name.Text)
 		l.Names = append(l.Names, name)
 	}
 	return l
@@ -170,7 +171,7 @@ func (c costsQuery) tasksURL(key tasks.CostKey, today time.Time) string {
 
 func figures(s tasks.CostSum) costFigures {
 	u := s.Usage
-	return costFigures{money(s.USD), strconv.FormatInt(s.Runs, 10), count(u.Input + u.CacheRead + u.CacheCreation), count(u.Output)}
+	return costFigures{money(s.USD), strconv.FormatInt(s.Runs, 10), legible.Count(u.Input + u.CacheRead + u.CacheCreation), legible.Count(u.Output)}
 }
 
 // money is an amount as one reads it in a table.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 )
 
@@ -55,7 +56,9 @@ func newFleetView(seen sight) fleetView {
 	return v
 }
 
-func waited(seconds float64) string { return age(time.Duration(seconds * float64(time.Second))) }
+func waited(seconds float64) string {
+	return legible.Age(time.Duration(seconds * float64(time.Second)))
+}
 
 func newWorkerView(w worker) workerView {
 	v := workerView{

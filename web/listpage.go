@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -28,17 +29,17 @@ type row struct {
 func (h *Handler) row(v view) row {
 	r := row{
 		ID: v.Task.ID, Title: v.Title, Source: v.Task.Source, Actor: v.Task.Actor, State: v.State, Repo: v.Task.Repo,
-		Created: v.Created, Age: age(h.now().Sub(v.Created)), Note: cmp.Or(v.Why, v.Sentence),
+		Created: v.Created, Age: legible.Age(h.now().Sub(v.Created)), Note: cmp.Or(v.Why, v.Sentence),
 	}
 	switch {
 	case v.Ending != nil:
 		r.Ending = string(v.Ending.Kind)
 		r.Cost = cost(v.Ending.CostUSD())
 		if d := v.Ended.Sub(v.Started); !v.Started.IsZero() && d >= time.Second {
-			r.Took = age(d)
+			r.Took = legible.Age(d)
 		}
 	case v.State == "running" && !v.Started.IsZero():
-		r.Took = age(h.now().Sub(v.Started))
+		r.Took = legible.Age(h.now().Sub(v.Started))
 	case v.State == "waiting" && v.At.After(h.now()):
 		r.Note = strings.TrimSpace(r.Note + " Not before " + v.At.UTC().Format("15:04 UTC") + ".")
 	}
@@ -47,19 +48,6 @@ func (h *Handler) row(v view) row {
 
 // Label is the one word for how the task is.
 func (r row) Label() string { return strings.ReplaceAll(cmp.Or(r.Ending, r.State), "_", " ") }
-
-// age is a duration as one glances at it.
-func age(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
-}
 
 func cost(usd float64) string {
 	if usd <= 0 {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/legible"
 )
 
 // logView is a page of a task's log: it goes on where the timeline's events end, and looks like one.
@@ -42,7 +44,7 @@ func (h *Handler) logPage(w http.ResponseWriter, r *http.Request) {
 	text, from := part.text()
 	v := logView{ID: id, history: history{Past: true}}
 	if text != "" {
-		v.Entries = []*entry{{Kind: "log", Text: legible(strings.ToValidUTF8(text, "\uFFFD"))}}
+		v.Entries = []*entry{{Kind: "log", Text: legible.Text(strings.ToValidUTF8(text, "\uFFFD"))}}
 	}
 	if from > 0 {
 		v.Older = "/tasks/" + id + "/log?before=" + strconv.FormatInt(from, 10)

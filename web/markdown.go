@@ -19,6 +19,8 @@ import (
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/util"
+
+	"github.com/errand-fleet/errand/internal/legible"
 )
 
 // What is formatted has bounds, because a hostile text costs more than its length: goldmark takes quadratic time for what is nested and for
@@ -55,13 +57,13 @@ func without(list []util.PrioritizedValue, parser any) []util.PrioritizedValue {
 
 // formatted is an agent's text as a page shows it.
 func formatted(text string) template.HTML {
-	text = legible(text)
+	text = legible.Text(text)
 	b := bounded{left: maxFormatted}
 	if !tame(text) || markdown.Convert([]byte(text), &b) != nil {
 		return template.HTML(`<p class="plain">` + template.HTMLEscapeString(text) + "</p>") //nolint:gosec // it is escaped
 	}
 	// Once more: what cannot be seen may have come as an entity.
-	return template.HTML(legible(b.String())) //nolint:gosec // HTML in the text was not taken for any
+	return template.HTML(legible.Text(b.String())) //nolint:gosec // HTML in the text was not taken for any
 }
 
 // tame reports whether a text is within the bounds of what is formatted.

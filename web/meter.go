@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -26,7 +27,7 @@ func (h *Handler) meter(s tasks.Status, used tasks.Logged) meter {
 	}
 	if usage != nil {
 		if in := usage.Input + usage.CacheRead + usage.CacheCreation; in > 0 {
-			m.Tokens = count(in) + " tokens in, " + count(usage.Output) + " out"
+			m.Tokens = legible.Count(in) + " tokens in, " + legible.Count(usage.Output) + " out"
 		}
 	}
 	switch {
@@ -36,15 +37,4 @@ func (h *Handler) meter(s tasks.Status, used tasks.Logged) meter {
 		m.Cost = "under $0.01"
 	}
 	return m
-}
-
-// count is a number as one glances at it. static/task.js does the same.
-func count(n int64) string {
-	switch {
-	case n < 1000:
-		return fmt.Sprint(n)
-	case n < 1_000_000:
-		return fmt.Sprintf("%.1fk", float64(n)/1e3)
-	}
-	return fmt.Sprintf("%.1fM", float64(n)/1e6)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+
+	"github.com/errand-fleet/errand/internal/legible"
 )
 
 //go:embed pages/*.html
@@ -45,7 +47,7 @@ func (h *Handler) render(w http.ResponseWriter, name string, data any) (*bytes.B
 		text(w, http.StatusInternalServerError, "This page could not be written. The log says more.\n")
 		return nil, false
 	}
-	return bytes.NewBufferString(legible(b.String())), true
+	return bytes.NewBufferString(legible.Text(b.String())), true
 }
 
 func send(w http.ResponseWriter, status int, page *bytes.Buffer) {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -90,6 +91,6 @@ func (p *payloads) look(id string) (payload, error) {
 	if err != nil {
 		return view, err
 	}
-	view.Type, view.Thread, view.Actor = legible(t.Source+" "+t.Kind), legible(t.Thread), legible(t.Actor)
+	view.Type, view.Thread, view.Actor = legible.Text(t.Source+" "+t.Kind), legible.Text(t.Thread), legible.Text(t.Actor)
 	return view, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -96,7 +97,7 @@ func (h *Handler) makeTaskPage(w http.ResponseWriter, r *http.Request, s tasks.S
 
 func (h *Handler) taskView(s tasks.Status, past history, used tasks.Logged) taskView {
 	v := taskView{
-		row: h.row(show(s)), Prompt: legible(s.Task.Prompt), Long: len(s.Task.Prompt) > longPrompt, Facts: facts(s), Questions: s.Questions,
+		row: h.row(show(s)), Prompt: legible.Text(s.Task.Prompt), Long: len(s.Task.Prompt) > longPrompt, Facts: facts(s), Questions: s.Questions,
 		Delivery: deliveryPath(s), Meter: h.meter(s, used), Live: s.Ending == nil && !past.Past, history: past,
 	}
 	if s.Worker != "" || s.Into != "" {
@@ -106,7 +107,7 @@ func (h *Handler) taskView(s tasks.Status, past history, used tasks.Logged) task
 		v.Entries[n-1].Open = v.Entries[n-1].Kind == "text"
 	}
 	if e := s.Ending; e != nil {
-		v.Sentence, v.Partial, v.Answer = legible(e.Sentence()), formatted(e.Partial()), formatted(answerOf(e))
+		v.Sentence, v.Partial, v.Answer = legible.Text(e.Sentence()), formatted(e.Partial()), formatted(answerOf(e))
 		v.Published = formatted(e.Note())
 	}
 	return v

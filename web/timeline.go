@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -78,7 +79,7 @@ func (t *timeline) add(l tasks.Logged) {
 		}
 	case "tool_result":
 		if call := t.calls[e.ToolID]; call != nil {
-			call.Back, call.Done, call.Error = legible(e.Text), true, e.Error
+			call.Back, call.Done, call.Error = legible.Text(e.Text), true, e.Error
 			return
 		}
 	}
@@ -88,12 +89,12 @@ func (t *timeline) add(l tasks.Logged) {
 	}
 	if n := len(*at.list); n > 0 && (kind == "text" || kind == "thinking") {
 		if last := (*at.list)[n-1]; last.Kind == kind {
-			last.Text += legible(e.Text)
+			last.Text += legible.Text(e.Text)
 			return
 		}
 	}
 	made := &entry{
-		ID: l.ID, Time: e.Time, Kind: kind, Label: labels[kind], Text: strings.TrimLeft(legible(e.Text), "\n"), Call: e.ToolID, Agent: e.Agent,
+		ID: l.ID, Time: e.Time, Kind: kind, Label: labels[kind], Text: strings.TrimLeft(legible.Text(e.Text), "\n"), Call: e.ToolID, Agent: e.Agent,
 		Input: spelled(e.Input), Error: e.Error,
 	}
 	switch kind {

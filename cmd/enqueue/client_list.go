@@ -70,7 +70,7 @@ func (t *terminal) table(all []task, now time.Time) {
 	list.spare, list.prose = []string{"SOURCE", "WHO", "COST", "AGE"}, true // the ID has the source
 	list.columns[1].style = func(row int) term.Style { return styleOf(all[row]) }
 	for _, v := range all {
-		list.add(v.Task.ID, v.state(), v.Task.Source, v.Task.Actor, age(now.Sub(v.Created)), cost(v), v.Title)
+		list.add(v.Task.ID, v.state(), v.Task.Source, v.Task.Actor, legible.Age(now.Sub(v.Created)), cost(v), v.Title)
 	}
 	list.print(t.stdout)
 }
@@ -100,17 +100,4 @@ func dollars(usd float64) string {
 		return "<$0.01"
 	}
 	return fmt.Sprintf("$%.2f", usd)
-}
-
-// age is a duration as precise as anybody wants to know.
-func age(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }

@@ -64,7 +64,7 @@ func (p *progress) line(at time.Time) string {
 	}
 	parts := []string{tasks.Lasted(max(0, at.Sub(p.started)))} // the clocks of two machines differ
 	if p.tokens > 0 {
-		parts = append(parts, count(p.tokens)+" tokens", fmt.Sprintf("$%.2f", p.usd))
+		parts = append(parts, legible.Count(p.tokens)+" tokens", fmt.Sprintf("$%.2f", p.usd))
 	}
 	doing := p.now
 	if n := len(p.calls); n > 0 {
@@ -77,15 +77,4 @@ func (p *progress) line(at time.Time) string {
 		parts = append(parts, doing)
 	}
 	return strings.Join(parts, " · ")
-}
-
-// count writes a number of tokens.
-func count(n int64) string {
-	switch {
-	case n < 1000:
-		return fmt.Sprint(n)
-	case n < 1_000_000:
-		return fmt.Sprintf("%.1fk", float64(n)/1e3)
-	}
-	return fmt.Sprintf("%.1fM", float64(n)/1e6)
 }

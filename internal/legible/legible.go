@@ -22,7 +22,7 @@ func hidden(r rune) bool {
 	return r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r <= 0x9f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
-// Text is text without a terminal's orders, and with what else cannot be seen spelled out.
+// Text is text without a terminal's orders, and with what else cannot be seen spelled out. The console's static/task.js does the same.
 func Text(s string) string {
 	s = strings.ToValidUTF8(s, "\ufffd") // a lone byte of 0x9b is an order to some terminals
 	if strings.IndexFunc(s, hidden) < 0 {

@@ -8,7 +8,7 @@ const atEnd = () => window.innerHeight + window.scrollY >= document.body.scrollH
 const toEnd = () => window.scrollTo(0, document.body.scrollHeight);
 const one = (list, name) => list.querySelector(`:scope > .${name}, :scope > details .${name}, :scope > .said > .${name}`);
 
-// legible does what the function of that name in legible.go does.
+// legible does what Text of internal/legible does.
 const legible = (s) => s
   .replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])/g, "")
   .replaceAll("\r\n", "\n")
@@ -17,7 +17,7 @@ const legible = (s) => s
     return n.length > 2 ? "\\u" + n : "\\x" + n.padStart(2, "0");
   });
 
-// spelled writes a tool's input as legible.go does.
+// spelled writes a tool's input as spelled.go does.
 function spelled(input) {
   if (input === undefined || input === null) return "";
   if (typeof input !== "object" || Array.isArray(input)) return legible(JSON.stringify(input));

@@ -6,11 +6,8 @@ import (
 	"io"
 	"strings"
 
-	harmless "github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/legible"
 )
-
-// legible is text that can be shown. static/task.js does the same.
-func legible(s string) string { return harmless.Text(s) }
 
 // spelled writes a tool's input for people: a line per argument, texts as they are. What is no object stays JSON.
 func spelled(input json.RawMessage) string {
@@ -19,7 +16,7 @@ func spelled(input json.RawMessage) string {
 	}
 	in := json.NewDecoder(bytes.NewReader(input))
 	if t, err := in.Token(); err != nil || t != json.Delim('{') {
-		return legible(string(input))
+		return legible.Text(string(input))
 	}
 	var b strings.Builder
 	for in.More() {
@@ -30,7 +27,7 @@ func spelled(input json.RawMessage) string {
 		}
 		key, _ := name.(string)
 		if err != nil {
-			return legible(string(input))
+			return legible.Text(string(input))
 		}
 		text := string(value)
 		if json.Unmarshal(value, &text) == nil && strings.ContainsRune(text, '\n') {
@@ -38,5 +35,5 @@ func spelled(input json.RawMessage) string {
 		}
 		_, _ = io.WriteString(&b, key+": "+text+"\n") // memory takes everything
 	}
-	return legible(strings.TrimSuffix(b.String(), "\n"))
+	return legible.Text(strings.TrimSuffix(b.String(), "\n"))
 }
