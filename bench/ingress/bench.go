@@ -13,7 +13,6 @@ import (
 
 	"github.com/errand-fleet/errand/bench/door"
 	"github.com/errand-fleet/errand/bench/table"
-	"github.com/errand-fleet/errand/internal/redisserver"
 )
 
 // options say how much is measured, and with what.
@@ -84,22 +83,12 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 		return nil, fmt.Errorf("create directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	path, ok := redisserver.Find()
-	if !ok {
-		return nil, errors.New("redis-server is missing: run make setup")
-	}
-	server, err := redisserver.Start(ctx, redisserver.Config{Path: path, Dir: b.dir, AppendOnly: true})
+	r, err := door.StartRedis(ctx, b.dir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, server.Stop(context.WithoutCancel(ctx))) }()
-	b.redisURL = server.URL()
-	opt, err := redis.ParseURL(b.redisURL)
-	if err != nil {
-		return nil, fmt.Errorf("parse the address of Redis: %w", err)
-	}
-	b.redis = redis.NewClient(opt)
-	defer func() { err = errors.Join(err, b.redis.Close()) }()
+	defer func() { err = errors.Join(err, r.Stop(ctx)) }()
+	b.redis, b.redisURL = r.Client, r.URL
 	b.report.begin(ctx, b.options)
 	err = table.Take(ctx, progress, o.Only, b.steps())
 	return &b.report, err
