@@ -99,7 +99,9 @@ func TestOfferOfACLIThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	for mode, class := range map[string]Class{"refuse": ClassConfig, "exit-2": ClassConfig, "mute": ClassStart} {
 		b := newBench(t, mode)
-		b.startLimit = 100 * time.Millisecond
+		if mode == "mute" {
+			b.startLimit = 100 * time.Millisecond
+		}
 		_, err := b.Offer(t.Context(), Spec{ID: unique("offer-" + mode), Dir: t.TempDir(), Profile: Write})
 		if e, ok := errors.AsType[*Error](err); !ok || e.Class != class {
 			t.Errorf("%s: %v", mode, err)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -100,7 +101,7 @@ func together(runs []*playedRun, do func(int, *playedRun) error) (wrote int, _ e
 	}
 	all.Wait()
 	for _, r := range runs {
-		wrote += r.wrote
+		wrote += int(r.wrote.Load())
 	}
 	return wrote, errors.Join(errs...)
 }
@@ -109,14 +110,15 @@ func together(runs []*playedRun, do func(int, *playedRun) error) (wrote int, _ e
 type playedRun struct {
 	claim *store.Claim
 	made  int // events, ever
-	wrote int // since start, or by fill
+	wrote atomic.Int64 // since start, or by fill: asked for while it plays, too
 	stop  chan struct{}
 	done  chan error
 }
 
 // start lets it have events from now on. Runs do not keep step with each other.
 func (r *playedRun) start(ctx context.Context, i int, joint bool) {
-	r.wrote, r.stop, r.done = 0, make(chan struct{}), make(chan error, 1)
+	r.wrote.Store(0)
+	r.stop, r.done = make(chan struct{}), make(chan error, 1)
 	go func() { r.done <- r.play(ctx, time.Duration(i)*7*time.Millisecond%gather, joint) }()
 }
 
@@ -148,7 +150,7 @@ func (r *playedRun) play(ctx context.Context, later time.Duration, joint bool) e
 		if err := r.claim.Append(ctx, waiting...); err != nil {
 			return err
 		}
-		r.wrote += len(waiting)
+		r.wrote.Add(int64(len(waiting)))
 		waiting = nil
 	}
 	return nil
@@ -166,16 +168,16 @@ func (r *playedRun) fill(ctx context.Context, amount string) error {
 	if err != nil {
 		return fmt.Errorf("read how many events to write: %w", err)
 	}
-	for r.wrote = 0; r.wrote < n; {
+	for left := n; left > 0; left -= 100 {
 		var some []json.RawMessage
-		for range min(100, n-r.wrote) {
+		for range min(100, left) {
 			some = append(some, r.event())
 		}
 		if err := r.claim.Append(ctx, some...); err != nil {
 			return err
 		}
-		r.wrote += len(some)
 	}
+	r.wrote.Store(int64(n))
 	return nil
 }
 

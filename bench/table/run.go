@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -30,7 +31,7 @@ func Run[O any](ctx context.Context, args []string, stdout, stderr io.Writer,
 	case err != nil:
 		return 2
 	}
-	report, err := measure(ctx, o, stderr)
+	report, err := measure(ctx, o, &turns{w: stderr})
 	if err == nil {
 		err = report.Print(stdout)
 	}
@@ -39,6 +40,18 @@ func Run[O any](ctx context.Context, args []string, stdout, stderr io.Writer,
 		return 1
 	}
 	return 0
+}
+
+// turns is a writer for many goroutines: what is measured speaks there as well, each process by one.
+type turns struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (t *turns) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.w.Write(b)
 }
 
 // Step is one thing that is measured.
