@@ -109,7 +109,7 @@ func together(runs []*playedRun, do func(int, *playedRun) error) (wrote int, _ e
 // playedRun is a run whose agent is made up. It is used by one goroutine at a time.
 type playedRun struct {
 	claim *store.Claim
-	made  int // events, ever
+	made  int          // events, ever
 	wrote atomic.Int64 // since start, or by fill: asked for while it plays, too
 	stop  chan struct{}
 	done  chan error
