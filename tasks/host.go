@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -60,6 +61,7 @@ func (h *host) Idle(ctx context.Context) (agent.Message, bool) { return h.mail.I
 // Bounds of what waits to be stored, and of one stored event.
 const (
 	recordEvery = 100 * time.Millisecond // pieces that come closer together are joined
+	recordSoon  = 25 * time.Millisecond  // behind what no piece is joined to: the first word of an answer does not wait for long
 	maxWaiting  = 1000
 	maxText     = 8 << 10
 	maxEvent    = 16 << 10 // what the store takes
@@ -114,9 +116,12 @@ func (r *recorder) add(e agent.Event) {
 	}
 }
 
+// pieces reports whether an event is one of those that come in pieces.
+func pieces(e agent.Event) bool { return e.Kind == agent.Text || e.Kind == agent.Thinking }
+
 // joins reports whether b is the continuation of a.
 func joins(a, b agent.Event) bool {
-	return a.Kind == b.Kind && (b.Kind == agent.Text || b.Kind == agent.Thinking) && a.Parent == b.Parent &&
+	return a.Kind == b.Kind && pieces(b) && a.Parent == b.Parent &&
 		len(a.Text)+len(b.Text) <= maxText
 }
 
@@ -145,7 +150,11 @@ func (r *recorder) loop() {
 		if closed {
 			return
 		}
-		pause := time.NewTimer(recordEvery)
+		apart := recordEvery
+		if len(batch) > 0 && !slices.ContainsFunc(batch, pieces) {
+			apart = recordSoon
+		}
+		pause := time.NewTimer(apart)
 		<-pause.C
 	}
 }

@@ -3,6 +3,7 @@ package tasks
 import (
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -125,6 +126,26 @@ func TestRecorderJoinsAndNeverWaits(t *testing.T) {
 		}
 		if calls != 2 || len(got) != 4 {
 			t.Errorf("%d events in %d calls, want 4 in 2", len(got), calls)
+		}
+	})
+}
+
+// The first word does not wait for what an event before it would be joined to; what follows it is joined.
+func TestRecorderStoresTheFirstWordSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var at []time.Duration
+		r := newRecorder(func(...json.RawMessage) error { at = append(at, time.Since(began)); return nil })
+		r.add(agent.Event{Kind: agent.Started})
+		synctest.Wait()
+		for range 3 {
+			<-time.After(10 * time.Millisecond)
+			r.add(agent.Event{Kind: agent.Text, Text: "x"})
+		}
+		r.close()
+		if want := []time.Duration{0, recordSoon, recordSoon + recordEvery}; !slices.Equal(at, want) {
+			t.Errorf("stored after %v, want %v", at, want)
 		}
 	})
 }
