@@ -49,11 +49,7 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 	if err != nil {
 		return Scripted{}, NewError(ClassWorkspace, err.Error())
 	}
-	defer func() {
-		if err := dirs.remove(); err != nil {
-			r.log.Warn("remove run directory", "run", s.ID, "err", err)
-		}
-	}()
+	defer func() { r.remove(s.ID, dirs) }()
 	spec := Spec{ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Profile: Write}
 	box, e := r.box(ctx, spec, cmp.Or(onPath("bash", r.getenv("PATH")), "/bin/bash"), dirs)
 	if e != nil {

@@ -28,8 +28,8 @@ type row struct {
 
 func (h *Handler) row(v view) row {
 	r := row{
-		ID: v.Task.ID, Title: v.Title, Source: v.Task.Source, Actor: v.Task.Actor, State: v.State, Repo: v.Task.Repo,
-		Created: v.Created, Age: legible.Age(h.now().Sub(v.Created)), Note: cmp.Or(v.Why, v.Sentence),
+		ID: v.Task.ID, Title: legible.Text(v.Title), Source: v.Task.Source, Actor: legible.Text(v.Task.Actor), State: v.State, Repo: v.Task.Repo,
+		Created: v.Created, Age: legible.Age(h.now().Sub(v.Created)), Note: legible.Text(cmp.Or(v.Why, v.Sentence)),
 	}
 	switch {
 	case v.Ending != nil:

@@ -63,7 +63,7 @@ func formatted(text string) template.HTML {
 		return template.HTML(`<p class="plain">` + template.HTMLEscapeString(text) + "</p>") //nolint:gosec // it is escaped
 	}
 	// Once more: what cannot be seen may have come as an entity.
-	return template.HTML(legible.Text(b.String())) //nolint:gosec // HTML in the text was not taken for any
+	return template.HTML(legible.Spelled(b.String())) //nolint:gosec // HTML in the text was not taken for any
 }
 
 // tame reports whether a text is within the bounds of what is formatted.

@@ -24,6 +24,8 @@ func TestFormatted(t *testing.T) {
 		"[x](//a.test) [y](/queues/)": `<p>x <span class="to">(//a.test)</span> y <span class="to">(/queues/)</span></p>` + "\n",
 		`[x](https://a.test/"onx=")`:  `<p><a href="https://a.test/%22onx=%22" rel="noopener nofollow">x</a></p>` + "\n",
 		"[x]\n\n[x]: https://a.test":  `<p>[x]</p>` + "\n" + `<p>[x]: <a href="https://a.test" rel="noopener nofollow">https://a.test</a></p>` + "\n",
+		"*a&#27;[* b&#27;]\n\nc&#7;":  `<p><em>a\x1b[</em> b\x1b]</p>` + "\n" + `<p>c\x07</p>` + "\n",
+		"```x&#27;[\na\n```":          `<pre><code class="language-x\x1b[">a` + "\n</code></pre>\n",
 		"&#8238;a \x1b[31mb\x00":      `<p>\u202ea b\x00</p>` + "\n",
 		"|a|\n|-:|\n|b|":              "<table>\n<thead>\n<tr>\n<th align=\"right\">a</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td align=\"right\">b</td>\n</tr>\n</tbody>\n</table>\n",
 	} {

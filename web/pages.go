@@ -47,7 +47,7 @@ func (h *Handler) render(w http.ResponseWriter, name string, data any) (*bytes.B
 		text(w, http.StatusInternalServerError, "This page could not be written. The log says more.\n")
 		return nil, false
 	}
-	return bytes.NewBufferString(legible.Text(b.String())), true
+	return bytes.NewBufferString(legible.Spelled(b.String())), true
 }
 
 func send(w http.ResponseWriter, status int, page *bytes.Buffer) {

@@ -122,6 +122,17 @@ func TestNothingIsHidden(t *testing.T) {
 	h.contains(h.get("/tasks/"+id), http.StatusOK, `<h1>safe\u202egnp.exe red</h1>`, `ann\u2066`, `main\x07`, "!\u202e", "!\u2066", "!\x1b")
 }
 
+// A terminal's orders in what people write take nothing of a page away: in markup one would reach over the end of a tag, and from one task to
+// the next.
+func TestOrdersStayInTheirPlace(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.submit(1, func(t *tasks.Task) { t.Prompt, t.Repo, t.Ref = "first \x1b]", "acme/one", "main\x1b[" })
+	h.submit(2, func(t *tasks.Task) { t.Prompt, t.Repo, t.Ref = "second \x07", "acme/two", "main\x07" })
+	h.contains(h.get("/"), http.StatusOK, `first </a>`, `second \x07</a>`, ">acme/one</a>", ">acme/two</a>")
+	h.contains(h.get("/tasks/1700000000000001-test-x"), http.StatusOK, `<dd>main\x1b[</dd>`)
+}
+
 func TestStaticFiles(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

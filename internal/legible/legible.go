@@ -17,19 +17,26 @@ var sequences = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1
 // unseen are characters that show nothing: control characters, and marks that turn the direction of writing for what follows.
 var unseen = regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f-\x{9f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`)
 
-// hidden reports whether a character is one of the unseen, or of those that Text changes besides.
+// hidden reports whether a character is one of the unseen, or of those that Spelled changes besides.
 func hidden(r rune) bool {
 	return r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r <= 0x9f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
-// Text is text without a terminal's orders, and with what else cannot be seen spelled out. The console's static/task.js does the same.
+// Text is text without a terminal's orders, and with what else cannot be seen spelled out. The console's static/task.js does the same. It is for
+// text alone: what looks like an order may swallow the markup behind it.
 func Text(s string) string {
 	s = strings.ToValidUTF8(s, "\ufffd") // a lone byte of 0x9b is an order to some terminals
-	if strings.IndexFunc(s, hidden) < 0 {
-		return s
-	}
 	if strings.ContainsRune(s, '\x1b') {
 		s = sequences.ReplaceAllString(s, "")
+	}
+	return Spelled(s)
+}
+
+// Spelled is s with what cannot be seen spelled out. It takes nothing away, so that it may be markup.
+func Spelled(s string) string {
+	s = strings.ToValidUTF8(s, "\ufffd")
+	if strings.IndexFunc(s, hidden) < 0 {
+		return s
 	}
 	return unseen.ReplaceAllStringFunc(strings.ReplaceAll(s, "\r\n", "\n"), func(c string) string {
 		r, _ := utf8.DecodeRuneInString(c)
