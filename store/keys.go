@@ -10,6 +10,8 @@ package store
 //	                                                               key stands for (questions)
 //	<prefix>spent:<id>        string  Retention                    a message that was an answer: "<id> <nonce>" of the task that
 //	                                                               asked and of who answered (questions)
+//	<prefix>pictures:<id>     hash    SessionTTL since the save,   <n> = the data of the n-th picture that came with the task (pictures)
+//	                                  Retention once posted
 //	<prefix>tasks             zset    trimmed by submit            all IDs, score 0: sorted by text, which is by time (submit)
 //	<prefix>live              zset    while not ended              the IDs that have not ended, score 0 (submit, transition, claim)
 //	<prefix>waiting:<thread>  zset    while it has members         the thread's IDs that wait or run; score = the microseconds the ID
@@ -65,6 +67,7 @@ type keys struct{ prefix string }
 
 func (k keys) task(id string) string          { return k.prefix + "task:" + id }
 func (k keys) events(id string) string        { return k.prefix + "events:" + id }
+func (k keys) pictures(id string) string      { return k.prefix + "pictures:" + id }
 func (k keys) questions(id string) string     { return k.prefix + "questions:" + id }
 func (k keys) waiting(thread string) string   { return k.prefix + "waiting:" + thread }
 func (k keys) claim(thread string) string     { return k.prefix + "claim:" + thread }

@@ -99,9 +99,9 @@ func (m *mailbox) brief(ctx context.Context, rec store.Record) (t Task, _ agent.
 	if t, err = taskOf(rec); err != nil {
 		return t, agent.Message{}, err
 	}
-	b, err := m.source.Brief(ctx, t, m.files)
+	b, err := m.worker.briefed(ctx, m.source, t, m.files)
 	if err != nil {
-		return t, agent.Message{}, fmt.Errorf("brief: %w", err)
+		return t, agent.Message{}, err
 	}
 	if !plain(b) {
 		return t, agent.Message{}, errOwnRun

@@ -115,7 +115,11 @@ func (d *Desk) hear(ctx context.Context, running string, t Task) (ok, fresh bool
 	if written(t.ID).Before(q.Asked) {
 		return false, false, nil
 	}
-	a, err := d.answer(ctx, running, q.Key, Answer{Text: t.Prompt, By: t.Actor, At: time.Now(), Message: t.ID})
+	text := t.Prompt
+	if len(t.Pictures) > 0 {
+		text += "\n\n(Pictures came with this answer and cannot be shown with it. Ask for them in a message of their own.)"
+	}
+	a, err := d.answer(ctx, running, q.Key, Answer{Text: text, By: t.Actor, At: time.Now(), Message: t.ID})
 	switch {
 	case errors.Is(err, ErrNotFound): // answered or ended meanwhile
 		return false, false, nil

@@ -102,6 +102,9 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 		return Receipt{}, fmt.Errorf("marshal task %s: %w", t.ID, err)
 	}
 	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, Kin: kin(t), Scopes: t.scopes(), Topic: topic, At: t.NotBefore}
+	if err := d.savePictures(ctx, t); err != nil {
+		return Receipt{}, err
+	}
 	budgets := d.policy.Budgets.daily()
 	take := d.store.Hear
 	if d.deaf {

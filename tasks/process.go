@@ -3,7 +3,6 @@ package tasks
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -86,10 +85,8 @@ func (w *Worker) brief(r *run) (err error) {
 	if r.files, err = w.workspace.Files(r.task.Thread); err != nil {
 		return err
 	}
-	if r.words, err = r.source.Brief(r.ctx, r.task, r.files); err != nil {
-		return fmt.Errorf("brief: %w", err)
-	}
-	return nil
+	r.words, err = w.briefed(r.ctx, r.source, r.task, r.files)
+	return err
 }
 
 // prepare begins the report and makes ready what the run works in and goes on with.

@@ -42,6 +42,9 @@ type Task struct {
 	Prompt  string  `json:"prompt"`            // their own words
 	Options Options `json:"options,omitzero"`
 
+	// Pictures that came with the prompt. The record has their names and types; Submit stores the data beside it.
+	Pictures []Picture `json:"pictures,omitempty"`
+
 	NotBefore time.Time `json:"not_before,omitzero"` // when to start it at the earliest; zero: at once
 
 	Origin json.RawMessage `json:"origin,omitempty"` // the source's return address, opaque to everyone else

@@ -26,7 +26,7 @@ type Chat struct {
 // Poster is the source of what is written on the page.
 type Poster interface {
 	// Post submits a form, and tells the name by which the next one goes on in the same conversation. An *InputError is for people.
-	Post(ctx context.Context, d *tasks.Desk, form url.Values) (r tasks.Receipt, thread string, err error)
+	Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture) (r tasks.Receipt, thread string, err error)
 }
 
 // What of the past is on the page.
@@ -50,7 +50,7 @@ type turn struct {
 }
 
 // utterance is something that a person wrote.
-type utterance struct{ Actor, Text string }
+type utterance struct{ Actor, Text, Pictures string }
 
 // chatView is the page.
 type chatView struct {
@@ -62,11 +62,25 @@ type chatView struct {
 	Recent  []recent
 	Trouble string // why an answer would not come now
 
-	// The form. In a conversation the place stays, and the rest is as it was the last time.
-	Where, Repo, Dir, Agent, Model, Effort string
-	Draft, Mistake                         string
+	Where string // the place in words
+	chatFields
+	Draft, Mistake string
 
 	history // of Now
+}
+
+// chatFields are the fields of the form. In a conversation the place stays, and the rest is as it was the last time.
+type chatFields struct {
+	Repo, Branch, Dir, Agent, Model, Effort, Budget, Timeout string
+
+	Plan bool
+}
+
+func fieldsOf(form url.Values) chatFields {
+	return chatFields{
+		Repo: form.Get("repo"), Branch: form.Get("branch"), Dir: form.Get("projectPath"), Agent: form.Get("agent"), Model: form.Get("model"),
+		Effort: form.Get("effort"), Budget: form.Get("budget"), Timeout: form.Get("timeout"), Plan: form.Get("plan") != "",
+	}
 }
 
 // recent is a conversation to go back to.
@@ -83,8 +97,7 @@ func (h *Handler) chatPage(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, problem{http.StatusNotFound, "No such conversation", "A conversation is named by at most 40 of a-z, 0-9 and dash."})
 		return
 	}
-	q := r.URL.Query()
-	h.showChat(w, r, http.StatusOK, chatView{Thread: thread, Repo: q.Get("repo"), Dir: q.Get("projectPath"), Agent: q.Get("agent")})
+	h.showChat(w, r, http.StatusOK, chatView{Thread: thread, chatFields: fieldsOf(r.URL.Query())})
 }
 
 // showChat writes the page around a form.
@@ -129,7 +142,7 @@ func (h *Handler) converse(ctx context.Context, v *chatView) error {
 		return err
 	}
 	for _, s := range past {
-		asked := utterance{s.Task.Actor, legible.Text(s.Task.Prompt)}
+		asked := utterance{s.Task.Actor, legible.Text(s.Task.Prompt), pictureNames(s.Task)}
 		if i := slices.IndexFunc(v.Turns, func(t turn) bool { return t.ID == s.Into }); i >= 0 {
 			v.Turns[i].Asked = append(v.Turns[i].Asked, asked) // its answer is the run's
 			continue
@@ -153,7 +166,7 @@ func (h *Handler) converse(ctx context.Context, v *chatView) error {
 	}
 	if len(past) > 0 {
 		t := past[len(past)-1].Task
-		v.Repo, v.Dir = t.Repo, t.Dir
+		v.Repo, v.Branch, v.Dir = t.Repo, t.Ref, t.Dir
 		v.Where = cmp.Or(t.Repo, t.Dir, "a scratch directory")
 		if v.Draft == "" {
 			v.Agent, v.Model, v.Effort = t.Options.Agent, t.Options.Model, t.Options.Effort

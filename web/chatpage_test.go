@@ -1,9 +1,13 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"html"
+	"image"
+	"image/png"
+	"mime/multipart"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,14 +22,14 @@ import (
 // poster is a source that makes a task of a form, and does not want to hear of one thing.
 type poster struct{}
 
-func (poster) Post(ctx context.Context, d *tasks.Desk, form url.Values) (tasks.Receipt, string, error) {
+func (poster) Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture) (tasks.Receipt, string, error) {
 	if form.Get("message") == "no" {
 		return tasks.Receipt{}, "", &tasks.InputError{Sentence: "Say something <else>."}
 	}
 	r, err := d.Submit(ctx, tasks.Task{
 		ID: tasks.NewID(time.Now(), "chat", form.Get("message")), Source: "chat", Kind: "chat", Thread: "chat/t-1", Class: tasks.Interactive,
 		Profile: agent.Write, Repo: form.Get("repo"), Actor: tasks.Actor(ctx), Prompt: form.Get("message"),
-		Options: tasks.Options{Agent: form.Get("agent"), Model: form.Get("model")},
+		Options: tasks.Options{Agent: form.Get("agent"), Model: form.Get("model"), Plan: form.Get("plan") != ""}, Pictures: pictures,
 	})
 	return r, "t-1", err
 }
@@ -76,6 +80,42 @@ func TestChat(t *testing.T) {
 	h.contains(h.get("/chat/t-1"), http.StatusOK, `<div class="theirs markdown"><p>Good &lt;i&gt;morning, <strong>Ann</strong></p>`,
 		`<div class="published markdown"><p>The changes are on branch errand/x of acme/api.</p>`, "$0.50", "/tasks/"+id, "!data-events", "!Cancel")
 	h.contains(h.get("/chat"), http.StatusOK, "Recent", `href="/chat/t-1"`)
+}
+
+// The form takes what the API takes, pictures among it; after a mistake its fields are as they were.
+func TestChatOptions(t *testing.T) {
+	t.Parallel()
+	h := newChat(t)
+	post := func(message string, picture []byte) answer {
+		t.Helper()
+		var body bytes.Buffer
+		form := multipart.NewWriter(&body)
+		for name, value := range map[string]string{"message": message, "repo": "acme/api", "branch": "next", "budget": "2.50", "timeout": "30m", "plan": "1"} {
+			if err := form.WriteField(name, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, err := form.CreateFormFile("picture", "a <b>.png")
+		if err == nil {
+			_, err = f.Write(picture)
+		}
+		if err = errors.Join(err, form.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return h.do(http.MethodPost, "/chat", body.String(), "Content-Type", form.FormDataContentType(), "Accept", "text/html")
+	}
+	var dot bytes.Buffer
+	if err := png.Encode(&dot, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
+		t.Fatal(err)
+	}
+	fields := []string{`name="branch" value="next"`, `name="budget" value="2.50"`, `name="timeout" value="30m"`, `name="plan" value="1" checked`}
+	h.contains(post("no", dot.Bytes()), http.StatusUnprocessableEntity, append(fields, "Choose the pictures again")...)
+	h.contains(post("hello", []byte("GIF89a")), http.StatusUnprocessableEntity, append(fields, "a &lt;b&gt;.png", "cannot be shown to the model")...)
+	if to := post("hello", dot.Bytes()); to.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d %s", to.StatusCode, to.Body)
+	}
+	h.contains(h.get("/chat/t-1"), http.StatusOK, "Pictures: a &lt;b&gt;.png")
+	h.contains(h.get("/tasks/"+h.only()), http.StatusOK, "plan: nothing is changed", "<dd>a &lt;b&gt;.png</dd>")
 }
 
 // only is the one task that has not ended.

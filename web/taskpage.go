@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/internal/legible"
@@ -124,10 +125,22 @@ func at(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
+// pictureNames lists the pictures that came with a task.
+func pictureNames(t tasks.Task) string {
+	var names []string
+	for _, p := range t.Pictures {
+		names = append(names, legible.Line(p.Name))
+	}
+	return strings.Join(names, ", ")
+}
+
 // facts are what there is to know about a task, without what is empty.
 func facts(s tasks.Status) []fact {
 	t := s.Task
-	attempt, position, footer := "", "", ""
+	attempt, position, footer, mode := "", "", "", ""
+	if t.Options.Plan {
+		mode = "plan: nothing is changed"
+	}
 	var covers, into []string
 	if s.Into != "" {
 		into = []string{s.Into}
@@ -154,6 +167,8 @@ func facts(s tasks.Status) []fact {
 		{Name: "agent", Value: t.Options.Agent},
 		{Name: "model", Value: t.Options.Model},
 		{Name: "effort", Value: t.Options.Effort},
+		{Name: "mode", Value: mode},
+		{Name: "pictures", Value: pictureNames(t)},
 		{Name: "created", Value: at(s.Created)},
 		{Name: "not before", Value: at(s.At)},
 		{Name: "because", Value: s.Why},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -37,6 +38,28 @@ type message struct {
 	Thread      string `json:"thread,omitempty"`
 	Model       string `json:"model,omitempty"`
 	Effort      string `json:"effort,omitempty"`
+	Branch      string `json:"branch,omitempty"`
+	Budget      string `json:"budget,omitempty"`
+	Timeout     string `json:"timeout,omitempty"`
+	Plan        bool   `json:"plan,omitempty"`
+
+	Pictures []picture `json:"pictures,omitempty"`
+}
+
+// picture is an image in a message.
+type picture struct {
+	Name string `json:"name"`
+	Data []byte `json:"data"`
+}
+
+// read adds the picture in a file.
+func (m *message) read(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read picture: %w", err)
+	}
+	m.Pictures = append(m.Pictures, picture{filepath.Base(path), data})
+	return nil
 }
 
 func chatCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
@@ -47,6 +70,11 @@ func chatCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 	flags.StringVar(&m.Agent, "agent", "", "address this `agent` of the project")
 	flags.StringVar(&m.Model, "model", "", "use this `model`")
 	flags.StringVar(&m.Effort, "effort", "", "think this `much`: low, medium, high, …")
+	flags.StringVar(&m.Branch, "branch", "", "start from this `branch` of the repository")
+	flags.StringVar(&m.Budget, "budget", "", "spend at most this many `dollars`, like 2.50")
+	flags.StringVar(&m.Timeout, "timeout", "", "stop after this `time`, like 30m")
+	flags.BoolVar(&m.Plan, "plan", false, "change nothing, and answer with what would be done")
+	flags.Func("picture", "show this PNG, JPEG or GIF `file` to the agent; may be repeated", m.read)
 	follow := flags.Bool("follow", false, "stay, and print what happens until the task has ended")
 	raw := flags.Bool("json", false, "print JSON: the task; with -follow an event per line and its end")
 	return func(ctx context.Context, args []string) error {

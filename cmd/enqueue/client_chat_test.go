@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"image"
+	"image/png"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -29,6 +34,36 @@ func TestChatPrintsTheTask(t *testing.T) {
 	}
 	if got.State != "waiting" || got.Cancel != "" {
 		t.Errorf("leaving made it %s, cancelled by %q", got.State, got.Cancel)
+	}
+}
+
+// What a message can ask for in Slack it can ask for here.
+func TestChatOptions(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	var dot bytes.Buffer
+	if err := png.Encode(&dot, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "dot.png")
+	if err := os.WriteFile(path, dot.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := f.run("chat", "-repo", "acme/app", "-branch", "next", "-budget", "2.50", "-timeout", "3s", "-plan", "-picture", path, "Look")
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	got := f.Status(strings.TrimSpace(out)).Task
+	if diff := cmp.Diff(tasks.Options{MaxUSD: 2.5, Limit: 3 * time.Second, Plan: true}, got.Options); diff != "" || got.Ref != "next" {
+		t.Errorf("on %q: %s", got.Ref, diff)
+	}
+	if diff := cmp.Diff([]tasks.Picture{{Name: "dot.png", Type: "image/png"}}, got.Pictures); diff != "" {
+		t.Error(diff)
+	}
+	for _, wrong := range [][]string{{"-budget", "much"}, {"-timeout", "3"}, {"-picture", path + ".missing"}, {"-branch", "next"}} {
+		if code, _, errs := f.run(append(append([]string{"chat"}, wrong...), "Look")...); code == 0 || errs == "" {
+			t.Errorf("%q: exit %d", wrong, code)
+		}
 	}
 }
 
@@ -70,7 +105,7 @@ func TestChatReadsThePrompt(t *testing.T) {
 	if code, _, errs := f.runWith(" \n", "chat", "-"); code != 2 || !strings.Contains(errs, "usage: enqueue chat") {
 		t.Errorf("nothing: exit %d: %s", code, errs)
 	}
-	if code, _, errs := f.runWith(strings.Repeat("a", maxPrompt+1), "chat", "-"); code != 1 || !strings.Contains(errs, "Too large") {
+	if code, _, errs := f.runWith(strings.Repeat("a", maxPrompt+1), "chat", "-"); code != 1 || !strings.Contains(errs, "too long") {
 		t.Errorf("too much: exit %d: %s", code, errs)
 	}
 }

@@ -2,8 +2,12 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"image"
+	"image/png"
 	"net/http"
 	"net/url"
 	"os"
@@ -152,5 +156,25 @@ func TestAgents(t *testing.T) {
 	}
 	if asked := w.model.Requests(); len(asked) > 0 {
 		t.Errorf("the model was asked %d times", len(asked))
+	}
+}
+
+// A picture that comes with a message reaches the model as a picture, and its task as it is listed has the name.
+func TestPictureReachesTheModel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model.Answer("Look", modelfake.Turn{Text: "A dot."})
+	base := w.standalone()
+	var dot bytes.Buffer
+	if err := png.Encode(&dot, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
+		t.Fatal(err)
+	}
+	data := base64.StdEncoding.EncodeToString(dot.Bytes())
+	next := w.talk(base, `{"message": "Look", "pictures": [{"name": "dot.png", "data": "`+data+`"}]}`)
+	if first := w.heard(next, "task"); first.ID == "" || w.heard(next, "done").Result != "A dot." {
+		t.Fatal("it was not answered")
+	}
+	if body := string(w.model.Requests()[0].Body); !strings.Contains(body, `"media_type":"image/png","data":"`+data+`"`) {
+		t.Errorf("the model was asked %s", body)
 	}
 }

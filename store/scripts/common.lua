@@ -11,6 +11,7 @@ local NEWS = P .. 'news' -- a channel
 local function task_key(id) return P .. 'task:' .. id end
 local function events_key(id) return P .. 'events:' .. id end
 local function questions_key(id) return P .. 'questions:' .. id end
+local function pictures_key(id) return P .. 'pictures:' .. id end
 local function log_key(id) return P .. 'log:' .. id end
 local function shelf_key(id) return P .. 'shelved:' .. id end
 local function votes_key(id) return P .. 'votes:' .. id end
@@ -125,7 +126,7 @@ end
 local function expire(id, retention)
   redis.call('HSET', task_key(id), 'outbox', '-1')
   redis.call('ZREM', OUTBOX, id)
-  for _, key in ipairs({task_key(id), events_key(id), questions_key(id), log_key(id)}) do redis.call('PEXPIRE', key, retention) end
+  for _, key in ipairs({task_key(id), events_key(id), questions_key(id), log_key(id), pictures_key(id)}) do redis.call('PEXPIRE', key, retention) end
   redis.call('ZADD', EXPIRING, int(now() + tonumber(retention) * 1000 + 60000000), id)
 end
 

@@ -8,17 +8,18 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Post submits what somebody has written in a form, whose fields have the names of the API's. The thread is what the next form names to go
-// on. An *InputError says what to change.
-func (s *Source) Post(ctx context.Context, d *tasks.Desk, form url.Values) (r tasks.Receipt, thread string, err error) {
+// Post submits what somebody has written in a form, whose fields have the names of the API's, and the pictures that came with it. The thread
+// is what the next form names to go on. An *InputError says what to change.
+func (s *Source) Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture) (r tasks.Receipt, thread string, err error) {
 	t, p := s.task(request{
 		Message: strings.ReplaceAll(form.Get("message"), "\r\n", "\n"), // as forms are sent
-		Repo:    form.Get("repo"), ProjectPath: form.Get("projectPath"), Agent: form.Get("agent"), Thread: form.Get("thread"),
-		Model: form.Get("model"), Effort: form.Get("effort"),
+		Repo:    form.Get("repo"), Branch: form.Get("branch"), ProjectPath: form.Get("projectPath"), Agent: form.Get("agent"), Thread: form.Get("thread"),
+		Model: form.Get("model"), Effort: form.Get("effort"), Budget: amount(form.Get("budget")), Timeout: form.Get("timeout"), Plan: form.Get("plan") != "",
 	}, tasks.Actor(ctx))
 	if p != nil {
 		return r, "", &tasks.InputError{Sentence: p.Detail}
 	}
+	t.Pictures = pictures
 	r, err = s.submit(ctx, d, t)
 	return r, strings.TrimPrefix(t.Thread, s.Name()+"/"), err
 }

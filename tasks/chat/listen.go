@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -15,8 +16,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// maxBody bounds a request; the desk's limit for a task is the same.
-const maxBody = 1 << 20
+// maxBody bounds a request: a message of 1 MiB and pictures of 8 MiB in base64, which are the desk's limits for a task.
+const maxBody = 12 << 20
 
 var (
 	threadForm = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
@@ -29,16 +30,39 @@ func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) 
 	return nil
 }
 
-// request is what a client posts. What it has besides is ignored: clients are older and newer than we are.
+// request is what a client posts. Every field but the message may be empty.
 type request struct {
-	Message     string `json:"message"`
-	Repo        string `json:"repo"`
-	ProjectPath string `json:"projectPath"`
-	Agent       string `json:"agent"`
-	Thread      string `json:"thread"`
-	Model       string `json:"model"`
-	Effort      string `json:"effort"`
+	Message     string  `json:"message"`
+	Repo        string  `json:"repo"`   // owner/name
+	Branch      string  `json:"branch"` // of Repo
+	ProjectPath string  `json:"projectPath"`
+	Agent       string  `json:"agent"`
+	Thread      string  `json:"thread"`
+	Model       string  `json:"model"`
+	Effort      string  `json:"effort"`
+	Budget      amount  `json:"budget"`  // US dollars
+	Timeout     string  `json:"timeout"` // such as 30m
+	Plan        bool    `json:"plan"`    // change nothing, answer with what would be done
+	Pictures    []image `json:"pictures"`
 }
+
+// amount is a number, or a string with one as people write it: 2.5, "2.50", "$2.50".
+type amount string
+
+// UnmarshalJSON takes both forms as they are; task reads the amount.
+func (a *amount) UnmarshalJSON(b []byte) error {
+	*a = amount(strings.Trim(string(b), `"`))
+	return nil
+}
+
+// image is a picture in a request.
+type image struct {
+	Name string `json:"name"`
+	Data []byte `json:"data"` // base64
+}
+
+// fields are the names in a request.
+const fields = "message, repo, branch, projectPath, agent, thread, model, effort, budget, timeout, plan and pictures"
 
 // serve takes a message and stays with its task until the end, or until the reader or the server leaves.
 func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWriter, r *http.Request) {
@@ -65,10 +89,11 @@ func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWrite
 	s.stream(life, d, w, r, receipt, strings.TrimPrefix(t.Thread, "chat/"))
 }
 
-// read decodes one JSON object and nothing behind it.
+// read decodes one JSON object with known fields and nothing behind it. An unknown field is a mistake: "timout" would let a task run for hours.
 func read(w http.ResponseWriter, r *http.Request) (request, *problem) {
 	var req request
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	dec.DisallowUnknownFields()
 	err := dec.Decode(&req)
 	if err == nil {
 		if _, err = dec.Token(); err == nil {
@@ -80,10 +105,13 @@ func read(w http.ResponseWriter, r *http.Request) (request, *problem) {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return req, &problem{http.StatusRequestEntityTooLarge, "Too large", fmt.Sprintf("A request has at most %d bytes.", maxBody)}
 	}
-	if err != nil {
-		return req, &problem{http.StatusBadRequest, "Malformed JSON", err.Error()}
+	if err == nil {
+		return req, nil
 	}
-	return req, nil
+	if name, found := strings.CutPrefix(err.Error(), "json: unknown field "); found {
+		return req, &problem{http.StatusBadRequest, "Unknown field", fmt.Sprintf("There is no field %s. The fields are %s.", name, fields)}
+	}
+	return req, &problem{http.StatusBadRequest, "Malformed JSON", err.Error()}
 }
 
 // task makes a task of what somebody requests.
@@ -117,7 +145,35 @@ func (s *Source) task(req request, actor string) (tasks.Task, *problem) {
 		}
 		t.Dir = dir
 	}
+	if err := req.options(&t); err != nil {
+		return bad("Invalid option", err.Error())
+	}
 	return t, nil
+}
+
+// options reads what a request asks for besides its words. The error is an *tasks.InputError.
+func (req request) options(t *tasks.Task) (err error) {
+	t.Options.Plan = req.Plan
+	if req.Branch != "" {
+		if t.Ref, err = tasks.ParseBranch(req.Branch); err == nil && t.Repo == "" {
+			err = &tasks.InputError{Sentence: "A branch needs a repository: name one in repo."}
+		}
+	}
+	if err == nil && req.Budget != "" && req.Budget != "null" {
+		t.Options.MaxUSD, err = tasks.ParseBudget(string(req.Budget))
+	}
+	if err == nil && req.Timeout != "" {
+		t.Options.Limit, err = tasks.ParseTimeout(req.Timeout)
+	}
+	for _, p := range req.Pictures {
+		if err != nil {
+			break
+		}
+		var picture tasks.Picture
+		picture, err = tasks.NewPicture(cmp.Or(p.Name, "picture"), p.Data)
+		t.Pictures = append(t.Pictures, picture)
+	}
+	return err
 }
 
 // submit gives up after submitLimit. It is detached from the request, so that a reader who leaves at this moment does not leave half a

@@ -38,8 +38,14 @@ func TestRequestBecomesATask(t *testing.T) {
 			tasks.Task{Thread: "chat/t-1", Repo: "acme/app", Prompt: "Fix it", Options: tasks.Options{Agent: "strategist", Model: "opus", Effort: "low"}},
 		},
 		"directory, by its real path": {
-			`{"message": " /new-feature x\n", "projectPath": "` + link + `/", "thread": "chat/t-2", "unknown": 1}`,
+			`{"message": " /new-feature x\n", "projectPath": "` + link + `/", "thread": "chat/t-2"}`,
 			tasks.Task{Thread: "chat/t-2", Dir: dir, Prompt: " /new-feature x\n"},
+		},
+		"all the options of Slack": {
+			`{"message": "Fix it", "repo": "acme/app", "branch": "next", "thread": "t", "budget": 2.5, "timeout": "3s", "plan": true}`,
+			tasks.Task{
+				Thread: "chat/t", Repo: "acme/app", Ref: "next", Prompt: "Fix it", Options: tasks.Options{MaxUSD: 2.5, Limit: 3 * time.Second, Plan: true},
+			},
 		},
 		"neither": {`{"message": "Hi", "thread": "t"}`, tasks.Task{Thread: "chat/t", Prompt: "Hi"}},
 	} {
@@ -102,6 +108,12 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		"two places":         {`{"message": "hi", "repo": "acme/app", "projectPath": "` + root + `"}`, 400, "Bad request"},
 		"model is an option": {`{"message": "hi", "model": "--x"}`, 400, "Bad request"},
 		"agent is no name":   {`{"message": "hi", "agent": "a b"}`, 400, "Bad request"},
+		"unknown field":      {`{"message": "hi", "timout": "3s"}`, 400, "Unknown field"},
+		"timeout form":       {`{"message": "hi", "timeout": "3"}`, 400, "Invalid option"},
+		"budget form":        {`{"message": "hi", "budget": -1}`, 400, "Invalid option"},
+		"branch form":        {`{"message": "hi", "repo": "acme/app", "branch": "a..b"}`, 400, "Invalid option"},
+		"branch of nothing":  {`{"message": "hi", "branch": "next"}`, 400, "Invalid option"},
+		"no picture":         {`{"message": "hi", "pictures": [{"name": "x.png", "data": "eA=="}]}`, 400, "Invalid option"},
 		"too large":          {`{"message": "` + strings.Repeat("a", maxBody) + `"}`, 413, "Too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,8 +121,8 @@ func TestBadRequestsAreRefused(t *testing.T) {
 			if diff := cmp.Diff(problem{Status: test.status, Title: test.title}, got, cmpopts.IgnoreFields(problem{}, "Detail")); diff != "" {
 				t.Error(diff)
 			}
-			if got.Detail == "" {
-				t.Error("it does not say what to change")
+			if got.Detail == "" || test.title == "Unknown field" && !strings.Contains(got.Detail, `"timout"`) {
+				t.Errorf("it does not say what to change: %q", got.Detail)
 			}
 		})
 	}

@@ -53,7 +53,9 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 	prompt := agent.Message{Text: t.Prompt}
 	with := broughtBy(t)
 	if len(with.Files) > 0 {
-		prompt.Text += "\n\n" + s.fetchAll(ctx, t, o, with.Files, dir)
+		about, pictures := s.fetchAll(ctx, t, o, with.Files, dir)
+		prompt.Text += "\n\n" + about
+		prompt.Files = pictures
 	}
 	b := tasks.Brief{Prompt: prompt, System: about, Keep: !with.Anew}
 	if p := with.Pull; p != nil && t.Ref == headOf(*p) && strings.EqualFold(t.Repo, p.Repo) { // a correction stays where its task is

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -73,8 +74,9 @@ func broughtBy(t tasks.Task) (b brought) {
 	return b
 }
 
-// fetchAll puts the files into the thread's directory for files and tells the agent of them, also of those that it does not get.
-func (s *Source) fetchAll(ctx context.Context, t tasks.Task, o origin, files attachments, dir string) string {
+// fetchAll puts the files into the thread's directory for files and tells the agent of them, also of those that it does not get. Pictures that
+// the model can look at are returned as well; all are files besides, for the agent may have to work with them.
+func (s *Source) fetchAll(ctx context.Context, t tasks.Task, o origin, files attachments, dir string) (about string, pictures []agent.File) {
 	ctx, cancel := context.WithTimeout(ctx, s.fetchLimit)
 	defer cancel()
 	var b strings.Builder
@@ -82,18 +84,24 @@ func (s *Source) fetchAll(ctx context.Context, t tasks.Task, o origin, files att
 	for i, f := range files[:min(len(files), maxFiles)] {
 		name := line(f.Name, 100)
 		path := filepath.Join(dir, fmt.Sprintf("%s-%d-%s", o.TS, i+1, fileName(f.Name)))
-		kind, err := s.fetch(ctx, f, path)
+		data, err := s.fetch(ctx, f)
+		if err == nil {
+			err = leave(path, data)
+		}
 		if err != nil {
 			s.log.Warn("fetch file", "run", t.ID, "thread", t.Thread, "err", err)
 			fmt.Fprintf(&b, "- %q could not be fetched from Slack: %s\n", name, reason(err))
 			continue
 		}
-		fmt.Fprintf(&b, "- %s (%q, %s)\n", path, name, kind)
+		fmt.Fprintf(&b, "- %s (%q, %s)\n", path, name, http.DetectContentType(data))
+		if kind := agent.PictureType(data); kind != "" && len(pictures) < agent.MaxPictures {
+			pictures = append(pictures, agent.File{Name: name, Type: kind, Data: data})
+		}
 	}
 	if n := len(files) - maxFiles; n > 0 {
 		fmt.Fprintf(&b, "- and %d more, which you do not get: at most %d are fetched\n", n, maxFiles)
 	}
-	return strings.TrimSpace(b.String())
+	return strings.TrimSpace(b.String()), pictures
 }
 
 // unfetched is why a file is not fetched, for the agent, which may have to tell who sent it.
@@ -114,43 +122,42 @@ func reason(err error) string {
 	return "Slack did not answer as it should"
 }
 
-// fetch puts a file at a path, and finds out what it is. The token goes to Slack's own hosts alone, whatever an event says and wherever an
-// answer leads.
-func (s *Source) fetch(ctx context.Context, f attached, path string) (kind string, err error) {
+// fetch downloads a file. The token goes to Slack's own hosts alone, whatever an event says and wherever an answer leads.
+func (s *Source) fetch(ctx context.Context, f attached) ([]byte, error) {
 	if f.Size > maxFile {
-		return "", tooLarge
+		return nil, tooLarge
 	}
 	if !s.own(f.URL) {
-		return "", elsewhere
+		return nil, elsewhere
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL, nil)
 	if err != nil {
-		return "", fmt.Errorf("fetch file: %w", err)
+		return nil, fmt.Errorf("fetch file: %w", err)
 	}
 	req.Header.Set("Authorization", "Bearer "+s.cfg.Token)
 	client := *s.cfg.HTTP
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := client.Do(req)
 	if err != nil {
-		return "", fmt.Errorf("fetch file: %w", err)
+		return nil, fmt.Errorf("fetch file: %w", err)
 	}
 	defer resp.Body.Close()
 	// Who may not have it is sent to a page to log in, or given that page.
 	page := strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") && !strings.HasPrefix(f.Type, "text/html")
 	switch {
 	case resp.StatusCode/100 == 3, resp.StatusCode == http.StatusForbidden, resp.StatusCode == http.StatusUnauthorized, page:
-		return "", noAccess
+		return nil, noAccess
 	case resp.StatusCode != http.StatusOK:
-		return "", fmt.Errorf("fetch file: %s", resp.Status)
+		return nil, fmt.Errorf("fetch file: %s", resp.Status)
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxFile+1))
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("fetch file: %w", err)
+		return nil, fmt.Errorf("fetch file: %w", err)
 	case len(data) > maxFile:
-		return "", tooLarge
+		return nil, tooLarge
 	}
-	return http.DetectContentType(data), leave(path, data)
+	return data, nil
 }
 
 // own reports whether an address is of Slack, as its API is.

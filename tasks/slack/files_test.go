@@ -2,6 +2,8 @@ package slack
 
 import (
 	"bytes"
+	"image"
+	"image/png"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -65,9 +68,9 @@ func TestFilesOfACorrection(t *testing.T) {
 func TestFilesAreFetched(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
-	png := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 100)...)
+	shot := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 100)...)
 	m := slackfake.Message{Channel: "D0ANN", User: ann, Text: "why?", Files: []slackfake.File{
-		{Name: "shot of \"it\".png", Type: "image/png", Data: png},
+		{Name: "shot of \"it\".png", Type: "image/png", Data: shot},
 		{Name: "../../etc/passwd", Type: "text/plain", Data: []byte("root")},
 		{Name: "...", Data: []byte("x")},
 	}}
@@ -84,11 +87,34 @@ Files that were sent along with this:
 - DIR/TS-2-_.._etc_passwd ("../../etc/passwd", text/plain; charset=utf-8)
 - DIR/TS-3-file ("...", text/plain; charset=utf-8)`, "DIR/TS", filepath.Join(dir, ts)))
 	got, err := os.ReadFile(filepath.Join(dir, ts+"-1-shot_of_it_.png"))
-	if err != nil || !bytes.Equal(got, png) {
+	if err != nil || !bytes.Equal(got, shot) {
 		t.Errorf("read %q, %v", got, err)
 	}
 	equal(t, "stored prompt", task.Prompt, "why?")
 	equal(t, "origin", mustOrigin(t, task).TS, ts)
+}
+
+// The model is shown the pictures themselves, the first five; what only calls itself one stays a file.
+func TestPicturesAreShown(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	var dot bytes.Buffer
+	if err := png.Encode(&dot, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
+		t.Fatal(err)
+	}
+	m := slackfake.Message{Channel: "D0ANN", User: ann, Text: "why?", Files: []slackfake.File{{Name: "broken.png", Type: "image/png", Data: dot.Bytes()[:60]}}}
+	for range agent.MaxPictures + 1 {
+		m.Files = append(m.Files, slackfake.File{Name: "shot", Type: "text/plain", Data: dot.Bytes()})
+	}
+	if _, err := f.Post(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	b := f.briefed(f.one())
+	want := agent.File{Name: "shot", Type: "image/png", Data: dot.Bytes()}
+	equal(t, "pictures", b.Prompt.Files, []agent.File{want, want, want, want, want})
+	if !strings.Contains(b.Prompt.Text, `("broken.png"`) || strings.Count(b.Prompt.Text, `("shot"`) != agent.MaxPictures+1 {
+		t.Errorf("prompt %q", b.Prompt.Text)
+	}
 }
 
 // Files alone are a request, too, in a channel as well.
@@ -214,7 +240,7 @@ func TestFilesThatDoNotCome(t *testing.T) {
 	w.source.cfg.APIURL, w.source.fetchLimit = hung.URL+"/api/", 50*time.Millisecond
 	files := attachments{{Name: "a", URL: hung.URL + "/a"}, {Name: "b", URL: hung.URL + "/b"}, {Name: "c", URL: hung.URL + "/c"}}
 	task := w.task("")
-	said := w.source.fetchAll(t.Context(), task, mustOrigin(t, task), files, t.TempDir())
+	said, _ := w.source.fetchAll(t.Context(), task, mustOrigin(t, task), files, t.TempDir())
 	equal(t, "files that did not come", strings.Count(said, "could not be fetched"), len(files))
 	equal(t, "waits", len(asked), 1)
 }

@@ -2,10 +2,7 @@ package slack
 
 import (
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -66,15 +63,15 @@ func (r *request) set(option string) error {
 	case "repo":
 		r.repo = value
 	case "branch":
-		r.ref, err = branch(value)
+		r.ref, err = tasks.ParseBranch(value)
 	case "model":
 		r.options.Model = value
 	case "effort":
 		r.options.Effort = value
 	case "budget":
-		r.options.MaxUSD, err = dollars(value)
+		r.options.MaxUSD, err = tasks.ParseBudget(value)
 	case "timeout":
-		r.options.Limit, err = limit(value)
+		r.options.Limit, err = tasks.ParseTimeout(value)
 	case "plan":
 		r.options.Plan = true
 	default:
@@ -85,30 +82,4 @@ func (r *request) set(option string) error {
 
 func wrong(format string, args ...any) error {
 	return &tasks.InputError{Sentence: fmt.Sprintf(format, args...)}
-}
-
-// notInBranch is what git check-ref-format forbids.
-var notInBranch = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|^[-/.]|[/.]$`)
-
-func branch(name string) (string, error) {
-	if notInBranch.MatchString(name) || strings.HasPrefix(name, "refs/") {
-		return "", wrong("%q is not the name of a branch.", name)
-	}
-	return name, nil
-}
-
-func dollars(amount string) (float64, error) {
-	usd, err := strconv.ParseFloat(strings.TrimPrefix(amount, "$"), 64)
-	if err != nil || !(usd > 0 && usd < 1e6) {
-		return 0, wrong("%q is not a budget: write it in US dollars, like 2.50.", amount)
-	}
-	return usd, nil
-}
-
-func limit(length string) (time.Duration, error) {
-	d, err := time.ParseDuration(length)
-	if err != nil || d <= 0 {
-		return 0, wrong("%q is not a length of time: write it like 30m or 2h.", length)
-	}
-	return d, nil
 }

@@ -165,8 +165,8 @@ func address(repo string, path []string) place {
 			p.number, p.sure = n, true
 		}
 	case path[0] == "tree" && len(path) == 2:
-		if name, err := url.PathUnescape(strings.TrimRight(path[1], ".,;:!?")); err == nil && !notInBranch.MatchString(name) {
-			p.ref = name
+		if name, err := url.PathUnescape(strings.TrimRight(path[1], ".,;:!?")); err == nil {
+			p.ref, _ = tasks.ParseBranch(name) // no branch: none is meant
 		}
 	}
 	return p

@@ -133,7 +133,7 @@ func FuzzReadRequest(f *testing.F) {
 		if utf8.ValidString(text) && !utf8.ValidString(r.prompt+r.repo+r.ref) {
 			t.Errorf("%q: %+v is not UTF-8", text, r)
 		}
-		if r.ref != "" && notInBranch.MatchString(r.ref) || r.options.MaxUSD < 0 || r.options.Limit < 0 {
+		if _, bad := tasks.ParseBranch(r.ref); r.ref != "" && bad != nil || r.options.MaxUSD < 0 || r.options.Limit < 0 {
 			t.Errorf("%q: %+v", text, r)
 		}
 		if r.pull.number != 0 && (!strings.EqualFold(r.pull.repo, r.repo) || r.ref != "" || len(r.several) > 0) {

@@ -1,0 +1,47 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// maxPictures bounds the pictures of one task, in bytes.
+const maxPictures = 8 << 20
+
+// SavePictures stores what was sent along with a task, before the task itself is submitted. It may be repeated. The data lives for SessionTTL,
+// and for Retention from the moment in which the task's final message is posted. [ErrTooLarge] beyond 8 MiB in all.
+func (s *Store) SavePictures(ctx context.Context, id string, data [][]byte) error {
+	size, fields := 0, make([]any, 0, 2*len(data))
+	for i, d := range data {
+		size += len(d)
+		fields = append(fields, strconv.Itoa(i), d)
+	}
+	if size > maxPictures {
+		return fmt.Errorf("save pictures of %s: %d bytes, limit %d: %w", id, size, maxPictures, ErrTooLarge)
+	}
+	_, err := s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.HSet(ctx, s.key.pictures(id), fields...)
+		p.PExpire(ctx, s.key.pictures(id), s.cfg.SessionTTL)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("save pictures of %s: %w", id, err)
+	}
+	return nil
+}
+
+// Pictures reads what SavePictures stored, in the same order; nothing if it is gone.
+func (s *Store) Pictures(ctx context.Context, id string) ([][]byte, error) {
+	fields, err := s.redis.HGetAll(ctx, s.key.pictures(id)).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read pictures of %s: %w", id, err)
+	}
+	var data [][]byte
+	for i := range len(fields) {
+		data = append(data, []byte(fields[strconv.Itoa(i)]))
+	}
+	return data, nil
+}

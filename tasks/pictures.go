@@ -1,0 +1,68 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+)
+
+// Picture is an image that came with a prompt.
+type Picture struct {
+	Name string `json:"name"` // as people know it
+	Type string `json:"type"` // see agent.PictureType
+	Data []byte `json:"-"`    // only between a source and Submit
+}
+
+// NewPicture checks an image that a person sent. An *InputError says why it cannot be used.
+func NewPicture(name string, data []byte) (Picture, error) {
+	kind := agent.PictureType(data)
+	if kind == "" {
+		return Picture{}, &InputError{Sentence: fmt.Sprintf("%q cannot be shown to the model: send a whole PNG, JPEG or GIF image.", name)}
+	}
+	return Picture{Name: name, Type: kind, Data: data}, nil
+}
+
+// savePictures stores the pictures of a task that is about to be submitted.
+func (d *Desk) savePictures(ctx context.Context, t Task) error {
+	if len(t.Pictures) == 0 {
+		return nil
+	}
+	if len(t.Pictures) > agent.MaxPictures {
+		return &InputError{Sentence: fmt.Sprintf("A message has at most %d pictures.", agent.MaxPictures)}
+	}
+	var data [][]byte
+	for _, p := range t.Pictures {
+		data = append(data, p.Data)
+	}
+	err := d.store.SavePictures(ctx, t.ID, data)
+	if errors.Is(err, store.ErrTooLarge) {
+		return &InputError{Sentence: "The pictures of a message have at most 8 MB together."}
+	}
+	return err
+}
+
+// briefed asks a task's source what to tell the agent, and adds the pictures that are stored with the task.
+func (w *Worker) briefed(ctx context.Context, s Source, t Task, files string) (Brief, error) {
+	b, err := s.Brief(ctx, t, files)
+	if err != nil {
+		return Brief{}, fmt.Errorf("brief: %w", err)
+	}
+	if len(t.Pictures) == 0 {
+		return b, nil
+	}
+	data, err := w.store.Pictures(ctx, t.ID)
+	if err != nil {
+		return Brief{}, err
+	}
+	for i, p := range t.Pictures {
+		if i >= len(data) {
+			b.Prompt.Text = or(b.Prompt.Text, t.Prompt) + fmt.Sprintf("\n\n(The picture %q was sent along, but is no longer stored.)", p.Name)
+			continue
+		}
+		b.Prompt.Files = append(b.Prompt.Files, agent.File{Name: p.Name, Type: p.Type, Data: data[i]})
+	}
+	return b, nil
+}
