@@ -33,7 +33,7 @@ const oldest = "6.2"
 // maxSkew is how far this machine's clock may be from Redis' before anybody notices.
 const maxSkew = 5 * time.Second
 
-// Diagnose looks at how Redis is set up, without changing anything: version, eviction, persistence, clock. No finding is good news. The
+// Diagnose looks at how Redis is set up, without changing anything: version, eviction, persistence, clock, and what happened to its data. No finding is good news. The
 // error says that it did not answer.
 func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
 	text, err := s.redis.Info(ctx).Result()
@@ -50,7 +50,11 @@ func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
 	if settings, err := s.redis.ConfigGet(ctx, "appendfsync").Result(); err == nil { // else it is forbidden, as on many hosted ones
 		server["appendfsync"] = settings["appendfsync"]
 	}
-	return append(diagnose(server), skewed(ahead)...), nil
+	kept, err := s.loss(ctx, clock)
+	if err != nil {
+		return nil, fmt.Errorf("diagnose redis: %w", err)
+	}
+	return append(append(diagnose(server), skewed(ahead)...), kept...), nil
 }
 
 // parseInfo reads Redis' INFO.

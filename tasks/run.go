@@ -117,6 +117,9 @@ func (w *Worker) end(r *run, e Ending) (stored bool, err error) {
 	e.Covers = r.mail.covered()
 	body, with := e.encode(), store.Covered{IDs: e.Covers, Ending: e.of(r.claim.ID())}
 	stored, err = w.persist(r, "end", func() error { return r.claim.EndWith(r.detached, body, with) })
+	if r.claim.Restored() {
+		w.log.Warn("task restored: redis had lost it", "run", r.claim.ID(), "thread", r.claim.Thread())
+	}
 	if !stored && err == nil {
 		w.meter.Returned(r.claim.Record().Class, ReturnLost)
 	}

@@ -43,6 +43,7 @@ end
 -- Score 0 keeps the running task at the head, also before a task whose older ID arrives late. So nobody else can claim the thread,
 -- even while the claim itself has vanished with a Redis that forgot it.
 redis.call('ZADD', waiting, '0', id)
+redis.call('ZADD', RUNNING, fence, id)
 local token = fence .. ' ' .. id .. ' ' .. nonce
 redis.call('SET', claim, token, 'PX', ttl)
 return {'ok', token, redis.call('HGETALL', key)}

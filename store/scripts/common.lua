@@ -5,7 +5,7 @@
 local P = ARGV[1]
 local LIVE, TASKS, OUTBOX = P .. 'live', P .. 'tasks', P .. 'outbox'
 local EXPIRING, FENCE, CREDENTIALS = P .. 'expiring', P .. 'fence', P .. 'credentials'
-local SHELF = P .. 'shelf'
+local SHELF, RUNNING = P .. 'shelf', P .. 'running'
 local NEWS = P .. 'news' -- a channel
 
 local function task_key(id) return P .. 'task:' .. id end
@@ -93,6 +93,7 @@ end
 -- to remember.
 local function let_go(id)
   local key = task_key(id)
+  redis.call('ZREM', RUNNING, id)
   for scope in each(redis.call('HGET', key, 'caps')) do redis.call('ZREM', cap_key(scope), id) end
   redis.call('HDEL', key, 'caps')
   free_reservation(id)
