@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,7 +55,11 @@ func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("diagnose redis: %w", err)
 	}
-	return append(append(diagnose(server), skewed(ahead)...), kept...), nil
+	bad, err := s.unreadable(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("diagnose redis: %w", err)
+	}
+	return slices.Concat(diagnose(server), skewed(ahead), kept, bad), nil
 }
 
 // parseInfo reads Redis' INFO.

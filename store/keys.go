@@ -30,6 +30,7 @@ package store
 //	<prefix>fence             string  for ever                     the last fence given out (claim)
 //	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (outbox)
 //	<prefix>expiring          zset    trimmed by submit            posted IDs; score = when their record is gone (outbox)
+//	<prefix>unreadable        hash    Retention since the last     <id> = why its record cannot be read (unreadable)
 //	<prefix>session:<thread>  hash    SessionTTL since the save    the CLI session to resume (session)
 //	<prefix>topic:<thread>    string  SessionTTL since the last    what the thread's next task may go by, JSON (submit, amend)
 //	                                  task
@@ -96,6 +97,7 @@ func (k keys) tasks() string                  { return k.prefix + "tasks" }
 func (k keys) live() string                   { return k.prefix + "live" }
 func (k keys) running() string                { return k.prefix + "running" }
 func (k keys) epoch() string                  { return k.prefix + "epoch" }
+func (k keys) unreadable() string             { return k.prefix + "unreadable" }
 func (k keys) outbox() string                 { return k.prefix + "outbox" }
 func (k keys) credentials() string            { return k.prefix + "credentials" }
 func (k keys) workers() string                { return k.prefix + "workers" }

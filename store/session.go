@@ -29,9 +29,13 @@ func (c *Claim) SaveSession(ctx context.Context, ses Session) error {
 	return nil
 }
 
-// Session reads the thread's latest session; [ErrNotFound] when there is none, or no more.
+// Session reads the thread's latest session; [ErrNotFound] when there is none, or no more, [ErrDamaged] when it is
+// something else.
 func (s *Store) Session(ctx context.Context, thread string) (Session, error) {
 	f, err := s.redis.HGetAll(ctx, s.key.session(thread)).Result()
+	if wrongType(err) {
+		err = ErrDamaged
+	}
 	if err != nil {
 		return Session{}, fmt.Errorf("read session of %s: %w", thread, err)
 	}

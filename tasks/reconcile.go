@@ -44,6 +44,11 @@ func (w *Worker) examine(ctx context.Context, term string) error {
 		if live, w.recovery.after, err = w.store.LiveAfter(ctx, w.recovery.after, lookStep); err != nil {
 			return err
 		}
+		for _, rec := range live {
+			if rec.Unreadable != "" {
+				w.passOver(ctx, rec)
+			}
+		}
 		if err = w.recoverDead(ctx, term, live); err == nil {
 			err = w.deliver(ctx, live)
 		}
@@ -67,7 +72,7 @@ func (w *Worker) resign(ctx context.Context) {
 // however long a look takes. Who leads for the first time begins to count: a Redis that was away may have lost claims of workers that live.
 func (w *Worker) recoverDead(ctx context.Context, term string, live []store.LiveRecord) error {
 	for _, rec := range live {
-		if rec.State != store.Running || rec.Claimed {
+		if rec.State != store.Running || rec.Claimed || rec.Unreadable != "" {
 			continue
 		}
 		silent, err := w.store.Silent(ctx, rec.ID, rec.Fence, term)
@@ -117,7 +122,7 @@ func (w *Worker) deliver(ctx context.Context, live []store.LiveRecord) error {
 	var due []store.LiveRecord
 	for _, rec := range live {
 		switch {
-		case rec.State != store.Waiting:
+		case rec.State != store.Waiting, rec.Unreadable != "":
 		case rec.CancelCause != "":
 			// Cancelled while it ran, and then it was handed back or its worker died.
 			if _, err := endWaiting(ctx, w.store, rec.ID, tombstone(rec.Record).ending()); err != nil {

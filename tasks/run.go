@@ -156,7 +156,8 @@ func (w *Worker) persist(r *run, what string, step func() error) (done bool, _ e
 // read decodes the task of a record and finds its source.
 func (w *Worker) read(rec store.Record) (Task, Source, error) {
 	t, err := taskOf(rec)
-	if err != nil {
+	if bad, ok := errors.AsType[*unreadableError](err); ok {
+		w.noteUnreadable(context.Background(), bad)
 		return t, nil, err
 	}
 	for _, s := range w.cfg.Sources {
