@@ -227,7 +227,7 @@ type Status struct {
 	Posted    bool       `json:"posted"`              // the final message is out
 
 	Unreadable string `json:"unreadable,omitempty"` // why the record cannot be read, and what to do; the prompt says so, too
-	unreadable *unreadableError
+	flaw       string // the same without the ID and the remedy
 }
 
 // Status reads one task; ErrNotFound when there is none.
@@ -242,7 +242,7 @@ func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 // complete is a record with what is kept beside it.
 func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
 	s := status(rec)
-	if s.unreadable != nil {
+	if s.flaw != "" {
 		return s, nil
 	}
 	var err error
@@ -306,12 +306,10 @@ func status(rec store.Record) Status {
 	if rec.State == store.Waiting {
 		s.At, s.Why = rec.At, rec.Why
 	}
-	s.unreadable, _ = errors.AsType[*unreadableError](err)
-	if s.Ending, err = endingOf(rec); s.unreadable == nil {
-		s.unreadable, _ = errors.AsType[*unreadableError](err)
-	}
-	if s.unreadable != nil {
-		s.Unreadable = s.unreadable.Error()
+	ending, broken := endingOf(rec)
+	s.Ending = ending
+	if bad, ok := errors.AsType[*unreadableError](errors.Join(err, broken)); ok {
+		s.Unreadable, s.flaw = bad.Error(), bad.why
 		if rec.Unreadable != "" { // not even its state counts: nothing will come of it any more
 			s.State = string(store.Ended)
 		}

@@ -63,7 +63,7 @@ func (d *Desk) Open(ctx context.Context, thread string) ([]Status, error) {
 	}
 	var list []Status
 	for _, rec := range records {
-		if s := status(rec); s.unreadable == nil {
+		if s := status(rec); s.flaw == "" {
 			list = append(list, s)
 		}
 	}

@@ -56,8 +56,8 @@ func standIn(rec store.Record, why error) Task {
 func (d *Desk) noteUnreadable(ctx context.Context, list []Status) {
 	why := map[string]string{}
 	for _, s := range list {
-		if s.unreadable != nil {
-			why[s.Task.ID] = s.unreadable.why
+		if s.flaw != "" {
+			why[s.Task.ID] = s.flaw
 		}
 	}
 	if err := d.store.NoteUnreadable(ctx, why); err != nil {
