@@ -34,8 +34,8 @@ const oldest = "6.2"
 // maxSkew is how far this machine's clock may be from Redis' before anybody notices.
 const maxSkew = 5 * time.Second
 
-// Diagnose looks at how Redis is set up, without changing anything: version, eviction, persistence, clock, and what happened to its data. No finding is good news. The
-// error says that it did not answer.
+// Diagnose looks at how Redis is set up, without changing anything: version, eviction, persistence, clock, and what happened to
+// its data. No finding is good news. The error says that it did not answer.
 func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
 	text, err := s.redis.Info(ctx).Result()
 	if err != nil {

@@ -124,7 +124,8 @@ func (s *Store) heads(ctx context.Context, q ListQuery, ids []string) ([]string,
 	var wanted []string
 	for i, id := range ids {
 		f := reply(replies[i].Val())
-		if wrongType(replies[i].Err()) && q.State == "" || f.text(0) != "" && q.wants(Record{ID: id, State: State(f.text(0)), Class: f.text(1), Scopes: lines(f.text(2))}) {
+		r := Record{ID: id, State: State(f.text(0)), Class: f.text(1), Scopes: lines(f.text(2))}
+		if (r.State != "" || wrongType(replies[i].Err())) && q.wants(r) {
 			wanted = append(wanted, id)
 		}
 	}

@@ -50,8 +50,8 @@ func (s *Store) Running(ctx context.Context) ([]LiveRecord, error) {
 	return s.readable(ctx, ids)
 }
 
-// LiveAfter reads the next of the tasks that wait or run, likewise, and those that cannot be read or are gone: at most n, behind the one with that ID, "" for the first. next is where to
-// go on, "" when these were the last.
+// LiveAfter reads the next of the tasks that wait or run, likewise, and those that cannot be read or are gone: at most n, behind the one with
+// that ID, "" for the first. next is where to go on, "" when these were the last.
 func (s *Store) LiveAfter(ctx context.Context, after string, n int) (live []LiveRecord, next string, err error) {
 	first := "-"
 	if after != "" {

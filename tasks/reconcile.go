@@ -15,10 +15,10 @@ type recovery struct {
 	after  string // the live task at which the walk through all of them goes on; empty: at the first
 }
 
-// A look at live tasks reads this many at once, and at most so many. A larger backlog takes several looks, which hold up no recovery: what runs
-// is looked at first, each time.
+// A look at live tasks reads lookStep at once, few enough that to repair all of them does not take as long as a lead lasts, and at most lookMost.
+// A larger backlog takes several looks, which hold up no recovery: what runs is looked at first, each time.
 const (
-	lookStep = 500
+	lookStep = 100
 	lookMost = 5000
 )
 
@@ -40,6 +40,9 @@ func (w *Worker) examine(ctx context.Context, term string) error {
 	}
 	// Repairs take time, too: after that much the rest is for the next look.
 	for begun, looked := time.Now(), 0; err == nil && looked < lookMost && time.Since(begun) < w.timing.Reconcile; looked += lookStep {
+		if again, err := w.recovery.leader.Lead(ctx); err != nil || again != term {
+			return err // somebody else may have begun
+		}
 		var live []store.LiveRecord
 		if live, w.recovery.after, err = w.store.LiveAfter(ctx, w.recovery.after, lookStep); err != nil {
 			return err
@@ -69,7 +72,8 @@ func (w *Worker) resign(ctx context.Context) {
 }
 
 // recoverDead takes over the runs whose claims have been missing for long enough. Redis counts that time, so that it goes on whoever looks and
-// however long a look takes. Who leads for the first time begins to count: a Redis that was away may have lost claims of workers that live.
+// however long a look takes. Whoever begins to lead begins to count: a Redis that was away for as long as a lead lasts may have lost claims of
+// workers that live, and after a shorter time these have what is left of Observe to put them back.
 func (w *Worker) recoverDead(ctx context.Context, term string, live []store.LiveRecord) error {
 	for _, rec := range live {
 		if rec.State != store.Running || rec.Claimed || rec.Unreadable != "" {

@@ -56,7 +56,7 @@ type WorkerConfig struct {
 type Timing struct {
 	Observe    time.Duration // a claim must be seen missing this long before its run is taken for dead; 6 s
 	Reconcile  time.Duration // between two looks at live tasks; 2 s
-	Lead       time.Duration // a leader is replaced that was not heard of for this long; 6 s
+	Lead       time.Duration // a leader is replaced that was not heard of for this long; less than Observe; 5 s
 	Outbox     time.Duration // between two looks at unposted endings; 2 s
 	Beat       time.Duration // of the heart; 5 s
 	Health     time.Duration // between two checks of the CLI; 1 min
@@ -80,7 +80,7 @@ func (t Timing) withDefaults() Timing {
 	}
 	set(&t.Observe, 6*time.Second)
 	set(&t.Reconcile, 2*time.Second)
-	set(&t.Lead, 6*time.Second)
+	set(&t.Lead, 5*time.Second)
 	set(&t.Outbox, 2*time.Second)
 	set(&t.Beat, 5*time.Second)
 	set(&t.Health, time.Minute)
