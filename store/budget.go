@@ -57,7 +57,7 @@ func (c *Claim) Spend(ctx context.Context, e Expense, budgets ...Budget) (near [
 	args := []any{
 		c.ID(), c.fence, c.store.cfg.CostCap, e.Model, microUSD(e.USD), e.Input, e.Output, e.CacheRead, e.CacheCreation,
 	}
-	r, err := c.store.run(ctx, "spend", append(args, budgetArgs(budgets)...)...)
+	r, err := c.run(ctx, "spend", append(args, budgetArgs(budgets)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("settle $%.2f of %s: %w", e.USD, c.ID(), err)
 	}

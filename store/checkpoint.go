@@ -27,7 +27,7 @@ func (c *Claim) SaveCheckpoint(ctx context.Context, p Checkpoint) error {
 		return fmt.Errorf("save checkpoint of %s: %d bytes, limit %d: %w", c.ID(), n, MaxCheckpoint, ErrTooLarge)
 	}
 	meta := string(p.Session.Meta)
-	_, err := c.store.run(ctx, "savecheckpoint", c.ID(), c.fence, c.store.cfg.SessionTTL.Milliseconds(),
+	_, err := c.run(ctx, "savecheckpoint", c.ID(), c.fence, c.store.cfg.SessionTTL.Milliseconds(),
 		p.Session.ID, meta, p.Session.Data, p.Work, digest(p.Session.ID, meta, string(p.Session.Data), string(p.Work)),
 		strings.Join(p.Holds, " "))
 	if err != nil {

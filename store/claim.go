@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,6 +19,10 @@ type Claim struct {
 	record Record
 	token  string // the value of the claim key
 	fence  string // record.Fence as scripts compare it
+
+	fields   []any       // of the record, name and value by turns, as it was when it was claimed
+	over     atomic.Bool // it has ended or waits again, by this holder
+	restored atomic.Bool // see Restored
 
 	nonce string // of the Take that has had no answer yet; its caller's
 
@@ -34,7 +40,8 @@ func (s *Store) Claim(ctx context.Context, id string, delivery int, worker strin
 	}
 	token := r.text(1)
 	fence, _, _ := strings.Cut(token, " ")
-	return &Claim{store: s, record: r.record(id, 2), token: token, fence: fence, done: make(chan struct{})}, nil
+	fields, _ := r[2].([]any)
+	return &Claim{store: s, record: r.record(id, 2), token: token, fence: fence, fields: fields, done: make(chan struct{})}, nil
 }
 
 // ID is the claimed task's.
@@ -68,11 +75,15 @@ func (c *Claim) EndWith(ctx context.Context, ending json.RawMessage, with Covere
 	if len(ending) > maxTask {
 		return fmt.Errorf("end %s: ending of %d bytes, limit %d: %w", c.ID(), len(ending), maxTask, ErrTooLarge)
 	}
-	_, err := c.store.run(ctx, "end", c.ID(), c.Thread(), c.fence, []byte(ending), c.store.cfg.EventCap, c.store.cfg.Retention.Milliseconds(),
+	_, err := c.run(ctx, "end", c.ID(), c.Thread(), c.fence, []byte(ending), c.store.cfg.EventCap, c.store.cfg.Retention.Milliseconds(),
 		strings.Join(with.IDs, " "), []byte(with.Ending))
+	if errors.Is(err, ErrStale) {
+		_, err = c.restore(ctx, ending)
+	}
 	if err != nil {
 		return fmt.Errorf("end %s: %w", c.ID(), err)
 	}
+	c.over.Store(true)
 	return nil
 }
 
@@ -90,10 +101,11 @@ type Wait struct {
 // It ends [Claim.Keep], also when it fails: nothing of the run is alive by then, so the claim may as well expire.
 func (c *Claim) Return(ctx context.Context, w Wait) error {
 	c.giveUp()
-	_, err := c.store.run(ctx, "return", c.ID(), c.Thread(), c.fence, c.token, c.record.Delivery, micros(w.At), w.Why, w.Counts, w.Parked)
+	_, err := c.run(ctx, "return", c.ID(), c.Thread(), c.fence, c.token, c.record.Delivery, micros(w.At), w.Why, w.Counts, w.Parked)
 	if err != nil {
 		return fmt.Errorf("return %s: %w", c.ID(), err)
 	}
+	c.over.Store(true)
 	return nil
 }
 
@@ -113,7 +125,7 @@ func (c *Claim) giveUp() { c.given.Do(func() { close(c.done) }) }
 // refresh extends the claim, or puts it back where Redis has forgotten it, and reads the tombstone. [ErrStale] when it is not ours.
 func (c *Claim) refresh(ctx context.Context) (by, cause string, err error) {
 	ttl, lease := c.store.cfg.ClaimTTL.Milliseconds(), c.store.lease().Milliseconds()
-	r, err := c.store.run(ctx, "refresh", c.ID(), c.Thread(), c.fence, c.token, ttl, lease)
+	r, err := c.run(ctx, "refresh", c.ID(), c.Thread(), c.fence, c.token, ttl, lease)
 	if err != nil {
 		return "", "", fmt.Errorf("refresh %s: %w", c.ID(), err)
 	}

@@ -65,7 +65,7 @@ func (s *Store) Costs(ctx context.Context, first, last time.Time) iter.Seq2[Cost
 // costs reads some days as they are stored.
 func (s *Store) costs(ctx context.Context, from, to int64) ([]map[string]string, error) {
 	var replies []*redis.MapStringStringCmd
-	_, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
 		for day := from; day <= to; day++ {
 			replies = append(replies, p.HGetAll(ctx, s.key.costs(strconv.FormatInt(day, 10))))
 		}

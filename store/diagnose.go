@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,8 +34,8 @@ const oldest = "6.2"
 // maxSkew is how far this machine's clock may be from Redis' before anybody notices.
 const maxSkew = 5 * time.Second
 
-// Diagnose looks at how Redis is set up, without changing anything: version, eviction, persistence, clock. No finding is good news. The
-// error says that it did not answer.
+// Diagnose looks at how Redis is set up, without changing anything: version, eviction, persistence, clock, and what happened to
+// its data. No finding is good news. The error says that it did not answer.
 func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
 	text, err := s.redis.Info(ctx).Result()
 	if err != nil {
@@ -50,7 +51,15 @@ func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
 	if settings, err := s.redis.ConfigGet(ctx, "appendfsync").Result(); err == nil { // else it is forbidden, as on many hosted ones
 		server["appendfsync"] = settings["appendfsync"]
 	}
-	return append(diagnose(server), skewed(ahead)...), nil
+	kept, err := s.loss(ctx, clock)
+	if err != nil {
+		return nil, fmt.Errorf("diagnose redis: %w", err)
+	}
+	bad, err := s.unreadable(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("diagnose redis: %w", err)
+	}
+	return slices.Concat(diagnose(server), skewed(ahead), kept, bad), nil
 }
 
 // parseInfo reads Redis' INFO.

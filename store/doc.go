@@ -14,8 +14,10 @@
 //   - Redis' clock is the only clock. Those of the workers are not compared.
 //   - Whoever follows a task hears of its events in order, each once, however slow others are.
 //   - Whatever ended and was posted expires, with all that belongs to it.
+//   - A Redis that lost everything gets a running task back from its holder, with the next thing that this does.
+//   - A record that cannot be read is told of as such by whatever reads many, and holds up no other.
 //
-// It does not promise to survive a Redis that loses data: run it with an append-only file and maxmemory-policy noeviction. It does
+// It does not promise more to a Redis that loses data: run it with an append-only file and maxmemory-policy noeviction. It does
 // not look into tasks, endings, events and sessions. It decides nothing about when to retry, requeue or give up: that is package
 // tasks. Redis Cluster and Ring are refused, because scripts span the keys of a thread.
 //

@@ -17,7 +17,7 @@ var (
 	ErrStale    = errors.New("stale")                             // an older delivery, fence or lease: somebody else decides now
 	ErrSpent    = errors.New("taken for an answer")               // a message that has done its work is not a task as well
 	ErrTooLarge = errors.New("too large")                         // the caller's data; nothing was stored
-	ErrDamaged  = errors.New("damaged")                           // a checkpoint that is not what was saved
+	ErrDamaged  = errors.New("damaged")                           // a checkpoint, a session or a topic that is not what was saved
 	ErrOutage   = errors.New("redis did not answer for too long") // for [Watch].Lost: the claim cannot be trusted any more
 )
 

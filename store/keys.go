@@ -14,6 +14,9 @@ package store
 //	                                  Retention once posted
 //	<prefix>tasks             zset    trimmed by submit            all IDs, score 0: sorted by text, which is by time (submit)
 //	<prefix>live              zset    while not ended              the IDs that have not ended, score 0 (submit, transition, claim)
+//	<prefix>running           zset    while it runs                the IDs that run; score = the fence (claim, silent; whatever ends the
+//	                                                               run removes it)
+//	<prefix>leader:<name>     string  as long as its holder asked  "<nonce> <term>" of who does for all what that name says (leader)
 //	<prefix>waiting:<thread>  zset    while it has members         the thread's IDs that wait or run; score = the microseconds the ID
 //	                                                               begins with, 0 for the running one (submit, claim, transition)
 //	<prefix>claim:<thread>    string  ClaimTTL                     "<fence> <id> <nonce>" of the holder (claim, keep); "lock <nonce>" of
@@ -25,9 +28,11 @@ package store
 //	<prefix>costs:<day>       hash    90 days since the last write "<scopes, a line each>\n<model>" = "<micro-dollars> <runs> <tokens: input,
 //	                                                               output, read from the cache, written to it>" of the runs settled
 //	                                                               that day; other = all beyond CostCap (budget, costs)
+//	<prefix>epoch             hash    for ever                     id = the name of this data, lost = when data before it got lost (epoch)
 //	<prefix>fence             string  for ever                     the last fence given out (claim)
 //	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (outbox)
 //	<prefix>expiring          zset    trimmed by submit            posted IDs; score = when their record is gone (outbox)
+//	<prefix>unreadable        hash    Retention since the last     <id> = why its record cannot be read (unreadable)
 //	<prefix>session:<thread>  hash    SessionTTL since the save    the CLI session to resume (session)
 //	<prefix>topic:<thread>    string  SessionTTL since the last    what the thread's next task may go by, JSON (submit, amend)
 //	                                  task
@@ -93,6 +98,9 @@ func (k keys) asked() string                  { return k.prefix + "asked" }
 func (k keys) replies() string                { return k.prefix + "replies" }
 func (k keys) tasks() string                  { return k.prefix + "tasks" }
 func (k keys) live() string                   { return k.prefix + "live" }
+func (k keys) running() string                { return k.prefix + "running" }
+func (k keys) epoch() string                  { return k.prefix + "epoch" }
+func (k keys) unreadable() string             { return k.prefix + "unreadable" }
 func (k keys) outbox() string                 { return k.prefix + "outbox" }
 func (k keys) credentials() string            { return k.prefix + "credentials" }
 func (k keys) workers() string                { return k.prefix + "workers" }

@@ -112,7 +112,7 @@ func (s *Store) heads(ctx context.Context, q ListQuery, ids []string) ([]string,
 		return ids, nil
 	}
 	replies := make([]*redis.SliceCmd, len(ids))
-	_, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, id := range ids {
 			replies[i] = p.HMGet(ctx, s.key.task(id), "state", "class", "scopes")
 		}
@@ -124,20 +124,21 @@ func (s *Store) heads(ctx context.Context, q ListQuery, ids []string) ([]string,
 	var wanted []string
 	for i, id := range ids {
 		f := reply(replies[i].Val())
-		if f.text(0) != "" && q.wants(Record{ID: id, State: State(f.text(0)), Class: f.text(1), Scopes: lines(f.text(2))}) {
+		r := Record{ID: id, State: State(f.text(0)), Class: f.text(1), Scopes: lines(f.text(2))}
+		if (r.State != "" || wrongType(replies[i].Err())) && q.wants(r) {
 			wanted = append(wanted, id)
 		}
 	}
 	return wanted, nil
 }
 
-// records reads many in one round trip and leaves out those that have expired.
+// records reads many in one round trip and leaves out those that have expired. One that cannot be read says so.
 func (s *Store) records(ctx context.Context, ids []string) ([]Record, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	replies := make([]*redis.MapStringStringCmd, len(ids))
-	_, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, id := range ids {
 			replies[i] = p.HGetAll(ctx, s.key.task(id))
 		}
@@ -150,6 +151,8 @@ func (s *Store) records(ctx context.Context, ids []string) ([]Record, error) {
 	for i, id := range ids {
 		if fields := replies[i].Val(); len(fields) > 0 {
 			records = append(records, decode(id, fields))
+		} else if wrongType(replies[i].Err()) {
+			records = append(records, noHash(id))
 		}
 	}
 	return records, nil

@@ -11,7 +11,7 @@ const maxPushed = 10
 // Pushing notes that the running task is about to push a commit to a branch of a repository. [ErrStale] when the task is not ours any
 // more, and so not ours to push. The branch may get to that commit or not: it is noted before, because afterwards it could be too late.
 func (c *Claim) Pushing(ctx context.Context, repo, branch, commit string) error {
-	_, err := c.store.run(ctx, "pushing", c.ID(), c.fence, repo+" "+branch, commit, maxPushed, c.store.cfg.SessionTTL.Milliseconds())
+	_, err := c.run(ctx, "pushing", c.ID(), c.fence, repo+" "+branch, commit, maxPushed, c.store.cfg.SessionTTL.Milliseconds())
 	if err != nil {
 		return fmt.Errorf("note push of %s: %w", c.ID(), err)
 	}

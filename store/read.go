@@ -3,15 +3,19 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// Get reads one record; [ErrNotFound] when there is none, or no more.
+// Get reads one record; [ErrNotFound] when there is none, or no more. One that is there and cannot be read says so.
 func (s *Store) Get(ctx context.Context, id string) (Record, error) {
 	fields, err := s.redis.HGetAll(ctx, s.key.task(id)).Result()
+	if wrongType(err) {
+		return noHash(id), nil
+	}
 	if err != nil {
 		return Record{}, fmt.Errorf("get %s: %w", id, err)
 	}
@@ -34,18 +38,57 @@ func (s *Store) Live(ctx context.Context) ([]LiveRecord, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read live tasks: %w", err)
 	}
+	return s.readable(ctx, ids)
+}
+
+// Running reads the tasks that run, however many wait, likewise.
+func (s *Store) Running(ctx context.Context) ([]LiveRecord, error) {
+	ids, err := s.redis.ZRange(ctx, s.key.running(), 0, -1).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read running tasks: %w", err)
+	}
+	return s.readable(ctx, ids)
+}
+
+// LiveAfter reads the next of the tasks that wait or run, likewise, and those that cannot be read or are gone: at most n, behind the one with
+// that ID, "" for the first. next is where to go on, "" when these were the last.
+func (s *Store) LiveAfter(ctx context.Context, after string, n int) (live []LiveRecord, next string, err error) {
+	first := "-"
+	if after != "" {
+		first = "(" + after
+	}
+	ids, err := s.redis.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.key.live(), Start: first, Stop: "+", ByLex: true, Count: int64(n)}).Result()
+	if err != nil {
+		return nil, "", fmt.Errorf("read live tasks: %w", err)
+	}
+	if len(ids) == n {
+		next = ids[n-1]
+	}
+	live, err = s.live(ctx, ids)
+	return live, next, err
+}
+
+// liveFields are what a reconciler reads of a task, which may be large.
+var liveFields = []string{
+	"thread", "class", "state", "delivery", "at", "attempt", "crashes", "fence", "created", "started", "retried",
+	"cancel_by", "cancel_cause",
+}
+
+// readable reads those of some tasks that wait or run, as far as they can be read.
+func (s *Store) readable(ctx context.Context, ids []string) ([]LiveRecord, error) {
+	live, err := s.live(ctx, ids)
+	return slices.DeleteFunc(live, func(r LiveRecord) bool { return r.Unreadable != "" }), err
+}
+
+// live reads those of some tasks that wait or run, or cannot be read.
+func (s *Store) live(ctx context.Context, ids []string) ([]LiveRecord, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	// Tasks may be large, and a reconciler looks often: only these fields.
-	fields := []string{
-		"thread", "class", "state", "delivery", "at", "attempt", "crashes", "fence", "created", "started", "retried",
-		"cancel_by", "cancel_cause",
-	}
 	replies := make([]*redis.SliceCmd, len(ids))
-	_, err = s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, id := range ids {
-			replies[i] = p.HMGet(ctx, s.key.task(id), fields...)
+			replies[i] = p.HMGet(ctx, s.key.task(id), liveFields...)
 		}
 		return nil
 	})
@@ -56,11 +99,10 @@ func (s *Store) Live(ctx context.Context) ([]LiveRecord, error) {
 	var claims []string
 	for i, id := range ids {
 		values, got := reply(replies[i].Val()), map[string]string{}
-		for j, name := range fields {
+		for j, name := range liveFields {
 			got[name] = values.text(j)
 		}
-		// A missing record stays in the index: to remove it here could remove one that is being submitted at this moment.
-		if r := decode(id, got); r.State == Waiting || r.State == Running {
+		if r := decode(id, got); r.State == Waiting || r.State == Running || r.Unreadable != "" {
 			live = append(live, LiveRecord{Record: r})
 			claims = append(claims, s.key.claim(r.Thread))
 		}

@@ -54,6 +54,8 @@ type Record struct {
 	CancelBy, CancelCause string          // the tombstone: the first cancel wins; no cause = not cancelled
 	Ending                json.RawMessage // opaque, set when ended
 	Outbox                int             // attempts to post the final message, -1 = posted
+
+	Unreadable string // why the record cannot be read; empty = it can. Of one that cannot, what else there is counts for little
 }
 
 // Due is from when on the task could have started; one that is tried again, since then.
@@ -69,6 +71,7 @@ func decode(id string, f map[string]string) Record {
 		Fence: int64(number(f["fence"])), Worker: f["worker"], Scopes: lines(f["scopes"]), Cost: usd(f["cost"]),
 		Created: fromMicros(f["created"]), Started: fromMicros(f["started"]), Ended: fromMicros(f["ended"]), Retried: fromMicros(f["retried"]),
 		CancelBy: f["cancel_by"], CancelCause: f["cancel_cause"], Ending: raw(f["ending"]), Outbox: number(f["outbox"]),
+		Unreadable: flaw(f),
 	}
 }
 

@@ -21,7 +21,7 @@ func (c *Claim) SaveSession(ctx context.Context, ses Session) error {
 	if n := len(ses.Data); n > maxSession {
 		return fmt.Errorf("save session of %s: %d bytes, limit %d: %w", c.Thread(), n, maxSession, ErrTooLarge)
 	}
-	_, err := c.store.run(ctx, "savesession", c.ID(), c.Thread(), c.fence, c.token, c.store.cfg.SessionTTL.Milliseconds(),
+	_, err := c.run(ctx, "savesession", c.ID(), c.Thread(), c.fence, c.token, c.store.cfg.SessionTTL.Milliseconds(),
 		ses.ID, string(ses.Meta), ses.Data)
 	if err != nil {
 		return fmt.Errorf("save session of %s: %w", c.Thread(), err)
@@ -29,9 +29,13 @@ func (c *Claim) SaveSession(ctx context.Context, ses Session) error {
 	return nil
 }
 
-// Session reads the thread's latest session; [ErrNotFound] when there is none, or no more.
+// Session reads the thread's latest session; [ErrNotFound] when there is none, or no more, [ErrDamaged] when it is
+// something else.
 func (s *Store) Session(ctx context.Context, thread string) (Session, error) {
 	f, err := s.redis.HGetAll(ctx, s.key.session(thread)).Result()
+	if wrongType(err) {
+		err = ErrDamaged
+	}
 	if err != nil {
 		return Session{}, fmt.Errorf("read session of %s: %w", thread, err)
 	}

@@ -65,6 +65,11 @@ var situations = map[string]func(ctx context.Context, w world){
 
 // steps are the methods that write, as they are called for a task; those of a claim are called for the first task's. Any may be refused.
 var steps = map[string]func(ctx context.Context, w world, id string) error{
+	"Silent": func(ctx context.Context, w world, id string) error {
+		rec, _ := w.s.Get(ctx, id)
+		return failed(w.s.Silent(ctx, id, rec.Fence, "1"))
+	},
+	"SetAside": func(ctx context.Context, w world, id string) error { return w.s.SetAside(ctx, id) },
 	"Submit": func(ctx context.Context, w world, id string) error {
 		_, _, err := w.s.Submit(ctx, Record{ID: id, Thread: "t", Kin: "k"})
 		return err
@@ -136,7 +141,7 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 }
 
 // others are the methods that only read, or have nothing to do with a task.
-const others = "Latest SavePictures Pictures Inquire Respond EventsBefore Unposted Memo ChangeMemo Open Topic Vote Votes Favourite Prefer Shelve Shelved TakeShelved Unshelve ID Thread Fence Record Await Mail Get List Live Next Position Absorbed Events Follow Log Questions Session Checkpoint " +
+const others = "SavePictures Pictures Leader Epoch Running LiveAfter Restored NoteUnreadable Latest Inquire Respond EventsBefore Unposted Memo ChangeMemo Open Topic Vote Votes Favourite Prefer Shelve Shelved TakeShelved Unshelve ID Thread Fence Record Await Mail Get List Live Next Position Absorbed Events Follow Log Questions Session Checkpoint " +
 	"Pushed Alias Resolve Beat Workers Ping Diagnose Admit Hold Slow Ease Credentials Allow Spent Costs"
 
 // TestStateMachine tries every step in every situation, and wants the transitions that docs/runs.md draws, no less and no more.

@@ -14,6 +14,8 @@ import (
 func (s *Store) Topic(ctx context.Context, thread string) (json.RawMessage, error) {
 	topic, err := s.redis.Get(ctx, s.key.topic(thread)).Result()
 	switch {
+	case wrongType(err):
+		return nil, fmt.Errorf("read topic of %s: %w", thread, ErrDamaged)
 	case errors.Is(err, redis.Nil):
 		return nil, fmt.Errorf("read topic of %s: %w", thread, ErrNotFound)
 	case err != nil:

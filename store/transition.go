@@ -6,7 +6,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 )
+
+// Silent tells for how long a running task has been without its claim, by Redis' clock: 0 the first time that it is asked of this run and in
+// this term, see [Leader.Lead]. The holder may put the claim back, which begins the time anew. [ErrStale] when the task is claimed or does not
+// run any more.
+func (s *Store) Silent(ctx context.Context, id string, fence int64, term string) (time.Duration, error) {
+	r, err := s.run(ctx, "silent", id, fence, term)
+	if err != nil {
+		return 0, fmt.Errorf("look for the claim of %s: %w", id, err)
+	}
+	return time.Duration(r.number(1)) * time.Microsecond, nil
+}
 
 // Requeue makes a new delivery the valid one, for a task whose delivery got lost or whose worker died; it is the reconciler's.
 // delivery and fence are those it saw; when either has moved, the task ended, or a running one is claimed, it is [ErrStale]. A running

@@ -33,7 +33,7 @@ func (s *Store) Unposted(ctx context.Context) (Unposted, error) {
 		return u, nil
 	}
 	ended := make([]*redis.SliceCmd, len(ids.Val()))
-	_, err = s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+	err = s.pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, id := range ids.Val() {
 			ended[i] = p.HMGet(ctx, s.key.task(id), "ended")
 		}

@@ -61,8 +61,8 @@ func (s *Store) Workers(ctx context.Context) ([]Worker, error) {
 		var w Worker
 		// The index may name one that is gone until another worker's beat trims it.
 		if state := reply(states).text(i); state != "" {
-			if err := json.Unmarshal([]byte(state), &w); err != nil {
-				return nil, fmt.Errorf("read worker %v: %w", z.Member, err)
+			if json.Unmarshal([]byte(state), &w) != nil { // of another version; it lives all the same
+				w = Worker{ID: fmt.Sprint(z.Member), Health: json.RawMessage(`"unreadable"`)}
 			}
 			w.Seen = at(z)
 			workers = append(workers, w)

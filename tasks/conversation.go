@@ -15,6 +15,7 @@ import (
 type conversation struct {
 	session *agent.Session // as the CLI saved it; nil: there is none
 	thread  []agent.Turn   // requests and answers of the thread's earlier tasks
+	lost    bool           // there was a session, and it cannot be read
 	said    []agent.Turn   // these, and what an interrupted run had been told, for a CLI that cannot resume the session
 }
 
@@ -36,11 +37,14 @@ func (w *Worker) conversation(ctx context.Context, t Task, b Brief, before *past
 	if !b.Fresh {
 		stored, err := w.store.Session(ctx, t.Thread)
 		var past saved
-		if err == nil {
-			err = json.Unmarshal(stored.Meta, &past)
+		if err == nil && json.Unmarshal(stored.Meta, &past) != nil {
+			err = store.ErrDamaged
 		}
 		switch {
 		case errors.Is(err, store.ErrNotFound):
+		case errors.Is(err, store.ErrDamaged):
+			w.log.Warn("thread goes on in a new conversation: its session cannot be read", "run", t.ID, "thread", t.Thread, "err", err)
+			c.lost = true
 		case err != nil:
 			return c, fmt.Errorf("read session of thread %s: %w", t.Thread, err)
 		default:

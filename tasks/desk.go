@@ -228,6 +228,9 @@ type Status struct {
 
 	Questions []Question `json:"questions,omitempty"` // of a running task, that wait for an answer; Status alone tells them
 	Posted    bool       `json:"posted"`              // the final message is out
+
+	Unreadable string `json:"unreadable,omitempty"` // why the record cannot be read, and what to do; the prompt says so, too
+	flaw       string // the same without the ID and the remedy
 }
 
 // Status reads one task; ErrNotFound when there is none.
@@ -241,10 +244,11 @@ func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 
 // complete is a record with what is kept beside it.
 func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
-	s, err := status(rec)
-	if err != nil {
-		return s, err
+	s := status(rec)
+	if s.flaw != "" {
+		return s, nil
 	}
+	var err error
 	switch rec.State {
 	case store.Waiting:
 		s.Position, _ = d.store.Position(ctx, rec.ID) // it may have started meanwhile
@@ -274,7 +278,9 @@ func (d *Desk) Follow(ctx context.Context, id, after string) iter.Seq2[Logged, e
 			case err != nil:
 				err = d.notFound(id, err)
 			case !e.End:
-				err = json.Unmarshal(e.Data, &l.Event)
+				if json.Unmarshal(e.Data, &l.Event) != nil {
+					l.Event = agent.Event{Kind: agent.Notice, Text: "Here is an event that this version of errand cannot read."}
+				}
 			}
 			if !yield(l, err) || err != nil {
 				return
@@ -290,10 +296,11 @@ func (d *Desk) notFound(id string, err error) error {
 	return fmt.Errorf("task %s: %w", id, err)
 }
 
-func status(rec store.Record) (Status, error) {
+// status is a record for people. Of one that cannot be read it says so in the task's place, or in the ending's.
+func status(rec store.Record) Status {
 	t, err := taskOf(rec)
 	if err != nil {
-		return Status{}, err
+		t = standIn(rec, err)
 	}
 	s := Status{
 		Task: t, State: string(rec.State), Attempt: rec.Attempt, Delivery: deliveryID(rec.ID, rec.Delivery), Worker: rec.Worker, Cancel: rec.CancelBy,
@@ -302,12 +309,18 @@ func status(rec store.Record) (Status, error) {
 	if rec.State == store.Waiting {
 		s.At, s.Why = rec.At, rec.Why
 	}
-	if len(rec.Ending) > 0 {
-		if err := json.Unmarshal(rec.Ending, &s.Ending); err != nil {
-			return s, fmt.Errorf("read ending of task %s: %w", rec.ID, err)
+	ending, broken := endingOf(rec)
+	s.Ending = ending
+	if bad, ok := errors.AsType[*unreadableError](errors.Join(err, broken)); ok {
+		s.Unreadable, s.flaw = bad.Error(), bad.why
+		if rec.Unreadable != "" { // not even its state counts: nothing will come of it any more
+			s.State = string(store.Ended)
+		}
+		if s.Ending == nil && s.State == string(store.Ended) {
+			s.Ending = &Ending{Kind: Failed, Reason: s.Unreadable, At: rec.Ended}
 		}
 	}
-	return s, nil
+	return s
 }
 
 // Title is the task's prompt in one short line.

@@ -78,11 +78,25 @@ func (w *Worker) handBack(run *run, cause error) error {
 	w.log.Log(run.detached, level, "task handed back", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", cause)
 	w.meter.Returned(run.claim.Record().Class, returnOf(cause))
 	run.told.leave() // before the next run of the task can begin
-	_, err := w.persist(run, "return", func() error { return run.claim.Return(run.detached, wait) })
+	done, err := w.persist(run, "return", func() error { return run.claim.Return(run.detached, wait) })
 	if err != nil {
 		return err
 	}
+	if !done {
+		w.orphaned(run)
+	}
 	return &ErrLater{At: wait.At, Why: cause.Error()} // also when somebody else has it by now: the next delivery finds out
+}
+
+// orphaned ends a task that nobody has any more: Redis lost it while it ran, and the thread's next task has begun since. One that somebody else
+// has by now is theirs to end.
+func (w *Worker) orphaned(run *run) {
+	e := Ending{Kind: Failed, At: time.Now(), Result: run.result, Reason: "The fleet's database lost this task while it ran, and this thread has gone on " +
+		"without it. What the agent had done may be incomplete; ask again."}
+	if err := run.claim.End(run.detached, e.encode()); err == nil {
+		w.log.Warn("task ended: redis had lost it, and its thread has gone on", "run", run.claim.ID(), "thread", run.claim.Thread())
+		w.post(run.detached, run.claim.ID(), nil)
+	}
 }
 
 // unclaimed says what a delivery does that could not claim its task.

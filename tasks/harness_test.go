@@ -112,7 +112,7 @@ func (f *fleet) idle(change ...func(*WorkerConfig)) *Worker {
 		Store: s, Queue: q, Runner: f.agent, Workspace: space, Sources: []Source{f.source}, Policy: f.policy, Slots: 4,
 		Log: slog.New(slog.NewTextHandler(f.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Timing: Timing{
-			Observe: 300 * time.Millisecond, Reconcile: 50 * time.Millisecond, Outbox: 50 * time.Millisecond,
+			Observe: 300 * time.Millisecond, Reconcile: 50 * time.Millisecond, Lead: 500 * time.Millisecond, Outbox: 50 * time.Millisecond,
 			Beat: 100 * time.Millisecond, Shutdown: 10 * time.Second,
 			Again: time.Millisecond, Reset: time.Millisecond, Release: time.Millisecond,
 		},

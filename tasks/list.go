@@ -45,12 +45,9 @@ func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
 	}
 	l := Listing{Tasks: make([]Status, 0, len(page.Records)), Next: page.Next}
 	for _, rec := range page.Records {
-		s, err := status(rec)
-		if err != nil {
-			return Listing{}, err
-		}
-		l.Tasks = append(l.Tasks, s)
+		l.Tasks = append(l.Tasks, status(rec))
 	}
+	d.noteUnreadable(ctx, l.Tasks)
 	return l, nil
 }
 

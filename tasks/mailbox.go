@@ -69,8 +69,9 @@ func (w *Worker) mailbox(r *run, t Task, s Source) (*mailbox, error) {
 	}
 	for _, rec := range before {
 		absorbed, err := taskOf(rec)
-		if err != nil {
-			return nil, err
+		if err != nil { // it waits again after the run, and ends by itself
+			w.log.Warn("pass over absorbed task", "run", t.ID, "err", err)
+			continue
 		}
 		m.mail = append(m.mail, &mail{task: absorbed, taken: true})
 	}

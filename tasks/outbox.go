@@ -2,7 +2,6 @@ package tasks
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -99,8 +98,12 @@ func (w *Worker) close(ctx context.Context, id string, report Report) (word last
 	if word.task, source, err = w.read(rec); err != nil {
 		return word, err
 	}
-	if err := json.Unmarshal(rec.Ending, &word.ending); err != nil {
-		return word, fmt.Errorf("read ending of task %s: %w", id, err)
+	ending, err := endingOf(rec)
+	if err != nil {
+		return word, err
+	}
+	if ending != nil {
+		word.ending = *ending
 	}
 	if err := w.proposeDue(ctx, word.task, &word.ending); err != nil {
 		return word, err

@@ -122,6 +122,7 @@ func (w *Worker) perform(r *run) (err error) {
 	r.mail.close()
 	host.record.close()
 	r.result.Text = r.answers.after(r.result.Text)
+	r.result.Fresh = r.result.Fresh || r.talked.lost
 	return err
 }
 

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/errand-fleet/errand/store"
 )
 
 // What is cancelled in asynq's console is cancelled: running or waiting, it ends once, with a message, and does not run again.
@@ -68,11 +70,12 @@ func (f *fleet) subscribed(want int) {
 func (f *fleet) settled(id string, delivery int) {
 	f.Helper()
 	for {
-		_, alive, err := f.queue.delivered(id, Interactive, delivery)
+		rec := store.Record{ID: id, Class: Interactive, Delivery: delivery}
+		_, alive, err := f.queue.delivered(f.Context(), []store.LiveRecord{{Record: rec}})
 		if err != nil {
 			f.Fatal(err)
 		}
-		if !alive {
+		if !alive[0] {
 			return
 		}
 		f.queue.wake(id, Interactive, delivery)

@@ -3,49 +3,94 @@ package tasks
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
 )
 
-// reconcile looks at every task that has not ended and mends what a death left behind: a run without a claim goes back to
-// waiting, a waiting task without a delivery gets one. Every worker does this; the store lets one of them win.
-func (w *Worker) reconcile(ctx context.Context) {
-	w.seen.look(time.Now(), 2*w.timing.Reconcile+time.Second)
-	live, err := w.store.Live(ctx)
-	if err != nil {
-		w.unseen(ctx, err)
-		return
-	}
-	present := map[string]bool{}
-	for _, rec := range live {
-		if ctx.Err() != nil {
-			return
-		}
-		switch rec.State {
-		case store.Running:
-			key := rec.ID + "/" + strconv.FormatInt(rec.Fence, 10)
-			if rec.Claimed {
-				continue
-			}
-			present[key] = true
-			if w.seen.since(key) >= w.timing.Observe {
-				w.recover(ctx, rec)
-			}
-		case store.Waiting:
-			w.deliver(ctx, rec)
-		}
-	}
-	w.seen.keep(present)
+// recovery repairs what a death leaves behind: a run without a claim waits again, and a waiting task without a delivery gets one. Every worker
+// is a candidate for it, and the leader alone does it; where two believe that they lead, the store lets one of them win. Used by one goroutine.
+type recovery struct {
+	leader *store.Leader
+	after  string // the live task at which the walk through all of them goes on; empty: at the first
 }
 
-// unseen notes that Redis did not answer: what was seen before proves nothing any more.
-func (w *Worker) unseen(ctx context.Context, err error) {
-	w.seen.forget()
-	if ctx.Err() == nil {
+// A look at live tasks reads lookStep at once, few enough that to repair all of them does not take as long as a lead lasts, and at most lookMost.
+// A larger backlog takes several looks, which hold up no recovery: what runs is looked at first, each time.
+const (
+	lookStep = 100
+	lookMost = 5000
+)
+
+// reconcile looks at every run, and goes on with the walk through all live tasks.
+func (w *Worker) reconcile(ctx context.Context) {
+	term, err := w.recovery.leader.Lead(ctx)
+	if err == nil && term != "" {
+		err = w.examine(ctx, term)
+	}
+	if err != nil && ctx.Err() == nil {
 		w.log.Warn("reconcile", "err", err)
 	}
+}
+
+func (w *Worker) examine(ctx context.Context, term string) error {
+	running, err := w.store.Running(ctx)
+	if err == nil {
+		err = w.recoverDead(ctx, term, running)
+	}
+	// Repairs take time, too: after that much the rest is for the next look.
+	for begun, looked := time.Now(), 0; err == nil && looked < lookMost && time.Since(begun) < w.timing.Reconcile; looked += lookStep {
+		if again, err := w.recovery.leader.Lead(ctx); err != nil || again != term {
+			return err // somebody else may have begun
+		}
+		var live []store.LiveRecord
+		if live, w.recovery.after, err = w.store.LiveAfter(ctx, w.recovery.after, lookStep); err != nil {
+			return err
+		}
+		for _, rec := range live {
+			if rec.Unreadable != "" {
+				w.passOver(ctx, rec)
+			}
+		}
+		if err = w.recoverDead(ctx, term, live); err == nil {
+			err = w.deliver(ctx, live)
+		}
+		if w.recovery.after == "" {
+			break // the next look begins anew
+		}
+	}
+	return err
+}
+
+// resign lets another worker lead at once.
+func (w *Worker) resign(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if err := w.recovery.leader.Resign(ctx); err != nil {
+		w.log.Warn("resign", "worker", w.id, "err", err)
+	}
+}
+
+// recoverDead takes over the runs whose claims have been missing for long enough. Redis counts that time, so that it goes on whoever looks and
+// however long a look takes. Whoever begins to lead begins to count: a Redis that was away for as long as a lead lasts may have lost claims of
+// workers that live, and after a shorter time these have what is left of Observe to put them back.
+func (w *Worker) recoverDead(ctx context.Context, term string, live []store.LiveRecord) error {
+	for _, rec := range live {
+		if rec.State != store.Running || rec.Claimed || rec.Unreadable != "" {
+			continue
+		}
+		silent, err := w.store.Silent(ctx, rec.ID, rec.Fence, term)
+		if errors.Is(err, store.ErrStale) {
+			continue // the owner has put its claim back, or it ended
+		}
+		if err != nil {
+			return err
+		}
+		if silent >= w.timing.Observe {
+			w.recover(ctx, rec)
+		}
+	}
+	return nil
 }
 
 // recover takes over a run whose worker died. Its keeper has ended it long ago (DESIGN invariant 1).
@@ -55,7 +100,7 @@ func (w *Worker) recover(ctx context.Context, rec store.LiveRecord) {
 		return // somebody was faster, or it lives after all
 	}
 	if err != nil {
-		w.unseen(ctx, err)
+		w.log.Warn("recover task", "run", rec.ID, "err", err)
 		return
 	}
 	w.meter.Returned(rec.Class, ReturnCrash)
@@ -66,30 +111,50 @@ func (w *Worker) recover(ctx context.Context, rec store.LiveRecord) {
 		}
 		return // its message is in the outbox; a source that hangs must not hold up the next recovery
 	}
-	if err := w.queue.enqueue(ctx, rec.ID, rec.Class, n, time.Time{}); err != nil {
-		w.log.Warn("enqueue task", "run", rec.ID, "err", err) // the next look finds it without a delivery
+	err = w.queue.enqueue(ctx, rec.ID, rec.Class, n, time.Time{})
+	if err == nil {
+		err = w.queue.toFront(ctx, rec.ID, rec.Class, n) // it had its turn before all that wait now
+	}
+	if err != nil {
+		w.log.Warn("enqueue task", "run", rec.ID, "err", err) // the walk finds it without a delivery
 	}
 }
 
-// deliver sees to it that a waiting task has a delivery: the submitter may have died before it enqueued.
-func (w *Worker) deliver(ctx context.Context, rec store.LiveRecord) {
-	if rec.CancelCause != "" {
-		// Cancelled while it ran, and then it was handed back or its worker died.
-		if _, err := endWaiting(ctx, w.store, rec.ID, tombstone(rec.Record).ending()); err != nil {
-			w.log.Warn("end task", "run", rec.ID, "err", err)
+// deliver sees to it that waiting tasks have a delivery: the submitter may have died before it enqueued. One that is not due yet, such as a task
+// parked by a usage limit, needs none, and is looked for when it is.
+func (w *Worker) deliver(ctx context.Context, live []store.LiveRecord) error {
+	var due []store.LiveRecord
+	for _, rec := range live {
+		switch {
+		case rec.State != store.Waiting, rec.Unreadable != "":
+		case rec.CancelCause != "":
+			// Cancelled while it ran, and then it was handed back or its worker died.
+			if _, err := endWaiting(ctx, w.store, rec.ID, tombstone(rec.Record).ending()); err != nil {
+				w.log.Warn("end task", "run", rec.ID, "err", err)
+			}
+		case !rec.At.After(time.Now()):
+			due = append(due, rec)
 		}
-		return
 	}
-	present, alive, err := w.queue.delivered(rec.ID, rec.Class, rec.Delivery)
+	if len(due) == 0 {
+		return nil
+	}
+	present, alive, err := w.queue.delivered(ctx, due)
 	if err != nil {
-		w.unseen(ctx, err)
-		return
+		return err
 	}
-	if present && alive {
-		return
+	for i, rec := range due {
+		if !alive[i] {
+			w.redeliver(ctx, rec, present[i])
+		}
 	}
-	n := rec.Delivery
-	if present { // finished or archived: its ID is taken
+	return nil
+}
+
+// redeliver enqueues a task again whose delivery is gone, or finished or archived: then its ID is taken.
+func (w *Worker) redeliver(ctx context.Context, rec store.LiveRecord, taken bool) {
+	n, err := rec.Delivery, error(nil)
+	if taken {
 		n, err = w.store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, false)
 		if errors.Is(err, store.ErrStale) {
 			return
@@ -104,39 +169,3 @@ func (w *Worker) deliver(ctx context.Context, rec store.LiveRecord) {
 	}
 	w.log.Info("task without delivery enqueued", "run", rec.ID, "thread", rec.Thread)
 }
-
-// sightings remembers since when a run is seen without its claim. Only reconcile uses it, from one goroutine.
-type sightings struct {
-	first map[string]time.Time
-	last  time.Time // when we looked last
-}
-
-// look begins a look at all tasks. After a pause longer than gap nothing was "seen in every look" any more: its owner may have put
-// the claim back and lost it again meanwhile.
-func (s *sightings) look(now time.Time, gap time.Duration) {
-	if now.Sub(s.last) > gap {
-		s.forget()
-	}
-	s.last = now
-}
-
-// since is how long the run has been seen without a claim, in every look.
-func (s *sightings) since(key string) time.Duration {
-	first, ok := s.first[key]
-	if !ok {
-		s.first[key] = time.Now()
-		return 0
-	}
-	return time.Since(first)
-}
-
-// keep forgets all runs but those.
-func (s *sightings) keep(present map[string]bool) {
-	for key := range s.first {
-		if !present[key] {
-			delete(s.first, key)
-		}
-	}
-}
-
-func (s *sightings) forget() { clear(s.first) }

@@ -117,6 +117,9 @@ func (w *Worker) end(r *run, e Ending) (stored bool, err error) {
 	e.Covers = r.mail.covered()
 	body, with := e.encode(), store.Covered{IDs: e.Covers, Ending: e.of(r.claim.ID())}
 	stored, err = w.persist(r, "end", func() error { return r.claim.EndWith(r.detached, body, with) })
+	if r.claim.Restored() {
+		w.log.Warn("task restored: redis had lost it", "run", r.claim.ID(), "thread", r.claim.Thread())
+	}
 	if !stored && err == nil {
 		w.meter.Returned(r.claim.Record().Class, ReturnLost)
 	}
@@ -153,7 +156,8 @@ func (w *Worker) persist(r *run, what string, step func() error) (done bool, _ e
 // read decodes the task of a record and finds its source.
 func (w *Worker) read(rec store.Record) (Task, Source, error) {
 	t, err := taskOf(rec)
-	if err != nil {
+	if bad, ok := errors.AsType[*unreadableError](err); ok {
+		w.noteUnreadable(context.Background(), bad)
 		return t, nil, err
 	}
 	for _, s := range w.cfg.Sources {

@@ -18,10 +18,7 @@ func (d *Desk) shared(ctx context.Context, s *Status) error {
 	if err != nil {
 		return fmt.Errorf("task %s: %w", s.Into, err)
 	}
-	host, err := status(rec)
-	if err != nil {
-		return err
-	}
+	host := status(rec)
 	switch {
 	case s.Ending == nil:
 		s.Started, s.Worker, s.Attempt = host.Started, host.Worker, host.Attempt

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/store"
 )
 
 // The classes of tasks, each a queue of its own, from the most to the least urgent.
@@ -78,15 +77,6 @@ func NewID(at time.Time, source, identity string) string {
 
 // ValidID reports whether s has the form of a task's ID; anything else in a URL or a command line is a mistake or an attack.
 func ValidID(s string) bool { return len(s) <= maxID && idForm.MatchString(s) }
-
-// taskOf reads a task as it was stored. Its thread is the record's: a task is stored under the name that was asked for, which may be an alias.
-func taskOf(rec store.Record) (t Task, err error) {
-	if err = json.Unmarshal(rec.Task, &t); err != nil {
-		return t, fmt.Errorf("read task %s: %w", rec.ID, err)
-	}
-	t.Thread = rec.Thread
-	return t, nil
-}
 
 // Born is when the event came that an ID was made of; zero for what is no ID.
 func Born(id string) time.Time {

@@ -28,7 +28,7 @@ func topic(t Task) json.RawMessage {
 	return mustJSON(Thread{Latest: t.ID, Repo: t.Repo, Ref: t.Ref, Profile: t.Profile, Options: t.Options})
 }
 
-// Thread reads it; ErrNotFound where nobody has asked for anything, or not for long.
+// Thread reads it; ErrNotFound where nobody has asked for anything, or not for long, or where it cannot be read.
 func (d *Desk) Thread(ctx context.Context, name string) (Thread, error) {
 	var t Thread
 	name, err := d.store.Resolve(ctx, name)
@@ -36,20 +36,22 @@ func (d *Desk) Thread(ctx context.Context, name string) (Thread, error) {
 		return t, fmt.Errorf("read thread: %w", err)
 	}
 	stored, err := d.store.Topic(ctx, name)
-	if errors.Is(err, store.ErrNotFound) {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
 		return t, fmt.Errorf("read thread %s: %w", name, ErrNotFound)
-	}
-	if err == nil {
-		err = json.Unmarshal(stored, &t)
-	}
-	if err != nil {
+	case err == nil:
+		if err = json.Unmarshal(stored, &t); err == nil {
+			return t, nil
+		}
+	case !errors.Is(err, store.ErrDamaged):
 		return t, fmt.Errorf("read thread %s: %w", name, err)
 	}
-	return t, nil
+	d.log.Warn("thread goes on as a new one: what its latest task left cannot be read", "thread", name, "err", err)
+	return Thread{}, fmt.Errorf("read thread %s: %w", name, ErrNotFound)
 }
 
 // Open reads the tasks of a thread that have not ended, in the order in which they start. Those that are in the run of another are not
-// among them.
+// among them, nor those that cannot be read.
 func (d *Desk) Open(ctx context.Context, thread string) ([]Status, error) {
 	thread, err := d.store.Resolve(ctx, thread)
 	if err != nil {
@@ -59,10 +61,10 @@ func (d *Desk) Open(ctx context.Context, thread string) ([]Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]Status, len(records))
-	for i, rec := range records {
-		if list[i], err = status(rec); err != nil {
-			return nil, err
+	var list []Status
+	for _, rec := range records {
+		if s := status(rec); s.flaw == "" {
+			list = append(list, s)
 		}
 	}
 	return list, nil

@@ -55,7 +55,8 @@ type WorkerConfig struct {
 // Timing is the rhythm of a worker; tests shorten it.
 type Timing struct {
 	Observe    time.Duration // a claim must be seen missing this long before its run is taken for dead; 6 s
-	Reconcile  time.Duration // between two looks at all live tasks; 2 s
+	Reconcile  time.Duration // between two looks at live tasks; 2 s
+	Lead       time.Duration // a leader is replaced that was not heard of for this long; less than Observe; 5 s
 	Outbox     time.Duration // between two looks at unposted endings; 2 s
 	Beat       time.Duration // of the heart; 5 s
 	Health     time.Duration // between two checks of the CLI; 1 min
@@ -79,6 +80,7 @@ func (t Timing) withDefaults() Timing {
 	}
 	set(&t.Observe, 6*time.Second)
 	set(&t.Reconcile, 2*time.Second)
+	set(&t.Lead, 5*time.Second)
 	set(&t.Outbox, 2*time.Second)
 	set(&t.Beat, 5*time.Second)
 	set(&t.Health, time.Minute)
@@ -106,7 +108,8 @@ type Worker struct {
 	slots     *slots
 	live      liveRuns
 	health    health
-	seen      sightings
+	recovery  recovery
+	epoch     string // of Redis' data, as the beat saw it last
 	timing    Timing
 	meter     Meter
 	log       *slog.Logger
@@ -137,7 +140,7 @@ func NewWorker(c WorkerConfig) (*Worker, error) {
 		posters: make(chan struct{}, posters),
 	}
 	w.health = health{runner: c.Runner, min: c.MinVersion, fresh: w.timing.Health * 3 / 2}
-	w.seen = sightings{first: map[string]time.Time{}}
+	w.recovery = recovery{leader: c.Store.Leader("recovery", w.timing.Lead)}
 	return w, nil
 }
 
@@ -175,6 +178,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.shutdown(servers)
 	stop()
 	running.Wait()
+	w.resign(context.WithoutCancel(ctx))
 	w.posting.Wait()
 	w.log.Info("worker stopped", "worker", w.id)
 	return nil
@@ -241,5 +245,23 @@ func (w *Worker) beat(ctx context.Context) {
 	})
 	if err != nil && ctx.Err() == nil {
 		w.log.Warn("beat", "worker", w.id, "err", err)
+	}
+	w.watchData(ctx)
+}
+
+// watchData notices that Redis has lost its data. Runs under way put back what is needed of theirs by themselves.
+func (w *Worker) watchData(ctx context.Context) {
+	epoch, lost, err := w.store.Epoch(ctx, w.epoch)
+	if err != nil {
+		return // the beat has said so
+	}
+	known := w.epoch
+	w.epoch = epoch
+	if known == "" || epoch == known {
+		return
+	}
+	w.log.Error("redis lost its data: tasks that waited are gone", "noticed", lost)
+	if err := w.queue.register(ctx); err != nil {
+		w.log.Warn("register queues", "err", err)
 	}
 }

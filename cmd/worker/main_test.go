@@ -30,7 +30,7 @@ import (
 // quick shortens every rhythm that a test would have to wait for.
 var quick = wire.Options{
 	Store:  store.Config{ClaimTTL: 2 * time.Second, Refresh: 300 * time.Millisecond},
-	Timing: tasks.Timing{Observe: 600 * time.Millisecond, Reconcile: 200 * time.Millisecond, Outbox: 200 * time.Millisecond, Beat: time.Second, Checkpoint: 300 * time.Millisecond, Again: 50 * time.Millisecond, Reset: 50 * time.Millisecond, Release: 100 * time.Millisecond},
+	Timing: tasks.Timing{Observe: 600 * time.Millisecond, Reconcile: 200 * time.Millisecond, Lead: time.Second, Outbox: 200 * time.Millisecond, Beat: time.Second, Checkpoint: 300 * time.Millisecond, Again: 50 * time.Millisecond, Reset: 50 * time.Millisecond, Release: 100 * time.Millisecond},
 	Status: 200 * time.Millisecond,
 	Quiet:  200 * time.Millisecond,
 	Look:   time.Second,

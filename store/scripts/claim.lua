@@ -2,9 +2,9 @@
 --   -> {'ok', token, record} | {'notdue', at} | {'full', scope} | another refusal
 local id, delivery, worker, nonce, ttl, lease = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local key = task_key(id)
-local r = redis.call('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence', 'scopes')
+local r = redis.pcall('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence', 'scopes')
 local state, thread, at = r[1], r[2], r[4]
-if not state then return {'notfound'} end
+if not state or not thread then return {'notfound'} end -- or it is no record
 local claim = claim_key(thread)
 local holder = redis.call('GET', claim)
 
@@ -18,7 +18,7 @@ if state == 'running' or state == 'absorbed' then return {'running'} end
 local t = now()
 if tonumber(at) > t then return {'notdue', at} end
 local waiting = waiting_key(thread)
-if holder or redis.call('ZRANGE', waiting, '0', '0')[1] ~= id then return {'busy'} end
+if holder or head(thread) ~= id then return {'busy'} end
 local places = {}
 for scope in each((r[6] or '') .. '\n' .. ARGV[8]) do
   local cap = bound(scope, 9)
@@ -43,6 +43,7 @@ end
 -- Score 0 keeps the running task at the head, also before a task whose older ID arrives late. So nobody else can claim the thread,
 -- even while the claim itself has vanished with a Redis that forgot it.
 redis.call('ZADD', waiting, '0', id)
+redis.call('ZADD', RUNNING, fence, id)
 local token = fence .. ' ' .. id .. ' ' .. nonce
 redis.call('SET', claim, token, 'PX', ttl)
 return {'ok', token, redis.call('HGETALL', key)}

@@ -5,7 +5,7 @@
 local P = ARGV[1]
 local LIVE, TASKS, OUTBOX = P .. 'live', P .. 'tasks', P .. 'outbox'
 local EXPIRING, FENCE, CREDENTIALS = P .. 'expiring', P .. 'fence', P .. 'credentials'
-local SHELF = P .. 'shelf'
+local SHELF, RUNNING = P .. 'shelf', P .. 'running'
 local NEWS = P .. 'news' -- a channel
 
 local function task_key(id) return P .. 'task:' .. id end
@@ -59,6 +59,16 @@ local function note(id, nonce) redis.call('HSET', task_key(id), 'nonce', nonce) 
 -- runner is the thread's running task, nil if none runs: claim.lua gives it the score 0.
 local function runner(thread) return redis.call('ZRANGEBYSCORE', waiting_key(thread), '0', '0')[1] end
 
+-- head is the task of a thread that starts next or runs. One whose record was removed, or is no record of a task of this thread, would hold up the
+-- thread for ever: it is taken out.
+local function head(thread)
+  while true do
+    local id = redis.call('ZRANGE', waiting_key(thread), '0', '0')[1]
+    if not id or redis.pcall('HGET', task_key(id), 'thread') == thread then return id end
+    redis.call('ZREM', waiting_key(thread), id)
+  end
+end
+
 -- each goes through a list as it is kept in a field: one entry per line.
 local function each(list) return string.gmatch(list or '', '[^\n]+') end
 
@@ -94,6 +104,7 @@ end
 -- to remember.
 local function let_go(id)
   local key = task_key(id)
+  redis.call('ZREM', RUNNING, id)
   for scope in each(redis.call('HGET', key, 'caps')) do redis.call('ZREM', cap_key(scope), id) end
   redis.call('HDEL', key, 'caps')
   free_reservation(id)
@@ -142,7 +153,7 @@ end
 local function part(host, thread, stay)
   local left = {}
   for _, id in ipairs(redis.call('ZRANGE', absorbed_key(host), '0', '-1')) do
-    local r = redis.call('HMGET', task_key(id), 'state', 'into')
+    local r = redis.pcall('HMGET', task_key(id), 'state', 'into')
     if r[1] ~= 'absorbed' or r[2] ~= host then
       redis.call('ZREM', absorbed_key(host), id)
     elseif stay[id] then

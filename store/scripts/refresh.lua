@@ -10,6 +10,7 @@ elseif not holder and r[2] == fence and (runner(thread) or id) == id then
   -- Redis came back without the claim, and nobody has taken the task over: "held" goes with Requeue, Return, Retry and Release. Who has
   -- ended it comes too late if the thread's next task runs by now, whose claim may have vanished as well.
   redis.call('SET', claim, token, 'PX', ttl)
+  redis.call('HDEL', task_key(id), 'silent')
 else
   return {'stale'}
 end

@@ -4,7 +4,9 @@
 local thread, fence = ARGV[3], ARGV[4]
 if redis.call('GET', claim_key(thread)) ~= ARGV[5] and not runs(ARGV[2], fence) then return {'stale'} end
 local key = session_key(thread)
-if tonumber(redis.call('HGET', key, 'fence') or '0') > tonumber(fence) then return {'stale'} end
+local saved = redis.pcall('HGET', key, 'fence')
+if type(saved) == 'table' then redis.call('DEL', key) end -- no session
+if (tonumber(saved) or 0) > tonumber(fence) then return {'stale'} end
 redis.call('HSET', key, 'id', ARGV[7], 'meta', ARGV[8], 'data', ARGV[9], 'fence', fence)
 redis.call('PEXPIRE', key, ARGV[6])
 return {'ok'}

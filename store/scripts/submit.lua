@@ -54,7 +54,7 @@ if not head then return {'created', int(t), thread, '0', '0'} end
 local before = redis.call('ZRANK', waiting, id)
 local absorbed = before > 0 and kin ~= ''
 for i, other in ipairs(before > 0 and redis.call('ZRANGE', waiting, '0', int(before - 1)) or {}) do
-  local r = redis.call('HMGET', task_key(other), 'kin', 'state', 'closed', 'held', 'fence', 'at')
+  local r = redis.pcall('HMGET', task_key(other), 'kin', 'state', 'closed', 'held', 'fence', 'at')
   local busy = r[2] == 'running' and r[3] == r[4] or r[2] == 'waiting' and tonumber(r[6]) > t
   if r[1] ~= kin or i > 1 and r[5] ~= '0' or i == 1 and busy then absorbed = false end
 end

@@ -12,7 +12,7 @@ if kin == '' or host[2] == fence then return {'no'} end
 -- Only the one behind the running one, which is the head: the order of a thread is never changed.
 local next = redis.call('ZRANGE', waiting_key(thread), '1', '1')[1]
 if next then
-  local r = redis.call('HMGET', task_key(next), 'kin', 'at', 'cancel_cause', 'fence')
+  local r = redis.pcall('HMGET', task_key(next), 'kin', 'at', 'cancel_cause', 'fence')
   local t = now()
   -- One that was begun before has a conversation of its own to go on with.
   if r[1] == kin and not r[3] and r[4] == '0' and tonumber(r[2]) <= t then

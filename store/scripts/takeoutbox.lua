@@ -10,8 +10,9 @@ repeat
     if due and repeated(id, ARGV[4]) then return {'ok', id, r[1], r[2]} end
     if not due or tonumber(due) > t and r[1] ~= '0' then return {'no'} end
   end
-  delivery = redis.call('HGET', task_key(id), 'delivery')
-  -- A record removed by hand: incrementing its attempts would bring back a stump of it.
+  delivery = redis.pcall('HGET', task_key(id), 'delivery')
+  if type(delivery) ~= 'string' then delivery = nil end
+  -- A record removed by hand, or no record: incrementing its attempts would bring back a stump of it.
   if not delivery then redis.call('ZREM', OUTBOX, id) end
 until delivery
 note(id, ARGV[4])

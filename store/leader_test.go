@@ -1,0 +1,114 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestLeader(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s, other := h.Context(), h.store(Config{}), h.store(Config{Redis: dial(h.T, h.url)})
+		a, b := s.Leader("x", time.Minute), other.Leader("x", time.Minute)
+		first := must(a.Lead(ctx))
+		if first == "" || must(b.Lead(ctx)) != "" {
+			h.Error("not one of two leads")
+		}
+		if term := must(a.Lead(ctx)); term != first {
+			h.Errorf("term %s after %s, without interruption", term, first)
+		}
+		if must(other.Leader("y", time.Minute).Lead(ctx)) == "" {
+			h.Error("leads of different names exclude each other")
+		}
+		h.lapse("errand:leader:x", time.Minute)
+		second := must(b.Lead(ctx))
+		if second == "" || second == first || must(a.Lead(ctx)) != "" {
+			h.Errorf("term %q after the lead was free, before %q", second, first)
+		}
+		h.ok(a.Resign(ctx))
+		if must(b.Lead(ctx)) != second {
+			h.Error("who does not lead has resigned for who does")
+		}
+		h.ok(b.Resign(ctx))
+		if must(a.Lead(ctx)) == "" {
+			h.Error("nobody leads after a resignation")
+		}
+	})
+}
+
+// Redis counts for how long a claim is missing, in one term of the leader, and not beyond its return.
+func TestSilent(t *testing.T) {
+	onMini(t, func(h *harness) {
+		ctx, s, at := h.Context(), h.store(Config{}), time.Unix(2e9, 0)
+		h.mini.SetTime(at)
+		later := func(d time.Duration) { at = at.Add(d); h.mini.SetTime(at) }
+		c := h.claim(s, h.submit(s, 1))
+		silent := func(term string, want time.Duration) {
+			h.Helper()
+			if got, err := s.Silent(ctx, c.ID(), c.Fence(), term); got != want || err != nil {
+				h.Errorf("silent for %s, %v; want %s", got, err, want)
+			}
+		}
+		if _, err := s.Silent(ctx, c.ID(), c.Fence(), "1"); !errors.Is(err, ErrStale) {
+			h.Errorf("of a run with its claim: %v", err)
+		}
+		h.crash(c)
+		silent("1", 0)
+		later(time.Hour)
+		silent("1", time.Hour)
+		silent("2", 0)
+		later(time.Second)
+		silent("2", time.Second)
+		_, _, err := c.refresh(ctx) // it lives
+		h.ok(err)
+		h.crash(c)
+		silent("2", 0)
+		h.takeover(s, c)
+		if _, err := s.Silent(ctx, c.ID(), c.Fence(), "2"); !errors.Is(err, ErrStale) {
+			h.Errorf("of a task that waits: %v", err)
+		}
+	})
+}
+
+func TestRunningAndLiveAfter(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		runs := func(want ...string) {
+			h.Helper()
+			var got []string
+			for _, rec := range must(s.Running(ctx)) {
+				got = append(got, rec.ID)
+			}
+			if !slices.Equal(got, want) {
+				h.Errorf("running: %v, want %v", got, want)
+			}
+		}
+		ids := []string{h.submitTo(s, 1, "a"), h.submitTo(s, 2, "b"), h.submitTo(s, 3, "c"), h.submitTo(s, 4, "d")}
+		runs()
+		a, b, c := h.claim(s, ids[0]), h.claim(s, ids[1]), h.claim(s, ids[2])
+		runs(ids[:3]...)
+		h.ok(a.Return(ctx, Wait{}))
+		h.ok(b.End(ctx, nil))
+		runs(ids[2])
+		h.crash(c)
+		h.rdb.Del(ctx, "errand:running") // as with workers of a version without it
+		runs()
+		must(s.Silent(ctx, ids[2], c.Fence(), "1"))
+		runs(ids[2])
+		h.takeover(s, c)
+		runs()
+		var walk []string
+		for after, rounds := "", 0; rounds == 0 || after != ""; rounds++ {
+			live, next, err := s.LiveAfter(ctx, after, 2)
+			h.ok(err)
+			for _, rec := range live {
+				walk = append(walk, rec.ID)
+			}
+			after = next
+		}
+		if want := []string{ids[0], ids[2], ids[3]}; !slices.Equal(walk, want) {
+			h.Errorf("walk: %v, want %v", walk, want)
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/google/go-cmp/cmp"
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+)
+
+// backlog makes n tasks that wait in threads of their own, as Submit would but faster: half of them are due and have a delivery, half are not.
+func (f *fleet) backlog(n int) {
+	f.Helper()
+	const step = 5000
+	for from := 0; from < n; from += step {
+		_, err := f.queue.redis.Pipelined(f.Context(), func(p redis.Pipeliner) error {
+			for i := range step {
+				id, at := fmt.Sprintf("%016d-fake-backlog", from+i), int64(0)
+				if i%2 == 0 {
+					at = time.Now().Add(time.Hour).UnixMicro()
+				}
+				p.HSet(f.Context(), "errand:task:"+id, "thread", id, "class", Background, "state", "waiting", "delivery", 0, "fence", 0, "at", at)
+				p.ZAdd(f.Context(), "errand:live", redis.Z{Member: id})
+				p.ZAdd(f.Context(), "errand:waiting:"+id, redis.Z{Score: 1, Member: id})
+				p.HSet(f.Context(), asynqTask(Background, id), "state", "pending")
+			}
+			return nil
+		})
+		if err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
+// However many tasks wait, what a dead worker ran is taken over, and a task without a delivery gets one.
+func TestBacklogHoldsUpNoRecovery(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.backlog(50_000)
+	dead := f.submit(f.task("a", "x"))
+	if _, err := f.store.Claim(t.Context(), dead, 0, "dead"); err != nil { // and nobody keeps it
+		t.Fatal(err)
+	}
+	for range 3 {
+		f.worker()
+	}
+	if e := f.ending(dead); e.Kind != Answered {
+		t.Errorf("ending = %+v", e)
+	}
+}
+
+// When the leader dies, another worker recovers.
+func TestLeaderIsReplaced(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	term, err := f.store.Leader("recovery", 300*time.Millisecond).Lead(t.Context()) // and is not heard of again
+	if err != nil || term == "" {
+		t.Fatal(term, err)
+	}
+	task := f.task("a", "x")
+	if _, _, err := f.store.Submit(t.Context(), store.Record{ID: task.ID, Thread: task.Thread, Class: task.Class, Task: mustJSON(task)}); err != nil {
+		t.Fatal(err)
+	}
+	f.worker()
+	f.ending(task.ID)
+}
+
+// We read and write what asynq keeps where its API is too slow, or has nothing: it has to be where we think.
+func TestLayoutOfAsynq(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	ctx := t.Context()
+	put := func(id string, at time.Time) string {
+		t.Helper()
+		if err := f.queue.enqueue(ctx, id, Review, 0, at); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	states := map[string]asynq.TaskState{
+		put("first", time.Time{}): asynq.TaskStatePending, put("later", time.Now().Add(time.Hour)): asynq.TaskStateScheduled,
+		put("archived", time.Time{}): asynq.TaskStateArchived, put("second", time.Time{}): asynq.TaskStatePending,
+	}
+	if err := f.queue.inspector.ArchiveTask(Review, "archived"); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range states {
+		info, err := f.queue.inspector.GetTaskInfo(Review, id)
+		if err != nil || info.State != want {
+			t.Fatalf("asynq says %v of %s, %v", info, id, err)
+		}
+		present, alive, err := f.queue.delivered(ctx, []store.LiveRecord{
+			{Record: store.Record{ID: id, Class: Review}}, {Record: store.Record{ID: id, Class: Review, Delivery: 1}},
+		})
+		if ends := want == asynq.TaskStateArchived; err != nil || !present[0] || alive[0] == ends || present[1] || alive[1] {
+			t.Errorf("%s is present %t, alive %t, %v", id, present, alive, err)
+		}
+	}
+	for _, id := range []string{"second", "later", "archived"} { // of which the first alone is pending
+		if err := f.queue.toFront(ctx, id, Review, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken := make(chan string, 2)
+	server := asynq.NewServerFromRedisClient(f.queue.redis, asynq.Config{Concurrency: 1, Queues: map[string]int{Review: 1}, LogLevel: asynq.FatalLevel})
+	if err := server.Start(asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error {
+		taken <- t.ResultWriter().TaskID()
+		return nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	got := []string{<-taken, <-taken}
+	server.Shutdown()
+	if diff := cmp.Diff([]string{"second", "first"}, got); diff != "" {
+		t.Error(diff)
+	}
+	_, alive, err := f.queue.delivered(ctx, []store.LiveRecord{{Record: store.Record{ID: "first", Class: Review}}})
+	if err != nil || slices.Contains(alive, true) {
+		t.Errorf("a completed delivery is alive: %t, %v", alive, err)
+	}
+}

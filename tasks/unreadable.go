@@ -1,0 +1,82 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/errand-fleet/errand/store"
+)
+
+// unreadableError says that what is stored of a task cannot be read: another version wrote it, or somebody by mistake. Other tasks do not depend
+// on it, so that whoever reads many shows it as such and passes over it.
+type unreadableError struct {
+	id, why string
+}
+
+func (e *unreadableError) Error() string {
+	return fmt.Sprintf("unreadable record %s: %s; remove it with redis-cli DEL errand:task:%s", e.id, e.why, e.id)
+}
+
+// taskOf reads a task as it was stored; the error is an unreadableError. Its thread is the record's: a task is stored under the name that was
+// asked for, which may be an alias.
+func taskOf(rec store.Record) (t Task, _ error) {
+	why := rec.Unreadable
+	if why == "" {
+		if err := json.Unmarshal(rec.Task, &t); err != nil {
+			why = "its task is no JSON of ours: " + err.Error()
+		} else if t.ID != rec.ID || t.Source == "" {
+			why = "its task has no source or another ID"
+		}
+	}
+	if why != "" {
+		return Task{}, &unreadableError{rec.ID, why}
+	}
+	t.Thread = rec.Thread
+	return t, nil
+}
+
+// endingOf reads a task's ending, nil when it has none; the error is an unreadableError.
+func endingOf(rec store.Record) (e *Ending, _ error) {
+	if len(rec.Ending) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(rec.Ending, &e); err != nil {
+		return nil, &unreadableError{rec.ID, "its ending is no JSON of ours: " + err.Error()}
+	}
+	return e, nil
+}
+
+// standIn is shown in the place of a task that cannot be read.
+func standIn(rec store.Record, why error) Task {
+	return Task{ID: rec.ID, Source: sourceOf(rec.ID), Kind: "unreadable", Thread: rec.Thread, Class: rec.Class, Prompt: why.Error()}
+}
+
+// noteUnreadable lets doctor tell of those tasks that cannot be read.
+func (d *Desk) noteUnreadable(ctx context.Context, list []Status) {
+	why := map[string]string{}
+	for _, s := range list {
+		if s.flaw != "" {
+			why[s.Task.ID] = s.flaw
+		}
+	}
+	if err := d.store.NoteUnreadable(ctx, why); err != nil {
+		d.log.Warn("note unreadable records", "err", err)
+	}
+}
+
+// passOver lets doctor tell of a live record that cannot be read, and lets its thread go on if no step can be taken with it. What another
+// version may be able to read stays where it is.
+func (w *Worker) passOver(ctx context.Context, rec store.LiveRecord) {
+	err := w.store.SetAside(ctx, rec.ID)
+	if err == nil {
+		w.log.Error("unreadable record set aside", "run", rec.ID, "why", rec.Unreadable)
+	}
+	w.noteUnreadable(ctx, &unreadableError{rec.ID, rec.Unreadable})
+}
+
+func (w *Worker) noteUnreadable(ctx context.Context, e *unreadableError) {
+	if err := w.store.NoteUnreadable(ctx, map[string]string{e.id: e.why}); err != nil {
+		w.log.Warn("note unreadable record", "run", e.id, "err", err)
+	}
+}

@@ -1,0 +1,112 @@
+package tasks
+
+import (
+	"strings"
+	"testing"
+)
+
+// put overwrites a field of what is stored.
+func (f *fleet) put(key, field, value string) {
+	f.Helper()
+	if err := f.queue.redis.HSet(f.Context(), key, field, value).Err(); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// A task whose record cannot be read is listed as such, beside all others.
+func TestUnreadableTaskIsListed(t *testing.T) {
+	t.Parallel()
+	for field, value := range map[string]string{"task": `{"id":7}`, "task ": "{", "ending": `"x"`, "state": "paused"} {
+		t.Run(field+value, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			f.worker()
+			bad, good := f.submit(f.task("a", "bad")), f.submit(f.task("b", "good"))
+			f.ending(bad)
+			f.ending(good)
+			f.put("errand:task:"+bad, strings.TrimSpace(field), value)
+			l, err := f.desk.List(t.Context(), Filter{})
+			if err != nil || len(l.Tasks) != 2 || l.Tasks[0].Task.Prompt != "good" {
+				t.Fatalf("%+v, %v", l, err)
+			}
+			one, err := f.desk.Status(t.Context(), bad)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range []Status{l.Tasks[1], one} {
+				if s.Task.ID != bad || !strings.Contains(s.Unreadable, "unreadable record "+bad+": ") || s.State != "ended" || s.Ending == nil {
+					t.Errorf("%+v", s)
+				}
+			}
+			found, err := f.store.Diagnose(t.Context())
+			if err != nil || !strings.HasPrefix(found[len(found)-1].What, "unreadable record "+bad) {
+				t.Errorf("doctor is told of %+v, %v", found, err)
+			}
+		})
+	}
+}
+
+// A waiting task that cannot be read is given up after a few attempts, for another worker may be able to; one without so much as a record is set
+// aside. Either way its thread goes on, and so does recovery.
+func TestUnreadableTaskDoesNotHoldUpItsThread(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	bad, next := f.submit(f.task("a", "bad")), f.submit(f.task("a", "next"))
+	worse, other := f.submit(f.task("b", "worse")), f.submit(f.task("b", "other"))
+	f.put("errand:task:"+bad, "task", "{")
+	f.put("errand:task:"+bad, "attempt", "2") // else it takes its time
+	if err := f.queue.redis.Set(t.Context(), "errand:task:"+worse, "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	dead := f.submit(f.task("c", "dead"))
+	if _, err := f.store.Claim(t.Context(), dead, 0, "dead"); err != nil {
+		t.Fatal(err)
+	}
+	f.worker()
+	for _, id := range []string{next, other, dead} {
+		if e := f.ending(id); e.Kind != Answered {
+			t.Errorf("%s: %+v", id, e)
+		}
+	}
+	if s := f.status(bad); s.State != "ended" || s.Ending.Kind != Failed || s.Unreadable == "" {
+		t.Errorf("%+v", s)
+	}
+	for n := -1; n != 0; { // set aside
+		live, err := f.queue.redis.ZCard(t.Context(), "errand:live").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n = int(live)
+	}
+}
+
+// A thread whose session or topic cannot be read goes on, and the answer says that it is a new conversation.
+func TestUnreadableSession(t *testing.T) {
+	t.Parallel()
+	for way, spoil := range map[string]func(*fleet){
+		"not JSON":     func(f *fleet) { f.put("errand:session:fake/a", "meta", "{") },
+		"another type": func(f *fleet) { f.queue.redis.Set(f.Context(), "errand:session:fake/a", "x", 0) },
+	} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			f.worker()
+			f.ending(f.submit(f.task("a", "one")))
+			spoil(f)
+			f.queue.redis.Set(t.Context(), "errand:topic:fake/a", "{", 0)
+			if _, err := f.desk.Thread(t.Context(), "fake/a"); err == nil || !strings.Contains(err.Error(), ErrNotFound.Error()) {
+				t.Errorf("topic: %v", err)
+			}
+			e := f.ending(f.submit(f.task("a", "two")))
+			if e.Kind != Answered || !strings.Contains(e.Footer(), "a new conversation") {
+				t.Errorf("%+v, %s", e, e.Footer())
+			}
+			if third := f.ending(f.submit(f.task("a", "three"))); third.Result.Fresh {
+				t.Errorf("%+v", third)
+			}
+			if specs := f.agent.specs(); specs[1].Resume != nil || specs[2].Resume == nil {
+				t.Errorf("resumed %+v, then %+v", specs[1].Resume, specs[2].Resume)
+			}
+		})
+	}
+}
