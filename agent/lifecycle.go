@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 	"slices"
 )
 
@@ -45,7 +44,7 @@ func (s *stream) system(l *wireLine) {
 		if text == "" {
 			text = fmt.Sprintf("The model did not answer (%s).", orDash(l.Error))
 		}
-		if api := s.gate.Seen(); api != nil && api.Status == http.StatusOK {
+		if api := s.gate.Seen(); api != nil && !api.Throttled() && !api.Refused() {
 			class = "" // starts of the whole fleet slow down for it, so the CLI's word is not enough
 		}
 		text = fmt.Sprintf("%s Trying again (%d of %d).", text, int(l.Attempt), int(l.MaxRetries))
