@@ -76,9 +76,18 @@ func (a *API) limit() *wireRateLimit {
 	return &wireRateLimit{Status: a.Limits["unified-status"], ResetsAt: reset}
 }
 
+// class is that of the latest call; empty when it was answered.
+func (a *API) class() Class {
+	if a.Calls > 0 && a.Status == 0 {
+		return ClassOverloaded
+	}
+	return statusClass(a.Status)
+}
+
 // Throttled reports whether the model, asked for the last time, wanted fewer requests or could not be reached.
 func (a *API) Throttled() bool {
-	return a.Calls > 0 && (a.Status == 0 || a.Status == http.StatusTooManyRequests || a.Status >= http.StatusInternalServerError)
+	c := a.class()
+	return c == ClassOverloaded || c == ClassRateLimit
 }
 
 // Refused reports whether the model, asked for the last time, did not take the credential, or wanted it paid for.

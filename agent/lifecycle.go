@@ -44,8 +44,8 @@ func (s *stream) system(l *wireLine) {
 		if text == "" {
 			text = fmt.Sprintf("The model did not answer (%s).", orDash(l.Error))
 		}
-		if api := s.gate.Seen(); api != nil && !api.Throttled() && !api.Refused() {
-			class = "" // starts of the whole fleet slow down for it, so the CLI's word is not enough
+		if api := s.gate.Seen(); api != nil { // starts of the whole fleet slow down for it, so the CLI's word is not enough
+			class = api.class()
 		}
 		text = fmt.Sprintf("%s Trying again (%d of %d).", text, int(l.Attempt), int(l.MaxRetries))
 		s.log.Note(s.now(), "! %s", text)

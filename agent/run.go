@@ -284,6 +284,7 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 	if e := res.Error; e != nil {
 		api.explain(e)
 		res.RetryAt = retryAt(e.Class, f.RateLimit, api)
+		e.until(res.RetryAt)
 		e.Message = redact.String(e.Message)
 	}
 	if res.Outcome == Done && res.Text == "" {
