@@ -259,10 +259,11 @@ func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error
 
 // askable are the models that the gateways let runs ask, besides what a run names itself; none: those that the CLI offers.
 func askable(c config.Config) []string {
-	if len(c.Routing.Options.Models) == 0 {
-		return nil
+	list := slices.Clone(c.Routing.Options.Models)
+	if len(list) > 0 && c.Model.Name != "" {
+		list = append(list, c.Model.Name)
 	}
-	return append(slices.Clone(c.Routing.Options.Models), c.Model.Name)
+	return list
 }
 
 // Private hides this process's secrets from the agent's tools, which are processes of the same user, and says where it cannot.
