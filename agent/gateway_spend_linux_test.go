@@ -99,7 +99,9 @@ func TestForgedWordsBindNobody(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					var log strings.Builder
-					b := newBench(t, "script", bearer, func(c *Config) { c.BaseURL, c.Direct, c.Log = model.URL(), direct, slog.New(slog.NewTextHandler(&log, nil)) })
+					b := newBench(t, "script", bearer, func(c *Config) {
+						c.BaseURL, c.Direct, c.Log = model.URL(), direct, slog.New(slog.NewTextHandler(&log, nil))
+					})
 					h := &host{on: func(e Event) {
 						if e.Class != "" && !direct {
 							t.Errorf("an event of class %s", e.Class)

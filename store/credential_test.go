@@ -154,9 +154,9 @@ func TestCredentialsInUse(t *testing.T) {
 		workers []Worker
 		want    []Credential
 	}{
-		"nobody":         {nil, list},
-		"one":            {[]Worker{{Credential: "b"}}, list[1:]},
-		"another":        {[]Worker{{Credential: "c"}}, nil},
+		"nobody":                      {nil, list},
+		"one":                         {[]Worker{{Credential: "b"}}, list[1:]},
+		"another":                     {[]Worker{{Credential: "c"}}, nil},
 		"one that keeps it to itself": {[]Worker{{Credential: "c"}, {}}, list},
 	} {
 		if diff := cmp.Diff(c.want, InUse(list, c.workers), cmpopts.EquateEmpty()); diff != "" {
