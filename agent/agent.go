@@ -24,6 +24,7 @@ type Config struct {
 	TempDir    string            // parent of the runs' own directories; empty: the system's. Keep it short.
 	BaseURL    string            // of the model; empty: the CLI's default
 	Credential Credential        // for the model; kept from the CLI, which gets to the model through a gateway of its run
+	Models     []string          // that a run may ask besides its Spec's and the CLI's small one; empty: those that the CLI offers
 	Direct     bool              // hands the CLI the credential itself: for one that only its own requests may carry. Tools may then read it
 	Env        map[string]string // further variables of the CLI; they are visible to the agent's tools
 	Sandbox    Sandbox           // what the runs are in; empty: SandboxNone

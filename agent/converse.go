@@ -115,6 +115,7 @@ func (l *live) say(m Message, query bool) bool {
 		m.ID = uuid.NewString()
 	}
 	if m.Model != "" {
+		l.gate.Allow(m.Model)
 		l.adjust("set_model", "model", m.Model)
 	}
 	if m.Mode != "" && l.adjust("set_permission_mode", "mode", string(m.Mode)) {

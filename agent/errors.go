@@ -1,6 +1,10 @@
 package agent
 
-import "cmp"
+import (
+	"cmp"
+	"strings"
+	"time"
+)
 
 // Class sorts failures by what can be done about them. Retry, the sentence for whoever asked and the one for whoever runs the fleet
 // go with it: see classes, and docs/errors.md, which says the same for readers.
@@ -75,4 +79,14 @@ func (e *Error) Error() string { return string(e.Class) + ": " + e.Message }
 // NewError makes an Error of a class with that class's sentences.
 func NewError(c Class, message string) *Error {
 	return &Error{Class: c, Message: message, User: classes[c].user, Remedy: classes[c].remedy}
+}
+
+// soon is what "a few minutes" may mean in the sentences of classes.
+const soon = 15 * time.Minute
+
+// until takes the advice to try again soon out of the sentence for whoever asked, when it is known to take longer.
+func (e *Error) until(at time.Time) {
+	if statement, _, advised := strings.Cut(e.User, ". "); advised && time.Until(at) > soon {
+		e.User = statement + "."
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,6 +73,9 @@ func TestCLIGatewayKnowsWhenToRetry(t *testing.T) {
 			if res.RetryAt.Before(earliest) || res.RetryAt.After(latest) {
 				t.Errorf("retry at %v, want between %v and %v", res.RetryAt, earliest, latest)
 			}
+			if long := time.Until(res.RetryAt) > soon; long == strings.Contains(res.Error.User, "Try again") && c.class.Retry() != RetryNever {
+				t.Errorf("again at %v: %s", res.RetryAt, res.Error.User)
+			}
 		})
 	}
 }
@@ -79,9 +83,17 @@ func TestCLIGatewayKnowsWhenToRetry(t *testing.T) {
 func TestCLIModelUnreachable(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
-	r := newCLI(t, model, impatient)
+	r := newCLI(t, model, func(c *Config) { c.Env = map[string]string{"CLAUDE_CODE_MAX_RETRIES": "1"} })
 	model.Close()
-	res := runCLI(t, r, Spec{ID: "down", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}, &host{})
+	h := &host{}
+	res := runCLI(t, r, Spec{ID: "down", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}, h)
+	told := slices.ContainsFunc(h.events, func(e Event) bool {
+		return e.Kind == Notice && e.Class == ClassOverloaded && strings.Contains(e.Text, r.upstream.Host+" cannot be reached: dial tcp ") &&
+			strings.Contains(e.Text, "ANTHROPIC_BASE_URL") && strings.HasSuffix(e.Text, "Trying again (1 of 1).")
+	})
+	if !told {
+		t.Errorf("nobody is told what, where and what to do: %+v", h.events)
+	}
 	if res.Outcome != Failed || res.Error.Class != ClassOverloaded || !strings.Contains(res.Error.Message, "connection refused") {
 		t.Errorf("outcome %s, error %v", res.Outcome, res.Error)
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"strconv"
@@ -13,14 +14,48 @@ import (
 // CLI repeats one that failed.
 type API struct {
 	Calls     int               `json:"calls"`
-	Usage     Usage             `json:"usage"`                // of all calls, as the answers gave it; of one that was cut, as far as it got
+	Usage     Usage             `json:"usage"`                // of all calls, as the answers gave it; of one that was cut, estimated
+	CostUSD   float64           `json:"cost_usd"`             // of all calls, at list price
 	Status    int               `json:"status,omitempty"`     // of the latest call; 0 when the model could not be reached
 	Errors    map[int]int       `json:"errors,omitempty"`     // calls that failed, by status
 	Problem   string            `json:"problem,omitempty"`    // why the model could not be reached, the latest time
-	RetryAt   time.Time         `json:"retry_at,omitzero"`    // when the latest call that failed may be repeated (retry-after); zero: unknown
+	RetryAt   time.Time         `json:"retry_at,omitzero"`    // when the latest call, which failed, may be repeated (retry-after); zero: unknown
 	Limits    map[string]string `json:"limits,omitempty"`     // anthropic-ratelimit-* of the latest call that had any, by the rest of the name
 	FirstByte time.Duration     `json:"first_byte,omitempty"` // of the latest answer: from the question to its first byte
 }
+
+// trouble is what was wrong with the latest call, for people: where the model is, what it said and what can be done. Empty: nothing that is known.
+func (g *gateway) trouble() string {
+	api := g.Seen()
+	switch {
+	case api == nil || api.Calls == 0:
+		return ""
+	case api.Status == 0:
+		return fmt.Sprintf("The model at %s cannot be reached: %s. Look at ANTHROPIC_BASE_URL, proxy, firewall and DNS.", g.host, api.reason())
+	case api.Status >= http.StatusBadRequest:
+		return fmt.Sprintf("The model at %s answered %s.", g.host, strings.TrimSpace(fmt.Sprint(api.Status, " ", statusText(api.Status))))
+	}
+	return ""
+}
+
+// reason is Problem without the method and the address that Go puts before it.
+func (a *API) reason() string {
+	_, rest, found := strings.Cut(a.Problem, "\": ")
+	if !found {
+		return a.Problem
+	}
+	return rest
+}
+
+func statusText(status int) string {
+	if status == statusOverloaded {
+		return "Overloaded"
+	}
+	return http.StatusText(status)
+}
+
+// statusOverloaded is the API's own.
+const statusOverloaded = 529
 
 // explain adds why the model could not be reached to an error that says no more than that. A nil API has nothing to add.
 func (a *API) explain(e *Error) {
@@ -29,10 +64,48 @@ func (a *API) explain(e *Error) {
 	}
 }
 
-// traffic collects an API. Safe for concurrent use: sub-agents ask at the same time.
+// limit is what the latest call says of the account's usage limit, in the words in which the CLI tells it; nil: nothing.
+func (a *API) limit() *wireRateLimit {
+	if a.Status != http.StatusTooManyRequests {
+		return nil
+	}
+	reset, err := strconv.ParseFloat(a.Limits["unified-reset"], 64)
+	if err != nil {
+		return nil
+	}
+	return &wireRateLimit{Status: a.Limits["unified-status"], ResetsAt: reset}
+}
+
+// class is that of the latest call; empty when it was answered.
+func (a *API) class() Class {
+	if a.Calls > 0 && a.Status == 0 {
+		return ClassOverloaded
+	}
+	return statusClass(a.Status)
+}
+
+// Throttled reports whether the model, asked for the last time, wanted fewer requests or could not be reached.
+func (a *API) Throttled() bool {
+	c := a.class()
+	return c == ClassOverloaded || c == ClassRateLimit
+}
+
+// Refused reports whether the model, asked for the last time, did not take the credential, or wanted it paid for.
+func (a *API) Refused() bool {
+	return a.Status == http.StatusUnauthorized || a.Status == http.StatusPaymentRequired || a.Status == http.StatusForbidden
+}
+
+// traffic collects an API, and keeps what the calls under way hold. Safe for concurrent use: sub-agents ask at the same time.
 type traffic struct {
-	mu  sync.Mutex
-	api API
+	max float64 // US dollars that the run may spend; 0: any
+
+	mu        sync.Mutex
+	api       API
+	noted     []string      // what was noted once
+	calls     int           // under way
+	held      float64       // what they may cost, in US dollars
+	questions int64         // bytes of questions that are held
+	changed   chan struct{} // closed when any of these has become less; nil: nobody waits
 }
 
 func (t *traffic) copy() *API {
@@ -57,6 +130,7 @@ func (t *traffic) answered(res *http.Response, now time.Time) {
 	if len(limits) > 0 {
 		t.api.Limits = limits
 	}
+	t.api.RetryAt = time.Time{}
 	if res.StatusCode >= http.StatusBadRequest {
 		t.failed(res.StatusCode)
 		t.api.RetryAt = retryAfter(res.Header, now)
@@ -82,12 +156,6 @@ func (t *traffic) begun(after time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.api.FirstByte = after
-}
-
-func (t *traffic) used(u Usage) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.api.Usage = t.api.Usage.plus(u)
 }
 
 const limitPrefix = "Anthropic-Ratelimit-"
@@ -123,19 +191,22 @@ type observer struct {
 }
 
 func (o observer) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !strings.HasSuffix(req.URL.Path, "/messages") { // to count tokens is no call
+	c, ok := req.Context().Value(callKey{}).(*modelCall)
+	if !ok { // to count tokens is no call
 		return o.next.RoundTrip(req)
 	}
-	start := time.Now()
 	o.seen.asked()
 	res, err := o.next.RoundTrip(req)
 	switch {
 	case err == nil:
 		o.seen.answered(res, time.Now())
-		res.Body = newMeter(res, func() { o.seen.begun(time.Since(start)) }, o.seen.used)
-	case req.Context().Err() == nil: // else the CLI took its question back, or the run is over
+		c.asked = res.StatusCode == http.StatusOK
+		res.Body = newMeter(res, func() { c.first = time.Now(); o.seen.begun(c.first.Sub(c.began)) }, c.used)
+	case req.Context().Err() == nil:
 		o.seen.unreachable(err)
 		o.note(err)
+	default: // the CLI took its question back, or the run is over
+		c.asked = true
 	}
 	return res, err
 }

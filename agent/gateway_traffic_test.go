@@ -73,7 +73,7 @@ func TestMeterCountsTokens(t *testing.T) {
 				maps.Copy(res.Header, c.header)
 				var sum Usage
 				begun := 0
-				m := newMeter(res, func() { begun++ }, func(u Usage) { sum = sum.plus(u) })
+				m := newMeter(res, func() { begun++ }, func(b bill, _ string, _ bool) { sum = b.Usage })
 				passed, err := io.ReadAll(m)
 				if err != nil || string(passed) != c.body || begun != 1 {
 					t.Errorf("%s: %d of %d bytes passed, begun %d times, %v", how, len(passed), len(c.body), begun, err)
@@ -93,7 +93,7 @@ func FuzzMeter(f *testing.F) {
 	f.Add([]byte(eventStream), 10)
 	f.Fuzz(func(t *testing.T, body []byte, n int) {
 		res := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(bytes.NewReader(body))}
-		got, err := io.ReadAll(newMeter(res, func() {}, func(Usage) {}))
+		got, err := io.ReadAll(newMeter(res, func() {}, func(bill, string, bool) {}))
 		if err != nil || !bytes.Equal(got, body) {
 			t.Errorf("%q passed as %q, %v", body, got, err)
 		}
@@ -142,12 +142,12 @@ func TestTrafficIsCounted(t *testing.T) {
 		if i == 2 {
 			path += "/count_tokens"
 		}
-		answerTo(t, request(t, g, kinds["key"], path, "{}"))
+		answerTo(t, request(t, g, kinds["key"], path, anyQuestion))
 		got := *g.Seen()
 		if late := got.RetryAt.Sub(want.RetryAt); late < 0 || late > time.Minute {
 			t.Errorf("after %d answers: retry at %v, want %v", i+1, got.RetryAt, want.RetryAt)
 		}
-		got.FirstByte, got.RetryAt, want.RetryAt = 0, time.Time{}, time.Time{}
+		got.FirstByte, got.CostUSD, got.RetryAt, want.RetryAt = 0, 0, time.Time{}, time.Time{}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("after %d answers: %s", i+1, diff)
 		}
@@ -186,7 +186,7 @@ func TestUpstreamFollowsTheEnvironment(t *testing.T) {
 		for upstream, want := range map[string]string{"http://model.test/x": "by proxy to http://model.test/x/v1/messages", inside.URL: "directly"} {
 			env := map[string]string{"http_proxy": proxy.URL, "NO_PROXY": "127.0.0.1"}
 			g := newGateway(t, upstream, kinds["key"], func(r *Runner) { r.transport, _ = newTransport(func(name string) string { return env[name] }) })
-			if status, text := answerTo(t, request(t, g, kinds["key"], "/v1/messages", "{}")); status != http.StatusOK || text != want {
+			if status, text := answerTo(t, request(t, g, kinds["key"], "/v1/messages", anyQuestion)); status != http.StatusOK || text != want {
 				t.Errorf("%s: %d %q, want %q", upstream, status, text, want)
 			}
 		}
@@ -207,7 +207,7 @@ func TestUpstreamFollowsTheEnvironment(t *testing.T) {
 				t.Fatal(err)
 			}
 			g := newGateway(t, model.URL, kinds["key"], func(r *Runner) { r.transport = transport })
-			status, text := answerTo(t, request(t, g, kinds["key"], "/v1/messages", "{}"))
+			status, text := answerTo(t, request(t, g, kinds["key"], "/v1/messages", anyQuestion))
 			if want != "" && text != want || want == "" && (status != 0 || !strings.Contains(g.Seen().Problem, "certificate")) {
 				t.Errorf("with %q: %d %q, %+v", name, status, text, g.Seen())
 			}

@@ -40,9 +40,16 @@ func (s *stream) system(l *wireLine) {
 	case "task_notification":
 		s.log.Note(s.now(), "task %s: %s", orDash(l.Status), s.redact.head([]byte(l.Summary), maxPreview))
 	case "api_retry":
-		text := fmt.Sprintf("The model did not answer (%s), trying again.", orDash(l.Error))
+		text, class := s.gate.trouble(), assistantErrors[l.Error]
+		if text == "" {
+			text = fmt.Sprintf("The model did not answer (%s).", orDash(l.Error))
+		}
+		if api := s.gate.Seen(); api != nil { // starts of the whole fleet slow down for it, so the CLI's word is not enough
+			class = api.class()
+		}
+		text = fmt.Sprintf("%s Trying again (%d of %d).", text, int(l.Attempt), int(l.MaxRetries))
 		s.log.Note(s.now(), "! %s", text)
-		s.event(Event{Kind: Notice, Text: text, Class: assistantErrors[l.Error]})
+		s.event(Event{Kind: Notice, Text: text, Class: class})
 		if hopeless(l.Error) {
 			s.mu.Lock()
 			s.facts.Hopeless = cmp.Or(s.facts.Hopeless, l.Error)

@@ -19,6 +19,8 @@ func conclude(f *facts, finished bool, cause error, exit exitStatus, stderr stri
 			return Failed, e
 		}
 		return Done, nil
+	case errors.Is(cause, errSpent):
+		return Failed, NewError(ClassBudget, errSpent.Error())
 	case errors.Is(cause, ErrLimit):
 		return Limit, nil
 	case errors.Is(cause, ErrStalled):

@@ -38,7 +38,7 @@ type Result struct {
 	Stderr     string          `json:"stderr,omitempty"` // its last lines
 	Model      string          `json:"model,omitempty"`  // the one that answered first
 	Usage      Usage           `json:"usage"`
-	CostUSD    float64         `json:"cost_usd"` // list price, as the CLI estimates it, of this run alone
+	CostUSD    float64         `json:"cost_usd"` // list price of this run alone, as its gateway counted it; as the CLI estimates it when runs go direct
 	Turns      int             `json:"turns"`
 	Session    Session         `json:"session"`
 	Fresh      bool            `json:"fresh,omitempty"`      // Spec.Resume could not be continued: this is a new conversation, told of Spec.History

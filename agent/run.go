@@ -57,7 +57,7 @@ func unresumed(res Result, failed *Error) *Error {
 	if failed == nil && res.Outcome == Failed && res.Turns == 0 {
 		failed = res.Error
 	}
-	if failed == nil || failed.Class != ClassSession {
+	if failed == nil || failed.Class != ClassSession || res.API != nil && res.API.Calls > 0 {
 		return nil
 	}
 	return failed
@@ -77,13 +77,12 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 	finished, cause := l.converse(ctx)
 	l.wait()
 	l.gate.Close()
-	res := l.result(finished, cause, l.gate.Seen())
-	res.Session = Session{ID: l.session, Data: l.dirs.takeSession(l.session), CostUSD: res.CostUSD, Usage: res.Usage}
-	if resume != nil && res.Turns == 0 && res.CostUSD == 0 { // no result: what the conversation had cost before is not forgotten
-		res.Session.CostUSD, res.Session.Usage = resume.CostUSD, resume.Usage
-	} else {
-		res.CostUSD, res.Usage = resume.own(res.CostUSD, res.Usage)
+	if l.gate.Overspent() && (cause == nil || finished) { // the CLI may have made an answer of the refusal before it was stopped
+		finished, cause = false, errSpent
 	}
+	res := l.result(finished, cause, l.gate.Seen())
+	res.Session = Session{ID: l.session, Data: l.dirs.takeSession(l.session)}
+	l.settle(&res)
 	return res, nil
 }
 
@@ -118,7 +117,7 @@ func (r *Runner) launch(ctx context.Context, cli string, s Spec, resume *Session
 	if err != nil {
 		return nil, NewError(ClassWorkspace, err.Error())
 	}
-	gate, err := r.openGateway(box.alone, func(err error) { log.Note(time.Now(), "! the model cannot be reached: %v", err) })
+	gate, err := r.openGateway(s, box.alone, func(format string, args ...any) { log.Note(time.Now(), "! "+format, args...) })
 	if err != nil {
 		return nil, NewError(ClassInternal, err.Error())
 	}
@@ -139,8 +138,9 @@ func (r *Runner) launch(ctx context.Context, cli string, s Spec, resume *Session
 		gate.Serve(c.gateway)
 	}
 	started = true
-	l := r.watch(s, resume, h, c, log)
+	l := r.supervise(s, resume, h, c, log)
 	l.dirs, l.gate, l.session = dirs, gate, session
+	l.watch()
 	return l, nil
 }
 
@@ -207,8 +207,8 @@ type live struct {
 	cancel context.CancelCauseFunc // by whom the run itself ends ctx
 }
 
-// watch starts the goroutines that read the child's output.
-func (r *Runner) watch(s Spec, resume *Session, h Host, c *child, log *runLog) *live {
+// supervise makes what a run that has been started needs. It reads nothing yet.
+func (r *Runner) supervise(s Spec, resume *Session, h Host, c *child, log *runLog) *live {
 	now := time.Now()
 	l := &live{
 		r: r, spec: s, policy: r.policy(s), resume: resume, host: h, started: now, child: c, log: log, in: &stdin{f: c.Stdin},
@@ -230,21 +230,29 @@ func (r *Runner) watch(s Spec, resume *Session, h Host, c *child, log *runLog) *
 			Asked:    l.asked,
 		},
 	}
+	return l
+}
+
+// watch starts the goroutines that read the child's output, and heeds the gateway.
+func (l *live) watch() {
+	l.stream.gate = l.gate
+	if l.gate != nil {
+		context.AfterFunc(l.gate.over, func() { l.cancel(errSpent) })
+	}
 	l.read.Go(func() {
-		defer c.Stdout.Close()
-		l.stream.Read(newLines(c.Stdout, stdoutPiece), newAssembler(&r.spare))
+		defer l.child.Stdout.Close()
+		l.stream.Read(newLines(l.child.Stdout, stdoutPiece), newAssembler(&l.r.spare))
 		l.control.Die()
 	})
 	l.read.Go(func() {
-		defer c.Stderr.Close()
-		l.lastWords(newLines(c.Stderr, stderrPiece))
+		defer l.child.Stderr.Close()
+		l.lastWords(newLines(l.child.Stderr, stderrPiece))
 	})
 	go func() {
 		l.read.Wait()
 		close(l.quiet)
 	}()
-	r.live.Store(s.ID, l)
-	return l
+	l.r.live.Store(l.spec.ID, l)
 }
 
 func wake(c chan<- struct{}) {
@@ -269,10 +277,14 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 		Text: redact.String(strings.Join(f.Answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal, Stderr: l.stderr.String(),
 		Model: f.Model, Turns: f.Turns, API: api, Resources: f.Resources,
 	}
+	if api != nil { // what binds others is not the CLI's to say: a tool may speak in its place
+		f.RateLimit = api.limit()
+	}
 	res.Outcome, res.Error = conclude(f, finished, cause, exit, res.Stderr)
 	if e := res.Error; e != nil {
 		api.explain(e)
 		res.RetryAt = retryAt(e.Class, f.RateLimit, api)
+		e.until(res.RetryAt)
 		e.Message = redact.String(e.Message)
 	}
 	if res.Outcome == Done && res.Text == "" {
@@ -288,8 +300,7 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 		}
 	}
 	if f.Last != nil {
-		res.CostUSD, res.Structured = f.Last.CostUSD, redact.json(json.RawMessage(f.Structured))
-		res.Usage = total(f.Last.ModelUsage)
+		res.Structured = redact.json(json.RawMessage(f.Structured))
 	}
 	res.Resources.CPU, res.Resources.MaxRSS = exit.CPU, exit.MaxRSS
 	res.Resources.Swept, res.Resources.Stuck = exit.Swept, exit.Stuck

@@ -36,7 +36,7 @@ type Spec struct {
 
 	Model   string          // alias or id; empty: the CLI's default
 	Effort  string          // low, medium, high, …; empty: the CLI's default
-	MaxUSD  float64         // spend at which the CLI stops by itself; 0: none
+	MaxUSD  float64         // spend at which the CLI stops by itself, and its gateway asks the model no more; 0: none
 	Schema  json.RawMessage // JSON schema of the answer; nil: free text. An agent that gives none is reminded once, but for OneShot
 	Resume  *Session        // continues that conversation; nil: a new one
 	Fork    bool            // continues Resume in a conversation of its own; Resume's stays as it is
@@ -137,5 +137,5 @@ type Event struct {
 	Agent  string          `json:"agent,omitempty"`  // what kind of sub-agent it is
 
 	Usage   *Usage  `json:"usage,omitempty"`    // of Used alone; shared, not to be changed
-	CostUSD float64 `json:"cost_usd,omitempty"` // of Used alone: list price, as the CLI estimates it
+	CostUSD float64 `json:"cost_usd,omitempty"` // of Used alone: as Result.CostUSD
 }

@@ -38,6 +38,7 @@ type stream struct {
 	missing []string // servers of tools that are known not to be there
 
 	resume *Session // the conversation that goes on; nil: a new one. Read-only
+	gate   *gateway // nil: the run goes direct
 	usd    float64  // what the run has used up, as it was told last
 	usage  Usage
 

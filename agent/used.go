@@ -57,12 +57,15 @@ func (s *stream) counted(answer jsontext.Value) {
 	}
 }
 
-// spent tells what the run has used up, when that is news.
+// spent tells what the run has used up, when that is news: by the gateway, or else by the CLI's word.
 func (s *stream) spent(usd float64, models map[string]wireUsage) {
 	if len(models) == 0 {
 		return
 	}
-	usd, usage := s.resume.own(usd, total(models))
+	usd, usage := s.resume.own(sane(usd, models))
+	if api := s.gate.Seen(); api != nil {
+		usd, usage = api.CostUSD, api.Usage
+	}
 	if usd == s.usd && usage == s.usage {
 		return
 	}
@@ -70,12 +73,57 @@ func (s *stream) spent(usd float64, models map[string]wireUsage) {
 	s.event(Event{Kind: Used, CostUSD: usd, Usage: &usage})
 }
 
-// total is what all models have used.
-func total(models map[string]wireUsage) (sum Usage) {
+// maxClaim bounds in US dollars what a conversation can have cost by the CLI's word, and maxTokens what it can have used of each kind. A tool may
+// speak in the CLI's place.
+const (
+	maxClaim  = 10_000
+	maxTokens = 1e12
+)
+
+// sane is what all models have used and cost by the CLI's word, as far as that can be.
+func sane(usd float64, models map[string]wireUsage) (float64, Usage) {
+	within := func(v float64) int64 { return int64(min(max(v, 0), maxTokens)) }
+	var sum Usage
 	for _, u := range models {
-		sum = sum.plus(Usage{int64(u.Input), int64(u.Output), int64(u.CacheRead), int64(u.CacheCreation)})
+		sum = sum.plus(Usage{within(u.Input), within(u.Output), within(u.CacheRead), within(u.CacheCreation)})
 	}
-	return sum
+	return min(max(usd, 0), maxClaim), sum
+}
+
+// settle says what the run has cost, and its conversation in all: by what its gateway saw, or else by the CLI's word, which is otherwise only
+// compared.
+func (l *live) settle(res *Result) {
+	var claimed wireResult
+	if last := l.stream.facts.Last; last != nil {
+		claimed = *last
+	}
+	usd, usage := sane(claimed.CostUSD, claimed.ModelUsage)
+	own, ownUsage := l.resume.own(usd, usage)
+	if res.API == nil {
+		if usd != claimed.CostUSD {
+			l.doubt(claimed.CostUSD, usd)
+		}
+		res.CostUSD, res.Usage, res.Session.CostUSD, res.Session.Usage = own, ownUsage, usd, usage
+		if l.resume != nil && res.Turns == 0 && usd == 0 { // no result: what the conversation had cost before is not forgotten
+			res.CostUSD, res.Usage, res.Session.CostUSD, res.Session.Usage = 0, Usage{}, l.resume.CostUSD, l.resume.Usage
+		}
+		return
+	}
+	res.CostUSD, res.Usage = res.API.CostUSD, res.API.Usage
+	if claimed.CostUSD < 0 || own > res.CostUSD*1.01+0.0001 {
+		l.doubt(claimed.CostUSD, res.CostUSD)
+	}
+	res.Session.CostUSD, res.Session.Usage = res.CostUSD, res.Usage
+	if l.resume != nil {
+		res.Session.CostUSD += l.resume.CostUSD
+		res.Session.Usage = res.Session.Usage.plus(l.resume.Usage)
+	}
+}
+
+// doubt notes a cost that the CLI has claimed and that does not count.
+func (l *live) doubt(claimed, counted float64) {
+	l.log.Note(time.Now(), "! the CLI says that this has cost $%g; $%.4f counts", claimed, counted)
+	l.r.log.Warn("the CLI claims a cost that cannot be", "run", l.spec.ID, "claimed", claimed, "counted", counted)
 }
 
 // own is a run's share of what its conversation has used up, when it goes on with s: the CLI counts on from there, unless it had nothing to

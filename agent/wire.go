@@ -13,14 +13,16 @@ type wireLine struct {
 	SessionID string `json:"session_id"`
 	Parent    string `json:"parent_tool_use_id"`
 
-	Model      string `json:"model"`               // system/init
-	CLIVersion string `json:"claude_code_version"` // system/init
-	State      string `json:"state"`               // system/session_state_changed
-	Error      string `json:"error"`               // assistant, system/api_retry
-	Tool       string `json:"tool_name"`           // system/permission_denied
-	Agent      string `json:"subagent_type"`       // assistant, user, system/task_*: what kind of sub-agent it was
-	Command    string `json:"command_uuid"`        // command_lifecycle: the message it is about
-	Tasks      list   `json:"tasks"`               // system/background_tasks_changed: all that are alive
+	Model      string  `json:"model"`               // system/init
+	CLIVersion string  `json:"claude_code_version"` // system/init
+	State      string  `json:"state"`               // system/session_state_changed
+	Error      string  `json:"error"`               // assistant, system/api_retry
+	Attempt    float64 `json:"attempt"`             // system/api_retry
+	MaxRetries float64 `json:"max_retries"`         // system/api_retry
+	Tool       string  `json:"tool_name"`           // system/permission_denied
+	Agent      string  `json:"subagent_type"`       // assistant, user, system/task_*: what kind of sub-agent it was
+	Command    string  `json:"command_uuid"`        // command_lifecycle: the message it is about
+	Tasks      list    `json:"tasks"`               // system/background_tasks_changed: all that are alive
 
 	Description string `json:"description"`     // system/task_started, task_progress
 	Background  bool   `json:"is_backgrounded"` // system/task_started

@@ -19,7 +19,7 @@ type Limits struct {
 	Credential int `yaml:"credential"` // with each credential for the model
 }
 
-// Budgets is what tasks may cost, in US dollars, as the CLI estimates it. 0 = no budget. A day is one of UTC.
+// Budgets is what tasks may cost, in US dollars at list price. 0 = no budget. A day is one of UTC.
 type Budgets struct {
 	Task       float64 `yaml:"task"`       // one task, whatever it asks for itself
 	User       float64 `yaml:"user"`       // of each person who asks, a day

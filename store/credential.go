@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -13,13 +14,25 @@ const (
 	slowedApart   = 5 * time.Second
 )
 
+// refusedFor is how long a credential counts as refused unless a run succeeds with it before.
+const refusedFor = 24 * time.Hour
+
 // Credential is one whose runs do not start freely. All workers that use it share what is known of it; its name is theirs, and no secret.
 // What nobody confirms is forgotten after ten minutes, or that long after Until.
 type Credential struct {
 	Name     string        `json:"name"`
-	Until    time.Time     `json:"until,omitzero"` // no run starts before
-	Why      string        `json:"why,omitempty"`  // for people: the reason for Until
-	Interval time.Duration `json:"interval"`       // between two starts; 0 = none
+	Until    time.Time     `json:"until,omitzero"`    // no run starts before
+	Why      string        `json:"why,omitempty"`     // for people: the reason for Until
+	Interval time.Duration `json:"interval"`          // between two starts; 0 = none
+	Refused  string        `json:"refused,omitempty"` // for people: what the model said when it last refused the credential; runs start all the same
+}
+
+// InUse leaves out the credentials that no worker uses any more, as far as the workers tell.
+func InUse(list []Credential, workers []Worker) []Credential {
+	return slices.DeleteFunc(slices.Clone(list), func(c Credential) bool {
+		uses := func(w Worker) bool { return w.Credential == "" || w.Credential == c.Name }
+		return len(workers) > 0 && !slices.ContainsFunc(workers, uses)
+	})
 }
 
 // Held is the refusal to start a run with a credential.
@@ -52,6 +65,14 @@ func (s *Store) Hold(ctx context.Context, credential string, until time.Time, in
 	return nil
 }
 
+// Refuse says that the model does not take a credential, and why. It keeps no run from starting: a success, told to [Store.Ease], ends it.
+func (s *Store) Refuse(ctx context.Context, credential, why string) error {
+	if _, err := s.run(ctx, "refuse", credential, why, refusedFor.Microseconds()); err != nil {
+		return fmt.Errorf("refuse credential: %w", err)
+	}
+	return nil
+}
+
 // Slow says that the model throttles a run of this credential: the interval doubles, from 1 s to 1 min, but only once in 5 s, however many
 // runs say so.
 func (s *Store) Slow(ctx context.Context, credential string) error {
@@ -62,7 +83,7 @@ func (s *Store) Slow(ctx context.Context, credential string) error {
 	return nil
 }
 
-// Ease says that a run of this credential went well: the interval halves, and is gone below 1 s. It does not end a hold.
+// Ease says that a run of this credential went well: the interval halves, and is gone below 1 s. It does not end a hold, but a refusal.
 func (s *Store) Ease(ctx context.Context, credential string) error {
 	if _, err := s.run(ctx, "ease", credential, leastInterval.Microseconds()); err != nil {
 		return fmt.Errorf("ease credential: %w", err)
@@ -85,6 +106,7 @@ func (s *Store) Credentials(ctx context.Context) ([]Credential, error) {
 		if len(f) > 0 { // else its time has run out
 			list = append(list, Credential{
 				Name: name, Until: fromMicros(f["until"]), Why: f["why"], Interval: time.Duration(number(f["interval"])) * time.Microsecond,
+				Refused: f["refused"],
 			})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // refused is why no run may start just now with the credential "c".
@@ -50,7 +51,7 @@ func TestHeldCredential(t *testing.T) {
 		if diff := cmp.Diff(want, h.refused(s)); diff != "" {
 			h.Error(diff)
 		}
-		if diff := cmp.Diff(Credential{"c", until, "the limit is reached", 30 * time.Second}, h.known(s)); diff != "" {
+		if diff := cmp.Diff(Credential{"c", until, "the limit is reached", 30 * time.Second, ""}, h.known(s)); diff != "" {
 			h.Error(diff)
 		}
 		h.ok(s.Admit(ctx, "another"))
@@ -119,4 +120,47 @@ func TestCredentialsAreTrimmed(t *testing.T) {
 		h.ok(s.Slow(ctx, "c"))
 		h.known(s)
 	})
+}
+
+// A credential that is refused keeps nothing from starting, and is no longer refused once a run succeeds with it, however slowly runs start.
+func TestRefusedCredential(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		for _, slow := range []bool{false, true} {
+			h.ok(s.Refuse(ctx, "c", "the model said 401"))
+			if slow { // which is remembered for less long
+				h.ok(s.Slow(ctx, "c"))
+				h.set("interval", 10*leastInterval.Microseconds())
+			} else {
+				h.ok(s.Admit(ctx, "c"))
+			}
+			if got := h.known(s); got.Refused != "the model said 401" || !got.Until.IsZero() {
+				h.Errorf("known: %+v", got)
+			}
+			if ttl := must(h.rdb.TTL(ctx, "errand:credential:c").Result()); ttl < refusedFor {
+				h.Errorf("remembered for %v", ttl)
+			}
+			h.ok(s.Ease(ctx, "c"))
+			if known := must(s.Credentials(ctx)); len(known) > 0 && known[0].Refused != "" {
+				h.Errorf("after a success: %+v", known)
+			}
+		}
+	})
+}
+
+func TestCredentialsInUse(t *testing.T) {
+	list := []Credential{{Name: "a"}, {Name: "b"}}
+	for name, c := range map[string]struct {
+		workers []Worker
+		want    []Credential
+	}{
+		"nobody":                      {nil, list},
+		"one":                         {[]Worker{{Credential: "b"}}, list[1:]},
+		"another":                     {[]Worker{{Credential: "c"}}, nil},
+		"one that keeps it to itself": {[]Worker{{Credential: "c"}, {}}, list},
+	} {
+		if diff := cmp.Diff(c.want, InUse(list, c.workers), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
 }

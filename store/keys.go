@@ -53,7 +53,7 @@ package store
 //	<prefix>shelf             zset    trimmed by those who take    its IDs; score = when to go on without that person (shelf)
 //	<prefix>favourite:<place> string  SessionTTL since the last    what was chosen there (shelf)
 //	<prefix>memo:<name>       hash    SessionTTL since the last    what a source remembers between tasks, with a revision (memos)
-//	<prefix>credential:<name> hash    10 min after it is free      how runs of a credential may start: until, why = held; interval, next,
+//	<prefix>credential:<name> hash    10 min after it is free      how runs of a credential may start: until, why = held; refused, lapse; interval, next,
 //	                                                               slowed = one after the other (credential)
 //	<prefix>credentials       zset    trimmed by each report       their names; score = when the hash is gone (credential)
 //	<prefix>worker:<id>       string  15 s                         what a worker says of itself, JSON (workers)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -52,7 +53,9 @@ func (w *Worker) heed(run *run, r agent.Result) {
 	switch {
 	case !lifted.IsZero():
 		err = w.store.Hold(run.detached, credential, lifted, w.timing.Release, clause(r))
-	case r.Error != nil && throttles(r.Error.Class):
+	case refused(r):
+		err = w.store.Refuse(run.detached, credential, clause(r))
+	case r.Error != nil && throttles(r.Error.Class) && (r.API == nil || r.API.Throttled()):
 		err = w.store.Slow(run.detached, credential)
 	case r.Outcome == agent.Done:
 		err = w.store.Ease(run.detached, credential)
@@ -60,6 +63,14 @@ func (w *Worker) heed(run *run, r agent.Result) {
 	if err != nil {
 		w.log.Warn("tell the fleet of its credential", "run", run.claim.ID(), "err", err)
 	}
+}
+
+// refused reports whether the model did not take the credential of a run, or wanted it paid for: by what the run's gateway saw, if it had one.
+func refused(r agent.Result) bool {
+	if r.Error == nil || r.Error.Class != agent.ClassAuth && r.Error.Class != agent.ClassBilling {
+		return false
+	}
+	return r.API == nil || r.API.Refused() || r.Error.Class == agent.ClassBilling && r.API.Status == http.StatusBadRequest // "credit balance is too low"
 }
 
 // throttles reports whether a failure means that the model wants fewer requests.

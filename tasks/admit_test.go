@@ -200,3 +200,38 @@ func TestHeed(t *testing.T) {
 		t.Errorf("learnt of a missing model: %+v, %v", known, err)
 	}
 }
+
+// A credential that the model refuses is told to the fleet until a run succeeds, and keeps nothing from starting. Where a run has a gateway,
+// only what that saw is believed.
+func TestRefusedCredentialIsTold(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	var runs []agent.Result
+	for _, c := range []struct {
+		class agent.Class
+		api   *agent.API
+	}{
+		{agent.ClassAuth, &agent.API{Calls: 1, Status: 200}},
+		{agent.ClassOverloaded, &agent.API{Calls: 1, Status: 200}},
+		{agent.ClassAuth, &agent.API{Calls: 1, Status: 401}},
+		{agent.ClassBilling, nil},
+	} {
+		r := failed(c.class)
+		r.API = c.api
+		runs = append(runs, r)
+	}
+	f.agent.do = failing(runs...)
+	f.worker(withCredential, func(c *WorkerConfig) { c.Timing.Again = time.Hour })
+	for i, want := range []string{"", "", "authentication failed", "the model account has no credit", ""} {
+		id := f.submit(f.task(fmt.Sprint(i), "x"))
+		if i == 1 { // is tried again
+			f.waiting(id)
+		} else {
+			f.ending(id)
+		}
+		known, err := f.store.Credentials(t.Context())
+		if err != nil || len(known) > 1 || (len(known) == 1) != (want != "") || want != "" && !strings.HasPrefix(known[0].Refused, want) {
+			t.Errorf("after run %d: %+v, %v; want %q", i, known, err, want)
+		}
+	}
+}

@@ -10,7 +10,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// Budgets is what tasks may cost, in US dollars, as the CLI estimates it. 0: no budget. All but Task are of a day, UTC.
+// Budgets is what tasks may cost, in US dollars at list price. 0: no budget. All but Task are of a day, UTC.
 type Budgets struct {
 	Task       float64 // of one task, whatever it asks for itself
 	User       float64 // of each person who asks

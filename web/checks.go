@@ -115,9 +115,13 @@ func (f fleet) check(now time.Time) (list []check) {
 		add(store.Fatal, "no worker is alive", "Tasks wait until there is one.", "Start a worker, with the same REDIS_URL.")
 	}
 	for _, c := range f.Credentials {
-		switch name := "credential " + c.Name; {
+		name := "credential " + c.Name
+		if c.Refused != "" {
+			add(store.Fatal, name+": the model refuses it", c.Refused, "Set a valid one, or look at its account. The next run that succeeds ends this.")
+		}
+		switch {
 		case c.Until.After(now):
-			add(store.Note, name+": no run starts before "+at(c.Until), c.Why, "")
+			add(store.Fatal, name+": no run starts before "+at(c.Until), c.Why, "Wait, or raise the account's limit (docs/errors.md).")
 		case c.Interval > 0:
 			add(store.Note, fmt.Sprintf("%s: runs start %v apart", name, c.Interval), "The model throttles them.", "")
 		}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -94,7 +95,7 @@ func (h *Handler) fleet(ctx context.Context) fleet {
 	}
 	f.Tasks, f.Queues, f.Spent, f.Workers = seen.tasks, seen.queues, seen.spent, workers(seen.workers)
 	f.Findings, f.Credentials = seen.findings, seen.credentials
-	f.Problem = trouble(seen.workers)
+	f.Problem = cmp.Or(trouble(seen.workers), ill(seen.credentials, h.now()))
 	for _, found := range f.Findings {
 		if found.Severity == store.Fatal {
 			f.Problem = found.What
@@ -104,7 +105,7 @@ func (h *Handler) fleet(ctx context.Context) fleet {
 	return f
 }
 
-// status is 503 when a task that was submitted now would not be run.
+// status is 503 when a task that was submitted now would not be run, or would fail for want of a credential.
 func (f fleet) status() int {
 	if f.OK {
 		return http.StatusOK

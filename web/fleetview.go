@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 
 // fleetView is the fleet beside the list of tasks.
 type fleetView struct {
-	Trouble  string // why tasks would not be run now
+	Trouble  string // why tasks would not be run now, or would fail
 	Running  int    // of Slots, on the workers that live
 	Slots    int
 	Waiting  int    // for a worker to take them
@@ -37,8 +38,8 @@ type workerView struct {
 	Checks                 []check
 }
 
-func newFleetView(seen sight) fleetView {
-	v := fleetView{Trouble: trouble(seen.workers), Spent: cost(seen.spent)}
+func newFleetView(seen sight, now time.Time) fleetView {
+	v := fleetView{Trouble: cmp.Or(trouble(seen.workers), ill(seen.credentials, now)), Spent: cost(seen.spent)}
 	longest := 0.0
 	for _, q := range seen.queues {
 		line := queueView{Class: q.Class, Waiting: q.Waiting, Later: q.Later, Running: q.Running}

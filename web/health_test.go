@@ -134,17 +134,33 @@ func TestFleet(t *testing.T) {
 	h.contains(h.get("/api/health"), http.StatusOK, `"host": "host-c"`, `"slots": 4`, `"running": 1`)
 }
 
-// Who wonders why nothing starts sees that the credential is held, until when and why.
-func TestHeldCredential(t *testing.T) {
+// A credential with which nothing starts or succeeds is an error everywhere, unless no worker uses it any more.
+func TestCredentialNeedsSomebody(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	if err := h.Store.Beat(t.Context(), store.Worker{ID: "a"}); err != nil {
-		t.Fatal(err)
+	beat := func(credential string) {
+		t.Helper()
+		if err := h.Store.Beat(t.Context(), store.Worker{ID: "a", Credential: credential}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	beat("0a1b")
 	h.contains(h.get("/api/health"), http.StatusOK, "!credentials")
+	h.contains(h.get("/"), http.StatusOK, "!banner")
 	until := time.Now().Add(time.Hour)
 	if err := h.Store.Hold(t.Context(), "0a1b", until, time.Second, "the usage limit is reached"); err != nil {
 		t.Fatal(err)
 	}
-	h.contains(h.get("/api/health"), http.StatusOK, `"name": "0a1b"`, "the usage limit is reached", until.UTC().Format("2006-01-02T15:04:05"))
+	when := "no run starts before " + at(until)
+	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"ok": false`, `"name": "0a1b"`, "the usage limit is reached", until.UTC().Format("2006-01-02T15:04:05"), `"severity": "error"`)
+	h.contains(h.get("/"), http.StatusOK, `class="banner error"`, when, "the usage limit is reached")
+	h.contains(h.get("/health"), http.StatusOK, `class="banner error"`, when, "!All is well")
+	if err := h.Store.Refuse(t.Context(), "0a1b", "authentication failed"); err != nil {
+		t.Fatal(err)
+	}
+	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, "credential 0a1b: the model refuses it", "authentication failed")
+	h.contains(h.get("/"), http.StatusOK, `class="banner error"`, "the model refuses the credential of the workers")
+	h.contains(h.get("/readyz"), http.StatusOK, "ok") // the process serves
+	beat("another")
+	h.contains(h.get("/api/health"), http.StatusOK, "!credentials")
 }

@@ -88,8 +88,7 @@ func TestChecksOfTheRest(t *testing.T) {
 		got = append(got, string(c.Severity)+" "+c.What)
 	}
 	want := []string{
-		"error no events come from github", "warning appendonly is off", "note credential a: no run starts before 2026-01-02 04:04:05 UTC",
-		"note credential b: runs start 1s apart", "ok slack: the last event came at 2026-01-02 03:04:05 UTC", "ok Redis answers",
+		"error no events come from github", "error credential a: no run starts before 2026-01-02 04:04:05 UTC", "warning appendonly is off", "note credential b: runs start 1s apart", "ok slack: the last event came at 2026-01-02 03:04:05 UTC", "ok Redis answers",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

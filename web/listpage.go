@@ -108,7 +108,7 @@ func (h *Handler) glance(ctx context.Context) (sight, error) {
 }
 
 func (h *Handler) listView(l listing, f tasks.Filter, seen sight) listView {
-	v := listView{Filter: f, Endings: endings, Fleet: newFleetView(seen)}
+	v := listView{Filter: f, Endings: endings, Fleet: newFleetView(seen, h.now())}
 	for _, state := range append([]string{""}, words(states)...) {
 		v.States = append(v.States, choice{cmp.Or(state, "all"), listURL(f, func(f *tasks.Filter) {
 			f.State = state

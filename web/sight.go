@@ -14,10 +14,11 @@ type sight struct {
 	queues  []tasks.Depth
 	spent   float64 // today, in US dollars
 
+	credentials []store.Credential // that are in use and do not start freely
+
 	// What only look sees.
-	findings    []store.Finding
-	tasks       tally
-	credentials []store.Credential
+	findings []store.Finding
+	tasks    tally
 }
 
 // tally counts the tasks that have not ended.
@@ -35,6 +36,11 @@ func (s *sight) glance(ctx context.Context, c Config) (err error) {
 	if s.queues, err = c.Desk.Depths(ctx); err != nil {
 		return err
 	}
+	credentials, err := c.Store.Credentials(ctx)
+	if err != nil {
+		return err
+	}
+	s.credentials = store.InUse(credentials, s.workers)
 	s.spent, err = c.Store.Spent(ctx, store.Fleet)
 	return err
 }
@@ -45,9 +51,6 @@ func (s *sight) look(ctx context.Context, c Config, now time.Time) (err error) {
 		return err
 	}
 	if s.findings, err = c.Store.Diagnose(ctx); err != nil {
-		return err
-	}
-	if s.credentials, err = c.Store.Credentials(ctx); err != nil {
 		return err
 	}
 	live, err := c.Store.Live(ctx)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -23,6 +24,19 @@ func trouble(seen []store.Worker) string {
 		return "no worker is alive"
 	case !slices.ContainsFunc(seen, able):
 		return "no worker can run tasks: their health says why"
+	}
+	return ""
+}
+
+// ill is what keeps the model's credential from working now: it is refused, or held until a time. Empty: nothing.
+func ill(list []store.Credential, now time.Time) string {
+	for _, c := range list {
+		switch {
+		case c.Refused != "":
+			return "the model refuses the credential of the workers: " + c.Refused
+		case c.Until.After(now):
+			return "no run starts before " + at(c.Until) + ": " + c.Why
+		}
 	}
 	return ""
 }

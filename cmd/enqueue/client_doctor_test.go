@@ -44,7 +44,19 @@ func TestDoctor(t *testing.T) {
 	if err := f.Store.Slow(t.Context(), "k2"); err != nil {
 		t.Fatal(err)
 	}
-	check(0, "note     credential k1: no run starts before ", "the limit is reached\n", "note     credential k2: runs start 1s apart\n")
+	check(1, "error    credential k1: no run starts before ", "the limit is reached\n", "note     credential k2: runs start 1s apart\n")
+	if err := f.redis.Del(t.Context(), "errand:credential:k1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	check(0)
+	if err := f.Store.Refuse(t.Context(), "k2", "authentication failed"); err != nil {
+		t.Fatal(err)
+	}
+	check(1, "error    credential k2: the model refuses it\n", "authentication failed\n")
+	if err := f.Store.Ease(t.Context(), "k2"); err != nil {
+		t.Fatal(err)
+	}
+	check(0)
 	beat(store.Worker{ID: "w3", Health: json.RawMessage(`{"ok":false,"problem":"claude has no credential","remedy":"set ANTHROPIC_API_KEY"}`)})
 	check(1, "  error    it can run no tasks: claude has no credential\n", "set ANTHROPIC_API_KEY\n")
 

@@ -80,10 +80,17 @@ func (a answer) message() object {
 
 // used is the usage with so many tokens put out: one when the stream begins, all at its end.
 func (a answer) used(output int) object {
-	return object{
+	u := object{
 		"input_tokens": a.usage.Input, "output_tokens": output, "service_tier": "standard",
 		"cache_read_input_tokens": a.usage.CacheRead, "cache_creation_input_tokens": a.usage.CacheWrite,
 	}
+	if hour := a.usage.CacheHour; hour > 0 {
+		u["cache_creation"] = object{"ephemeral_1h_input_tokens": hour, "ephemeral_5m_input_tokens": a.usage.CacheWrite - hour}
+	}
+	if n := a.usage.Searches; n > 0 {
+		u["server_tool_use"] = object{"web_search_requests": n}
+	}
+	return u
 }
 
 func text(chunks []string) block {

@@ -69,6 +69,8 @@ type ToolCall struct {
 type Usage struct {
 	Input, Output         int
 	CacheRead, CacheWrite int
+	CacheHour             int // of CacheWrite, for an hour instead of five minutes
+	Searches              int // by the model's own tool
 }
 
 // Request is one HTTP request as it was received. Everything below Body is empty unless it went to the model.

@@ -124,9 +124,10 @@ local function finish(id, thread, ending, cap, head)
   redis.call('PUBLISH', NEWS, id)
 end
 
--- remember keeps what is known of a credential for ten minutes longer than it is held: what nobody confirms is forgotten.
+-- remember keeps what is known of a credential for ten minutes longer than it is held or counts as refused: what nobody confirms is forgotten.
 local function remember(name, held)
   local t = now()
+  held = math.max(held, tonumber(redis.call('HGET', credential_key(name), 'lapse') or '0'))
   local ms = math.max(held - t, 0) / 1000 + 600000
   redis.call('PEXPIRE', credential_key(name), int(ms))
   redis.call('ZADD', CREDENTIALS, int(t + ms * 1000), name)

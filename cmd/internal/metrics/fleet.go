@@ -17,6 +17,7 @@ type Board interface {
 	Live(ctx context.Context) ([]store.LiveRecord, error)
 	Unposted(ctx context.Context) (store.Unposted, error)
 	Workers(ctx context.Context) ([]store.Worker, error)
+	Credentials(ctx context.Context) ([]store.Credential, error)
 }
 
 // readLimit bounds what a scrape waits for Redis.
@@ -34,7 +35,7 @@ type fleet struct {
 	board Board
 	now   func() time.Time
 
-	up, tasks, oldest, unposted, unpostedAge, workers, slots, taken *prometheus.Desc
+	up, tasks, oldest, unposted, unpostedAge, workers, slots, taken, credentials *prometheus.Desc
 }
 
 // NewFleet registers the state of the fleet. While Redis does not answer, all that is shown of it is that.
@@ -54,12 +55,13 @@ func newFleet(b Board, now func() time.Time) *fleet {
 		workers:     desc("errand_workers", "Workers that live.", "state"),
 		slots:       desc("errand_slots", "Runs that all workers may have at once."),
 		taken:       desc("errand_slots_taken", "Runs that they have."),
+		credentials: desc("errand_credentials", "Credentials of the workers with which no run starts (held) or succeeds (refused).", "state"),
 	}
 }
 
 // Describe is the registry's.
 func (f *fleet) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{f.up, f.tasks, f.oldest, f.unposted, f.unpostedAge, f.workers, f.slots, f.taken} {
+	for _, d := range []*prometheus.Desc{f.up, f.tasks, f.oldest, f.unposted, f.unpostedAge, f.workers, f.slots, f.taken, f.credentials} {
 		ch <- d
 	}
 }
@@ -86,7 +88,13 @@ func (f *fleet) Collect(ch chan<- prometheus.Metric) {
 		tell(f.up, 0)
 		return
 	}
+	credentials, err := f.board.Credentials(ctx)
+	if err != nil {
+		tell(f.up, 0)
+		return
+	}
 	tell(f.up, 1)
+	f.health(store.InUse(credentials, workers), tell)
 	f.queues(live, tell)
 	f.staff(workers, tell)
 	tell(f.unposted, float64(unposted.Endings))
@@ -128,6 +136,21 @@ func (f *fleet) staff(workers []store.Worker, tell gauge) {
 	}
 	tell(f.slots, float64(slots))
 	tell(f.taken, float64(taken))
+}
+
+// health tells of the credentials that need somebody.
+func (f *fleet) health(credentials []store.Credential, tell gauge) {
+	held, refused := 0, 0
+	for _, c := range credentials {
+		switch {
+		case c.Refused != "":
+			refused++
+		case c.Until.After(f.now()):
+			held++
+		}
+	}
+	tell(f.credentials, float64(held), "held")
+	tell(f.credentials, float64(refused), "refused")
 }
 
 func stateOf(w store.Worker) string {

@@ -24,6 +24,7 @@ func TestFleet(t *testing.T) {
 		{Slots: 2, Health: []byte(`{"ok":false}`)},
 		{Slots: 2},
 	}}
+	b.credentials = []store.Credential{{Name: "a", Until: ago(-60)}, {Name: "b", Refused: "401"}, {Name: "c", Interval: time.Second}}
 	b.waits(tasks.Interactive, ago(500), ago(20))
 	b.waits(tasks.Interactive, ago(30), time.Time{})
 	b.waits(tasks.Review, ago(5), ago(-60))
@@ -31,6 +32,8 @@ func TestFleet(t *testing.T) {
 	r := prometheus.NewRegistry()
 	r.MustRegister(newFleet(b, func() time.Time { return now }))
 	expect(t, r, `
+errand_credentials{state="held"} 1
+errand_credentials{state="refused"} 1
 errand_fleet_up 1
 errand_outbox_endings 2
 errand_outbox_oldest_seconds 90

@@ -29,11 +29,16 @@ type board struct {
 	unposted store.Unposted
 	workers  []store.Worker
 	err      error
+
+	credentials []store.Credential
 }
 
 func (b *board) Live(context.Context) ([]store.LiveRecord, error) { return b.live, b.err }
 func (b *board) Unposted(context.Context) (store.Unposted, error) { return b.unposted, b.err }
 func (b *board) Workers(context.Context) ([]store.Worker, error)  { return b.workers, b.err }
+func (b *board) Credentials(context.Context) ([]store.Credential, error) {
+	return b.credentials, b.err
+}
 
 func (b *board) waits(class string, created, at time.Time) { b.add(class, store.Waiting, created, at) }
 

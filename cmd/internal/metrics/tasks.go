@@ -54,7 +54,7 @@ func NewTasks(r prometheus.Registerer, repositories []string) *Tasks {
 			Buckets: []float64{1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200},
 		}, []string{"class"}),
 		runs: counter("errand_runs_total", "Runs of the agent, by how they ended.", "source", "class", "outcome", "error"),
-		cost: counter("errand_run_cost_usd_total", "What runs cost in US dollars, as the CLI estimates it.", "source", "repository", "model"),
+		cost: counter("errand_run_cost_usd_total", "What runs cost in US dollars at list price.", "source", "repository", "model"),
 
 		tokens:  counter("errand_run_tokens_total", "Tokens that runs used.", "kind", "model"),
 		calls:   f.NewCounter(prometheus.CounterOpts{Name: "errand_model_calls_total", Help: "Calls of the model, by runs that go through the gateway."}),

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/metrics"
 	"github.com/errand-fleet/errand/web"
 	"github.com/hibiken/asynq"
@@ -90,6 +91,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, stopping func(),
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
+	agent.LimitConnections(s, mostConnections())
 	if stopping != nil {
 		s.RegisterOnShutdown(stopping)
 	}
@@ -106,6 +108,16 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, stopping func(),
 		return fmt.Errorf("stop serving %s: %w", l.Addr(), err)
 	}
 	return nil
+}
+
+// mostConnections is how many connections a server keeps of those that have not sent a request yet, and of the others: a thousand, unless this
+// process may not have that many files open at once.
+func mostConnections() int {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil || files.Cur/4 >= 1000 {
+		return 1000
+	}
+	return max(int(files.Cur/4), 16) //nolint:gosec // less than 1000
 }
 
 // Listen opens an address. The error says what to do when it is taken.

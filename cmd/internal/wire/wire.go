@@ -221,6 +221,7 @@ func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error
 	runner, err := agent.New(agent.Config{
 		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: p.Redactor, Log: p.Log, Servers: servers(c),
 		Direct:  c.Model.Gateway == config.GatewayOff,
+		Models:  askable(c),
 		Sandbox: agent.Sandbox(c.Worker.Sandbox), Hidden: hidden(c),
 		Credential: agent.Credential{APIKey: c.Model.APIKey.Reveal(), OAuthToken: c.Model.OAuthToken.Reveal(), AuthToken: c.Model.AuthToken.Reveal()},
 	})
@@ -254,6 +255,15 @@ func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error
 		Version: version, Credential: credentialName(c), LogDir: LogDir(c), URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing,
 		Meter: metrics.NewTasks(p.registry, slices.Sorted(maps.Keys(c.Routing.Repositories))),
 	})
+}
+
+// askable are the models that the gateways let runs ask, besides what a run names itself; none: those that the CLI offers.
+func askable(c config.Config) []string {
+	list := slices.Clone(c.Routing.Options.Models)
+	if len(list) > 0 && c.Model.Name != "" {
+		list = append(list, c.Model.Name)
+	}
+	return list
 }
 
 // Private hides this process's secrets from the agent's tools, which are processes of the same user, and says where it cannot.

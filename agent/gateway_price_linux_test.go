@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/internal/modelfake"
+)
+
+// retired are models in whose place the CLI asks another one.
+var retired = []string{"claude-opus-4-0", "claude-opus-4-1"}
+
+// Each price is the one that the CLI reckons with, for every kind of token.
+func TestCLIPrices(t *testing.T) {
+	t.Parallel()
+	usage := modelfake.Usage{Input: 1000, Output: 200, CacheRead: 3000, CacheWrite: 5000, CacheHour: 1000, Searches: 1}
+	long := modelfake.Usage{Input: 95_000, Output: 200, CacheRead: 3000, CacheWrite: 5000, CacheHour: 1000}
+	model := newModel(t)
+	var messages []Message
+	names := slices.Sorted(maps.Keys(prices))
+	for _, name := range append(names, smallModel) { // which has a price of its own for long prompts
+		prompt := fmt.Sprintf("%d %s.", len(messages), name)
+		u := usage
+		if len(messages) == len(names) {
+			u = long
+		}
+		model.Answer(prompt, modelfake.Turn{Text: "ok", Usage: u})
+		messages = append(messages, Message{Text: prompt, Model: name})
+	}
+	model.Answer("begin", modelfake.Turn{Text: "ok"})
+	r := newCLI(t, model, impatient)
+	res := runCLI(t, r, Spec{ID: "prices", Dir: t.TempDir(), Prompt: Message{Text: "begin"}, Profile: Read}, &host{more: slices.Clone(messages)})
+	asked := slices.DeleteFunc(model.Requests(), func(q modelfake.Request) bool { return q.Text == "Hi" }) // by which the CLI looks for a model
+	claims := claims(t, r.LogPath(unique("prices"), ".ndjson"))
+	if len(claims) != len(messages)+1 || len(asked) != len(claims) {
+		t.Fatalf("%d results of %d calls: %v", len(claims), len(asked), res.Error)
+	}
+	for i, m := range messages {
+		if got := asked[i+1].Model; modelID(got) != m.Model {
+			if !slices.Contains(retired, m.Model) {
+				t.Errorf("the CLI asks %s in place of %s", got, m.Model)
+			}
+			continue
+		}
+		u := usage
+		if i == len(names) {
+			u = long
+		}
+		b := bill{Usage: Usage{int64(u.Input), int64(u.Output), int64(u.CacheRead), int64(u.CacheWrite)}}
+		b.Cache.Hour, b.Server.Searches = int64(u.CacheHour), int64(u.Searches)
+		if want, got := claims[i+1]-claims[i], prices[m.Model].cost(b); math.Abs(want-got) > 1e-9 {
+			t.Errorf("%s %+v costs %.6f by the table, %.6f by the CLI", m.Model, u, got, want)
+		}
+	}
+	if last := claims[len(claims)-1]; res.CostUSD < last { // the CLI does not count the calls by which it looks for a model
+		t.Errorf("the run has cost %.6f, by the CLI %.6f", res.CostUSD, last)
+	}
+}
+
+// claims are what the CLI said that its conversation had cost, after each turn.
+func claims(t *testing.T, path string) (usd []float64) {
+	t.Helper()
+	log, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(log)) {
+		var l struct {
+			Type string  `json:"type"`
+			USD  float64 `json:"total_cost_usd"`
+		}
+		if json.Unmarshal([]byte(line), &l) == nil && l.Type == "result" {
+			usd = append(usd, l.USD)
+		}
+	}
+	return usd
+}
+
+// A model has the price of its ID however a provider writes its name; one that nobody knows is as dear as any.
+func TestPriceOf(t *testing.T) {
+	t.Parallel()
+	for name, id := range map[string]string{
+		"claude-opus-5-5": "claude-opus-5-5", "claude-opus-5-5[1m]": "claude-opus-5-5", "Claude-Opus-5": "claude-opus-5",
+		"claude-haiku-4-5-20251001": "claude-haiku-4-5", "claude-opus-4-20250514": "claude-opus-4-0", "claude-3-5-haiku-20241022": "claude-3-5-haiku",
+		"us.anthropic.claude-haiku-4-5-20251001-v1:0": "claude-haiku-4-5", "anthropic/claude-sonnet-5-5": "claude-sonnet-5-5",
+		"claude-haiku-4-5@20251001": "claude-haiku-4-5", "claude-3-5-haiku-latest": "claude-3-5-haiku",
+	} {
+		if p, known := priceOf(name); !known || p != prices[id] {
+			t.Errorf("%s costs %+v", name, p)
+		}
+	}
+	for _, name := range []string{"", "glm-4", "claude-opus-5-7", "claude-opus-9", "claude-opus-5-5-turbo", "not-claude-haiku-5-5"} {
+		if p, known := priceOf(name); known || p.Input != 15 || p.Output != 75 || p.CacheRead != 1.5 {
+			t.Errorf("%s costs %+v, %v", name, p, known)
+		}
+	}
+	if p, known := priceOf("glm-4", "claude-sonnet-5"); !known || p != prices["claude-sonnet-5"] {
+		t.Errorf("the second name: %+v", p)
+	}
+}
