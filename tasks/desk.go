@@ -219,7 +219,7 @@ type Status struct {
 	Ended    time.Time `json:"ended,omitzero"`
 	Retried  time.Time `json:"retried,omitzero"`    // since when it is tried again
 	At       time.Time `json:"not_before,omitzero"` // a waiting task is not started earlier
-	Why      string    `json:"why,omitempty"`       // what it waits for, if it was begun before
+	Why      string    `json:"why,omitempty"`       // what it waits for, if it was begun before or no worker can run it
 	Cancel   string    `json:"cancelled_by,omitempty"`
 	Ending   *Ending   `json:"ending,omitempty"`
 
@@ -245,6 +245,7 @@ func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
 	switch rec.State {
 	case store.Waiting:
 		s.Position, _ = d.store.Position(ctx, rec.ID) // it may have started meanwhile
+		d.waiting(ctx, &s)
 	case store.Running:
 		s.Questions, err = d.open(ctx, rec)
 	}

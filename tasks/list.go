@@ -51,6 +51,11 @@ func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
 		}
 		l.Tasks = append(l.Tasks, s)
 	}
+	waiting := make([]*Status, len(l.Tasks))
+	for i := range l.Tasks {
+		waiting[i] = &l.Tasks[i]
+	}
+	d.waiting(ctx, waiting...)
 	return l, nil
 }
 
