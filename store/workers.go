@@ -23,6 +23,7 @@ type Worker struct {
 	Seen                time.Time       `json:"-"` // of the last beat, by Redis' clock; Beat ignores it
 	Draining            bool            // takes nothing new
 	Health              json.RawMessage `json:",omitempty"` // of its CLI; opaque
+	Notices             []Finding       `json:",omitempty"` // about its configuration
 	URL                 string          `json:",omitempty"` // where front doors of other machines may ask it for logs
 }
 

@@ -34,19 +34,20 @@ type WorkerConfig struct {
 	Policy    Policy
 	Publisher Publisher // nil: what runs leave in their clones stays there
 
-	Slots      int           // runs at once; at least 2, so that a person never waits behind automatic work alone
-	Memory     func() int64  // bytes available for further runs just now; nil: only Slots counts
-	RunMemory  int64         // bytes a run needs; 0: 350 MiB
-	IdleLimit  time.Duration // of a run without a sign of work; 0: none
-	Model      string        // unless a task names one; empty: the CLI's default
-	MinVersion string        // of the CLI; empty: agent.MinCLI
-	Version    string        // of errand
-	Credential string        // names what the runs have in common to pay for the model, and tells nothing of it; empty: nothing is known
-	LogDir     string        // where Runner writes the logs; empty: nothing is kept of them, and none is ever removed
-	URL        string        // where front doors of other machines may ask for logs; empty: nowhere
-	Retention  Retention     // of what is on this disk; zero: all is kept
-	Meter      Meter         // nil: nothing is counted
-	Log        *slog.Logger  // nil: silence
+	Slots      int             // runs at once; at least 2, so that a person never waits behind automatic work alone
+	Memory     func() int64    // bytes available for further runs just now; nil: only Slots counts
+	RunMemory  int64           // bytes a run needs; 0: 350 MiB
+	IdleLimit  time.Duration   // of a run without a sign of work; 0: none
+	Model      string          // unless a task names one; empty: the CLI's default
+	MinVersion string          // of the CLI; empty: agent.MinCLI
+	Version    string          // of errand
+	Credential string          // names what the runs have in common to pay for the model, and tells nothing of it; empty: nothing is known
+	LogDir     string          // where Runner writes the logs; empty: nothing is kept of them, and none is ever removed
+	Notices    []store.Finding // about its configuration, for whoever looks after the fleet
+	URL        string          // where front doors of other machines may ask for logs; empty: nowhere
+	Retention  Retention       // of what is on this disk; zero: all is kept
+	Meter      Meter           // nil: nothing is counted
+	Log        *slog.Logger    // nil: silence
 
 	Timing Timing // zero: the defaults
 }
@@ -204,7 +205,7 @@ func (w *Worker) beat(ctx context.Context) {
 	host, _ := os.Hostname() // it worked in NewWorker
 	err := w.store.Beat(ctx, store.Worker{
 		ID: w.id, Host: host, Version: w.cfg.Version, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
-		Started: w.started, Draining: w.live.draining(), Health: mustJSON(w.health.known()), URL: w.cfg.URL, Memory: w.slots.memory.known(),
+		Started: w.started, Draining: w.live.draining(), Health: mustJSON(w.health.known()), Notices: w.cfg.Notices, URL: w.cfg.URL, Memory: w.slots.memory.known(),
 	})
 	if err != nil && ctx.Err() == nil {
 		w.log.Warn("beat", "worker", w.id, "err", err)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -38,11 +39,14 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if *standalone {
 		role = config.RoleStandalone
 	}
-	c, err := config.Load(getenv, role)
+	c, err := wire.Load(getenv, role)
 	switch {
 	case *printConfig:
 		if perr := c.Print(stdout); perr != nil {
 			err = errors.Join(err, perr)
+		}
+		for _, n := range config.Unknown(os.Environ()) {
+			fmt.Fprintln(stderr, "worker: warning:", n)
 		}
 	case flags.NArg() == 1 && flags.Arg(0) == "healthcheck":
 		err = healthcheck(ctx, c.Worker.Addr, stdout) // of a worker whose configuration was good enough to start

@@ -86,7 +86,7 @@ func welcome(w io.Writer, base, invite string, made bool, c config.Config) {
 	if made {
 		fmt.Fprintf(w, "  token    %s\n           (ERRAND_CONSOLE_TOKEN for enqueue, and to log in again)\n", c.HTTP.ConsoleToken.Reveal())
 	}
-	fmt.Fprintf(w, "  queues   %s/queues/\n  logs     %s\n", base, wire.LogDir(c))
+	fmt.Fprintf(w, "  queues   %s/queues/\n  logs     %s\n  config   %s\n", base, wire.LogDir(c), c.Summary())
 	switch {
 	case !c.Slack.Enabled():
 	case c.Slack.SigningSecret != "":

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
@@ -47,6 +46,7 @@ type Parts struct {
 	door     redis.UniversalClient // the desk's
 	policy   tasks.Policy
 	registry *prometheus.Registry
+	notices  []store.Finding // about the configuration
 }
 
 // Options are what a test does differently.
@@ -60,7 +60,7 @@ type Options struct {
 
 // New makes the parts. It talks to nobody yet: an unreachable Redis shows in /readyz and in each request.
 func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
-	p := &Parts{Config: c, Log: log, Redactor: redactor(c), registry: metrics.NewRegistry(Version())}
+	p := &Parts{Config: c, Log: log, Redactor: redactor(c), registry: metrics.NewRegistry(Version()), notices: Notices(c, os.Environ())}
 	var err error
 	if p.policy, err = policy(c, p.Redactor); err != nil {
 		return nil, err
@@ -138,12 +138,9 @@ func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 		}
 		return tasks.Repository{Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile)}, true
 	}
-	for i, r := range c.Routing.Rules {
-		rule := agent.Rule{Tool: r.Tool, Input: r.Input, Action: agent.Action(r.Action), Reason: r.Reason}
-		if err := rule.Validate(); err != nil {
-			return tasks.Policy{}, fmt.Errorf("read %s: rule %d: %w", c.Paths.File, i+1, err)
-		}
-		p.Rules = append(p.Rules, rule)
+	var problems config.Problems
+	if p.Rules, problems = rules(c); len(problems) > 0 {
+		return tasks.Policy{}, problems
 	}
 	return p, nil
 }
@@ -207,15 +204,7 @@ func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error
 		base = "" // the CLI treats its own address differently from one it is given
 	}
 	cli := c.Worker.Claude
-	switch named := slices.Contains(c.Given, "ERRAND_CLAUDE"); {
-	case filepath.IsAbs(cli):
-	case named:
-		found, err := exec.LookPath(cli)
-		if err != nil {
-			return nil, fmt.Errorf("find ERRAND_CLAUDE: %w", err)
-		}
-		cli = found
-	default:
+	if !slices.Contains(c.Given, "ERRAND_CLAUDE") {
 		cli = "" // looked for by each run, in this checkout first
 	}
 	runner, err := agent.New(agent.Config{
@@ -252,7 +241,8 @@ func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy, Publisher: publisher,
 		Slots: c.Worker.Concurrency, Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
 		Version: version, Credential: credentialName(c), LogDir: LogDir(c), URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing,
-		Meter: metrics.NewTasks(p.registry, slices.Sorted(maps.Keys(c.Routing.Repositories))),
+		Notices: p.notices,
+		Meter:   metrics.NewTasks(p.registry, slices.Sorted(maps.Keys(c.Routing.Repositories))),
 	})
 }
 
