@@ -37,6 +37,7 @@ type Policy struct {
 	Choices    Choices         // of what a task may name
 	Limits     Limits          // of what runs at once
 	Budgets    Budgets         // of what it costs
+	People     People          // who is who in the sources
 }
 
 // Desk is the only way in: everything that is asked of the fleet is asked here. Safe for concurrent use.
@@ -208,8 +209,9 @@ func (d *Desk) Retry(ctx context.Context, id string) (Status, error) {
 // Status is a task as it is at the moment.
 type Status struct {
 	Task     Task      `json:"task"`
-	State    string    `json:"state"`          // waiting, running, absorbed, ended
-	Into     string    `json:"into,omitempty"` // the task whose run has taken it up: its log and its answer are there
+	Person   string    `json:"person,omitempty"` // who asked, by the name the operator gave them; see People
+	State    string    `json:"state"`            // waiting, running, absorbed, ended
+	Into     string    `json:"into,omitempty"`   // the task whose run has taken it up: its log and its answer are there
 	Position int       `json:"position,omitempty"`
 	Attempt  int       `json:"attempt"`
 	Delivery string    `json:"delivery"` // its latest one: an ID in the queue of its class
@@ -238,7 +240,7 @@ func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 
 // complete is a record with what is kept beside it.
 func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
-	s, err := status(rec)
+	s, err := d.status(rec)
 	if err != nil {
 		return s, err
 	}
@@ -286,6 +288,15 @@ func (d *Desk) notFound(id string, err error) error {
 		return fmt.Errorf("%w: %s", ErrNotFound, id)
 	}
 	return fmt.Errorf("task %s: %w", id, err)
+}
+
+// status is a record with the name of who asked.
+func (d *Desk) status(rec store.Record) (Status, error) {
+	s, err := status(rec)
+	if one, ok := d.policy.People.Find(s.Task.Source, s.Task.Actor); ok {
+		s.Person = one.Name
+	}
+	return s, err
 }
 
 func status(rec store.Record) (Status, error) {

@@ -61,9 +61,10 @@ func (d *Desk) Open(ctx context.Context, thread string) ([]Status, error) {
 	}
 	list := make([]Status, len(records))
 	for i, rec := range records {
-		if list[i], err = status(rec); err != nil {
+		if list[i], err = d.status(rec); err != nil {
 			return nil, err
 		}
+		d.waiting(ctx, &list[i])
 	}
 	return list, nil
 }

@@ -5,7 +5,6 @@ package wire
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -130,6 +129,7 @@ func client(url string) (redis.UniversalClient, error) {
 func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 	p := tasks.Policy{
 		Limit: c.Worker.RunLimit, Redactor: r, Choices: tasks.Choices(c.Routing.Options), Limits: tasks.Limits(c.Routing.Limits), Budgets: tasks.Budgets(c.Routing.Budgets),
+		People: people(c),
 	}
 	p.Repository = func(name string) (tasks.Repository, bool) {
 		repo, ok := c.Routing.Repository(name)
@@ -151,6 +151,7 @@ func (p *Parts) sources(o Options) error {
 	var told board
 	if c.GitHub.Enabled() {
 		s, err := github.New(github.Config{
+			People: p.policy.People,
 			APIURL: c.GitHub.APIURL, WebhookSecret: c.GitHub.WebhookSecret.Reveal(), Token: c.GitHub.Token.Reveal(),
 			AppID: c.GitHub.AppID, AppKey: []byte(c.GitHub.AppKey.Reveal()),
 			Repository:   func(name string) bool { _, ok := p.policy.Repository(name); return ok },
@@ -170,7 +171,8 @@ func (p *Parts) sources(o Options) error {
 			pulls = p.GitHub
 		}
 		s, err := slack.New(slack.Config{
-			Token: c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(), AppToken: c.Slack.AppToken.Reveal(),
+			People: p.policy.People,
+			Token:  c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(), AppToken: c.Slack.AppToken.Reveal(),
 			Channels:     func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
 			Pulls: pulls, Access: access(c.Routing.Slack), Approvers: c.Routing.Slack.Approvers, Results: c.Routing.Results(), Memory: p.Store,
@@ -189,6 +191,15 @@ func (p *Parts) sources(o Options) error {
 	}
 	p.Sources = append(p.Sources, s)
 	return nil
+}
+
+// people is who is who in the sources.
+func people(c config.Config) (list tasks.People) {
+	for _, name := range slices.Sorted(maps.Keys(c.Routing.People)) {
+		one := c.Routing.People[name]
+		list = append(list, tasks.Person{Name: name, Slack: one.Slack, GitHub: one.GitHub})
+	}
+	return list
 }
 
 // access is who may ask for something in Slack.
