@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
@@ -24,10 +25,28 @@ func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 			problems = append(problems, config.Problem{Where: c.Paths.File + ": mcp:", What: err.Error(), Remedy: "see docs/mcp.md"})
 		}
 	}
+	if len(problems) == 0 {
+		problems = try(c)
+	}
 	if len(problems) > 0 {
 		return c, problems
 	}
 	return c, nil
+}
+
+// try makes the parts, which talk to nobody yet, and lets them go: what they refuse, such as a key that is none, would stop the start.
+func try(c config.Config) config.Problems {
+	if c.Redis.URL == "" {
+		c.Redis.URL = "redis://127.0.0.1:1/0" // a standalone system brings its own
+	}
+	p, err := New(c, slog.New(slog.DiscardHandler), Options{})
+	if err == nil {
+		err = p.Close()
+	}
+	if err != nil {
+		return config.Problems{{Where: "the configuration", What: "cannot be used: " + err.Error(), Remedy: "correct it"}}
+	}
+	return nil
 }
 
 // rules are those of errand.yaml. One that would never do what it says is a problem.
