@@ -57,18 +57,10 @@ func TestUnknownSettings(t *testing.T) {
 	if _, err := cmd.Output(); err != nil || errs.String() != "worker: warning: "+want+"; did you mean ERRAND_RUN_LIMIT?\n" {
 		t.Errorf("%v: %s", err, errs.String())
 	}
-	log := w.processLog()
-	line := ""
-	for !strings.Contains(line, "LIMT") && log.Scan() {
-		line = log.Text()
-	}
+	line := w.processLog("LIMT")
 	if !strings.Contains(line, want) || !strings.Contains(line, "did you mean ERRAND_RUN_LIMIT?") || !strings.Contains(line, "WARN") {
 		t.Errorf("the log says %s", line)
 	}
-	go func() {
-		for log.Scan() { // to the end, so that it does not wait
-		}
-	}()
 	front := w.frontDoor()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

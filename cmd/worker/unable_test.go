@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 )
@@ -29,15 +30,7 @@ func TestWorkerWithoutACLI(t *testing.T) {
 	_ = l.Close()
 	missing := filepath.Join(t.TempDir(), "claude")
 	w.env["ERRAND_CLAUDE"], w.env["ERRAND_WORKER_ADDR"] = missing, addr
-	log := w.processLog()
-	line := ""
-	for !strings.Contains(line, "cannot run tasks") && log.Scan() {
-		line = log.Text()
-	}
-	go func() {
-		for log.Scan() { // to the end, so that it does not wait
-		}
-	}()
+	line := w.processLog("cannot run tasks")
 	for _, want := range []string{`"level":"ERROR"`, "takes none", missing, "ERRAND_CLAUDE"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("%s is not in the log: %s", want, line)
@@ -108,8 +101,8 @@ func TestStandaloneWithoutACLI(t *testing.T) {
 	w.answers(root, 1)
 }
 
-// processLog starts a worker of its own, like process, and gives its log.
-func (w *world) processLog() *bufio.Scanner {
+// processLog starts a worker of its own, like process, and gives the first line of its log with these words.
+func (w *world) processLog(words string) string {
 	w.Helper()
 	r, out, err := os.Pipe()
 	if err != nil {
@@ -118,5 +111,22 @@ func (w *world) processLog() *bufio.Scanner {
 	w.Cleanup(func() { _ = r.Close() })
 	w.processTo(out)
 	_ = out.Close()
-	return bufio.NewScanner(r)
+	found := make(chan string, 1)
+	go func() {
+		for log := bufio.NewScanner(r); log.Scan(); { // to the end, so that the worker does not wait
+			if strings.Contains(log.Text(), words) {
+				select {
+				case found <- log.Text():
+				default:
+				}
+			}
+		}
+	}()
+	select {
+	case line := <-found:
+		return line
+	case <-time.After(time.Minute):
+		w.Fatalf("the worker does not log %q", words)
+		return ""
+	}
 }
