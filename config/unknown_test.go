@@ -8,7 +8,10 @@ import (
 
 func TestUnknown(t *testing.T) {
 	t.Parallel()
-	environ := []string{"ERRAND_RUN_LIMT=1h", "ERRAND_RUN_LIMIT=1h", "PATH=/bin", "ERRAND_PUBLISH=x", "ERRAND_RUN=1", "ERRAND_ZZZZZZZZZZ=s3cret", "ERRAND_CONSOLETOKEN=s3cret", "ERRAND_"}
+	environ := []string{
+		"ERRAND_RUN_LIMT=1h", "ERRAND_RUN_LIMIT=1h", "PATH=/bin", "ERRAND_PUBLISH=x", "ERRAND_RUN=1", "ERRAND_ZZZZZZZZZZ=s3cret",
+		"ERRAND_CONSOLETOKEN=s3cret", "ERRAND_",
+	}
 	var got []string
 	for _, p := range Unknown(environ) {
 		got = append(got, p.String())

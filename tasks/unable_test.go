@@ -59,11 +59,12 @@ func TestTasksWaitForAnAbleWorker(t *testing.T) {
 	f.worker(lookOften, speaks)
 	f.worker(lookOften, speaks)
 	text := <-source.said
-	if !strings.HasPrefix(text, "No worker can run tasks: the worker has no Claude Code CLI.") || !strings.Contains(text, "enqueue cancel "+id) || strings.Contains(text, "/opt") {
+	const why = "o worker can run tasks: the worker has no Claude Code CLI"
+	if !strings.HasPrefix(text, "N"+why+".") || !strings.Contains(text, "enqueue cancel "+id) || strings.Contains(text, "/opt") {
 		t.Errorf("the thread is told: %s", text)
 	}
 	s, err := f.desk.Status(t.Context(), id)
-	if err != nil || s.State != string(store.Waiting) || s.Attempt != 0 || !strings.HasPrefix(s.Why, "no worker can run tasks: the worker has no Claude Code CLI") {
+	if err != nil || s.State != string(store.Waiting) || s.Attempt != 0 || !strings.HasPrefix(s.Why, "n"+why) {
 		t.Errorf("status %+v, %v", s, err)
 	}
 	if l, err := f.desk.List(t.Context(), Filter{}); err != nil || len(l.Tasks) != 1 || l.Tasks[0].Why != s.Why {
@@ -155,8 +156,11 @@ func TestUnable(t *testing.T) {
 		"none":         {nil, [3]string{"no worker is alive", "start one, with the same REDIS_URL", "no worker is alive"}},
 		"one is able":  {[]store.Worker{bad, good, leaving}, [3]string{}},
 		"says nothing": {[]store.Worker{{}}, [3]string{}},
-		"unable":       {[]store.Worker{leaving, bad}, [3]string{"no worker can run tasks: no /opt/claude (b)", "run npm ci", "no worker can run tasks: it has no CLI"}},
-		"leaving":      {[]store.Worker{leaving}, [3]string{"all workers are shutting down", "", "no worker can run tasks"}},
+		"unable": {
+			[]store.Worker{leaving, bad},
+			[3]string{"no worker can run tasks: no /opt/claude (b)", "run npm ci", "no worker can run tasks: it has no CLI"},
+		},
+		"leaving": {[]store.Worker{leaving}, [3]string{"all workers are shutting down", "", "no worker can run tasks"}},
 		"unreadable": {
 			[]store.Worker{{Host: "d", Health: json.RawMessage(`[]`)}},
 			[3]string{"what worker d tells of its CLI cannot be read", "run the same version of errand everywhere", "no worker can run tasks"},

@@ -89,7 +89,8 @@ func TestStandaloneWithoutACLI(t *testing.T) {
 		for lines.Scan() { // to the end, so that it does not wait
 		}
 	}()
-	if text := strings.Join(head, "\n"); strings.Contains(text, "is up") || !strings.HasPrefix(text, "errand cannot run tasks:") || !strings.Contains(text, "remedy   run npm ci") {
+	text := strings.Join(head, "\n")
+	if strings.Contains(text, "is up") || !strings.HasPrefix(text, "errand cannot run tasks:") || !strings.Contains(text, "remedy   run npm ci") {
 		t.Errorf("it says: %s", text)
 	}
 	w.slack.Deliver(base + "/slack/events")

@@ -55,7 +55,8 @@ func rules(c config.Config) (list []agent.Rule, problems config.Problems) {
 		rule := agent.Rule{Tool: r.Tool, Input: r.Input, Action: agent.Action(r.Action), Reason: r.Reason}
 		if err := rule.Validate(); err != nil && r.Tool != "" && r.Action != "" { // config has told what is left out
 			problems = append(problems, config.Problem{
-				Where: fmt.Sprintf("%s: rule %d", c.Paths.File, i+1), What: "cannot work: " + err.Error(), Remedy: "correct it; docs/security.md lists what a rule may name",
+				Where: fmt.Sprintf("%s: rule %d", c.Paths.File, i+1), What: "cannot work: " + err.Error(),
+				Remedy: "correct it; docs/security.md says what a rule may name",
 			})
 		}
 		list = append(list, rule)
@@ -72,7 +73,9 @@ func Notices(c config.Config, environ []string) []store.Finding {
 		list[0].Remedy = "Write errand.yaml (`enqueue init`, errand.example.yaml), or set ERRAND_CONFIG to its path."
 	}
 	for _, p := range config.Unknown(environ) {
-		list = append(list, store.Finding{Severity: store.Warning, What: p.Where + " " + p.What, Why: "A setting with a wrong name is not in force.", Remedy: p.Remedy})
+		list = append(list, store.Finding{
+			Severity: store.Warning, What: p.Where + " " + p.What, Why: "A setting with a wrong name is not in force.", Remedy: p.Remedy,
+		})
 	}
 	return list
 }

@@ -30,7 +30,8 @@ func TestNotices(t *testing.T) {
 	t.Parallel()
 	c := config.Config{}
 	list := Notices(c, []string{"ERRAND_RUN_LIMT=1h"})
-	if len(list) != 2 || list[0].Severity != store.Note || list[0].What != c.Summary() || list[1].Severity != store.Warning || !strings.Contains(list[1].Remedy, "ERRAND_RUN_LIMIT") {
+	if len(list) != 2 || list[0].Severity != store.Note || list[0].What != c.Summary() || list[1].Severity != store.Warning ||
+		!strings.Contains(list[1].Remedy, "ERRAND_RUN_LIMIT") {
 		t.Errorf("got %+v", list)
 	}
 	c.Paths.File, c.Routing.Budgets.Day = "errand.yaml", 200
