@@ -10,9 +10,15 @@ import (
 // denial and do not report when a session is idle (claude-cli.md §15).
 const MinCLI = "2.1.268"
 
-// Find returns the absolute path of the CLI: the one named explicitly, else the one npm installed into dir or a parent of it, else
-// the first on path (a list as in $PATH). The project's own comes before the machine's because its version is pinned.
+// Find returns the absolute path of the CLI: the one named explicitly, by a path or by a name on path, else the one npm installed into dir
+// or a parent of it, else the first on path (a list as in $PATH). The project's own comes before the machine's because its version is pinned.
 func Find(explicit, dir, path string) (string, error) {
+	if explicit != "" && filepath.Base(explicit) == explicit {
+		if c := onPath(explicit, path); c != "" {
+			return c, nil
+		}
+		return "", NewError(ClassCLIMissing, explicit+" is not on PATH")
+	}
 	if explicit != "" {
 		if err := executable(explicit); err != nil {
 			return "", NewError(ClassCLIMissing, err.Error())

@@ -20,13 +20,14 @@ type Health struct {
 	Path     string `json:"path,omitempty"`
 	Version  string `json:"version,omitempty"`
 	LoggedIn bool   `json:"logged_in"`
-	Method   string `json:"method,omitempty"`  // api_key, oauth_token, …
-	Sandbox  string `json:"sandbox,omitempty"` // bwrap or none: what runs are in
-	Gateway  bool   `json:"gateway"`           // runs get to the model through a gateway, which keeps the credential from them
-	Private  bool   `json:"private"`           // tools of the agent cannot read this process's memory and environment
-	Problem  string `json:"problem,omitempty"` // what is wrong, for operators
-	Remedy   string `json:"remedy,omitempty"`  // what to do about it
-	Error    *Error `json:"-"`                 // Problem for a run that cannot start; nil when OK
+	Method   string `json:"method,omitempty"`   // api_key, oauth_token, …
+	Sandbox  string `json:"sandbox,omitempty"`  // bwrap or none: what runs are in
+	Gateway  bool   `json:"gateway"`            // runs get to the model through a gateway, which keeps the credential from them
+	Private  bool   `json:"private"`            // tools of the agent cannot read this process's memory and environment
+	Problem  string `json:"problem,omitempty"`  // what is wrong, for operators
+	Remedy   string `json:"remedy,omitempty"`   // what to do about it
+	Sentence string `json:"sentence,omitempty"` // Problem for whoever asked for a task: without names and paths of this machine
+	Error    *Error `json:"-"`                  // Problem for a run that cannot start; nil when OK
 
 	Notices []string `json:"notices,omitempty"` // what an operator should know all the same, and what to do about it
 }
@@ -40,10 +41,12 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	h, why := r.protection(ctx)
 	if why != nil {
 		h.Problem, h.Remedy, h.Error = why.problem, why.remedy, why.refusal()
+		h.Sentence = h.Error.User
 		return h
 	}
 	fail := func(c Class, problem, remedy string) Health {
 		h.Problem, h.Remedy, h.Error = problem, remedy, NewError(c, problem)
+		h.Sentence = h.Error.User
 		return h
 	}
 	cli, e := r.cli()

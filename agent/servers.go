@@ -35,9 +35,12 @@ const (
 
 var serverName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 
-// checkServers finds all that is wrong, by expanding everything once.
 func checkServers(servers []MCPServer, getenv func(string) string) error {
-	var errs []error
+	return errors.Join(CheckServers(servers, getenv)...)
+}
+
+// CheckServers finds all that is wrong with servers, for which New would refuse them, by expanding everything once.
+func CheckServers(servers []MCPServer, getenv func(string) string) (errs []error) {
 	seen := map[string]bool{hostServer: true} // that name is our own
 	for _, m := range servers {
 		err := m.check()
@@ -50,7 +53,7 @@ func checkServers(servers []MCPServer, getenv func(string) string) error {
 			errs = append(errs, fmt.Errorf("MCP server %q: %w", m.Name, err))
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 func (m MCPServer) check() error {

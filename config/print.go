@@ -34,6 +34,7 @@ func (c Config) Print(w io.Writer) error {
 		}
 		fmt.Fprintf(out, "# %s=%s\n", s.name, quote(value))
 	}
+	fmt.Fprintf(out, "\n# %s\n", c.Summary())
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("print the configuration: %w", err)
 	}

@@ -88,6 +88,8 @@ ERRAND_RUN_LIMIT=1h
 # ERRAND_KEEP_LOGS_GB=5
 # ERRAND_KEEP_CLONES=168h
 # ERRAND_KEEP_CLONES_GB=50
+
+# No errand.yaml: no repositories, limits or budgets are in force
 `
 	if diff := cmp.Diff(want, got.String()); diff != "" {
 		t.Errorf("Print (-want +got):\n%s", diff)
@@ -132,7 +134,7 @@ func TestPrintIsAnEnvFile(t *testing.T) {
 }
 
 // composeOnly are the variables of .env that only docker-compose.yml reads.
-var composeOnly = []string{"REDIS_PASSWORD", "ERRAND_PUBLISH"}
+var composeOnly = []string{"REDIS_PASSWORD", elsewhere[0]}
 
 // .env.example documents every variable with its default, and none that does not exist.
 func TestEnvExample(t *testing.T) {

@@ -203,17 +203,19 @@ func TestOurServices(t *testing.T) {
 	}
 }
 
-// The two files of the configuration are mounted when they are named, and nothing is when they are not.
+// errand.yaml beside the Compose file is mounted unless another file is named, the key when it is named. Compose makes neither: it would
+// make a directory.
 func TestConfigurationFilesAreMounted(t *testing.T) {
 	t.Parallel()
-	none, both := mustLoad(t, sample), mustLoad(t, sample+"ERRAND_CONFIG=./errand.yaml\nGITHUB_APP_PRIVATE_KEY_FILE=/keys/app.pem\n")
+	none, both := mustLoad(t, sample), mustLoad(t, sample+"ERRAND_CONFIG=./other.yaml\nGITHUB_APP_PRIVATE_KEY_FILE=/keys/app.pem\n")
 	for _, name := range []string{"enqueue", "worker"} {
 		for target, want := range map[string]string{
-			"/etc/errand.yaml":    filepath.Join(both.WorkingDir, "errand.yaml"),
+			"/etc/errand.yaml":    filepath.Join(both.WorkingDir, "other.yaml"),
 			"/etc/github-app.pem": "/keys/app.pem",
 		} {
-			if got := source(none.Services[name], target); got != "/dev/null" {
-				t.Errorf("%s: %s is %q though no file is named", name, target, got)
+			unnamed := map[string]string{"/etc/errand.yaml": filepath.Join(none.WorkingDir, "errand.yaml"), "/etc/github-app.pem": "/dev/null"}[target]
+			if got := source(none.Services[name], target); got != unnamed {
+				t.Errorf("%s: %s is %q though no file is named, want %q", name, target, got, unnamed)
 			}
 			if got := source(both.Services[name], target); got != want {
 				t.Errorf("%s: %s is %q, want %q", name, target, got, want)
@@ -227,7 +229,7 @@ func TestConfigurationFilesAreMounted(t *testing.T) {
 
 func source(s types.ServiceConfig, target string) string {
 	for _, v := range s.Volumes {
-		if v.Target == target && v.Type == types.VolumeTypeBind && v.ReadOnly {
+		if v.Target == target && v.Type == types.VolumeTypeBind && v.ReadOnly && v.Bind != nil && !bool(v.Bind.CreateHostPath) {
 			return v.Source
 		}
 	}

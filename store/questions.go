@@ -55,6 +55,15 @@ func (c *Claim) First(ctx context.Context, key string) (bool, error) {
 	return r.text(0) == "ok", nil
 }
 
+// FirstWaiting is [Claim.First] for a task that waits, which nobody has claimed; [ErrStale] when it does not.
+func (s *Store) FirstWaiting(ctx context.Context, id, key string) (bool, error) {
+	r, err := s.run(ctx, "first", id, "", key, rand.Text())
+	if err != nil {
+		return false, fmt.Errorf("mark as said for %s: %w", id, err)
+	}
+	return r.text(0) == "ok", nil
+}
+
 // Answer answers a question of a task, from any process. The first answer stands; it comes back. message is the ID that the answer would
 // have as a task: if it becomes the answer, it will be [ErrSpent] to submit that, or to answer with it again, for as long as an ended task is known; empty for
 // none. [ErrNotFound] when there is no such question, [ErrEnded] when nobody waits for it any more, [ErrTooLarge] beyond 16 KiB.

@@ -94,6 +94,9 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	"Retry":  func(ctx context.Context, w world, id string) error { return failed(w.s.Retry(ctx, id)) },
 	"Cancel": func(ctx context.Context, w world, id string) error { return failed(w.s.Cancel(ctx, id, "ann", "user")) },
 	"Answer": func(ctx context.Context, w world, id string) error { return failed(w.s.Answer(ctx, id, "k", nil, "")) },
+	"FirstWaiting": func(ctx context.Context, w world, id string) error {
+		return failed(w.s.FirstWaiting(ctx, id, "k"))
+	},
 	"LockThread": func(ctx context.Context, w world, _ string) error {
 		return failed(w.s.LockThread(ctx, "t", time.Minute))
 	},

@@ -24,6 +24,7 @@ type Worker struct {
 	Draining            bool            // takes nothing new
 	Health              json.RawMessage `json:",omitempty"` // of its CLI; opaque
 	Credential          string          `json:",omitempty"` // for the model, by its name; see [Credential]
+	Notices             []Finding       `json:",omitempty"` // about its configuration
 	URL                 string          `json:",omitempty"` // where front doors of other machines may ask it for logs
 }
 

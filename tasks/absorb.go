@@ -109,7 +109,7 @@ func (m *mailbox) brief(ctx context.Context, rec store.Record) (t Task, _ agent.
 	message := b.Prompt
 	message.Text = or(message.Text, t.Prompt)
 	if t.Actor != m.task.Actor {
-		message.Text = t.Actor + " says:\n\n" + message.Text
+		message.Text = m.worker.cfg.Policy.People.Name(t.Source, t.Actor) + " says:\n\n" + message.Text
 	}
 	message.ID = uuid.NewString() // by which the agent says that it has taken it up
 	return t, message, nil

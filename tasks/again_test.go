@@ -151,7 +151,7 @@ func (f *fleet) waiting(id string) Status {
 		if err != nil {
 			f.Fatal(err)
 		}
-		if s.State == "waiting" && s.Why != "" {
+		if s.State == "waiting" && s.Why != "" && !s.At.IsZero() { // before a worker lives, it waits for one
 			return s
 		}
 	}

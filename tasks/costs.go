@@ -41,7 +41,7 @@ type CostQuery struct {
 // CostKey is what the runs of a row have in common: of what they are told apart by. Empty: nothing of the kind.
 type CostKey struct {
 	Day     string `json:"day,omitempty"`    // 2006-01-02
-	Person  string `json:"person,omitempty"` // with the source in front: slack/U02ABC
+	Person  string `json:"person,omitempty"` // by their name in People, or with the source in front: slack/U02ABC
 	Channel string `json:"channel,omitempty"`
 	Repo    string `json:"repository,omitempty"` // in lower case
 	Model   string `json:"model,omitempty"`
@@ -74,14 +74,16 @@ type Costs struct {
 func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 	sums := map[CostKey]*CostSum{}
 	var total, left CostSum
+	people := d.policy.People
+	persons := people.filter(q.Person)
 	for c, err := range d.store.Costs(ctx, q.First, q.Last) {
 		switch {
 		case err != nil:
 			return Costs{}, err
 		case c.Other && q.filtered():
 			left.add(c)
-		case c.Other || q.wants(c):
-			key := q.key(c)
+		case c.Other || q.wants(c, persons):
+			key := q.key(c, people)
 			if sums[key] == nil {
 				sums[key] = &CostSum{}
 			}
@@ -108,14 +110,17 @@ func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 
 func (q CostQuery) filtered() bool { return q.Person+q.Channel+q.Repo+q.Model != "" }
 
-func (q CostQuery) wants(c store.Cost) bool {
-	return within(c.Scopes, q.Repo, q.Person, q.Channel) && (q.Model == "" || strings.EqualFold(c.Model, q.Model))
+func (q CostQuery) wants(c store.Cost, persons []string) bool {
+	return within(c.Scopes, q.Repo, persons, q.Channel) && (q.Model == "" || strings.EqualFold(c.Model, q.Model))
 }
 
-// key is the row that a cost belongs to.
-func (q CostQuery) key(c store.Cost) (k CostKey) {
+// key is the row that a cost belongs to. What somebody asked for by several accounts is in one row.
+func (q CostQuery) key(c store.Cost, people People) (k CostKey) {
 	for _, group := range q.By {
 		*k.field(group) = valueOf(c, group)
+		if group == ByPerson {
+			k.Person = people.named(k.Person)
+		}
 		k.Other = k.Other || c.Other && group != ByDay
 	}
 	return k

@@ -37,6 +37,7 @@ type Policy struct {
 	Choices    Choices         // of what a task may name
 	Limits     Limits          // of what runs at once
 	Budgets    Budgets         // of what it costs
+	People     People          // who is who in the sources
 }
 
 // Desk is the only way in: everything that is asked of the fleet is asked here. Safe for concurrent use.
@@ -211,8 +212,9 @@ func (d *Desk) Retry(ctx context.Context, id string) (Status, error) {
 // Status is a task as it is at the moment.
 type Status struct {
 	Task     Task      `json:"task"`
-	State    string    `json:"state"`          // waiting, running, absorbed, ended
-	Into     string    `json:"into,omitempty"` // the task whose run has taken it up: its log and its answer are there
+	Person   string    `json:"person,omitempty"` // who asked, by the name the operator gave them; see People
+	State    string    `json:"state"`            // waiting, running, absorbed, ended
+	Into     string    `json:"into,omitempty"`   // the task whose run has taken it up: its log and its answer are there
 	Position int       `json:"position,omitempty"`
 	Attempt  int       `json:"attempt"`
 	Delivery string    `json:"delivery"` // its latest one: an ID in the queue of its class
@@ -222,7 +224,7 @@ type Status struct {
 	Ended    time.Time `json:"ended,omitzero"`
 	Retried  time.Time `json:"retried,omitzero"`    // since when it is tried again
 	At       time.Time `json:"not_before,omitzero"` // a waiting task is not started earlier
-	Why      string    `json:"why,omitempty"`       // what it waits for, if it was begun before
+	Why      string    `json:"why,omitempty"`       // what it waits for, if it was begun before or no worker can run it
 	Cancel   string    `json:"cancelled_by,omitempty"`
 	Ending   *Ending   `json:"ending,omitempty"`
 
@@ -244,7 +246,7 @@ func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 
 // complete is a record with what is kept beside it.
 func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
-	s := status(rec)
+	s := d.status(rec)
 	if s.flaw != "" {
 		return s, nil
 	}
@@ -252,6 +254,7 @@ func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
 	switch rec.State {
 	case store.Waiting:
 		s.Position, _ = d.store.Position(ctx, rec.ID) // it may have started meanwhile
+		d.waiting(ctx, &s)
 	case store.Running:
 		s.Questions, err = d.open(ctx, rec)
 	}
@@ -294,6 +297,15 @@ func (d *Desk) notFound(id string, err error) error {
 		return fmt.Errorf("%w: %s", ErrNotFound, id)
 	}
 	return fmt.Errorf("task %s: %w", id, err)
+}
+
+// status is a record with the name of who asked.
+func (d *Desk) status(rec store.Record) Status {
+	s := status(rec)
+	if one, ok := d.policy.People.Find(s.Task.Source, s.Task.Actor); ok {
+		s.Person = one.Name
+	}
+	return s
 }
 
 // status is a record for people. Of one that cannot be read it says so in the task's place, or in the ending's.

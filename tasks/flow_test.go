@@ -238,16 +238,6 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestUnhealthyCLIEndsTheTaskWithTheRemedy(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	f.agent.health = agent.NewError(agent.ClassCLIMissing, "not there")
-	f.worker()
-	if e := f.ending(f.submit(f.task("a", "x"))); e.Kind != Failed || !strings.Contains(e.Sentence(), "npm ci") {
-		t.Errorf("ending = %+v", e)
-	}
-}
-
 // A source that is rate limited says when to come back, as often as it has to; no attempt is used.
 func TestSourceAsksToWait(t *testing.T) {
 	t.Parallel()

@@ -32,9 +32,13 @@ func (w *Worker) refused(run *run, err error) (Ending, error) {
 	input, mistake := errors.AsType[*InputError](err)
 	failure, failed := errors.AsType[*agent.Error](err)
 	_, wait := errors.AsType[*ErrLater](err)
-	switch {
-	case wait:
+	if wait {
 		return Ending{}, err
+	}
+	if err := w.health.blame(run.detached, failure); err != nil {
+		return Ending{}, err
+	}
+	switch {
 	case mistake:
 		e.Reason = input.Sentence
 	case failed && failure.Class != agent.ClassInternal && failure.Class.Retry() != agent.RetrySoon:

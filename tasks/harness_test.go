@@ -234,8 +234,8 @@ func (r *fakeReport) Close(_ context.Context, e Ending) error {
 type fakeAgent struct {
 	do     func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error)
 	script func(ctx context.Context, s agent.Script) (agent.Scripted, error)
-	health *agent.Error
-	unread bool // a run that is stopped has not taken its prompt
+	health *agent.Error // of the CLI; see breaks
+	unread bool         // a run that is stopped has not taken its prompt
 
 	offered error // why it offers nothing
 
@@ -251,7 +251,19 @@ type fakeAgent struct {
 }
 
 func (a *fakeAgent) Health(context.Context, string) agent.Health {
-	return agent.Health{OK: a.health == nil, Error: a.health}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.health == nil {
+		return agent.Health{OK: true}
+	}
+	return agent.Health{Problem: a.health.Message, Sentence: a.health.User, Remedy: a.health.Remedy, Error: a.health}
+}
+
+// breaks gives the CLI a problem; nil mends it.
+func (a *fakeAgent) breaks(e *agent.Error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.health = e
 }
 
 func (a *fakeAgent) Sweep(context.Context) error {

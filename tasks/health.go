@@ -2,24 +2,47 @@ package tasks
 
 import (
 	"context"
+	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
 )
 
-// health is what is known of the CLI. A good answer is believed for a while; a bad one is asked for again by each task, so that a
-// remedy works at once.
+// health is what is known of this worker's CLI. While the answer is bad the worker takes no tasks (DESIGN invariant 11), and the CLI is asked
+// more often, so that a remedy works soon.
 type health struct {
 	runner Runner
 	min    string
 	fresh  time.Duration // how long a good answer is believed
+	log    *slog.Logger
+	news   chan struct{} // holds a token when ready may answer otherwise than before
 
 	asking sync.Mutex // one question at a time: it starts the CLI twice
 
 	mu   sync.Mutex
 	last agent.Health
 	at   time.Time
+}
+
+// unableChecks is how many times more often the CLI is asked while it cannot be used.
+const unableChecks = 12
+
+// watch asks the CLI at once and then in a rhythm, until ctx ends.
+func (h *health) watch(ctx context.Context, rhythm time.Duration) {
+	for {
+		h.check(ctx)
+		wait := rhythm
+		if !h.ready() {
+			wait /= unableChecks
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // check asks the CLI.
@@ -36,7 +59,20 @@ func (h *health) check(ctx context.Context) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	first, before := h.at.IsZero(), h.last
 	h.last, h.at = answer, time.Now()
+	if !first && before.OK == answer.OK && before.Problem == answer.Problem {
+		return
+	}
+	if answer.OK {
+		h.log.Info("worker can run tasks", "cli", answer.Path, "version", answer.Version)
+	} else {
+		h.log.Error("worker cannot run tasks and takes none", "problem", answer.Problem, "remedy", answer.Remedy)
+	}
+	select {
+	case h.news <- struct{}{}:
+	default:
+	}
 }
 
 // since reports whether there is an answer from after t; the zero time asks for any.
@@ -44,6 +80,13 @@ func (h *health) since(t time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.at.After(t)
+}
+
+// ready reports whether the latest answer was good.
+func (h *health) ready() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last.OK
 }
 
 func (h *health) good() bool {
@@ -59,7 +102,7 @@ func (h *health) known() agent.Health {
 	return h.last
 }
 
-// problem is why no run can start, nil when one can.
+// problem is why no run can start here, nil when one can: then the task waits for a worker that can run it.
 func (h *health) problem(ctx context.Context) error {
 	if !h.good() {
 		h.check(ctx)
@@ -67,8 +110,26 @@ func (h *health) problem(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if e := h.known().Error; e != nil {
-		return e
+	if !h.ready() {
+		return unable()
+	}
+	return nil
+}
+
+// unable hands a task back that this worker cannot run, without an attempt being counted.
+func unable() *ErrLater { return later(0, "the worker that took it cannot run tasks") }
+
+// machineClasses are failures that may be this worker's and not the task's.
+var machineClasses = []agent.Class{agent.ClassCLIMissing, agent.ClassCLIVersion, agent.ClassAuth, agent.ClassConfig, agent.ClassStart}
+
+// blame asks the CLI anew after a run failed in a way that may be the worker's own: the answer the run was started on may be older than
+// what broke the CLI. The error hands the task back; nil: the failure is the task's.
+func (h *health) blame(ctx context.Context, failure *agent.Error) error {
+	if failure == nil || !slices.Contains(machineClasses, failure.Class) {
+		return nil
+	}
+	if h.check(ctx); !h.ready() {
+		return unable()
 	}
 	return nil
 }

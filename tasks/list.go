@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/errand-fleet/errand/store"
@@ -23,7 +24,7 @@ type Filter struct {
 	Before string // an ID: only older ones, for the next page
 
 	Source, Repo string
-	Person       string     // as its source calls them; "slack/U1" is the one of that source alone
+	Person       string     // by their name in People, or as a source calls them; "slack/U1" is the one of that source alone
 	Channel      string     // likewise
 	Ending       EndingKind // how it ended
 	Text         string     // in the request or in the ID; case does not matter
@@ -39,23 +40,29 @@ type Listing struct {
 
 // List reads the newest tasks that pass a filter.
 func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
-	page, err := d.store.List(ctx, f.query())
+	page, err := d.store.List(ctx, f.query(d.policy.People))
 	if err != nil {
 		return Listing{}, fmt.Errorf("list tasks: %w", err)
 	}
 	l := Listing{Tasks: make([]Status, 0, len(page.Records)), Next: page.Next}
 	for _, rec := range page.Records {
-		l.Tasks = append(l.Tasks, status(rec))
+		l.Tasks = append(l.Tasks, d.status(rec))
 	}
 	d.noteUnreadable(ctx, l.Tasks)
+	waiting := make([]*Status, len(l.Tasks))
+	for i := range l.Tasks {
+		waiting[i] = &l.Tasks[i]
+	}
+	d.waiting(ctx, waiting...)
 	return l, nil
 }
 
 // query is the filter as the store takes it.
-func (f Filter) query() store.ListQuery {
+func (f Filter) query(people People) store.ListQuery {
 	q := store.ListQuery{State: store.State(f.State), Limit: f.Limit, Before: f.Before, Look: lookQuickly}
 	if f.Source != "" || f.Repo != "" || f.Person != "" || f.Channel != "" {
-		q.Head = f.head
+		persons := people.filter(f.Person)
+		q.Head = func(r store.Record) bool { return f.head(r, persons) }
 	}
 	if f.Text != "" || f.Ending != "" {
 		q.Match, q.Look = f.match, lookClosely
@@ -67,14 +74,15 @@ func (f Filter) query() store.ListQuery {
 }
 
 // head decides by what a task counts in, and by its ID.
-func (f Filter) head(r store.Record) bool {
-	return (f.Source == "" || f.Source == sourceOf(r.ID)) && within(r.Scopes, f.Repo, f.Person, f.Channel)
+func (f Filter) head(r store.Record, persons []string) bool {
+	return (f.Source == "" || f.Source == sourceOf(r.ID)) && within(r.Scopes, f.Repo, persons, f.Channel)
 }
 
-// within reports whether scopes are of that repository, person and channel; empty: of any.
-func within(scopes []string, repo, person, channel string) bool {
+// within reports whether scopes are of that repository, of one of these persons and of that channel; empty: of any.
+func within(scopes []string, repo string, persons []string, channel string) bool {
+	asked := func(person string) bool { return inScope(scopes, userScope, oneWord(person)) }
 	return (repo == "" || inScope(scopes, repoScope, repo)) &&
-		(person == "" || inScope(scopes, userScope, oneWord(person))) &&
+		(len(persons) == 0 || slices.ContainsFunc(persons, asked)) &&
 		(channel == "" || inScope(scopes, channelScope, oneWord(channel)))
 }
 

@@ -148,6 +148,9 @@ func (w *Worker) finish(r *run) (Ending, error) {
 // that failed and is tried again: the error says when.
 func (w *Worker) conclude(run *run, t Task, r agent.Result) (Ending, error) {
 	e := Ending{Result: r, At: time.Now()}
+	if err := w.health.blame(run.detached, r.Error); err != nil {
+		return Ending{}, err
+	}
 	next, given := w.again(run, r)
 	if next != nil {
 		return Ending{}, next

@@ -63,7 +63,8 @@ func (d *Desk) Open(ctx context.Context, thread string) ([]Status, error) {
 	}
 	var list []Status
 	for _, rec := range records {
-		if s := status(rec); s.flaw == "" {
+		if s := d.status(rec); s.flaw == "" {
+			d.waiting(ctx, &s)
 			list = append(list, s)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/workspace"
 	"github.com/google/uuid"
-	"github.com/hibiken/asynq"
 )
 
 // Runner runs the agent; *agent.Runner does.
@@ -35,31 +34,32 @@ type WorkerConfig struct {
 	Policy    Policy
 	Publisher Publisher // nil: what runs leave in their clones stays there
 
-	Slots      int           // runs at once; at least 2, so that a person never waits behind automatic work alone
-	Memory     func() int64  // bytes available for further runs just now; nil: only Slots counts
-	RunMemory  int64         // bytes a run needs; 0: 350 MiB
-	IdleLimit  time.Duration // of a run without a sign of work; 0: none
-	Model      string        // unless a task names one; empty: the CLI's default
-	MinVersion string        // of the CLI; empty: agent.MinCLI
-	Version    string        // of errand
-	Credential string        // names what the runs have in common to pay for the model, and tells nothing of it; empty: nothing is known
-	LogDir     string        // where Runner writes the logs; empty: nothing is kept of them, and none is ever removed
-	URL        string        // where front doors of other machines may ask for logs; empty: nowhere
-	Retention  Retention     // of what is on this disk; zero: all is kept
-	Meter      Meter         // nil: nothing is counted
-	Log        *slog.Logger  // nil: silence
+	Slots      int             // runs at once; at least 2, so that a person never waits behind automatic work alone
+	Memory     func() int64    // bytes available for further runs just now; nil: only Slots counts
+	RunMemory  int64           // bytes a run needs; 0: 350 MiB
+	IdleLimit  time.Duration   // of a run without a sign of work; 0: none
+	Model      string          // unless a task names one; empty: the CLI's default
+	MinVersion string          // of the CLI; empty: agent.MinCLI
+	Version    string          // of errand
+	Credential string          // names what the runs have in common to pay for the model, and tells nothing of it; empty: nothing is known
+	LogDir     string          // where Runner writes the logs; empty: nothing is kept of them, and none is ever removed
+	Notices    []store.Finding // about its configuration, for whoever looks after the fleet
+	URL        string          // where front doors of other machines may ask for logs; empty: nowhere
+	Retention  Retention       // of what is on this disk; zero: all is kept
+	Meter      Meter           // nil: nothing is counted
+	Log        *slog.Logger    // nil: silence
 
 	Timing Timing // zero: the defaults
 }
 
 // Timing is the rhythm of a worker; tests shorten it.
 type Timing struct {
-	Observe    time.Duration // a claim must be seen missing this long before its run is taken for dead; 6 s
+	Observe    time.Duration // a claim must be seen missing this long before its run is taken for dead, or all workers unable before threads are told; 6 s
 	Reconcile  time.Duration // between two looks at live tasks; 2 s
 	Lead       time.Duration // a leader is replaced that was not heard of for this long; less than Observe; 5 s
 	Outbox     time.Duration // between two looks at unposted endings; 2 s
 	Beat       time.Duration // of the heart; 5 s
-	Health     time.Duration // between two checks of the CLI; 1 min
+	Health     time.Duration // between two checks of the CLI, a twelfth of it while the CLI cannot be used; 1 min
 	Answer     time.Duration // an agent waits for a person's answer; 15 min
 	Checkpoint time.Duration // between two checkpoints of a run; 5 min
 	Pack       time.Duration // the most it takes at a shutdown to pack an interrupted run's clone; 10 s
@@ -139,7 +139,7 @@ func NewWorker(c WorkerConfig) (*Worker, error) {
 		workspace: c.Workspace, slots: newSlots(c.Slots, memory{available: c.Memory, run: c.RunMemory}, c.Log), timing: c.Timing.withDefaults(), meter: c.Meter, log: c.Log, started: time.Now(),
 		posters: make(chan struct{}, posters),
 	}
-	w.health = health{runner: c.Runner, min: c.MinVersion, fresh: w.timing.Health * 3 / 2}
+	w.health = health{runner: c.Runner, min: c.MinVersion, fresh: w.timing.Health * 3 / 2, log: c.Log, news: make(chan struct{}, 1)}
 	w.recovery = recovery{leader: c.Store.Leader("recovery", w.timing.Lead)}
 	return w, nil
 }
@@ -150,10 +150,6 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := w.runner.Sweep(ctx); err != nil {
 		w.log.Warn("sweep", "worker", w.id, "err", err) // the claims of what is left have run out or will
 	}
-	servers, err := w.serve()
-	if err != nil {
-		return err
-	}
 	// The loops go on through the drain: endings are still posted then, and the fleet still sees the worker.
 	loops, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
@@ -161,62 +157,34 @@ func (w *Worker) Run(ctx context.Context) error {
 		every time.Duration
 		do    func(context.Context)
 	}{
-		{w.timing.Health, w.health.check},
 		{w.timing.Beat, w.beat},
 		{w.timing.Outbox, w.postDue},
 		{w.timing.Reconcile, w.reconcile},
+		{w.timing.Observe, w.tellUnable},
 		{w.timing.Tidy, w.tidy},
 	} {
 		running.Go(func() { every(loops, l.every, l.do) })
 	}
+	running.Go(func() { w.health.watch(loops, w.timing.Health) })
 	running.Go(func() { w.heedQueue(loops) })
 	running.Go(func() { w.tellOffers(ctx) })
 	w.log.Info("worker started", "worker", w.id, "slots", w.slots.total)
-	<-ctx.Done()
-
-	w.log.Info("worker stops", "worker", w.id, "running", w.slots.running())
-	w.shutdown(servers)
+	err := w.takeTasks(ctx)
 	stop()
 	running.Wait()
 	w.resign(context.WithoutCancel(ctx))
 	w.posting.Wait()
 	w.log.Info("worker stopped", "worker", w.id)
-	return nil
+	return err
 }
 
-// shutdown stops all servers side by side, because each has the whole of Timing.Shutdown for itself.
-func (w *Worker) shutdown(servers []*asynq.Server) {
-	for _, s := range servers {
-		s.Stop() // takes no more deliveries
-	}
-	w.live.drain(errDrain)
-	var down sync.WaitGroup
-	for _, s := range servers {
-		down.Go(s.Shutdown) // waits for the handlers
-	}
-	down.Wait()
-}
+// Health is the latest answer of this worker's CLI; false: there is none yet. Safe for concurrent use.
+func (w *Worker) Health() (agent.Health, bool) { return w.health.known(), w.health.since(time.Time{}) }
 
-// serve starts one asynq server per class, so that a full class keeps no other from being served.
-func (w *Worker) serve() ([]*asynq.Server, error) {
-	var servers []*asynq.Server
-	for _, class := range Classes {
-		s := w.queue.server(class, limit(class, w.slots.total), w.timing.Shutdown, w.log)
-		err := s.Start(asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
-			id := string(t.Payload())
-			n, err := deliveryNumber(id, t.ResultWriter().TaskID())
-			if err != nil {
-				return fmt.Errorf("%w: %w", err, asynq.SkipRetry)
-			}
-			return w.process(ctx, class, id, n)
-		}))
-		if err != nil {
-			w.shutdown(servers)
-			return nil, fmt.Errorf("start queue %s: %w", class, err)
-		}
-		servers = append(servers, s)
-	}
-	return servers, nil
+// Examine asks the CLI now, or waits for the answer to whoever is asking it. Safe for concurrent use.
+func (w *Worker) Examine(ctx context.Context) agent.Health {
+	w.health.check(ctx)
+	return w.health.known()
 }
 
 // every calls do at once and then in that rhythm, until ctx ends.
@@ -241,7 +209,7 @@ func (w *Worker) beat(ctx context.Context) {
 	host, _ := os.Hostname() // it worked in NewWorker
 	err := w.store.Beat(ctx, store.Worker{
 		ID: w.id, Host: host, Version: w.cfg.Version, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
-		Started: w.started, Draining: w.live.draining(), Health: mustJSON(w.health.known()), URL: w.cfg.URL, Memory: w.slots.memory.known(),
+		Started: w.started, Draining: w.live.draining(), Health: mustJSON(w.health.known()), Notices: w.cfg.Notices, URL: w.cfg.URL, Memory: w.slots.memory.known(),
 		Credential: w.cfg.Credential,
 	})
 	if err != nil && ctx.Err() == nil {

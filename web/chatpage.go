@@ -129,7 +129,7 @@ func (h *Handler) makeChatPage(w http.ResponseWriter, r *http.Request, v chatVie
 		h.fail(w, r, problem{http.StatusNotFound, "No such conversation", "There is no such conversation, or no more: tasks are kept for a week after their end."})
 		return nil, false
 	}
-	if what, remedy := unable(seen.workers); what != "" {
+	if what, remedy := tasks.Unable(seen.workers); what != "" {
 		v.Trouble = sentences(what, remedy)
 	}
 	return h.render(w, "chat", v)

@@ -192,7 +192,7 @@ func TestChatTellsWhatIsWrongWithTheCLI(t *testing.T) {
 	if err := h.Store.Beat(t.Context(), store.Worker{ID: "w", Host: "m", Health: broken}); err != nil {
 		t.Fatal(err)
 	}
-	const words = "Worker m cannot run tasks: claude has no credential. Set ANTHROPIC_API_KEY."
+	const words = "No worker can run tasks: claude has no credential (m). Set ANTHROPIC_API_KEY."
 	h.contains(h.get("/chat"), http.StatusOK, html.EscapeString(words))
 
 	h.Tell(func(string) string {

@@ -78,7 +78,17 @@ func checkWorker(w store.Worker) (list []check) {
 	for _, notice := range c.Notices {
 		add(store.Warning, notice, "", "")
 	}
+	list = append(list, severe(w.Notices)...)
 	return worstFirst(list)
+}
+
+// severe gives findings without a severity that of what is well.
+func severe(list []store.Finding) []check {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Severity = cmp.Or(list[i].Severity, well)
+	}
+	return list
 }
 
 // worstFirst sorts checks by how much somebody has to do something about them.
@@ -105,6 +115,7 @@ func (f fleet) check(now time.Time) (list []check) {
 			add(well, s.Name+": the last event came at "+at(s.Last), "", "")
 		}
 	}
+	list = append(list, severe(f.notices)...)
 	if f.Redis != "ok" {
 		add(store.Fatal, "Redis does not answer", f.Redis, "Look whether it runs, and whether REDIS_URL of the front door is right.")
 		return worstFirst(list)

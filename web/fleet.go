@@ -23,6 +23,8 @@ type fleet struct {
 	Sources []source      `json:"sources,omitempty"` // of this front door, as far as they can tell
 	Checks  []check       `json:"checks"`            // of all but the workers, each of which has its own
 
+	notices []store.Finding // about the configuration of this front door
+
 	Project *project `json:"project,omitempty"` // the local directory that was asked about
 
 	Findings []store.Finding `json:"findings,omitempty"` // about Redis
@@ -87,7 +89,7 @@ func (h *Handler) fleet(ctx context.Context) fleet {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	var seen sight
-	f := fleet{Redis: "ok", Queues: []tasks.Depth{}, Workers: []worker{}, Sources: h.sources()}
+	f := fleet{Redis: "ok", Queues: []tasks.Depth{}, Workers: []worker{}, Sources: h.sources(), notices: h.cfg.Notices}
 	if err := soon(ctx, func(ctx context.Context) error { return seen.look(ctx, h.cfg, h.now()) }); err != nil {
 		f.Redis, f.Problem = err.Error(), "Redis does not answer"
 		f.Checks = f.check(h.now())

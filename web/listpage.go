@@ -28,7 +28,7 @@ type row struct {
 
 func (h *Handler) row(v view) row {
 	r := row{
-		ID: v.Task.ID, Title: legible.Text(v.Title), Source: v.Task.Source, Actor: legible.Text(v.Task.Actor), State: v.State, Repo: v.Task.Repo,
+		ID: v.Task.ID, Title: legible.Text(v.Title), Source: v.Task.Source, Actor: legible.Text(cmp.Or(v.Person, v.Task.Actor)), State: v.State, Repo: v.Task.Repo,
 		Created: v.Created, Age: legible.Age(h.now().Sub(v.Created)), Note: legible.Text(cmp.Or(v.Why, v.Sentence)),
 	}
 	switch {
@@ -120,7 +120,7 @@ func (h *Handler) listView(l listing, f tasks.Filter, seen sight) listView {
 	for _, t := range l.Tasks {
 		r := h.row(t)
 		r.ByRepo = listURL(f, func(f *tasks.Filter) { f.Repo = r.Repo })
-		r.ByActor = listURL(f, func(f *tasks.Filter) { f.Person = r.Source + "/" + r.Actor })
+		r.ByActor = listURL(f, func(f *tasks.Filter) { f.Person = cmp.Or(t.Person, r.Source+"/"+r.Actor) })
 		v.Rows = append(v.Rows, r)
 		v.Sources, v.People, v.Repos = append(v.Sources, r.Source), append(v.People, r.Actor), append(v.Repos, r.Repo)
 	}

@@ -32,7 +32,7 @@ func (h *Handler) untold(r *http.Request, err error) string {
 		h.log.Warn("ask what is offered", "err", err)
 		return "Redis does not answer. Try again in a moment."
 	}
-	if what, remedy := unable(seen.workers); what != "" {
+	if what, remedy := tasks.Unable(seen.workers); what != "" {
 		return sentences(what, remedy)
 	}
 	h.log.Warn("ask what is offered", "err", err)

@@ -156,7 +156,7 @@ func facts(s tasks.Status) []fact {
 	}
 	var known []fact
 	for _, f := range []fact{
-		{Name: "asked by", Value: t.Actor},
+		{Name: "asked by", Value: s.Asker()},
 		{Name: "source", Value: t.Source + " " + t.Kind},
 		{Name: "thread", Value: t.Thread},
 		{Name: "class", Value: t.Class},

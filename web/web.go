@@ -39,6 +39,8 @@ type Config struct {
 	Chat Chat
 	// Inbound are sources whose events the health tells of.
 	Inbound []Inbound
+	// Notices are about the configuration of this process.
+	Notices []store.Finding
 	// Examine asks the services of the sources how they are set up; nil: there are none.
 	Examine func(context.Context) []store.Finding
 	// Mux has, or will have, the routes of the sources; ours are added to it. A nil Mux is an empty one.

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
@@ -146,6 +147,12 @@ func code(err error, stderr io.Writer) int {
 		return int(e)
 	}
 	say(stderr, "enqueue: %v\n", err)
+	if _, ok := errors.AsType[wrongUse](err); ok {
+		return int(misused)
+	}
+	if r, ok := errors.AsType[*refused](err); ok && r.status == http.StatusBadRequest { // what a flag or an argument says
+		return int(misused)
+	}
 	return int(failed)
 }
 

@@ -86,7 +86,7 @@ func TestChatInADirectory(t *testing.T) {
 	if got := f.Status(strings.TrimSpace(out)).Task.Dir; err != nil || got != want {
 		t.Errorf("it works in %q, not %q", got, want)
 	}
-	if code, _, errs := f.run("chat", "-dir", "/etc", "Look"); code != 1 || !strings.Contains(errs, "Invalid path: ") {
+	if code, _, errs := f.run("chat", "-dir", "/etc", "Look"); code != 2 || !strings.Contains(errs, "Invalid path: ") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }

@@ -22,10 +22,10 @@ type costs struct {
 func costsCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
 	by := flags.String("by", "", "a row for each of `these`: day, person, channel, repository, model, several with commas; default day")
 	query := map[string]*string{
-		"days":       flags.String("days", "", "the last so many `days`, today included; default 30"),
-		"from":       flags.String("from", "", "from this `day` on, such as 2026-01-31"),
-		"to":         flags.String("to", "", "up to this `day`"),
-		"person":     flags.String("person", "", "only of this `person`: U02ABC, or slack/U02ABC"),
+		"days":       numberFlag(flags, "days", "the last so many `days`, today included; default 30"),
+		"from":       dayFlag(flags, "from", "from this `day` on, such as 2026-01-31"),
+		"to":         dayFlag(flags, "to", "up to this `day`"),
+		"person":     flags.String("person", "", "only of this `person`: a name in people: of errand.yaml, U02ABC, or slack/U02ABC"),
 		"channel":    flags.String("channel", "", "only of this `channel`: C02ABC, or slack/C02ABC"),
 		"repository": flags.String("repo", "", "only of this repository, `owner/name`"),
 		"model":      flags.String("model", "", "only of this `model`"),

@@ -25,6 +25,9 @@ const (
 
 func (e exit) Error() string { return fmt.Sprintf("exit with %d", int(e)) }
 
+// wrongUse is an error in what the command was given.
+type wrongUse struct{ error }
+
 // endedAs is how a command exits that has followed a task to its end; nil when it was answered.
 func endedAs(k tasks.EndingKind) error {
 	switch k {

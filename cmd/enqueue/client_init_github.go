@@ -13,7 +13,7 @@ func (t *terminal) initGitHub(name, base, org string) error {
 	app := github.App{Name: name, Base: base}
 	manifest, err := app.Manifest()
 	if err != nil {
-		return fmt.Errorf("make manifest: %w", err)
+		return wrongUse{fmt.Errorf("make manifest: %w", err)}
 	}
 	form, err := app.Form()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 func (t *terminal) initSlack(name, base string) error {
 	manifest, err := slack.Manifest(name, base)
 	if err != nil {
-		return fmt.Errorf("make manifest: %w", err)
+		return wrongUse{fmt.Errorf("make manifest: %w", err)}
 	}
 	say(t.stdout, "%s", manifest)
 	say(t.stderr, "\n1. Open https://api.slack.com/apps, Create New App, From a manifest, and paste the above.\n")

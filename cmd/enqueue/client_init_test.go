@@ -22,7 +22,7 @@ func TestInitOfServices(t *testing.T) {
 		"setting":    {args: []string{"slack"}, env: map[string]string{"ERRAND_PUBLIC_URL": "https://e.example"}, out: `"https://e.example/slack/events"`, said: "SLACK_SIGNING_SECRET"},
 		"too much":   {args: []string{"slack", "x"}, code: 2, said: "usage: enqueue init"},
 		"flag typo":  {args: []string{"slack", "-uri", "x"}, code: 2, said: "there is no flag -uri"},
-		"no address": {args: []string{"slack", "-url", "http://localhost"}, code: 1, said: "https://errand.example.com"},
+		"no address": {args: []string{"slack", "-url", "http://localhost"}, code: 2, said: "https://errand.example.com"},
 
 		"nobody":       {args: []string{"gitlab"}, code: 2, said: "usage: enqueue init"},
 		"app":          {args: []string{"github", "-url", "https://e.example"}, out: `"url": "https://e.example/github/webhook"`, said: "https://github.com/settings/apps/new?"},
@@ -32,7 +32,7 @@ func TestInitOfServices(t *testing.T) {
 			out: `"name": "bob"`, said: "https://ghe.example/organizations/acme/settings/apps/new?",
 		},
 		"app, too much":   {args: []string{"github", "x"}, code: 2, said: "usage: enqueue init"},
-		"app, no address": {args: []string{"github"}, code: 1, said: "https://errand.example.com"},
+		"app, no address": {args: []string{"github"}, code: 2, said: "https://errand.example.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -19,17 +20,17 @@ func listCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 		{"state", "state", "only those in this `state`: waiting, running, absorbed or ended"},
 		{"source", "source", "only those from this `source`: slack, github or chat"},
 		{"repo", "repository", "only those about this repository, `owner/name`"},
-		{"person", "person", "only those of this `person`: U02ABC, or slack/U02ABC"},
+		{"person", "person", "only those of this `person`: a name in people: of errand.yaml, U02ABC, or slack/U02ABC"},
 		{"channel", "channel", "only those from this `channel`: C02ABC, or slack/C02ABC"},
 		{"ending", "ending", "only those that ended in this `way`: answered, failed, cancelled, …"},
 		{"text", "text", "only those with these `words` in the request or in the ID"},
-		{"limit", "limit", "at most this `number`, up to 200; default 50"},
 		{"before", "before", "only those older than the task with this `ID`"},
 	}
 	values := map[string]*string{}
 	for _, f := range filters {
 		values[f.parameter] = flags.String(f.flag, "", f.about)
 	}
+	values["limit"] = numberFlag(flags, "limit", "at most this `number`, up to 200; default 50")
 	raw := flags.Bool("json", false, "print the API's own answer")
 	return func(ctx context.Context, args []string) error {
 		if len(args) > 0 {
@@ -70,7 +71,7 @@ func (t *terminal) table(all []task, now time.Time) {
 	list.spare, list.prose = []string{"SOURCE", "WHO", "COST", "AGE"}, true // the ID has the source
 	list.columns[1].style = func(row int) term.Style { return styleOf(all[row]) }
 	for _, v := range all {
-		list.add(v.Task.ID, v.state(), v.Task.Source, v.Task.Actor, legible.Age(now.Sub(v.Created)), cost(v), v.Title)
+		list.add(v.Task.ID, v.state(), v.Task.Source, cmp.Or(v.Person, v.Task.Actor), legible.Age(now.Sub(v.Created)), cost(v), v.Title)
 	}
 	list.print(t.stdout)
 }

@@ -53,7 +53,7 @@ func (t *terminal) describe(v task) {
 	if v.Position > 0 {
 		fact("before it", fmt.Sprintf("%d in its thread", v.Position))
 	}
-	fact("asked by", v.Task.Actor+", "+v.Task.Source)
+	fact("asked by", v.Asker()+", "+v.Task.Source)
 	fact("thread", v.Task.Thread)
 	fact("where", cmp.Or(v.Task.Repo+v.Task.Dir, "a directory of its own"))
 	at("created", v.Created)

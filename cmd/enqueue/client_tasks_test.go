@@ -47,7 +47,7 @@ func TestList(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &page); err != nil || len(page.Tasks) != 1 || page.Tasks[0].Task.ID != waiting {
 		t.Errorf("%v: %s", err, out)
 	}
-	if code, _, errs := f.run("list", "-state", "lost"); code != 1 || !strings.Contains(errs, "waiting, running, absorbed and ended") {
+	if code, _, errs := f.run("list", "-state", "lost"); code != 2 || !strings.Contains(errs, "waiting, running, absorbed and ended") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }

@@ -37,7 +37,6 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"path as ID":     {"cancel ../tasks", f.server.URL, testToken, "`enqueue list` shows them"},
 		"unknown task":   {"show 1700000000000000-chat-x", f.server.URL, testToken, "No such task"},
 		"to follow":      {"logs -f 1700000000000000-chat-x", f.server.URL, testToken, "No such task"},
-		"bad repository": {"chat -repo acme hello", f.server.URL, testToken, "Invalid repo: Write owner/name."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs strings.Builder
@@ -47,6 +46,31 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 				t.Errorf("exit %d: %s%s", code, out.String(), errs.String())
 			}
 		})
+	}
+}
+
+// What a flag cannot be is a usage error: one line, and 2. What the client can know needs no front door.
+func TestFlagsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	for args, want := range map[string]string{
+		"list -limit abc":          `invalid value "abc" for flag -limit: write a number from 1 on`,
+		"list -limit 0":            "write a number from 1 on",
+		"list -limit 1000":         "A limit is a number from 1 to 200.",
+		"list -before x":           "Before is a task's ID",
+		"costs -days -3":           "write a number from 1 on",
+		"costs -from yesterday":    "write a day like 2026-01-31",
+		"costs -json=perhaps":      `invalid boolean value "perhaps" for -json`,
+		"chat -repo acme hello":    "Invalid repo: Write owner/name.",
+		"doctor -quick":            "there is no flag -quick",
+		"init slack -url http://x": "https://errand.example.com",
+	} {
+		var out, errs strings.Builder
+		env := map[string]string{"ERRAND_HTTP_ADDR": f.server.URL, "ERRAND_CONSOLE_TOKEN": testToken}
+		code := client(t.Context(), strings.Fields(args), world{getenv: func(name string) string { return env[name] }, stdout: &out, stderr: &errs})
+		if code != 2 || out.Len() > 0 || !strings.Contains(errs.String(), want) || strings.Count(errs.String(), "\n") != 1 {
+			t.Errorf("%s: exit %d: %s%s", args, code, out.String(), errs.String())
+		}
 	}
 }
 

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"time"
 )
 
 func usage(w io.Writer) {
@@ -64,6 +67,32 @@ func parse(flags *flag.FlagSet, args []string) ([]string, error) {
 		rest, args = append(rest, left[0]), left[1:]
 	}
 	return rest, nil
+}
+
+// numberFlag declares a flag that takes a number of at least 1 and gives it as text, empty when it is not set.
+func numberFlag(flags *flag.FlagSet, name, about string) *string {
+	value := new(string)
+	flags.Func(name, about, func(text string) error {
+		if n, err := strconv.Atoi(text); err != nil || n < 1 {
+			return errors.New("write a number from 1 on")
+		}
+		*value = text
+		return nil
+	})
+	return value
+}
+
+// dayFlag is the same for a day.
+func dayFlag(flags *flag.FlagSet, name, about string) *string {
+	value := new(string)
+	flags.Func(name, about, func(text string) error {
+		if _, err := time.Parse(time.DateOnly, text); err != nil {
+			return errors.New("write a day like 2026-01-31")
+		}
+		*value = text
+		return nil
+	})
+	return value
 }
 
 func explain(err error) error {

@@ -33,7 +33,7 @@ func run(ctx context.Context, args []string, w world) int {
 		say(w.stderr, "enqueue serve: %v; it takes none, settings are in the environment\n", err)
 		return int(misused)
 	}
-	c, err := config.Load(w.getenv, config.RoleFrontdoor)
+	c, err := wire.Load(w.getenv, config.RoleFrontdoor)
 	if err == nil {
 		kept := make([]byte, headroom)
 		defer runtime.KeepAlive(kept)

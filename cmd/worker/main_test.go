@@ -30,7 +30,7 @@ import (
 // quick shortens every rhythm that a test would have to wait for.
 var quick = wire.Options{
 	Store:  store.Config{ClaimTTL: 2 * time.Second, Refresh: 300 * time.Millisecond},
-	Timing: tasks.Timing{Observe: 600 * time.Millisecond, Reconcile: 200 * time.Millisecond, Lead: time.Second, Outbox: 200 * time.Millisecond, Beat: time.Second, Checkpoint: 300 * time.Millisecond, Again: 50 * time.Millisecond, Reset: 50 * time.Millisecond, Release: 100 * time.Millisecond},
+	Timing: tasks.Timing{Observe: 600 * time.Millisecond, Reconcile: 200 * time.Millisecond, Lead: time.Second, Outbox: 200 * time.Millisecond, Beat: time.Second, Checkpoint: 300 * time.Millisecond, Again: 50 * time.Millisecond, Reset: 50 * time.Millisecond, Release: 100 * time.Millisecond, Health: 6 * time.Second},
 	Status: 200 * time.Millisecond,
 	Quiet:  200 * time.Millisecond,
 	Look:   time.Second,
@@ -158,12 +158,18 @@ func (w *world) standalone() (base string) {
 // process starts a worker of its own, without a front door, and returns it.
 func (w *world) process() *exec.Cmd {
 	w.Helper()
+	return w.processTo(w.Output())
+}
+
+// processTo is process with another place for what it prints.
+func (w *world) processTo(out io.Writer) *exec.Cmd {
+	w.Helper()
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{underTest}
 	for k, v := range w.env {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}
-	cmd.Stdout, cmd.Stderr = w.Output(), w.Output()
+	cmd.Stdout, cmd.Stderr = out, out
 	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Start(); err != nil {
 		w.Fatal(err)

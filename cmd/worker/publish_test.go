@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,7 +26,14 @@ func TestWorkIsPublished(t *testing.T) {
 		modelfake.Turn{Text: "The total **counts cents** now."})
 	w.model.Answer("and the tax", bash("echo '// tax' >> total.go && git status --short"), modelfake.Turn{Text: "The tax too."})
 	w.model.Answer("which one", modelfake.Turn{Text: "That one."})
-	w.frontDoor()
+	yaml, err := os.OpenFile(w.env["ERRAND_CONFIG"], os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = yaml.WriteString("people:\n  Ann Lee: {slack: " + person + ", github: ann-acme}\n")
+	}
+	if err := errors.Join(err, yaml.Close()); err != nil {
+		t.Fatal(err)
+	}
+	front := w.frontDoor()
 	first := w.process()
 	root := w.mention("mend the total", "")
 	link := w.github.URL() + "/" + repo + "/pull/1"
@@ -35,6 +43,14 @@ func TestWorkIsPublished(t *testing.T) {
 	pulls := w.github.Pulls(repo)
 	if len(pulls) != 1 || !pulls[0].Draft || pulls[0].Title != "Count in cents" || !strings.Contains(pulls[0].Body, "counts cents") || pulls[0].Files != 2 {
 		t.Fatalf("pull requests: %+v", pulls)
+	}
+	if !strings.Contains(pulls[0].Body, "Asked for by Ann Lee, ann-acme on GitHub (slack)") {
+		t.Errorf("the pull request does not say who asked: %s", pulls[0].Body)
+	}
+	for _, path := range []string{"/api/tasks?person=ann+lee", "/api/costs?by=person&person=Ann+Lee"} {
+		if text := w.get(front + path); !strings.Contains(text, `"person": "Ann Lee"`) {
+			t.Errorf("%s: %s", path, text)
+		}
 	}
 	branch := pulls[0].Head
 	w.published(branch, "mend the total, Count in cents", "package total\n// cents\n")

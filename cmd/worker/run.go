@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -38,11 +39,14 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if *standalone {
 		role = config.RoleStandalone
 	}
-	c, err := config.Load(getenv, role)
+	c, err := wire.Load(getenv, role)
 	switch {
 	case *printConfig:
 		if perr := c.Print(stdout); perr != nil {
 			err = errors.Join(err, perr)
+		}
+		for _, n := range config.Unknown(os.Environ()) {
+			fmt.Fprintln(stderr, "worker: warning:", n)
 		}
 	case flags.NArg() == 1 && flags.Arg(0) == "healthcheck":
 		err = healthcheck(ctx, c.Worker.Addr, stdout) // of a worker whose configuration was good enough to start
@@ -105,7 +109,7 @@ func (s *station) run(ctx context.Context) error {
 	var serving sync.WaitGroup
 	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var served error
-	serving.Go(func() { served = wire.Serve(serve, s.listener, probes(ctx, s.parts), nil, s.parts.Log) })
+	serving.Go(func() { served = wire.Serve(serve, s.listener, probes(ctx, s), nil, s.parts.Log) })
 	err := s.worker.Run(ctx)
 	stop()
 	serving.Wait()
@@ -113,8 +117,8 @@ func (s *station) run(ctx context.Context) error {
 }
 
 // probes are what a worker is asked: by an orchestrator whether it lives and takes work, by Prometheus for metrics, by a front door for logs.
-func probes(ctx context.Context, parts *wire.Parts) http.Handler {
-	mux := http.NewServeMux()
+func probes(ctx context.Context, s *station) http.Handler {
+	mux, parts := http.NewServeMux(), s.parts
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.Handle("/logs/", web.LogServer(wire.LogDir(parts.Config), parts.Config.FleetToken().Reveal()))
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
@@ -125,7 +129,7 @@ func probes(ctx context.Context, parts *wire.Parts) http.Handler {
 		parts.Metrics.ServeHTTP(w, r)
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		err := parts.Ready(r.Context())
+		err := errors.Join(parts.Ready(r.Context()), s.able())
 		if ctx.Err() != nil {
 			err = errors.New("shutting down")
 		}
@@ -136,6 +140,17 @@ func probes(ctx context.Context, parts *wire.Parts) http.Handler {
 		fmt.Fprintln(w, "ok")
 	})
 	return mux
+}
+
+// able says why the worker takes no tasks; nil when it does. Everybody may hear it: it names no path.
+func (s *station) able() error {
+	switch h, known := s.worker.Health(); {
+	case !known:
+		return errors.New("the CLI has not answered yet")
+	case !h.OK:
+		return errors.New(h.Sentence)
+	}
+	return nil
 }
 
 // healthcheck asks the worker of this container whether it takes work, whatever proxy the container has for the rest of the world.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/redisserver"
@@ -63,19 +64,29 @@ func all(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.
 	var served, worked error
 	all.Go(func() { defer cancel(); served = wire.Serve(ctx, l, door, func() { _ = door.Close() }, log) })
 	all.Go(func() { defer cancel(); worked = station.run(ctx) })
+	headline(stdout, station.worker.Examine(ctx))
 	welcome(stdout, "http://"+l.Addr().String(), door.Invite(), made, c)
 	all.Wait()
 	return errors.Join(served, worked)
 }
 
+// headline says whether tasks can be run. Where they cannot, everything else works: the console shows the same.
+func headline(w io.Writer, h agent.Health) {
+	if h.OK {
+		fmt.Fprintln(w, "errand is up")
+		return
+	}
+	fmt.Fprintf(w, "errand cannot run tasks: %s\n  remedy   %s\n           (tasks wait, and start by themselves when that is done)\n", h.Problem, h.Remedy)
+}
+
 // welcome says where everything is. The console's address opens it once. A token that was made here is shown here and logged nowhere:
 // the command line needs it.
 func welcome(w io.Writer, base, invite string, made bool, c config.Config) {
-	fmt.Fprintf(w, "errand is up\n  console  %s%s\n           (opens once, within 15 minutes)\n", base, invite)
+	fmt.Fprintf(w, "  console  %s%s\n           (opens once, within 15 minutes)\n", base, invite)
 	if made {
 		fmt.Fprintf(w, "  token    %s\n           (ERRAND_CONSOLE_TOKEN for enqueue, and to log in again)\n", c.HTTP.ConsoleToken.Reveal())
 	}
-	fmt.Fprintf(w, "  queues   %s/queues/\n  logs     %s\n", base, wire.LogDir(c))
+	fmt.Fprintf(w, "  queues   %s/queues/\n  logs     %s\n  config   %s\n", base, wire.LogDir(c), c.Summary())
 	switch {
 	case !c.Slack.Enabled():
 	case c.Slack.SigningSecret != "":

@@ -22,6 +22,10 @@ func services(ctx context.Context, file, dir, env string) (types.Services, error
 			return nil, fmt.Errorf("copy the Compose file: %w", err)
 		}
 	}
+	// The image's own user reads it.
+	if err := os.WriteFile(filepath.Join(dir, "errand.yaml"), []byte("budgets: {day: 200}\n"), 0o644); err != nil { //nolint:gosec // as above
+		return nil, fmt.Errorf("write errand.yaml: %w", err)
+	}
 	options, err := cli.NewProjectOptions(nil, cli.WithWorkingDirectory(dir), cli.WithDefaultConfigPath, cli.WithEnvFiles(), cli.WithDotEnv)
 	if err != nil {
 		return nil, fmt.Errorf("read the Compose file: %w", err)

@@ -95,7 +95,7 @@ func (r *notice) silent(ctx context.Context, e tasks.Ending) (bool, error) {
 
 // headline is what has come of a task in one line, where it has no findings.
 func (r *notice) headline(e tasks.Ending) string {
-	said := "Answer to " + r.task.Actor
+	said := "Answer to " + r.source.cfg.People.Name(r.task.Source, r.task.Actor)
 	if r.task.Kind == "review" {
 		said = "Review of " + short(r.origin.Head)
 		if e.Kind != tasks.Answered {

@@ -53,7 +53,19 @@ func (s *Source) section(t tasks.Task, w tasks.Work) string {
 		run = fmt.Sprintf("[%s](%s/tasks/%s)", run, s.cfg.ConsoleURL, t.ID)
 	}
 	return fmt.Sprintf("<!-- errand:work task=%s commit=%s thread=%s -->\n%s%s\n\n---\n<sub>Asked for by %s (%s) · %s</sub>\n%s",
-		t.ID, w.Commit, url.QueryEscape(t.Thread), checked(w.Checks), said, unping(line(t.Actor, 100)), t.Source, run, sectionEnd)
+		t.ID, w.Commit, url.QueryEscape(t.Thread), checked(w.Checks), said, unping(line(s.asker(t), 100)), t.Source, run, sectionEnd)
+}
+
+// asker is who asked for a task, and who that is on GitHub where it was asked for elsewhere.
+func (s *Source) asker(t tasks.Task) string {
+	who, known := s.cfg.People.Find(t.Source, t.Actor)
+	switch {
+	case !known:
+		return t.Actor
+	case t.Source == s.Name() || who.GitHub == "":
+		return who.Name
+	}
+	return who.Name + ", " + who.GitHub + " on GitHub"
 }
 
 // refusals are GitHub's words for why it did not do what it was asked.

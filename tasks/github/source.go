@@ -17,8 +17,9 @@ import (
 
 // Config says which GitHub to talk to, and as whom: as the user of a token or as an App.
 type Config struct {
-	APIURL        string // base of the REST API, with a slash at its end
-	WebhookSecret string // required: without one, anybody's events would count
+	People        tasks.People // who is who; names for posts
+	APIURL        string       // base of the REST API, with a slash at its end
+	WebhookSecret string       // required: without one, anybody's events would count
 
 	Token  string
 	AppID  int64

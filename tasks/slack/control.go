@@ -135,6 +135,9 @@ func (s *Source) standing(st tasks.Status, before int) string {
 
 // nameOf is a user as people know him.
 func (s *Source) nameOf(ctx context.Context, user string) string {
+	if one, ok := s.cfg.People.Find(s.Name(), user); ok {
+		return "@" + one.Name
+	}
 	if u, err := s.people.get(ctx, user); err == nil && u.Name != "" {
 		return "@" + u.Name
 	}

@@ -131,7 +131,10 @@ func TestStatusInThread(t *testing.T) {
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
 	root := f.say(ann, general, "", at+"one")
 	f.say(bob, general, root, "status")
-	f.lastWord(bob, 1, "“one” waits for a free worker.")
+	f.lastWord(bob, 1, "“one” waits: no worker is alive.")
+	if err := f.store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+		t.Fatal(err)
+	}
 	_, claim := f.begin()
 	f.say(ann, general, root, at+"[model=opus] two")
 	f.say(bob, general, root, "status")

@@ -20,10 +20,11 @@ import (
 // Config says which workspace to talk to, and as whom. Token is required, and SigningSecret or AppToken: whoever gives both is asked by HTTP
 // and by Socket Mode.
 type Config struct {
-	Token         string // of the bot, xoxb-…
-	APIURL        string // base of the Web API, with a slash at its end; empty: Slack's
-	SigningSecret string // proves that an event is Slack's: without one, none is taken by HTTP
-	AppToken      string // of the app, xapp-…: events are fetched in Socket Mode; empty: they are not
+	People        tasks.People // who is who; names for posts
+	Token         string       // of the bot, xoxb-…
+	APIURL        string       // base of the Web API, with a slash at its end; empty: Slack's
+	SigningSecret string       // proves that an event is Slack's: without one, none is taken by HTTP
+	AppToken      string       // of the app, xapp-…: events are fetched in Socket Mode; empty: they are not
 
 	Channels     func(channel string) (repository string, ok bool) // the repository a channel is about; nil: none has one
 	Repositories []string                                          // "owner/name" of all that errand works on, where people can choose; empty: they name any, or work without one

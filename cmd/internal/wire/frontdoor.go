@@ -67,7 +67,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	}
 	h, err := web.New(web.Config{
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: opt, LogDir: LogDir(p.Config),
-		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine,
+		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices,
 		Inbound: inbound, Chat: chat, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
 		QueuesWritable: p.Config.HTTP.QueuesWritable,
 		Proxy:          web.Proxy{Header: p.Config.HTTP.ProxyHeader, From: p.Config.HTTP.Proxies},

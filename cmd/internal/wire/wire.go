@@ -5,13 +5,11 @@ package wire
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
@@ -47,6 +45,7 @@ type Parts struct {
 	door     redis.UniversalClient // the desk's
 	policy   tasks.Policy
 	registry *prometheus.Registry
+	notices  []store.Finding // about the configuration
 }
 
 // Options are what a test does differently.
@@ -60,7 +59,7 @@ type Options struct {
 
 // New makes the parts. It talks to nobody yet: an unreachable Redis shows in /readyz and in each request.
 func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
-	p := &Parts{Config: c, Log: log, Redactor: redactor(c), registry: metrics.NewRegistry(Version())}
+	p := &Parts{Config: c, Log: log, Redactor: redactor(c), registry: metrics.NewRegistry(Version()), notices: Notices(c, os.Environ())}
 	var err error
 	if p.policy, err = policy(c, p.Redactor); err != nil {
 		return nil, err
@@ -130,6 +129,7 @@ func client(url string) (redis.UniversalClient, error) {
 func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 	p := tasks.Policy{
 		Limit: c.Worker.RunLimit, Redactor: r, Choices: tasks.Choices(c.Routing.Options), Limits: tasks.Limits(c.Routing.Limits), Budgets: tasks.Budgets(c.Routing.Budgets),
+		People: people(c),
 	}
 	p.Repository = func(name string) (tasks.Repository, bool) {
 		repo, ok := c.Routing.Repository(name)
@@ -138,12 +138,9 @@ func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 		}
 		return tasks.Repository{Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile)}, true
 	}
-	for i, r := range c.Routing.Rules {
-		rule := agent.Rule{Tool: r.Tool, Input: r.Input, Action: agent.Action(r.Action), Reason: r.Reason}
-		if err := rule.Validate(); err != nil {
-			return tasks.Policy{}, fmt.Errorf("read %s: rule %d: %w", c.Paths.File, i+1, err)
-		}
-		p.Rules = append(p.Rules, rule)
+	var problems config.Problems
+	if p.Rules, problems = rules(c); len(problems) > 0 {
+		return tasks.Policy{}, problems
 	}
 	return p, nil
 }
@@ -154,6 +151,7 @@ func (p *Parts) sources(o Options) error {
 	var told board
 	if c.GitHub.Enabled() {
 		s, err := github.New(github.Config{
+			People: p.policy.People,
 			APIURL: c.GitHub.APIURL, WebhookSecret: c.GitHub.WebhookSecret.Reveal(), Token: c.GitHub.Token.Reveal(),
 			AppID: c.GitHub.AppID, AppKey: []byte(c.GitHub.AppKey.Reveal()),
 			Repository:   func(name string) bool { _, ok := p.policy.Repository(name); return ok },
@@ -173,7 +171,8 @@ func (p *Parts) sources(o Options) error {
 			pulls = p.GitHub
 		}
 		s, err := slack.New(slack.Config{
-			Token: c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(), AppToken: c.Slack.AppToken.Reveal(),
+			People: p.policy.People,
+			Token:  c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(), AppToken: c.Slack.AppToken.Reveal(),
 			Channels:     func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
 			Pulls: pulls, Access: access(c.Routing.Slack), Approvers: c.Routing.Slack.Approvers, Results: c.Routing.Results(), Memory: p.Store,
@@ -194,6 +193,15 @@ func (p *Parts) sources(o Options) error {
 	return nil
 }
 
+// people is who is who in the sources.
+func people(c config.Config) (list tasks.People) {
+	for _, name := range slices.Sorted(maps.Keys(c.Routing.People)) {
+		one := c.Routing.People[name]
+		list = append(list, tasks.Person{Name: name, Slack: one.Slack, GitHub: one.GitHub})
+	}
+	return list
+}
+
 // access is who may ask for something in Slack.
 func access(s config.SlackPeople) slack.Access {
 	return slack.Access{People: s.People, Teams: s.Teams, Channels: s.Channels, Bots: s.Bots}
@@ -207,15 +215,7 @@ func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error
 		base = "" // the CLI treats its own address differently from one it is given
 	}
 	cli := c.Worker.Claude
-	switch named := slices.Contains(c.Given, "ERRAND_CLAUDE"); {
-	case filepath.IsAbs(cli):
-	case named:
-		found, err := exec.LookPath(cli)
-		if err != nil {
-			return nil, fmt.Errorf("find ERRAND_CLAUDE: %w", err)
-		}
-		cli = found
-	default:
+	if !slices.Contains(c.Given, "ERRAND_CLAUDE") {
 		cli = "" // looked for by each run, in this checkout first
 	}
 	runner, err := agent.New(agent.Config{
@@ -253,7 +253,8 @@ func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy, Publisher: publisher,
 		Slots: c.Worker.Concurrency, Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
 		Version: version, Credential: credentialName(c), LogDir: LogDir(c), URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing,
-		Meter: metrics.NewTasks(p.registry, slices.Sorted(maps.Keys(c.Routing.Repositories))),
+		Notices: p.notices,
+		Meter:   metrics.NewTasks(p.registry, slices.Sorted(maps.Keys(c.Routing.Repositories))),
 	})
 }
 

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/cmd/internal/wire"
+)
+
+// -print-config finds whatever would stop the start, with everything else that is wrong, and says what errand.yaml puts in force.
+func TestPrintConfigFindsWhatStopsTheStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(w.env["ERRAND_CONFIG"], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.env["ERRAND_GRACE"] = "soon"
+	write("rules:\n  - {tool: Bsh, action: deny}\nmcp:\n  tickets: {command: x, env: {T: '{{env \"UNSET_HERE\"}}'}}\n")
+	for _, args := range [][]string{{"-print-config"}, {}, {"-standalone"}} {
+		var out, errs strings.Builder
+		code := run(t.Context(), args, w.getenv, &out, &errs, wire.Options{})
+		for _, want := range []string{"3 problems", "ERRAND_GRACE", `rule 1 cannot work: there is no tool "Bsh"`, "UNSET_HERE is not set"} {
+			if code != 1 || !strings.Contains(errs.String(), want) {
+				t.Errorf("%q exits with %d, without %s: %s", args, code, want, errs.String())
+			}
+		}
+	}
+	delete(w.env, "ERRAND_GRACE")
+	write("repositories: {acme/a: {}, acme/b: {}}\nbudgets: {day: 200}\n")
+	var out, errs strings.Builder
+	code := run(t.Context(), []string{"-print-config"}, w.getenv, &out, &errs, wire.Options{})
+	if code != 0 || errs.Len() > 0 || !strings.Contains(out.String(), "\n# "+w.env["ERRAND_CONFIG"]+": 2 repositories, $200/day\n") {
+		t.Errorf("exit %d: %s%s", code, errs.String(), out.String())
+	}
+}
+
+// A setting with a wrong name is told with the one that was probably meant: printed, in the log of the start, and in the fleet's health.
+func TestUnknownSettings(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.env["ERRAND_RUN_LIMT"] = "1h"
+	const want = "ERRAND_RUN_LIMT is not a setting of errand and has no effect"
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-print-config")
+	cmd.Args[0] = underTest
+	var errs strings.Builder
+	for name, value := range w.env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	cmd.Stderr = &errs
+	if _, err := cmd.Output(); err != nil || errs.String() != "worker: warning: "+want+"; did you mean ERRAND_RUN_LIMIT?\n" {
+		t.Errorf("%v: %s", err, errs.String())
+	}
+	line := w.processLog("LIMT")
+	if !strings.Contains(line, want) || !strings.Contains(line, "did you mean ERRAND_RUN_LIMIT?") || !strings.Contains(line, "WARN") {
+		t.Errorf("the log says %s", line)
+	}
+	front := w.frontDoor()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	text := ""
+	for !strings.Contains(text, want) && ctx.Err() == nil { // until the worker's first beat
+		<-tick.C
+		_, text = w.read(front+"/api/health", token)
+	}
+	for _, words := range []string{want, w.env["ERRAND_CONFIG"] + ": 1 repository, 1 channel"} {
+		if !strings.Contains(text, words) {
+			t.Errorf("%s is not in health: %s", words, text)
+		}
+	}
+}

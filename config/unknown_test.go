@@ -1,0 +1,58 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestUnknown(t *testing.T) {
+	t.Parallel()
+	environ := []string{
+		"ERRAND_RUN_LIMT=1h", "ERRAND_RUN_LIMIT=1h", "PATH=/bin", "ERRAND_PUBLISH=x", "ERRAND_RUN=1", "ERRAND_ZZZZZZZZZZ=s3cret",
+		"ERRAND_CONSOLETOKEN=s3cret", "ERRAND_",
+	}
+	var got []string
+	for _, p := range Unknown(environ) {
+		got = append(got, p.String())
+	}
+	want := []string{
+		"ERRAND_ is not a setting of errand and has no effect; remove it; .env.example lists the settings",
+		"ERRAND_CONSOLETOKEN is not a setting of errand and has no effect; did you mean ERRAND_CONSOLE_TOKEN?",
+		"ERRAND_RUN_LIMT is not a setting of errand and has no effect; did you mean ERRAND_RUN_LIMIT?",
+		"ERRAND_ZZZZZZZZZZ is not a setting of errand and has no effect; remove it; .env.example lists the settings",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDistance(t *testing.T) {
+	t.Parallel()
+	for words, want := range map[[2]string]int{{"", ""}: 0, {"a", ""}: 1, {"", "ab"}: 2, {"kitten", "sitting"}: 3, {"limt", "limit"}: 1, {"ab", "ba"}: 2} {
+		if got := distance(words[0], words[1]); got != want {
+			t.Errorf("from %q to %q: %d, want %d", words[0], words[1], got, want)
+		}
+	}
+}
+
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]Config{
+		"No errand.yaml: no repositories, limits or budgets are in force":           {},
+		"errand.yaml sets nothing: no repositories, limits or budgets are in force": {Paths: Paths{File: "errand.yaml"}},
+		"errand.yaml: 2 repositories, 1 channel, 3 runs at once in a repository, $200/day, $2.5/task": {
+			Paths: Paths{File: "errand.yaml"}, Routing: Routing{
+				Repositories: map[string]Repository{"a/b": {}, "a/c": {}}, Channels: map[string]Channel{"C1": {}},
+				Limits: Limits{Repository: 3}, Budgets: Budgets{Day: 200, Task: 2.5},
+			},
+		},
+	} {
+		if got := c.Summary(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if c.Routed() != (len(c.Routing.Repositories) > 0) {
+			t.Errorf("%s: routed %t", want, c.Routed())
+		}
+	}
+}

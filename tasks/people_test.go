@@ -1,0 +1,74 @@
+package tasks
+
+import (
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/google/go-cmp/cmp"
+)
+
+var people = People{{Name: "Ann Lee", Slack: "U1", GitHub: "ann-acme"}, {Name: "bob", GitHub: "Bob"}}
+
+func TestPeople(t *testing.T) {
+	t.Parallel()
+	for who, want := range map[[2]string]string{
+		{"slack", "U1"}: "Ann Lee", {"github", "ANN-acme"}: "Ann Lee", {"github", "bob"}: "bob",
+		{"slack", "ann-acme"}: "ann-acme", {"slack", ""}: "", {"chat", "U1"}: "U1",
+	} {
+		if got := people.Name(who[0], who[1]); got != want {
+			t.Errorf("%s is %q, want %q", who, got, want)
+		}
+	}
+	for who, want := range map[string][]string{"": nil, "ann lee": {"ann lee", "slack/U1", "github/ann-acme"}, "U9": {"U9"}, "bob": {"bob", "github/Bob"}} {
+		if diff := cmp.Diff(want, people.filter(who)); diff != "" {
+			t.Errorf("%q: %s", who, diff)
+		}
+	}
+}
+
+// What one person asks for by several accounts has one name, is found by it, and counts in one row.
+func TestOnePersonInSeveralSources(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.desk.policy.People = people
+	var mine []string
+	for thread, who := range map[string][2]string{"a": {"slack", "U1"}, "b": {"github", "ann-acme"}, "c": {"slack", "U2"}} {
+		task := f.task(thread, "x")
+		task.ID = NewID(time.UnixMicro(1_700_000_000_000_100+int64(thread[0])), who[0], thread)
+		task.Source, task.Thread, task.Actor = who[0], who[0]+"/"+thread, who[1]
+		id := f.submit(task)
+		if who[1] != "U2" {
+			mine = append(mine, id)
+		}
+		claim, err := f.store.Claim(t.Context(), id, 0, "w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := claim.Spend(t.Context(), store.Expense{USD: 1, Model: "m"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l, err := f.desk.List(t.Context(), Filter{Person: "Ann Lee"}); err != nil || len(l.Tasks) != 2 || l.Tasks[0].Person != "Ann Lee" {
+		t.Errorf("her tasks are %+v, %v", l, err)
+	}
+	for _, id := range mine {
+		if s, err := f.desk.Status(t.Context(), id); err != nil || s.Person != "Ann Lee" || s.Asker() != "Ann Lee ("+s.Task.Actor+")" {
+			t.Errorf("%s asked, %v", s.Asker(), err)
+		}
+	}
+	now := time.Now()
+	query := CostQuery{First: now.AddDate(0, 0, -1), Last: now.AddDate(0, 0, 1), By: []CostGroup{ByPerson}}
+	costs, err := f.desk.Costs(t.Context(), query)
+	got := map[string]float64{}
+	for _, row := range costs.Rows {
+		got[row.Person] = row.USD
+	}
+	if diff := cmp.Diff(map[string]float64{"Ann Lee": 2, "slack/U2": 1}, got); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	query.Person = "ann lee"
+	if costs, err := f.desk.Costs(t.Context(), query); err != nil || costs.Total.USD != 2 {
+		t.Errorf("hers are %+v, %v", costs, err)
+	}
+}

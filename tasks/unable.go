@@ -1,0 +1,138 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+)
+
+// Able reports whether a worker takes tasks and can run them. One that says nothing about its CLI is taken at its word.
+func Able(w store.Worker) bool {
+	h, err := cliOf(w)
+	return err == nil && !w.Draining && h.OK
+}
+
+func cliOf(w store.Worker) (h agent.Health, err error) {
+	if len(w.Health) == 0 {
+		return agent.Health{OK: true}, nil
+	}
+	err = json.Unmarshal(w.Health, &h)
+	return h, err
+}
+
+// Unable says, for operators, why none of these workers would run a task now, in the words of the first that cannot, and what to do about
+// it. Both are empty when one of them would.
+func Unable(seen []store.Worker) (what, remedy string) {
+	if len(seen) == 0 {
+		return "no worker is alive", "start one, with the same REDIS_URL"
+	}
+	if slices.ContainsFunc(seen, Able) {
+		return "", ""
+	}
+	for _, w := range seen {
+		switch h, err := cliOf(w); {
+		case err != nil:
+			return fmt.Sprintf("what worker %s tells of its CLI cannot be read", w.Host), "run the same version of errand everywhere"
+		case !h.OK:
+			return fmt.Sprintf("no worker can run tasks: %s (%s)", h.Problem, w.Host), h.Remedy
+		}
+	}
+	return "all workers are shutting down", ""
+}
+
+// waitsFor is the same for whoever asked for a task, as a clause: without names and paths of machines.
+func waitsFor(seen []store.Worker) string {
+	if what, _ := Unable(seen); what == "" || len(seen) == 0 {
+		return what
+	}
+	for _, w := range seen {
+		if h, err := cliOf(w); err == nil && !h.OK && h.Sentence != "" {
+			return "no worker can run tasks: " + lowerFirst(strings.TrimSuffix(h.Sentence, "."))
+		}
+	}
+	return "no worker can run tasks"
+}
+
+// waiting fills in why a task that is due waits, where no worker can run any.
+func (d *Desk) waiting(ctx context.Context, list ...*Status) {
+	list = slices.DeleteFunc(list, func(s *Status) bool { return s.State != string(store.Waiting) || s.At.After(time.Now()) })
+	if len(list) == 0 {
+		return
+	}
+	seen, err := d.store.Workers(ctx)
+	if err != nil {
+		return // what the task says of itself still holds
+	}
+	if why := waitsFor(seen); why != "" {
+		for _, s := range list {
+			s.Why = why
+		}
+	}
+}
+
+// maxTold is how many threads are told at a time why they wait, so that a long queue does not use up what a source may post.
+const maxTold = 20
+
+// tellUnable tells the threads of waiting tasks once that no worker can run them. Of the workers that cannot, whichever comes first does.
+func (w *Worker) tellUnable(ctx context.Context) {
+	if w.health.ready() || !w.health.since(time.Time{}) {
+		return
+	}
+	seen, err := w.store.Workers(ctx)
+	why := waitsFor(seen)
+	if err != nil || why == "" || len(seen) == 0 { // we have not been heard of ourselves
+		return
+	}
+	live, err := w.store.Live(ctx)
+	if err != nil {
+		return // the reconciler says so
+	}
+	told, heads := 0, map[string]bool{}
+	for _, rec := range live { // the oldest first
+		first := !heads[rec.Thread]
+		heads[rec.Thread] = true
+		if !first || rec.State != store.Waiting || time.Since(rec.Due()) < w.timing.Observe {
+			continue
+		}
+		if told += w.tellWaiting(ctx, rec.ID, why); told >= maxTold || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// tellWaiting tells the thread of one task; 0 when it had been told, or nobody can be.
+func (w *Worker) tellWaiting(ctx context.Context, id, why string) int {
+	ctx, cancel := context.WithTimeout(ctx, sayLimit)
+	defer cancel()
+	rec, err := w.store.Get(ctx, id)
+	if err != nil {
+		return 0 // it is gone
+	}
+	t, s, err := w.read(rec)
+	if err != nil {
+		return 0 // who can run it says so
+	}
+	to, ok := talker(s, t)
+	if !ok {
+		return 0
+	}
+	if first, err := w.store.FirstWaiting(ctx, id, "unable"); err != nil || !first {
+		return 0
+	}
+	text := upperFirst(why) + ". This waits, and starts by itself when that is mended. To give it up instead, cancel it in the console or with " +
+		"`enqueue cancel " + id + "`."
+	if err := to.Say(ctx, t, text); err != nil {
+		w.log.Warn("say that the task waits", "run", id, "thread", t.Thread, "err", err)
+	}
+	return 1
+}
+
+func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+
+func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
