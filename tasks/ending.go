@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/markdown"
 )
 
 // EndingKind is how a task ended, for people.
@@ -118,6 +119,7 @@ func (e Ending) Said() string { return joined(e.Result.Text, e.Partial()) }
 func (e Ending) Body() string {
 	partial := e.Partial()
 	if partial != "" {
+		e.Result.Text = markdown.Closed(e.Result.Text) // or else it would go on in the partial answer
 		partial = "What the agent had said until then:\n\n> " + strings.ReplaceAll(partial, "\n", "\n> ")
 	}
 	return joined(e.Result.Text, partial)

@@ -27,7 +27,7 @@ const rounds = 5
 // ends each block of code that it begins. What the parser is sure is code stays as it is. Neutral text is returned as it is.
 func Neutral(s string) string {
 	s = Closed(settle(legible.Text(unified(s)), escape))
-	if read(s, commonMark).live {
+	if read(s, commonMark).live || Closed(s) != s {
 		return fenced(s)
 	}
 	return s

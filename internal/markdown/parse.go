@@ -51,16 +51,18 @@ type document struct {
 
 type span struct{ from, to int }
 
-// prose takes HTML for text: Neutral escapes it, so that what GitHub parses has none. commonMark takes HTML for HTML.
+// prose takes HTML for text: Neutral escapes it, so that what GitHub parses has none. commonMark takes HTML for HTML. Emphasis, which says
+// nothing about code and for which goldmark takes quadratic time, is text to both.
 var (
-	prose = parser.NewParser(
+	inline = without(parser.DefaultInlineParsers(), parser.NewEmphasisParser())
+	prose  = parser.NewParser(
 		parser.WithBlockParsers(without(parser.DefaultBlockParsers(), parser.NewHTMLBlockParser())...),
-		parser.WithInlineParsers(without(parser.DefaultInlineParsers(), parser.NewRawHTMLParser())...),
+		parser.WithInlineParsers(without(inline, parser.NewRawHTMLParser())...),
 		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
 	)
 	commonMark = parser.NewParser(
 		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
-		parser.WithInlineParsers(parser.DefaultInlineParsers()...),
+		parser.WithInlineParsers(inline...),
 		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
 	)
 )
@@ -139,17 +141,22 @@ func (w *walker) walk(n ast.Node, depth int) {
 	}
 }
 
+var fences = regexp.MustCompile("`{3,}|~{3,}")
+
 // fenced notes a block of code.
 func (w *walker) fenced(n *ast.FencedCodeBlock, depth int) {
-	at := n.Pos()
-	open := w.lineAt(at)
+	open := w.lineAt(n.Pos())
 	line := w.lines[open]
-	rest := strings.TrimRight(string(w.source[at:line.start+len(line.Text)]), " \n")
-	info := strings.TrimLeft(rest, rest[:1])
-	b := &block{node: n, fence: rest[:len(rest)-len(info)], info: info}
+	rest := strings.TrimRight(string(w.source[line.start:line.start+len(line.Text)]), " \n")
+	m := fences.FindStringIndex(rest) // with tabs before it the node's place is not exact
+	if m == nil {
+		return
+	}
+	at := line.start + m[0]
+	b := &block{node: n, fence: rest[m[0]:m[1]], info: rest[m[1]:]}
 	b.indent = min(max(0, columns(w.source[line.start:at])-width(n)), 3)
 	w.lines[open].Kind, w.lines[open].block = Opening, b
-	certain := depth <= maxDepth && !strings.EqualFold(strings.TrimSpace(info), "math") && !w.tabbed(line.start, at)
+	certain := depth <= maxDepth && !strings.EqualFold(strings.TrimSpace(b.info), "math") && !w.tabbed(line.start, at)
 	for _, s := range n.Lines().Sliced(0, n.Lines().Len()) {
 		l := &w.lines[w.lineAt(s.Start)]
 		l.Kind, l.block = Code, b

@@ -24,7 +24,10 @@ func Closed(s string) string {
 	return strings.TrimSuffix(s, "\n") + "\n" + last.block.end()
 }
 
-// Parts is Neutral text in parts of at most limit, each neutral by itself. size measures a text: len, or utf8.RuneCountInString.
+// Bytes measures a text in bytes, for Split and Parts. utf8.RuneCountInString measures it in characters.
+func Bytes(s string) int { return len(s) }
+
+// Parts is Neutral text in parts of at most limit, each neutral by itself; at least one.
 func Parts(s string, limit int, size func(string) int) []string {
 	s = Neutral(s)
 	for room := limit; ; room = room * 3 / 4 {
@@ -34,6 +37,9 @@ func Parts(s string, limit int, size func(string) int) []string {
 			parts[i] = Neutral(p) // what was cut can be something else
 			fit = fit && size(parts[i]) <= limit
 		}
+		if len(parts) == 0 {
+			return []string{""}
+		}
 		if fit || room < MinSplit {
 			return parts
 		}
@@ -42,7 +48,7 @@ func Parts(s string, limit int, size func(string) int) []string {
 
 // Split cuts Markdown into parts of at most limit: between paragraphs where that leaves a part at least half full, else between lines, else
 // within a line. A block of code that is cut ends with its part and begins anew in the next one. A limit below MinSplit may not be kept. size
-// measures a text: len, or utf8.RuneCountInString.
+// measures a text: Bytes, or utf8.RuneCountInString.
 func Split(s string, limit int, size func(string) int) []string {
 	if !Tame(s) {
 		s = Fenced("", s)
@@ -218,7 +224,9 @@ func (c *cutter) around(b *block) (open, end string) {
 	return c.open, c.close
 }
 
-func (b *block) end() string { return containers(b.node, false) + strings.Repeat(" ", b.indent) + b.fence }
+func (b *block) end() string {
+	return containers(b.node, false) + strings.Repeat(" ", b.indent) + b.fence
+}
 
 // containers is what stands before a line of a block because of the quotes and lists that it is in; anew: as in a line that begins them.
 func containers(n ast.Node, anew bool) string {

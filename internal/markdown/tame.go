@@ -53,23 +53,3 @@ func whole(s string) bool {
 	inside, ok := strings.CutSuffix(s[len(fence):], "\n"+fence)
 	return len(fence) >= 3 && ok && strings.HasPrefix(inside, "\n") && !strings.Contains(inside, fence)
 }
-
-// Fenced is a block of code, whatever the text holds.
-func Fenced(info, s string) string {
-	fence := strings.Repeat("`", max(3, longestRun(s)+1))
-	return fence + info + "\n" + s + "\n" + fence
-}
-
-// longestRun is how many backticks follow each other at most.
-func longestRun(s string) int {
-	longest, run := 0, 0
-	for _, r := range s {
-		if r != '`' {
-			run = 0
-			continue
-		}
-		run++
-		longest = max(longest, run)
-	}
-	return longest
-}
