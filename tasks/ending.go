@@ -85,9 +85,9 @@ func (e Ending) Sentence() string {
 		return fmt.Sprintf("The agent showed no sign of work for %s and was stopped. Ask again to go on.", e.Limit)
 	case Cancelled:
 		if e.By == "" {
-			return "This was cancelled. Ask again to go on."
+			return "This was stopped. Ask again to go on."
 		}
-		return fmt.Sprintf("This was cancelled by %s. Ask again to go on.", e.By)
+		return fmt.Sprintf("This was stopped by %s. Ask again to go on.", e.By)
 	case Withdrawn:
 		return "This was withdrawn."
 	case Lost:

@@ -17,7 +17,7 @@ func (s *scene) pages() []visit {
 		{name: "task-waiting", path: "/tasks/" + s.waiting, want: "waiting"},
 		{name: "task-answered", path: "/tasks/" + s.answered, want: "truncates", picture: "dark"},
 		{name: "task-failed", path: "/tasks/" + s.failed, want: "credit balance"},
-		{name: "task-long", path: "/tasks/" + s.long, want: "cancelled by Ann Lee"},
+		{name: "task-long", path: "/tasks/" + s.long, want: "stopped by Ann Lee"},
 		{name: "log", path: "/tasks/" + s.answered + "/log", want: "TestTotal"},
 		{name: "chat", path: "/chat", want: "Repository"},
 		{name: "chat-conversation", path: "/chat/fridays", want: "There are 53."},
