@@ -23,7 +23,7 @@ func changeCommand(what string) func(*terminal, *flag.FlagSet) func(context.Cont
 			case err != nil:
 				return err
 			case *raw:
-				_, err := t.stdout.Write(text)
+				err := t.json(text)
 				return err
 			}
 			say(t.stdout, "%s is %s\n", id, legible.Line(v.state()))
