@@ -5,14 +5,21 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/errand-fleet/errand/internal/markdown"
 )
 
 // Text crosses two borders here. What others wrote goes to the agent without what a reader of the page would not see (visible) and
 // marked as theirs (outside). What the agent wrote goes to the page without effects on anybody (markdown.Neutral).
 
-// visible is Markdown without what GitHub does not show: HTML that is none of the page's, and characters without a shape, with which words can
-// be hidden from people or split from filters.
-func visible(s string) string {
+// visible is Markdown without what GitHub does not show: HTML that is none of the page's, what only the source has, and characters without a shape,
+// with which words can be hidden from people or split from filters.
+func visible(s string) string { return strings.TrimSpace(markdown.Shown(shapely(s))) }
+
+// plainly is text that GitHub does not render, such as a title or a log, without what cannot be seen.
+func plainly(s string) string { return strings.TrimSpace(shapely(s)) }
+
+func shapely(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
@@ -22,12 +29,12 @@ func visible(s string) string {
 		}
 		return r
 	}, s)
-	return strings.TrimSpace(shownHTML(s))
+	return shownHTML(s)
 }
 
 // line is text in one visible line of at most n characters.
 func line(s string, n int) string {
-	return cut(strings.Join(strings.Fields(visible(s)), " "), n)
+	return cut(strings.Join(strings.Fields(plainly(s)), " "), n)
 }
 
 // cut keeps the first n characters.
