@@ -100,10 +100,24 @@ func classifyResult(f *facts) *Error {
 	if r == nil || !r.IsError {
 		return nil
 	}
-	text := cmp.Or(r.Result, strings.Join(r.Errors, "; "))
+	text := r.said()
 	e := NewError(resultClass(f, text), clip(strings.Join(strings.Fields(text), " "), 500))
 	e.Remedy = cmp.Or(startupFailures[r.StartupFailure].remedy, e.Remedy)
 	return e
+}
+
+// said is the result's own text. What the CLI says for its makers is left out: it is no use to anybody else (claude-cli.md §9).
+func (r *wireResult) said() string {
+	if r.Result != "" || !r.IsError {
+		return r.Result
+	}
+	words := slices.DeleteFunc(slices.Clone(r.Errors), func(s string) bool { return strings.HasPrefix(s, "[ede_diagnostic]") })
+	return cmp.Or(strings.Join(words, "; "), "the CLI gave no reason")
+}
+
+// interrupted reports whether the turn was ended from outside, which is no failure of its own.
+func (r *wireResult) interrupted() bool {
+	return r.IsError && terminalReasons[r.TerminalReason] == ClassKilled
 }
 
 // resultClass takes the most exact word there is. CLI 2.1.197 has no api_error and says "completed" of most failures (claude-cli.md §15),

@@ -3,8 +3,11 @@ package agent
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +17,7 @@ const (
 )
 
 // forms returns the texts as which a secret turns up: itself, each of the lines of a private key, as a JSON string and as one within
-// another, in an address, and inside of longer data in base64. A very short secret has none.
+// another, in an address, in hexadecimal, from its end to its beginning, and inside of longer data in base64. A very short secret has none.
 func forms(secret string) []string {
 	secret = strings.TrimSpace(secret)
 	if len(secret) < minSecret {
@@ -31,9 +34,24 @@ func forms(secret string) []string {
 	for _, s := range all {
 		inside := escaped(s, false)
 		query := url.QueryEscape(s)
-		all = append(all, inside, escaped(s, true), escaped(inside, false), query, strings.ReplaceAll(query, "+", "%20"))
+		spaced := strings.ReplaceAll(query, "+", "%20")
+		all = append(all, inside, escaped(s, true), escaped(inside, false), strings.ReplaceAll(inside, "/", `\/`))
+		all = append(all, query, spaced, lowerPercent(query), lowerPercent(spaced))
 	}
-	return append(all, inBase64(secret)...)
+	inHex := hex.EncodeToString([]byte(secret))
+	return append(append(all, inHex, strings.ToUpper(inHex), reversed(secret)), inBase64(secret)...)
+}
+
+var percent = regexp.MustCompile(`%[0-9A-F]{2}`)
+
+// lowerPercent is an address whose escapes are in small letters.
+func lowerPercent(s string) string { return percent.ReplaceAllStringFunc(s, strings.ToLower) }
+
+// reversed is s from its end to its beginning.
+func reversed(s string) string {
+	r := []rune(s)
+	slices.Reverse(r)
+	return string(r)
 }
 
 // escaped is s as it stands inside of a JSON string. Go's own encoder escapes some characters of HTML as well.

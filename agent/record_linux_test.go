@@ -48,7 +48,7 @@ func TestCLIErrors(t *testing.T) {
 			version := version.FindString(string(out))
 			s.Dir, s.Limit = t.TempDir(), time.Minute
 			ctx, stop := context.WithCancelCause(t.Context())
-			res, err := r.Run(ctx, s, sc.host(s.ID, func() { stop(errors.New("enough")) }))
+			res, err := r.Run(ctx, s, sc.host(t, s.ID, func() { stop(errors.New("enough")) }))
 			if err != nil {
 				t.Fatal(err)
 			}

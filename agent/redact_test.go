@@ -14,7 +14,7 @@ const fakeKey = "MIIEpAIBAAKCAQEAwJ0Fq1oX3n5kT7uV2yZ8bC4dE6fG9hI0jK1lM2nO3pQ4rS5
 
 func TestRedactor(t *testing.T) {
 	t.Parallel()
-	r := NewRedactor("", "short", "a-known-secret", "a-known-secret-and-more", "secretive", "with\nnewline and \"quotes\" <>", "p@ss wörd",
+	r := NewRedactor("", "short", "a-known-secret", "a-known-secret-and-more", "secretive", "with\nnewline and \"quotes\" <>", "p@ss wörd", "https://host/b",
 		"-----BEGIN KEY-----\n"+fakeKey+"\n-----END KEY-----\n")
 	token, long := "0123456789abcdefghij", strings.Repeat("Ab1", 20)
 	for in, want := range map[string]string{
@@ -29,6 +29,11 @@ func TestRedactor(t *testing.T) {
 		`with\\nnewline and \\\"quotes\\\" <>.`:        "[redacted].",
 		"https://u:p%40ss%20w%C3%B6rd@host/":           "https://u:[redacted]@host/",
 		"?q=p%40ss+w%C3%B6rd&r":                        "?q=[redacted]&r",
+		"?q=p%40ss+w%c3%b6rd&r":                        "?q=[redacted]&r",
+		`"https:\/\/host\/b"`:                          `"[redacted]"`,
+		"hex 612d6b6e6f776e2d736563726574.":            "hex [redacted].",
+		"hex 612D6B6E6F776E2D736563726574.":            "hex [redacted].",
+		"back terces-nwonk-a.":                         "back [redacted].",
 		"line of a key: " + fakeKey:                    "line of a key: [redacted]",
 		"key sk-ant-api03-AAAAAAAAAAAA.":               "key [redacted].",
 		"sk-proj-" + token + "_-x":                     "[redacted]",

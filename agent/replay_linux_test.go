@@ -36,7 +36,7 @@ func TestRecordedErrors(t *testing.T) {
 				})
 				s.ID += "-" + version
 				ctx, stop := context.WithCancelCause(t.Context())
-				res := b.run(t, ctx, s, sc.host(s.ID, func() { stop(errors.New("enough")) }))
+				res := b.run(t, ctx, s, sc.host(t, s.ID, func() { stop(errors.New("enough")) }))
 				sc.check(t, version, res)
 				end := fixtureEnd(t, fixture)
 				if res.ExitCode != end.Exit || res.Signal != end.Signal || strings.TrimSpace(res.Stderr) != strings.TrimSpace(end.Stderr) {

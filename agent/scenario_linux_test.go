@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"testing"
 
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
@@ -137,10 +138,14 @@ func (sc scenario) setup(c *Config) Spec {
 }
 
 // host does to the run what the scenario wants done.
-func (sc scenario) host(id string, stop func()) *host {
+// No event tells people what the CLI says for its makers.
+func (sc scenario) host(t *testing.T, id string, stop func()) *host {
 	return &host{
 		permit: func(ToolRequest) Decision { return Decision{Allow: true} },
 		on: func(e Event) {
+			if strings.Contains(e.Text, "[ede_diagnostic]") || sc.stop && e.Kind == TurnEnd && e.Error {
+				t.Errorf("event %+v", e)
+			}
 			if e.Kind != Started {
 				return
 			}

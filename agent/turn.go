@@ -201,11 +201,11 @@ func (s *stream) result(l *wireLine) {
 	s.clock.Turn, s.clock.Ended, s.rests = false, s.now(), false
 	clear(s.tools)
 	s.mu.Unlock()
-	text := r.Result
-	if r.IsError && text == "" {
-		text = strings.Join(r.Errors, "; ")
-	}
 	s.log.Note(s.now(), "= %s (%s, %d turns, $%.4f)", l.Subtype, orDash(r.TerminalReason), int(r.NumTurns), r.CostUSD)
 	s.spent(r.CostUSD, r.ModelUsage)
-	s.event(Event{Kind: TurnEnd, Text: text, Error: r.IsError})
+	if r.interrupted() {
+		s.event(Event{Kind: Notice, Text: "The turn was interrupted."})
+		return
+	}
+	s.event(Event{Kind: TurnEnd, Text: r.said(), Error: r.IsError})
 }

@@ -235,6 +235,11 @@ type Status struct {
 	flaw       string // the same without the ID and the remedy
 }
 
+// Stopping reports whether somebody has asked for the end of a run that goes on.
+func (s Status) Stopping() bool {
+	return s.Ending == nil && s.Cancel != "" && (s.State == string(store.Running) || s.Into != "")
+}
+
 // Status reads one task; ErrNotFound when there is none.
 func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 	rec, err := d.store.Get(ctx, id)

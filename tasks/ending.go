@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/markdown"
 )
 
 // EndingKind is how a task ended, for people.
@@ -84,9 +85,9 @@ func (e Ending) Sentence() string {
 		return fmt.Sprintf("The agent showed no sign of work for %s and was stopped. Ask again to go on.", e.Limit)
 	case Cancelled:
 		if e.By == "" {
-			return "This was cancelled. Ask again to go on."
+			return "This was stopped. Ask again to go on."
 		}
-		return fmt.Sprintf("This was cancelled by %s. Ask again to go on.", e.By)
+		return fmt.Sprintf("This was stopped by %s. Ask again to go on.", e.By)
 	case Withdrawn:
 		return "This was withdrawn."
 	case Lost:
@@ -118,6 +119,7 @@ func (e Ending) Said() string { return joined(e.Result.Text, e.Partial()) }
 func (e Ending) Body() string {
 	partial := e.Partial()
 	if partial != "" {
+		e.Result.Text = markdown.Closed(e.Result.Text) // or else it would go on in the partial answer
 		partial = "What the agent had said until then:\n\n> " + strings.ReplaceAll(partial, "\n", "\n> ")
 	}
 	return joined(e.Result.Text, partial)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -82,7 +83,7 @@ func (w *Worker) publish(run *run, t Task, p place, e *Ending) {
 	switch {
 	case err != nil:
 		w.log.Warn("publish work", "run", t.ID, "thread", t.Thread, "err", err)
-		said := w.cfg.Policy.Redactor.String(err.Error()) // it may be the remote's words
+		said := w.cfg.Policy.Redactor.String(unpublished(err, p.Clone.Dir)) // it may be the remote's words
 		e.Published = &Published{Problem: "The changes were not published: " + said + ". They are kept; ask again here to go on."}
 		return
 	case pushed.Commit == "":
@@ -100,10 +101,32 @@ func (w *Worker) publish(run *run, t Task, p place, e *Ending) {
 	}
 }
 
+// tellable are the errors of publishing whose words are meant for people.
+var tellable = []error{
+	workspace.ErrUnfit, workspace.ErrForeign, workspace.ErrRejected, workspace.ErrNotFound, workspace.ErrAuth, errPublishTime, errStuck,
+}
+
+var (
+	errPublishTime = errors.New("it took too long")
+	errStuck       = errors.New("a process of the run could not be ended, and may still change them")
+)
+
+// unpublished is why nothing was published, for people. Other errors are about the worker's machine, of which a post says nothing.
+func unpublished(err error, dir string) string {
+	if !slices.ContainsFunc(tellable, func(known error) bool { return errors.Is(err, known) }) {
+		return "the worker could not do it, and its log says why"
+	}
+	said := err.Error()
+	if dir != "" {
+		said = strings.ReplaceAll(said, dir, "the clone")
+	}
+	return said
+}
+
 // publishing is the time for it, which patience measures. It ends at once with the claim.
 func publishing(run *run) (_ context.Context, patience *time.Timer, cancel context.CancelFunc) {
 	ctx, stop := context.WithCancelCause(run.detached)
-	patience = time.AfterFunc(publishFor, func() { stop(errors.New("it took too long")) })
+	patience = time.AfterFunc(publishFor, func() { stop(errPublishTime) })
 	forget := context.AfterFunc(run.ctx, func() {
 		if errors.Is(run.cause(), errClaimLost) {
 			stop(errClaimLost)
@@ -122,7 +145,7 @@ func publishing(run *run) (_ context.Context, patience *time.Timer, cancel conte
 // what they leave behind is not in it. Time stands still meanwhile.
 func (w *Worker) push(ctx context.Context, patience *time.Timer, run *run, t Task, p place, r agent.Result) (_ workspace.Pushed, checks *Checks, err error) {
 	if r.Resources.Stuck > 0 { // git reads files there by their names, and somebody might exchange them
-		return workspace.Pushed{}, nil, errors.New("a process of the run could not be ended, and may still change them")
+		return workspace.Pushed{}, nil, errStuck
 	}
 	ours, err := w.store.Pushed(ctx, t.Repo, p.Branch)
 	if err != nil {

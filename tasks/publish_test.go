@@ -3,6 +3,8 @@ package tasks
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/workspace"
 )
 
 // hub is a Publisher with one pull request per branch. fail is asked before the n-th call, from 1.
@@ -403,5 +406,21 @@ func TestStrangersContentStaysApart(t *testing.T) {
 	}
 	if e := r.ending(r.submit(r.repoTask("t"))); e.Result.Text != "one\n" {
 		t.Errorf("ours: %+v", e)
+	}
+}
+
+// What goes wrong on the worker's machine is for its log: no path of it is posted.
+func TestWhyNothingWasPublished(t *testing.T) {
+	t.Parallel()
+	const dir = "/var/lib/errand/clones/1"
+	for want, err := range map[string]error{
+		"the worker could not do it, and its log says why":        fmt.Errorf("publish acme/api: %w", &fs.PathError{Op: "open", Path: dir + "/x", Err: fs.ErrPermission}),
+		"publish acme/api: the remote refused the push: no tests": fmt.Errorf("publish acme/api: %w: no tests", workspace.ErrRejected),
+		"the work is not fit to be published: the clone/a":        fmt.Errorf("%w: %s/a", workspace.ErrUnfit, dir),
+		"it took too long": errPublishTime,
+	} {
+		if got := unpublished(err, dir); got != want {
+			t.Errorf("%v: %q, want %q", err, got, want)
+		}
 	}
 }

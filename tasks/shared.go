@@ -21,7 +21,7 @@ func (d *Desk) shared(ctx context.Context, s *Status) error {
 	host := status(rec)
 	switch {
 	case s.Ending == nil:
-		s.Started, s.Worker, s.Attempt = host.Started, host.Worker, host.Attempt
+		s.Started, s.Worker, s.Attempt, s.Cancel = host.Started, host.Worker, host.Attempt, or(s.Cancel, host.Cancel)
 	case host.Ending != nil && host.Ending.At.Equal(s.Ending.At):
 		s.Started, s.Worker, s.Attempt, s.Ending, s.Posted = host.Started, host.Worker, host.Attempt, host.Ending, host.Posted
 	}

@@ -234,7 +234,7 @@ func TestEndingForPeople(t *testing.T) {
 		"empty":     {Ending{Kind: Answered}, "Done. The agent had nothing to add.", "", ""},
 		"timed out": {Ending{Kind: TimedOut, Limit: "2h", Result: agent.Result{Partial: long}}, "This timed out after 2h and was stopped. Ask for less at once, or ask again to go on from here.", strings.Repeat("é", 1000) + "…", ""},
 		"stalled":   {Ending{Kind: Stalled, Limit: "15m"}, "The agent showed no sign of work for 15m and was stopped. Ask again to go on.", "", ""},
-		"cancelled": {Ending{Kind: Cancelled, By: "Ann", Result: agent.Result{Partial: " half "}}, "This was cancelled by Ann. Ask again to go on.", "half", ""},
+		"cancelled": {Ending{Kind: Cancelled, By: "Ann", Result: agent.Result{Partial: " half "}}, "This was stopped by Ann. Ask again to go on.", "half", ""},
 		"failed":    {Ending{Kind: Failed, Reason: "No."}, "No.", "", ""},
 		"unsaid":    {Ending{Kind: Failed}, "This failed. The log says more.", "", ""},
 		"lost":      {Ending{Kind: Lost}, "The workers running this died several times, so it was given up, at unknown cost. An operator should look at the log.", "", ""},

@@ -103,7 +103,7 @@ func TestCancelAndRetry(t *testing.T) {
 
 	h.problem(h.do("POST", "/api/tasks/"+waiting+"/retry", ""), http.StatusConflict)
 	h.into(h.do("POST", "/api/tasks/"+waiting+"/cancel", ""), http.StatusAccepted, &v)
-	if v.State != "ended" || v.Ending.Kind != tasks.Cancelled || v.Sentence != "This was cancelled by console. Ask again to go on." {
+	if v.State != "ended" || v.Ending.Kind != tasks.Cancelled || v.Sentence != "This was stopped by console. Ask again to go on." {
 		t.Errorf("a waiting task is %s, %+v, %q", v.State, v.Ending, v.Sentence)
 	}
 	v = view{}

@@ -22,6 +22,7 @@ type row struct {
 	Created                  time.Time
 	Age, Took, Cost          string
 	Note                     string // what it waits for, or how it ended
+	Stopping                 bool   // somebody has asked for its end
 
 	ByActor, ByRepo string // the list filtered by these
 }
@@ -30,6 +31,7 @@ func (h *Handler) row(v view) row {
 	r := row{
 		ID: v.Task.ID, Title: legible.Text(v.Title), Source: v.Task.Source, Actor: legible.Text(cmp.Or(v.Person, v.Task.Actor)), State: v.State, Repo: v.Task.Repo,
 		Created: v.Created, Age: legible.Age(h.now().Sub(v.Created)), Note: legible.Text(cmp.Or(v.Why, v.Sentence)),
+		Stopping: v.Stopping(),
 	}
 	switch {
 	case v.Ending != nil:
@@ -46,8 +48,21 @@ func (h *Handler) row(v view) row {
 	return r
 }
 
-// Label is the one word for how the task is.
-func (r row) Label() string { return strings.ReplaceAll(cmp.Or(r.Ending, r.State), "_", " ") }
+// Sign is the word for how the task is: its ending, its state, or that it is stopping.
+func (r row) Sign() string {
+	if r.Stopping {
+		return "stopping"
+	}
+	return cmp.Or(r.Ending, r.State)
+}
+
+// Label is that word as people read it.
+func (r row) Label() string {
+	if r.Stopping {
+		return "stopping…"
+	}
+	return strings.ReplaceAll(r.Sign(), "_", " ")
+}
 
 func cost(usd float64) string {
 	if usd <= 0 {

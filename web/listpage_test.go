@@ -147,7 +147,7 @@ func TestRows(t *testing.T) {
 			tasks.Status{State: "ended", Started: began, Ended: began.Add(2 * time.Minute), Ending: &tasks.Ending{
 				Kind: tasks.Cancelled, By: "ann", Result: agent.Result{CostUSD: 0.5},
 			}},
-			row{State: "ended", Ending: "cancelled", Took: "2m", Cost: "$0.50", Note: "This was cancelled by ann. Ask again to go on."},
+			row{State: "ended", Ending: "cancelled", Took: "2m", Cost: "$0.50", Note: "This was stopped by ann. Ask again to go on."},
 		},
 		"ended before it began": {
 			tasks.Status{State: "ended", Ended: now, Ending: &tasks.Ending{Kind: tasks.Withdrawn}},

@@ -49,6 +49,11 @@ func TestTaskPageWhileItRuns(t *testing.T) {
 	h.contains(h.get(path), http.StatusOK, "running", ">I will look.<", "Reading main.go", "!told before", "worker-1",
 		`data-events="/api/tasks/`+id+`/events" data-after="`+last+`"`, "enqueue logs -f "+id)
 
+	// Whoever has pressed Stop sees at once that it stops.
+	h.do("POST", path+"/cancel", "", "Content-Type", "application/x-www-form-urlencoded")
+	h.contains(h.get(path), http.StatusOK, `class="state stopping">stopping…</span>`, "!class=\"state running", "!/cancel")
+	h.contains(h.get("/"), http.StatusOK, `class="state stopping">stopping…</span>`)
+
 	h.End(c, tasks.Ending{Kind: tasks.Failed, Reason: "It broke.", Result: agent.Result{Partial: "half of it"}})
 	h.contains(h.get(path), http.StatusOK, "failed", "It broke.", "half of it", `action="`+path+`/retry"`, "!data-events", "!/cancel")
 }

@@ -176,7 +176,10 @@ type task struct {
 
 // state is in one word how it is or how it ended.
 func (t task) state() string {
-	if t.Ending == nil {
+	switch {
+	case t.Stopping():
+		return "stopping"
+	case t.Ending == nil:
 		return t.State
 	}
 	return cmp.Or(string(t.Ending.Kind), t.State)

@@ -45,7 +45,7 @@ func answerCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []str
 		case err != nil:
 			return fmt.Errorf("read answer: %w", err)
 		case *raw:
-			say(t.stdout, "%s", text)
+			err = t.json(text)
 		case a.Expired:
 			say(t.stdout, "too late: the agent went on without an answer\n")
 		default:
@@ -54,6 +54,6 @@ func answerCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []str
 		if a.Expired {
 			return failed
 		}
-		return nil
+		return err
 	}
 }

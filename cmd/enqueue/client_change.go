@@ -23,14 +23,10 @@ func changeCommand(what string) func(*terminal, *flag.FlagSet) func(context.Cont
 			case err != nil:
 				return err
 			case *raw:
-				_, err := t.stdout.Write(text)
+				err := t.json(text)
 				return err
 			}
-			state := v.state()
-			if v.State == "running" && v.Cancel != "" {
-				state += ", and will stop within seconds"
-			}
-			say(t.stdout, "%s is %s\n", id, legible.Line(state))
+			say(t.stdout, "%s is %s\n", id, legible.Line(v.state()))
 			return nil
 		}
 	}

@@ -87,7 +87,7 @@ func chatCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 		case err != nil:
 			return err
 		case *raw:
-			say(t.stdout, "%s\n", text)
+			err = t.json([]byte(text + "\n"))
 		case !*follow:
 			say(t.stdout, "%s\n", legible.Line(first.ID))
 		default:
@@ -97,8 +97,8 @@ func chatCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 			}
 			say(t.stderr, "%s\n", t.stderr.Paint(term.Dim, legible.Line(words)))
 		}
-		if !*follow {
-			return nil
+		if err != nil || !*follow {
+			return err
 		}
 		return t.newWatch(first.ID, t.stderr, *raw).run(ctx)
 	}

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -55,7 +56,7 @@ func costsCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []stri
 			return err
 		}
 		if *raw {
-			_, err := t.stdout.Write(b)
+			err := t.json(b)
 			return err
 		}
 		t.sums(c)
@@ -70,6 +71,9 @@ func (t *terminal) copy(ctx context.Context, path string) error {
 		return err
 	}
 	defer resp.Body.Close()
+	if t.stdout.TTY() {
+		return t.print(resp.Body, legible.JSON)
+	}
 	if _, err := io.Copy(t.stdout, resp.Body); err != nil {
 		return fmt.Errorf("copy answer: %w", err)
 	}

@@ -60,7 +60,9 @@ func doctorCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []str
 			services = checks{{Severity: store.Fatal, What: "the services cannot be asked about", Why: err.Error(), Remedy: "Look at the front door's log."}}
 		}
 		if *raw {
-			say(t.stdout, "%s", text)
+			if err := t.json(text); err != nil {
+				return err
+			}
 		} else {
 			t.report(f, services)
 		}

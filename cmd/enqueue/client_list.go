@@ -51,7 +51,7 @@ func listCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 			return err
 		}
 		if *raw {
-			_, err := t.stdout.Write(b)
+			err := t.json(b)
 			return err
 		}
 		t.table(page.Tasks, time.Now())

@@ -40,16 +40,27 @@ func logsCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 			return err
 		}
 		defer resp.Body.Close()
-		return t.print(resp.Body)
+		return t.print(resp.Body, legible.Text)
 	}
 }
 
-// print copies a log, line by line.
-func (t *terminal) print(r io.Reader) error {
+// json prints JSON: as it came, but to a person's terminal without what that would obey.
+func (t *terminal) json(text []byte) error {
+	if t.stdout.TTY() {
+		text = []byte(legible.JSON(string(text)))
+	}
+	if _, err := t.stdout.Write(text); err != nil {
+		return fmt.Errorf("print JSON: %w", err)
+	}
+	return nil
+}
+
+// print copies a text line by line, each as fit makes it.
+func (t *terminal) print(r io.Reader, fit func(string) string) error {
 	in := bufio.NewReader(r)
 	for {
 		line, err := in.ReadString('\n')
-		if _, err := io.WriteString(t.stdout, legible.Text(line)); err != nil {
+		if _, err := io.WriteString(t.stdout, fit(line)); err != nil {
 			return fmt.Errorf("print log: %w", err)
 		}
 		if errors.Is(err, io.EOF) {

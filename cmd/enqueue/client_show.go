@@ -27,7 +27,7 @@ func showCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 			return err
 		}
 		if *raw {
-			_, err := t.stdout.Write(text)
+			err := t.json(text)
 			return err
 		}
 		t.describe(v)

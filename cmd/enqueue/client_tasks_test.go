@@ -148,7 +148,7 @@ func TestCancelAndRetry(t *testing.T) {
 	second := f.submit("Hello again")
 	f.run("cancel", id) // else it comes first
 	f.Claim(second)
-	if _, out, errs := f.run("cancel", second); out != second+" is running, and will stop within seconds\n" {
+	if _, out, errs := f.run("cancel", second); out != second+" is stopping\n" {
 		t.Errorf("%s%s", out, errs)
 	}
 }

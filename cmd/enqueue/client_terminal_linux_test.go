@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -183,7 +184,7 @@ func TestCtrlCAsksAndThenCancels(t *testing.T) {
 	f.Append(c, agent.Event{Kind: agent.Text, Text: ", and no further\n"})
 	f.End(c, tasks.Ending{Kind: tasks.Cancelled, By: "console"})
 	seen := s.exits(5)
-	for _, want := range []string{", and no further\n", "cancelled\nThis was cancelled by console."} {
+	for _, want := range []string{", and no further\n", "cancelled\nThis was stopped by console."} {
 		if !strings.Contains(seen, want) {
 			t.Errorf("%q is not in\n%s", want, seen)
 		}
@@ -323,5 +324,21 @@ func TestListFitsTheTerminal(t *testing.T) {
 		if seen = regexp.MustCompile(` \ds `).ReplaceAllString(seen, " 0s "); seen != want {
 			t.Errorf("%d columns:\n%s\nwant\n%s", width, seen, want)
 		}
+	}
+}
+
+// A terminal gets JSON without what it would obey; programs get the log as it came.
+func TestRawLogOnATerminal(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	id := f.submit("Hello")
+	f.Claim(id)
+	if err := os.WriteFile(filepath.Join(f.logs, id+".ndjson"), []byte("{\"text\":\"\u009b31m\u202e\"}\n\x1b]0;title\a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := f.sit(wide, nil, "logs", "-json", id)
+	c.exits(0)
+	if got, want := strings.ReplaceAll(c.raw.String(), "\r\n", "\n"), `{"text":"\u009b31m\u202e"}`+"\n"+`\u001b]0;title\u0007`+"\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

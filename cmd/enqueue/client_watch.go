@@ -80,7 +80,9 @@ func (w *watch) hear(n news) (over bool, err error) {
 		return true, fmt.Errorf("%w; `enqueue logs -f %s` goes on from here", n.err, w.id)
 	case n.away, n.raw == "":
 	case w.raw:
-		say(w.stdout, "%s\n", n.raw)
+		if err := w.json([]byte(n.raw + "\n")); err != nil {
+			return true, err
+		}
 		w.progress.note(n.event)
 	case n.end == nil:
 		w.progress.note(n.event)

@@ -80,7 +80,7 @@ func TestChatEndings(t *testing.T) {
 		},
 		"cancelled": {
 			tasks.Ending{Kind: tasks.Cancelled, By: "ann", Result: agent.Result{Partial: "So far"}},
-			[]any{5, "So far\n", "cancelled\nThis was cancelled by ann. Ask again to go on.\n"},
+			[]any{5, "So far\n", "cancelled\nThis was stopped by ann. Ask again to go on.\n"},
 		},
 		"refused": {
 			tasks.Ending{Kind: tasks.Refused, Reason: "The budget is spent."}, []any{6, "", "refused\nThe budget is spent.\n"},

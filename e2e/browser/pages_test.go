@@ -17,7 +17,7 @@ func (s *scene) pages() []visit {
 		{name: "task-waiting", path: "/tasks/" + s.waiting, want: "waiting"},
 		{name: "task-answered", path: "/tasks/" + s.answered, want: "truncates", picture: "dark"},
 		{name: "task-failed", path: "/tasks/" + s.failed, want: "credit balance"},
-		{name: "task-long", path: "/tasks/" + s.long, want: "cancelled by Ann Lee"},
+		{name: "task-long", path: "/tasks/" + s.long, want: "stopped by Ann Lee"},
 		{name: "log", path: "/tasks/" + s.answered + "/log", want: "TestTotal"},
 		{name: "chat", path: "/chat", want: "Repository"},
 		{name: "chat-conversation", path: "/chat/fridays", want: "There are 53."},
@@ -116,7 +116,7 @@ func TestWithoutScripts(t *testing.T) {
 	tb.open("/tasks/" + s.running)
 	tb.shows("Load again to see more.")
 	tb.leave("form[action$='/cancel'] button")
-	tb.shows("running") // until its worker hears of it
+	tb.shows("stopping…") // until its worker hears of it
 	if got := s.Status(s.running).Cancel; got != "console" {
 		t.Errorf("it is cancelled by %q", got)
 	}

@@ -47,5 +47,17 @@ func Spelled(s string) string {
 	})
 }
 
+// JSON is a JSON text that a terminal may show: what cannot be seen is escaped as JSON does it, so that it is the same text to programs.
+func JSON(s string) string {
+	s = strings.ToValidUTF8(s, "\ufffd")
+	if strings.IndexFunc(s, hidden) < 0 {
+		return s
+	}
+	return unseen.ReplaceAllStringFunc(strings.ReplaceAll(s, "\r\n", "\n"), func(c string) string {
+		r, _ := utf8.DecodeRuneInString(c)
+		return fmt.Sprintf(`\u%04x`, r)
+	})
+}
+
 // Line is Text in one line.
 func Line(s string) string { return strings.Join(strings.Fields(Text(s)), " ") }

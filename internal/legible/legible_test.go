@@ -20,6 +20,10 @@ func TestText(t *testing.T) {
 			t.Errorf("%q is %q, want %q", in, got, want)
 		}
 	}
+	const sent = "{\"a\":\"\u202eb\x7f\u009b1m\"}\x1b[2J\n"
+	if got, want := JSON(sent), `{"a":"\u202eb\u007f\u009b1m"}\u001b[2J`+"\n"; got != want {
+		t.Errorf("as JSON it is %q, want %q", got, want)
+	}
 	if got, want := Line(" a\n\tb\x1b[K  c\n"), "a b c"; got != want {
 		t.Errorf("in a line it is %q, want %q", got, want)
 	}

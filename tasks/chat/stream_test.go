@@ -172,7 +172,7 @@ func TestCancelEndsTheStream(t *testing.T) {
 	if _, err := h.Desk.Cancel(t.Context(), s.id, "somebody"); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]object{{"type": "error", "content": "This was cancelled by somebody. Ask again to go on."}}, s.rest()); diff != "" {
+	if diff := cmp.Diff([]object{{"type": "error", "content": "This was stopped by somebody. Ask again to go on."}}, s.rest()); diff != "" {
 		t.Error(diff)
 	}
 }

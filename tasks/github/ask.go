@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -27,7 +28,7 @@ func (s *Source) Assures(tasks.Task) bool { return false }
 // Say posts the agent's words.
 func (s *Source) Say(ctx context.Context, t tasks.Task, text string) error {
 	sum := sha256.Sum256([]byte(text))
-	return s.speak(ctx, t, tasks.EndingKind("update-"+hex.EncodeToString(sum[:8])), split(harmless(closed(text)), maxComment-512)...)
+	return s.speak(ctx, t, tasks.EndingKind("update-"+hex.EncodeToString(sum[:8])), markdown.Parts(text, maxComment-512, markdown.Bytes)...)
 }
 
 // Ask posts a question, which notifies whoever asked for the task, and how it is answered.
@@ -111,11 +112,11 @@ func question(t tasks.Task, q tasks.Question, below string) string {
 	if loginForm.MatchString(t.Actor) {
 		lead = "@" + t.Actor + ", " + lead
 	}
-	said := []string{lead, harmless(closed(q.Text))}
+	said := []string{lead, markdown.Neutral(q.Text)}
 	if q.Consent == "" && len(q.Options) > 0 {
 		list := make([]string, len(q.Options))
 		for i, option := range q.Options {
-			list[i] = fmt.Sprintf("%d. %s", i+1, harmlessLine(line(option, 300)))
+			list[i] = fmt.Sprintf("%d. %s", i+1, markdown.NeutralLine(line(option, 300)))
 		}
 		said = append(said, strings.Join(list, "\n"))
 	}
@@ -127,7 +128,7 @@ func howToAnswer(q tasks.Question, me string) string {
 	until := q.Until.UTC().Format("2006-01-02 15:04 UTC")
 	if q.Consent != "" {
 		return fmt.Sprintf("Whoever may write to the repository comments `%s`, `%s` (for all that I am to ask about: %s), or `%s` with a reason, until %s. Then I do without it.",
-			sayApprove, sayAlways, harmlessLine(line(q.Consent, 300)), sayDeny, until)
+			sayApprove, sayAlways, markdown.NeutralLine(line(q.Consent, 300)), sayDeny, until)
 	}
 	what := "the answer"
 	if len(q.Options) > 0 {
@@ -147,6 +148,6 @@ func became(q tasks.Question) string {
 	case a.Expired:
 		return "⏱ Nobody answered in time."
 	default:
-		return "✅ " + harmlessLine(line(a.By, 100)) + ": " + harmlessLine(line(a.Text, 300))
+		return "✅ " + markdown.NeutralLine(line(a.By, 100)) + ": " + markdown.NeutralLine(line(a.Text, 300))
 	}
 }

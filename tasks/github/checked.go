@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
 // maxChecked is how much of a description the checks may take, in bytes: so much that what failed first is there.
@@ -22,12 +22,12 @@ func checked(c *tasks.Checks) string {
 		headline = "the checks were not run again: the work had been pushed before"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s.**\n", harmlessLine(line(capital(headline), 1000)))
+	fmt.Fprintf(&b, "**%s.**\n", markdown.NeutralLine(line(capital(headline), 1000)))
 	var all []string
 	for _, one := range c.Ran {
 		said := fmt.Sprintf("\n%s %s.\n", code(one.Command), fate(one))
 		if text := strings.TrimSpace(one.Said); text != "" {
-			said += "\n" + harmless(review.Fenced("", text)+"\n")
+			said += "\n" + markdown.Neutral(markdown.Fenced("", text)+"\n")
 		}
 		all = append(all, said)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -93,14 +94,14 @@ func (r *report) comments(ctx context.Context) (map[int]posted, error) {
 func (r *report) bodies(m mark, said outcome) []string {
 	foot := "\n\n---\n<sub>" + r.footer(said.ending) + "</sub>\n"
 	if note := said.ending.Note(); note != "" {
-		foot = "\n\n" + harmless(line(note, 500)) + foot
+		foot = "\n\n" + markdown.Neutral(line(note, 500)) + foot
 	}
 	const head = 512 // of the mark and the title, with room
 	room := maxComment - head - len(foot)
-	if len(said.text) > room {
-		said.text = unping(still(said.text)) // its blocks of code, too: those in lists are not known when they are cut
+	texts := []string{said.text}
+	if len(said.text) > room { // with the markup that is our own it cannot be cut
+		texts = markdown.Parts(strings.NewReplacer("<sub>", "", "</sub>", "").Replace(said.text), room, markdown.Bytes)
 	}
-	texts := split(said.text, room)
 	bodies := make([]string, len(texts))
 	for i, t := range texts {
 		m.part = i + 1
@@ -116,7 +117,7 @@ func (r *report) bodies(m mark, said outcome) []string {
 
 // text is what is said: the answer, or why there is none and what there was of it.
 func text(e tasks.Ending) string {
-	e.Result.Text = closed(strings.TrimSpace(e.Result.Text))
+	e.Result.Text = strings.TrimSpace(e.Result.Text)
 	return strings.TrimSpace(e.Sentence() + "\n\n" + e.Body())
 }
 
@@ -127,7 +128,7 @@ func (r *report) footer(e tasks.Ending) string {
 		run = fmt.Sprintf("[%s](%s)", run, r.source.page(r.origin, r.task.ID))
 	}
 	if facts := e.Footer(); facts != "" {
-		return unping(facts) + " · " + run
+		return markdown.Unping(facts) + " · " + run
 	}
 	return run
 }

@@ -63,7 +63,7 @@ func recheck(l review.Ledger) string {
 func list(all []review.Known) string {
 	var b strings.Builder
 	for _, k := range all {
-		fmt.Fprintf(&b, "- id %s, %s, %s: %s\n", k.ID, k.Severity, located(k.Path, k.Line), visible(k.Claim))
+		fmt.Fprintf(&b, "- id %s, %s, %s: %s\n", k.ID, k.Severity, located(k.Path, k.Line), plainly(k.Claim))
 	}
 	return b.String()
 }

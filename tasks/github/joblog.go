@@ -28,7 +28,7 @@ func (k talk) said(ctx context.Context, failed []failure) string {
 			if err != nil { // it may have expired, and the check itself says the gist
 				k.log.Warn("read log of check", "run", k.task.ID, "check", f.name, "err", err)
 			}
-			text = strings.TrimSpace(text + "\n\n" + visible(log))
+			text = strings.TrimSpace(text + "\n\n" + plainly(log))
 		}
 		b.WriteString(outside("check "+line(f.name, 100), fmt.Sprintf("%s\n\n%s", line(f.url, 300), text)))
 	}

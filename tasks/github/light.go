@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -55,7 +56,7 @@ func (v verdict) kept() kept { return kept{v.conclusion, v.title, v.line} }
 
 // again is that verdict for such a head, and why it is.
 func (k kept) again(e tasks.Ending) verdict {
-	return verdict{conclusion: k.Conclusion, title: k.Title, line: k.Line, summary: unping(line(e.Sentence(), 500)), at: e.At}
+	return verdict{conclusion: k.Conclusion, title: k.Title, line: k.Line, summary: markdown.Unping(line(e.Sentence(), 500)), at: e.At}
 }
 
 // verdictOf is the verdict on an ending of which no more is known.
@@ -63,10 +64,10 @@ func verdictOf(e tasks.Ending) verdict {
 	v := verdict{conclusion: conclusion(e.Kind), at: e.At}
 	if e.Kind == tasks.Answered {
 		v.title, v.line = "Reviewed", "Reviewed, see the conversation"
-		v.summary = "The review is in the conversation of the pull request.\n\n" + unping(e.Footer())
+		v.summary = "The review is in the conversation of the pull request.\n\n" + markdown.Unping(e.Footer())
 		return v
 	}
-	v.title, v.line = "Not reviewed", "Not reviewed: "+unping(line(e.Sentence(), 500))
+	v.title, v.line = "Not reviewed", "Not reviewed: "+markdown.Unping(line(e.Sentence(), 500))
 	v.summary = v.line
 	return v
 }

@@ -27,7 +27,7 @@ var endings = []struct {
 	{tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded, says @ops."}, "neutral", "Not reviewed", "Not reviewed: The model is overloaded, says @\u200bops.", ""},
 	{tasks.Ending{Kind: tasks.TimedOut, Limit: "2h"}, "neutral", "Not reviewed", "Not reviewed: This timed out after 2h and was stopped. Ask for less at once, or ask again to go on from here.", ""},
 	{tasks.Ending{Kind: tasks.Stalled, Limit: "15m"}, "neutral", "Not reviewed", "Not reviewed: The agent showed no sign of work for 15m and was stopped. Ask again to go on.", ""},
-	{tasks.Ending{Kind: tasks.Cancelled, By: "alice"}, "cancelled", "Not reviewed", "Not reviewed: This was cancelled by alice. Ask again to go on.", ""},
+	{tasks.Ending{Kind: tasks.Cancelled, By: "alice"}, "cancelled", "Not reviewed", "Not reviewed: This was stopped by alice. Ask again to go on.", ""},
 	{tasks.Ending{Kind: tasks.Superseded, Reason: "Superseded by abc1234."}, "neutral", "Not reviewed", "Not reviewed: Superseded by abc1234.", ""},
 	{tasks.Ending{Kind: tasks.Refused, Reason: "Superseded by abc1234."}, "neutral", "Not reviewed", "Not reviewed: Superseded by abc1234.", ""},
 	{

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
@@ -19,7 +20,7 @@ type outcome struct {
 
 // spoken is the outcome of a task that has words only: the agent's, where it gave no findings, or ours, where there was no answer.
 func (r *report) spoken(e tasks.Ending) outcome {
-	o := outcome{ending: e, title: "Review of " + short(r.origin.Head), text: harmless(text(e)), verdict: verdictOf(e)}
+	o := outcome{ending: e, title: "Review of " + short(r.origin.Head), text: markdown.Neutral(text(e)), verdict: verdictOf(e)}
 	if e.Kind != tasks.Answered {
 		o.title = "No review of " + short(r.origin.Head)
 	}
@@ -34,7 +35,7 @@ func (r *report) found(e tasks.Ending, p review.Plan, summary, moved string) out
 		ending: e, title: fmt.Sprintf("Review of %s: %s", short(r.origin.Head), headline), text: p.Text(summary, r.where()),
 		verdict: verdict{
 			conclusion: "success", title: capital(headline), line: capital(headline) + ", see the conversation", at: e.At,
-			summary: strings.TrimSpace(cut(p.Lines(r.where()), maxSummary) + "\n\nThe review is in the conversation of the pull request.\n\n" + unping(e.Footer())),
+			summary: strings.TrimSpace(cut(p.Lines(r.where()), maxSummary) + "\n\nThe review is in the conversation of the pull request.\n\n" + markdown.Unping(e.Footer())),
 		},
 	}
 	if len(p.Inline)+len(p.Summary)+len(p.StillOpen) > 0 {
@@ -67,10 +68,10 @@ func (r *report) answer(e tasks.Ending) (review.Answer, bool) {
 		r.log.Warn("review without findings", "err", err) // its words are posted
 		return review.Answer{}, false
 	}
-	a.Summary = closed(harmless(a.Summary))
+	a.Summary = markdown.Neutral(a.Summary)
 	for i := range a.Findings {
 		f := &a.Findings[i]
-		f.Claim, f.Evidence = harmlessLine(f.Claim), closed(harmless(f.Evidence))
+		f.Claim, f.Evidence = markdown.NeutralLine(f.Claim), markdown.Neutral(f.Evidence)
 	}
 	return a, true
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -106,10 +107,10 @@ func (r *reply) since() time.Time {
 func (r *reply) bodies(e tasks.Ending) []string {
 	foot := "\n\n---\n<sub>" + r.footer(e) + "</sub>\n"
 	if note := e.Note(); note != "" {
-		foot = "\n\n" + harmless(line(note, 500)) + foot
+		foot = "\n\n" + markdown.Neutral(line(note, 500)) + foot
 	}
 	const head = 512 // of the mark, with room
-	parts := split(harmless(text(e)), maxComment-head-len(foot))
+	parts := markdown.Parts(text(e), maxComment-head-len(foot), markdown.Bytes)
 	for i := range parts {
 		if len(parts) > 1 {
 			parts[i] = fmt.Sprintf("**(%d of %d)**\n\n%s", i+1, len(parts), parts[i])
@@ -127,10 +128,10 @@ func (r *reply) footer(e tasks.Ending) string {
 		if n := len(e.Covers); n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		facts = append(facts, fmt.Sprintf("In answer to [%s](%s)%s", unping(r.task.Actor), a.URL, more))
+		facts = append(facts, fmt.Sprintf("In answer to [%s](%s)%s", markdown.Unping(r.task.Actor), a.URL, more))
 	}
 	if said := e.Footer(); said != "" {
-		facts = append(facts, unping(said))
+		facts = append(facts, markdown.Unping(said))
 	}
 	run := "run " + r.task.ID
 	if r.source.cfg.ConsoleURL != "" {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -59,7 +60,7 @@ func (s *Source) start(ctx context.Context, r *report) *report {
 func (r *report) shower(ctx context.Context) func(string) {
 	warned := false
 	return func(action string) {
-		err := r.light.show(ctx, unping(still(line(action, maxStatus))))
+		err := r.light.show(ctx, markdown.NeutralLine(line(action, maxStatus)))
 		if err != nil && !warned && ctx.Err() == nil {
 			warned = true
 			r.log.Warn("show action", "err", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
@@ -38,7 +39,7 @@ func misunderstood(unknown []string) string {
 	var b strings.Builder
 	b.WriteString("\n\n#### `" + settingsFile + "`\n")
 	for _, one := range unknown {
-		b.WriteString("\n- " + harmlessLine(one))
+		b.WriteString("\n- " + markdown.NeutralLine(one))
 	}
 	return b.String()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -43,8 +44,8 @@ func readSection(body string) (section, bool) {
 
 // section tells of a task's work.
 func (s *Source) section(t tasks.Task, w tasks.Work) string {
-	text := split(harmless(strings.TrimSpace(w.Summary)), maxSection)
-	said := closed(text[0])
+	text := markdown.Parts(strings.TrimSpace(w.Summary), maxSection, markdown.Bytes)
+	said := text[0]
 	if len(text) > 1 {
 		said += "\n\n(The answer goes on. All of it is where it was asked for.)"
 	}
@@ -53,7 +54,7 @@ func (s *Source) section(t tasks.Task, w tasks.Work) string {
 		run = fmt.Sprintf("[%s](%s/tasks/%s)", run, s.cfg.ConsoleURL, t.ID)
 	}
 	return fmt.Sprintf("<!-- errand:work task=%s commit=%s thread=%s -->\n%s%s\n\n---\n<sub>Asked for by %s (%s) · %s</sub>\n%s",
-		t.ID, w.Commit, url.QueryEscape(t.Thread), checked(w.Checks), said, unping(line(s.asker(t), 100)), t.Source, run, sectionEnd)
+		t.ID, w.Commit, url.QueryEscape(t.Thread), checked(w.Checks), said, markdown.Unping(line(s.asker(t), 100)), t.Source, run, sectionEnd)
 }
 
 // asker is who asked for a task, and who that is on GitHub where it was asked for elsewhere.

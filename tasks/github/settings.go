@@ -136,7 +136,7 @@ func (s *Source) guidance(ctx context.Context, gh *github.Client, o origin, c se
 		return "", nil
 	}
 	text, _, err := s.fileOf(ctx, gh, o, o.Base, c.Review.Instructions, 4*maxGuidance)
-	if text = cut(visible(text), maxGuidance); err != nil || text == "" {
+	if text = cut(plainly(text), maxGuidance); err != nil || text == "" {
 		return "", err
 	}
 	return "The repository's own instructions for reviewers, from its base branch:\n" + text + "\n", nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -53,7 +54,7 @@ func (s *Source) tell(ctx context.Context, h heard, sign, words string) {
 			return err
 		}
 		return s.send(ctx, gh, h.origin(), letter{
-			task: h.task(), ending: noteEnding, to: h.spot, since: h.at, parts: []string{harmless(words)},
+			task: h.task(), ending: noteEnding, to: h.spot, since: h.at, parts: []string{markdown.Neutral(words)},
 		})
 	})
 }

@@ -1,6 +1,10 @@
 package github
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/errand-fleet/errand/internal/markdown"
+)
 
 // unseen is what of HTML no page shows besides comments: sections of CDATA, instructions and declarations. A longer beginning comes before one
 // that it begins with. Where an end is missing, HTML is content with the other one.
@@ -87,16 +91,12 @@ func beginsLine(before string) bool {
 
 // codeIn tells of places in a text, from left to right, whether they are in a block of code.
 func codeIn(s string) func(at int) bool {
-	var f fences
+	lines := markdown.Lines(s)
 	end, in := 0, false // of the line that was looked at last
 	return func(at int) bool {
-		for end <= at && end < len(s) {
-			n := strings.IndexByte(s[end:], '\n') + 1
-			if n == 0 {
-				n = len(s) - end
-			}
-			in = f.code(s[end : end+n])
-			end += n
+		for ; end <= at && len(lines) > 0; lines = lines[1:] {
+			in = lines[0].Kind != markdown.Text
+			end += len(lines[0].Text)
 		}
 		return in
 	}

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/slack-go/slack"
+
+	"github.com/errand-fleet/errand/internal/markdown"
 )
 
 // Limits in characters. Slack takes 12,000 in the markdown blocks of a message and about 13,200 in all its blocks (bolt-js#2509), and
@@ -29,9 +31,9 @@ type part struct {
 	buttons []button // below the last part
 }
 
-// inParts divides what is said over as many messages as it takes. The body is the agent's: it pings nobody.
+// inParts divides what is said over as many messages as it takes. The body is the agent's: it pings nobody, and its images are links.
 func inParts(mark marker, lead, body, foot string, buttons ...button) []part {
-	bodies := split(quiet(tables(strings.TrimSpace(body))), maxMarkdown)
+	bodies := split(quiet(tables(markdown.Links(strings.TrimSpace(body)))), maxMarkdown)
 	if len(bodies) == 0 {
 		bodies = []string{""}
 	}
@@ -105,7 +107,7 @@ func (p part) message(preview int) []slack.MsgOption {
 // plain is the part without blocks, in as many messages as it takes. Of its buttons only those that are links are left.
 func (p part) plain() []string {
 	foot := dots(append([]string{p.foot}, linked(p.buttons)...)...)
-	room := max(minSplit, maxPlain-utf8.RuneCountInString(p.lead+foot)-len("\n\n"))
+	room := max(markdown.MinSplit, maxPlain-utf8.RuneCountInString(p.lead+foot)-len("\n\n"))
 	var texts []string
 	// What is escaped grows, up to fivefold, so it is cut shorter until all of it fits.
 	for limit := room; ; limit = limit * 3 / 4 {
@@ -115,7 +117,7 @@ func (p part) plain() []string {
 			text := mrkdwn(s)
 			texts, longest = append(texts, text), max(longest, utf8.RuneCountInString(text))
 		}
-		if longest <= room || limit < minSplit {
+		if longest <= room || limit < markdown.MinSplit {
 			break
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/errand-fleet/errand/internal/markdown"
 )
 
 // What Slack shows as a table at most: rows, columns, and characters of which a part can be half full, so that it need not be cut.
@@ -16,28 +18,27 @@ const (
 var delimiter = regexp.MustCompile(`^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$`)
 
 // tables makes a block of code of each table that is larger than Slack shows, in which it can be read and cut.
-func tables(markdown string) string {
+func tables(text string) string {
 	var b strings.Builder
-	var f fence
-	list := strings.SplitAfter(markdown, "\n")
+	list := markdown.Lines(text)
 	for i := 0; i < len(list); {
-		if f.line(list[i]); f.marker == "" {
-			if n := table(list[i:]); n > 0 {
-				b.WriteString(framed(list[i : i+n]))
-				i += n
-				continue
-			}
+		if n := table(list[i:]); n > 0 {
+			b.WriteString(framed(list[i : i+n]))
+			i += n
+			continue
 		}
-		b.WriteString(list[i])
+		b.WriteString(list[i].Text)
 		i++
 	}
 	return b.String()
 }
 
 // table is how many of the first lines are one; 0 if they are none.
-func table(list []string) int {
-	row := func(i int) bool { return i < len(list) && strings.Contains(list[i], "|") }
-	if !row(0) || !row(1) || !delimiter.MatchString(strings.TrimRight(list[1], "\r\n")) {
+func table(list []markdown.Line) int {
+	row := func(i int) bool {
+		return i < len(list) && list[i].Kind == markdown.Text && strings.Contains(list[i].Text, "|")
+	}
+	if !row(0) || !row(1) || !delimiter.MatchString(strings.TrimRight(list[1].Text, "\r\n")) {
 		return 0
 	}
 	n := 2
@@ -48,11 +49,15 @@ func table(list []string) int {
 }
 
 // framed is a table, in a block of code if it is too large.
-func framed(rows []string) string {
-	text := strings.Join(rows, "")
-	columns := strings.Count(strings.Trim(strings.TrimSpace(rows[0]), "|"), "|") + 1
+func framed(rows []markdown.Line) string {
+	var all strings.Builder
+	for _, r := range rows {
+		all.WriteString(r.Text)
+	}
+	text := all.String()
+	columns := strings.Count(strings.Trim(strings.TrimSpace(rows[0].Text), "|"), "|") + 1
 	if len(rows)-1 <= maxRows && columns <= maxColumns && utf8.RuneCountInString(text) <= maxTableSize {
 		return text
 	}
-	return "```\n" + strings.TrimSuffix(text, "\n") + "\n```\n"
+	return markdown.Fenced("", strings.TrimSuffix(text, "\n")) + "\n"
 }

@@ -3,10 +3,10 @@ package slack
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -75,7 +75,7 @@ func (s *Source) speak(ctx context.Context, o origin, f found, parts []part) err
 // asked is a question with its options, in Markdown. A block of code in the question ends before them.
 func asked(q tasks.Question) string {
 	var b strings.Builder
-	b.WriteString(strings.Join(split(q.Text, math.MaxInt), ""))
+	b.WriteString(markdown.Closed(strings.Trim(q.Text, "\r\n")))
 	for i, option := range q.Options {
 		if i == 0 {
 			b.WriteByte('\n')

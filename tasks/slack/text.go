@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/errand-fleet/errand/internal/markdown"
 )
 
 // What makes Slack call people: its own notation, also in the ways in which Markdown can write it, and the names of everybody as people
@@ -35,20 +37,20 @@ var (
 
 // mrkdwn turns Markdown into Slack's older notation, for where a markdown block is refused: headings, bold and links; the rest looks
 // much the same in both.
-func mrkdwn(markdown string) string {
+func mrkdwn(text string) string {
 	var b strings.Builder
-	var f fence
-	for l := range strings.Lines(markdown) {
-		inside := f.marker != ""
-		f.line(l)
-		switch {
-		case inside && f.marker != "":
-			b.WriteString(escape(l))
-		case inside || f.marker != "":
+	for _, l := range markdown.Lines(text) {
+		switch l.Kind {
+		case markdown.Code:
+			b.WriteString(escape(l.Text))
+		case markdown.Opening, markdown.Closing:
 			// Slack knows neither other fences nor a language behind one.
-			b.WriteString("```" + l[len(strings.TrimRight(l, "\r\n")):])
+			if before := l.Text[:strings.IndexAny(l.Text, "`~")]; strings.TrimSpace(before) != "" {
+				b.WriteString(escape(before)) // the sign of a quote or a list
+			}
+			b.WriteString("```" + l.Text[len(strings.TrimRight(l.Text, "\r\n")):])
 		default:
-			b.WriteString(spoken(l))
+			b.WriteString(spoken(l.Text))
 		}
 	}
 	return b.String()

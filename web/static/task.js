@@ -223,8 +223,10 @@ function follow() {
   const heard = (m) => {
     const e = JSON.parse(m.data), follows = atEnd(), state = $("state");
     after = m.lastEventId;
-    state.textContent = e.kind === "absorbed" && !e.tool ? "absorbed" : "running"; // without an author: by the run of another task
-    state.className = "state " + state.textContent;
+    if (!state.classList.contains("stopping")) { // what comes until then changes nothing about that
+      state.textContent = e.kind === "absorbed" && !e.tool ? "absorbed" : "running"; // without an author: by the run of another task
+      state.className = "state " + state.textContent;
+    }
     if (e.kind === "used") meter(e);
     if (e.kind === "started" && !$("elapsed").dataset.since) $("elapsed").dataset.since = e.time;
     if (e.kind === "asked" || e.kind === "replied") refresh(); // for the form, or without it

@@ -157,9 +157,9 @@ func (f *Finding) tidy() error {
 	return nil
 }
 
-// trimLines is text of whole lines without the break after the last one.
+// trimLines is text of whole lines without the break after the last one. A lone carriage return ends a line of Markdown, too.
 func trimLines(s string) string {
-	return strings.TrimSuffix(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
+	return strings.TrimSuffix(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s), "\n")
 }
 
 // oneLine is text in one line of at most n characters.

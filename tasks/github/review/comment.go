@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/errand-fleet/errand/internal/markdown"
 )
 
 // The words of a review, in Markdown. The text of findings and summaries goes in as it is: what the agent wrote is to be made harmless
 // before. Paths are not, they only ever stand in code.
 
-var markerForm = regexp.MustCompile(`<!-- errand:finding=([a-z0-9-]{1,40}) -->`)
+// markerForm begins a line, where no words of a finding can stand.
+var markerForm = regexp.MustCompile(`(?m)^<!-- errand:finding=([a-z0-9-]{1,40}) -->`)
 
 // FindingOf is the ID of the finding that a comment of ours tells. That it is ours is for the caller to know.
 func FindingOf(body string) (id string, ok bool) {
@@ -47,29 +50,9 @@ func (f Finding) details() string {
 	switch {
 	case f.Suggestion == "":
 	case f.Exact:
-		b.WriteString("\n\n" + Fenced("suggestion", f.Suggestion))
+		b.WriteString("\n\n" + markdown.Fenced("suggestion", f.Suggestion))
 	default:
-		b.WriteString("\n\nInstead:\n\n" + Fenced("", f.Suggestion))
+		b.WriteString("\n\nInstead:\n\n" + markdown.Fenced("", f.Suggestion))
 	}
 	return b.String()
-}
-
-// Fenced is a block of code, whatever it holds.
-func Fenced(info, text string) string {
-	fence := strings.Repeat("`", max(3, longestRun(text)+1))
-	return fence + info + "\n" + text + "\n" + fence
-}
-
-// longestRun is how many backticks follow each other at most.
-func longestRun(s string) int {
-	longest, run := 0, 0
-	for _, r := range s {
-		if r != '`' {
-			run = 0
-			continue
-		}
-		run++
-		longest = max(longest, run)
-	}
-	return longest
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/errand-fleet/errand/internal/markdown"
 )
 
 // Page tells where things are that a text points to.
@@ -129,24 +131,14 @@ func (pg Page) placed(f Finding) string {
 		}
 	}
 	if f.Side == Left { // what is gone is not in the head
-		return fmt.Sprintf(" %s (removed): %s", code(label), f.Claim)
+		return fmt.Sprintf(" %s (removed): %s", markdown.Span(label), f.Claim)
 	}
 	var parts []string
 	for part := range strings.SplitSeq(f.Path, "/") {
 		parts = append(parts, url.PathEscape(part))
 	}
 	address := strings.NewReplacer("(", "%28", ")", "%29").Replace(strings.Join(parts, "/"))
-	return fmt.Sprintf(" [%s](%s/blob/%s/%s%s): %s", code(label), pg.Repo, pg.Head, address, anchor, f.Claim)
-}
-
-// code is a word in a span of code, whatever it holds.
-func code(word string) string {
-	ticks := longestRun(word) + 1
-	if ticks == 1 {
-		return "`" + word + "`"
-	}
-	fence := strings.Repeat("`", ticks)
-	return fence + " " + word + " " + fence
+	return fmt.Sprintf(" [%s](%s/blob/%s/%s%s): %s", markdown.Span(label), pg.Repo, pg.Head, address, anchor, f.Claim)
 }
 
 func plural(n int, word string) string {
