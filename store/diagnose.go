@@ -36,21 +36,32 @@ const maxSkew = 5 * time.Second
 // Diagnose looks at how Redis is set up, without changing anything: version, eviction, persistence, clock. No finding is good news. The
 // error says that it did not answer.
 func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
-	text, err := s.redis.Info(ctx).Result()
+	found, err := s.access(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("diagnose redis: %w", err)
+		return nil, err
 	}
 	asked := time.Now()
 	clock, err := s.redis.Time(ctx).Result()
+	if denied(err) {
+		return append(found, refused(Fatal, "TIME", "No step of the store works without it.", err)), nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("diagnose redis: %w", err)
 	}
 	ahead := time.Since(asked)/2 + asked.Sub(clock) // of Redis; as exact as the way there and back is even
+	found = append(found, skewed(ahead)...)
+	text, err := s.redis.Info(ctx).Result()
+	if denied(err) {
+		return append(found, refused(Warning, "INFO", "Version, eviction and persistence of Redis cannot be checked.", err)), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("diagnose redis: %w", err)
+	}
 	server := parseInfo(text)
 	if settings, err := s.redis.ConfigGet(ctx, "appendfsync").Result(); err == nil { // else it is forbidden, as on many hosted ones
 		server["appendfsync"] = settings["appendfsync"]
 	}
-	return append(diagnose(server), skewed(ahead)...), nil
+	return append(diagnose(server), found...), nil
 }
 
 // parseInfo reads Redis' INFO.

@@ -34,8 +34,8 @@ func TestSandbox(t *testing.T) {
 	var fleet struct {
 		Workers []struct {
 			Health struct {
-				Sandbox string   `json:"sandbox"`
-				Notices []string `json:"notices"`
+				Sandbox string `json:"sandbox"`
+				Reach   string `json:"reach"`
 			} `json:"health"`
 		} `json:"workers"`
 	}
@@ -49,8 +49,8 @@ func TestSandbox(t *testing.T) {
 	switch h := fleet.Workers[0].Health; {
 	case !strings.Contains(seen, "clone is whole"):
 		t.Errorf("the agent saw %s", seen)
-	case h.Sandbox == "bwrap" && hidden && !strings.Contains(strings.Join(h.Notices, ";"), "bubblewrap"):
-	case h.Sandbox == "none" && shown && strings.Contains(strings.Join(h.Notices, ";"), "bubblewrap"):
+	case h.Sandbox == "bwrap" && hidden && h.Reach == "":
+	case h.Sandbox == "none" && shown && h.Reach != "":
 	default:
 		t.Errorf("health %+v; the agent saw %s", h, seen)
 	}
