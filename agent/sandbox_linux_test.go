@@ -300,7 +300,9 @@ func TestCLIInSandbox(t *testing.T) {
 			modelfake.Turn{Text: "one"})
 		model.Answer("second", modelfake.Turn{Text: "two, after {{turns}}"})
 		r := newCLI(t, model, func(c *Config) {
-			c.Sandbox, c.TempDir, c.Hidden = SandboxBwrap, filepath.Join(root, "temp"), []string{filepath.Join(root, "state")}
+			// The CLI alone is shown of where it is installed.
+			installed := filepath.Dir(filepath.Dir(c.CLI)) // of node_modules/.bin/claude
+			c.Sandbox, c.TempDir, c.Hidden = SandboxBwrap, filepath.Join(root, "temp"), []string{filepath.Join(root, "state"), installed}
 		})
 		h := &host{}
 		first := runCLI(t, r, Spec{ID: "in-sandbox", Dir: dir, Prompt: Message{Text: "first"}, Profile: Write}, h)

@@ -38,7 +38,7 @@ func seccomp() ([]bpf.Instruction, error) {
 		return nil, errors.ErrUnsupported
 	}
 	refuse := func(errno unix.Errno) bpf.Instruction {
-		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
+		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)} //nolint:gosec // the kernel's are below 4096
 	}
 	allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 	filter := []bpf.Instruction{

@@ -16,6 +16,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -73,7 +74,7 @@ func (g git) remotely(ctx context.Context, r remote, args ...string) (string, er
 
 	// A name and a password make git tell a credential that is refused from one that is asked for. They open nothing.
 	host := l.Addr().String() + p.path
-	g.conf = append(g.conf[:len(g.conf):len(g.conf)], "url.http://gate:-@"+host+".insteadOf="+r.url, "http.proxy=")
+	g.conf = append(slices.Clip(g.conf), "url.http://gate:-@"+host+".insteadOf="+r.url, "http.proxy=")
 	g.secret = r.password
 	out, err := g.run(ctx, args...)
 	if ge, ok := errors.AsType[*gitError](err); ok {
