@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"net/url"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/modelfake"
@@ -33,7 +35,9 @@ func (w *world) logged(words string) (text string) {
 		w.Fatal(err)
 	}
 	defer r.Close()
-	cmd := exec.CommandContext(w.Context(), "/proc/self/exe")
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute) // for a worker that starts and should not
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Args = []string{underTest}
 	for k, v := range w.env {
 		cmd.Env = append(cmd.Env, k+"="+v)
