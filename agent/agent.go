@@ -29,6 +29,8 @@ type Config struct {
 	Env        map[string]string // further variables of the CLI; they are visible to the agent's tools
 	Sandbox    Sandbox           // what the runs are in; empty: SandboxNone
 	Hidden     []string          // files and directories that no run in a sandbox may see; LogDir and TempDir are always among them
+	Shown      []string          // files and directories below hidden ones that runs in a sandbox may read all the same; they must exist
+	Secrets    []string          // files with secrets of this process: Health warns of those that runs without a sandbox can read
 	Grace      time.Duration     // from the decision to stop a run to its KILL; 0: 15 s
 	Servers    []MCPServer       // of tools, besides those of a Spec
 	Redactor   *Redactor         // takes secrets out of logs and events; nil: none
@@ -91,7 +93,7 @@ func New(c Config) (*Runner, error) {
 		r.log.Warn("certificates for the model are left out", "err", err)
 	}
 	switch r.cfg.Sandbox = cmp.Or(c.Sandbox, SandboxNone); r.cfg.Sandbox {
-	case SandboxNone, SandboxBwrap, SandboxAuto:
+	case SandboxNone, SandboxBwrap:
 	default:
 		return nil, fmt.Errorf("create runner: sandbox %q is unknown", c.Sandbox)
 	}

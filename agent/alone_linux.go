@@ -18,7 +18,7 @@ import (
 const gatewayPort = 8080
 
 // lendFD is where a keeper in such a sandbox hands the socket out.
-const lendFD = 7
+const lendFD = 8
 
 // alone reports whether runs can be given a network of their own. That bubblewrap works does not say so: a policy may forbid its loopback.
 func (r *Runner) alone(ctx context.Context, bwrap string) bool {

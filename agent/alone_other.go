@@ -17,3 +17,5 @@ func (r *Runner) alone(context.Context, string) bool { return false }
 func socketPair() (ours, theirs *os.File, err error) { return nil, nil, errors.ErrUnsupported }
 
 func lent(*os.File) (net.Listener, error) { return nil, errors.ErrUnsupported }
+
+func seccompFile() (*os.File, error) { return nil, errors.ErrUnsupported }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -28,8 +29,9 @@ type box struct {
 
 // Descriptors that a keeper in a sandbox has besides its own.
 const (
-	exeFD  = 5 // the program itself, which need not be visible inside
-	tempFD = 6 // box.temp, outside the sandbox
+	exeFD    = 5 // the program itself, which need not be visible inside
+	tempFD   = 6 // box.temp, outside the sandbox
+	filterFD = 7 // what seccomp lets through; bubblewrap reads and closes it
 )
 
 // boxedTemp is the run's own directory as seen from inside: nothing of the machine's is there, and a program that does not ask where
@@ -39,7 +41,7 @@ const boxedTemp = "/tmp"
 // box prepares the place of a run.
 func (r *Runner) box(ctx context.Context, s Spec, cli string, d runDirs) (box, *Error) {
 	bwrap, why := r.bubblewrap(ctx)
-	if why != nil && r.cfg.Sandbox != SandboxAuto {
+	if why != nil {
 		return box{}, why.refusal()
 	}
 	if bwrap == "" {
@@ -79,10 +81,15 @@ func (b box) enter(cmd *exec.Cmd) ([]*os.File, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the temporary directory: %w", err), exe.Close())
 	}
+	filter, err := seccompFile()
+	if err != nil {
+		return nil, errors.Join(err, exe.Close(), temp.Close())
+	}
 	cmd.Path = b.bwrap[0]
-	cmd.Args = append(slices.Clone(b.bwrap), fmt.Sprintf("/proc/self/fd/%d", exeFD), keeperName)
-	cmd.ExtraFiles = append(cmd.ExtraFiles, exe, temp)
-	return []*os.File{exe, temp}, nil
+	cmd.Args = slices.Insert(slices.Clone(b.bwrap), 1, "--seccomp", strconv.Itoa(filterFD))
+	cmd.Args = append(cmd.Args, fmt.Sprintf("/proc/self/fd/%d", exeFD), keeperName)
+	cmd.ExtraFiles = append(cmd.ExtraFiles, exe, temp, filter)
+	return []*os.File{exe, temp, filter}, nil
 }
 
 // bwrapArgs is bubblewrap's command line for a run, up to the program. Of the machine the run shares the network, but for one that is alone, and sees the files
@@ -93,6 +100,9 @@ func (r *Runner) bwrapArgs(bwrap string, s Spec, cli string, d runDirs) ([]strin
 		return nil, err
 	}
 	args := []string{bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--as-pid-1", "--cap-drop", "ALL"}
+	if r.sandbox.flat {
+		args = append(args, "--disable-userns")
+	}
 	for _, m := range mounts {
 		args = append(args, m.how)
 		if m.from != "" {
@@ -137,7 +147,7 @@ func (r *Runner) mounts(s Spec, cli string, d runDirs) ([]mount, error) {
 	}
 	for _, m := range slices.Concat(
 		[]mount{{at: boxedTemp, how: "--bind", from: d.Root, blank: true}},
-		each("--ro-bind", append(slices.Clone(s.Reads), cli)),
+		each("--ro-bind", append(slices.Concat(r.cfg.Shown, s.Reads), cli)),
 		each("--bind", append(s.further(), s.Dir)),
 	) {
 		var err error

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Health is what can be known about the CLI, and about what runs are protected by, without spending anything. It is published as JSON.
@@ -22,6 +24,7 @@ type Health struct {
 	LoggedIn bool   `json:"logged_in"`
 	Method   string `json:"method,omitempty"`   // api_key, oauth_token, …
 	Sandbox  string `json:"sandbox,omitempty"`  // bwrap or none: what runs are in
+	Reach    string `json:"reach,omitempty"`    // what runs without a sandbox can do; empty: they have one
 	Gateway  bool   `json:"gateway"`            // runs get to the model through a gateway, which keeps the credential from them
 	Private  bool   `json:"private"`            // tools of the agent cannot read this process's memory and environment
 	Problem  string `json:"problem,omitempty"`  // what is wrong, for operators
@@ -31,6 +34,9 @@ type Health struct {
 
 	Notices []string `json:"notices,omitempty"` // what an operator should know all the same, and what to do about it
 }
+
+// Reach is what the commands of runs without a sandbox can do, in one sentence for operators.
+const Reach = "The agent's commands can read and change whatever the worker's user can, the clones and logs of other tasks among it, and signal its processes."
 
 // healthLimit bounds each of the two commands. They need 20 and 140 ms, and many times that where runs have taken all processors.
 const healthLimit = 30 * time.Second
@@ -93,19 +99,34 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	return h
 }
 
+// Protection is the part of Health that needs no CLI. The error says why no run can start, and what to do about it.
+func (r *Runner) Protection(ctx context.Context) (Health, error) {
+	h, why := r.protection(ctx)
+	if why != nil {
+		return h, why
+	}
+	return h, nil
+}
+
 // protection is the part of Health that is about how far runs are kept from what is not theirs. why is set where a run must not start
 // without more of it.
 func (r *Runner) protection(ctx context.Context) (h Health, why *unboxed) {
 	h = Health{Sandbox: string(SandboxNone), Gateway: r.gated()}
 	bwrap, why := r.bubblewrap(ctx)
 	switch {
-	case why != nil && r.cfg.Sandbox != SandboxAuto:
+	case why != nil:
 		h.Sandbox = ""
 		return h, why
-	case why != nil:
-		h.Notices = append(h.Notices, why.Error())
 	case bwrap != "":
 		h.Sandbox = string(SandboxBwrap)
+	default:
+		h.Reach = Reach
+		for _, file := range r.cfg.Secrets {
+			if unix.Access(file, unix.R_OK) == nil {
+				h.Notices = append(h.Notices, "the agent's tools can read the secrets in "+file+": "+
+					"hand them over in the environment, from a file that only root can read (docs/security.md), or use a sandbox")
+			}
+		}
 	}
 	if r.cfg.Direct && r.cfg.Credential != (Credential{}) {
 		h.Notices = append(h.Notices, "runs are given the model's credential itself, and the agent's tools may read it: "+

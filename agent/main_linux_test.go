@@ -39,6 +39,8 @@ func TestMain(m *testing.M) {
 		os.Exit(ordinaryMain())
 	case "replaced":
 		os.Exit(replacedMain())
+	case "forbidden":
+		os.Exit(forbiddenMain())
 	case "spoil":
 		os.Exit(spoilMain())
 	case "replay":

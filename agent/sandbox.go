@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -20,7 +21,6 @@ type Sandbox string
 const (
 	SandboxNone  Sandbox = "none"  // not at all: they may do whatever the worker's user may
 	SandboxBwrap Sandbox = "bwrap" // by bubblewrap; where it does not work, nothing runs
-	SandboxAuto  Sandbox = "auto"  // by bubblewrap where it works, else not at all, with a notice
 )
 
 // proofLimit bounds the attempt to start something in a sandbox. It takes 10 ms.
@@ -31,9 +31,10 @@ const proofLimit = 10 * time.Second
 type sandbox struct {
 	mu    sync.Mutex
 	bwrap string // its path, once it was seen to work
+	flat  bool   // it keeps user namespaces from being made inside, as those since 0.8 do; the filter does so, too
 	alone bool   // it was seen to give a run a network of its own
 
-	told, toldNet bool // of runs without a sandbox, and of untrusted ones with the machine's network, in the log
+	toldNet bool // of untrusted runs with the machine's network, in the log
 }
 
 // unboxed is why runs are not put into the sandbox that was asked for.
@@ -64,10 +65,6 @@ func (r *Runner) bubblewrap(ctx context.Context) (path string, why *unboxed) {
 		s.bwrap = path
 		return path, nil
 	}
-	if r.cfg.Sandbox == SandboxAuto && !s.told {
-		s.told = true
-		r.log.Warn("runs have no sandbox", "why", why.problem, "remedy", why.remedy)
-	}
 	return "", why
 }
 
@@ -81,6 +78,10 @@ func (r *Runner) prove(ctx context.Context) (string, *unboxed) {
 	bwrap, err := filepath.EvalSymlinks(bwrap) // the link may be hidden inside
 	if err != nil {
 		return "", &unboxed{"find bubblewrap: " + err.Error(), "install it" + instead}
+	}
+	if r.try(ctx, bwrap, "--disable-userns") == nil {
+		r.sandbox.flat = true
+		return bwrap, nil
 	}
 	if why := r.try(ctx, bwrap); why != nil {
 		return "", why
@@ -102,11 +103,17 @@ func (r *Runner) try(ctx context.Context, bwrap string, options ...string) *unbo
 	if err != nil {
 		return &unboxed{err.Error(), "mend the directories it names" + instead}
 	}
+	filter, err := seccompFile()
+	if err != nil {
+		return &unboxed{err.Error(), "use another machine" + instead}
+	}
+	defer filter.Close()
+	options = append(options, "--seccomp", "3") // the first of ExtraFiles
 	// A run that is stopped meanwhile must not make the sandbox look broken.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), proofLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bwrap, append(slices.Concat(options, args[1:]), bwrap, "--version")...)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay, cmd.ExtraFiles = time.Second, []*os.File{filter}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {

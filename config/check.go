@@ -41,7 +41,8 @@ func (c *Config) check(p *Problems) {
 	if slices.Contains(c.Given, "ERRAND_CONCURRENCY") && c.Worker.Concurrency < 2 && !p.has("ERRAND_CONCURRENCY") {
 		p.add("ERRAND_CONCURRENCY", fmt.Sprintf("is %d", c.Worker.Concurrency), "write at least 2, so that a person never waits behind automatic work, or unset it to go by the memory of the machine")
 	}
-	c.Paths.Dirs = checkDirs(p, c.Paths.Dirs)
+	c.Paths.Dirs = checkDirs(p, "ERRAND_DIRS", c.Paths.Dirs)
+	c.Paths.Shown = checkDirs(p, "ERRAND_SANDBOX_SHOW", c.Paths.Shown)
 	if c.GitHub.AppID < 0 {
 		p.add("GITHUB_APP_ID", fmt.Sprintf("is %d", c.GitHub.AppID), "write the number that the settings page of the App shows")
 	}
@@ -134,14 +135,14 @@ func checkAddr(p *Problems, name, addr string) {
 	p.add(name, fmt.Sprintf("is %q, which is not host:port", addr), "write an address to listen on, like 127.0.0.1:8080, or :8080 for all interfaces")
 }
 
-// checkDirs returns the roots cleaned; an empty element, as a colon at the end leaves it, means nothing.
-func checkDirs(p *Problems, dirs []string) []string {
+// checkDirs returns the paths cleaned; an empty element, as a colon at the end leaves it, means nothing.
+func checkDirs(p *Problems, name string, dirs []string) []string {
 	var clean []string
 	for _, dir := range dirs {
 		switch {
 		case dir == "":
 		case !filepath.IsAbs(dir):
-			p.add("ERRAND_DIRS", fmt.Sprintf("holds %q, which is not absolute", dir), "write absolute paths, separated by colons")
+			p.add(name, fmt.Sprintf("holds %q, which is not absolute", dir), "write absolute paths, separated by colons")
 		default:
 			clean = append(clean, filepath.Clean(dir))
 		}

@@ -45,7 +45,8 @@ func (c *Config) checkSlack(p *Problems) {
 // checkGitHub refuses a GitHub that is begun but has no identity, or two, or cannot verify events.
 func (c *Config) checkGitHub(p *Problems) {
 	g := c.GitHub
-	app := g.AppID != 0 || slices.Contains(c.Given, "GITHUB_APP_PRIVATE_KEY_FILE")
+	key := slices.Contains(c.Given, "GITHUB_APP_PRIVATE_KEY_FILE") || g.AppKeyText != ""
+	app := g.AppID != 0 || key
 	switch {
 	case g.Token == "" && !app && g.WebhookSecret == "":
 		return
@@ -54,9 +55,9 @@ func (c *Config) checkGitHub(p *Problems) {
 	case g.Token == "" && !app:
 		p.add("GITHUB_TOKEN", "is not set although GitHub is configured", "set it, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE, or unset GITHUB_WEBHOOK_SECRET to do without GitHub")
 	case app && g.AppID == 0 && !slices.Contains(c.Given, "GITHUB_APP_ID"):
-		p.add("GITHUB_APP_ID", "is not set although GITHUB_APP_PRIVATE_KEY_FILE is", "set it to the number that the settings page of the App shows")
-	case app && !slices.Contains(c.Given, "GITHUB_APP_PRIVATE_KEY_FILE"):
-		p.add("GITHUB_APP_PRIVATE_KEY_FILE", "is not set although GITHUB_APP_ID is", "set it to the path of the App's private key")
+		p.add("GITHUB_APP_ID", "is not set although the App's private key is", "set it to the number that the settings page of the App shows")
+	case app && !key:
+		p.add("GITHUB_APP_PRIVATE_KEY_FILE", "is not set although GITHUB_APP_ID is", "set it to the path of the App's private key, or GITHUB_APP_PRIVATE_KEY to the key itself")
 	}
 	if g.WebhookSecret == "" {
 		p.add("GITHUB_WEBHOOK_SECRET", "is not set although GitHub is configured", "set it to the secret of the webhook (any long random string, the same on both sides), or unset the other GITHUB_ credentials to do without GitHub")

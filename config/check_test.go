@@ -92,6 +92,8 @@ func TestOneProblem(t *testing.T) {
 		{RoleClient, "GITHUB_APP_PRIVATE_KEY_FILE", "/keys/none.pem", "GITHUB_APP_PRIVATE_KEY_FILE cannot be read"},
 		{RoleClient, "GITHUB_APP_PRIVATE_KEY_FILE", "/keys/public.pem", "GITHUB_APP_PRIVATE_KEY_FILE is /keys/public.pem, which holds no private key"},
 		{RoleClient, "GITHUB_APP_PRIVATE_KEY_FILE", testKey, "GITHUB_APP_PRIVATE_KEY_FILE holds a key"},
+		{RoleClient, "GITHUB_APP_PRIVATE_KEY", "hush", "GITHUB_APP_PRIVATE_KEY holds no private key in PEM form"},
+		{RoleClient, "ERRAND_SANDBOX_SHOW", "go", `ERRAND_SANDBOX_SHOW holds "go", which is not absolute`},
 		{RoleClient, "GITHUB_APP_ID", "-5", "GITHUB_APP_ID is -5"},
 		{RoleWorker, "SLACK_API_URL", "ftp://slack.com", "SLACK_API_URL is not an absolute"},
 		{RoleWorker, "GITHUB_API_URL", "https://u:p@ghe", "GITHUB_API_URL holds a user"},
@@ -166,7 +168,7 @@ func TestBegunSources(t *testing.T) {
 		{map[string]string{"GITHUB_TOKEN": "t"}, "GITHUB_WEBHOOK_SECRET is not set although"},
 		{map[string]string{"GITHUB_WEBHOOK_SECRET": "w"}, "GITHUB_TOKEN is not set although"},
 		{map[string]string{"GITHUB_WEBHOOK_SECRET": "w", "GITHUB_APP_ID": "1"}, "GITHUB_APP_PRIVATE_KEY_FILE is not set although"},
-		{map[string]string{"GITHUB_WEBHOOK_SECRET": "w", "GITHUB_APP_PRIVATE_KEY_FILE": "/keys/app.pem"}, "GITHUB_APP_ID is not set although"},
+		{map[string]string{"GITHUB_WEBHOOK_SECRET": "w", "GITHUB_APP_PRIVATE_KEY_FILE": "/keys/app.pem"}, "GITHUB_APP_ID is not set although the App's private key is"},
 	} {
 		t.Run(tc.want, func(t *testing.T) {
 			t.Parallel()

@@ -48,7 +48,8 @@ type Config struct {
 
 // Redis is where tasks, claims and sessions live.
 type Redis struct {
-	URL RedisURL `env:"REDIS_URL"` // empty only for RoleStandalone, which then brings its own, and for a RoleClient that goes by HTTP
+	URL       RedisURL `env:"REDIS_URL"`                                  // empty only for RoleStandalone, which then brings its own, and for a RoleClient that goes by HTTP
+	AllowOpen bool     `env:"ERRAND_ALLOW_OPEN_REDIS" envDefault:"false"` // programs start although Redis asks for no password
 }
 
 // Slack is the source of mentions and messages.
@@ -67,7 +68,8 @@ type GitHub struct {
 	Token         Secret `env:"GITHUB_TOKEN"`                                        // a user's token; the App below is the alternative
 	AppID         int64  `env:"GITHUB_APP_ID"`                                       // 0 = no App
 	AppKeyFile    string `env:"GITHUB_APP_PRIVATE_KEY_FILE"`                         // absolute
-	AppKey        Secret `env:"-"`                                                   // what AppKeyFile holds, in PEM
+	AppKeyText    Secret `env:"GITHUB_APP_PRIVATE_KEY"`                              // what AppKeyFile would hold, instead of it; \n may stand for a line end
+	AppKey        Secret `env:"-"`                                                   // the key in PEM, from either
 	WebhookSecret Secret `env:"GITHUB_WEBHOOK_SECRET"`                               // never empty when Enabled: go-github takes unsigned events without one
 	APIURL        string `env:"GITHUB_API_URL" envDefault:"https://api.github.com/"` // ends in a slash, as go-github wants it
 	URL           string `env:"GITHUB_URL" envDefault:"https://github.com"`          // base of clone URLs, without a slash at the end
@@ -112,6 +114,7 @@ type Worker struct {
 	Claude      string        `env:"ERRAND_CLAUDE" envDefault:"claude"`              // the CLI: an absolute path, or a name to find on PATH
 	MinClaude   string        `env:"ERRAND_MIN_CLAUDE" envDefault:"2.1.268"`         // oldest CLI that speaks the protocol agent expects
 	Sandbox     string        `env:"ERRAND_SANDBOX" envDefault:"auto"`               // SandboxAuto, SandboxBwrap or SandboxNone
+	AllowRoot   bool          `env:"ERRAND_ALLOW_ROOT" envDefault:"false"`           // the worker starts although it runs as root
 	Concurrency int           `env:"ERRAND_CONCURRENCY"`                             // runs at once, at least 2; the default follows the memory
 	RunLimit    time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h"`               // longest run; 0 = no limit
 	IdleLimit   time.Duration `env:"ERRAND_IDLE_LIMIT" envDefault:"15m"`             // longest silence of a run; 0 = no limit
@@ -128,9 +131,9 @@ const (
 
 // The values of Worker.Sandbox.
 const (
-	SandboxAuto  = "auto"  // bubblewrap where it works, else none; start-up says which
-	SandboxBwrap = "bwrap" // bubblewrap, or no run starts
-	SandboxNone  = "none"
+	SandboxAuto  = "auto"  // bubblewrap; where it does not work, the worker does not start
+	SandboxBwrap = "bwrap" // bubblewrap; where it does not work, no run starts until it does
+	SandboxNone  = "none"  // none: what the agent can reach then, start-up says
 )
 
 // Paths are the places on disk. All are absolute and clean.
@@ -138,4 +141,5 @@ type Paths struct {
 	File  string   `env:"ERRAND_CONFIG" envDefault:"errand.yaml"` // errand.yaml; empty when there is none
 	State string   `env:"ERRAND_STATE_DIR" envDefault:".errand"`  // logs, mirrors, clones; made by those who write there
 	Dirs  []string `env:"ERRAND_DIRS" envSeparator:":"`           // roots below which a task may name a local directory
+	Shown []string `env:"ERRAND_SANDBOX_SHOW" envSeparator:":"`   // what runs in a sandbox may read of what it hides: toolchains in a home directory
 }

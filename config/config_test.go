@@ -78,6 +78,9 @@ func full() map[string]string {
 		"ERRAND_CLAUDE":               "/opt/cli/claude",
 		"ERRAND_MIN_CLAUDE":           "3.0.1",
 		"ERRAND_SANDBOX":              "none",
+		"ERRAND_ALLOW_ROOT":           "true",
+		"ERRAND_ALLOW_OPEN_REDIS":     "1",
+		"ERRAND_SANDBOX_SHOW":         "/home/e/go:",
 		"ERRAND_CONCURRENCY":          "7",
 		"ERRAND_RUN_LIMIT":            "90m",
 		"ERRAND_IDLE_LIMIT":           "10m30s",
@@ -109,7 +112,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 	t.Parallel()
 	got := loadFull(t)
 	want := Config{
-		Redis: Redis{URL: "redis://:hush-redis%21@redis.example:6380/3"},
+		Redis: Redis{URL: "redis://:hush-redis%21@redis.example:6380/3", AllowOpen: true},
 		Slack: Slack{BotToken: "xoxb-hush", SigningSecret: "hush-signing", AppToken: "xapp-hush", APIURL: "https://slack.example/api/"},
 		GitHub: GitHub{
 			AppID: 4711, AppKeyFile: "/keys/app.pem", AppKey: Secret(testKey), WebhookSecret: "hush-webhook",
@@ -126,20 +129,20 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		},
 		Fleet: Fleet{Token: "hush-fleet-012345", MetricsToken: "hush-metrics-0123"},
 		Worker: Worker{
-			Addr: "[::1]:9090", URL: "http://w1.example:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1", Sandbox: SandboxNone, Concurrency: 7,
+			Addr: "[::1]:9090", URL: "http://w1.example:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1", Sandbox: SandboxNone, AllowRoot: true, Concurrency: 7,
 			RunLimit: 5400e9, IdleLimit: 630e9, Grace: 20e9, LogLevel: -4, LogFormat: LogText,
 		},
 		Keep:    Keep{Logs: 48 * 3600e9, LogsGB: 7, Clones: 24 * 3600e9, ClonesGB: 70},
-		Paths:   Paths{File: "/etc/errand.yaml", State: "/var/lib/errand", Dirs: []string{"/srv/a b", "/srv/d"}},
+		Paths:   Paths{File: "/etc/errand.yaml", State: "/var/lib/errand", Dirs: []string{"/srv/a b", "/srv/d"}, Shown: []string{"/home/e/go"}},
 		Routing: Routing{People: map[string]Person{"ann": {Slack: "U1"}}},
 		Given:   got.Given,
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("Load (-want +got):\n%s", diff)
 	}
-	// GITHUB_TOKEN is the one that cannot be set together with the App.
-	if len(got.Given) != len(full()) || len(got.settings()) != len(full())+1 {
-		t.Errorf("%d of %d variables were set, and %d are known: the test must set every one but GITHUB_TOKEN",
+	// GITHUB_TOKEN cannot be set together with the App, nor the App's key twice.
+	if len(got.Given) != len(full()) || len(got.settings()) != len(full())+2 {
+		t.Errorf("%d of %d variables were set, and %d are known: the test must set every one but GITHUB_TOKEN and GITHUB_APP_PRIVATE_KEY",
 			len(got.Given), len(full()), len(got.settings()))
 	}
 }
@@ -182,6 +185,9 @@ func TestEnabledSources(t *testing.T) {
 		"github by token": {map[string]string{"GITHUB_TOKEN": "t", "GITHUB_WEBHOOK_SECRET": "w"}, false, true},
 		"github by app": {map[string]string{
 			"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY_FILE": "/keys/app.pem", "GITHUB_WEBHOOK_SECRET": "w",
+		}, false, true},
+		"github by app's key in one line": {map[string]string{
+			"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": strings.ReplaceAll(testKey, "\n", `\n`), "GITHUB_WEBHOOK_SECRET": "w",
 		}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,17 @@ func (c *Config) readFiles(p *Problems, read readFunc) {
 func (c *Config) readKey(p *Problems, read readFunc) {
 	const name = "GITHUB_APP_PRIVATE_KEY_FILE"
 	file := c.GitHub.AppKeyFile
-	if file == "" {
+	switch text := strings.ReplaceAll(c.GitHub.AppKeyText.Reveal(), `\n`, "\n"); {
+	case text != "" && file != "":
+		p.add("GITHUB_APP_PRIVATE_KEY", "and GITHUB_APP_PRIVATE_KEY_FILE are both set", "unset one of them")
+		return
+	case text != "" && !isKey([]byte(text)):
+		p.add("GITHUB_APP_PRIVATE_KEY", "holds no private key in PEM form", "set it to what is in the key's file, with \\n for each line end where there must be one line")
+		return
+	case text != "":
+		c.GitHub.AppKey = Secret(text)
+		return
+	case file == "":
 		return
 	}
 	if strings.ContainsAny(file, "\n") || strings.Contains(file, "-----") {
@@ -39,11 +49,17 @@ func (c *Config) readKey(p *Problems, read readFunc) {
 		p.add(name, "cannot be read ("+reason(err)+")", "correct the path, or let the user errand runs as read the file")
 		return
 	}
-	if block, _ := pem.Decode(data); block == nil || !strings.HasSuffix(block.Type, "PRIVATE KEY") {
+	if !isKey(data) {
 		p.add(name, "is "+file+", which holds no private key in PEM form", "download the key again from the settings page of the App")
 		return
 	}
 	c.GitHub.AppKey = Secret(data)
+}
+
+// isKey reports whether data is a private key in PEM.
+func isKey(data []byte) bool {
+	block, _ := pem.Decode(data)
+	return block != nil && strings.HasSuffix(block.Type, "PRIVATE KEY")
 }
 
 // readRouting loads errand.yaml. Only a file that was asked for by name has to exist.

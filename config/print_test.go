@@ -30,6 +30,7 @@ func TestPrint(t *testing.T) {
 	}
 	want := `# Redis
 REDIS_URL=redis://:[redacted]@h:6379/0
+# ERRAND_ALLOW_OPEN_REDIS=false
 
 # Slack
 # SLACK_BOT_TOKEN=
@@ -41,6 +42,7 @@ REDIS_URL=redis://:[redacted]@h:6379/0
 # GITHUB_TOKEN=
 # GITHUB_APP_ID=
 # GITHUB_APP_PRIVATE_KEY_FILE=
+# GITHUB_APP_PRIVATE_KEY=
 # GITHUB_WEBHOOK_SECRET=
 # GITHUB_API_URL=https://api.github.com/
 # GITHUB_URL=https://github.com
@@ -71,6 +73,7 @@ ERRAND_MODEL='a b'
 # ERRAND_CLAUDE=claude
 # ERRAND_MIN_CLAUDE=2.1.268
 # ERRAND_SANDBOX=auto
+# ERRAND_ALLOW_ROOT=false
 # ERRAND_CONCURRENCY=4
 ERRAND_RUN_LIMIT=1h
 # ERRAND_IDLE_LIMIT=15m
@@ -82,6 +85,7 @@ ERRAND_RUN_LIMIT=1h
 # ERRAND_CONFIG=errand.yaml
 # ERRAND_STATE_DIR=.errand
 # ERRAND_DIRS=
+# ERRAND_SANDBOX_SHOW=
 
 # Keep
 # ERRAND_KEEP_LOGS=720h

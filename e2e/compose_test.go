@@ -186,6 +186,7 @@ func TestOurServices(t *testing.T) {
 			"REDIS_URL":            "redis://:s3cret@redis:6379/0",
 			"ERRAND_STATE_DIR":     "/var/lib/errand",
 			"ERRAND_CONFIG":        "/etc/errand.yaml",
+			"ERRAND_SANDBOX":       "none",
 			"ERRAND_CONSOLE_TOKEN": "console-s3cret",
 
 			"GITHUB_APP_PRIVATE_KEY_FILE": "",

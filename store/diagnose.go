@@ -37,20 +37,19 @@ const maxSkew = 5 * time.Second
 // Diagnose looks at how Redis is set up, without changing anything: version, eviction, persistence, clock, and what happened to
 // its data. No finding is good news. The error says that it did not answer.
 func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
-	text, err := s.redis.Info(ctx).Result()
+	found, err := s.access(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("diagnose redis: %w", err)
+		return nil, err
 	}
 	asked := time.Now()
 	clock, err := s.redis.Time(ctx).Result()
+	if denied(err) {
+		return append(found, refused(Fatal, "TIME", "No step of the store works without it.", err)), nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("diagnose redis: %w", err)
 	}
 	ahead := time.Since(asked)/2 + asked.Sub(clock) // of Redis; as exact as the way there and back is even
-	server := parseInfo(text)
-	if settings, err := s.redis.ConfigGet(ctx, "appendfsync").Result(); err == nil { // else it is forbidden, as on many hosted ones
-		server["appendfsync"] = settings["appendfsync"]
-	}
 	kept, err := s.loss(ctx, clock)
 	if err != nil {
 		return nil, fmt.Errorf("diagnose redis: %w", err)
@@ -59,7 +58,19 @@ func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("diagnose redis: %w", err)
 	}
-	return slices.Concat(diagnose(server), skewed(ahead), kept, bad), nil
+	found = slices.Concat(found, skewed(ahead), kept, bad)
+	text, err := s.redis.Info(ctx).Result()
+	if denied(err) {
+		return append(found, refused(Warning, "INFO", "Version, eviction and persistence of Redis cannot be checked.", err)), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("diagnose redis: %w", err)
+	}
+	server := parseInfo(text)
+	if settings, err := s.redis.ConfigGet(ctx, "appendfsync").Result(); err == nil { // else it is forbidden, as on many hosted ones
+		server["appendfsync"] = settings["appendfsync"]
+	}
+	return append(diagnose(server), found...), nil
 }
 
 // parseInfo reads Redis' INFO.

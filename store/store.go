@@ -16,6 +16,8 @@ type Config struct {
 	Blocking redis.UniversalClient // for the subscription and the readings of Follow, so that they take nothing from the others; nil = Redis
 	Prefix   string                // of every key ["errand:"]
 
+	AllowOpen bool // Redis may do without a password: a warning, where it is an error otherwise
+
 	ClaimTTL    time.Duration // a claim that nobody keeps is gone after this [15 s]
 	Refresh     time.Duration // how often Keep renews it, well below ClaimTTL [5 s]
 	Outage      time.Duration // how long a holder trusts its claim while Redis does not answer [60 s]

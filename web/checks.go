@@ -24,6 +24,7 @@ type cli struct {
 	LoggedIn bool     `json:"logged_in"`
 	Method   string   `json:"method"`
 	Sandbox  string   `json:"sandbox"`
+	Reach    string   `json:"reach"`
 	Gateway  bool     `json:"gateway"`
 	Private  bool     `json:"private"`
 	Problem  string   `json:"problem"`
@@ -65,7 +66,7 @@ func checkWorker(w store.Worker) (list []check) {
 	switch c.Sandbox {
 	case "":
 	case "none":
-		add(store.Note, "runs are not in a sandbox", "The agent's tools may do what the worker's user may.", "docs/security.md says how to have one.")
+		add(store.Note, "runs are not in a sandbox", c.Reach, "docs/security.md says how to have one.")
 	default:
 		add(well, "runs are in a sandbox ("+c.Sandbox+")", "", "")
 	}

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -38,23 +37,10 @@ func TestCredentialOpensAndStaysHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	with := 0
 	for _, call := range calls() {
-		if strings.Contains(strings.Join(call.Args, " "), secret) {
-			t.Errorf("in a command line: %q", call.Args)
-		}
-		if !strings.Contains(strings.Join(call.Env, " "), secret) {
-			continue
-		}
-		with++
-		// Only what talks to the remote, and never where an agent writes.
-		talks := slices.ContainsFunc(call.Args, func(a string) bool { return strings.HasPrefix(a, "http://") })
-		if !talks || strings.Contains(strings.Join(call.Args, " "), filepath.Join(w.cfg.Dir, "threads")) {
+		if strings.Contains(strings.Join(append(call.Args, call.Env...), " "), secret) {
 			t.Errorf("git %q has the credential", call.Args)
 		}
-	}
-	if with != 4 {
-		t.Errorf("%d git processes had the credential, want 4: ls-remote and clone, ls-remote and fetch", with)
 	}
 	err := filepath.WalkDir(w.cfg.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {

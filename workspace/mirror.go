@@ -62,7 +62,7 @@ func (m mirror) sync(ctx context.Context, want Want) (tip, error) {
 	t, err := m.resolve(ctx, want)
 	if t.head == "" && t.baseSHA != "" && fullSHA.MatchString(want.Ref) {
 		// A commit that no ref has any more, after a force push for one; hosts give it to who knows its name.
-		if _, err := m.git.with(r).run(ctx, fetchArgs(r, want.Ref)...); err != nil {
+		if _, err := m.git.remotely(ctx, r, fetchArgs(r, want.Ref)...); err != nil {
 			return t, remoteError(err)
 		}
 		return m.resolve(ctx, want)
@@ -105,7 +105,7 @@ func (m mirror) ask(ctx context.Context) (r remote, head string, err error) {
 	if r, err = m.w.remote(ctx, m.repo); err != nil {
 		return r, "", err
 	}
-	out, err := m.git.in("").with(r).run(ctx, "ls-remote", "--symref", "--", r.url, "HEAD")
+	out, err := m.git.in("").remotely(ctx, r, "ls-remote", "--symref", "--", r.url, "HEAD")
 	if err != nil {
 		return r, "", remoteError(err)
 	}
@@ -128,7 +128,7 @@ func (m mirror) create(ctx context.Context, r remote, head string) error {
 		for _, refspec := range refspecs {
 			args = append(args, "--config", "remote.origin.fetch="+refspec)
 		}
-		_, err := m.git.in("").with(r).run(ctx, append(args, "--", r.url, tmp)...)
+		_, err := m.git.in("").remotely(ctx, r, append(args, "--", r.url, tmp)...)
 		return err
 	})
 	if err != nil {
@@ -153,7 +153,7 @@ func (m mirror) fetch(ctx context.Context, r remote, head string) error {
 	}
 	err := m.withPulls(ctx, func(refspecs ...string) error {
 		args := fetchArgs(r, append([]string{"+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"}, refspecs...)...)
-		_, err := m.git.with(r).run(ctx, args...)
+		_, err := m.git.remotely(ctx, r, args...)
 		return err
 	})
 	if err != nil {

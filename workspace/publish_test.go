@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -312,7 +311,7 @@ func TestLongRefusal(t *testing.T) {
 	}
 }
 
-// The credential is with the processes that talk to the remote, in the mirror, and nowhere else.
+// No git has the credential, and no file.
 func TestPublishKeepsTheCredential(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -328,21 +327,10 @@ func TestPublishKeepsTheCredential(t *testing.T) {
 	trace := t.TempDir() + "/trace"
 	w.git.env = append(w.git.env, "GIT_TRACE="+trace)
 	published(t, w, c, publication())
-	with := []string{}
 	for _, call := range calls() {
-		args := strings.Join(call.Args, " ")
-		if strings.Contains(args, secret) {
-			t.Errorf("in a command line: %q", call.Args)
+		if strings.Contains(strings.Join(append(call.Args, call.Env...), " "), secret) {
+			t.Errorf("git %q has the credential", call.Args)
 		}
-		if strings.Contains(strings.Join(call.Env, " "), secret) {
-			with = append(with, strings.Fields(args)[1])
-			if strings.Contains(args, filepath.Join(w.cfg.Dir, "threads")) || !strings.Contains(args, s.URL) {
-				t.Errorf("git %s has the credential", args)
-			}
-		}
-	}
-	if len(with) != 3 {
-		t.Errorf("%q had the credential, want ls-remote, fetch and push", with)
 	}
 	for name, text := range snapshot(t, w.cfg.Dir) {
 		if strings.Contains(text, secret) {

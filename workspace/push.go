@@ -11,7 +11,8 @@ import (
 // remote compares.
 func (m mirror) push(ctx context.Context, r remote, commit, branch, was string) error {
 	ref := "refs/heads/" + branch
-	_, err := m.git.with(r).run(ctx, "push", "--quiet", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no",
+	r.change = &update{from: was, to: commit, ref: ref}
+	_, err := m.git.remotely(ctx, r, "push", "--quiet", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no",
 		"--force-with-lease="+ref+":"+was, "--", r.url, commit+":"+ref)
 	return pushError(err)
 }

@@ -4,18 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 )
 
 // remote is a repository where it comes from, with what opens it.
 type remote struct {
 	url, username, password string
+
+	transport http.RoundTripper
+	change    *update // what may be pushed; nil: it is only read
 }
 
 func (w *Workspace) remote(ctx context.Context, repo string) (remote, error) {
-	r := remote{url: w.cfg.URL(repo)}
+	r := remote{url: w.cfg.URL(repo), transport: w.transport}
 	// The URL is in git's arguments and messages.
 	if u, err := url.Parse(r.url); err == nil && u.User != nil {
 		return remote{}, errors.New("the URL holds a credential")
@@ -27,25 +30,9 @@ func (w *Workspace) remote(ctx context.Context, repo string) (remote, error) {
 	if r.username, r.password, err = w.cfg.Credential(ctx, repo); err != nil {
 		return remote{}, fmt.Errorf("credential: %w", err)
 	}
-	// A line break would be a further line of git's credential protocol.
-	if strings.ContainsAny(r.username+r.password, "\n\r\x00") {
-		return remote{}, errors.New("the credential holds a line break")
+	// A colon would end the name early, in the header that carries both; a line break has no place there.
+	if strings.ContainsAny(r.username+r.password, "\n\r\x00") || strings.Contains(r.username, ":") {
+		return remote{}, errors.New("the credential holds a line break, or its name a colon")
 	}
 	return r, nil
-}
-
-// helper answers git from its own environment. printf is built into sh, so the secret is in no command line.
-const helper = `!f() { test "$1" = get && printf 'username=%s\npassword=%s\n' "$ERRAND_GIT_USERNAME" "$ERRAND_GIT_PASSWORD"; }; f`
-
-// with is g for the processes that talk to r: the only ones that have the secret, in their environment. The helper is bound to
-// the host, so a redirect to another one does not get it.
-func (g git) with(r remote) git {
-	u, err := url.Parse(r.url)
-	if err != nil || u.Host == "" || r.username == "" && r.password == "" {
-		return g
-	}
-	g.conf = append(slices.Clip(g.conf), "credential."+u.Scheme+"://"+u.Host+".helper="+helper)
-	g.env = append(slices.Clip(g.env), "ERRAND_GIT_USERNAME="+r.username, "ERRAND_GIT_PASSWORD="+r.password)
-	g.secret = r.password
-	return g
 }

@@ -9,8 +9,8 @@
 //	<root>/trash, janitor.lock                      see Discard and Alone
 //
 // It promises:
-//   - No credential reaches a file, a command line, a URL or a clone. It is in the environment of the
-//     git processes that talk to the remote, which work in mirrors only.
+//   - No credential reaches a file, a URL, a clone or another process. A git that talks to a remote with one does so through a
+//     proxy of this process's (see gate), which passes on no more than that git has to ask.
 //   - Nothing an agent writes into its clone makes git on the host execute anything, or write elsewhere: before git
 //     looks at a clone its configuration is replaced (see secure), and hooks, fsmonitor and filters are off in every call.
 //     While the agent is at work git looks at a copy (see shadow).
@@ -21,8 +21,7 @@
 //   - No object of a mirror is dropped as long as a clone borrows from it. What is damaged is set aside as broken, once.
 //   - A cancelled call returns soon and leaves no git process.
 //
-// It does not promise to protect from a process of the same user outside a sandbox: that one can read the environment of
-// a running fetch in /proc, and write to mirrors. Nor does it pack mirrors, which whoever adds takes the same locks for (see lock), or
+// It does not promise to protect from a process of the same user outside a sandbox: that one can write to mirrors. Nor does it pack mirrors, which whoever adds takes the same locks for (see lock), or
 // decide what is not needed any more: Threads, Save and Discard, Mirrors and DiscardMirror are for who does.
 //
 // All methods may be called from any goroutine. While Checkout, Restore, Publish or Diff works on a clone no agent may run in it; Snapshot
@@ -35,6 +34,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -61,6 +61,8 @@ type Workspace struct {
 	cfg Config
 	log *slog.Logger
 	git git // outside any repository
+
+	transport http.RoundTripper // to remotes that take a credential
 }
 
 // New makes the root directory and checks that git is there and new enough.
@@ -87,7 +89,11 @@ func New(cfg Config) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Workspace{cfg: cfg, log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), git: g}, nil
+	transport, err := newTransport(cfg.Env)
+	if err != nil {
+		return nil, err
+	}
+	return &Workspace{cfg: cfg, log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), git: g, transport: transport}, nil
 }
 
 // Want says which clone a run needs.

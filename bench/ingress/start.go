@@ -100,7 +100,7 @@ func (b *bench) start(ctx context.Context) (err error) {
 // worker starts a worker of the fleet.
 func (b *bench) worker(ctx context.Context, env []string) (stop func() error, err error) {
 	p := door.Program{Name: "worker", Args: []string{filepath.Join(b.Bin, "worker")}, Dir: b.dir, Redis: b.redisURL, Env: append([]string{
-		"ERRAND_CLAUDE=" + filepath.Join(b.dir, cliName), "ERRAND_SANDBOX=none", "ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONCURRENCY=4",
+		"ERRAND_CLAUDE=" + filepath.Join(b.dir, cliName), "ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true", "ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONCURRENCY=4",
 		"ANTHROPIC_API_KEY=sk-ant-bench-key", "ANTHROPIC_BASE_URL=http://127.0.0.1:9",
 	}, env...)}
 	s, err := p.Launch(ctx)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/modelfake"
 	"github.com/errand-fleet/errand/internal/slackfake"
@@ -93,10 +94,24 @@ func (s *scene) environment(state string) []string {
 		"SLACK_API_URL=" + s.slack.APIURL(), "SLACK_BOT_TOKEN=xoxb-test", "SLACK_SIGNING_SECRET=slack-secret",
 		"GITHUB_API_URL=" + s.github.APIURL(), "GITHUB_URL=" + s.github.URL(), "GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret",
 	}
+	// Its agents do what the two stories say, so it may be looked at anywhere: also as root, and where there is no sandbox.
+	env = append(env, "ERRAND_ALLOW_ROOT=true")
+	if !sandboxWorks() {
+		env = append(env, "ERRAND_SANDBOX=none")
+	}
 	if cli := os.Getenv("ERRAND_CLAUDE"); cli != "" {
 		env = append(env, "ERRAND_CLAUDE="+cli)
 	}
 	return env
+}
+
+// sandboxWorks tries what the worker tries at its start.
+func sandboxWorks() bool {
+	r, err := agent.New(agent.Config{LogDir: os.TempDir(), Sandbox: agent.SandboxBwrap})
+	if err == nil {
+		_, err = r.Protection(context.Background())
+	}
+	return err == nil
 }
 
 // mention asks in Slack and waits for the answer there.

@@ -48,6 +48,7 @@ type world struct {
 	notify         func() (<-chan os.Signal, func()) // catches Ctrl-C and SIGTERM, and stops that; nil: nobody sends them
 	patience       time.Duration                     // 0: patience
 	pause          time.Duration                     // 0: firstPause
+	process        bool                              // the process is this program's own
 }
 
 // signals are those of this process.

@@ -12,6 +12,6 @@ import (
 func main() {
 	agent.KeeperMain()
 	os.Exit(run(context.Background(), os.Args[1:], world{
-		getenv: os.Getenv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, notify: signals,
+		getenv: os.Getenv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, notify: signals, process: true,
 	}))
 }

@@ -37,23 +37,25 @@ func run(ctx context.Context, args []string, w world) int {
 	if err == nil {
 		kept := make([]byte, headroom)
 		defer runtime.KeepAlive(kept)
-		err = serve(wire.Signals(ctx), c, w.stdout, w.stderr)
+		err = serve(wire.Signals(ctx), c, w.stdout, w.stderr, wire.Options{Process: w.process})
 	}
 	return code(err, w.stderr)
 }
 
 // serve is the front door of a fleet.
-func serve(ctx context.Context, c config.Config, stdout, stderr io.Writer) (err error) {
+func serve(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.Options) (err error) {
 	log := wire.Logger(stderr, c, false)
 	if err := wire.Private(log); err != nil {
 		return err
 	}
-	parts, err := wire.New(c, log, wire.Options{})
+	parts, err := wire.New(c, log, o)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.Close()) }()
-	parts.Greet(ctx)
+	if err := parts.Greet(ctx); err != nil {
+		return err
+	}
 	door, err := parts.FrontDoor(ctx)
 	if err != nil {
 		return err

@@ -12,5 +12,5 @@ import (
 
 func main() {
 	agent.KeeperMain()
-	os.Exit(run(wire.Signals(context.Background()), os.Args[1:], os.Getenv, os.Stdout, os.Stderr, wire.Options{}))
+	os.Exit(run(wire.Signals(context.Background()), os.Args[1:], os.Getenv, os.Stdout, os.Stderr, wire.Options{Process: true}))
 }

@@ -42,6 +42,7 @@ const underTest = "errand-worker-under-test"
 func TestMain(m *testing.M) {
 	agent.KeeperMain()
 	if os.Args[0] == underTest {
+		quick.Process = true
 		os.Exit(run(wire.Signals(context.Background()), os.Args[1:], os.Getenv, os.Stdout, os.Stderr, quick))
 	}
 	os.Exit(m.Run())
@@ -95,9 +96,17 @@ func newWorld(t *testing.T) *world {
 		"PATH": os.Getenv("PATH"), "TMPDIR": temp, "REDIS_URL": redisserver.ForTest(t), "ERRAND_CONFIG": yaml,
 		"ERRAND_STATE_DIR": filepath.Join(dir, "state"), "ERRAND_HTTP_ADDR": "127.0.0.1:0", "ERRAND_WORKER_ADDR": "127.0.0.1:0",
 		"ERRAND_CONSOLE_TOKEN": token, "ERRAND_CLAUDE": cli, "ERRAND_GRACE": "2s", "ERRAND_CONCURRENCY": "3",
+		"ERRAND_ALLOW_ROOT":  "true", // whoever runs the tests
 		"ANTHROPIC_BASE_URL": w.model.URL(), "ANTHROPIC_API_KEY": "sk-ant-end-to-end",
 		"SLACK_API_URL": w.slack.APIURL(), "SLACK_BOT_TOKEN": "xoxb-test", "SLACK_SIGNING_SECRET": "slack-secret",
 		"GITHUB_API_URL": w.github.APIURL(), "GITHUB_URL": w.github.URL(), "GITHUB_TOKEN": "ghp_test", "GITHUB_WEBHOOK_SECRET": "github-secret",
+	}
+	sandbox, err := agent.New(agent.Config{LogDir: dir, Sandbox: agent.SandboxBwrap})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sandbox.Protection(t.Context()); err != nil {
+		w.env["ERRAND_SANDBOX"] = "none" // which has to be said
 	}
 	return w
 }

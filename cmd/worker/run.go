@@ -80,7 +80,9 @@ func work(ctx context.Context, c config.Config, stderr io.Writer, o wire.Options
 	if err != nil {
 		return errors.Join(err, parts.Close())
 	}
-	parts.Greet(ctx)
+	if err := parts.Greet(ctx); err != nil {
+		return errors.Join(err, s.listener.Close(), parts.Close())
+	}
 	return errors.Join(s.run(ctx), parts.Close())
 }
 

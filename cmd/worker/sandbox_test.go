@@ -26,7 +26,7 @@ func TestSandbox(t *testing.T) {
 	}
 	w.env["ERRAND_CONFIG"], w.env["ERRAND_STATE_DIR"] = yaml, state
 	w.model.Answer("look", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{
-		"command": "git fsck && echo clone is wh''ole; ls " + filepath.Join(state, "logs") + "; cat " + yaml,
+		"command": "git fsck && echo clone is wh''ole; ls " + filepath.Join(state, "logs") + "; cat " + yaml + "; echo sees $(ls -A /home /run | grep -v systemd | grep -c '^[^/]') places; wc -c /etc/shadow",
 	}}}}, modelfake.Turn{Text: "Seen."})
 	base := w.standalone()
 	w.answers(w.mention("look", ""), 1)
@@ -34,8 +34,8 @@ func TestSandbox(t *testing.T) {
 	var fleet struct {
 		Workers []struct {
 			Health struct {
-				Sandbox string   `json:"sandbox"`
-				Notices []string `json:"notices"`
+				Sandbox string `json:"sandbox"`
+				Reach   string `json:"reach"`
 			} `json:"health"`
 		} `json:"workers"`
 	}
@@ -45,12 +45,13 @@ func TestSandbox(t *testing.T) {
 	requests := w.model.Requests()
 	seen := string(requests[len(requests)-1].Body)
 	shown := strings.Contains(seen, channel+":") && strings.Contains(seen, ".ndjson")
-	hidden := !strings.Contains(seen, channel+":") && !strings.Contains(seen, ".ndjson")
+	hidden := !strings.Contains(seen, channel+":") && !strings.Contains(seen, ".ndjson") && strings.Contains(seen, "sees 0 places") &&
+		strings.Contains(seen, "shadow: Permission denied")
 	switch h := fleet.Workers[0].Health; {
 	case !strings.Contains(seen, "clone is whole"):
 		t.Errorf("the agent saw %s", seen)
-	case h.Sandbox == "bwrap" && hidden && !strings.Contains(strings.Join(h.Notices, ";"), "bubblewrap"):
-	case h.Sandbox == "none" && shown && strings.Contains(strings.Join(h.Notices, ";"), "bubblewrap"):
+	case h.Sandbox == "bwrap" && hidden && h.Reach == "":
+	case h.Sandbox == "none" && shown && h.Reach != "":
 	default:
 		t.Errorf("health %+v; the agent saw %s", h, seen)
 	}

@@ -47,7 +47,9 @@ func all(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.
 		return err
 	}
 	defer station.listener.Close()
-	parts.Greet(ctx)
+	if err := parts.Greet(ctx); err != nil {
+		return err
+	}
 	// Neither half goes on without the other; what ends both is the signal, or that one of them could not begin.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -25,6 +25,7 @@ func newLive(t *testing.T) *live {
 	model := modelfake.New()
 	t.Cleanup(model.Close)
 	said := program(t, []string{
+		"ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true",
 		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_CLAUDE=" + cli, "ANTHROPIC_BASE_URL=" + model.URL(), "ANTHROPIC_API_KEY=sk-ant-browser",
 	}, "worker -standalone", "console", "token")
 	base, _, _ := strings.Cut(said[0], "/login?")

@@ -128,6 +128,7 @@ func TestErrandInAnEmulatedWorkspace(t *testing.T) {
 
 	state := t.TempDir()
 	console := run(t, []string{
+		"ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true",
 		"ERRAND_STATE_DIR=" + state, "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0",
 		"ANTHROPIC_BASE_URL=" + model.URL(), "ANTHROPIC_API_KEY=sk-ant-peer-key", "SLACK_API_URL=" + api,
 		"SLACK_BOT_TOKEN=xoxb-test", "SLACK_SIGNING_SECRET=slack-secret",

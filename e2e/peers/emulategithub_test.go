@@ -134,6 +134,7 @@ func TestErrandOnAnEmulatedGitHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := run(t, []string{
+		"ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true",
 		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN=" + console,
 		"ANTHROPIC_BASE_URL=" + model.URL(), "ANTHROPIC_API_KEY=sk-ant-peer-key", "GITHUB_API_URL=" + h.url + "/", "GITHUB_URL=" + git,
 		"GITHUB_APP_ID=77", "GITHUB_APP_PRIVATE_KEY_FILE=" + keyFile, "GITHUB_WEBHOOK_SECRET=github-secret",

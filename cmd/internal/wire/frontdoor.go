@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -19,7 +18,6 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/metrics"
 	"github.com/errand-fleet/errand/web"
-	"github.com/hibiken/asynq"
 )
 
 // signed are the routes guarded by their own signatures; everything else at the front door needs the console token.
@@ -61,9 +59,9 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	}
 	metrics.NewFleet(p.registry, p.Store)
 	mux.Handle("GET /metrics", p.Metrics)
-	opt, err := asynq.ParseRedisURI(p.Config.Redis.URL.Reveal())
+	opt, err := queuesRedis(p.Config.Redis.URL)
 	if err != nil {
-		return nil, errors.New("parse REDIS_URL for the queue pages") // err would quote it
+		return nil, err
 	}
 	h, err := web.New(web.Config{
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: opt, LogDir: LogDir(p.Config),

@@ -3,32 +3,87 @@ package wire
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/errand-fleet/errand/config"
+	"github.com/redis/go-redis/v9"
 )
 
-// hidden is what no run in a sandbox may see although the worker's user may: what others left in the state directory, our own
-// configuration, and where people and machines usually keep credentials. What is not there does not matter.
+// secretFiles hold secrets of this process.
+func secretFiles(c config.Config) []string {
+	files := []string{".env"}
+	if c.GitHub.AppKeyFile != "" {
+		files = append(files, c.GitHub.AppKeyFile)
+	}
+	return files
+}
+
+// hidden is what no run in a sandbox may see although the worker's user may: the home directories, where people and programs keep
+// credentials under more names than any list has; /run, whose sockets make whoever may talk to one as good as root, or as the person who is
+// logged in; what others left in the state directory; our own configuration. What is not there does not matter.
 func hidden(c config.Config) []string {
-	paths := []string{c.Paths.State, ".env"}
-	for _, file := range []string{c.Paths.File, c.GitHub.AppKeyFile} {
-		if file != "" {
-			paths = append(paths, file)
-		}
+	paths := append(secretFiles(c), "/home", "/root", "/run", "/var/run", "/var/mail", "/var/spool", c.Paths.State)
+	if c.Paths.File != "" {
+		paths = append(paths, c.Paths.File)
 	}
-	// Whoever may talk to one of these is as good as root, or as the person who is logged in.
-	for _, name := range []string{"containerd", "crio", "dbus", "docker.sock", "podman", "secrets", "user"} {
-		paths = append(paths, filepath.Join("/run", name))
+	if o, err := redis.ParseURL(c.Redis.URL.Reveal()); err == nil && o.Network == "unix" {
+		paths = append(paths, o.Addr)
 	}
+	// Root's alone, which matters to a worker that is root.
+	keys, _ := filepath.Glob("/etc/ssh/ssh_host_*_key") // the pattern is well-formed
+	paths = append(append(paths, keys...), "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d",
+		"/etc/security/opasswd", "/etc/krb5.keytab", "/etc/ssl/private", "/etc/errand")
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return paths // a user without a home has nothing in it
 	}
+	if !ofSystem(home) {
+		paths = append(paths, home)
+	}
+	// For a home directory that is shown all the same, since a task works there.
 	for _, name := range []string{
-		".aws", ".azure", ".claude", ".claude.json", ".config/gcloud", ".config/gh", ".docker", ".git-credentials", ".gnupg", ".kube", ".netrc",
-		".npmrc", ".pypirc", ".ssh",
+		".aws", ".azure", ".bash_history", ".cargo/credentials.toml", ".claude", ".claude.json", ".config/gcloud", ".config/gh", ".config/git",
+		".docker", ".git-credentials", ".gnupg", ".kube", ".local/share/keyrings", ".netrc", ".npmrc", ".pgpass", ".pypirc", ".ssh", ".vault-token",
 	} {
 		paths = append(paths, filepath.Join(home, name))
 	}
 	return paths
+}
+
+// ofSystem reports whether a directory, which is the home of some users of the system's own, is one that programs need.
+func ofSystem(dir string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(filepath.Clean(dir), "/"), "/")
+	return slices.Contains([]string{"", "bin", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr", "nonexistent"}, first)
+}
+
+// shown is what a run needs of the places that are hidden: what the operator says, and what the environment that it inherits and our
+// configuration name.
+func shown(c config.Config, hidden []string) []string {
+	needed := []string{"/etc/resolv.conf", os.Getenv("SSL_CERT_FILE"), os.Getenv("NODE_EXTRA_CA_CERTS")}
+	needed = append(needed, filepath.SplitList(os.Getenv("SSL_CERT_DIR"))...)
+	needed = append(needed, filepath.SplitList(os.Getenv("PATH"))...)
+	for _, server := range c.Routing.MCP {
+		needed = append(needed, server.Command)
+	}
+	paths := slices.Clone(c.Paths.Shown)
+	for _, path := range needed {
+		if !filepath.IsAbs(path) {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(path)
+		if err == nil && !slices.ContainsFunc(hidden, func(h string) bool { return within(h, real) }) {
+			paths = append(paths, real)
+		}
+	}
+	return paths
+}
+
+// within reports whether path is dir or below it.
+func within(path, dir string) bool {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
 }

@@ -30,7 +30,9 @@ func TestRedisIsLookedAt(t *testing.T) {
 		if err := p.Ready(t.Context()); (err == nil) != (problem == "") || err != nil && err.Error() != problem {
 			t.Errorf("ready: %v, want %q", err, problem)
 		}
-		p.Greet(t.Context())
+		if err := p.Greet(t.Context()); err != nil {
+			t.Error(err)
+		}
 		if !strings.Contains(logged.String(), said) {
 			t.Errorf("%q is not said:\n%s", said, logged.String())
 		}
@@ -46,6 +48,11 @@ func TestRedisIsLookedAt(t *testing.T) {
 
 	memory := miniredis.RunT(t)
 	p = on("redis://" + memory.Addr())
+	if err := p.Greet(t.Context()); err == nil || !strings.Contains(err.Error(), "asks for no password") {
+		t.Errorf("begins work on an open Redis: %v", err)
+	}
+	memory.RequireAuth("pw")
+	p = on("redis://:pw@" + memory.Addr())
 	check(p, "", `level=WARN msg=redis what="Redis is in memory`)
 	memory.Close()
 	check(p, "no answer from Redis", "redis does not answer")

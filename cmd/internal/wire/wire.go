@@ -48,8 +48,10 @@ type Parts struct {
 	notices  []store.Finding // about the configuration
 }
 
-// Options are what a test does differently.
+// Options are what a test does differently, but for Process.
 type Options struct {
+	Process bool // the process is this program's own: what libraries log there goes to its log
+
 	Store  store.Config  // its durations
 	Timing tasks.Timing  // of the worker
 	Quiet  time.Duration // after a push; 0: the source's own
@@ -65,6 +67,9 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 		return nil, err
 	}
 	p.Metrics = metrics.Handler(p.registry, log)
+	if o.Process {
+		redis.SetLogger(redisLog{log})
+	}
 	if p.Redis, err = client(c.Redis.URL.Reveal()); err != nil {
 		return nil, err
 	}
@@ -72,7 +77,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	if p.blocking, err = client(c.Redis.URL.Reveal()); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	o.Store.Redis, o.Store.Blocking = p.Redis, p.blocking
+	o.Store.Redis, o.Store.Blocking, o.Store.AllowOpen = p.Redis, p.blocking, c.Redis.AllowOpen
 	if p.Store, err = store.New(o.Store); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -222,10 +227,13 @@ func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error
 		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: p.Redactor, Log: p.Log, Servers: servers(c),
 		Direct:  c.Model.Gateway == config.GatewayOff,
 		Models:  askable(c),
-		Sandbox: agent.Sandbox(c.Worker.Sandbox), Hidden: hidden(c),
+		Sandbox: sandbox(c), Hidden: hidden(c), Shown: shown(c, hidden(c)), Secrets: secretFiles(c),
 		Credential: agent.Credential{APIKey: c.Model.APIKey.Reveal(), OAuthToken: c.Model.OAuthToken.Reveal(), AuthToken: c.Model.AuthToken.Reveal()},
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := contain(c, runner, p.Log); err != nil {
 		return nil, err
 	}
 	w := workspace.Config{Dir: filepath.Join(c.Paths.State, "workspace"), URL: func(repo string) string { return c.GitHub.URL + "/" + repo + ".git" }, Log: p.Log}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/redis/go-redis/v9"
+)
+
+// admin is a client of the world's Redis with all rights.
+func (w *world) admin() *redis.Client {
+	w.Helper()
+	o, err := redis.ParseURL(w.env["REDIS_URL"])
+	if err != nil {
+		w.Fatal(err)
+	}
+	c := redis.NewClient(o)
+	w.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// logged starts a worker of its own and reads what it logs up to a line that has these words, or to its end.
+func (w *world) logged(words string) (text string) {
+	w.Helper()
+	r, out, err := os.Pipe()
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer r.Close()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute) // for a worker that starts and should not
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Args = []string{underTest}
+	for k, v := range w.env {
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
+	cmd.Stderr = out
+	if err := cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	_ = out.Close()
+	piece := make([]byte, 4<<10)
+	for !strings.Contains(text, words) || !strings.HasSuffix(text, "\n") {
+		n, err := r.Read(piece)
+		if text += string(piece[:n]); err != nil {
+			break
+		}
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	return text
+}
+
+// A worker whose agents could do more than the operator has agreed to does not start, or says what they can do.
+func TestStartIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(w *world)
+		want   []string
+	}{
+		"no sandbox": {func(w *world) {
+			w.env["ERRAND_SANDBOX"], w.env["PATH"] = "auto", w.TempDir()
+		}, []string{"start the worker without a sandbox: bwrap is not on PATH", "ERRAND_SANDBOX=none", agent.Reach}},
+		"root": {func(w *world) {
+			if delete(w.env, "ERRAND_ALLOW_ROOT"); os.Geteuid() != 0 {
+				w.env["ERRAND_SANDBOX"], w.env["PATH"] = "auto", "" // so that it does not start, either
+			}
+		}, []string{"worker: start the worker"}},
+		"open Redis": {func(w *world) {
+			if err := w.admin().Do(w.Context(), "ACL", "SETUSER", "default", "nopass").Err(); err != nil {
+				w.Fatal(err)
+			}
+		}, []string{"Redis asks for no password", "ERRAND_ALLOW_OPEN_REDIS=true"}},
+		"agreed": {func(w *world) {
+			w.env["ERRAND_SANDBOX"] = "none"
+			w.asApp()
+		}, []string{"runs have no sandbox (ERRAND_SANDBOX=none)", agent.Reach, "can read the secrets in"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c.change(w)
+			logged := w.logged("can read the secrets in")
+			for _, want := range c.want {
+				if !strings.Contains(logged, want) {
+					t.Errorf("%q is not said:\n%s", want, logged)
+				}
+			}
+		})
+	}
+}
+
+// Without Redis each line of the log is a line of the log, and says what to do.
+func TestLogWithoutRedis(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.env["REDIS_URL"] = "redis://:pw@127.0.0.1:1/0"
+	logged := w.logged("failed to dial")
+	if !strings.Contains(logged, "127.0.0.1:1") || !strings.Contains(logged, "look whether Redis runs") {
+		t.Errorf("not said where and what to do:\n%s", logged)
+	}
+	for line := range strings.Lines(logged) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
+	}
+}
+
+// The whole system works as a user of Redis' access control lists with the rights that docs/operations.md names, its queue pages included.
+func TestUserOfACLs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	admin := w.admin()
+	rights := strings.Fields("on >pw ~errand:* ~asynq:* &asynq:* &errand:* +@all -@admin -@dangerous +info")
+	args := []any{"ACL", "SETUSER", "fleet"}
+	for _, right := range rights {
+		args = append(args, right)
+	}
+	if err := admin.Do(t.Context(), args...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(w.env["REDIS_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword("fleet", "pw")
+	w.env["REDIS_URL"] = u.String()
+	w.model.Answer("look", modelfake.Turn{Text: "Seen."})
+	base := w.standalone()
+	w.answers(w.mention("look", ""), 1)
+	if page := w.get(base + "/queues/api/queues"); !strings.Contains(page, `"queue":"interactive"`) {
+		t.Errorf("the queue pages: %s", page)
+	}
+	log, err := admin.ACLLog(t.Context(), 100).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range log {
+		if e.Object != "config|get" { // asked where it is allowed
+			t.Errorf("refused: %s %s %s", e.Reason, e.Object, e.Username)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// OpenRedis is what a [Finding] says of a Redis that takes orders from everybody.
+const OpenRedis = "Redis asks for no password"
+
+// access finds out who may use Redis: everybody, which is one mistake, or less than this process needs, which is another.
+func (s *Store) access(ctx context.Context) (found []Finding, err error) {
+	client, ok := s.redis.(*redis.Client)
+	if !ok {
+		return nil, nil
+	}
+	if isOpen(ctx, client.Options()) {
+		level := Fatal
+		if s.cfg.AllowOpen {
+			level = Warning
+		}
+		found = append(found, Finding{
+			level, OpenRedis, "Whoever reaches it gives orders to every worker, the tools of an agent among them.",
+			"Set requirepass in Redis' configuration and the password in REDIS_URL, or ERRAND_ALLOW_OPEN_REDIS=true.",
+		})
+	}
+	// Keys and channels of ours and of asynq's, and scripts.
+	for _, key := range []string{s.cfg.Prefix + "x", "asynq:x"} {
+		err := s.redis.Eval(ctx, "return redis.call('EXISTS', KEYS[1])", []string{key}).Err()
+		if denied(err) {
+			found = append(found, refused(Fatal, "scripts on "+key[:len(key)-1]+"*", "No task can be stored or run without it.", err))
+		} else if err != nil {
+			return nil, fmt.Errorf("diagnose redis: %w", err)
+		}
+	}
+	const channel = "asynq:cancel"
+	subscription := s.redis.Subscribe(ctx, channel)
+	defer subscription.Close()
+	if _, err := subscription.Receive(ctx); denied(err) {
+		found = append(found, refused(Fatal, "the channel "+channel, "No run can be cancelled without it.", err))
+	} else if err != nil {
+		return nil, fmt.Errorf("diagnose redis: %w", err)
+	}
+	return found, nil
+}
+
+// isOpen reports whether a Redis answers to who shows no credential. A socket of the file system counts as closed if nobody else may open it.
+func isOpen(ctx context.Context, o *redis.Options) bool {
+	if o.Network == "unix" {
+		if info, err := os.Stat(o.Addr); err == nil && info.Mode().Perm()&0o022 == 0 {
+			return false
+		}
+	}
+	anybody := redis.NewClient(&redis.Options{
+		Network: o.Network, Addr: o.Addr, TLSConfig: o.TLSConfig, DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, MaxRetries: -1,
+		ContextTimeoutEnabled: true,
+	})
+	defer anybody.Close()
+	return anybody.Ping(ctx).Err() == nil
+}
+
+// denied reports whether Redis' access control lists forbid what was asked.
+func denied(err error) bool { return err != nil && strings.Contains(err.Error(), "NOPERM") }
+
+// refused is what to say about it.
+func refused(level Severity, what, why string, err error) Finding {
+	return Finding{level, "the Redis user may not use " + what, why + " Redis says: " + err.Error(), "Allow it by ACL SETUSER (docs/operations.md)."}
+}

@@ -1,0 +1,96 @@
+package store
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+)
+
+// acl gives Redis a user with these rights, and returns a store that is it.
+func acl(t *testing.T, admin *redis.Client, address string, rights ...any) *Store {
+	t.Helper()
+	args := append([]any{"ACL", "SETUSER", "fleet", "reset", "on", ">pw"}, rights...)
+	if err := admin.Do(t.Context(), args...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword("fleet", "pw")
+	s, err := New(Config{Redis: dial(t, u.String())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A user of access control lists needs no more than the documents say; what it lacks is named.
+func TestDiagnoseUserOfACLs(t *testing.T) {
+	t.Parallel()
+	address := redisserver.ForTest(t)
+	admin := dial(t, address)
+	all := []any{"~errand:*", "~asynq:*", "&asynq:*", "+@all", "-@admin", "-@dangerous", "+info"}
+	for name, c := range map[string]struct {
+		rights []any
+		want   []string
+		says   string
+	}{
+		"enough":     {all, []string{"warning: appendonly is off"}, ""},
+		"no info":    {append(all[:6:6], "-info"), []string{"warning: the Redis user may not use INFO"}, "'info'"},
+		"no time":    {append(all[:7:7], "-time"), []string{"error: the Redis user may not use TIME"}, "'time'"},
+		"no keys":    {append([]any{"~asynq:*"}, all[2:]...), []string{"error: the Redis user may not use scripts on errand:*", "warning: appendonly is off"}, "key"},
+		"no channel": {append(all[:2:2], all[3:]...), []string{"error: the Redis user may not use the channel asynq:cancel", "warning: appendonly is off"}, "channel"},
+	} {
+		found, err := acl(t, admin, address, c.rights...).Diagnose(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		// The order is that of the looks.
+		got := brief(found)
+		if len(got) == 2 && strings.HasPrefix(got[0], "warning") {
+			got[0], got[1], found[0] = got[1], got[0], found[1]
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" || c.says != "" && !strings.Contains(found[0].Why, c.says) {
+			t.Errorf("%s: %v\n%s", name, found, diff)
+		}
+	}
+}
+
+// A Redis that answers to who shows no password is open, whatever the address says.
+func TestDiagnoseOpenRedis(t *testing.T) {
+	t.Parallel()
+	address := redisserver.ForTest(t)
+	admin := dial(t, address)
+	const found = "error: " + OpenRedis + ",warning: appendonly is off"
+	check := func(want string, s *Store) {
+		t.Helper()
+		list, err := s.Diagnose(t.Context())
+		got := brief(list)
+		if len(got) == 2 {
+			got[0], got[1] = got[1], got[0]
+		}
+		if err != nil || strings.Join(got, ",") != want {
+			t.Errorf("%v, %v, want %s", got, err, want)
+		}
+	}
+	store := func(c Config) *Store {
+		t.Helper()
+		s, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	check("warning: appendonly is off", store(Config{Redis: admin}))
+	if err := admin.Do(t.Context(), "ACL", "SETUSER", "default", "nopass").Err(); err != nil {
+		t.Fatal(err)
+	}
+	check(found, store(Config{Redis: admin})) // with a password in the address
+	check(strings.Replace(found, "error", "warning", 1), store(Config{Redis: admin, AllowOpen: true}))
+}

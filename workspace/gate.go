@@ -1,0 +1,253 @@
+package workspace
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+)
+
+// gate is a proxy on loopback between one git and the remote it talks to. It puts the credential into what it passes on, so git never has
+// it: every process of the same user can read the environment, the arguments, the pipes and the memory of a git.
+//
+// The same process can read the gate's address there, and use it while that git lives. So a gate takes no more than its git has to ask: to
+// read this one repository, whose mirror such a process can read anyway, or to make the one change that is being pushed.
+type gate struct {
+	path    string  // "/" and a random token
+	service string  // git-upload-pack or git-receive-pack
+	change  *update // the one that may be pushed; nil: none
+	auth    string  // the Authorization header of the remote
+	client  *http.Client
+
+	mu   sync.Mutex
+	base *url.URL // of the repository; where a redirect led, if there was one
+	open bool     // base is where the credential belongs
+	err  error    // why the remote could not be reached
+}
+
+// update is one change of a branch: the commit it has, empty if there is none, and the one it gets.
+type update struct{ from, to, ref string }
+
+// gated reports whether a remote takes a credential by HTTP.
+func (r remote) gated() (*url.URL, bool) {
+	u, err := url.Parse(r.url)
+	return u, err == nil && u.Host != "" && r.username+r.password != ""
+}
+
+// remotely runs a git that talks to r, through a gate of its own if r takes a credential.
+func (g git) remotely(ctx context.Context, r remote, args ...string) (string, error) {
+	u, gated := r.gated()
+	if !gated {
+		return g.run(ctx, args...)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("open a gate for git: %w", err)
+	}
+	p := &gate{path: "/" + rand.Text(), service: "git-upload-pack", change: r.change, base: u, open: true}
+	if r.change != nil {
+		p.service = "git-receive-pack"
+	}
+	p.auth = basic(r.username, r.password)
+	p.client = &http.Client{Transport: r.transport, CheckRedirect: sameOrigin}
+	server := &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+
+	// A name and a password make git tell a credential that is refused from one that is asked for. They open nothing.
+	host := l.Addr().String() + p.path
+	g.conf = append(slices.Clip(g.conf), "url.http://gate:-@"+host+".insteadOf="+r.url, "http.proxy=")
+	g.secret = r.password
+	out, err := g.run(ctx, args...)
+	if ge, ok := errors.AsType[*gitError](err); ok {
+		p.explain(ge, r.url, "http://"+host, "http://gate:-@"+host)
+	}
+	return out, err
+}
+
+// explain names the remote in place of the gate, and says why the remote could not be reached, which git does not know.
+func (p *gate) explain(e *gitError, remote string, addresses ...string) {
+	for _, address := range addresses {
+		e.stderr = strings.ReplaceAll(e.stderr, address, remote)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		e.stderr = fmt.Sprintf("fatal: unable to access '%s': %v\n%s", remote, p.err, e.stderr)
+	}
+}
+
+// basic is an Authorization header.
+func basic(username, password string) string {
+	req := http.Request{Header: http.Header{}}
+	req.SetBasicAuth(username, password)
+	return req.Header.Get("Authorization")
+}
+
+// ServeHTTP passes on what its git has to ask, and nothing else.
+func (p *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	i := min(len(r.URL.Path), len(p.path))
+	known := subtle.ConstantTimeCompare([]byte(r.URL.Path[:i]), []byte(p.path)) == 1
+	switch what := r.URL.Path[i:]; {
+	case known && r.Method == http.MethodGet && what == "/info/refs" && r.URL.RawQuery == "service="+p.service:
+	case known && r.Method == http.MethodPost && what == "/"+p.service && r.URL.RawQuery == "":
+		body := bufio.NewReader(r.Body)
+		if p.change != nil && (r.Header.Get("Content-Encoding") != "" || !p.change.alone(body)) {
+			http.Error(w, "This is another push.", http.StatusForbidden)
+			return
+		}
+		r.Body = io.NopCloser(body)
+	default:
+		http.NotFound(w, r)
+		return
+	}
+	proxy := httputil.ReverseProxy{
+		Rewrite:   func(pr *httputil.ProxyRequest) { p.rewrite(pr.Out, r.URL.Path[i:]) },
+		Transport: roundTrip(p.send), FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		ModifyResponse: p.judge,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			p.mu.Lock()
+			p.err = err
+			p.mu.Unlock()
+			w.WriteHeader(http.StatusBadGateway)
+		},
+	}
+	proxy.ServeHTTP(w, r)
+}
+
+// rewrite makes a request of git's one for the remote.
+func (p *gate) rewrite(req *http.Request, what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u := *p.base
+	u.Path, u.RawPath, u.RawQuery = strings.TrimSuffix(u.Path, "/")+what, "", req.URL.RawQuery
+	req.URL, req.Host, req.RequestURI = &u, "", ""
+	req.Header.Del("Authorization")
+	if p.open {
+		req.Header.Set("Authorization", p.auth)
+	}
+}
+
+// send asks the remote. Where it sends git elsewhere at first, as for a repository that was renamed, what follows goes there, too.
+func (p *gate) send(req *http.Request) (*http.Response, error) {
+	resp, err := p.client.Do(req)
+	if err != nil {
+		return nil, errors.Unwrap(err) // without the address, which is the caller's to name
+	}
+	at := *resp.Request.URL
+	path, found := strings.CutSuffix(at.Path, "/info/refs")
+	if found && resp.StatusCode == http.StatusOK {
+		at.Path, at.RawPath, at.RawQuery = path, "", ""
+		p.mu.Lock()
+		p.base, p.open = &at, resp.Request.Header.Get("Authorization") != ""
+		p.mu.Unlock()
+	}
+	return resp, nil
+}
+
+// judge keeps an answer from being taken for one to the credential: 401 to a request that had none is how a host hides a repository.
+func (p *gate) judge(resp *http.Response) error {
+	resp.Header.Del("Set-Cookie")
+	if resp.StatusCode == http.StatusUnauthorized && resp.Request.Header.Get("Authorization") == "" {
+		resp.StatusCode = http.StatusNotFound
+	}
+	return nil
+}
+
+// roundTrip is a function as a transport.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls f.
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// sameOrigin follows redirects of the first request, as git does, and lets the credential go to the host alone that it is for. What
+// net/http does by itself is not enough: it goes by the name, whatever the port and the scheme.
+func sameOrigin(req *http.Request, via []*http.Request) error {
+	if via[0].Method != http.MethodGet {
+		return http.ErrUseLastResponse
+	}
+	if len(via) > 5 {
+		return errors.New("too many redirects")
+	}
+	if first := via[0].URL; req.URL.Scheme != first.Scheme || req.URL.Host != first.Host {
+		req.Header.Del("Authorization")
+	}
+	return nil
+}
+
+// alone reports whether the body of a push asks for this change and no other. Nothing at all is fine: git looks that way whether it may push.
+// The body begins with one line for each update, the length in front, and an empty one.
+func (c update) alone(body *bufio.Reader) bool {
+	const empty = "0000"
+	size, err := body.Peek(4)
+	if err != nil || string(size) == empty {
+		return err == nil
+	}
+	n, err := strconv.ParseUint(string(size), 16, 10)
+	if err != nil || n <= 4 {
+		return false
+	}
+	begin, err := body.Peek(int(n) + 4)
+	if err != nil || string(begin[n:]) != empty {
+		return false
+	}
+	line, _, _ := strings.Cut(string(begin[4:n]), "\x00") // behind it is what git can do
+	from, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+	return strings.Trim(from, "0") == c.from && rest == c.to+" "+c.ref || from == c.from && rest == c.to+" "+c.ref
+}
+
+// newTransport connects gates to remotes as git would by the same environment: through its proxies, trusting its certificates.
+func newTransport(env []string) (http.RoundTripper, error) {
+	vars := map[string]string{}
+	for _, v := range env {
+		name, value, _ := strings.Cut(v, "=")
+		vars[name] = value
+	}
+	either := func(name string) string {
+		if v := vars[strings.ToLower(name)]; v != "" {
+			return v
+		}
+		return vars[name]
+	}
+	proxy := (&httpproxy.Config{HTTPProxy: either("HTTP_PROXY"), HTTPSProxy: either("HTTPS_PROXY"), NoProxy: either("NO_PROXY")}).ProxyFunc()
+	t := &http.Transport{
+		Proxy:               func(req *http.Request) (*url.URL, error) { return proxy(req.URL) },
+		DialContext:         (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second,
+		IdleConnTimeout:     30 * time.Second,
+		DisableCompression:  true, // bodies pass as they are
+		ForceAttemptHTTP2:   true,
+	}
+	file := vars["GIT_SSL_CAINFO"]
+	if file == "" {
+		return t, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read GIT_SSL_CAINFO: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New("read GIT_SSL_CAINFO: no certificate in " + file)
+	}
+	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	return t, nil
+}

@@ -1,0 +1,204 @@
+package workspace
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// neighbour is another process of the same user, which looks into every git of a workspace whenever that has asked its remote something.
+type neighbour struct {
+	*testing.T
+	root string // of the workspace
+	gate *regexp.Regexp
+
+	mu    sync.Mutex
+	looks int
+	found map[string]bool // places in which the credential was
+	met   func(git, address string)
+}
+
+// look reads what the kernel shows of each git: environment, arguments, open files, memory.
+func (n *neighbour) look() {
+	if !n.mu.TryLock() {
+		return // it is looking, and has come in through a gate
+	}
+	defer n.mu.Unlock()
+	encoded := base64.StdEncoding.EncodeToString([]byte("x-access-token:" + secret))
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		environ, _ := os.ReadFile(dir + "/environ")
+		if !bytes.Contains(environ, []byte("GIT_CEILING_DIRECTORIES="+filepath.Dir(n.root)+"\x00")) {
+			continue
+		}
+		cmdline, _ := os.ReadFile(dir + "/cmdline")
+		texts := map[string][]byte{"environ": environ, "cmdline": cmdline, "mem": memory(dir)}
+		files, _ := filepath.Glob(dir + "/fd/*")
+		for _, file := range files {
+			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+				texts[file], _ = os.ReadFile(file)
+			}
+		}
+		address := n.gate.FindString(string(environ))
+		if address == "" || len(texts["mem"]) > 0 && !bytes.Contains(texts["mem"], []byte(address)) {
+			continue // a git that talks to no remote, or one that has only just been started
+		}
+		n.looks++
+		for place, text := range texts {
+			if bytes.Contains(text, []byte(secret)) || bytes.Contains(text, []byte(encoded)) {
+				n.found[place] = true
+			}
+		}
+		if n.met != nil {
+			n.met(string(cmdline), address)
+		}
+	}
+}
+
+// memory is all that can be read of a process.
+func memory(dir string) []byte {
+	maps, err := os.Open(dir + "/maps")
+	if err != nil {
+		return nil
+	}
+	defer maps.Close()
+	mem, err := os.Open(dir + "/mem")
+	if err != nil {
+		return nil
+	}
+	defer mem.Close()
+	var all []byte
+	for lines := bufio.NewScanner(maps); lines.Scan(); {
+		var from, to int64
+		var mode string
+		if n, _ := fmt.Sscanf(lines.Text(), "%x-%x %s", &from, &to, &mode); n != 3 || !strings.HasPrefix(mode, "rw") {
+			continue
+		}
+		part := make([]byte, to-from)
+		n, _ := mem.ReadAt(part, from)
+		all = append(all, part[:max(n, 0)]...)
+	}
+	return all
+}
+
+// watched is a workspace on a host that takes pushes, with a neighbour.
+func watched(t *testing.T) (*origin, *Workspace, *neighbour) {
+	t.Helper()
+	o := newOrigin(t)
+	testGit(t, o.bare, "config", "http.receivepack", "true")
+	host := o.serve(rules{password: secret})
+	n := &neighbour{T: t, found: map[string]bool{}, gate: regexp.MustCompile(`http://gate:-@127\.0\.0\.1:\d+/\w+`)}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.look()
+		host.Config.Handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	w := open(t, Config{
+		Dir: filepath.Join(t.TempDir(), "root"), URL: func(repo string) string { return s.URL + "/" + repo + ".git" },
+		Credential: func(context.Context, string) (string, string, error) { return "x-access-token", secret, nil },
+	})
+	n.root = w.cfg.Dir
+	return o, w, n
+}
+
+// Whatever another process of the same user reads of git, while it talks to the remote, the credential is not there.
+func TestNeighbourFindsNoCredential(t *testing.T) {
+	t.Parallel()
+	_, w, n := watched(t)
+	c := checkout(t, w, api)
+	write(t, c.Dir+"/new.txt", "new\n")
+	published(t, w, c, publication())
+	if n.looks < 6 || len(n.found) > 0 {
+		t.Errorf("%d looks, found in %v", n.looks, n.found)
+	}
+}
+
+// The gate's address can be read. Who has it can do what git was about to do, and nothing else.
+func TestNeighbourAtTheGate(t *testing.T) {
+	t.Parallel()
+	o, w, n := watched(t)
+	c := checkout(t, w, api)
+	write(t, c.Dir+"/new.txt", "new\n")
+	zero := strings.Repeat("0", 40)
+	head := o.sha("main")
+	pkt := func(lines ...string) string {
+		all := ""
+		for _, line := range lines {
+			all += fmt.Sprintf("%04x%s", len(line)+4, line)
+		}
+		return all + "0000"
+	}
+	other := zero + " " + head + " refs/heads/evil"
+	tries := []struct{ method, what, body string }{
+		{"GET", "/info/refs", ""},
+		{"GET", "/info/refs?service=git-upload-pack", ""},
+		{"GET", "/../other.git/info/refs?service=git-receive-pack", ""},
+		{"GET", "/HEAD", ""},
+		{"POST", "/git-upload-pack", "0000"},
+		{"POST", "/git-receive-pack", pkt(other + "\x00 report-status")},
+		{"POST", "/git-receive-pack", pkt(head+" "+zero+" refs/heads/main\x00", other)},
+		{"POST", "/git-receive-pack", pkt("push-cert\x00")},
+		{"POST", "/git-receive-pack", "ffff" + other},
+		{"POST", "/git-receive-pack", "00"},
+	}
+	pushes := 0
+	n.met = func(git, address string) {
+		if !strings.Contains(git, "push") || pushes > 0 {
+			return
+		}
+		pushes++
+		for _, try := range tries {
+			req, err := http.NewRequestWithContext(t.Context(), try.method, address+try.what, strings.NewReader(try.body))
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			resp, err := http.DefaultTransport.RoundTrip(req)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			_ = resp.Body.Close()
+			if resp.StatusCode != http.StatusForbidden && resp.StatusCode != http.StatusNotFound {
+				t.Errorf("%s %s: %s", try.method, try.what, resp.Status)
+			}
+		}
+	}
+	p := published(t, w, c, publication())
+	if pushes != 1 || o.sha("evil") != "" || o.sha("main") != head || o.sha(ownBranch) != p.Commit {
+		t.Errorf("%d pushes met; evil is %q, main %q, ours %q", pushes, o.sha("evil"), o.sha("main"), o.sha(ownBranch))
+	}
+}
+
+// Without the token there is nobody at the gate's port, and when git has ended nothing at all.
+func TestGateIsClosed(t *testing.T) {
+	t.Parallel()
+	_, w, n := watched(t)
+	var last string
+	n.met = func(_, address string) {
+		last = address
+		resp, err := http.Get(address[:strings.LastIndex(address, "/")+1] + "guess/info/refs?service=git-upload-pack")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusNotFound {
+			t.Errorf("without the token: %s", resp.Status)
+		}
+	}
+	checkout(t, w, api)
+	if resp, err := http.Get(last + "/info/refs?service=git-upload-pack"); last == "" || err == nil {
+		t.Errorf("after git's end: %q, %v", last, resp)
+	}
+}
