@@ -37,17 +37,22 @@ type child struct {
 // alone.
 func startChild(ctx context.Context, order startOrder, b box) (_ *child, err error) {
 	var opened []*os.File
-	pipe := func() (r, w *os.File) {
+	open := func(ends func() (r, w *os.File, err error)) (r, w *os.File) {
 		if err == nil {
-			if r, w, err = os.Pipe(); err == nil {
+			if r, w, err = ends(); err == nil {
 				opened = append(opened, r, w)
 			}
 		}
 		return r, w
 	}
-	stdinR, stdinW := pipe()
-	stdoutR, stdoutW := pipe()
-	stderrR, stderrW := pipe()
+	pipe := func() (r, w *os.File) { return open(os.Pipe) }
+	speech := os.Pipe
+	if order.Sealed {
+		speech = sealedPipe
+	}
+	stdinR, stdinW := open(speech)
+	stdoutR, stdoutW := open(speech)
+	stderrR, stderrW := pipe() // by its name, /dev/stderr, it may be opened: nothing is decided by what is written there
 	controlR, controlW := pipe()
 	statusR, statusW := pipe()
 	closeAll := func(files []*os.File) {
@@ -67,6 +72,9 @@ func startChild(ctx context.Context, order startOrder, b box) (_ *child, err err
 		ExtraFiles: []*os.File{controlR, statusW},
 		// A session of its own: a terminal's Ctrl-C and hang-up are the worker's affair, and the agent has no terminal to touch.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	for _, theirs := range []*os.File{stdinR, stdoutW} {
+		_ = syscall.SetNonblock(int(theirs.Fd()), false) // as programs expect theirs to be; os does it for its own pipes alone
 	}
 	inherited, err := b.enter(cmd)
 	var lends *os.File // by which the keeper hands out the gateway's socket

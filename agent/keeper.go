@@ -32,6 +32,10 @@ type startOrder struct {
 	Secret string   `json:"secret,omitempty"` // readable for the CLI at descriptor 3; empty for none
 	Orphan duration `json:"orphan"`           // TERM to KILL when the worker died
 	Remove string   `json:"remove,omitempty"` // the run's own directory, removed by the keeper when the worker died
+
+	// Sealed is for the worker's side: stdin and stdout are a protocol, and no other process may open them. A script's stay pipes, for
+	// scripts write to /dev/stdout by its name.
+	Sealed bool `json:"-"`
 }
 
 // command is what follows the start order: TERM the CLI now, and KILL it after Term. A later one can only hurry it.
