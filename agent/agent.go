@@ -29,6 +29,7 @@ type Config struct {
 	Sandbox    Sandbox           // what the runs are in; empty: SandboxNone
 	Hidden     []string          // files and directories that no run in a sandbox may see; LogDir and TempDir are always among them
 	Grace      time.Duration     // from the decision to stop a run to its KILL; 0: 15 s
+	Crowd      int               // processes and threads a run may have at once: one with more is ended; 0: any number
 	Servers    []MCPServer       // of tools, besides those of a Spec
 	Redactor   *Redactor         // takes secrets out of logs and events; nil: none
 	Log        *slog.Logger      // nil: nothing is logged
@@ -57,9 +58,15 @@ type Runner struct {
 	startLimit, exitLimit, pingAfter, pingLimit, keeperLimit, usedEvery time.Duration
 
 	spare budget // of all runs, for long lines of the CLI's output
+
+	silentLimit time.Duration // after which a keeper gives its worker up; tests shorten it
+
+	strangersMu sync.Mutex
+	strangers   strangers
 }
 
-// New checks the configuration. It looks neither at the CLI nor at the sandbox: see Health.
+// New checks the configuration. It looks neither at the CLI nor at the sandbox: see Health. It makes this process a child subreaper, which
+// is given what a killed keeper leaves behind, and also what other children leave: dead ones of these are buried after each run.
 func New(c Config) (*Runner, error) {
 	if c.LogDir == "" {
 		return nil, errors.New("create runner: LogDir is empty")
@@ -67,7 +74,7 @@ func New(c Config) (*Runner, error) {
 	r := &Runner{
 		cfg: c, log: c.Log, getenv: c.Getenv, sandbox: &sandbox{}, mark: ownMark(),
 		startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit, keeperLimit: keeperLimit,
-		usedEvery: usedEvery,
+		usedEvery: usedEvery, silentLimit: silentLimit, strangers: strangers{},
 	}
 	r.spare.total = maxLines
 	if r.log == nil {
@@ -93,6 +100,9 @@ func New(c Config) (*Runner, error) {
 	case SandboxNone, SandboxBwrap, SandboxAuto:
 	default:
 		return nil, fmt.Errorf("create runner: sandbox %q is unknown", c.Sandbox)
+	}
+	if err := adopt(); err != nil {
+		r.log.Warn("what outlives its keeper can outlive its run", "err", err)
 	}
 	if runtime.GOOS != "linux" {
 		r.log.Warn("a process that daemonises itself can outlive its run on this system; use Linux in production")

@@ -221,7 +221,7 @@ func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error
 	runner, err := agent.New(agent.Config{
 		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: p.Redactor, Log: p.Log, Servers: servers(c),
 		Direct:  c.Model.Gateway == config.GatewayOff,
-		Sandbox: agent.Sandbox(c.Worker.Sandbox), Hidden: hidden(c),
+		Sandbox: agent.Sandbox(c.Worker.Sandbox), Hidden: hidden(c), Crowd: c.Worker.Processes,
 		Credential: agent.Credential{APIKey: c.Model.APIKey.Reveal(), OAuthToken: c.Model.OAuthToken.Reveal(), AuthToken: c.Model.AuthToken.Reveal()},
 	})
 	if err != nil {
