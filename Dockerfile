@@ -11,7 +11,8 @@ COPY . .
 # What /api/health tells of each worker: the context has no .git to ask (--build-arg VERSION=$(git rev-parse --short HEAD)).
 ARG VERSION=unknown
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags="-s -w -X github.com/errand-fleet/errand/cmd/internal/wire.version=${VERSION}" -o /out/ ./cmd/worker ./cmd/enqueue
+    CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags="-s -w -X github.com/errand-fleet/errand/cmd/internal/wire.version=${VERSION}" -o /out/ ./cmd/worker ./cmd/enqueue \
+ && chmod 0711 /out/*
 
 FROM ${RUNTIME_IMAGE}
 LABEL org.opencontainers.image.title="errand" \
@@ -19,10 +20,12 @@ LABEL org.opencontainers.image.title="errand" \
       org.opencontainers.image.source="https://github.com/errand-fleet/errand"
 
 # git and ripgrep are for the CLI and for us; tini collects orphans; bubblewrap works only in a container that is allowed user
-# namespaces (docs/security.md), and is not used in any other. The uid is fixed: volumes outlive images.
+# namespaces (docs/security.md), and is not used in any other. The uid is fixed: volumes outlive images. Programs that have the secrets, tini
+# and ours, may be executed and not be read: the kernel then lets no process of their user look into theirs, from the first instruction on.
 RUN apt-get update \
  && apt-get install -y --no-install-recommends bubblewrap ca-certificates git ripgrep tini \
  && rm -rf /var/lib/apt/lists/* \
+ && chmod 0711 /usr/bin/tini \
  && groupadd --gid 10001 errand \
  && useradd --uid 10001 --gid errand --home-dir /var/lib/errand --no-create-home --shell /bin/bash errand \
  && install -d -o errand -g errand -m 0700 /var/lib/errand

@@ -32,6 +32,7 @@ type Config struct {
 	Shown      []string          // files and directories below hidden ones that runs in a sandbox may read all the same; they must exist
 	Secrets    []string          // files with secrets of this process: Health warns of those that runs without a sandbox can read
 	Grace      time.Duration     // from the decision to stop a run to its KILL; 0: 15 s
+	Crowd      int               // processes and threads a run may have at once: one with more is ended; 0: any number
 	Servers    []MCPServer       // of tools, besides those of a Spec
 	Redactor   *Redactor         // takes secrets out of logs and events; nil: none
 	Log        *slog.Logger      // nil: nothing is logged
@@ -60,9 +61,15 @@ type Runner struct {
 	startLimit, exitLimit, pingAfter, pingLimit, keeperLimit, usedEvery time.Duration
 
 	spare budget // of all runs, for long lines of the CLI's output
+
+	silentLimit time.Duration // after which a keeper gives its worker up; tests shorten it
+
+	strangersMu sync.Mutex
+	strangers   strangers
 }
 
-// New checks the configuration. It looks neither at the CLI nor at the sandbox: see Health.
+// New checks the configuration. It looks neither at the CLI nor at the sandbox: see Health. It makes this process a child subreaper, which
+// is given what a killed keeper leaves behind, and also what other children leave: dead ones of these are buried after each run.
 func New(c Config) (*Runner, error) {
 	if c.LogDir == "" {
 		return nil, errors.New("create runner: LogDir is empty")
@@ -70,7 +77,7 @@ func New(c Config) (*Runner, error) {
 	r := &Runner{
 		cfg: c, log: c.Log, getenv: c.Getenv, sandbox: &sandbox{}, mark: ownMark(),
 		startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit, keeperLimit: keeperLimit,
-		usedEvery: usedEvery,
+		usedEvery: usedEvery, silentLimit: silentLimit, strangers: strangers{},
 	}
 	r.spare.total = maxLines
 	if r.log == nil {
@@ -96,6 +103,9 @@ func New(c Config) (*Runner, error) {
 	case SandboxNone, SandboxBwrap:
 	default:
 		return nil, fmt.Errorf("create runner: sandbox %q is unknown", c.Sandbox)
+	}
+	if err := adopt(); err != nil {
+		r.log.Warn("what outlives its keeper can outlive its run", "err", err)
 	}
 	if runtime.GOOS != "linux" {
 		r.log.Warn("a process that daemonises itself can outlive its run on this system; use Linux in production")

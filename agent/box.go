@@ -68,12 +68,20 @@ func (r *Runner) box(ctx context.Context, s Spec, cli string, d runDirs) (box, *
 	}, nil
 }
 
+// mark is that of what is born in it. In a sandbox none is needed: nothing survives its keeper.
+func (b box) mark() uint64 {
+	if len(b.bwrap) > 0 {
+		return 0
+	}
+	return birthMark()
+}
+
 // enter turns the command of a keeper into one in the sandbox. The files are the new process's: close them once it has started.
 func (b box) enter(cmd *exec.Cmd) ([]*os.File, error) {
 	if len(b.bwrap) == 0 {
 		return nil, nil
 	}
-	exe, err := os.Open(selfExecutable)
+	exe, err := openProgram()
 	if err != nil {
 		return nil, fmt.Errorf("open the keeper's program: %w", err)
 	}

@@ -37,17 +37,22 @@ type child struct {
 // alone.
 func startChild(ctx context.Context, order startOrder, b box) (_ *child, err error) {
 	var opened []*os.File
-	pipe := func() (r, w *os.File) {
+	open := func(ends func() (r, w *os.File, err error)) (r, w *os.File) {
 		if err == nil {
-			if r, w, err = os.Pipe(); err == nil {
+			if r, w, err = ends(); err == nil {
 				opened = append(opened, r, w)
 			}
 		}
 		return r, w
 	}
-	stdinR, stdinW := pipe()
-	stdoutR, stdoutW := pipe()
-	stderrR, stderrW := pipe()
+	pipe := func() (r, w *os.File) { return open(os.Pipe) }
+	speech := os.Pipe
+	if order.Sealed {
+		speech = sealedPipe
+	}
+	stdinR, stdinW := open(speech)
+	stdoutR, stdoutW := open(speech)
+	stderrR, stderrW := pipe() // by its name, /dev/stderr, it may be opened: nothing is decided by what is written there
 	controlR, controlW := pipe()
 	statusR, statusW := pipe()
 	closeAll := func(files []*os.File) {
@@ -68,6 +73,9 @@ func startChild(ctx context.Context, order startOrder, b box) (_ *child, err err
 		// A session of its own: a terminal's Ctrl-C and hang-up are the worker's affair, and the agent has no terminal to touch.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
+	for _, theirs := range []*os.File{stdinR, stdoutW} {
+		_ = syscall.SetNonblock(int(theirs.Fd()), false) // as programs expect theirs to be; os does it for its own pipes alone
+	}
 	inherited, err := b.enter(cmd)
 	var lends *os.File // by which the keeper hands out the gateway's socket
 	if err == nil && b.alone {
@@ -78,7 +86,9 @@ func startChild(ctx context.Context, order startOrder, b box) (_ *child, err err
 		}
 	}
 	if err == nil {
-		err = cmd.Start()
+		if err = cmd.Start(); err == nil {
+			keepers.Store(cmd.Process.Pid, nil) // before it is told what to start
+		}
 	}
 	closeAll(append(inherited, stdinR, stdoutW, stderrW, controlR, statusW))
 	if err != nil {
@@ -113,6 +123,7 @@ func startChild(ctx context.Context, order startOrder, b box) (_ *child, err err
 			_ = c.keeper.Kill() // bubblewrap, when it had not come as far as to start one
 		}
 		_ = cmd.Wait()
+		keepers.Delete(c.keeper.Pid)
 		// Its last words: bubblewrap's, or of a keeper that panicked.
 		_ = stderrR.SetReadDeadline(time.Now().Add(time.Second))
 		words, _ := io.ReadAll(io.LimitReader(stderrR, 4<<10))
@@ -123,6 +134,12 @@ func startChild(ctx context.Context, order startOrder, b box) (_ *child, err err
 		return nil, fmt.Errorf("start the CLI: %w", err)
 	}
 	go c.await(cmd, statusR, status)
+	if order.Silent > 0 {
+		go c.beat(order.Silent / beats)
+	}
+	if !c.boxed { // in a sandbox no tool can stop it
+		go c.mind()
+	}
 	return c, nil
 }
 
@@ -137,6 +154,7 @@ func (c *child) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {
 		_ = cmd.Process.Kill() // bubblewrap would wait until they are dead
 	}
 	werr := cmd.Wait()
+	keepers.Delete(cmd.Process.Pid)
 	if err != nil {
 		c.exit = exitStatus{Code: -1, Signal: "SIGKILL", keeperDied: true} // what the kernel does to the CLI then
 		c.err = fmt.Errorf("read the last word of the keeper: %w", errors.Join(err, werr))
@@ -145,6 +163,37 @@ func (c *child) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {
 	_ = c.control.Close()
 	c.controlMu.Unlock()
 	close(c.done)
+}
+
+// beat tells the keeper that this process is alive. It waits for nothing but the pipe, and not long for that: a keeper that does not read
+// must not keep Term waiting.
+func (c *child) beat(every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.done:
+			return
+		case <-tick.C:
+			_ = c.command(command{})
+		}
+	}
+}
+
+// mind kills a keeper that was stopped: by a tool, since nobody else would. It could neither count nor end what the run starts.
+func (c *child) mind() {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.done:
+			return
+		case <-tick.C:
+			if stoppedProcess(c.keeper.Pid) {
+				c.Kill()
+			}
+		}
+	}
 }
 
 // Term asks the keeper to TERM the CLI and to KILL it after grace; at most the first call counts.
@@ -170,6 +219,10 @@ func (c *child) command(v any) error {
 	}
 	c.controlMu.Lock()
 	defer c.controlMu.Unlock()
+	if v == (command{}) { // short enough for the pipe to take it as a whole or not at all
+		_ = c.control.SetWriteDeadline(time.Now().Add(time.Second))
+		defer func() { _ = c.control.SetWriteDeadline(time.Time{}) }()
+	}
 	_, err = c.control.Write(append(line, '\n'))
 	return err
 }

@@ -106,6 +106,16 @@ var classes = map[Class]struct {
 		"The agent was killed because the worker had run out of memory.",
 		"Give the worker more memory, or run fewer agents at once (ERRAND_CONCURRENCY).",
 	},
+	ClassProcesses: {
+		RetryNever,
+		"The agent was stopped because it had started more processes than a run may have. Ask for smaller steps, or an operator can raise the limit.",
+		"If its tools need so many processes and threads, raise ERRAND_RUN_PROCESSES, and with it what the container or unit may have.",
+	},
+	ClassFrozen: {
+		RetrySoon,
+		"The worker stood still for a while, so its agent was stopped. Try again.",
+		"Find out what held the worker up: a suspended machine, SIGSTOP, a debugger, or no memory or CPU left.",
+	},
 	ClassWorkspace: {
 		RetryNever,
 		"The working directory could not be prepared.",

@@ -32,6 +32,8 @@ const (
 	ClassNoResult   Class = "no_result"
 	ClassKilled     Class = "killed"
 	ClassOOM        Class = "killed_oom"
+	ClassProcesses  Class = "too_many_processes"
+	ClassFrozen     Class = "worker_frozen"
 	ClassWorkspace  Class = "workspace"
 	ClassInput      Class = "input"
 	ClassInternal   Class = "internal"

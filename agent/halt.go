@@ -74,7 +74,7 @@ func (r *Runner) outlive(id string, c *child, quiet <-chan struct{}, note func(t
 		<-c.done
 	}
 	if c.err != nil {
-		// The keeper was killed. The kernel has killed the CLI with it; what its tools left is found by the marker, and until
+		// The keeper was killed. The kernel has killed the CLI with it; what its tools left is ours now, or is found by the marker, and until
 		// they are dead the pipes may stay open. One that is just about to execute something shows no environment for a moment.
 		c.exit.Swept = sweepUntil(quiet, id)
 		r.log.Error("keeper died", "run", id, "swept", c.exit.Swept, "err", c.err)
@@ -88,6 +88,14 @@ func (r *Runner) outlive(id string, c *child, quiet <-chan struct{}, note func(t
 		}
 	}
 	<-quiet
+	r.buryStrangers()
+}
+
+// buryStrangers buries what died as a child of this process, and for which nobody here waits.
+func (r *Runner) buryStrangers() {
+	r.strangersMu.Lock()
+	defer r.strangersMu.Unlock()
+	r.strangers.bury(time.Now())
 }
 
 // sweepUntil kills what carries the run's marker until the pipes say that nobody is left, or for a second, if somebody without it holds them.

@@ -132,12 +132,37 @@ func (r *Runner) protection(ctx context.Context) (h Health, why *unboxed) {
 		h.Notices = append(h.Notices, "runs are given the model's credential itself, and the agent's tools may read it: "+
 			"set ERRAND_GATEWAY=on, unless the model takes it from the CLI's own requests only")
 	}
-	// In a sandbox a tool sees no process but those of its run, and has no capabilities even as root.
-	private, remedy := isPrivate()
-	if h.Private = private || h.Sandbox == string(SandboxBwrap); !h.Private {
-		h.Notices = append(h.Notices, "the agent's tools can read this process's memory and environment: "+remedy)
+	h.Private = true // in a sandbox, where a tool sees no process but those of its run, and has no capabilities even as root
+	if h.Sandbox != string(SandboxBwrap) {
+		var notices []string
+		h.Private, notices = r.exposure()
+		h.Notices = append(h.Notices, notices...)
 	}
 	return h, nil
+}
+
+// exposure says what tools without a sandbox can read of processes that hold the fleet's secrets: this one, and others of its user.
+func (r *Runner) exposure() (private bool, notices []string) {
+	private, remedy := isPrivate()
+	if !private {
+		return false, []string{"the agent's tools can read this process's memory and environment: " + remedy}
+	}
+	var secret []string
+	for _, v := range os.Environ() {
+		if r.cfg.Redactor.String(v) != v {
+			secret = append(secret, v)
+		}
+	}
+	if holders := readable(secret); len(holders) > 0 {
+		private = false
+		notices = append(notices, fmt.Sprintf("the agent's tools can read secrets in the environment of %s: make their programs root's, with mode "+
+			"0711, or start them as another user", strings.Join(holders, ", ")))
+	}
+	if !beginsPrivate() {
+		notices = append(notices, "while they start, the agent's tools can read the memory and environment of this program's processes: make it root's, "+
+			"with mode 0711")
+	}
+	return private, notices
 }
 
 // ask runs one harmless command of the CLI in the same environment as a run.

@@ -31,12 +31,20 @@ type startOrder struct {
 	Alone  bool     `json:"alone,omitempty"`  // make the gateway's socket and hand it out, before the CLI starts
 	Secret string   `json:"secret,omitempty"` // readable for the CLI at descriptor 3; empty for none
 	Orphan duration `json:"orphan"`           // TERM to KILL when the worker died
+	Silent duration `json:"silent,omitempty"` // without a word of the worker's the run is ended after it; 0: never
+	Crowd  int      `json:"crowd,omitempty"`  // more processes and threads than these end the run; 0: any number may be
+	Mark   uint64   `json:"mark,omitempty"`   // of what is born in the run: see birthMark; 0: none
 	Remove string   `json:"remove,omitempty"` // the run's own directory, removed by the keeper when the worker died
+
+	// Sealed is for the worker's side: stdin and stdout are a protocol, and no other process may open them. A script's stay pipes, for
+	// scripts write to /dev/stdout by its name.
+	Sealed bool `json:"-"`
 }
 
-// command is what follows the start order: TERM the CLI now, and KILL it after Term. A later one can only hurry it.
+// command is what follows the start order: TERM the CLI now, and KILL it after Term. A later one can only hurry it. The zero command is a
+// beat: it says that the worker is alive.
 type command struct {
-	Term duration `json:"term"`
+	Term duration `json:"term,omitempty"`
 }
 
 type startStatus struct {
@@ -49,6 +57,8 @@ type exitStatus struct {
 	Code    int      `json:"code"`             // -1 when a signal ended the CLI
 	Signal  string   `json:"signal,omitempty"` // its name
 	Stopped bool     `json:"stopped"`          // the CLI was alive when the keeper told it to end
+	Silence duration `json:"silence"`          // for which the worker had said nothing when that ended the run; 0: it did not
+	Crowd   int      `json:"crowd"`            // processes and threads there were when their number ended the run; 0: it did not
 	OOM     int64    `json:"oom"`              // processes of the keeper's memory cgroup that ran out of memory meanwhile
 	Swept   int      `json:"swept"`            // processes that had outlived the CLI and were killed
 	Stuck   int      `json:"stuck"`            // processes that would not die within sweepLimit
@@ -71,6 +81,18 @@ const keeperLimit = 2*sweepLimit + 5*time.Second
 // orphanGrace is how long the CLI has between TERM and KILL when its worker died. The CLI itself needs up to 3.3 s; all must be
 // over within 8 s, before anybody else may take the thread (DESIGN: takeover after 16 s at the earliest).
 const orphanGrace = 5 * time.Second
+
+// A worker may be alive and do nothing: it is stopped, thrashes, or its machine was suspended. Its claim then runs out like a dead one's, so
+// it has to say every second that it is there, and the run of one that does not is over silentLimit and silentGrace after its last word.
+// Others may take the thread 16 s after the claim was renewed, which may have been 5 s before that word (docs/concurrency.md).
+const (
+	silentLimit = 6 * time.Second
+	silentGrace = 3 * time.Second
+	beats       = 6 // in a silentLimit
+)
+
+// lookEvery is how often a keeper looks at its worker's silence and at the number of its processes.
+const lookEvery = 100 * time.Millisecond
 
 // KeeperMain must be the first call of main and of TestMain. In a process that was started as a keeper it keeps its run and
 // exits; in any other it returns at once.

@@ -43,6 +43,9 @@ func keep(control, status *os.File) int {
 			return 1
 		}
 	}
+	if order.Mark > 0 {
+		markBirth(order.Mark)
+	}
 	killed := oomKills("/proc", "/sys/fs/cgroup")
 	leader, err := startLeader(order)
 	if err != nil {
@@ -56,10 +59,12 @@ func keep(control, status *os.File) int {
 	say(status, startStatus{})
 	_ = os.Stdin.Close() // the CLI holds its own; ours would hide from the worker that nobody reads any more
 
-	orphaned, stopped := govern(leader, in, order.Orphan)
+	g := governor{pid: leader.Process.Pid, order: order}
+	g.govern(in)
 	final := bury(leader)
-	final.Stopped, final.OOM = stopped, max(0, oomKills("/proc", "/sys/fs/cgroup")-killed)
-	if orphaned && order.Remove != "" {
+	final.Stopped, final.Silence, final.Crowd = g.stopped, g.silence, g.crowd
+	final.OOM = max(0, oomKills("/proc", "/sys/fs/cgroup")-killed)
+	if g.orphaned && order.Remove != "" {
 		_ = os.RemoveAll(order.Remove)
 	}
 	say(status, final)
@@ -94,82 +99,6 @@ func startLeader(order startOrder) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// govern obeys the control pipe until the leader is dead (and still a zombie, so that its process group cannot be reused), and buries
-// orphans of its tools as they die. It reports whether the worker died meanwhile, and whether the leader was told to end, by whomever. A
-// leader that does not die of KILL, because it is in uninterruptible sleep, is given up after sweepLimit.
-func govern(leader *exec.Cmd, in *bufio.Reader, orphan time.Duration) (orphaned, stopped bool) {
-	pid := leader.Process.Pid
-	dead := make(chan struct{})
-	go func() {
-		defer close(dead)
-		for {
-			err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-			if !errors.Is(err, unix.EINTR) {
-				return
-			}
-		}
-	}()
-	commands := make(chan command)
-	go func() {
-		defer close(commands)
-		for {
-			var c command
-			if readLine(in, &c) != nil {
-				return
-			}
-			select {
-			case commands <- c:
-			case <-dead:
-				return
-			}
-		}
-	}()
-	died := make(chan os.Signal, 1)
-	signal.Notify(died, syscall.SIGCHLD)
-	defer signal.Stop(died)
-
-	var kill time.Time // when the leader is to be killed; zero: not at all
-	var deadline <-chan time.Time
-	term := func(grace time.Duration) {
-		if over(pid) {
-			return // of itself, in this moment
-		}
-		at := time.Now().Add(grace)
-		if kill.IsZero() {
-			// To the leader alone: it is the only one that can end its tools in an orderly way. A stopped process would keep
-			// the TERM pending for ever, hence the CONT.
-			_ = unix.Kill(pid, unix.SIGTERM)
-			_ = unix.Kill(pid, unix.SIGCONT)
-		} else if !at.Before(kill) {
-			return // a second TERM can only shorten the first
-		}
-		kill = at
-		deadline = time.After(grace)
-	}
-	var hopeless <-chan time.Time
-	for {
-		select {
-		case <-dead:
-			return orphaned, !kill.IsZero()
-		case <-hopeless:
-			return orphaned, true
-		case <-died:
-			reapOrphans(pid)
-		case <-deadline:
-			_ = unix.Kill(pid, unix.SIGKILL) // by itself too: it may have gone over to another group
-			_ = unix.Kill(-pid, unix.SIGKILL)
-			hopeless = time.After(sweepLimit)
-		case c, ok := <-commands:
-			if ok {
-				term(c.Term)
-				continue
-			}
-			commands, orphaned = nil, true
-			term(orphan)
-		}
-	}
-}
-
 // reapOrphans buries our dead children but the leader: what tools left behind and what then ended by itself. A run of hours would
 // otherwise fill the table of processes.
 func reapOrphans(leader int) {
@@ -193,10 +122,8 @@ func bury(leader *exec.Cmd) exitStatus {
 		}
 	}
 	for stop := time.Now().Add(sweepLimit); ; {
-		left := descendants()
-		for _, pid := range left {
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
+		left, _ := descendants(os.Getpid())
+		killRun(left)
 		for {
 			var ws unix.WaitStatus
 			pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
@@ -234,28 +161,54 @@ func withUsage(s exitStatus) exitStatus {
 	return s
 }
 
-// descendants lists all processes below this one, children before their own children.
-func descendants() []int {
-	var all []int
-	next := []int{os.Getpid()}
-	for len(next) > 0 {
-		var found []int
-		for _, pid := range next {
-			found = append(found, children(pid)...)
-		}
-		all = append(all, found...)
-		next = found
+// killRun kills all processes of a keeper's run, of which it knows some.
+func killRun(known []int) {
+	if os.Getpid() == 1 { // the first process of a sandbox, in which there is nothing else
+		_ = unix.Kill(-1, unix.SIGKILL)
 	}
-	return all
+	killAll(known)
 }
 
-// children reads the kernel's own list, per thread: a child belongs to the thread that forked it.
+// killAll kills processes of runs, and with each its process group at once: of a fork bomb more are born than a list can hold, but whoever
+// is of the group dies with it, also those that are not on the list. A group has members of one run alone, for it is within a session, and
+// each keeper begins one.
+func killAll(pids []int) {
+	own := unix.Getpgrp()
+	for _, pid := range pids {
+		if group, err := unix.Getpgid(pid); err == nil && group > 1 && group != own {
+			_ = unix.Kill(-group, unix.SIGKILL)
+		}
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+}
+
+// descendants lists all processes below one, parents before their children, and says how many threads they have.
+func descendants(root int) (all []int, threads int) {
+	for next := children(root); len(next) > 0; {
+		all = append(all, next...)
+		var found []int
+		for _, pid := range next {
+			list, n := offspring(pid)
+			found = append(found, list...)
+			threads += n
+		}
+		next = found
+	}
+	return all, threads
+}
+
+// children are the processes whose parent is pid.
 func children(pid int) []int {
+	pids, _ := offspring(pid)
+	return pids
+}
+
+// offspring reads the kernel's own list of a process's children, per thread: a child belongs to the thread that forked it.
+func offspring(pid int) (pids []int, threads int) {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
-		return nil // it is gone, and its children are ours now: the next round finds them
+		return nil, 0 // it is gone, and its children are ours now: the next round finds them
 	}
-	var pids []int
 	for _, task := range tasks {
 		list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, task.Name()))
 		if err != nil {
@@ -267,7 +220,7 @@ func children(pid int) []int {
 			}
 		}
 	}
-	return pids
+	return pids, len(tasks)
 }
 
 func readLine(r *bufio.Reader, v any) error {

@@ -61,6 +61,8 @@ func keep(control, status *os.File) int {
 				c.Term = order.Orphan
 			} else if json.Unmarshal(line, &c) != nil {
 				return
+			} else if c == (command{}) {
+				continue // a beat, of which is nothing made here
 			}
 			stopped.Store(true)
 			if kill == nil {

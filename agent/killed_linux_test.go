@@ -74,25 +74,60 @@ func startWorker(t *testing.T, run, dir, temp string, env ...string) (worker *ex
 	return worker, alive
 }
 
-// A keeper that is killed takes the CLI with it, and what carries the marker is found.
+// A keeper that is killed, or stopped, as a tool may do, takes the CLI with it, and all that it has started, also what is of a session of its own
+// and has none of its environment. Other runs go on.
 func TestKeeperKilled(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "hang-marked")
-	var keeper int
-	h := &host{on: func(e Event) {
-		if e.Kind != Text {
-			return
-		}
-		keeper = parent(t, marked(unique("keeper-killed"))[0])
-		if err := syscall.Kill(keeper, syscall.SIGKILL); err != nil {
-			t.Error(err)
-		}
-	}}
-	res := b.run(t, t.Context(), Spec{ID: unique("keeper-killed"), Limit: time.Minute}, h)
-	if keeper == 0 || res.Outcome != Failed || res.Error.Class != ClassKilled {
-		t.Errorf("keeper %d, result %+v", keeper, res)
+	for name, sig := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			id := unique("keeper-" + name)
+			other, b := lead(t, `setsid env -i sleep 1000 & echo up; read x; echo "still here"`), newBench(t, "hang-escape")
+			var keeper int
+			h := &host{on: func(e Event) {
+				if e.Kind != Text {
+					return
+				}
+				keeper = parent(t, marked(id)[0])
+				if err := syscall.Kill(keeper, sig); err != nil {
+					t.Error(err)
+				}
+			}}
+			res := b.run(t, t.Context(), Spec{ID: id, Limit: time.Minute}, h)
+			if keeper == 0 || res.Outcome != Failed || res.Error.Class != ClassKilled || res.Resources.Swept < 2 {
+				t.Errorf("keeper %d, result %+v", keeper, res)
+			}
+			b.gone(t)
+			_ = other.Stdin.Close()
+			other.expect(t, "still here")
+			other.ended(t)
+		})
 	}
-	b.gone(t)
+}
+
+// A worker that is stopped loses its run as a dead one does, before anybody else may take its place, and may go on when it is continued.
+func TestWorkerFrozen(t *testing.T) {
+	t.Parallel()
+	b, run := newBench(t, ""), unique("frozen")
+	worker, alive := startWorker(t, run, b.dir, shortTemp(t), "AGENT_TEST_CLI=/proc/self/exe", "AGENT_TEST_SILENT=2s")
+	stopped := time.Now()
+	if err := worker.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, alive); err != nil { // ends when the last of them is dead
+		t.Fatal(err)
+	}
+	t.Logf("all were dead after %s", time.Since(stopped))
+	if err := worker.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := worker.Wait(); err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(filepath.Join(b.dir, "result"))
+	if want := "failed worker_frozen"; err != nil || string(text) != want {
+		t.Errorf("the run ended as %q, %v; want %q", text, err, want)
+	}
 }
 
 // parent finds the keeper above a process of a run.

@@ -38,19 +38,25 @@ func here() (place string, ok bool) {
 
 // startTime is when a process started, in clock ticks since the boot, as /proc tells it; empty for one that is dead and not yet buried.
 func startTime(pid int) (string, error) {
+	state, start, err := processState(pid)
+	if state == "Z" || state == "X" {
+		return "", nil
+	}
+	return start, err
+}
+
+// processState is how a process is, as one letter of /proc, and when it started.
+func processState(pid int) (state, start string, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	// The second field, the program's name, may hold anything: fields are counted behind it. The start is the 22nd.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 20 {
-		return "", errors.New("read the start of a process: /proc has another shape")
+		return "", "", errors.New("read the start of a process: /proc has another shape")
 	}
-	if fields[0] == "Z" || fields[0] == "X" {
-		return "", nil
-	}
-	return fields[19], nil
+	return fields[0], fields[19], nil
 }
 
 // buried reports whether a mark is that of a process of this place that is dead for sure.

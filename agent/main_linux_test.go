@@ -41,6 +41,8 @@ func TestMain(m *testing.M) {
 		os.Exit(replacedMain())
 	case "forbidden":
 		os.Exit(forbiddenMain())
+	case "exposed":
+		os.Exit(exposedMain())
 	case "spoil":
 		os.Exit(spoilMain())
 	case "replay":
@@ -282,7 +284,13 @@ func workerMain() int {
 	if err != nil {
 		return 1
 	}
-	_, _ = r.Run(nobody{}, Spec{ID: os.Getenv("AGENT_TEST_RUN"), Dir: os.Getenv("AGENT_TEST_DIR"), Prompt: Message{Text: "x"}, Profile: Read}, &host{})
+	if limit, err := time.ParseDuration(os.Getenv("AGENT_TEST_SILENT")); err == nil {
+		r.silentLimit = limit
+	}
+	res, err := r.Run(nobody{}, Spec{ID: os.Getenv("AGENT_TEST_RUN"), Dir: os.Getenv("AGENT_TEST_DIR"), Prompt: Message{Text: "x"}, Profile: Read}, &host{})
+	if err != nil || os.WriteFile(os.Getenv("AGENT_TEST_DIR")+"/result", fmt.Append(nil, res.Outcome, " ", res.Error.Class), 0o600) != nil {
+		return 2
+	}
 	return 0
 }
 

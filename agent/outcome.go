@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,13 +15,17 @@ import (
 // finished says that the session had become idle before anything stopped the run; cause is the first thing that did.
 func conclude(f *facts, finished bool, cause error, exit exitStatus, stderr string) (Outcome, *Error) {
 	switch {
-	case finished, cause == nil && f.Last != nil && (!f.Open || !f.Began):
+	case finished, cause == nil && exit.Crowd == 0 && exit.Silence == 0 && f.Last != nil && (!f.Open || !f.Began):
 		if e := classifyResult(f); e != nil {
 			return Failed, e
 		}
 		return Done, nil
 	case errors.Is(cause, errSpent):
 		return Failed, NewError(ClassBudget, errSpent.Error())
+	case exit.Crowd > 0:
+		return Failed, NewError(ClassProcesses, fmt.Sprintf("the run had %d processes and threads", exit.Crowd))
+	case exit.Silence > 0 && (cause == nil || ours(cause)):
+		return Failed, NewError(ClassFrozen, fmt.Sprintf("the keeper had heard nothing of its worker for %s", exit.Silence.Round(time.Second)))
 	case errors.Is(cause, ErrLimit):
 		return Limit, nil
 	case errors.Is(cause, ErrStalled):
@@ -42,6 +47,12 @@ func conclude(f *facts, finished bool, cause error, exit exitStatus, stderr stri
 	default:
 		return Failed, classifyExit(f, exit, stderr)
 	}
+}
+
+// ours reports whether a cause is one that the run found out by itself, as that the CLI does not answer: of a worker that stood still it says
+// nothing.
+func ours(cause error) bool {
+	return slices.ContainsFunc([]error{ErrStalled, errHopeless, errStart, errDeaf}, func(c error) bool { return errors.Is(cause, c) })
 }
 
 // hopeless reports whether an api_retry with this error cannot succeed: then the CLI would try in vain for three minutes

@@ -125,6 +125,7 @@ func (r *Runner) launch(ctx context.Context, cli string, s Spec, resume *Session
 	c, err := startChild(ctx, startOrder{
 		Path: box.cli, Args: args, Env: r.environment(s, dirs.seen(), way), Dir: s.Dir, Alone: box.alone,
 		Secret: way.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: box.remove,
+		Silent: r.silentLimit, Crowd: r.cfg.Crowd, Mark: box.mark(), Sealed: true,
 	}, box)
 	if err != nil {
 		sweepMarked(s.ID) // a keeper that died while it was starting may have started something

@@ -113,6 +113,7 @@ func (r *Runner) try(ctx context.Context, bwrap string, options ...string) *unbo
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), proofLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bwrap, append(slices.Concat(options, args[1:]), bwrap, "--version")...)
+	cmd.Env = []string{} // ours has secrets, and bubblewrap's own process can be read by the tools of other runs
 	cmd.WaitDelay, cmd.ExtraFiles = time.Second, []*os.File{filter}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

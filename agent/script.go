@@ -64,6 +64,7 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 	c, err := startChild(ctx, startOrder{
 		Path: box.cli, Args: []string{"bash", filepath.Join(dirs.seen().Root, scriptFile)}, Env: r.environment(spec, dirs.seen(), access{}), Dir: s.Dir,
 		Orphan: min(orphanGrace, r.cfg.Grace), Remove: box.remove,
+		Silent: r.silentLimit, Crowd: r.cfg.Crowd, Mark: box.mark(),
 	}, box)
 	if err != nil {
 		sweepMarked(s.ID)
@@ -107,9 +108,14 @@ func (r *Runner) attendScript(ctx context.Context, s Script, c *child) Scripted 
 	}
 	r.outlive(s.ID, c, quiet, func(text string) { r.log.Warn("script does not end", "run", s.ID, "why", text) })
 	res := Scripted{Outcome: Failed, ExitCode: c.exit.Code, Signal: c.exit.Signal, Output: out.String(), Stuck: c.exit.Stuck}
+	if c.exit.Crowd > 0 {
+		res.Output += fmt.Sprintf("\n[ended: it had %d processes and threads, more than a run may have]", c.exit.Crowd)
+	}
 	switch {
 	case c.exit.Code == 0 && !c.exit.Stopped:
 		res.Outcome = Done // even if the time was up in the same moment
+	case c.exit.Silence > 0:
+		res.Outcome = Stopped // the worker stood still: that says nothing of the script
 	case stopped && errors.Is(context.Cause(ctx), ErrLimit):
 		res.Outcome = Limit
 	case stopped:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,12 +14,23 @@ import (
 // selfExecutable starts this very binary again, also after the file was replaced by an upgrade.
 const selfExecutable = "/proc/self/exe"
 
+// openProgram opens it for nothing but to be executed: it may be a file that we are not allowed to read.
+func openProgram() (*os.File, error) {
+	fd, err := unix.Open(selfExecutable, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: selfExecutable, Err: err}
+	}
+	return os.NewFile(uintptr(fd), selfExecutable), nil
+}
+
 // runMarker is the environment variable by which a run's processes are known, its value the run's ID.
 const runMarker = "ERRAND_RUN"
 
-// sweepMarked kills every process that carries the run's marker and returns how many it found. It is the second net, for the case
-// that a keeper was itself killed: what the tools had started is init's then, but still has the environment it inherited.
+// sweepMarked kills every process that has lost its keeper or carries the run's marker, and returns how many it found. It is the second net,
+// for the case that a keeper was itself killed: what the tools had started is ours then, or of a reaper between, and still has the environment
+// it inherited.
 func sweepMarked(run string) int {
+	adopted := killAdopted()
 	killed := map[int]bool{}
 	for range 100 { // a fork can slip through one scan, so scan until nothing is found
 		found := marked(run)
@@ -31,7 +43,7 @@ func sweepMarked(run string) int {
 		}
 		time.Sleep(2 * time.Millisecond) //nolint:forbidigo // they are not our children: nothing tells us when they are dead
 	}
-	return len(killed)
+	return adopted + len(killed)
 }
 
 // marked lists the live processes of a run.
@@ -91,4 +103,37 @@ func isPrivate() (ok bool, remedy string) {
 		return false, "call MakePrivate first thing in main"
 	}
 	return true, ""
+}
+
+// beginsPrivate reports whether the kernel hides this program's processes from their first instruction on, because their user may execute
+// but not read it. MakePrivate comes some milliseconds later.
+func beginsPrivate() bool {
+	return unix.Faccessat(unix.AT_FDCWD, selfExecutable, unix.R_OK, unix.AT_EACCESS) != nil
+}
+
+// readable lists the processes that this user, and so a tool of the agent's, can read, and that hold one of the variables in their environment:
+// "1 (tini)".
+func readable(variables []string) (holders []string) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if err != nil {
+			continue
+		}
+		for v := range bytes.SplitSeq(env, []byte{0}) {
+			if slices.Contains(variables, string(v)) {
+				name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+				holders = append(holders, fmt.Sprintf("%d (%s)", pid, bytes.TrimSpace(name)))
+				break
+			}
+		}
+	}
+	return holders
 }

@@ -11,6 +11,9 @@ import (
 	"strings"
 )
 
+// minProcesses is what the CLI and one tool of its own need, with their threads.
+const minProcesses = 50
+
 // check validates each value on its own, whatever the role.
 func (c *Config) check(p *Problems) {
 	checkSecrets(p, c.settings())
@@ -62,6 +65,9 @@ func (w Worker) check(p *Problems) {
 	}
 	if w.RunLimit < 0 {
 		p.add("ERRAND_RUN_LIMIT", fmt.Sprintf("is %v", w.RunLimit), "write a duration above 0, like 2h, or 0s for no limit")
+	}
+	if w.Processes < 0 || w.Processes > 0 && w.Processes < minProcesses {
+		p.add("ERRAND_RUN_PROCESSES", fmt.Sprintf("is %d", w.Processes), fmt.Sprintf("write at least %d, or 0 for no limit", minProcesses))
 	}
 	if w.IdleLimit < 0 {
 		p.add("ERRAND_IDLE_LIMIT", fmt.Sprintf("is %v", w.IdleLimit), "write a duration above 0, like 15m, or 0s for no limit")

@@ -113,6 +113,8 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "ERRAND_RUN_LIMIT", "0s", ""},
 		{RoleWorker, "ERRAND_RUN_LIMIT", "-1m", "ERRAND_RUN_LIMIT is -1m0s"},
 		{RoleWorker, "ERRAND_RUN_LIMIT", "2 hours", `ERRAND_RUN_LIMIT is "2 hours", which is not a duration; write it like`},
+		{RoleWorker, "ERRAND_RUN_PROCESSES", "10", "ERRAND_RUN_PROCESSES is 10; write at least 50, or 0 for no limit"},
+		{RoleWorker, "ERRAND_RUN_PROCESSES", "0", ""},
 		{RoleWorker, "ERRAND_IDLE_LIMIT", "-1m", "ERRAND_IDLE_LIMIT is -1m0s"},
 		{RoleWorker, "ERRAND_IDLE_LIMIT", "15", "ERRAND_IDLE_LIMIT is \"15\", a number without a unit; write 15s for seconds or 15m for minutes"},
 		{RoleWorker, "ERRAND_FLEET_TOKEN", "short", "ERRAND_FLEET_TOKEN is shorter than 16"},

@@ -118,6 +118,7 @@ type Worker struct {
 	Concurrency int           `env:"ERRAND_CONCURRENCY"`                             // runs at once, at least 2; the default follows the memory
 	RunLimit    time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h"`               // longest run; 0 = no limit
 	IdleLimit   time.Duration `env:"ERRAND_IDLE_LIMIT" envDefault:"15m"`             // longest silence of a run; 0 = no limit
+	Processes   int           `env:"ERRAND_RUN_PROCESSES" envDefault:"2000"`         // of a run, with their threads; 0 = no limit
 	Grace       time.Duration `env:"ERRAND_GRACE" envDefault:"15s"`                  // the whole stop ladder; above 0, and with Pack within Drain
 	LogLevel    slog.Level    `env:"ERRAND_LOG_LEVEL" envDefault:"info"`
 	LogFormat   string        `env:"ERRAND_LOG_FORMAT"` // LogJSON or LogText; empty = text when standalone, else JSON

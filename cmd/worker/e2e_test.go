@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -220,6 +221,48 @@ func TestKilledWorker(t *testing.T) {
 	w.process()
 	again.up(w) // the CLI runs again
 	again.gone(w)
+	final := w.answers(root, 1)
+	if len(final) != 1 || !strings.Contains(final[0], "timed out after 6s") {
+		t.Errorf("final message: %q", final)
+	}
+	w.noneMarked(root)
+}
+
+// The same when its worker is frozen: all of the run is dead before another worker may have the task, and the first one, when it goes on, adds
+// nothing.
+func TestFrozenWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	alive := w.stubborn()
+	w.env["ERRAND_RUN_LIMIT"] = "6s"
+	w.frontDoor()
+	first := w.process()
+	root := w.mention("go", "")
+	alive.up(w)
+	w.someMarked(root)
+	at := time.Now()
+	if err := first.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	alive.gone(w)
+	t.Logf("the run of the frozen worker was over after %s", time.Since(at))
+	w.noneMarked(root)
+
+	again := &fifo{path: alive.path}
+	w.process()
+	again.up(w)
+	t.Logf("another worker had begun after %s", time.Since(at))
+	if err := first.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	again.gone(w)
+	w.answers(root, 1)
+	if err := first.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Wait(); err != nil {
+		t.Error(err)
+	}
 	final := w.answers(root, 1)
 	if len(final) != 1 || !strings.Contains(final[0], "timed out after 6s") {
 		t.Errorf("final message: %q", final)

@@ -12,5 +12,6 @@ import (
 
 func main() {
 	agent.KeeperMain()
+	_, _ = agent.MakePrivate() // every command, for all have the secrets in their environment; what starts runs says so where it does not help
 	os.Exit(run(wire.Signals(context.Background()), os.Args[1:], os.Getenv, os.Stdout, os.Stderr, wire.Options{Process: true}))
 }

@@ -86,6 +86,8 @@ func (s *saboteur) do(ctx context.Context, f fault) {
 		s.worker(ctx, f, syscall.SIGKILL)
 	case termWorker:
 		s.worker(ctx, f, syscall.SIGTERM)
+	case freezeWorker:
+		s.worker(ctx, f, syscall.SIGSTOP)
 	case killKeeper, killCLI:
 		s.run(ctx, f)
 	case restartRedis, killRedis, freezeRedis:
@@ -130,7 +132,7 @@ func find[T any](ctx context.Context, look func() (T, bool)) (T, bool) {
 	}
 }
 
-// worker ends one in the middle of its work, while another is there, and starts it again after a while.
+// worker ends one in the middle of its work, while another is there, and starts it again after a while; or stops and continues it.
 func (s *saboteur) worker(ctx context.Context, f fault, sig syscall.Signal) {
 	p, ok := find(ctx, func() (*process, bool) {
 		up := s.w.witness.present(script.CLI)
@@ -153,7 +155,20 @@ func (s *saboteur) worker(ctx context.Context, f fault, sig syscall.Signal) {
 		s.mu.Unlock()
 	}
 	s.w.note("fault: %s: %s, pid %d, for %s", f.kind, p.name, pid, f.lasts)
+	if who, ok := look(pid); ok && sig == syscall.SIGSTOP {
+		s.did(f.kind, freeze(ctx, who.identity, f.lasts))
+		return
+	}
 	s.did(f.kind, bounce(ctx, p, sig, workerStop, f.lasts))
+}
+
+// freeze stops a process in its tracks for a while.
+func freeze(ctx context.Context, i identity, lasts time.Duration) error {
+	if err := i.kill(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	pause(ctx, lasts)
+	return i.kill(syscall.SIGCONT)
 }
 
 // run kills the CLI of a run, or its keeper, if it is a child of a worker of ours.

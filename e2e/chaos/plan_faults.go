@@ -11,6 +11,7 @@ type kind string
 const (
 	killWorker   kind = "worker killed"
 	termWorker   kind = "worker stopped"
+	freezeWorker kind = "worker frozen"
 	killKeeper   kind = "keeper killed"
 	killCLI      kind = "CLI killed"
 	restartRedis kind = "redis restarted"
@@ -61,6 +62,7 @@ func planFaults(r *rand.Rand, n int, span time.Duration) []fault {
 	kinds := []weighted[kind]{
 		{9, killWorker},
 		{5, termWorker},
+		{3, freezeWorker},
 		{13, killKeeper},
 		{16, killCLI},
 		{2, restartRedis},
@@ -100,6 +102,8 @@ func detail(r *rand.Rand, k kind) (time.Duration, manner) {
 		return between(r, 500*time.Millisecond, 8*time.Second), ""
 	case restartRedis, killRedis, restartDoor, killDoor:
 		return between(r, 100*time.Millisecond, 3*time.Second), ""
+	case freezeWorker: // as long as it takes others to take over, and longer
+		return between(r, 3*time.Second, 45*time.Second), ""
 	case freezeRedis:
 		if r.IntN(5) == 0 {
 			return between(r, 20*time.Second, 45*time.Second), ""

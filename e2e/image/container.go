@@ -51,14 +51,22 @@ func readImage(root, file string) (image, error) {
 func (i image) arguments(s spec) []string {
 	args := []string{"--ro-bind", i.root, "/", "--dev", "/dev", "--proc", "/proc"}
 	args = append(args, s.mounts...)
-	args = append(args, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--die-with-parent",
-		"--chdir", i.Config.WorkingDir,
-		"setpriv", fmt.Sprintf("--reuid=%d", i.uid), fmt.Sprintf("--regid=%d", i.gid), "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs")
+	args = append(args, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--die-with-parent", "--chdir", i.Config.WorkingDir)
+	args = append(args, i.user()...)
 	args = append(args, i.Config.Entrypoint...)
 	if s.command == nil {
 		return append(args, i.Config.Cmd...)
 	}
 	return append(args, s.command...)
+}
+
+// user is the command that gives up all rights and becomes the image's user. setpriv has its capabilities until it executes something, and what
+// it executes could be read then: env has none any more, like an engine that drops them all.
+func (i image) user() []string {
+	return []string{
+		"setpriv", fmt.Sprintf("--reuid=%d", i.uid), fmt.Sprintf("--regid=%d", i.gid), "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs",
+		"env",
+	}
 }
 
 // container is one that was started. Its methods are for one goroutine.
@@ -103,6 +111,21 @@ func (i image) run(ctx context.Context, s spec) (string, error) {
 		return out.String(), fmt.Errorf("run %s: %w\n%s%s", strings.Join(s.command, " "), err, out.String(), said.String())
 	}
 	return out.String(), nil
+}
+
+// exec runs a command beside the first process of a container, as an engine does with health checks and `docker exec`. nsenter gives up its
+// capabilities with its user and executes the command itself: no other program has the environment, not even for a moment.
+func (i image) exec(ctx context.Context, c *container, s spec, command ...string) error {
+	args := []string{
+		"--target", fmt.Sprint(c.first), "--mount", "--pid", "--ipc", "--uts", "--root", "--wd",
+		"--setgid", fmt.Sprint(i.gid), "--setuid", fmt.Sprint(i.uid),
+	}
+	cmd := exec.CommandContext(ctx, "nsenter", append(args, command...)...)
+	cmd.Env = append(slices.Clip(i.Config.Env), s.env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("run %s: %w\n%s", strings.Join(command, " "), err, out)
+	}
+	return nil
 }
 
 // stop does what `docker stop` does, and returns how it ended.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +46,7 @@ func newTrial(ctx context.Context, img image, compose, dir string, stdout io.Wri
 	t.model.Answer(question,
 		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": look, "description": "look around"}}}},
 		modelfake.Turn{Text: answer})
+	t.model.Answer(spying, spyTurns()...)
 	if err := t.read(ctx, compose, dir); err != nil {
 		return nil, errors.Join(err, t.close())
 	}
@@ -89,18 +89,21 @@ func (t *trial) say(format string, args ...any) { fmt.Fprintf(t.stdout, "   "+fo
 
 // play is the whole story.
 func (t *trial) play(ctx context.Context) error {
-	return t.with(ctx, t.door, func() error {
-		return t.with(ctx, t.worker, func() error {
+	return t.with(ctx, t.door, func(*container) error {
+		return t.with(ctx, t.worker, func(c *container) error {
 			if err := t.until(ctx, t.client("doctor")); err != nil {
 				return err
 			}
-			return t.ask(ctx)
+			if err := t.ask(ctx); err != nil {
+				return err
+			}
+			return t.spyOn(ctx, c)
 		})
 	})
 }
 
 // with plays something while a container runs and is healthy, and tells what the containers logged if that goes wrong.
-func (t *trial) with(ctx context.Context, s spec, scene func() error) error {
+func (t *trial) with(ctx context.Context, s spec, scene func(*container) error) error {
 	c, err := t.img.start(s, &t.log)
 	if err != nil {
 		return err
@@ -110,7 +113,7 @@ func (t *trial) with(ctx context.Context, s spec, scene func() error) error {
 	check.command = s.health
 	if err = t.until(ctx, check); err == nil {
 		t.say("%-8s healthy after %s, as user %s, with a read-only root (%s)", s.name, since(began), t.img.Config.User, s.health[0])
-		err = scene()
+		err = scene(c)
 	}
 	began = time.Now()
 	err = errors.Join(err, c.stop(t.grace))
@@ -184,9 +187,17 @@ func (t *trial) ask(ctx context.Context) error {
 	return nil
 }
 
-// heard reports whether the model was told something: what tools print goes to it.
-func (t *trial) heard(s string) bool {
-	return slices.ContainsFunc(t.model.Requests(), func(r modelfake.Request) bool { return bytes.Contains(r.Body, []byte(s)) })
+// heardLine is what follows something that the model was told; empty when it was not.
+func (t *trial) heardLine(s string) string {
+	for _, r := range t.model.Requests() {
+		if i := bytes.Index(r.Body, []byte(s)); i >= 0 {
+			return string(r.Body[i:min(i+300, len(r.Body))])
+		}
+	}
+	return ""
 }
+
+// heard reports whether the model was told something: what tools print goes to it.
+func (t *trial) heard(s string) bool { return t.heardLine(s) != "" }
 
 func since(t time.Time) time.Duration { return time.Since(t).Round(100 * time.Millisecond) }

@@ -227,7 +227,7 @@ func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error
 		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: p.Redactor, Log: p.Log, Servers: servers(c),
 		Direct:  c.Model.Gateway == config.GatewayOff,
 		Models:  askable(c),
-		Sandbox: sandbox(c), Hidden: hidden(c), Shown: shown(c, hidden(c)), Secrets: secretFiles(c),
+		Sandbox: sandbox(c), Hidden: hidden(c), Shown: shown(c, hidden(c)), Secrets: secretFiles(c), Crowd: c.Worker.Processes,
 		Credential: agent.Credential{APIKey: c.Model.APIKey.Reveal(), OAuthToken: c.Model.OAuthToken.Reveal(), AuthToken: c.Model.AuthToken.Reveal()},
 	})
 	if err != nil {
