@@ -16,6 +16,9 @@ import (
 // When it returns, no process of the run is alive, and its ending is stored or nothing was started.
 func (w *Worker) process(ctx context.Context, class, id string, delivery int) error {
 	slot, err := w.slots.take(class)
+	if errors.Is(err, errAlone) {
+		w.slots.rest(slotWait) // so that the whole queue does not go round and round
+	}
 	if err != nil {
 		return later(slotWait, err.Error())
 	}
@@ -71,6 +74,9 @@ func (w *Worker) accept(r *run) (err error) {
 	}
 	if r.ctx.Err() != nil {
 		return r.cause()
+	}
+	if err := w.isolate(r); err != nil {
+		return err
 	}
 	if err := w.health.problem(r.ctx); err != nil {
 		return err
