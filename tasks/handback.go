@@ -22,6 +22,9 @@ func (w *Worker) stoppedBefore(run *run) (Ending, bool) {
 // refused sorts an error from before the run: what the person or an operator has to change ends the task, and so does a cancel or an
 // error that has come too often; the rest is tried again, and is returned.
 func (w *Worker) refused(run *run, err error) (Ending, error) {
+	if told, ok := errors.AsType[*alreadyTold](err); ok { // whatever has become of it since, it is over
+		return told.ending, nil
+	}
 	if ending, ok := w.stoppedBefore(run); ok {
 		return ending, nil
 	}

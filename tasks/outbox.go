@@ -102,6 +102,7 @@ func (w *Worker) close(ctx context.Context, id string, report Report) (word last
 	if err := json.Unmarshal(rec.Ending, &word.ending); err != nil {
 		return word, fmt.Errorf("read ending of task %s: %w", id, err)
 	}
+	word.ending.Retried = rec.Retried
 	if err := w.proposeDue(ctx, word.task, &word.ending); err != nil {
 		return word, err
 	}

@@ -50,6 +50,7 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 func (w *Worker) execute(r *run) (Ending, error) {
 	for _, step := range []func(*run) error{
 		w.accept,  // what it is, what it may cost, and whether it may start just now
+		w.recall,  // whether it has been answered already
 		w.brief,   // what its source says to it
 		w.prepare, // its report, its directory, the conversation it goes on with
 		w.perform, // the agent

@@ -114,11 +114,16 @@ func (r *run) release() {
 // end gives the task its ending; false when it is not ours to end any more.
 func (w *Worker) end(r *run, e Ending) (stored bool, err error) {
 	e.Reason = w.cfg.Policy.Redactor.String(e.Reason)
-	e.Covers = r.mail.covered()
+	if !e.Found { // else it is what the message says
+		e.Covers = r.mail.covered()
+	}
 	body, with := e.encode(), store.Covered{IDs: e.Covers, Ending: e.of(r.claim.ID())}
 	stored, err = w.persist(r, "end", func() error { return r.claim.EndWith(r.detached, body, with) })
 	if !stored && err == nil {
 		w.meter.Returned(r.claim.Record().Class, ReturnLost)
+	}
+	if stored && e.Found {
+		w.endCovered(r, e)
 	}
 	return stored, err
 }

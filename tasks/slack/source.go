@@ -76,6 +76,7 @@ var (
 	_ tasks.Settler      = (*Source)(nil)
 	_ tasks.ThreadReader = (*Source)(nil)
 	_ tasks.Attacher     = (*Source)(nil)
+	_ tasks.Recaller     = (*Source)(nil)
 )
 
 // New checks the configuration. It does not talk to Slack.
