@@ -24,7 +24,7 @@ func (w *Worker) isolate(r *run) error {
 		return nil
 	}
 	if n, _ := r.slot.others(); n > 0 && rec.Started.Sub(rec.Crashed) < w.timing.Alone/searches || !r.slot.reserve() {
-		return later(busyWait, whyAlone)
+		return later(around(busyWait), whyAlone) // they come one after the other the next time
 	}
 	strict := rec.Crashes+1 >= maxCrashes
 	if n, _ := r.slot.others(); n > 0 {
@@ -84,15 +84,4 @@ func (s *slot) others() (n int, freed <-chan struct{}) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	return len(s.of.held) - 1, s.of.freed
-}
-
-// rest passes some time, until a slot is given back.
-func (s *slots) rest(d time.Duration) {
-	s.mu.Lock()
-	freed := s.freed
-	s.mu.Unlock()
-	select {
-	case <-freed:
-	case <-time.After(d):
-	}
 }

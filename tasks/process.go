@@ -16,9 +16,6 @@ import (
 // When it returns, no process of the run is alive, and its ending is stored or nothing was started.
 func (w *Worker) process(ctx context.Context, class, id string, delivery int) error {
 	slot, err := w.slots.take(class)
-	if errors.Is(err, errAlone) {
-		w.slots.rest(slotWait) // so that the whole queue does not go round and round
-	}
 	if err != nil {
 		return later(slotWait, err.Error())
 	}
