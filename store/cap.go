@@ -15,6 +15,22 @@ type Cap struct {
 	Max   int    // 0: no cap
 }
 
+// Of lists the scopes that the cap bounds of a task in these; none where there is no cap.
+func (c Cap) Of(scopes []string) (bound []string) {
+	switch {
+	case c.Max <= 0:
+		return nil
+	case !strings.HasSuffix(c.Scope, ":"):
+		return []string{c.Scope}
+	}
+	for _, s := range scopes {
+		if strings.HasPrefix(s, c.Scope) {
+			bound = append(bound, s)
+		}
+	}
+	return bound
+}
+
 // Full is the refusal to claim a task because as many run in one of its scopes as may. It keeps its place, and has used no attempt.
 type Full struct {
 	Blocked

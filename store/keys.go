@@ -12,6 +12,8 @@ package store
 //	                                                               asked and of who answered (questions)
 //	<prefix>tasks             zset    trimmed by submit            all IDs, score 0: sorted by text, which is by time (submit)
 //	<prefix>live              zset    while not ended              the IDs that have not ended, score 0 (submit, transition, claim)
+//	<prefix>running           set     while it has members         the IDs that run (claim; whatever ends the run removes it)
+//	<prefix>joined            set     while it has members         the IDs that are absorbed (mailbox; likewise)
 //	<prefix>waiting:<thread>  zset    while it has members         the thread's IDs that wait or run; score = the microseconds the ID
 //	                                                               begins with, 0 for the running one (submit, claim, transition)
 //	<prefix>claim:<thread>    string  ClaimTTL                     "<fence> <id> <nonce>" of the holder (claim, keep); "lock <nonce>" of
@@ -92,6 +94,8 @@ func (k keys) inquiries() string              { return k.prefix + "inquiries" }
 func (k keys) asked() string                  { return k.prefix + "asked" }
 func (k keys) replies() string                { return k.prefix + "replies" }
 func (k keys) tasks() string                  { return k.prefix + "tasks" }
+func (k keys) running() string                { return k.prefix + "running" }
+func (k keys) joined() string                 { return k.prefix + "joined" }
 func (k keys) live() string                   { return k.prefix + "live" }
 func (k keys) outbox() string                 { return k.prefix + "outbox" }
 func (k keys) credentials() string            { return k.prefix + "credentials" }

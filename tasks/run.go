@@ -72,7 +72,10 @@ func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
 	r.life, r.end = context.WithCancel(r.detached)
 	forget := w.live.add(stop)
 	r.done = func() { forget(); stop(nil) }
-	r.next = func() { w.wakeNext(r.detached, claim.Thread()) }
+	r.next = func() {
+		w.wakeNext(r.detached, claim.Thread())
+		w.wakeLines(r.detached, claim.Record())
+	}
 	if rec := claim.Record(); rec.CancelCause != "" {
 		stop(tombstone(rec))
 	}
@@ -95,6 +98,17 @@ func (w *Worker) wakeNext(ctx context.Context, thread string) {
 		return // there is none, or Redis is away
 	}
 	w.queue.wake(next.ID, next.Class, next.Delivery)
+}
+
+// wakeLines lets those start now that have waited longest for a place in a scope of a task that runs no more. They would ask by themselves.
+func (w *Worker) wakeLines(ctx context.Context, rec store.Record) {
+	for _, c := range w.cfg.caps() {
+		for _, scope := range c.Of(rec.Scopes) {
+			if next, err := w.store.InLine(ctx, scope); err == nil {
+				w.queue.wake(next.ID, next.Class, next.Delivery)
+			}
+		}
+	}
 }
 
 // cause is what stopped the run, nil while nothing has.

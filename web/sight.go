@@ -13,6 +13,7 @@ type sight struct {
 	workers []store.Worker
 	queues  []tasks.Depth
 	spent   float64 // today, in US dollars
+	counts  store.Counts
 
 	// What only look sees.
 	findings    []store.Finding
@@ -35,6 +36,9 @@ func (s *sight) glance(ctx context.Context, c Config) (err error) {
 	if s.queues, err = c.Desk.Depths(ctx); err != nil {
 		return err
 	}
+	if s.counts, err = c.Store.Counts(ctx); err != nil {
+		return err
+	}
 	s.spent, err = c.Store.Spent(ctx, store.Fleet)
 	return err
 }
@@ -51,15 +55,10 @@ func (s *sight) look(ctx context.Context, c Config, now time.Time) (err error) {
 		return err
 	}
 	live, err := c.Store.Live(ctx)
+	s.tasks = tally{Running: s.counts.Running, Waiting: s.counts.Waiting}
 	for _, task := range live {
-		switch {
-		case task.State == store.Running:
-			s.tasks.Running++
-		case task.At.After(now):
+		if task.State == store.Waiting && task.At.After(now) {
 			s.tasks.Held++
-			fallthrough
-		default:
-			s.tasks.Waiting++
 		}
 	}
 	return err

@@ -43,6 +43,7 @@ redis.call('SET', FENCE, fence)
 redis.call('HSET', key, 'state', 'running', 'worker', worker, 'started', int(t), 'fence', fence, 'held', fence)
 redis.call('HDEL', key, 'why')
 unblock(id)
+redis.call('SADD', RUNNING, id)
 redis.call('HINCRBY', key, 'attempt', '1')
 if #places > 0 then
   local caps = table.concat(places, '\n')

@@ -6,6 +6,7 @@ local P = ARGV[1]
 local LIVE, TASKS, OUTBOX = P .. 'live', P .. 'tasks', P .. 'outbox'
 local EXPIRING, FENCE, CREDENTIALS = P .. 'expiring', P .. 'fence', P .. 'credentials'
 local SHELF = P .. 'shelf'
+local RUNNING, JOINED = P .. 'running', P .. 'joined' -- counted by Counts
 local NEWS = P .. 'news' -- a channel
 
 local function task_key(id) return P .. 'task:' .. id end
@@ -96,6 +97,7 @@ local function let_go(id)
   local key = task_key(id)
   for scope in each(redis.call('HGET', key, 'caps')) do redis.call('ZREM', cap_key(scope), id) end
   redis.call('HDEL', key, 'caps', 'lent', 'idle')
+  redis.call('SREM', RUNNING, id)
   free_reservation(id)
 end
 
@@ -174,6 +176,7 @@ local function part(host, thread, stay)
       left[#left + 1] = id
     else
       redis.call('HSET', task_key(id), 'state', 'waiting')
+      redis.call('SREM', JOINED, id)
       redis.call('HDEL', task_key(id), 'into')
       redis.call('ZADD', waiting_key(thread), born(id), id)
       redis.call('ZREM', absorbed_key(host), id)
@@ -190,6 +193,7 @@ local function cover(ids, ending, cap, retention)
   for _, id in ipairs(ids) do
     redis.call('HSET', task_key(id), 'state', 'ended', 'ended', int(now()), 'ending', ending)
     redis.call('ZREM', LIVE, id)
+    redis.call('SREM', JOINED, id)
     redis.call('XADD', events_key(id), 'MAXLEN', '=', cap, '*', 'end', '1')
     redis.call('PUBLISH', NEWS, id)
     expire(id, retention)

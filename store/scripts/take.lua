@@ -19,6 +19,7 @@ if next then
     unblock(next)
     redis.call('ZREM', waiting_key(thread), next)
     redis.call('HSET', task_key(next), 'state', 'absorbed', 'into', id)
+    redis.call('SADD', JOINED, next)
     redis.call('ZADD', absorbed_key(id), int(t), next)
     redis.call('HSET', task_key(id), 'took', nonce .. ' ' .. next)
     redis.call('XADD', events_key(next), 'MAXLEN', '=', ARGV[8], '*', 'data', ARGV[7])
