@@ -245,6 +245,7 @@ func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
 	switch rec.State {
 	case store.Waiting:
 		s.Position, _ = d.store.Position(ctx, rec.ID) // it may have started meanwhile
+		s.follows(s.Position)
 	case store.Running:
 		s.Questions, err = d.open(ctx, rec)
 	}

@@ -85,15 +85,21 @@ func (w *Worker) handBack(run *run, cause error) error {
 	if err != nil {
 		return err
 	}
+	if asked && wait.Why != "" {
+		w.tellWait(run.claim.ID(), run.claim.Record().Delivery, wait.Why, wait.Why)
+	}
 	return &ErrLater{At: wait.At, Why: cause.Error()} // also when somebody else has it by now: the next delivery finds out
 }
 
 // unclaimed says what a delivery does that could not claim its task.
-func (w *Worker) unclaimed(id string, err error) error {
+func (w *Worker) unclaimed(id string, delivery int, err error) error {
 	if due, ok := errors.AsType[*store.NotDue](err); ok {
 		return &ErrLater{At: due.At, Why: err.Error()}
 	}
 	if full, ok := errors.AsType[*store.Full](err); ok {
+		if key := fullKey(full.Blocked); key != full.Told {
+			w.tellWait(id, delivery, key, blockedBy(full.Blocked))
+		}
 		return later(busyWait, full.Error())
 	}
 	switch {

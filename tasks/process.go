@@ -23,7 +23,7 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 
 	claim, err := w.store.Claim(ctx, id, delivery, w.id, w.cfg.caps()...)
 	if err != nil {
-		return w.unclaimed(id, err)
+		return w.unclaimed(id, delivery, err)
 	}
 	run := w.hold(ctx, claim, slot)
 	defer w.upload(run) // when the thread is free again: nobody waits for it

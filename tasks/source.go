@@ -26,6 +26,12 @@ type Source interface {
 	Open(ctx context.Context, t Task) (Report, error)
 }
 
+// Waiter is a Source that shows where a task was asked for why it waits.
+type Waiter interface {
+	// Waits shows it in the place that the report of the task's run takes over. Failing is no failure: it is shown elsewhere as well.
+	Waits(ctx context.Context, t Task, text string) error
+}
+
 // Recaller is a Source that can find a final message again. Redis may forget that a task has ended: then the thread still has the message.
 type Recaller interface {
 	// Final finds the final message of a task that tells of an ending after that time, by its marker: nil when there is none. Of the ending it

@@ -64,6 +64,7 @@ func (d *Desk) Open(ctx context.Context, thread string) ([]Status, error) {
 		if list[i], err = status(rec); err != nil {
 			return nil, err
 		}
+		list[i].follows(i)
 	}
 	return list, nil
 }

@@ -1,9 +1,13 @@
 package tasks
 
 import (
+	"context"
 	"fmt"
+	"math/bits"
 	"strings"
+	"time"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 )
 
@@ -23,6 +27,13 @@ func reason(rec store.Record) string {
 		return rec.Why
 	}
 	return noWorker
+}
+
+// follows says of a task that nobody has looked at yet how many of its thread come first.
+func (s *Status) follows(n int) {
+	if s.Why == noWorker && n > 0 {
+		s.Why = blockedBy(store.Blocked{Place: n})
+	}
 }
 
 // blockedBy says what a task was refused for.
@@ -61,4 +72,48 @@ func ordinal(n int) string {
 		}
 	}
 	return fmt.Sprintf("%d%s", n, suffix)
+}
+
+// Waits marks, as the Tool of a notice among a task's events, why the task waits.
+const Waits = "waiting"
+
+// waitsApart is the least time between two words on why a task waits: places in a line change often, and Slack's edits are counted.
+const waitsApart = 15 * time.Second
+
+// fullKey names what is told of a full scope: another place further back is news only when it has halved.
+func fullKey(b store.Blocked) string {
+	place := b.Place
+	if place > 3 {
+		place = 1 << (bits.Len(uint(place)) - 1) //nolint:gosec // it is positive
+	}
+	return fmt.Sprintf("%s %d", b.Scope, place)
+}
+
+// tellWait tells those who follow a task, and the place where it was asked for, why it waits, unless that was told last. Nobody waits for it.
+func (w *Worker) tellWait(id string, delivery int, key, why string) {
+	w.posting.Go(func() {
+		ctx, cancel := context.WithTimeout(withRun(context.Background(), id), sayLimit)
+		defer cancel()
+		text := "Waiting: " + why
+		event := agent.Event{Kind: agent.Notice, Tool: Waits, Text: text, Time: time.Now()}
+		fresh, err := w.store.Tell(ctx, id, delivery, key, mustJSON(event), waitsApart)
+		if err == nil && fresh {
+			err = w.showWait(ctx, id, text)
+		}
+		if err != nil {
+			w.log.Warn("tell why a task waits", "run", id, "err", err)
+		}
+	})
+}
+
+func (w *Worker) showWait(ctx context.Context, id, text string) error {
+	rec, err := w.store.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	t, source, err := w.read(rec)
+	if to, ok := source.(Waiter); err == nil && ok && rec.State == store.Waiting {
+		err = to.Waits(ctx, t, text)
+	}
+	return err
 }

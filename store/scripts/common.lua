@@ -110,7 +110,7 @@ end
 local function unblock(id)
   local scope = redis.call('HGET', task_key(id), 'line')
   if scope then redis.call('ZREM', line_key(scope), id) end
-  redis.call('HDEL', task_key(id), 'blocked', 'line', 'told', 'told_at')
+  redis.call('HDEL', task_key(id), 'blocked', 'line')
 end
 
 -- line_up puts a task into the line of those that wait for a place in a scope, the oldest first, and gives its place there, from 1 on.

@@ -77,6 +77,7 @@ var (
 	_ tasks.ThreadReader = (*Source)(nil)
 	_ tasks.Attacher     = (*Source)(nil)
 	_ tasks.Recaller     = (*Source)(nil)
+	_ tasks.Waiter       = (*Source)(nil)
 )
 
 // New checks the configuration. It does not talk to Slack.

@@ -223,7 +223,8 @@ function follow() {
   const heard = (m) => {
     const e = JSON.parse(m.data), follows = atEnd(), state = $("state");
     after = m.lastEventId;
-    state.textContent = e.kind === "absorbed" && !e.tool ? "absorbed" : "running"; // without an author: by the run of another task
+    const waits = e.kind === "notice" && e.tool === "waiting";
+    state.textContent = waits ? "waiting" : e.kind === "absorbed" && !e.tool ? "absorbed" : "running"; // without an author: by the run of another task
     state.className = "state " + state.textContent;
     if (e.kind === "used") meter(e);
     if (e.kind === "started" && !$("elapsed").dataset.since) $("elapsed").dataset.since = e.time;
