@@ -26,6 +26,7 @@ type slots struct {
 	freed chan struct{} // closed and replaced when a slot is given back
 	alone *slot         // of a run that is to have the worker to itself; nil: there is none
 	until time.Time     // nothing is started beside that before; zero: not before it ends
+	apart time.Time     // nor another such run before then
 	short bool          // the log has said that memory is short, and not yet that it is not
 }
 
