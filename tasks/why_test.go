@@ -33,7 +33,7 @@ func TestWaitingIsTold(t *testing.T) {
 	f.policy.Limits = Limits{User: 1}
 	started, finish := f.running()
 	f.worker()
-	all := []string{f.submit(f.task("a", "x"))}
+	all, notices := []string{f.submit(f.task("a", "x"))}, []string{}
 	f.next(started)
 	for i, why := range []string{"1 of 1 runs busy for whoever asked; you are 1st", "1 of 1 runs busy for whoever asked; you are 2nd"} {
 		id := f.submit(f.task(fmt.Sprint("b", i), "x"))
@@ -47,14 +47,17 @@ func TestWaitingIsTold(t *testing.T) {
 		if told := <-f.source.waited; told != id+" Waiting: "+why {
 			t.Errorf("told: %s", told)
 		}
-		f.equal("events", f.events(id, agent.Notice), []string{"Waiting: " + why})
+		notices = append(notices, "Waiting: "+why)
 	}
 	if c, err := f.store.Counts(t.Context()); err != nil || c != (store.Counts{Waiting: 2, Running: 1}) {
 		t.Errorf("counts: %+v, %v", c, err)
 	}
 	close(finish)
-	for _, id := range all {
+	for i, id := range all {
 		f.ending(id)
+		if got := f.events(id, agent.Notice); i > 0 && (len(got) == 0 || got[0] != notices[i-1]) {
+			t.Errorf("events: %q", got)
+		}
 	}
 	if c, err := f.store.Counts(t.Context()); err != nil || c != (store.Counts{}) {
 		t.Errorf("counts: %+v, %v", c, err)
