@@ -41,13 +41,16 @@ func TestFullScopeRefusesTheClaim(t *testing.T) {
 		must(claim(2, "repo:a", "user:u", "channel:x"))
 
 		id := h.scoped(s, 3, "user:u", "repo:a")
-		before := h.dump()
 		var full *Full
 		if _, err := s.Claim(ctx, id, 0, "w", caps...); !errors.As(err, &full) || full.Scope != "repo:a" {
 			h.Errorf("claim = %v, want repo:a full", err)
 		}
+		before := h.dump()
+		if _, err := s.Claim(ctx, id, 0, "w", caps...); !errors.As(err, &full) || full.Blocked != (Blocked{"repo:a", 2, 2, 1}) {
+			h.Errorf("claim again = %+v, want repo:a full", err)
+		}
 		if diff := cmp.Diff(before, h.dump()); diff != "" {
-			h.Errorf("the refusal changed something:\n%s", diff)
+			h.Errorf("the second refusal changed something:\n%s", diff)
 		}
 		must(claim(4, "repo:b"))
 		if _, err := claim(5); !errors.As(err, &full) || full.Scope != "credential:c" {
@@ -179,6 +182,92 @@ func TestCapsHoldInAFight(t *testing.T) {
 		wg.Wait()
 		if keys := must(h.rdb.Keys(ctx, "errand:cap:*").Result()); len(keys) > 0 {
 			h.Errorf("left: %v", keys)
+		}
+	})
+}
+
+// TestLineForAScope keeps those that wait for a full scope in a line, by age, from which every way out of waiting takes them.
+func TestLineForAScope(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		caps := []Cap{{"repo:", 1}}
+		first := must(s.Claim(ctx, h.scoped(s, 1, "repo:a"), 0, "w", caps...))
+		ids := []string{h.scoped(s, 2, "repo:a"), h.scoped(s, 3, "repo:a"), h.scoped(s, 4, "repo:a")}
+		places := func() (list []int) {
+			for _, id := range ids {
+				_, _ = s.Claim(ctx, id, 0, "w", caps...)
+				list = append(list, must(s.Get(ctx, id)).Blocked.Place)
+			}
+			return list
+		}
+		for range 2 { // whoever comes first in time is first in line, whoever asked first
+			_, _ = s.Claim(ctx, ids[2], 0, "w", caps...)
+			if diff := cmp.Diff([]int{1, 2, 3}, places()); diff != "" {
+				h.Error(diff)
+			}
+		}
+		if next := must(s.InLine(ctx, "repo:a")); next.ID != ids[0] {
+			h.Errorf("next is %s", next.ID)
+		}
+		must(s.EndWaiting(ctx, ids[0], nil))
+		h.ok(first.End(ctx, nil))
+		claimed := must(s.Claim(ctx, ids[1], 0, "w", caps...))
+		if claimed.Record().Blocked != (Blocked{}) {
+			h.Errorf("claimed: %+v", claimed.Record().Blocked)
+		}
+		if diff := cmp.Diff([]int{0, 0, 1}, places()); diff != "" {
+			h.Error(diff)
+		}
+		if keys := must(h.rdb.ZRange(ctx, "errand:line:repo:a", 0, -1).Result()); len(keys) != 1 {
+			h.Errorf("in line: %v", keys)
+		}
+	})
+}
+
+// TestLentPlace gives the place of a run that waits for a person to another, and counts the run again when it goes on.
+func TestLentPlace(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		caps := []Cap{{"repo:", 1}}
+		asks := must(s.Claim(ctx, h.scoped(s, 1, "repo:a"), 0, "w", caps...))
+		h.ok(asks.Lend(ctx))
+		if _, _, err := asks.refresh(ctx); err != nil || h.counted("repo:a") != 0 {
+			h.Errorf("%d count while it waits, %v", h.counted("repo:a"), err)
+		}
+		other := must(s.Claim(ctx, h.scoped(s, 2, "repo:a"), 0, "w", caps...))
+		h.ok(asks.TakeBack(ctx))
+		if n := h.counted("repo:a"); n != 2 {
+			h.Errorf("%d count, want both", n)
+		}
+		h.ok(asks.Lend(ctx))
+		h.ok(asks.End(ctx, nil))
+		h.ok(other.End(ctx, nil))
+		if n := must(h.rdb.Exists(ctx, "errand:cap:repo:a").Result()); n != 0 {
+			h.Error("a place leaked")
+		}
+		if left := must(h.rdb.HMGet(ctx, "errand:task:"+asks.ID(), "lent", "caps").Result()); left[0] != nil || left[1] != nil {
+			h.Errorf("left: %v", left)
+		}
+	})
+}
+
+// TestIdleDeathIsNotCounted lets a worker die on a task that had not begun.
+func TestIdleDeathIsNotCounted(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		id := h.submit(s, 1)
+		for want, act := range []func(c *Claim){
+			func(c *Claim) { h.ok(c.Idle(ctx, "x")) },
+			func(c *Claim) { h.ok(c.Idle(ctx, "x")); h.ok(c.Idle(ctx, "")) },
+			func(*Claim) {},
+		} {
+			c := h.claim(s, id)
+			act(c)
+			h.crash(c)
+			h.takeover(s, c)
+			if rec := must(s.Get(ctx, id)); rec.Crashes != want {
+				h.Errorf("%d crashes, want %d", rec.Crashes, want)
+			}
 		}
 	})
 }

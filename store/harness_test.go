@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -102,6 +103,10 @@ func (h *harness) dump() map[string]any {
 		switch kind := must(h.rdb.Type(ctx, key).Result()); kind {
 		case "hash":
 			all[key] = must(h.rdb.HGetAll(ctx, key).Result())
+		case "set":
+			members := must(h.rdb.SMembers(ctx, key).Result())
+			slices.Sort(members)
+			all[key] = members
 		case "zset":
 			all[key] = must(h.rdb.ZRangeWithScores(ctx, key, 0, -1).Result())
 		case "stream":

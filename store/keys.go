@@ -17,12 +17,15 @@ package store
 //	<prefix>running           zset    while it runs                the IDs that run; score = the fence (claim, silent; whatever ends the
 //	                                                               run removes it)
 //	<prefix>leader:<name>     string  as long as its holder asked  "<nonce> <term>" of who does for all what that name says (leader)
+//	<prefix>joined            set     while it has members         the IDs that are absorbed (mailbox; likewise)
 //	<prefix>waiting:<thread>  zset    while it has members         the thread's IDs that wait or run; score = the microseconds the ID
 //	                                                               begins with, 0 for the running one (submit, claim, transition)
 //	<prefix>claim:<thread>    string  ClaimTTL                     "<fence> <id> <nonce>" of the holder (claim, keep); "lock <nonce>" of
 //	                                                               who keeps tasks from starting, for as long as it asked (threadlock)
 //	<prefix>cap:<scope>       zset    ClaimTTL + Outage since the  the IDs that run and count in the scope; score = when the lease ends
 //	                                  last refresh of any          (claim, keep; whatever ends the run removes it)
+//	<prefix>line:<scope>      zset    1 h since the last refusal   waiting IDs that were refused for the scope's cap; score = the microseconds
+//	                                                               the ID begins with (claim; whatever ends the wait removes it)
 //	<prefix>spend:<day>:<scope>  hash  8 days since the last write  spent = what was settled that day, r:<id> = reserved for a run, in
 //	                                                               micro-dollars; day = days since 1970, UTC (budget)
 //	<prefix>costs:<day>       hash    90 days since the last write "<scopes, a line each>\n<model>" = "<micro-dollars> <runs> <tokens: input,
@@ -86,6 +89,7 @@ func (k keys) shelved(id string) string       { return k.prefix + "shelved:" + i
 func (k keys) favourite(place string) string  { return k.prefix + "favourite:" + place }
 func (k keys) costs(day string) string        { return k.prefix + "costs:" + day }
 func (k keys) memo(name string) string        { return k.prefix + "memo:" + name }
+func (k keys) line(scope string) string       { return k.prefix + "line:" + scope }
 func (k keys) shelf() string                  { return k.prefix + "shelf" }
 func (k keys) votes(id string) string         { return k.prefix + "votes:" + id }
 func (k keys) alias(alias string) string      { return k.prefix + "alias:" + alias }
@@ -97,6 +101,7 @@ func (k keys) inquiries() string              { return k.prefix + "inquiries" }
 func (k keys) asked() string                  { return k.prefix + "asked" }
 func (k keys) replies() string                { return k.prefix + "replies" }
 func (k keys) tasks() string                  { return k.prefix + "tasks" }
+func (k keys) joined() string                 { return k.prefix + "joined" }
 func (k keys) live() string                   { return k.prefix + "live" }
 func (k keys) running() string                { return k.prefix + "running" }
 func (k keys) epoch() string                  { return k.prefix + "epoch" }

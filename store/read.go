@@ -130,3 +130,21 @@ func (s *Store) Position(ctx context.Context, id string) (int, error) {
 	}
 	return r.number(1), nil
 }
+
+// Counts is how many tasks there are in each state but the last.
+type Counts struct{ Waiting, Running, Absorbed int }
+
+// Counts counts the tasks that have not ended, in one round trip, however many there are.
+func (s *Store) Counts(ctx context.Context) (Counts, error) {
+	var live, running, joined *redis.IntCmd
+	_, err := s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		live, running, joined = p.ZCard(ctx, s.key.live()), p.ZCard(ctx, s.key.running()), p.SCard(ctx, s.key.joined())
+		return nil
+	})
+	if err != nil {
+		return Counts{}, fmt.Errorf("count tasks: %w", err)
+	}
+	c := Counts{Running: int(running.Val()), Absorbed: int(joined.Val())}
+	c.Waiting = max(int(live.Val())-c.Running-c.Absorbed, 0)
+	return c, nil
+}

@@ -41,9 +41,11 @@ type Record struct {
 	Delivery int       // which delivery is the valid one: asynq's task ID is <id> for 0, <id>.r<n> for n
 	At       time.Time // not to be started before; zero = at once
 	Why      string    // what a task waits for that was begun before, for people; see Wait
+	Blocked  Blocked   // what a waiting task was refused for when it last asked to start
 	Attempt  int       // runs started, without those given back
 	Parks    int       // times it was parked; see Wait
 	Crashes  int       // runs lost with their worker
+	Crashed  time.Time // when the latest of these was found; zero = none was
 	Fence    int64     // token of the latest claim of this task, 0 = never claimed
 	Worker   string    // who runs it or ran it last
 	Cost     float64   // US dollars, of all its runs, as far as they were settled; see [Claim.Spend]
@@ -66,10 +68,10 @@ func (r Record) Due() time.Time {
 func decode(id string, f map[string]string) Record {
 	return Record{
 		ID: id, Thread: f["thread"], Class: f["class"], Task: raw(f["task"]), State: State(f["state"]), Kin: f["kin"], Into: f["into"],
-		Delivery: number(f["delivery"]), At: fromMicros(f["at"]), Why: f["why"],
+		Delivery: number(f["delivery"]), At: fromMicros(f["at"]), Why: f["why"], Blocked: blocked(f["blocked"]),
 		Attempt: number(f["attempt"]), Parks: number(f["parks"]), Crashes: number(f["crashes"]),
 		Fence: int64(number(f["fence"])), Worker: f["worker"], Scopes: lines(f["scopes"]), Cost: usd(f["cost"]),
-		Created: fromMicros(f["created"]), Started: fromMicros(f["started"]), Ended: fromMicros(f["ended"]), Retried: fromMicros(f["retried"]),
+		Created: fromMicros(f["created"]), Started: fromMicros(f["started"]), Ended: fromMicros(f["ended"]), Retried: fromMicros(f["retried"]), Crashed: fromMicros(f["crashed"]),
 		CancelBy: f["cancel_by"], CancelCause: f["cancel_cause"], Ending: raw(f["ending"]), Outbox: number(f["outbox"]),
 		Unreadable: flaw(f),
 	}

@@ -136,7 +136,13 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	"Reserve": func(ctx context.Context, w world, _ string) error {
 		return failed(w.c.Reserve(ctx, 1, threeDollars...))
 	},
-	"Spend":          func(ctx context.Context, w world, _ string) error { return failed(w.c.Spend(ctx, Expense{USD: 1})) },
+	"Spend":    func(ctx context.Context, w world, _ string) error { return failed(w.c.Spend(ctx, Expense{USD: 1})) },
+	"Lend":     func(ctx context.Context, w world, _ string) error { return w.c.Lend(ctx) },
+	"TakeBack": func(ctx context.Context, w world, _ string) error { return w.c.TakeBack(ctx) },
+	"Idle":     func(ctx context.Context, w world, _ string) error { return w.c.Idle(ctx, "x") },
+	"Tell": func(ctx context.Context, w world, id string) error {
+		return failed(w.s.Tell(ctx, id, 0, "k", event(1), 0))
+	},
 	"Pushing":        func(ctx context.Context, w world, _ string) error { return w.c.Pushing(ctx, "r", "b", "1") },
 	"SaveSession":    func(ctx context.Context, w world, _ string) error { return w.c.SaveSession(ctx, Session{}) },
 	"SaveCheckpoint": func(ctx context.Context, w world, _ string) error { return w.c.SaveCheckpoint(ctx, Checkpoint{}) },
@@ -144,7 +150,7 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 }
 
 // others are the methods that only read, or have nothing to do with a task.
-const others = "SavePictures Pictures Leader Epoch Running LiveAfter Restored NoteUnreadable Latest Inquire Respond EventsBefore Unposted Memo ChangeMemo Open Topic Vote Votes Favourite Prefer Shelve Shelved TakeShelved Unshelve ID Thread Fence Record Await Mail Get List Live Next Position Absorbed Events Follow Log Questions Session Checkpoint " +
+const others = "Counts InLine SavePictures Pictures Leader Epoch Running LiveAfter Restored NoteUnreadable Latest Inquire Respond EventsBefore Unposted Memo ChangeMemo Open Topic Vote Votes Favourite Prefer Shelve Shelved TakeShelved Unshelve ID Thread Fence Record Await Mail Get List Live Next Position Absorbed Events Follow Log Questions Session Checkpoint " +
 	"Pushed Alias Resolve Beat Workers Ping Diagnose Admit Hold Slow Ease Credentials Allow Spent Costs"
 
 // TestStateMachine tries every step in every situation, and wants the transitions that docs/runs.md draws, no less and no more.

@@ -224,7 +224,7 @@ type Status struct {
 	Ended    time.Time `json:"ended,omitzero"`
 	Retried  time.Time `json:"retried,omitzero"`    // since when it is tried again
 	At       time.Time `json:"not_before,omitzero"` // a waiting task is not started earlier
-	Why      string    `json:"why,omitempty"`       // what it waits for, if it was begun before or no worker can run it
+	Why      string    `json:"why,omitempty"`       // what it waits for, as a clause; of a running task, if it has not begun to work
 	Cancel   string    `json:"cancelled_by,omitempty"`
 	Ending   *Ending   `json:"ending,omitempty"`
 
@@ -259,7 +259,10 @@ func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
 	switch rec.State {
 	case store.Waiting:
 		s.Position, _ = d.store.Position(ctx, rec.ID) // it may have started meanwhile
-		d.waiting(ctx, &s)
+		s.follows(s.Position)
+		list := []Status{s}
+		d.noteUnable(ctx, list)
+		s = list[0]
 	case store.Running:
 		s.Questions, err = d.open(ctx, rec)
 	}
@@ -323,8 +326,8 @@ func status(rec store.Record) Status {
 		Task: t, State: string(rec.State), Attempt: rec.Attempt, Delivery: deliveryID(rec.ID, rec.Delivery), Worker: rec.Worker, Cancel: rec.CancelBy,
 		Into: rec.Into, Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Retried: rec.Retried, Posted: rec.Outbox < 0,
 	}
-	if rec.State == store.Waiting {
-		s.At, s.Why = rec.At, rec.Why
+	if s.Why = reason(rec); rec.State == store.Waiting {
+		s.At = rec.At
 	}
 	ending, broken := endingOf(rec)
 	s.Ending = ending

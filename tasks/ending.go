@@ -38,6 +38,9 @@ type Ending struct {
 	Covers []string     `json:"covers,omitempty"` // further tasks that end with this, because the run has absorbed them
 
 	Published *Published `json:"published,omitempty"` // nil: there was nothing to publish
+	Found     bool       `json:"found,omitempty"`     // its final message was found in the thread: Redis had forgotten the ending
+
+	Retried time.Time `json:"-"` // when the task was last tried again: what was posted before is of an earlier ending. Set for Close
 }
 
 // of is the ending of a task that was absorbed by the run of another, without what is kept there.

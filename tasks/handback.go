@@ -22,6 +22,9 @@ func (w *Worker) stoppedBefore(run *run) (Ending, bool) {
 // refused sorts an error from before the run: what the person or an operator has to change ends the task, and so does a cancel or an
 // error that has come too often; the rest is tried again, and is returned.
 func (w *Worker) refused(run *run, err error) (Ending, error) {
+	if told, ok := errors.AsType[*alreadyTold](err); ok { // whatever has become of it since, it is over
+		return told.ending, nil
+	}
 	if ending, ok := w.stoppedBefore(run); ok {
 		return ending, nil
 	}
@@ -88,6 +91,8 @@ func (w *Worker) handBack(run *run, cause error) error {
 	}
 	if !done {
 		w.orphaned(run)
+	} else if asked && wait.Why != "" {
+		w.tellWait(run.claim.ID(), run.claim.Record().Delivery, wait.Why, wait.Why)
 	}
 	return &ErrLater{At: wait.At, Why: cause.Error()} // also when somebody else has it by now: the next delivery finds out
 }
@@ -104,11 +109,14 @@ func (w *Worker) orphaned(run *run) {
 }
 
 // unclaimed says what a delivery does that could not claim its task.
-func (w *Worker) unclaimed(id string, err error) error {
+func (w *Worker) unclaimed(id string, delivery int, err error) error {
 	if due, ok := errors.AsType[*store.NotDue](err); ok {
 		return &ErrLater{At: due.At, Why: err.Error()}
 	}
 	if full, ok := errors.AsType[*store.Full](err); ok {
+		if key := fullKey(full.Blocked); key != full.Told {
+			w.tellWait(id, delivery, key, blockedBy(full.Blocked))
+		}
 		return later(busyWait, full.Error())
 	}
 	switch {

@@ -39,7 +39,7 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{T: t, url: redisserver.ForTest(t), source: &fakeSource{news: make(chan struct{})}, agent: &fakeAgent{}}
+	f := &fleet{T: t, url: redisserver.ForTest(t), source: &fakeSource{news: make(chan struct{}), waited: make(chan string, 100)}, agent: &fakeAgent{}}
 	f.policy = Policy{Limit: time.Hour}
 	f.store, f.queue = f.connect()
 	f.desk = NewDesk(f.store, f.queue, f.policy, nil)
@@ -172,6 +172,8 @@ type fakeSource struct {
 	fail  func(attempt int) error // of Close
 	open  <-chan struct{}         // Open waits for it; nil: it does not
 
+	waited chan string // what is shown of tasks that wait
+
 	mu     sync.Mutex
 	closed map[string]Ending
 	closes map[string]int
@@ -189,6 +191,14 @@ func (s *fakeSource) Brief(_ context.Context, t Task, _ string) (Brief, error) {
 		return s.brief(t)
 	}
 	return Brief{Keep: true}, nil
+}
+
+func (s *fakeSource) Waits(_ context.Context, t Task, text string) error {
+	select {
+	case s.waited <- t.ID + " " + text:
+	default:
+	}
+	return nil
 }
 
 func (s *fakeSource) Open(_ context.Context, t Task) (Report, error) {

@@ -49,11 +49,7 @@ func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
 		l.Tasks = append(l.Tasks, d.status(rec))
 	}
 	d.noteUnreadable(ctx, l.Tasks)
-	waiting := make([]*Status, len(l.Tasks))
-	for i := range l.Tasks {
-		waiting[i] = &l.Tasks[i]
-	}
-	d.waiting(ctx, waiting...)
+	d.noteUnable(ctx, l.Tasks)
 	return l, nil
 }
 

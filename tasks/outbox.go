@@ -105,6 +105,7 @@ func (w *Worker) close(ctx context.Context, id string, report Report) (word last
 	if ending != nil {
 		word.ending = *ending
 	}
+	word.ending.Retried = rec.Retried
 	if err := w.proposeDue(ctx, word.task, &word.ending); err != nil {
 		return word, err
 	}

@@ -22,7 +22,7 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 
 	claim, err := w.store.Claim(ctx, id, delivery, w.id, w.cfg.caps()...)
 	if err != nil {
-		return w.unclaimed(id, err)
+		return w.unclaimed(id, delivery, err)
 	}
 	run := w.hold(ctx, claim, slot)
 	defer w.upload(run) // when the thread is free again: nobody waits for it
@@ -46,6 +46,7 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 func (w *Worker) execute(r *run) (Ending, error) {
 	for _, step := range []func(*run) error{
 		w.accept,  // what it is, what it may cost, and whether it may start just now
+		w.recall,  // whether it has been answered already
 		w.brief,   // what its source says to it
 		w.prepare, // its report, its directory, the conversation it goes on with
 		w.perform, // the agent
@@ -70,6 +71,9 @@ func (w *Worker) accept(r *run) (err error) {
 	}
 	if r.ctx.Err() != nil {
 		return r.cause()
+	}
+	if err := w.isolate(r); err != nil {
+		return err
 	}
 	if err := w.health.problem(r.ctx); err != nil {
 		return err

@@ -72,7 +72,10 @@ func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
 	r.life, r.end = context.WithCancel(r.detached)
 	forget := w.live.add(stop)
 	r.done = func() { forget(); stop(nil) }
-	r.next = func() { w.wakeNext(r.detached, claim.Thread()) }
+	r.next = func() {
+		w.wakeNext(r.detached, claim.Thread())
+		w.wakeLines(r.detached, claim.Record())
+	}
 	if rec := claim.Record(); rec.CancelCause != "" {
 		stop(tombstone(rec))
 	}
@@ -97,6 +100,17 @@ func (w *Worker) wakeNext(ctx context.Context, thread string) {
 	w.queue.wake(next.ID, next.Class, next.Delivery)
 }
 
+// wakeLines lets those start now that have waited longest for a place in a scope of a task that runs no more. They would ask by themselves.
+func (w *Worker) wakeLines(ctx context.Context, rec store.Record) {
+	for _, c := range w.cfg.caps() {
+		for _, scope := range c.Of(rec.Scopes) {
+			if next, err := w.store.InLine(ctx, scope); err == nil {
+				w.queue.wake(next.ID, next.Class, next.Delivery)
+			}
+		}
+	}
+}
+
 // cause is what stopped the run, nil while nothing has.
 func (r *run) cause() error { return context.Cause(r.ctx) }
 
@@ -114,7 +128,9 @@ func (r *run) release() {
 // end gives the task its ending; false when it is not ours to end any more.
 func (w *Worker) end(r *run, e Ending) (stored bool, err error) {
 	e.Reason = w.cfg.Policy.Redactor.String(e.Reason)
-	e.Covers = r.mail.covered()
+	if !e.Found { // else it is what the message says
+		e.Covers = r.mail.covered()
+	}
 	body, with := e.encode(), store.Covered{IDs: e.Covers, Ending: e.of(r.claim.ID())}
 	stored, err = w.persist(r, "end", func() error { return r.claim.EndWith(r.detached, body, with) })
 	if r.claim.Restored() {
@@ -122,6 +138,9 @@ func (w *Worker) end(r *run, e Ending) (stored bool, err error) {
 	}
 	if !stored && err == nil {
 		w.meter.Returned(r.claim.Record().Class, ReturnLost)
+	}
+	if stored && e.Found {
+		w.endCovered(r, e)
 	}
 	return stored, err
 }

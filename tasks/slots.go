@@ -11,6 +11,7 @@ import (
 var (
 	errNoSlot   = errors.New("all slots are taken")
 	errNoMemory = errors.New("the worker has no memory for another run")
+	errAlone    = errors.New("a task runs alone on the worker, because an earlier worker died while it ran")
 )
 
 // slots are how many runs a worker has at once: so many by number, and of those as many as fit into the memory there is. Automatic work
@@ -22,7 +23,11 @@ type slots struct {
 
 	mu    sync.Mutex
 	held  map[*slot]bool
-	short bool // the log has said that memory is short, and not yet that it is not
+	freed chan struct{} // closed and replaced when a slot is given back
+	alone *slot         // of a run that is to have the worker to itself; nil: there is none
+	until time.Time     // nothing is started beside that before; zero: not before it ends
+	apart time.Time     // nor another such run before then
+	short bool          // the log has said that memory is short, and not yet that it is not
 }
 
 // slot is the place of one run.
@@ -33,7 +38,7 @@ type slot struct {
 }
 
 func newSlots(n int, m memory, log *slog.Logger) *slots {
-	return &slots{total: max(n, 2), memory: m.withDefaults(), log: log, held: map[*slot]bool{}}
+	return &slots{total: max(n, 2), memory: m.withDefaults(), log: log, held: map[*slot]bool{}, freed: make(chan struct{})}
 }
 
 // limit is how many slots a class may have of n.
@@ -64,6 +69,8 @@ func (s *slots) take(class string) (*slot, error) {
 		}
 	}
 	switch {
+	case s.alone != nil && (s.until.IsZero() || time.Now().Before(s.until)):
+		return nil, errAlone
 	case len(s.held) >= s.total, same >= limit(class, s.total):
 		return nil, errNoSlot
 	case class != Interactive && automatic >= s.total-1:
@@ -87,7 +94,15 @@ func (s *slot) begin() {
 func (s *slot) release() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
+	if !s.of.held[s] {
+		return
+	}
 	delete(s.of.held, s)
+	if s.of.alone == s {
+		s.of.alone = nil
+	}
+	close(s.of.freed)
+	s.of.freed = make(chan struct{})
 }
 
 // running is how many slots are taken.

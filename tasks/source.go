@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"github.com/errand-fleet/errand/agent"
 )
@@ -25,6 +26,19 @@ type Source interface {
 	Open(ctx context.Context, t Task) (Report, error)
 }
 
+// Waiter is a Source that shows where a task was asked for why it waits.
+type Waiter interface {
+	// Waits shows it in the place that the report of the task's run takes over. Failing is no failure: it is shown elsewhere as well.
+	Waits(ctx context.Context, t Task, text string) error
+}
+
+// Recaller is a Source that can find a final message again. Redis may forget that a task has ended: then the thread still has the message.
+type Recaller interface {
+	// Final finds the final message of a task that tells of an ending after that time, by its marker: nil when there is none. Of the ending it
+	// gives Kind, as far as the marker tells, At and Covers.
+	Final(ctx context.Context, t Task, after time.Time) (*Ending, error)
+}
+
 // Report is one task as its source tells it.
 type Report interface {
 	// Update tells what the agent does. It is called by the goroutine that reads the agent's output: it must not block, and may
@@ -32,7 +46,8 @@ type Report interface {
 	Update(e agent.Event)
 	// Close says the final word, also for what never ran. It is called until it returns nil, in any process (after an *ErrLater
 	// not before its time), and finds what an earlier attempt posted by its marker, so that nothing is said twice. An HTTP attempt
-	// inside lasts at most 10 s.
+	// inside lasts at most 10 s. Where the thread has a final message of the task for another ending since e.Retried, or e is Found, it posts
+	// none.
 	Close(ctx context.Context, e Ending) error
 }
 

@@ -87,6 +87,7 @@ type talk struct {
 	talker   Talker
 	redact   *agent.Redactor
 	emit     func(agent.Event)
+	lent     func() // wakes who waits for the places of the run
 	patience time.Duration
 	log      *slog.Logger
 
@@ -102,7 +103,7 @@ func (w *Worker) talk(r *run, t Task, s Source, emit func(agent.Event)) *talk {
 		return nil
 	}
 	return &talk{
-		claim: r.claim, store: w.store, run: r.ctx, task: t, talker: to, redact: w.cfg.Policy.Redactor, emit: emit,
+		claim: r.claim, store: w.store, run: r.ctx, task: t, talker: to, redact: w.cfg.Policy.Redactor, emit: emit, lent: func() { w.wakeLines(r.detached, r.claim.Record()) },
 		patience: w.timing.Answer, log: w.log, one: make(chan struct{}, 1), asked: map[string]int{},
 	}
 }
@@ -214,7 +215,9 @@ func (k *talk) wait(ctx context.Context, q Question) (json.RawMessage, error) {
 	defer cancel()
 	answer, err := json.RawMessage(nil), k.show(ctx, q)
 	if err == nil {
+		takeBack := k.lend()
 		answer, err = k.claim.Await(waiting, q.Key)
+		takeBack()
 	}
 	if err == nil || k.run.Err() != nil {
 		return answer, err
@@ -226,6 +229,22 @@ func (k *talk) wait(ctx context.Context, q Question) (json.RawMessage, error) {
 		return stands, cerr
 	}
 	return nil, err
+}
+
+// lend gives the run's places under the fleet's limits to others while it waits for a person. Whoever has answered is not made to wait for
+// one: the run takes them back at once, and a limit is then exceeded by the runs that go on so.
+func (k *talk) lend() (takeBack func()) {
+	ctx := context.WithoutCancel(k.run)
+	step := func(do func(context.Context) error) {
+		ctx, cancel := context.WithTimeout(ctx, closeLimit)
+		defer cancel()
+		if err := do(ctx); err != nil && !errors.Is(err, store.ErrStale) {
+			k.log.Warn("lend places", "run", k.task.ID, "err", err)
+		}
+	}
+	step(k.claim.Lend)
+	k.lent()
+	return func() { step(k.claim.TakeBack) }
 }
 
 // closeLimit bounds how long it is tried to close a question.

@@ -64,9 +64,10 @@ func (d *Desk) Open(ctx context.Context, thread string) ([]Status, error) {
 	var list []Status
 	for _, rec := range records {
 		if s := d.status(rec); s.flaw == "" {
-			d.waiting(ctx, &s)
+			s.follows(len(list))
 			list = append(list, s)
 		}
 	}
+	d.noteUnable(ctx, list)
 	return list, nil
 }

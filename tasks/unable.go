@@ -59,19 +59,20 @@ func waitsFor(seen []store.Worker) string {
 	return "no worker can run tasks"
 }
 
-// waiting fills in why a task that is due waits, where no worker can run any.
-func (d *Desk) waiting(ctx context.Context, list ...*Status) {
-	list = slices.DeleteFunc(list, func(s *Status) bool { return s.State != string(store.Waiting) || s.At.After(time.Now()) })
-	if len(list) == 0 {
+// noteUnable fills in why a task that is due waits, where no worker can run any.
+func (d *Desk) noteUnable(ctx context.Context, list []Status) {
+	due := func(s Status) bool { return s.State == string(store.Waiting) && !s.At.After(time.Now()) }
+	if !slices.ContainsFunc(list, due) {
 		return
 	}
 	seen, err := d.store.Workers(ctx)
 	if err != nil {
 		return // what the task says of itself still holds
 	}
-	if why := waitsFor(seen); why != "" {
-		for _, s := range list {
-			s.Why = why
+	why := waitsFor(seen)
+	for i := range list {
+		if why != "" && due(list[i]) {
+			list[i].Why = why
 		}
 	}
 }

@@ -67,6 +67,7 @@ type Timing struct {
 	Reset      time.Duration // after a usage limit is lifted, before its task goes on; up to three times as long; 1 min
 	Release    time.Duration // between two starts after that, until a run goes well; 10 s
 	Budget     time.Duration // a task waits for what others have reserved of a budget and may give back; 15 s
+	Alone      time.Duration // a task with which a worker has died waits for the others on its worker to end, and then has it to itself; 2 min
 	Shutdown   time.Duration // for running tasks to be interrupted and handed back; 60 s
 	Discard    time.Duration // for whoever is in an old thread's directories to leave them; 30 s
 	Tidy       time.Duration // between two looks for what the disk need not keep; 1 h
@@ -91,6 +92,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Reset, time.Minute)
 	set(&t.Release, 10*time.Second)
 	set(&t.Budget, 15*time.Second)
+	set(&t.Alone, 2*time.Minute)
 	set(&t.Shutdown, time.Minute)
 	set(&t.Discard, 30*time.Second)
 	set(&t.Tidy, time.Hour)

@@ -14,9 +14,7 @@ type fleetView struct {
 	Trouble  string // why tasks would not be run now, or would fail
 	Running  int    // of Slots, on the workers that live
 	Slots    int
-	Waiting  int    // for a worker to take them
-	Oldest   string // how long the first of them has waited
-	Later    int
+	Waiting  int    // as the list has them
 	Spent    string // today
 	Queues   []queueView
 	Machines []workerView
@@ -39,17 +37,14 @@ type workerView struct {
 }
 
 func newFleetView(seen sight, now time.Time) fleetView {
-	v := fleetView{Trouble: cmp.Or(trouble(seen.workers), ill(seen.credentials, now)), Spent: cost(seen.spent)}
-	longest := 0.0
+	v := fleetView{Trouble: cmp.Or(trouble(seen.workers), ill(seen.credentials, now)), Spent: cost(seen.spent), Waiting: seen.counts.Waiting}
 	for _, q := range seen.queues {
 		line := queueView{Class: q.Class, Waiting: q.Waiting, Later: q.Later, Running: q.Running}
 		if q.Waiting > 0 {
 			line.Oldest = waited(q.Oldest)
 		}
 		v.Queues = append(v.Queues, line)
-		v.Waiting, v.Later, longest = v.Waiting+q.Waiting, v.Later+q.Later, max(longest, q.Oldest)
 	}
-	v.Oldest = waited(longest)
 	for _, w := range workers(seen.workers) {
 		v.Running, v.Slots = v.Running+w.Running, v.Slots+w.Slots
 		v.Machines = append(v.Machines, newWorkerView(w))

@@ -13,6 +13,7 @@ type sight struct {
 	workers []store.Worker
 	queues  []tasks.Depth
 	spent   float64 // today, in US dollars
+	counts  store.Counts
 
 	credentials []store.Credential // that are in use and do not start freely
 
@@ -41,6 +42,9 @@ func (s *sight) glance(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	s.credentials = store.InUse(credentials, s.workers)
+	if s.counts, err = c.Store.Counts(ctx); err != nil {
+		return err
+	}
 	s.spent, err = c.Store.Spent(ctx, store.Fleet)
 	return err
 }
@@ -54,15 +58,10 @@ func (s *sight) look(ctx context.Context, c Config, now time.Time) (err error) {
 		return err
 	}
 	live, err := c.Store.Live(ctx)
+	s.tasks = tally{Running: s.counts.Running, Waiting: s.counts.Waiting}
 	for _, task := range live {
-		switch {
-		case task.State == store.Running:
-			s.tasks.Running++
-		case task.At.After(now):
+		if task.State == store.Waiting && task.At.After(now) {
 			s.tasks.Held++
-			fallthrough
-		default:
-			s.tasks.Waiting++
 		}
 	}
 	return err

@@ -36,12 +36,18 @@ var quick = wire.Options{
 	Look:   time.Second,
 }
 
-// underTest is argv[0] of this binary when it plays a worker that can be killed.
-const underTest = "errand-worker-under-test"
+// underTest is argv[0] of this binary when it plays a worker that can be killed; forgetful, one that keeps no checkpoints.
+const (
+	underTest = "errand-worker-under-test"
+	forgetful = "errand-forgetful-worker-under-test"
+)
 
 func TestMain(m *testing.M) {
 	agent.KeeperMain()
-	if os.Args[0] == underTest {
+	if os.Args[0] == forgetful {
+		quick.Timing.Checkpoint = time.Hour
+	}
+	if os.Args[0] == underTest || os.Args[0] == forgetful {
 		quick.Process = true
 		os.Exit(run(wire.Signals(context.Background()), os.Args[1:], os.Getenv, os.Stdout, os.Stderr, quick))
 	}
@@ -165,7 +171,9 @@ func (w *world) standalone() (base string) {
 }
 
 // process starts a worker of its own, without a front door, and returns it.
-func (w *world) process() *exec.Cmd {
+func (w *world) process() *exec.Cmd { return w.processAs(underTest) }
+
+func (w *world) processAs(name string) *exec.Cmd {
 	w.Helper()
 	return w.processTo(w.Output())
 }
@@ -174,7 +182,7 @@ func (w *world) process() *exec.Cmd {
 func (w *world) processTo(out io.Writer) *exec.Cmd {
 	w.Helper()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = []string{underTest}
+	cmd.Args = []string{name}
 	for k, v := range w.env {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}

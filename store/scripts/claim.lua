@@ -1,8 +1,8 @@
 -- prefix, id, delivery, worker, nonce, ttl ms, lease ms, scopes of the worker, (scope or kind, cap)...
---   -> {'ok', token, record} | {'notdue', at} | {'full', scope} | another refusal
+--   -> {'ok', token, record} | {'notdue', at} | {'full', scope, runs there, cap, place in line, last told} | another refusal
 local id, delivery, worker, nonce, ttl, lease = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local key = task_key(id)
-local r = redis.pcall('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence', 'scopes')
+local r = redis.pcall('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence', 'scopes', 'told')
 local state, thread, at = r[1], r[2], r[4]
 if not state or not thread then return {'notfound'} end -- or it is no record
 local claim = claim_key(thread)
@@ -18,12 +18,20 @@ if state == 'running' or state == 'absorbed' then return {'running'} end
 local t = now()
 if tonumber(at) > t then return {'notdue', at} end
 local waiting = waiting_key(thread)
-if holder or head(thread) ~= id then return {'busy'} end
+if holder or head(thread) ~= id then
+  block(id, '0 0 ' .. int(redis.call('ZRANK', waiting, id) or 0) .. ' ')
+  return {'busy'}
+end
 local places = {}
 for scope in each((r[6] or '') .. '\n' .. ARGV[8]) do
   local cap = bound(scope, 9)
   if cap then
-    if redis.call('ZCOUNT', cap_key(scope), int(t), '+inf') >= cap then return {'full', scope} end
+    local there = redis.call('ZCOUNT', cap_key(scope), int(t), '+inf')
+    if there >= cap then
+      local place = line_up(id, scope)
+      block(id, int(there) .. ' ' .. int(cap) .. ' ' .. int(place) .. ' ' .. scope)
+      return {'full', scope, int(there), int(cap), int(place), r[7] or ''}
+    end
     table.insert(places, scope)
   end
 end
@@ -34,6 +42,7 @@ local fence = int(math.max(tonumber(redis.call('GET', FENCE) or '0') + 1, t))
 redis.call('SET', FENCE, fence)
 redis.call('HSET', key, 'state', 'running', 'worker', worker, 'started', int(t), 'fence', fence, 'held', fence)
 redis.call('HDEL', key, 'why')
+unblock(id)
 redis.call('HINCRBY', key, 'attempt', '1')
 if #places > 0 then
   local caps = table.concat(places, '\n')

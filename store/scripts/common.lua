@@ -5,7 +5,8 @@
 local P = ARGV[1]
 local LIVE, TASKS, OUTBOX = P .. 'live', P .. 'tasks', P .. 'outbox'
 local EXPIRING, FENCE, CREDENTIALS = P .. 'expiring', P .. 'fence', P .. 'credentials'
-local SHELF, RUNNING = P .. 'shelf', P .. 'running'
+local SHELF = P .. 'shelf'
+local RUNNING, JOINED = P .. 'running', P .. 'joined' -- counted by Counts
 local NEWS = P .. 'news' -- a channel
 
 local function task_key(id) return P .. 'task:' .. id end
@@ -26,6 +27,7 @@ local function checkpoint_key(id) return P .. 'checkpoint:' .. id end
 local function cap_key(scope) return P .. 'cap:' .. scope end
 local function spend_key(day, scope) return P .. 'spend:' .. day .. ':' .. scope end
 local function costs_key(day) return P .. 'costs:' .. day end
+local function line_key(scope) return P .. 'line:' .. scope end
 
 local function credential_key(name) return P .. 'credential:' .. name end
 local function absorbed_key(id) return P .. 'absorbed:' .. id end
@@ -106,8 +108,32 @@ local function let_go(id)
   local key = task_key(id)
   redis.call('ZREM', RUNNING, id)
   for scope in each(redis.call('HGET', key, 'caps')) do redis.call('ZREM', cap_key(scope), id) end
-  redis.call('HDEL', key, 'caps')
+  redis.call('HDEL', key, 'caps', 'lent', 'idle')
   free_reservation(id)
+end
+
+-- block notes what a waiting task was refused for last: "<runs> <cap> <place> <scope>", or "0 0 <before it> " for its thread's sake.
+local function block(id, what)
+  if redis.call('HGET', task_key(id), 'blocked') ~= what then redis.call('HSET', task_key(id), 'blocked', what) end
+end
+
+-- unblock forgets that, and takes the task out of the line it stands in. Whatever takes a task out of the waiting state calls it.
+local function unblock(id)
+  local scope = redis.call('HGET', task_key(id), 'line')
+  if scope then redis.call('ZREM', line_key(scope), id) end
+  redis.call('HDEL', task_key(id), 'blocked', 'line')
+end
+
+-- line_up puts a task into the line of those that wait for a place in a scope, the oldest first, and gives its place there, from 1 on.
+local function line_up(id, scope)
+  local now_in = redis.call('HGET', task_key(id), 'line')
+  if now_in ~= scope then
+    if now_in then redis.call('ZREM', line_key(now_in), id) end
+    redis.call('HSET', task_key(id), 'line', scope)
+  end
+  redis.call('ZADD', line_key(scope), born(id), id)
+  redis.call('PEXPIRE', line_key(scope), '3600000')
+  return redis.call('ZRANK', line_key(scope), id) + 1
 end
 
 -- finish gives a task its ending: out of the thread, into the outbox, and a mark for those who follow its events. The outbox hands it
@@ -118,6 +144,7 @@ local function finish(id, thread, ending, cap, head)
   redis.call('ZREM', waiting_key(thread), id)
   redis.call('ZREM', LIVE, id)
   let_go(id)
+  unblock(id)
   redis.call('DEL', checkpoint_key(id)) -- what has ended is not gone on with
   redis.call('ZADD', OUTBOX, int(tonumber(t) + head), id)
   redis.call('XADD', events_key(id), 'MAXLEN', '=', cap, '*', 'end', '1')
@@ -161,6 +188,7 @@ local function part(host, thread, stay)
       left[#left + 1] = id
     else
       redis.call('HSET', task_key(id), 'state', 'waiting')
+      redis.call('SREM', JOINED, id)
       redis.call('HDEL', task_key(id), 'into')
       redis.call('ZADD', waiting_key(thread), born(id), id)
       redis.call('ZREM', absorbed_key(host), id)
@@ -177,6 +205,7 @@ local function cover(ids, ending, cap, retention)
   for _, id in ipairs(ids) do
     redis.call('HSET', task_key(id), 'state', 'ended', 'ended', int(now()), 'ending', ending)
     redis.call('ZREM', LIVE, id)
+    redis.call('SREM', JOINED, id)
     redis.call('XADD', events_key(id), 'MAXLEN', '=', cap, '*', 'end', '1')
     redis.call('PUBLISH', NEWS, id)
     expire(id, retention)

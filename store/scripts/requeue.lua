@@ -1,7 +1,7 @@
 -- prefix, id, delivery, fence, crashed, nonce -> {'ok', new delivery} | {'stale'} | {'notfound'}
 local id = ARGV[2]
 local key = task_key(id)
-local r = redis.call('HMGET', key, 'state', 'thread', 'delivery', 'fence')
+local r = redis.call('HMGET', key, 'state', 'thread', 'delivery', 'fence', 'idle')
 local state, thread = r[1], r[2]
 if not state then return {'notfound'} end
 if repeated(id, ARGV[6]) then return {'ok', r[3]} end
@@ -15,5 +15,9 @@ if state == 'running' then
   part(id, thread, kept(id))
 end
 note(id, ARGV[6])
-if ARGV[5] == '1' then redis.call('HINCRBY', key, 'crashes', '1') end
+-- One that had not begun yet, and waited beside the runs of others, has taken nobody down.
+if ARGV[5] == '1' and not r[5] then
+  redis.call('HINCRBY', key, 'crashes', '1')
+  redis.call('HSET', key, 'crashed', int(now()))
+end
 return {'ok', int(redis.call('HINCRBY', key, 'delivery', '1'))}

@@ -16,8 +16,10 @@ if next then
   local t = now()
   -- One that was begun before has a conversation of its own to go on with.
   if r[1] == kin and not r[3] and r[4] == '0' and tonumber(r[2]) <= t then
+    unblock(next)
     redis.call('ZREM', waiting_key(thread), next)
     redis.call('HSET', task_key(next), 'state', 'absorbed', 'into', id)
+    redis.call('SADD', JOINED, next)
     redis.call('ZADD', absorbed_key(id), int(t), next)
     redis.call('HSET', task_key(id), 'took', nonce .. ' ' .. next)
     redis.call('XADD', events_key(next), 'MAXLEN', '=', ARGV[8], '*', 'data', ARGV[7])

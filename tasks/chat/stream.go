@@ -14,6 +14,7 @@ import (
 // event is one line of the stream. Which fields there are goes by the type:
 //
 //	task      id, thread: the first one; the thread is what to send with the next message. position: it waits for that many others
+//	waiting   content: why it waits; another one may follow
 //	token     content: a piece of the answer
 //	tool_use  content, tool: what the agent does, in words
 //	update    content: what it tells on its way
@@ -79,6 +80,8 @@ func (s *stream) tell(l tasks.Logged) {
 		s.Send(l.ID, "", event{Type: "token", Content: &e.Text})
 	case e.Kind == agent.ToolUse:
 		s.Send(l.ID, "", event{Type: "tool_use", Content: &e.Text, Tool: e.Tool})
+	case e.Kind == agent.Notice && e.Tool == tasks.Waits:
+		s.Send(l.ID, "", event{Type: "waiting", Content: &e.Text})
 	case e.Kind == tasks.Said:
 		s.Send(l.ID, "", event{Type: "update", Content: &e.Text})
 	case e.Kind == tasks.Asked:

@@ -19,7 +19,8 @@ type letter struct {
 	at     int64 // of the ending, in Unix microseconds: a task that was tried again has another one
 	to     spot  // beside which comment
 	since  time.Time
-	parts  []string // Markdown
+	after  time.Time // what tells of an earlier ending of the task does not count; only what tells of a later one keeps this from being sent
+	parts  []string  // Markdown
 }
 
 // mark is what a part says of itself, in a line at its very beginning that GitHub does not show.
@@ -28,7 +29,7 @@ func (l letter) mark(part int) string {
 }
 
 var (
-	letterForm = regexp.MustCompile(`^<!-- errand:reply [^>]*-->`)
+	letterForm = regexp.MustCompile(`^<!-- errand:reply task=(\S+) part=[0-9]+ ending=(\S+) at=([0-9]{1,18}) -->`)
 	oursForm   = regexp.MustCompile(`^\s*<!-- errand:`)
 )
 
@@ -49,6 +50,10 @@ func (s *Source) sendTo(ctx context.Context, gh *github.Client, o origin, l lett
 	sent, err := s.sent(ctx, gh, o, l)
 	if err != nil {
 		return fmt.Errorf("look for an earlier reply on %s: %w", o, err)
+	}
+	if e := l.final(sent, l.after); e != nil && l.ending != noteEnding && e.At.UnixMicro() != l.at {
+		s.log.Warn("final message left out: there is one of an ending that Redis has forgotten", "run", l.task, "ended", e.At)
+		return nil
 	}
 	owner, name := o.path()
 	for i, text := range l.parts {

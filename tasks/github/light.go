@@ -31,6 +31,26 @@ func (s *Source) openLight(ctx context.Context, gh *github.Client, o origin, t t
 	return s.openCheck(ctx, gh, o, t)
 }
 
+// Waits shows why a review waits beside its commit. Of other work nothing is shown before its end.
+func (s *Source) Waits(ctx context.Context, t tasks.Task, text string) error {
+	o, err := originOf(t)
+	if err != nil || t.Kind != "review" || s.watched(o.Repo) {
+		return err
+	}
+	gh, err := s.clients.of(ctx, o)
+	if err != nil {
+		return err
+	}
+	l, err := s.openLight(ctx, gh, o, t)
+	if err == nil {
+		err = l.show(ctx, markdown.NeutralLine(line(text, maxStatus)))
+	}
+	if lasting(err) {
+		return nil // GitHub allows no light, as the report will say
+	}
+	return err
+}
+
 // dark is the light where GitHub allows none.
 type dark struct{}
 

@@ -46,7 +46,10 @@ func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
 	if stranger {
 		e.Reason = noWork
 	}
-	l := letter{task: r.task.ID, ending: e.Kind, at: e.At.UnixMicro(), to: r.place(e), since: r.since(), parts: r.bodies(e)}
+	l := letter{task: r.task.ID, ending: e.Kind, at: e.At.UnixMicro(), to: r.place(e), since: r.since(), after: e.Retried, parts: r.bodies(e)}
+	if e.Found {
+		l.parts = nil
+	}
 	if err := r.source.send(ctx, r.gh, r.origin, l); lasting(err) {
 		r.log.Error("post reply", "err", err)
 	} else if err != nil {

@@ -87,6 +87,9 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	if e.Found {
+		return nil
+	}
 	said, err := r.tell(ctx, e)
 	if err != nil {
 		return r.source.later("post findings", err)

@@ -94,13 +94,13 @@ func (s *Source) tellStatus(ctx context.Context, d *tasks.Desk, o origin, thread
 		return "", err
 	}
 	var lines []string
-	for i, st := range open {
+	for _, st := range open {
 		if st.State == "running" {
 			if st, err = d.Status(ctx, st.Task.ID); err != nil {
 				return "", err
 			}
 		}
-		lines = append(lines, s.standing(st, i))
+		lines = append(lines, s.standing(st))
 	}
 	if len(lines) > 0 {
 		return strings.Join(lines, "\n"), nil
@@ -112,25 +112,23 @@ func (s *Source) tellStatus(ctx context.Context, d *tasks.Desk, o origin, thread
 	if err != nil {
 		return "", err
 	}
-	return s.standing(st, 0), nil
+	return s.standing(st), nil
 }
 
-// standing is how one request stands, with that many before it in its thread.
-func (s *Source) standing(st tasks.Status, before int) string {
+// standing is how one request stands.
+func (s *Source) standing(st tasks.Status) string {
 	title := "“" + line(st.Task.Title(), maxAction) + "”"
 	switch {
 	case st.Ending != nil:
 		return dots(fmt.Sprintf("%s has ended: %s", title, strings.ReplaceAll(string(st.Ending.Kind), "_", " ")), st.Ending.Footer())
 	case st.State == "running" && len(st.Questions) > 0:
 		return title + " waits for your answer."
-	case st.State == "running":
+	case st.State == "running" && st.Why == "":
 		return fmt.Sprintf("%s is at work for %s.", title, tasks.Lasted(s.cfg.Now().Sub(st.Started)))
 	case st.Why != "":
 		return fmt.Sprintf("%s waits: %s.", title, st.Why)
-	case before == 0:
-		return title + " waits for a free worker."
 	}
-	return fmt.Sprintf("%s waits, with %d before it.", title, before)
+	return title + " is taken into account by what runs in this thread."
 }
 
 // nameOf is a user as people know him.

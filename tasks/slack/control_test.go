@@ -135,11 +135,12 @@ func TestStatusInThread(t *testing.T) {
 	if err := f.store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}
+	f.lastWord(bob, 1, "“one” waits: no worker has been free for it yet.")
 	_, claim := f.begin()
 	f.say(ann, general, root, at+"[model=opus] two")
 	f.say(bob, general, root, "status")
 	said := f.word(general, bob, 2)
-	if first, second, _ := strings.Cut(said, "\n"); !strings.HasPrefix(first, "“one” is at work for ") || second != "“two” waits, with 1 before it." {
+	if first, second, _ := strings.Cut(said, "\n"); !strings.HasPrefix(first, "“one” is at work for ") || second != "“two” waits: what comes before it in its thread is at work." {
 		t.Errorf("status %q", said)
 	}
 	question, err := json.Marshal(tasks.Question{Key: "q", Text: "Which?"})

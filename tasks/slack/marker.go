@@ -3,8 +3,10 @@ package slack
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
@@ -82,7 +84,7 @@ func (m marker) of(part string) bool { return m.part == part || strings.HasPrefi
 // found is what a thread holds of a task's report already.
 type found struct {
 	status map[string][]string // by task, of the thread's tasks all: ts of the status messages, the one in use at the end
-	parts  map[marker]bool     // of its final messages, those of all its endings
+	parts  map[marker]bool     // of its final messages, those of all its endings, also where that was another task's
 	files  map[string]bool     // names of those that we have put there
 }
 
@@ -93,6 +95,34 @@ func (f found) shown(task string) string {
 		return ""
 	}
 	return list[len(list)-1]
+}
+
+// final is the marker of a final message for an ending after that time, and when that was; false where there is none.
+func (f found) final(after time.Time) (latest marker, at time.Time, ok bool) {
+	for m := range f.parts {
+		micros, err := strconv.ParseInt(m.ending, 10, 64)
+		if ended := time.UnixMicro(micros); err == nil && ended.After(after) && ended.After(at) {
+			latest, at, ok = m, ended.UTC(), true
+		}
+	}
+	return latest, at, ok
+}
+
+// Final finds a task's final message in its thread. Where we may not look there is none that we know of.
+func (s *Source) Final(ctx context.Context, t tasks.Task, after time.Time) (*tasks.Ending, error) {
+	o, err := originOf(t)
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.find(ctx, o, t)
+	if gone(err) || blind(err) {
+		return nil, nil
+	}
+	m, at, ok := f.final(after)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return &tasks.Ending{Kind: tasks.Answered, At: at, Covers: strings.Fields(m.covers)}, nil
 }
 
 // begun reports whether a part is being said in plain text.
@@ -124,7 +154,7 @@ func (s *Source) find(ctx context.Context, o origin, t tasks.Task) (found, error
 		case msg.BotID != me.bot:
 		case m.of(statusPart):
 			f.status[m.task] = append(f.status[m.task], msg.Timestamp)
-		case m.task == t.ID && m.of(finalPart):
+		case m.of(finalPart) && (m.task == t.ID || slices.Contains(strings.Fields(m.covers), t.ID)):
 			f.parts[m] = true
 		}
 	}

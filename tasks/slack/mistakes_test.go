@@ -55,16 +55,15 @@ func TestWordsAboutRequests(t *testing.T) {
 	task := tasks.Task{Prompt: "count <!channel>\nall"}
 	e := answered("42")
 	for _, st := range []tasks.Status{
-		{State: "waiting", Task: task},
+		{State: "waiting", Task: task, Why: "no worker has been free for it yet"},
 		{State: "waiting", Task: task, Why: "the limit is reached"},
 		{State: "running", Task: task, Started: w.source.cfg.Now().Add(-90 * time.Second)},
 		{State: "running", Task: task, Questions: []tasks.Question{{}}},
 		{State: "ended", Task: task, Ending: &e},
 		{State: "ended", Task: task, Ending: &tasks.Ending{Kind: tasks.TimedOut}},
 	} {
-		said = append(said, w.source.standing(st, 0))
+		said = append(said, w.source.standing(st))
 	}
-	said = append(said, w.source.standing(tasks.Status{State: "waiting", Task: task}, 2))
 	for _, sentence := range said {
 		if err := w.source.whisper(t.Context(), o, sentence); err != nil {
 			t.Fatal(err)

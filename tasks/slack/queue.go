@@ -22,6 +22,20 @@ func (s *Source) queue(ctx context.Context, t tasks.Task, r tasks.Receipt) {
 	}
 }
 
+// Waits shows why a request waits in the message that will show its run.
+func (s *Source) Waits(ctx context.Context, t tasks.Task, text string) error {
+	o, err := originOf(t)
+	if err != nil {
+		return err
+	}
+	v := view{state: "⏳ " + escape(quiet(line(text, maxSentence)))}
+	d, posted, err := s.begin(ctx, o, t, v)
+	if err != nil || posted {
+		return err
+	}
+	return d.show(ctx, v, s.runButtons(t.ID))
+}
+
 // waiting is what is shown of a request that comes after others.
 func waiting(r tasks.Receipt) view {
 	if r.Position == 1 {

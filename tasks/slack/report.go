@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/slack-go/slack"
 
@@ -82,7 +83,9 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		r.log.Error("post ending without looking for an earlier one: the app lacks the scope channels:history or groups:history", "err", err)
 		err = nil
 	}
-	if err == nil {
+	if _, at, told := f.final(e.Retried); told && !at.Equal(e.At.Truncate(time.Microsecond)) {
+		r.log.Warn("final message left out: the thread has one of an ending that Redis has forgotten", "ended", at)
+	} else if err == nil && !e.Found {
 		err = r.say(ctx, f, e)
 	}
 	if gone(err) {

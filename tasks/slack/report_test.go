@@ -236,7 +236,11 @@ func TestASecondEndingIsSaid(t *testing.T) {
 	w := newWorkspace(t, Config{})
 	task := w.task("")
 	failed := tasks.Ending{Kind: tasks.Failed, Reason: "No.", At: answered("").At.Add(-time.Minute)}
-	for _, e := range []tasks.Ending{failed, failed, answered("Yes."), answered("Yes.")} {
+	again := answered("Yes.")
+	again.Retried = failed.At.Add(time.Second)
+	forgotten := answered("Yes, once more.")
+	forgotten.At, forgotten.Retried = again.At.Add(time.Minute), again.Retried // Redis has lost the ending before
+	for _, e := range []tasks.Ending{failed, failed, again, again, forgotten} {
 		if err := w.open(w.source, task).Close(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}

@@ -77,6 +77,8 @@ var (
 	_ tasks.Settler      = (*Source)(nil)
 	_ tasks.ThreadReader = (*Source)(nil)
 	_ tasks.Attacher     = (*Source)(nil)
+	_ tasks.Recaller     = (*Source)(nil)
+	_ tasks.Waiter       = (*Source)(nil)
 )
 
 // New checks the configuration. It does not talk to Slack.

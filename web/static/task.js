@@ -224,7 +224,8 @@ function follow() {
     const e = JSON.parse(m.data), follows = atEnd(), state = $("state");
     after = m.lastEventId;
     if (!state.classList.contains("stopping")) { // what comes until then changes nothing about that
-      state.textContent = e.kind === "absorbed" && !e.tool ? "absorbed" : "running"; // without an author: by the run of another task
+      const waits = e.kind === "notice" && e.tool === "waiting";
+      state.textContent = waits ? "waiting" : e.kind === "absorbed" && !e.tool ? "absorbed" : "running"; // without an author: by the run of another task
       state.className = "state " + state.textContent;
     }
     if (e.kind === "used") meter(e);

@@ -1,0 +1,125 @@
+package tasks
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+)
+
+// died leaves a task as that many dead workers do; the claim of the last one has not lapsed yet.
+func (f *fleet) died(t Task, times int) {
+	f.Helper()
+	f.submit(t)
+	fleet := f.open(store.Config{Redis: f.redis()}) // whose claims last
+	for n := range times {
+		rec, err := fleet.Get(f.Context(), t.ID)
+		if err == nil && n > 0 {
+			f.lapse(t.Thread)
+			rec.Delivery, err = fleet.Requeue(f.Context(), t.ID, rec.Delivery, rec.Fence, true)
+		}
+		if err == nil {
+			_, err = fleet.Claim(f.Context(), t.ID, rec.Delivery, "dead")
+		}
+		if err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
+// running is an agent that says what it begins and works until it is let go on.
+func (f *fleet) running() (started chan string, finish chan struct{}) {
+	started, finish = make(chan string, 10), make(chan struct{})
+	f.agent.do = func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		started <- s.ID
+		select {
+		case <-finish:
+		case <-ctx.Done(): // the test has failed
+		}
+		return answer("x"), nil
+	}
+	return started, finish
+}
+
+// Tasks that ran together when their worker died are tried again one after the other, and what comes new does not start beside them.
+func TestSuspectsRunApart(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started, finish := f.running()
+	var all []string
+	for _, thread := range []string{"a", "b", "c"} {
+		task := f.task(thread, "x")
+		f.died(task, 1)
+		f.lapse(task.Thread)
+		all = append(all, task.ID)
+	}
+	f.worker()
+	order := []string{f.next(started)}
+	fresh := f.submit(f.task("d", "x"))
+	f.waits(fresh)
+	for range 3 {
+		finish <- struct{}{}
+		order = append(order, f.next(started))
+	}
+	close(finish)
+	for _, id := range append(all, fresh) {
+		if e := f.ending(id); e.Kind != Answered || !slices.Contains(order, id) {
+			t.Errorf("ending of %s = %+v", id, e)
+		}
+	}
+	if f.agent.peak != 1 {
+		t.Errorf("%d runs at once", f.agent.peak)
+	}
+}
+
+// A suspect waits for the runs that it finds on its worker, and nothing else is started there meanwhile: for a while only, unless the next
+// death would be its last.
+func TestSuspectWaitsToBeAlone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		deaths int
+		beside bool
+	}{
+		"once":     {1, true},
+		"the last": {maxCrashes - 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			started, finish := f.running()
+			suspect := f.task("b", "x")
+			f.died(suspect, c.deaths)
+			f.worker(func(c *WorkerConfig) { c.Timing.Alone = 600 * time.Millisecond })
+			busy := f.submit(f.task("a", "x"))
+			f.next(started)
+			f.lapse(suspect.Thread)
+			for s := (Status{}); s.State != "running" || s.Why != whyAlone; {
+				s = f.status(suspect.ID)
+			}
+			fresh := f.submit(f.task("c", "x"))
+			f.waits(fresh)
+			if c.beside {
+				if id := f.next(started); id != suspect.ID {
+					t.Errorf("%s was started", id)
+				}
+			} else {
+				finish <- struct{}{}
+				if e := f.ending(busy); e.Kind != Answered {
+					t.Errorf("ending = %+v", e)
+				}
+				if id := f.next(started); id != suspect.ID || f.agent.peak != 1 {
+					t.Errorf("%s was started, %d at once", id, f.agent.peak)
+				}
+			}
+			close(finish)
+			f.ending(suspect.ID)
+			f.ending(fresh)
+			if f.agent.peak > 2 {
+				t.Errorf("%d runs at once", f.agent.peak)
+			}
+		})
+	}
+}
