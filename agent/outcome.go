@@ -35,6 +35,8 @@ func conclude(f *facts, finished bool, cause error, exit exitStatus, stderr stri
 		return Failed, NewError(ClassNoResult, fmt.Sprintf("%v; its last words: %s", cause, orDash(lastLine(stderr))))
 	case errors.Is(cause, errDeaf):
 		return Failed, classifyExit(f, exit, stderr) // it had died, and that was why
+	case isUnfit(cause):
+		return Failed, inputError(cause)
 	case cause != nil:
 		return Stopped, nil //nolint:nilerr // the cause is the caller's own; stopping is no failure of the run
 	default:

@@ -301,7 +301,7 @@ func TestEveryMessageHasARole(t *testing.T) {
 		{Text: "x", Files: []File{{Name: "b.txt", Data: []byte("text")}, {Name: "c.bin", Data: []byte{0xff}}, {Name: "d.pdf", Type: "application/pdf"}}},
 		flatten([]Turn{{Role: User, Text: "hi"}, {Role: Assistant, Text: "yes"}, {Role: ToolOutput, Tool: "Bash", Text: "ok", Files: []File{{Name: "e.png", Type: "image/png"}}}}),
 	} {
-		raw, err := json.Marshal(m.line(true))
+		raw, err := json.Marshal(m.line(true, callable{}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -190,6 +190,7 @@ type live struct {
 	stderr  tail
 	tools   *toolServer // nil without Spec.Tools
 
+	known   callable // what messages may call by name; set before the first is sent
 	dirs    runDirs
 	gate    *gateway
 	session string // its ID

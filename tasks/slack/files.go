@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -85,10 +86,10 @@ func (s *Source) fetchAll(ctx context.Context, t tasks.Task, o origin, files att
 		kind, err := s.fetch(ctx, f, path)
 		if err != nil {
 			s.log.Warn("fetch file", "run", t.ID, "thread", t.Thread, "err", err)
-			fmt.Fprintf(&b, "- %q could not be fetched from Slack: %s\n", name, reason(err))
+			fmt.Fprintf(&b, "- %s could not be fetched from Slack: %s\n", agent.QuoteName(name), reason(err))
 			continue
 		}
-		fmt.Fprintf(&b, "- %s (%q, %s)\n", path, name, kind)
+		fmt.Fprintf(&b, "- %s (%s, %s)\n", path, agent.QuoteName(name), kind)
 	}
 	if n := len(files) - maxFiles; n > 0 {
 		fmt.Fprintf(&b, "- and %d more, which you do not get: at most %d are fetched\n", n, maxFiles)
