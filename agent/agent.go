@@ -131,6 +131,13 @@ func (r *Runner) cli() (string, *Error) {
 	return path, nil
 }
 
+// inputError is a mistake of whoever asked, in a sentence for them.
+func inputError(why error) *Error {
+	e := NewError(ClassInput, why.Error())
+	e.User = why.Error() + "."
+	return e
+}
+
 // check finds what is wrong with a Spec before anything is started.
 func (r *Runner) check(s Spec) *Error {
 	if !runID.MatchString(s.ID) || s.ID[0] == '.' || s.ID[0] == '-' {
@@ -158,9 +165,7 @@ func (r *Runner) check(s Spec) *Error {
 		}
 	}
 	if err := s.Prompt.check(); err != nil {
-		e := NewError(ClassInput, err.Error())
-		e.User = err.Error() + "."
-		return e
+		return inputError(err)
 	}
 	if err := checkTools(s.Tools); err != nil {
 		return NewError(ClassInternal, err.Error())

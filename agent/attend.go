@@ -84,7 +84,7 @@ func (l *live) more() (Message, bool) {
 		return Message{}, false
 	}
 	if l.spec.Schema != nil && !l.reminded && l.stream.Unstructured() {
-		l.reminded = true
+		l.reminded, l.words = true, l.stream.Answers()
 		return Message{Text: remindSchema, Composed: true}, true
 	}
 	return l.host.Idle(l.ctx)

@@ -94,7 +94,7 @@ var classes = map[Class]struct {
 	ClassNoResult: {
 		RetryResume,
 		"The agent ended without giving an answer.",
-		"Read the CLI's last words in the log.",
+		"Read the CLI's last words in the error; what it printed is also the partial answer.",
 	},
 	ClassKilled: {
 		RetryResume,

@@ -69,6 +69,8 @@ func (r *Runner) environment(s Spec, d runDirs, a access) []string {
 		// The only connections are to the model: the rest would reach outside, and the updater would undo the pinned version.
 		"DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+		// The CLI must not read files by itself that a prompt, or an argument of a command or skill, names as @path: see callable.
+		"CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
 		// Work that outlives its turn would outlive its answer.
 		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_CODE_DISABLE_CRON": "1",
 		// A server of tools that hangs holds up the first turn: for 10 s instead of 30. It is waited for, so that init can tell whether

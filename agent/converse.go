@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,7 +84,13 @@ func (l *live) greet() (answer jsontext.Value, ok bool) {
 
 // open greets the CLI and hands it the context and the prompt.
 func (l *live) open() bool {
-	if _, ok := l.greet(); !ok {
+	answer, ok := l.greet()
+	if !ok {
+		return false
+	}
+	l.known = knownTo(answer, l.spec.Profile)
+	if err := l.known.check(l.spec.Prompt); err != nil {
+		l.cancel(unfit{err})
 		return false
 	}
 	if len(l.spec.History) > 0 && l.resume == nil && !l.say(flatten(l.spec.History), false) {
@@ -125,7 +132,7 @@ func (l *live) say(m Message, query bool) bool {
 		return false
 	}
 	l.stream.Sent(m.ID)
-	err := l.in.Send(m.line(query))
+	err := l.in.Send(m.line(query, l.known))
 	if err != nil {
 		l.deaf(err)
 	}
@@ -155,7 +162,7 @@ func (l *live) mail(ctx context.Context) {
 
 // fit notes a message of the host that the CLI could not take.
 func (l *live) fit(m Message) bool {
-	err := m.check()
+	err := cmp.Or(m.check(), l.known.check(m))
 	if err != nil {
 		l.log.Note(time.Now(), "! message left out: %v", err)
 	}

@@ -6,9 +6,10 @@ import (
 	"path/filepath"
 )
 
-// MinCLI is the oldest version whose protocol this package was verified against. Older ones take an allowance without input for a
-// denial and do not report when a session is idle (claude-cli.md §15).
-const MinCLI = "2.1.268"
+// MinCLI is the oldest version that this package was verified against. Older ones may not know how to be kept from reading files that
+// a text names (2.1.268 does not: see callable); still older ones take an allowance without input for a denial and do not report when a session
+// is idle (claude-cli.md §15).
+const MinCLI = "2.1.329"
 
 // Find returns the absolute path of the CLI: the one named explicitly, by a path or by a name on path, else the one npm installed into dir
 // or a parent of it, else the first on path (a list as in $PATH). The project's own comes before the machine's because its version is pinned.

@@ -87,6 +87,9 @@ func fakeCLI(mode string) int {
 	case strings.Contains(mode, "exit-2"):
 		fmt.Fprintln(os.Stderr, "error: unknown option '--x'")
 		return 2
+	case strings.Contains(mode, "print"):
+		fmt.Print("This version has expired.\nPlease \x1b[31mupdate\x1b[0m")
+		return 0
 	case strings.Contains(mode, "exit-0"):
 		return 0
 	case strings.Contains(mode, "die"):

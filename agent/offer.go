@@ -14,7 +14,7 @@ type Offer struct {
 	Models   []OfferedModel   `json:"models"`
 }
 
-// OfferedAgent is one that a prompt can begin with, as @name.
+// OfferedAgent is one that a Message can name, or begin with as @name.
 type OfferedAgent struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
@@ -88,25 +88,29 @@ func (r *Runner) Offer(ctx context.Context, s Spec) (Offer, error) {
 	return Offer{}, NewError(ClassStart, "the CLI did not answer")
 }
 
+// greeting is the CLI's answer to its greeting, as far as it lists names.
+type greeting struct {
+	Agents []struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+	} `json:"agents"`
+	Commands []struct {
+		Name        string   `json:"name"`
+		Aliases     []string `json:"aliases"`
+		Description string   `json:"description"`
+		Argument    string   `json:"argumentHint"`
+	} `json:"commands"`
+	Models []struct {
+		Value       string   `json:"value"`
+		Title       string   `json:"displayName"`
+		Description string   `json:"description"`
+		Efforts     []string `json:"supportedEffortLevels"`
+	} `json:"models"`
+}
+
 // offered reads the CLI's answer to its greeting. What is about its own session is left out: nobody sits at its terminal.
 func offered(answer json.RawMessage) (Offer, error) {
-	var told struct {
-		Agents []struct {
-			Name        string `json:"name"`
-			Description string `json:"description"`
-		} `json:"agents"`
-		Commands []struct {
-			Name        string `json:"name"`
-			Description string `json:"description"`
-			Argument    string `json:"argumentHint"`
-		} `json:"commands"`
-		Models []struct {
-			Value       string   `json:"value"`
-			Title       string   `json:"displayName"`
-			Description string   `json:"description"`
-			Efforts     []string `json:"supportedEffortLevels"`
-		} `json:"models"`
-	}
+	var told greeting
 	if err := experimental.Unmarshal(answer, &told, lenient); err != nil {
 		return Offer{}, NewError(ClassUnknown, "read what the CLI offers: "+err.Error())
 	}
@@ -115,7 +119,7 @@ func offered(answer json.RawMessage) (Offer, error) {
 		o.Agents = append(o.Agents, OfferedAgent{a.Name, clip(a.Description, maxOfferWords)})
 	}
 	for _, c := range told.Commands[:min(len(told.Commands), maxOffered)] {
-		if !builtins[c.Name] {
+		if !forTerminal(c.Name) {
 			o.Commands = append(o.Commands, OfferedCommand{c.Name, clip(c.Description, maxOfferWords), clip(c.Argument, maxOfferWords)})
 		}
 	}

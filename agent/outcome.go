@@ -37,11 +37,13 @@ func conclude(f *facts, finished bool, cause error, exit exitStatus, stderr stri
 		if _, refused := errors.AsType[*controlError](cause); refused {
 			class = ClassConfig
 		}
-		return Failed, NewError(class, fmt.Sprintf("%v; its last words: %s", cause, orDash(lastLine(stderr))))
+		return Failed, NewError(class, fmt.Sprintf("%v; its last words: %s", cause, orDash(lastWords(f, stderr))))
 	case errors.Is(cause, errDeaf) && exit.Stopped:
-		return Failed, NewError(ClassNoResult, fmt.Sprintf("%v; its last words: %s", cause, orDash(lastLine(stderr))))
+		return Failed, NewError(ClassNoResult, fmt.Sprintf("%v; its last words: %s", cause, orDash(lastWords(f, stderr))))
 	case errors.Is(cause, errDeaf):
 		return Failed, classifyExit(f, exit, stderr) // it had died, and that was why
+	case isUnfit(cause):
+		return Failed, inputError(cause)
 	case cause != nil:
 		return Stopped, nil //nolint:nilerr // the cause is the caller's own; stopping is no failure of the run
 	default:
@@ -83,7 +85,7 @@ func retryAt(c Class, limit *wireRateLimit, api *API) (at time.Time) {
 
 // classifyExit judges a CLI that ended by itself without any result.
 func classifyExit(f *facts, exit exitStatus, stderr string) *Error {
-	last := lastLine(stderr)
+	last := orDash(lastWords(f, stderr))
 	switch {
 	case exit.keeperDied:
 		return NewError(ClassKilled, "the CLI's keeper died, and the CLI with it")
@@ -100,6 +102,15 @@ func classifyExit(f *facts, exit exitStatus, stderr string) *Error {
 	default:
 		return NewError(ClassNoResult, "the CLI exited without a result: "+last)
 	}
+}
+
+// lastWords are what the CLI said last that was none of the protocol: on stderr, and in plain lines of its output.
+func lastWords(f *facts, stderr string) string {
+	words := f.Raw
+	if last := lastLine(stderr); last != "" {
+		words = append(slices.Clone(words), last)
+	}
+	return strings.Join(words, " / ")
 }
 
 func lastLine(s string) string {

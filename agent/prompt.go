@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -12,9 +11,10 @@ import (
 type Message struct {
 	ID   string // UUID, echoed by the CLI in its lifecycle lines; empty: one is made
 	Text string
-	// Composed marks text that was put together from outside sources: the CLI then does not look for /commands and
-	// @files in it.
+	// Composed marks text that was put together from outside sources: a /command or an @agent that it begins with is text. Files (@path)
+	// are never expanded, in whatever message: the agent reads them with its tools, under the run's policy.
 	Composed bool
+	Agent    string // the agent that is to work on it, by the name the CLI knows it by; empty: whoever the model chooses
 	Files    []File // what was sent along; images and PDFs are shown to the model, other files are quoted as text
 	Model    string // the conversation goes on with this model; empty: with the one it has
 	Mode     Mode   // the conversation goes on in this mode; empty: in the one it has
@@ -65,17 +65,13 @@ var builtins = map[string]bool{
 	"team-onboarding": true, "update-config": true, "usage": true, "vim": true, "workflow-launch-exec": true,
 }
 
-// CheckPrompt says in one sentence what is wrong with a person's words as a prompt. The project's own /commands and @agents are fine; the
+// forTerminal reports whether a command is one of builtins, or one by which the CLI's parts call each other (__remote-workflow).
+func forTerminal(command string) bool { return builtins[command] || strings.HasPrefix(command, "__") }
+
+// CheckPrompt says in one sentence what is wrong with a person's words as a prompt. The project's own /commands and agents are fine; the
 // CLI's commands about its session are not, because nobody sits at its terminal.
 func CheckPrompt(text string) error {
-	word, found := strings.CutPrefix(strings.TrimSpace(text), "/")
-	if !found {
-		return nil
-	}
-	if i := strings.IndexFunc(word, func(r rune) bool { return r == ' ' || r == '\n' || r == '\t' }); i >= 0 {
-		word = word[:i]
-	}
-	if builtins[word] {
+	if word := commandOf(text); forTerminal(word) {
 		return fmt.Errorf("/%s is a command for the terminal of Claude Code and does nothing here: say in words what you want", word)
 	}
 	return nil
@@ -99,8 +95,9 @@ func (m Message) check() error {
 }
 
 // line is the message in the CLI's form. A user message without a role would kill the CLI (claude-cli.md §5). Without query it is put
-// into the conversation and not answered.
-func (m Message) line(query bool) any {
+// into the conversation and not answered. Only what known lists is expanded: see callable.
+func (m Message) line(query bool, known callable) any {
+	agent, command := known.called(m)
 	type message struct {
 		Role    string `json:"role"`
 		Content any    `json:"content"`
@@ -113,21 +110,32 @@ func (m Message) line(query bool) any {
 		Session  string  `json:"session_id"`
 		Composed bool    `json:"client_composed,omitempty"`
 		Query    *bool   `json:"shouldQuery,omitempty"`
-	}{Type: "user", UUID: m.ID, Composed: m.Composed, Message: message{Role: "user", Content: m.Text}}
+	}{Type: "user", UUID: m.ID, Composed: agent == "" && !command, Message: message{Role: "user", Content: m.Text}}
 	if !query {
 		l.Query = &query
 	}
-	if len(m.Files) > 0 {
-		blocks := []block{}
-		if m.Text != "" {
-			blocks = append(blocks, block{Type: "text", Text: m.Text})
-		}
-		for _, f := range m.Files {
-			blocks = append(blocks, f.block())
-		}
-		l.Message.Content = blocks
+	if len(m.Files) > 0 || agent != "" {
+		l.Message.Content = m.blocks(agent, command)
 	}
 	return l
+}
+
+// blocks are the parts of a message. Of several the CLI looks into the last one alone for what to expand (observed with 2.1.329).
+func (m Message) blocks(agent string, command bool) (blocks []block) {
+	text := block{Type: "text", Text: m.Text}
+	if m.Text != "" && !command {
+		blocks = append(blocks, text)
+	}
+	for _, f := range m.Files {
+		blocks = append(blocks, f.block())
+	}
+	switch {
+	case command:
+		blocks = append(blocks, text)
+	case agent != "":
+		blocks = append(blocks, block{Type: "text", Text: "@agent-" + agent})
+	}
+	return blocks
 }
 
 // block is a content block of the model's API.
@@ -149,10 +157,9 @@ func (f File) block() block {
 		}}
 	}
 	if !utf8.Valid(f.Data) {
-		return block{Type: "text", Text: fmt.Sprintf("[file %s of type %s, %d bytes, cannot be shown]", f.Name, orDash(f.Type), len(f.Data))}
+		return block{Type: "text", Text: fmt.Sprintf("[file %s of type %s, %d bytes, cannot be shown]", QuoteName(f.Name), orDash(f.Type), len(f.Data))}
 	}
-	name, _ := json.Marshal(f.Name)
-	return block{Type: "text", Text: fmt.Sprintf("<file name=%s>\n%s\n</file>", name, f.Data)}
+	return block{Type: "text", Text: fmt.Sprintf("<file name=%s>\n%s\n</file>", QuoteName(f.Name), f.Data)}
 }
 
 // flatten makes one message of an earlier conversation, for a CLI that knows nothing of it.
@@ -168,7 +175,7 @@ func flatten(history []Turn) Message {
 		}
 		b.WriteString(t.Text)
 		for _, f := range t.Files {
-			fmt.Fprintf(&b, " [sent along: %s]", f.Name)
+			fmt.Fprintf(&b, " [sent along: %s]", QuoteName(f.Name))
 		}
 		b.WriteString("\n\n")
 		m.Files = append(m.Files, t.Files...)

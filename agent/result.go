@@ -35,8 +35,9 @@ type Result struct {
 	Error      *Error          `json:"error,omitempty"`   // set if and only if Outcome is Failed
 	ExitCode   int             `json:"exit_code"`         // of the CLI; -1 when a signal ended it, or when it was not started
 	Signal     string          `json:"signal,omitempty"`
-	Stderr     string          `json:"stderr,omitempty"` // its last lines
-	Model      string          `json:"model,omitempty"`  // the one that answered first
+	Stderr     string          `json:"stderr,omitempty"`      // its last lines
+	Model      string          `json:"model,omitempty"`       // the one that wrote the answer; where none did, the one it was to be
+	StopReason string          `json:"stop_reason,omitempty"` // why the model's last message ended, in the API's words, such as max_tokens
 	Usage      Usage           `json:"usage"`
 	CostUSD    float64         `json:"cost_usd"` // list price of this run alone, as its gateway counted it; as the CLI estimates it when runs go direct
 	Turns      int             `json:"turns"`

@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -191,6 +193,7 @@ type live struct {
 	stderr  tail
 	tools   *toolServer // nil without Spec.Tools
 
+	known   callable // what messages may call by name; set before the first is sent
 	dirs    runDirs
 	gate    *gateway
 	session string // its ID
@@ -203,6 +206,7 @@ type live struct {
 	planning atomic.Bool    // the agent is to change nothing
 	pinged   time.Time      // the latest time, by attend
 	reminded bool           // of the form of its answer; of the goroutine that asks for more
+	words    int            // answers that it had given until then
 
 	ctx    context.Context         // ends, with the first cause, when the run has to
 	cancel context.CancelCauseFunc // by whom the run itself ends ctx
@@ -263,6 +267,15 @@ func wake(c chan<- struct{}) {
 	}
 }
 
+// answers are those of all turns, but for what an agent said to being reminded of the form: that is the same once more. The stream is locked.
+func (l *live) answers() []string {
+	all := l.stream.facts.Answers
+	if l.words == 0 {
+		return all
+	}
+	return slices.Delete(slices.Clone(all), l.words, min(l.words+1, len(all)))
+}
+
 // result puts together what is known once everything has ended.
 func (l *live) result(finished bool, cause error, api *API) Result {
 	l.stream.mu.Lock()
@@ -275,8 +288,8 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 		f.Partial = redact.stream().Write(f.Partial)
 	}
 	res := Result{
-		Text: redact.String(strings.Join(f.Answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal, Stderr: l.stderr.String(),
-		Model: f.Model, Turns: f.Turns, API: api, Resources: f.Resources,
+		Text: redact.String(strings.Join(l.answers(), "\n\n")), ExitCode: exit.Code, Signal: exit.Signal, Stderr: l.stderr.String(),
+		Model: cmp.Or(f.Answered, f.Model), Turns: f.Turns, API: api, Resources: f.Resources,
 	}
 	if api != nil { // what binds others is not the CLI's to say: a tool may speak in its place
 		f.RateLimit = api.limit()
@@ -301,6 +314,7 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 		}
 	}
 	if f.Last != nil {
+		res.StopReason = redact.String(f.Last.StopReason)
 		res.Structured = redact.json(json.RawMessage(f.Structured))
 	}
 	res.Resources.CPU, res.Resources.MaxRSS = exit.CPU, exit.MaxRSS

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,7 +27,8 @@ type stream struct {
 	now    func() time.Time
 
 	message string        // the main agent's latest, by its id
-	talked  bool          // it had text
+	blocks  []string      // its finished texts
+	fresh   bool          // the next text begins a block
 	pieces  bool          // its text came in pieces, and need not be taken from its end
 	broken  bool          // it has begun and not ended
 	before  int           // length of facts.Partial when it began
@@ -71,6 +73,7 @@ type signals struct {
 // facts are what the output said, as far as the result needs it.
 type facts struct {
 	Model, Session string
+	Answered       string      // the model that wrote the latest message of the main agent
 	Answers        []string    // results that were answers
 	Said           int         // their bytes
 	Last           *wireResult // the latest result
@@ -84,8 +87,9 @@ type facts struct {
 	Background     list   // tasks that are alive in the background
 	AssistantError string // "error" of the latest assistant message
 	RateLimit      *wireRateLimit
-	Hopeless       string // the first error for which the model's API was asked again in vain
-	Partial        []byte // what the main agent said since the latest answer
+	Hopeless       string   // the first error for which the model's API was asked again in vain
+	Partial        []byte   // what the main agent said since the latest answer
+	Raw            []string // the latest of what was no line of the protocol
 	Resources      Resources
 }
 
@@ -128,12 +132,20 @@ func (s *stream) Unstructured() bool {
 	return last != nil && !last.IsError && s.facts.Structured == nil
 }
 
+// Answers counts the answers so far.
+func (s *stream) Answers() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.facts.Answers)
+}
+
 // Read consumes the CLI's stdout to its end. It waits for nothing but the log's files.
 func (s *stream) Read(in *lines, long *assembler) {
 	for {
 		p, err := in.Next()
 		if err != nil {
 			s.settle()
+			s.leave()
 			s.log.Flush()
 			return
 		}
@@ -174,16 +186,58 @@ func (s *stream) count(whole bool) {
 
 // line handles one whole line. It is read as it came, since a secret could stand for a word of the protocol, and an allowed tool call is
 // answered with its own input; what leaves for logs, events and results is redacted there.
-func (s *stream) line(piece []byte) {
+func (s *stream) line(line []byte) {
 	l := &s.latest
-	if !l.decode(piece) {
-		s.mu.Lock()
-		s.facts.Resources.Raw++
-		s.mu.Unlock()
-		s.log.Note(s.now(), "[stdout] %s", s.redact.head(piece, 4<<10))
+	if l.decode(line) {
+		s.handle(l)
 		return
 	}
-	s.handle(l)
+	// Several objects on one line, or something printed in front of one: to lose an end or a question would stall the run.
+	for range maxObjects {
+		dec, n := jsontext.NewDecoder(bytes.NewReader(line), lenient), len(line)
+		if value, err := dec.ReadValue(); err == nil && l.decode(value) {
+			n = int(dec.InputOffset())
+			s.handle(l)
+		} else {
+			if next := bytes.Index(line[1:], []byte(`{"type":"`)); next >= 0 {
+				n = 1 + next
+			}
+			s.raw(line[:n])
+		}
+		if line = bytes.TrimLeft(line[n:], " \t"); len(line) == 0 {
+			return
+		}
+	}
+	s.raw(line)
+}
+
+// maxObjects bounds how much of one line is read piece by piece.
+const maxObjects = 100
+
+// maxRaw is how many of the latest lines that are none of the protocol are kept, for a CLI that ends without a result.
+const maxRaw = 10
+
+// raw notes something that is no line of the protocol.
+func (s *stream) raw(text []byte) {
+	shown := s.redact.head(text, 4<<10)
+	s.mu.Lock()
+	s.facts.Resources.Raw++
+	s.facts.Raw = append(s.facts.Raw, clip(strings.TrimSpace(string(plain([]byte(shown)))), 300))
+	s.facts.Raw = s.facts.Raw[max(0, len(s.facts.Raw)-maxRaw):]
+	s.mu.Unlock()
+	s.log.Note(s.now(), "[stdout] %s", shown)
+}
+
+// leave tells what a CLI printed that has left without a result: it is all the answer there is.
+func (s *stream) leave() {
+	s.mu.Lock()
+	text := ""
+	if s.facts.Last == nil {
+		text = strings.TrimSpace(strings.Join(s.facts.Raw, "\n"))
+	}
+	s.mu.Unlock()
+	s.fresh = true
+	s.say(text, s.event)
 }
 
 // handle acts on what a line says.

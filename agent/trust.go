@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A checkout that is trusted brings its own settings, CLAUDE.md, agents, commands and MCP servers. The CLI also looks for some of them in
-// the directories above (observed with 2.1.329: CLAUDE.md and .mcp.json, whose commands it runs), where nobody vouched for anything: a
-// worker's state directory may lie in somebody's project.
+// A checkout that is trusted brings its own settings, CLAUDE.md, AGENTS.md, agents, commands and MCP servers. The CLI also looks for some of
+// them in the directories above (observed with 2.1.329: CLAUDE.md, AGENTS.md and .mcp.json, whose commands it runs), where nobody vouched for
+// anything: a worker's state directory may lie in somebody's project.
 
 // settings are the arguments that load what a trusted checkout brings, and nothing from above it; of any other, nothing.
 func (d runDirs) settings(s Spec) ([]string, error) {
@@ -27,12 +27,12 @@ func (d runDirs) settings(s Spec) ([]string, error) {
 	return []string{"--setting-sources=project", "--settings=" + path}, nil
 }
 
-// above are the patterns of all memory files in the directories above dir.
+// above are the patterns of all memory files in the directories above dir, whatever they are called.
 func above(dir string) []string {
 	var patterns []string
 	for dir = filepath.Clean(dir); dir != "/"; {
 		dir = filepath.Dir(dir)
-		for _, name := range []string{"CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", ".claude/rules/**"} {
+		for _, name := range []string{"*", ".claude/*", ".claude/rules/**"} {
 			patterns = append(patterns, strings.TrimSuffix(literally.Replace(dir), "/")+"/"+name)
 		}
 	}

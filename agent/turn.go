@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"strings"
@@ -27,6 +28,7 @@ func (s *stream) delta(l *wireLine) {
 	case "message_stop":
 		s.broken = false
 	case "content_block_start":
+		s.fresh = true
 		if b := l.Event.Block; b.Type == "tool_use" && len(s.calls) < 100 {
 			s.calls[index] = &call{id: b.ID, name: b.Name}
 			s.event(Event{Kind: ToolInput, Tool: b.Name, ToolID: b.ID})
@@ -63,21 +65,21 @@ func (s *stream) begin(id string) {
 	if s.broken {
 		s.facts.Partial = s.facts.Partial[:s.before]
 	}
-	s.message, s.talked, s.pieces, s.broken, s.before = id, false, false, true, len(s.facts.Partial)
+	s.message, s.blocks, s.fresh, s.pieces, s.broken, s.before = id, nil, true, false, true, len(s.facts.Partial)
 	clear(s.calls)
 	clear(s.tools) // the model speaks again, so all that it had called has come back
 }
 
-// say tells a piece of the main agent's text, or all of a block. Each message is a paragraph of its own.
+// say tells a piece of the main agent's text, or all of a block. Each block is a paragraph of its own.
 func (s *stream) say(text string, tell func(Event)) {
 	if text == "" {
 		return
 	}
 	s.mu.Lock()
-	if !s.talked && s.spoke {
+	if s.fresh && s.spoke {
 		text = "\n\n" + text
 	}
-	s.talked, s.spoke = true, true
+	s.fresh, s.spoke = false, true
 	if len(s.facts.Partial) < maxPartial {
 		s.facts.Partial = append(s.facts.Partial, text...)
 	}
@@ -98,8 +100,8 @@ func (s *stream) assistant(l *wireLine) {
 		}
 		s.mu.Lock()
 		s.facts.AssistantError = l.Error
-		if s.facts.Model == "" && l.Message.Model != "<synthetic>" {
-			s.facts.Model = l.Message.Model
+		if l.Message.Model != "<synthetic>" {
+			s.facts.Answered = cmp.Or(l.Message.Model, s.facts.Answered)
 		}
 		s.mu.Unlock()
 	}
@@ -110,8 +112,8 @@ func (s *stream) assistant(l *wireLine) {
 			switch {
 			case l.Parent != "":
 				s.event(Event{Kind: Text, Text: b.Text, Parent: l.Parent, Agent: l.Agent})
-			case l.Error == "" && !s.pieces:
-				s.say(b.Text, s.event) // the CLI had fallen back to a request without streaming
+			case l.Error == "":
+				s.finished(b.Text)
 			}
 		case "thinking":
 			s.log.Note(s.now(), "%s(thinks) %s", who(l), b.Thinking)
@@ -120,6 +122,25 @@ func (s *stream) assistant(l *wireLine) {
 			s.use(b.ID, b.Name, b.Input, l)
 		}
 	}
+}
+
+// finished handles a block of the main agent's text that is whole.
+func (s *stream) finished(text string) {
+	if text != "" {
+		s.blocks = append(s.blocks, text)
+	}
+	if !s.pieces { // the CLI had fallen back to a request without streaming
+		s.fresh = true
+		s.say(text, s.event)
+	}
+}
+
+// answer is all text of the turn's last message: the CLI's result has that of the last block alone.
+func (s *stream) answer(result string) string {
+	if n := len(s.blocks); n > 1 && strings.TrimSpace(s.blocks[n-1]) == strings.TrimSpace(result) {
+		return strings.Join(s.blocks, "\n\n")
+	}
+	return result
 }
 
 // use tells of a tool call.
@@ -183,6 +204,9 @@ func (s *stream) user(l *wireLine) {
 func (s *stream) result(l *wireLine) {
 	s.settle()
 	r := l.wireResult
+	if !r.IsError {
+		r.Result = s.answer(r.Result)
+	}
 	s.mu.Lock()
 	s.facts.Last, s.facts.LastSubtype = &r, l.Subtype
 	s.facts.Results++
@@ -201,7 +225,7 @@ func (s *stream) result(l *wireLine) {
 	s.clock.Turn, s.clock.Ended, s.rests = false, s.now(), false
 	clear(s.tools)
 	s.mu.Unlock()
-	s.log.Note(s.now(), "= %s (%s, %d turns, $%.4f)", l.Subtype, orDash(r.TerminalReason), int(r.NumTurns), r.CostUSD)
+	s.log.Note(s.now(), "= %s (%s, %s, %d turns, $%.4f)", l.Subtype, orDash(r.TerminalReason), orDash(r.StopReason), int(r.NumTurns), r.CostUSD)
 	s.spent(r.CostUSD, r.ModelUsage)
 	if r.interrupted() {
 		s.event(Event{Kind: Notice, Text: "The turn was interrupted."})

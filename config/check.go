@@ -55,7 +55,7 @@ var version = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
 
 func (w Worker) check(p *Problems) {
 	if !version.MatchString(w.MinClaude) {
-		p.add("ERRAND_MIN_CLAUDE", fmt.Sprintf("is %q, which is not a version", w.MinClaude), "write three numbers, like 2.1.268")
+		p.add("ERRAND_MIN_CLAUDE", fmt.Sprintf("is %q, which is not a version", w.MinClaude), "write three numbers, like 2.1.329")
 	}
 	if !slices.Contains([]string{SandboxAuto, SandboxBwrap, SandboxNone}, w.Sandbox) {
 		p.add("ERRAND_SANDBOX", fmt.Sprintf("is %q", w.Sandbox), "write auto, bwrap or none")

@@ -112,7 +112,7 @@ type Worker struct {
 	Addr        string        `env:"ERRAND_WORKER_ADDR" envDefault:"127.0.0.1:8081"` // host:port of health, metrics and logs; port 0 = any free one
 	URL         string        `env:"ERRAND_WORKER_URL"`                              // where other machines reach Addr, without a slash at the end; empty = made from Addr
 	Claude      string        `env:"ERRAND_CLAUDE" envDefault:"claude"`              // the CLI: an absolute path, or a name to find on PATH
-	MinClaude   string        `env:"ERRAND_MIN_CLAUDE" envDefault:"2.1.268"`         // oldest CLI that speaks the protocol agent expects
+	MinClaude   string        `env:"ERRAND_MIN_CLAUDE" envDefault:"2.1.329"`         // oldest CLI that speaks the protocol agent expects
 	Sandbox     string        `env:"ERRAND_SANDBOX" envDefault:"auto"`               // SandboxAuto, SandboxBwrap or SandboxNone
 	AllowRoot   bool          `env:"ERRAND_ALLOW_ROOT" envDefault:"false"`           // the worker starts although it runs as root
 	Concurrency int           `env:"ERRAND_CONCURRENCY"`                             // runs at once, at least 2; the default follows the memory

@@ -160,7 +160,7 @@ func TestLoadDefaults(t *testing.T) {
 		Model:  Model{APIKey: "k", BaseURL: "https://api.anthropic.com", Gateway: GatewayOn},
 		HTTP:   HTTP{Addr: "127.0.0.1:8080"},
 		Worker: Worker{
-			Addr: "127.0.0.1:8081", Claude: "claude", MinClaude: "2.1.268", Sandbox: SandboxAuto, Concurrency: 4,
+			Addr: "127.0.0.1:8081", Claude: "claude", MinClaude: "2.1.329", Sandbox: SandboxAuto, Concurrency: 4,
 			RunLimit: 7200e9, IdleLimit: 900e9, Processes: 2000, Grace: 15e9,
 		},
 		Keep:  Keep{Logs: 720 * 3600e9, LogsGB: 5, Clones: 168 * 3600e9, ClonesGB: 50},

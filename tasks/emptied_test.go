@@ -76,7 +76,7 @@ func TestRedisIsEmptiedDuringARun(t *testing.T) {
 			said.await(t, "worker started")
 			f.flush()
 			if !soon {
-				for f.running() != id {
+				for f.runningTask() != id {
 					runtime.Gosched()
 				}
 			}
@@ -111,8 +111,8 @@ func (f *fleet) flush() {
 	}
 }
 
-// running is the ID of a task that runs.
-func (f *fleet) running() string {
+// runningTask is the ID of a task that runs.
+func (f *fleet) runningTask() string {
 	f.Helper()
 	live, err := f.store.Running(f.Context())
 	if err != nil {

@@ -147,6 +147,11 @@ func (e Ending) Footer() string {
 	if r.Model != "" {
 		parts = append(parts, r.Model)
 	}
+	switch r.StopReason {
+	case "", "end_turn", "stop_sequence", "tool_use":
+	default: // the model did not end by itself what it had to say
+		parts = append(parts, "stopped by "+r.StopReason)
+	}
 	if r.Fresh {
 		parts = append(parts, "a new conversation, the earlier one could not be resumed")
 	}

@@ -191,7 +191,7 @@ func (w *Worker) directory(path string) (string, error) {
 
 // configured reports whether a directory has instructions for the agent.
 func configured(dir string) bool {
-	for _, name := range []string{".claude", "CLAUDE.md"} {
+	for _, name := range []string{".claude", "CLAUDE.md", "AGENTS.md"} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			return true
 		}

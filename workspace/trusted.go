@@ -13,7 +13,7 @@ import (
 
 // agentConfig is what the CLI obeys or executes when it finds it: in the root, in parents of the working
 // directory, and below it as soon as it reads a file there.
-var agentConfig = []string{".claude", "CLAUDE.md", "CLAUDE.local.md", ".mcp.json"}
+var agentConfig = []string{".claude", "CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".mcp.json"}
 
 // isAgentConfig looks at every directory of the name, without case as some file systems do.
 func isAgentConfig(name string) bool {
@@ -27,7 +27,11 @@ func isAgentConfig(name string) bool {
 
 // trust puts the agent's configuration as it is in the commit base. The clone must be secure.
 func (c clone) trust(ctx context.Context, base string) error {
-	files, err := c.mirror.agentConfig(ctx, base)
+	all, err := c.mirror.tree(ctx, base)
+	if err != nil {
+		return err
+	}
+	files, err := c.mirror.agentConfig(ctx, base, all)
 	if err != nil {
 		return err
 	}
@@ -39,14 +43,24 @@ func (c clone) trust(ctx context.Context, base string) error {
 	if err := removeConfig(root); err != nil {
 		return err
 	}
+	imports := imports{mirror: c.mirror, commit: base, base: map[string]treeFile{}, root: root, seen: map[string]bool{}}
+	for _, f := range all {
+		imports.base[f.name] = f
+	}
 	for _, f := range files {
 		content, err := c.mirror.git.run(ctx, "cat-file", "blob", f.object)
 		if err != nil {
 			return err
 		}
+		if isInstructions(f.name) {
+			content = imports.redirect(f.name, content)
+		}
 		if err := f.write(root, content); err != nil {
 			return fmt.Errorf("write %s: %w", f.name, err)
 		}
+	}
+	if err := imports.put(ctx); err != nil {
+		return err
 	}
 	return c.hide(ctx, root)
 }
@@ -79,13 +93,9 @@ type treeFile struct {
 	name, mode, object string
 }
 
-// agentConfig lists the configuration in a commit. A link is resolved within the commit (CLAUDE.md -> AGENTS.md,
+// agentConfig lists the configuration in a commit, of which all is there. A link is resolved within the commit (CLAUDE.md -> AGENTS.md,
 // .claude/skills -> ../skills): in the work tree it would lead to what is not trusted. Links that lead out are left out.
-func (m mirror) agentConfig(ctx context.Context, commit string) ([]treeFile, error) {
-	all, err := m.tree(ctx, commit)
-	if err != nil {
-		return nil, err
-	}
+func (m mirror) agentConfig(ctx context.Context, commit string, all []treeFile) ([]treeFile, error) {
 	var files []treeFile
 	for _, f := range all {
 		if !isAgentConfig(f.name) {
@@ -95,11 +105,10 @@ func (m mirror) agentConfig(ctx context.Context, commit string) ([]treeFile, err
 			files = append(files, f)
 			continue
 		}
-		out, err := m.git.reading(commit+":"+f.name).run(ctx, "cat-file", "--batch-check", "--follow-symlinks")
+		object, kind, err := m.follow(ctx, commit, f.name)
 		if err != nil {
 			return nil, err
 		}
-		object, kind, _ := strings.Cut(out, " ")
 		switch {
 		case strings.HasPrefix(kind, "blob "):
 			files = append(files, treeFile{f.name, "100644", object})
@@ -116,6 +125,13 @@ func (m mirror) agentConfig(ctx context.Context, commit string) ([]treeFile, err
 		}
 	}
 	return files, nil
+}
+
+// follow finds what a link leads to within its commit; kind is that of the object, or any other word.
+func (m mirror) follow(ctx context.Context, commit, name string) (object, kind string, err error) {
+	out, err := m.git.reading(commit+":"+name).run(ctx, "cat-file", "--batch-check", "--follow-symlinks")
+	object, kind, _ = strings.Cut(out, " ")
+	return object, kind, err
 }
 
 // tree lists the files of a commit or tree, without submodules.

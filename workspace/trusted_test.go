@@ -15,7 +15,7 @@ func configOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := workTree(t, dir)
 	for name := range files {
-		if low := strings.ToLower(name); !strings.Contains(low, "claude") && !strings.Contains(low, "mcp") {
+		if low := strings.ToLower(name); !strings.Contains(low, "claude") && !strings.Contains(low, "mcp") && !strings.Contains(low, "agents") {
 			delete(files, name)
 		}
 	}
@@ -41,7 +41,7 @@ func TestTrustedConfigIsThatOfBase(t *testing.T) {
 	c := checkout(t, w, want)
 	trusted := map[string]string{
 		"CLAUDE.md": "base\n", ".claude/settings.json": "base\n", ".claude/hooks/a.sh": "base\n", ".claude/skills/s/SKILL.md": "base\n",
-		"sub/CLAUDE.md": "base\n", "lost/CLAUDE.md": "base\n", "same/.mcp.json": "base\n",
+		"sub/CLAUDE.md": "base\n", "lost/CLAUDE.md": "base\n", "same/.mcp.json": "base\n", "AGENTS.md": "base\n",
 	}
 	if diff := cmp.Diff(trusted, configOf(t, c.Dir)); diff != "" {
 		t.Errorf("configuration (-base +got):\n%s", diff)
@@ -143,5 +143,45 @@ func TestTrustedConfigPassesUnreadableDirectories(t *testing.T) {
 	})
 	if err != nil || exists(dir+"/open/CLAUDE.md") || !exists(dir+"/closed/CLAUDE.md") {
 		t.Errorf("error %v, open removed %v", err, !exists(dir+"/open/CLAUDE.md"))
+	}
+}
+
+// What trusted instructions import is as it is on the base branch, or is not there.
+func TestTrustedImportsAreThoseOfBase(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", map[string]string{
+		"CLAUDE.md":     "See @docs/style.md, **@linked.md** and @my\\ words.md#top; ask @ann, not @later.md or @/etc/passwd.\n",
+		"docs/style.md": "Mind @../more.md and @gone.md\n", "more.md": "more\n", "linked.md": "-> docs/target.md", "docs/target.md": "target\n",
+		"my words.md": "words\n", "sub/AGENTS.md": "@../more.md\n", ".claude/rules/r.md": "@x.md\n", ".claude/rules/x.md": "rule\n",
+		".claude/commands/c.md": "Look at @more.md\n",
+	})
+	o.commit("evil", map[string]string{
+		"docs/style.md": "evil\n", "more.md": "evil\n", "docs/target.md": "evil\n", "my words.md": "evil\n", "later.md": "evil\n", "docs/gone.md": "evil\n",
+	})
+	c := checkout(t, o.files(), Want{Thread: "t", Repo: "acme/api", Ref: "evil", TrustedConfig: true})
+	got := workTree(t, c.Dir)
+	for name, want := range map[string]string{
+		"CLAUDE.md": "See @./.claude/errand-imports/docs/style.md, **@./.claude/errand-imports/linked.md** and " +
+			"@./.claude/errand-imports/my\\ words.md#top; ask @ann, not @./.claude/errand-imports/later.md or @/etc/passwd.\n",
+		".claude/errand-imports/docs/style.md": "Mind @../more.md and @gone.md\n", ".claude/errand-imports/more.md": "more\n",
+		".claude/errand-imports/linked.md": "target\n", ".claude/errand-imports/my words.md": "words\n",
+		"sub/AGENTS.md":                             "@./../.claude/errand-imports/more.md\n",
+		".claude/rules/r.md":                        "@./../../.claude/errand-imports/.claude/rules/x.md\n",
+		".claude/commands/c.md":                     "Look at @more.md\n", // the CLI imports nothing there
+		"docs/style.md":                             "evil\n",             // what the run works on
+		".claude/errand-imports/.claude/rules/x.md": "rule\n",
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q", name, got[name])
+		}
+	}
+	for name, text := range got {
+		if strings.HasPrefix(name, ".claude/") && text == "evil\n" || name == ".claude/errand-imports/later.md" {
+			t.Errorf("%s is there: %q", name, text)
+		}
+	}
+	if status := testGit(t, c.Dir, "status", "--porcelain", "--untracked-files=all"); status != "" {
+		t.Errorf("status:\n%s", status)
 	}
 }

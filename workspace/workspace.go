@@ -115,9 +115,9 @@ type Want struct {
 	Keep bool
 	// Strange: what is at Ref was written by strangers, and the clone is only read. Nothing of such a clone is kept for who does not say so.
 	Strange bool
-	// TrustedConfig puts what the CLI would obey (.claude, CLAUDE.md, CLAUDE.local.md, .mcp.json, in every directory) as it
-	// is on Base, removes it where Base has none, and hides the difference from git status and commit -a. Files that
-	// a trusted CLAUDE.md imports (@path) are not covered.
+	// TrustedConfig puts what the CLI would obey (.claude, CLAUDE.md, CLAUDE.local.md, AGENTS.md, .mcp.json, in every directory) as it
+	// is on Base, removes it where Base has none, and hides the difference from git status and commit -a. What trusted
+	// instructions import (@path) is put beside them as it is on Base, and the imports lead there.
 	TrustedConfig bool
 }
 

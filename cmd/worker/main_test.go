@@ -171,15 +171,13 @@ func (w *world) standalone() (base string) {
 }
 
 // process starts a worker of its own, without a front door, and returns it.
-func (w *world) process() *exec.Cmd { return w.processAs(underTest) }
-
-func (w *world) processAs(name string) *exec.Cmd {
-	w.Helper()
-	return w.processTo(w.Output())
-}
+func (w *world) process() *exec.Cmd { return w.processAs(underTest, w.Output()) }
 
 // processTo is process with another place for what it prints.
-func (w *world) processTo(out io.Writer) *exec.Cmd {
+func (w *world) processTo(out io.Writer) *exec.Cmd { return w.processAs(underTest, out) }
+
+// processAs is processTo for a worker that TestMain knows by another name.
+func (w *world) processAs(name string, out io.Writer) *exec.Cmd {
 	w.Helper()
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{name}

@@ -20,7 +20,7 @@ func TestCulpritIsToldFromBystanders(t *testing.T) {
 	gate := make(chan struct{})
 	w.model.Answer("harmless", modelfake.Turn{Started: beside, Gate: gate, Text: "Nothing happened."})
 	base := w.frontDoor()
-	worker := w.processAs(forgetful)
+	worker := w.processAs(forgetful, w.Output())
 	roots := []string{w.mention("take it down", "")}
 	<-deadly
 	for _, words := range []string{"harmless one", "harmless two", "harmless three"} {
@@ -33,7 +33,7 @@ func TestCulpritIsToldFromBystanders(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = worker.Wait()
-		worker = w.processAs(forgetful)
+		worker = w.processAs(forgetful, w.Output())
 		if n == 3 {
 			break
 		}

@@ -1,6 +1,7 @@
 package modelfake
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"slices"
@@ -44,14 +45,25 @@ func (t Turn) answer(model string, conv conversation) answer {
 	}
 	// A resumed session may hold answers of an earlier server, so ids are random and not counted.
 	a.head = object{
-		"id": "msg_" + rand.Text(), "type": "message", "role": "assistant", "model": model,
+		"id": "msg_" + rand.Text(), "type": "message", "role": "assistant", "model": cmp.Or(t.Model, model),
 		"content": []object{}, "stop_reason": nil, "stop_sequence": nil, "usage": a.used(1),
 	}
 
-	if t.Thinking != "" {
-		a.blocks = append(a.blocks, thinking(t.Thinking))
-	}
 	fill := strings.NewReplacer("{{prompt}}", conv.prompt, "{{turns}}", strconv.Itoa(conv.prompts))
+	for part := &t; part != nil; part = part.Rest {
+		a.blocks = append(a.blocks, part.words(fill)...)
+	}
+	for _, call := range t.Tools {
+		a.blocks = append(a.blocks, toolUse(call))
+	}
+	return a
+}
+
+// words are the blocks of thinking and text.
+func (t Turn) words(fill *strings.Replacer) (blocks []block) {
+	if t.Thinking != "" {
+		blocks = append(blocks, thinking(t.Thinking))
+	}
 	chunks := cut(fill.Replace(t.Text))
 	if len(t.Chunks) > 0 {
 		chunks = nil
@@ -60,12 +72,9 @@ func (t Turn) answer(model string, conv conversation) answer {
 		}
 	}
 	if len(chunks) > 0 {
-		a.blocks = append(a.blocks, text(chunks))
+		blocks = append(blocks, text(chunks))
 	}
-	for _, call := range t.Tools {
-		a.blocks = append(a.blocks, toolUse(call))
-	}
-	return a
+	return blocks
 }
 
 // message is the answer to a request without streaming.

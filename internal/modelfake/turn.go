@@ -15,6 +15,12 @@ type Turn struct {
 	// conversation holds, which lets a test see that a session was resumed.
 	Text string
 
+	// Rest, if set, follows Text in the same message: its Thinking and Text, and no more of it.
+	Rest *Turn
+
+	// Model is what the answer says wrote it. Empty means the model that was asked.
+	Model string
+
 	// Chunks is Text already cut: each becomes one delta, and Text is ignored.
 	Chunks []string
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -166,12 +168,13 @@ func TestBriefKeepsTheWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"": " /review @file\n", "strategist": "@strategist  /review @file\n"} {
-		b, err := s.Brief(t.Context(), tasks.Task{Prompt: " /review @file\n", Options: tasks.Options{Agent: name}}, t.TempDir())
+	for _, name := range []string{"", "strategist"} {
+		want := agent.Message{Text: " /review @file\n", Agent: name}
+		b, err := s.Brief(t.Context(), tasks.Task{Prompt: want.Text, Options: tasks.Options{Agent: name}}, t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b.Prompt.Text != want || b.Prompt.Composed || !b.Keep || b.Fresh || b.System == "" {
+		if diff := cmp.Diff(want, b.Prompt); diff != "" || !b.Keep || b.Fresh || b.System == "" {
 			t.Errorf("got %+v", b)
 		}
 	}

@@ -49,7 +49,7 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 		}
 		about = strings.TrimSpace(about + "\n\n" + said)
 	}
-	// The request is the only thing the agent is told as a request: its /commands and @agents count.
+	// The request is the only thing the agent is told as a request: a /command or an @agent that it begins with counts.
 	prompt := agent.Message{Text: t.Prompt}
 	with := broughtBy(t)
 	if len(with.Files) > 0 {

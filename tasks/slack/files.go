@@ -90,10 +90,10 @@ func (s *Source) fetchAll(ctx context.Context, t tasks.Task, o origin, files att
 		}
 		if err != nil {
 			s.log.Warn("fetch file", "run", t.ID, "thread", t.Thread, "err", err)
-			fmt.Fprintf(&b, "- %q could not be fetched from Slack: %s\n", name, reason(err))
+			fmt.Fprintf(&b, "- %s could not be fetched from Slack: %s\n", agent.QuoteName(name), reason(err))
 			continue
 		}
-		fmt.Fprintf(&b, "- %s (%q, %s)\n", path, name, http.DetectContentType(data))
+		fmt.Fprintf(&b, "- %s (%s, %s)\n", path, agent.QuoteName(name), http.DetectContentType(data))
 		if kind := agent.PictureType(data); kind != "" && len(pictures) < agent.MaxPictures {
 			pictures = append(pictures, agent.File{Name: name, Type: kind, Data: data})
 		}

@@ -1,0 +1,92 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/internal/modelfake"
+)
+
+// All text of the final message is the answer, each block of it a paragraph, the same in the events as at the end; and the model that wrote
+// it, and why it stopped, are those of that message.
+func TestCLIAnswerOfSeveralBlocks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		turn modelfake.Turn
+		want string
+	}{
+		"text, thinking, text": {modelfake.Turn{Text: "Alpha.", Model: "claude-other-1", Rest: &modelfake.Turn{Thinking: "Hm.", Text: "Beta."}}, "Alpha.\n\nBeta."},
+		"text, text":           {modelfake.Turn{Text: "Alpha.", Model: "claude-other-1", Rest: &modelfake.Turn{Text: "Beta."}}, "Alpha.\n\nBeta."},
+		"not streamed":         {modelfake.Turn{Text: "Alpha.", Model: "claude-other-1", Rest: &modelfake.Turn{Text: "Beta."}, Cut: true}, "Alpha.\n\nBeta."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model, h := newModel(t), &host{}
+			model.Answer("", c.turn)
+			id := "blocks-" + strings.NewReplacer(" ", "-", ",", "").Replace(name)
+			res := runCLI(t, newCLI(t, model), Spec{ID: id, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}, h)
+			if res.Text != c.want || res.Model != "claude-other-1" || res.StopReason != "end_turn" {
+				t.Errorf("text %q, model %s, stopped by %s", res.Text, res.Model, res.StopReason)
+			}
+			said, ended := "", ""
+			for _, e := range h.events {
+				switch e.Kind {
+				case Text:
+					said += e.Text
+				case TurnEnd:
+					ended = e.Text
+				}
+			}
+			if said != c.want && !c.turn.Cut || !strings.HasSuffix(said, c.want) || ended != c.want { // a stream that broke is said again
+				t.Errorf("events say %q, and %q at the end of the turn", said, ended)
+			}
+		})
+	}
+}
+
+// A CLI that prints something and leaves: these are the only words there are about why.
+func TestPrintedAndLeft(t *testing.T) {
+	t.Parallel()
+	h := &host{}
+	res := newBench(t, "print").run(t, t.Context(), Spec{}, h)
+	const printed = "This version has expired.\nPlease update"
+	if res.Outcome != Failed || res.Error.Class != ClassNoResult || !strings.Contains(res.Error.Message, "This version has expired. / Please update") {
+		t.Fatalf("result %+v, error %+v", res, res.Error)
+	}
+	if res.Partial != printed {
+		t.Errorf("partial %q", res.Partial)
+	}
+	said := ""
+	for _, e := range h.events {
+		if e.Kind == Text {
+			said += e.Text
+		}
+	}
+	if said != printed {
+		t.Errorf("events say %q", said)
+	}
+}
+
+// Objects that share a line, with each other or with what something printed, are all read: without its end a run would hang.
+func TestObjectsOnOneLine(t *testing.T) {
+	t.Parallel()
+	const (
+		result = `{"type":"result","subtype":"success","is_error":false,"result":"both","num_turns":1,"session_id":"s"}`
+		idle   = `{"type":"system","subtype":"session_state_changed","state":"idle","session_id":"s"}`
+	)
+	for name, line := range map[string]string{
+		"two":            result + idle,
+		"with-space":     result + " \t" + idle,
+		"printed-before": `Warning: {"odd` + result,
+		"printed-behind": result + " and more",
+		"a-number":       "7" + result,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			res := newBench(t, "script").run(t, t.Context(), Spec{Prompt: script(line)}, &host{})
+			if res.Outcome != Done || res.Text != "both" {
+				t.Errorf("result %+v", res)
+			}
+		})
+	}
+}
