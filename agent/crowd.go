@@ -116,7 +116,7 @@ func (c *crowd) unqueue(g *guest) {
 // drop closes the first connection of a list, if there is one. The caller holds mu.
 func (c *crowd) drop(from *queue.List) {
 	if first := from.Front(); first != nil {
-		g := first.Value.(*guest) //nolint:errcheck // nothing else is in a list
+		g := first.Value.(*guest)
 		c.unqueue(g)
 		_ = g.conn.Close() // the server's goroutine for it ends
 	}

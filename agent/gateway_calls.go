@@ -174,7 +174,7 @@ func (c *modelCall) add(b bill, model string) {
 	}
 	api := &c.traffic.api
 	p, _ := priceOf(c.model, c.Model)
-	api.Usage = api.Usage.plus(b.Usage.less(c.bill.Usage))
+	api.Usage = api.Usage.plus(b.less(c.bill.Usage))
 	usd := p.cost(b)
 	api.CostUSD += usd - c.usd
 	c.bill, c.usd = b, usd

@@ -110,6 +110,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	if err := h.Store.Beat(t.Context(), store.Worker{ID: "w", Host: "m", Started: time.Now(), Health: json.RawMessage(`{"ok":true}`)}); err != nil {
 		t.Fatal(err)
 	}
+	get("/api/health")
 	if err := h.Store.Hold(t.Context(), "0a1b", time.Now().Add(time.Hour), time.Second, "the usage limit is reached"); err != nil {
 		t.Fatal(err)
 	}
