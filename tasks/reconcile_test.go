@@ -16,7 +16,7 @@ import (
 // backlog makes n tasks that wait in threads of their own, as Submit would but faster: half of them are due and have a delivery, half are not.
 func (f *fleet) backlog(n int) {
 	f.Helper()
-	const step = 5000
+	const step = 500 // a pipeline is written within the time limit of the client, also under load
 	for from := 0; from < n; from += step {
 		_, err := f.queue.redis.Pipelined(f.Context(), func(p redis.Pipeliner) error {
 			for i := range step {
