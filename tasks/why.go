@@ -84,7 +84,7 @@ const waitsApart = 15 * time.Second
 func fullKey(b store.Blocked) string {
 	place := b.Place
 	if place > 3 {
-		place = 1 << (bits.Len(uint(place)) - 1) //nolint:gosec // it is positive
+		place = 1 << (bits.Len(uint(place)) - 1)
 	}
 	return fmt.Sprintf("%s %d", b.Scope, place)
 }

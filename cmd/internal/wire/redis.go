@@ -54,7 +54,7 @@ func (p *Parts) Greet(ctx context.Context) error {
 func (p *Parts) log(ctx context.Context, about string, findings []store.Finding) {
 	levels := map[store.Severity]slog.Level{store.Fatal: slog.LevelError, store.Warning: slog.LevelWarn}
 	for _, f := range findings {
-		p.Log.Log(ctx, levels[f.Severity], about, "what", f.What, "why", f.Why, "remedy", f.Remedy) // a note is LevelInfo, which is 0
+		p.Log.Log(ctx, levels[f.Severity], about, "what", f.What, "why", f.Why, "remedy", f.Remedy) //nolint:sloglint // one of two constants; a note is LevelInfo, which is 0
 	}
 }
 
