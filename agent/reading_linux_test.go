@@ -85,7 +85,7 @@ func TestSecretsInPieces(t *testing.T) {
 	if got, want := r.said(Thinking), "hm, [redacted]? a-kn"; got != want {
 		t.Errorf("thought %q, want %q", got, want)
 	}
-	if got, want := r.said(Text), "own-secret? It is [redacted], or a-known-secret [redacted] a a-k"; got != want {
+	if got, want := r.said(Text), "own-secret? It is [redacted], or a-known-secret\n\n [redacted] a a-k"; got != want {
 		t.Errorf("said %q, want %q", got, want)
 	}
 }

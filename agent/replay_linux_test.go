@@ -33,6 +33,7 @@ func TestRecordedErrors(t *testing.T) {
 				b := newBench(t, "", func(c *Config) {
 					s = sc.setup(c)
 					c.Env["AGENT_TEST_MODE"], c.Env["AGENT_TEST_FIXTURE"], c.Env["GORACE"] = "replay", fixture, "atexit_sleep_ms=0"
+					c.Direct = true // nothing asks the model, so a gateway would have seen nothing
 				})
 				s.ID += "-" + version
 				ctx, stop := context.WithCancelCause(t.Context())
