@@ -217,10 +217,9 @@ func (w *Worker) beat(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		w.log.Warn("beat", "worker", w.id, "err", err)
 	}
-	w.watchData(ctx)
 }
 
-// watchData notices that Redis has lost its data. Runs under way put back what is needed of theirs by themselves.
+// watchData notices that Redis has lost its data. One goroutine calls it. Runs under way put back what is needed of theirs by themselves.
 func (w *Worker) watchData(ctx context.Context) {
 	epoch, lost, err := w.store.Epoch(ctx, w.epoch)
 	if err != nil {
