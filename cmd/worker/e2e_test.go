@@ -348,25 +348,28 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A task whose CLI is missing or has no credential ends with the sentence that says what to do.
+// A task waits where no worker has a CLI that can be used, and its thread is told why.
 func TestUnusableCLI(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*world)
 		want   string
 	}{
-		"missing":       {func(w *world) { w.env["ERRAND_CLAUDE"] = "/nowhere/claude" }, "npm ci"},
-		"not logged in": {func(w *world) { delete(w.env, "ANTHROPIC_API_KEY") }, "ANTHROPIC_API_KEY"},
-		"too old":       {func(w *world) { w.env["ERRAND_MIN_CLAUDE"] = "99.0.0" }, "too old"},
+		"missing":       {func(w *world) { w.env["ERRAND_CLAUDE"] = "/nowhere/claude" }, "No worker can run tasks: the worker has no Claude Code CLI."},
+		"not logged in": {func(w *world) { delete(w.env, "ANTHROPIC_API_KEY") }, "No worker can run tasks: "},
+		"too old":       {func(w *world) { w.env["ERRAND_MIN_CLAUDE"] = "99.0.0" }, "No worker can run tasks: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			c.change(w)
-			w.standalone()
+			base := w.standalone()
 			root := w.mention("go", "")
-			if final := w.answers(root, 1)[0]; !strings.Contains(final, c.want) {
-				t.Errorf("final message: %s", final)
+			if said := w.says(root, c.want); strings.Contains(said, "/nowhere") {
+				t.Errorf("the thread is told a path of the machine: %s", said)
+			}
+			if status := w.get(base + "/api/tasks/" + w.taskID(root)); !strings.Contains(status, `"state": "waiting"`) {
+				t.Errorf("the task is %s", status)
 			}
 		})
 	}

@@ -163,7 +163,7 @@ func TestInjectionByWords(t *testing.T) {
 		{"hidden instruction, declaration and data", []string{"HIDDEN-INSTRUCTION", "HIDDEN-DECLARATION", "HIDDEN-DATA"}, nil},
 		{"end of the fence", nil, []string{"&lt;/outside>\nESCAPED-FENCE"}},
 		{"end of the fence, oddly written", nil, []string{"&lt; / OUTSIDE >ODD-FENCE"}},
-		{"a fence of its own", nil, []string{"&lt;outside what=\"the maintainers\">FORGED-FENCE"}},
+		{"a fence of its own", nil, []string{"&lt;outside>FORGED-FENCE"}},
 		{"a reminder of the CLI's", nil, []string{"FORGED-REMINDER"}},
 		{"a turn of the conversation", nil, []string{"FORGED-TURN"}},
 		{"characters without width", nil, []string{"SPLIT-WORD"}},
@@ -268,8 +268,8 @@ func TestInjectionOfTheAnswer(t *testing.T) {
 	// What is to be written in the place of a line stands there word for word, in a block in which GitHub shows all as it is.
 	above, rest, _ := strings.Cut(said, "```suggestion\n")
 	suggested, behind, _ := strings.Cut(rest, "\n```")
-	for name, s := range map[string]string{
-		"a ping": "@acme", "a ping as an entity": "&#64;ann", "a ping in code": "`@ben", "an image": "![x]", "an image as HTML": "<img",
+	for name, s := range map[string]string{ // a ping within code is none, to GitHub as well
+		"a ping": "@acme", "a ping as an entity": "&#64;ann", "an image": "![x]", "an image as HTML": "<img",
 		"a mention of itself": "@errand", "a marker": "FORGES <!-- errand:", "a marker of two lines": "<!--\nerrand:",
 	} {
 		if strings.Contains(above+behind, s) {

@@ -40,8 +40,8 @@ func TestUsageLimit(t *testing.T) {
 	if !strings.Contains(notice, "has reached its usage limit") || !strings.Contains(notice, "enqueue cancel "+id) {
 		t.Errorf("the thread is told: %s", notice)
 	}
-	if health := w.get(base + "/api/health"); !strings.Contains(health, "the model account has reached its usage limit") {
-		t.Errorf("health:\n%s", health)
+	if status, health := w.read(base+"/api/health", token); status != http.StatusServiceUnavailable || !strings.Contains(health, "the model account has reached its usage limit") {
+		t.Errorf("health is %d:\n%s", status, health)
 	}
 	if final := w.answers(root, 1); len(final) != 1 || !strings.Contains(final[0], "They are paid.") {
 		t.Errorf("final messages: %s", final)

@@ -51,7 +51,8 @@ func (s *Source) sendTo(ctx context.Context, gh *github.Client, o origin, l lett
 	if err != nil {
 		return fmt.Errorf("look for an earlier reply on %s: %w", o, err)
 	}
-	if e := l.final(sent, l.after); e != nil && l.ending != noteEnding && e.At.UnixMicro() != l.at {
+	isFinal := l.at != 0 && l.ending != noteEnding
+	if e := l.final(sent, l.after); isFinal && e != nil && e.At.UnixMicro() != l.at {
 		s.log.Warn("final message left out: there is one of an ending that Redis has forgotten", "run", l.task, "ended", e.At)
 		return nil
 	}

@@ -47,16 +47,19 @@ func (s *Source) Final(ctx context.Context, t tasks.Task, after time.Time) (*tas
 	return nil, nil
 }
 
-// final is the ending after that time that one of these marks tells of; nil where there is none.
+// final is the latest ending after that time that one of these marks tells of; nil where there is none. Questions, updates and notes are no
+// endings: their marks have no time, or the name of a note.
 func (l letter) final(sent map[string]bool, after time.Time) *tasks.Ending {
+	var last *tasks.Ending
 	for mark := range sent {
 		m := letterForm.FindStringSubmatch(mark)
 		if m == nil || m[1] != l.task || tasks.EndingKind(m[2]) == noteEnding {
 			continue
 		}
-		if micros, err := strconv.ParseInt(m[3], 10, 64); err == nil && time.UnixMicro(micros).After(after) {
-			return &tasks.Ending{Kind: tasks.EndingKind(m[2]), At: time.UnixMicro(micros).UTC()}
+		micros, err := strconv.ParseInt(m[3], 10, 64)
+		if at := time.UnixMicro(micros).UTC(); err == nil && micros > 0 && at.After(after) && (last == nil || at.After(last.At)) {
+			last = &tasks.Ending{Kind: tasks.EndingKind(m[2]), At: at}
 		}
 	}
-	return nil
+	return last
 }

@@ -166,6 +166,33 @@ func TestReplyOnce(t *testing.T) {
 	})
 }
 
+// What is said on the way is no ending: the answer comes all the same, and a task that is tried again can ask again.
+func TestReplyAfterQuestion(t *testing.T) {
+	both(t, func(w *world) {
+		n, task, _ := w.talk()
+		ask := func(key string) {
+			w.Helper()
+			if err := w.src.Ask(w.Context(), task, tasks.Question{Key: key, Text: "Which?", Until: ended}); err != nil {
+				w.Error(err)
+			}
+		}
+		ask("one")
+		if err := w.src.Say(w.Context(), task, "Half of it."); err != nil {
+			w.Error(err)
+		}
+		if found, err := w.src.Final(w.Context(), task, time.Time{}); err != nil || found != nil {
+			w.Errorf("found %+v, %v", found, err)
+		}
+		if err := w.report(task).Close(w.Context(), answered("Because.")); err != nil {
+			w.Error(err)
+		}
+		ask("two")
+		if got := w.ours(n); len(got) != 4 {
+			w.Errorf("%q", got)
+		}
+	})
+}
+
 func TestReplyErrors(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
