@@ -46,6 +46,9 @@ func markBirth(mark uint64) {
 // adopted lists our children that were born in a run and have lost their keeper; the dead that wait for their burial are among them.
 func adopted() (pids []int) {
 	mark := birthMark()
+	if mark == 0 {
+		return nil // nothing can be marked here, so nothing tells ours from theirs
+	}
 	for _, pid := range children(os.Getpid()) {
 		var its unix.Rlimit
 		if _, keeper := keepers.Load(pid); !keeper && unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &its) == nil && its.Max <= mark {

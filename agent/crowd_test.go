@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 )
 
@@ -90,5 +91,44 @@ func TestLimitConnections(t *testing.T) {
 	}
 	if status := ask(waiting[0], "/"); status != http.StatusOK {
 		t.Errorf("afterwards: %d", status)
+	}
+}
+
+// Who announces a body and does not send it holds no place in use: the oldest of them is closed, and others are answered.
+func TestBodiesThatDoNotCome(t *testing.T) {
+	t.Parallel()
+	const limit = 3
+	closed := make(chan struct{}, limit+1)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			closed <- struct{}{}
+			return
+		}
+		_, _ = w.Write(body)
+	}))
+	LimitConnections(s.Config, limit)
+	s.Start()
+	defer s.Close()
+	for range limit + 1 {
+		c, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-closed
+	for range 2 * limit {
+		res, err := s.Client().Post(s.URL, "text/plain", strings.NewReader("hello"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(res.Body); err != nil || string(body) != "hello" || res.StatusCode != http.StatusOK {
+			t.Errorf("%s: %q, %v", res.Status, body, err)
+		}
+		_ = res.Body.Close()
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -115,6 +117,7 @@ func (g *gateway) handler(r *Runner, transport http.RoundTripper) http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(r.upstream)
+			onlyOurs(p.Out.Header)
 			p.Out.Header.Set(credential.header())
 			p.Out.Header.Set("Accept-Encoding", "identity") // the CLI offers four encodings; tokens are counted in plain text
 			p.Out.Header.Del("Connection")                  // no change of protocol
@@ -148,6 +151,22 @@ func (g *gateway) handler(r *Runner, transport http.RoundTripper) http.Handler {
 		mux.ServeHTTP(w, req)
 	})
 }
+
+// onlyOurs takes out of a request what would make it somebody else's: further credentials, and headers that choose an account. The answers to
+// those would bind the fleet's own credential.
+func onlyOurs(h http.Header) {
+	for name := range h {
+		switch {
+		case name == "Authorization", name == "X-Api-Key", name == "Cookie", name == "Proxy-Authorization":
+			h.Del(name)
+		case strings.HasPrefix(name, "Anthropic-") && !slices.Contains(passing, name):
+			h.Del(name)
+		}
+	}
+}
+
+// passing are the headers of the API's own that the CLI sends.
+var passing = []string{"Anthropic-Version", "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access"}
 
 // Close cuts the requests under way and returns when nothing of the gateway is left. It may be repeated.
 func (g *gateway) Close() {

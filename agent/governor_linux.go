@@ -22,6 +22,7 @@ type governor struct {
 	deadline <-chan time.Time // at which that is
 	hopeless <-chan time.Time // when a leader that was killed is given up
 	quiet    int              // looks in a row that found the worker silent
+	looked   time.Duration    // when listen was called last, by sinceBoot
 	threads  uint16           // of the machine, when ours were counted, at counted
 	counted  time.Time
 
@@ -34,7 +35,8 @@ type governor struct {
 // govern obeys the control pipe until the leader is dead (and still a zombie, so that its process group cannot be reused), and buries
 // orphans of its tools as they die. A leader that does not die of KILL, because it is in uninterruptible sleep, is given up after sweepLimit.
 func (g *governor) govern(in *bufio.Reader) {
-	g.heard.Store(int64(sinceBoot()))
+	g.looked = sinceBoot()
+	g.heard.Store(int64(g.looked))
 	dead, commands := make(chan struct{}), make(chan command)
 	go func() {
 		defer close(dead)
@@ -125,9 +127,18 @@ func (g *governor) killLeader() {
 }
 
 // listen ends the run of a worker that has said nothing for too long. It believes in silence at the second look only: when all of us were
-// frozen together, the worker's words may be in the pipe, unread. What is late by then is not given any grace.
+// frozen together, the worker's words may be in the pipe, unread. What is late by then is not given any grace. When this process itself has
+// stood still for so long that another worker may have the thread, whatever the worker says comes too late.
 func (g *governor) listen() {
-	silence := sinceBoot() - time.Duration(g.heard.Load())
+	now := sinceBoot()
+	gap := now - g.looked
+	g.looked = now
+	if g.order.Silent > 0 && !g.orphaned && g.silence == 0 && gap > g.order.Silent+silentGrace && !over(g.pid) {
+		g.silence = gap
+		g.killLeader()
+		return
+	}
+	silence := now - time.Duration(g.heard.Load())
 	if g.order.Silent == 0 || g.orphaned || g.silence > 0 || silence < g.order.Silent {
 		g.quiet = 0
 		return

@@ -98,9 +98,11 @@ func (r *Runner) buryStrangers() {
 	r.strangers.bury(time.Now())
 }
 
-// sweepUntil kills what carries the run's marker until the pipes say that nobody is left, or for a second, if somebody without it holds them.
+// sweepUntil kills what carries the run's marker until the pipes say that nobody is left, or for a second, if somebody without it holds them. A
+// process that does not die costs sweepLimit once.
 func sweepUntil(quiet <-chan struct{}, id string) (swept int) {
-	for range 50 {
+	stop := time.Now().Add(sweepLimit)
+	for n := 0; n < 50 && time.Now().Before(stop); n++ {
 		swept += sweepMarked(id)
 		select {
 		case <-quiet:

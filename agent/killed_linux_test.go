@@ -130,6 +130,27 @@ func TestWorkerFrozen(t *testing.T) {
 	}
 }
 
+// A keeper that stood still together with its worker ends the run, whatever the worker has written since: another may have the thread.
+func TestKeeperThawed(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]time.Duration{"for long": 2*time.Second + silentGrace + time.Second, "for a moment": time.Second} {
+		cmd := exec.Command("/bin/sleep", "600")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		g := &governor{pid: cmd.Process.Pid, order: startOrder{Silent: 2 * time.Second}, looked: sinceBoot() - away}
+		g.heard.Store(int64(sinceBoot()))
+		g.listen()
+		if ended := g.silence > 0 && g.stopped; ended != (name == "for long") {
+			t.Errorf("%s: silent for %s, stopped %t", name, g.silence, g.stopped)
+		}
+		if name != "for long" {
+			_ = cmd.Process.Kill()
+		}
+		_ = cmd.Wait()
+	}
+}
+
 // parent finds the keeper above a process of a run.
 func parent(t *testing.T, pid int) int {
 	t.Helper()
