@@ -94,6 +94,11 @@ func TestGatewayPutsTheCredentialIn(t *testing.T) {
 			req.Header.Set("Anthropic-Beta", "effort-2025-11-24, fast-mode-2026-02-01,claude-code-20250219")
 			req.Header.Set("Accept-Encoding", "gzip, br")
 			req.Header.Set("User-Agent", "claude-cli")
+			for _, foreign := range []string{"Authorization", "X-Api-Key", "Cookie", "Anthropic-Workspace-Id"} {
+				if own, _ := credential.header(); foreign != own {
+					req.Header.Set(foreign, "somebody else's")
+				}
+			}
 			if status, text := answerTo(t, req); status != http.StatusOK || text != "the answer" {
 				t.Fatalf("answer %d %q", status, text)
 			}
