@@ -2,7 +2,6 @@ package tasks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,7 +74,7 @@ func (w *Worker) check(run *run, t Task, p place, used time.Duration) (*Checks, 
 			c.Problem = "the worker could not start them"
 			return c, nil
 		case s.Stuck > 0:
-			return nil, errors.New("a process of the checks could not be ended, and may still change them")
+			return nil, errChecksStuck
 		case s.Outcome == agent.Stopped:
 			continue // the cause says why
 		}

@@ -159,7 +159,7 @@ func TestCancel(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if e := f.ending(id); e.Kind != Cancelled || e.By != "Ann" || !strings.Contains(e.Sentence(), "cancelled by Ann") {
+		if e := f.ending(id); e.Kind != Cancelled || e.By != "Ann" || !strings.Contains(e.Sentence(), "stopped by Ann") {
 			t.Errorf("ending = %+v", e)
 		}
 	}

@@ -103,12 +103,13 @@ func (w *Worker) publish(run *run, t Task, p place, e *Ending) {
 
 // tellable are the errors of publishing whose words are meant for people.
 var tellable = []error{
-	workspace.ErrUnfit, workspace.ErrForeign, workspace.ErrRejected, workspace.ErrNotFound, workspace.ErrAuth, errPublishTime, errStuck,
+	workspace.ErrUnfit, workspace.ErrForeign, workspace.ErrRejected, workspace.ErrNotFound, workspace.ErrAuth, errPublishTime, errStuck, errChecksStuck,
 }
 
 var (
 	errPublishTime = errors.New("it took too long")
 	errStuck       = errors.New("a process of the run could not be ended, and may still change them")
+	errChecksStuck = errors.New("a process of the checks could not be ended, and may still change them")
 )
 
 // unpublished is why nothing was published, for people. Other errors are about the worker's machine, of which a post says nothing.

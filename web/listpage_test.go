@@ -89,7 +89,7 @@ func TestListShowsTheFleet(t *testing.T) {
 	if _, err := c.Spend(t.Context(), store.Expense{USD: 1.25}); err != nil {
 		t.Fatal(err)
 	}
-	h.contains(h.get("/"), http.StatusOK, "!no worker", "<b>3</b> of 10 slots", "<b>1</b> waiting, the oldest for", "<b>4</b> workers", "<b>$1.25</b> today",
+	h.contains(h.get("/"), http.StatusOK, "!no worker", "<b>3</b> of 10 slots", "<b>0</b> waiting", "<b>4</b> workers", "<b>$1.25</b> today",
 		`<tr><th scope="row">review</th><td>1</td>`, `<tr><th scope="row">interactive</th><td>0</td><td>–</td>`,
 		`href="/health#a-1">a.test</a> <span class="level ok">takes tasks`, "2.5 GiB free", "CLI 2.1.9", "v1.2", "pid 77",
 		`b.test</a> <span class="level note">shutting down`, `c.test</a> <span class="level error">cannot run tasks`, `d.test</a> <span class="level error">`)

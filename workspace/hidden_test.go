@@ -18,8 +18,8 @@ func TestHiddenChangesAreSaved(t *testing.T) {
 	testGit(t, c.Dir, "update-index", "--assume-unchanged", "README.md")
 	testGit(t, c.Dir, "update-index", "--skip-worktree", "settings.go")
 	write(t, c.Dir+"/README.md", "changed\n")
-	write(t, c.Dir+"/settings.go", "two\n")
-	for name, want := range map[string]string{"README.md": "changed\n", "settings.go": "two\n"} {
+	write(t, c.Dir+"/settings.go", "another\n") // of another size: git cannot see a change of the same size in the same moment
+	for name, want := range map[string]string{"README.md": "changed\n", "settings.go": "another\n"} {
 		if got := workTree(t, o.saved(w, api.Thread))[name]; got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}

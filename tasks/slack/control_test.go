@@ -132,14 +132,15 @@ func TestStatusInThread(t *testing.T) {
 	root := f.say(ann, general, "", at+"one")
 	f.say(bob, general, root, "status")
 	f.lastWord(bob, 1, "“one” waits: no worker is alive.")
-	if err := f.store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+	if err := f.store.Beat(t.Context(), store.Worker{ID: "w", Health: json.RawMessage(`{"ok":true}`)}); err != nil {
 		t.Fatal(err)
 	}
-	f.lastWord(bob, 1, "“one” waits: no worker has been free for it yet.")
+	f.say(bob, general, root, "status")
+	f.lastWord(bob, 2, "“one” waits: no worker has been free for it yet.")
 	_, claim := f.begin()
 	f.say(ann, general, root, at+"[model=opus] two")
 	f.say(bob, general, root, "status")
-	said := f.word(general, bob, 2)
+	said := f.word(general, bob, 3)
 	if first, second, _ := strings.Cut(said, "\n"); !strings.HasPrefix(first, "“one” is at work for ") || second != "“two” waits: what comes before it in its thread is at work." {
 		t.Errorf("status %q", said)
 	}
@@ -151,12 +152,12 @@ func TestStatusInThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.say(bob, general, root, "status")
-	equal(t, "asking", strings.HasPrefix(f.word(general, bob, 3), "“one” waits for your answer.\n"), true)
+	equal(t, "asking", strings.HasPrefix(f.word(general, bob, 4), "“one” waits for your answer.\n"), true)
 	f.say(ann, general, root, "stop")
 	f.word(general, ann, 1)
 	f.finish(claim, answered("yes"))
 	f.say(bob, general, root, "status")
-	f.lastWord(bob, 4, "“two” has ended: cancelled")
+	f.lastWord(bob, 5, "“two” has ended: cancelled")
 }
 
 // The thread's latest request is tried again, with those that its run had taken up; once, however often the word arrives.
