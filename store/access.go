@@ -66,7 +66,10 @@ func isOpen(ctx context.Context, o *redis.Options) bool {
 // denied reports whether Redis' access control lists forbid what was asked.
 func denied(err error) bool { return err != nil && strings.Contains(err.Error(), "NOPERM") }
 
+// deniedWhat is how such a finding begins.
+const deniedWhat = "the Redis user may not use "
+
 // refused is what to say about it.
 func refused(level Severity, what, why string, err error) Finding {
-	return Finding{level, "the Redis user may not use " + what, why + " Redis says: " + err.Error(), "Allow it by ACL SETUSER (docs/operations.md)."}
+	return Finding{level, deniedWhat + what, why + " Redis says: " + err.Error(), "Allow it by ACL SETUSER (docs/operations.md)."}
 }

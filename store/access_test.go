@@ -43,6 +43,7 @@ func TestDiagnoseUserOfACLs(t *testing.T) {
 		"enough":     {all, []string{"warning: appendonly is off"}, ""},
 		"no info":    {append(all[:6:6], "-info"), []string{"warning: the Redis user may not use INFO"}, "'info'"},
 		"no time":    {append(all[:7:7], "-time"), []string{"error: the Redis user may not use TIME"}, "'time'"},
+		"no hashes":  {append(all[:7:7], "-hgetall"), []string{"warning: the Redis user may not use the keys that tell what happened to its data", "warning: appendonly is off"}, "'hgetall'"},
 		"no keys":    {append([]any{"~asynq:*"}, all[2:]...), []string{"error: the Redis user may not use scripts on errand:*", "warning: appendonly is off"}, "key"},
 		"no channel": {append(all[:2:2], all[3:]...), []string{"error: the Redis user may not use the channel asynq:cancel", "warning: appendonly is off"}, "channel"},
 	} {
