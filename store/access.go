@@ -37,13 +37,33 @@ func (s *Store) access(ctx context.Context) (found []Finding, err error) {
 			return nil, fmt.Errorf("diagnose redis: %w", err)
 		}
 	}
-	const channel = "asynq:cancel"
-	subscription := s.redis.Subscribe(ctx, channel)
-	defer subscription.Close()
-	if _, err := subscription.Receive(ctx); denied(err) {
-		found = append(found, refused(Fatal, "the channel "+channel, "No run can be cancelled without it.", err))
-	} else if err != nil {
-		return nil, fmt.Errorf("diagnose redis: %w", err)
+	refusals, err := s.channels(ctx)
+	return append(found, refusals...), err
+}
+
+// channels finds out which channels this process may not use. What a script may not publish breaks it off half-way.
+func (s *Store) channels(ctx context.Context) (found []Finding, err error) {
+	hear := func(channel string) error {
+		subscription := s.redis.Subscribe(ctx, channel)
+		defer subscription.Close()
+		_, err := subscription.Receive(ctx)
+		return err
+	}
+	say := func(channel string) error { return s.redis.Publish(ctx, channel, "").Err() } // news of no task: nobody follows it
+	for _, use := range []struct {
+		channel string
+		try     func(string) error
+		why     string
+	}{
+		{"asynq:cancel", hear, "No run can be cancelled without it."},
+		{s.key.cancel(), hear, "No run can be cancelled without it."},
+		{s.key.news(), say, "No task can be run or ended without it."},
+	} {
+		if err := use.try(use.channel); denied(err) {
+			found = append(found, refused(Fatal, "the channel "+use.channel, use.why, err))
+		} else if err != nil {
+			return nil, fmt.Errorf("diagnose redis: %w", err)
+		}
 	}
 	return found, nil
 }
