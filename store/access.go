@@ -4,13 +4,44 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // OpenRedis is what a [Finding] says of a Redis that takes orders from everybody.
 const OpenRedis = "Redis asks for no password"
+
+// accessFresh is how long an answer of access serves all who ask: it opens connections, and everybody may ask for readiness.
+const accessFresh = 5 * time.Second
+
+// accessed is what access last found. Whoever has put something into asking may use the rest; it is a channel so that a wait ends with its context.
+type accessed struct {
+	asking chan struct{} // holds one
+	at     time.Time     // zero: never
+	found  []Finding
+}
+
+// accessLately is access at most once in accessFresh, and by one at a time.
+func (s *Store) accessLately(ctx context.Context) ([]Finding, error) {
+	a := s.accessed
+	select {
+	case a.asking <- struct{}{}:
+		defer func() { <-a.asking }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("diagnose redis: %w", ctx.Err())
+	}
+	if a.at.IsZero() || time.Since(a.at) >= accessFresh {
+		found, err := s.access(ctx)
+		if err != nil {
+			return nil, err
+		}
+		a.at, a.found = time.Now(), slices.Clip(found)
+	}
+	return a.found, nil
+}
 
 // access finds out who may use Redis: everybody, which is one mistake, or less than this process needs, which is another.
 func (s *Store) access(ctx context.Context) (found []Finding, err error) {

@@ -97,3 +97,32 @@ func TestDiagnoseOpenRedis(t *testing.T) {
 	check(found, store(Config{Redis: admin})) // with a password in the address
 	check(strings.Replace(found, "error", "warning", 1), store(Config{Redis: admin, AllowOpen: true}))
 }
+
+// Those who ask for readiness open no connections each: what was found of the access serves them for some seconds.
+func TestDiagnoseAsksForAccessOnce(t *testing.T) {
+	t.Parallel()
+	admin := dial(t, redisserver.ForTest(t))
+	s, err := New(Config{Redis: admin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	connections := func() string {
+		return parseInfo(admin.Info(t.Context(), "stats").Val())["total_connections_received"]
+	}
+	before := ""
+	for range 3 {
+		if _, err := s.Diagnose(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if before == "" {
+			before = connections()
+		}
+	}
+	if after := connections(); after != before {
+		t.Errorf("%s connections, then %s", before, after)
+	}
+	s.accessed.at = s.accessed.at.Add(-accessFresh)
+	if _, err := s.Diagnose(t.Context()); err != nil || connections() == before {
+		t.Errorf("not asked again: %v", err)
+	}
+}
