@@ -4,13 +4,44 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // OpenRedis is what a [Finding] says of a Redis that takes orders from everybody.
 const OpenRedis = "Redis asks for no password"
+
+// accessFresh is how long an answer of access serves all who ask: it opens connections, and everybody may ask for readiness.
+const accessFresh = 5 * time.Second
+
+// accessed is what access last found. Whoever has put something into asking may use the rest; it is a channel so that a wait ends with its context.
+type accessed struct {
+	asking chan struct{} // holds one
+	at     time.Time     // zero: never
+	found  []Finding
+}
+
+// accessLately is access at most once in accessFresh, and by one at a time.
+func (s *Store) accessLately(ctx context.Context) ([]Finding, error) {
+	a := s.accessed
+	select {
+	case a.asking <- struct{}{}:
+		defer func() { <-a.asking }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("diagnose redis: %w", ctx.Err())
+	}
+	if a.at.IsZero() || time.Since(a.at) >= accessFresh {
+		found, err := s.access(ctx)
+		if err != nil {
+			return nil, err
+		}
+		a.at, a.found = time.Now(), slices.Clip(found)
+	}
+	return a.found, nil
+}
 
 // access finds out who may use Redis: everybody, which is one mistake, or less than this process needs, which is another.
 func (s *Store) access(ctx context.Context) (found []Finding, err error) {
@@ -37,13 +68,33 @@ func (s *Store) access(ctx context.Context) (found []Finding, err error) {
 			return nil, fmt.Errorf("diagnose redis: %w", err)
 		}
 	}
-	const channel = "asynq:cancel"
-	subscription := s.redis.Subscribe(ctx, channel)
-	defer subscription.Close()
-	if _, err := subscription.Receive(ctx); denied(err) {
-		found = append(found, refused(Fatal, "the channel "+channel, "No run can be cancelled without it.", err))
-	} else if err != nil {
-		return nil, fmt.Errorf("diagnose redis: %w", err)
+	refusals, err := s.channels(ctx)
+	return append(found, refusals...), err
+}
+
+// channels finds out which channels this process may not use. What a script may not publish breaks it off half-way.
+func (s *Store) channels(ctx context.Context) (found []Finding, err error) {
+	hear := func(channel string) error {
+		subscription := s.redis.Subscribe(ctx, channel)
+		defer subscription.Close()
+		_, err := subscription.Receive(ctx)
+		return err
+	}
+	say := func(channel string) error { return s.redis.Publish(ctx, channel, "").Err() } // news of no task: nobody follows it
+	for _, use := range []struct {
+		channel string
+		try     func(string) error
+		why     string
+	}{
+		{"asynq:cancel", hear, "No run can be cancelled without it."},
+		{s.key.cancel(), hear, "No run can be cancelled without it."},
+		{s.key.news(), say, "No task can be run or ended without it."},
+	} {
+		if err := use.try(use.channel); denied(err) {
+			found = append(found, refused(Fatal, "the channel "+use.channel, use.why, err))
+		} else if err != nil {
+			return nil, fmt.Errorf("diagnose redis: %w", err)
+		}
 	}
 	return found, nil
 }
@@ -66,7 +117,10 @@ func isOpen(ctx context.Context, o *redis.Options) bool {
 // denied reports whether Redis' access control lists forbid what was asked.
 func denied(err error) bool { return err != nil && strings.Contains(err.Error(), "NOPERM") }
 
+// deniedWhat is how such a finding begins.
+const deniedWhat = "the Redis user may not use "
+
 // refused is what to say about it.
 func refused(level Severity, what, why string, err error) Finding {
-	return Finding{level, "the Redis user may not use " + what, why + " Redis says: " + err.Error(), "Allow it by ACL SETUSER (docs/operations.md)."}
+	return Finding{level, deniedWhat + what, why + " Redis says: " + err.Error(), "Allow it by ACL SETUSER (docs/operations.md)."}
 }

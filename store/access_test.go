@@ -34,28 +34,31 @@ func TestDiagnoseUserOfACLs(t *testing.T) {
 	t.Parallel()
 	address := redisserver.ForTest(t)
 	admin := dial(t, address)
-	all := []any{"~errand:*", "~asynq:*", "&asynq:*", "+@all", "-@admin", "-@dangerous", "+info"}
+	all := []any{"~errand:*", "~asynq:*", "&asynq:*", "&errand:*", "+@all", "-@admin", "-@dangerous", "+info"}
 	for name, c := range map[string]struct {
 		rights []any
 		want   []string
 		says   string
 	}{
 		"enough":     {all, []string{"warning: appendonly is off"}, ""},
-		"no info":    {append(all[:6:6], "-info"), []string{"warning: the Redis user may not use INFO"}, "'info'"},
-		"no time":    {append(all[:7:7], "-time"), []string{"error: the Redis user may not use TIME"}, "'time'"},
+		"no info":    {append(all[:7:7], "-info"), []string{"warning: the Redis user may not use INFO"}, "'info'"},
+		"no time":    {append(all[:8:8], "-time"), []string{"error: the Redis user may not use TIME"}, "'time'"},
+		"no hashes":  {append(all[:8:8], "-hgetall"), []string{"warning: the Redis user may not use the keys that tell what happened to its data", "warning: appendonly is off"}, "'hgetall'"},
 		"no keys":    {append([]any{"~asynq:*"}, all[2:]...), []string{"error: the Redis user may not use scripts on errand:*", "warning: appendonly is off"}, "key"},
 		"no channel": {append(all[:2:2], all[3:]...), []string{"error: the Redis user may not use the channel asynq:cancel", "warning: appendonly is off"}, "channel"},
+		"no channel of ours": {append(all[:3:3], all[4:]...), []string{
+			"error: the Redis user may not use the channel errand:cancel", "error: the Redis user may not use the channel errand:news", "warning: appendonly is off",
+		}, "channel"},
 	} {
 		found, err := acl(t, admin, address, c.rights...).Diagnose(t.Context())
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		// The order is that of the looks.
-		got := brief(found)
-		if len(got) == 2 && strings.HasPrefix(got[0], "warning") {
-			got[0], got[1], found[0] = got[1], got[0], found[1]
+		if found[0].What == "appendonly is off" { // what concerns the rights goes first here
+			found = append(found[1:], found[0])
 		}
+		got := brief(found)
 		if diff := cmp.Diff(c.want, got); diff != "" || c.says != "" && !strings.Contains(found[0].Why, c.says) {
 			t.Errorf("%s: %v\n%s", name, found, diff)
 		}
@@ -93,4 +96,33 @@ func TestDiagnoseOpenRedis(t *testing.T) {
 	}
 	check(found, store(Config{Redis: admin})) // with a password in the address
 	check(strings.Replace(found, "error", "warning", 1), store(Config{Redis: admin, AllowOpen: true}))
+}
+
+// Those who ask for readiness open no connections each: what was found of the access serves them for some seconds.
+func TestDiagnoseAsksForAccessOnce(t *testing.T) {
+	t.Parallel()
+	admin := dial(t, redisserver.ForTest(t))
+	s, err := New(Config{Redis: admin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	connections := func() string {
+		return parseInfo(admin.Info(t.Context(), "stats").Val())["total_connections_received"]
+	}
+	before := ""
+	for range 3 {
+		if _, err := s.Diagnose(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if before == "" {
+			before = connections()
+		}
+	}
+	if after := connections(); after != before {
+		t.Errorf("%s connections, then %s", before, after)
+	}
+	s.accessed.at = s.accessed.at.Add(-accessFresh)
+	if _, err := s.Diagnose(t.Context()); err != nil || connections() == before {
+		t.Errorf("not asked again: %v", err)
+	}
 }

@@ -35,9 +35,9 @@ const oldest = "6.2"
 const maxSkew = 5 * time.Second
 
 // Diagnose looks at how Redis is set up, without changing anything: version, eviction, persistence, clock, and what happened to
-// its data. No finding is good news. The error says that it did not answer.
+// its data. No finding is good news. Who may use Redis is up to 5 s old. The error says that it did not answer.
 func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
-	found, err := s.access(ctx)
+	found, err := s.accessLately(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,15 +50,14 @@ func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
 		return nil, fmt.Errorf("diagnose redis: %w", err)
 	}
 	ahead := time.Since(asked)/2 + asked.Sub(clock) // of Redis; as exact as the way there and back is even
-	kept, err := s.loss(ctx, clock)
-	if err != nil {
+	lost, err := s.history(ctx, clock)
+	switch mayNot := func(f Finding) bool { return strings.HasPrefix(f.What, deniedWhat) }; {
+	case denied(err) && !slices.ContainsFunc(found, mayNot): // else it was named, and with what depends on it
+		lost = []Finding{refused(Warning, "the keys that tell what happened to its data", "What was lost and what is unreadable is not told.", err)}
+	case err != nil && !denied(err):
 		return nil, fmt.Errorf("diagnose redis: %w", err)
 	}
-	bad, err := s.unreadable(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("diagnose redis: %w", err)
-	}
-	found = slices.Concat(found, skewed(ahead), kept, bad)
+	found = slices.Concat(found, skewed(ahead), lost)
 	text, err := s.redis.Info(ctx).Result()
 	if denied(err) {
 		return append(found, refused(Warning, "INFO", "Version, eviction and persistence of Redis cannot be checked.", err)), nil
@@ -71,6 +70,19 @@ func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
 		server["appendfsync"] = settings["appendfsync"]
 	}
 	return append(diagnose(server), found...), nil
+}
+
+// history is what happened to Redis' data.
+func (s *Store) history(ctx context.Context, now time.Time) ([]Finding, error) {
+	lost, err := s.loss(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	bad, err := s.unreadable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(lost, bad...), nil
 }
 
 // parseInfo reads Redis' INFO.

@@ -11,9 +11,16 @@ import (
 func TestPictures(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
-		id := h.put(s, task(1))[0]
+		id := task(1).ID
 		data := [][]byte{[]byte("one"), {0, 1, 255}}
 		h.ok(s.SavePictures(ctx, id, data))
+		h.ok(s.DropPictures(ctx, id))
+		if left, err := s.Pictures(ctx, id); err != nil || left != nil {
+			h.Errorf("dropped, but there are %v, %v", left, err)
+		}
+		h.ok(s.SavePictures(ctx, id, data))
+		h.put(s, task(1))
+		h.ok(s.DropPictures(ctx, id)) // there is a task now
 		if diff := cmp.Diff(data, must(s.Pictures(ctx, id))); diff != "" {
 			h.Error(diff)
 		}
@@ -27,8 +34,14 @@ func TestPictures(t *testing.T) {
 		post, _, err := s.TakeOutbox(ctx, id)
 		h.ok(err)
 		h.ok(s.Posted(ctx, post))
+		h.ok(s.SavePictures(ctx, id, data)) // the message is delivered once more
 		if ttl := s.redis.PTTL(ctx, s.key.pictures(id)).Val(); ttl <= 0 || ttl > s.cfg.Retention {
 			h.Errorf("kept for %s", ttl)
+		}
+		_, err = s.Retry(ctx, id)
+		h.ok(err)
+		if ttl := s.redis.PTTL(ctx, s.key.pictures(id)).Val(); ttl != -1 {
+			h.Errorf("of a task that runs again, kept for %s", ttl)
 		}
 	})
 }

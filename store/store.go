@@ -28,7 +28,7 @@ type Config struct {
 	CostCap     int           // how many combinations of scopes and model the costs of a day tell apart; the rest is one [2000]
 }
 
-// Store is the fleet's memory. It holds no state of its own, and no goroutine but the one that reads for followers, while there are any.
+// Store is the fleet's memory. It holds no state of its own but what Diagnose found lately, and no goroutine but the one that reads for followers, while there are any.
 type Store struct {
 	cfg      Config
 	redis    redis.UniversalClient
@@ -36,7 +36,8 @@ type Store struct {
 	key      keys
 	scripts  map[string]*redis.Script // read-only after New
 
-	hub *hub // of those who follow
+	hub      *hub // of those who follow
+	accessed *accessed
 
 	// slice is how often what is followed is read without a hint. Only tests change it.
 	slice time.Duration
@@ -74,6 +75,7 @@ func New(cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	s := &Store{cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts, slice: 2 * time.Second}
+	s.accessed = &accessed{asking: make(chan struct{}, 1)}
 	s.hub = &hub{store: s, feeds: map[string]*feed{}}
 	return s, nil
 }

@@ -79,22 +79,32 @@ func (s *Store) unreadable(ctx context.Context) (found []Finding, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read unreadable records: %w", err)
 	}
+	if len(why) == 0 {
+		return nil, nil
+	}
+	there := map[string]*redis.IntCmd{}
+	if _, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for id := range why {
+			there[id] = p.Exists(ctx, s.key.task(id))
+		}
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("read unreadable records: %w", err)
+	}
+	var gone []string
 	for _, id := range slices.Sorted(maps.Keys(why)) {
-		n, err := s.redis.Exists(ctx, s.key.task(id)).Result()
-		if err != nil {
-			return nil, fmt.Errorf("read unreadable records: %w", err)
+		switch {
+		case there[id].Val() == 0:
+			gone = append(gone, id)
+		case len(found) < maxUnreadable:
+			found = append(found, Finding{
+				Warning, "unreadable record " + id + ": " + why[id], "The task is passed over: it does not run, and its thread goes on without it.",
+				"Run the same version of errand everywhere, or remove it with redis-cli DEL " + s.key.task(id),
+			})
 		}
-		if n == 0 {
-			s.redis.HDel(ctx, s.key.unreadable(), id)
-			continue
-		}
-		found = append(found, Finding{
-			Warning, "unreadable record " + id + ": " + why[id], "The task is passed over: it does not run, and its thread goes on without it.",
-			"Run the same version of errand everywhere, or remove it with redis-cli DEL " + s.key.task(id),
-		})
-		if len(found) == maxUnreadable {
-			break
-		}
+	}
+	if len(gone) > 0 {
+		s.redis.HDel(ctx, s.key.unreadable(), gone...)
 	}
 	return found, nil
 }

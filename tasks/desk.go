@@ -86,6 +86,7 @@ type Receipt struct {
 // still get through; the same event then finds its task.
 func (d *Desk) Submit(ctx context.Context, t Task) (Receipt, error) {
 	receipt, err := d.submit(ctx, t)
+	d.dropPictures(ctx, t, receipt, err)
 	if err == nil {
 		d.meter.Submitted(t, receipt)
 	}

@@ -44,6 +44,17 @@ func (d *Desk) savePictures(ctx context.Context, t Task) error {
 	return err
 }
 
+// dropPictures removes them again when the task was refused, or was an answer. After any other error the sender tries again.
+func (d *Desk) dropPictures(ctx context.Context, t Task, r Receipt, err error) {
+	_, refused := errors.AsType[*InputError](err)
+	if len(t.Pictures) == 0 || !refused && !r.Heard {
+		return
+	}
+	if err := d.store.DropPictures(ctx, t.ID); err != nil {
+		d.log.Warn("drop pictures", "run", t.ID, "err", err) // they go with time
+	}
+}
+
 // briefed asks a task's source what to tell the agent, and adds the pictures that are stored with the task.
 func (w *Worker) briefed(ctx context.Context, s Source, t Task, files string) (Brief, error) {
 	b, err := s.Brief(ctx, t, files)

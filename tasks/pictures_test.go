@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,5 +60,20 @@ func TestTooManyPictures(t *testing.T) {
 		if _, err := f.desk.Status(t.Context(), task.ID); !errors.Is(err, ErrNotFound) {
 			t.Errorf("it was stored: %v", err)
 		}
+	}
+}
+
+// A task that is not taken leaves no pictures behind.
+func TestPicturesOfWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	task := f.task("a", strings.Repeat("x", 1<<20))
+	task.Pictures = []Picture{{Name: "a.png", Type: "image/png", Data: []byte("first")}}
+	_, err := f.desk.Submit(t.Context(), task)
+	if _, ok := errors.AsType[*InputError](err); !ok {
+		t.Errorf("%v", err)
+	}
+	if left, err := f.store.Pictures(t.Context(), task.ID); err != nil || left != nil {
+		t.Errorf("there are %d, %v", len(left), err)
 	}
 }

@@ -106,13 +106,16 @@ func newStation(ctx context.Context, parts *wire.Parts, o wire.Options) (*statio
 	return &station{parts, worker, l}, nil
 }
 
-// run works until ctx ends. It answers through the worker's drain as well: an orchestrator shall see a process that lives.
+// run works until ctx ends, from when Redis has been looked at. It answers through the worker's drain as well: an orchestrator shall see a process that lives.
 func (s *station) run(ctx context.Context) error {
 	var serving sync.WaitGroup
 	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var served error
 	serving.Go(func() { served = wire.Serve(serve, s.listener, probes(ctx, s), nil, s.parts.Log) })
-	err := s.worker.Run(ctx)
+	err := s.parts.Await(ctx)
+	if err == nil && ctx.Err() == nil {
+		err = s.worker.Run(ctx)
+	}
 	stop()
 	serving.Wait()
 	return errors.Join(err, served)

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"io"
 	"net/url"
 	"os"
 	"os/exec"
@@ -10,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/cmd/internal/wire"
 	"github.com/errand-fleet/errand/internal/modelfake"
 	"github.com/redis/go-redis/v9"
 )
@@ -147,5 +151,37 @@ func TestUserOfACLs(t *testing.T) {
 		if e.Object != "config|get" { // asked where it is allowed
 			t.Errorf("refused: %s %s %s", e.Reason, e.Object, e.Username)
 		}
+	}
+}
+
+// A Redis that was away at the start is looked at before any task is taken: a worker ends on one that is open.
+func TestOpenRedisIsLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := miniredis.RunT(t)
+	addr := m.Addr()
+	m.Close()
+	w.env["REDIS_URL"] = "redis://" + addr
+	r, stderr := io.Pipe()
+	code := make(chan int, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a worker that starts and should not
+	defer cancel()
+	go func() {
+		code <- run(ctx, nil, func(k string) string { return w.env[k] }, io.Discard, stderr, wire.Options{})
+		_ = stderr.Close()
+	}()
+	logged := ""
+	lines := bufio.NewScanner(r)
+	for late := false; lines.Scan(); {
+		logged += lines.Text() + "\n"
+		if !late && strings.Contains(lines.Text(), "redis does not answer") {
+			late = true
+			if err := m.Restart(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if c := <-code; c != 1 || !strings.Contains(logged, "Redis asks for no password") {
+		t.Errorf("exit code %d:\n%s", c, logged)
 	}
 }

@@ -17,6 +17,7 @@ redis.call('ZREM', OUTBOX, id)
 redis.call('ZREM', EXPIRING, id)
 redis.call('PERSIST', key)
 redis.call('PERSIST', events)
+redis.call('PERSIST', pictures_key(id))
 redis.call('DEL', questions_key(id)) -- it is asked again, and may be answered otherwise
 -- The history stays, without the mark that ends it: the last entry, for nothing is appended to an ended task.
 local last = redis.call('XREVRANGE', events, '+', '-', 'COUNT', '1')[1]

@@ -32,23 +32,50 @@ func (p *Parts) Ready(ctx context.Context) error {
 const greeting = 3 * time.Second
 
 // Greet says in the log what an operator should know of the configuration and of Redis. One that does not answer is waited for by whoever
-// needs it. One that is open to everybody is an error, unless the operator has agreed to it: begin no work then.
+// needs it, see [Parts.Await]. One that is open to everybody is an error, unless the operator has agreed to it: begin no work then.
 func (p *Parts) Greet(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, greeting)
-	defer cancel()
 	p.log(ctx, "configuration", p.notices)
-	findings, err := p.Store.Diagnose(ctx)
-	if err != nil {
-		p.Log.Warn("redis does not answer", "err", err, "remedy", "look whether it runs, and whether REDIS_URL is right")
-		return nil
+	silent, err := p.meet(ctx)
+	if silent != nil {
+		p.Log.Warn("redis does not answer", "err", silent, "remedy", "look whether it runs, and whether REDIS_URL is right")
 	}
-	p.log(ctx, "redis", findings)
-	for _, f := range findings {
-		if f.Severity == store.Fatal && f.What == store.OpenRedis {
-			return fmt.Errorf("start: %s. %s %s", f.What, f.Why, f.Remedy)
+	return err
+}
+
+// Await waits until Redis answers, if it did not when it was greeted, and then does what Greet would have done: nobody begins work on a Redis that
+// nobody has looked at. It returns nil as well when ctx ends.
+func (p *Parts) Await(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for !p.met {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		if _, err := p.meet(ctx); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// meet looks at Redis: silent is why it did not answer, err why no work may begin on it.
+func (p *Parts) meet(ctx context.Context) (silent, err error) {
+	ctx, cancel := context.WithTimeout(ctx, greeting)
+	defer cancel()
+	findings, silent := p.Store.Diagnose(ctx)
+	if silent != nil {
+		return silent, nil
+	}
+	p.met = true
+	p.log(ctx, "redis", findings)
+	for _, f := range findings {
+		if f.Severity == store.Fatal && f.What == store.OpenRedis {
+			return nil, fmt.Errorf("start: %s. %s %s", f.What, f.Why, f.Remedy)
+		}
+	}
+	return nil, nil
 }
 
 func (p *Parts) log(ctx context.Context, about string, findings []store.Finding) {

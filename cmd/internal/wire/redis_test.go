@@ -54,6 +54,17 @@ func TestRedisIsLookedAt(t *testing.T) {
 	memory.RequireAuth("pw")
 	p = on("redis://:pw@" + memory.Addr())
 	check(p, "", `level=WARN msg=redis what="Redis is in memory`)
+	late := "redis://" + memory.Addr()
 	memory.Close()
 	check(p, "no answer from Redis", "redis does not answer")
+
+	p = on(late)
+	check(p, "no answer from Redis", "redis does not answer")
+	memory.RequireAuth("")
+	if err := memory.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Await(t.Context()); err == nil || !strings.Contains(err.Error(), "asks for no password") {
+		t.Errorf("begins work on an open Redis that was late: %v", err)
+	}
 }

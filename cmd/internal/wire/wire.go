@@ -46,6 +46,7 @@ type Parts struct {
 	policy   tasks.Policy
 	registry *prometheus.Registry
 	notices  []store.Finding // about the configuration
+	met      bool            // Redis has answered once
 }
 
 // Options are what a test does differently, but for Process.
