@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -27,6 +28,23 @@ func (f *fleet) died(t Task, times int) {
 		if err != nil {
 			f.Fatal(err)
 		}
+	}
+}
+
+// idles waits until a suspect has its worker to itself but for the runs that it found there.
+func (f *fleet) idles(id string) {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		s := f.status(id)
+		if s.State == "running" && s.Why == whyAlone {
+			return
+		}
+		if ctx.Err() != nil {
+			f.Fatalf("task %s does not wait to be alone: %+v", id, s)
+		}
+		runtime.Gosched()
 	}
 }
 
@@ -96,9 +114,7 @@ func TestSuspectWaitsToBeAlone(t *testing.T) {
 			busy := f.submit(f.task("a", "x"))
 			f.next(started)
 			f.lapse(suspect.Thread)
-			for s := (Status{}); s.State != "running" || s.Why != whyAlone; {
-				s = f.status(suspect.ID)
-			}
+			f.idles(suspect.ID)
 			fresh := f.submit(f.task("c", "x"))
 			f.waits(fresh)
 			if c.beside {
@@ -122,4 +138,25 @@ func TestSuspectWaitsToBeAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A worker that cannot run tasks any more does not keep a suspect that waits there to be alone.
+func TestUnableWorkerKeepsNoSuspect(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started, finish := f.running()
+	suspect := f.task("b", "x")
+	f.died(suspect, maxCrashes-1)
+	f.worker(lookOften, func(c *WorkerConfig) { c.Timing.Alone = 600 * time.Millisecond })
+	busy := f.submit(f.task("a", "x"))
+	f.next(started)
+	f.lapse(suspect.Thread)
+	f.idles(suspect.ID)
+	f.agent.breaks(noCLI)
+	f.worker(with(&fakeAgent{}))
+	if e := f.ending(suspect.ID); e.Kind != Answered {
+		t.Errorf("ending = %+v", e)
+	}
+	close(finish)
+	f.ending(busy)
 }
