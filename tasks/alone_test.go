@@ -20,7 +20,7 @@ func (f *fleet) died(t Task, times int) {
 		rec, err := fleet.Get(f.Context(), t.ID)
 		if err == nil && n > 0 {
 			f.lapse(t.Thread)
-			rec.Delivery, err = fleet.Requeue(f.Context(), t.ID, rec.Delivery, rec.Fence, true)
+			rec, err = fleet.Requeue(f.Context(), t.ID, rec.Delivery, rec.Fence, true)
 		}
 		if err == nil {
 			_, err = fleet.Claim(f.Context(), t.ID, rec.Delivery, "dead")
@@ -159,4 +159,28 @@ func TestUnableWorkerKeepsNoSuspect(t *testing.T) {
 	}
 	close(finish)
 	f.ending(busy)
+}
+
+// A suspect whose worker dies while it waits there to be alone has caused nothing: it is not given up, and no attempt is used.
+func TestIdleSuspectIsNotGivenUp(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	suspect := f.task("b", "x")
+	f.died(suspect, maxCrashes)
+	rec, err := f.store.Get(t.Context(), suspect.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What Claim.Idle of the worker that died had noted.
+	if err := f.queue.redis.HSet(t.Context(), "errand:task:"+suspect.ID, "idle", "1", "why", whyAlone).Err(); err != nil {
+		t.Fatal(err)
+	}
+	f.lapse(suspect.Thread)
+	f.worker()
+	if e := f.ending(suspect.ID); e.Kind != Answered {
+		t.Errorf("ending = %+v", e)
+	}
+	if s := f.status(suspect.ID); s.Attempt != rec.Attempt {
+		t.Errorf("attempt %d, was %d when the worker died", s.Attempt, rec.Attempt)
+	}
 }
