@@ -59,11 +59,15 @@ func (w *Worker) isolate(r *run) error {
 }
 
 // awaitSolitude waits until no other run is on the worker; unless strict, for Timing.Alone at most. A worker that cannot run it any more does not
-// keep it.
+// keep it. Meanwhile its places under the fleet's limits are lent: other runs there may take hours.
 func (w *Worker) awaitSolitude(r *run, strict bool) error {
 	if err := r.claim.Idle(r.ctx, whyAlone); err != nil {
 		return err
 	}
+	if err := r.claim.Lend(r.ctx); err != nil {
+		return err
+	}
+	w.wakeLines(r.detached, r.claim.Record())
 	waiting, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	if !strict {
@@ -83,6 +87,9 @@ func (w *Worker) awaitSolitude(r *run, strict bool) error {
 	}
 	if r.ctx.Err() != nil {
 		return r.cause()
+	}
+	if err := r.claim.TakeBack(r.ctx); err != nil {
+		return err
 	}
 	return r.claim.Idle(r.ctx, "")
 }

@@ -184,3 +184,29 @@ func TestIdleSuspectIsNotGivenUp(t *testing.T) {
 		t.Errorf("attempt %d, was %d when the worker died", s.Attempt, rec.Attempt)
 	}
 }
+
+// A suspect that waits to be alone holds no place under the fleet's limits, and has one when it runs.
+func TestIdleSuspectHoldsNoPlace(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.policy.Limits = Limits{Credential: 2}
+	limited := func(c *WorkerConfig) { c.Credential = "c" }
+	started, finish := f.running()
+	suspect := f.task("b", "x")
+	f.died(suspect, maxCrashes-1)
+	f.worker(limited)
+	busy := f.submit(f.task("a", "x"))
+	f.next(started)
+	f.lapse(suspect.Thread)
+	f.idles(suspect.ID)
+	f.worker(limited)
+	fresh := f.submit(f.task("c", "x")) // there
+	if id := f.next(started); id != fresh {
+		t.Errorf("%s was started", id)
+	}
+	close(finish)
+	for _, id := range []string{busy, fresh, suspect.ID} {
+		f.ending(id)
+	}
+	f.noneCounts()
+}
