@@ -6,13 +6,24 @@ local state, thread = r[1], r[2]
 if not state then return {'notfound'} end
 if repeated(id, ARGV[6]) then return {'ok', redis.call('HGETALL', key)} end
 if state == 'ended' or state == 'absorbed' or r[3] ~= ARGV[3] or r[4] ~= ARGV[4] then return {'stale'} end
+local counts = ARGV[5] == '1' and not r[5]
 if state == 'running' then
   if redis.call('EXISTS', claim_key(thread)) == 1 then return {'stale'} end
   redis.call('HSET', key, 'state', 'waiting')
   redis.call('HDEL', key, 'held')
   let_go(id)
   redis.call('ZADD', waiting_key(thread), born(id), id)
-  part(id, thread, kept(id))
+  local stay = kept(id)
+  if counts then -- any of those that it parts from may have done it
+    for _, other in ipairs(redis.call('ZRANGE', absorbed_key(id), '0', '-1')) do
+      local o = redis.pcall('HMGET', task_key(other), 'state', 'into')
+      if not stay[other] and o[1] == 'absorbed' and o[2] == id then
+        redis.call('HINCRBY', task_key(other), 'crashes', '1')
+        redis.call('HSET', task_key(other), 'crashed', int(now()))
+      end
+    end
+  end
+  part(id, thread, stay)
 end
 note(id, ARGV[6])
 if ARGV[5] == '1' then
