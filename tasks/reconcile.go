@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
@@ -35,8 +36,13 @@ func (w *Worker) reconcile(ctx context.Context) {
 
 func (w *Worker) examine(ctx context.Context, term string) error {
 	running, err := w.store.Running(ctx)
-	if err == nil {
-		err = w.recoverDead(ctx, term, running)
+	for part := range slices.Chunk(running, lookStep) {
+		if err == nil {
+			err = w.recoverDead(ctx, term, part)
+		}
+		if again, lerr := w.recovery.leader.Lead(ctx); err == nil && (lerr != nil || again != term) {
+			return lerr // somebody else may have begun
+		}
 	}
 	// Repairs take time, too: after that much the rest is for the next look.
 	for begun, looked := time.Now(), 0; err == nil && looked < lookMost && time.Since(begun) < w.timing.Reconcile; looked += lookStep {
