@@ -256,6 +256,7 @@ func TestIdleDeathIsNotCounted(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		id := h.submit(s, 1)
+		attempt := 0
 		for want, act := range []func(c *Claim){
 			func(c *Claim) { h.ok(c.Idle(ctx, "x")) },
 			func(c *Claim) { h.ok(c.Idle(ctx, "x")); h.ok(c.Idle(ctx, "")) },
@@ -265,8 +266,11 @@ func TestIdleDeathIsNotCounted(t *testing.T) {
 			act(c)
 			h.crash(c)
 			h.takeover(s, c)
-			if rec := must(s.Get(ctx, id)); rec.Crashes != want {
-				h.Errorf("%d crashes, want %d", rec.Crashes, want)
+			if want > 0 {
+				attempt++
+			}
+			if rec := must(s.Get(ctx, id)); rec.Crashes != want || rec.Attempt != attempt {
+				h.Errorf("%d crashes in %d attempts, want %d in %d", rec.Crashes, rec.Attempt, want, attempt)
 			}
 		}
 	})

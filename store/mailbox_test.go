@@ -489,3 +489,20 @@ func TestNothingIsLostBetweenTwoTakes(t *testing.T) {
 		h.same("taken and waiting", append(taken, waiting...), want)
 	})
 }
+
+// What a run had absorbed is as suspect as the run when its worker dies.
+func TestCrashCountsForTheAbsorbed(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		ids := h.put(s, kin(0), kin(1), kin(2))
+		c := h.claim(s, ids[0])
+		taken := h.take(c)
+		h.crash(c)
+		h.takeover(s, c)
+		for id, want := range map[string]int{ids[0]: 1, taken: 1, ids[2]: 0} {
+			if rec := must(s.Get(ctx, id)); rec.Crashes != want || rec.Crashed.IsZero() != (want == 0) || rec.State != Waiting {
+				h.Errorf("%s has %d crashes, want %d: %+v", id, rec.Crashes, want, rec)
+			}
+		}
+	})
+}

@@ -22,13 +22,14 @@ func (s *Store) Silent(ctx context.Context, id string, fence int64, term string)
 
 // Requeue makes a new delivery the valid one, for a task whose delivery got lost or whose worker died; it is the reconciler's.
 // delivery and fence are those it saw; when either has moved, the task ended, or a running one is claimed, it is [ErrStale]. A running
-// task waits again, in its old place. crashed counts a run that was lost.
-func (s *Store) Requeue(ctx context.Context, id string, delivery int, fence int64, crashed bool) (newDelivery int, err error) {
+// task waits again, in its old place. crashed counts a run that was lost, unless it was idle, see [Claim.Idle]. The record comes back as it is
+// then.
+func (s *Store) Requeue(ctx context.Context, id string, delivery int, fence int64, crashed bool) (Record, error) {
 	r, err := s.run(ctx, "requeue", id, delivery, fence, crashed, rand.Text())
 	if err != nil {
-		return 0, fmt.Errorf("requeue %s: %w", id, err)
+		return Record{}, fmt.Errorf("requeue %s: %w", id, err)
 	}
-	return r.number(1), nil
+	return r.record(id, 1), nil
 }
 
 // EndWaiting ends a task that has not started (withdrawn, refused) and puts it into the outbox, due now. It is false, and nothing

@@ -20,6 +20,19 @@ const searches = 12
 // long runs on it would else have them one after the other.
 const innocent = 10
 
+// elsewhere sends a suspect on while it can look for an idle worker, and from one on which it could not start for another suspect's sake. It
+// reserves nothing, and asks nobody: it is done every few seconds.
+func (w *Worker) elsewhere(r *run) error {
+	rec := r.claim.Record()
+	if rec.Crashes == 0 {
+		return nil
+	}
+	if n, _ := r.slot.others(); n > 0 && rec.Started.Sub(rec.Crashed) < w.timing.Alone/searches || r.slot.reserved() {
+		return later(around(busyWait), whyAlone) // they come one after the other the next time
+	}
+	return nil
+}
+
 // isolate sees to it that a suspect runs alone, or at least beside no other suspect. It may take Timing.Alone until the worker's other runs
 // have ended; meanwhile nothing new is started there.
 func (w *Worker) isolate(r *run) error {
@@ -27,8 +40,11 @@ func (w *Worker) isolate(r *run) error {
 	if rec.Crashes == 0 {
 		return nil
 	}
-	if n, _ := r.slot.others(); n > 0 && rec.Started.Sub(rec.Crashed) < w.timing.Alone/searches || !r.slot.reserve() {
-		return later(around(busyWait), whyAlone) // they come one after the other the next time
+	if err := w.elsewhere(r); err != nil {
+		return err
+	}
+	if !r.slot.reserve() {
+		return later(around(busyWait), whyAlone)
 	}
 	strict := rec.Crashes+1 >= maxCrashes
 	if n, _ := r.slot.others(); n > 0 {
@@ -42,11 +58,16 @@ func (w *Worker) isolate(r *run) error {
 	return nil
 }
 
-// awaitSolitude waits until no other run is on the worker; unless strict, for Timing.Alone at most.
+// awaitSolitude waits until no other run is on the worker; unless strict, for Timing.Alone at most. A worker that cannot run it any more does not
+// keep it. Meanwhile its places under the fleet's limits are lent: other runs there may take hours.
 func (w *Worker) awaitSolitude(r *run, strict bool) error {
 	if err := r.claim.Idle(r.ctx, whyAlone); err != nil {
 		return err
 	}
+	if err := r.claim.Lend(r.ctx); err != nil {
+		return err
+	}
+	w.wakeLines(r.detached, r.claim.Record())
 	waiting, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	if !strict {
@@ -54,13 +75,21 @@ func (w *Worker) awaitSolitude(r *run, strict bool) error {
 		defer cancel()
 	}
 	for n, freed := r.slot.others(); n > 0 && waiting.Err() == nil; n, freed = r.slot.others() {
+		ready, turned := w.health.turns()
+		if !ready {
+			return unable()
+		}
 		select {
 		case <-freed:
+		case <-turned:
 		case <-waiting.Done():
 		}
 	}
 	if r.ctx.Err() != nil {
 		return r.cause()
+	}
+	if err := r.claim.TakeBack(r.ctx); err != nil {
+		return err
 	}
 	return r.claim.Idle(r.ctx, "")
 }
@@ -69,11 +98,23 @@ func (w *Worker) awaitSolitude(r *run, strict bool) error {
 func (s *slot) reserve() bool {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
-	if s.of.alone != nil && (s.of.until.IsZero() || time.Now().Before(s.of.apart)) {
+	if s.of.apartFrom(s) {
 		return false
 	}
 	s.of.alone, s.of.until = s, time.Time{}
 	return true
+}
+
+// reserved reports whether reserve would be false.
+func (s *slot) reserved() bool {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	return s.of.apartFrom(s)
+}
+
+// apartFrom reports whether another run is to be alone, or without another suspect. mu is held.
+func (s *slots) apartFrom(other *slot) bool {
+	return s.alone != nil && s.alone != other && (s.until.IsZero() || time.Now().Before(s.apart))
 }
 
 // admitAfter lets others start beside the slot's run when d has passed. Suspects are among them only after much longer.

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ func (f *fleet) died(t Task, times int) {
 		rec, err := fleet.Get(f.Context(), t.ID)
 		if err == nil && n > 0 {
 			f.lapse(t.Thread)
-			rec.Delivery, err = fleet.Requeue(f.Context(), t.ID, rec.Delivery, rec.Fence, true)
+			rec, err = fleet.Requeue(f.Context(), t.ID, rec.Delivery, rec.Fence, true)
 		}
 		if err == nil {
 			_, err = fleet.Claim(f.Context(), t.ID, rec.Delivery, "dead")
@@ -27,6 +28,23 @@ func (f *fleet) died(t Task, times int) {
 		if err != nil {
 			f.Fatal(err)
 		}
+	}
+}
+
+// idles waits until a suspect has its worker to itself but for the runs that it found there.
+func (f *fleet) idles(id string) {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		s := f.status(id)
+		if s.State == "running" && s.Why == whyAlone {
+			return
+		}
+		if ctx.Err() != nil {
+			f.Fatalf("task %s does not wait to be alone: %+v", id, s)
+		}
+		runtime.Gosched()
 	}
 }
 
@@ -96,9 +114,7 @@ func TestSuspectWaitsToBeAlone(t *testing.T) {
 			busy := f.submit(f.task("a", "x"))
 			f.next(started)
 			f.lapse(suspect.Thread)
-			for s := (Status{}); s.State != "running" || s.Why != whyAlone; {
-				s = f.status(suspect.ID)
-			}
+			f.idles(suspect.ID)
 			fresh := f.submit(f.task("c", "x"))
 			f.waits(fresh)
 			if c.beside {
@@ -122,4 +138,75 @@ func TestSuspectWaitsToBeAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A worker that cannot run tasks any more does not keep a suspect that waits there to be alone.
+func TestUnableWorkerKeepsNoSuspect(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started, finish := f.running()
+	suspect := f.task("b", "x")
+	f.died(suspect, maxCrashes-1)
+	f.worker(lookOften, func(c *WorkerConfig) { c.Timing.Alone = 600 * time.Millisecond })
+	busy := f.submit(f.task("a", "x"))
+	f.next(started)
+	f.lapse(suspect.Thread)
+	f.idles(suspect.ID)
+	f.agent.breaks(noCLI)
+	f.worker(with(&fakeAgent{}))
+	if e := f.ending(suspect.ID); e.Kind != Answered {
+		t.Errorf("ending = %+v", e)
+	}
+	close(finish)
+	f.ending(busy)
+}
+
+// A suspect whose worker dies while it waits there to be alone has caused nothing: it is not given up, and no attempt is used.
+func TestIdleSuspectIsNotGivenUp(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	suspect := f.task("b", "x")
+	f.died(suspect, maxCrashes)
+	rec, err := f.store.Get(t.Context(), suspect.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What Claim.Idle of the worker that died had noted.
+	if err := f.queue.redis.HSet(t.Context(), "errand:task:"+suspect.ID, "idle", "1", "why", whyAlone).Err(); err != nil {
+		t.Fatal(err)
+	}
+	f.lapse(suspect.Thread)
+	f.worker()
+	if e := f.ending(suspect.ID); e.Kind != Answered {
+		t.Errorf("ending = %+v", e)
+	}
+	if s := f.status(suspect.ID); s.Attempt != rec.Attempt {
+		t.Errorf("attempt %d, was %d when the worker died", s.Attempt, rec.Attempt)
+	}
+}
+
+// A suspect that waits to be alone holds no place under the fleet's limits, and has one when it runs.
+func TestIdleSuspectHoldsNoPlace(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.policy.Limits = Limits{Credential: 2}
+	limited := func(c *WorkerConfig) { c.Credential = "c" }
+	started, finish := f.running()
+	suspect := f.task("b", "x")
+	f.died(suspect, maxCrashes-1)
+	f.worker(limited)
+	busy := f.submit(f.task("a", "x"))
+	f.next(started)
+	f.lapse(suspect.Thread)
+	f.idles(suspect.ID)
+	f.worker(limited)
+	fresh := f.submit(f.task("c", "x")) // there
+	if id := f.next(started); id != fresh {
+		t.Errorf("%s was started", id)
+	}
+	close(finish)
+	for _, id := range []string{busy, fresh, suspect.ID} {
+		f.ending(id)
+	}
+	f.noneCounts()
 }

@@ -341,11 +341,11 @@ func TestDeadWorkersTasksAreTakenOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.lapse(always.Thread)
-		n, err := f.store.Requeue(t.Context(), always.ID, rec.Delivery, rec.Fence, true)
+		rec, err = f.store.Requeue(t.Context(), always.ID, rec.Delivery, rec.Fence, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.store.Claim(t.Context(), always.ID, n, "dead"); err != nil {
+		if _, err := f.store.Claim(t.Context(), always.ID, rec.Delivery, "dead"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -394,10 +394,10 @@ func TestLostClaimStopsTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var n int
+	var now store.Record
 	for { // the owner, which still reaches Redis, may put the claim back in between
 		f.lapse(rec.Thread)
-		n, err = f.store.Requeue(t.Context(), id, rec.Delivery, rec.Fence, true)
+		now, err = f.store.Requeue(t.Context(), id, rec.Delivery, rec.Fence, true)
 		if !errors.Is(err, store.ErrStale) {
 			break
 		}
@@ -405,7 +405,7 @@ func TestLostClaimStopsTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := f.store.Claim(t.Context(), id, n, "other")
+	other, err := f.store.Claim(t.Context(), id, now.Delivery, "other")
 	if err != nil {
 		t.Fatal(err)
 	}

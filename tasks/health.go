@@ -21,9 +21,10 @@ type health struct {
 
 	asking sync.Mutex // one question at a time: it starts the CLI twice
 
-	mu   sync.Mutex
-	last agent.Health
-	at   time.Time
+	mu     sync.Mutex
+	last   agent.Health
+	at     time.Time
+	turned chan struct{} // closed and replaced when last is another; nil until somebody waits for that
 }
 
 // unableChecks is how many times more often the CLI is asked while it cannot be used.
@@ -69,6 +70,10 @@ func (h *health) check(ctx context.Context) {
 	} else {
 		h.log.Error("worker cannot run tasks and takes none", "problem", answer.Problem, "remedy", answer.Remedy)
 	}
+	if h.turned != nil {
+		close(h.turned)
+		h.turned = nil
+	}
 	select {
 	case h.news <- struct{}{}:
 	default:
@@ -87,6 +92,16 @@ func (h *health) ready() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.last.OK
+}
+
+// turns is ready, and what is closed when there is another answer.
+func (h *health) turns() (ready bool, turned <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.turned == nil {
+		h.turned = make(chan struct{})
+	}
+	return h.last.OK, h.turned
 }
 
 func (h *health) good() bool {

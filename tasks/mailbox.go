@@ -91,11 +91,18 @@ func (m *mailbox) resume(before *past) error {
 }
 
 // open begins to carry, for a run that is about to start. One that begins a conversation of its own, or whose answer has to have a form, takes
-// nothing in: it is one answer to one question.
+// nothing in: it is one answer to one question. Nor does one with which a worker has died: what it took in may have done that.
 func (m *mailbox) open(b Brief, files, prompt string, emit func(agent.Event)) {
 	m.files, m.prompt, m.emit = files, prompt, emit
 	if kin(m.task) == "" || b.Fresh || b.Schema != nil {
 		m.shut()
+		return
+	}
+	if m.run.claim.Record().Crashes > 0 {
+		m.shut()
+		if err := m.run.claim.GiveBack(m.run.detached, true); err != nil { // who asks meanwhile hears that he waits
+			m.worker.log.Warn("close mailbox", "run", m.task.ID, "err", err)
+		}
 		return
 	}
 	ctx, stop := context.WithCancel(m.run.ctx)

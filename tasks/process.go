@@ -45,8 +45,9 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 // execute does the work of a claimed task. An error means that it must be tried again, by this worker or another.
 func (w *Worker) execute(r *run) (Ending, error) {
 	for _, step := range []func(*run) error{
-		w.accept,  // what it is, what it may cost, and whether it may start just now
+		w.accept,  // what it is
 		w.recall,  // whether it has been answered already
+		w.allow,   // what it may cost, and whether it may start just now
 		w.brief,   // what its source says to it
 		w.prepare, // its report, its directory, the conversation it goes on with
 		w.perform, // the agent
@@ -58,7 +59,7 @@ func (w *Worker) execute(r *run) (Ending, error) {
 	return w.finish(r)
 }
 
-// accept reads the task, sets aside what it may cost, and lets it wait or end where no run can start.
+// accept reads the task, and sends a suspect on that cannot start here now.
 func (w *Worker) accept(r *run) (err error) {
 	if r.task, r.source, err = w.read(r.claim.Record()); err != nil {
 		return err
@@ -72,10 +73,16 @@ func (w *Worker) accept(r *run) (err error) {
 	if r.ctx.Err() != nil {
 		return r.cause()
 	}
-	if err := w.isolate(r); err != nil {
+	return w.elsewhere(r)
+}
+
+// allow sets aside what the task may cost, and lets it wait or end where no run can start. It comes after whatever may find that none is to
+// start: it puts off others.
+func (w *Worker) allow(r *run) (err error) {
+	if err := w.health.problem(r.ctx); err != nil {
 		return err
 	}
-	if err := w.health.problem(r.ctx); err != nil {
+	if err := w.isolate(r); err != nil {
 		return err
 	}
 	if r.task.Options.MaxUSD, err = w.afford(r, r.task); err != nil {

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -16,8 +17,9 @@ type alreadyTold struct{ ending Ending }
 
 func (*alreadyTold) Error() string { return "the final message is in the thread already" }
 
-// recall looks in the thread for the final message of a task that was begun before. A thread that cannot be asked keeps no task from
-// running: the report looks again before it posts.
+// recall looks in the thread for the final message of a task that was begun before. A source that cannot be asked just now and says when it can be
+// is waited for: the work would be done twice. Any other thread that cannot be asked keeps no task from running: the report looks again before it
+// posts.
 func (w *Worker) recall(r *run) error {
 	rec := r.claim.Record()
 	source, ok := r.source.(Recaller)
@@ -27,6 +29,9 @@ func (w *Worker) recall(r *run) error {
 	ctx, cancel := context.WithTimeout(r.ctx, recallLimit)
 	defer cancel()
 	e, err := source.Final(ctx, r.task, rec.Retried)
+	if wait, ok := errors.AsType[*ErrLater](err); ok {
+		return wait
+	}
 	if err != nil && r.ctx.Err() == nil {
 		w.log.Warn("look for an earlier final message", "run", r.task.ID, "thread", r.task.Thread, "err", err)
 	}

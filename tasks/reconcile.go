@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
@@ -35,8 +36,13 @@ func (w *Worker) reconcile(ctx context.Context) {
 
 func (w *Worker) examine(ctx context.Context, term string) error {
 	running, err := w.store.Running(ctx)
-	if err == nil {
-		err = w.recoverDead(ctx, term, running)
+	for part := range slices.Chunk(running, lookStep) {
+		if err == nil {
+			err = w.recoverDead(ctx, term, part)
+		}
+		if again, lerr := w.recovery.leader.Lead(ctx); err == nil && (lerr != nil || again != term) {
+			return lerr // somebody else may have begun
+		}
 	}
 	// Repairs take time, too: after that much the rest is for the next look.
 	for begun, looked := time.Now(), 0; err == nil && looked < lookMost && time.Since(begun) < w.timing.Reconcile; looked += lookStep {
@@ -95,7 +101,7 @@ func (w *Worker) recoverDead(ctx context.Context, term string, live []store.Live
 
 // recover takes over a run whose worker died. Its keeper has ended it long ago (DESIGN invariant 1).
 func (w *Worker) recover(ctx context.Context, rec store.LiveRecord) {
-	n, err := w.store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, true)
+	now, err := w.store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, true)
 	if errors.Is(err, store.ErrStale) {
 		return // somebody was faster, or it lives after all
 	}
@@ -104,16 +110,16 @@ func (w *Worker) recover(ctx context.Context, rec store.LiveRecord) {
 		return
 	}
 	w.meter.Returned(rec.Class, ReturnCrash)
-	w.log.Warn("worker died, task recovered", "run", rec.ID, "thread", rec.Thread, "crashes", rec.Crashes+1)
-	if rec.Crashes+1 >= maxCrashes {
+	w.log.Warn("worker died, task recovered", "run", rec.ID, "thread", rec.Thread, "crashes", now.Crashes)
+	if now.Crashes > rec.Crashes && now.Crashes >= maxCrashes { // else this death does not count
 		if _, err := endWaiting(ctx, w.store, rec.ID, Ending{Kind: Lost, At: time.Now()}); err != nil {
 			w.log.Warn("end task", "run", rec.ID, "err", err)
 		}
 		return // its message is in the outbox; a source that hangs must not hold up the next recovery
 	}
-	err = w.queue.enqueue(ctx, rec.ID, rec.Class, n, time.Time{})
+	err = w.queue.enqueue(ctx, rec.ID, rec.Class, now.Delivery, time.Time{})
 	if err == nil {
-		err = w.queue.toFront(ctx, rec.ID, rec.Class, n) // it had its turn before all that wait now
+		err = w.queue.toFront(ctx, rec.ID, rec.Class, now.Delivery) // it had its turn before all that wait now
 	}
 	if err != nil {
 		w.log.Warn("enqueue task", "run", rec.ID, "err", err) // the walk finds it without a delivery
@@ -153,15 +159,15 @@ func (w *Worker) deliver(ctx context.Context, live []store.LiveRecord) error {
 
 // redeliver enqueues a task again whose delivery is gone, or finished or archived: then its ID is taken.
 func (w *Worker) redeliver(ctx context.Context, rec store.LiveRecord, taken bool) {
-	n, err := rec.Delivery, error(nil)
+	now, err := rec.Record, error(nil)
 	if taken {
-		n, err = w.store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, false)
+		now, err = w.store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, false)
 		if errors.Is(err, store.ErrStale) {
 			return
 		}
 	}
 	if err == nil {
-		err = w.queue.enqueue(ctx, rec.ID, rec.Class, n, rec.At)
+		err = w.queue.enqueue(ctx, rec.ID, rec.Class, now.Delivery, rec.At)
 	}
 	if err != nil {
 		w.log.Warn("enqueue task", "run", rec.ID, "err", err)

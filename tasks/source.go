@@ -35,7 +35,7 @@ type Waiter interface {
 // Recaller is a Source that can find a final message again. Redis may forget that a task has ended: then the thread still has the message.
 type Recaller interface {
 	// Final finds the final message of a task that tells of an ending after that time, by its marker: nil when there is none. Of the ending it
-	// gives Kind, as far as the marker tells, At and Covers.
+	// gives Kind, as far as the marker tells, At and Covers. A source that is rate limited gives an *ErrLater.
 	Final(ctx context.Context, t Task, after time.Time) (*Ending, error)
 }
 

@@ -1,23 +1,39 @@
--- prefix, id, delivery, fence, crashed, nonce -> {'ok', new delivery} | {'stale'} | {'notfound'}
+-- prefix, id, delivery, fence, crashed, nonce -> {'ok', record} | {'stale'} | {'notfound'}
 local id = ARGV[2]
 local key = task_key(id)
 local r = redis.call('HMGET', key, 'state', 'thread', 'delivery', 'fence', 'idle')
 local state, thread = r[1], r[2]
 if not state then return {'notfound'} end
-if repeated(id, ARGV[6]) then return {'ok', r[3]} end
+if repeated(id, ARGV[6]) then return {'ok', redis.call('HGETALL', key)} end
 if state == 'ended' or state == 'absorbed' or r[3] ~= ARGV[3] or r[4] ~= ARGV[4] then return {'stale'} end
+local counts = ARGV[5] == '1' and not r[5]
 if state == 'running' then
   if redis.call('EXISTS', claim_key(thread)) == 1 then return {'stale'} end
   redis.call('HSET', key, 'state', 'waiting')
   redis.call('HDEL', key, 'held')
   let_go(id)
   redis.call('ZADD', waiting_key(thread), born(id), id)
-  part(id, thread, kept(id))
+  local stay = kept(id)
+  if counts then -- any of those that it parts from may have done it
+    for _, other in ipairs(redis.call('ZRANGE', absorbed_key(id), '0', '-1')) do
+      local o = redis.pcall('HMGET', task_key(other), 'state', 'into')
+      if not stay[other] and o[1] == 'absorbed' and o[2] == id then
+        redis.call('HINCRBY', task_key(other), 'crashes', '1')
+        redis.call('HSET', task_key(other), 'crashed', int(now()))
+      end
+    end
+  end
+  part(id, thread, stay)
 end
 note(id, ARGV[6])
--- One that had not begun yet, and waited beside the runs of others, has taken nobody down.
-if ARGV[5] == '1' and not r[5] then
-  redis.call('HINCRBY', key, 'crashes', '1')
-  redis.call('HSET', key, 'crashed', int(now()))
+if ARGV[5] == '1' then
+  -- One that had not begun yet, and waited beside the runs of others, has taken nobody down, and was not tried.
+  if r[5] then
+    redis.call('HINCRBY', key, 'attempt', '-1')
+  else
+    redis.call('HINCRBY', key, 'crashes', '1')
+    redis.call('HSET', key, 'crashed', int(now()))
+  end
 end
-return {'ok', int(redis.call('HINCRBY', key, 'delivery', '1'))}
+redis.call('HINCRBY', key, 'delivery', '1')
+return {'ok', redis.call('HGETALL', key)}

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -117,6 +118,9 @@ func (s *Source) Final(ctx context.Context, t tasks.Task, after time.Time) (*tas
 	f, err := s.find(ctx, o, t)
 	if gone(err) || blind(err) {
 		return nil, nil
+	}
+	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
+		return nil, &tasks.ErrLater{At: s.cfg.Now().Add(limited.RetryAfter), Why: "Slack takes no more requests for now"}
 	}
 	m, at, ok := f.final(after)
 	if err != nil || !ok {

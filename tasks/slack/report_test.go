@@ -353,3 +353,15 @@ func TestCloseIsToldWhenToComeBack(t *testing.T) {
 		t.Errorf("err = %v, want one that asks for 30 s", err)
 	}
 }
+
+// A Slack that is asked too often says when it may be asked for an earlier message: the task waits until then.
+func TestLimitedRecallSaysWhen(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	task := w.task("")
+	w.Fail("conversations.replies", slackfake.Failure{RetryAfter: 3600})
+	_, err := w.source.Final(t.Context(), task, time.Time{})
+	if wait, ok := errors.AsType[*tasks.ErrLater](err); !ok || time.Until(wait.At) < 30*time.Minute {
+		t.Errorf("final: %v", err)
+	}
+}

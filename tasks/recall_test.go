@@ -1,0 +1,62 @@
+package tasks
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// recalling is a source that is asked for final messages.
+type recalling struct {
+	*fakeSource
+	final func() (*Ending, error)
+}
+
+func (s recalling) Final(context.Context, Task, time.Time) (*Ending, error) { return s.final() }
+
+// recalls gives a worker such a source.
+func (f *fleet) recalls(final func() (*Ending, error)) func(*WorkerConfig) {
+	return func(c *WorkerConfig) { c.Sources = []Source{recalling{f.source, final}} }
+}
+
+// A source that says when it can be asked is waited for: what was answered already is not done again.
+func TestRecallWaitsForALimit(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	task := f.task("a", "x")
+	f.died(task, 1)
+	f.lapse(task.Thread)
+	var asked atomic.Int32
+	f.worker(f.recalls(func() (*Ending, error) {
+		if asked.Add(1) == 1 {
+			return nil, later(0, "too many requests")
+		}
+		return &Ending{Kind: Answered, At: time.Now()}, nil
+	}))
+	if e := f.ending(task.ID); !e.Found {
+		t.Errorf("ending = %+v", e)
+	}
+	if n := len(f.agent.specs()); n != 0 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+// A task that was answered already waits for nobody, and keeps nobody waiting.
+func TestRecallComesBeforeAllWaiting(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started, finish := f.running()
+	task := f.task("b", "x")
+	f.died(task, maxCrashes-1)
+	f.worker(f.recalls(func() (*Ending, error) { return &Ending{Kind: Answered, At: time.Now()}, nil }),
+		func(c *WorkerConfig) { c.Timing.Alone = 600 * time.Millisecond })
+	busy := f.submit(f.task("a", "x"))
+	f.next(started)
+	f.lapse(task.Thread)
+	if e := f.ending(task.ID); !e.Found {
+		t.Errorf("ending = %+v", e)
+	}
+	close(finish)
+	f.ending(busy)
+}
