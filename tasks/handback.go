@@ -91,8 +91,8 @@ func (w *Worker) handBack(run *run, cause error) error {
 	}
 	if !done {
 		w.orphaned(run)
-	} else if asked && wait.Why != "" {
-		w.tellWait(run.claim.ID(), run.claim.Record().Delivery, wait.Why, wait.Why)
+	} else if asked && later.Tell != "" {
+		w.tellWait(run.claim.ID(), run.claim.Record().Delivery, later.Tell, wait.Why)
 	}
 	return &ErrLater{At: wait.At, Why: cause.Error()} // also when somebody else has it by now: the next delivery finds out
 }

@@ -140,6 +140,10 @@ func TestRunThatFindsTheCLIBroken(t *testing.T) {
 			if s, err := f.desk.Status(t.Context(), id); err != nil || s.Attempt != 1 || len(f.agent.specs()) != 1 {
 				t.Errorf("attempt %d, %d runs, %v", s.Attempt, len(f.agent.specs()), err)
 			}
+			f.stopAll()
+			if n := len(f.source.waited); n != 0 {
+				t.Errorf("told %d times that it waits", n)
+			}
 		})
 	}
 }
