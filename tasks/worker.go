@@ -111,6 +111,7 @@ type Worker struct {
 	live      liveRuns
 	health    health
 	recovery  recovery
+	unable    unableTold
 	epoch     string // of Redis' data, as the beat saw it last
 	timing    Timing
 	meter     Meter
@@ -143,6 +144,7 @@ func NewWorker(c WorkerConfig) (*Worker, error) {
 	}
 	w.health = health{runner: c.Runner, min: c.MinVersion, fresh: w.timing.Health * 3 / 2, log: c.Log, news: make(chan struct{}, 1)}
 	w.recovery = recovery{leader: c.Store.Leader("recovery", w.timing.Lead)}
+	w.unable = unableTold{leader: c.Store.Leader("unable", 2*w.timing.Observe)} // it looks once in Observe
 	return w, nil
 }
 
