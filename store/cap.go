@@ -117,13 +117,13 @@ func (c *Claim) Idle(ctx context.Context, why string) error {
 	return nil
 }
 
-// Tell notes what followers of a waiting task are told about why it waits, and appends event to its events. key names what is told: it is
+// Tell notes what followers of a waiting task are told about why it waits, and appends event to its events. key names what is told: fresh is
 // false, and nothing changes, when that was told last, when the last telling was less than apart ago, or when the task does not wait for
-// this delivery any more.
-func (s *Store) Tell(ctx context.Context, id string, delivery int, key string, event json.RawMessage, apart time.Duration) (bool, error) {
+// this delivery any more. early is how much later it may be told where only that was too short ago.
+func (s *Store) Tell(ctx context.Context, id string, delivery int, key string, event json.RawMessage, apart time.Duration) (fresh bool, early time.Duration, err error) {
 	r, err := s.run(ctx, "tell", id, delivery, key, []byte(event), apart.Microseconds(), s.cfg.EventCap)
 	if err != nil {
-		return false, fmt.Errorf("tell why %s waits: %w", id, err)
+		return false, 0, fmt.Errorf("tell why %s waits: %w", id, err)
 	}
-	return r.text(0) == "ok", nil
+	return r.text(0) == "ok", time.Duration(r.number(1)) * time.Microsecond, nil
 }

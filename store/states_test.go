@@ -141,7 +141,8 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	"TakeBack": func(ctx context.Context, w world, _ string) error { return w.c.TakeBack(ctx) },
 	"Idle":     func(ctx context.Context, w world, _ string) error { return w.c.Idle(ctx, "x") },
 	"Tell": func(ctx context.Context, w world, id string) error {
-		return failed(w.s.Tell(ctx, id, 0, "k", event(1), 0))
+		_, _, err := w.s.Tell(ctx, id, 0, "k", event(1), 0)
+		return err
 	},
 	"Pushing":        func(ctx context.Context, w world, _ string) error { return w.c.Pushing(ctx, "r", "b", "1") },
 	"SaveSession":    func(ctx context.Context, w world, _ string) error { return w.c.SaveSession(ctx, Session{}) },

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
@@ -62,6 +63,68 @@ func TestWaitingIsTold(t *testing.T) {
 	}
 	if c, err := f.store.Counts(t.Context()); err != nil || c != (store.Counts{}) {
 		t.Errorf("counts: %+v, %v", c, err)
+	}
+}
+
+// A reason that comes soon after another is told later, and a place in a line is not: the task asks again, and may have another by then.
+func TestReasonsAreToldApart(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.idle()
+	w.tellings.apart = time.Second
+	id := f.submit(f.task("a", "x"))
+	handBack := func(why string) {
+		claim, err := w.store.Claim(t.Context(), id, 0, "w")
+		if err == nil {
+			err = claim.Return(t.Context(), store.Wait{Why: why})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.tellWait(telling{id: id, key: why, why: why})
+		w.posting.Wait()
+	}
+	for _, why := range []string{"a", "b", "c"} {
+		handBack(why)
+	}
+	w.tellWait(telling{id: id, key: "1", why: "place 1", asks: true})
+	w.posting.Wait()
+	if len(w.tellings.later) != 0 {
+		t.Errorf("to be told later: %+v", w.tellings.later)
+	}
+	handBack("d")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	go every(ctx, 10*time.Millisecond, w.tellLater)
+	for _, want := range []string{"a", "d"} {
+		select {
+		case told := <-f.source.waited:
+			if told != id+" Waiting: "+want {
+				t.Errorf("told %s, want %s", told, want)
+			}
+		case <-ctx.Done():
+			t.Fatalf("%s is not told", want)
+		}
+	}
+}
+
+// However many wait, few are told at once; the others later, as far as they are kept.
+func TestFewAreToldAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.idle()
+	for range posters {
+		w.tellings.tokens <- struct{}{}
+	}
+	for i := range maxTellings + 10 {
+		w.tellWait(telling{id: fmt.Sprint(i), key: "k", why: "x"})
+	}
+	w.posting.Wait() // for none
+	if n := len(w.tellings.later); n != maxTellings {
+		t.Errorf("%d are kept", n)
+	}
+	if n := len(w.tellings.due(posters)); n != posters {
+		t.Errorf("%d are due", n)
 	}
 }
 
