@@ -80,14 +80,11 @@ func capArgs(caps []Cap) []any {
 
 // InLine reads the task that has waited longest for a place in a scope; [ErrNotFound] when none does.
 func (s *Store) InLine(ctx context.Context, scope string) (Record, error) {
-	ids, err := s.redis.ZRange(ctx, s.key.line(scope), 0, 0).Result()
+	r, err := s.run(ctx, "inline", scope)
 	if err != nil {
 		return Record{}, fmt.Errorf("read the line of %s: %w", scope, err)
 	}
-	if len(ids) == 0 {
-		return Record{}, fmt.Errorf("read the line of %s: %w", scope, ErrNotFound)
-	}
-	return s.Get(ctx, ids[0])
+	return s.Get(ctx, r.text(1))
 }
 
 // Lend gives the places of a running task to others while it waits for a person. It is undone by [Claim.TakeBack], and by whatever ends the
