@@ -87,6 +87,15 @@ func (s *Store) InLine(ctx context.Context, scope string) (Record, error) {
 	return s.Get(ctx, r.text(1))
 }
 
+// NoSlot notes why no worker has room for a waiting task that nothing else keeps from starting, for people. It is no refusal of a claim: the
+// task keeps its place in the line that it stands in. What still keeps it from starting, or waits for another delivery, is left as it is.
+func (s *Store) NoSlot(ctx context.Context, id string, delivery int, why string) error {
+	if _, err := s.run(ctx, "noslot", id, delivery, why); err != nil {
+		return fmt.Errorf("note why %s waits: %w", id, err)
+	}
+	return nil
+}
+
 // Lend gives the places of a running task to others while it waits for a person. It is undone by [Claim.TakeBack], and by whatever ends the
 // run. [ErrStale] when the task is not ours any more.
 func (c *Claim) Lend(ctx context.Context) error {

@@ -315,3 +315,40 @@ func TestRemovedTaskHoldsNoPlace(t *testing.T) {
 		}
 	})
 }
+
+// TestNoSlot says of a task what it waits for now, and not what it was refused for before.
+func TestNoSlot(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		caps := []Cap{{"repo:", 1}}
+		first := must(s.Claim(ctx, h.scoped(s, 1, "repo:a"), 0, "w", caps...))
+		id := h.scoped(s, 2, "repo:a")
+		_, _ = s.Claim(ctx, id, 0, "w", caps...)
+		why := func() (string, Blocked) {
+			h.ok(s.NoSlot(ctx, id, 0, "x"))
+			rec := must(s.Get(ctx, id))
+			return rec.Why, rec.Blocked
+		}
+		if why, b := why(); why != "" || b.Scope != "repo:a" {
+			h.Errorf("while the scope is full: %q, %+v", why, b)
+		}
+		h.ok(first.End(ctx, nil))
+		if why, b := why(); why != "x" || b != (Blocked{}) {
+			h.Errorf("with a place and no slot: %q, %+v", why, b)
+		}
+		if next := must(s.InLine(ctx, "repo:a")); next.ID != id {
+			h.Errorf("next is %s", next.ID)
+		}
+		must(s.Claim(ctx, id, 0, "w", caps...))
+		if why, _ := why(); why != "" {
+			h.Errorf("while it runs: %q", why)
+		}
+
+		thread := h.put(s, kin(5), kin(6))
+		h.claim(s, thread[0])
+		id = thread[1]
+		if why, _ := why(); why != "" {
+			h.Errorf("behind another of its thread: %q", why)
+		}
+	})
+}
