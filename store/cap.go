@@ -80,14 +80,20 @@ func capArgs(caps []Cap) []any {
 
 // InLine reads the task that has waited longest for a place in a scope; [ErrNotFound] when none does.
 func (s *Store) InLine(ctx context.Context, scope string) (Record, error) {
-	ids, err := s.redis.ZRange(ctx, s.key.line(scope), 0, 0).Result()
+	r, err := s.run(ctx, "inline", scope)
 	if err != nil {
 		return Record{}, fmt.Errorf("read the line of %s: %w", scope, err)
 	}
-	if len(ids) == 0 {
-		return Record{}, fmt.Errorf("read the line of %s: %w", scope, ErrNotFound)
+	return s.Get(ctx, r.text(1))
+}
+
+// NoSlot notes why no worker has room for a waiting task that nothing else keeps from starting, for people. It is no refusal of a claim: the
+// task keeps its place in the line that it stands in. What still keeps it from starting, or waits for another delivery, is left as it is.
+func (s *Store) NoSlot(ctx context.Context, id string, delivery int, why string) error {
+	if _, err := s.run(ctx, "noslot", id, delivery, why); err != nil {
+		return fmt.Errorf("note why %s waits: %w", id, err)
 	}
-	return s.Get(ctx, ids[0])
+	return nil
 }
 
 // Lend gives the places of a running task to others while it waits for a person. It is undone by [Claim.TakeBack], and by whatever ends the
@@ -117,13 +123,13 @@ func (c *Claim) Idle(ctx context.Context, why string) error {
 	return nil
 }
 
-// Tell notes what followers of a waiting task are told about why it waits, and appends event to its events. key names what is told: it is
+// Tell notes what followers of a waiting task are told about why it waits, and appends event to its events. key names what is told: fresh is
 // false, and nothing changes, when that was told last, when the last telling was less than apart ago, or when the task does not wait for
-// this delivery any more.
-func (s *Store) Tell(ctx context.Context, id string, delivery int, key string, event json.RawMessage, apart time.Duration) (bool, error) {
+// this delivery any more. early is how much later it may be told where only that was too short ago.
+func (s *Store) Tell(ctx context.Context, id string, delivery int, key string, event json.RawMessage, apart time.Duration) (fresh bool, early time.Duration, err error) {
 	r, err := s.run(ctx, "tell", id, delivery, key, []byte(event), apart.Microseconds(), s.cfg.EventCap)
 	if err != nil {
-		return false, fmt.Errorf("tell why %s waits: %w", id, err)
+		return false, 0, fmt.Errorf("tell why %s waits: %w", id, err)
 	}
-	return r.text(0) == "ok", nil
+	return r.text(0) == "ok", time.Duration(r.number(1)) * time.Microsecond, nil
 }

@@ -275,3 +275,84 @@ func TestIdleDeathIsNotCounted(t *testing.T) {
 		}
 	})
 }
+
+// TestRemovedTaskHoldsNoPlace removes records, as operators are told to, of tasks that stand in a line or are in the run of another.
+func TestRemovedTaskHoldsNoPlace(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		remove := func(id string) { h.ok(h.rdb.Del(ctx, "errand:task:"+id).Err()) }
+		caps := []Cap{{"repo:", 1}}
+		must(s.Claim(ctx, h.scoped(s, 1, "repo:a"), 0, "w", caps...))
+		ids := []string{h.scoped(s, 2, "repo:a"), h.scoped(s, 3, "repo:a"), h.scoped(s, 4, "repo:a")}
+		for _, id := range ids {
+			_, _ = s.Claim(ctx, id, 0, "w", caps...)
+		}
+		remove(ids[0])
+		_, _ = s.Claim(ctx, ids[1], 0, "w", caps...)
+		if place := must(s.Get(ctx, ids[1])).Blocked.Place; place != 1 {
+			h.Errorf("the next is number %d", place)
+		}
+		remove(ids[1])
+		if next := must(s.InLine(ctx, "repo:a")); next.ID != ids[2] {
+			h.Errorf("next is %s", next.ID)
+		}
+		remove(ids[2])
+		if _, err := s.InLine(ctx, "repo:a"); !errors.Is(err, ErrNotFound) {
+			h.Errorf("an empty line: %v", err)
+		}
+
+		joined := func() int { return must(s.Counts(ctx)).Absorbed }
+		for way, part := range map[string]func(c *Claim, id string){
+			"set aside": func(_ *Claim, id string) { h.ok(s.SetAside(ctx, id)) },
+			"parted":    func(c *Claim, _ string) { h.ok(c.Return(ctx, Wait{})) },
+		} {
+			h.ok(h.rdb.FlushDB(ctx).Err())
+			c := h.claim(s, h.put(s, kin(1), kin(2))[0])
+			id := h.take(c)
+			remove(id)
+			if n := joined(); n != 1 {
+				h.Errorf("%s: %d are absorbed", way, n)
+			}
+			if part(c, id); joined() != 0 {
+				h.Errorf("%s: the removed one still counts", way)
+			}
+		}
+	})
+}
+
+// TestNoSlot says of a task what it waits for now, and not what it was refused for before.
+func TestNoSlot(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		caps := []Cap{{"repo:", 1}}
+		first := must(s.Claim(ctx, h.scoped(s, 1, "repo:a"), 0, "w", caps...))
+		id := h.scoped(s, 2, "repo:a")
+		_, _ = s.Claim(ctx, id, 0, "w", caps...)
+		why := func() (string, Blocked) {
+			h.ok(s.NoSlot(ctx, id, 0, "x"))
+			rec := must(s.Get(ctx, id))
+			return rec.Why, rec.Blocked
+		}
+		if why, b := why(); why != "" || b.Scope != "repo:a" {
+			h.Errorf("while the scope is full: %q, %+v", why, b)
+		}
+		h.ok(first.End(ctx, nil))
+		if why, b := why(); why != "x" || b != (Blocked{}) {
+			h.Errorf("with a place and no slot: %q, %+v", why, b)
+		}
+		if next := must(s.InLine(ctx, "repo:a")); next.ID != id {
+			h.Errorf("next is %s", next.ID)
+		}
+		must(s.Claim(ctx, id, 0, "w", caps...))
+		if why, _ := why(); why != "" {
+			h.Errorf("while it runs: %q", why)
+		}
+
+		thread := h.put(s, kin(5), kin(6))
+		h.claim(s, thread[0])
+		id = thread[1]
+		if why, _ := why(); why != "" {
+			h.Errorf("behind another of its thread: %q", why)
+		}
+	})
+}

@@ -89,7 +89,6 @@ func (k keys) shelved(id string) string       { return k.prefix + "shelved:" + i
 func (k keys) favourite(place string) string  { return k.prefix + "favourite:" + place }
 func (k keys) costs(day string) string        { return k.prefix + "costs:" + day }
 func (k keys) memo(name string) string        { return k.prefix + "memo:" + name }
-func (k keys) line(scope string) string       { return k.prefix + "line:" + scope }
 func (k keys) shelf() string                  { return k.prefix + "shelf" }
 func (k keys) votes(id string) string         { return k.prefix + "votes:" + id }
 func (k keys) alias(alias string) string      { return k.prefix + "alias:" + alias }

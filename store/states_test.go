@@ -140,8 +140,10 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	"Lend":     func(ctx context.Context, w world, _ string) error { return w.c.Lend(ctx) },
 	"TakeBack": func(ctx context.Context, w world, _ string) error { return w.c.TakeBack(ctx) },
 	"Idle":     func(ctx context.Context, w world, _ string) error { return w.c.Idle(ctx, "x") },
+	"NoSlot":   func(ctx context.Context, w world, id string) error { return w.s.NoSlot(ctx, id, 0, "x") },
 	"Tell": func(ctx context.Context, w world, id string) error {
-		return failed(w.s.Tell(ctx, id, 0, "k", event(1), 0))
+		_, _, err := w.s.Tell(ctx, id, 0, "k", event(1), 0)
+		return err
 	},
 	"Pushing":        func(ctx context.Context, w world, _ string) error { return w.c.Pushing(ctx, "r", "b", "1") },
 	"SaveSession":    func(ctx context.Context, w world, _ string) error { return w.c.SaveSession(ctx, Session{}) },

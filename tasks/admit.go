@@ -27,11 +27,10 @@ func (w *Worker) admit(run *run, t Task, s Source) error {
 	}
 	wait := store.Wait{At: held.At.Add(turn(held.Interval, time.Since(run.claim.Record().Created))), Why: held.Why}
 	if held.Why == "" {
-		wait.Why = "runs start one after the other, because the model had too many requests"
-	} else {
-		w.sayOnce(run, t, s, fmt.Sprintf("held-%d", held.At.Unix()), parked(t, wait, time.Now()))
+		return later(time.Until(wait.At), "runs start one after the other, because the model had too many requests")
 	}
-	return &ErrLater{At: wait.At, Why: wait.Why}
+	w.sayOnce(run, t, s, fmt.Sprintf("held-%d", held.At.Unix()), parked(t, wait, time.Now()))
+	return &ErrLater{At: wait.At, Why: wait.Why} // told just now
 }
 
 // turn is how long after the next start may be a task asks again: at any time of the interval, so that all who wait come one after the

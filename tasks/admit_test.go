@@ -36,6 +36,9 @@ func TestLimitHoldsTheFleet(t *testing.T) {
 		t.Errorf("the second task: %+v", st)
 	}
 	stop()
+	if n := len(f.source.waited); n != 0 {
+		t.Errorf("told %d times in other words as well", n)
+	}
 	if n := len(f.agent.specs()); n != 1 {
 		t.Errorf("%d runs", n)
 	}

@@ -37,6 +37,9 @@ type Bill struct {
 	Near    []string `json:"near,omitempty"`        // the budgets of the day that the task took beyond 80 %
 }
 
+// whyReserved is why a task waits for a budget that is not used up, for people.
+const whyReserved = "the day's budget is reserved by other runs"
+
 // afford reserves what a task that is about to run may cost, and says at which cost its run is to be stopped; 0: at none. It refuses a task
 // with an *InputError when a budget is used up, and lets it wait while others have reserved what is left.
 func (w *Worker) afford(r *run, t Task) (maxUSD float64, err error) {
@@ -50,7 +53,7 @@ func (w *Worker) afford(r *run, t Task) (maxUSD float64, err error) {
 	left, err := r.claim.Reserve(r.ctx, cmp.Or(maxUSD, b.Reserve, 1), b.daily()...)
 	if over, ok := errors.AsType[*store.OverBudget](err); ok {
 		if over.Spent < over.Budget {
-			return 0, later(w.timing.Budget, err.Error())
+			return 0, later(w.timing.Budget, whyReserved) // what others have spent is nobody's business where this is told
 		}
 		return 0, b.refusal(over)
 	}

@@ -94,9 +94,16 @@ func TestReservedBudgetIsWaitedFor(t *testing.T) {
 	if s, err := f.desk.Status(t.Context(), second); err != nil || s.Attempt != 0 || s.State != "waiting" && s.State != "running" {
 		t.Errorf("status = %+v, %v", s, err)
 	}
+	if told := <-f.source.waited; told != second+" Waiting: "+whyReserved { // no amount: where it was asked for may be public
+		t.Errorf("told: %s", told)
+	}
 	close(finish)
 	f.ending(first)
 	f.ending(second)
+	f.stopAll()
+	if n := len(f.source.waited); n != 0 {
+		t.Errorf("told %d times more", n)
+	}
 	if runs := f.agent.specs(); f.agent.peak != 1 || len(runs) != 2 || runs[1].MaxUSD != 1.25 {
 		t.Errorf("%d at once: %+v", f.agent.peak, runs)
 	}

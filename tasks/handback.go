@@ -91,8 +91,8 @@ func (w *Worker) handBack(run *run, cause error) error {
 	}
 	if !done {
 		w.orphaned(run)
-	} else if asked && wait.Why != "" {
-		w.tellWait(run.claim.ID(), run.claim.Record().Delivery, wait.Why, wait.Why)
+	} else if asked && later.Tell != "" {
+		w.tellWait(telling{id: run.claim.ID(), delivery: run.claim.Record().Delivery, key: later.Tell, why: wait.Why})
 	}
 	return &ErrLater{At: wait.At, Why: cause.Error()} // also when somebody else has it by now: the next delivery finds out
 }
@@ -115,7 +115,7 @@ func (w *Worker) unclaimed(id string, delivery int, err error) error {
 	}
 	if full, ok := errors.AsType[*store.Full](err); ok {
 		if key := fullKey(full.Blocked); key != full.Told {
-			w.tellWait(id, delivery, key, blockedBy(full.Blocked))
+			w.tellWait(telling{id: id, delivery: delivery, key: key, why: blockedBy(full.Blocked), asks: true})
 		}
 		return later(busyWait, full.Error())
 	}

@@ -131,8 +131,11 @@ func (h *health) problem(ctx context.Context) error {
 	return nil
 }
 
-// unable hands a task back that this worker cannot run, without an attempt being counted.
-func unable() *ErrLater { return later(0, "the worker that took it cannot run tasks") }
+// unable hands a task back that this worker cannot run, without an attempt being counted. Nobody is told: another worker takes it at once, or
+// tellUnable says that there is none.
+func unable() *ErrLater {
+	return &ErrLater{At: time.Now(), Why: "the worker that took it cannot run tasks"}
+}
 
 // machineClasses are failures that may be this worker's and not the task's.
 var machineClasses = []agent.Class{agent.ClassCLIMissing, agent.ClassCLIVersion, agent.ClassAuth, agent.ClassConfig, agent.ClassStart}

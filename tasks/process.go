@@ -16,6 +16,9 @@ import (
 func (w *Worker) process(ctx context.Context, class, id string, delivery int) error {
 	slot, err := w.slots.take(class)
 	if err != nil {
+		if noted := w.store.NoSlot(ctx, id, delivery, err.Error()); noted != nil {
+			w.log.Warn("note why a task waits", "run", id, "err", noted)
+		}
 		return later(slotWait, err.Error())
 	}
 	defer slot.release()

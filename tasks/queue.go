@@ -36,16 +36,19 @@ const (
 
 // ErrLater is the one way in which a task waits: for its thread, for a slot, for a better time. It is not a failure.
 type ErrLater struct {
-	At  time.Time
-	Why string
+	At   time.Time
+	Why  string // a clause for people, without amounts, names of machines or what another service has said
+	Tell string // names the reason to those who follow the task: they are told Why when the name changes. Empty: only its status has Why
 }
 
 func (e *ErrLater) Error() string {
 	return fmt.Sprintf("later, at %s: %s", e.At.UTC().Format(time.RFC3339), e.Why)
 }
 
-// later waits for d.
-func later(d time.Duration, why string) *ErrLater { return &ErrLater{At: time.Now().Add(d), Why: why} }
+// later waits for d, and lets that be told.
+func later(d time.Duration, why string) *ErrLater {
+	return &ErrLater{At: time.Now().Add(d), Why: why, Tell: why}
+}
 
 // Queue is our use of asynq. Safe for concurrent use.
 type Queue struct {

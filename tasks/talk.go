@@ -235,17 +235,30 @@ func (k *talk) wait(ctx context.Context, q Question) (json.RawMessage, error) {
 // one: the run takes them back at once, and a limit is then exceeded by the runs that go on so.
 func (k *talk) lend() (takeBack func()) {
 	ctx := context.WithoutCancel(k.run)
-	step := func(do func(context.Context) error) {
+	step := func(do func(context.Context) error) (done bool) {
 		ctx, cancel := context.WithTimeout(ctx, closeLimit)
 		defer cancel()
-		if err := do(ctx); err != nil && !errors.Is(err, store.ErrStale) {
+		err := do(ctx)
+		if done = err == nil || errors.Is(err, store.ErrStale); !done {
 			k.log.Warn("lend places", "run", k.task.ID, "err", err)
 		}
+		return done
 	}
-	step(k.claim.Lend)
+	step(k.claim.Lend) // it may have worked also where it seems to have failed
 	k.lent()
-	return func() { step(k.claim.TakeBack) }
+	return func() {
+		for !step(k.claim.TakeBack) { // the run would count nowhere to its end; without Redis it does not last long either
+			select {
+			case <-time.After(takeBackPause):
+			case <-k.run.Done():
+				return
+			}
+		}
+	}
 }
+
+// takeBackPause is how long to wait before places are taken back again after that has failed.
+const takeBackPause = 500 * time.Millisecond
 
 // closeLimit bounds how long it is tried to close a question.
 const closeLimit = 5 * time.Second

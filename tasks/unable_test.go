@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -84,6 +85,42 @@ func TestTasksWaitForAnAbleWorker(t *testing.T) {
 	}
 }
 
+// Of the workers that cannot run tasks one tells the threads, a few at a time, and looks at none again that it has told.
+func TestOneUnableWorkerTells(t *testing.T) {
+	t.Parallel()
+	f, source := talking(t, nil)
+	source.said = make(chan string, 100)
+	broken := func() *Worker {
+		w := f.idle(with(&fakeAgent{health: noCLI}), func(c *WorkerConfig) { c.Sources = []Source{source} })
+		w.unable.leader = w.store.Leader("unable", time.Minute)
+		w.timing.Observe = 1
+		w.beat(t.Context())
+		return w
+	}
+	one, other := broken(), broken()
+	for i := range lookStep + 5 { // the last thread has two
+		f.submit(f.task(fmt.Sprint(min(i, maxTold+4)), "x"))
+	}
+	for look, want := range []int{maxTold, 5, 0} {
+		one.tellUnable(t.Context())
+		other.tellUnable(t.Context())
+		if n := len(source.said); n != want {
+			t.Errorf("look %d told %d threads, want %d", look, n, want)
+		}
+		for len(source.said) > 0 {
+			<-source.said
+		}
+	}
+	if n := len(one.unable.told); n != maxTold+5 || len(other.unable.heads) != 0 {
+		t.Errorf("told %d; the other has looked at %d", n, len(other.unable.heads))
+	}
+	for thread, id := range one.unable.heads {
+		if !one.unable.told[id] {
+			t.Errorf("%s: %s is not told", thread, id)
+		}
+	}
+}
+
 // What runs while the CLI breaks goes on, nothing is begun, and a worker that is mended takes tasks again, though the earlier run is not over.
 func TestWorkerStopsAndResumesTaking(t *testing.T) {
 	t.Parallel()
@@ -139,6 +176,10 @@ func TestRunThatFindsTheCLIBroken(t *testing.T) {
 			}
 			if s, err := f.desk.Status(t.Context(), id); err != nil || s.Attempt != 1 || len(f.agent.specs()) != 1 {
 				t.Errorf("attempt %d, %d runs, %v", s.Attempt, len(f.agent.specs()), err)
+			}
+			f.stopAll()
+			if n := len(f.source.waited); n != 0 {
+				t.Errorf("told %d times that it waits", n)
 			}
 		})
 	}

@@ -2,12 +2,17 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
+	"github.com/redis/go-redis/v9"
 )
 
 func TestReason(t *testing.T) {
@@ -65,6 +70,68 @@ func TestWaitingIsTold(t *testing.T) {
 	}
 }
 
+// A reason that comes soon after another is told later, and a place in a line is not: the task asks again, and may have another by then.
+func TestReasonsAreToldApart(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.idle()
+	w.tellings.apart = time.Second
+	id := f.submit(f.task("a", "x"))
+	handBack := func(why string) {
+		claim, err := w.store.Claim(t.Context(), id, 0, "w")
+		if err == nil {
+			err = claim.Return(t.Context(), store.Wait{Why: why})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.tellWait(telling{id: id, key: why, why: why})
+		w.posting.Wait()
+	}
+	for _, why := range []string{"a", "b", "c"} {
+		handBack(why)
+	}
+	w.tellWait(telling{id: id, key: "1", why: "place 1", asks: true})
+	w.posting.Wait()
+	if len(w.tellings.later) != 0 {
+		t.Errorf("to be told later: %+v", w.tellings.later)
+	}
+	handBack("d")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	go every(ctx, 10*time.Millisecond, w.tellLater)
+	for _, want := range []string{"a", "d"} {
+		select {
+		case told := <-f.source.waited:
+			if told != id+" Waiting: "+want {
+				t.Errorf("told %s, want %s", told, want)
+			}
+		case <-ctx.Done():
+			t.Fatalf("%s is not told", want)
+		}
+	}
+}
+
+// However many wait, few are told at once; the others later, as far as they are kept.
+func TestFewAreToldAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.idle()
+	for range posters {
+		w.tellings.tokens <- struct{}{}
+	}
+	for i := range maxTellings + 10 {
+		w.tellWait(telling{id: fmt.Sprint(i), key: "k", why: "x"})
+	}
+	w.posting.Wait() // for none
+	if n := len(w.tellings.later); n != maxTellings {
+		t.Errorf("%d are kept", n)
+	}
+	if n := len(w.tellings.due(posters)); n != posters {
+		t.Errorf("%d are due", n)
+	}
+}
+
 // A run that waits for a person gives its places to others.
 func TestQuestionsHoldNoPlace(t *testing.T) {
 	t.Parallel()
@@ -87,4 +154,52 @@ func TestQuestionsHoldNoPlace(t *testing.T) {
 	}
 	f.stopAll()
 	f.noneCounts()
+}
+
+// faulty fails as many commands as it is told to.
+type faulty struct{ next atomic.Int32 }
+
+func (*faulty) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*faulty) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *faulty) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.next.Add(-1) >= 0 {
+			err := errors.New("redis is away")
+			cmd.SetErr(err)
+			return err
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// A run whose person has answered counts again, also when Redis was away just then.
+func TestPlacesAreTakenBack(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	client, away := f.redis(), &faulty{}
+	client.AddHook(away)
+	task := f.task("a", "x")
+	id := f.submit(task)
+	claim, err := f.open(store.Config{Redis: client}).Claim(t.Context(), id, 0, "w", store.Cap{Scope: "account:x", Max: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &talk{claim: claim, run: t.Context(), task: task, lent: func() {}, log: slog.New(slog.DiscardHandler)}
+	takeBack := k.lend()
+	away.next.Store(1)
+	takeBack()
+	if n, err := f.redis().ZCard(t.Context(), "errand:cap:account:x").Result(); err != nil || n != 1 {
+		t.Errorf("%d count, %v", n, err)
+	}
+
+	ended, end := context.WithCancel(t.Context())
+	k.run = ended
+	takeBack = k.lend()
+	away.next.Store(1000)
+	end()
+	takeBack() // it does not outlast the run
 }

@@ -111,6 +111,7 @@ type Worker struct {
 	live      liveRuns
 	health    health
 	recovery  recovery
+	unable    unableTold
 	epoch     string // of Redis' data, as the beat saw it last
 	timing    Timing
 	meter     Meter
@@ -118,7 +119,9 @@ type Worker struct {
 	started   time.Time
 
 	posters chan struct{}  // a token for each ending of the outbox that is being posted
-	posting sync.WaitGroup // likewise; Run waits for it
+	posting sync.WaitGroup // likewise, and of what is told of tasks that wait; Run waits for it
+
+	tellings tellings
 }
 
 // NewWorker makes a worker with an identity of its own.
@@ -139,10 +142,11 @@ func NewWorker(c WorkerConfig) (*Worker, error) {
 	w := &Worker{
 		cfg: c, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8]), store: c.Store, queue: c.Queue, runner: c.Runner,
 		workspace: c.Workspace, slots: newSlots(c.Slots, memory{available: c.Memory, run: c.RunMemory}, c.Log), timing: c.Timing.withDefaults(), meter: c.Meter, log: c.Log, started: time.Now(),
-		posters: make(chan struct{}, posters),
+		posters: make(chan struct{}, posters), tellings: newTellings(),
 	}
 	w.health = health{runner: c.Runner, min: c.MinVersion, fresh: w.timing.Health * 3 / 2, log: c.Log, news: make(chan struct{}, 1)}
 	w.recovery = recovery{leader: c.Store.Leader("recovery", w.timing.Lead)}
+	w.unable = unableTold{leader: c.Store.Leader("unable", 2*w.timing.Observe)} // it looks once in Observe
 	return w, nil
 }
 
@@ -161,6 +165,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}{
 		{w.timing.Beat, w.beat},
 		{w.timing.Outbox, w.postDue},
+		{w.timing.Outbox, w.tellLater},
 		{w.timing.Reconcile, w.reconcile},
 		{w.timing.Observe, w.tellUnable},
 		{w.timing.Tidy, w.tidy},

@@ -124,6 +124,15 @@ local function unblock(id)
   redis.call('HDEL', task_key(id), 'blocked', 'line')
 end
 
+-- first_in is the task that has waited longest for a place in a scope, nil if none does. One whose record was removed would stand there for ever.
+local function first_in(scope)
+  while true do
+    local id = redis.call('ZRANGE', line_key(scope), '0', '0')[1]
+    if not id or redis.pcall('HGET', task_key(id), 'line') == scope then return id end
+    redis.call('ZREM', line_key(scope), id)
+  end
+end
+
 -- line_up puts a task into the line of those that wait for a place in a scope, the oldest first, and gives its place there, from 1 on.
 local function line_up(id, scope)
   local now_in = redis.call('HGET', task_key(id), 'line')
@@ -133,6 +142,7 @@ local function line_up(id, scope)
   end
   redis.call('ZADD', line_key(scope), born(id), id)
   redis.call('PEXPIRE', line_key(scope), '3600000')
+  first_in(scope)
   return redis.call('ZRANK', line_key(scope), id) + 1
 end
 
@@ -183,6 +193,7 @@ local function part(host, thread, stay)
   for _, id in ipairs(redis.call('ZRANGE', absorbed_key(host), '0', '-1')) do
     local r = redis.pcall('HMGET', task_key(id), 'state', 'into')
     if r[1] ~= 'absorbed' or r[2] ~= host then
+      if r[1] ~= 'absorbed' then redis.call('SREM', JOINED, id) end -- its record was removed
       redis.call('ZREM', absorbed_key(host), id)
     elseif stay[id] then
       left[#left + 1] = id

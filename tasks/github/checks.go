@@ -220,7 +220,7 @@ func (s *Source) briefChecks(ctx context.Context, t tasks.Task, o origin, _ stri
 	case c.unpaid():
 		return tasks.Brief{}, &tasks.InputError{Sentence: "The checks of " + short(head) + " were not started for want of payment."}
 	case o.Asked == nil && c.pending > 0 && wait:
-		return tasks.Brief{}, &tasks.ErrLater{At: again, Why: "other checks of " + short(head) + " still run"}
+		return tasks.Brief{}, &tasks.ErrLater{At: again, Why: "other checks of " + short(head) + " still run", Tell: "checks"}
 	}
 	if err := k.once(ctx, c.key(head)); err != nil {
 		return tasks.Brief{}, err

@@ -34,7 +34,7 @@ func (s *Source) briefConflict(ctx context.Context, t tasks.Task, o origin, _ st
 	now := s.cfg.Now()
 	switch {
 	case k.pr.Mergeable == nil && now.Before(askedAt(t.ID).Add(mergePatience)):
-		return tasks.Brief{}, &tasks.ErrLater{At: now.Add(mergePause), Why: "GitHub has yet to say whether " + o.String() + " can be merged"}
+		return tasks.Brief{}, &tasks.ErrLater{At: now.Add(mergePause), Why: "GitHub has yet to say whether " + o.String() + " can be merged", Tell: "merge"}
 	case k.pr.Mergeable == nil || k.pr.GetMergeable():
 		return tasks.Brief{}, &tasks.InputError{Sentence: "There are no conflicts with " + o.Base + "."}
 	}

@@ -26,6 +26,9 @@ const (
 // briefLimit bounds the look at the thread; without one the agent has the request alone.
 const briefLimit = 20 * time.Second
 
+// slackLimit is why a task waits for Slack. Nobody is told, because that would take more of what is used up.
+const slackLimit = "Slack's rate limit"
+
 // system is what the agent is told about its readers.
 const system = `You work for people in Slack, through errand. %s asked, in channel %s. Your final answer is posted to the thread for everyone there; of what you write before it they see nothing but what you post with the tool post_update. Where a wrong guess would waste the work, ask with the tool ask_user; else decide, and say what you assumed.
 
@@ -41,7 +44,7 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 	if o.root() != o.TS {
 		said, err := s.said(ctx, o, o.TS, "before the request")
 		if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
-			return tasks.Brief{}, &tasks.ErrLater{At: s.cfg.Now().Add(limited.RetryAfter), Why: err.Error()}
+			return tasks.Brief{}, &tasks.ErrLater{At: s.cfg.Now().Add(limited.RetryAfter), Why: slackLimit}
 		}
 		if err != nil {
 			s.log.Warn("brief without thread", "run", t.ID, "thread", t.Thread, "err", err)

@@ -37,7 +37,7 @@ func (s *Source) Tell(ctx context.Context, n tasks.Notice) error {
 		err = s.notify(ctx, n)
 	}
 	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
-		return &tasks.ErrLater{At: s.cfg.Now().Add(limited.RetryAfter), Why: err.Error()}
+		return &tasks.ErrLater{At: s.cfg.Now().Add(limited.RetryAfter), Why: slackLimit}
 	}
 	return err
 }

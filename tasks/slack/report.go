@@ -93,7 +93,7 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		return nil
 	}
 	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
-		return &tasks.ErrLater{At: r.source.cfg.Now().Add(limited.RetryAfter), Why: err.Error()}
+		return &tasks.ErrLater{At: r.source.cfg.Now().Add(limited.RetryAfter), Why: slackLimit}
 	}
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (r *report) takeBack(ctx context.Context, f found, err error) error {
 		}
 	}
 	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
-		return &tasks.ErrLater{At: r.source.cfg.Now().Add(limited.RetryAfter), Why: err.Error()}
+		return &tasks.ErrLater{At: r.source.cfg.Now().Add(limited.RetryAfter), Why: slackLimit}
 	}
 	return err
 }
