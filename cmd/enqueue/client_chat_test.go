@@ -105,7 +105,7 @@ func TestChatReadsThePrompt(t *testing.T) {
 	if code, _, errs := f.runWith(" \n", "chat", "-"); code != 2 || !strings.Contains(errs, "usage: enqueue chat") {
 		t.Errorf("nothing: exit %d: %s", code, errs)
 	}
-	if code, _, errs := f.runWith(strings.Repeat("a", maxPrompt+1), "chat", "-"); code != 1 || !strings.Contains(errs, "too long") {
+	if code, _, errs := f.runWith(strings.Repeat("a", maxPrompt+1), "chat", "-"); code != 2 || !strings.Contains(errs, "too long") {
 		t.Errorf("too much: exit %d: %s", code, errs)
 	}
 }

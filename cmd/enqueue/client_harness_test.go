@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -59,9 +58,6 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	t.Cleanup(func() { _ = rdb.Close() })
 	f := &frontDoor{Worker: taskstest.Worker{T: t}, redis: rdb, dirs: t.TempDir(), logs: t.TempDir()}
 	if f.Store, err = store.New(store.Config{Redis: rdb}); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Store.Beat(t.Context(), store.Worker{ID: "w", Health: json.RawMessage(`{"ok":true}`)}); err != nil {
 		t.Fatal(err)
 	}
 	f.Desk = tasks.NewDesk(f.Store, tasks.NewQueue(rdb, time.Hour), tasks.Policy{}, nil)

@@ -71,17 +71,17 @@ func (t *terminal) table(all []task, now time.Time) {
 	list.spare, list.prose = []string{"SOURCE", "WHO", "COST", "AGE"}, true // the ID has the source
 	list.columns[1].style = func(row int) term.Style { return styleOf(all[row]) }
 	for _, v := range all {
-		list.add(v.Task.ID, v.state(), v.Task.Source, cmp.Or(v.Person, v.Task.Actor), legible.Age(now.Sub(v.Created)), cost(v), waits(v)+v.Title)
+		list.add(v.Task.ID, v.state(), v.Task.Source, cmp.Or(v.Person, v.Task.Actor), legible.Age(now.Sub(v.Created)), cost(v), v.Title+waits(v))
 	}
 	list.print(t.stdout)
 }
 
-// waits is why a task waits, in front of its title; empty for any other.
+// waits is why a task waits, behind its title; empty for any other.
 func waits(v task) string {
 	if v.State != "waiting" || v.Why == "" {
 		return ""
 	}
-	return "(" + v.Why + ") "
+	return " (" + v.Why + ")"
 }
 
 func styleOf(v task) term.Style {

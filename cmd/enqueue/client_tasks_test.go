@@ -33,7 +33,7 @@ func TestList(t *testing.T) {
 	}
 	want := [][]string{
 		{"ID", "STATE", "SOURCE", "WHO", "COST", "TASK"},
-		{waiting, "waiting", "slack", "ann", "Second"},
+		{waiting, "waiting", "slack", "ann", "Second", "(no", "worker", "is", "alive)"},
 		{ended, "timed_out", "slack", "ann", "$1.50", "First"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
