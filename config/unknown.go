@@ -5,20 +5,19 @@ import (
 	"strings"
 )
 
-// elsewhere are the names of ours that are no setting of a program: docker-compose.yml reads the first from the same .env, and a run has the
-// others in its environment, in which somebody may start a program.
-var elsewhere = []string{"ERRAND_PUBLISH", "ERRAND_RUN"}
+// ofRuns are the names of ours that a run has in its environment, in which somebody may start a program; package agent sets them.
+var ofRuns = []string{"ERRAND_RUN", "ERRAND_WORKER"}
 
 // Unknown finds the variables of an environment, as os.Environ gives it, that begin like ours and that no program reads, each with the name
 // that was probably meant. It tells no values.
 func Unknown(environ []string) (list []Problem) {
-	known := slices.Clone(elsewhere)
+	known := []string{"ERRAND_PUBLISH"} // docker-compose.yml reads it from the same .env
 	for _, s := range new(Config).settings() {
 		known = append(known, s.name)
 	}
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
-		if !strings.HasPrefix(name, "ERRAND_") || slices.Contains(known, name) {
+		if !strings.HasPrefix(name, "ERRAND_") || slices.Contains(known, name) || slices.Contains(ofRuns, name) {
 			continue
 		}
 		remedy := "remove it; .env.example lists the settings"
@@ -32,8 +31,16 @@ func Unknown(environ []string) (list []Problem) {
 }
 
 // Nearest is the name that takes the fewest changes of a letter to get from another to it; empty when each takes more than a third of its
-// letters, so that nobody meant it.
+// letters, so that nobody meant it. Names that continue the given one with a further word come first, the shortest of them.
 func Nearest(name string, known []string) (nearest string) {
+	for _, k := range known {
+		if strings.HasPrefix(k, name+"_") && (nearest == "" || len(k) < len(nearest)) {
+			nearest = k
+		}
+	}
+	if nearest != "" {
+		return nearest
+	}
 	best := len(name)/3 + 1
 	for _, k := range known {
 		if d := distance(name, k); d < best {

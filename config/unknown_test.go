@@ -9,7 +9,7 @@ import (
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	environ := []string{
-		"ERRAND_RUN_LIMT=1h", "ERRAND_RUN_LIMIT=1h", "PATH=/bin", "ERRAND_PUBLISH=x", "ERRAND_RUN=1", "ERRAND_ZZZZZZZZZZ=s3cret",
+		"ERRAND_RUN_LIMT=1h", "ERRAND_RUN_LIMIT=1h", "PATH=/bin", "ERRAND_PUBLISH=x", "ERRAND_RUN=1", "ERRAND_WORKER=1.2.3", "ERRAND_SANDBO=x", "ERRAND_CONSOLE=x", "ERRAND_ZZZZZZZZZZ=s3cret",
 		"ERRAND_CONSOLETOKEN=s3cret", "ERRAND_",
 	}
 	var got []string
@@ -18,8 +18,10 @@ func TestUnknown(t *testing.T) {
 	}
 	want := []string{
 		"ERRAND_ is not a setting of errand and has no effect; remove it; .env.example lists the settings",
+		"ERRAND_CONSOLE is not a setting of errand and has no effect; did you mean ERRAND_CONSOLE_TOKEN?",
 		"ERRAND_CONSOLETOKEN is not a setting of errand and has no effect; did you mean ERRAND_CONSOLE_TOKEN?",
 		"ERRAND_RUN_LIMT is not a setting of errand and has no effect; did you mean ERRAND_RUN_LIMIT?",
+		"ERRAND_SANDBO is not a setting of errand and has no effect; did you mean ERRAND_SANDBOX?",
 		"ERRAND_ZZZZZZZZZZ is not a setting of errand and has no effect; remove it; .env.example lists the settings",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

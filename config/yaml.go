@@ -172,10 +172,14 @@ func (v routingCheck) channels(r Routing) {
 }
 
 func (v routingCheck) people(r Routing) {
-	seen := map[string]string{}
+	seen, names := map[string]string{}, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(r.People)) {
 		person := r.People[name]
 		path := []string{"people", name}
+		if twin, ok := names[strings.ToLower(name)]; ok {
+			v.add("is the same name as "+twin, "give each person one name; upper and lower case make no difference", path...)
+		}
+		names[strings.ToLower(name)] = name
 		if person == (Person{}) {
 			v.add("is nobody", "add `slack: U…` and `github: login`", path...)
 		}

@@ -90,6 +90,7 @@ func TestRoutingProblems(t *testing.T) {
 		{"people:\n  a: {slack: ann}", `f:2: people.a.slack is "ann", which is not the id of a user; write the member id that the profile shows, like U0123ABCD`},
 		{"people:\n  a: {github: '@ann'}", `f:2: people.a.github is "@ann", which is not a login; write it without @`},
 		{"people:\n  a: {slack: U1}\n  b: {slack: U1}", "f:3: people.b is the same person as a by U1; give each account to one person"},
+		{"people:\n  Ann: {slack: U1}\n  ann: {slack: U2}", "f:3: people.ann is the same name as Ann; give each person one name; upper and lower case make no difference"},
 		{"rules:\n  tool: Bash", "f:2: does not have the right form; write a list, each entry after a dash"},
 		{"rules:\n  - tool: Bash\n    act: deny", `f:3: knows no key "act"; remove it or correct its spelling; the keys here are tool, input, action, reason` + "\n" +
 			`f:2: rules.1.action is ""; write allow, deny or ask`},

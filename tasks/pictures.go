@@ -20,7 +20,7 @@ type Picture struct {
 func NewPicture(name string, data []byte) (Picture, error) {
 	kind := agent.PictureType(data)
 	if kind == "" {
-		return Picture{}, &InputError{Sentence: fmt.Sprintf("%q cannot be shown to the model: send a whole PNG, JPEG or GIF image.", name)}
+		return Picture{}, &InputError{Sentence: fmt.Sprintf("%q cannot be shown to the model: send a whole PNG, JPEG or GIF image of at most 50 megapixels and 20 MB.", name)}
 	}
 	return Picture{Name: name, Type: kind, Data: data}, nil
 }

@@ -69,7 +69,8 @@ type chatView struct {
 	history // of Now
 }
 
-// chatFields are the fields of the form. In a conversation the place stays, and the rest is as it was the last time.
+// chatFields are the fields of the form. In a conversation the place stays; agent, model, effort and whether only to plan are as they were the
+// last time. Budget and timeout are of one message.
 type chatFields struct {
 	Repo, Branch, Dir, Agent, Model, Effort, Budget, Timeout string
 
@@ -169,7 +170,7 @@ func (h *Handler) converse(ctx context.Context, v *chatView) error {
 		v.Repo, v.Branch, v.Dir = t.Repo, t.Ref, t.Dir
 		v.Where = cmp.Or(t.Repo, t.Dir, "a scratch directory")
 		if v.Draft == "" {
-			v.Agent, v.Model, v.Effort = t.Options.Agent, t.Options.Model, t.Options.Effort
+			v.Agent, v.Model, v.Effort, v.Plan = t.Options.Agent, t.Options.Model, t.Options.Effort, t.Options.Plan
 		}
 	}
 	return nil

@@ -110,11 +110,11 @@ func TestChatOptions(t *testing.T) {
 	}
 	fields := []string{`name="branch" value="next"`, `name="budget" value="2.50"`, `name="timeout" value="30m"`, `name="plan" value="1" checked`}
 	h.contains(post("no", dot.Bytes()), http.StatusUnprocessableEntity, append(fields, "Choose the pictures again")...)
-	h.contains(post("hello", []byte("GIF89a")), http.StatusUnprocessableEntity, append(fields, "a &lt;b&gt;.png", "cannot be shown to the model")...)
+	h.contains(post("hello", []byte("GIF89a")), http.StatusUnprocessableEntity, append(fields, "a &lt;b&gt;.png", "cannot be shown to the model", "50 megapixels and 20 MB")...)
 	if to := post("hello", dot.Bytes()); to.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%d %s", to.StatusCode, to.Body)
 	}
-	h.contains(h.get("/chat/t-1"), http.StatusOK, "Pictures: a &lt;b&gt;.png")
+	h.contains(h.get("/chat/t-1"), http.StatusOK, "Pictures: a &lt;b&gt;.png", `name="plan" value="1" checked`, `!value="2.50"`, `!value="30m"`)
 	h.contains(h.get("/tasks/"+h.only()), http.StatusOK, "plan: nothing is changed", "<dd>a &lt;b&gt;.png</dd>")
 }
 

@@ -97,7 +97,7 @@ func (h *Handler) fleet(ctx context.Context) fleet {
 	}
 	f.Tasks, f.Queues, f.Spent, f.Workers = seen.tasks, seen.queues, seen.spent, workers(seen.workers)
 	f.Findings, f.Credentials = seen.findings, seen.credentials
-	f.Problem = cmp.Or(trouble(seen.workers), ill(seen.credentials, h.now()))
+	f.Problem = cmp.Or(trouble(seen.workers), ill(seen.workers, seen.credentials, h.now()))
 	for _, found := range f.Findings {
 		if found.Severity == store.Fatal {
 			f.Problem = found.What

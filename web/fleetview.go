@@ -37,7 +37,7 @@ type workerView struct {
 }
 
 func newFleetView(seen sight, now time.Time) fleetView {
-	v := fleetView{Trouble: cmp.Or(trouble(seen.workers), ill(seen.credentials, now)), Spent: cost(seen.spent), Waiting: seen.counts.Waiting}
+	v := fleetView{Trouble: cmp.Or(trouble(seen.workers), ill(seen.workers, seen.credentials, now)), Spent: cost(seen.spent), Waiting: seen.counts.Waiting}
 	for _, q := range seen.queues {
 		line := queueView{Class: q.Class, Waiting: q.Waiting, Later: q.Later, Running: q.Running}
 		if q.Waiting > 0 {

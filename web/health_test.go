@@ -164,3 +164,30 @@ func TestCredentialNeedsSomebody(t *testing.T) {
 	beat("another")
 	h.contains(h.get("/api/health"), http.StatusOK, "!credentials")
 }
+
+// One bad credential of two is an error among the checks; only when no worker has a good one are tasks not run.
+func TestOneOfTwoCredentials(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for _, name := range []string{"a", "b"} {
+		if err := h.Store.Beat(t.Context(), store.Worker{ID: name, Credential: "key-" + name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Store.Hold(t.Context(), "key-a", time.Now().Add(time.Hour), time.Second, "the usage limit is reached"); err != nil {
+		t.Fatal(err)
+	}
+	h.contains(h.get("/api/health"), http.StatusOK, `"ok": true`, "credential key-a: no run starts before", `"severity": "error"`)
+	h.contains(h.get("/"), http.StatusOK, "!banner")
+	h.contains(h.get("/health"), http.StatusOK, "credential key-a: no run starts before", "!would not be run", "!All is well")
+	sooner := time.Now().Add(time.Minute)
+	if err := h.Store.Hold(t.Context(), "key-b", sooner, time.Second, "too many requests"); err != nil {
+		t.Fatal(err)
+	}
+	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"ok": false`, "no run starts before "+at(sooner)+": too many requests")
+	h.contains(h.get("/"), http.StatusOK, `class="banner error"`)
+	if err := h.Store.Beat(t.Context(), store.Worker{ID: "b", Credential: "key-b", Draining: true}); err != nil {
+		t.Fatal(err)
+	}
+	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, "the usage limit is reached")
+}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -16,17 +17,30 @@ func trouble(seen []store.Worker) string {
 	return what
 }
 
-// ill is what keeps the model's credential from working now: it is refused, or held until a time. Empty: nothing.
-func ill(list []store.Credential, now time.Time) string {
-	for _, c := range list {
-		switch {
-		case c.Refused != "":
-			return "the model refuses the credential of the workers: " + c.Refused
-		case c.Until.After(now):
-			return "no run starts before " + at(c.Until) + ": " + c.Why
+// ill is why the model's credentials keep every worker that takes tasks from working now: each is refused, or held until a time. Empty when
+// one of these workers has a credential that is neither. A worker that does not name its credential may have any.
+func ill(seen []store.Worker, list []store.Credential, now time.Time) string {
+	var bad []store.Credential
+	for _, w := range seen {
+		if !tasks.Able(w) {
+			continue
 		}
+		i := slices.IndexFunc(list, func(c store.Credential) bool {
+			return (w.Credential == "" || w.Credential == c.Name) && (c.Refused != "" || c.Until.After(now))
+		})
+		if i < 0 {
+			return ""
+		}
+		bad = append(bad, list[i])
 	}
-	return ""
+	if len(bad) == 0 {
+		return "" // see trouble
+	}
+	if i := slices.IndexFunc(bad, func(c store.Credential) bool { return c.Refused != "" }); i >= 0 {
+		return "the model refuses the credential of the workers: " + bad[i].Refused
+	}
+	first := slices.MinFunc(bad, func(a, b store.Credential) int { return a.Until.Compare(b.Until) })
+	return "no run starts before " + at(first.Until) + ": " + first.Why
 }
 
 // sentences are what is wrong and what to do about it, for people.

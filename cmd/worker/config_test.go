@@ -41,6 +41,29 @@ func TestPrintConfigFindsWhatStopsTheStart(t *testing.T) {
 	}
 }
 
+// -print-config reports a missing sandbox, and root, in the same list as the rest.
+func TestPrintConfigChecksContainment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.env["ERRAND_SANDBOX"], w.env["PATH"], w.env["ERRAND_GRACE"] = "auto", t.TempDir(), "soon"
+	delete(w.env, "ERRAND_ALLOW_ROOT")
+	want := []string{"ERRAND_GRACE", "there is no sandbox: bwrap is not on PATH", "set ERRAND_SANDBOX=none"}
+	if os.Geteuid() == 0 {
+		want = append(want, "3 problems", "agents could read what only root can; run it as an ordinary user, or set ERRAND_ALLOW_ROOT=true")
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-print-config")
+	cmd.Args[0] = underTest
+	for name, value := range w.env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	out, err := cmd.CombinedOutput()
+	for _, words := range want {
+		if err == nil || !strings.Contains(string(out), words) {
+			t.Errorf("%v, without %q: %s", err, words, out)
+		}
+	}
+}
+
 // A setting with a wrong name is told with the one that was probably meant: printed, in the log of the start, and in the fleet's health.
 func TestUnknownSettings(t *testing.T) {
 	t.Parallel()

@@ -39,6 +39,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if *standalone {
 		role = config.RoleStandalone
 	}
+	if !*printConfig && flags.NArg() == 1 && flags.Arg(0) == "healthcheck" {
+		c, _ := config.Load(getenv, role) // of a worker whose configuration was good enough to start
+		return exit(stderr, healthcheck(ctx, c.Worker.Addr, stdout))
+	}
 	c, err := wire.Load(getenv, role)
 	switch {
 	case *printConfig:
@@ -48,8 +52,6 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		for _, n := range config.Unknown(os.Environ()) {
 			fmt.Fprintln(stderr, "worker: warning:", n)
 		}
-	case flags.NArg() == 1 && flags.Arg(0) == "healthcheck":
-		err = healthcheck(ctx, c.Worker.Addr, stdout) // of a worker whose configuration was good enough to start
 	case flags.NArg() > 0:
 		fmt.Fprintf(stderr, "worker: unknown command %q\n", strings.Join(flags.Args(), " "))
 		flags.Usage()
@@ -59,6 +61,11 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	case err == nil:
 		err = work(ctx, c, stderr, o)
 	}
+	return exit(stderr, err)
+}
+
+// exit reports err, if any, and returns the exit code.
+func exit(stderr io.Writer, err error) int {
 	if err != nil {
 		fmt.Fprintln(stderr, "worker:", err)
 		return 1

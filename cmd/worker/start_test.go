@@ -72,12 +72,12 @@ func TestStartIsRefused(t *testing.T) {
 	}{
 		"no sandbox": {func(w *world) {
 			w.env["ERRAND_SANDBOX"], w.env["PATH"] = "auto", w.TempDir()
-		}, []string{"start the worker without a sandbox: bwrap is not on PATH", "ERRAND_SANDBOX=none", agent.Reach}},
+		}, []string{"there is no sandbox: bwrap is not on PATH", "ERRAND_SANDBOX=none", agent.Reach}},
 		"root": {func(w *world) {
 			if delete(w.env, "ERRAND_ALLOW_ROOT"); os.Geteuid() != 0 {
 				w.env["ERRAND_SANDBOX"], w.env["PATH"] = "auto", "" // so that it does not start, either
 			}
-		}, []string{"worker: start the worker"}},
+		}, []string{"worker: configuration: 1 problem\n"}},
 		"open Redis": {func(w *world) {
 			if err := w.admin().Do(w.Context(), "ACL", "SETUSER", "default", "nopass").Err(); err != nil {
 				w.Fatal(err)

@@ -49,8 +49,12 @@ type request struct {
 // amount is a number, or a string with one as people write it: 2.5, "2.50", "$2.50".
 type amount string
 
-// UnmarshalJSON takes both forms as they are; task reads the amount.
+// UnmarshalJSON takes both forms as they are, and null as no amount; task reads the amount.
 func (a *amount) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*a = ""
+		return nil
+	}
 	*a = amount(strings.Trim(string(b), `"`))
 	return nil
 }
@@ -159,7 +163,7 @@ func (req request) options(t *tasks.Task) (err error) {
 			err = &tasks.InputError{Sentence: "A branch needs a repository: name one in repo."}
 		}
 	}
-	if err == nil && req.Budget != "" && req.Budget != "null" {
+	if err == nil && req.Budget != "" {
 		t.Options.MaxUSD, err = tasks.ParseBudget(string(req.Budget))
 	}
 	if err == nil && req.Timeout != "" {

@@ -47,7 +47,8 @@ func TestRequestBecomesATask(t *testing.T) {
 				Thread: "chat/t", Repo: "acme/app", Ref: "next", Prompt: "Fix it", Options: tasks.Options{MaxUSD: 2.5, Limit: 3 * time.Second, Plan: true},
 			},
 		},
-		"neither": {`{"message": "Hi", "thread": "t"}`, tasks.Task{Thread: "chat/t", Prompt: "Hi"}},
+		"no budget": {`{"message": "Hi", "thread": "t", "budget": null}`, tasks.Task{Thread: "chat/t", Prompt: "Hi"}},
+		"neither":   {`{"message": "Hi", "thread": "t"}`, tasks.Task{Thread: "chat/t", Prompt: "Hi"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,6 +112,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		"unknown field":      {`{"message": "hi", "timout": "3s"}`, 400, "Unknown field"},
 		"timeout form":       {`{"message": "hi", "timeout": "3"}`, 400, "Invalid option"},
 		"budget form":        {`{"message": "hi", "budget": -1}`, 400, "Invalid option"},
+		"budget in words":    {`{"message": "hi", "budget": "null"}`, 400, "Invalid option"},
 		"branch form":        {`{"message": "hi", "repo": "acme/app", "branch": "a..b"}`, 400, "Invalid option"},
 		"branch of nothing":  {`{"message": "hi", "branch": "next"}`, 400, "Invalid option"},
 		"no picture":         {`{"message": "hi", "pictures": [{"name": "x.png", "data": "eA=="}]}`, 400, "Invalid option"},

@@ -2,8 +2,6 @@ package wire
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 
@@ -11,7 +9,7 @@ import (
 	"github.com/errand-fleet/errand/config"
 )
 
-// sandbox is what a Runner makes of ERRAND_SANDBOX; see contain for the rest.
+// sandbox is what a Runner makes of ERRAND_SANDBOX; see contained for the rest.
 func sandbox(c config.Config) agent.Sandbox {
 	if c.Worker.Sandbox == config.SandboxAuto {
 		return agent.SandboxBwrap
@@ -19,16 +17,35 @@ func sandbox(c config.Config) agent.Sandbox {
 	return agent.Sandbox(c.Worker.Sandbox)
 }
 
-// contain refuses to start a worker whose agents could do more than the operator has agreed to, and says what they can do. People's tasks
-// run commands, so this does not go by what is configured.
-func contain(c config.Config, r *agent.Runner, log *slog.Logger) error {
+// contained finds why a worker must not start although its settings are valid: its agents could do more than the operator has agreed to. It
+// does not depend on which repositories or tools are configured: people's tasks run commands.
+func contained(c config.Config) (problems config.Problems) {
 	if os.Geteuid() == 0 && !c.Worker.AllowRoot {
-		return errors.New("start the worker as root: its agents could read what only root can; run it as an ordinary user, or set ERRAND_ALLOW_ROOT=true")
+		problems = append(problems, config.Problem{
+			Where: "the worker's user", What: "is root: its agents could read what only root can",
+			Remedy: "run it as an ordinary user, or set ERRAND_ALLOW_ROOT=true",
+		})
 	}
+	if c.Worker.Sandbox != config.SandboxAuto {
+		return problems
+	}
+	c.Routing.MCP = nil // a mistake there is a problem of its own
+	r, err := newRunner(c, redactor(c), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return problems // of a setting that is reported as well
+	}
+	if _, err := r.Protection(context.Background()); err != nil { // which is bounded by itself
+		problems = append(problems, config.Problem{
+			Where: "ERRAND_SANDBOX", What: "is auto, and there is no sandbox: " + err.Error(), Remedy: "with none: " + agent.Reach,
+		})
+	}
+	return problems
+}
+
+// tellContainment logs what a worker's agents can do.
+func tellContainment(c config.Config, r *agent.Runner, log *slog.Logger) {
 	p, err := r.Protection(context.Background()) // which is bounded by itself
 	switch {
-	case err != nil && c.Worker.Sandbox == config.SandboxAuto:
-		return fmt.Errorf("start the worker without a sandbox: %w; then: %s", err, agent.Reach)
 	case err != nil:
 		log.Error("no task can run without the sandbox", "why", err)
 	case p.Reach != "":
@@ -37,5 +54,4 @@ func contain(c config.Config, r *agent.Runner, log *slog.Logger) error {
 	for _, notice := range p.Notices {
 		log.Warn("runs are not fully contained", "why", notice)
 	}
-	return nil
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// Load reads and checks the configuration: whatever would keep a program of that role from starting is in its error, which is a
-// [config.Problems]. Starting and -print-config both begin with it.
+// Load reads and checks the configuration. Its error is a [config.Problems] and lists everything that keeps a program of that role from
+// starting, except what only Redis can tell. For a role that runs tasks it also checks the user and the sandbox. Starting and -print-config
+// both begin with it.
 func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 	c, err := config.Load(getenv, role)
 	problems, ok := errors.AsType[config.Problems](err)
@@ -27,6 +28,9 @@ func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 	}
 	if len(problems) == 0 {
 		problems = try(c)
+	}
+	if role == config.RoleWorker || role == config.RoleStandalone {
+		problems = append(problems, contained(c)...)
 	}
 	if len(problems) > 0 {
 		return c, problems

@@ -216,27 +216,11 @@ func access(s config.SlackPeople) slack.Access {
 // Worker makes the worker of this process; its logs are served at an address, see WorkerURL.
 func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error) {
 	c := p.Config
-	base := c.Model.BaseURL
-	if !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
-		base = "" // the CLI treats its own address differently from one it is given
-	}
-	cli := c.Worker.Claude
-	if !slices.Contains(c.Given, "ERRAND_CLAUDE") {
-		cli = "" // looked for by each run, in this checkout first
-	}
-	runner, err := agent.New(agent.Config{
-		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: p.Redactor, Log: p.Log, Servers: servers(c),
-		Direct:  c.Model.Gateway == config.GatewayOff,
-		Models:  askable(c),
-		Sandbox: sandbox(c), Hidden: hidden(c), Shown: shown(c, hidden(c)), Secrets: secretFiles(c), Crowd: c.Worker.Processes,
-		Credential: agent.Credential{APIKey: c.Model.APIKey.Reveal(), OAuthToken: c.Model.OAuthToken.Reveal(), AuthToken: c.Model.AuthToken.Reveal()},
-	})
+	runner, err := newRunner(c, p.Redactor, p.Log)
 	if err != nil {
 		return nil, err
 	}
-	if err := contain(c, runner, p.Log); err != nil {
-		return nil, err
-	}
+	tellContainment(c, runner, p.Log)
 	w := workspace.Config{Dir: filepath.Join(c.Paths.State, "workspace"), URL: func(repo string) string { return c.GitHub.URL + "/" + repo + ".git" }, Log: p.Log}
 	// Git inherits nothing; behind a proxy it has to know of it. Config has no say in these: they are every program's.
 	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"} {
@@ -264,6 +248,25 @@ func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error
 		Version: version, Credential: credentialName(c), LogDir: LogDir(c), URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing,
 		Notices: p.notices,
 		Meter:   metrics.NewTasks(p.registry, slices.Sorted(maps.Keys(c.Routing.Repositories))),
+	})
+}
+
+// newRunner makes what starts the CLI.
+func newRunner(c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Runner, error) {
+	base := c.Model.BaseURL
+	if !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
+		base = "" // the CLI treats its own address differently from one it is given
+	}
+	cli := c.Worker.Claude
+	if !slices.Contains(c.Given, "ERRAND_CLAUDE") {
+		cli = "" // looked for by each run, in this checkout first
+	}
+	return agent.New(agent.Config{
+		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: r, Log: log, Servers: servers(c),
+		Direct:  c.Model.Gateway == config.GatewayOff,
+		Models:  askable(c),
+		Sandbox: sandbox(c), Hidden: hidden(c), Shown: shown(c, hidden(c)), Secrets: secretFiles(c), Crowd: c.Worker.Processes,
+		Credential: agent.Credential{APIKey: c.Model.APIKey.Reveal(), OAuthToken: c.Model.OAuthToken.Reveal(), AuthToken: c.Model.AuthToken.Reveal()},
 	})
 }
 
