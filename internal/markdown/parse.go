@@ -47,6 +47,8 @@ type document struct {
 	lines []Line
 	code  []span // what is certainly code, in order
 	live  bool   // it has HTML or images
+
+	numbers map[*ast.ListItem]int // of the items of numbered lists
 }
 
 type span struct{ from, to int }
@@ -78,7 +80,7 @@ func Lines(s string) []Line { return read(s, prose).lines }
 // read parses a text. Of one that is not tame everything is text, and nothing certainly code.
 func read(s string, p parser.Parser) *document {
 	source := parseable(s)
-	d := &document{text: s}
+	d := &document{text: s, numbers: map[*ast.ListItem]int{}}
 	for at := 0; at < len(s); {
 		n := strings.IndexByte(source[at:], '\n') + 1
 		if n == 0 {
@@ -136,7 +138,15 @@ func (w *walker) walk(n ast.Node, depth int) {
 		w.leaf(n, depth)
 		return
 	}
+	number := 0
+	if list, ok := n.(*ast.List); ok {
+		number = list.Start
+	}
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		if item, ok := c.(*ast.ListItem); ok {
+			w.numbers[item] = number
+			number++
+		}
 		w.walk(c, depth+1)
 	}
 }

@@ -214,7 +214,7 @@ func (c *cutter) around(b *block) (open, end string) {
 	}
 	c.block, c.open, c.close = b, "", ""
 	end = b.end()
-	lead := containers(b.node, true) + strings.Repeat(" ", b.indent)
+	lead := containers(b.node, c.numbers) + strings.Repeat(" ", b.indent)
 	for _, open := range []string{lead + b.fence + b.info, lead + b.fence} {
 		if c.size(open)+c.size(end) <= c.limit*2/3 {
 			c.open, c.close = open, end
@@ -225,19 +225,19 @@ func (c *cutter) around(b *block) (open, end string) {
 }
 
 func (b *block) end() string {
-	return containers(b.node, false) + strings.Repeat(" ", b.indent) + b.fence
+	return containers(b.node, nil) + strings.Repeat(" ", b.indent) + b.fence
 }
 
-// containers is what stands before a line of a block because of the quotes and lists that it is in; anew: as in a line that begins them.
-func containers(n ast.Node, anew bool) string {
+// containers is what stands before a line of a block because of the quotes and lists that it is in. With the numbers of items it begins them.
+func containers(n ast.Node, numbers map[*ast.ListItem]int) string {
 	var lead string
 	for p := n.Parent(); p != nil; p = p.Parent() {
 		switch p := p.(type) {
 		case *ast.Blockquote:
 			lead = "> " + lead
 		case *ast.ListItem:
-			if anew {
-				lead = padded(mark(p), p.Offset) + lead
+			if numbers != nil {
+				lead = padded(mark(p, numbers[p]), p.Offset) + lead
 			} else {
 				lead = strings.Repeat(" ", p.Offset) + lead
 			}
@@ -247,17 +247,13 @@ func containers(n ast.Node, anew bool) string {
 }
 
 // width is how wide that is.
-func width(n ast.Node) (w int) { return len(containers(n, false)) }
+func width(n ast.Node) (w int) { return len(containers(n, nil)) }
 
 // mark is the mark of an item of a list.
-func mark(item *ast.ListItem) string {
+func mark(item *ast.ListItem, number int) string {
 	list, ok := item.Parent().(*ast.List)
 	if !ok || !list.IsOrdered() {
 		return "-"
-	}
-	number := list.Start
-	for s := item.PreviousSibling(); s != nil; s = s.PreviousSibling() {
-		number++
 	}
 	return fmt.Sprintf("%d%c", number, list.Marker)
 }
@@ -277,7 +273,7 @@ func items(leaf ast.Node, start int, d *document) string {
 			lead = "> " + lead
 		case *ast.ListItem:
 			if d.lines[d.lineAt(p.Pos())].start < start {
-				lead = padded(mark(p), p.Offset) + lead
+				lead = padded(mark(p, d.numbers[p]), p.Offset) + lead
 			}
 		}
 	}

@@ -1,0 +1,34 @@
+package markdown
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// Eightfold text takes about eightfold time, and not sixty-four times as much. These texts once took seconds.
+func TestTimeIsBounded(t *testing.T) { //nolint:paralleltest // it compares times
+	for name, c := range map[string]struct {
+		text string
+		n    int
+		do   func(string)
+	}{
+		"items that each begin a block": {"1. ```\n\n", 1500, func(s string) { Split(s, 4000, utf8.RuneCountInString) }},
+	} {
+		took := func(n int) time.Duration {
+			text, best := strings.Repeat(c.text, n), time.Duration(0)
+			for range 3 {
+				begun := time.Now()
+				c.do(text)
+				if d := time.Since(begun); best == 0 || d < best {
+					best = d
+				}
+			}
+			return best
+		}
+		if few, many := took(c.n), took(8*c.n); many > 28*few {
+			t.Errorf("%s: %v for %d, %v for %d", name, few, c.n, many, 8*c.n)
+		}
+	}
+}
