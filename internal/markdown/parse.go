@@ -77,6 +77,9 @@ func without(list []util.PrioritizedValue, parser any) []util.PrioritizedValue {
 // Lines are the lines of a text with what they are to the parser. HTML is text to it.
 func Lines(s string) []Line { return read(s, prose).lines }
 
+// PageLines are the same of a page, on which HTML is HTML.
+func PageLines(s string) []Line { return read(s, commonMark).lines }
+
 // read parses a text. Of one that is not tame everything is text, and nothing certainly code.
 func read(s string, p parser.Parser) *document {
 	source := parseable(s)
