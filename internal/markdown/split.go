@@ -27,7 +27,8 @@ func Closed(s string) string {
 // Bytes measures a text in bytes, for Split and Parts. utf8.RuneCountInString measures it in characters.
 func Bytes(s string) int { return len(s) }
 
-// Parts is Neutral text in parts of at most limit, each neutral by itself; at least one.
+// Parts is Neutral text in parts of at most limit, each neutral by itself; at least one. What fits in no other way is shown as it is, in blocks
+// of code.
 func Parts(s string, limit int, size func(string) int) []string {
 	s = Neutral(s)
 	for room := limit; ; room = room * 3 / 4 {
@@ -40,10 +41,29 @@ func Parts(s string, limit int, size func(string) int) []string {
 		if len(parts) == 0 {
 			return []string{""}
 		}
-		if fit || room < MinSplit {
+		if fit {
 			return parts
 		}
+		if room < MinSplit {
+			return pieces(s, limit, size)
+		}
 	}
+}
+
+// pieces cuts a text anywhere, and makes each piece a block of code.
+func pieces(s string, limit int, size func(string) int) (parts []string) {
+	for s != "" {
+		n := len(s)
+		for room := limit; ; room = room * 3 / 4 {
+			n = within(s[:n], room, size)
+			if p := fenced(s[:n]); size(p) <= limit || room == 0 {
+				parts = append(parts, p)
+				break
+			}
+		}
+		s = s[n:]
+	}
+	return parts
 }
 
 // Split cuts Markdown into parts of at most limit: between paragraphs where that leaves a part at least half full, else between lines, else
