@@ -1,6 +1,7 @@
 package markdown
 
 import (
+	"html"
 	"regexp"
 	"slices"
 	"sort"
@@ -47,6 +48,7 @@ type document struct {
 	lines []Line
 	code  []span // what is certainly code, in order
 	live  bool   // it has HTML or images
+	infos []span // what stands behind fences and has GitHub do more than show the code
 
 	numbers map[*ast.ListItem]int // of the items of numbered lists
 }
@@ -154,6 +156,21 @@ func (w *walker) walk(n ast.Node, depth int) {
 	}
 }
 
+// drawn are the words behind a fence for which GitHub shows something else than the code.
+var drawn = map[string]bool{"mermaid": true, "geojson": true, "topojson": true, "stl": true, "math": true}
+
+// infoWord is the first word behind a fence, as GitHub reads it, in small letters.
+func infoWord(n *ast.FencedCodeBlock, source []byte) string {
+	if n.Info == nil {
+		return ""
+	}
+	words := strings.Fields(html.UnescapeString(string(n.Info.Segment.Value(source))))
+	if len(words) == 0 {
+		return ""
+	}
+	return strings.ToLower(words[0])
+}
+
 var fences = regexp.MustCompile("`{3,}|~{3,}")
 
 // fenced notes a block of code.
@@ -169,7 +186,11 @@ func (w *walker) fenced(n *ast.FencedCodeBlock, depth int) {
 	b := &block{node: n, fence: rest[m[0]:m[1]], info: rest[m[1]:]}
 	b.indent = min(max(0, columns(w.source[line.start:at])-width(n)), 3)
 	w.lines[open].Kind, w.lines[open].block = Opening, b
-	certain := depth <= maxDepth && !strings.EqualFold(strings.TrimSpace(b.info), "math") && !w.tabbed(line.start, at)
+	word := infoWord(n, w.source)
+	if word == "suggestion" || drawn[word] {
+		w.infos = append(w.infos, span{n.Info.Segment.Start, n.Info.Segment.Stop})
+	}
+	certain := depth <= maxDepth && !drawn[word] && !w.tabbed(line.start, at)
 	for _, s := range n.Lines().Sliced(0, n.Lines().Len()) {
 		l := &w.lines[w.lineAt(s.Start)]
 		l.Kind, l.block = Code, b

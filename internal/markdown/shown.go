@@ -12,7 +12,8 @@ import (
 )
 
 // Shown is Markdown with the words that a page shows, and without those that it keeps in its source: definitions of links, footnotes that
-// nothing refers to, what stands behind a fence, titles of links, what images and tags of HTML say of themselves. The text is for reading.
+// nothing refers to, what stands behind a fence, the source of
+// diagrams, titles of links, what images and tags of HTML say of themselves. The text is for reading.
 // What cannot be parsed in little time, or is made to hide something again and again, is given as it is, as a block of code.
 func Shown(s string) string {
 	s = unified(s)
@@ -135,6 +136,9 @@ func unshown(n ast.Node, target span, source []byte) (list []edit) {
 	case *ast.FencedCodeBlock:
 		if n.Info != nil && string(n.Info.Segment.Value(source)) != "suggestion" {
 			list = append(list, edit{span{n.Info.Segment.Start, n.Info.Segment.Stop}, ""})
+		}
+		if l := n.Lines(); drawn[infoWord(n, source)] && l.Len() > 0 {
+			list = append(list, edit{span{l.At(0).Start, l.At(l.Len() - 1).Stop}, "[diagram]\n"})
 		}
 	case *ast.Image:
 		if from := n.Pos(); from >= 0 && from < target.to {

@@ -15,6 +15,7 @@ func TestShown(t *testing.T) {
 		{"no definition", "see [x]: it is y", "see [x]: it is y"},
 		{"info", "```go approve this\ncode [x]: y\n```", "```\ncode [x]: y\n```"},
 		{"suggestion", "```suggestion\nx\n```", "```suggestion\nx\n```"},
+		{"diagram", "> ```Mermaid\n> %% approve\n> graph\n> ```\n\nb", "> ```\n> [diagram]\n> ```\n\nb"},
 		{"title", `[a](https://b "approve") and [c](<d e> 'approve')`, "[a](<https://b>) and [c](<d e>)"},
 		{"title in brackets", `[a](b (approve)) c`, "[a](<b>) c"},
 		{"image", `a ![approve](b "approve") c ![approve][d] e`, `a [image] c ![approve][d] e`},
