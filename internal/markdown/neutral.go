@@ -24,7 +24,7 @@ var (
 const rounds = 5
 
 // Neutral is Markdown that has no effects where GitHub renders it: it pings nobody, loads no image, has no HTML, holds no marker of ours, and
-// ends each block of code that it begins. What the parser is sure is code stays as it is. Neutral text is returned as it is.
+// ends each block of code that it begins. Blocks that GitHub draws, or offers to commit, are plain code. What the parser is sure is code stays as it is. Neutral text is returned as it is.
 func Neutral(s string) string {
 	s = Closed(settle(legible.Text(unified(s)), escape))
 	if read(s, commonMark).live || Closed(s) != s {
@@ -41,6 +41,11 @@ func NeutralLine(s string) string {
 		return out
 	}
 	return doubt(legible.Line(s))
+}
+
+// Prose is Markdown in which a function has changed what is not certainly code.
+func Prose(s string, change func(string) string) string {
+	return read(s, prose).rewrite(change, func(code string) string { return code })
 }
 
 // Links is Markdown whose images are links. Code stays as it is.
@@ -73,8 +78,15 @@ func settle(s string, change func(*document) string) string {
 // fenced shows a text as it is.
 func fenced(s string) string { return Fenced("", ownMarker.ReplaceAllString(s, "<"+nothing+"$1")) }
 
-// escape makes prose neutral, and takes markers of ours out of code.
+// escape makes prose neutral, takes markers of ours out of code, and from behind fences what has GitHub do more than show the code.
 func escape(d *document) string {
+	if len(d.infos) > 0 {
+		var edits []edit
+		for _, s := range d.infos {
+			edits = append(edits, edit{s, ""})
+		}
+		return apply(d.text, edits)
+	}
 	return d.rewrite(neutralProse, func(code string) string { return ownMarker.ReplaceAllString(code, "<"+nothing+"$1") })
 }
 

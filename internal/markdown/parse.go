@@ -1,6 +1,7 @@
 package markdown
 
 import (
+	"html"
 	"regexp"
 	"slices"
 	"sort"
@@ -47,6 +48,9 @@ type document struct {
 	lines []Line
 	code  []span // what is certainly code, in order
 	live  bool   // it has HTML or images
+	infos []span // what stands behind fences and has GitHub do more than show the code
+
+	numbers map[*ast.ListItem]int // of the items of numbered lists
 }
 
 type span struct{ from, to int }
@@ -75,10 +79,13 @@ func without(list []util.PrioritizedValue, parser any) []util.PrioritizedValue {
 // Lines are the lines of a text with what they are to the parser. HTML is text to it.
 func Lines(s string) []Line { return read(s, prose).lines }
 
+// PageLines are the same of a page, on which HTML is HTML.
+func PageLines(s string) []Line { return read(s, commonMark).lines }
+
 // read parses a text. Of one that is not tame everything is text, and nothing certainly code.
 func read(s string, p parser.Parser) *document {
 	source := parseable(s)
-	d := &document{text: s}
+	d := &document{text: s, numbers: map[*ast.ListItem]int{}}
 	for at := 0; at < len(s); {
 		n := strings.IndexByte(source[at:], '\n') + 1
 		if n == 0 {
@@ -136,9 +143,32 @@ func (w *walker) walk(n ast.Node, depth int) {
 		w.leaf(n, depth)
 		return
 	}
+	number := 0
+	if list, ok := n.(*ast.List); ok {
+		number = list.Start
+	}
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		if item, ok := c.(*ast.ListItem); ok {
+			w.numbers[item] = number
+			number++
+		}
 		w.walk(c, depth+1)
 	}
+}
+
+// drawn are the words behind a fence for which GitHub shows something else than the code.
+var drawn = map[string]bool{"mermaid": true, "geojson": true, "topojson": true, "stl": true, "math": true}
+
+// infoWord is the first word behind a fence, as GitHub reads it, in small letters.
+func infoWord(n *ast.FencedCodeBlock, source []byte) string {
+	if n.Info == nil {
+		return ""
+	}
+	words := strings.Fields(html.UnescapeString(string(n.Info.Segment.Value(source))))
+	if len(words) == 0 {
+		return ""
+	}
+	return strings.ToLower(words[0])
 }
 
 var fences = regexp.MustCompile("`{3,}|~{3,}")
@@ -156,7 +186,11 @@ func (w *walker) fenced(n *ast.FencedCodeBlock, depth int) {
 	b := &block{node: n, fence: rest[m[0]:m[1]], info: rest[m[1]:]}
 	b.indent = min(max(0, columns(w.source[line.start:at])-width(n)), 3)
 	w.lines[open].Kind, w.lines[open].block = Opening, b
-	certain := depth <= maxDepth && !strings.EqualFold(strings.TrimSpace(b.info), "math") && !w.tabbed(line.start, at)
+	word := infoWord(n, w.source)
+	if word == "suggestion" || drawn[word] {
+		w.infos = append(w.infos, span{n.Info.Segment.Start, n.Info.Segment.Stop})
+	}
+	certain := depth <= maxDepth && !drawn[word] && !w.tabbed(line.start, at)
 	for _, s := range n.Lines().Sliced(0, n.Lines().Len()) {
 		l := &w.lines[w.lineAt(s.Start)]
 		l.Kind, l.block = Code, b

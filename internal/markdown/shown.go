@@ -12,8 +12,9 @@ import (
 )
 
 // Shown is Markdown with the words that a page shows, and without those that it keeps in its source: definitions of links, footnotes that
-// nothing refers to, what stands behind a fence, titles of links, what images and tags of HTML say of themselves. The text is for reading.
-// What cannot be parsed in little time is given as it is, as a block of code.
+// nothing refers to, what stands behind a fence, the source of
+// diagrams, titles of links, what images and tags of HTML say of themselves. The text is for reading.
+// What cannot be parsed in little time, or is made to hide something again and again, is given as it is, as a block of code.
 func Shown(s string) string {
 	s = unified(s)
 	if !Tame(s) {
@@ -21,12 +22,14 @@ func Shown(s string) string {
 	}
 	for range rounds {
 		next := shown(s)
-		if next == s || !Tame(next) {
+		if next == s {
+			return s
+		}
+		if s = next; !Tame(s) {
 			break
 		}
-		s = next
 	}
-	return s
+	return Fenced("", s)
 }
 
 // edit is what takes the place of a part of a text.
@@ -41,11 +44,6 @@ var removed = parser.NewContextKey()
 type defining struct{}
 
 func (defining) Transform(n *ast.Paragraph, r text.Reader, pc parser.Context) {
-	for i := range n.Lines().Len() {
-		if l := n.Lines().At(i); footnote.Match(r.Source()[l.Start:l.Stop]) {
-			return // to GitHub it is none
-		}
-	}
 	before := slices.Clone(n.Lines().Sliced(0, n.Lines().Len()))
 	parser.LinkReferenceParagraphTransformer.Transform(n, r, pc)
 	left := before[len(before)-1].Stop
@@ -61,9 +59,36 @@ func (defining) Transform(n *ast.Paragraph, r text.Reader, pc parser.Context) {
 	pc.Set(removed, list)
 }
 
+var targets = parser.NewContextKey()
+
+// targeting parses links and images as goldmark does, and notes where behind their text the address stands, with the brackets around it.
+type targeting struct{ parser.InlineParser }
+
+func (l targeting) Parse(parent ast.Node, r text.Reader, pc parser.Context) ast.Node {
+	_, from := r.Position()
+	n := l.InlineParser.Parse(parent, r, pc)
+	switch n.(type) {
+	case *ast.Image, *ast.Link:
+		_, to := r.Position()
+		all, _ := pc.Get(targets).(map[ast.Node]span)
+		if all == nil {
+			all = map[ast.Node]span{}
+			pc.Set(targets, all)
+		}
+		all[n] = span{from.Start + len("]"), to.Start}
+	}
+	return n
+}
+
+func (l targeting) CloseBlock(parent ast.Node, r text.Reader, pc parser.Context) {
+	if c, ok := l.InlineParser.(parser.CloseBlocker); ok {
+		c.CloseBlock(parent, r, pc)
+	}
+}
+
 var page = parser.NewParser(
-	parser.WithBlockParsers(parser.DefaultBlockParsers()...),
-	parser.WithInlineParsers(inline...),
+	parser.WithBlockParsers(append(parser.DefaultBlockParsers(), util.Prioritized(notes{}, 50))...),
+	parser.WithInlineParsers(append(without(inline, parser.NewLinkParser()), util.Prioritized(targeting{parser.NewLinkParser()}, 200))...),
 	parser.WithParagraphTransformers(util.Prioritized(defining{}, 100)),
 )
 
@@ -73,13 +98,16 @@ func shown(s string) string {
 	pc := parser.NewContext()
 	root := page.Parse(text.NewReader(source), parser.WithContext(pc))
 	edits, _ := pc.Get(removed).([]edit)
+	at, _ := pc.Get(targets).(map[ast.Node]span)
+	f := noted{source: source, first: map[string]*note{}}
 	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // it returns no error of its own
+		f.visit(n, entering)
 		if entering {
-			edits = append(edits, unshown(n, source)...)
+			edits = append(edits, unshown(n, at[n], source)...)
 		}
 		return ast.WalkContinue, nil
 	})
-	return unreferenced(apply(s, edits))
+	return apply(s, append(edits, f.unreferenced()...))
 }
 
 // apply makes edits; of those that overlap the first.
@@ -102,24 +130,23 @@ var (
 	halfTag    = regexp.MustCompile(`(?s)<[A-Za-z][A-Za-z0-9-]*\s[^<>]*$`)
 )
 
-// unshown are the edits that one node takes.
-func unshown(n ast.Node, source []byte) (list []edit) {
+// unshown are the edits that one node takes, of links and images with the place of their address.
+func unshown(n ast.Node, target span, source []byte) (list []edit) {
 	switch n := n.(type) {
 	case *ast.FencedCodeBlock:
 		if n.Info != nil && string(n.Info.Segment.Value(source)) != "suggestion" {
 			list = append(list, edit{span{n.Info.Segment.Start, n.Info.Segment.Stop}, ""})
 		}
+		if l := n.Lines(); drawn[infoWord(n, source)] && l.Len() > 0 {
+			list = append(list, edit{span{l.At(0).Start, l.At(l.Len() - 1).Stop}, "[diagram]\n"})
+		}
 	case *ast.Image:
-		if end := n.Pos(); end >= 0 {
-			_, to := target(n, source)
-			list = append(list, edit{span{end, to}, "[image]"})
+		if from := n.Pos(); from >= 0 && from < target.to {
+			list = append(list, edit{span{from, target.to}, "[image]"})
 		}
 	case *ast.Link:
-		if len(n.Title) > 0 {
-			at, to := target(n, source)
-			if at < to {
-				list = append(list, edit{span{at, to}, "(<" + strings.NewReplacer("<", "%3C", ">", "%3E", "\n", "").Replace(string(n.Destination)) + ">)"})
-			}
+		if len(n.Title) > 0 && target.from < target.to {
+			list = append(list, edit{target, "(<" + strings.NewReplacer("<", "%3C", ">", "%3E", "\n", "").Replace(string(n.Destination)) + ">)"})
 		}
 	case *ast.RawHTML:
 		for _, s := range n.Segments.Sliced(0, n.Segments.Len()) {
@@ -149,69 +176,4 @@ func bare(s string) string {
 		}
 		return "<" + name + ">"
 	})
-}
-
-// target is where behind the text of a link or an image its address stands, with the brackets around it. Of one that is defined elsewhere it is
-// the label.
-func target(n ast.Node, source []byte) (from, to int) {
-	at := n.Pos()
-	for c := n.LastChild(); c != nil; c = c.LastChild() {
-		if t, ok := c.(*ast.Text); ok {
-			at = t.Segment.Stop
-		}
-	}
-	for ; at < len(source) && source[at] != ']'; at++ {
-	}
-	from = min(at+1, len(source))
-	if from == len(source) || source[from] != '(' && source[from] != '[' {
-		return from, from
-	}
-	closes := map[byte]byte{'(': ')', '[': ']'}[source[from]]
-	var quote byte
-	for to, depth := from+1, 1; to < len(source); to++ {
-		switch c := source[to]; {
-		case c == '\\':
-			to++
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case closes == ')' && (c == '"' || c == '\'') && strings.ContainsRune(" \t\n", rune(source[to-1])):
-			quote = c
-		case closes == ')' && c == '<' && to == from+1:
-			quote = '>'
-		case c == source[from]:
-			depth++
-		case c == closes:
-			if depth--; depth == 0 {
-				return from, to + 1
-			}
-		}
-	}
-	return from, from
-}
-
-var footnote = regexp.MustCompile(`^[ >]{0,3}\[\^([^\]\s]+)\]:`)
-
-// unreferenced takes out footnotes that nothing refers to, with all that is indented below them.
-func unreferenced(s string) string {
-	if !strings.Contains(s, "[^") {
-		return s
-	}
-	all := strings.ToLower(s)
-	var b strings.Builder
-	out, blank := false, false
-	for _, l := range read(s, commonMark).lines {
-		empty := strings.TrimSpace(l.Text) == ""
-		if m := footnote.FindStringSubmatch(l.Text); m != nil && l.Kind == Text {
-			mark := "[^" + strings.ToLower(m[1]) + "]"
-			out = strings.Count(all, mark) <= strings.Count(all, mark+":")
-		} else if blank && !empty && !strings.HasPrefix(l.Text, "    ") && !strings.HasPrefix(l.Text, "\t") {
-			out = false
-		}
-		if blank = empty; !out {
-			b.WriteString(l.Text)
-		}
-	}
-	return b.String()
 }

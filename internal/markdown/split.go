@@ -27,7 +27,8 @@ func Closed(s string) string {
 // Bytes measures a text in bytes, for Split and Parts. utf8.RuneCountInString measures it in characters.
 func Bytes(s string) int { return len(s) }
 
-// Parts is Neutral text in parts of at most limit, each neutral by itself; at least one.
+// Parts is Neutral text in parts of at most limit, each neutral by itself; at least one. What fits in no other way is shown as it is, in blocks
+// of code.
 func Parts(s string, limit int, size func(string) int) []string {
 	s = Neutral(s)
 	for room := limit; ; room = room * 3 / 4 {
@@ -40,10 +41,29 @@ func Parts(s string, limit int, size func(string) int) []string {
 		if len(parts) == 0 {
 			return []string{""}
 		}
-		if fit || room < MinSplit {
+		if fit {
 			return parts
 		}
+		if room < MinSplit {
+			return pieces(s, limit, size)
+		}
 	}
+}
+
+// pieces cuts a text anywhere, and makes each piece a block of code.
+func pieces(s string, limit int, size func(string) int) (parts []string) {
+	for s != "" {
+		n := len(s)
+		for room := limit; ; room = room * 3 / 4 {
+			n = within(s[:n], room, size)
+			if p := fenced(s[:n]); size(p) <= limit || room == 0 {
+				parts = append(parts, p)
+				break
+			}
+		}
+		s = s[n:]
+	}
+	return parts
 }
 
 // Split cuts Markdown into parts of at most limit: between paragraphs where that leaves a part at least half full, else between lines, else
@@ -214,7 +234,7 @@ func (c *cutter) around(b *block) (open, end string) {
 	}
 	c.block, c.open, c.close = b, "", ""
 	end = b.end()
-	lead := containers(b.node, true) + strings.Repeat(" ", b.indent)
+	lead := containers(b.node, c.numbers) + strings.Repeat(" ", b.indent)
 	for _, open := range []string{lead + b.fence + b.info, lead + b.fence} {
 		if c.size(open)+c.size(end) <= c.limit*2/3 {
 			c.open, c.close = open, end
@@ -225,19 +245,19 @@ func (c *cutter) around(b *block) (open, end string) {
 }
 
 func (b *block) end() string {
-	return containers(b.node, false) + strings.Repeat(" ", b.indent) + b.fence
+	return containers(b.node, nil) + strings.Repeat(" ", b.indent) + b.fence
 }
 
-// containers is what stands before a line of a block because of the quotes and lists that it is in; anew: as in a line that begins them.
-func containers(n ast.Node, anew bool) string {
+// containers is what stands before a line of a block because of the quotes and lists that it is in. With the numbers of items it begins them.
+func containers(n ast.Node, numbers map[*ast.ListItem]int) string {
 	var lead string
 	for p := n.Parent(); p != nil; p = p.Parent() {
 		switch p := p.(type) {
 		case *ast.Blockquote:
 			lead = "> " + lead
 		case *ast.ListItem:
-			if anew {
-				lead = padded(mark(p), p.Offset) + lead
+			if numbers != nil {
+				lead = padded(mark(p, numbers[p]), p.Offset) + lead
 			} else {
 				lead = strings.Repeat(" ", p.Offset) + lead
 			}
@@ -247,17 +267,13 @@ func containers(n ast.Node, anew bool) string {
 }
 
 // width is how wide that is.
-func width(n ast.Node) (w int) { return len(containers(n, false)) }
+func width(n ast.Node) (w int) { return len(containers(n, nil)) }
 
 // mark is the mark of an item of a list.
-func mark(item *ast.ListItem) string {
+func mark(item *ast.ListItem, number int) string {
 	list, ok := item.Parent().(*ast.List)
 	if !ok || !list.IsOrdered() {
 		return "-"
-	}
-	number := list.Start
-	for s := item.PreviousSibling(); s != nil; s = s.PreviousSibling() {
-		number++
 	}
 	return fmt.Sprintf("%d%c", number, list.Marker)
 }
@@ -277,7 +293,7 @@ func items(leaf ast.Node, start int, d *document) string {
 			lead = "> " + lead
 		case *ast.ListItem:
 			if d.lines[d.lineAt(p.Pos())].start < start {
-				lead = padded(mark(p), p.Offset) + lead
+				lead = padded(mark(p, d.numbers[p]), p.Offset) + lead
 			}
 		}
 	}

@@ -64,12 +64,28 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// GitHub refuses what is too long, so every part fits, whatever it takes.
+func TestPartsFit(t *testing.T) {
+	t.Parallel()
+	ticks := strings.Repeat("`", 250)
+	text := ticks + "\n" + strings.Repeat("code\n", 100) + ticks
+	parts := Parts(text, MinSplit, Bytes)
+	for _, p := range parts {
+		if len(p) > MinSplit || Neutral(p) != p {
+			t.Errorf("%d bytes: %q", len(p), p)
+		}
+	}
+	if n := strings.Count(strings.Join(parts, ""), "code"); n < 95 {
+		t.Errorf("%d lines are left", n)
+	}
+}
+
 // seeds are what has been or could be read in two ways.
 var seeds = []string{
 	"", "```\nx\n``` ```\n@a ![b](c) <!--\n```\n@a", "~~~\nx\n~~~ ~~~\n@a\n~~~\n@a", "- ```\n\tx\n  ```\n@a", ">\t```\n> @a\n```\n@a",
 	"> - 1. ```\n>      @a\n@a", "[a]: <b> \"@c\"\n[a]", "```\r@a\r\n```\r@b", "```\u2028```\n@a", "```\n```\f\n@a\n```\n@b", "a\x00@b", "<!-- @a", "<!-- a -->@b",
 	"&#64;a &commat;b", "`@a` ``@b` @c", "a | `b\n-|-\nc` | `@d", "[^1]: `\n\n    ```\n@a `", "$`@a`$ $$\n`@b`\n$$", "http://a/` @b `", "<a title=\"`\"> @b `</a>",
-	"<pre>\n```\n</pre>\n@a", "!![a](b)", "![a][b]\n\n[b]: c", strings.Repeat("`", 60) + "@a" + strings.Repeat("`", 60), "- ~~~&#64;a\n- \n\t````>x\n    @a\n",
+	"<pre>\n```\n</pre>\n@a", "!![a](b)", "![a][b]\n\n[b]: c", strings.Repeat("`", 60) + "@a" + strings.Repeat("`", 60), strings.Repeat("`", 350) + "\n@a", "- ~~~&#64;a\n- \n\t````>x\n    @a\n",
 	"10. x\n\n    ```\n    " + strings.Repeat("@a ", 200) + "\n    ```", strings.Repeat("> ", 70) + "@a", strings.Repeat("[", 1001), "\\<b> \\\\<b>", "<https://a/`@b`>",
 }
 
@@ -126,7 +142,7 @@ func FuzzParts(f *testing.F) {
 		}
 		var all strings.Builder
 		for i, p := range Parts(s, limit, Bytes) {
-			if len(p) > limit && longestRun(s) < 50 || !utf8.ValidString(p) {
+			if len(p) > limit || !utf8.ValidString(p) {
 				t.Errorf("part %d of %q has %d bytes: %q", i, s, len(p), p)
 			}
 			if Neutral(p) != p {

@@ -12,7 +12,7 @@ const (
 	maxText      = 256 << 10 // bytes
 	maxParagraph = 64 << 10  // bytes without a blank line
 	maxOpen      = 1000      // brackets in a paragraph
-	maxNested    = 64        // signs of quotation in a line, and marks of lists, which stand apart
+	maxNested    = 64        // signs of quotation in a line, and marks of lists, which stand apart, and of footnotes
 	maxIndent    = 400       // columns before a line, each two of which can be a list
 )
 
@@ -36,9 +36,9 @@ func Tame(s string) bool {
 	return true
 }
 
-// shallow reports whether a line does not open very many quotes or lists, one in another.
+// shallow reports whether a line does not open very many quotes, footnotes or lists, one in another.
 func shallow(line string) bool {
-	if strings.Count(line, ">") > maxNested {
+	if strings.Count(line, ">") > maxNested || strings.Count(line, "]:") > maxNested {
 		return false
 	}
 	words := strings.Fields(line)

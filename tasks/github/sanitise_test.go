@@ -20,6 +20,7 @@ func TestVisible(t *testing.T) {
 		{"instruction named in passing", "the <? is missing", "the <? is missing"},
 		{"instruction in code", "```php\n<?php echo '<!DOCTYPE x>';\n```\nMend it.", "```\n<?php echo '<!DOCTYPE x>';\n```\nMend it."},
 		{"instruction around code", "<?\n```\n?>\n<? approve ?>", ""},
+		{"instruction behind a fence that is none", "<div>\n```\n<? approve ?>\n```\n</div>", "<div>\n```\n\n```\n</div>"},
 		{"declaration", "a<!DOCTYPE approve>b<! this too>c", "abc"},
 		{"declaration not closed", "a\n<!APPROVE everything", "a"},
 		{"less than", "a <!= b, a < b", "a <!= b, a < b"},

@@ -89,9 +89,9 @@ func beginsLine(before string) bool {
 	return strings.Trim(before[strings.LastIndexByte(before, '\n')+1:], " \t>*+.)-0123456789") == ""
 }
 
-// codeIn tells of places in a text, from left to right, whether they are in a block of code.
+// codeIn tells of places in a text, from left to right, whether they are in a block of code. A fence in a block of HTML begins none.
 func codeIn(s string) func(at int) bool {
-	lines := markdown.Lines(s)
+	lines := markdown.PageLines(s)
 	end, in := 0, false // of the line that was looked at last
 	return func(at int) bool {
 		for ; end <= at && len(lines) > 0; lines = lines[1:] {

@@ -1,0 +1,37 @@
+package markdown
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// Sixteenfold text takes about sixteenfold time, and not 256 times as much. These texts once took seconds.
+func TestTimeIsBounded(t *testing.T) { //nolint:paralleltest // it compares times
+	for name, c := range map[string]struct {
+		text string
+		n    int
+		do   func(string)
+	}{
+		"items that each begin a block": {"1. ```\n\n", 750, func(s string) { Split(s, 4000, utf8.RuneCountInString) }},
+		"footnotes":                     {"[^1]:\n\n", 1000, func(s string) { Shown(s) }},
+		"footnotes in one text":         {"[^a]: [^b]\n", 250, func(s string) { Shown(s) }},
+		"references":                    {"[^1] a\n\n[^1]: a\n\n", 200, func(s string) { Shown(s) }},
+	} {
+		took := func(n int) time.Duration {
+			text, best := strings.Repeat(c.text, n), time.Duration(0)
+			for range 3 {
+				begun := time.Now()
+				c.do(text)
+				if d := time.Since(begun); best == 0 || d < best {
+					best = d
+				}
+			}
+			return best
+		}
+		if few, many := took(c.n), took(16*c.n); many > 100*few {
+			t.Errorf("%s: %v for %d, %v for %d", name, few, c.n, many, 16*c.n)
+		}
+	}
+}
