@@ -163,7 +163,8 @@ func (w *Worker) Run(ctx context.Context) error {
 		every time.Duration
 		do    func(context.Context)
 	}{
-		{w.timing.Beat, w.beat}, {w.timing.Beat, w.watchData},
+		{w.timing.Beat, w.beat},
+		{w.timing.Beat, w.watchData},
 		{w.timing.Outbox, w.postDue},
 		{w.timing.Outbox, w.tellLater},
 		{w.timing.Reconcile, w.reconcile},
