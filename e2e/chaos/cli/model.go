@@ -79,7 +79,7 @@ func (m *model) ask(ctx context.Context, said []entry) *failure {
 		}
 		messages = append(messages, object{"role": role, "content": e.Text})
 	}
-	body, err := json.Marshal(object{"model": "claude-chaos", "max_tokens": 100, "messages": messages})
+	body, err := json.Marshal(object{"model": "claude-opus-5-5", "max_tokens": 100, "messages": messages})
 	if err != nil {
 		return &failure{kind: "unknown", text: err.Error()}
 	}

@@ -31,7 +31,7 @@ func (c *cli) turn(batch []input) {
 		return
 	}
 	c.out.state("running")
-	c.out.say(object{"type": "system", "subtype": "init", "model": "claude-chaos", "claude_code_version": "2.1.329", "tools": []string{"Bash"}})
+	c.out.say(object{"type": "system", "subtype": "init", "model": "claude-opus-5-5", "claude_code_version": "2.1.329", "tools": []string{"Bash"}})
 	tokens := c.said.open()
 	if len(tokens) == 0 {
 		tokens = c.said.last() // it is asked to go on, and had finished
@@ -60,7 +60,7 @@ func (c *cli) turn(batch []input) {
 		c.result(trouble.result())
 	default:
 		answer := script.Answer(tokens)
-		c.out.say(object{"type": "assistant", "message": object{"id": id, "model": "claude-chaos", "content": []object{{"type": "text", "text": "Done."}}}})
+		c.out.say(object{"type": "assistant", "message": object{"id": id, "model": "claude-opus-5-5", "content": []object{{"type": "text", "text": "Done."}}}})
 		c.out.say(object{"type": "stream_event", "event": object{"type": "message_stop"}})
 		c.said.add(entry{Type: "assistant", Text: answer, Tokens: tokens})
 		result := object{"subtype": "success", "is_error": false, "result": answer, "terminal_reason": "completed", "stop_reason": "end_turn"}
@@ -146,7 +146,7 @@ func (c *cli) work(ctx context.Context, o script.Orders) {
 func (c *cli) useTool(ctx context.Context, o script.Orders) {
 	id := "toolu_" + o.Token
 	call := object{"command": "make " + o.Token}
-	c.out.say(object{"type": "assistant", "message": object{"id": "msg_" + id, "model": "claude-chaos", "content": []object{{"type": "tool_use", "id": id, "name": "Bash", "input": call}}}})
+	c.out.say(object{"type": "assistant", "message": object{"id": "msg_" + id, "model": "claude-opus-5-5", "content": []object{{"type": "tool_use", "id": id, "name": "Bash", "input": call}}}})
 	if o.Ask {
 		c.askPermission(ctx, id, call)
 	}
@@ -181,7 +181,7 @@ func (c *cli) piece(text string) {
 func (c *cli) result(line object) {
 	turns := c.said.turns()
 	line["type"], line["num_turns"], line["total_cost_usd"] = "result", 1, 0.001*float64(turns)
-	line["modelUsage"] = object{"claude-chaos": object{"inputTokens": 100 * turns, "outputTokens": 20 * turns}}
+	line["modelUsage"] = object{"claude-opus-5-5": object{"inputTokens": 100 * turns, "outputTokens": 20 * turns}}
 	c.failed, _ = line["is_error"].(bool)
 	c.results++
 	c.out.say(line)
