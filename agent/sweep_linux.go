@@ -54,11 +54,19 @@ func marked(run string) []int {
 // carrying lists the live processes that have a variable with such a value in their environment. A process of another user, or one that
 // made itself unreadable, is not seen.
 func carrying(variable string, such func(value string) bool) []int {
+	name := []byte(variable + "=")
+	return withVariable(func(v []byte) bool {
+		value, ok := bytes.CutPrefix(v, name)
+		return ok && such(string(value))
+	})
+}
+
+// withVariable lists the other processes that this user can read and that have such a variable, NAME=value, in their environment.
+func withVariable(such func(v []byte) bool) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
-	name := []byte(variable + "=")
 	var pids []int
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -70,11 +78,8 @@ func carrying(variable string, such func(value string) bool) []int {
 		if err != nil {
 			continue
 		}
-		for v := range bytes.SplitSeq(env, []byte{0}) {
-			if value, ok := bytes.CutPrefix(v, name); ok && such(string(value)) {
-				pids = append(pids, pid)
-				break
-			}
+		if slices.ContainsFunc(bytes.Split(env, []byte{0}), such) {
+			pids = append(pids, pid)
 		}
 	}
 	return pids
@@ -114,26 +119,9 @@ func beginsPrivate() bool {
 // readable lists the processes that this user, and so a tool of the agent's, can read, and that hold one of the variables in their environment:
 // "1 (tini)".
 func readable(variables []string) (holders []string) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-		if err != nil {
-			continue
-		}
-		for v := range bytes.SplitSeq(env, []byte{0}) {
-			if slices.Contains(variables, string(v)) {
-				name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-				holders = append(holders, fmt.Sprintf("%d (%s)", pid, bytes.TrimSpace(name)))
-				break
-			}
-		}
+	for _, pid := range withVariable(func(v []byte) bool { return slices.Contains(variables, string(v)) }) {
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		holders = append(holders, fmt.Sprintf("%d (%s)", pid, bytes.TrimSpace(name)))
 	}
 	return holders
 }
