@@ -58,7 +58,7 @@ func adopted() (pids []int) {
 	return pids
 }
 
-// killAdopted ends and buries what was adopted, with all that is below it, and returns how many processes were killed. When it returns,
+// killAdopted kills and reaps what was adopted, with all that is below it, and returns how many processes were killed. When it returns,
 // nothing that lost its keeper before is left, unless it does not die within sweepLimit.
 func killAdopted() int {
 	killed := map[int]bool{}
@@ -82,20 +82,20 @@ func killAdopted() int {
 	return len(killed)
 }
 
-// strangers are the zombies among our children of whom we do not know whether somebody here waits for them: an orphan of a git that was
+// zombies are those among our children of whom we do not know whether somebody here waits for them: an orphan of a git that was
 // killed, or a child of os/exec's that has only just ended. Not safe for concurrent use.
-type strangers map[int]stranger
+type zombies map[int]zombie
 
-type stranger struct {
+type zombie struct {
 	start string
 	since time.Time
 	looks int
 }
 
-// bury buries those that nobody has waited for in a minute and three looks: os/exec waits from the start. Otherwise they would fill the
+// reap collects those that nobody has waited for in a minute and three looks: os/exec waits from the start. Otherwise they would fill the
 // table of processes; without us they would have been init's.
-func (s strangers) bury(now time.Time) {
-	seen := strangers{}
+func (s zombies) reap(now time.Time) {
+	seen := zombies{}
 	for _, pid := range children(os.Getpid()) {
 		if _, keeper := keepers.Load(pid); keeper || !over(pid) {
 			continue
@@ -106,7 +106,7 @@ func (s strangers) bury(now time.Time) {
 		}
 		z := s[pid]
 		if z.start != start {
-			z = stranger{start: start, since: now}
+			z = zombie{start: start, since: now}
 		}
 		if z.looks++; z.looks > 3 && now.Sub(z.since) > time.Minute {
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)

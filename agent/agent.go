@@ -19,23 +19,23 @@ import (
 
 // Config says how a Runner runs the CLI. LogDir is required.
 type Config struct {
-	CLI        string            // path of the executable; empty: looked for by Find each time, so that it may be installed later
-	LogDir     string            // where <id>.log and <id>.ndjson go
-	TempDir    string            // parent of the runs' own directories; empty: the system's. Keep it short.
-	BaseURL    string            // of the model; empty: the CLI's default
-	Credential Credential        // for the model; kept from the CLI, which gets to the model through a gateway of its run
-	Models     []string          // that a run may ask besides its Spec's and the CLI's small one; empty: those that the CLI offers
-	Direct     bool              // hands the CLI the credential itself: for one that only its own requests may carry. Tools may then read it
-	Env        map[string]string // further variables of the CLI; they are visible to the agent's tools
-	Sandbox    Sandbox           // what the runs are in; empty: SandboxNone
-	Hidden     []string          // files and directories that no run in a sandbox may see; LogDir and TempDir are always among them
-	Shown      []string          // files and directories below hidden ones that runs in a sandbox may read all the same; they must exist
-	Secrets    []string          // files with secrets of this process: Health warns of those that runs without a sandbox can read
-	Grace      time.Duration     // from the decision to stop a run to its KILL; 0: 15 s
-	Crowd      int               // processes and threads a run may have at once: one with more is ended; 0: any number
-	Servers    []MCPServer       // of tools, besides those of a Spec
-	Redactor   *Redactor         // takes secrets out of logs and events; nil: none
-	Log        *slog.Logger      // nil: nothing is logged
+	CLI          string            // path of the executable; empty: looked for by Find each time, so that it may be installed later
+	LogDir       string            // where <id>.log and <id>.ndjson go
+	TempDir      string            // parent of the runs' own directories; empty: the system's. Keep it short.
+	BaseURL      string            // of the model; empty: the CLI's default
+	Credential   Credential        // for the model; kept from the CLI, which gets to the model through a gateway of its run
+	Models       []string          // that a run may ask besides its Spec's and the CLI's small one, and start with; empty: those that the CLI offers
+	Direct       bool              // hands the CLI the credential itself: for one that only its own requests may carry. Tools may then read it
+	Env          map[string]string // further variables of the CLI; they are visible to the agent's tools
+	Sandbox      Sandbox           // what the runs are in; empty: SandboxNone
+	Hidden       []string          // files and directories that no run in a sandbox may see; LogDir and TempDir are always among them
+	Shown        []string          // files and directories below hidden ones that runs in a sandbox may read all the same; they must exist
+	Secrets      []string          // files with secrets of this process: Health warns of those that runs without a sandbox can read
+	Grace        time.Duration     // from the decision to stop a run to its KILL; 0: 15 s
+	MaxProcesses int               // processes and threads a run may have at once: one with more is ended; 0: any number
+	Servers      []MCPServer       // of tools, besides those of a Spec
+	Redactor     *Redactor         // takes secrets out of logs and events; nil: none
+	Log          *slog.Logger      // nil: nothing is logged
 
 	Getenv func(string) string // the worker's environment; nil: os.Getenv
 }
@@ -64,12 +64,12 @@ type Runner struct {
 
 	silentLimit time.Duration // after which a keeper gives its worker up; tests shorten it
 
-	strangersMu sync.Mutex
-	strangers   strangers
+	zombiesMu sync.Mutex
+	zombies   zombies
 }
 
 // New checks the configuration. It looks neither at the CLI nor at the sandbox: see Health. It makes this process a child subreaper, which
-// is given what a killed keeper leaves behind, and also what other children leave: dead ones of these are buried after each run.
+// is given what a killed keeper leaves behind, and also what other children leave: dead ones of these are reaped after each run.
 func New(c Config) (*Runner, error) {
 	if c.LogDir == "" {
 		return nil, errors.New("create runner: LogDir is empty")
@@ -77,7 +77,7 @@ func New(c Config) (*Runner, error) {
 	r := &Runner{
 		cfg: c, log: c.Log, getenv: c.Getenv, sandbox: &sandbox{}, mark: ownMark(),
 		startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit, keeperLimit: keeperLimit,
-		usedEvery: usedEvery, silentLimit: silentLimit, strangers: strangers{},
+		usedEvery: usedEvery, silentLimit: silentLimit, zombies: zombies{},
 	}
 	r.spare.total = maxLines
 	if r.log == nil {

@@ -302,7 +302,7 @@ func TestWorkerDiesDuringAStop(t *testing.T) {
 	}
 }
 
-// Processes that were left behind and ended by themselves are buried as they come, not killed at the end, however many they are.
+// Processes that were left behind and ended by themselves are reaped as they come, not killed at the end, however many they are.
 func TestManyOrphans(t *testing.T) {
 	t.Parallel()
 	c, err := startChild(t.Context(), startOrder{

@@ -100,8 +100,7 @@ func (b box) enter(cmd *exec.Cmd) ([]*os.File, error) {
 	return []*os.File{exe, temp, filter}, nil
 }
 
-// bwrapArgs is bubblewrap's command line for a run, up to the program. Of the machine the run shares the network, but for one that is alone, and sees the files
-// that it may not write; processes and shared memory of others it does not see, and it has no capabilities, even as root.
+// bwrapArgs is bubblewrap's command line for a run, up to the program. A run has its own processes and shared memory, and no capabilities.
 func (r *Runner) bwrapArgs(bwrap string, s Spec, cli string, d runDirs) ([]string, error) {
 	mounts, err := r.mounts(s, cli, d)
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/connlimit"
 )
 
 // gateway is one run's way to the model: a reverse proxy on loopback that lets in who has the run's own token and puts the real
@@ -33,7 +35,7 @@ type gateway struct {
 	overspend context.CancelFunc
 
 	server *http.Server
-	crowd  *crowd
+	conns  *connlimit.Limiter
 	cut    context.CancelFunc // ends the context of every request
 	open   sync.WaitGroup     // the goroutine that accepts, and one per connection
 }
@@ -83,16 +85,16 @@ func (r *Runner) newGateway(s Spec, note func(format string, args ...any)) *gate
 	// The prefix is that of the model's own keys, by which redactors know what must not be seen.
 	g := &gateway{
 		url: fmt.Sprintf("http://127.0.0.1:%d", gatewayPort), token: "sk-ant-run-" + rand.Text(), host: r.upstream.Host, cut: cut,
-		note: note, crowd: newCrowd(maxConns), models: models([]string{s.Model}, r.cfg.Models), seen: traffic{max: s.MaxUSD},
+		note: note, conns: connlimit.New(maxConns), models: models(s.Model, r.cfg.Models), seen: traffic{max: s.MaxUSD},
 	}
 	g.over, g.overspend = context.WithCancel(context.Background())
 	g.server = &http.Server{
 		ReadHeaderTimeout: gatewayHeaderLimit, IdleTimeout: gatewayIdleLimit,
 		ErrorLog:    slog.NewLogLogger(r.log.Handler(), slog.LevelDebug), // of clients that go away: the CLI says so itself
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		ConnContext: g.crowd.Enter,
+		ConnContext: g.conns.Enter,
 		ConnState: func(c net.Conn, s http.ConnState) {
-			g.crowd.State(c, s)
+			g.conns.State(c, s)
 			switch s {
 			case http.StateNew: // on the goroutine that accepts, so never after Close has begun to wait for nobody
 				g.open.Add(1)
@@ -141,7 +143,7 @@ func (g *gateway) handler(r *Runner, transport http.RoundTripper) http.Handler {
 			http.Error(w, "this address serves one run, and takes only that run's token", http.StatusUnauthorized)
 			return
 		}
-		done, ok := g.crowd.Use(req.Context())
+		done, ok := g.conns.Use(req.Context())
 		if !ok {
 			w.Header().Set("Connection", "close")
 			apiError(w, http.StatusTooManyRequests, "rate_limit_error", "this run asks too much at once")

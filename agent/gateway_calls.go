@@ -19,7 +19,7 @@ const (
 	sendLimit    = time.Minute     // for a question to come in, over loopback
 )
 
-// Of a call that is broken off before the model has said what it used, the gateway takes this for it.
+// What the gateway takes for the usage of a call while the model has not said it.
 const (
 	bytesPerToken   = 4
 	tokensPerSecond = 80
@@ -111,27 +111,30 @@ func (g *gateway) refuseModel(w http.ResponseWriter, name string) {
 	apiError(w, http.StatusNotFound, "not_found_error", "model: "+name+" is none of the models of this run")
 }
 
-// start waits until the run can pay for a call, whatever becomes of those under way: at most one exceeds the maximum. Its error is errSpent
-// or that of ctx.
+// start waits until the run can pay for a call besides those under way. While calls cost no more than estimated, at most one exceeds the
+// maximum. Its error is errSpent or that of ctx.
 func (c *modelCall) start(ctx context.Context) error {
-	t, most := c.traffic, c.most()
+	t, estimate := c.traffic, c.estimate()
 	return t.wait(ctx, func() (bool, error) {
 		switch {
 		case t.max > 0 && t.api.CostUSD >= t.max:
 			return false, errSpent
-		case t.max > 0 && t.calls > 0 && t.api.CostUSD+t.held+most > t.max:
+		case t.max > 0 && t.calls > 0 && t.api.CostUSD+t.held+estimate > t.max:
 			return false, nil
 		}
 		t.calls++
-		t.held += most
+		t.held += estimate
 		return true, nil
 	})
 }
 
-// most is what the call may cost: its question, as if nothing of it was cached, and as long an answer as it allows.
-func (c *modelCall) most() float64 {
+// estimate is what is reserved for the call: its question, all of it written to the cache at the highest price, and as long an answer as it
+// allows. It is no upper bound: pictures, documents, shorter tokens and the model's own tools cost more.
+func (c *modelCall) estimate() float64 {
+	b := bill{Usage: Usage{CacheCreation: c.size / bytesPerToken, Output: max(c.MaxTokens, 0)}, Geo: "us"}
+	b.Cache.Hour = b.CacheCreation
 	p, _ := priceOf(c.Model)
-	return p.cost(bill{Usage: Usage{Input: c.size / bytesPerToken, Output: max(c.MaxTokens, 0)}})
+	return p.cost(b)
 }
 
 // end settles a call. What was broken off has cost something nevertheless.
@@ -155,7 +158,7 @@ func (c *modelCall) end() {
 		c.add(rest, "")
 	}
 	t.calls--
-	t.held -= c.most()
+	t.held -= c.estimate()
 	t.wake()
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // cliModels are the models that the pinned CLI (2.1.329) asks by itself: its default with a key and with a login, the small one for pages that
-// it has fetched, and those that stand for the names a sub-agent may be given (TestCLIModels).
+// it has fetched, and those that stand for the names a sub-agent may be given (TestCLIModelsAndBetas).
 var cliModels = []string{"claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-fable-5-2"}
 
 // smallModel is the one of cliModels that every run needs.
@@ -20,7 +20,7 @@ const smallModel = "claude-haiku-5-5"
 var families = []string{"haiku", "sonnet", "opus", "fable", "mythos"}
 
 // cliChoice are the names with which the choice is the CLI's.
-var cliChoice = []string{"", "default", "best", "opusplan"}
+var cliChoice = []string{"default", "best", "opusplan"}
 
 // betas are the values of anthropic-beta that pass: those of requests that the pinned CLI (2.1.329) sends with a run's own questions. Left out is
 // what makes an answer dearer or lets another model into it (fast mode, advisors, fallbacks on the server), and what reaches farther than
@@ -71,13 +71,29 @@ func (g *gateway) trim(h http.Header) {
 	}
 }
 
-// models are what a run may ask that names these models itself, where an operator allows those (nil: any that the CLI offers).
-func models(own, allowed []string) []string {
-	list := slices.Concat([]string{smallModel}, own, allowed)
-	if len(allowed) == 0 || slices.ContainsFunc(own, func(name string) bool { return slices.Contains(cliChoice, name) }) {
+// models are what a run may ask: its own model (empty: none), and those that an operator allows (none: any that the CLI offers).
+func models(own string, allowed []string) []string {
+	list := append([]string{smallModel}, allowed...)
+	if own != "" {
+		list = append(list, own)
+	}
+	if len(allowed) == 0 || slices.ContainsFunc(list, func(name string) bool { return slices.Contains(cliChoice, name) }) {
 		list = append(list, cliModels...)
 	}
 	return list
+}
+
+// startModel is the model that a run starts with: its own, or the first that the operator allows where the CLI's default is not allowed.
+// Empty: the CLI's default.
+func (r *Runner) startModel(own string) string {
+	cliDefault := "claude-opus-5-5"
+	if c := r.cfg.Credential; c.APIKey == "" && c.OAuthToken != "" {
+		cliDefault = "claude-sonnet-5-5"
+	}
+	if own != "" || len(r.cfg.Models) == 0 || among(models("", r.cfg.Models), cliDefault) {
+		return own
+	}
+	return r.cfg.Models[0]
 }
 
 // Allow lets the run ask a further model, by a name that the CLI takes.
@@ -87,16 +103,21 @@ func (g *gateway) Allow(name string) {
 	}
 	g.seen.mu.Lock()
 	defer g.seen.mu.Unlock()
-	g.models = append(g.models, models([]string{name}, []string{name})...)
+	g.models = append(g.models, models(name, []string{name})...)
 }
 
 // allows reports whether a call may ask a model.
 func (g *gateway) allows(name string) bool {
 	g.seen.mu.Lock()
 	defer g.seen.mu.Unlock()
+	return among(g.models, name)
+}
+
+// among reports whether a list that models made has a model.
+func among(list []string, name string) bool {
 	name = modelID(name)
 	kind := family(name)
-	return slices.ContainsFunc(g.models, func(allowed string) bool {
+	return slices.ContainsFunc(list, func(allowed string) bool {
 		return modelID(allowed) == name || kind != "" && family(allowed) == kind && !slices.Contains(cliModels, allowed)
 	})
 }

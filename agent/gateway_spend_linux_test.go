@@ -175,3 +175,41 @@ func TestCLIModelsAndBetas(t *testing.T) {
 		})
 	}
 }
+
+// Where an operator allows certain models, a run that names none asks only those and the CLI's small one, and starts with one of them.
+func TestCLIAllowedModels(t *testing.T) {
+	t.Parallel()
+	key, login := bearer, func(c *Config) { c.Credential = Credential{OAuthToken: "oauth-1"} }
+	for name, c := range map[string]struct {
+		credential func(*Config)
+		allowed    []string
+		asked      string
+		opus       string // how the gateway answers a tool that asks it
+	}{
+		"default is allowed":     {key, []string{"haiku", "opus"}, "claude-opus-5-5", "200 OK"},
+		"default is not allowed": {key, []string{"sonnet", "haiku"}, "claude-sonnet-5-5", "404 Not Found"},
+		"only the small one":     {key, []string{"haiku"}, "claude-haiku-5-5", "404 Not Found"},
+		"default of a login":     {login, []string{"haiku", "sonnet"}, "claude-sonnet-5-5", ""},
+		"the CLI's choice":       {key, []string{"haiku", "default"}, "claude-opus-5-5", "200 OK"},
+		"default of a login not": {login, []string{"opus"}, "claude-opus-5-5", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model, dir := newModel(t), t.TempDir()
+			model.Answer("", bash("exec >out\n"+direct("claude-opus-5-5", "direct", "")), modelfake.Turn{Text: "Done."})
+			model.Answer("direct", modelfake.Turn{Text: "yes"})
+			r := newCLI(t, model, impatient, c.credential, func(cfg *Config) { cfg.Models = c.allowed })
+			res := runCLI(t, r, Spec{ID: "allowed-" + strings.ToLower(strings.NewReplacer(" ", "-", "'", "").Replace(name)), Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, &host{})
+			var asked []string
+			for _, q := range model.Requests() {
+				asked = append(asked, q.Model)
+			}
+			if res.Outcome != Done || len(asked) < 2 || asked[0] != c.asked {
+				t.Errorf("%s %v: asked %v, want %s", res.Outcome, res.Error, asked, c.asked)
+			}
+			if out, _ := os.ReadFile(dir + "/out"); c.opus != "" && string(out) != "HTTP/1.1 "+c.opus+"\r\n" {
+				t.Errorf("a tool that asks opus is answered %q", out)
+			}
+		})
+	}
+}

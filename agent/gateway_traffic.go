@@ -16,7 +16,7 @@ type API struct {
 	Calls     int               `json:"calls"`
 	Usage     Usage             `json:"usage"`                // of all calls, as the answers gave it; of one that was cut, estimated
 	CostUSD   float64           `json:"cost_usd"`             // of all calls, at list price
-	Status    int               `json:"status,omitempty"`     // of the latest call; 0 when the model could not be reached
+	Status    int               `json:"status,omitempty"`     // of the latest call that ended; 0: it could not reach the model, or none has ended
 	Errors    map[int]int       `json:"errors,omitempty"`     // calls that failed, by status
 	Problem   string            `json:"problem,omitempty"`    // why the model could not be reached, the latest time
 	RetryAt   time.Time         `json:"retry_at,omitzero"`    // when the latest call, which failed, may be repeated (retry-after); zero: unknown
@@ -28,15 +28,18 @@ type API struct {
 func (g *gateway) trouble() string {
 	api := g.Seen()
 	switch {
-	case api == nil || api.Calls == 0:
+	case api == nil:
 		return ""
-	case api.Status == 0:
+	case api.unreachable():
 		return fmt.Sprintf("The model at %s cannot be reached: %s. Look at ANTHROPIC_BASE_URL, proxy, firewall and DNS.", g.host, api.reason())
 	case api.Status >= http.StatusBadRequest:
 		return fmt.Sprintf("The model at %s answered %s.", g.host, strings.TrimSpace(fmt.Sprint(api.Status, " ", statusText(api.Status))))
 	}
 	return ""
 }
+
+// unreachable reports whether the latest call that ended did not reach the model. A call that is not answered yet has not ended.
+func (a *API) unreachable() bool { return a.Status == 0 && a.Problem != "" }
 
 // reason is Problem without the method and the address that Go puts before it.
 func (a *API) reason() string {
@@ -59,7 +62,7 @@ const statusOverloaded = 529
 
 // explain adds why the model could not be reached to an error that says no more than that. A nil API has nothing to add.
 func (a *API) explain(e *Error) {
-	if a != nil && e.Class == ClassOverloaded && a.Calls > 0 && a.Status == 0 {
+	if a != nil && e.Class == ClassOverloaded && a.unreachable() {
 		e.Message += " (" + a.Problem + ")"
 	}
 }
@@ -76,9 +79,9 @@ func (a *API) limit() *wireRateLimit {
 	return &wireRateLimit{Status: a.Limits["unified-status"], ResetsAt: reset}
 }
 
-// class is that of the latest call; empty when it was answered.
+// class is that of the latest call that ended; empty when it was answered, or none has ended.
 func (a *API) class() Class {
-	if a.Calls > 0 && a.Status == 0 {
+	if a.unreachable() {
 		return ClassOverloaded
 	}
 	return statusClass(a.Status)
@@ -103,7 +106,7 @@ type traffic struct {
 	api       API
 	noted     []string      // what was noted once
 	calls     int           // under way
-	held      float64       // what they may cost, in US dollars
+	held      float64       // what they are estimated to cost, in US dollars
 	questions int64         // bytes of questions that are held
 	changed   chan struct{} // closed when any of these has become less; nil: nobody waits
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"encoding/pem"
 	"io"
 	"maps"
@@ -150,6 +151,61 @@ func TestTrafficIsCounted(t *testing.T) {
 		got.FirstByte, got.CostUSD, got.RetryAt, want.RetryAt = 0, 0, time.Time{}, time.Time{}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("after %d answers: %s", i+1, diff)
+		}
+	}
+}
+
+// A call that is not answered yet, or that the CLI gives up before it is, says nothing of whether the model can be reached.
+func TestUnansweredIsNotUnreachable(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{})
+	model := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		_, _ = io.Copy(io.Discard, req.Body)
+		close(asked)
+		<-req.Context().Done()
+	}))
+	defer model.Close()
+	g := newGateway(t, model.URL, kinds["key"])
+	silent := func(when string) {
+		t.Helper()
+		api, e := g.Seen(), NewError(ClassOverloaded, "no answer")
+		api.explain(e)
+		if api.Calls != 1 || api.Throttled() || g.trouble() != "" || e.Message != "no answer" {
+			t.Errorf("%s: %+v, %q, %q", when, api, g.trouble(), e.Message)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	gaveUp := make(chan struct{})
+	go func() {
+		defer close(gaveUp)
+		answerTo(t, request(t, g, kinds["key"], "/v1/messages", anyQuestion).WithContext(ctx))
+	}()
+	<-asked
+	silent("under way")
+	cancel()
+	<-gaveUp
+	g.Close()
+	silent("given up")
+}
+
+// What is reserved for a call covers its estimated tokens however they are billed.
+func TestEstimateCoversTheHighestPrice(t *testing.T) {
+	t.Parallel()
+	const tokens, answer = 150_000, 1000
+	hour := bill{Usage: Usage{CacheCreation: tokens, Output: answer}, Geo: "us"}
+	hour.Cache.Hour = tokens
+	for model := range prices {
+		c := modelCall{question: question{Model: model, MaxTokens: answer}, size: bytesPerToken * tokens}
+		p, _ := priceOf(model)
+		for name, b := range map[string]bill{
+			"plain":              {Usage: Usage{Input: tokens, Output: answer}},
+			"cached for 5 min":   {Usage: Usage{CacheCreation: tokens, Output: answer}, Geo: "us"},
+			"cached for an hour": hour,
+		} {
+			if usd := p.cost(b); usd > c.estimate() {
+				t.Errorf("%s, %s: $%g, reserved $%g", model, name, usd, c.estimate())
+			}
 		}
 	}
 }

@@ -26,13 +26,13 @@ type governor struct {
 	threads  uint16           // of the machine, when ours were counted, at counted
 	counted  time.Time
 
-	orphaned bool          // the worker died
-	stopped  bool          // the leader was told to end, by whomever
-	silence  time.Duration // the worker's, when it ended the run
-	crowd    int           // processes and threads, when their number did
+	orphaned  bool          // the worker died
+	stopped   bool          // the leader was told to end, by whomever
+	silence   time.Duration // the worker's, when it ended the run
+	processes int           // processes and threads, when their number did
 }
 
-// govern obeys the control pipe until the leader is dead (and still a zombie, so that its process group cannot be reused), and buries
+// govern obeys the control pipe until the leader is dead (and still a zombie, so that its process group cannot be reused), and reaps
 // orphans of its tools as they die. A leader that does not die of KILL, because it is in uninterruptible sleep, is given up after sweepLimit.
 func (g *governor) govern(in *bufio.Reader) {
 	g.looked = sinceBoot()
@@ -154,19 +154,19 @@ func (g *governor) listen() {
 // conspicuously more than before.
 func (g *governor) count() {
 	var info unix.Sysinfo_t
-	if g.order.Crowd == 0 || unix.Sysinfo(&info) != nil {
+	if g.order.MaxProcesses == 0 || unix.Sysinfo(&info) != nil {
 		return
 	}
 	more := int(int16(info.Procs - g.threads)) //nolint:gosec // the kernel counts with 16 bits, and so wraps around
-	if g.crowd == 0 && time.Since(g.counted) < time.Second && more < g.order.Crowd/4 {
+	if g.processes == 0 && time.Since(g.counted) < time.Second && more < g.order.MaxProcesses/4 {
 		return
 	}
 	all, threads := descendants(os.Getpid())
 	g.threads, g.counted = info.Procs, time.Now()
-	if threads > g.order.Crowd {
-		g.crowd = max(g.crowd, threads)
+	if threads > g.order.MaxProcesses {
+		g.processes = max(g.processes, threads)
 	}
-	if g.crowd > 0 { // also of those that were born meanwhile
+	if g.processes > 0 { // also of those that were born meanwhile
 		killRun(all)
 		g.killLeader()
 	}

@@ -88,14 +88,14 @@ func (r *Runner) outlive(id string, c *child, quiet <-chan struct{}, note func(t
 		}
 	}
 	<-quiet
-	r.buryStrangers()
+	r.reapZombies()
 }
 
-// buryStrangers buries what died as a child of this process, and for which nobody here waits.
-func (r *Runner) buryStrangers() {
-	r.strangersMu.Lock()
-	defer r.strangersMu.Unlock()
-	r.strangers.bury(time.Now())
+// reapZombies reaps what died as a child of this process, and for which nobody here waits.
+func (r *Runner) reapZombies() {
+	r.zombiesMu.Lock()
+	defer r.zombiesMu.Unlock()
+	r.zombies.reap(time.Now())
 }
 
 // sweepUntil kills what carries the run's marker until the pipes say that nobody is left, or for a second, if somebody without it holds them. A

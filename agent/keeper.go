@@ -24,17 +24,17 @@ const (
 // startOrder is the first line of the control pipe. It carries what must not be seen in /proc: arguments and environment are the
 // CLI's own, and the credential is handed on through a pipe.
 type startOrder struct {
-	Path   string   `json:"path"`
-	Args   []string `json:"args"` // argv[0] included
-	Env    []string `json:"env"`
-	Dir    string   `json:"dir"`
-	Alone  bool     `json:"alone,omitempty"`  // make the gateway's socket and hand it out, before the CLI starts
-	Secret string   `json:"secret,omitempty"` // readable for the CLI at descriptor 3; empty for none
-	Orphan duration `json:"orphan"`           // TERM to KILL when the worker died
-	Silent duration `json:"silent,omitempty"` // without a word of the worker's the run is ended after it; 0: never
-	Crowd  int      `json:"crowd,omitempty"`  // more processes and threads than these end the run; 0: any number may be
-	Mark   uint64   `json:"mark,omitempty"`   // of what is born in the run: see birthMark; 0: none
-	Remove string   `json:"remove,omitempty"` // the run's own directory, removed by the keeper when the worker died
+	Path         string   `json:"path"`
+	Args         []string `json:"args"` // argv[0] included
+	Env          []string `json:"env"`
+	Dir          string   `json:"dir"`
+	Alone        bool     `json:"alone,omitempty"`         // make the gateway's socket and hand it out, before the CLI starts
+	Secret       string   `json:"secret,omitempty"`        // readable for the CLI at descriptor 3; empty for none
+	Orphan       duration `json:"orphan"`                  // TERM to KILL when the worker died
+	Silent       duration `json:"silent,omitempty"`        // without a word of the worker's the run is ended after it; 0: never
+	MaxProcesses int      `json:"max_processes,omitempty"` // more processes and threads than these end the run; 0: any number may be
+	Mark         uint64   `json:"mark,omitempty"`          // of what is born in the run: see birthMark; 0: none
+	Remove       string   `json:"remove,omitempty"`        // the run's own directory, removed by the keeper when the worker died
 
 	// Sealed is for the worker's side: stdin and stdout are a protocol, and no other process may open them. A script's stay pipes, for
 	// scripts write to /dev/stdout by its name.
@@ -54,16 +54,16 @@ type startStatus struct {
 
 // exitStatus is the keeper's last word: after it, nothing of the run is alive but Stuck processes.
 type exitStatus struct {
-	Code    int      `json:"code"`             // -1 when a signal ended the CLI
-	Signal  string   `json:"signal,omitempty"` // its name
-	Stopped bool     `json:"stopped"`          // the CLI was alive when the keeper told it to end
-	Silence duration `json:"silence"`          // for which the worker had said nothing when that ended the run; 0: it did not
-	Crowd   int      `json:"crowd"`            // processes and threads there were when their number ended the run; 0: it did not
-	OOM     int64    `json:"oom"`              // processes of the keeper's memory cgroup that ran out of memory meanwhile
-	Swept   int      `json:"swept"`            // processes that had outlived the CLI and were killed
-	Stuck   int      `json:"stuck"`            // processes that would not die within sweepLimit
-	CPU     duration `json:"cpu"`
-	MaxRSS  int64    `json:"max_rss"`
+	Code      int      `json:"code"`             // -1 when a signal ended the CLI
+	Signal    string   `json:"signal,omitempty"` // its name
+	Stopped   bool     `json:"stopped"`          // the CLI was alive when the keeper told it to end
+	Silence   duration `json:"silence"`          // for which the worker had said nothing when that ended the run; 0: it did not
+	Processes int      `json:"processes"`        // processes and threads there were when their number ended the run; 0: it did not
+	OOM       int64    `json:"oom"`              // processes of the keeper's memory cgroup that ran out of memory meanwhile
+	Swept     int      `json:"swept"`            // processes that had outlived the CLI and were killed
+	Stuck     int      `json:"stuck"`            // processes that would not die within sweepLimit
+	CPU       duration `json:"cpu"`
+	MaxRSS    int64    `json:"max_rss"`
 
 	keeperDied bool // it said nothing; set by the worker
 }

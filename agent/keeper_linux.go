@@ -61,8 +61,8 @@ func keep(control, status *os.File) int {
 
 	g := governor{pid: leader.Process.Pid, order: order}
 	g.govern(in)
-	final := bury(leader)
-	final.Stopped, final.Silence, final.Crowd = g.stopped, g.silence, g.crowd
+	final := reapAll(leader)
+	final.Stopped, final.Silence, final.Processes = g.stopped, g.silence, g.processes
 	final.OOM = max(0, oomKills("/proc", "/sys/fs/cgroup")-killed)
 	if g.orphaned && order.Remove != "" {
 		_ = os.RemoveAll(order.Remove)
@@ -99,7 +99,7 @@ func startLeader(order startOrder) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// reapOrphans buries our dead children but the leader: what tools left behind and what then ended by itself. A run of hours would
+// reapOrphans reaps our dead children but the leader: what tools left behind and what then ended by itself. A run of hours would
 // otherwise fill the table of processes.
 func reapOrphans(leader int) {
 	for _, pid := range children(os.Getpid()) {
@@ -109,9 +109,9 @@ func reapOrphans(leader int) {
 	}
 }
 
-// bury kills and reaps everything the leader left behind. ECHILD proves that nothing is left: whatever it started became our
+// reapAll kills and reaps everything the leader left behind. ECHILD proves that nothing is left: whatever it started became our
 // child when its own parent died.
-func bury(leader *exec.Cmd) exitStatus {
+func reapAll(leader *exec.Cmd) exitStatus {
 	s := exitStatus{Code: -1}
 	_ = unix.Kill(-leader.Process.Pid, unix.SIGKILL)
 	if over(leader.Process.Pid) {

@@ -36,7 +36,7 @@ func here() (place string, ok bool) {
 	return strings.TrimSpace(string(boot)) + "/" + strings.Trim(space, "pid:[]"), true
 }
 
-// startTime is when a process started, in clock ticks since the boot, as /proc tells it; empty for one that is dead and not yet buried.
+// startTime is when a process started, in clock ticks since the boot, as /proc tells it; empty for one that is dead and not yet reaped.
 func startTime(pid int) (string, error) {
 	state, start, err := processState(pid)
 	if state == "Z" || state == "X" {
@@ -59,8 +59,8 @@ func processState(pid int) (state, start string, err error) {
 	return fields[0], fields[19], nil
 }
 
-// buried reports whether a mark is that of a process of this place that is dead for sure.
-func buried(mark, place string) bool {
+// deadMark reports whether a mark is that of a process of this place that is dead for sure.
+func deadMark(mark, place string) bool {
 	rest, ours := strings.CutPrefix(mark, place+"/")
 	number, start, _ := strings.Cut(rest, "/")
 	pid, err := strconv.Atoi(number)
@@ -83,7 +83,7 @@ func sweepOrphans(ctx context.Context) (int, error) {
 	}
 	killed := map[int]bool{}
 	for stop := time.Now().Add(sweepLimit); ; {
-		found := carrying(workerMarker, func(mark string) bool { return buried(mark, place) })
+		found := carrying(workerMarker, func(mark string) bool { return deadMark(mark, place) })
 		if len(found) == 0 {
 			return len(killed), nil
 		}

@@ -103,7 +103,7 @@ func TestMarksOfTheDead(t *testing.T) {
 		place + "/" + strconv.Itoa(1<<30): false,
 		"":                                false,
 	} {
-		if buried(mark, place) != dead {
+		if deadMark(mark, place) != dead {
 			t.Errorf("mark %q: dead %t, want %t", mark, !dead, dead)
 		}
 	}

@@ -5,12 +5,15 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +25,7 @@ func TestMain(m *testing.M) {
 	KeeperMain()
 	switch mode := os.Getenv("AGENT_TEST_MODE"); mode {
 	case "":
+		moreParallel()
 		os.Exit(m.Run())
 	case "sleep":
 		_, _ = io.Copy(io.Discard, os.Stdin) // /dev/null: returns at once
@@ -52,6 +56,16 @@ func TestMain(m *testing.M) {
 			os.Exit(hostileMain(awkward))
 		}
 		os.Exit(fakeCLI(mode))
+	}
+}
+
+// moreParallel has twice as many tests at once as go test would: most of them wait for processes. -parallel has its way.
+func moreParallel() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	}
 }
 
@@ -88,7 +102,7 @@ func fakeCLI(mode string) int {
 		fmt.Fprintln(os.Stderr, "error: unknown option '--x'")
 		return 2
 	case strings.Contains(mode, "print"):
-		fmt.Print("This version has expired.\nPlease \x1b[31mupdate\x1b[0m")
+		fmt.Print("This version has expired.\n404 9f8e7d6c5b4a39281706 is no key\nPlease \x1b[31mupdate\x1b[0m")
 		return 0
 	case strings.Contains(mode, "exit-0"):
 		return 0

@@ -15,15 +15,15 @@ import (
 // finished says that the session had become idle before anything stopped the run; cause is the first thing that did.
 func conclude(f *facts, finished bool, cause error, exit exitStatus, stderr string) (Outcome, *Error) {
 	switch {
-	case finished, cause == nil && exit.Crowd == 0 && exit.Silence == 0 && f.Last != nil && (!f.Open || !f.Began):
+	case finished, cause == nil && exit.Processes == 0 && exit.Silence == 0 && f.Last != nil && (!f.Open || !f.Began):
 		if e := classifyResult(f); e != nil {
 			return Failed, e
 		}
 		return Done, nil
 	case errors.Is(cause, errSpent):
 		return Failed, NewError(ClassBudget, errSpent.Error())
-	case exit.Crowd > 0:
-		return Failed, NewError(ClassProcesses, fmt.Sprintf("the run had %d processes and threads", exit.Crowd))
+	case exit.Processes > 0:
+		return Failed, NewError(ClassProcesses, fmt.Sprintf("the run had %d processes and threads", exit.Processes))
 	case exit.Silence > 0 && (cause == nil || ours(cause)):
 		return Failed, NewError(ClassFrozen, fmt.Sprintf("the keeper had heard nothing of its worker for %s", exit.Silence.Round(time.Second)))
 	case errors.Is(cause, ErrLimit):

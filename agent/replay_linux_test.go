@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // oldCLI is the last version that runs on Node 20, which npm picks there without a word (claude-cli.md §1). It is below MinCLI, but the
@@ -35,6 +36,7 @@ func TestRecordedErrors(t *testing.T) {
 					c.Env["AGENT_TEST_MODE"], c.Env["AGENT_TEST_FIXTURE"], c.Env["GORACE"] = "replay", fixture, "atexit_sleep_ms=0"
 					c.Direct = true // nothing asks the model, so a gateway would have seen nothing
 				})
+				b.exitLimit = 5 * time.Second // for a CLI that was interrupted, and stays
 				s.ID += "-" + version
 				ctx, stop := context.WithCancelCause(t.Context())
 				res := b.run(t, ctx, s, sc.host(t, s.ID, func() { stop(errors.New("enough")) }))

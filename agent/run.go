@@ -91,6 +91,7 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 // launch starts the CLI and those who read its output; nil when ctx has ended before it could. The caller waits for its end, closes its
 // gate and clears up.
 func (r *Runner) launch(ctx context.Context, cli string, s Spec, resume *Session, h Host, log *runLog) (_ *live, e *Error) {
+	s.Model = r.startModel(s.Model)
 	dirs, err := makeDirs(r.cfg.TempDir)
 	if err != nil {
 		return nil, NewError(ClassWorkspace, err.Error())
@@ -127,7 +128,7 @@ func (r *Runner) launch(ctx context.Context, cli string, s Spec, resume *Session
 	c, err := startChild(ctx, startOrder{
 		Path: box.cli, Args: args, Env: r.environment(s, dirs.seen(), way), Dir: s.Dir, Alone: box.alone,
 		Secret: way.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: box.remove,
-		Silent: r.silentLimit, Crowd: r.cfg.Crowd, Mark: box.mark(), Sealed: true,
+		Silent: r.silentLimit, MaxProcesses: r.cfg.MaxProcesses, Mark: box.mark(), Sealed: true,
 	}, box)
 	if err != nil {
 		sweepMarked(s.ID) // a keeper that died while it was starting may have started something

@@ -64,7 +64,7 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 	c, err := startChild(ctx, startOrder{
 		Path: box.cli, Args: []string{"bash", filepath.Join(dirs.seen().Root, scriptFile)}, Env: r.environment(spec, dirs.seen(), access{}), Dir: s.Dir,
 		Orphan: min(orphanGrace, r.cfg.Grace), Remove: box.remove,
-		Silent: r.silentLimit, Crowd: r.cfg.Crowd, Mark: box.mark(),
+		Silent: r.silentLimit, MaxProcesses: r.cfg.MaxProcesses, Mark: box.mark(),
 	}, box)
 	if err != nil {
 		sweepMarked(s.ID)
@@ -108,8 +108,8 @@ func (r *Runner) attendScript(ctx context.Context, s Script, c *child) Scripted 
 	}
 	r.outlive(s.ID, c, quiet, func(text string) { r.log.Warn("script does not end", "run", s.ID, "why", text) })
 	res := Scripted{Outcome: Failed, ExitCode: c.exit.Code, Signal: c.exit.Signal, Output: out.String(), Stuck: c.exit.Stuck}
-	if c.exit.Crowd > 0 {
-		res.Output += fmt.Sprintf("\n[ended: it had %d processes and threads, more than a run may have]", c.exit.Crowd)
+	if c.exit.Processes > 0 {
+		res.Output += fmt.Sprintf("\n[ended: it had %d processes and threads, more than a run may have]", c.exit.Processes)
 	}
 	switch {
 	case c.exit.Code == 0 && !c.exit.Stopped:

@@ -32,6 +32,11 @@ func forbiddenMain() int {
 		{"kcmp", unix.SYS_KCMP, victim, uintptr(os.Getpid()), 0, 0},
 		{"perf_event_open", unix.SYS_PERF_EVENT_OPEN, 0, victim, 0, 0},
 		{"keyctl", unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, 0, 0, 0},
+		{"add_key", unix.SYS_ADD_KEY, 0, 0, 0, 0},
+		{"request_key", unix.SYS_REQUEST_KEY, 0, 0, 0, 0},
+		{"bpf", unix.SYS_BPF, 9999, 0, 0, 0}, // no command of its: EINVAL without the filter
+		{"userfaultfd", unix.SYS_USERFAULTFD, 1, 0, 0, 0},
+		{"setns", unix.SYS_SETNS, uintptr(pidfd), 0, 0, 0},
 		{"unshare", unix.SYS_UNSHARE, unix.CLONE_NEWUSER, 0, 0, 0},
 		{"unshare of nothing", unix.SYS_UNSHARE, 0, 0, 0, 0},
 	} {
@@ -78,8 +83,9 @@ func TestSandboxFilter(t *testing.T) {
 		want := []string{
 			"pidfd_open <nil>", "ptrace operation not permitted", "process_vm_readv operation not permitted",
 			"process_vm_writev operation not permitted", "pidfd_getfd operation not permitted", "kcmp operation not permitted",
-			"perf_event_open operation not permitted", "keyctl operation not permitted", "unshare operation not permitted",
-			"unshare of nothing errno 0", "clone true", "clone3 function not implemented",
+			"perf_event_open operation not permitted", "keyctl operation not permitted", "add_key operation not permitted",
+			"request_key operation not permitted", "bpf operation not permitted", "userfaultfd operation not permitted",
+			"setns operation not permitted", "unshare operation not permitted", "unshare of nothing errno 0", "clone true", "clone3 function not implemented",
 		}
 		killed := strings.Contains(out, fmt.Sprint("foreign ", 128+int(unix.SIGSYS)))
 		if !strings.HasPrefix(out, strings.Join(want, "\n")) || known && !killed {

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -187,38 +189,69 @@ func (s *stream) count(whole bool) {
 // line handles one whole line. It is read as it came, since a secret could stand for a word of the protocol, and an allowed tool call is
 // answered with its own input; what leaves for logs, events and results is redacted there.
 func (s *stream) line(line []byte) {
-	l := &s.latest
-	if l.decode(line) {
-		s.handle(l)
+	if s.latest.decode(line) {
+		s.handle(&s.latest)
 		return
 	}
-	// Several objects on one line, or something printed in front of one: to lose an end or a question would stall the run.
-	for range maxObjects {
-		dec, n := jsontext.NewDecoder(bytes.NewReader(line), lenient), len(line)
-		if value, err := dec.ReadValue(); err == nil && l.decode(value) {
-			n = int(dec.InputOffset())
-			s.handle(l)
-		} else {
-			if next := bytes.Index(line[1:], []byte(`{"type":"`)); next >= 0 {
-				n = 1 + next
+	// Several objects on one line, or text printed before one: to lose an end or a question would stall the run. An object inside another
+	// value is never read as a line, because a tool may have written it.
+	text, at := 0, 0 // text is where what is no line of the protocol begins
+	for {
+		dec := jsontext.NewDecoder(bytes.NewBuffer(line[at:]), lenient) // reads a Buffer where it is
+		v, err := dec.ReadValue()
+		switch end := at + int(dec.InputOffset()); {
+		case err == nil && s.latest.decode(v):
+			s.raw(line[text : end-len(v)])
+			s.handle(&s.latest)
+			text, at = end, end
+		case err == nil:
+			at = end
+		default:
+			next := 0
+			if !errors.Is(err, io.ErrUnexpectedEOF) { // else a value that lacks its end
+				next = objectsAtEnd(line[at:])
 			}
-			s.raw(line[:n])
-		}
-		if line = bytes.TrimLeft(line[n:], " \t"); len(line) == 0 {
-			return
+			if next == 0 {
+				s.raw(line[text:])
+				return
+			}
+			at += next
 		}
 	}
-	s.raw(line)
 }
 
-// maxObjects bounds how much of one line is read piece by piece.
-const maxObjects = 100
+// objectsAtEnd returns where the objects begin with which text ends, if they may be lines of the protocol; 0: there are none.
+func objectsAtEnd(text []byte) int {
+	at := 0
+	for range 8 { // bounds how often a long line is read
+		next := bytes.Index(text[min(at+1, len(text)):], []byte(`{"type":"`))
+		if next < 0 {
+			return 0
+		}
+		at += 1 + next
+		dec := jsontext.NewDecoder(bytes.NewBuffer(text[at:]), lenient)
+		var err error
+		for err == nil {
+			err = dec.SkipValue()
+		}
+		switch {
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return 0
+		case errors.Is(err, io.EOF):
+			return at
+		}
+	}
+	return 0
+}
 
 // maxRaw is how many of the latest lines that are none of the protocol are kept, for a CLI that ends without a result.
 const maxRaw = 10
 
 // raw notes something that is no line of the protocol.
 func (s *stream) raw(text []byte) {
+	if text = bytes.TrimSpace(text); len(text) == 0 {
+		return
+	}
 	shown := s.redact.head(text, 4<<10)
 	s.mu.Lock()
 	s.facts.Resources.Raw++

@@ -26,10 +26,10 @@ func adopt() error { return nil }
 
 func birthMark() uint64 { return 0 }
 
-// strangers are init's here.
-type strangers struct{}
+// zombies are init's here.
+type zombies struct{}
 
-func (strangers) bury(time.Time) {}
+func (zombies) reap(time.Time) {}
 
 // stoppedProcess: nobody looks here.
 func stoppedProcess(int) bool { return false }

@@ -1,15 +1,33 @@
 package config
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// Options are what a request may name for itself. Empty = whatever the CLI takes.
+// Options are what a request may name for itself. Empty = whatever the CLI takes. Models also bounds runs that name none.
 type Options struct {
 	Models  []string `yaml:"models"`
 	Efforts []string `yaml:"efforts"`
+}
+
+// optionName is what may stand in the CLI's command line as a model or a level of effort.
+var optionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}$`)
+
+func (v routingCheck) options(r Routing) {
+	for _, o := range []struct {
+		key   string
+		names []string
+	}{{"models", r.Options.Models}, {"efforts", r.Options.Efforts}} {
+		for _, name := range o.names {
+			if !optionName.MatchString(name) {
+				v.add(fmt.Sprintf("has %q", name), "write names that the CLI takes, like opus or high", "options", o.key)
+			}
+		}
+	}
 }
 
 // Limits is how many tasks run at once, in all of the fleet. 0 = no limit.

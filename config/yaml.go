@@ -105,6 +105,7 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	v.people(r)
 	v.servers(r)
 	v.rules(r)
+	v.options(r)
 	v.limits(r)
 	v.budgets(r)
 	v.slack(r)

@@ -99,6 +99,8 @@ func TestRoutingProblems(t *testing.T) {
 		{"limits: {user: many}", `f:1: has "many" in the wrong place; write a whole number`},
 		{"limits:\n  user: 0.5", "f:2: limits.user is not a number of runs; write how many there may be at once, like 3, or 0 for no limit"},
 		{"limits:\n  user: 1\n  repository: -1", "f:3: limits.repository is not a number of runs; write how many there may be at once, like 3, or 0 for no limit"},
+		{"options:\n  models: [opus, \"\"]", `f:2: options.models has ""; write names that the CLI takes, like opus or high`},
+		{"options:\n  efforts: [--high]", `f:2: options.efforts has "--high"; write names that the CLI takes, like opus or high`},
 		{"budgets:\n  day: lots", `f:2: has "lots" in the wrong place; write a number`},
 		{"budgets:\n  task: 1\n  day: -0.5", "f:3: budgets.day is not an amount; write US dollars, like 20 or 2.5, or 0 for no budget"},
 		{"budgets:\n  user: .inf\n  channel: .nan\n  repository: 1e300", strings.Join([]string{

@@ -80,7 +80,8 @@ func (s *Store) channels(ctx context.Context) (found []Finding, err error) {
 		_, err := subscription.Receive(ctx)
 		return err
 	}
-	say := func(channel string) error { return s.redis.Publish(ctx, channel, "").Err() } // news of no task: nobody follows it
+	say := func(channel string) error { return s.redis.Publish(ctx, channel, "").Err() } // of no task: it is a hint for nobody
+	const noOffer = "No front door can ask workers without it, and a chat does not know what it may offer."
 	for _, use := range []struct {
 		channel string
 		try     func(string) error
@@ -89,6 +90,10 @@ func (s *Store) channels(ctx context.Context) (found []Finding, err error) {
 		{"asynq:cancel", hear, "No run can be cancelled without it."},
 		{s.key.cancel(), hear, "No run can be cancelled without it."},
 		{s.key.news(), say, "No task can be run or ended without it."},
+		{s.key.mail(), say, "No task can be submitted without it."},
+		{s.key.answers(), say, "No question can be answered without it."},
+		{s.key.asked(), say, noOffer},
+		{s.key.replies(), say, noOffer},
 	} {
 		if err := use.try(use.channel); denied(err) {
 			found = append(found, refused(Fatal, "the channel "+use.channel, use.why, err))

@@ -2,6 +2,7 @@ package store
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,7 +48,13 @@ func TestDiagnoseUserOfACLs(t *testing.T) {
 		"no keys":    {append([]any{"~asynq:*"}, all[2:]...), []string{"error: the Redis user may not use scripts on errand:*", "warning: appendonly is off"}, "key"},
 		"no channel": {append(all[:2:2], all[3:]...), []string{"error: the Redis user may not use the channel asynq:cancel", "warning: appendonly is off"}, "channel"},
 		"no channel of ours": {append(all[:3:3], all[4:]...), []string{
-			"error: the Redis user may not use the channel errand:cancel", "error: the Redis user may not use the channel errand:news", "warning: appendonly is off",
+			"error: the Redis user may not use the channel errand:cancel", "error: the Redis user may not use the channel errand:news",
+			"error: the Redis user may not use the channel errand:mail", "error: the Redis user may not use the channel errand:answers",
+			"error: the Redis user may not use the channel errand:asked", "error: the Redis user may not use the channel errand:replies",
+			"warning: appendonly is off",
+		}, "channel"},
+		"one channel less": {append(slices.Clone(all[:3:3]), append([]any{"&errand:cancel", "&errand:news", "&errand:mail", "&errand:asked", "&errand:replies"}, all[4:]...)...), []string{
+			"error: the Redis user may not use the channel errand:answers", "warning: appendonly is off",
 		}, "channel"},
 	} {
 		found, err := acl(t, admin, address, c.rights...).Diagnose(t.Context())

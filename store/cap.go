@@ -115,7 +115,7 @@ func (c *Claim) TakeBack(ctx context.Context) error {
 }
 
 // Idle notes that a claimed task waits before it begins, and why, for people; an empty why, that it begins. The death of a worker is not
-// counted against a task that has not begun. [ErrStale] when the task is not ours any more.
+// counted against a task that has not begun. One with which a worker has died has not begun until that is said. [ErrStale] when the task is not ours any more.
 func (c *Claim) Idle(ctx context.Context, why string) error {
 	if _, err := c.store.run(ctx, "idle", c.ID(), c.fence, why); err != nil {
 		return fmt.Errorf("note that %s waits: %w", c.ID(), err)

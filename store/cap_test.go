@@ -256,21 +256,22 @@ func TestIdleDeathIsNotCounted(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		id := h.submit(s, 1)
-		attempt := 0
-		for want, act := range []func(c *Claim){
-			func(c *Claim) { h.ok(c.Idle(ctx, "x")) },
-			func(c *Claim) { h.ok(c.Idle(ctx, "x")); h.ok(c.Idle(ctx, "")) },
-			func(*Claim) {},
+		for i, row := range []struct {
+			act  func(c *Claim)
+			want int // crashes after it, and attempts
+		}{
+			{func(c *Claim) { h.ok(c.Idle(ctx, "x")) }, 0},
+			{func(*Claim) {}, 1},
+			{func(*Claim) {}, 1}, // it has not said since that it begins
+			{func(c *Claim) { h.ok(c.Idle(ctx, "x")); h.ok(c.Idle(ctx, "")) }, 2},
+			{func(c *Claim) { h.ok(c.Idle(ctx, "")) }, 3},
 		} {
 			c := h.claim(s, id)
-			act(c)
+			row.act(c)
 			h.crash(c)
 			h.takeover(s, c)
-			if want > 0 {
-				attempt++
-			}
-			if rec := must(s.Get(ctx, id)); rec.Crashes != want || rec.Attempt != attempt {
-				h.Errorf("%d crashes in %d attempts, want %d in %d", rec.Crashes, rec.Attempt, want, attempt)
+			if rec := must(s.Get(ctx, id)); rec.Crashes != row.want || rec.Attempt != row.want {
+				h.Errorf("step %d: %d crashes in %d attempts, want %d", i, rec.Crashes, rec.Attempt, row.want)
 			}
 		}
 	})

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -43,31 +42,36 @@ func TestSilent(t *testing.T) {
 		ctx, s, at := h.Context(), h.store(Config{}), time.Unix(2e9, 0)
 		h.mini.SetTime(at)
 		later := func(d time.Duration) { at = at.Add(d); h.mini.SetTime(at) }
-		c := h.claim(s, h.submit(s, 1))
-		silent := func(term string, want time.Duration) {
+		c, lives, odd := h.claim(s, h.submit(s, 1)), h.claim(s, h.submitTo(s, 2, "lives")), h.submitTo(s, 3, "odd")
+		spoilt["another type"](h, odd)
+		silent := func(why, term string, want time.Duration) {
 			h.Helper()
-			if got, err := s.Silent(ctx, c.ID(), c.Fence(), term); got != want || err != nil {
-				h.Errorf("silent for %s, %v; want %s", got, err, want)
+			h.ok(h.refresh(lives)) // whatever befell the other one
+			var runs []LiveRecord
+			for id, fence := range map[string]int64{c.ID(): c.Fence(), lives.ID(): lives.Fence(), odd: 1} {
+				runs = append(runs, LiveRecord{Record: Record{ID: id, Fence: fence}})
 			}
+			got, err := s.Silent(ctx, term, runs...)
+			h.ok(err)
+			wanted := map[string]time.Duration{c.ID(): want}
+			if want < 0 {
+				clear(wanted)
+			}
+			h.same(why, got, wanted)
 		}
-		if _, err := s.Silent(ctx, c.ID(), c.Fence(), "1"); !errors.Is(err, ErrStale) {
-			h.Errorf("of a run with its claim: %v", err)
-		}
+		silent("of a run with its claim", "1", -1)
 		h.crash(c)
-		silent("1", 0)
+		silent("seen for the first time", "1", 0)
 		later(time.Hour)
-		silent("1", time.Hour)
-		silent("2", 0)
+		silent("an hour later", "1", time.Hour)
+		silent("in another term", "2", 0)
 		later(time.Second)
-		silent("2", time.Second)
-		_, _, err := c.refresh(ctx) // it lives
-		h.ok(err)
+		silent("a second later", "2", time.Second)
+		h.ok(h.refresh(c))
 		h.crash(c)
-		silent("2", 0)
+		silent("after it lived", "2", 0)
 		h.takeover(s, c)
-		if _, err := s.Silent(ctx, c.ID(), c.Fence(), "2"); !errors.Is(err, ErrStale) {
-			h.Errorf("of a task that waits: %v", err)
-		}
+		silent("of a task that waits", "2", -1)
 	})
 }
 
@@ -94,7 +98,7 @@ func TestRunningAndLiveAfter(t *testing.T) {
 		h.crash(c)
 		h.rdb.Del(ctx, "errand:running") // as with workers of a version without it
 		runs()
-		must(s.Silent(ctx, ids[2], c.Fence(), "1"))
+		must(s.Silent(ctx, "1", LiveRecord{Record: c.Record()}))
 		runs(ids[2])
 		h.takeover(s, c)
 		runs()

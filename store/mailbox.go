@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Take takes the thread's next task into the run of this one, if it is due, was not cancelled, was never begun and has the same kin: it is
-// absorbed then, and event is in its stream. It is false when there is none for now; with last that is also for good, for this claim: what
+// Take takes the thread's next task into the run of this one, if it is due, was not cancelled, was never begun, has seen no
+// worker die and has the same kin: it is absorbed then, and event is in its stream. It is false when there is none for now; with last that is also for good, for this claim: what
 // is submitted from then on waits for its own turn. A task that was taken waits again when the run is over, however that comes about,
 // unless [Claim.EndWith] or the checkpoint says that it stays.
 //

@@ -439,7 +439,7 @@ func TestStaleHolderTakesNothing(t *testing.T) {
 		old := h.claim(s, ids[0])
 		h.take(old)
 		h.crash(old)
-		h.takeover(s, old)
+		must(s.Requeue(ctx, ids[0], 0, old.Fence(), false)) // which makes nobody a suspect
 		h.take(h.claim(s, ids[0]))
 		before := h.dump()
 		for name, act := range map[string]func() error{
@@ -490,6 +490,27 @@ func TestNothingIsLostBetweenTwoTakes(t *testing.T) {
 	})
 }
 
+// A task that was absorbed by a run whose worker died goes into no other run, not even that of a task which nothing is known against.
+func TestSuspectIsNotAbsorbed(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		s := h.store(Config{})
+		ids := h.put(s, kin(1), kin(2))
+		c := h.claim(s, ids[0])
+		h.take(c)
+		h.crash(c)
+		h.takeover(s, c)
+		late := h.put(s, kin(0))[0] // it was said before them
+		c = h.claim(s, late)
+		for _, id := range ids {
+			h.nothing("a suspect", c)
+			must(s.EndWaiting(h.Context(), id, nil))
+		}
+		if next := h.put(s, kin(3))[0]; h.take(c) != next {
+			h.Error("a task that is no suspect was not taken")
+		}
+	})
+}
+
 // What a run had absorbed is as suspect as the run when its worker dies.
 func TestCrashCountsForTheAbsorbed(t *testing.T) {
 	onBoth(t, func(h *harness) {
@@ -502,6 +523,9 @@ func TestCrashCountsForTheAbsorbed(t *testing.T) {
 		for id, want := range map[string]int{ids[0]: 1, taken: 1, ids[2]: 0} {
 			if rec := must(s.Get(ctx, id)); rec.Crashes != want || rec.Crashed.IsZero() != (want == 0) || rec.State != Waiting {
 				h.Errorf("%s has %d crashes, want %d: %+v", id, rec.Crashes, want, rec)
+			}
+			if rec := must(s.Get(ctx, id)); rec.Delivery != want { // the dead worker may have had its delivery, too
+				h.Errorf("%s has delivery %d, want %d", id, rec.Delivery, want)
 			}
 		}
 	})

@@ -16,7 +16,7 @@ type memo struct {
 
 const maxMemo = 256 << 10
 
-// Memo reads what was written under a name, nil where nothing was for SessionTTL.
+// Memo reads what was written under a name, nil where nothing was for SessionTTL, or what is there is no memo.
 func (s *Store) Memo(ctx context.Context, name string) (json.RawMessage, error) {
 	m, err := s.memo(ctx, name)
 	return m.body, err
@@ -24,13 +24,19 @@ func (s *Store) Memo(ctx context.Context, name string) (json.RawMessage, error) 
 
 func (s *Store) memo(ctx context.Context, name string) (memo, error) {
 	values, err := s.redis.HMGet(ctx, s.key.memo(name), "body", "rev").Result()
+	if wrongType(err) {
+		return memo{}, nil
+	}
 	if err != nil {
 		return memo{}, fmt.Errorf("read memo %s: %w", name, err)
 	}
 	body, _ := values[0].(string)
 	digits, _ := values[1].(string)
-	rev, _ := strconv.ParseInt(digits, 10, 64)
-	return memo{body: raw(body), rev: rev}, nil
+	rev, err := strconv.ParseUint(digits, 10, 49) // setmemo.lua takes as many digits
+	if err != nil {
+		return memo{}, nil //nolint:nilerr // no memo
+	}
+	return memo{body: raw(body), rev: int64(rev)}, nil
 }
 
 // setMemo writes one over that of revision rev. [ErrStale]: somebody else wrote meanwhile.

@@ -35,6 +35,28 @@ func TestMemos(t *testing.T) {
 	})
 }
 
+// What is no memo counts as none, and is written over.
+func TestUnreadableMemo(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		h.ok(h.rdb.Set(ctx, "errand:memo:type", "x", 0).Err())
+		names := []string{"type"}
+		for _, rev := range []string{"x", "1.5", "1e3", "0x10", "inf", "-1", "99999999999999999999"} {
+			h.ok(h.rdb.HSet(ctx, "errand:memo:"+rev, "rev", rev, "body", "7").Err())
+			names = append(names, rev)
+		}
+		for _, name := range names {
+			if body, err := s.Memo(ctx, name); err != nil || body != nil {
+				h.Errorf("%s: %s, %v", name, body, err)
+			}
+			h.ok(s.ChangeMemo(ctx, name, func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`1`), nil }))
+			if body := must(s.Memo(ctx, name)); string(body) != `1` {
+				h.Errorf("%s: then %s", name, body)
+			}
+		}
+	})
+}
+
 // Of changes at once none is lost.
 func TestMemosAreChangedTogether(t *testing.T) {
 	onBoth(t, func(h *harness) {

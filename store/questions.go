@@ -81,7 +81,7 @@ func (s *Store) Answer(ctx context.Context, id, key string, answer json.RawMessa
 // Questions reads what a task has asked, by key.
 func (s *Store) Questions(ctx context.Context, id string) ([]Question, error) {
 	fields, err := s.redis.HGetAll(ctx, s.key.questions(id)).Result()
-	if err != nil {
+	if err != nil && !wrongType(err) { // such are no questions
 		return nil, fmt.Errorf("read questions of %s: %w", id, err)
 	}
 	var list []Question

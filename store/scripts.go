@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,8 +19,9 @@ import (
 //go:embed scripts/*.lua
 var scriptFiles embed.FS
 
-// loadScripts reads all scripts by file name without .lua, each with what it needs of common.lua in front.
-func loadScripts() (map[string]*redis.Script, error) {
+// loadScripts reads all scripts by file name without .lua, each with what it needs of common.lua in front. They are the same for all stores of
+// a process, and nobody changes them.
+var loadScripts = sync.OnceValues(func() (map[string]*redis.Script, error) {
 	const dir = "scripts"
 	common, err := scriptFiles.ReadFile(dir + "/common.lua")
 	if err != nil {
@@ -38,7 +40,7 @@ func loadScripts() (map[string]*redis.Script, error) {
 		scripts[strings.TrimSuffix(f.Name(), ".lua")] = redis.NewScript(link(string(common), string(text)))
 	}
 	return scripts, nil
-}
+})
 
 var (
 	defined = regexp.MustCompile(`^local (?:function )?(\w+(?:, \w+)*)`) // the names that a piece of common.lua defines

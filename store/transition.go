@@ -9,15 +9,28 @@ import (
 	"time"
 )
 
-// Silent tells for how long a running task has been without its claim, by Redis' clock: 0 the first time that it is asked of this run and in
-// this term, see [Leader.Lead]. The holder may put the claim back, which begins the time anew. [ErrStale] when the task is claimed or does not
-// run any more.
-func (s *Store) Silent(ctx context.Context, id string, fence int64, term string) (time.Duration, error) {
-	r, err := s.run(ctx, "silent", id, fence, term)
-	if err != nil {
-		return 0, fmt.Errorf("look for the claim of %s: %w", id, err)
+// Silent tells for how long runs have been without their claims, by their IDs and by Redis' clock, in one round trip: 0 the first time that it is
+// asked of a run and in this term, see [Leader.Lead]. The holder may put the claim back, which begins the time anew. Tasks that are claimed or
+// do not run any more are left out.
+func (s *Store) Silent(ctx context.Context, term string, runs ...LiveRecord) (map[string]time.Duration, error) {
+	if len(runs) == 0 {
+		return nil, nil
 	}
-	return time.Duration(r.number(1)) * time.Microsecond, nil
+	args := []any{term}
+	for _, run := range runs {
+		args = append(args, run.ID, run.Fence)
+	}
+	r, err := s.run(ctx, "silent", args...)
+	if err != nil {
+		return nil, fmt.Errorf("look for the claims of %d runs: %w", len(runs), err)
+	}
+	silent := map[string]time.Duration{}
+	for i, run := range runs {
+		if r.text(i+1) != "" {
+			silent[run.ID] = time.Duration(r.number(i+1)) * time.Microsecond
+		}
+	}
+	return silent, nil
 }
 
 // Requeue makes a new delivery the valid one, for a task whose delivery got lost or whose worker died; it is the reconciler's.

@@ -75,25 +75,26 @@ func (q Question) choose(text string) string {
 	return text
 }
 
-// Questions reads what a task has asked people, answered or not.
+// Questions reads what a task has asked people, answered or not. What another version has written is passed over.
 func (d *Desk) Questions(ctx context.Context, id string) ([]Question, error) {
 	stored, err := d.store.Questions(ctx, id)
 	if err != nil {
 		return nil, d.notFound(id, err)
 	}
-	list := make([]Question, len(stored))
-	for i, s := range stored {
-		list[i].fence = s.Fence
-		if err := json.Unmarshal(s.Body, &list[i]); err != nil {
-			return nil, fmt.Errorf("read question of task %s: %w", id, err)
-		}
-		if s.Answer == nil {
+	var list []Question
+	for _, s := range stored {
+		q := Question{fence: s.Fence}
+		if err := json.Unmarshal(s.Body, &q); err != nil {
+			d.log.Warn("unreadable question", "run", id, "err", err)
 			continue
 		}
-		list[i].Answer = &Answer{}
-		if err := json.Unmarshal(s.Answer, list[i].Answer); err != nil {
-			return nil, fmt.Errorf("read answer of task %s: %w", id, err)
+		if s.Answer != nil {
+			q.Answer = &Answer{}
+			if err := json.Unmarshal(s.Answer, q.Answer); err != nil {
+				d.log.Warn("unreadable answer", "run", id, "err", err)
+			}
 		}
+		list = append(list, q)
 	}
 	return list, nil
 }

@@ -3,10 +3,13 @@ package tasks
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +23,10 @@ import (
 
 func TestMain(m *testing.M) {
 	agent.KeeperMain()
+	// These tests wait more than they compute. An option -parallel, which is read later, overrides it.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
 	m.Run()
 }
 

@@ -81,18 +81,15 @@ func (w *Worker) resign(ctx context.Context) {
 // however long a look takes. Whoever begins to lead begins to count: a Redis that was away for as long as a lead lasts may have lost claims of
 // workers that live, and after a shorter time these have what is left of Observe to put them back.
 func (w *Worker) recoverDead(ctx context.Context, term string, live []store.LiveRecord) error {
-	for _, rec := range live {
-		if rec.State != store.Running || rec.Claimed || rec.Unreadable != "" {
-			continue
-		}
-		silent, err := w.store.Silent(ctx, rec.ID, rec.Fence, term)
-		if errors.Is(err, store.ErrStale) {
-			continue // the owner has put its claim back, or it ended
-		}
-		if err != nil {
-			return err
-		}
-		if silent >= w.timing.Observe {
+	unclaimed := slices.DeleteFunc(slices.Clone(live), func(rec store.LiveRecord) bool {
+		return rec.State != store.Running || rec.Claimed || rec.Unreadable != ""
+	})
+	silent, err := w.store.Silent(ctx, term, unclaimed...)
+	if err != nil {
+		return err
+	}
+	for _, rec := range unclaimed {
+		if since, is := silent[rec.ID]; is && since >= w.timing.Observe { // else the owner has put its claim back, or it ended
 			w.recover(ctx, rec)
 		}
 	}
@@ -101,6 +98,7 @@ func (w *Worker) recoverDead(ctx context.Context, term string, live []store.Live
 
 // recover takes over a run whose worker died. Its keeper has ended it long ago (DESIGN invariant 1).
 func (w *Worker) recover(ctx context.Context, rec store.LiveRecord) {
+	absorbed, aerr := w.store.Absorbed(ctx, rec.ID) // nothing takes more into a run that is dead
 	now, err := w.store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, true)
 	if errors.Is(err, store.ErrStale) {
 		return // somebody was faster, or it lives after all
@@ -111,15 +109,28 @@ func (w *Worker) recover(ctx context.Context, rec store.LiveRecord) {
 	}
 	w.meter.Returned(rec.Class, ReturnCrash)
 	w.log.Warn("worker died, task recovered", "run", rec.ID, "thread", rec.Thread, "crashes", now.Crashes)
+	if aerr != nil {
+		w.log.Warn("recover what a run had absorbed", "run", rec.ID, "err", aerr) // the walk finds what has no delivery
+	}
+	for _, other := range slices.Backward(absorbed) { // the oldest is the last that is put in front
+		if other, err := w.store.Get(ctx, other.ID); err == nil && other.State == store.Waiting { // else it stays with the run
+			w.deliverFirst(ctx, other)
+		}
+	}
 	if now.Crashes > rec.Crashes && now.Crashes >= maxCrashes { // else this death does not count
 		if _, err := endWaiting(ctx, w.store, rec.ID, Ending{Kind: Lost, At: time.Now()}); err != nil {
 			w.log.Warn("end task", "run", rec.ID, "err", err)
 		}
 		return // its message is in the outbox; a source that hangs must not hold up the next recovery
 	}
-	err = w.queue.enqueue(ctx, rec.ID, rec.Class, now.Delivery, time.Time{})
+	w.deliverFirst(ctx, now)
+}
+
+// deliverFirst enqueues a task that had its turn before all that wait now.
+func (w *Worker) deliverFirst(ctx context.Context, rec store.Record) {
+	err := w.queue.enqueue(ctx, rec.ID, rec.Class, rec.Delivery, time.Time{})
 	if err == nil {
-		err = w.queue.toFront(ctx, rec.ID, rec.Class, now.Delivery) // it had its turn before all that wait now
+		err = w.queue.toFront(ctx, rec.ID, rec.Class, rec.Delivery)
 	}
 	if err != nil {
 		w.log.Warn("enqueue task", "run", rec.ID, "err", err) // the walk finds it without a delivery

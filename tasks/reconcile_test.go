@@ -124,3 +124,52 @@ func TestLayoutOfAsynq(t *testing.T) {
 		t.Errorf("a completed delivery is alive: %t, %v", alive, err)
 	}
 }
+
+// What a dead worker's run had absorbed is as soon delivered as its task, and behind it: also where that is given up.
+func TestAbsorbedOfTheDeadComeFirst(t *testing.T) {
+	t.Parallel()
+	for name, deaths := range map[string]int{"tried again": 0, "given up": maxCrashes - 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			var list []string
+			for range 3 {
+				task := f.task("a", "x")
+				list = append(list, task.ID)
+				if _, _, err := f.store.Submit(t.Context(), store.Record{ID: task.ID, Thread: task.Thread, Class: task.Class, Kin: "k", Task: mustJSON(task)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := f.queue.redis.HSet(t.Context(), "errand:task:"+list[0], "crashes", deaths).Err(); err != nil {
+				t.Fatal(err)
+			}
+			c, err := f.open(store.Config{Redis: f.redis()}).Claim(t.Context(), list[0], 0, "dead")
+			if err == nil {
+				err = c.Idle(t.Context(), "")
+			}
+			for range list[1:] {
+				if err == nil {
+					_, _, err = c.Take(t.Context(), false, nil)
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.submit(f.task("b", "x"))
+			f.lapse(c.Thread())
+			f.idle().recover(t.Context(), store.LiveRecord{Record: c.Record()})
+			pending, err := f.queue.redis.LRange(t.Context(), asynqPending(Interactive), 0, -1).Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Reverse(pending) // asynq takes from the right end
+			want := []string{deliveryID(list[1], 1), deliveryID(list[2], 1)}
+			if deaths == 0 {
+				want = append([]string{deliveryID(list[0], 1)}, want...)
+			}
+			if diff := cmp.Diff(want, pending[:len(pending)-1]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 
 	"github.com/errand-fleet/errand/store"
 )
@@ -45,6 +46,20 @@ func endingOf(rec store.Record) (e *Ending, _ error) {
 		return nil, &unreadableError{rec.ID, "its ending is no JSON of ours: " + err.Error()}
 	}
 	return e, nil
+}
+
+// ReadMemo reads what a source remembers under a name into v. What cannot be read, because another version wrote it, is forgotten and logged: a
+// thread or a pull request goes on without.
+func ReadMemo[T any](log *slog.Logger, name string, body json.RawMessage, v *T) {
+	if body == nil {
+		return
+	}
+	var read T
+	if err := json.Unmarshal(body, &read); err != nil {
+		log.Warn("unreadable memo", "memo", name, "err", err)
+		return
+	}
+	*v = read
 }
 
 // standIn is shown in the place of a task that cannot be read.

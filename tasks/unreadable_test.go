@@ -1,6 +1,8 @@
 package tasks
 
 import (
+	"context"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -108,5 +110,39 @@ func TestUnreadableSession(t *testing.T) {
 				t.Errorf("resumed %+v, then %+v", specs[1].Resume, specs[2].Resume)
 			}
 		})
+	}
+}
+
+// A question or an answer that cannot be read is passed over: the task is shown, and its other question can be answered.
+func TestUnreadableQuestion(t *testing.T) {
+	t.Parallel()
+	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+		return call("ask_user", `{"question":"Red or blue?"}`)
+	})
+	f.talker(s)
+	id := f.submit(f.task("a", "paint"))
+	q := <-s.asked
+	rec, err := f.store.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field, value := range map[string]string{"q:odd": "{", "q:other": `{"text":7}`, "q:answered": `{"key":"answered"}`, "a:answered": "[]"} {
+		f.put("errand:questions:"+id, field, value)
+		f.put("errand:questions:"+id, "f:"+field[2:], strconv.FormatInt(rec.Fence, 10))
+	}
+	if s, err := f.desk.Status(t.Context(), id); err != nil || len(s.Questions) != 1 || s.Questions[0].Key != q.Key {
+		t.Errorf("status: %+v, %v", s.Questions, err)
+	}
+	if _, err := f.desk.Answer(t.Context(), id, "", "ann", "blue"); err != nil {
+		t.Error(err)
+	}
+	if e := f.ending(id); e.Result.Text != "ann answered: blue" {
+		t.Errorf("the agent heard %q", e.Result.Text)
+	}
+	if err := f.queue.redis.Set(t.Context(), "errand:questions:"+id, "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := f.desk.Questions(t.Context(), id); err != nil || len(list) > 0 {
+		t.Errorf("of no hash: %+v, %v", list, err)
 	}
 }

@@ -60,7 +60,7 @@ type chatView struct {
 	Turns   []turn
 	Now     *turn // of Turns: the one that goes on; nil: none does
 	Recent  []recent
-	Trouble string // why an answer would not come now
+	Trouble string // why an answer would not come now, in sentences
 
 	Where string // the place in words
 	chatFields
@@ -130,9 +130,7 @@ func (h *Handler) makeChatPage(w http.ResponseWriter, r *http.Request, v chatVie
 		h.fail(w, r, problem{http.StatusNotFound, "No such conversation", "There is no such conversation, or no more: tasks are kept for a week after their end."})
 		return nil, false
 	}
-	if what, remedy := tasks.Unable(seen.workers); what != "" {
-		v.Trouble = sentences(what, remedy)
-	}
+	v.Trouble = seen.trouble(h.now())
 	return h.render(w, "chat", v)
 }
 

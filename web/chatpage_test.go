@@ -63,7 +63,7 @@ func TestChat(t *testing.T) {
 	t.Parallel()
 	h := newChat(t)
 	h.contains(h.get("/chat", "Accept", "text/html"), http.StatusOK, `<option>acme/api</option>`, `<option>opus</option>`, `name="projectPath"`,
-		`<textarea name="message"`, `aria-current="page">Chat</a>`, "!Recent", "!An answer would have to wait")
+		`<textarea name="message"`, `aria-current="page">Chat</a>`, "!Recent", "!banner")
 
 	page := h.say(url.Values{"message": {"Hi <b>"}, "repo": {"acme/api"}, "agent": {"strategist"}, "model": {"opus"}})
 	id := h.only()

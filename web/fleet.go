@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -97,7 +96,7 @@ func (h *Handler) fleet(ctx context.Context) fleet {
 	}
 	f.Tasks, f.Queues, f.Spent, f.Workers = seen.tasks, seen.queues, seen.spent, workers(seen.workers)
 	f.Findings, f.Credentials = seen.findings, seen.credentials
-	f.Problem = cmp.Or(trouble(seen.workers), ill(seen.workers, seen.credentials, h.now()))
+	f.Problem, _ = seen.unable(h.now())
 	for _, found := range f.Findings {
 		if found.Severity == store.Fatal {
 			f.Problem = found.What

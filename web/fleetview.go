@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 
 // fleetView is the fleet beside the list of tasks.
 type fleetView struct {
-	Trouble  string // why tasks would not be run now, or would fail
+	Trouble  string // why tasks would not be run now, or would fail, in sentences
 	Running  int    // of Slots, on the workers that live
 	Slots    int
 	Waiting  int    // as the list has them
@@ -37,7 +36,7 @@ type workerView struct {
 }
 
 func newFleetView(seen sight, now time.Time) fleetView {
-	v := fleetView{Trouble: cmp.Or(trouble(seen.workers), ill(seen.workers, seen.credentials, now)), Spent: cost(seen.spent), Waiting: seen.counts.Waiting}
+	v := fleetView{Trouble: seen.trouble(now), Spent: cost(seen.spent), Waiting: seen.counts.Waiting}
 	for _, q := range seen.queues {
 		line := queueView{Class: q.Class, Waiting: q.Waiting, Later: q.Later, Running: q.Running}
 		if q.Waiting > 0 {

@@ -147,19 +147,24 @@ func TestCredentialNeedsSomebody(t *testing.T) {
 	beat("0a1b")
 	h.contains(h.get("/api/health"), http.StatusOK, "!credentials")
 	h.contains(h.get("/"), http.StatusOK, "!banner")
+	h.contains(h.get("/chat"), http.StatusOK, "!banner")
 	until := time.Now().Add(time.Hour)
 	if err := h.Store.Hold(t.Context(), "0a1b", until, time.Second, "the usage limit is reached"); err != nil {
 		t.Fatal(err)
 	}
 	when := "no run starts before " + at(until)
 	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"ok": false`, `"name": "0a1b"`, "the usage limit is reached", until.UTC().Format("2006-01-02T15:04:05"), `"severity": "error"`)
-	h.contains(h.get("/"), http.StatusOK, `class="banner error"`, when, "the usage limit is reached")
+	for _, page := range []string{"/", "/chat"} {
+		h.contains(h.get(page), http.StatusOK, `class="banner error" role="alert">Tasks are not run, or fail. No run starts before `+at(until)+": the usage limit is reached.")
+	}
 	h.contains(h.get("/health"), http.StatusOK, `class="banner error"`, when, "!All is well")
 	if err := h.Store.Refuse(t.Context(), "0a1b", "authentication failed"); err != nil {
 		t.Fatal(err)
 	}
 	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, "credential 0a1b: the model refuses it", "authentication failed")
-	h.contains(h.get("/"), http.StatusOK, `class="banner error"`, "the model refuses the credential of the workers")
+	for _, page := range []string{"/", "/chat"} {
+		h.contains(h.get(page), http.StatusOK, `class="banner error"`, "The model refuses the credential of the workers: authentication failed.")
+	}
 	h.contains(h.get("/readyz"), http.StatusOK, "ok") // the process serves
 	beat("another")
 	h.contains(h.get("/api/health"), http.StatusOK, "!credentials")
@@ -174,7 +179,8 @@ func TestOneOfTwoCredentials(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := h.Store.Hold(t.Context(), "key-a", time.Now().Add(time.Hour), time.Second, "the usage limit is reached"); err != nil {
+	later := time.Now().Add(time.Hour)
+	if err := h.Store.Hold(t.Context(), "key-a", later, time.Second, "the usage limit is reached"); err != nil {
 		t.Fatal(err)
 	}
 	h.contains(h.get("/api/health"), http.StatusOK, `"ok": true`, "credential key-a: no run starts before", `"severity": "error"`)
@@ -189,5 +195,5 @@ func TestOneOfTwoCredentials(t *testing.T) {
 	if err := h.Store.Beat(t.Context(), store.Worker{ID: "b", Credential: "key-b", Draining: true}); err != nil {
 		t.Fatal(err)
 	}
-	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, "the usage limit is reached")
+	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"problem": "no run starts before `+at(later)+": the usage limit is reached")
 }

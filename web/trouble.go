@@ -11,10 +11,21 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// trouble is why no worker would run a task that was submitted now; empty when one would.
-func trouble(seen []store.Worker) string {
-	what, _ := tasks.Unable(seen)
-	return what
+// unable is why a task that was submitted now would not be run, or would fail, and what to do about it; empty when neither.
+func (s *sight) unable(now time.Time) (what, remedy string) {
+	if what, remedy = tasks.Unable(s.workers); what != "" {
+		return what, remedy
+	}
+	return ill(s.workers, s.credentials, now), ""
+}
+
+// trouble is the same in sentences.
+func (s *sight) trouble(now time.Time) string {
+	what, remedy := s.unable(now)
+	if what == "" {
+		return ""
+	}
+	return sentences(what, remedy)
 }
 
 // ill is why the model's credentials keep every worker that takes tasks from working now: each is refused, or held until a time. Empty when
@@ -34,7 +45,7 @@ func ill(seen []store.Worker, list []store.Credential, now time.Time) string {
 		bad = append(bad, list[i])
 	}
 	if len(bad) == 0 {
-		return "" // see trouble
+		return "" // see tasks.Unable
 	}
 	if i := slices.IndexFunc(bad, func(c store.Credential) bool { return c.Refused != "" }); i >= 0 {
 		return "the model refuses the credential of the workers: " + bad[i].Refused

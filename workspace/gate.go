@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
+
+	"github.com/errand-fleet/errand/internal/connlimit"
 )
 
 // gate is a proxy on loopback between one git and the remote it talks to. It puts the credential into what it passes on, so git never has
@@ -36,6 +38,7 @@ type gate struct {
 	change  *update // the one that may be pushed; nil: none
 	auth    string  // the Authorization header of the remote
 	client  *http.Client
+	conns   *connlimit.Limiter
 
 	mu   sync.Mutex
 	base *url.URL // of the repository; where a redirect led, if there was one
@@ -46,10 +49,13 @@ type gate struct {
 // update is one change of a branch: the commit it has, empty if there is none, and the one it gets.
 type update struct{ from, to, ref string }
 
-// gated reports whether a remote takes a credential by HTTP.
+// gateConns is how many connections to a gate are kept that have not shown its token, and how many that have. A git has one or two.
+const gateConns = 256
+
+// gated reports whether a remote takes a credential by HTTP. To any other git goes by itself, without one.
 func (r remote) gated() (*url.URL, bool) {
 	u, err := url.Parse(r.url)
-	return u, err == nil && u.Host != "" && r.username+r.password != ""
+	return u, err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && r.username+r.password != ""
 }
 
 // remotely runs a git that talks to r, through a gate of its own if r takes a credential.
@@ -62,13 +68,8 @@ func (g git) remotely(ctx context.Context, r remote, args ...string) (string, er
 	if err != nil {
 		return "", fmt.Errorf("open a gate for git: %w", err)
 	}
-	p := &gate{path: "/" + rand.Text(), service: "git-upload-pack", change: r.change, base: u, open: true}
-	if r.change != nil {
-		p.service = "git-receive-pack"
-	}
-	p.auth = basic(r.username, r.password)
-	p.client = &http.Client{Transport: r.transport, CheckRedirect: sameOrigin}
-	server := &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
+	p := newGate(u, r)
+	server := p.server()
 	go func() { _ = server.Serve(l) }()
 	defer server.Close()
 
@@ -81,6 +82,26 @@ func (g git) remotely(ctx context.Context, r remote, args ...string) (string, er
 		p.explain(ge, r.url, "http://"+host, "http://gate:-@"+host)
 	}
 	return out, err
+}
+
+// newGate is a gate to a remote that has the address u.
+func newGate(u *url.URL, r remote) *gate {
+	p := &gate{
+		path: "/" + rand.Text(), service: "git-upload-pack", change: r.change, auth: basic(r.username, r.password),
+		client: &http.Client{Transport: r.transport, CheckRedirect: sameOrigin}, conns: connlimit.New(gateConns), base: u, open: true,
+	}
+	if r.change != nil {
+		p.service = "git-receive-pack"
+	}
+	return p
+}
+
+// server serves the gate. It keeps connections of other processes from holding places for long, and from holding git's.
+func (p *gate) server() *http.Server {
+	return &http.Server{
+		Handler: p, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
+		ConnContext: p.conns.Enter, ConnState: p.conns.State,
+	}
 }
 
 // explain names the remote in place of the gate, and says why the remote could not be reached, which git does not know.
@@ -102,21 +123,31 @@ func basic(username, password string) string {
 	return req.Header.Get("Authorization")
 }
 
-// ServeHTTP passes on what its git has to ask, and nothing else.
+// ServeHTTP passes on what its git has to ask, and nothing else. A connection without the token counts as one that has not asked yet, so it
+// takes no place of git's, and ends with the refusal.
 func (p *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i := min(len(r.URL.Path), len(p.path))
-	known := subtle.ConstantTimeCompare([]byte(r.URL.Path[:i]), []byte(p.path)) == 1
+	if subtle.ConstantTimeCompare([]byte(r.URL.Path[:i]), []byte(p.path)) != 1 {
+		refuse(w, "This address serves one git.", http.StatusNotFound)
+		return
+	}
+	done, ok := p.conns.Use(r.Context())
+	if !ok {
+		refuse(w, "Too many requests at once.", http.StatusServiceUnavailable)
+		return
+	}
+	defer done()
 	switch what := r.URL.Path[i:]; {
-	case known && r.Method == http.MethodGet && what == "/info/refs" && r.URL.RawQuery == "service="+p.service:
-	case known && r.Method == http.MethodPost && what == "/"+p.service && r.URL.RawQuery == "":
+	case r.Method == http.MethodGet && what == "/info/refs" && r.URL.RawQuery == "service="+p.service:
+	case r.Method == http.MethodPost && what == "/"+p.service && r.URL.RawQuery == "":
 		body := bufio.NewReader(r.Body)
 		if p.change != nil && (r.Header.Get("Content-Encoding") != "" || !p.change.alone(body)) {
-			http.Error(w, "This is another push.", http.StatusForbidden)
+			refuse(w, "This is another push.", http.StatusForbidden)
 			return
 		}
 		r.Body = io.NopCloser(body)
 	default:
-		http.NotFound(w, r)
+		refuse(w, "This git has nothing else to ask.", http.StatusNotFound)
 		return
 	}
 	proxy := httputil.ReverseProxy{
@@ -131,6 +162,13 @@ func (p *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		},
 	}
 	proxy.ServeHTTP(w, r)
+}
+
+// refuse answers and has the connection closed, without waiting for a body.
+func refuse(w http.ResponseWriter, why string, status int) {
+	w.Header().Set("Connection", "close")
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+	http.Error(w, why, status)
 }
 
 // rewrite makes a request of git's one for the remote.

@@ -5,14 +5,19 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -200,5 +205,69 @@ func TestGateIsClosed(t *testing.T) {
 	checkout(t, w, api)
 	if resp, err := http.Get(last + "/info/refs?service=git-upload-pack"); last == "" || err == nil {
 		t.Errorf("after git's end: %q, %v", last, resp)
+	}
+}
+
+// Connections that do not show the token are bounded, end with their refusal, and take no place of git's.
+func TestStrangersAtTheGate(t *testing.T) {
+	t.Parallel()
+	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "refs") }))
+	t.Cleanup(host.Close)
+	u, err := url.Parse(host.URL + "/acme/api.git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newGate(u, remote{username: "x-access-token", password: secret, transport: http.DefaultTransport})
+	s := httptest.NewUnstartedServer(nil)
+	s.Config = p.server()
+	if s.Config.IdleTimeout == 0 || s.Config.ReadHeaderTimeout == 0 {
+		t.Error("who says nothing may stay")
+	}
+	s.Config.ReadHeaderTimeout = 0 // it is the number that closes them here
+	s.Start()
+	t.Cleanup(s.Close)
+	dial := func(words string) net.Conn {
+		c, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if _, err := io.WriteString(c, words); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	first := dial("")
+	for range gateConns {
+		dial("GET /")
+	}
+	if got, err := io.ReadAll(first); len(got) > 0 || err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the oldest was told %q, %v", got, err)
+	}
+	for range 2 * gateConns {
+		resp, err := http.Get(s.URL + p.path + "/info/refs?service=git-upload-pack")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, _ := io.ReadAll(resp.Body); string(body) != "refs" {
+			t.Errorf("git was told %s, %q", resp.Status, body)
+		}
+		_ = resp.Body.Close()
+	}
+	for name, request := range map[string]string{
+		"without the token": "GET /guess/info/refs?service=git-upload-pack HTTP/1.1\r\nHost: x\r\n\r\n",
+		"without its body":  "POST /guess/git-upload-pack HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n",
+		"something else":    "GET " + p.path + "/HEAD HTTP/1.1\r\nHost: x\r\n\r\n",
+	} {
+		refused := bufio.NewReader(dial(request))
+		resp, err := http.ReadResponse(refused, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		if rest, err := io.ReadAll(refused); resp.StatusCode != http.StatusNotFound || len(rest) > 0 || err != nil {
+			t.Errorf("%s: %s, then %q, %v", name, resp.Status, rest, err)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -81,14 +82,15 @@ func TestOutputIsBounded(t *testing.T) {
 	}
 }
 
-// Other protocols start programs.
+// Other protocols start programs. A credential changes nothing about that: it is for http alone.
 func TestOtherProtocolsAreRefused(t *testing.T) {
 	t.Parallel()
 	marker := filepath.Join(t.TempDir(), "marker")
 	for _, url := range []string{"ssh://host/x", "git@host:x", "ext::touch " + marker, "git://127.0.0.1:1/x"} {
 		w := open(t, Config{
 			Dir: t.TempDir(), URL: func(string) string { return url },
-			Env: []string{"GIT_SSH_COMMAND=: > " + marker + "; false"},
+			Env:        []string{"GIT_SSH_COMMAND=: > " + marker + "; false"},
+			Credential: func(context.Context, string) (string, string, error) { return "x-access-token", secret, nil },
 		})
 		if _, err := w.Checkout(t.Context(), api); err == nil || !strings.Contains(err.Error(), "not allowed") {
 			t.Errorf("%s: %v", url, err)

@@ -10,15 +10,17 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf8"
 )
 
 // importDir holds what trusted instructions import (@path), as it is in the base commit. In the work tree the same path leads to what
 // nobody has approved. It lies in .claude, which is removed before trusted configuration is put, and is never published.
 const importDir = ".claude/errand-imports"
 
-// importForm finds all that the CLI (2.1.329) may take for an import, and more: the CLI looks into the text of the parsed Markdown, behind
-// white space or a mark such as **, and not into code.
-var importForm = regexp.MustCompile(`@((?:[^\s\\]|\\ ){1,1000})`)
+// importForm is what the CLI (2.1.329) may take for an import behind an @. White space is JavaScript's. Absolute paths lead outside, where the
+// CLI follows none.
+var importForm = regexp.MustCompile(`^[a-zA-Z0-9._-](?:[^\s\v\p{Z}\x{feff}\\]|\\ ){0,999}`)
 
 // isInstructions reports whether the CLI looks for imports in a file of the configuration. In agents, commands and skills it does not.
 func isInstructions(name string) bool {
@@ -43,33 +45,81 @@ type imports struct {
 // is in neither is text, and stays as it is.
 func (i *imports) redirect(name, content string) string {
 	up := strings.Repeat("../", strings.Count(name, "/"))
-	return importForm.ReplaceAllStringFunc(content, func(written string) string {
-		token := strings.ReplaceAll(written[1:], `\ `, " ")
+	return replaceImports(content, func(token string) (string, int) {
+		var target string
+		length := 0
 		for _, end := range ends(token) { // the longest first
-			target := path.Join(path.Dir(name), token[:end])
-			if target == "." || target == ".." || strings.HasPrefix(target, "../") {
+			file := path.Join(path.Dir(name), token[:end])
+			if outside(file) {
 				continue
 			}
-			f, inBase := i.base[target]
-			if inBase && !i.seen[target] {
-				i.seen[target] = true
+			f, inBase := i.base[file]
+			if inBase && !i.seen[file] {
+				i.seen[file] = true
 				i.files = append(i.files, f)
 			}
-			if _, err := i.root.Lstat(target); inBase || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENAMETOOLONG) {
-				return "@./" + strings.ReplaceAll(up+importDir+"/"+target+token[end:], " ", `\ `)
+			if length == 0 && (inBase || i.readable(file)) {
+				target, length = file, end
 			}
 		}
-		return written
+		return "@./" + up + importDir + "/" + target, length
 	})
 }
 
-// ends are where the path of an import may end: behind all of it, or before a mark, since Markdown may take that away. Absolute paths lead
-// outside, where the CLI follows none.
+// outside reports whether a path leads out of the repository.
+func outside(name string) bool { return name == ".." || strings.HasPrefix(name, "../") }
+
+// readable reports whether the work tree has something that the CLI may read as a file.
+func (i *imports) readable(name string) bool {
+	fi, err := i.root.Lstat(name)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENAMETOOLONG)
+	}
+	return !fi.IsDir()
+}
+
+// enclose takes the meaning from imports of a copy that lead out of the repository: from where the copy lies they might lead into it.
+func enclose(name, content string) string {
+	return replaceImports(content, func(token string) (string, int) {
+		for _, end := range ends(token) {
+			if outside(path.Join(path.Dir(name), token[:end])) {
+				return "@@" + token[:end], end
+			}
+		}
+		return "", 0
+	})
+}
+
+// replaceImports replaces what the CLI may take for an import. In code the CLI takes nothing for one; but where code begins and ends, parsers of
+// Markdown disagree, and there the path of the copy does no harm. change is given what follows an @, without the backslashes before spaces, and
+// returns what stands for the @ and how much of that; nothing of it stays as it is.
+func replaceImports(content string, change func(token string) (string, int)) string {
+	var b strings.Builder
+	last := 0
+	for at := strings.IndexByte(content, '@'); at >= 0; {
+		next := at + 1
+		before, _ := utf8.DecodeLastRuneInString(content[:at])
+		word := unicode.IsLetter(before) || unicode.IsDigit(before) // as in an address: the CLI wants white space there, or the end of a mark
+		if written := importForm.FindString(content[next:]); written != "" && !word {
+			token := strings.ReplaceAll(written, `\ `, " ")
+			if by, length := change(token); length > 0 {
+				b.WriteString(content[last:at] + strings.ReplaceAll(by, " ", `\ `))
+				last = next + length + strings.Count(token[:length], " ")
+				next = last
+			}
+		}
+		n := strings.IndexByte(content[next:], '@')
+		if n < 0 {
+			break
+		}
+		at = next + n
+	}
+	return b.String() + content[last:]
+}
+
+// ends are where the path of an import may end: behind all of it, or before a mark, since Markdown may take that away.
 func ends(token string) (all []int) {
 	token, _, _ = strings.Cut(token, "#")
-	if token == "" || token[0] == '/' || token[0] == '~' {
-		return nil
-	}
 	for end := len(token); end > 0; end-- {
 		if end == len(token) || strings.IndexByte("*_~|()[]{}<>\"'`!,;:=&\\@?", token[end]) >= 0 {
 			all = append(all, end)
@@ -97,7 +147,8 @@ func (i *imports) put(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		i.redirect(f.name, content)
+		i.redirect(f.name, content) // notes what it imports
+		content = enclose(f.name, content)
 		f.name = importDir + "/" + f.name
 		if err := f.write(i.root, content); err != nil {
 			return fmt.Errorf("write %s: %w", f.name, err)

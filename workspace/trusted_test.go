@@ -185,3 +185,40 @@ func TestTrustedImportsAreThoseOfBase(t *testing.T) {
 		t.Errorf("status:\n%s", status)
 	}
 }
+
+// What the CLI takes for text stays as it is, whatever files there are: in words, and of directories. All that may be an import leads to a copy.
+func TestTrustedTextIsLeft(t *testing.T) {
+	t.Parallel()
+	const same = `---
+paths: x
+---
+Ask ann@x, bé@x or "@(x)", see @docs, @docs/.
+`
+	const change = `@x and "@x"
+**@x**:*@x*,@x
+@x␣y
+- 'a @x b'
+'a'@x'b'
+
+'''
+@x
+'''
+`
+	text := strings.NewReplacer("'", "`", "␣", "\u00a0").Replace
+	o := newOrigin(t)
+	o.commit("main", map[string]string{
+		"CLAUDE.md": text(same + change), ".claude/rules/same.md": text(strings.ReplaceAll(same, "@x", "@../../x")), "x": "See @../out, @.. and @y\n", "docs/a": "a\n", "y": "y\n",
+	})
+	o.commit("evil", map[string]string{"out": "evil\n", "docs/a": "evil\n", "x": "evil\n", "y": "evil\n"})
+	got := workTree(t, checkout(t, o.files(), Want{Thread: "t", Repo: "acme/api", Ref: "evil", TrustedConfig: true}).Dir)
+	for name, want := range map[string]string{
+		"CLAUDE.md":                text(same + strings.ReplaceAll(change, "@x", "@./.claude/errand-imports/x")),
+		".claude/rules/same.md":    text(strings.ReplaceAll(same, "@x", "@../../x")),
+		".claude/errand-imports/x": "See @@../out, @@.. and @y\n", // what leads out of the repository does not lead out of where it lies now
+		".claude/errand-imports/y": "y\n",
+	} {
+		if diff := cmp.Diff(want, got[name]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
+	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -43,6 +44,7 @@ func commands() []command {
 // world is what a command finds around it.
 type world struct {
 	getenv         func(string) string
+	environ        []string // all of it
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	notify         func() (<-chan os.Signal, func()) // catches Ctrl-C and SIGTERM, and stops that; nil: nobody sends them
@@ -114,6 +116,9 @@ func (c command) run(ctx context.Context, args []string, t *terminal) error {
 	case err != nil:
 		say(t.stderr, "enqueue %s: %v; `enqueue %[1]s -h` lists the flags\n", c.name, err)
 		return misused
+	}
+	for _, p := range config.Unknown(t.environ) {
+		say(t.stderr, "enqueue: warning: %v\n", p)
 	}
 	if !c.alone {
 		if t.door, err = newDoor(t.getenv("ERRAND_HTTP_ADDR"), t.getenv("ERRAND_CONSOLE_TOKEN")); err != nil {

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/internal/legible"
 )
 
@@ -83,6 +82,7 @@ func chatCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 			return err
 		}
 		first, text, err := t.door.ask(ctx, m)
+		words := ""
 		switch {
 		case err != nil:
 			return err
@@ -91,16 +91,15 @@ func chatCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 		case !*follow:
 			say(t.stdout, "%s\n", legible.Line(first.ID))
 		default:
-			words := fmt.Sprintf("task %s, thread %s", first.ID, first.Thread)
+			words = fmt.Sprintf("task %s, thread %s", first.ID, first.Thread)
 			if first.Position > 0 {
 				words += fmt.Sprintf("; before it in its thread: %d", first.Position)
 			}
-			say(t.stderr, "%s\n", t.stderr.Paint(term.Dim, legible.Line(words)))
 		}
 		if err != nil || !*follow {
 			return err
 		}
-		return t.newWatch(first.ID, t.stderr, *raw).run(ctx)
+		return t.newWatch(first.ID, t.stderr, *raw).run(ctx, words)
 	}
 }
 

@@ -36,7 +36,8 @@ type frontDoor struct {
 	redis  *redis.Client
 	server *httptest.Server
 	env    map[string]string
-	dirs   string // what is open for tasks
+	shell  []string // what is in the environment besides
+	dirs   string   // what is open for tasks
 	logs   string
 	stop   context.CancelFunc
 
@@ -113,7 +114,7 @@ func (f *frontDoor) run(args ...string) (code int, stdout, stderr string) {
 func (f *frontDoor) runWith(stdin string, args ...string) (code int, stdout, stderr string) {
 	f.Helper()
 	var out, errs bytes.Buffer
-	code = client(f.Context(), args, world{getenv: f.getenv, stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs})
+	code = client(f.Context(), args, world{getenv: f.getenv, environ: f.shell, stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs})
 	return code, out.String(), errs.String()
 }
 

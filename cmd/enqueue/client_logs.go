@@ -29,7 +29,7 @@ func logsCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 		if *follow {
 			w := t.newWatch(id, t.stdout, *raw)
 			w.teller.stamps = true
-			return w.run(ctx)
+			return w.run(ctx, "")
 		}
 		path := "/api/tasks/" + id + "/log"
 		if *raw {

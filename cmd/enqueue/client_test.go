@@ -49,6 +49,23 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
+// A variable with a wrong name is warned about, and nothing else changes.
+func TestUnknownVariables(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	f.shell = []string{"ERRAND_CONSOLE_TOKN=s3cret", "ERRAND_RUN=of-a-run", "HOME=/root"}
+	const want = "enqueue: warning: ERRAND_CONSOLE_TOKN is not a setting of errand and has no effect; did you mean ERRAND_CONSOLE_TOKEN?\n"
+	for _, args := range []string{"list", "costs", "init slack -url https://errand.example"} {
+		code, out, errs := f.run(strings.Fields(args)...)
+		if code != 0 || !strings.HasPrefix(errs, want) || strings.Count(errs, "warning") != 1 || strings.Contains(out+errs, "s3cret") {
+			t.Errorf("%s: exit %d: %s", args, code, errs)
+		}
+	}
+	if _, _, errs := f.run("list", "-h"); strings.Contains(errs, "warning") {
+		t.Errorf("help: %s", errs)
+	}
+}
+
 // What a flag cannot be is a usage error: one line, and 2. What the client can know needs no front door.
 func TestFlagsThatCannotBe(t *testing.T) {
 	t.Parallel()

@@ -33,13 +33,16 @@ func (t *terminal) newWatch(id string, side *term.Out, raw bool) *watch {
 	return w
 }
 
-// run returns how the command exits: as the task has ended, or as it was left.
-func (w *watch) run(ctx context.Context) error {
+// run prints words, if any, and watches. It returns how the command exits: as the task has ended, or as it was left.
+func (w *watch) run(ctx context.Context, words string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer w.screen.Status("")
 	signals, ignore := w.signals()
 	defer ignore()
+	if words != "" { // after signals are caught: who reads this may press Ctrl-C
+		say(w.stderr, "%s\n", w.stderr.Paint(term.Dim, legible.Line(words)))
+	}
 	all := w.door.follow(ctx, w.id)
 	doubts := w.doubts(ctx)
 	tick := time.NewTicker(time.Second)

@@ -13,6 +13,6 @@ func main() {
 	agent.KeeperMain()
 	_, _ = agent.MakePrivate() // every command: all may have secrets in their environment
 	os.Exit(run(context.Background(), os.Args[1:], world{
-		getenv: os.Getenv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, notify: signals, process: true,
+		getenv: os.Getenv, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, notify: signals, process: true,
 	}))
 }

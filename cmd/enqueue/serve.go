@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"sync"
 
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 	"github.com/errand-fleet/errand/config"
@@ -56,6 +57,8 @@ func serve(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wir
 	if err := parts.Greet(ctx); err != nil {
 		return err
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	door, err := parts.FrontDoor(ctx)
 	if err != nil {
 		return err
@@ -66,5 +69,12 @@ func serve(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wir
 		return err
 	}
 	fmt.Fprintf(stdout, "errand listens at http://%s\n", l.Addr())
-	return wire.Serve(ctx, l, door, func() { _ = door.Close() }, log)
+	var serving sync.WaitGroup
+	var served error
+	serving.Go(func() { defer stop(); served = wire.Serve(ctx, l, door, func() { _ = door.Close() }, log) })
+	if err = parts.Await(ctx); err != nil { // Redis came later than the door, and is open: until this look, events may have been stored there
+		stop()
+	}
+	serving.Wait()
+	return errors.Join(err, served)
 }

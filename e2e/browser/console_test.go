@@ -60,7 +60,7 @@ func (t *tab) login(path string) {
 	t.Helper()
 	t.open("/login?next=" + path)
 	t.do(sendKeys("input[name=token]", token+"\n"))
-	t.wait("location.pathname !== '/login' && document.readyState !== 'loading'")
+	t.wait("location.pathname !== '/login' && document.readyState === 'complete'")
 }
 
 // submit puts a task in; each is younger than the one before.

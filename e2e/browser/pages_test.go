@@ -78,7 +78,9 @@ func (t *tab) fits(page string) {
 	wide := eval[string](t, `(() => {
 		const width = document.documentElement.clientWidth;
 		if (document.documentElement.scrollWidth <= width) return "";
-		return [...document.body.querySelectorAll("*")].filter((e) => e.getBoundingClientRect().right > width + 1)
+		// Words may stand out of a box that does not.
+		const right = (e) => Math.max(e.getBoundingClientRect().right, getComputedStyle(e).overflowX === "visible" && e.getBoundingClientRect().left + e.scrollWidth);
+		return [...document.body.querySelectorAll("*")].filter((e) => right(e) > width + 1)
 			.map((e) => e.tagName + "." + e.className).join(", ") || "something";
 	})()`)
 	if wide != "" {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
@@ -165,13 +166,17 @@ func eval[T any](t *tab, expression string) T {
 	return v
 }
 
+// often is how often wait evaluates its expression. Changes of the DOM alone would not do: what a document's readyState, its address and the
+// values of its fields become is none.
+const often = 20 * time.Millisecond
+
 // wait waits until an expression is true in the page, whichever page that is by then.
 func (t *tab) wait(expression string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()
 	for {
-		ok, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingMutation(), chromedp.WithPollingTimeout(0)))
+		ok, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(often), chromedp.WithPollingTimeout(0)))
 		if ctx.Err() != nil {
 			t.Fatalf("wait for %s, in vain; the page is\n%s", expression, eval[string](t, "document.body.innerText"))
 		}

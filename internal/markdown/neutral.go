@@ -43,11 +43,6 @@ func NeutralLine(s string) string {
 	return doubt(legible.Line(s))
 }
 
-// Prose is Markdown in which a function has changed what is not certainly code.
-func Prose(s string, change func(string) string) string {
-	return read(s, prose).rewrite(change, func(code string) string { return code })
-}
-
 // Links is Markdown whose images are links. Code stays as it is.
 func Links(s string) string {
 	return settle(s, func(d *document) string {

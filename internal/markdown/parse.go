@@ -234,7 +234,8 @@ func (w *walker) leaf(n ast.Node, depth int) {
 	if n.Kind() == ast.KindHTMLBlock {
 		return
 	}
-	certain := depth <= maxDepth && !doubtful.MatchString(all.String())
+	// Without a backtick there is no code to be certain of, and nothing to search.
+	certain := depth <= maxDepth && strings.Contains(all.String(), "`") && !doubtful.MatchString(all.String())
 	_ = ast.Walk(n, func(c ast.Node, entering bool) (ast.WalkStatus, error) { // it returns no error of its own
 		switch c := c.(type) {
 		case *ast.Image, *ast.RawHTML:

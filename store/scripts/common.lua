@@ -187,7 +187,7 @@ local function set(words)
 end
 
 -- part lets go of the tasks that a run has absorbed, but for those in stay, a set: they wait again in their old places, for the
--- deliveries that they have. Everything that ends a run or lets it wait calls it, so that nobody is left with a run that is over.
+-- deliveries that are valid (after a crash requeue.lua makes new ones first). Everything that ends a run or lets it wait calls it, so that nobody is left with a run that is over.
 local function part(host, thread, stay)
   local left = {}
   for _, id in ipairs(redis.call('ZRANGE', absorbed_key(host), '0', '-1')) do

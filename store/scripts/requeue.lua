@@ -20,6 +20,7 @@ if state == 'running' then
       if not stay[other] and o[1] == 'absorbed' and o[2] == id then
         redis.call('HINCRBY', task_key(other), 'crashes', '1')
         redis.call('HSET', task_key(other), 'crashed', int(now()))
+        redis.call('HINCRBY', task_key(other), 'delivery', '1') -- the dead worker may have had the one that it has
       end
     end
   end

@@ -11,6 +11,7 @@ local free = (not holder or holder == token) and (runner(thread) or id) == id
 if not free and ARGV[8] == '' then return {'stale'} end
 redis.call('DEL', key)
 redis.call('HSET', key, unpack(ARGV, 10))
+redis.call('HDEL', key, 'idle') -- it has begun since the claim
 redis.call('ZADD', TASKS, '0', id)
 if not free then
   finish(id, thread, ARGV[8], ARGV[9], 10000000)

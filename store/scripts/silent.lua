@@ -1,11 +1,18 @@
--- prefix, id, fence, term -> {'ok', us without the claim} | {'stale'}
-local id, fence, term = ARGV[2], ARGV[3], ARGV[4]
-local r = redis.call('HMGET', task_key(id), 'state', 'thread', 'fence', 'silent')
-if r[1] ~= 'running' or r[3] ~= fence or redis.call('EXISTS', claim_key(r[2])) == 1 then return {'stale'} end
-redis.call('ZADD', RUNNING, fence, id) -- also of a run that was claimed by a version without the index
--- In another term of the leader, or of another run, nothing is known of the time since.
-local t, mark = now(), '^' .. fence .. ' ' .. term .. ' (%d+)$'
-local since = string.match(r[4] or '', mark)
-if since then return {'ok', int(t - tonumber(since))} end
-redis.call('HSET', task_key(id), 'silent', fence .. ' ' .. term .. ' ' .. int(t))
-return {'ok', '0'}
+-- prefix, term, (id, fence)... -> {'ok', for each: us without the claim, '' if it has one or does not run}
+local term, t, answer = ARGV[2], now(), {'ok'}
+for i = 3, #ARGV, 2 do
+  local id, fence, us = ARGV[i], ARGV[i + 1], ''
+  local r = redis.pcall('HMGET', task_key(id), 'state', 'thread', 'fence', 'silent')
+  if r[1] == 'running' and r[3] == fence and redis.call('EXISTS', claim_key(r[2])) == 0 then
+    redis.call('ZADD', RUNNING, fence, id) -- also of a run that was claimed by a version without the index
+    -- In another term of the leader, or of another run, nothing is known of the time since.
+    local since = string.match(r[4] or '', '^' .. fence .. ' ' .. term .. ' (%d+)$')
+    if not since then
+      since = int(t)
+      redis.call('HSET', task_key(id), 'silent', fence .. ' ' .. term .. ' ' .. since)
+    end
+    us = int(t - tonumber(since))
+  end
+  table.insert(answer, us)
+end
+return answer

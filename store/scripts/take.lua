@@ -12,10 +12,10 @@ if kin == '' or host[2] == fence then return {'no'} end
 -- Only the one behind the running one, which is the head: the order of a thread is never changed.
 local next = redis.call('ZRANGE', waiting_key(thread), '1', '1')[1]
 if next then
-  local r = redis.pcall('HMGET', task_key(next), 'kin', 'at', 'cancel_cause', 'fence')
+  local r = redis.pcall('HMGET', task_key(next), 'kin', 'at', 'cancel_cause', 'fence', 'crashes')
   local t = now()
-  -- One that was begun before has a conversation of its own to go on with.
-  if r[1] == kin and not r[3] and r[4] == '0' and tonumber(r[2]) <= t then
+  -- One that was begun before has a conversation of its own to go on with, and one with which a worker has died runs apart from others.
+  if r[1] == kin and not r[3] and r[4] == '0' and (r[5] or '0') == '0' and tonumber(r[2]) <= t then
     unblock(next)
     redis.call('ZREM', waiting_key(thread), next)
     redis.call('HSET', task_key(next), 'state', 'absorbed', 'into', id)

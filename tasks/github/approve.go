@@ -92,7 +92,7 @@ func (s *Source) ration(ctx context.Context, t tasks.Task, author string) error 
 	err := s.cfg.Memory.ChangeMemo(ctx, name, func(old json.RawMessage) (json.RawMessage, error) {
 		var taken []string // IDs of tasks
 		if old != nil {
-			if err := json.Unmarshal(old, &taken); err != nil {
+			if err := json.Unmarshal(old, &taken); err != nil { // not forgotten: it would begin anew
 				return nil, fmt.Errorf("read: %w", err)
 			}
 		}

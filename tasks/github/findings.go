@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
@@ -75,16 +76,16 @@ func (s *Source) ledger(ctx context.Context, o origin) (review.Ledger, error) {
 	if err != nil {
 		return review.Ledger{}, fmt.Errorf("read findings of %s: %w", o, err)
 	}
-	return readLedger(body)
+	var l review.Ledger
+	tasks.ReadMemo(s.cfg.Log, findingsMemo(o), body, &l)
+	return l, nil
 }
 
 // changeLedger lets change correct it; others that do the same meanwhile make it be called again.
 func (s *Source) changeLedger(ctx context.Context, o origin, change func(*review.Ledger)) error {
 	err := s.cfg.Memory.ChangeMemo(ctx, findingsMemo(o), func(old json.RawMessage) (json.RawMessage, error) {
-		l, err := readLedger(old)
-		if err != nil {
-			return nil, err
-		}
+		var l review.Ledger
+		tasks.ReadMemo(s.cfg.Log, findingsMemo(o), old, &l)
 		change(&l)
 		body, err := json.Marshal(l)
 		if err != nil || bytes.Equal(body, old) {
@@ -96,17 +97,6 @@ func (s *Source) changeLedger(ctx context.Context, o origin, change func(*review
 		return fmt.Errorf("change findings of %s: %w", o, err)
 	}
 	return nil
-}
-
-func readLedger(body json.RawMessage) (review.Ledger, error) {
-	var l review.Ledger
-	if body == nil {
-		return l, nil
-	}
-	if err := json.Unmarshal(body, &l); err != nil {
-		return l, fmt.Errorf("read findings: %w", err)
-	}
-	return l, nil
 }
 
 // findingsMemo names the memo.

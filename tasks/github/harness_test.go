@@ -47,6 +47,7 @@ type world struct {
 
 	redis string // its URL
 	db    *store.Store
+	again func() *Source // what another process of the fleet has
 }
 
 // appKey is made once: that takes a while.
@@ -91,7 +92,8 @@ func newWorld(t *testing.T, fake githubfake.Config, change []func(*Config)) *wor
 	w.db = w.store(must(redis.ParseURL(w.redis)))
 	w.repo = must(w.hub.CreateRepo("acme", "api", map[string]string{"main.go": "package main\n"}))
 	w.hub.SetPermission(repo, "octocat", "write") // who opens pull requests
-	w.src = w.source(change...)
+	w.again = func() *Source { return w.source(change...) }
+	w.src = w.again()
 	return w
 }
 

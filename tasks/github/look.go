@@ -84,11 +84,9 @@ func (s *Source) turn(ctx context.Context, now time.Time) (seen map[string]time.
 
 func (s *Source) changeLooks(ctx context.Context, change func(*looks)) error {
 	err := s.cfg.Memory.ChangeMemo(ctx, looksMemo, func(old json.RawMessage) (json.RawMessage, error) {
-		l := looks{Seen: map[string]time.Time{}}
-		if old != nil {
-			if err := json.Unmarshal(old, &l); err != nil {
-				return nil, fmt.Errorf("read looks: %w", err)
-			}
+		var l looks
+		if tasks.ReadMemo(s.cfg.Log, looksMemo, old, &l); l.Seen == nil {
+			l.Seen = map[string]time.Time{}
 		}
 		change(&l)
 		return json.Marshal(l)

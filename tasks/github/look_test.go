@@ -2,6 +2,7 @@ package github
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,14 +14,15 @@ import (
 // looker is a front door that looks by itself only when it is told to, some time later by its clock.
 func looker(t *testing.T) (f front, look func(time.Duration)) {
 	t.Helper()
-	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
-	clock := func() time.Time { return now }
+	begun := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+	var passed atomic.Int64 // what follows an event asks for the time beside the test
+	clock := func() time.Time { return begun.Add(time.Duration(passed.Load())) }
 	w := newWorld(t, githubfake.Config{Now: clock}, []func(*Config){func(c *Config) { c.Token, c.Now = "ghp_test", clock }})
 	f = w.listen()
 	w.src.cfg.Repositories = []string{repo}
 	return f, func(d time.Duration) {
 		t.Helper()
-		now = now.Add(d)
+		passed.Add(int64(d))
 		if err := w.src.lookIfDue(t.Context(), f.desk); err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,14 @@ func (s *Source) Final(ctx context.Context, t tasks.Task, after time.Time) (*tas
 	if err != nil || s.watched(o.Repo) {
 		return nil, err
 	}
+	e, err := s.findFinal(ctx, t, o, after)
+	if err != nil {
+		return nil, s.later("look for an earlier final message on "+o.String(), err)
+	}
+	return e, nil
+}
+
+func (s *Source) findFinal(ctx context.Context, t tasks.Task, o origin, after time.Time) (*tasks.Ending, error) {
 	gh, err := s.clients.of(ctx, o)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"unicode"
 
 	"github.com/google/go-github/v60/github"
 
@@ -43,25 +42,10 @@ func readSection(body string) (section, bool) {
 	return section{task: body[m[2]:m[3]], commit: body[m[4]:m[5]], start: m[0], end: m[1] + length + len(sectionEnd)}, true
 }
 
-// closing is what closes an issue when it stands in the description of a pull request that is merged.
-var closing = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:es|ed)?|resolve[sd]?)\b([^\w\n]*\n?[^\w\n]*[^\s#&]*(?:#|GH-|://|&))`)
-
-// unclosing puts a space of no width behind words that would close issues, and into the issue's number: agents do not decide that.
-func unclosing(s string) string {
-	const nothing = "\u200b"
-	return closing.ReplaceAllStringFunc(s, func(m string) string {
-		word := strings.IndexFunc(m, func(r rune) bool { return !unicode.IsLetter(r) })
-		if strings.HasSuffix(m, "#") && !strings.HasSuffix(m, "&#") && !strings.Contains(m, "://") {
-			m += nothing
-		}
-		return m[:word] + nothing + m[word:]
-	})
-}
-
 // section tells of a task's work.
 func (s *Source) section(t tasks.Task, w tasks.Work) string {
 	text := markdown.Parts(strings.TrimSpace(w.Summary), maxSection, markdown.Bytes)
-	said := markdown.Prose(text[0], unclosing)
+	said := markdown.Unclosing(text[0])
 	if len(text) > 1 {
 		said += "\n\n(The answer goes on. All of it is where it was asked for.)"
 	}

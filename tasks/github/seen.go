@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/errand-fleet/errand/tasks"
 )
 
 // seen is what is remembered of the conversation on a pull request.
@@ -22,25 +24,17 @@ func (s *Source) seen(ctx context.Context, o origin) (seen, error) {
 	if err != nil {
 		return seen{}, fmt.Errorf("read what was answered on %s: %w", o, err)
 	}
-	return readSeen(stored)
-}
-
-func readSeen(stored json.RawMessage) (v seen, err error) {
-	if stored == nil {
-		return v, nil
-	}
-	if err := json.Unmarshal(stored, &v); err != nil {
-		return v, fmt.Errorf("read what was answered: %w", err)
-	}
+	var v seen
+	tasks.ReadMemo(s.cfg.Log, seenMemo(o), stored, &v)
 	return v, nil
 }
 
 // changeSeen changes it; change says whether there is anything to keep.
 func (s *Source) changeSeen(ctx context.Context, o origin, change func(*seen) bool) error {
 	err := s.cfg.Memory.ChangeMemo(ctx, seenMemo(o), func(stored json.RawMessage) (json.RawMessage, error) {
-		v, err := readSeen(stored)
-		if err != nil || !change(&v) {
-			return nil, err
+		var v seen
+		if tasks.ReadMemo(s.cfg.Log, seenMemo(o), stored, &v); !change(&v) {
+			return nil, nil
 		}
 		return json.Marshal(v)
 	})

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/errand-fleet/errand/tasks"
 )
 
 // How often errand reviews a pull request, and how often it works on one, before it waits for a person.
@@ -82,17 +84,17 @@ func (s *Source) state(ctx context.Context, o origin) (prState, error) {
 	if err != nil {
 		return prState{}, fmt.Errorf("read state of %s: %w", o, err)
 	}
-	return readState(body)
+	var p prState
+	tasks.ReadMemo(s.cfg.Log, stateMemo(o), body, &p)
+	return p, nil
 }
 
 // changeState lets change correct what is remembered of a pull request. It may be called several times, when others change it meanwhile; its
 // error leaves everything as it is and is returned.
 func (s *Source) changeState(ctx context.Context, o origin, change func(*prState) error) error {
 	err := s.cfg.Memory.ChangeMemo(ctx, stateMemo(o), func(old json.RawMessage) (json.RawMessage, error) {
-		p, err := readState(old)
-		if err != nil {
-			return nil, err
-		}
+		var p prState
+		tasks.ReadMemo(s.cfg.Log, stateMemo(o), old, &p)
 		if err := change(&p); err != nil {
 			return nil, err
 		}
@@ -106,17 +108,6 @@ func (s *Source) changeState(ctx context.Context, o origin, change func(*prState
 		return fmt.Errorf("change state of %s: %w", o, err)
 	}
 	return nil
-}
-
-func readState(body json.RawMessage) (prState, error) {
-	var p prState
-	if body == nil {
-		return p, nil
-	}
-	if err := json.Unmarshal(body, &p); err != nil {
-		return p, fmt.Errorf("read state: %w", err)
-	}
-	return p, nil
 }
 
 // stateMemo names the memo.

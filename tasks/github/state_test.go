@@ -48,7 +48,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// What one cannot read is left alone.
+// What cannot be read is forgotten: the pull request goes on without.
 func TestStateOfAnotherForm(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
@@ -57,11 +57,14 @@ func TestStateOfAnotherForm(t *testing.T) {
 	if err := w.db.ChangeMemo(t.Context(), stateMemo(o), set); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.src.state(t.Context(), o); err == nil {
-		t.Error("it was read")
+	if p, err := w.src.state(t.Context(), o); err != nil || !cmp.Equal(p, prState{}) {
+		t.Errorf("read: %+v, %v", p, err)
 	}
-	if err := w.src.changeState(t.Context(), o, func(*prState) error { return nil }); err == nil {
-		t.Error("it was written over")
+	if err := w.src.changeState(t.Context(), o, func(p *prState) error { p.Rounds++; return nil }); err != nil {
+		t.Error(err)
+	}
+	if p, err := w.src.state(t.Context(), o); err != nil || p.Rounds != 1 {
+		t.Errorf("after a change: %+v, %v", p, err)
 	}
 }
 

@@ -135,13 +135,10 @@ func (b noticeboard) leave(ctx context.Context, ts string) error {
 }
 
 func (b noticeboard) change(ctx context.Context, change func(*stand)) error {
-	err := b.cfg.Memory.ChangeMemo(ctx, "slack/notices/"+b.channel+"/"+key(b.pull), func(old json.RawMessage) (json.RawMessage, error) {
+	name := "slack/notices/" + b.channel + "/" + key(b.pull)
+	err := b.cfg.Memory.ChangeMemo(ctx, name, func(old json.RawMessage) (json.RawMessage, error) {
 		var s stand
-		if old != nil {
-			if err := json.Unmarshal(old, &s); err != nil {
-				return nil, fmt.Errorf("read where notices stand: %w", err)
-			}
-		}
+		tasks.ReadMemo(b.cfg.Log, name, old, &s)
 		change(&s)
 		return json.Marshal(s) // written even if it is the same: that keeps it for as long again
 	})
@@ -160,11 +157,9 @@ func (s *Source) noticed(ctx context.Context, o origin, thread tasks.Thread) (ta
 		return thread, nil
 	}
 	about, err := s.cfg.Memory.Memo(ctx, aboutMemo(o.Channel, o.ThreadTS))
-	if err == nil && about != nil {
-		err = json.Unmarshal(about, &thread)
-	}
 	if err != nil {
 		return thread, fmt.Errorf("read what thread %s is about: %w", o.ThreadTS, err)
 	}
+	tasks.ReadMemo(s.cfg.Log, aboutMemo(o.Channel, o.ThreadTS), about, &thread)
 	return thread, nil
 }

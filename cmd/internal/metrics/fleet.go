@@ -14,6 +14,7 @@ import (
 
 // Board is where the fleet's state is read; *store.Store is one.
 type Board interface {
+	Counts(ctx context.Context) (store.Counts, error)
 	Live(ctx context.Context) ([]store.LiveRecord, error)
 	Unposted(ctx context.Context) (store.Unposted, error)
 	Workers(ctx context.Context) ([]store.Worker, error)
@@ -35,7 +36,7 @@ type fleet struct {
 	board Board
 	now   func() time.Time
 
-	up, tasks, oldest, unposted, unpostedAge, workers, slots, taken, credentials *prometheus.Desc
+	up, all, tasks, oldest, unposted, unpostedAge, workers, slots, taken, credentials *prometheus.Desc
 }
 
 // NewFleet registers the state of the fleet. While Redis does not answer, all that is shown of it is that.
@@ -48,7 +49,8 @@ func newFleet(b Board, now func() time.Time) *fleet {
 	return &fleet{
 		board: b, now: now,
 		up:          desc("errand_fleet_up", "1 when the fleet's state could be read from Redis, else 0."),
-		tasks:       desc("errand_queue_tasks", "Tasks that have not ended.", "class", "state"),
+		all:         desc("errand_tasks", "Tasks that have not ended, as the console and health count them.", "state"),
+		tasks:       desc("errand_queue_tasks", "Tasks that wait or run and can be read.", "class", "state"),
 		oldest:      desc("errand_queue_oldest_seconds", "How long the task has been due that waits longest; 0: none waits.", "class"),
 		unposted:    desc("errand_outbox_endings", "Tasks that have ended and whose final message is not out."),
 		unpostedAge: desc("errand_outbox_oldest_seconds", "How long ago the one of them ended that waits longest; 0: none waits."),
@@ -61,7 +63,7 @@ func newFleet(b Board, now func() time.Time) *fleet {
 
 // Describe is the registry's.
 func (f *fleet) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{f.up, f.tasks, f.oldest, f.unposted, f.unpostedAge, f.workers, f.slots, f.taken, f.credentials} {
+	for _, d := range []*prometheus.Desc{f.up, f.all, f.tasks, f.oldest, f.unposted, f.unpostedAge, f.workers, f.slots, f.taken, f.credentials} {
 		ch <- d
 	}
 }
@@ -72,6 +74,11 @@ func (f *fleet) Collect(ch chan<- prometheus.Metric) {
 	defer cancel()
 	tell := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	counts, err := f.board.Counts(ctx)
+	if err != nil {
+		tell(f.up, 0)
+		return
 	}
 	live, err := f.board.Live(ctx)
 	if err != nil {
@@ -95,6 +102,9 @@ func (f *fleet) Collect(ch chan<- prometheus.Metric) {
 	}
 	tell(f.up, 1)
 	f.health(store.InUse(credentials, workers), tell)
+	tell(f.all, float64(counts.Waiting), string(store.Waiting))
+	tell(f.all, float64(counts.Running), string(store.Running))
+	tell(f.all, float64(counts.Absorbed), string(store.Absorbed))
 	f.queues(live, tell)
 	f.staff(workers, tell)
 	tell(f.unposted, float64(unposted.Endings))

@@ -25,6 +25,7 @@ func TestFleet(t *testing.T) {
 		{Slots: 2},
 	}}
 	b.credentials = []store.Credential{{Name: "a", Until: ago(-60)}, {Name: "b", Refused: "401"}, {Name: "c", Interval: time.Second}}
+	b.counts = store.Counts{Waiting: 4, Running: 1, Absorbed: 2} // of those that wait one cannot be read
 	b.waits(tasks.Interactive, ago(500), ago(20))
 	b.waits(tasks.Interactive, ago(30), time.Time{})
 	b.waits(tasks.Review, ago(5), ago(-60))
@@ -47,6 +48,9 @@ errand_queue_tasks{class="interactive",state="waiting"} 2
 errand_queue_tasks{class="review",state="waiting"} 1
 errand_slots 12
 errand_slots_taken 3
+errand_tasks{state="absorbed"} 2
+errand_tasks{state="running"} 1
+errand_tasks{state="waiting"} 4
 errand_workers{state="draining"} 1
 errand_workers{state="ready"} 1
 errand_workers{state="unable"} 2`)

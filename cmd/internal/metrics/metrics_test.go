@@ -25,6 +25,7 @@ import (
 
 // board is a fleet as a test wants it.
 type board struct {
+	counts   store.Counts
 	live     []store.LiveRecord
 	unposted store.Unposted
 	workers  []store.Worker
@@ -33,6 +34,7 @@ type board struct {
 	credentials []store.Credential
 }
 
+func (b *board) Counts(context.Context) (store.Counts, error)     { return b.counts, b.err }
 func (b *board) Live(context.Context) ([]store.LiveRecord, error) { return b.live, b.err }
 func (b *board) Unposted(context.Context) (store.Unposted, error) { return b.unposted, b.err }
 func (b *board) Workers(context.Context) ([]store.Worker, error)  { return b.workers, b.err }

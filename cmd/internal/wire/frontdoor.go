@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/metrics"
+	"github.com/errand-fleet/errand/internal/connlimit"
 	"github.com/errand-fleet/errand/web"
 )
 
@@ -89,7 +89,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, stopping func(),
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
-	agent.LimitConnections(s, mostConnections())
+	connlimit.Server(s, mostConnections())
 	if stopping != nil {
 		s.RegisterOnShutdown(stopping)
 	}

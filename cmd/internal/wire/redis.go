@@ -42,8 +42,8 @@ func (p *Parts) Greet(ctx context.Context) error {
 	return err
 }
 
-// Await waits until Redis answers, if it did not when it was greeted, and then does what Greet would have done: nobody begins work on a Redis that
-// nobody has looked at. It returns nil as well when ctx ends.
+// Await waits until Redis answers, if it did not when it was greeted, and then does what Greet would have done. A worker begins no work before
+// it returns. It returns nil as well when ctx ends.
 func (p *Parts) Await(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

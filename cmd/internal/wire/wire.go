@@ -265,7 +265,7 @@ func newRunner(c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Run
 		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: r, Log: log, Servers: servers(c),
 		Direct:  c.Model.Gateway == config.GatewayOff,
 		Models:  askable(c),
-		Sandbox: sandbox(c), Hidden: hidden(c), Shown: shown(c, hidden(c)), Secrets: secretFiles(c), Crowd: c.Worker.Processes,
+		Sandbox: sandbox(c), Hidden: hidden(c), Shown: shown(c, hidden(c)), Secrets: secretFiles(c), MaxProcesses: c.Worker.Processes,
 		Credential: agent.Credential{APIKey: c.Model.APIKey.Reveal(), OAuthToken: c.Model.OAuthToken.Reveal(), AuthToken: c.Model.AuthToken.Reveal()},
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -73,7 +74,10 @@ func newHost(t *testing.T) *host {
 	// The witness's address is found beside the executable, so each test has one of its own.
 	self, err := os.ReadFile("/proc/self/exe")
 	if err == nil {
+		// A fork of another test would inherit the file open for writing, and exec would then fail with ETXTBSY (golang/go#22315).
+		syscall.ForkLock.RLock()
 		err = os.WriteFile(filepath.Join(h.dir, "claude"), self, 0o700)
+		syscall.ForkLock.RUnlock()
 	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(h.dir, script.AddressFile), []byte(ln.Addr().String()), 0o600)

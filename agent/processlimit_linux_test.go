@@ -12,9 +12,9 @@ const bomb = `bomb() { [ "$1" -gt 0 ] || exec sleep 1000; setsid bash -c "bomb $
 // A run with too many processes is ended, all of it and no other, and people are told why.
 func TestTooManyProcesses(t *testing.T) {
 	t.Parallel()
-	crowd := func(t *testing.T, b *bench) {
+	tooMany := func(t *testing.T, b *bench) {
 		other := lead(t, `setsid sleep 1000 & echo up; read x; echo "still here"`)
-		b.cfg.Crowd = 100
+		b.cfg.MaxProcesses = 100
 		res := b.run(t, t.Context(), Spec{Prompt: Message{Text: bomb}, Profile: Write, Limit: time.Minute}, &host{})
 		if res.Outcome != Failed || res.Error.Class != ClassProcesses || !strings.Contains(res.Error.User, "more processes than a run may have") {
 			t.Errorf("result %+v, %v", res, res.Error)
@@ -26,11 +26,11 @@ func TestTooManyProcesses(t *testing.T) {
 	}
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
-		crowd(t, newBench(t, "shell"))
+		tooMany(t, newBench(t, "shell"))
 	})
 	t.Run("bwrap", func(t *testing.T) {
 		t.Parallel()
-		inSandbox(t, "shell", crowd)
+		inSandbox(t, "shell", tooMany)
 	})
 }
 
@@ -38,7 +38,7 @@ func TestTooManyProcesses(t *testing.T) {
 func TestManyProcesses(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "shell")
-	b.cfg.Crowd = 100
+	b.cfg.MaxProcesses = 100
 	script := "for i in {1..50}; do sleep 1000 >/dev/null 2>&1 & done; read -t 2 -u 8 8<> <(:); echo done"
 	if res := b.run(t, t.Context(), Spec{Prompt: Message{Text: script}, Profile: Write}, &host{}); !strings.HasPrefix(res.Text, "done") {
 		t.Errorf("result %+v, %v", res, res.Error)

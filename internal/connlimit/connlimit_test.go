@@ -1,4 +1,4 @@
-package agent
+package connlimit
 
 import (
 	"bufio"
@@ -11,7 +11,7 @@ import (
 )
 
 // Connections that are idle give way to others; those in use do not, and are not more than the limit.
-func TestLimitConnections(t *testing.T) {
+func TestServer(t *testing.T) {
 	t.Parallel()
 	const limit = 3
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -21,7 +21,7 @@ func TestLimitConnections(t *testing.T) {
 			<-leave
 		}
 	}))
-	LimitConnections(s.Config, limit)
+	Server(s.Config, limit)
 	s.Start()
 	defer s.Close()
 	type client struct {
@@ -76,12 +76,12 @@ func TestLimitConnections(t *testing.T) {
 	if status := ask(dial(), "/"); status != http.StatusServiceUnavailable {
 		t.Errorf("one more than all: %d", status)
 	}
-	stranger := dial()
+	fresh := dial()
 	for range limit {
 		dial()
 	}
-	if status := ask(stranger, ""); status != 0 {
-		t.Errorf("the oldest stranger is still there: %d", status)
+	if status := ask(fresh, ""); status != 0 {
+		t.Errorf("the oldest new connection is still there: %d", status)
 	}
 	close(leave)
 	for i, c := range waiting {
@@ -107,7 +107,7 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 		}
 		_, _ = w.Write(body)
 	}))
-	LimitConnections(s.Config, limit)
+	Server(s.Config, limit)
 	s.Start()
 	defer s.Close()
 	for range limit + 1 {
