@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -69,8 +70,8 @@ func (o *origin) commit(branch string, files map[string]string) string {
 	if _, err := tryGit(o.t, o.work, "checkout", "--quiet", branch); err != nil {
 		testGit(o.t, o.work, "checkout", "--quiet", "-b", branch)
 	}
-	for name, content := range files {
-		write(o.t, filepath.Join(o.work, name), content)
+	for _, name := range slices.Sorted(maps.Keys(files)) { // A file goes before the directory that takes its place is made.
+		write(o.t, filepath.Join(o.work, name), files[name])
 	}
 	testGit(o.t, o.work, "add", "--all")
 	testGit(o.t, o.work, "commit", "--quiet", "--allow-empty", "--message", "change "+branch)
