@@ -1,0 +1,204 @@
+// Package house holds the product code to the numbers that keep it readable. It has tests only.
+//
+// Product code is every Go file of the main module except tests, test data and the packages that exist for tests
+// (fakes and helpers). bench and e2e are modules of their own and are not counted.
+package house
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// The limits. docs/architecture.md gives the reasons.
+const (
+	maxFiles      = 30     // files in a package
+	maxMethods    = 40     // methods on a type
+	maxFileLines  = 400    // lines in a file
+	maxFuncLines  = 60     // lines in a function
+	maxParams     = 5      // parameters of a function
+	maxMainLines  = 40     // lines in a main function: programs only wire
+	maxTotal      = 44_000 // lines of product code
+	maxExceptions = 5      // entries in exceptions
+)
+
+// exceptions are the offenders that stay, with the reason. An exception that no longer applies fails the test.
+var exceptions = map[string]string{}
+
+// today lists the offenders from before the redesign. They are reported in the test's log.
+//
+// remove when the redesign has landed
+var today = []string{
+	"agent", "agent.Runner", "agent.Runner.launch", "agent.Runner.once", "agent.keep", "agent.live.attend",
+	"agent.startChild", "cmd/worker.run", "config.checkSwapped", "store", "store.Claim.Keep", "store.Store",
+	"store.Store.Tell", "tasks", "tasks.Desk.Reply", "tasks.Worker", "tasks.Worker.push", "tasks/chat.Source.stream",
+	"tasks/github", "tasks/github.Source", "tasks/github.Source.fileOf", "tasks/github.Source.mend",
+	"tasks/github.Source.missedRemarks", "tasks/github.Source.succeed", "tasks/slack", "tasks/slack.Source",
+	"tasks/slack.Source.amend", "tasks/slack.Source.reply", "tasks/slack.Source.share", "total", "web",
+	"web.Handler", "workspace", "workspace.Workspace.load",
+}
+
+// skipped are the directories that hold no product code.
+var skipped = []string{
+	"bench", "e2e", "node_modules", "internal/slackfake", "internal/githubfake", "internal/modelfake", "tasks/taskstest",
+}
+
+// TestNumbers fails for each breach that is not excepted and prints its number.
+func TestNumbers(t *testing.T) {
+	h, err := measure(os.DirFS("../.."))
+	if err != nil || len(h.packages) < 10 {
+		t.Fatalf("measured %d packages: %v", len(h.packages), err)
+	}
+	if len(exceptions) > maxExceptions {
+		t.Errorf("%d exceptions, at most %d are allowed", len(exceptions), maxExceptions)
+	}
+	breaches := h.breaches()
+	for _, key := range slices.Sorted(maps.Keys(breaches)) {
+		if exceptions[key] == "" && !slices.Contains(today, key) {
+			t.Errorf("%s: %s", key, breaches[key])
+		}
+	}
+	for key := range exceptions {
+		if breaches[key] == "" {
+			t.Errorf("%s is within the limits now: remove its exception", key)
+		}
+	}
+	for _, key := range today {
+		if breaches[key] == "" {
+			t.Logf("%s is within the limits now: remove it from the table of today", key)
+		}
+	}
+	t.Logf("%d lines of product code in %d packages", h.lines, len(h.packages))
+}
+
+// TestBreaches checks that measure finds a breach of every limit.
+func TestBreaches(t *testing.T) {
+	var src strings.Builder
+	src.WriteString("package p\n\ntype T[K any] struct{}\n\nfunc init() {}\nfunc wide(a, b, c int, d string, e, f bool) {}\n")
+	for n := range maxMethods + 1 {
+		fmt.Fprintf(&src, "func (*T[K]) m%d() {}\n", n)
+	}
+	src.WriteString("func long() {\n" + strings.Repeat("\n", maxFuncLines) + "}\n" + strings.Repeat("\n", maxFileLines))
+	other := &fstest.MapFile{Data: []byte("not Go")}
+	fsys := fstest.MapFS{"a/p/p_test.go": other, "bench/b.go": other, "a/testdata/t.go": other}
+	fsys["a/p/p.go"] = &fstest.MapFile{Data: []byte(src.String())}
+	for n := range maxFiles {
+		fsys[fmt.Sprintf("a/p/f%d.go", n)] = &fstest.MapFile{Data: []byte("package p\n")}
+	}
+	h, err := measure(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := slices.Sorted(maps.Keys(h.breaches()))
+	want := []string{"a/p", "a/p.T", "a/p.init", "a/p.long", "a/p.wide", "a/p/p.go"}
+	if !slices.Equal(got, want) {
+		t.Errorf("breaches %q, want %q", got, want)
+	}
+}
+
+// house is what measure found.
+type house struct {
+	lines    int
+	packages map[string]int // files, by directory
+	methods  map[string]int // methods, by directory and type
+	found    map[string]string
+}
+
+// measure parses the product code of a module.
+func measure(fsys fs.FS) (*house, error) {
+	h := &house{packages: map[string]int{}, methods: map[string]int{}, found: map[string]string{}}
+	return h, fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		switch hidden := len(name) > 1 && strings.HasPrefix(path.Base(name), "."); {
+		case err != nil:
+			return err
+		case d.IsDir() && (hidden || path.Base(name) == "testdata" || slices.Contains(skipped, name)):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		src, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return err
+		}
+		return h.file(name, src)
+	})
+}
+
+// file adds one file.
+func (h *house) file(name string, src []byte) error {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	dir := path.Dir(name)
+	lines := bytes.Count(src, []byte("\n"))
+	h.lines += lines
+	h.packages[dir]++
+	h.limit(name, "lines", lines, maxFileLines)
+	for _, decl := range f.Decls {
+		fn, ok := decl.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		key := dir + "." + fn.Name.Name
+		if fn.Recv != nil {
+			typ := dir + "." + receiver(fn.Recv.List[0].Type)
+			h.methods[typ]++
+			key = typ + "." + fn.Name.Name
+		}
+		length := fset.Position(fn.End()).Line - fset.Position(fn.Pos()).Line + 1
+		limit := maxFuncLines
+		if fn.Recv == nil && fn.Name.Name == "main" {
+			limit = maxMainLines
+		}
+		h.limit(key, "lines", length, limit)
+		h.limit(key, "parameters", fn.Type.Params.NumFields(), maxParams)
+		if fn.Recv == nil && fn.Name.Name == "init" {
+			h.found[key] = "an init function; construct it in cmd instead"
+		}
+	}
+	return nil
+}
+
+// limit records a breach if n is over the limit.
+func (h *house) limit(key, unit string, n, limit int) {
+	if n > limit {
+		h.found[key] = strings.TrimPrefix(fmt.Sprintf("%s, %d %s, at most %d", h.found[key], n, unit, limit), ", ")
+	}
+}
+
+// breaches returns every breach by what breaks the limit.
+func (h *house) breaches() map[string]string {
+	for dir, n := range h.packages {
+		h.limit(dir, "files", n, maxFiles)
+	}
+	for typ, n := range h.methods {
+		h.limit(typ, "methods", n, maxMethods)
+	}
+	h.limit("total", "lines", h.lines, maxTotal)
+	return h.found
+}
+
+// receiver returns the name of a method's type without pointer and type parameters.
+func receiver(t ast.Expr) string {
+	switch t := t.(type) {
+	case *ast.StarExpr:
+		return receiver(t.X)
+	case *ast.IndexExpr: // one type parameter
+		return receiver(t.X)
+	case *ast.IndexListExpr: // several
+		return receiver(t.X)
+	}
+	return t.(*ast.Ident).Name
+}
