@@ -1,16 +1,18 @@
 package agent
 
+import "github.com/errand-fleet/errand/agent/internal/redact"
+
 // liveBlock is a text that is handed on as it comes, such as an answer that is being written.
 type liveBlock struct {
 	of   Event // of its latest piece
-	text *redactStream
+	text *redact.Stream
 }
 
 // piece hands on a piece of a block, but for an end of it that may be the beginning of a secret. Pieces of one kind and tool call belong
 // together; settle ends them.
 func (s *stream) piece(e Event) {
 	if s.block.text == nil {
-		s.block.text = s.redact.stream()
+		s.block.text = s.redact.Stream()
 	}
 	if s.block.of.Kind != e.Kind || s.block.of.ToolID != e.ToolID {
 		s.settle()

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 // The CLI's words for failures, each with its class. Words that say nothing definite ("unknown", "api_error") are left out, so that the
@@ -101,7 +103,7 @@ func classifyResult(f *facts) *Error {
 		return nil
 	}
 	text := r.said()
-	e := NewError(resultClass(f, text), clip(strings.Join(strings.Fields(text), " "), 500))
+	e := NewError(resultClass(f, text), redact.Clip(strings.Join(strings.Fields(text), " "), 500))
 	e.Remedy = cmp.Or(startupFailures[r.StartupFailure].remedy, e.Remedy)
 	return e
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/redact"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -83,7 +84,7 @@ func (g *gateway) ask(w http.ResponseWriter, req *http.Request, proxy http.Handl
 		return
 	}
 	if _, known := priceOf(c.Model); !known && g.seen.once("price "+c.Model) {
-		g.note("the price of model %q is not known: its calls count as those of the dearest one that is", clip(c.Model, 100))
+		g.note("the price of model %q is not known: its calls count as those of the dearest one that is", redact.Clip(c.Model, 100))
 	}
 	req.Body, req.ContentLength, req.TransferEncoding = io.NopCloser(bytes.NewReader(body)), c.size, nil
 	if req.URL.Path != messagesPath { // to count tokens costs nothing
@@ -104,7 +105,7 @@ func (g *gateway) ask(w http.ResponseWriter, req *http.Request, proxy http.Handl
 }
 
 func (g *gateway) refuseModel(w http.ResponseWriter, name string) {
-	name = clip(name, 100)
+	name = redact.Clip(name, 100)
 	if g.seen.once("model " + name) {
 		g.note("the gateway refuses model %q: it is none of this run's; `options: models` in errand.yaml allows further ones", name)
 	}

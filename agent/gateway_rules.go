@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/errand-fleet/errand/agent/internal/redact"
 	"github.com/go-json-experiment/json"
 )
 
@@ -61,7 +62,7 @@ func (g *gateway) trim(h http.Header) {
 			case slices.Contains(betas, value):
 				kept = append(kept, value)
 			case value != "" && g.seen.once("beta "+value):
-				g.note("the gateway drops the beta header %s, which it does not know", clip(value, 100))
+				g.note("the gateway drops the beta header %s, which it does not know", redact.Clip(value, 100))
 			}
 		}
 	}

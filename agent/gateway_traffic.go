@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 // API is what the gateway of a run saw of its traffic with the model: what the CLI does not tell. A call is a request for an answer; the
@@ -144,7 +146,7 @@ func (t *traffic) unreachable(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.failed(0)
-	t.api.Status, t.api.RetryAt, t.api.Problem = 0, time.Time{}, clip(err.Error(), 300)
+	t.api.Status, t.api.RetryAt, t.api.Problem = 0, time.Time{}, redact.Clip(err.Error(), 300)
 }
 
 // failed counts. The caller holds mu.

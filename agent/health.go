@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/redact"
 	"golang.org/x/sys/unix"
 )
 
@@ -190,7 +191,7 @@ func (r *Runner) ask(ctx context.Context, cli string, d runDirs, args ...string)
 		return nil, ctx.Err()
 	}
 	if err != nil && stderr.Len() > 0 {
-		err = fmt.Errorf("%w: %s", err, clip(strings.TrimSpace(stderr.String()), 200))
+		err = fmt.Errorf("%w: %s", err, redact.Clip(strings.TrimSpace(stderr.String()), 200))
 	}
 	return out, err
 }

@@ -33,12 +33,12 @@ func (s *stream) system(l *wireLine) {
 		s.mu.Unlock()
 	case "task_started":
 		if l.Background {
-			s.notice("Started in the background: " + orDash(s.redact.head([]byte(l.Description), maxPreview)))
+			s.notice("Started in the background: " + orDash(s.redact.Head([]byte(l.Description), maxPreview)))
 		}
 	case "task_progress":
 		s.log.Note(s.now(), "%s%s", who(&wireLine{Parent: "task", Agent: l.Agent}), l.Description)
 	case "task_notification":
-		s.log.Note(s.now(), "task %s: %s", orDash(l.Status), s.redact.head([]byte(l.Summary), maxPreview))
+		s.log.Note(s.now(), "task %s: %s", orDash(l.Status), s.redact.Head([]byte(l.Summary), maxPreview))
 	case "api_retry":
 		text, class := s.gate.trouble(), assistantErrors[l.Error]
 		if text == "" {

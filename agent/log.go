@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 // runLog writes the two logs of a run: <id>.log for people and <id>.ndjson, the CLI's output as it came, both redacted. A run that is
@@ -19,8 +21,8 @@ import (
 type runLog struct {
 	redact *Redactor
 	raw    logFile
-	screen *redactStream // what raw passes
-	soon   *time.Timer   // flushes people
+	screen *redact.Stream // what raw passes
+	soon   *time.Timer    // flushes people
 
 	mu     sync.Mutex
 	people logFile
@@ -71,8 +73,8 @@ func noLog() (*runLog, error) {
 	return makeLog(none, also, nil), nil
 }
 
-func makeLog(people, raw logFile, redact *Redactor) *runLog {
-	l := &runLog{redact: redact, raw: raw, screen: redact.stream(), people: people}
+func makeLog(people, raw logFile, redactor *Redactor) *runLog {
+	l := &runLog{redact: redactor, raw: raw, screen: redactor.Stream(), people: people}
 	l.soon = time.AfterFunc(flushAfter, l.flushNotes)
 	return l
 }
@@ -115,7 +117,7 @@ func (l *runLog) write(line string) {
 
 // put needs mu.
 func (l *runLog) put(text []byte) {
-	text = l.redact.Bytes(plain(text)) // in this order: a sequence in the middle of a secret would hide it from the redactor
+	text = l.redact.Bytes(redact.Plain(text)) // in this order: a sequence in the middle of a secret would hide it from the redactor
 	if bytes.IndexByte(text, '\n') >= 0 {
 		text = bytes.ReplaceAll(text, []byte("\n"), []byte("\n             "))
 	}

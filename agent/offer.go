@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/errand-fleet/errand/agent/internal/redact"
 	experimental "github.com/go-json-experiment/json"
 )
 
@@ -78,7 +79,7 @@ func (r *Runner) Offer(ctx context.Context, s Spec) (Offer, error) {
 	l.gate.Close()
 	switch {
 	case ok:
-		return offered(r.cfg.Redactor.json(json.RawMessage(answer)))
+		return offered(r.cfg.Redactor.JSON(json.RawMessage(answer)))
 	case ctx.Err() != nil:
 		return Offer{}, context.Cause(ctx)
 	}
@@ -116,15 +117,15 @@ func offered(answer json.RawMessage) (Offer, error) {
 	}
 	o := Offer{Agents: []OfferedAgent{}, Commands: []OfferedCommand{}, Models: []OfferedModel{}}
 	for _, a := range told.Agents[:min(len(told.Agents), maxOffered)] {
-		o.Agents = append(o.Agents, OfferedAgent{a.Name, clip(a.Description, maxOfferWords)})
+		o.Agents = append(o.Agents, OfferedAgent{a.Name, redact.Clip(a.Description, maxOfferWords)})
 	}
 	for _, c := range told.Commands[:min(len(told.Commands), maxOffered)] {
 		if !forTerminal(c.Name) {
-			o.Commands = append(o.Commands, OfferedCommand{c.Name, clip(c.Description, maxOfferWords), clip(c.Argument, maxOfferWords)})
+			o.Commands = append(o.Commands, OfferedCommand{c.Name, redact.Clip(c.Description, maxOfferWords), redact.Clip(c.Argument, maxOfferWords)})
 		}
 	}
 	for _, m := range told.Models[:min(len(told.Models), maxOffered)] {
-		o.Models = append(o.Models, OfferedModel{m.Value, m.Title, clip(m.Description, maxOfferWords), m.Efforts})
+		o.Models = append(o.Models, OfferedModel{m.Value, m.Title, redact.Clip(m.Description, maxOfferWords), m.Efforts})
 	}
 	return o, nil
 }

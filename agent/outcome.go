@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 // conclude turns what the output said, the cause of the stop and the process's end into an outcome, in that order of weight: exit
@@ -115,5 +117,5 @@ func lastWords(f *facts, stderr string) string {
 
 func lastLine(s string) string {
 	s = strings.TrimSpace(s)
-	return clip(s[strings.LastIndexByte(s, '\n')+1:], 300)
+	return redact.Clip(s[strings.LastIndexByte(s, '\n')+1:], 300)
 }

@@ -20,6 +20,8 @@ type reading struct {
 	asked  []string
 }
 
+const fakeKey = "MIIEpAIBAAKCAQEAwJ0Fq1oX3n5kT7uV2yZ8bC4dE6fG9hI0jK1lM2nO3pQ4rS5t"
+
 func newReading(t testing.TB, r *Redactor) *reading {
 	t.Helper()
 	log, err := openLog(t.TempDir(), "x", nil, r, time.Unix(0, 0))

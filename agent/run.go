@@ -286,7 +286,7 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 	exit := l.child.exit
 	redact := l.r.cfg.Redactor
 	if len(f.Partial) >= maxPartial { // it was cut, perhaps within a secret
-		f.Partial = redact.stream().Write(f.Partial)
+		f.Partial = redact.Stream().Write(f.Partial)
 	}
 	res := Result{
 		Text: redact.String(strings.Join(l.answers(), "\n\n")), ExitCode: exit.Code, Signal: exit.Signal, Stderr: l.stderr.String(),
@@ -316,7 +316,7 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 	}
 	if f.Last != nil {
 		res.StopReason = redact.String(f.Last.StopReason)
-		res.Structured = redact.json(json.RawMessage(f.Structured))
+		res.Structured = redact.JSON(json.RawMessage(f.Structured))
 	}
 	res.Resources.CPU, res.Resources.MaxRSS = exit.CPU, exit.MaxRSS
 	res.Resources.Swept, res.Resources.Stuck = exit.Swept, exit.Stuck

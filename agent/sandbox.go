@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 // Sandbox says how far the processes of a run are kept from the rest of the machine.
@@ -120,7 +122,7 @@ func (r *Runner) try(ctx context.Context, bwrap string, options ...string) *unbo
 	if err := cmd.Run(); err != nil {
 		words := cmp.Or(strings.Join(strings.Fields(out.String()), " "), err.Error())
 		return &unboxed{
-			fmt.Sprintf("%s does not work here (%s)", bwrap, clip(words, 300)),
+			fmt.Sprintf("%s does not work here (%s)", bwrap, redact.Clip(words, 300)),
 			"allow user namespaces (docs/security.md)" + instead,
 		}
 	}

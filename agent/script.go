@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 // Script is a command that runs without an agent where one has worked, as one of its tools would: with the same environment, in the same
@@ -126,13 +128,13 @@ func (r *Runner) attendScript(ctx context.Context, s Script, c *child) Scripted 
 
 // lastLines keeps the last lines of a text, redacted as a whole.
 func (r *Runner) lastLines(in *lines, out *tail) {
-	clean := r.cfg.Redactor.stream()
+	clean := r.cfg.Redactor.Stream()
 	for {
 		p, err := in.Next()
 		if err != nil {
 			out.Add(clean.Flush())
 			return
 		}
-		out.Add(clean.Write(plain(p.text)))
+		out.Add(clean.Write(redact.Plain(p.text)))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/redact"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -252,10 +253,10 @@ func (s *stream) raw(text []byte) {
 	if text = bytes.TrimSpace(text); len(text) == 0 {
 		return
 	}
-	shown := s.redact.head(text, 4<<10)
+	shown := s.redact.Head(text, 4<<10)
 	s.mu.Lock()
 	s.facts.Resources.Raw++
-	s.facts.Raw = append(s.facts.Raw, clip(strings.TrimSpace(string(plain([]byte(shown)))), 300))
+	s.facts.Raw = append(s.facts.Raw, redact.Clip(strings.TrimSpace(string(redact.Plain([]byte(shown)))), 300))
 	s.facts.Raw = s.facts.Raw[max(0, len(s.facts.Raw)-maxRaw):]
 	s.mu.Unlock()
 	s.log.Note(s.now(), "[stdout] %s", shown)
@@ -342,7 +343,7 @@ func (s *stream) unknown(kind string) {
 	}
 	s.mu.Unlock()
 	if room && n == 0 {
-		s.log.Note(s.now(), "! the CLI wrote something unknown: %s", clip(kind, 100))
+		s.log.Note(s.now(), "! the CLI wrote something unknown: %s", redact.Clip(kind, 100))
 	}
 }
 
@@ -354,7 +355,7 @@ func (s *stream) notice(text string) {
 // event hands on what may be seen.
 func (s *stream) event(e Event) {
 	e.Time = s.now()
-	e.Text, e.Input = s.redact.String(e.Text), s.redact.json(e.Input)
+	e.Text, e.Input = s.redact.String(e.Text), s.redact.JSON(e.Input)
 	e.Tool, e.ToolID, e.Agent = s.redact.String(e.Tool), s.redact.String(e.ToolID), s.redact.String(e.Agent) // the model's words, too
 	s.emit(e)
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"maps"
 	"strings"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 // maxInput bounds what is kept of a tool's input while it comes in.
@@ -147,7 +149,7 @@ func (s *stream) answer(result string) string {
 func (s *stream) use(id, name string, input []byte, l *wireLine) {
 	words := describe(s.redact, s.dir, name, input)
 	if !known(name) {
-		s.unknown("tool:" + clip(legible(s.redact, name), describeWidth))
+		s.unknown("tool:" + redact.Clip(s.redact.OneLine(name), describeWidth))
 	}
 	s.mu.Lock()
 	s.tools[id] = words
@@ -189,7 +191,7 @@ func (s *stream) user(l *wireLine) {
 		delete(s.tools, b.ToolUseID)
 		s.mu.Unlock()
 		text, done := strings.CutPrefix(string(b.Content), delegated)
-		text = s.redact.head([]byte(text), maxPreview)
+		text = s.redact.Head([]byte(text), maxPreview)
 		failed := b.IsError && !done
 		mark := "←"
 		if failed {

@@ -1,4 +1,4 @@
-package agent
+package redact
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ const fakeKey = "MIIEpAIBAAKCAQEAwJ0Fq1oX3n5kT7uV2yZ8bC4dE6fG9hI0jK1lM2nO3pQ4rS5
 
 func TestRedactor(t *testing.T) {
 	t.Parallel()
-	r := NewRedactor("", "short", "a-known-secret", "a-known-secret-and-more", "secretive", "with\nnewline and \"quotes\" <>", "p@ss wörd", "https://host/b",
+	r := New("", "short", "a-known-secret", "a-known-secret-and-more", "secretive", "with\nnewline and \"quotes\" <>", "p@ss wörd", "https://host/b",
 		"-----BEGIN KEY-----\n"+fakeKey+"\n-----END KEY-----\n")
 	token, long := "0123456789abcdefghij", strings.Repeat("Ab1", 20)
 	for in, want := range map[string]string{
@@ -75,7 +75,7 @@ func TestRedactor(t *testing.T) {
 // In base64 a secret looks different after each number of bytes before it. Only bits that it shares with its neighbours are left.
 func TestRedactorInBase64(t *testing.T) {
 	t.Parallel()
-	r := NewRedactor("the-secret-value")
+	r := New("the-secret-value")
 	for before := range 6 {
 		for after := range 4 {
 			data := strings.Repeat("?", before) + "the-secret-value" + strings.Repeat("~", after)
@@ -96,7 +96,7 @@ func TestRedactorInBase64(t *testing.T) {
 
 func TestRedactedJSON(t *testing.T) {
 	t.Parallel()
-	r := NewRedactor("a-known-secret", `"quoted"`)
+	r := New("a-known-secret", `"quoted"`)
 	for in, want := range map[string]string{
 		`{"a":1}`:                `{"a":1}`,
 		`{"a":"a-known-secret"}`: `{"a":"[redacted]"}`,
@@ -104,7 +104,7 @@ func TestRedactedJSON(t *testing.T) {
 		`null`:                   `null`,
 		``:                       ``,
 	} {
-		if got := r.json(json.RawMessage(in)); string(got) != want {
+		if got := r.JSON(json.RawMessage(in)); string(got) != want {
 			t.Errorf("%s became %s, want %s", in, got, want)
 		}
 	}
@@ -114,14 +114,14 @@ func TestRedactedJSON(t *testing.T) {
 func TestHeadOfASecret(t *testing.T) {
 	t.Parallel()
 	secret := "the-secret-value"
-	r := NewRedactor(secret)
+	r := New(secret)
 	for before := range 60 {
-		got := r.head([]byte(strings.Repeat("x", before)+secret+strings.Repeat("y", 100)), 10)
+		got := r.Head([]byte(strings.Repeat("x", before)+secret+strings.Repeat("y", 100)), 10)
 		if strings.Contains(got, "th") || len(got) > 9+len("…") {
 			t.Errorf("after %d: %q", before, got)
 		}
 	}
-	if got := r.head([]byte("short the-secret-value"), 40); got != "short [redacted]" {
+	if got := r.Head([]byte("short the-secret-value"), 40); got != "short [redacted]" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -226,7 +226,7 @@ func fuzzParts() (parts, known []string) {
 // FuzzRedactor holds the redactor, and a stream of it wherever the text is split, against plainRedact. Of the recipe each byte adds a part
 // to the text, the last ones a byte each; cuts says how long the pieces are.
 func FuzzRedactor(f *testing.F) {
-	r := NewRedactor(fuzzSecrets...)
+	r := New(fuzzSecrets...)
 	parts, known := fuzzParts()
 	f.Add([]byte("recipe"), "plain a-known-secret text", []byte{1, 2, 3})
 	f.Add([]byte{0, 2, 5, 0}, "", []byte{1})
@@ -251,7 +251,7 @@ func FuzzRedactor(f *testing.F) {
 // inPieces is text as a stream shows it. The memory of the pieces is used again, as a reader's is.
 func inPieces(r *Redactor, text string, cuts []byte) string {
 	var got bytes.Buffer
-	s, buf := r.stream(), make([]byte, 0, len(text))
+	s, buf := r.Stream(), make([]byte, 0, len(text))
 	for i := 0; len(text) > 0; i++ {
 		n := len(text)
 		if len(cuts) > 0 {
@@ -271,7 +271,7 @@ func inPieces(r *Redactor, text string, cuts []byte) string {
 
 func TestRedactStream(t *testing.T) {
 	t.Parallel()
-	r := NewRedactor(fuzzSecrets...)
+	r := New(fuzzSecrets...)
 	parts, known := fuzzParts()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
@@ -291,7 +291,7 @@ func TestRedactStream(t *testing.T) {
 // A stream shows at once what cannot be the beginning of a secret, and never keeps more than what decides.
 func TestRedactStreamHoldsBackLittle(t *testing.T) {
 	t.Parallel()
-	s := NewRedactor("a-known-secret").stream()
+	s := New("a-known-secret").Stream()
 	for _, c := range []struct{ piece, want string }{
 		{"Hello, a", "Hello, "},
 		{"-known-", ""},
@@ -321,7 +321,7 @@ func TestRedactStreamHoldsBackLittle(t *testing.T) {
 // benchmarkLines are lines as the CLI writes them, with Go code for text: pieces of an answer, and what a tool read.
 func benchmarkLines(b *testing.B) map[string][]byte {
 	b.Helper()
-	code, err := os.ReadFile("run.go")
+	code, err := os.ReadFile("redact.go")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -347,13 +347,13 @@ func benchmarkLines(b *testing.B) map[string][]byte {
 }
 
 func BenchmarkRedactor(b *testing.B) {
-	r := NewRedactor("xoxb-1-the-bot-token", "the-signing-secret-0123456789abc", "ghp_0123456789abcdefghijklmnopqrstuvwxyz", "the-console-token", fakeKey)
+	r := New("xoxb-1-the-bot-token", "the-signing-secret-0123456789abc", "ghp_0123456789abcdefghijklmnopqrstuvwxyz", "the-console-token", fakeKey)
 	for name, text := range benchmarkLines(b) {
 		lines := bytes.SplitAfter(text, []byte("\n"))
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
-			s := r.stream()
+			s := r.Stream()
 			for b.Loop() {
 				for _, line := range lines {
 					s.Write(line)

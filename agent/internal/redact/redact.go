@@ -1,4 +1,12 @@
-package agent
+// Package redact removes secrets from text, and makes text safe to show in a terminal or a chat.
+//
+// A [Redactor] hides the values it was given, in every form in which they commonly appear, and everything that looks like a well-known
+// kind of credential. It is immutable and safe for concurrent use. A [Stream] does the same for text that arrives in pieces. [Plain],
+// [OneLine] and [Clip] make untrusted text harmless and short.
+//
+// The package cannot hide a secret that it was not given and that has no well-known form, nor one that was encrypted, compressed or
+// rewritten character by character.
+package redact
 
 import (
 	"encoding/json"
@@ -6,19 +14,19 @@ import (
 	"unicode/utf8"
 )
 
-// redacted replaces a secret. It is the same length as nothing in particular, on purpose.
+// redacted replaces a secret, whatever its length.
 const redacted = "[redacted]"
 
-// Redactor takes secrets out of text: the values it was given, in the forms in which they turn up (see forms), and what looks like a
-// well-known kind of credential (see shapes). Every byte that belongs to a secret is hidden, also where two of them overlap; each row of
-// such bytes becomes one [redacted]. A Redactor is immutable, and safe for concurrent use; nil hides nothing.
+// Redactor removes secrets from text: the values it was given, in all their forms (see forms), and anything with the shape of a well-known
+// kind of credential (see shapes). It hides every byte of a secret, also where two secrets overlap, and replaces each run of hidden bytes
+// with one [redacted]. A Redactor is immutable and safe for concurrent use. A nil *Redactor hides nothing.
 type Redactor struct {
 	secrets []pattern
 	filter  filter
 }
 
-// NewRedactor knows the given secrets besides the well-known shapes. Empty and very short values are left out.
-func NewRedactor(secrets ...string) *Redactor {
+// New returns a Redactor for the given secrets and the well-known shapes. It ignores empty and very short values.
+func New(secrets ...string) *Redactor {
 	r := &Redactor{}
 	for _, s := range shapes {
 		r.secrets = append(r.secrets, pattern{text: []byte(s.text), names: s.names, body: s.body, least: s.least})
@@ -35,13 +43,13 @@ func NewRedactor(secrets ...string) *Redactor {
 	return r
 }
 
-// Bytes returns b without secrets: b itself when there is none in it, else a copy.
+// Bytes returns b without secrets. It returns b itself if b has no secrets, otherwise a copy.
 func (r *Redactor) Bytes(b []byte) []byte {
 	clean, _ := r.clean(b)
 	return clean
 }
 
-// String is Bytes for a string.
+// String returns s without secrets.
 func (r *Redactor) String(s string) string {
 	if clean, changed := r.clean([]byte(s)); changed {
 		return string(clean)
@@ -49,8 +57,8 @@ func (r *Redactor) String(s string) string {
 	return s
 }
 
-// json is Bytes for a JSON value, and returns one: where a secret reached beyond a string of it, nothing is left of the value.
-func (r *Redactor) json(v json.RawMessage) json.RawMessage {
+// JSON returns the JSON value v without secrets. The result is valid JSON: if a secret crosses the bounds of a string, all of v is hidden.
+func (r *Redactor) JSON(v json.RawMessage) json.RawMessage {
 	clean, changed := r.clean(v)
 	if changed && !json.Valid(clean) {
 		return json.RawMessage(`"` + redacted + `"`)
@@ -67,26 +75,26 @@ func (r *Redactor) clean(b []byte) (_ []byte, changed bool) {
 	return clean, true
 }
 
-// head returns at most n characters of the beginning of text without secrets. Cut first and redacted then, it would show the beginning of
-// a secret that stands across the cut.
-func (r *Redactor) head(text []byte, n int) string {
+// Head returns the first n characters of text, without secrets. Cutting text before redacting it would show the beginning of a secret that
+// crosses the cut.
+func (r *Redactor) Head(text []byte, n int) string {
 	if len(text) <= utf8.UTFMax*n {
-		return clip(string(r.Bytes(text)), n)
+		return Clip(string(r.Bytes(text)), n)
 	}
-	return clip(string(r.stream().Write(text[:utf8.UTFMax*n])), n)
+	return Clip(string(r.Stream().Write(text[:utf8.UTFMax*n])), n)
 }
 
-// span is a row of bytes to be hidden.
+// span is a range of bytes to hide.
 type span struct{ from, to int }
 
-// findings are the secrets in a text.
+// findings are the secrets that find has found in a text.
 type findings struct {
-	spans   []span  // in the order of the beginnings of the secrets
-	open    charset // of secrets that may go on behind the text's end
-	settled int     // what begins at or after it may be the beginning of a secret
+	spans   []span  // ordered by the beginnings of the secrets
+	open    charset // the sets of secrets that may continue after the text
+	settled int     // the text from here on may be the beginning of a secret
 }
 
-// find looks for secrets in b; last means that nothing follows it.
+// find looks for secrets in b. If last is set, no text follows b.
 func (r *Redactor) find(b []byte, last bool) findings {
 	f := findings{settled: len(b)}
 	if r == nil {
@@ -122,10 +130,10 @@ func (r *Redactor) find(b []byte, last bool) findings {
 	return f
 }
 
-// bodies are the latest of each set. Those of one set that overlap end together, and are measured once.
+// bodies caches the latest body of each set. Overlapping bodies of one set end at the same place, so each is measured only once.
 type bodies [charsets]span
 
-// end returns where the body ends that reaches to at or farther.
+// end returns the end of the body of this set that extends to at least at.
 func (l *bodies) end(b []byte, set charset, at int) int {
 	i := set.index()
 	if at < l[i].from || at > l[i].to {
@@ -135,7 +143,7 @@ func (l *bodies) end(b []byte, set charset, at int) int {
 	return l[i].to
 }
 
-// unsettled returns where in its last bytes, too few for the filter, b may have the beginning of a secret.
+// unsettled checks the last bytes of b, which are too few for the filter, and returns where a secret may begin there.
 func (r *Redactor) unsettled(b []byte) int {
 	for begin := max(0, len(b)-shortest+1); begin < len(b); begin++ {
 		for _, p := range r.filter.first[b[begin]] {
@@ -147,8 +155,8 @@ func (r *Redactor) unsettled(b []byte) int {
 	return len(b)
 }
 
-// hide appends b to dst without the spans, of which only what is in b counts. hidden is whether the byte before b was hidden, and what is
-// returned with it, whether its last one is.
+// hide appends b to dst with the spans replaced; parts of spans outside b are ignored. hidden reports whether the byte before b was hidden.
+// hide returns whether the last byte of b was.
 func hide(dst, b []byte, spans []span, hidden bool) ([]byte, bool) {
 	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
 	at := 0
@@ -156,7 +164,7 @@ func hide(dst, b []byte, spans []span, hidden bool) ([]byte, bool) {
 		if s.from >= len(b) {
 			break
 		}
-		if s.from > at || at == 0 && !hidden { // else it goes on where the one before it ended
+		if s.from > at || at == 0 && !hidden { // otherwise it continues the previous span
 			dst = append(append(dst, b[at:s.from]...), redacted...)
 		}
 		at, hidden = max(at, min(s.to, len(b))), true

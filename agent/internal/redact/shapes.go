@@ -1,19 +1,19 @@
-package agent
+package redact
 
 import (
 	"bytes"
 	"math/bits"
 )
 
-// shape is how a kind of credential looks: a text and, behind it, a body of some characters.
+// shape describes a kind of credential: a fixed text, followed by a body of certain characters.
 type shape struct {
 	text  string
-	names bool    // the text tells what the secret is, and stays; marks may stand between it and the body
-	body  charset // what the body is made of
-	least int     // how long it is at the least; it goes on for as long as it can
+	names bool    // the text names the secret and is not hidden; marks may come between it and the body
+	body  charset // the characters of the body
+	least int     // minimum length of the body, which extends as far as its characters do
 }
 
-// shapes are credentials known by their form. A text has three bytes or more, and with one byte of the body four: see filter.
+// shapes are the well-known kinds of credentials. A text has at least three bytes, and four with the first byte of the body: see filter.
 var shapes = []shape{
 	{text: "sk-ant-", body: dashed, least: 8}, // Anthropic
 	{text: "sk-proj-", body: dashed, least: 20},
@@ -67,8 +67,8 @@ var shapes = []shape{
 	{text: "Bearer ", names: true, body: dotted, least: 20},
 	{text: "bearer ", names: true, body: dotted, least: 20},
 
-	// Private keys, also cut ones, also with line feeds as \n and with the line numbers of a tool. An old encrypted one begins with
-	// headers; what follows the last of them is the salt and the key.
+	// Private keys, also truncated ones, with line feeds written as \n, or with the line numbers of a tool. An old encrypted key begins with
+	// headers; the last of them is followed by the salt and the key.
 	{text: "BEGIN PRIVATE KEY-----", body: armour, least: 48},
 	{text: "BEGIN RSA PRIVATE KEY-----", body: armour, least: 48},
 	{text: "BEGIN EC PRIVATE KEY-----", body: armour, least: 48},
@@ -82,23 +82,23 @@ var shapes = []shape{
 	{text: "DEK-Info: DES-EDE3-CBC,", body: armour, least: 64},
 }
 
-// charset is a set of bytes, or several.
+// charset is a set of bytes, or a union of sets.
 type charset uint8
 
 const (
 	alnum     charset = 1 << iota
 	upper             // capital letters and digits
 	dashed            // alnum and _-
-	dotted            // what stands in tokens of the Web
+	dotted            // characters of web tokens
 	base64Std         // alnum, + and /
-	armour            // what stands in a key that is text: base64, space, \n, and numbers and marks before its lines
-	marks             // what stands between a name and its value; in no set that goes with a name
+	armour            // characters of a PEM key: base64, white space, \n, and line numbers with their marks
+	marks             // characters between a name and its value; disjoint from the bodies of shapes with names
 	charsets  = iota
 )
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789abcdefghijklmnopqrstuvwxyz"
 
-// setsOf tells which sets a byte is in.
+// setsOf maps each byte to the sets it is in.
 var setsOf = func() (sets [256]charset) {
 	for set, members := range map[charset]string{
 		alnum:     alphabet,
@@ -116,8 +116,7 @@ var setsOf = func() (sets [256]charset) {
 	return sets
 }()
 
-// follow returns how long the longest row of bytes of one set is that b begins with. When it reaches the end of b, open are the sets of
-// which all of b is.
+// follow returns the length of the longest prefix of b whose bytes are all in one of the sets. If that is all of b, open are those sets.
 func (s charset) follow(b []byte) (n int, open charset) {
 	for i, c := range b {
 		if s &= setsOf[c]; s == 0 {
@@ -127,7 +126,7 @@ func (s charset) follow(b []byte) (n int, open charset) {
 	return len(b), s
 }
 
-// index numbers the sets.
+// index returns the number of a single set.
 func (s charset) index() int { return bits.TrailingZeros8(uint8(s)) }
 
 // pattern is a known value, which has no body, or a shape.
@@ -138,19 +137,19 @@ type pattern struct {
 	least int
 }
 
-// longestGap is how many marks may stand between a name and its value, such as \\\": \\\" in JSON within JSON within JSON.
+// longestGap is the maximum number of marks between a name and its value, such as \\\": \\\" in doubly nested JSON.
 const longestGap = 12
 
-// verdict answers whether a text begins with a pattern.
+// verdict says whether a text begins with a pattern.
 type verdict int
 
 const (
 	no    verdict = iota
-	maybe         // the text ends too early
+	maybe         // the text is too short to say
 	yes
 )
 
-// match tells whether b begins with p, and which part of that is secret. A body may go on behind it.
+// match reports whether b begins with p, and which part of b is secret. The body may continue after that part.
 func (p *pattern) match(b []byte) (span, verdict) {
 	if len(b) < len(p.text) && bytes.HasPrefix(p.text, b) {
 		return span{}, maybe

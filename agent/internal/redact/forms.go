@@ -1,4 +1,4 @@
-package agent
+package redact
 
 import (
 	"bytes"
@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	minSecret = 6  // keeps a short value, such as a test's "x", from turning the log into a row of [redacted]
-	minLine   = 16 // what of a secret of several lines is hidden by itself
+	minSecret = 6  // a shorter value, such as a test's "x", would redact most of the log
+	minLine   = 16 // length from which a line of a multi-line secret is hidden by itself
 )
 
-// forms returns the texts as which a secret turns up: itself, each of the lines of a private key, as a JSON string and as one within
-// another, in an address, in hexadecimal, from its end to its beginning, and inside of longer data in base64. A very short secret has none.
+// forms returns the texts in which a secret can appear: the secret itself, each line of a private key, JSON strings (also nested ones),
+// URL encodings, hexadecimal, reversed, and as part of longer data in base64. A very short secret has no forms.
 func forms(secret string) []string {
 	secret = strings.TrimSpace(secret)
 	if len(secret) < minSecret {
@@ -44,27 +44,27 @@ func forms(secret string) []string {
 
 var percent = regexp.MustCompile(`%[0-9A-F]{2}`)
 
-// lowerPercent is an address whose escapes are in small letters.
+// lowerPercent changes percent escapes to lower case.
 func lowerPercent(s string) string { return percent.ReplaceAllStringFunc(s, strings.ToLower) }
 
-// reversed is s from its end to its beginning.
+// reversed returns the characters of s in reverse order.
 func reversed(s string) string {
 	r := []rune(s)
 	slices.Reverse(r)
 	return string(r)
 }
 
-// escaped is s as it stands inside of a JSON string. Go's own encoder escapes some characters of HTML as well.
+// escaped returns s as the content of a JSON string, with <, > and & escaped if html is set, as Go's encoder does by default.
 func escaped(s string, html bool) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(html)
-	_ = e.Encode(s) // a string can be encoded
+	_ = e.Encode(s) // encoding a string cannot fail
 	return strings.TrimSuffix(b.String()[1:], "\"\n")
 }
 
-// inBase64 returns what base64 makes of s whatever stands before and behind it: three texts, for data before it can end at each place
-// in a group of three bytes. Of the characters at its ends, those that hold bits of other bytes as well are left out.
+// inBase64 returns the base64 encodings of s inside longer data: one per alignment of s to the three-byte groups, without the characters at
+// both ends that also encode neighbouring bytes.
 func inBase64(s string) []string {
 	var all []string
 	for before := range 3 {
