@@ -8,17 +8,18 @@ import (
 
 // What a caller may have to decide on. They come wrapped: use errors.Is.
 var (
-	ErrNotFound = errors.New("not found")                         // no such record, session, checkpoint
-	ErrBusy     = errors.New("thread is busy")                    // claimed by another, or an earlier task of the thread comes first
-	ErrRunning  = errors.New("already running")                   // by somebody, alive or not: the reconciler's business
-	ErrEnded    = errors.New("already ended")                     // nothing left to do
-	ErrBegun    = errors.New("the task was begun")                // claimed or absorbed: an agent may know what it asks for
-	ErrNotEnded = errors.New("not ended")                         // only what ended can be tried again
-	ErrStale    = errors.New("stale")                             // an older delivery, fence or lease: somebody else decides now
-	ErrSpent    = errors.New("taken for an answer")               // a message that has done its work is not a task as well
-	ErrTooLarge = errors.New("too large")                         // the caller's data; nothing was stored
-	ErrDamaged  = errors.New("damaged")                           // a checkpoint, a session or a topic that is not what was saved
-	ErrOutage   = errors.New("redis did not answer for too long") // for [Watch].Lost: the claim cannot be trusted any more
+	ErrNotFound   = errors.New("not found")           // no such record, session, checkpoint
+	ErrBusy       = errors.New("thread is busy")      // claimed by another, or an earlier task of the thread comes first
+	ErrRunning    = errors.New("already running")     // by somebody, alive or not: the reconciler's business
+	ErrEnded      = errors.New("already ended")       // nothing left to do
+	ErrBegun      = errors.New("the task was begun")  // claimed or absorbed: an agent may know what it asks for
+	ErrNotEnded   = errors.New("not ended")           // only what ended can be tried again
+	ErrStale      = errors.New("stale")               // an older delivery, fence or lease: somebody else decides now
+	ErrSpent      = errors.New("taken for an answer") // a message that has done its work is not a task as well
+	ErrNoQuestion = errors.New("no question is open")
+	ErrTooLarge   = errors.New("too large")                         // the caller's data; nothing was stored
+	ErrDamaged    = errors.New("damaged")                           // a checkpoint, a session or a topic that is not what was saved
+	ErrOutage     = errors.New("redis did not answer for too long") // for [Watch].Lost: the claim cannot be trusted any more
 )
 
 // NotDue is the refusal to start a task before its time.
@@ -31,11 +32,10 @@ func (e *NotDue) Error() string {
 	return fmt.Sprintf("not due before %s", e.At.UTC().Format(time.RFC3339Nano))
 }
 
-// Asking is the refusal to store a task where a running one waits for answers.
-type Asking struct{ ID string }
+// OpenQuestion is returned by [Store.Submit] for a message that may be an answer, if the thread's running task has asked something.
+type OpenQuestion struct{ ID string }
 
-// Error tells the task.
-func (e *Asking) Error() string { return "task " + e.ID + " waits for an answer" }
+func (e *OpenQuestion) Error() string { return "task " + e.ID + " waits for an answer" }
 
 // verdict is the error behind the first word of a script's reply; nil for every kind of success.
 func verdict(r reply) error {
@@ -58,8 +58,10 @@ func verdict(r reply) error {
 		return ErrStale
 	case "spent":
 		return ErrSpent
-	case "asking":
-		return &Asking{ID: r.text(1)}
+	case "openquestion":
+		return &OpenQuestion{ID: r.text(1)}
+	case "noquestion":
+		return ErrNoQuestion
 	case "held":
 		return &Held{At: fromMicros(r.text(1)), Interval: time.Duration(r.number(2)) * time.Microsecond, Why: r.text(3)}
 	case "full":

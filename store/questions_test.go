@@ -90,19 +90,30 @@ func TestQuestionOutlivesItsRun(t *testing.T) {
 func TestMessageIsAnAnswerOrATask(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
+		reply := func(rec Record, mode ReplyMode) Record {
+			rec.Reply = mode
+			return rec
+		}
 		id := h.submit(s, 1)
 		message, other := task(2), task(3)
-		if _, created, err := s.Hear(ctx, task(4)); err != nil || !created {
+		if _, created, err := s.Submit(ctx, reply(task(4), MayReply)); err != nil || !created {
 			h.Errorf("nothing runs: created %t, %v", created, err)
 		}
+		if _, _, err := s.Submit(ctx, reply(task(6), OnlyReply)); !errors.Is(err, ErrNoQuestion) {
+			h.Errorf("an answer to nothing: %v", err)
+		}
 		c := h.claim(s, id)
-		if _, created, err := s.Hear(ctx, task(5)); err != nil || !created {
+		if _, created, err := s.Submit(ctx, reply(task(5), MayReply)); err != nil || !created {
 			h.Errorf("nothing was asked: created %t, %v", created, err)
 		}
 		_ = must(c.Ask(ctx, "k", json.RawMessage(`1`)))
-		_, _, err := s.Hear(ctx, message)
-		if asking, ok := errors.AsType[*Asking](err); !ok || asking.ID != id {
-			h.Fatalf("hear: %v", err)
+		_, _, err := s.Submit(ctx, reply(message, MayReply))
+		if open, ok := errors.AsType[*OpenQuestion](err); !ok || open.ID != id {
+			h.Fatalf("submit: %v", err)
+		}
+		_, _, err = s.Submit(ctx, reply(message, OnlyReply))
+		if open, ok := errors.AsType[*OpenQuestion](err); !ok || open.ID != id {
+			h.Fatalf("submit: %v", err)
 		}
 		if stands := must(s.Answer(ctx, id, "k", json.RawMessage(`"a"`), message.ID)); string(stands) != `"a"` {
 			h.Errorf("it stands at %s", stands)
@@ -119,7 +130,7 @@ func TestMessageIsAnAnswerOrATask(t *testing.T) {
 			h.Errorf("forgotten after %s", left)
 		}
 		h.ok(c.End(ctx, json.RawMessage(`{}`)))
-		if _, _, err := s.Hear(ctx, message); !errors.Is(err, ErrSpent) {
+		if _, _, err := s.Submit(ctx, reply(message, MayReply)); !errors.Is(err, ErrSpent) {
 			h.Errorf("the answer comes again: %v", err)
 		}
 		if _, created, err := s.Submit(ctx, other); err != nil || !created {

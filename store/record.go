@@ -34,6 +34,8 @@ type Record struct {
 	// were read.
 	Topic json.RawMessage
 
+	Reply ReplyMode // read by Submit; not in records that were read
+
 	// What Submit saw when it stored the task; zero in records that were read.
 	Before int  // tasks of its thread before it, a running one included
 	Joins  bool // the first of them is going to absorb it

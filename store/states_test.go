@@ -75,8 +75,8 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 		_, _, err := w.s.Submit(ctx, Record{ID: id, Thread: "t", Kin: "k"})
 		return err
 	},
-	"Hear": func(ctx context.Context, w world, id string) error {
-		_, _, err := w.s.Hear(ctx, Record{ID: id, Thread: "t", Kin: "k"})
+	"Submit, may reply": func(ctx context.Context, w world, id string) error {
+		_, _, err := w.s.Submit(ctx, Record{ID: id, Thread: "t", Kin: "k", Reply: MayReply})
 		return err
 	},
 	"Claim": func(ctx context.Context, w world, id string) error {

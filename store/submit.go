@@ -15,26 +15,29 @@ const (
 	idClock = 16      // digits of unix microseconds, until the year 2286: so IDs as text sort by time
 )
 
-// Submit stores a new task as waiting, in the thread that rec.Thread stands for; see [Store.Alias]. Of rec it reads ID, Thread, Class, Task, Scopes, Kin, Topic and At. It is idempotent by ID: when the
-// record exists, in whatever state, that one comes back unchanged with created = false. [ErrTooLarge] when the task exceeds 1 MiB.
+// ReplyMode says whether a submitted message can be the answer to a question of the thread's running task.
+type ReplyMode string
+
+// The reply modes.
+const (
+	NoReply   ReplyMode = ""     // the message is a task
+	MayReply  ReplyMode = "may"  // an answer if a question is open, otherwise a task
+	OnlyReply ReplyMode = "only" // an answer, never a task
+)
+
+// Submit stores a new task as waiting, in the thread that rec.Thread resolves to; see [Store.Alias]. It reads the fields ID, Thread, Class,
+// Task, Scopes, Kin, Topic, At and Reply of rec. It is idempotent by ID: if the record exists, in whatever state, Submit returns it unchanged
+// with created = false.
 //
-// [ErrSpent] when it was taken for an answer before; see [Store.Answer]. [*OverBudget] when one of its budgets for today is used up.
+// It returns [ErrTooLarge] if the task exceeds 1 MiB, [ErrSpent] if the message was used as an answer before (see [Store.Answer]), and
+// [*OverBudget] if one of today's budgets is used up. Unless rec.Reply is [NoReply], it stores nothing and returns [*OpenQuestion] if the
+// thread's running task has asked something; [OnlyReply] returns [ErrNoQuestion] if it has not.
 func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stored Record, created bool, err error) {
-	return s.submit(ctx, rec, false, budgets)
-}
-
-// Hear is Submit for what may be an answer: when the thread's running task has asked something, a new task is not stored, and the error is
-// an [Asking] with that task's ID.
-func (s *Store) Hear(ctx context.Context, rec Record, budgets ...Budget) (stored Record, created bool, err error) {
-	return s.submit(ctx, rec, true, budgets)
-}
-
-func (s *Store) submit(ctx context.Context, rec Record, hear bool, budgets []Budget) (stored Record, created bool, err error) {
 	if err := check(rec); err != nil {
 		return Record{}, false, fmt.Errorf("submit %s: %w", rec.ID, err)
 	}
 	args := []any{
-		rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), hear, rec.Kin, strings.Join(rec.Scopes, "\n"),
+		rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), string(rec.Reply), rec.Kin, strings.Join(rec.Scopes, "\n"),
 		[]byte(rec.Topic), s.cfg.SessionTTL.Milliseconds(),
 	}
 	r, err := s.run(ctx, "submit", append(args, budgetArgs(budgets)...)...)

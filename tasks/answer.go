@@ -105,33 +105,75 @@ func (d *Desk) open(ctx context.Context, rec store.Record) ([]Question, error) {
 	return slices.DeleteFunc(all, func(q Question) bool { return q.Answer != nil || q.fence != rec.Fence }), err
 }
 
-// hear takes a message for the answer to what the running task of its thread asks, if it is from whom that task is and was written after the
-// question. Otherwise it is a task like any other: ok is false. fresh is false when the same message has been heard before.
-func (d *Desk) hear(ctx context.Context, running string, t Task) (ok, fresh bool, err error) {
-	asked, err := d.Status(ctx, running)
-	if err != nil || len(asked.Questions) != 1 || asked.Task.Source != t.Source || asked.Task.Actor != t.Actor {
-		return false, false, err
-	}
-	q := asked.Questions[0]
-	if written(t.ID).Before(q.Asked) {
-		return false, false, nil
-	}
-	text := t.Prompt
-	if len(t.Pictures) > 0 {
-		text += "\n\n(Pictures came with this answer and cannot be shown with it. Ask for them in a message of their own.)"
-	}
-	a, err := d.answer(ctx, running, q.Key, Answer{Text: text, By: t.Actor, At: time.Now(), Message: t.ID})
-	switch {
-	case errors.Is(err, ErrNotFound): // answered or ended meanwhile
-		return false, false, nil
-	case errors.Is(err, store.ErrSpent):
-		return true, false, nil
-	}
-	return err == nil && a.Message == t.ID, true, err
+// Reply makes a submitted message a possible answer to the question that the running task of its thread waits for. The zero value takes
+// the prompt of a message by the person who asked for that task.
+type Reply struct {
+	// Text returns the message's answer to q, or the error that Submit returns. If it is nil, only the person who asked for the running task
+	// can answer, with the prompt.
+	Text func(ctx context.Context, q Question) (string, error)
+	// Precision is that of the time in the message's ID. A message that is older than the question is not an answer to it.
+	Precision time.Duration
+	// Only says that the message never becomes a task: Submit returns ErrNoQuestion if it is not an answer. Of the task, Submit then needs
+	// ID, Source, Thread, Class and Actor.
+	Only bool
 }
 
-// written is when the message that became a task was written.
-func written(id string) time.Time {
-	micros, _ := strconv.ParseInt(id[:16], 10, 64) // the form of an ID
-	return time.UnixMicro(micros)
+// submitReply submits a message that can only be an answer.
+func (d *Desk) submitReply(ctx context.Context, t Task) (Receipt, error) {
+	rec, _, err := d.store.Submit(ctx, store.Record{ID: t.ID, Thread: t.Thread, Reply: store.OnlyReply})
+	open, ok := errors.AsType[*store.OpenQuestion](err)
+	switch {
+	case ok:
+		if receipt, err := d.reply(ctx, open.ID, t); err != nil || receipt.Answered {
+			return receipt, err
+		}
+		return Receipt{}, ErrNoQuestion
+	case errors.Is(err, store.ErrSpent):
+		return Receipt{ID: t.ID, Class: t.Class, Answered: true}, nil
+	case errors.Is(err, store.ErrNoQuestion):
+		return Receipt{}, ErrNoQuestion
+	case err != nil:
+		return Receipt{}, fmt.Errorf("submit reply %s: %w", t.ID, err)
+	}
+	d.enqueueWaiting(ctx, rec) // the message became a task before
+	return Receipt{ID: t.ID, Class: rec.Class}, nil
+}
+
+// reply answers the open question of a running task with a message. The receipt is Answered if the message is the answer; it is New unless
+// the message was used as an answer before.
+func (d *Desk) reply(ctx context.Context, running string, t Task) (Receipt, error) {
+	asked, err := d.Status(ctx, running)
+	if err != nil || len(asked.Questions) != 1 || asked.Task.Source != t.Source {
+		return Receipt{}, err
+	}
+	q := asked.Questions[0]
+	if Born(t.ID).Add(t.Reply.Precision).Before(q.Asked) {
+		return Receipt{}, nil
+	}
+	var text string
+	switch {
+	case t.Reply.Text != nil:
+		if text, err = t.Reply.Text(ctx, q); err != nil {
+			return Receipt{}, err
+		}
+	case asked.Task.Actor != t.Actor:
+		return Receipt{}, nil
+	default:
+		text = t.Prompt
+	}
+	if len(t.Pictures) > 0 {
+		text += "\n\n(Pictures came with this answer and cannot be shown with it. Ask for them in a separate message.)"
+	}
+	a, err := d.answer(ctx, running, q.Key, Answer{Text: text, By: t.Actor, At: time.Now(), Message: t.ID})
+	receipt := Receipt{ID: running, Class: t.Class, Answered: true}
+	switch {
+	case errors.Is(err, ErrNotFound): // answered or ended in the meantime
+		return Receipt{}, nil
+	case errors.Is(err, store.ErrSpent):
+		return receipt, nil
+	case err != nil:
+		return Receipt{}, err
+	}
+	receipt.New, receipt.Answered = true, a.Message == t.ID
+	return receipt, nil
 }

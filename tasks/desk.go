@@ -20,6 +20,9 @@ var ErrNotFound = errors.New("no such task")
 // ErrNotEnded says that a task cannot be tried again because it has not ended.
 var ErrNotEnded = errors.New("the task has not ended")
 
+// ErrNoQuestion is returned by [Desk.Submit] for a message that can only be an answer, if it answers no open question.
+var ErrNoQuestion = errors.New("no open question")
+
 // Repository is what the fleet may do in a repository.
 type Repository struct {
 	Trusted bool   // its own settings, hooks and servers for the CLI are used
@@ -46,7 +49,6 @@ type Desk struct {
 	queue  *Queue
 	policy Policy
 	meter  DeskMeter
-	deaf   bool // see Deaf
 	log    *slog.Logger
 
 	patience time.Duration // with workers that are asked something; tests shorten it
@@ -72,7 +74,8 @@ type Receipt struct {
 	ID    string
 	New   bool // false: the same task had been submitted before
 	Class string
-	Heard bool // it was no task but the answer to a question of the thread's running task, whose ID this is
+
+	Answered bool // the message answered a question of the thread's running task, whose ID this is; it did not become a task
 
 	Position int  // of a new task: how many tasks of its thread are before it, a running one included
 	Joins    bool // the live run of its thread is going to take it up; else it waits for its turn
@@ -81,6 +84,8 @@ type Receipt struct {
 // Submit stores a task and enqueues it. It is idempotent: the same ID again, at any time and from any process, is success and
 // changes nothing. An *InputError says what the person has to change; any other error means that the task may not have been
 // taken, and that the sender should try again.
+//
+// If t.Reply is set and the thread's running task waits for an answer, the message may be that answer instead of a task.
 //
 // It returns when ctx ends as far as the Redis client minds ctx, which a front door's has to: it must answer in time. What was under way may
 // still get through; the same event then finds its task.
@@ -94,6 +99,9 @@ func (d *Desk) Submit(ctx context.Context, t Task) (Receipt, error) {
 }
 
 func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
+	if t.Reply != nil && t.Reply.Only {
+		return d.submitReply(ctx, t)
+	}
 	topic := topic(t) // what was asked for: the policy may have changed by the next time
 	t, err := d.policy.apply(t)
 	if err != nil {
@@ -108,20 +116,20 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 		return Receipt{}, err
 	}
 	budgets := d.policy.Budgets.daily()
-	take := d.store.Hear
-	if d.deaf {
-		take = d.store.Submit
+	if t.Reply != nil {
+		record.Reply = store.MayReply
 	}
-	rec, created, err := take(ctx, record, budgets...)
-	if asking, ok := errors.AsType[*store.Asking](err); ok {
-		if heard, fresh, err := d.hear(ctx, asking.ID, t); heard || err != nil {
-			return Receipt{ID: asking.ID, New: fresh, Class: t.Class, Heard: heard}, err
+	rec, created, err := d.store.Submit(ctx, record, budgets...)
+	if open, ok := errors.AsType[*store.OpenQuestion](err); ok {
+		if receipt, err := d.reply(ctx, open.ID, t); err != nil || receipt.Answered {
+			return receipt, err
 		}
+		record.Reply = store.NoReply
 		rec, created, err = d.store.Submit(ctx, record, budgets...)
 	}
 	switch {
-	case errors.Is(err, store.ErrSpent): // it comes again, after it has been the answer
-		return Receipt{ID: t.ID, Class: t.Class, Heard: true}, nil
+	case errors.Is(err, store.ErrSpent): // the message comes again after it was used as an answer
+		return Receipt{ID: t.ID, Class: t.Class, Answered: true}, nil
 	case errors.Is(err, store.ErrTooLarge):
 		return Receipt{}, tooLong()
 	case err != nil:
@@ -130,17 +138,23 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 		}
 		return Receipt{}, fmt.Errorf("submit task %s: %w", t.ID, err)
 	}
-	// An older submission may have died between these two steps, so a record that exists is enqueued as well. That it cannot be is no
-	// failure: it is stored, and the reconciler will; said to have failed, it would come again and, from a person, be done twice.
-	if rec.State == store.Waiting {
-		if err := d.queue.enqueue(ctx, rec.ID, rec.Class, rec.Delivery, rec.At); err != nil {
-			d.log.Warn("enqueue task", "run", rec.ID, "err", err)
-		}
-	}
+	d.enqueueWaiting(ctx, rec)
 	if created {
 		d.log.Info("task submitted", "run", t.ID, "thread", rec.Thread, "source", t.Source)
 	}
 	return Receipt{ID: t.ID, New: created, Class: t.Class, Position: rec.Before, Joins: rec.Joins}, nil
+}
+
+// enqueueWaiting enqueues a submitted task. An older submission may have died between storing and enqueuing it, so a task that existed is
+// enqueued as well. A failure is only logged: the task is stored, and the reconciler enqueues it. If Submit returned the error, the sender
+// would send it again, and a person would get two tasks.
+func (d *Desk) enqueueWaiting(ctx context.Context, rec store.Record) {
+	if rec.State != store.Waiting {
+		return
+	}
+	if err := d.queue.enqueue(ctx, rec.ID, rec.Class, rec.Delivery, rec.At); err != nil {
+		d.log.Warn("enqueue task", "run", rec.ID, "err", err)
+	}
 }
 
 // apply holds a task to the policy.

@@ -47,7 +47,7 @@ func (d *Desk) savePictures(ctx context.Context, t Task) error {
 // dropPictures removes them again when the task was refused, or was an answer. After any other error the sender tries again.
 func (d *Desk) dropPictures(ctx context.Context, t Task, r Receipt, err error) {
 	_, refused := errors.AsType[*InputError](err)
-	if len(t.Pictures) == 0 || !refused && !r.Heard {
+	if len(t.Pictures) == 0 || !refused && !r.Answered {
 		return
 	}
 	if err := d.store.DropPictures(ctx, t.ID); err != nil {

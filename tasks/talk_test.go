@@ -175,14 +175,14 @@ func TestMessageInTheThreadIsTheAnswer(t *testing.T) {
 	<-s.asked
 	stranger, early, reply := f.reply("a", "green"), f.task("a", "and quickly"), f.reply("a", "blue")
 	stranger.Actor = "a stranger"
-	if r, err := f.desk.Submit(t.Context(), stranger); err != nil || r.Heard || r.ID != stranger.ID {
+	if r, err := f.desk.Submit(t.Context(), stranger); err != nil || r.Answered || r.ID != stranger.ID {
 		t.Errorf("a stranger: %+v, %v", r, err)
 	}
-	if r, err := f.desk.Submit(t.Context(), early); err != nil || r.Heard || r.ID != early.ID {
+	if r, err := f.desk.Submit(t.Context(), early); err != nil || r.Answered || r.ID != early.ID {
 		t.Errorf("what was written before the question: %+v, %v", r, err)
 	}
 	for n, isNew := range []bool{true, false} {
-		if r, err := f.desk.Submit(t.Context(), reply); err != nil || !r.Heard || r.New != isNew {
+		if r, err := f.desk.Submit(t.Context(), reply); err != nil || !r.Answered || r.New != isNew {
 			t.Errorf("reply %d: %+v, %v", n, r, err)
 		}
 	}
@@ -190,7 +190,7 @@ func TestMessageInTheThreadIsTheAnswer(t *testing.T) {
 		t.Errorf("the agent heard %q", e.Result.Text)
 	}
 	stop()
-	if r, err := f.desk.Submit(t.Context(), reply); err != nil || !r.Heard || r.New {
+	if r, err := f.desk.Submit(t.Context(), reply); err != nil || !r.Answered || r.New {
 		t.Errorf("the reply comes again after the end: %+v, %v", r, err)
 	}
 	if _, err := f.desk.Status(t.Context(), reply.ID); !errors.Is(err, ErrNotFound) {
@@ -257,7 +257,7 @@ func TestEachQuestionIsAnsweredForItself(t *testing.T) {
 		t.Error("a withdrawn question was answered")
 	}
 	<-s.asked
-	if r, err := f.desk.Submit(t.Context(), f.reply("a", "2")); err != nil || !r.Heard {
+	if r, err := f.desk.Submit(t.Context(), f.reply("a", "2")); err != nil || !r.Answered {
 		t.Errorf("the reply: %+v, %v", r, err)
 	}
 	if e := f.ending(id); e.Result.Text != "true false somebody answered: 2<nil>" {

@@ -44,6 +44,8 @@ type Task struct {
 	// Pictures that came with the prompt. The record has their names and types; Submit stores the data beside it.
 	Pictures []Picture `json:"pictures,omitempty"`
 
+	Reply *Reply `json:"-"` // between a source and Submit: the message may be an answer; nil: it is a task
+
 	NotBefore time.Time `json:"not_before,omitzero"` // when to start it at the earliest; zero: at once
 
 	Origin json.RawMessage `json:"origin,omitempty"` // the source's return address, opaque to everyone else

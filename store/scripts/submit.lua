@@ -1,6 +1,6 @@
--- prefix, id, thread, class, task, at, hear, kin, scopes, topic, lifetime ms of it and of the alias, (scope or kind, budget)...
+-- prefix, id, thread, class, task, at, reply mode, kin, scopes, topic, lifetime ms of it and of the alias, (scope or kind, budget)...
 -- -> {'created', now, the thread that it is in, tasks before it, '1' if it will be absorbed} | {'exists', record} | {'spent'} |
--- with hear {'asking', id} | {'overbudget', scope, spent, reserved, budget}
+-- with a reply mode {'openquestion', id} | with 'only' {'noquestion'} | {'overbudget', scope, spent, reserved, budget}
 -- It runs once for every event that comes in, so it asks Redis for nothing that it can know.
 local id, thread, kin = ARGV[2], ARGV[3], ARGV[8]
 local key = task_key(id)
@@ -15,9 +15,10 @@ if target then
 end
 local waiting = waiting_key(thread)
 local head = redis.call('ZRANGE', waiting, '0', '0')[1]
-if head and ARGV[7] == '1' and redis.call('EXISTS', questions_key(head)) == 1 and redis.call('HGET', task_key(head), 'state') == 'running' then
-  return {'asking', head}
+if head and ARGV[7] ~= '' and redis.call('EXISTS', questions_key(head)) == 1 and redis.call('HGET', task_key(head), 'state') == 'running' then
+  return {'openquestion', head}
 end
+if ARGV[7] == 'only' then return {'noquestion'} end
 local t = now()
 if ARGV[12] then
   for scope in each('fleet\n' .. ARGV[9]) do

@@ -185,5 +185,6 @@ func (req request) options(t *tasks.Task) (err error) {
 func (s *Source) submit(ctx context.Context, d *tasks.Desk, t tasks.Task) (tasks.Receipt, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.submitLimit)
 	defer cancel()
+	t.Reply = new(tasks.Reply)
 	return d.Submit(ctx, t)
 }

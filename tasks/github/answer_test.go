@@ -132,7 +132,7 @@ func TestAnswerOnce(t *testing.T) {
 	}
 	tooLate := a.comment(a.n, "ann", "/answer 2")
 	a.signs(a.n, tooLate, notDone)
-	a.wantOurs(a.n, nobodyWaits)
+	a.wantOurs(a.n, noQuestion)
 	if got := a.answer("k-9"); got != "ben: green" || len(a.tasks()) != 1 {
 		t.Errorf("%q, %d tasks", got, len(a.tasks()))
 	}
@@ -149,7 +149,7 @@ func TestApprovedBeforeTheQuestion(t *testing.T) {
 			q.Asked = a.hub.Comments(repo, a.n)[0].CreatedAt.Add(time.Minute)
 			must(a.claim.Ask(t.Context(), q.Key, must(jsonOf(q))))
 			a.signs(a.n, a.comment(a.n, "ann", said), notDone)
-			a.wantOurs(a.n, nobodyWaits)
+			a.wantOurs(a.n, noQuestion)
 			if got := a.answer(q.Key); got != "" {
 				t.Errorf("answered %q", got)
 			}

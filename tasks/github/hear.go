@@ -51,8 +51,8 @@ func (s *Source) attend(ctx context.Context, desk *tasks.Desk, h heard) (said st
 		}
 		return "", err
 	}
-	if people := replies[command] || command == "" && !unknown; people && !h.bot {
-		if said, taken, err := s.reply(ctx, desk, h, command, words); taken || err != nil {
+	if mention := command == "" && !unknown && words != ""; (replies[command] || mention) && !h.bot {
+		if said, err := s.reply(ctx, desk, h, command, words); !errors.Is(err, tasks.ErrNoQuestion) {
 			return said, err
 		}
 	}

@@ -29,7 +29,7 @@ const (
 
 // Listen registers POST /github/webhook. What is done after an answer ends with ctx.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
-	after, d := s.afterwards(ctx), d.Deaf()
+	after := s.afterwards(ctx)
 	mux.HandleFunc("POST "+hookPath, func(w http.ResponseWriter, r *http.Request) {
 		status, said := s.receive(w, r, d, after)
 		// As plain text, whatever the status: GitHub shows it beside the delivery, where an operator looks first.

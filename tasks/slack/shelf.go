@@ -98,6 +98,7 @@ func (o origin) place() string { return "slack/" + o.Team + "/" + o.Channel }
 // decide lets a request start in a repository, empty for none. It is idempotent, as Submit is: whoever decides first has decided.
 func (s *Source) decide(ctx context.Context, d *tasks.Desk, r shelved, repo string) (tasks.Receipt, error) {
 	t := placed(r.Task, repo)
+	t.Reply = new(tasks.Reply)
 	receipt, err := d.Submit(ctx, t)
 	if input := (*tasks.InputError)(nil); err == nil || errors.As(err, &input) {
 		err = errors.Join(err, s.cfg.Shelf.Unshelve(ctx, t.ID))

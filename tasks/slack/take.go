@@ -114,14 +114,14 @@ func (s *Source) ask(ctx context.Context, d *tasks.Desk, m message, thread tasks
 		return nil, err
 	}
 	receipt, err := d.Submit(ctx, t)
-	if err == nil && receipt.Heard && len(m.files) > 0 {
+	if err == nil && receipt.Answered && len(m.files) > 0 {
 		_, err = d.Submit(ctx, besides(t))
 	}
 	if err != nil || !receipt.New {
 		return nil, err
 	}
 	sign := eyes
-	if receipt.Heard {
+	if receipt.Answered {
 		sign = check
 	}
 	return func(ctx context.Context) {
@@ -181,7 +181,7 @@ func (s *Source) threadOf(o origin) string {
 func (s *Source) task(o origin, prompt string) tasks.Task {
 	return tasks.Task{
 		ID: s.id(o), Source: s.Name(), Kind: "mention", Thread: s.threadOf(o),
-		Class: tasks.Interactive, Profile: agent.Write, Actor: o.User, Channel: o.Channel, Prompt: prompt, Origin: o.json(),
+		Class: tasks.Interactive, Profile: agent.Write, Actor: o.User, Channel: o.Channel, Prompt: prompt, Origin: o.json(), Reply: new(tasks.Reply),
 	}
 }
 

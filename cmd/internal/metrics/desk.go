@@ -23,7 +23,7 @@ func NewDesk(r prometheus.Registerer) *Desk {
 func (m *Desk) Submitted(t tasks.Task, r tasks.Receipt) {
 	result := "known"
 	switch {
-	case r.Heard:
+	case r.Answered:
 		result = "answer"
 	case r.New:
 		result = "new"

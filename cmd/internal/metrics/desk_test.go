@@ -12,7 +12,7 @@ func TestDesk(t *testing.T) {
 	t.Parallel()
 	r := prometheus.NewRegistry()
 	m, task := NewDesk(r), tasks.Task{Source: "github", Class: tasks.Review}
-	for _, receipt := range []tasks.Receipt{{New: true}, {}, {}, {Heard: true, New: true}} {
+	for _, receipt := range []tasks.Receipt{{New: true}, {}, {}, {Answered: true, New: true}} {
 		m.Submitted(task, receipt)
 	}
 	expect(t, r, `
