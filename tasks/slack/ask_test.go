@@ -9,6 +9,7 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // consent is a question whether the agent may do something.
@@ -62,7 +63,7 @@ func TestAnswerByButton(t *testing.T) {
 	q := colours()
 	ts := f.ask(task, claim, q)
 	f.press(bob, ts, "answer/1")
-	f.told(bob, notYours)
+	f.told(bob, intake.NotAllowed)
 	f.source = f.process(Config{Approvers: []string{carol}}) // where nobody remembers anything
 	f.listen(t.Context(), f.desk)
 	f.press(carol, ts, "answer/1")
@@ -104,7 +105,7 @@ func TestDenyWithReason(t *testing.T) {
 			task, claim := f.running("deploy")
 			ts := f.ask(task, claim, consent())
 			f.press(bob, ts, deny)
-			f.told(bob, notYours)
+			f.told(bob, intake.NotAllowed)
 			equal(t, "dialogs", len(f.Views(bob)), 0)
 			for _, user := range []string{ann, carol} {
 				f.press(user, ts, deny)

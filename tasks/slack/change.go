@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // The subtypes of a message event that tells of an earlier message. Where replies stand below a message that was deleted, a tombstone takes
@@ -150,7 +151,7 @@ func (s *Source) rewritten(ctx context.Context, d *tasks.Desk, env envelope, c c
 	}
 	text, _ := cutMention(ev.Text, us.user)
 	said := decode(text)
-	if _, ok := control(said); ok || said == "" {
+	if _, ok := intake.ParseWord(said); ok || said == "" {
 		return nil, nil
 	}
 	o := origin{Team: env.TeamID, Channel: ev.Channel, TS: ev.TS, ThreadTS: ev.ThreadTS, User: ev.User}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
+
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // callLimit bounds each call of the Web API. Nothing is retried in here: after a lost answer only the caller knows whether saying
@@ -97,24 +99,18 @@ func unaddressed(err error) error {
 	return err
 }
 
-// patiently repeats a call as long as it is only too many, after the pauses that Slack wants, which together may last that long. One
-// without length counts as a second, so that they come to an end.
-func patiently(ctx context.Context, left time.Duration, call func() error) error {
-	for {
-		err := call()
-		limited, ok := errors.AsType[*slack.RateLimitedError](err)
-		if !ok {
-			return err
-		}
-		if left -= max(limited.RetryAfter, time.Second); left < 0 {
-			return err
-		}
-		select {
-		case <-time.After(limited.RetryAfter):
-		case <-ctx.Done():
-			return err
-		}
+// patiently repeats a call while Slack's rate limit refuses it, for pauses of at most budget together.
+func patiently(ctx context.Context, budget time.Duration, call func() error) error {
+	return intake.RetryLimited(ctx, budget, retryAfter, call)
+}
+
+// retryAfter returns the pause that Slack's rate limit asks for; false for any other error.
+func retryAfter(err error) (time.Duration, bool) {
+	limited, ok := errors.AsType[*slack.RateLimitedError](err)
+	if !ok {
+		return 0, false
 	}
+	return limited.RetryAfter, true
 }
 
 // edit replaces text and blocks of a message, which keeps its metadata.

@@ -9,6 +9,7 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // begin lets a worker, played by the test, begin the newest task.
@@ -85,9 +86,9 @@ func TestStop(t *testing.T) {
 			waiting, bobs := f.tasks()[1], f.tasks()[0]
 
 			f.say("U0DAVE", general, root, text)
-			f.lastWord("U0DAVE", 1, notYours)
+			f.lastWord("U0DAVE", 1, intake.NotAllowed)
 			said := f.say(ann, general, root, text)
-			f.lastWord(ann, 1, stopping)
+			f.lastWord(ann, 1, intake.Stopping)
 			equal(t, "running", f.state(running.ID).Cancel, "@u0ann")
 			equal(t, "waiting", f.state(waiting.ID).Ending.Kind, tasks.Cancelled)
 			equal(t, "another's", f.state(bobs.ID).Cancel, "")
@@ -101,7 +102,7 @@ func TestStop(t *testing.T) {
 			equal(t, "later", f.state(f.tasks()[0].ID).Cancel, "")
 
 			f.say(carol, general, root, text)
-			f.lastWord(carol, 1, stopping)
+			f.lastWord(carol, 1, intake.Stopping)
 			equal(t, "everybody's", []string{f.state(bobs.ID).Cancel, f.state(f.tasks()[0].ID).Cancel}, []string{"@u0carol", "@u0carol"})
 			equal(t, "tasks", len(f.prompts()), 4)
 		})
@@ -119,7 +120,7 @@ func TestControlsOutsideThreads(t *testing.T) {
 	root := f.say(bob, general, "", "among us")
 	f.say(bob, general, root, "stop")
 	f.say(bob, general, root, at+"status")
-	f.lastWord(bob, 1, nothing)
+	f.lastWord(bob, 1, intake.NothingRuns)
 	equal(t, "tasks", f.prompts(), []string(nil))
 
 	f.say(ann, general, root, at+"stop the press")
@@ -141,7 +142,7 @@ func TestStatusInThread(t *testing.T) {
 	f.say(ann, general, root, at+"[model=opus] two")
 	f.say(bob, general, root, "status")
 	said := f.word(general, bob, 3)
-	if first, second, _ := strings.Cut(said, "\n"); !strings.HasPrefix(first, "“one” is at work for ") || second != "“two” waits: what comes before it in its thread is at work." {
+	if first, second, _ := strings.Cut(said, "\n"); !strings.HasPrefix(first, "“one” has been running for ") || second != "“two” waits: what comes before it in its thread is at work." {
 		t.Errorf("status %q", said)
 	}
 	question, err := json.Marshal(tasks.Question{Key: "q", Text: "Which?"})
@@ -172,7 +173,7 @@ func TestRetryInThread(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	f.say(ann, general, root, "retry")
-	f.lastWord(ann, 1, underWay)
+	f.lastWord(ann, 1, intake.StillRunning)
 	if err := claim.EndWith(t.Context(), json.RawMessage(`{"kind":"failed"}`), store.Covered{IDs: []string{other.ID}, Ending: json.RawMessage(`{"kind":"failed"}`)}); err != nil {
 		t.Fatal(err)
 	}
@@ -180,9 +181,9 @@ func TestRetryInThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.say(bob, general, root, "retry")
-	f.lastWord(bob, 1, notYours)
+	f.lastWord(bob, 1, intake.NotAllowed)
 	said := f.say(ann, general, root, "Retry.")
-	f.lastWord(ann, 2, repeating)
+	f.lastWord(ann, 2, intake.Retrying)
 	equal(t, "state", f.state(task.ID).State, "waiting")
 
 	rec, err := f.store.Get(t.Context(), task.ID)
@@ -216,9 +217,9 @@ func TestStopOfAnothersRun(t *testing.T) {
 	if err := f.React(t.Context(), bob, general, reply, "x"); err != nil {
 		t.Error(err)
 	}
-	f.lastWord(bob, 1, notYours)
+	f.lastWord(bob, 1, intake.NotAllowed)
 	f.press(bob, f.posted(shown.task)[0].TS, stopTask)
-	f.lastWord(bob, 2, notYours)
+	f.lastWord(bob, 2, intake.NotAllowed)
 	equal(t, "not stopped", f.state(task.ID).Cancel+f.state(other.ID).Cancel, "")
 	if err := f.React(t.Context(), ann, general, root, "x"); err != nil {
 		t.Error(err)
@@ -229,7 +230,7 @@ func TestStopOfAnothersRun(t *testing.T) {
 // A control that mentions us is two events, in any order: it is done once, and told as what it has done.
 func TestControlWithMention(t *testing.T) {
 	t.Parallel()
-	for word, want := range map[string]string{"retry": repeating, "stop": stopping} {
+	for word, want := range map[string]string{"retry": intake.Retrying, "stop": intake.Stopping} {
 		for _, kinds := range [][]string{{messageEvent, appMention}, {appMention, messageEvent}} {
 			t.Run(word+" by "+kinds[0], func(t *testing.T) {
 				t.Parallel()
@@ -295,10 +296,10 @@ func TestStopSign(t *testing.T) {
 	react(ann, loose, "x")
 	react(ann, ts, "tada")
 	react(bob, ts, "x")
-	f.lastWord(bob, 1, notYours)
+	f.lastWord(bob, 1, intake.NotAllowed)
 	equal(t, "not stopped", f.state(first.ID).Cancel, "")
 	react(carol, status, "x")
-	f.lastWord(carol, 1, stopping)
+	f.lastWord(carol, 1, intake.Stopping)
 	equal(t, "stopped", f.state(first.ID).Cancel, "@u0carol")
 	equal(t, "the word's place", f.Ephemeral(general, carol)[0].ThreadTS, ts)
 	f.finish(claim, answered("yes"))
@@ -307,7 +308,7 @@ func TestStopSign(t *testing.T) {
 
 	ts = f.say(ann, general, "", at+"two")
 	react(ann, ts, "x")
-	f.lastWord(ann, 1, stopping)
+	f.lastWord(ann, 1, intake.Stopping)
 	equal(t, "withdrawn", f.state(f.tasks()[0].ID).Ending.Kind, tasks.Cancelled)
 	equal(t, "reactions", slices.Contains(f.Reactions(general, ts), "x"), true)
 	if said := f.log.String(); said != "" {

@@ -12,13 +12,6 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// Limiter gives turns to all processes of the fleet: for our edits, and for what a thread may ask.
-type Limiter interface {
-	// Allow takes one of the turns under a name: one every so often, and up to burst at once after a pause. It does not block: 0 means
-	// that the turn is taken, anything else how long it is until there is one.
-	Allow(ctx context.Context, name string, every time.Duration, burst int) (wait time.Duration, err error)
-}
-
 // Slack takes some 50 edits a minute for all of a workspace (its tier 3). Ours are no more in any minute, those that come at once after a
 // pause included; and the last edit of a message, which would say for ever that somebody works, may have the turns that are kept from the
 // others.

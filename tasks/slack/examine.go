@@ -12,6 +12,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // maxSkew is how far our clock may be from Slack's before anybody is told. Requests that are signed 5 minutes away are refused.
@@ -78,14 +79,10 @@ func granted(h http.Header) (list []tasks.Check) {
 	return list
 }
 
-// clock compares ours with Slack's.
+// clock compares our clock with Slack's.
 func (s *Source) clock(h http.Header) []tasks.Check {
-	at, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return nil
-	}
-	skew := s.cfg.Now().Sub(at).Round(time.Second)
-	if skew.Abs() <= maxSkew {
+	skew, ok := intake.ClockSkew(h, s.cfg.Now())
+	if !ok || skew.Abs() <= maxSkew {
 		return nil
 	}
 	return []tasks.Check{{
@@ -94,15 +91,13 @@ func (s *Source) clock(h http.Header) []tasks.Check {
 	}}
 }
 
-// arrivals tells of requests that were refused when none has come that was not: the secret is wrong, or they are not Slack's.
+// arrivals reports that the last request was refused: the signing secret is wrong, or the request was not Slack's.
 func (s *Source) arrivals() []tasks.Check {
-	s.inbound.mu.Lock()
-	defer s.inbound.mu.Unlock()
-	if !s.inbound.refused.After(s.inbound.last) {
+	if !s.inbound.LastRefused() {
 		return nil
 	}
 	return []tasks.Check{{
-		What: "Slack: the last request had a wrong signature", Why: "If it was Slack's, no event is heard.",
+		What: "Slack: the last request had a wrong signature", Why: "If it was Slack's, no event is received.",
 		Remedy: "Compare SLACK_SIGNING_SECRET with the app's, under Basic Information.",
 	}}
 }

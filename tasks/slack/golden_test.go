@@ -11,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // goldenMessage is a message as a golden file has it.
@@ -124,8 +125,8 @@ func TestWords(t *testing.T) {
 	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})
 	o := origin{Team: team, Channel: general, TS: w.seed(slackfake.Message{Text: "x"}), User: ann}
 	for _, sentence := range []string{
-		notYours, unknown, troubled, overtaken, ended, help, inThread, nothing, rewords, anew, begun(""), begun("acme/api") + " " + otherwise,
-		undecidedSentence([]string{"acme/api", "acme/web"}), stopping, repeating, underWay, slower, thanks, voted + face(good), stands(tasks.Answer{By: "@here", Text: "<!channel> & all"}),
+		intake.NotAllowed, intake.Forgotten, troubled, overtaken, intake.HasEnded, help, inThread, intake.NothingRuns, rewords, anew, begun(""), begun("acme/api") + " " + otherwise,
+		undecidedSentence([]string{"acme/api", "acme/web"}), intake.Stopping, intake.Retrying, intake.StillRunning, intake.TooFast, thanks, voted + face(good), stands(tasks.Answer{By: "@here", Text: "<!channel> & all"}),
 	} {
 		if err := w.source.whisper(t.Context(), o, sentence); err != nil {
 			t.Fatal(err)

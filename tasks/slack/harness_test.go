@@ -25,6 +25,7 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -325,4 +326,19 @@ func golden(t *testing.T, name, got string) {
 
 func slackMessage(text string) slack.Message {
 	return slack.Message{Msg: slack.Msg{User: ann, Text: text}}
+}
+
+// occupy waits until no call is under way and lets none begin until release is called, after which at least one can.
+func occupy(t *testing.T, b *intake.Background) (release func()) {
+	t.Helper()
+	hold := make(chan struct{})
+	for range intake.MaxBackground {
+		b.GoWhenFree(context.Background(), func(context.Context) { <-hold })
+	}
+	return func() {
+		close(hold)
+		free := make(chan struct{})
+		b.GoWhenFree(context.Background(), func(context.Context) { close(free) })
+		<-free
+	}
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// pressing is how many interactions may be under way at once. Who comes beyond that is told by Slack that it did not work.
-const pressing = 16
-
 // submitted stands before the name of a dialog that comes back.
 const submitted = "submitted "
 
@@ -118,7 +115,7 @@ func (s *Source) serveInteraction(life context.Context, d *tasks.Desk, w http.Re
 
 // interact deals with an interaction, whatever way it came, once Slack has its answer. It is false when there are too many of them.
 func (s *Source) interact(life context.Context, d *tasks.Desk, payload []byte) bool {
-	s.inbound.event(s.cfg.Now())
+	s.inbound.Accepted(s.cfg.Now())
 	var in interaction
 	if err := json.Unmarshal(payload, &in); err != nil {
 		s.log.Warn("interaction dropped", "err", err) // it would be the same again
@@ -128,17 +125,7 @@ func (s *Source) interact(life context.Context, d *tasks.Desk, payload []byte) b
 	if do == nil {
 		return true
 	}
-	select {
-	case s.pressing <- struct{}{}:
-	default:
-		s.log.Warn("interaction refused", "limit", pressing)
-		return false
-	}
-	go func() {
-		defer func() { <-s.pressing }()
-		do(life)
-	}()
-	return true
+	return s.pressing.Go(life, do)
 }
 
 // route finds who serves an interaction; nil where there is nothing to do, as for links.

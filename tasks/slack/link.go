@@ -64,7 +64,7 @@ func (l *link) read(ctx context.Context, d *tasks.Desk) {
 		l.quiet.Stop()
 		l.close()
 		if l.greeted.Load() {
-			l.source.inbound.gone()
+			l.source.inbound.Disconnected()
 		}
 		close(l.ended)
 	}()
@@ -86,7 +86,7 @@ func (l *link) frame(ctx context.Context, d *tasks.Desk, message []byte) {
 	switch {
 	case f.Type == "hello":
 		if l.greeted.CompareAndSwap(false, true) {
-			l.source.inbound.here()
+			l.source.inbound.Connected()
 		}
 	case f.Type == "disconnect":
 		l.source.log.Info("Slack asks for another connection", "reason", f.Reason)
@@ -108,21 +108,15 @@ func (l *link) envelope(ctx context.Context, d *tasks.Desk, f frame) {
 			return // whoever did it is told by Slack that it did not work, and may do it again
 		}
 	case f.Type != "events_api":
-		l.source.inbound.event(l.source.cfg.Now())
+		l.source.inbound.Accepted(l.source.cfg.Now())
 	case env.read(f.Payload) != nil:
 		l.source.log.Warn("event dropped", "envelope", f.EnvelopeID)
 	default:
-		select {
-		case l.source.taking <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
-		go func() {
-			defer func() { <-l.source.taking }()
+		l.source.taking.GoWhenFree(ctx, func(ctx context.Context) { // until there is room, the connection is not read
 			if l.source.handle(ctx, ctx, d, env) == nil {
 				l.ack(f.EnvelopeID)
 			}
-		}()
+		})
 		return
 	}
 	l.ack(f.EnvelopeID)

@@ -1,9 +1,7 @@
 package slack
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -12,16 +10,11 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // maxBody bounds a request. Slack's own events stay far below.
 const maxBody = 1 << 20
-
-// usualBody is what a request gets at once that announces as much; one that has more to say gets it as it comes.
-const usualBody = 16 << 10
-
-// bodyLimit is how long a request's body may take to arrive.
-const bodyLimit = 10 * time.Second
 
 // identityLimit is what of the time for an answer may go into learning who we are.
 const identityLimit = time.Second
@@ -65,7 +58,7 @@ func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWrite
 // handle deals with an event, whatever way it came, in time for Slack's answer. After an error it must come again: it is then not to be
 // answered, or not to be acked.
 func (s *Source) handle(ctx, life context.Context, d *tasks.Desk, env envelope) error {
-	s.inbound.event(s.cfg.Now())
+	s.inbound.Accepted(s.cfg.Now())
 	ctx, cancel := context.WithTimeout(ctx, s.submitLimit)
 	defer cancel()
 	after, err := s.take(ctx, d, env)
@@ -74,7 +67,7 @@ func (s *Source) handle(ctx, life context.Context, d *tasks.Desk, env envelope) 
 		return err
 	}
 	if after != nil {
-		s.later(life, after)
+		s.background.Go(life, after)
 	}
 	return nil
 }
@@ -90,25 +83,17 @@ func (s *Source) read(w http.ResponseWriter, r *http.Request) (env envelope, sta
 
 // signed lets only Slack's requests through, those to prove the address included.
 func (s *Source) signed(w http.ResponseWriter, r *http.Request) (body []byte, status int) {
-	// Nobody is known yet, so nobody may take his time. A server that cannot set a deadline has one of its own.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
-	var all bytes.Buffer
-	all.Grow(int(min(max(r.ContentLength, 0), usualBody)) + bytes.MinRead)
-	_, err := all.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, http.StatusRequestEntityTooLarge
+	body, status = intake.ReadBody(w, r, maxBody)
+	if status != http.StatusOK {
+		return nil, status
 	}
-	if err != nil {
-		return nil, http.StatusBadRequest
-	}
-	body = all.Bytes()
 	verifier, err := slack.NewSecretsVerifier(r.Header, s.cfg.SigningSecret) // it refuses what is older or newer than 5 minutes
 	if err == nil {
 		_, _ = verifier.Write(body) // a hash takes everything
 		err = verifier.Ensure()
 	}
 	if err != nil {
-		s.inbound.refuse(s.cfg.Now())
+		s.inbound.Refused(s.cfg.Now())
 		return nil, http.StatusUnauthorized
 	}
 	return body, http.StatusOK

@@ -17,6 +17,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 func TestMentionBecomesATask(t *testing.T) {
@@ -216,7 +217,7 @@ func TestUnknownIdentity(t *testing.T) {
 	f.Heal("auth.test")
 	post("too early")
 	<-clock
-	clock <- now.Add(askAgain)
+	clock <- now.Add(errorLife)
 	post("again")
 	post("known")
 	equal(t, "tasks", f.prompts(), []string{"known", "again", "mention"})
@@ -291,26 +292,24 @@ func TestEyes(t *testing.T) {
 	f.until("the first reaction", func() bool { return len(f.Calls("reactions.add")) == 1 })
 
 	f.Fail("reactions.add", slackfake.Failure{Times: -1, Hold: make(chan struct{})})
-	for range background {
+	for range intake.MaxBackground {
 		f.mention("more")
 	}
-	f.until("all reactions", func() bool { return len(f.Calls("reactions.add")) == 1+background })
+	f.until("all reactions", func() bool { return len(f.Calls("reactions.add")) == 1+intake.MaxBackground })
 	if said := f.log.String(); said != "" {
 		t.Errorf("log: %s", said)
 	}
 	f.mention("too many")
-	equal(t, "tasks", len(f.prompts()), 2+background)
-	if said := f.log.String(); strings.Count(said, "background call left out") != 1 {
+	equal(t, "tasks", len(f.prompts()), 2+intake.MaxBackground)
+	if said := f.log.String(); strings.Count(said, "background call skipped") != 1 {
 		t.Errorf("log: %s", said)
 	}
 	f.stop()
 	f.until("the end of all reactions", func() bool {
 		calls := f.Calls("reactions.add")[1:]
-		return len(calls) == background && !slices.ContainsFunc(calls, func(c slackfake.Call) bool { return c.Error != slackfake.Abandoned })
+		return len(calls) == intake.MaxBackground && !slices.ContainsFunc(calls, func(c slackfake.Call) bool { return c.Error != slackfake.Abandoned })
 	})
-	for range background { // all of them have ended
-		f.source.busy <- struct{}{}
-	}
+	occupy(t, f.source.background)() // all of them have ended
 	if said := f.log.String(); strings.Contains(said, "add reaction") {
 		t.Errorf("log: %s", said)
 	}

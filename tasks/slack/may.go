@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/slack-go/slack"
+
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // Access says whom errand works for. The zero value is every full member of our own workspace, in every channel.
@@ -70,4 +72,26 @@ func (s *Source) check(ctx context.Context, us who, ev event) error {
 		err = forbidden(why + " Whoever runs me can change that.")
 	}
 	return err
+}
+
+// pace counts a message against what its thread may ask. The error is a forbidden if that is too much, empty if it is not to be said.
+// A message that begins a thread is never too much. A mention is two events, and each kind of event is counted for itself: there are fewer
+// app_mentions, so they decide.
+func (s *Source) pace(ctx context.Context, ev event, o origin, speaks bool) error {
+	if o.ThreadTS == "" {
+		return nil
+	}
+	ok, err := s.pacer.AllowRequest(ctx, "slack/"+ev.Type+"/"+s.threadOf(o))
+	if ok || err != nil {
+		return err
+	}
+	if speaks {
+		if speaks, err = s.pacer.AllowNotice(ctx, "slack/crowded/"+s.threadOf(o)); err != nil {
+			return err
+		}
+	}
+	if !speaks {
+		return forbidden("")
+	}
+	return forbidden(intake.TooFast)
 }

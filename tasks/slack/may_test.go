@@ -81,12 +81,7 @@ func TestRefusalStaysQuiet(t *testing.T) {
 
 // settleCalls returns when no call in the background is under way any more.
 func (f *frontDoor) settleCalls() {
-	for range background {
-		f.source.busy <- struct{}{}
-	}
-	for range background {
-		<-f.source.busy
-	}
+	occupy(f.T, f.source.background)()
 }
 
 // Bots are listened to if they are listed, and never answered otherwise; we do not listen to ourselves whatever is listed.
@@ -126,7 +121,7 @@ func TestUnknownPerson(t *testing.T) {
 
 	f.Heal("users.info")
 	mu.Lock()
-	now = now.Add(askAgain)
+	now = now.Add(errorLife)
 	mu.Unlock()
 	if err := f.Redeliver(t.Context(), ts, slackfake.AppMention); err != nil {
 		t.Error(err)
@@ -135,7 +130,7 @@ func TestUnknownPerson(t *testing.T) {
 
 	// What is known is asked again after a while: people become guests.
 	mu.Lock()
-	now = now.Add(knownFor)
+	now = now.Add(personLife)
 	mu.Unlock()
 	f.say(ann, general, "", at+"again")
 	equal(t, "looks", len(f.Calls("users.info")), 3)
@@ -169,14 +164,4 @@ func TestPeopleAreBounded(t *testing.T) {
 	close(hold)
 	looking.Wait()
 	equal(t, "looks", len(w.Calls("users.info")), 1)
-
-	for i := range maxKnown {
-		w.source.people.known[string(rune('a'+i%26))+time.Duration(i).String()] = &person{}
-	}
-	if _, err := w.source.people.get(t.Context(), bob); err != nil {
-		t.Error(err)
-	}
-	if n := len(w.source.people.known); n > maxKnown+1 {
-		t.Errorf("%d are remembered", n)
-	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // What is said, to one person alone, to who may not ask, to who has asked in a way that is not understood, and of how things stand.
@@ -62,7 +63,7 @@ func TestWordsAboutRequests(t *testing.T) {
 		{State: "ended", Task: task, Ending: &e},
 		{State: "ended", Task: task, Ending: &tasks.Ending{Kind: tasks.TimedOut}},
 	} {
-		said = append(said, w.source.standing(st))
+		said = append(said, intake.Describe(st, w.source.cfg.Now()))
 	}
 	for _, sentence := range said {
 		if err := w.source.whisper(t.Context(), o, sentence); err != nil {

@@ -2,7 +2,6 @@ package slack
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -10,15 +9,8 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
-
-// Memory keeps what is remembered between messages, under a name, for some weeks after the last change.
-type Memory interface {
-	// Memo reads it; nil when there is nothing.
-	Memo(ctx context.Context, name string) (json.RawMessage, error)
-	// ChangeMemo makes of it what change says, which may be asked several times when others write meanwhile. nil leaves it as it is.
-	ChangeMemo(ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error)) error
-}
 
 // noticeboard is the place in a channel where the notices of one pull request stand.
 type noticeboard struct {
@@ -118,9 +110,12 @@ func (b noticeboard) settle(ctx context.Context, ts string) error {
 	if b.pull.Fork {
 		about.Profile = agent.Untrusted
 	}
-	err := b.cfg.Memory.ChangeMemo(ctx, aboutMemo(b.channel, ts), func(json.RawMessage) (json.RawMessage, error) { return json.Marshal(about) })
+	err := b.aboutMemo(b.channel, ts).Change(ctx, func(t *tasks.Thread) error {
+		*t = about
+		return nil
+	})
 	if err != nil {
-		return fmt.Errorf("note what thread %s is about: %w", ts, err)
+		return err
 	}
 	return b.change(ctx, func(s *stand) { *s = stand{Root: ts} })
 }
@@ -135,31 +130,22 @@ func (b noticeboard) leave(ctx context.Context, ts string) error {
 }
 
 func (b noticeboard) change(ctx context.Context, change func(*stand)) error {
-	name := "slack/notices/" + b.channel + "/" + key(b.pull)
-	err := b.cfg.Memory.ChangeMemo(ctx, name, func(old json.RawMessage) (json.RawMessage, error) {
-		var s stand
-		tasks.ReadMemo(b.cfg.Log, name, old, &s)
-		change(&s)
-		return json.Marshal(s) // written even if it is the same: that keeps it for as long again
+	memo := intake.Memo[stand]{Memory: b.cfg.Memory, Name: "slack/notices/" + b.channel + "/" + key(b.pull), Log: b.cfg.Log}
+	return memo.Change(ctx, func(s *stand) error {
+		change(s)
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("note where notices of %s stand: %w", key(b.pull), err)
-	}
-	return nil
 }
 
-// aboutMemo names what is remembered of the thread of a notice.
-func aboutMemo(channel, ts string) string { return "slack/about/" + channel + "/" + ts }
+// aboutMemo is what the thread of a notice is about.
+func (s *Source) aboutMemo(channel, ts string) intake.Memo[tasks.Thread] {
+	return intake.Memo[tasks.Thread]{Memory: s.cfg.Memory, Name: "slack/about/" + channel + "/" + ts, Log: s.cfg.Log}
+}
 
-// noticed is what the first request goes by that is made in the thread of a notice: the pull request of that. Any other thread stays what it is.
+// noticed returns what the first request in the thread of a notice is about: the notice's pull request. Any other thread stays as it is.
 func (s *Source) noticed(ctx context.Context, o origin, thread tasks.Thread) (tasks.Thread, error) {
 	if thread.Latest != "" || o.ThreadTS == "" || len(s.cfg.Results) == 0 {
 		return thread, nil
 	}
-	about, err := s.cfg.Memory.Memo(ctx, aboutMemo(o.Channel, o.ThreadTS))
-	if err != nil {
-		return thread, fmt.Errorf("read what thread %s is about: %w", o.ThreadTS, err)
-	}
-	tasks.ReadMemo(s.cfg.Log, aboutMemo(o.Channel, o.ThreadTS), about, &thread)
-	return thread, nil
+	return s.aboutMemo(o.Channel, o.ThreadTS).Load(ctx)
 }

@@ -3,89 +3,75 @@ package slack
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/slack-go/slack"
+
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 const (
-	knownFor  = 10 * time.Minute // what Slack said of a person
-	maxKnown  = 10_000           // persons
-	lookLimit = 1500 * time.Millisecond
+	personLife = 10 * time.Minute // how long Slack's answer about a person counts
+	errorLife  = 5 * time.Second  // how long a failure to ask Slack counts, so that not every event asks while it does not answer
+	lookLimit  = 1500 * time.Millisecond
 )
 
-// people remembers for a while what Slack says of those who talk to us.
+// people caches what Slack says about the users who talk to us.
 type people struct {
-	api *slack.Client
-	now func() time.Time
-
-	mu    sync.Mutex
-	known map[string]*person
-}
-
-// person is one look, by whoever came first. What follows ready is written before that is closed.
-type person struct {
-	ready chan struct{}
-	user  *slack.User
-	err   error
-	until time.Time // since when it is asked again
+	api   *slack.Client
+	cache intake.Cache[*slack.User]
 }
 
 func newPeople(api *slack.Client, now func() time.Time) *people {
-	return &people{api: api, now: now, known: map[string]*person{}}
+	return &people{api: api, cache: intake.Cache[*slack.User]{Life: personLife, ErrorLife: errorLife, Now: now}}
 }
 
-// get asks Slack, unless somebody did or does. A failure is believed for as long as that of learning who we are.
+// get looks a user up. A user whom Slack does not know or show is a stranger.
 func (p *people) get(ctx context.Context, id string) (*slack.User, error) {
-	entry, first := p.entry(id)
-	if first {
-		entry.user, entry.err = p.look(ctx, id)
-		p.mu.Lock()
-		entry.until = p.now().Add(knownFor)
-		if entry.err != nil {
-			entry.until = p.now().Add(askAgain)
+	return p.cache.Get(ctx, id, func(ctx context.Context) (*slack.User, error) {
+		ctx, cancel := context.WithTimeout(ctx, lookLimit)
+		defer cancel()
+		user, err := p.api.GetUserInfoContext(ctx, id)
+		switch code(err) {
+		case "user_not_found", "user_not_visible":
+			return &slack.User{ID: id, IsStranger: true}, nil
 		}
-		p.mu.Unlock()
-		close(entry.ready)
-	}
-	select {
-	case <-entry.ready:
-		return entry.user, entry.err
-	case <-ctx.Done():
-		return nil, fmt.Errorf("look up user: %w", context.Cause(ctx))
-	}
+		if err != nil {
+			return nil, fmt.Errorf("look up user: %w", err)
+		}
+		return user, nil
+	})
 }
 
-// entry is what is known of a person, or about to be; first means that the caller has to ask.
-func (p *people) entry(id string) (entry *person, first bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := p.now()
-	if entry = p.known[id]; entry != nil && (entry.until.IsZero() || now.Before(entry.until)) {
-		return entry, false
-	}
-	if len(p.known) >= maxKnown {
-		for other := range p.known { // any: to be asked again costs one call
-			delete(p.known, other)
-			break
-		}
-	}
-	entry = &person{ready: make(chan struct{})}
-	p.known[id] = entry
-	return entry, true
+// who is a bot: the user it is mentioned as, the bot_id of its posts, its workspace and organisation.
+type who struct{ user, bot, team, enterprise string }
+
+// identity asks Slack once who the token's bot is. Threads also hold posts of other bots, perhaps of another errand.
+type identity struct {
+	api   *slack.Client
+	cache intake.Cache[who]
 }
 
-func (p *people) look(ctx context.Context, id string) (*slack.User, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
-	defer cancel()
-	user, err := p.api.GetUserInfoContext(ctx, id)
-	switch code(err) {
-	case "user_not_found", "user_not_visible": // nobody of ours
-		return &slack.User{ID: id, IsStranger: true}, nil
-	}
+func newIdentity(api *slack.Client, now func() time.Time) *identity {
+	return &identity{api: api, cache: intake.Cache[who]{ErrorLife: errorLife, Now: now}}
+}
+
+// known returns the bot if Slack has been asked already. It takes no time.
+func (i *identity) known() (who, bool) { return i.cache.Peek("") }
+
+// get returns the bot and asks Slack if necessary.
+func (i *identity) get(ctx context.Context) (who, error) {
+	me, err := i.cache.Get(ctx, "", func(ctx context.Context) (who, error) {
+		ctx, cancel := context.WithTimeout(ctx, callLimit)
+		defer cancel()
+		resp, err := i.api.AuthTestContext(ctx)
+		if err != nil {
+			return who{}, err
+		}
+		return who{user: resp.UserID, bot: resp.BotID, team: resp.TeamID, enterprise: resp.EnterpriseID}, nil
+	})
 	if err != nil {
-		return nil, fmt.Errorf("look up user: %w", err)
+		return who{}, fmt.Errorf("ask Slack who the bot is: %w", err)
 	}
-	return user, nil
+	return me, nil
 }

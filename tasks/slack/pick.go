@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // pick starts the request that somebody has chosen a repository for.
 func (s *Source) pick(ctx context.Context, d *tasks.Desk, p press) {
 	s.attend(ctx, p, func(ctx context.Context) (string, error) {
 		if s.cfg.Shelf == nil {
-			return unknown, nil
+			return intake.Forgotten, nil
 		}
 		_, id, _ := strings.Cut(p.block, "/")
 		body, err := s.cfg.Shelf.Shelved(ctx, id)
@@ -30,7 +31,7 @@ func (s *Source) pick(ctx context.Context, d *tasks.Desk, p press) {
 			return "", fmt.Errorf("read request %s: %w", id, err)
 		}
 		if r.Task.Actor != p.origin.User || p.value != none && !slices.Contains(r.Candidates, p.value) {
-			return notYours, nil
+			return intake.NotAllowed, nil
 		}
 		repo := p.value
 		if repo == none {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // choosing makes a front door the one of the workspace, that works on two repositories.
@@ -112,7 +113,7 @@ func TestUndecidedIsChanged(t *testing.T) {
 	menu = f.Ephemeral(general, ann)[1].TS
 	f.edit(ts, "")
 	f.choose(ann, menu, "acme/api")
-	f.told(ann, unknown)
+	f.told(ann, intake.Forgotten)
 	equal(t, "tasks", len(f.tasks()), 1)
 }
 
@@ -127,16 +128,16 @@ func TestPickNothing(t *testing.T) {
 	f.source.pick(t.Context(), f.desk, press{
 		action: pickRepository, block: pickRepository + "/" + task, value: "acme/api", origin: origin{Team: team, Channel: general, TS: menu, User: bob},
 	})
-	f.told(bob, notYours)
+	f.told(bob, intake.NotAllowed)
 	f.source.pick(t.Context(), f.desk, press{
 		action: pickRepository, block: pickRepository + "/" + task, value: "acme/secret", origin: origin{Team: team, Channel: general, TS: menu, User: ann},
 	})
-	f.told(ann, notYours)
+	f.told(ann, intake.NotAllowed)
 	if err := f.store.Unshelve(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
 	f.choose(ann, menu, "acme/api")
-	f.told(ann, unknown)
+	f.told(ann, intake.Forgotten)
 	equal(t, "tasks", len(f.tasks()), 0)
 }
 

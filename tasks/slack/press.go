@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // pressLimit bounds what a press of a button does. Who pressed is told when it took longer.
@@ -14,10 +15,7 @@ const pressLimit = 10 * time.Second
 
 // What is said to who pressed a button, and to nobody else.
 const (
-	notYours = "Only who asked for this, and those who may approve it, can do that."
-	unknown  = "I do not know this task any more. Ask again, and I begin anew."
-	troubled = "That did not work just now. Please try again in a moment."
-	ended    = "This has ended already."
+	troubled = "That did not work. Please try again in a moment."
 )
 
 // stop stops a task. Its end is told by its messages.
@@ -28,10 +26,10 @@ func (s *Source) stop(ctx context.Context, d *tasks.Desk, p press) {
 			return "", err
 		}
 		if st.Ending != nil {
-			return ended, nil
+			return intake.HasEnded, nil
 		}
 		if ok, err := s.mayStop(ctx, d, p.origin.User, st); err != nil || !ok {
-			return notYours, err
+			return intake.NotAllowed, err
 		}
 		if st, err = d.Cancel(ctx, st.Task.ID, p.name); err != nil {
 			return "", err
@@ -40,7 +38,7 @@ func (s *Source) stop(ctx context.Context, d *tasks.Desk, p press) {
 		if st.Ending != nil {
 			return "", nil
 		}
-		return stopping, nil
+		return intake.Stopping, nil
 	})
 }
 
@@ -52,7 +50,7 @@ func (s *Source) tryAgain(ctx context.Context, d *tasks.Desk, p press) {
 			return "", err
 		}
 		if _, err = d.Retry(ctx, st.Task.ID); errors.Is(err, tasks.ErrNotEnded) {
-			return underWay, nil
+			return intake.StillRunning, nil
 		}
 		if err != nil {
 			return "", err
@@ -61,7 +59,7 @@ func (s *Source) tryAgain(ctx context.Context, d *tasks.Desk, p press) {
 		if o, err := originOf(st.Task); err == nil {
 			s.react(ctx, o, eyes)
 		}
-		return repeating, nil
+		return intake.Retrying, nil
 	})
 }
 
@@ -74,7 +72,7 @@ func (r refusal) Error() string { return string(r) }
 func (s *Source) pressed(ctx context.Context, d *tasks.Desk, p press, id string) (tasks.Status, error) {
 	st, err := s.known(ctx, d, id)
 	if err == nil && !s.governs(p.origin.User, st.Task) {
-		err = refusal(notYours)
+		err = refusal(intake.NotAllowed)
 	}
 	return st, err
 }
@@ -82,11 +80,11 @@ func (s *Source) pressed(ctx context.Context, d *tasks.Desk, p press, id string)
 // known is a task of ours, by what a button says it is about.
 func (s *Source) known(ctx context.Context, d *tasks.Desk, id string) (tasks.Status, error) {
 	if !tasks.ValidID(id) {
-		return tasks.Status{}, refusal(unknown)
+		return tasks.Status{}, refusal(intake.Forgotten)
 	}
 	st, err := d.Status(ctx, id)
 	if errors.Is(err, tasks.ErrNotFound) || err == nil && st.Task.Source != s.Name() {
-		return st, refusal(unknown)
+		return st, refusal(intake.Forgotten)
 	}
 	return st, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // carol may approve what others ask for.
@@ -61,12 +62,7 @@ func (f *frontDoor) press(user, ts, action string) {
 
 // settle returns when nothing is left to do about what was pressed.
 func (f *frontDoor) settle() {
-	for range pressing {
-		f.source.pressing <- struct{}{}
-	}
-	for range pressing {
-		<-f.source.pressing
-	}
+	occupy(f.T, f.source.pressing)()
 }
 
 // told waits for what a user is told next, and nobody else.
@@ -103,11 +99,11 @@ func TestStopButton(t *testing.T) {
 			status := f.posted(task)[0].TS
 
 			f.press(bob, status, stopTask)
-			f.told(bob, notYours)
+			f.told(bob, intake.NotAllowed)
 			equal(t, "cancelled by", f.state(task.ID).Cancel, "")
 			equal(t, "the word's place", f.Ephemeral(general, bob)[0].ThreadTS, mustOrigin(t, task).TS)
 			f.press(carol, status, stopTask)
-			f.told(carol, "I am stopping this. It may take some seconds.")
+			f.told(carol, intake.Stopping)
 			equal(t, "cancelled by", f.state(task.ID).Cancel, "@u0carol")
 
 			r.stop()
@@ -132,7 +128,7 @@ func TestStopWhatWaits(t *testing.T) {
 	f.settle()
 	equal(t, "ending", []any{f.state(task.ID).Ending.Kind, f.state(task.ID).Ending.By}, []any{tasks.Cancelled, "@u0ann"})
 	f.press(ann, status, stopTask) // before the message has changed
-	f.told(ann, "This has ended already.")
+	f.told(ann, intake.HasEnded)
 	equal(t, "words", len(f.Ephemeral(general, ann)), 1)
 }
 
@@ -142,14 +138,14 @@ func TestTryAgain(t *testing.T) {
 	task, claim := f.running("count")
 	final := f.end(task, claim, tasks.Ending{Kind: tasks.Failed, Reason: "It broke.", At: time.Now()})
 	f.press(bob, final, tryAgain)
-	f.told(bob, notYours)
+	f.told(bob, intake.NotAllowed)
 	equal(t, "state", f.state(task.ID).State, "ended")
 	f.press(ann, final, tryAgain)
-	f.told(ann, "I am trying this again.")
+	f.told(ann, intake.Retrying)
 	equal(t, "state", f.state(task.ID).State, "waiting")
 	equal(t, "signs", f.Reactions(general, mustOrigin(t, task).TS), []string{eyes})
 	f.press(carol, final, tryAgain)
-	f.told(carol, "This is under way already.")
+	f.told(carol, intake.StillRunning)
 }
 
 // What a button is about may be gone, or of a time when buttons were others.
@@ -165,7 +161,7 @@ func TestButtonOfNothing(t *testing.T) {
 		}
 		f.press(ann, ts, "novel")
 		f.press(ann, ts, stopTask)
-		f.told(ann, unknown)
+		f.told(ann, intake.Forgotten)
 	}
 }
 
@@ -198,9 +194,7 @@ func TestInteractionsAreSlacks(t *testing.T) {
 	equal(t, "unsigned", resp.StatusCode, http.StatusUnauthorized)
 
 	// More than can be dealt with is not taken: Slack says so to who pressed.
-	for range pressing {
-		f.source.pressing <- struct{}{}
-	}
+	defer occupy(t, f.source.pressing)()
 	if err := f.Press(t.Context(), ann, general, f.posted(task)[0].TS, stopTask); err == nil {
 		t.Error("taken beyond the limit")
 	}

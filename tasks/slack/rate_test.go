@@ -6,7 +6,10 @@ import (
 
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
+
+const requestBurst = 20 // of intake.Pacer
 
 // A thread that asks without end is told so once and otherwise left alone, whichever front door it comes to; other threads are not, and
 // whoever wants to stop it is heard.
@@ -25,26 +28,26 @@ func TestCrowdedThread(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for n := range askBurst {
+	for n := range requestBurst {
 		say(n)
 	}
 	f.settleCalls()
 	equal(t, "told", len(f.Calls("chat.postEphemeral")), 0)
-	equal(t, "tasks", len(f.tasks()), 2+askBurst)
+	equal(t, "tasks", len(f.tasks()), 2+requestBurst)
 	for n := range 3 {
 		say(n)
 	}
 	f.settleCalls()
-	equal(t, "tasks", len(f.tasks()), 2+askBurst)
+	equal(t, "tasks", len(f.tasks()), 2+requestBurst)
 	equal(t, "told", len(f.Calls("chat.postEphemeral")), 1)
-	equal(t, "sentence", f.Ephemeral(general, "U0OTHER")[0].Text, slower)
+	equal(t, "sentence", f.Ephemeral(general, "U0OTHER")[0].Text, intake.TooFast)
 
 	f.say(ann, general, root, at+"a mention")
 	f.say(bob, general, other, "another thread")
 	f.settleCalls()
 	equal(t, "others", f.prompts()[:2], []string{"another thread", "a mention"})
 	f.say(ann, general, root, "stop")
-	equal(t, "stopped", f.word(general, ann, 1), stopping)
+	equal(t, "stopped", f.word(general, ann, 1), intake.Stopping)
 }
 
 // Mentions have an end, too, and it is said about one of their events.
@@ -54,10 +57,10 @@ func TestCrowdedWithMentions(t *testing.T) {
 	f.source = f.process(Config{Limiter: f.store})
 	f.listen(t.Context(), f.desk)
 	root := f.say(ann, general, "", at+"begin")
-	for n := range askBurst + 3 {
+	for n := range requestBurst + 3 {
 		f.say(ann, general, root, fmt.Sprint(at, n))
 	}
 	f.settleCalls()
-	equal(t, "tasks", len(f.tasks()), 1+askBurst)
+	equal(t, "tasks", len(f.tasks()), 1+requestBurst)
 	equal(t, "told", len(f.Ephemeral(general, ann)), 1)
 }

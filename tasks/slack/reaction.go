@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // reactionAdded is the event of a sign that somebody puts on a message.
@@ -66,7 +67,7 @@ func (s *Source) takeReaction(ctx context.Context, d *tasks.Desk, env envelope) 
 	if err != nil {
 		return nil, err
 	}
-	said := notYours
+	said := intake.NotAllowed
 	may, err := s.mayStop(ctx, d, r.User, st)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func (s *Source) takeReaction(ctx context.Context, d *tasks.Desk, env envelope) 
 		if _, err := d.Cancel(ctx, st.Task.ID, s.nameOf(ctx, r.User)); err != nil {
 			return nil, err
 		}
-		said = stopping
+		said = intake.Stopping
 	}
 	if of, err := originOf(st.Task); err == nil {
 		o.ThreadTS = of.root()

@@ -40,7 +40,7 @@ func TestWithoutStatus(t *testing.T) {
 			t.Parallel()
 			now := make(chan time.Time, 1)
 			now <- time.Unix(1_700_000_000, 0)
-			w := newWorkspace(t, Config{Now: func() time.Time { n := <-now; now <- n.Add(askAgain); return n }})
+			w := newWorkspace(t, Config{Now: func() time.Time { n := <-now; now <- n.Add(errorLife); return n }})
 			task := w.task("")
 			fail(w)
 			r := w.open(w.source, task)

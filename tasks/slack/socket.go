@@ -28,9 +28,6 @@ type rhythm struct {
 // time after some 6 minutes, so within that time there has to be another connection for it. In a quiet workspace it costs a call.
 var slacksRhythm = rhythm{pause: time.Second, most: time.Minute, pings: 30 * time.Second, quiet: 5 * time.Minute, linger: 10 * time.Second}
 
-// taking is how many events of Socket Mode may be under way to the desk. Beyond that the connection is not read.
-const taking = 16
-
 // keepConnected has a connection in Socket Mode until ctx ends, whatever Slack says: what is wrong today, a token or a setting of the app,
 // may be mended there.
 //
@@ -51,7 +48,7 @@ func (s *Source) keepConnected(ctx context.Context, d *tasks.Desk) {
 			wait = max(wait, limited.RetryAfter)
 		}
 		if err != nil {
-			s.inbound.lost(err)
+			s.inbound.ConnectionFailed(err)
 			s.log.Warn("connection to Slack", "err", err, "again", wait)
 		}
 		pause = min(2*pause, s.rhythm.most)

@@ -233,9 +233,7 @@ func TestSlackRefusesToConnect(t *testing.T) {
 func TestEventsUnderWayAreBounded(t *testing.T) {
 	t.Parallel()
 	f := newSocketDoor(t, nil)
-	for range taking { // all places are taken
-		f.source.taking <- struct{}{}
-	}
+	release := occupy(t, f.source.taking)
 	result := make(chan error, 1)
 	go func() {
 		_, err := f.Mention(t.Context(), slackfake.Message{Channel: general, User: ann, Text: "patience"})
@@ -248,7 +246,7 @@ func TestEventsUnderWayAreBounded(t *testing.T) {
 	default:
 	}
 	equal(t, "tasks", f.prompts(), []string(nil))
-	<-f.source.taking
+	release()
 	if err := <-result; err != nil {
 		t.Error(err)
 	}

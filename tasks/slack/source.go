@@ -2,7 +2,6 @@ package slack
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // Config says which workspace to talk to, and as whom. Token is required, and SigningSecret or AppToken: whoever gives both is asked by HTTP
@@ -32,11 +32,11 @@ type Config struct {
 	Access       Access                                            // who may ask for something
 	Pulls        Pulls                                             // looks at pull requests; nil: nobody can
 	Results      map[string]string                                 // of repositories that are only watched, by "owner/name": the channel where it is told what comes of them
-	Memory       Memory                                            // of where that was told; required with Results
+	Memory       intake.Memory                                     // of where that was told; required with Results
 	Approvers    []string                                          // users who may stop, repeat and approve what others have asked for
 	ConsoleURL   string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
 	Interval     time.Duration                                     // between two edits of a status message; 0: 3 s
-	Limiter      Limiter                                           // of our edits, and of what a thread may ask; nil: there is none
+	Limiter      intake.Limiter                                    // of our edits, and of what a thread may ask; nil: there is none
 	Ballot       Ballot                                            // keeps what people think of answers; nil: they are not asked
 	Shelf        Shelf                                             // keeps requests until somebody has chosen a repository; nil: who asks has to ask again
 	Favourites   Favourites                                        // what was chosen last; goes with Shelf
@@ -48,20 +48,18 @@ type Config struct {
 // submitLimit keeps our promise of an answer within 3 s while Redis or Slack hang.
 const submitLimit = 2500 * time.Millisecond
 
-// background is how many calls may be under way that no answer waits for.
-const background = 16
-
 // Source is Slack as tasks sees it. Make it with New.
 type Source struct {
 	cfg         Config
 	api         *slack.Client
 	me          *identity
 	people      *people
-	busy        chan struct{} // one for each call in the background
-	taking      chan struct{} // one for each event of Socket Mode that is under way to the desk
-	pressing    chan struct{} // one for each interaction under way
-	signs       *rate.Limiter // of those that this process puts on messages
-	inbound     *inbound
+	background  *intake.Background // calls that no answer waits for
+	taking      *intake.Background // events of Socket Mode on their way to the desk
+	pressing    *intake.Background // interactions under way
+	signs       *rate.Limiter      // of those that this process puts on messages
+	inbound     *intake.Inbound
+	pacer       intake.Pacer
 	reader      reader
 	log         *slog.Logger
 	submitLimit time.Duration // only tests change it, and the next three
@@ -114,17 +112,21 @@ func New(cfg Config) (*Source, error) {
 	}
 	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
 	api := slack.New(cfg.Token, slack.OptionAPIURL(cfg.APIURL), slack.OptionHTTPClient(cfg.HTTP), slack.OptionAppLevelToken(cfg.AppToken))
+	log, inbound := cfg.Log.With("source", "slack"), &intake.Inbound{}
+	if cfg.AppToken != "" {
+		inbound.ConnectionFailed(errors.New("not connected to Slack yet"))
+	}
 	signs := rate.NewLimiter(rate.Every(signEvery), signBurst)
 	return &Source{
-		cfg: cfg, api: api, me: newIdentity(api, cfg.Now), people: newPeople(api, cfg.Now), busy: make(chan struct{}, background), log: cfg.Log.With("source", "slack"),
-		taking: make(chan struct{}, taking), pressing: make(chan struct{}, pressing), signs: signs, inbound: newInbound(),
+		cfg: cfg, api: api, me: newIdentity(api, cfg.Now), people: newPeople(api, cfg.Now), log: log, background: intake.NewBackground(log),
+		taking: intake.NewBackground(log), pressing: intake.NewBackground(log), signs: signs, inbound: inbound, pacer: intake.Pacer{Limiter: cfg.Limiter},
 		reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")), submitLimit: submitLimit, fetchLimit: fetchLimit, hesitation: hesitation, lookEvery: lookEvery, rhythm: slacksRhythm,
 	}, nil
 }
 
 // Transport keeps as many connections as there are calls at once: by default all but two are closed after each, and TLS is greeted anew.
 func Transport() *http.Transport {
-	return &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: background, IdleConnTimeout: 90 * time.Second}
+	return &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: intake.MaxBackground, IdleConnTimeout: 90 * time.Second}
 }
 
 // Name is the prefix of the threads and the word in the IDs of the tasks that come from here.
@@ -141,16 +143,8 @@ func (s *Source) link(id, label string) string {
 // taskURL is a task's page, where there is a console.
 func (s *Source) taskURL(id string) string { return s.cfg.ConsoleURL + "/tasks/" + id }
 
-// later does what nobody waits for. Where Slack is so slow that too much of it has gathered, it is left out.
-func (s *Source) later(ctx context.Context, do func(context.Context)) {
-	select {
-	case s.busy <- struct{}{}:
-	default:
-		s.log.Warn("background call left out", "limit", background)
-		return
-	}
-	go func() {
-		defer func() { <-s.busy }()
-		do(ctx)
-	}()
+// Inbound returns when the last event came from Slack, by HTTP or by Socket Mode (zero: none has), and why none can come: an error if
+// Socket Mode is configured and there is no connection.
+func (s *Source) Inbound() (last time.Time, err error) {
+	return s.inbound.Last(), s.inbound.ConnectionErr()
 }

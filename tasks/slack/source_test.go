@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 func TestNewSaysAllThatIsWrong(t *testing.T) {
@@ -62,12 +64,12 @@ func TestConnectionsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		together.Add(background)
+		together.Add(intake.MaxBackground)
 		var all sync.WaitGroup
-		for range background {
+		for range intake.MaxBackground {
 			all.Go(func() { s.react(t.Context(), origin{Channel: general, TS: "1700000000.000100"}, eyes) })
 		}
 		all.Wait()
 	}
-	equal(t, "connections", dialled.Load(), int64(background))
+	equal(t, "connections", dialled.Load(), int64(intake.MaxBackground))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // take makes a task of an event, or does what else it asks for: it may be the answer to what the thread's running task asks, or a word to
@@ -56,7 +57,7 @@ func (s *Source) hear(ctx context.Context, d *tasks.Desk, env envelope, ev event
 		return s.refuse(o, speaks && !untagged, err)
 	}
 	var note string
-	word, isControl := control(said)
+	word, isControl := intake.ParseWord(said)
 	if !isControl {
 		if err := s.pace(ctx, ev, o, speaks); err != nil {
 			return s.refuse(o, true, err)
