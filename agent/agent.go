@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/errand-fleet/errand/agent/internal/gateway"
 )
 
 // Config says how a Runner runs the CLI. LogDir is required.
@@ -53,8 +53,7 @@ type Runner struct {
 	sandbox *sandbox
 	mark    string // of this process, in the environment of all that its runs start
 
-	upstream  *url.URL // where all gateways go, and how
-	transport http.RoundTripper
+	model *gateway.Upstream // how all runs get to the model
 
 	// patience for the CLI's first answer, for its exit after the session ended, with its silence, for the answer to a ping, and for the keeper
 	// beyond Grace, and how often the CLI is asked what it has used up; tests shorten them.
@@ -93,11 +92,11 @@ func New(c Config) (*Runner, error) {
 		r.cfg.Grace = defaultGrace
 	}
 	var err error
-	if r.upstream, err = url.Parse(cmp.Or(c.BaseURL, defaultUpstream)); err != nil {
+	r.model, err = gateway.NewUpstream(gateway.Config{
+		BaseURL: c.BaseURL, Credential: c.Credential, Models: c.Models, Direct: c.Direct, Getenv: r.getenv, Log: r.log,
+	})
+	if err != nil {
 		return nil, fmt.Errorf("create runner: BaseURL: %w", err)
-	}
-	if r.transport, err = newTransport(r.getenv); err != nil {
-		r.log.Warn("certificates for the model are left out", "err", err)
 	}
 	switch r.cfg.Sandbox = cmp.Or(c.Sandbox, SandboxNone); r.cfg.Sandbox {
 	case SandboxNone, SandboxBwrap:

@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/errand-fleet/errand/agent/internal/gateway"
 )
 
 // A run of the Untrusted profile gets no network: in its sandbox there is loopback, and nobody on it but the run itself. A socket belongs to
@@ -46,7 +48,7 @@ func lendListener() error {
 	defer func() { _ = unix.Close(fd) }()
 	err = unix.Bind(fd, &unix.SockaddrInet4{Port: gatewayPort, Addr: [4]byte{127, 0, 0, 1}})
 	if err == nil {
-		err = unix.Listen(fd, maxConns)
+		err = unix.Listen(fd, gateway.MaxConns)
 	}
 	if err == nil {
 		err = unix.Sendmsg(lendFD, []byte{0}, unix.UnixRights(fd), nil, 0)

@@ -56,7 +56,7 @@ func (r *Runner) box(ctx context.Context, s Spec, cli string, d runDirs) (box, *
 	if err != nil {
 		return box{}, NewError(ClassWorkspace, err.Error())
 	}
-	alone := s.Profile == Untrusted && r.gated() && r.alone(ctx, bwrap) // without a gateway the CLI has to get to the model by itself
+	alone := s.Profile == Untrusted && r.model.Gated() && r.alone(ctx, bwrap) // without a gateway the CLI has to get to the model by itself
 	if alone {
 		args = slices.Insert(args, 1, "--unshare-net")
 	}

@@ -177,6 +177,14 @@ func statusClass(status int) Class {
 	return ""
 }
 
+// apiClass returns the class of the latest call that a gateway saw; empty if it was answered, or none has ended.
+func apiClass(api *API) Class {
+	if api.Unreachable() {
+		return ClassOverloaded
+	}
+	return statusClass(api.Status)
+}
+
 // requestClass is for a request that was refused, and nobody says for what.
 func requestClass(f *facts) Class {
 	if f.Last.APIStatus >= 400 || f.AssistantError == "invalid_request" {

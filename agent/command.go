@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/errand-fleet/errand/agent/internal/gateway"
 )
 
 // arguments is the CLI's command line. /proc shows it to everybody, so nothing a person wrote is in it but the checked name of a model
@@ -62,7 +64,7 @@ var inherited = []string{
 }
 
 // environment is the CLI's whole environment.
-func (r *Runner) environment(s Spec, d runDirs, a access) []string {
+func (r *Runner) environment(s Spec, d runDirs, a gateway.Access) []string {
 	env := map[string]string{
 		"HOME": d.Home, "TMPDIR": d.Temp, "TERM": "dumb", "SHELL": "/bin/bash",
 		"CLAUDE_CONFIG_DIR": d.Config, "CLAUDE_CODE_TMPDIR": d.Temp,
@@ -89,7 +91,7 @@ func (r *Runner) environment(s Spec, d runDirs, a access) []string {
 	if a.BaseURL != "" {
 		env["ANTHROPIC_BASE_URL"] = a.BaseURL
 	}
-	name, value := a.Credential.variable()
+	name, value := a.Credential.Variable()
 	if name != "" {
 		env[name] = value
 	}
@@ -111,57 +113,4 @@ func exempt(env map[string]string, host string) {
 		}
 		env[name] = hosts
 	}
-}
-
-// Credential is how a run proves itself to the model; the first one set is used. Unless runs go direct, the CLI gets a token of its
-// gateway in its place, in the same way.
-type Credential struct {
-	APIKey     string // handed to the CLI through a pipe: it is not in its environment
-	OAuthToken string // likewise
-	AuthToken  string // a bearer token; the CLI takes it from its environment only, where tools can see it
-}
-
-// with is a credential of the same kind.
-func (c Credential) with(value string) Credential {
-	switch {
-	case c.APIKey != "":
-		return Credential{APIKey: value}
-	case c.OAuthToken != "":
-		return Credential{OAuthToken: value}
-	case c.AuthToken != "":
-		return Credential{AuthToken: value}
-	}
-	return Credential{}
-}
-
-// header is how a request to the model carries it.
-func (c Credential) header() (name, value string) {
-	if c.APIKey != "" {
-		return "X-Api-Key", c.APIKey
-	}
-	return "Authorization", "Bearer " + cmp.Or(c.OAuthToken, c.AuthToken)
-}
-
-// credentialFD is the descriptor at which the keeper leaves the credential for the CLI.
-const credentialFD = "3"
-
-// variable is what the environment says about the credential.
-func (c Credential) variable() (name, value string) {
-	switch {
-	case c.APIKey != "":
-		return "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR", credentialFD
-	case c.OAuthToken != "":
-		return "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR", credentialFD
-	case c.AuthToken != "":
-		return "ANTHROPIC_AUTH_TOKEN", c.AuthToken
-	}
-	return "", ""
-}
-
-// piped is what goes through the descriptor.
-func (c Credential) piped() string {
-	if c.APIKey != "" {
-		return c.APIKey
-	}
-	return c.OAuthToken
 }

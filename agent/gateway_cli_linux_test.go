@@ -88,7 +88,7 @@ func TestCLIModelUnreachable(t *testing.T) {
 	h := &host{}
 	res := runCLI(t, r, Spec{ID: "down", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}, h)
 	told := slices.ContainsFunc(h.events, func(e Event) bool {
-		return e.Kind == Notice && e.Class == ClassOverloaded && strings.Contains(e.Text, r.upstream.Host+" cannot be reached: dial tcp ") &&
+		return e.Kind == Notice && e.Class == ClassOverloaded && strings.Contains(e.Text, strings.TrimPrefix(r.cfg.BaseURL, "http://")+" cannot be reached: dial tcp ") &&
 			strings.Contains(e.Text, "ANTHROPIC_BASE_URL") && strings.HasSuffix(e.Text, "Trying again (1 of 1).")
 	})
 	if !told {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
@@ -23,8 +24,8 @@ func TestCLIPrices(t *testing.T) {
 	long := modelfake.Usage{Input: 95_000, Output: 200, CacheRead: 3000, CacheWrite: 5000, CacheHour: 1000}
 	model := newModel(t)
 	var messages []Message
-	names := slices.Sorted(maps.Keys(prices))
-	for _, name := range append(names, smallModel) { // which has a price of its own for long prompts
+	names := slices.Sorted(maps.Keys(gateway.Prices))
+	for _, name := range append(names, gateway.SmallModel) { // which has a price of its own for long prompts
 		prompt := fmt.Sprintf("%d %s.", len(messages), name)
 		u := usage
 		if len(messages) == len(names) {
@@ -42,7 +43,7 @@ func TestCLIPrices(t *testing.T) {
 		t.Fatalf("%d results of %d calls: %v", len(claims), len(asked), res.Error)
 	}
 	for i, m := range messages {
-		if got := asked[i+1].Model; modelID(got) != m.Model {
+		if got := asked[i+1].Model; gateway.ModelID(got) != m.Model {
 			if !slices.Contains(retired, m.Model) {
 				t.Errorf("the CLI asks %s in place of %s", got, m.Model)
 			}
@@ -52,9 +53,9 @@ func TestCLIPrices(t *testing.T) {
 		if i == len(names) {
 			u = long
 		}
-		b := bill{Usage: Usage{int64(u.Input), int64(u.Output), int64(u.CacheRead), int64(u.CacheWrite)}}
+		b := gateway.Bill{Usage: Usage{Input: int64(u.Input), Output: int64(u.Output), CacheRead: int64(u.CacheRead), CacheCreation: int64(u.CacheWrite)}}
 		b.Cache.Hour, b.Server.Searches = int64(u.CacheHour), int64(u.Searches)
-		if want, got := claims[i+1]-claims[i], prices[m.Model].cost(b); math.Abs(want-got) > 1e-9 {
+		if want, got := claims[i+1]-claims[i], gateway.Prices[m.Model].Cost(b); math.Abs(want-got) > 1e-9 {
 			t.Errorf("%s %+v costs %.6f by the table, %.6f by the CLI", m.Model, u, got, want)
 		}
 	}
@@ -80,27 +81,4 @@ func claims(t *testing.T, path string) (usd []float64) {
 		}
 	}
 	return usd
-}
-
-// A model has the price of its ID however a provider writes its name; one that nobody knows is as dear as any.
-func TestPriceOf(t *testing.T) {
-	t.Parallel()
-	for name, id := range map[string]string{
-		"claude-opus-5-5": "claude-opus-5-5", "claude-opus-5-5[1m]": "claude-opus-5-5", "Claude-Opus-5": "claude-opus-5",
-		"claude-haiku-4-5-20251001": "claude-haiku-4-5", "claude-opus-4-20250514": "claude-opus-4-0", "claude-3-5-haiku-20241022": "claude-3-5-haiku",
-		"us.anthropic.claude-haiku-4-5-20251001-v1:0": "claude-haiku-4-5", "anthropic/claude-sonnet-5-5": "claude-sonnet-5-5",
-		"claude-haiku-4-5@20251001": "claude-haiku-4-5", "claude-3-5-haiku-latest": "claude-3-5-haiku",
-	} {
-		if p, known := priceOf(name); !known || p != prices[id] {
-			t.Errorf("%s costs %+v", name, p)
-		}
-	}
-	for _, name := range []string{"", "glm-4", "claude-opus-5-7", "claude-opus-9", "claude-opus-5-5-turbo", "not-claude-haiku-5-5"} {
-		if p, known := priceOf(name); known || p.Input != 15 || p.Output != 75 || p.CacheRead != 1.5 {
-			t.Errorf("%s costs %+v, %v", name, p, known)
-		}
-	}
-	if p, known := priceOf("glm-4", "claude-sonnet-5"); !known || p != prices["claude-sonnet-5"] {
-		t.Errorf("the second name: %+v", p)
-	}
 }

@@ -47,7 +47,7 @@ func TestCLIToolsAreOnTheBill(t *testing.T) {
 		t.Errorf("%d requests: %v", len(asked), asked)
 	}
 	log, _ := os.ReadFile(r.LogPath(unique("bill"), ".log"))
-	for _, want := range []string{`refuses model "claude-mythos-5"`, "drops the beta header fast-mode-2026-02-01"} {
+	for _, want := range []string{`refuses model "claude-mythos-5"`, "drops the unknown beta header fast-mode-2026-02-01"} {
 		if strings.Count(string(log), want) != 1 {
 			t.Errorf("the log does not say once: %s", want)
 		}

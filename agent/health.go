@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 	"golang.org/x/sys/unix"
 )
@@ -112,7 +113,7 @@ func (r *Runner) Protection(ctx context.Context) (Health, error) {
 // protection is the part of Health that is about how far runs are kept from what is not theirs. why is set where a run must not start
 // without more of it.
 func (r *Runner) protection(ctx context.Context) (h Health, why *unboxed) {
-	h = Health{Sandbox: string(SandboxNone), Gateway: r.gated()}
+	h = Health{Sandbox: string(SandboxNone), Gateway: r.model.Gated()}
 	bwrap, why := r.bubblewrap(ctx)
 	switch {
 	case why != nil:
@@ -171,10 +172,10 @@ func (r *Runner) ask(ctx context.Context, cli string, d runDirs, args ...string)
 	ctx, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, cli, args...)
-	way := access{r.cfg.BaseURL, r.cfg.Credential.with("sk-ant-any")} // it only looks whether there is one
+	way := gateway.Access{BaseURL: r.cfg.BaseURL, Credential: r.cfg.Credential.With("sk-ant-any")} // it only checks that there is one
 	cmd.Dir, cmd.Env = d.Home, r.environment(Spec{ID: "health"}, d, way)
 	cmd.WaitDelay = time.Second
-	if secret := way.Credential.piped(); secret != "" {
+	if secret := way.Credential.Piped(); secret != "" {
 		read, write, err := os.Pipe()
 		if err != nil {
 			return nil, err

@@ -40,12 +40,12 @@ func (s *stream) system(l *wireLine) {
 	case "task_notification":
 		s.log.Note(s.now(), "task %s: %s", orDash(l.Status), s.redact.Head([]byte(l.Summary), maxPreview))
 	case "api_retry":
-		text, class := s.gate.trouble(), assistantErrors[l.Error]
+		text, class := s.gate.Trouble(), assistantErrors[l.Error]
 		if text == "" {
 			text = fmt.Sprintf("The model did not answer (%s).", orDash(l.Error))
 		}
 		if api := s.gate.Seen(); api != nil { // starts of the whole fleet slow down for it, so the CLI's word is not enough
-			class = api.class()
+			class = apiClass(api)
 		}
 		text = fmt.Sprintf("%s Trying again (%d of %d).", text, int(l.Attempt), int(l.MaxRetries))
 		s.log.Note(s.now(), "! %s", text)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
@@ -22,8 +23,8 @@ func conclude(f *facts, finished bool, cause error, exit exitStatus, stderr stri
 			return Failed, e
 		}
 		return Done, nil
-	case errors.Is(cause, errSpent):
-		return Failed, NewError(ClassBudget, errSpent.Error())
+	case errors.Is(cause, gateway.ErrSpent):
+		return Failed, NewError(ClassBudget, gateway.ErrSpent.Error())
 	case exit.Processes > 0:
 		return Failed, NewError(ClassProcesses, fmt.Sprintf("the run had %d processes and threads", exit.Processes))
 	case exit.Silence > 0 && (cause == nil || ours(cause)):

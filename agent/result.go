@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/gateway"
 )
 
 // Outcome is how a run ended.
@@ -62,25 +64,13 @@ type Session struct {
 }
 
 // Usage counts the tokens of a run.
-type Usage struct {
-	Input         int64 `json:"input_tokens"`
-	Output        int64 `json:"output_tokens"`
-	CacheRead     int64 `json:"cache_read_input_tokens"`
-	CacheCreation int64 `json:"cache_creation_input_tokens"`
-}
+type Usage = gateway.Usage
 
-func (u Usage) plus(v Usage) Usage {
-	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheCreation + v.CacheCreation}
-}
+// API is what the gateway of a run saw of its traffic with the model.
+type API = gateway.API
 
-// most is the greater of each.
-func (u Usage) most(v Usage) Usage {
-	return Usage{max(u.Input, v.Input), max(u.Output, v.Output), max(u.CacheRead, v.CacheRead), max(u.CacheCreation, v.CacheCreation)}
-}
-
-func (u Usage) less(v Usage) Usage {
-	return Usage{u.Input - v.Input, u.Output - v.Output, u.CacheRead - v.CacheRead, u.CacheCreation - v.CacheCreation}
-}
+// Credential authenticates runs to the model.
+type Credential = gateway.Credential
 
 // Resources is what the operating system counted, and what was noticed about the stream.
 type Resources struct {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/errand-fleet/errand/agent/internal/gateway"
 )
 
 // Run runs the CLI on s until its session has nothing left to do, or until ctx ends or a limit of s is reached, and returns when
@@ -80,7 +82,7 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 	l.wait()
 	l.gate.Close()
 	if l.gate.Overspent() && (cause == nil || finished) { // the CLI may have made an answer of the refusal before it was stopped
-		finished, cause = false, errSpent
+		finished, cause = false, gateway.ErrSpent
 	}
 	res := l.result(finished, cause, l.gate.Seen())
 	res.Session = Session{ID: l.session, Data: l.dirs.takeSession(l.session)}
@@ -91,7 +93,7 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 // launch starts the CLI and those who read its output; nil when ctx has ended before it could. The caller waits for its end, closes its
 // gate and clears up.
 func (r *Runner) launch(ctx context.Context, cli string, s Spec, resume *Session, h Host, log *runLog) (_ *live, e *Error) {
-	s.Model = r.startModel(s.Model)
+	s.Model = r.model.StartModel(s.Model)
 	dirs, err := makeDirs(r.cfg.TempDir)
 	if err != nil {
 		return nil, NewError(ClassWorkspace, err.Error())
@@ -120,14 +122,20 @@ func (r *Runner) launch(ctx context.Context, cli string, s Spec, resume *Session
 	if err != nil {
 		return nil, NewError(ClassWorkspace, err.Error())
 	}
-	gate, err := r.openGateway(s, box.alone, func(format string, args ...any) { log.Note(time.Now(), "! "+format, args...) })
+	gated := gateway.Run{
+		Model: s.Model, MaxUSD: s.MaxUSD, Note: func(format string, args ...any) { log.Note(time.Now(), "! "+format, args...) },
+	}
+	if box.alone {
+		gated.Addr = fmt.Sprintf("127.0.0.1:%d", gatewayPort)
+	}
+	gate, err := r.model.Open(gated)
 	if err != nil {
 		return nil, NewError(ClassInternal, err.Error())
 	}
-	way := r.access(gate)
+	way := r.model.Access(gate)
 	c, err := startChild(ctx, startOrder{
 		Path: box.cli, Args: args, Env: r.environment(s, dirs.seen(), way), Dir: s.Dir, Alone: box.alone,
-		Secret: way.Credential.piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: box.remove,
+		Secret: way.Credential.Piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: box.remove,
 		Silent: r.silentLimit, MaxProcesses: r.cfg.MaxProcesses, Mark: box.mark(), Sealed: true,
 	}, box)
 	if err != nil {
@@ -196,7 +204,7 @@ type live struct {
 
 	known   callable // what messages may call by name; set before the first is sent
 	dirs    runDirs
-	gate    *gateway
+	gate    *gateway.Gateway
 	session string // its ID
 
 	idle     chan struct{}  // the session has nothing left to do; capacity 1
@@ -242,9 +250,7 @@ func (r *Runner) supervise(s Spec, resume *Session, h Host, c *child, log *runLo
 // watch starts the goroutines that read the child's output, and heeds the gateway.
 func (l *live) watch() {
 	l.stream.gate = l.gate
-	if l.gate != nil {
-		context.AfterFunc(l.gate.over, func() { l.cancel(errSpent) })
-	}
+	l.gate.OnOverspent(func() { l.cancel(gateway.ErrSpent) })
 	l.read.Go(func() {
 		defer l.child.Stdout.Close()
 		l.stream.Read(newLines(l.child.Stdout, stdoutPiece), newAssembler(&l.r.spare))
@@ -293,11 +299,16 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 		Model: cmp.Or(f.Answered, f.Model), Turns: f.Turns, API: api, Resources: f.Resources,
 	}
 	if api != nil { // what binds others is not the CLI's to say: a tool may speak in its place
-		f.RateLimit = api.limit()
+		f.RateLimit = nil
+		if status, resets, ok := api.UsageLimit(); ok {
+			f.RateLimit = &wireRateLimit{Status: status, ResetsAt: resets}
+		}
 	}
 	res.Outcome, res.Error = conclude(f, finished, cause, exit, res.Stderr)
 	if e := res.Error; e != nil {
-		api.explain(e)
+		if api != nil && e.Class == ClassOverloaded && api.Unreachable() {
+			e.Message += " (" + api.Problem + ")"
+		}
 		res.RetryAt = retryAt(e.Class, f.RateLimit, api)
 		e.until(res.RetryAt)
 		e.Message = redact.String(e.Message)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
@@ -64,7 +65,7 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 	}
 	began := time.Now()
 	c, err := startChild(ctx, startOrder{
-		Path: box.cli, Args: []string{"bash", filepath.Join(dirs.seen().Root, scriptFile)}, Env: r.environment(spec, dirs.seen(), access{}), Dir: s.Dir,
+		Path: box.cli, Args: []string{"bash", filepath.Join(dirs.seen().Root, scriptFile)}, Env: r.environment(spec, dirs.seen(), gateway.Access{}), Dir: s.Dir,
 		Orphan: min(orphanGrace, r.cfg.Grace), Remove: box.remove,
 		Silent: r.silentLimit, MaxProcesses: r.cfg.MaxProcesses, Mark: box.mark(),
 	}, box)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/internal/modelfake"
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -139,7 +140,7 @@ func TestCLIServerMissing(t *testing.T) {
 	})
 	// Without these the time is the CLI's own, and at its end a server may be said to be pending for ever.
 	for _, v := range []string{"MCP_TIMEOUT=10000", "MCP_CONNECTION_NONBLOCKING=0"} {
-		if !slices.Contains(newCLI(t, model).environment(Spec{}, runDirs{}, access{}), v) {
+		if !slices.Contains(newCLI(t, model).environment(Spec{}, runDirs{}, gateway.Access{}), v) {
 			t.Errorf("%s is not set", v)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -42,9 +43,9 @@ type stream struct {
 
 	missing []string // servers of tools that are known not to be there
 
-	resume *Session // the conversation that goes on; nil: a new one. Read-only
-	gate   *gateway // nil: the run goes direct
-	usd    float64  // what the run has used up, as it was told last
+	resume *Session         // the conversation that goes on; nil: a new one. Read-only
+	gate   *gateway.Gateway // nil: the run goes direct
+	usd    float64          // what the run has used up, as it was told last
 	usage  Usage
 
 	mu    sync.Mutex

@@ -85,7 +85,7 @@ func sane(usd float64, models map[string]wireUsage) (float64, Usage) {
 	within := func(v float64) int64 { return int64(min(max(v, 0), maxTokens)) }
 	var sum Usage
 	for _, u := range models {
-		sum = sum.plus(Usage{within(u.Input), within(u.Output), within(u.CacheRead), within(u.CacheCreation)})
+		sum = sum.Plus(Usage{Input: within(u.Input), Output: within(u.Output), CacheRead: within(u.CacheRead), CacheCreation: within(u.CacheCreation)})
 	}
 	return min(max(usd, 0), maxClaim), sum
 }
@@ -116,7 +116,7 @@ func (l *live) settle(res *Result) {
 	res.Session.CostUSD, res.Session.Usage = res.CostUSD, res.Usage
 	if l.resume != nil {
 		res.Session.CostUSD += l.resume.CostUSD
-		res.Session.Usage = res.Session.Usage.plus(l.resume.Usage)
+		res.Session.Usage = res.Session.Usage.Plus(l.resume.Usage)
 	}
 }
 
@@ -132,5 +132,5 @@ func (s *Session) own(usd float64, u Usage) (float64, Usage) {
 	if s == nil || usd < s.CostUSD {
 		return usd, u
 	}
-	return usd - s.CostUSD, u.less(s.Usage)
+	return usd - s.CostUSD, u.Minus(s.Usage)
 }

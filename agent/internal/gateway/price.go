@@ -1,25 +1,25 @@
-package agent
+package gateway
 
 import (
 	"regexp"
 	"strings"
 )
 
-// price is the list price of a model in US dollars per million tokens. Writing to the cache costs 1.25 times the input for 5 minutes and
+// Price is the list price of a model in US dollars per million tokens. Writing to the cache costs 1.25 times the input for 5 minutes, and
 // twice the input for an hour.
-type price struct {
+type Price struct {
 	Input, Output, CacheRead float64
 
-	LongAbove int64 // tokens of a prompt beyond which Long applies to the whole call; 0: none
-	Long      *price
+	LongAbove int64 // a call with more prompt tokens costs Long throughout; 0: no such limit
+	Long      *Price
 }
 
-// prices are those that the pinned CLI (2.1.329) reckons with, from the catalog of models in its binary. TestCLIPrices compares each with
-// what the CLI says a call has cost.
-var prices = map[string]price{
+// Prices are those of the pinned CLI (2.1.329), from the model catalog in its binary. TestCLIPrices compares each with the cost that the CLI
+// reports.
+var Prices = map[string]Price{
 	"claude-3-5-haiku":  {Input: 0.8, Output: 4, CacheRead: 0.08},
 	"claude-haiku-4-5":  {Input: 1, Output: 5, CacheRead: 0.1},
-	"claude-haiku-5-5":  {Input: 0.1, Output: 0.5, CacheRead: 0.01, LongAbove: 100_000, Long: &price{Input: 0.5, Output: 2.5, CacheRead: 0.05}},
+	"claude-haiku-5-5":  {Input: 0.1, Output: 0.5, CacheRead: 0.01, LongAbove: 100_000, Long: &Price{Input: 0.5, Output: 2.5, CacheRead: 0.05}},
 	"claude-3-5-sonnet": {Input: 3, Output: 15, CacheRead: 0.3},
 	"claude-3-7-sonnet": {Input: 3, Output: 15, CacheRead: 0.3},
 	"claude-sonnet-4-0": {Input: 3, Output: 15, CacheRead: 0.3},
@@ -44,49 +44,48 @@ var prices = map[string]price{
 }
 
 const (
-	perSearch = 0.01 // US dollars of one web search by the model's own tool
-	usFactor  = 1.1  // of tokens that are kept in the United States
+	perSearch = 0.01 // US dollars per web search by the model's own tool
+	usFactor  = 1.1  // price factor for inference in the United States
 )
 
-// dearest is the price of a model that is not known: the highest of each.
-var dearest = func() (d price) {
-	for _, p := range prices {
+// highestPrice is the price of unknown models: the maximum of each kind of token.
+var highestPrice = func() (d Price) {
+	for _, p := range Prices {
 		d.Input, d.Output, d.CacheRead = max(d.Input, p.Input), max(d.Output, p.Output), max(d.CacheRead, p.CacheRead)
 	}
 	return d
 }()
 
-// spelled finds a model's ID in its name as providers write it: with a region and a vendor before it, with a date, a version or a size of
-// context behind it.
-var spelled = regexp.MustCompile(`^(?:.*[./])?(claude-(?:[a-z]+-\d(?:-\d)?|\d-\d-[a-z]+))(?:[-@](?:20\d{6}|latest))?(?:-v\d+(?::\d+)?)?$`)
+// modelName finds a model's ID in the name that a provider uses: with a region and a vendor before the ID, and a date or a version after it.
+var modelName = regexp.MustCompile(`^(?:.*[./])?(claude-(?:[a-z]+-\d(?:-\d)?|\d-\d-[a-z]+))(?:[-@](?:20\d{6}|latest))?(?:-v\d+(?::\d+)?)?$`)
 
-// modelID is the ID by which prices knows a model; else its name as it was.
-func modelID(name string) string {
+// ModelID returns the key of a model in Prices, or its name in lower case if it has none.
+func ModelID(name string) string {
 	name = strings.TrimSuffix(strings.ToLower(name), "[1m]")
-	m := spelled.FindStringSubmatch(name)
+	m := modelName.FindStringSubmatch(name)
 	if m == nil {
 		return name
 	}
-	if _, known := prices[m[1]]; !known {
-		if _, known := prices[m[1]+"-0"]; known { // claude-opus-4-20250514
+	if _, known := Prices[m[1]]; !known {
+		if _, known := Prices[m[1]+"-0"]; known { // claude-opus-4-20250514
 			return m[1] + "-0"
 		}
 	}
 	return m[1]
 }
 
-// priceOf is the price of the first of the names that is known; else the dearest.
-func priceOf(names ...string) (p price, known bool) {
+// PriceOf returns the price of the first of the names that is known, otherwise the highest price.
+func PriceOf(names ...string) (p Price, known bool) {
 	for _, name := range names {
-		if p, ok := prices[modelID(name)]; ok {
+		if p, ok := Prices[ModelID(name)]; ok {
 			return p, true
 		}
 	}
-	return dearest, false
+	return highestPrice, false
 }
 
-// bill is what one call has used up, in the API's own words.
-type bill struct {
+// Bill is the usage of one call, in the fields of the API.
+type Bill struct {
 	Usage
 	Cache struct {
 		Hour int64 `json:"ephemeral_1h_input_tokens"` // of Usage.CacheCreation
@@ -97,9 +96,10 @@ type bill struct {
 	Geo string `json:"inference_geo"`
 }
 
-// most is the greater of each: an API says of a call what it has used so far, each time.
-func (b bill) most(c bill) bill {
-	b.Usage = b.Usage.most(c.Usage)
+// most returns the maximum of each field: the API reports the sum so far each time.
+func (b Bill) most(c Bill) Bill {
+	u, v := b.Usage, c.Usage
+	b.Usage = Usage{max(u.Input, v.Input), max(u.Output, v.Output), max(u.CacheRead, v.CacheRead), max(u.CacheCreation, v.CacheCreation)}
 	b.Cache.Hour, b.Server.Searches = max(b.Cache.Hour, c.Cache.Hour), max(b.Server.Searches, c.Server.Searches)
 	if c.Geo != "" {
 		b.Geo = c.Geo
@@ -107,8 +107,8 @@ func (b bill) most(c bill) bill {
 	return b
 }
 
-// cost is what a call costs in US dollars.
-func (p price) cost(b bill) float64 {
+// Cost returns the cost of a call in US dollars.
+func (p Price) Cost(b Bill) float64 {
 	if p.Long != nil && b.Input+b.CacheRead+b.CacheCreation > p.LongAbove {
 		p = *p.Long
 	}

@@ -1,4 +1,4 @@
-package agent
+package gateway
 
 import (
 	"bytes"
@@ -74,7 +74,7 @@ func TestMeterCountsTokens(t *testing.T) {
 				maps.Copy(res.Header, c.header)
 				var sum Usage
 				begun := 0
-				m := newMeter(res, func() { begun++ }, func(b bill, _ string, _ bool) { sum = b.Usage })
+				m := newMeter(res, func() { begun++ }, func(b Bill, _ string, _ bool) { sum = b.Usage })
 				passed, err := io.ReadAll(m)
 				if err != nil || string(passed) != c.body || begun != 1 {
 					t.Errorf("%s: %d of %d bytes passed, begun %d times, %v", how, len(passed), len(c.body), begun, err)
@@ -94,7 +94,7 @@ func FuzzMeter(f *testing.F) {
 	f.Add([]byte(eventStream), 10)
 	f.Fuzz(func(t *testing.T, body []byte, n int) {
 		res := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(bytes.NewReader(body))}
-		got, err := io.ReadAll(newMeter(res, func() {}, func(bill, string, bool) {}))
+		got, err := io.ReadAll(newMeter(res, func() {}, func(Bill, string, bool) {}))
 		if err != nil || !bytes.Equal(got, body) {
 			t.Errorf("%q passed as %q, %v", body, got, err)
 		}
@@ -137,7 +137,7 @@ func TestTrafficIsCounted(t *testing.T) {
 		{Calls: 2, Usage: used, Status: 429, Limits: requests, Errors: map[int]int{429: 1}, RetryAt: time.Now().Add(time.Hour)},
 		{Calls: 2, Usage: used, Status: 429, Limits: requests, Errors: map[int]int{429: 1}, RetryAt: time.Now().Add(time.Hour)},
 		{Calls: 3, Usage: used, Status: 429, Limits: tokens, Errors: map[int]int{429: 2}},
-		{Calls: 4, Usage: used.plus(Usage{Input: 1}), Status: 200, Limits: tokens, Errors: map[int]int{429: 2}},
+		{Calls: 4, Usage: used.Plus(Usage{Input: 1}), Status: 200, Limits: tokens, Errors: map[int]int{429: 2}},
 	} {
 		path := "/v1/messages"
 		if i == 2 {
@@ -168,10 +168,9 @@ func TestUnansweredIsNotUnreachable(t *testing.T) {
 	g := newGateway(t, model.URL, kinds["key"])
 	silent := func(when string) {
 		t.Helper()
-		api, e := g.Seen(), NewError(ClassOverloaded, "no answer")
-		api.explain(e)
-		if api.Calls != 1 || api.Throttled() || g.trouble() != "" || e.Message != "no answer" {
-			t.Errorf("%s: %+v, %q, %q", when, api, g.trouble(), e.Message)
+		api := g.Seen()
+		if api.Calls != 1 || api.Throttled() || api.Unreachable() || g.Trouble() != "" {
+			t.Errorf("%s: %+v, %q", when, api, g.Trouble())
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -193,17 +192,17 @@ func TestUnansweredIsNotUnreachable(t *testing.T) {
 func TestEstimateCoversTheHighestPrice(t *testing.T) {
 	t.Parallel()
 	const tokens, answer = 150_000, 1000
-	hour := bill{Usage: Usage{CacheCreation: tokens, Output: answer}, Geo: "us"}
+	hour := Bill{Usage: Usage{CacheCreation: tokens, Output: answer}, Geo: "us"}
 	hour.Cache.Hour = tokens
-	for model := range prices {
-		c := modelCall{question: question{Model: model, MaxTokens: answer}, size: bytesPerToken * tokens}
-		p, _ := priceOf(model)
-		for name, b := range map[string]bill{
+	for model := range Prices {
+		c := call{question: question{Model: model, MaxTokens: answer}, size: bytesPerToken * tokens}
+		p, _ := PriceOf(model)
+		for name, b := range map[string]Bill{
 			"plain":              {Usage: Usage{Input: tokens, Output: answer}},
 			"cached for 5 min":   {Usage: Usage{CacheCreation: tokens, Output: answer}, Geo: "us"},
 			"cached for an hour": hour,
 		} {
-			if usd := p.cost(b); usd > c.estimate() {
+			if usd := p.Cost(b); usd > c.estimate() {
 				t.Errorf("%s, %s: $%g, reserved $%g", model, name, usd, c.estimate())
 			}
 		}
@@ -241,7 +240,7 @@ func TestUpstreamFollowsTheEnvironment(t *testing.T) {
 		defer inside.Close()
 		for upstream, want := range map[string]string{"http://model.test/x": "by proxy to http://model.test/x/v1/messages", inside.URL: "directly"} {
 			env := map[string]string{"http_proxy": proxy.URL, "NO_PROXY": "127.0.0.1"}
-			g := newGateway(t, upstream, kinds["key"], func(r *Runner) { r.transport, _ = newTransport(func(name string) string { return env[name] }) })
+			g := newGateway(t, upstream, kinds["key"], func(u *Upstream) { u.transport, _ = newTransport(func(name string) string { return env[name] }) })
 			if status, text := answerTo(t, request(t, g, kinds["key"], "/v1/messages", anyQuestion)); status != http.StatusOK || text != want {
 				t.Errorf("%s: %d %q, want %q", upstream, status, text, want)
 			}
@@ -262,7 +261,7 @@ func TestUpstreamFollowsTheEnvironment(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g := newGateway(t, model.URL, kinds["key"], func(r *Runner) { r.transport = transport })
+			g := newGateway(t, model.URL, kinds["key"], func(u *Upstream) { u.transport = transport })
 			status, text := answerTo(t, request(t, g, kinds["key"], "/v1/messages", anyQuestion))
 			if want != "" && text != want || want == "" && (status != 0 || !strings.Contains(g.Seen().Problem, "certificate")) {
 				t.Errorf("with %q: %d %q, %+v", name, status, text, g.Seen())

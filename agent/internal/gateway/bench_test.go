@@ -1,4 +1,4 @@
-package agent
+package gateway
 
 import (
 	"io"
@@ -19,8 +19,8 @@ func BenchmarkFirstByte(b *testing.B) {
 		_, _ = io.WriteString(w, eventStream)
 	}))
 	defer model.Close()
-	direct := &gateway{url: model.URL}
-	for name, g := range map[string]*gateway{"direct": direct, "gateway": newGateway(b, model.URL, kinds["key"])} {
+	direct := &Gateway{url: model.URL}
+	for name, g := range map[string]*Gateway{"direct": direct, "gateway": newGateway(b, model.URL, kinds["key"])} {
 		b.Run(name, func(b *testing.B) {
 			question := `{"model":"claude-opus-5-5","max_tokens":64,"system":"` + strings.Repeat("x", 50<<10) + `"}`
 			b.ReportAllocs()
@@ -51,15 +51,12 @@ func BenchmarkIdleGateway(b *testing.B) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc + m.StackInuse
 	}
-	r, err := New(Config{LogDir: b.TempDir(), BaseURL: model.URL, Credential: kinds["key"], Getenv: func(string) string { return "" }})
-	if err != nil {
-		b.Fatal(err)
-	}
-	var gateways []*gateway
+	u := newUpstream(b, model.URL, kinds["key"])
+	var gateways []*Gateway
 	var conns []net.Conn
 	before := held()
 	for b.Loop() {
-		g := startGateway(b, r)
+		g := startGateway(b, u)
 		c, err := net.Dial("tcp", strings.TrimPrefix(g.url, "http://"))
 		if err != nil {
 			b.Fatal(err)

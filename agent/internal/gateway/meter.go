@@ -1,4 +1,4 @@
-package agent
+package gateway
 
 import (
 	"bytes"
@@ -8,32 +8,34 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bounds of what a meter keeps of a body. What is longer passes all the same, uncounted.
+// Bounds of the part of a body that a meter keeps. Longer parts pass without being counted.
 const (
-	maxEvent = 64 << 10 // message_start and message_delta have about 1 KB
-	maxBody  = 4 << 20  // an answer that was not streamed
+	maxEvent = 64 << 10 // of an event's line; message_start and message_delta have about 1 KB
+	maxBody  = 4 << 20  // of an answer that is not streamed
 )
 
-// meter reads off a body that passes through it what the call has used, holding nothing back. It belongs to the goroutine that reads the body.
+// meter reads the usage of a call from the answer that passes through it, without holding anything back. It belongs to the goroutine that
+// reads the body.
 type meter struct {
 	io.ReadCloser
 	first func()                                 // called at the first byte
-	used  func(b bill, model string, whole bool) // called with what the call has used so far; whole: in all. model is the one that answers, or empty
+	used  func(b Bill, model string, whole bool) // called with the usage so far, and the model that answers if known; whole: it is the total
 
-	limit  int    // bytes of line; 0: there is nothing to count
-	stream bool   // of server-sent events; else one JSON object
-	line   []byte // the latest line as far as it has passed, or the object
+	limit  int    // maximum length of line; 0: the answer has no usage
+	stream bool   // the body is server-sent events, otherwise one JSON object
+	line   []byte // the current line so far, or the object
 	long   bool   // the line was longer than limit
-	event  string // the one that the line belongs to, where it has usage
-	sum    bill   // told to used
+	event  string // the event of the line, if it has usage
+	sum    Bill   // the usage so far
 }
 
-func newMeter(res *http.Response, first func(), used func(bill, string, bool)) *meter {
+func newMeter(res *http.Response, first func(), used func(Bill, string, bool)) *meter {
 	m := &meter{ReadCloser: res.Body, first: first, used: used}
 	switch kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";"); {
-	case res.StatusCode != http.StatusOK, res.Header.Get("Content-Encoding") != "": // an error, or an encoding nobody asked for
+	case res.StatusCode != http.StatusOK, res.Header.Get("Content-Encoding") != "": // an error, or an encoding that was not requested
 	case kind == "text/event-stream":
 		m.stream, m.limit = true, maxEvent
 	case kind == "application/json":
@@ -86,20 +88,20 @@ func (m *meter) lines(b []byte) {
 	}
 }
 
-// lastUsage is the event of a stream with which the call's usage is complete.
+// lastUsage is the event that completes the usage of a streamed call.
 const lastUsage = "message_delta"
 
-// count reads usage where the API has it: in the message, or beside it. It is that of the whole call so far, each time.
+// count reads the usage in an event or an answer. The API puts it into the message or beside it, and reports the sum so far each time.
 func (m *meter) count(data []byte) {
 	var v struct {
 		Message struct {
 			Model string `json:"model"`
-			Usage bill   `json:"usage"`
+			Usage Bill   `json:"usage"`
 		} `json:"message"`
 		Model string `json:"model"`
-		Usage *bill  `json:"usage"`
+		Usage *Bill  `json:"usage"`
 	}
-	if m.long || json.Unmarshal(data, &v, lenient) != nil {
+	if m.long || json.Unmarshal(data, &v, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) != nil {
 		return
 	}
 	m.sum = m.sum.most(v.Message.Usage)

@@ -1,10 +1,11 @@
-package agent
+package gateway
 
 import (
 	"bufio"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,24 +16,35 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
-// newGateway is the gateway of a run that asks the model at upstream with credential.
-func newGateway(t testing.TB, upstream string, credential Credential, change ...func(*Runner)) *gateway {
+// newUpstream returns the way to the model at url with credential.
+func newUpstream(t testing.TB, url string, credential Credential) *Upstream {
 	t.Helper()
-	r, err := New(Config{LogDir: t.TempDir(), BaseURL: upstream, Credential: credential, Getenv: func(string) string { return "" }})
+	u, err := NewUpstream(Config{
+		BaseURL: url, Credential: credential, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range change {
-		f(r)
-	}
-	return startGateway(t, r)
+	return u
 }
 
-func startGateway(t testing.TB, r *Runner) *gateway {
+// newGateway returns the gateway of a run that asks the model at upstream with credential.
+func newGateway(t testing.TB, upstream string, credential Credential, change ...func(*Upstream)) *Gateway {
 	t.Helper()
-	g, err := r.openGateway(Spec{}, false, func(string, ...any) {})
+	u := newUpstream(t, upstream, credential)
+	for _, f := range change {
+		f(u)
+	}
+	return startGateway(t, u)
+}
+
+func startGateway(t testing.TB, u *Upstream) *Gateway {
+	t.Helper()
+	g, err := u.Open(Run{Note: func(string, ...any) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,13 +53,13 @@ func startGateway(t testing.TB, r *Runner) *gateway {
 }
 
 // request is what the CLI would ask of g.
-func request(t testing.TB, g *gateway, credential Credential, path, body string) *http.Request {
+func request(t testing.TB, g *Gateway, credential Credential, path, body string) *http.Request {
 	t.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, g.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set(credential.with(g.token).header())
+	req.Header.Set(credential.With(g.token).header())
 	return req
 }
 
@@ -123,15 +135,15 @@ func TestGatewayRefuses(t *testing.T) {
 	defer model.Close()
 	for name, credential := range kinds {
 		g, other := newGateway(t, model.URL, credential), newGateway(t, model.URL, credential)
-		if seen := NewRedactor().String("env: " + g.token); strings.Contains(seen, g.token) || g.token == other.token {
+		if seen := redact.New().String("env: " + g.token); strings.Contains(seen, g.token) || g.token == other.token {
 			t.Errorf("logs would show %s", seen)
 		}
 		header, _ := credential.header()
 		for what, change := range map[string]func(*http.Request){
 			"nothing":                   func(req *http.Request) { req.Header.Del(header) },
 			"an empty credential":       func(req *http.Request) { req.Header.Set(header, "") },
-			"the token of another run":  func(req *http.Request) { req.Header.Set(credential.with(other.token).header()) },
-			"a part of the token":       func(req *http.Request) { req.Header.Set(credential.with(g.token[:20]).header()) },
+			"the token of another run":  func(req *http.Request) { req.Header.Set(credential.With(other.token).header()) },
+			"a part of the token":       func(req *http.Request) { req.Header.Set(credential.With(g.token[:20]).header()) },
 			"the credential":            func(req *http.Request) { req.Header.Set(credential.header()) },
 			"the token in another head": func(req *http.Request) { req.Header.Del(header); req.Header.Set("Cookie", g.token) },
 		} {
@@ -173,7 +185,7 @@ func (h *held) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestGatewayDiesWithItsRun(t *testing.T) {
 	t.Parallel()
 	model := &held{asked: make(chan struct{})}
-	g := newGateway(t, "http://model.test", kinds["key"], func(r *Runner) { r.transport = model })
+	g := newGateway(t, "http://model.test", kinds["key"], func(u *Upstream) { u.transport = model })
 	addr := strings.TrimPrefix(g.url, "http://")
 	var open []net.Conn
 	ask := "POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + g.token + "\r\nContent-Length: " + strconv.Itoa(len(anyQuestion)) + "\r\n\r\n" + anyQuestion
@@ -282,7 +294,7 @@ func TestGatewayDropsTheIdle(t *testing.T) {
 		return c
 	}
 	first := hold("")
-	for range 2 * maxConns {
+	for range 2 * MaxConns {
 		hold("")
 		hold("POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Ap")
 		hold("POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n")
@@ -299,7 +311,7 @@ func TestGatewayDropsTheIdle(t *testing.T) {
 		}
 	}
 	var kept []net.Conn
-	for range 2 * maxConns {
+	for range 2 * MaxConns {
 		c := hold("")
 		if err := request(t, g, kinds["key"], "/v1/messages", anyQuestion).Write(c); err != nil {
 			t.Fatal(err)
@@ -316,29 +328,5 @@ func TestGatewayDropsTheIdle(t *testing.T) {
 	}
 	if _, err := kept[0].Read(make([]byte, 1)); err == nil {
 		t.Error("as many connections stay open as the run likes")
-	}
-}
-
-// Whatever the environment says of proxies, host is not behind one.
-func TestExempt(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ upper, lower, wantUpper, wantLower string }{
-		{"", "", "x", "x"},
-		{"a,b", "", "a,b,x", "a,b,x"},
-		{"", "c", "c,x", "c,x"},
-		{"a", "c", "a,x", "c,x"},
-		{"*", "", "*", "*"},
-	} {
-		env := map[string]string{"OTHER": "1"}
-		if c.upper != "" {
-			env["NO_PROXY"] = c.upper
-		}
-		if c.lower != "" {
-			env["no_proxy"] = c.lower
-		}
-		exempt(env, "x")
-		if diff := cmp.Diff(map[string]string{"OTHER": "1", "NO_PROXY": c.wantUpper, "no_proxy": c.wantLower}, env); diff != "" {
-			t.Errorf("%q and %q: %s", c.upper, c.lower, diff)
-		}
 	}
 }

@@ -1,0 +1,202 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
+)
+
+// Bounds of the questions in a gateway's memory. The API itself accepts at most maxQuestion.
+const (
+	maxQuestion  = 32 << 20
+	maxQuestions = 2 * maxQuestion // of all together; further ones wait
+	sendLimit    = time.Minute     // for a question to arrive over loopback
+)
+
+// The assumed usage of a call for which the model has not reported any.
+const (
+	bytesPerToken   = 4
+	tokensPerSecond = 80
+)
+
+// ErrSpent is the cause of a run's end when a call is refused.
+var ErrSpent = errors.New("the run has spent its maximum")
+
+// question is the part of a request that the gateway reads. The body passes unchanged.
+type question struct {
+	Model     string `json:"model"`
+	MaxTokens int64  `json:"max_tokens"`
+	Stream    bool   `json:"stream"`
+}
+
+// call is one request for an answer while it is under way.
+type call struct {
+	question
+	size  int64 // bytes of the question
+	began time.Time
+
+	traffic *traffic
+	bill    Bill
+	model   string // that answers, as it says
+	usd     float64
+	first   time.Time // first byte of the answer
+	asked   bool      // the model may have worked on it
+	whole   bool      // the model has reported the total usage
+}
+
+type callKey struct{}
+
+// ask passes a call to the model if the run may ask that model and has money left.
+func (g *Gateway) ask(w http.ResponseWriter, req *http.Request, proxy http.Handler) {
+	size := req.ContentLength
+	if size < 0 || size > maxQuestion {
+		size = maxQuestion
+	}
+	if g.seen.reserveQuestion(req.Context(), size) != nil {
+		panic(http.ErrAbortHandler) // the CLI has withdrawn its question
+	}
+	defer g.seen.releaseQuestion(size)
+	c, body := g.readCall(w, req)
+	if c == nil {
+		return
+	}
+	req.Body, req.ContentLength, req.TransferEncoding = io.NopCloser(bytes.NewReader(body)), c.size, nil
+	if req.URL.Path != messagesPath { // counting tokens is free
+		proxy.ServeHTTP(w, req)
+		return
+	}
+	err := c.reserve(req.Context())
+	if errors.Is(err, ErrSpent) {
+		g.overspend()
+		apiError(w, http.StatusPaymentRequired, "billing_error", "this run has spent its maximum")
+		return
+	}
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	defer c.settle()
+	proxy.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), callKey{}, c)))
+}
+
+// readCall reads a question. It answers the request itself and returns nil if the question must not pass.
+func (g *Gateway) readCall(w http.ResponseWriter, req *http.Request) (*call, []byte) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(sendLimit))
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxQuestion))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		apiError(w, http.StatusRequestEntityTooLarge, "request_too_large", "the question is larger than the model's API accepts")
+		return nil, nil
+	}
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	c := &call{traffic: &g.seen, size: int64(len(body)), began: time.Now()}
+	// Duplicate fields are an error: gateway and model could each read another one.
+	if json.Unmarshal(body, &c.question, jsontext.AllowInvalidUTF8(true)) != nil {
+		apiError(w, http.StatusBadRequest, "invalid_request_error", "the question is not the JSON that the model's API accepts")
+		return nil, nil
+	}
+	name := redact.Clip(c.Model, 100)
+	if !g.allows(c.Model) {
+		if g.seen.noteOnce("model " + name) {
+			g.note("the gateway refuses model %q: this run may not use it; `options: models` in errand.yaml allows further models", name)
+		}
+		apiError(w, http.StatusNotFound, "not_found_error", "model: "+name+" is not one of the models of this run")
+		return nil, nil
+	}
+	if _, known := PriceOf(c.Model); !known && g.seen.noteOnce("price "+c.Model) {
+		g.note("the price of model %q is unknown: its calls are charged at the highest known price", name)
+	}
+	return c, body
+}
+
+// apiError answers in the form of the model's API, which the CLI understands.
+func apiError(w http.ResponseWriter, status int, kind, message string) {
+	body, err := json.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": message}})
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+// reserve waits until the run can pay for the call in addition to those under way. As long as calls cost no more than estimated, at most one
+// call exceeds the maximum. The error is ErrSpent or that of ctx.
+func (c *call) reserve(ctx context.Context) error {
+	t, estimate := c.traffic, c.estimate()
+	return t.wait(ctx, func() (bool, error) {
+		switch {
+		case t.max > 0 && t.api.CostUSD >= t.max:
+			return false, ErrSpent
+		case t.max > 0 && t.calls > 0 && t.api.CostUSD+t.held+estimate > t.max:
+			return false, nil
+		}
+		t.calls++
+		t.held += estimate
+		return true, nil
+	})
+}
+
+// estimate returns the amount to reserve for the call: the whole question written to the cache at the highest price, and the longest answer
+// that it allows. It is no upper bound: pictures, documents, shorter tokens and the model's own tools cost more.
+func (c *call) estimate() float64 {
+	b := Bill{Usage: Usage{CacheCreation: c.size / bytesPerToken, Output: max(c.MaxTokens, 0)}, Geo: "us"}
+	b.Cache.Hour = b.CacheCreation
+	p, _ := PriceOf(c.Model)
+	return p.Cost(b)
+}
+
+// settle ends a call. A call that was broken off is charged with an estimate.
+func (c *call) settle() {
+	t := c.traffic
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.asked && !c.whole {
+		rest := c.bill
+		if rest.Input+rest.CacheRead+rest.CacheCreation == 0 {
+			rest.Input = c.size / bytesPerToken
+		}
+		since := c.first
+		if !c.Stream {
+			since = c.began
+		}
+		if !since.IsZero() {
+			written := int64(time.Since(since).Seconds() * tokensPerSecond)
+			rest.Output = max(rest.Output, min(written, max(c.MaxTokens, 0)))
+		}
+		c.charge(rest, "")
+	}
+	t.calls--
+	t.held -= c.estimate()
+	t.wake()
+}
+
+// update charges what the model has reported so far. whole means that this is the total.
+func (c *call) update(b Bill, model string, whole bool) {
+	c.traffic.mu.Lock()
+	defer c.traffic.mu.Unlock()
+	c.whole = c.whole || whole
+	c.charge(b, model)
+}
+
+// charge adds what is new in b to the run's total. The caller holds the traffic's mu.
+func (c *call) charge(b Bill, model string) {
+	if model != "" {
+		c.model = model
+	}
+	api := &c.traffic.api
+	p, _ := PriceOf(c.model, c.Model)
+	api.Usage = api.Usage.Plus(b.Minus(c.bill.Usage))
+	usd := p.Cost(b)
+	api.CostUSD += usd - c.usd
+	c.bill, c.usd = b, usd
+}

@@ -1,0 +1,189 @@
+// Package gateway gives each run its own way to the model: a reverse proxy on loopback that holds the model credential, so that neither the
+// CLI nor its tools ever see it.
+//
+// A [Gateway] accepts only requests with its run's token, passes only questions to the models of the run, and stops when the run has spent
+// its maximum. Request bodies and answers pass unchanged and without delay; the gateway counts what they cost on the way (see [API]).
+//
+// Loopback is not a trust boundary: the tools of every run can connect. A tool that finds the token of its own run can ask the model, as
+// the run itself can, at the run's expense and for as long as the run lasts.
+//
+// An [Upstream] and the methods of a Gateway are safe for concurrent use. The methods of a nil *Gateway do nothing: it stands for a run that
+// asks the model directly.
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"sync"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/connlimit"
+)
+
+// Gateway is the proxy of one run.
+type Gateway struct {
+	url, token string
+	upstream   *Upstream
+	seen       traffic
+	models     []string // the run may ask these, guarded by seen.mu: see models
+
+	note      func(format string, args ...any) // writes to the run's log
+	over      context.Context                  // ends when a call is refused because the run has spent its maximum
+	overspend context.CancelFunc
+
+	server *http.Server
+	conns  *connlimit.Limiter
+	cut    context.CancelFunc // ends the context of every request
+	open   sync.WaitGroup     // the goroutine that accepts, and one per connection
+}
+
+// Run describes the run that a Gateway serves.
+type Run struct {
+	Model  string                           // the model the run starts with; empty: the CLI's default
+	MaxUSD float64                          // the run may spend this much; 0: any amount
+	Addr   string                           // address at which the run finds the gateway once [Gateway.Serve] is called; empty: the gateway listens on loopback itself
+	Note   func(format string, args ...any) // writes to the run's log, from any goroutine, but not after Close
+}
+
+const messagesPath = "/v1/messages"
+
+// routes are the parts of the model's API that a run needs. The others outlive the run (batches) or belong to the whole account (files).
+var routes = []string{"POST " + messagesPath, "POST " + messagesPath + "/count_tokens"}
+
+// MaxConns limits the connections that have shown the run's token, and separately those that have not, so that tools cannot use up the
+// worker's descriptors. The CLI uses one connection per question and asks few questions at once.
+const MaxConns = 64
+
+// Time limits of a connection. Clients are on the same machine and have no reason to be slow.
+const (
+	headerLimit = 5 * time.Second
+	idleLimit   = time.Minute
+)
+
+// Open returns the gateway of a run, or nil if runs ask the model directly.
+func (u *Upstream) Open(run Run) (*Gateway, error) {
+	if !u.Gated() {
+		return nil, nil
+	}
+	g := u.newGateway(run)
+	if run.Addr != "" {
+		return g, nil
+	}
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		g.Close()
+		return nil, fmt.Errorf("open the gateway: %w", err)
+	}
+	g.url = "http://" + l.Addr().String()
+	g.Serve(l)
+	return g, nil
+}
+
+// newGateway returns a gateway that does not listen yet.
+func (u *Upstream) newGateway(run Run) *Gateway {
+	ctx, cut := context.WithCancel(context.Background())
+	g := &Gateway{
+		url: "http://" + run.Addr, upstream: u, cut: cut, note: run.Note, conns: connlimit.New(MaxConns),
+		models: models(run.Model, u.cfg.Models), seen: traffic{max: run.MaxUSD},
+		token: "sk-ant-run-" + rand.Text(), // with the prefix of the model's own keys, which redactors know
+	}
+	g.over, g.overspend = context.WithCancel(context.Background())
+	g.server = &http.Server{
+		ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
+		ErrorLog:    slog.NewLogLogger(u.cfg.Log.Handler(), slog.LevelDebug), // about clients that go away, which the CLI reports itself
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: g.conns.Enter,
+		ConnState: func(c net.Conn, s http.ConnState) {
+			g.conns.State(c, s)
+			switch s {
+			case http.StateNew: // on the goroutine that accepts, so never after Close has seen the counter at zero
+				g.open.Add(1)
+			case http.StateClosed:
+				g.open.Done()
+			}
+		},
+	}
+	g.server.Handler = g.authenticated(g.routes())
+	return g
+}
+
+// Serve answers on a listener, which the gateway closes at its end.
+func (g *Gateway) Serve(l net.Listener) {
+	g.open.Go(func() { _ = g.server.Serve(l) }) // the error is always that of Close
+}
+
+// routes handles requests that have shown the run's token.
+func (g *Gateway) routes() http.Handler {
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(g.upstream.url)
+			g.cleanHeader(p.Out.Header)
+			p.Out.Header.Set(g.upstream.cfg.Credential.header())
+		},
+		Transport:     observer{next: g.upstream.transport, seen: &g.seen, note: g.note},
+		FlushInterval: -1, // at once
+		ErrorLog:      g.server.ErrorLog,
+		// Without the gateway the CLI would see a broken connection: it would retry, and report that in the end.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	mux := http.NewServeMux()
+	for _, route := range routes {
+		mux.HandleFunc(route, func(w http.ResponseWriter, req *http.Request) { g.ask(w, req, proxy) })
+	}
+	return mux
+}
+
+// authenticated checks the run's token before next.
+func (g *Gateway) authenticated(next http.Handler) http.Handler {
+	name, pass := g.upstream.cfg.Credential.With(g.token).header()
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if subtle.ConstantTimeCompare([]byte(req.Header.Get(name)), []byte(pass)) != 1 {
+			w.Header().Set("Connection", "close")                         // a client without the token must not hold a connection,
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // not even by a body that it does not send
+			http.Error(w, "this address serves one run and accepts only the token of that run", http.StatusUnauthorized)
+			return
+		}
+		done, ok := g.conns.Use(req.Context())
+		if !ok {
+			w.Header().Set("Connection", "close")
+			apiError(w, http.StatusTooManyRequests, "rate_limit_error", "this run sends too many requests at once")
+			return
+		}
+		defer done()
+		next.ServeHTTP(w, req)
+	})
+}
+
+// Close aborts the requests under way and returns when all goroutines of the gateway have ended. It may be called again.
+func (g *Gateway) Close() {
+	if g == nil {
+		return
+	}
+	g.cut()
+	_ = g.server.Close()
+	g.open.Wait()
+}
+
+// OnOverspent arranges that f is called on its own goroutine once a call is refused because the run has spent its maximum.
+func (g *Gateway) OnOverspent(f func()) {
+	if g != nil {
+		context.AfterFunc(g.over, f)
+	}
+}
+
+// Overspent reports whether a call was refused because the run has spent its maximum.
+func (g *Gateway) Overspent() bool { return g != nil && g.over.Err() != nil }
+
+// Seen returns what the gateway has seen so far, or nil if runs ask the model directly.
+func (g *Gateway) Seen() *API {
+	if g == nil {
+		return nil
+	}
+	return g.seen.copy()
+}
