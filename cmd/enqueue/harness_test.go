@@ -13,9 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hibiken/asynq"
-	"github.com/redis/go-redis/v9"
-
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/errand-fleet/errand/store"
@@ -23,6 +20,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/chat"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 	"github.com/errand-fleet/errand/web"
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 )
 
 const (
