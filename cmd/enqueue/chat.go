@@ -16,19 +16,18 @@ import (
 )
 
 const chatHelp = `
-Prints the ID of the new task, or with -follow what the agent does and says.
-A PROMPT of - is read from standard input.
+Prints the ID of the new task. With -follow the agent's text goes to stdout,
+everything else to stderr. A PROMPT of - is read from standard input.
 
-With -follow the text goes to stdout and everything about it to stderr. On a
-terminal Ctrl-C asks, a second one cancels the task and waits for what there
-is of an answer, a third leaves at once. Elsewhere Ctrl-C and SIGTERM leave,
-and the task goes on.
+On a terminal Ctrl-C asks, a second one cancels the task and waits for the
+partial answer, a third leaves at once. Without a terminal Ctrl-C and SIGTERM
+leave, and the task continues.
 `
 
-// maxPrompt bounds what is read from standard input; the server's limit for a request is the same.
+// maxPrompt bounds a prompt from standard input. The server's limit for a request is the same.
 const maxPrompt = 1 << 20
 
-// message is what is posted to /api/chat; see tasks/chat.
+// message is the body of POST /api/chat; see tasks/chat.
 type message struct {
 	Message     string `json:"message"`
 	Repo        string `json:"repo,omitempty"`
@@ -51,8 +50,8 @@ type picture struct {
 	Data []byte `json:"data"`
 }
 
-// read adds the picture in a file.
-func (m *message) read(path string) error {
+// addPicture reads a picture file.
+func (m *message) addPicture(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read picture: %w", err)
@@ -65,45 +64,45 @@ func chatCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 	var m message
 	flags.StringVar(&m.Repo, "repo", "", "work in this repository, `owner/name`")
 	flags.StringVar(&m.ProjectPath, "dir", "", "work in this `directory` of the server (ERRAND_DIRS)")
-	flags.StringVar(&m.Thread, "thread", "", "go on with this `conversation`: -follow tells its name")
-	flags.StringVar(&m.Agent, "agent", "", "address this `agent` of the project")
+	flags.StringVar(&m.Thread, "thread", "", "continue this `conversation`; -follow prints its name")
+	flags.StringVar(&m.Agent, "agent", "", "use this `agent` of the project")
 	flags.StringVar(&m.Model, "model", "", "use this `model`")
-	flags.StringVar(&m.Effort, "effort", "", "think this `much`: low, medium, high, …")
+	flags.StringVar(&m.Effort, "effort", "", "use this `effort`: low, medium, high, …")
 	flags.StringVar(&m.Branch, "branch", "", "start from this `branch` of the repository")
 	flags.StringVar(&m.Budget, "budget", "", "spend at most this many `dollars`, like 2.50")
 	flags.StringVar(&m.Timeout, "timeout", "", "stop after this `time`, like 30m")
-	flags.BoolVar(&m.Plan, "plan", false, "change nothing, and answer with what would be done")
-	flags.Func("picture", "show this PNG, JPEG or GIF `file` to the agent; may be repeated", m.read)
-	follow := flags.Bool("follow", false, "stay, and print what happens until the task has ended")
-	raw := flags.Bool("json", false, "print JSON: the task; with -follow an event per line and its end")
+	flags.BoolVar(&m.Plan, "plan", false, "change nothing and answer with a plan")
+	flags.Func("picture", "show this PNG, JPEG or GIF `file` to the agent; may be repeated", m.addPicture)
+	follow := flags.Bool("follow", false, "follow the task until it ends")
+	raw := flags.Bool("json", false, "print JSON: the task, or with -follow one event per line and the end")
 	return func(ctx context.Context, args []string) error {
 		err := m.complete(args, t.stdin)
 		if err != nil {
 			return err
 		}
-		first, text, err := t.door.ask(ctx, m)
-		words := ""
+		first, text, err := t.api.submit(ctx, m)
+		headline := ""
 		switch {
 		case err != nil:
 			return err
 		case *raw:
-			err = t.json([]byte(text + "\n"))
+			err = t.printJSON([]byte(text + "\n"))
 		case !*follow:
-			say(t.stdout, "%s\n", legible.Line(first.ID))
+			printf(t.stdout, "%s\n", legible.Line(first.ID))
 		default:
-			words = fmt.Sprintf("task %s, thread %s", first.ID, first.Thread)
+			headline = fmt.Sprintf("task %s, thread %s", first.ID, first.Thread)
 			if first.Position > 0 {
-				words += fmt.Sprintf("; before it in its thread: %d", first.Position)
+				headline += fmt.Sprintf("; %d before it in its thread", first.Position)
 			}
 		}
 		if err != nil || !*follow {
 			return err
 		}
-		return t.newWatch(first.ID, t.stderr, *raw).run(ctx, words)
+		return t.newWatch(first.ID, t.stderr, *raw).run(ctx, headline)
 	}
 }
 
-// complete fills in what stands in the arguments.
+// complete takes the prompt from the arguments or from standard input and makes the directory absolute.
 func (m *message) complete(args []string, stdin io.Reader) error {
 	m.Message = strings.Join(args, " ")
 	if m.Message == "-" {
@@ -114,7 +113,7 @@ func (m *message) complete(args []string, stdin io.Reader) error {
 		m.Message = string(b)
 	}
 	if strings.TrimSpace(m.Message) == "" {
-		return misused
+		return exitUsage
 	}
 	if m.ProjectPath != "" {
 		path, err := filepath.Abs(m.ProjectPath)
@@ -126,30 +125,30 @@ func (m *message) complete(args []string, stdin io.Reader) error {
 	return nil
 }
 
-// asked is the first event of the chat's stream: the task that a message has become.
-type asked struct {
+// submitted is the first event of the chat's stream: the new task.
+type submitted struct {
 	Type, ID, Thread string
 	Position         int
 }
 
-// ask posts a message. What becomes of the task can be read elsewhere, where a reader who is cut off can go on.
-func (d *door) ask(ctx context.Context, m message) (first asked, text string, err error) {
+// submit posts a message and reads only the first event of the stream. Callers follow the task by its own events, which can be resumed.
+func (c *apiClient) submit(ctx context.Context, m message) (first submitted, text string, err error) {
 	body, err := json.Marshal(m)
 	if err != nil {
 		return first, "", fmt.Errorf("marshal message: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	resp, err := d.open(ctx, http.MethodPost, "/api/chat", body, "Content-Type", "application/json")
+	resp, err := c.open(ctx, http.MethodPost, "/api/chat", body)
 	if err != nil {
 		return first, "", err
 	}
 	defer resp.Body.Close()
-	for e := range stream(resp.Body) {
+	for e := range serverEvents(resp.Body) {
 		if err := json.Unmarshal([]byte(e.data), &first); err == nil && first.Type == "task" {
 			return first, e.data, nil
 		}
 		break
 	}
-	return first, "", errors.New("the server did not name the task; `enqueue list` shows whether it was taken")
+	return first, "", errors.New("the server sent no task; `enqueue list` shows whether there is a new one")
 }

@@ -115,7 +115,7 @@ func TestChatJSON(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	code, out, errs := f.run("chat", "-json", "-thread", "t-1", "Hello")
-	var first asked
+	var first submitted
 	if err := json.Unmarshal([]byte(out), &first); code != 0 || errs != "" || err != nil || first.Thread != "t-1" {
 		t.Errorf("exit %d, %v: %s%s", code, err, out, errs)
 	}

@@ -24,15 +24,15 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		addr, token string
 		want        string
 	}{
-		"nobody there":   {"list", l.Addr().String(), "x", "is `enqueue serve` or `worker -standalone` running there? ERRAND_HTTP_ADDR"},
-		"nobody to chat": {"chat -follow hello", l.Addr().String(), "x", "is `enqueue serve` or `worker -standalone` running there? ERRAND_HTTP_ADDR"},
-		"nobody to log":  {"logs -f " + id, l.Addr().String(), "x", "is `enqueue serve` or `worker -standalone` running there? ERRAND_HTTP_ADDR"},
-		"no token":       {"list", f.server.URL, "", "the server wants a token: set ERRAND_CONSOLE_TOKEN"},
-		"wrong token":    {"logs -f " + id, f.server.URL, "wrong", "the server refuses the token: set ERRAND_CONSOLE_TOKEN"},
-		"broken token":   {"list", f.server.URL, "one\ntwo", "ERRAND_CONSOLE_TOKEN has blanks"},
+		"nobody there":   {"list", l.Addr().String(), "x", "is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR"},
+		"nobody to chat": {"chat -follow hello", l.Addr().String(), "x", "is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR"},
+		"nobody to log":  {"logs -f " + id, l.Addr().String(), "x", "is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR"},
+		"no token":       {"list", f.server.URL, "", "the server requires a token: set ERRAND_CONSOLE_TOKEN"},
+		"wrong token":    {"logs -f " + id, f.server.URL, "wrong", "the server refused the token: set ERRAND_CONSOLE_TOKEN"},
+		"broken token":   {"list", f.server.URL, "one\ntwo", "ERRAND_CONSOLE_TOKEN contains blanks"},
 		"somebody else":  {"list", other.URL, "x", "404 Not Found: is this errand?"},
-		"no address":     {"list", "errand.test", "x", "write host:port or a URL"},
-		"no URL":         {"list", "http://ann:s3cret@errand.test", "x", "is not a URL like"},
+		"no address":     {"list", "errand.test", "x", "must be host:port or a URL, not"},
+		"no URL":         {"list", "http://ann:s3cret@errand.test", "x", "must be host:port or a URL like"},
 		"no ID":          {"show 1", f.server.URL, testToken, "`enqueue list` shows them"},
 		"path as ID":     {"cancel ../tasks", f.server.URL, testToken, "`enqueue list` shows them"},
 		"unknown task":   {"show 1700000000000000-chat-x", f.server.URL, testToken, "No such task"},
@@ -71,15 +71,15 @@ func TestFlagsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	for args, want := range map[string]string{
-		"list -limit abc":          `invalid value "abc" for flag -limit: write a number from 1 on`,
-		"list -limit 0":            "write a number from 1 on",
+		"list -limit abc":          `invalid value "abc" for flag -limit: must be a number of at least 1`,
+		"list -limit 0":            "must be a number of at least 1",
 		"list -limit 1000":         "A limit is a number from 1 to 200.",
 		"list -before x":           "Before is a task's ID",
-		"costs -days -3":           "write a number from 1 on",
-		"costs -from yesterday":    "write a day like 2026-01-31",
+		"costs -days -3":           "must be a number of at least 1",
+		"costs -from yesterday":    "must be a day like 2026-01-31",
 		"costs -json=perhaps":      `invalid boolean value "perhaps" for -json`,
 		"chat -repo acme hello":    "Invalid repo: Write owner/name.",
-		"doctor -quick":            "there is no flag -quick",
+		"doctor -quick":            "unknown flag -quick",
 		"init slack -url http://x": "https://errand.example.com",
 	} {
 		var out, errs strings.Builder
@@ -102,7 +102,7 @@ func TestAddresses(t *testing.T) {
 		"https://errand.test/":    "https://errand.test",
 		"http://errand.test:90/x": "http://errand.test:90/x",
 	} {
-		if d, err := newDoor(addr, ""); err != nil || d.base != want {
+		if d, err := newAPIClient(addr, ""); err != nil || d.base != want {
 			t.Errorf("%q is %+v, %v; want %s", addr, d, err, want)
 		}
 	}

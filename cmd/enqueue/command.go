@@ -7,83 +7,45 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
-	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// command is one of the client's. prepare declares its flags and gives what it does with the arguments.
+// command is a command of the API's client.
 type command struct {
 	name, args, about string
-	more              string // what else there is to know about it
-	alone             bool   // it talks to no front door
-	prepare           func(c *terminal, flags *flag.FlagSet) func(ctx context.Context, args []string) error
+	more              string // more help
+	offline           bool   // the command calls no API
+	prepare           prepareFunc
 }
+
+// prepareFunc declares a command's flags and returns the function that runs the command with its arguments.
+type prepareFunc = func(*terminal, *flag.FlagSet) func(context.Context, []string) error
 
 func commands() []command {
 	return []command{
-		{name: "chat", args: "[-follow] [-repo o/r | -dir PATH] PROMPT…", about: "ask for something", more: chatHelp, prepare: chatCommand},
-		{name: "list", args: "[filters]", about: "show tasks, the newest first", prepare: listCommand},
-		{name: "show", args: "ID", about: "show one task and its answer", prepare: showCommand},
-		{name: "logs", args: "[-f] ID", about: "print the log of a task, or follow what it does", more: logsHelp, prepare: logsCommand},
-		{name: "answer", args: "[-question KEY] ID WORDS…", about: "answer what a task asks", prepare: answerCommand},
-		{name: "cancel", args: "ID", about: "stop a task", prepare: changeCommand("cancel")},
-		{name: "retry", args: "ID", about: "let a task that has ended run again", prepare: changeCommand("retry")},
-		{name: "costs", args: "[filters]", about: "show what runs have cost", prepare: costsCommand},
-		{name: "doctor", args: "", about: "look whether the fleet can do its work", more: doctorHelp, prepare: doctorCommand},
-		{name: "init", args: "[slack | github]", about: "write .env and errand.yaml, or print what sets a service up", more: initHelp, alone: true, prepare: initCommand},
+		{name: "chat", args: "[-follow] [-repo o/r | -dir PATH] PROMPT…", about: "submit a task", more: chatHelp, prepare: chatCommand},
+		{name: "list", args: "[filters]", about: "list tasks, newest first", prepare: listCommand},
+		{name: "show", args: "ID", about: "show a task and its answer", prepare: showCommand},
+		{name: "logs", args: "[-f] ID", about: "print or follow the log of a task", more: logsHelp, prepare: logsCommand},
+		{name: "answer", args: "[-question KEY] ID WORDS…", about: "answer a task's question", prepare: answerCommand},
+		{name: "cancel", args: "ID", about: "cancel a task", prepare: changeCommand("cancel")},
+		{name: "retry", args: "ID", about: "run a task again that has ended", prepare: changeCommand("retry")},
+		{name: "costs", args: "[filters]", about: "show the costs of runs", prepare: costsCommand},
+		{name: "doctor", args: "", about: "check whether the fleet works", more: doctorHelp, prepare: doctorCommand},
+		{name: "init", args: "[slack | github]", about: "write .env and errand.yaml, or print an app manifest", more: initHelp, offline: true, prepare: initCommand},
 	}
 }
 
-// world is what a command finds around it.
-type world struct {
-	getenv         func(string) string
-	environ        []string // all of it
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	notify         func() (<-chan os.Signal, func()) // catches Ctrl-C and SIGTERM, and stops that; nil: nobody sends them
-	patience       time.Duration                     // 0: patience
-	pause          time.Duration                     // 0: firstPause
-	process        bool                              // the process is this program's own
-}
-
-// signals are those of this process.
-func signals() (<-chan os.Signal, func()) {
-	c := make(chan os.Signal, 3)
-	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
-	return c, func() { signal.Stop(c) }
-}
-
-// terminal is where a command speaks, and the front door it speaks to. One goroutine uses it.
-type terminal struct {
-	world
-	door           *door
-	stdin          keyboard
-	stdout, stderr *term.Out
-}
-
-func newTerminal(w world) *terminal {
-	w.patience = cmp.Or(w.patience, patience)
-	t := &terminal{world: w, stdin: keyboard{Reader: w.stdin}, stdout: term.NewOut(w.stdout, w.getenv), stderr: term.NewOut(w.stderr, w.getenv)}
-	if f, ok := w.stdin.(*os.File); ok {
-		t.stdin.tty = term.IsTerminal(f)
-	}
-	return t
-}
-
-// client runs one command and returns the exit code. Results go to stdout, everything about them to stderr.
+// client runs one command and returns the exit code. Results go to stdout, everything else to stderr.
 func client(ctx context.Context, args []string, w world) int {
 	if len(args) == 0 {
 		usage(w.stderr)
-		return int(misused)
+		return int(exitUsage)
 	}
 	name, rest := args[0], args[1:]
 	switch name {
@@ -94,17 +56,17 @@ func client(ctx context.Context, args []string, w world) int {
 		}
 		name, rest = rest[0], []string{"-h"}
 	}
-	if name == "serve" { // asked about
-		say(w.stdout, "usage: enqueue serve\n\nBe the front door: take webhooks, serve API and console. Settings are in the environment (.env.example).\n")
+	if name == "serve" { // with help
+		printf(w.stdout, "usage: enqueue serve\n\nServe webhooks, API and console. Configure it with environment variables (.env.example).\n")
 		return 0
 	}
 	for _, c := range commands() {
 		if c.name == name {
-			return code(c.run(ctx, rest, newTerminal(w)), w.stderr)
+			return exitCode(c.run(ctx, rest, newTerminal(w)), w.stderr)
 		}
 	}
-	say(w.stderr, "enqueue: there is no command %q%s `enqueue help` lists them\n", name, cmp.Or(meant(name), ";"))
-	return int(misused)
+	printf(w.stderr, "enqueue: unknown command %q%s `enqueue help` lists the commands\n", name, cmp.Or(suggest(name), ";"))
+	return int(exitUsage)
 }
 
 func (c command) run(ctx context.Context, args []string, t *terminal) error {
@@ -114,109 +76,65 @@ func (c command) run(ctx context.Context, args []string, t *terminal) error {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		c.help(t.stdout, flags)
-		return t.lost()
+		return t.writeErr()
 	case err != nil:
-		say(t.stderr, "enqueue %s: %v; `enqueue %[1]s -h` lists the flags\n", c.name, err)
-		return misused
+		printf(t.stderr, "enqueue %s: %v; `enqueue %[1]s -h` lists the flags\n", c.name, err)
+		return exitUsage
 	}
 	for _, p := range config.Unknown(t.environ) {
-		say(t.stderr, "enqueue: warning: %v\n", p)
+		printf(t.stderr, "enqueue: warning: %v\n", p)
 	}
-	if !c.alone {
-		if t.door, err = newDoor(t.getenv("ERRAND_HTTP_ADDR"), t.getenv("ERRAND_CONSOLE_TOKEN")); err != nil {
+	if !c.offline {
+		if t.api, err = newAPIClient(t.getenv("ERRAND_HTTP_ADDR"), t.getenv("ERRAND_CONSOLE_TOKEN")); err != nil {
 			return err
 		}
-		t.door.pause = cmp.Or(t.pause, t.door.pause)
+		t.api.pause = cmp.Or(t.pause, t.api.pause)
 	}
 	err = do(ctx, args)
 	switch {
-	case errors.Is(err, misused):
+	case errors.Is(err, exitUsage):
 		c.help(t.stderr, flags)
 	case err == nil:
-		return t.lost()
+		return t.writeErr()
 	}
 	return err
 }
 
-// lost is the error of what could not be written to where results go: a full disk, say. A pipe that nobody reads any more ends the process.
-func (t *terminal) lost() error {
-	if err := t.stdout.Err(); err != nil {
-		return fmt.Errorf("print results: %w", err)
-	}
-	return nil
-}
-
-// code is the exit code of an error, which is told if it was not.
-func code(err error, stderr io.Writer) int {
-	if err == nil {
-		return 0
-	}
-	if e, ok := errors.AsType[exit](err); ok {
-		return int(e)
-	}
-	say(stderr, "enqueue: %v\n", err)
-	if _, ok := errors.AsType[wrongUse](err); ok {
-		return int(misused)
-	}
-	if r, ok := errors.AsType[*refused](err); ok && r.status == http.StatusBadRequest { // what a flag or an argument says
-		return int(misused)
-	}
-	return int(failed)
-}
-
-// oneID is for commands about one task.
+// oneID returns the task ID that is the command's only argument.
 func oneID(args []string) (string, error) {
 	switch {
 	case len(args) != 1:
-		return "", misused
+		return "", exitUsage
 	case !tasks.ValidID(args[0]):
-		return "", fmt.Errorf("%q is not the ID of a task: `enqueue list` shows them", args[0])
+		return "", fmt.Errorf("%q is not a task ID: `enqueue list` shows them", args[0])
 	}
 	return args[0], nil
 }
 
-// task is one as the API shows it.
-type task struct {
-	tasks.Status
-	Title    string `json:"title"`
-	Sentence string `json:"sentence"`
-}
-
-// state is in one word how it is or how it ended.
-func (t task) state() string {
-	switch {
-	case t.Stopping():
-		return "stopping"
-	case t.Ending == nil:
-		return t.State
-	}
-	return cmp.Or(string(t.Ending.Kind), t.State)
-}
-
 func usage(w io.Writer) {
-	say(w, "Ask a fleet of errand for something, and see what becomes of it.\n\nusage: enqueue COMMAND [flags] [arguments]\n\n")
-	say(w, "  %-8s %s\n", "serve", "be the front door: webhooks, API and console")
+	printf(w, "Submit tasks to an errand fleet and follow them.\n\nusage: enqueue COMMAND [flags] [arguments]\n\n")
+	printf(w, "  %-8s %s\n", "serve", "serve webhooks, API and console")
 	for _, c := range commands() {
-		say(w, "  %-8s %s\n", c.name, c.about)
+		printf(w, "  %-8s %s\n", c.name, c.about)
 	}
-	say(w, "\n`enqueue COMMAND -h` tells more about one.\n\n")
-	say(w, "environment:\n  ERRAND_HTTP_ADDR       the front door, host:port or a URL; default %s\n", defaultAddr)
-	say(w, "  ERRAND_CONSOLE_TOKEN   opens it; `worker -standalone` prints it when it starts\n  NO_COLOR               no colours\n")
-	say(w, "\nexit codes:\n  0 done, or answered   1 could not be done   2 called wrongly\n")
-	say(w, "  of a task that was followed: 3 failed   4 timed out   5 cancelled   6 refused\n  130 left by Ctrl-C, 143 by SIGTERM: the task goes on\n")
+	printf(w, "\n`enqueue COMMAND -h` shows help for a command.\n\n")
+	printf(w, "environment:\n  ERRAND_HTTP_ADDR       the server, host:port or a URL; default %s\n", defaultAddr)
+	printf(w, "  ERRAND_CONSOLE_TOKEN   its token; `worker -standalone` prints it at start\n  NO_COLOR               no colours\n")
+	printf(w, "\nexit codes:\n  0 success   1 failure   2 usage error\n")
+	printf(w, "  of a followed task: 3 failed   4 timed out   5 cancelled   6 refused\n  130 after Ctrl-C, 143 after SIGTERM: the task continues\n")
 }
 
-// help tells about one command.
+// help prints the help of one command.
 func (c command) help(w io.Writer, flags *flag.FlagSet) {
-	say(w, "usage: enqueue %s\n\n%s.\n", strings.TrimSpace(c.name+" "+c.args), strings.ToUpper(c.about[:1])+c.about[1:])
+	printf(w, "usage: enqueue %s\n\n%s.\n", strings.TrimSpace(c.name+" "+c.args), strings.ToUpper(c.about[:1])+c.about[1:])
 	if c.more != "" {
-		say(w, "%s\n", strings.TrimRight(c.more, "\n"))
+		printf(w, "%s\n", strings.TrimRight(c.more, "\n"))
 	}
-	list(w, flags)
+	printFlags(w, flags)
 }
 
-// list tells the flags, each in a line.
-func list(w io.Writer, flags *flag.FlagSet) {
+// printFlags prints a line for each flag.
+func printFlags(w io.Writer, flags *flag.FlagSet) {
 	var names []string
 	width := 0
 	about := map[string]string{}
@@ -228,20 +146,23 @@ func list(w io.Writer, flags *flag.FlagSet) {
 	if len(names) == 0 {
 		return
 	}
-	say(w, "\nflags:\n")
+	printf(w, "\nflags:\n")
 	for _, name := range names {
-		say(w, "  %-*s  %s\n", width, name, about[name])
+		printf(w, "  %-*s  %s\n", width, name, about[name])
 	}
 }
 
-// parse takes flags before, between and behind the arguments; all behind -- are arguments.
+// parse parses flags and arguments in any order. Everything after -- is an argument.
 func parse(flags *flag.FlagSet, args []string) ([]string, error) {
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
 	var rest []string
 	for len(args) > 0 {
 		if err := flags.Parse(args); err != nil {
-			return nil, explain(err)
+			if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: "); unknown {
+				return nil, fmt.Errorf("unknown flag %s (put -- before words that begin with a dash)", name)
+			}
+			return nil, err
 		}
 		left := flags.Args()
 		if n := len(args) - len(left); n > 0 && args[n-1] == "--" || len(left) == 0 {
@@ -252,51 +173,39 @@ func parse(flags *flag.FlagSet, args []string) ([]string, error) {
 	return rest, nil
 }
 
-// numberFlag declares a flag that takes a number of at least 1 and gives it as text, empty when it is not set.
+// checkedFlag declares a flag whose value must pass valid. It returns the value as text, empty if the flag is not set.
+func checkedFlag(flags *flag.FlagSet, name, about, format string, valid func(string) bool) *string {
+	value := new(string)
+	flags.Func(name, about, func(text string) error {
+		if !valid(text) {
+			return errors.New("must be " + format)
+		}
+		*value = text
+		return nil
+	})
+	return value
+}
+
 func numberFlag(flags *flag.FlagSet, name, about string) *string {
-	value := new(string)
-	flags.Func(name, about, func(text string) error {
-		if n, err := strconv.Atoi(text); err != nil || n < 1 {
-			return errors.New("write a number from 1 on")
-		}
-		*value = text
-		return nil
-	})
-	return value
+	return checkedFlag(flags, name, about, "a number of at least 1", func(s string) bool { n, err := strconv.Atoi(s); return err == nil && n > 0 })
 }
 
-// dayFlag is the same for a day.
 func dayFlag(flags *flag.FlagSet, name, about string) *string {
-	value := new(string)
-	flags.Func(name, about, func(text string) error {
-		if _, err := time.Parse(time.DateOnly, text); err != nil {
-			return errors.New("write a day like 2026-01-31")
-		}
-		*value = text
-		return nil
-	})
-	return value
+	return checkedFlag(flags, name, about, "a day like 2026-01-31", func(s string) bool { _, err := time.Parse(time.DateOnly, s); return err == nil })
 }
 
-func explain(err error) error {
-	if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: "); unknown {
-		return fmt.Errorf("there is no flag %s (put -- before words that begin with a dash)", name)
-	}
-	return err
-}
-
-// meant guesses which command somebody wanted: one that differs in a letter, or begins with what was typed.
-func meant(name string) string {
+// suggest returns a hint at the command that was probably meant: one that has name as a prefix, is a prefix of it, or has one typing error.
+func suggest(name string) string {
 	for _, c := range append(commands(), command{name: "serve"}) {
-		if len(name) > 1 && (strings.HasPrefix(c.name, name) || strings.HasPrefix(name, c.name) || near(c.name, name)) {
+		if len(name) > 1 && (strings.HasPrefix(c.name, name) || strings.HasPrefix(name, c.name) || oneTypo(c.name, name)) {
 			return fmt.Sprintf(", did you mean %s?", c.name)
 		}
 	}
 	return ""
 }
 
-// near reports whether two words differ in at most one place: a letter too many, too few, another, or two that have changed places.
-func near(a, b string) bool {
+// oneTypo reports whether two words differ by at most one inserted, deleted, replaced or transposed letter.
+func oneTypo(a, b string) bool {
 	if len(a) < len(b) {
 		a, b = b, a
 	}

@@ -63,7 +63,7 @@ func TestCostsThatAreNotToldApart(t *testing.T) {
 	if _, out, _ := f.run("costs", "-by", "day,person,channel", "-from", day); !strings.Contains(out, day+"  (other)  (other)  $2.00  3     1          2\n") {
 		t.Errorf("got %s", out)
 	}
-	if _, out, errs := f.run("costs", "-repo", "acme/api"); !strings.Contains(out, "all  $0.00") || !strings.Contains(errs, "$2.00 of 3 runs is not in here") {
+	if _, out, errs := f.run("costs", "-repo", "acme/api"); !strings.Contains(out, "all  $0.00") || !strings.Contains(errs, "$2.00 of 3 runs is missing") {
 		t.Errorf("%s: %s", errs, out)
 	}
 }

@@ -15,92 +15,92 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// A follower that is cut off tries again so many times in a row, first after firstPause and then after twice as long each time:
-// long enough for a server to be replaced.
+// A follower reconnects up to maxAttempts times in a row, first after firstPause and then with doubled pauses: long enough for a
+// server to be replaced.
 const (
-	attempts   = 8
-	firstPause = 200 * time.Millisecond
+	maxAttempts = 8
+	firstPause  = 200 * time.Millisecond
 )
 
-// news is one thing that a follower hears.
-type news struct {
-	event agent.Event
-	raw   string // as the server told it; empty: it told nothing, but is there
-	end   *task  // the task has ended so; nothing follows
-	away  bool   // the server is away, and is looked for
-	err   error  // it stays away; nothing follows
+// update is a message from a follower.
+type update struct {
+	event        agent.Event
+	raw          string // the event as JSON; empty if the server sent nothing
+	end          *task  // the task has ended; the last update
+	reconnecting bool
+	err          error // reconnecting failed; the last update
 }
 
-// follower reads a task's events over as many connections as it takes. Which worker runs the task, and which front door tells of it, makes
-// no difference. It is used by one goroutine.
+// follower reads a task's events over as many connections as necessary. It does not matter which worker runs the task and which front
+// door serves the events. It is not safe for concurrent use.
 type follower struct {
-	door *door
+	api  *apiClient
 	id   string
-	tell func(news) bool // false: nobody listens any more
+	send func(update) bool // returns false if the receiver is gone
 
-	from   string            // whose events are read: the task's own, or those of the one whose run has taken it up
+	from   string            // the task whose events are read: id, or the task that absorbed it
 	after  map[string]string // the last event that was read, by task
-	failed int               // attempts in a row that brought nothing
+	failed int               // failed attempts in a row
 }
 
-// follow hears of a task, from its beginning, on a goroutine of its own. The last news has an end or an error, unless ctx ends before.
-func (d *door) follow(ctx context.Context, id string) <-chan news {
-	all := make(chan news)
-	f := &follower{door: d, id: id, from: id, after: map[string]string{}, tell: func(n news) bool {
+// follow sends a task's events from the beginning. The last update has an end or an error, unless ctx ends first.
+func (c *apiClient) follow(ctx context.Context, id string) <-chan update {
+	updates := make(chan update)
+	f := &follower{api: c, id: id, from: id, after: map[string]string{}, send: func(n update) bool {
 		select {
-		case all <- n:
+		case updates <- n:
 			return true
 		case <-ctx.Done():
 			return false
 		}
 	}}
 	go func() {
-		defer close(all)
+		defer close(updates)
 		if err := f.run(ctx); err != nil {
-			f.tell(news{err: err})
+			f.send(update{err: err})
 		}
 	}()
-	return all
+	return updates
 }
 
 func (f *follower) run(ctx context.Context) error {
 	for connected := false; ctx.Err() == nil; connected = true {
 		from := f.from
-		over, err := f.read(ctx)
-		if e, ok := errors.AsType[*refused](err); ok && e.status < 500 || err != nil && !connected {
+		done, err := f.readEvents(ctx)
+		if e, ok := errors.AsType[*apiError](err); ok && e.status < 500 || err != nil && !connected {
 			return err
 		}
-		if over {
+		if done {
 			return nil
 		}
 		if f.from != from {
-			continue // to the events of another task
+			continue
 		}
-		if f.failed++; f.failed > attempts {
-			return errors.Join(errors.New("the server is gone; the task may go on"), err)
+		if f.failed++; f.failed > maxAttempts {
+			return errors.Join(errors.New("lost the connection to the server; the task may continue"), err)
 		}
-		if !f.tell(news{away: true}) {
+		if !f.send(update{reconnecting: true}) {
 			return nil
 		}
 		select {
-		case <-time.After(f.door.pause << (f.failed - 1)):
+		case <-time.After(f.api.pause << (f.failed - 1)):
 		case <-ctx.Done():
 		}
 	}
 	return nil
 }
 
-// read tells the events of one connection; over says that nothing more is to be told.
-func (f *follower) read(ctx context.Context) (over bool, err error) {
-	resp, err := f.door.open(ctx, http.MethodGet, "/api/tasks/"+f.from+"/events", nil, "Last-Event-ID", f.after[f.from])
+// readEvents reads one connection. It returns true when no more updates will follow.
+func (f *follower) readEvents(ctx context.Context) (done bool, err error) {
+	resp, err := f.api.open(ctx, http.MethodGet, "/api/tasks/"+f.from+"/events", nil, "Last-Event-ID", f.after[f.from])
 	if err != nil {
 		return false, err
 	}
 	defer resp.Body.Close()
-	if f.failed > 0 && !f.tell(news{}) {
+	if f.failed > 0 && !f.send(update{}) {
 		return true, nil
 	}
-	for e := range stream(resp.Body) {
+	for e := range serverEvents(resp.Body) {
 		f.failed = 0
 		if e.data == "" {
 			continue
@@ -109,40 +109,40 @@ func (f *follower) read(ctx context.Context) (over bool, err error) {
 			f.after[f.from] = e.id
 		}
 		if e.name == "end" {
-			return f.end(e.data)
+			return f.readEnd(e.data)
 		}
-		n := news{raw: e.data}
+		n := update{raw: e.data}
 		if err := json.Unmarshal([]byte(e.data), &n.event); err != nil {
 			return false, fmt.Errorf("read event: %w", err)
 		}
-		if !f.tell(n) {
+		if !f.send(n) {
 			return true, nil
 		}
 		if into := n.event.ToolID; n.event.Kind == tasks.Absorbed && n.event.Tool == "" && f.from == f.id && tasks.ValidID(into) {
-			f.from, f.after[into] = into, before(e.id) // from here on, all that happens is told there
+			f.from, f.after[into] = into, beforeMillisecond(e.id) // the task was absorbed: its events are among those of the other task
 			return false, nil
 		}
 	}
 	return false, nil
 }
 
-// end is that of the task, or of the one whose run it was in: then its own events tell the rest, which is its end, or that it waits again.
-func (f *follower) end(data string) (over bool, err error) {
+// readEnd handles the end of the task. When the absorbing task ends, the task's own events have its end or say that it waits again.
+func (f *follower) readEnd(data string) (done bool, err error) {
 	if f.from != f.id {
 		f.from = f.id
 		return false, nil
 	}
-	n := news{raw: data, end: &task{}}
+	n := update{raw: data, end: &task{}}
 	if err := json.Unmarshal([]byte(data), n.end); err != nil {
 		return false, fmt.Errorf("read end: %w", err)
 	}
-	f.tell(n)
+	f.send(n)
 	return true, nil
 }
 
-// before is where to go on in another task's events to hear of all that came after one: IDs are Redis' milliseconds and a number within each,
-// so what happened in the same one may have been before it.
-func before(id string) string {
+// beforeMillisecond returns the last ID before the millisecond of an event. IDs are Redis' milliseconds and a number; another task's
+// events of the same millisecond may have smaller numbers.
+func beforeMillisecond(id string) string {
 	ms, _, _ := strings.Cut(id, "-")
 	n, err := strconv.ParseUint(ms, 10, 64)
 	if err != nil || n == 0 {

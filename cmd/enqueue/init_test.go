@@ -28,7 +28,7 @@ func TestInitOfServices(t *testing.T) {
 		"flag":       {args: []string{"slack", "-name", "bob", "-url", "https://e.example"}, out: `"request_url": "https://e.example/slack/interactions"`, said: "invite @bob"},
 		"setting":    {args: []string{"slack"}, env: map[string]string{"ERRAND_PUBLIC_URL": "https://e.example"}, out: `"https://e.example/slack/events"`, said: "SLACK_SIGNING_SECRET"},
 		"too much":   {args: []string{"slack", "x"}, code: 2, said: "usage: enqueue init"},
-		"flag typo":  {args: []string{"slack", "-uri", "x"}, code: 2, said: "there is no flag -uri"},
+		"flag typo":  {args: []string{"slack", "-uri", "x"}, code: 2, said: "unknown flag -uri"},
 		"no address": {args: []string{"slack", "-url", "http://localhost"}, code: 2, said: "https://errand.example.com"},
 
 		"nobody":       {args: []string{"gitlab"}, code: 2, said: "usage: enqueue init"},

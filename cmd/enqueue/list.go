@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"net/http"
@@ -18,26 +16,25 @@ import (
 )
 
 func listCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
-	// A flag is called as people type it, a parameter as the API has it.
 	filters := []struct{ flag, parameter, about string }{
-		{"state", "state", "only those in this `state`: waiting, running, absorbed or ended"},
-		{"source", "source", "only those from this `source`: slack, github or chat"},
-		{"repo", "repository", "only those about this repository, `owner/name`"},
-		{"person", "person", "only those of this `person`: a name in people: of errand.yaml, U02ABC, or slack/U02ABC"},
-		{"channel", "channel", "only those from this `channel`: C02ABC, or slack/C02ABC"},
-		{"ending", "ending", "only those that ended in this `way`: answered, failed, cancelled, …"},
-		{"text", "text", "only those with these `words` in the request or in the ID"},
-		{"before", "before", "only those older than the task with this `ID`"},
+		{"state", "state", "only tasks in this `state`: waiting, running, absorbed or ended"},
+		{"source", "source", "only tasks from this `source`: slack, github or chat"},
+		{"repo", "repository", "only tasks for this repository, `owner/name`"},
+		{"person", "person", "only tasks of this `person`: a name in people: of errand.yaml, U02ABC, or slack/U02ABC"},
+		{"channel", "channel", "only tasks from this `channel`: C02ABC, or slack/C02ABC"},
+		{"ending", "ending", "only tasks with this `ending`: answered, failed, cancelled, …"},
+		{"text", "text", "only tasks with these `words` in the request or the ID"},
+		{"before", "before", "only tasks older than the one with this `ID`"},
 	}
 	values := map[string]*string{}
 	for _, f := range filters {
 		values[f.parameter] = flags.String(f.flag, "", f.about)
 	}
 	values["limit"] = numberFlag(flags, "limit", "at most this `number`, up to 200; default 50")
-	raw := flags.Bool("json", false, "print the API's own answer")
+	raw := flags.Bool("json", false, "print the API's JSON")
 	return func(ctx context.Context, args []string) error {
 		if len(args) > 0 {
-			return misused
+			return exitUsage
 		}
 		q := url.Values{}
 		for name, value := range values {
@@ -49,45 +46,44 @@ func listCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []strin
 			Tasks []task
 			Next  string
 		}
-		b, err := t.door.call(ctx, http.MethodGet, "/api/tasks?"+q.Encode(), &page)
+		b, err := t.api.call(ctx, http.MethodGet, "/api/tasks?"+q.Encode(), nil, &page)
 		if err != nil {
 			return err
 		}
 		if *raw {
-			err := t.json(b)
-			return err
+			return t.printJSON(b)
 		}
-		t.table(page.Tasks, time.Now())
+		t.printTasks(page.Tasks, time.Now())
 		switch {
 		case page.Next != "":
-			say(t.stderr, "There may be older ones: add -before %s\n", legible.Line(page.Next))
+			printf(t.stderr, "For older tasks add -before %s\n", legible.Line(page.Next))
 		case len(page.Tasks) == 0:
-			say(t.stderr, "There are none.\n")
+			printf(t.stderr, "No tasks.\n")
 		}
 		return nil
 	}
 }
 
-// table prints tasks, the titles as far as there is room.
-func (t *terminal) table(all []task, now time.Time) {
+// printTasks prints a table of tasks and cuts titles to fit.
+func (t *terminal) printTasks(all []task, now time.Time) {
 	list := newTable("ID", "STATE", "SOURCE", "WHO", "AGE", "COST", "TASK")
-	list.spare, list.prose = []string{"SOURCE", "WHO", "COST", "AGE"}, true // the ID has the source
-	list.columns[1].style = func(row int) term.Style { return styleOf(all[row]) }
+	list.spare, list.prose = []string{"SOURCE", "WHO", "COST", "AGE"}, true // the ID contains the source
+	list.columns[1].style = func(row int) term.Style { return stateStyle(all[row]) }
 	for _, v := range all {
-		list.add(v.Task.ID, v.state(), v.Task.Source, cmp.Or(v.Person, v.Task.Actor), legible.Age(now.Sub(v.Created)), cost(v), v.Title+waits(v))
+		list.add(v.Task.ID, v.state(), v.Task.Source, cmp.Or(v.Person, v.Task.Actor), legible.Age(now.Sub(v.Created)), cost(v), v.Title+waitReason(v))
 	}
 	list.print(t.stdout)
 }
 
-// waits is why a task waits, behind its title; empty for any other.
-func waits(v task) string {
+// waitReason returns why a task waits, in parentheses, or an empty string.
+func waitReason(v task) string {
 	if v.State != "waiting" || v.Why == "" {
 		return ""
 	}
 	return " (" + v.Why + ")"
 }
 
-func styleOf(v task) term.Style {
+func stateStyle(v task) term.Style {
 	switch {
 	case v.Ending == nil && v.State == "running":
 		return term.Cyan
@@ -106,7 +102,7 @@ func cost(v task) string {
 	return dollars(v.Ending.CostUSD())
 }
 
-// dollars is an amount; one that is there is never nothing.
+// dollars formats an amount. A positive amount is never shown as zero.
 func dollars(usd float64) string {
 	if usd > 0 && usd < 0.005 {
 		return "<$0.01"
@@ -115,31 +111,31 @@ func dollars(usd float64) string {
 }
 
 func showCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
-	raw := flags.Bool("json", false, "print the API's own answer")
+	raw := flags.Bool("json", false, "print the API's JSON")
 	return func(ctx context.Context, args []string) error {
 		id, err := oneID(args)
 		if err != nil {
 			return err
 		}
 		var v task
-		text, err := t.door.call(ctx, http.MethodGet, "/api/tasks/"+id, &v)
+		text, err := t.api.call(ctx, http.MethodGet, "/api/tasks/"+id, nil, &v)
 		if err != nil {
 			return err
 		}
 		if *raw {
-			err := t.json(text)
-			return err
+			return t.printJSON(text)
 		}
-		t.describe(v)
+		t.printTask(v)
 		return nil
 	}
 }
 
-func (t *terminal) describe(v task) {
+// printTask prints everything about a task.
+func (t *terminal) printTask(v task) {
 	const widest = len("in the run of")
 	fact := func(name, value string) {
 		if value != "" {
-			say(t.stdout, "%-*s  %s\n", widest, name, legible.Line(value))
+			printf(t.stdout, "%-*s  %s\n", widest, name, legible.Line(value))
 		}
 	}
 	at := func(name string, when time.Time) {
@@ -155,7 +151,7 @@ func (t *terminal) describe(v task) {
 	}
 	fact("asked by", v.Asker()+", "+v.Task.Source)
 	fact("thread", v.Task.Thread)
-	fact("where", cmp.Or(v.Task.Repo+v.Task.Dir, "a directory of its own"))
+	fact("where", cmp.Or(v.Task.Repo+v.Task.Dir, "an empty directory"))
 	at("created", v.Created)
 	at("started", v.Started)
 	at("ended", v.Ended)
@@ -167,27 +163,18 @@ func (t *terminal) describe(v task) {
 		fact("published", v.Ending.Note())
 	}
 	for _, q := range v.Questions {
-		say(t.stdout, "\n? %s\n", legible.Text(q.Text))
-		for _, line := range answers(v.Task.ID, q) {
-			say(t.stdout, "%s\n", line)
+		printf(t.stdout, "\n? %s\n", legible.Text(q.Text))
+		for _, line := range answerHelp(v.Task.ID, q) {
+			printf(t.stdout, "%s\n", line)
 		}
 	}
 	texts := []string{"> " + strings.ReplaceAll(v.Task.Prompt, "\n", "\n> "), v.Sentence}
 	if v.Ending != nil {
-		texts = append(texts, indented(v.Ending.Said()))
+		texts = append(texts, indentJSON(v.Ending.Said()))
 	}
 	for _, text := range texts {
 		if text = strings.TrimSpace(legible.Text(text)); text != "" {
-			say(t.stdout, "\n%s\n", text)
+			printf(t.stdout, "\n%s\n", text)
 		}
 	}
-}
-
-// indented is an answer in a form, such as that of a review, as people can read it; any other as it is.
-func indented(answer string) string {
-	var b bytes.Buffer
-	if json.Indent(&b, []byte(answer), "", "  ") != nil {
-		return answer
-	}
-	return b.String()
 }

@@ -69,10 +69,10 @@ func TestListFilters(t *testing.T) {
 	if _, out, _ := f.run("list", "-before", id); strings.Contains(out, id) || !strings.Contains(out, other) {
 		t.Errorf("older ones: %s", out)
 	}
-	if _, _, errs := f.run("list", "-limit", "1"); errs != "There may be older ones: add -before "+id+"\n" {
+	if _, _, errs := f.run("list", "-limit", "1"); errs != "For older tasks add -before "+id+"\n" {
 		t.Errorf("it says %q", errs)
 	}
-	if _, _, errs := f.run("list", "-text", "nowhere"); errs != "There are none.\n" {
+	if _, _, errs := f.run("list", "-text", "nowhere"); errs != "No tasks.\n" {
 		t.Errorf("it says %q", errs)
 	}
 }
@@ -235,7 +235,7 @@ func TestShowSaysWhatTheDocsQuote(t *testing.T) {
 	c := newTerminal(world{getenv: func(string) string { return "" }, stdout: &out, stderr: &out})
 	v := task{Status: tasks.Status{State: "waiting", Position: 2, Into: "OTHER", Why: "the limit is reached", At: time.Now(), Worker: "w-1"}}
 	v.Questions = []tasks.Question{{Key: "k", Text: "Which?"}}
-	c.describe(v)
+	c.printTask(v)
 	_, doc, _ := strings.Cut(read(t, "..", "..", "docs", "operations.md"), "## A task that is stuck")
 	doc, _, _ = strings.Cut(doc, "\n## ")
 	for _, quoted := range []string{"waits", "not before", "before it", "in its thread", "in the run of", "worker", "thread", "?"} {

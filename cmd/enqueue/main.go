@@ -1,5 +1,5 @@
-// Command enqueue is the front door: `enqueue serve` takes webhooks and serves API and console, and its other commands are the
-// client of that API. Run `enqueue help` for the list.
+// Command enqueue is the front door and its client: `enqueue serve` serves webhooks, API and console, and the other commands call
+// that API. Run `enqueue help` for the list.
 package main
 
 import (
@@ -11,8 +11,8 @@ import (
 
 func main() {
 	agent.KeeperMain()
-	_, _ = agent.MakePrivate() // every command: all may have secrets in their environment
+	_, _ = agent.MakePrivate() // every command may have secrets in its environment; serve reports a failure
 	os.Exit(run(context.Background(), os.Args[1:], world{
-		getenv: os.Getenv, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, notify: signals, process: true,
+		getenv: os.Getenv, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, notify: notifySignals, process: true,
 	}))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -14,78 +15,78 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// teller prints what happens to a task. What the agent thinks and what its tools print is in the log.
-type teller struct {
-	screen *term.Screen
-	side   *term.Out // where the screen's lines go
-	id     string
-	stamps bool // lines begin with the time
-	text   bool // what was printed last is text
+// eventPrinter prints a task's events. It leaves out the agent's thinking and the output of its tools, which are in the log.
+type eventPrinter struct {
+	screen     *term.Screen
+	side       *term.Out // the screen's side stream
+	id         string
+	timestamps bool // lines begin with the time
+	inText     bool // the last thing printed was text
 }
 
-// tell prints an event.
-func (t *teller) tell(e agent.Event) {
+// event prints an event.
+func (p *eventPrinter) event(e agent.Event) {
 	switch e.Kind {
 	case agent.Text:
-		if e.Parent == "" { // what sub-agents say is for the agent
-			t.piece(legible.Text(e.Text))
+		if e.Parent == "" { // a sub-agent's text is for the agent
+			p.text(legible.Text(e.Text))
 		}
 	case agent.ToolUse:
-		t.short(e, term.Dim, "· "+e.Text)
+		p.short(e, term.Dim, "· "+e.Text)
 	case agent.ToolResult:
 		if e.Error {
-			t.short(e, term.Red, "✗ "+cmp.Or(legible.Line(e.Text), "it failed"))
+			p.short(e, term.Red, "✗ "+cmp.Or(legible.Line(e.Text), "failed"))
 		}
 	case agent.Started:
-		t.short(e, term.Dim, "— started, "+e.Text)
+		p.short(e, term.Dim, "— started, "+e.Text)
 	case agent.Notice:
-		t.line(e, term.Yellow, "! "+e.Text)
+		p.full(e, term.Yellow, "! "+e.Text)
 	case tasks.Said:
-		t.line(e, term.Bold, "» "+e.Text)
+		p.full(e, term.Bold, "» "+e.Text)
 	case tasks.Asked:
-		t.question(e)
+		p.question(e)
 	case tasks.Replied:
-		t.line(e, term.Bold, "! "+cmp.Or(e.Text, "nobody answered; the agent decides by itself"))
+		p.full(e, term.Bold, "! "+cmp.Or(e.Text, "no answer; the agent decides"))
 	case tasks.Absorbed:
-		t.line(e, term.Bold, "+ "+e.Text)
+		p.full(e, term.Bold, "+ "+e.Text)
 	case agent.TurnEnd:
-		t.screen.Newline()
+		p.screen.Newline()
 	}
 }
 
-// piece prints text. Where a new one begins, the CLI sends any number of empty lines: one is enough, and none at the very beginning.
-func (t *teller) piece(s string) {
-	if !t.text {
+// text prints text. The CLI begins a block of text with any number of empty lines; print at most one, and none at the very beginning.
+func (p *eventPrinter) text(s string) {
+	if !p.inText {
 		trimmed := strings.TrimLeft(s, "\n")
 		switch {
 		case trimmed == "":
 			return
-		case trimmed != s && t.screen.Said():
+		case trimmed != s && p.screen.Printed():
 			trimmed = "\n" + trimmed
 		}
 		s = trimmed
 	}
-	t.text = true
-	t.screen.Text(s)
+	p.inText = true
+	p.screen.Text(s)
 }
 
-func (t *teller) print(line string) {
-	t.text = false
-	t.screen.Line(line)
+func (p *eventPrinter) line(line string) {
+	p.inText = false
+	p.screen.Line(line)
 }
 
-// question is asked with what to type for an answer.
-func (t *teller) question(e agent.Event) {
+// question prints a question and the command that answers it.
+func (p *eventPrinter) question(e agent.Event) {
 	var q tasks.Question
-	_ = json.Unmarshal(e.Input, &q) // without it the words alone are told, and the only open question is answered
-	t.line(e, term.Bold, "? "+e.Text)
-	for _, line := range answers(t.id, q) {
-		t.print(line)
+	_ = json.Unmarshal(e.Input, &q) // without a key, the answer goes to the only open question
+	p.full(e, term.Bold, "? "+e.Text)
+	for _, line := range answerHelp(p.id, q) {
+		p.line(line)
 	}
 }
 
-// answers say how a question of a task can be answered.
-func answers(id string, q tasks.Question) (lines []string) {
+// answerHelp returns the options of a question and the command that answers it.
+func answerHelp(id string, q tasks.Question) (lines []string) {
 	for i, o := range q.Options {
 		lines = append(lines, fmt.Sprintf("  %d. %s", i+1, legible.Line(o)))
 	}
@@ -96,37 +97,37 @@ func answers(id string, q tasks.Question) (lines []string) {
 	return append(lines, "  answer with: enqueue answer "+legible.Line(key+id)+" YOUR WORDS")
 }
 
-// line prints all of what there is to say.
-func (t *teller) line(e agent.Event, style term.Style, s string) {
-	t.print(t.stamp(e) + t.side.Paint(style, strings.TrimSpace(legible.Text(s))))
+// full prints the whole text of an event.
+func (p *eventPrinter) full(e agent.Event, style term.Style, s string) {
+	p.line(p.timestamp(e) + p.side.Paint(style, strings.TrimSpace(legible.Text(s))))
 }
 
-// short prints what is one line, whatever is in it: on a terminal no longer than that is wide. Sub-agents are indented.
-func (t *teller) short(e agent.Event, style term.Style, s string) {
-	before, columns := t.stamp(e), t.side.Width()
-	if t.stamps {
+// short prints an event as one line of the terminal. Events of sub-agents are indented.
+func (p *eventPrinter) short(e agent.Event, style term.Style, s string) {
+	prefix, columns := p.timestamp(e), p.side.Width()
+	if p.timestamps {
 		columns -= len("15:04:05 ")
 	}
 	if e.Parent != "" {
-		before, columns = before+"  ", columns-2
+		prefix, columns = prefix+"  ", columns-2
 	}
-	t.print(before + t.side.Paint(style, term.Cut(legible.Line(s), columns)))
+	p.line(prefix + p.side.Paint(style, term.Cut(legible.Line(s), columns)))
 }
 
-func (t *teller) stamp(e agent.Event) string {
-	if !t.stamps {
+func (p *eventPrinter) timestamp(e agent.Event) string {
+	if !p.timestamps {
 		return ""
 	}
-	return t.side.Paint(term.Dim, e.Time.Local().Format(time.TimeOnly)) + " "
+	return p.side.Paint(term.Dim, e.Time.Local().Format(time.TimeOnly)) + " "
 }
 
-// end tells how a task ended; the answer itself only when nothing was said before.
-func (t *teller) end(v task) {
+// end prints how a task ended. It prints the answer itself only if no text was printed before.
+func (p *eventPrinter) end(v task) {
 	e := v.Ending
-	if !t.screen.Said() {
-		t.screen.Text(legible.Text(indented(e.Said())))
+	if !p.screen.Printed() {
+		p.screen.Text(legible.Text(indentJSON(e.Said())))
 	}
-	t.screen.Status("")
+	p.screen.Status("")
 	style, words := term.Red, v.state()
 	if e.Kind == tasks.Answered {
 		style = term.Green
@@ -134,52 +135,58 @@ func (t *teller) end(v task) {
 	if facts := e.Footer(); facts != "" {
 		words += " · " + facts
 	}
-	t.print(t.side.Paint(style, legible.Line(words)))
+	p.line(p.side.Paint(style, legible.Line(words)))
 	for _, more := range []string{v.Sentence, e.Note()} {
 		if more != "" {
-			t.print(legible.Text(more))
+			p.line(legible.Text(more))
 		}
 	}
 }
 
-// progress is what the status line tells: how long, how much, and what now.
-type progress struct {
-	asked   time.Time // by our clock
-	started time.Time // by that of the fleet; zero: it waits
-	tokens  int64
-	usd     float64
-	now     string // what the agent does, unless it uses tools
-	calls   []call // tools that are at work, in the order in which they began
+// indentJSON indents an answer that is JSON, such as a review's. It returns any other answer unchanged.
+func indentJSON(answer string) string {
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(answer), "", "  ") != nil {
+		return answer
+	}
+	return b.String()
 }
 
-type call struct{ id, words string }
+// progress is the content of the status line: elapsed time, usage and current activity.
+type progress struct {
+	submitted time.Time // by the local clock
+	started   time.Time // by the fleet's clock; zero while the task waits
+	tokens    int64
+	usd       float64
+	activity  string     // when no tool is running
+	tools     []toolCall // running tools, oldest first
+}
 
-func (p *progress) note(e agent.Event) {
+type toolCall struct{ id, text string }
+
+func (p *progress) update(e agent.Event) {
 	switch e.Kind {
 	case agent.Started, tasks.Absorbed:
 		if e.Kind == tasks.Absorbed && e.Tool != "" {
-			return // a further request, in a run that goes on
+			return // the run absorbed another task
 		}
 		if p.started.IsZero() {
 			p.started = e.Time
 		}
-		p.calls = nil // of a run before
-		p.now = "thinking"
-	case agent.Thinking:
-		p.now = "thinking"
+		p.tools, p.activity = nil, "thinking" // the tools of an earlier run are gone
+	case agent.Thinking, tasks.Replied:
+		p.activity = "thinking"
 	case agent.Text:
-		p.now = "writing"
+		p.activity = "writing"
 	case agent.ToolUse:
-		p.calls = append(p.calls, call{e.ToolID, legible.Line(e.Text)})
+		p.tools = append(p.tools, toolCall{e.ToolID, legible.Line(e.Text)})
 	case agent.ToolResult:
-		p.calls = slices.DeleteFunc(p.calls, func(c call) bool { return c.id == e.ToolID })
-		p.now = "thinking"
+		p.tools = slices.DeleteFunc(p.tools, func(c toolCall) bool { return c.id == e.ToolID })
+		p.activity = "thinking"
 	case agent.TurnEnd:
-		p.calls, p.now = nil, ""
+		p.tools, p.activity = nil, ""
 	case tasks.Asked:
-		p.now = "waiting for an answer"
-	case tasks.Replied:
-		p.now = "thinking"
+		p.activity = "waiting for an answer"
 	case agent.Used:
 		p.usd = e.CostUSD
 		if u := e.Usage; u != nil {
@@ -188,24 +195,24 @@ func (p *progress) note(e agent.Event) {
 	}
 }
 
-// line is what there is to tell at a moment.
-func (p *progress) line(at time.Time) string {
+// line returns the status line.
+func (p *progress) line(now time.Time) string {
 	if p.started.IsZero() {
-		return "waiting · " + tasks.Lasted(at.Sub(p.asked))
+		return "waiting · " + tasks.Lasted(now.Sub(p.submitted))
 	}
-	parts := []string{tasks.Lasted(max(0, at.Sub(p.started)))} // the clocks of two machines differ
+	parts := []string{tasks.Lasted(max(0, now.Sub(p.started)))} // the two clocks may differ
 	if p.tokens > 0 {
 		parts = append(parts, legible.Count(p.tokens)+" tokens", fmt.Sprintf("$%.2f", p.usd))
 	}
-	doing := p.now
-	if n := len(p.calls); n > 0 {
-		doing = p.calls[n-1].words
+	activity := p.activity
+	if n := len(p.tools); n > 0 {
+		activity = p.tools[n-1].text
 		if n > 1 {
-			doing = fmt.Sprintf("%d tools: %s", n, doing)
+			activity = fmt.Sprintf("%d tools: %s", n, activity)
 		}
 	}
-	if doing != "" {
-		parts = append(parts, doing)
+	if activity != "" {
+		parts = append(parts, activity)
 	}
 	return strings.Join(parts, " · ")
 }

@@ -11,7 +11,7 @@ import (
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	p := progress{asked: began}
+	p := progress{submitted: began}
 	for _, step := range []struct {
 		event agent.Event
 		after time.Duration
@@ -29,7 +29,7 @@ func TestProgress(t *testing.T) {
 		{agent.Event{Kind: agent.Used, CostUSD: 2, Usage: &agent.Usage{Input: 2_340_000}}, 80 * time.Second, "1m10s · 2.3M tokens · $2.00 · waiting for an answer"},
 		{agent.Event{Kind: agent.TurnEnd}, 2*time.Hour + 10*time.Second, "2h · 2.3M tokens · $2.00"},
 	} {
-		p.note(step.event)
+		p.update(step.event)
 		if got := p.line(began.Add(step.after)); got != step.want {
 			t.Errorf("after %s it is %q, want %q", step.event.Kind, got, step.want)
 		}

@@ -8,14 +8,14 @@ import (
 	"github.com/errand-fleet/errand/internal/legible"
 )
 
-// table is printed in columns. On a terminal that is narrow, columns are left out that matter less.
+// table is a table that fits the terminal: on a narrow one it leaves out less important columns.
 type table struct {
 	columns []column
-	spare   []string // names of columns that may be left out, in this order
-	prose   bool     // the last column is words, of which the beginning will do; the first then has a line of its own where all else fails
+	spare   []string // names of columns that may be left out, the first one first
+	prose   bool     // the last column may be cut; if that is not enough, the first column moves to a separate line
 }
 
-// column is one of a table. The first of its cells is its name.
+// column is a column of a table. Its first cell is its name.
 type column struct {
 	cells []string
 	width int
@@ -28,7 +28,7 @@ func newTable(names ...string) *table {
 	return t
 }
 
-// add adds a row. Cells are made harmless here.
+// add adds a row and sanitizes its cells.
 func (t *table) add(cells ...string) {
 	for i, cell := range cells {
 		c := &t.columns[i]
@@ -37,14 +37,14 @@ func (t *table) add(cells ...string) {
 	}
 }
 
-// print prints it, each row in one line of the terminal as far as that is possible.
+// print prints the table, if possible with one terminal line per row.
 func (t *table) print(out *term.Out) {
-	columns, alone := t.columns, false
+	columns, split := t.columns, false
 	if width := out.Width(); width > 0 {
 		var fits bool
 		if columns, fits = t.fit(t.columns, width); !fits && t.prose {
 			columns, _ = t.fit(t.columns[1:], width-2)
-			columns, alone = append([]column{t.columns[0]}, columns...), true
+			columns, split = append([]column{t.columns[0]}, columns...), true
 		}
 	}
 	for row := range columns[0].cells {
@@ -54,7 +54,7 @@ func (t *table) print(out *term.Out) {
 			switch last := i == len(columns)-1; {
 			case last && t.prose && out.TTY():
 				cell = term.Cut(cell, c.width)
-			case !last && (i > 0 || !alone):
+			case !last && (i > 0 || !split):
 				cell = term.Pad(cell, c.width)
 			}
 			if row > 0 {
@@ -64,24 +64,24 @@ func (t *table) print(out *term.Out) {
 				}
 			}
 			switch {
-			case i == 1 && alone:
+			case i == 1 && split:
 				line.WriteString("\n  ")
 			case i > 0:
 				line.WriteString("  ")
 			}
 			line.WriteString(out.Paint(style, cell))
 		}
-		say(out, "%s\n", strings.TrimRight(line.String(), " "))
+		printf(out, "%s\n", strings.TrimRight(line.String(), " "))
 	}
 }
 
-// enough is how much of the words should be left on a narrow terminal.
-const enough = 20
+// minProse is the minimum width of the last column.
+const minProse = 20
 
-// fit leaves out what has no room, and tells whether the rest has.
+// fit leaves out columns until the rest fits, and reports whether it does.
 func (t *table) fit(all []column, width int) (columns []column, fits bool) {
 	columns = slices.Clone(all)
-	left := func() int { // for the last one
+	left := func() int { // width for the last column
 		n := width
 		for _, c := range columns[:len(columns)-1] {
 			n -= c.width + 2
@@ -91,7 +91,7 @@ func (t *table) fit(all []column, width int) (columns []column, fits bool) {
 	need := func() int {
 		n := columns[len(columns)-1].width
 		if t.prose {
-			n = min(n, enough)
+			n = min(n, minProse)
 		}
 		return n
 	}

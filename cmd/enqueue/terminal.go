@@ -1,55 +1,217 @@
 package main
 
 import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
+	"os/signal"
 	"syscall"
+	"time"
 
+	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
+	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// exit is an error about which everything has been said: the code is what is left of it. docs/cli.md lists them.
+// world is the environment of a command. Tests replace it.
+type world struct {
+	getenv         func(string) string
+	environ        []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	notify         func() (<-chan os.Signal, func()) // catches SIGINT and SIGTERM until the returned function is called; may be nil
+	patience       time.Duration                     // default: patience
+	pause          time.Duration                     // default: firstPause
+	process        bool                              // the program owns the process
+}
+
+// notifySignals is the notify function of the real process.
+func notifySignals() (<-chan os.Signal, func()) {
+	c := make(chan os.Signal, 3)
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	return c, func() { signal.Stop(c) }
+}
+
+// terminal is what a command reads from and prints to, and the API it calls. It is not safe for concurrent use.
+type terminal struct {
+	world
+	api            *apiClient
+	stdin          keyboard
+	stdout, stderr *term.Out
+}
+
+func newTerminal(w world) *terminal {
+	w.patience = cmp.Or(w.patience, patience)
+	t := &terminal{world: w, stdin: keyboard{Reader: w.stdin}, stdout: term.NewOut(w.stdout, w.getenv), stderr: term.NewOut(w.stderr, w.getenv)}
+	if f, ok := w.stdin.(*os.File); ok {
+		t.stdin.tty = term.IsTerminal(f)
+	}
+	return t
+}
+
+// writeErr returns an error if results could not be written, for example because the disk is full.
+func (t *terminal) writeErr() error {
+	if err := t.stdout.Err(); err != nil {
+		return fmt.Errorf("print results: %w", err)
+	}
+	return nil
+}
+
+// printJSON prints JSON: unchanged, except that control sequences are escaped on a terminal.
+func (t *terminal) printJSON(text []byte) error {
+	if t.stdout.TTY() {
+		text = []byte(legible.JSON(string(text)))
+	}
+	if _, err := t.stdout.Write(text); err != nil {
+		return fmt.Errorf("print JSON: %w", err)
+	}
+	return nil
+}
+
+// copyResponse prints the body of a GET request without a time limit.
+func (t *terminal) copyResponse(ctx context.Context, path string) error {
+	resp, err := t.api.open(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if t.stdout.TTY() {
+		return t.printLines(resp.Body, legible.JSON)
+	}
+	if _, err := io.Copy(t.stdout, resp.Body); err != nil {
+		return fmt.Errorf("copy response: %w", err)
+	}
+	return nil
+}
+
+// printLines copies text line by line through sanitize.
+func (t *terminal) printLines(r io.Reader, sanitize func(string) string) error {
+	in := bufio.NewReader(r)
+	for {
+		line, err := in.ReadString('\n')
+		if _, err := io.WriteString(t.stdout, sanitize(line)); err != nil {
+			return fmt.Errorf("print log: %w", err)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read log: %w", err)
+		}
+	}
+}
+
+// printf writes to a terminal and ignores errors: a [term.Out] remembers them.
+func printf(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+
+// keyboard is standard input.
+type keyboard struct {
+	io.Reader
+	tty bool
+}
+
+// waitEnter returns a channel that is closed when Enter or Ctrl-D is pressed. Its goroutine ends with the process, because reading a
+// terminal cannot be interrupted.
+func (k keyboard) waitEnter() <-chan struct{} {
+	pressed := make(chan struct{})
+	go func() {
+		defer close(pressed)
+		_, _ = bufio.NewReader(k).ReadString('\n')
+	}()
+	return pressed
+}
+
+// exit is an exit code, as an error whose message was already printed. docs/cli.md lists the codes.
 type exit int
 
 const (
-	failed      exit = 1 // the command could not do its work
-	misused     exit = 2 // it was called wrongly
-	unanswered  exit = 3 // the task failed or was lost
-	stopped     exit = 4 // it took too long or stood still
-	cancelled   exit = 5 // it was cancelled, withdrawn or superseded
-	refusedTask exit = 6 // it may not be done at all
-	interrupted exit = 130
-	terminated  exit = 143
+	exitFailed      exit = 1 // the command could not do its work
+	exitUsage       exit = 2 // wrong flags or arguments
+	exitTaskFailed  exit = 3 // the task failed or was lost
+	exitTaskLimit   exit = 4 // the task timed out or stalled
+	exitTaskStopped exit = 5 // the task was cancelled, withdrawn or superseded
+	exitTaskRefused exit = 6
+	exitInterrupted exit = 130
+	exitTerminated  exit = 143
 )
 
 func (e exit) Error() string { return fmt.Sprintf("exit with %d", int(e)) }
 
-// wrongUse is an error in what the command was given.
-type wrongUse struct{ error }
+// usageError is an error in the command's flags or arguments.
+type usageError struct{ error }
 
-// endedAs is how a command exits that has followed a task to its end; nil when it was answered.
-func endedAs(k tasks.EndingKind) error {
+// exitForEnding returns the exit code for a task that was followed to its end, or nil if it was answered.
+func exitForEnding(k tasks.EndingKind) error {
 	switch k {
 	case tasks.Answered:
 		return nil
 	case tasks.TimedOut, tasks.Stalled:
-		return stopped
+		return exitTaskLimit
 	case tasks.Cancelled, tasks.Withdrawn, tasks.Superseded:
-		return cancelled
+		return exitTaskStopped
 	case tasks.Refused:
-		return refusedTask
+		return exitTaskRefused
 	}
-	return unanswered
+	return exitTaskFailed
 }
 
-// leftBy is how a command exits that was told to leave.
-func leftBy(sig os.Signal) exit {
+func exitForSignal(sig os.Signal) exit {
 	if sig == syscall.SIGTERM {
-		return terminated
+		return exitTerminated
 	}
-	return interrupted
+	return exitInterrupted
 }
 
-// say writes to a terminal. One that is gone is nobody to tell about it.
-func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+// exitCode returns the exit code for an error and prints the error, unless it was already printed.
+func exitCode(err error, stderr io.Writer) int {
+	if err == nil {
+		return 0
+	}
+	if e, ok := errors.AsType[exit](err); ok {
+		return int(e)
+	}
+	printf(stderr, "enqueue: %v\n", err)
+	if _, ok := errors.AsType[usageError](err); ok {
+		return int(exitUsage)
+	}
+	if r, ok := errors.AsType[*apiError](err); ok && r.status == http.StatusBadRequest { // the server rejected a flag or an argument
+		return int(exitUsage)
+	}
+	return int(exitFailed)
+}
+
+// task is a task in the API's JSON.
+type task struct {
+	tasks.Status
+	Title    string `json:"title"`
+	Sentence string `json:"sentence"`
+}
+
+// state returns the task's state or ending in one word.
+func (t task) state() string {
+	switch {
+	case t.Stopping():
+		return "stopping"
+	case t.Ending == nil:
+		return t.State
+	}
+	return cmp.Or(string(t.Ending.Kind), t.State)
+}
+
+// postTask sends a POST request about a task; body may be nil. It returns the response's text and decodes it into v.
+func (t *terminal) postTask(ctx context.Context, path string, body, v any) ([]byte, error) {
+	var b []byte
+	if body != nil {
+		var err error
+		if b, err = json.Marshal(body); err != nil {
+			return nil, fmt.Errorf("marshal request: %w", err)
+		}
+	}
+	return t.api.call(ctx, http.MethodPost, "/api/tasks/"+path, b, v)
+}

@@ -12,22 +12,22 @@ func TestUsage(t *testing.T) {
 		said string
 	}{
 		"":                   {2, "usage: enqueue COMMAND"},
-		"help":               {0, "logs     print the log of a task"},
+		"help":               {0, "logs     print or follow the log of a task"},
 		"-h":                 {0, "usage: enqueue COMMAND"},
 		"help logs":          {0, "usage: enqueue logs [-f] ID"},
 		"help serve":         {0, "usage: enqueue serve"},
-		"help dance":         {2, `there is no command "dance"; ` + "`enqueue help`"},
-		"dance":              {2, `there is no command "dance"; ` + "`enqueue help` lists them"},
+		"help dance":         {2, `unknown command "dance"; ` + "`enqueue help`"},
+		"dance":              {2, `unknown command "dance"; ` + "`enqueue help` lists the commands"},
 		"lsit":               {2, "did you mean list?"},
 		"log":                {2, "did you mean logs?"},
 		"serv":               {2, "did you mean serve?"},
 		"serve now":          {2, `unexpected argument "now"`},
-		"serve -port 1":      {2, "there is no flag -port"},
-		"serve -h":           {0, "Settings are in the environment"},
+		"serve -port 1":      {2, "unknown flag -port"},
+		"serve -h":           {0, "Configure it with environment variables"},
 		"chat":               {2, "usage: enqueue chat"},
 		"chat -follow":       {2, "usage: enqueue chat"},
-		"chat -loud hi":      {2, "enqueue chat: there is no flag -loud (put -- before words that begin with a dash); `enqueue chat -h` lists the flags"},
-		"chat hi -loud":      {2, "there is no flag -loud"},
+		"chat -loud hi":      {2, "enqueue chat: unknown flag -loud (put -- before words that begin with a dash); `enqueue chat -h` lists the flags"},
+		"chat hi -loud":      {2, "unknown flag -loud"},
 		"chat hi -model":     {2, "flag needs an argument: -model"},
 		"chat -h":            {0, "  -repo owner/name      work in this repository"},
 		"list all":           {2, "usage: enqueue list"},
@@ -92,8 +92,8 @@ func TestNear(t *testing.T) {
 		"list lots": false, "list l": false, "list chat": false, "list silt": false,
 	} {
 		a, b, _ := strings.Cut(pair, " ")
-		if near(a, b) != want || near(b, a) != want {
-			t.Errorf("%s and %s: %v, %v", a, b, near(a, b), near(b, a))
+		if oneTypo(a, b) != want || oneTypo(b, a) != want {
+			t.Errorf("%s and %s: %v, %v", a, b, oneTypo(a, b), oneTypo(b, a))
 		}
 	}
 }

@@ -128,7 +128,7 @@ func TestChatWhoseServerIsGone(t *testing.T) {
 	f.server.CloseClientConnections()
 	_ = f.server.Listener.Close()
 	code, _, errs := r.rest()
-	for _, want := range []string{"the server is gone; the task may go on", "is `enqueue serve` or `worker -standalone` running there?", "`enqueue logs -f "} {
+	for _, want := range []string{"lost the connection to the server; the task may continue", "is `enqueue serve` or `worker -standalone` running there?", "`enqueue logs -f "} {
 		if code != 1 || !strings.Contains(errs, want) {
 			t.Errorf("exit %d: %q is not in %s", code, want, errs)
 		}
@@ -152,7 +152,7 @@ func TestChatThatIsLeft(t *testing.T) {
 			id := r.task()
 			r.signals <- test.signal
 			code, _, errs := r.rest()
-			if code != test.code || !strings.Contains(errs, "the task goes on: `enqueue logs -f "+id) {
+			if code != test.code || !strings.Contains(errs, "the task continues: `enqueue logs -f "+id) {
 				t.Errorf("exit %d: %s", code, errs)
 			}
 			if got := f.Status(id); got.Cancel != "" || got.Ending != nil {
@@ -213,7 +213,7 @@ func TestChatSaysWhyItWaits(t *testing.T) {
 	f.patience = time.Millisecond
 	r := f.start("chat", "-follow", "Hello")
 	c := f.Claim(r.task())
-	if got, want := r.line(r.stderr), "! it waits, because no worker is alive; `enqueue doctor` says what to do\n"; got != want {
+	if got, want := r.line(r.stderr), "! the task waits because no worker is alive; `enqueue doctor` shows what to do\n"; got != want {
 		t.Errorf("it says %q, want %q", got, want)
 	}
 	f.End(c, tasks.Ending{Kind: tasks.Answered})
@@ -233,7 +233,7 @@ func TestQuestionsAreToldWithTheirAnswer(t *testing.T) {
 	f.End(c, tasks.Ending{Kind: tasks.Answered})
 	_, _, errs := r.rest()
 	want := "? Which?\n  1. red\n  2. blue\n  answer with: enqueue answer -question k1 " + id + " YOUR WORDS\n" +
-		"! red\n! nobody answered; the agent decides by itself\n"
+		"! red\n! no answer; the agent decides\n"
 	if !strings.HasPrefix(errs, want) {
 		t.Errorf("it says\n%s\nwant\n%s", errs, want)
 	}
@@ -329,7 +329,7 @@ func TestFollowingIntoAFullDiskEnds(t *testing.T) {
 	f.Append(f.Claim(id), agent.Event{Kind: agent.Text, Text: "4"})
 	var errs strings.Builder
 	code := client(t.Context(), []string{"logs", "-f", id}, world{getenv: f.getenv, stdin: strings.NewReader(""), stdout: full{}, stderr: &errs})
-	if code != 1 || !strings.Contains(errs.String(), "no space left on device; the task goes on: `enqueue logs -f "+id) {
+	if code != 1 || !strings.Contains(errs.String(), "no space left on device; the task continues: `enqueue logs -f "+id) {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}
 }

@@ -21,7 +21,7 @@ func TestHealthcheck(t *testing.T) {
 	}{
 		"ready":     {http.StatusOK, 0, "ok"},
 		"not ready": {http.StatusServiceUnavailable, 1, "is not ready: no answer from Redis"},
-		"gone":      {0, 1, "ask worker at 127.0.0.1:"},
+		"gone":      {0, 1, "request 127.0.0.1:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,5 +1,5 @@
-// Command worker drains the queues: it runs the Claude Code CLI on tasks and posts what comes of them. With -standalone it is the
-// whole system in one process. Run `worker -h` for its flags; everything else is configured by the environment (.env.example).
+// Command worker takes tasks from the queues, runs the Claude Code CLI on them and posts the answers. With -standalone it is the whole
+// system in one process. Run `worker -h` for its flags; the environment configures everything else (.env.example).
 package main
 
 import (
@@ -12,6 +12,6 @@ import (
 
 func main() {
 	agent.KeeperMain()
-	_, _ = agent.MakePrivate() // every command, for all have the secrets in their environment; what starts runs says so where it does not help
+	_, _ = agent.MakePrivate() // every command has secrets in its environment; wire.Start reports a failure
 	os.Exit(run(wire.Signals(context.Background()), os.Args[1:], os.Getenv, os.Stdout, os.Stderr, wire.Options{Process: true}))
 }

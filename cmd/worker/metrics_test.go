@@ -90,7 +90,7 @@ func TestWorkerShowsMetrics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := httptest.NewServer(probes(t.Context(), &station{parts: parts}))
+		server := httptest.NewServer((&station{parts: parts}).probes(t.Context()))
 		if got, _ := w.read(server.URL+"/metrics", c.shown); got != c.want {
 			t.Errorf("token %q, shown %q: %d, want %d", c.set, c.shown, got, c.want)
 		}

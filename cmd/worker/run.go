@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/errand-fleet/errand/cmd/internal/wire"
@@ -19,12 +18,12 @@ import (
 	"github.com/errand-fleet/errand/web"
 )
 
-// run is the whole command; it returns the exit code. Tests call it as main does, with options that shorten its rhythms.
+// run runs the command and returns the exit code. Tests pass options that shorten its intervals.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer, o wire.Options) int {
 	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	standalone := flags.Bool("standalone", false, "be the whole system in one process: front door, worker and, unless REDIS_URL is set, Redis")
-	printConfig := flags.Bool("print-config", false, "print the configuration, without secrets, and exit")
+	all := flags.Bool("standalone", false, "run the whole system in one process: front door, worker and, unless REDIS_URL is set, Redis")
+	printConfig := flags.Bool("print-config", false, "print the configuration without secrets and exit")
 	flags.Usage = func() {
 		fmt.Fprint(stderr, "usage: worker [-standalone] [-print-config]\n       worker healthcheck\n\n")
 		flags.PrintDefaults()
@@ -36,12 +35,12 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return 2
 	}
 	role := config.RoleWorker
-	if *standalone {
+	if *all {
 		role = config.RoleStandalone
 	}
 	if !*printConfig && flags.NArg() == 1 && flags.Arg(0) == "healthcheck" {
-		c, _ := config.Load(getenv, role) // of a worker whose configuration was good enough to start
-		return exit(stderr, healthcheck(ctx, c.Worker.Addr, stdout))
+		c, _ := config.Load(getenv, role) // the worker has started with it
+		return exitCode(stderr, healthcheck(ctx, c.Worker.Addr, stdout))
 	}
 	c, err := wire.Load(getenv, role)
 	switch {
@@ -56,16 +55,16 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		fmt.Fprintf(stderr, "worker: unknown command %q\n", strings.Join(flags.Args(), " "))
 		flags.Usage()
 		return 2
-	case err == nil && *standalone:
-		err = all(ctx, c, stdout, stderr, o)
+	case err == nil && *all:
+		err = standalone(ctx, c, stdout, stderr, o)
 	case err == nil:
 		err = work(ctx, c, stderr, o)
 	}
-	return exit(stderr, err)
+	return exitCode(stderr, err)
 }
 
-// exit reports err, if any, and returns the exit code.
-func exit(stderr io.Writer, err error) int {
+// exitCode prints err, if any, and returns the exit code.
+func exitCode(stderr io.Writer, err error) int {
 	if err != nil {
 		fmt.Fprintln(stderr, "worker:", err)
 		return 1
@@ -73,13 +72,9 @@ func exit(stderr io.Writer, err error) int {
 	return 0
 }
 
-// work is a worker of a fleet.
+// work runs a worker of a fleet until ctx ends.
 func work(ctx context.Context, c config.Config, stderr io.Writer, o wire.Options) error {
-	log := wire.Logger(stderr, c, false)
-	if err := wire.Private(log); err != nil {
-		return err
-	}
-	parts, err := wire.New(c, log, o)
+	parts, err := wire.Start(ctx, c, wire.Logger(stderr, c, false), o)
 	if err != nil {
 		return err
 	}
@@ -87,20 +82,17 @@ func work(ctx context.Context, c config.Config, stderr io.Writer, o wire.Options
 	if err != nil {
 		return errors.Join(err, parts.Close())
 	}
-	if err := parts.Greet(ctx); err != nil {
-		return errors.Join(err, s.listener.Close(), parts.Close())
-	}
 	return errors.Join(s.run(ctx), parts.Close())
 }
 
-// station is a worker, and the address at which an orchestrator and front doors ask for it.
+// station is a worker with the HTTP server for its orchestrator, Prometheus and front doors.
 type station struct {
 	parts    *wire.Parts
 	worker   *tasks.Worker
 	listener net.Listener
 }
 
-// newStation needs run or, when it comes to nothing, that the listener is closed.
+// newStation listens on the worker's address. The caller calls run or closes the listener.
 func newStation(ctx context.Context, parts *wire.Parts, o wire.Options) (*station, error) {
 	l, err := wire.Listen(ctx, parts.Config.Worker.Addr, "ERRAND_WORKER_ADDR")
 	if err != nil {
@@ -113,35 +105,25 @@ func newStation(ctx context.Context, parts *wire.Parts, o wire.Options) (*statio
 	return &station{parts, worker, l}, nil
 }
 
-// run works until ctx ends, from when Redis has been looked at. It answers through the worker's drain as well: an orchestrator shall see a process that lives.
+// run runs the worker until ctx ends.
 func (s *station) run(ctx context.Context) error {
-	var serving sync.WaitGroup
-	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var served error
-	serving.Go(func() { served = wire.Serve(serve, s.listener, probes(ctx, s), nil, s.parts.Log) })
-	err := s.parts.Await(ctx)
-	if err == nil && ctx.Err() == nil {
-		err = s.worker.Run(ctx)
-	}
-	stop()
-	serving.Wait()
-	return errors.Join(err, served)
+	return s.parts.ServeDuring(ctx, s.listener, s.probes(ctx), nil, s.worker.Run)
 }
 
-// probes are what a worker is asked: by an orchestrator whether it lives and takes work, by Prometheus for metrics, by a front door for logs.
-func probes(ctx context.Context, s *station) http.Handler {
+// probes serves liveness and readiness to an orchestrator, metrics to Prometheus, and logs to front doors.
+func (s *station) probes(ctx context.Context) http.Handler {
 	mux, parts := http.NewServeMux(), s.parts
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.Handle("/logs/", web.LogServer(wire.LogDir(parts.Config), parts.Config.FleetToken().Reveal()))
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		if !parts.MayScrape(r) {
-			http.Error(w, "the token of the metrics is needed (ERRAND_METRICS_TOKEN)", http.StatusUnauthorized)
+			http.Error(w, "missing or wrong metrics token (ERRAND_METRICS_TOKEN)", http.StatusUnauthorized)
 			return
 		}
 		parts.Metrics.ServeHTTP(w, r)
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		err := errors.Join(parts.Ready(r.Context()), s.able())
+		err := errors.Join(parts.Ready(r.Context()), s.ready())
 		if ctx.Err() != nil {
 			err = errors.New("shutting down")
 		}
@@ -154,8 +136,8 @@ func probes(ctx context.Context, s *station) http.Handler {
 	return mux
 }
 
-// able says why the worker takes no tasks; nil when it does. Everybody may hear it: it names no path.
-func (s *station) able() error {
+// ready returns an error if the worker takes no tasks. The error is public: it contains no path.
+func (s *station) ready() error {
 	switch h, known := s.worker.Health(); {
 	case !known:
 		return errors.New("the CLI has not answered yet")
@@ -165,18 +147,18 @@ func (s *station) able() error {
 	return nil
 }
 
-// healthcheck asks the worker of this container whether it takes work, whatever proxy the container has for the rest of the world.
+// healthcheck asks the worker of this container whether it takes tasks. It ignores the container's proxy settings.
 func healthcheck(ctx context.Context, addr string, stdout io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/readyz", nil)
 	if err != nil {
-		return fmt.Errorf("ask worker at %s: %w", addr, err)
+		return fmt.Errorf("request %s: %w", addr, err)
 	}
 	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := direct.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask worker at %s: %w", addr, err)
+		return fmt.Errorf("request %s: %w", addr, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

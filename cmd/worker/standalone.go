@@ -19,25 +19,22 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver"
 )
 
-// all is the whole system in one process.
-func all(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.Options) (err error) {
-	made := c.HTTP.ConsoleToken == ""
-	if made {
+// standalone runs the whole system in one process until ctx ends.
+func standalone(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.Options) (err error) {
+	generated := c.HTTP.ConsoleToken == ""
+	if generated {
 		c.HTTP.ConsoleToken = config.Secret(wire.Token())
 	}
 	log := wire.Logger(stderr, c, true)
-	if err := wire.Private(log); err != nil {
-		return err
-	}
 	if c.Redis.URL == "" {
-		url, stop, err := ownRedis(ctx, c.Paths.State, log)
+		url, stop, err := startRedis(ctx, c.Paths.State, log)
 		if err != nil {
 			return err
 		}
 		defer stop()
 		c.Redis.URL = config.RedisURL(url)
 	}
-	parts, err := wire.New(c, log, o)
+	parts, err := wire.Start(ctx, c, log, o)
 	if err != nil {
 		return err
 	}
@@ -47,10 +44,7 @@ func all(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.
 		return err
 	}
 	defer station.listener.Close()
-	if err := parts.Greet(ctx); err != nil {
-		return err
-	}
-	// Neither half goes on without the other; what ends both is the signal, or that one of them could not begin.
+	// The front door and the worker end together, by a signal or because one of them failed.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	door, err := parts.FrontDoor(ctx)
@@ -62,30 +56,30 @@ func all(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.
 	if err != nil {
 		return err
 	}
-	var all sync.WaitGroup
+	var parallel sync.WaitGroup
 	var served, worked error
-	all.Go(func() { defer cancel(); served = wire.Serve(ctx, l, door, func() { _ = door.Close() }, log) })
-	all.Go(func() { defer cancel(); worked = station.run(ctx) })
-	headline(stdout, station.worker.Examine(ctx))
-	welcome(stdout, "http://"+l.Addr().String(), door.Invite(), made, c)
-	all.Wait()
+	parallel.Go(func() { defer cancel(); served = wire.Serve(ctx, l, door, func() { _ = door.Close() }, log) })
+	parallel.Go(func() { defer cancel(); worked = station.run(ctx) })
+	printHealth(stdout, station.worker.Examine(ctx))
+	printAddresses(stdout, "http://"+l.Addr().String(), door.Invite(), generated, c)
+	parallel.Wait()
 	return errors.Join(served, worked)
 }
 
-// headline says whether tasks can be run. Where they cannot, everything else works: the console shows the same.
-func headline(w io.Writer, h agent.Health) {
+// printHealth prints whether the worker can run tasks. If it cannot, everything else still works.
+func printHealth(w io.Writer, h agent.Health) {
 	if h.OK {
 		fmt.Fprintln(w, "errand is up")
 		return
 	}
-	fmt.Fprintf(w, "errand cannot run tasks: %s\n  remedy   %s\n           (tasks wait, and start by themselves when that is done)\n", h.Problem, h.Remedy)
+	fmt.Fprintf(w, "errand cannot run tasks: %s\n  remedy   %s\n           (tasks wait and start when this is fixed)\n", h.Problem, h.Remedy)
 }
 
-// welcome says where everything is. The console's address opens it once. A token that was made here is shown here and logged nowhere:
-// the command line needs it.
-func welcome(w io.Writer, base, invite string, made bool, c config.Config) {
-	fmt.Fprintf(w, "  console  %s%s\n           (opens once, within 15 minutes)\n", base, invite)
-	if made {
+// printAddresses prints where everything is. The console's address logs in once. A generated token is printed, because the command
+// line needs it, but not logged.
+func printAddresses(w io.Writer, base, invite string, generated bool, c config.Config) {
+	fmt.Fprintf(w, "  console  %s%s\n           (works once, within 15 minutes)\n", base, invite)
+	if generated {
 		fmt.Fprintf(w, "  token    %s\n           (ERRAND_CONSOLE_TOKEN for enqueue, and to log in again)\n", c.HTTP.ConsoleToken.Reveal())
 	}
 	fmt.Fprintf(w, "  queues   %s/queues/\n  logs     %s\n  config   %s\n", base, wire.LogDir(c), c.Summary())
@@ -101,8 +95,8 @@ func welcome(w io.Writer, base, invite string, made bool, c config.Config) {
 	}
 }
 
-// ownRedis brings the Redis of a standalone system: a real one with its data in the state directory, or else one in memory.
-func ownRedis(ctx context.Context, state string, log *slog.Logger) (url string, stop func(), err error) {
+// startRedis starts the Redis of a standalone system: redis-server with its data in the state directory, or one in memory.
+func startRedis(ctx context.Context, state string, log *slog.Logger) (url string, stop func(), err error) {
 	path, ok := redisserver.Find()
 	if !ok {
 		return memoryRedis(log)
@@ -135,16 +129,16 @@ func ownRedis(ctx context.Context, state string, log *slog.Logger) (url string, 
 	}, nil
 }
 
-// memoryRedis forgets everything when the process ends.
+// memoryRedis starts a Redis in this process, whose data is lost when the process ends.
 func memoryRedis(log *slog.Logger) (url string, stop func(), err error) {
-	log.Warn("redis-server is not on PATH: tasks are kept in memory and do not survive an exit; install redis-server or set REDIS_URL")
+	log.Warn("redis-server is not on PATH: tasks are kept in memory and are lost at exit; install redis-server or set REDIS_URL")
 	m := miniredis.NewMiniRedis()
 	password := wire.Token()
 	m.RequireAuth(password)
 	if err := m.Start(); err != nil {
 		return "", nil, fmt.Errorf("start in-memory Redis: %w", err)
 	}
-	// It has no clock of its own: keys expire only as it is told that time goes by.
+	// miniredis has no clock: keys expire only when FastForward is called.
 	tick, done := time.NewTicker(time.Second), make(chan struct{})
 	go func() {
 		for {

@@ -108,7 +108,7 @@ func TestLogWithoutRedis(t *testing.T) {
 	w := newWorld(t)
 	w.env["REDIS_URL"] = "redis://:pw@127.0.0.1:1/0"
 	logged := w.logged("failed to dial")
-	if !strings.Contains(logged, "127.0.0.1:1") || !strings.Contains(logged, "look whether Redis runs") {
+	if !strings.Contains(logged, "127.0.0.1:1") || !strings.Contains(logged, "check that Redis runs") {
 		t.Errorf("not said where and what to do:\n%s", logged)
 	}
 	for line := range strings.Lines(logged) {

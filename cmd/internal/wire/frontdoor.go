@@ -4,19 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"log/slog"
 	"maps"
-	"net"
 	"net/http"
-	"os"
-	"os/signal"
 	"runtime/debug"
 	"slices"
-	"syscall"
-	"time"
 
 	"github.com/errand-fleet/errand/cmd/internal/metrics"
-	"github.com/errand-fleet/errand/internal/connlimit"
 	"github.com/errand-fleet/errand/web"
 )
 
@@ -79,68 +72,6 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 // MayScrape reports whether a request shows the token of the metrics.
 func (p *Parts) MayScrape(r *http.Request) bool {
 	return web.ShowsToken(r, p.Config.Fleet.MetricsToken.Reveal())
-}
-
-// Serve answers on a listener until ctx ends, and then lets what is under way finish, within reason. It calls stopping, which may be
-// nil, when it begins to do so: streams have no end of their own.
-func Serve(ctx context.Context, l net.Listener, h http.Handler, stopping func(), log *slog.Logger) error {
-	// No ReadTimeout and no WriteTimeout: both would cut event streams. Bodies are bounded by their handlers.
-	s := &http.Server{
-		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}
-	connlimit.Server(s, mostConnections())
-	if stopping != nil {
-		s.RegisterOnShutdown(stopping)
-	}
-	failed := make(chan error, 1)
-	go func() { failed <- s.Serve(l) }()
-	select {
-	case err := <-failed:
-		return fmt.Errorf("serve %s: %w", l.Addr(), err)
-	case <-ctx.Done():
-	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	if err := s.Shutdown(stop); err != nil {
-		return fmt.Errorf("stop serving %s: %w", l.Addr(), err)
-	}
-	return nil
-}
-
-// mostConnections is how many connections a server keeps of those that have not sent a request yet, and of the others: a thousand, unless this
-// process may not have that many files open at once.
-func mostConnections() int {
-	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil || files.Cur/4 >= 1000 {
-		return 1000
-	}
-	return max(int(files.Cur/4), 16) //nolint:gosec // less than 1000
-}
-
-// Listen opens an address. The error says what to do when it is taken.
-func Listen(ctx context.Context, addr, variable string) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w (set %s to a free address)", addr, err, variable)
-	}
-	return l, nil
-}
-
-// Signals is a context that ends at the first SIGINT or SIGTERM. At the second the process exits at once; the keepers then end
-// what runs.
-func Signals(ctx context.Context) context.Context {
-	ctx, cancel := context.WithCancel(ctx)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	go func() {
-		<-signals
-		cancel()
-		<-signals
-		fmt.Fprintln(os.Stderr, "second signal: exiting now; running agents are ended by their keepers")
-		os.Exit(130)
-	}()
-	return ctx
 }
 
 // Token makes a secret for people to paste: 128 random bits.

@@ -30,7 +30,7 @@ func TestRedisIsLookedAt(t *testing.T) {
 		if err := p.Ready(t.Context()); (err == nil) != (problem == "") || err != nil && err.Error() != problem {
 			t.Errorf("ready: %v, want %q", err, problem)
 		}
-		if err := p.Greet(t.Context()); err != nil {
+		if err := p.checkStart(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if !strings.Contains(logged.String(), said) {
@@ -48,7 +48,7 @@ func TestRedisIsLookedAt(t *testing.T) {
 
 	memory := miniredis.RunT(t)
 	p = on("redis://" + memory.Addr())
-	if err := p.Greet(t.Context()); err == nil || !strings.Contains(err.Error(), "asks for no password") {
+	if err := p.checkStart(t.Context()); err == nil || !strings.Contains(err.Error(), "asks for no password") {
 		t.Errorf("begins work on an open Redis: %v", err)
 	}
 	memory.RequireAuth("pw")
@@ -64,7 +64,7 @@ func TestRedisIsLookedAt(t *testing.T) {
 	if err := memory.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Await(t.Context()); err == nil || !strings.Contains(err.Error(), "asks for no password") {
+	if err := p.awaitRedis(t.Context()); err == nil || !strings.Contains(err.Error(), "asks for no password") {
 		t.Errorf("begins work on an open Redis that was late: %v", err)
 	}
 }

@@ -53,7 +53,7 @@ func TestHeldConnectionsLockNobodyOut(t *testing.T) {
 	}
 	hear("one")
 	silent, slow := hold(""), hold("POST /slack/ev")
-	for range mostConnections() {
+	for range maxConnections() {
 		hold("")
 	}
 	for _, c := range []net.Conn{silent, slow} {

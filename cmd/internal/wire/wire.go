@@ -41,12 +41,12 @@ type Parts struct {
 	GitHub   *github.Source // nil when it is not configured: whose credential the clones use
 	Metrics  http.Handler   // of this process; whoever serves it wants a token, see MayScrape
 
-	blocking redis.UniversalClient
-	door     redis.UniversalClient // the desk's
-	policy   tasks.Policy
-	registry *prometheus.Registry
-	notices  []store.Finding // about the configuration
-	met      bool            // Redis has answered once
+	blocking     redis.UniversalClient
+	door         redis.UniversalClient // the desk's
+	policy       tasks.Policy
+	registry     *prometheus.Registry
+	notices      []store.Finding // about the configuration
+	redisChecked bool            // Redis has answered once
 }
 
 // Options are what a test does differently, but for Process.
@@ -277,15 +277,6 @@ func askable(c config.Config) []string {
 		list = append(list, c.Model.Name)
 	}
 	return list
-}
-
-// Private hides this process's secrets from the agent's tools, which are processes of the same user, and says where it cannot.
-func Private(log *slog.Logger) error {
-	notice, err := agent.MakePrivate()
-	if notice != "" {
-		log.Warn("secrets are not fully protected", "why", notice)
-	}
-	return err
 }
 
 // LogDir is where the logs of runs are.

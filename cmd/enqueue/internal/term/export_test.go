@@ -2,5 +2,5 @@ package term
 
 import "io"
 
-// Redirect lets what is written to a terminal go elsewhere.
+// Redirect sends what is written to a terminal to w.
 func (o *Out) Redirect(w io.Writer) { o.w = w }

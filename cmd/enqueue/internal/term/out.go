@@ -1,8 +1,7 @@
-// Package term is what a command knows of the terminal it writes to: whether there is one, how wide it is, which colours it wants, and a
-// status line that is rewritten below what is printed.
+// Package term writes to a terminal: it detects one, measures it, styles text and draws a status line below what is printed.
 //
-// It does not make text harmless: whoever prints what others have written passes it through internal/legible before. Nothing here may be
-// used by several goroutines at once.
+// It does not sanitize text: callers pass text from other people through internal/legible first. Its types are not safe for
+// concurrent use.
 package term
 
 import (
@@ -12,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Out is a stream that a command writes to. It remembers that something could not be written, so that not everybody who writes has to ask.
+// Out is a stream that a command writes to. It remembers the first write error, so that callers need not check each write.
 type Out struct {
 	w       io.Writer
 	err     error
-	fd      int  // of the terminal; -1: it is none
-	colours bool // people want them, and the terminal has them
+	fd      int  // of the terminal, or -1
+	colours bool // the terminal shows colours and the user wants them
 	dumb    bool // the terminal can only print
 }
 
-// NewOut looks at what w is. NO_COLOR (no-color.org) and TERM=dumb are respected.
+// NewOut returns a stream that writes to w. It respects NO_COLOR (no-color.org) and TERM=dumb.
 func NewOut(w io.Writer, getenv func(string) string) *Out {
 	o := &Out{w: w, fd: -1, dumb: getenv("TERM") == "dumb"}
 	if f, ok := w.(*os.File); ok && IsTerminal(f) {
@@ -31,12 +30,13 @@ func NewOut(w io.Writer, getenv func(string) string) *Out {
 	return o
 }
 
-// IsTerminal reports whether f is one: only terminals have a size.
+// IsTerminal reports whether f is a terminal.
 func IsTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	return err == nil
 }
 
+// Write implements [io.Writer].
 func (o *Out) Write(p []byte) (int, error) {
 	n, err := o.w.Write(p)
 	if o.err == nil {
@@ -45,37 +45,33 @@ func (o *Out) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Err is the first error there was; what has been written since may be missing as well.
+// Err returns the first write error. Everything written since may be missing, too.
 func (o *Out) Err() error { return o.err }
 
 func (o *Out) print(s string) { _, _ = io.WriteString(o, s) }
 
-// TTY reports whether it is a terminal.
+// TTY reports whether the stream is a terminal.
 func (o *Out) TTY() bool { return o.fd >= 0 }
 
-// Rewrites reports whether it is a terminal on which something can be written over.
+// Rewrites reports whether the stream is a terminal on which printed text can be overwritten.
 func (o *Out) Rewrites() bool { return o.TTY() && !o.dumb }
 
-// Width is the number of columns of the terminal at this moment; 0: it is none, or does not say.
-func (o *Out) Width() int { return o.size().columns }
-
-type size struct{ columns, rows int }
-
-func (o *Out) size() size {
+// Width returns the terminal's current number of columns, or 0 if it is unknown.
+func (o *Out) Width() int {
 	if !o.TTY() {
-		return size{}
+		return 0
 	}
 	w, err := unix.IoctlGetWinsize(o.fd, unix.TIOCGWINSZ)
 	if err != nil {
-		return size{}
+		return 0
 	}
-	return size{int(w.Col), int(w.Row)}
+	return int(w.Col)
 }
 
-// Style is how words stand out.
+// Style is a text style, as an SGR parameter.
 type Style string
 
-// The styles: the terminal's own colours, so that they are legible on light and dark.
+// The styles use the terminal's own colours, so that they are legible on light and dark backgrounds.
 const (
 	Plain  Style = ""
 	Bold   Style = "1"
@@ -86,7 +82,7 @@ const (
 	Cyan   Style = "36"
 )
 
-// Paint is text in a style, if the stream shows styles.
+// Paint returns text in a style, or unchanged if the stream shows no styles.
 func (o *Out) Paint(s Style, text string) string {
 	if !o.colours || s == Plain || text == "" {
 		return text

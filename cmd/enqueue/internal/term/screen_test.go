@@ -9,15 +9,15 @@ import (
 
 func none(string) string { return "" }
 
-// Without a terminal nothing but text and lines is written, each to its stream.
+// Without a terminal only text and lines are written, each to its stream.
 func TestScreenWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	var text, side bytes.Buffer
 	errs := term.NewOut(&side, none)
 	s := term.NewScreen(term.NewOut(&text, none), errs, errs)
 	s.Status("1s")
-	if s.Said() {
-		t.Error("it has said something")
+	if s.Printed() {
+		t.Error("a status counts as text")
 	}
 	s.Text("a")
 	s.Line("· tool")
@@ -26,11 +26,11 @@ func TestScreenWithoutATerminal(t *testing.T) {
 	s.Newline()
 	s.Newline()
 	s.Line("done\n")
-	if got, want := text.String(), "a\nb\n"; got != want || !s.Said() {
-		t.Errorf("the text is %q, want %q", got, want)
+	if got, want := text.String(), "a\nb\n"; got != want || !s.Printed() {
+		t.Errorf("text %q, want %q", got, want)
 	}
 	if got, want := side.String(), "· tool\ndone\n"; got != want {
-		t.Errorf("the lines are %q, want %q", got, want)
+		t.Errorf("lines %q, want %q", got, want)
 	}
 }
 
@@ -53,10 +53,10 @@ func TestCut(t *testing.T) {
 		{"abc", 1, "…"},
 	} {
 		if got := term.Cut(test.in, test.n); got != test.want {
-			t.Errorf("%q in %d columns is %q, want %q", test.in, test.n, got, test.want)
+			t.Errorf("Cut(%q, %d) = %q, want %q", test.in, test.n, got, test.want)
 		}
 	}
 	if got := term.Pad("日", 4); got != "日  " {
-		t.Errorf("filled up it is %q", got)
+		t.Errorf("Pad = %q", got)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Cells is the number of columns that text without control characters takes: two for a wide character (Unicode's UAX #11, which most
-// emoji are as well), none for an accent that stands on the one before.
+// Cells returns the number of columns that text without control characters takes: two for a wide character (Unicode UAX #11, which
+// includes most emoji), none for a combining mark.
 func Cells(s string) (n int) {
 	for _, r := range s {
 		n += cells(r)
@@ -30,7 +30,7 @@ func cells(r rune) int {
 	return 1
 }
 
-// Cut shortens text to at most n columns, with an ellipsis where something is missing; n of 0 or less: it stays as it is.
+// Cut shortens text to at most n columns and marks the cut with an ellipsis. If n is 0 or less, the text is unchanged.
 func Cut(s string, n int) string {
 	if n <= 0 || Cells(s) <= n {
 		return s
@@ -44,7 +44,7 @@ func Cut(s string, n int) string {
 	return s
 }
 
-// Pad fills text up with blanks to n columns.
+// Pad appends blanks to text up to n columns.
 func Pad(s string, n int) string {
 	return s + strings.Repeat(" ", max(0, n-Cells(s)))
 }

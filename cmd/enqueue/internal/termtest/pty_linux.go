@@ -8,15 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Resize gives a terminal another size.
-func Resize(t *testing.T, f *os.File, columns, rows uint16) {
-	t.Helper()
-	if err := unix.IoctlSetWinsize(int(f.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Open gives both ends of a terminal of that width.
+// Open returns both ends of a pseudo-terminal of that width.
 func Open(t *testing.T, columns uint16) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -1,9 +1,8 @@
-// Package termtest is a terminal for tests: a real one in the kernel, and what a person would see on it.
+// Package termtest provides terminals for tests: a real one in the kernel, and an emulator that shows what a person would see.
 package termtest
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -11,55 +10,37 @@ import (
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 )
 
-// VT is a terminal as far as a status line needs one: what stands in it is what a person sees. Anything that a program sends besides is an
-// error of the test. It may be used from any goroutine.
+// VT emulates the part of a terminal that a status line needs. Any other escape sequence fails the test. It is safe for concurrent use.
 type VT struct {
-	t             *testing.T
-	columns, rows int
+	t       *testing.T
+	columns int
 
-	mu        sync.Mutex
-	cells     [][]rune
-	row, col  int
-	wrap      bool // the last column was written: the next character goes to the next line
-	saved     [2]int
-	savedWrap bool
-	gone      []string // lines that have left at the top
+	mu    sync.Mutex
+	lines [][]rune
+	col   int  // in the last line
+	wrap  bool // the last column is written: the next character goes to the next line
 }
 
-// NewVT is an empty one.
-func NewVT(t *testing.T, columns, rows int) *VT {
-	t.Helper()
-	v := &VT{t: t, columns: columns, rows: rows}
-	for range rows {
-		v.cells = append(v.cells, v.blank())
-	}
-	return v
+// NewVT returns an empty terminal.
+func NewVT(t *testing.T, columns int) *VT {
+	return &VT{t: t, columns: columns, lines: make([][]rune, 1)}
 }
 
-func (v *VT) blank() []rune { return []rune(strings.Repeat(" ", v.columns)) }
+var sequence = regexp.MustCompile(`^\x1b\[([0-9;]*)([A-Za-z])`)
 
-var order = regexp.MustCompile(`^\x1b(?:\[([0-9;]*)([A-Za-z])|[78DM])`)
-
-// Resize gives it another number of rows, as terminals do it: what is above leaves, text and cursor stay together, and nobody moves the
-// place that was remembered.
-func (v *VT) Resize(rows int) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for len(v.cells) > rows {
-		v.gone = append(v.gone, v.line(0))
-		v.cells, v.row = v.cells[1:], v.row-1
-	}
-	v.rows = rows
-}
-
-// Write plays what a program sends; the driver of a real terminal makes \r\n of its \n.
+// Write implements [io.Writer].
 func (v *VT) Write(p []byte) (int, error) {
 	v.t.Helper()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for s := string(p); s != ""; {
-		if m := order.FindStringSubmatch(s); m != nil {
-			v.obey(m[0], m[1])
+		if m := sequence.FindStringSubmatch(s); m != nil {
+			switch last := &v.lines[len(v.lines)-1]; {
+			case m[2] == "J" && m[1] == "":
+				*last = (*last)[:min(v.col, len(*last))]
+			case m[2] != "m":
+				v.t.Errorf("unexpected escape sequence %q", m[0])
+			}
 			s = s[len(m[0]):]
 			continue
 		}
@@ -69,12 +50,11 @@ func (v *VT) Write(p []byte) (int, error) {
 		case r == '\r':
 			v.col, v.wrap = 0, false
 		case r == '\n':
-			v.down()
-			v.col, v.wrap = 0, false
+			v.newline()
 		case r == '\t':
 			v.col = min((v.col/8+1)*8, v.columns-1)
 		case r < ' ':
-			v.t.Errorf("it is sent %q", r)
+			v.t.Errorf("unexpected control character %q", r)
 		default:
 			v.put(r)
 		}
@@ -82,76 +62,39 @@ func (v *VT) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+func (v *VT) newline() {
+	v.lines = append(v.lines, nil)
+	v.col, v.wrap = 0, false
+}
+
 func (v *VT) put(r rune) {
 	n := term.Cells(string(r))
 	if v.wrap || v.col+n > v.columns {
-		v.down()
-		v.col, v.wrap = 0, false
+		v.newline()
+	}
+	last := &v.lines[len(v.lines)-1]
+	for len(*last) < v.col+n {
+		*last = append(*last, ' ')
 	}
 	if n == 0 {
 		return
 	}
-	v.cells[v.row][v.col] = r
+	(*last)[v.col] = r
 	if n == 2 {
-		v.cells[v.row][v.col+1] = 0
+		(*last)[v.col+1] = 0
 	}
 	if v.col += n; v.col >= v.columns {
 		v.col, v.wrap = v.columns-1, true
 	}
 }
 
-func (v *VT) down() {
-	if v.row < v.rows-1 {
-		v.row++
-		return
-	}
-	v.gone = append(v.gone, v.line(0))
-	v.cells = append(v.cells[1:], v.blank())
-}
-
-func (v *VT) obey(all, args string) {
-	v.t.Helper()
-	n, _ := strconv.Atoi(args)
-	switch all[1:] {
-	case "7":
-		v.saved, v.savedWrap = [2]int{v.row, v.col}, v.wrap
-		return
-	case "8":
-		v.row, v.col, v.wrap = v.saved[0], v.saved[1], v.savedWrap
-		return
-	case "D":
-		v.down()
-		v.wrap = false
-		return
-	case "M":
-		v.row, v.wrap = v.row-1, false
-		return
-	}
-	switch all[len(all)-1] {
-	case 'm':
-	case 'B':
-		v.row, v.wrap = min(v.row+max(n, 1), v.rows-1), false
-	case 'J':
-		v.cells[v.row] = append(v.cells[v.row][:v.col:v.col], v.blank()[v.col:]...)
-		for i := v.row + 1; i < v.rows; i++ {
-			v.cells[i] = v.blank()
-		}
-	default:
-		v.t.Errorf("it is sent %q", all)
-	}
-}
-
-func (v *VT) line(i int) string {
-	return strings.TrimRight(strings.ReplaceAll(string(v.cells[i]), "\x00", ""), " ")
-}
-
-// Seen is all that was ever printed and is not covered by something else, without the empty lines at the end.
-func (v *VT) Seen() string {
+// Visible returns everything that was printed and not erased or overwritten, without trailing blanks and empty lines.
+func (v *VT) Visible() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	lines := append([]string{}, v.gone...)
-	for i := range v.rows {
-		lines = append(lines, v.line(i))
+	var b strings.Builder
+	for _, line := range v.lines {
+		b.WriteString(strings.TrimRight(strings.ReplaceAll(string(line), "\x00", ""), " ") + "\n")
 	}
-	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
+	return strings.TrimRight(b.String(), "\n")
 }
