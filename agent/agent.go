@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"golang.org/x/sys/unix"
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
@@ -51,7 +52,6 @@ type Runner struct {
 	live   sync.Map // *live by run ID
 
 	sandbox *sandbox
-	mark    string // of this process, in the environment of all that its runs start
 
 	model *gateway.Upstream // how all runs get to the model
 
@@ -62,9 +62,6 @@ type Runner struct {
 	spare budget // of all runs, for long lines of the CLI's output
 
 	silentLimit time.Duration // after which a keeper gives its worker up; tests shorten it
-
-	zombiesMu sync.Mutex
-	zombies   zombies
 }
 
 // New checks the configuration. It looks neither at the CLI nor at the sandbox: see Health. It makes this process a child subreaper, which
@@ -74,9 +71,9 @@ func New(c Config) (*Runner, error) {
 		return nil, errors.New("create runner: LogDir is empty")
 	}
 	r := &Runner{
-		cfg: c, log: c.Log, getenv: c.Getenv, sandbox: &sandbox{}, mark: ownMark(),
-		startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit, keeperLimit: keeperLimit,
-		usedEvery: usedEvery, silentLimit: silentLimit, zombies: zombies{},
+		cfg: c, log: c.Log, getenv: c.Getenv, sandbox: &sandbox{},
+		startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit, keeperLimit: keeper.EndTimeout,
+		usedEvery: usedEvery, silentLimit: keeper.WorkerTimeout,
 	}
 	r.spare.total = maxLines
 	if r.log == nil {
@@ -103,7 +100,7 @@ func New(c Config) (*Runner, error) {
 	default:
 		return nil, fmt.Errorf("create runner: sandbox %q is unknown", c.Sandbox)
 	}
-	if err := adopt(); err != nil {
+	if err := keeper.BecomeSubreaper(); err != nil {
 		r.log.Warn("what outlives its keeper can outlive its run", "err", err)
 	}
 	if runtime.GOOS != "linux" {
@@ -182,3 +179,11 @@ func (r *Runner) check(s Spec) *Error {
 	}
 	return nil
 }
+
+// KeeperMain must be the first call of main and of TestMain. In a process that was started as the keeper of a run it runs the keeper and
+// exits; in any other process it returns at once.
+func KeeperMain() { keeper.Main() }
+
+// MakePrivate makes this process unreadable to other processes of its user, such as the shells of an agent's tools. Call it at the start of
+// a process that holds secrets. It returns a notice for the operator if that does not help.
+func MakePrivate() (notice string, err error) { return keeper.MakePrivate() }

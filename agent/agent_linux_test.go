@@ -4,16 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/agenttest"
+	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -79,25 +79,16 @@ func (h *host) Idle(context.Context) (Message, bool) {
 type bench struct {
 	*Runner
 	dir   string
-	alive *os.File // ends when the last process of the run is dead
+	alive agenttest.Alive
 }
 
 func newBench(t *testing.T, mode string, change ...func(*Config)) *bench {
 	t.Helper()
 	dir := t.TempDir()
-	fifo := filepath.Join(dir, "alive")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	// Without waiting for a writer, so that the fake can open its end at any time.
-	alive, err := os.OpenFile(fifo, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = alive.Close() })
+	alive := agenttest.NewAlive(t, dir)
 	c := Config{
 		CLI: "/proc/self/exe", LogDir: filepath.Join(dir, "logs"), Grace: time.Second, Redactor: NewRedactor("sk-ant-test-secret"),
-		Env: map[string]string{"AGENT_TEST_MODE": mode, "AGENT_TEST_ALIVE": fifo, "GORACE": "atexit_sleep_ms=0"},
+		Env: map[string]string{"AGENT_TEST_MODE": mode, "AGENT_TEST_ALIVE": alive.Path, "GORACE": "atexit_sleep_ms=0"},
 	}
 	for _, f := range change {
 		f(&c)
@@ -136,15 +127,13 @@ func (b *bench) run(t *testing.T, ctx context.Context, s Spec, h *host) Result {
 // unique makes a run's ID this process's own: processes are known by it, and the tests of another checkout may run beside these.
 func unique(id string) string { return id + "-" + strconv.Itoa(os.Getpid()) }
 
-// gone fails the test if any process that held the fifo is still alive: reading would then not come to an end but would block,
-// which on a non-blocking descriptor is EAGAIN.
 func (b *bench) gone(t *testing.T) {
 	t.Helper()
-	_ = b.alive.SetReadDeadline(time.Now().Add(10 * time.Second))
-	if _, err := io.Copy(io.Discard, b.alive); err != nil {
-		t.Errorf("a process of the run is alive: %v", err)
-	}
+	b.alive.Gone(t)
 }
+
+// marked lists the processes of a run.
+func marked(run string) []int { return keeper.Marked(run) }
 
 func TestAnswer(t *testing.T) {
 	t.Parallel()
@@ -278,42 +267,6 @@ func TestWithdrawnQuestion(t *testing.T) {
 	h := &host{asked: func(ctx context.Context) { <-ctx.Done() }}
 	if res := newBench(t, "withdraw").run(t, t.Context(), Spec{Profile: Write, Rules: askAll}, h); res.Text != "never mind" {
 		t.Errorf("result = %+v", res)
-	}
-}
-
-// The worker's death hurries a stop that is under way: nobody may find the thread free while its CLI still lives.
-func TestWorkerDiesDuringAStop(t *testing.T) {
-	t.Parallel()
-	c, err := startChild(t.Context(), startOrder{
-		Path: "/bin/bash", Args: []string{"bash", "-c", "trap '' TERM; echo up; while :; do read -t 100 <> <(:); done"}, Dir: "/",
-		Orphan: 50 * time.Millisecond,
-	}, box{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(c.Stdout, make([]byte, 3)); err != nil {
-		t.Fatal(err)
-	}
-	c.Term(time.Hour)
-	_ = c.control.Close()
-	<-c.done
-	if c.exit.Signal != "SIGKILL" {
-		t.Errorf("exit = %+v", c.exit)
-	}
-}
-
-// Processes that were left behind and ended by themselves are reaped as they come, not killed at the end, however many they are.
-func TestManyOrphans(t *testing.T) {
-	t.Parallel()
-	c, err := startChild(t.Context(), startOrder{
-		Path: "/bin/bash", Args: []string{"bash", "-c", "for ((i = 0; i < 1000; i++)); do (true &); done"}, Dir: "/", Orphan: time.Second,
-	}, box{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-c.done
-	if c.err != nil || c.exit.Code != 0 || c.exit.Stuck != 0 || c.exit.Swept > 100 {
-		t.Errorf("exit = %+v, %v", c.exit, c.err)
 	}
 }
 

@@ -5,7 +5,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 )
 
@@ -13,9 +12,5 @@ import (
 const gatewayPort = 8080
 
 func (r *Runner) alone(context.Context, string) bool { return false }
-
-func socketPair() (ours, theirs *os.File, err error) { return nil, nil, errors.ErrUnsupported }
-
-func lent(*os.File) (net.Listener, error) { return nil, errors.ErrUnsupported }
 
 func seccompFile() (*os.File, error) { return nil, errors.ErrUnsupported }

@@ -2,14 +2,13 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/errand-fleet/errand/agent/internal/keeper"
 )
 
 // box is where one run happens: in the file system of the machine, or in a sandbox with a view of its own. There the keeper is inside,
@@ -20,19 +19,9 @@ type box struct {
 	alone bool     // it has no network but its own loopback, where the gateway is
 
 	// As seen from inside.
-	cli    string
-	seen   string // the run's own directory
-	remove string // where the keeper of a dead worker finds the run's own directory
-
-	temp string // outside: what the run's own directory is in
+	cli  string
+	seen string // the run's own directory
 }
-
-// Descriptors that a keeper in a sandbox has besides its own.
-const (
-	exeFD    = 5 // the program itself, which need not be visible inside
-	tempFD   = 6 // box.temp, outside the sandbox
-	filterFD = 7 // what seccomp lets through; bubblewrap reads and closes it
-)
 
 // boxedTemp is the run's own directory as seen from inside: nothing of the machine's is there, and a program that does not ask where
 // temporary files go finds room.
@@ -45,7 +34,7 @@ func (r *Runner) box(ctx context.Context, s Spec, cli string, d runDirs) (box, *
 		return box{}, why.refusal()
 	}
 	if bwrap == "" {
-		return box{cli: cli, seen: d.Root, remove: d.Root}, nil
+		return box{cli: cli, seen: d.Root}, nil
 	}
 	// npm's link to it may be in a place that is hidden.
 	cli, err := filepath.EvalSymlinks(cli)
@@ -60,44 +49,18 @@ func (r *Runner) box(ctx context.Context, s Spec, cli string, d runDirs) (box, *
 	if alone {
 		args = slices.Insert(args, 1, "--unshare-net")
 	}
-	temp, name := filepath.Split(d.Root)
-	return box{
-		bwrap: args, alone: alone, cli: cli, seen: boxedTemp, temp: temp,
-		// Inside it is a mount point, which cannot be removed.
-		remove: fmt.Sprintf("/proc/self/fd/%d/%s", tempFD, name),
-	}, nil
+	return box{bwrap: args, alone: alone, cli: cli, seen: boxedTemp}, nil
 }
 
-// mark is that of what is born in it. In a sandbox none is needed: nothing survives its keeper.
-func (b box) mark() uint64 {
-	if len(b.bwrap) > 0 {
-		return 0
-	}
-	return birthMark()
-}
+// place is where the keeper starts.
+func (b box) place() keeper.Sandbox { return keeper.Sandbox{Args: b.bwrap, Seccomp: seccompFile} }
 
-// enter turns the command of a keeper into one in the sandbox. The files are the new process's: close them once it has started.
-func (b box) enter(cmd *exec.Cmd) ([]*os.File, error) {
-	if len(b.bwrap) == 0 {
-		return nil, nil
+// gatewayPort is where the gateway listens inside; 0 for none.
+func (b box) gatewayPort() int {
+	if b.alone {
+		return gatewayPort
 	}
-	exe, err := openProgram()
-	if err != nil {
-		return nil, fmt.Errorf("open the keeper's program: %w", err)
-	}
-	temp, err := os.Open(b.temp)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the temporary directory: %w", err), exe.Close())
-	}
-	filter, err := seccompFile()
-	if err != nil {
-		return nil, errors.Join(err, exe.Close(), temp.Close())
-	}
-	cmd.Path = b.bwrap[0]
-	cmd.Args = slices.Insert(slices.Clone(b.bwrap), 1, "--seccomp", strconv.Itoa(filterFD))
-	cmd.Args = append(cmd.Args, fmt.Sprintf("/proc/self/fd/%d", exeFD), keeperName)
-	cmd.ExtraFiles = append(cmd.ExtraFiles, exe, temp, filter)
-	return []*os.File{exe, temp, filter}, nil
+	return 0
 }
 
 // bwrapArgs is bubblewrap's command line for a run, up to the program. A run has its own processes and shared memory, and no capabilities.

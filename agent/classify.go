@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
@@ -225,7 +226,7 @@ var (
 // startFailure says why nothing could be executed in dir.
 func startFailure(err error, dir string) *Error {
 	errno, _ := errors.AsType[syscall.Errno](err)
-	_, tried := errors.AsType[*startError](err) // or else there was not even a keeper
+	_, tried := errors.AsType[*keeper.StartError](err) // or else there was not even a keeper
 	_, statErr := os.Stat(dir)
 	switch {
 	case slices.Contains(noRoom, errno), errors.Is(err, io.ErrUnexpectedEOF): // or there was none for a keeper, which then died

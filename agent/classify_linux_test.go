@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"golang.org/x/sys/unix"
 )
 
@@ -18,11 +19,11 @@ func TestConclude(t *testing.T) {
 	t.Parallel()
 	limits := func(status string) *wireRateLimit { return &wireRateLimit{Status: status, ResetsAt: 4102444800} }
 	failed := func(r wireResult) *wireResult { r.IsError = true; return &r }
-	gone := exitStatus{Code: 1}
+	gone := keeper.Exit{Code: 1}
 	for name, c := range map[string]struct {
 		facts  facts
 		cause  error
-		exit   exitStatus
+		exit   keeper.Exit
 		stderr string
 		as     Outcome
 		want   Class
@@ -31,10 +32,10 @@ func TestConclude(t *testing.T) {
 		"an answer, whatever the exit code": {
 			facts: facts{Last: &wireResult{Result: "42"}}, exit: gone, as: Done,
 		},
-		"an answer, then a signal": {facts: facts{Last: &wireResult{Result: "42"}}, exit: exitStatus{Code: -1, Signal: "SIGSEGV"}, as: Done},
+		"an answer, then a signal": {facts: facts{Last: &wireResult{Result: "42"}}, exit: keeper.Exit{Code: -1, Signal: "SIGSEGV"}, as: Done},
 		"an error without a word":  {facts: facts{Last: failed(wireResult{})}, want: ClassUnknown},
 		"death after an answer": {
-			facts: facts{Last: &wireResult{Result: "42"}, Open: true, Began: true}, exit: exitStatus{Code: -1, Signal: "SIGKILL"}, want: ClassKilled,
+			facts: facts{Last: &wireResult{Result: "42"}, Open: true, Began: true}, exit: keeper.Exit{Code: -1, Signal: "SIGKILL"}, want: ClassKilled,
 		},
 		"a refused start while the prompt was sent": {
 			facts: facts{Last: failed(wireResult{StartupFailure: "cwd_unavailable"}), Open: true}, exit: gone, want: ClassWorkspace,
@@ -61,17 +62,17 @@ func TestConclude(t *testing.T) {
 		"that text in the midst": {exit: gone, stderr: "hook said: No conversation found with session ID: x", want: ClassConfig},
 		"no word at all":         {facts: facts{Began: true}, want: ClassNoResult},
 		// Who sent the signal.
-		"out of memory":               {exit: exitStatus{Code: -1, Signal: "SIGKILL", OOM: 1}, want: ClassOOM},
-		"killed, memory enough":       {exit: exitStatus{Code: -1, Signal: "SIGKILL"}, want: ClassKilled},
-		"another one ran out of it":   {exit: exitStatus{Code: -1, Signal: "SIGTERM", OOM: 1}, want: ClassKilled},
-		"the caller's stop":           {cause: errors.New("stop"), exit: exitStatus{Code: -1, Signal: "SIGKILL", OOM: 1}, as: Stopped},
-		"the limit":                   {cause: ErrLimit, exit: exitStatus{Code: 143, Stopped: true}, as: Limit},
-		"silence":                     {cause: ErrStalled, exit: exitStatus{Code: 143, Stopped: true}, as: Stalled},
-		"deaf, and ended by us":       {cause: fmt.Errorf("%w: EAGAIN", errDeaf), exit: exitStatus{Code: 143, Stopped: true}, want: ClassNoResult},
-		"deaf, and killed by us":      {cause: errDeaf, exit: exitStatus{Code: -1, Signal: "SIGKILL", Stopped: true}, want: ClassNoResult},
-		"deaf because it was dead":    {cause: errDeaf, exit: exitStatus{Code: -1, Signal: "SIGKILL"}, want: ClassKilled},
-		"deaf because it had no room": {cause: errDeaf, exit: exitStatus{Code: -1, Signal: "SIGKILL", OOM: 2}, want: ClassOOM},
-		"mute at start":               {cause: fmt.Errorf("wait: %w", errStart), exit: exitStatus{Code: 143, Stopped: true}, want: ClassStart},
+		"out of memory":               {exit: keeper.Exit{Code: -1, Signal: "SIGKILL", OOM: 1}, want: ClassOOM},
+		"killed, memory enough":       {exit: keeper.Exit{Code: -1, Signal: "SIGKILL"}, want: ClassKilled},
+		"another one ran out of it":   {exit: keeper.Exit{Code: -1, Signal: "SIGTERM", OOM: 1}, want: ClassKilled},
+		"the caller's stop":           {cause: errors.New("stop"), exit: keeper.Exit{Code: -1, Signal: "SIGKILL", OOM: 1}, as: Stopped},
+		"the limit":                   {cause: ErrLimit, exit: keeper.Exit{Code: 143, Stopped: true}, as: Limit},
+		"silence":                     {cause: ErrStalled, exit: keeper.Exit{Code: 143, Stopped: true}, as: Stalled},
+		"deaf, and ended by us":       {cause: fmt.Errorf("%w: EAGAIN", errDeaf), exit: keeper.Exit{Code: 143, Stopped: true}, want: ClassNoResult},
+		"deaf, and killed by us":      {cause: errDeaf, exit: keeper.Exit{Code: -1, Signal: "SIGKILL", Stopped: true}, want: ClassNoResult},
+		"deaf because it was dead":    {cause: errDeaf, exit: keeper.Exit{Code: -1, Signal: "SIGKILL"}, want: ClassKilled},
+		"deaf because it had no room": {cause: errDeaf, exit: keeper.Exit{Code: -1, Signal: "SIGKILL", OOM: 2}, want: ClassOOM},
+		"mute at start":               {cause: fmt.Errorf("wait: %w", errStart), exit: keeper.Exit{Code: 143, Stopped: true}, want: ClassStart},
 		"unwilling at start":          {cause: fmt.Errorf("%w: %w", errStart, &controlError{"no"}), want: ClassConfig},
 		"a hopeless retry":            {facts: facts{Hopeless: "billing_error"}, cause: errHopeless, want: ClassBilling},
 	} {
@@ -184,7 +185,7 @@ func TestStartFailure(t *testing.T) {
 		syscall.EAGAIN: ClassStart, syscall.ENOMEM: ClassStart, syscall.EMFILE: ClassStart, syscall.ENFILE: ClassStart, syscall.ETXTBSY: ClassStart,
 		syscall.E2BIG: ClassInternal, syscall.EINVAL: ClassInternal,
 	} {
-		err := fmt.Errorf("start the CLI: %w", &startError{Message: errno.Error(), Errno: errno})
+		err := fmt.Errorf("start the CLI: %w", &keeper.StartError{Message: errno.Error(), Errno: errno})
 		if e := startFailure(err, "/"); e.Class != want {
 			t.Errorf("%v: %s, want %s", errno, e.Class, want)
 		}
@@ -196,7 +197,7 @@ func TestStartFailure(t *testing.T) {
 	}{
 		"no room for the keeper":  {fmt.Errorf("start keeper: %w", &os.PathError{Err: syscall.EAGAIN}), "/", ClassStart},
 		"no keeper":               {fmt.Errorf("start keeper: %w", &os.PathError{Err: syscall.ENOENT}), "/", ClassInternal},
-		"the directory went away": {fmt.Errorf("start the CLI: %w", &startError{Errno: syscall.ENOENT}), "/nowhere", ClassWorkspace},
+		"the directory went away": {fmt.Errorf("start the CLI: %w", &keeper.StartError{Errno: syscall.ENOENT}), "/nowhere", ClassWorkspace},
 		"the keeper died":         {fmt.Errorf("start the CLI: %w", io.ErrUnexpectedEOF), "/", ClassStart},
 		"something else":          {io.ErrShortWrite, "/", ClassInternal},
 	} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
+	"github.com/errand-fleet/errand/agent/internal/keeper"
 )
 
 // arguments is the CLI's command line. /proc shows it to everybody, so nothing a person wrote is in it but the checked name of a model
@@ -81,7 +82,7 @@ func (r *Runner) environment(s Spec, d runDirs, a gateway.Access) []string {
 		"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1", "CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1",
 		"GIT_TERMINAL_PROMPT": "0", "GIT_AUTHOR_NAME": "errand", "GIT_AUTHOR_EMAIL": "errand@localhost",
 		"GIT_COMMITTER_NAME": "errand", "GIT_COMMITTER_EMAIL": "errand@localhost",
-		runMarker: s.ID, workerMarker: r.mark,
+		keeper.RunVariable: s.ID, keeper.WorkerVariable: keeper.WorkerMark(),
 	}
 	for _, name := range inherited {
 		if v := r.getenv(name); v != "" {

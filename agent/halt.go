@@ -3,6 +3,8 @@ package agent
 import (
 	"context"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/keeper"
 )
 
 // leave ends a finished session: at the end of its input the CLI exits. One that does not is stopped; the answer stands.
@@ -54,7 +56,7 @@ func (l *live) step(subtype string, patience time.Duration) {
 
 // wait returns when every process of the run is dead and all output is read.
 func (l *live) wait() {
-	l.r.outlive(l.spec.ID, l.child, l.quiet, func(text string) { l.log.Note(time.Now(), "! %s", text) })
+	l.r.waitAll(l.spec.ID, l.child, l.quiet, func(text string) { l.log.Note(time.Now(), "! %s", text) })
 	l.cancel(nil)
 	l.in.Close()
 	l.hosted.Wait() // the host is not called any more once Run has returned
@@ -64,51 +66,13 @@ func (l *live) wait() {
 	}
 }
 
-// outlive returns when every process of a run is dead and quiet is closed, which says that all its output is read.
-func (r *Runner) outlive(id string, c *child, quiet <-chan struct{}, note func(text string)) {
-	select {
-	case <-c.done:
-	case <-time.After(r.cfg.Grace + r.keeperLimit):
-		note("the keeper does not end the CLI; killing both")
-		c.Kill()
-		<-c.done
+// waitAll returns when every process of a run is dead and quiet is closed, which means that all its output was read.
+func (r *Runner) waitAll(id string, p *keeper.Process, quiet <-chan struct{}, note func(text string)) {
+	p.WaitAll(id, r.cfg.Grace+r.keeperLimit, quiet, func() { note("the keeper does not end the CLI; killing both") })
+	if p.Err != nil {
+		r.log.Error("keeper died", "run", id, "swept", p.Exit.Swept, "err", p.Err)
 	}
-	if c.err != nil {
-		// The keeper was killed. The kernel has killed the CLI with it; what its tools left is ours now, or is found by the marker, and until
-		// they are dead the pipes may stay open. One that is just about to execute something shows no environment for a moment.
-		c.exit.Swept = sweepUntil(quiet, id)
-		r.log.Error("keeper died", "run", id, "swept", c.exit.Swept, "err", c.err)
+	if p.Exit.Stuck > 0 {
+		r.log.Error("processes do not die", "run", id, "stuck", p.Exit.Stuck)
 	}
-	if c.exit.Stuck > 0 {
-		r.log.Error("processes do not die", "run", id, "stuck", c.exit.Stuck)
-	}
-	if c.err != nil || c.exit.Stuck > 0 { // somebody may hold the pipes for ever
-		for _, pipe := range []interface{ SetReadDeadline(time.Time) error }{c.Stdout, c.Stderr} {
-			_ = pipe.SetReadDeadline(time.Now().Add(time.Second))
-		}
-	}
-	<-quiet
-	r.reapZombies()
-}
-
-// reapZombies reaps what died as a child of this process, and for which nobody here waits.
-func (r *Runner) reapZombies() {
-	r.zombiesMu.Lock()
-	defer r.zombiesMu.Unlock()
-	r.zombies.reap(time.Now())
-}
-
-// sweepUntil kills what carries the run's marker until the pipes say that nobody is left, or for a second, if somebody without it holds them. A
-// process that does not die costs sweepLimit once.
-func sweepUntil(quiet <-chan struct{}, id string) (swept int) {
-	stop := time.Now().Add(sweepLimit)
-	for n := 0; n < 50 && time.Now().Before(stop); n++ {
-		swept += sweepMarked(id)
-		select {
-		case <-quiet:
-			return swept
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-	return swept
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
+	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 	"golang.org/x/sys/unix"
 )
@@ -145,7 +146,7 @@ func (r *Runner) protection(ctx context.Context) (h Health, why *unboxed) {
 
 // exposure says what tools without a sandbox can read of processes that hold the fleet's secrets: this one, and others of its user.
 func (r *Runner) exposure() (private bool, notices []string) {
-	private, remedy := isPrivate()
+	private, remedy := keeper.Private()
 	if !private {
 		return false, []string{"the agent's tools can read this process's memory and environment: " + remedy}
 	}
@@ -155,12 +156,12 @@ func (r *Runner) exposure() (private bool, notices []string) {
 			secret = append(secret, v)
 		}
 	}
-	if holders := readable(secret); len(holders) > 0 {
+	if holders := keeper.WithEnvironment(secret); len(holders) > 0 {
 		private = false
 		notices = append(notices, fmt.Sprintf("the agent's tools can read secrets in the environment of %s: make their programs root's, with mode "+
 			"0711, or start them as another user", strings.Join(holders, ", ")))
 	}
-	if !beginsPrivate() {
+	if !keeper.PrivateFromStart() {
 		notices = append(notices, "while they start, the agent's tools can read the memory and environment of this program's processes: make it root's, "+
 			"with mode 0711")
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/agenttest"
+	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"golang.org/x/sys/unix"
 )
 
@@ -26,11 +28,11 @@ func TestWorkerKilled(t *testing.T) {
 func killWorker(t *testing.T, run, dir, temp string, env ...string) {
 	t.Helper()
 	worker, alive := startWorker(t, run, dir, temp, env...)
-	keeper, err := unix.PidfdOpen(parent(t, marked(run)[0]), 0)
+	keeperFD, err := unix.PidfdOpen(parent(t, marked(run)[0]), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(keeper)
+	defer unix.Close(keeperFD)
 	if err := worker.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +44,7 @@ func killWorker(t *testing.T, run, dir, temp string, env ...string) {
 		t.Errorf("alive: %v", left)
 	}
 	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-		_, err = unix.Poll([]unix.PollFd{{Fd: int32(keeper), Events: unix.POLLIN}}, 10_000) // the keeper itself
+		_, err = unix.Poll([]unix.PollFd{{Fd: int32(keeperFD), Events: unix.POLLIN}}, 10_000) // the keeper itself
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +84,7 @@ func TestKeeperKilled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			id := unique("keeper-" + name)
-			other, b := lead(t, `setsid env -i sleep 1000 & echo up; read x; echo "still here"`), newBench(t, "hang-escape")
+			other, b := agenttest.Lead(t, `setsid env -i sleep 1000 & echo up; read x; echo "still here"`), newBench(t, "hang-escape")
 			var keeper int
 			h := &host{on: func(e Event) {
 				if e.Kind != Text {
@@ -99,8 +101,8 @@ func TestKeeperKilled(t *testing.T) {
 			}
 			b.gone(t)
 			_ = other.Stdin.Close()
-			other.expect(t, "still here")
-			other.ended(t)
+			other.Expect(t, "still here")
+			other.Ended(t)
 		})
 	}
 }
@@ -130,33 +132,12 @@ func TestWorkerFrozen(t *testing.T) {
 	}
 }
 
-// A keeper that stood still together with its worker ends the run, whatever the worker has written since: another may have the thread.
-func TestKeeperThawed(t *testing.T) {
-	t.Parallel()
-	for name, away := range map[string]time.Duration{"for long": 2*time.Second + silentGrace + time.Second, "for a moment": time.Second} {
-		cmd := exec.Command("/bin/sleep", "600")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		g := &governor{pid: cmd.Process.Pid, order: startOrder{Silent: 2 * time.Second}, looked: sinceBoot() - away}
-		g.heard.Store(int64(sinceBoot()))
-		g.listen()
-		if ended := g.silence > 0 && g.stopped; ended != (name == "for long") {
-			t.Errorf("%s: silent for %s, stopped %t", name, g.silence, g.stopped)
-		}
-		if name != "for long" {
-			_ = cmd.Process.Kill()
-		}
-		_ = cmd.Wait()
-	}
-}
-
 // parent finds the keeper above a process of a run.
 func parent(t *testing.T, pid int) int {
 	t.Helper()
 	for {
 		pid = parentOf(t, pid)
-		if cmd, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); strings.Contains(string(cmd), keeperName) {
+		if cmd, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); strings.Contains(string(cmd), keeper.Name) {
 			return pid
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"golang.org/x/sys/unix"
 )
 
@@ -16,17 +17,13 @@ import (
 // Whose a process is, a marker in its environment says. Whose a directory is, a lock in it says: the kernel gives it up with its holder,
 // and it holds across containers that share the directory but cannot see each other's processes.
 
-// workerMarker is the environment variable by which a worker's processes are known: its boot, its process namespace, its process ID there
-// and the time at which that process started. The ID alone is given out again.
-const workerMarker = "ERRAND_WORKER"
-
 // Sweep ends what dead workers of this machine have left behind: KILL for every process that carries the mark of one, until none is left,
 // and then their runs' directories below Config.TempDir are removed. It is meant for the start of a worker, and waits no longer than
 // 10 s. The error says what is left; that does no harm to new runs.
 //
 // A process of another user, or of a worker in another container, is not touched.
 func (r *Runner) Sweep(ctx context.Context) error {
-	processes, err := sweepOrphans(ctx)
+	processes, err := keeper.SweepDeadWorkers(ctx)
 	directories, derr := sweepDirs(r.tempDir())
 	if processes+directories > 0 {
 		r.log.Warn("swept what dead workers had left", "processes", processes, "directories", directories)

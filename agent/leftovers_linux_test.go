@@ -4,8 +4,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -78,34 +76,6 @@ func stop(t *testing.T, pid int) {
 	}
 	if err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// A mark is that of a dead worker only if that is certain.
-func TestMarksOfTheDead(t *testing.T) {
-	t.Parallel()
-	place, ok := here()
-	own := ownMark()
-	if !ok || !strings.HasPrefix(own, place+"/"+strconv.Itoa(os.Getpid())+"/") {
-		t.Fatalf("own mark %q, place %q", own, place)
-	}
-	boot, _, _ := strings.Cut(place, "/")
-	for mark, dead := range map[string]bool{
-		own:                               false,
-		own + "0":                         true, // the process ID was given out again
-		place + "/4194305/1":              true, // beyond the largest process ID
-		"another/" + own:                  false,
-		boot + "/1/" + "4194305/1":        false, // of another namespace
-		place:                             false,
-		place + "/":                       false,
-		place + "/-1/1":                   false, // not a group of processes, nor all of them
-		place + "/0/1":                    false,
-		place + "/" + strconv.Itoa(1<<30): false,
-		"":                                false,
-	} {
-		if deadMark(mark, place) != dead {
-			t.Errorf("mark %q: dead %t, want %t", mark, !dead, dead)
-		}
 	}
 }
 

@@ -5,19 +5,18 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/agenttest"
 )
 
 // TestMain lets the test binary play every part: keeper, fake CLI, server of tools, and a worker that gets killed.
@@ -25,7 +24,7 @@ func TestMain(m *testing.M) {
 	KeeperMain()
 	switch mode := os.Getenv("AGENT_TEST_MODE"); mode {
 	case "":
-		moreParallel()
+		agenttest.MoreParallel()
 		os.Exit(m.Run())
 	case "sleep":
 		_, _ = io.Copy(io.Discard, os.Stdin) // /dev/null: returns at once
@@ -56,16 +55,6 @@ func TestMain(m *testing.M) {
 			os.Exit(hostileMain(awkward))
 		}
 		os.Exit(fakeCLI(mode))
-	}
-}
-
-// moreParallel has twice as many tests at once as go test would: most of them wait for processes. -parallel has its way.
-func moreParallel() {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	}
 }
 
@@ -317,7 +306,7 @@ func replacedMain() int {
 	if os.Remove(program) != nil || os.WriteFile(program, []byte("not a program"), 0o700) != nil {
 		return 1
 	}
-	r, err := New(Config{CLI: selfExecutable, LogDir: os.Getenv("AGENT_TEST_DIR"), Env: map[string]string{"AGENT_TEST_MODE": "talk"}})
+	r, err := New(Config{CLI: "/proc/self/exe", LogDir: os.Getenv("AGENT_TEST_DIR"), Env: map[string]string{"AGENT_TEST_MODE": "talk"}})
 	if err != nil {
 		return 1
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
+	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
@@ -16,7 +17,7 @@ import (
 // codes alone lie (SIGINT ends with 0, SIGTERM without a result; claude-cli.md §9).
 //
 // finished says that the session had become idle before anything stopped the run; cause is the first thing that did.
-func conclude(f *facts, finished bool, cause error, exit exitStatus, stderr string) (Outcome, *Error) {
+func conclude(f *facts, finished bool, cause error, exit keeper.Exit, stderr string) (Outcome, *Error) {
 	switch {
 	case finished, cause == nil && exit.Processes == 0 && exit.Silence == 0 && f.Last != nil && (!f.Open || !f.Began):
 		if e := classifyResult(f); e != nil {
@@ -87,10 +88,10 @@ func retryAt(c Class, limit *wireRateLimit, api *API) (at time.Time) {
 }
 
 // classifyExit judges a CLI that ended by itself without any result.
-func classifyExit(f *facts, exit exitStatus, stderr string) *Error {
+func classifyExit(f *facts, exit keeper.Exit, stderr string) *Error {
 	last := orDash(lastWords(f, stderr))
 	switch {
-	case exit.keeperDied:
+	case exit.KeeperDied:
 		return NewError(ClassKilled, "the CLI's keeper died, and the CLI with it")
 	case exit.Signal == "SIGKILL" && exit.OOM > 0:
 		return NewError(ClassOOM, "the kernel killed the CLI for lack of memory")

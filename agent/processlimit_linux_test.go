@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/agenttest"
 )
 
 // A fork bomb, with a bound for the machine's sake: each process starts two more, in a session of its own, until there are too many.
@@ -13,7 +15,7 @@ const bomb = `bomb() { [ "$1" -gt 0 ] || exec sleep 1000; setsid bash -c "bomb $
 func TestTooManyProcesses(t *testing.T) {
 	t.Parallel()
 	tooMany := func(t *testing.T, b *bench) {
-		other := lead(t, `setsid sleep 1000 & echo up; read x; echo "still here"`)
+		other := agenttest.Lead(t, `setsid sleep 1000 & echo up; read x; echo "still here"`)
 		b.cfg.MaxProcesses = 100
 		res := b.run(t, t.Context(), Spec{Prompt: Message{Text: bomb}, Profile: Write, Limit: time.Minute}, &host{})
 		if res.Outcome != Failed || res.Error.Class != ClassProcesses || !strings.Contains(res.Error.User, "more processes than a run may have") {
@@ -21,8 +23,8 @@ func TestTooManyProcesses(t *testing.T) {
 		}
 		b.gone(t)
 		_ = other.Stdin.Close()
-		other.expect(t, "still here")
-		other.ended(t)
+		other.Expect(t, "still here")
+		other.Ended(t)
 	}
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -126,7 +127,7 @@ func TestSecretsInAResult(t *testing.T) {
 	if got := string(r.events[0].Input); got != `"[redacted]"` {
 		t.Errorf("input %s", got)
 	}
-	l := &live{r: &Runner{cfg: Config{Redactor: redact}}, child: &child{}, stream: r.stream}
+	l := &live{r: &Runner{cfg: Config{Redactor: redact}}, child: &keeper.Process{}, stream: r.stream}
 	res := l.result(false, ErrLimit, nil)
 	if len(res.Partial) != maxPartial-5 || string(res.Structured) != `"[redacted]"` {
 		t.Errorf("partial of %d bytes, structured %s", len(res.Partial), res.Structured)

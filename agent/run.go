@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/google/uuid"
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
@@ -133,21 +134,21 @@ func (r *Runner) launch(ctx context.Context, cli string, s Spec, resume *Session
 		return nil, NewError(ClassInternal, err.Error())
 	}
 	way := r.model.Access(gate)
-	c, err := startChild(ctx, startOrder{
-		Path: box.cli, Args: args, Env: r.environment(s, dirs.seen(), way), Dir: s.Dir, Alone: box.alone,
-		Secret: way.Credential.Piped(), Orphan: min(orphanGrace, r.cfg.Grace), Remove: box.remove,
-		Silent: r.silentLimit, MaxProcesses: r.cfg.MaxProcesses, Mark: box.mark(), Sealed: true,
-	}, box)
+	c, err := keeper.Start(ctx, keeper.Order{
+		Path: box.cli, Args: args, Env: r.environment(s, dirs.seen(), way), Dir: s.Dir, GatewayPort: box.gatewayPort(),
+		Secret: way.Credential.Piped(), OrphanGrace: min(keeper.OrphanGrace, r.cfg.Grace), RunDir: dirs.Root,
+		WorkerTimeout: r.silentLimit, MaxProcesses: r.cfg.MaxProcesses, Sealed: true,
+	}, box.place())
 	if err != nil {
-		sweepMarked(s.ID) // a keeper that died while it was starting may have started something
+		keeper.SweepRun(s.ID) // a keeper that died while it was starting may have started something
 		gate.Close()
 		if ctx.Err() != nil {
 			return nil, nil
 		}
 		return nil, startFailure(err, s.Dir)
 	}
-	if c.gateway != nil {
-		gate.Serve(c.gateway)
+	if c.Gateway != nil {
+		gate.Serve(c.Gateway)
 	}
 	started = true
 	l := r.supervise(s, resume, h, c, log)
@@ -194,7 +195,7 @@ type live struct {
 	resume  *Session // the conversation that goes on; nil: a new one
 	host    Host
 	started time.Time
-	child   *child
+	child   *keeper.Process
 	log     *runLog
 	in      *stdin
 	control *control
@@ -222,7 +223,7 @@ type live struct {
 }
 
 // supervise makes what a run that has been started needs. It reads nothing yet.
-func (r *Runner) supervise(s Spec, resume *Session, h Host, c *child, log *runLog) *live {
+func (r *Runner) supervise(s Spec, resume *Session, h Host, c *keeper.Process, log *runLog) *live {
 	now := time.Now()
 	l := &live{
 		r: r, spec: s, policy: r.policy(s), resume: resume, host: h, started: now, child: c, log: log, in: &stdin{f: c.Stdin},
@@ -289,7 +290,7 @@ func (l *live) result(finished bool, cause error, api *API) Result {
 	defer l.stream.mu.Unlock()
 	f := &l.stream.facts
 	f.Open = l.stream.clock.Turn
-	exit := l.child.exit
+	exit := l.child.Exit
 	redact := l.r.cfg.Redactor
 	if len(f.Partial) >= maxPartial { // it was cut, perhaps within a secret
 		f.Partial = redact.Stream().Write(f.Partial)

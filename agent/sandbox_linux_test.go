@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/internal/modelfake"
 	"github.com/google/go-cmp/cmp"
 )
@@ -154,7 +155,7 @@ func checkView(t *testing.T, root string, run func(script string) (string, error
 		{"cat $root/house/bin/tool; touch $root/house/bin/tool", "content of house/bin/tooltouch: cannot touch '$root/house/bin/tool': " + readOnly},
 		// Of processes it sees those of the run, and cannot touch the keeper.
 		{"[ $(ls -d /proc/[0-9]* | wc -l) -lt 9 ] && echo few", "few"},
-		{"kill -9 1; tr '\\0' '\\n' < /proc/1/cmdline | tail -n 1", keeperName},
+		{"kill -9 1; tr '\\0' '\\n' < /proc/1/cmdline | tail -n 1", keeper.Name},
 		{"cat /proc/1/environ", denied},
 		{"ls /proc/1/fd/6/", denied},
 		// The kernel is the machine's, and root's own files in /proc/sys are its settings.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
+	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
@@ -64,13 +65,13 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 		return Scripted{}, NewError(ClassWorkspace, fmt.Sprintf("write the script: %v", err))
 	}
 	began := time.Now()
-	c, err := startChild(ctx, startOrder{
+	c, err := keeper.Start(ctx, keeper.Order{
 		Path: box.cli, Args: []string{"bash", filepath.Join(dirs.seen().Root, scriptFile)}, Env: r.environment(spec, dirs.seen(), gateway.Access{}), Dir: s.Dir,
-		Orphan: min(orphanGrace, r.cfg.Grace), Remove: box.remove,
-		Silent: r.silentLimit, MaxProcesses: r.cfg.MaxProcesses, Mark: box.mark(),
-	}, box)
+		OrphanGrace: min(keeper.OrphanGrace, r.cfg.Grace), RunDir: dirs.Root,
+		WorkerTimeout: r.silentLimit, MaxProcesses: r.cfg.MaxProcesses,
+	}, box.place())
 	if err != nil {
-		sweepMarked(s.ID)
+		keeper.SweepRun(s.ID)
 		if ctx.Err() != nil {
 			return Scripted{Outcome: Stopped, ExitCode: -1}, nil
 		}
@@ -82,7 +83,7 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 }
 
 // attendScript reads what a script writes until all of it is over.
-func (r *Runner) attendScript(ctx context.Context, s Script, c *child) Scripted {
+func (r *Runner) attendScript(ctx context.Context, s Script, c *keeper.Process) Scripted {
 	_ = c.Stdin.Close()
 	var out tail
 	var read sync.WaitGroup
@@ -104,20 +105,20 @@ func (r *Runner) attendScript(ctx context.Context, s Script, c *child) Scripted 
 	}
 	stopped := false
 	select {
-	case <-c.done:
+	case <-c.Done():
 	case <-ctx.Done():
 		stopped = true
 		c.Term(r.cfg.Grace * 3 / 5)
 	}
-	r.outlive(s.ID, c, quiet, func(text string) { r.log.Warn("script does not end", "run", s.ID, "why", text) })
-	res := Scripted{Outcome: Failed, ExitCode: c.exit.Code, Signal: c.exit.Signal, Output: out.String(), Stuck: c.exit.Stuck}
-	if c.exit.Processes > 0 {
-		res.Output += fmt.Sprintf("\n[ended: it had %d processes and threads, more than a run may have]", c.exit.Processes)
+	r.waitAll(s.ID, c, quiet, func(text string) { r.log.Warn("script does not end", "run", s.ID, "why", text) })
+	res := Scripted{Outcome: Failed, ExitCode: c.Exit.Code, Signal: c.Exit.Signal, Output: out.String(), Stuck: c.Exit.Stuck}
+	if c.Exit.Processes > 0 {
+		res.Output += fmt.Sprintf("\n[ended: it had %d processes and threads, more than a run may have]", c.Exit.Processes)
 	}
 	switch {
-	case c.exit.Code == 0 && !c.exit.Stopped:
+	case c.Exit.Code == 0 && !c.Exit.Stopped:
 		res.Outcome = Done // even if the time was up in the same moment
-	case c.exit.Silence > 0:
+	case c.Exit.Silence > 0:
 		res.Outcome = Stopped // the worker stood still: that says nothing of the script
 	case stopped && errors.Is(context.Cause(ctx), ErrLimit):
 		res.Outcome = Limit

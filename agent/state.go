@@ -51,7 +51,7 @@ func (l *live) status() Status {
 	defer l.stream.mu.Unlock()
 	f := &l.stream.facts
 	s := Status{
-		ID: l.spec.ID, State: Working, PID: l.child.keeper.Pid, Model: cmp.Or(f.Answered, f.Model), Session: f.Session, Turns: f.Turns,
+		ID: l.spec.ID, State: Working, PID: l.child.PID(), Model: cmp.Or(f.Answered, f.Model), Session: f.Session, Turns: f.Turns,
 		Started: l.started, Active: c.Active,
 	}
 	if f.Last != nil {

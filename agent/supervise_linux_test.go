@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -274,5 +276,46 @@ func TestSuperviseSilence(t *testing.T) {
 		if due := !next.After(now); due != c.due || due && (what == silent) != c.silent {
 			t.Errorf("%s: due %t, for %d", name, due, what)
 		}
+	}
+}
+
+// What a run used is what all of its processes used: those their parents waited for, and orphans. Each burns until it has itself counted
+// enough.
+func TestSuperviseResources(t *testing.T) {
+	t.Parallel()
+	const burn = 100 * time.Millisecond
+	b := newBench(t, "hostile burn", func(c *Config) { c.Env["AGENT_TEST_BURN"] = burn.String() })
+	res := b.run(t, t.Context(), Spec{}, &host{})
+	if r := res.Resources; res.Text != "burnt" || r.CPU < 3*burn || r.MaxRSS < burnSize {
+		t.Errorf("%v: CPU %v of at least %v, largest process %d of at least %d", res.Error, r.CPU, 3*burn, r.MaxRSS, burnSize)
+	}
+}
+
+// A worker whose file was replaced by an upgrade goes on with the program that it is.
+func TestSuperviseReplacedBinary(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "")
+	program := filepath.Join(b.dir, "worker")
+	copyProgram(t, program)
+	worker := exec.Command(program)
+	worker.Env = append(os.Environ(), "AGENT_TEST_MODE=replaced", "AGENT_TEST_ID="+unique("replaced"), "AGENT_TEST_DIR="+b.dir, "TMPDIR="+shortTemp(t))
+	out, err := worker.CombinedOutput()
+	if err != nil || string(out) != "done echo: hello" {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
+// copyProgram makes a copy of this program. No other test may fork meanwhile: its child would have the copy open for writing for a moment,
+// and a file that is open for writing cannot be executed (golang/go#22315).
+func copyProgram(t *testing.T, path string) {
+	t.Helper()
+	program, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, program, 0o700); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -2,7 +2,6 @@ package keeper
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"sync"
 	"time"
@@ -10,27 +9,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tool without a sandbox is a process of the keeper's user, and can kill it. What the run had started is then given to the next child
-// subreaper above: the worker, which has children of its own. Two things tell the run's from those:
+// A tool without a sandbox is a process of the keeper's user, and can kill it. What the run had started is then re-parented to the next
+// child subreaper above, the worker, which has other children too. Two things distinguish the processes of a run:
 //
-//   - All that is born in a run has a mark that cannot be taken off: its hard limit of file locks, a limit that no kernel since 2.4.25
-//     enforces. It is inherited, whatever a program does to its environment, session or parent, and only a privileged process may raise it.
-//   - As long as a run's keeper lives, everything of the run is below it. So a marked child of the worker's own is a keeper or has lost it.
+//   - Each carries a mark that it cannot remove: its hard limit of file locks, which no kernel since 2.4.25 enforces. The limit is
+//     inherited, whatever a program does to its environment, session or parent, and only a privileged process may raise it.
+//   - While a run's keeper lives, everything of the run is below it. So a marked child of the worker is a keeper or has lost its keeper.
 
-// keepers are the live keepers that this process has started, by their pids. Children are the whole process's, and so are they.
-var keepers sync.Map
+// liveKeepers has the keepers that this process has started, by process ID. It is global because child processes are.
+var liveKeepers sync.Map
 
-// adopt makes this process the one that is given the orphans of its keepers, and those of all its other children.
-func adopt() error {
+// BecomeSubreaper makes this process adopt the orphans of its keepers, and those of all its other children.
+func BecomeSubreaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become a child subreaper: %w", err)
 	}
 	return nil
 }
 
-// birthMark is the limit of what this process's runs start, or less, if a tool has lowered it; 0 where there is no room for one below our own.
-// It grows with our process ID, so that what a worker started by this one has left, in tests for one, is not taken for ours.
-func birthMark() uint64 {
+// lockLimit returns the limit of file locks that marks the processes of this worker's runs, or a lower one if a tool has lowered it; 0 if
+// there is no room below the worker's own limit. It grows with the process ID, so that processes left by a worker that this one started,
+// in tests for example, are not mistaken for its own.
+func lockLimit() uint64 {
 	var own unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_LOCKS, &own) != nil || own.Max == 0 {
 		return 0
@@ -38,31 +38,31 @@ func birthMark() uint64 {
 	return min(own.Max-1, 1<<30+uint64(os.Getpid())) //nolint:gosec // a process ID is positive
 }
 
-// markBirth marks what this process starts from now on.
-func markBirth(mark uint64) {
-	_ = unix.Setrlimit(unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: mark, Max: mark})
+// setLockLimit marks what this process starts from now on.
+func setLockLimit(limit uint64) {
+	_ = unix.Setrlimit(unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: limit, Max: limit})
 }
 
-// adopted lists our children that were born in a run and have lost their keeper; the dead that wait for their burial are among them.
+// adopted lists the children of this process that were started in a run and have lost their keeper, including zombies.
 func adopted() (pids []int) {
-	mark := birthMark()
-	if mark == 0 {
-		return nil // nothing can be marked here, so nothing tells ours from theirs
+	limit := lockLimit()
+	if limit == 0 {
+		return nil // nothing could be marked
 	}
 	for _, pid := range children(os.Getpid()) {
 		var its unix.Rlimit
-		if _, keeper := keepers.Load(pid); !keeper && unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &its) == nil && its.Max <= mark {
+		if _, keeper := liveKeepers.Load(pid); !keeper && unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &its) == nil && its.Max <= limit {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
 }
 
-// killAdopted kills and reaps what was adopted, with all that is below it, and returns how many processes were killed. When it returns,
-// nothing that lost its keeper before is left, unless it does not die within sweepLimit.
+// killAdopted kills and reaps adopted processes and all that is below them, and returns how many it killed. When it returns, nothing that
+// had lost its keeper before is left, unless it does not die within killTimeout.
 func killAdopted() int {
 	killed := map[int]bool{}
-	for stop := time.Now().Add(sweepLimit); time.Now().Before(stop); {
+	for stop := time.Now().Add(killTimeout); time.Now().Before(stop); {
 		found := adopted()
 		if len(found) == 0 {
 			break
@@ -70,41 +70,46 @@ func killAdopted() int {
 		for _, pid := range found {
 			below, _ := descendants(pid)
 			for _, p := range append(below, pid) {
-				if !over(p) {
+				if !exited(p) {
 					killed[p] = true
 				}
 			}
 			killAll(append(below, pid))
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 		}
-		time.Sleep(time.Millisecond) //nolint:forbidigo // killed, not yet dead: wait4 cannot wait for "any of these, but not for ever"
+		time.Sleep(time.Millisecond) //nolint:forbidigo // killed, not yet dead: wait4 has no timeout
 	}
 	return len(killed)
 }
 
-// zombies are those among our children of whom we do not know whether somebody here waits for them: an orphan of a git that was
-// killed, or a child of os/exec's that has only just ended. Not safe for concurrent use.
-type zombies map[int]zombie
+// zombies are dead children that nothing has waited for yet, by process ID: an orphan of a git that was killed, or a child of os/exec that
+// has just ended.
+var zombies struct {
+	sync.Mutex
+	seen map[int]zombie
+}
 
 type zombie struct {
-	start string
+	start string // of the process: its ID may be reused
 	since time.Time
 	looks int
 }
 
-// reap collects those that nobody has waited for in a minute and three looks: os/exec waits from the start. Otherwise they would fill the
-// table of processes; without us they would have been init's.
-func (s zombies) reap(now time.Time) {
-	seen := zombies{}
+// reapZombies reaps dead children that nothing has waited for in a minute and three calls: os/exec waits from the start. They would
+// fill the process table; without a subreaper they would have been init's.
+func reapZombies() {
+	zombies.Lock()
+	defer zombies.Unlock()
+	now, seen := time.Now(), map[int]zombie{}
 	for _, pid := range children(os.Getpid()) {
-		if _, keeper := keepers.Load(pid); keeper || !over(pid) {
+		if _, keeper := liveKeepers.Load(pid); keeper || !exited(pid) {
 			continue
 		}
 		_, start, err := processState(pid)
 		if err != nil {
 			continue
 		}
-		z := s[pid]
+		z := zombies.seen[pid]
 		if z.start != start {
 			z = zombie{start: start, since: now}
 		}
@@ -114,12 +119,5 @@ func (s zombies) reap(now time.Time) {
 		}
 		seen[pid] = z
 	}
-	clear(s)
-	maps.Copy(s, seen)
-}
-
-// stoppedProcess reports whether a process does nothing until it is sent SIGCONT.
-func stoppedProcess(pid int) bool {
-	state, _, err := processState(pid)
-	return err == nil && state == "T"
+	zombies.seen = seen
 }

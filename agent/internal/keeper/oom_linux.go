@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// oomKills counts how often the kernel has killed a process of this process's memory cgroup for lack of memory; 0 where that cannot be
-// read. A signal does not say who sent it; that this number grew while a run lived tells the kernel from a tool.
+// oomKills returns how many processes of this process's memory cgroup the kernel has killed for lack of memory; 0 if that cannot be read. A
+// signal does not say who sent it: if this number grew while a run lived, it was the kernel and not a tool.
 func oomKills(proc, cgroups string) int64 {
 	list, err := os.ReadFile(filepath.Join(proc, "self/cgroup"))
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(list)) {
-		// hierarchy:controllers:path. Version 2 has one hierarchy, number 0 and without controllers; where both versions are mounted,
+		// hierarchy:controllers:path. Version 2 has one hierarchy, number 0 and without controllers; if both versions are mounted,
 		// memory belongs to one of them, and the other has no such file.
 		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(part) != 3 {
@@ -40,7 +40,7 @@ func oomKills(proc, cgroups string) int64 {
 	return 0
 }
 
-// counter reads one number of a file that has a name and a number per line.
+// counter reads one number from a file that has a name and a number per line.
 func counter(path, name string) (int64, bool) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -3,246 +3,350 @@ package keeper
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// child is the worker's side of a keeper. Its methods may be called from any goroutine.
-type child struct {
-	Stdin  *os.File // to the CLI; written and closed by the stdin writer alone
+// startTimeout bounds how long a keeper takes to report that the CLI runs.
+const startTimeout = time.Minute
+
+// Process is a command that runs under a keeper, as the worker sees it.
+type Process struct {
+	Stdin  *os.File // to the CLI; written and closed by one goroutine
 	Stdout *os.File // from the CLI and everything it started; ends when the last of them is dead
 	Stderr *os.File
 
-	gateway net.Listener // in the network of a run that is alone; nil for others
+	Gateway net.Listener // with Order.GatewayPort: listens inside the sandbox's network
 
-	keeper *os.Process // or, in a sandbox, bubblewrap, whose only child the keeper is
-	boxed  bool
-	done   chan struct{} // closed after exit is set
-	exit   exitStatus
-	err    error // the keeper did not give its last word
+	// Set when Done is closed.
+	Exit Exit
+	Err  error // the keeper died before it wrote its Exit
+
+	keeper  *os.Process // or, in a sandbox, bubblewrap, whose only child the keeper is
+	sandbox bool
+	done    chan struct{}
 
 	controlMu sync.Mutex
 	control   *os.File
 }
 
-// startChild starts the CLI under a keeper of its own, in a box. A failure to start the CLI itself is a *startError. ctx is for the start
-// alone.
-func startChild(ctx context.Context, order startOrder, b box) (_ *child, err error) {
-	var opened []*os.File
-	open := func(ends func() (r, w *os.File, err error)) (r, w *os.File) {
-		if err == nil {
-			if r, w, err = ends(); err == nil {
-				opened = append(opened, r, w)
-			}
-		}
-		return r, w
-	}
-	pipe := func() (r, w *os.File) { return open(os.Pipe) }
-	speech := os.Pipe
-	if order.Sealed {
-		speech = sealedPipe
-	}
-	stdinR, stdinW := open(speech)
-	stdoutR, stdoutW := open(speech)
-	stderrR, stderrW := pipe() // by its name, /dev/stderr, it may be opened: nothing is decided by what is written there
-	controlR, controlW := pipe()
-	statusR, statusW := pipe()
-	closeAll := func(files []*os.File) {
-		for _, f := range files {
-			_ = f.Close()
-		}
-	}
+// Sandbox is how bubblewrap starts a keeper. The zero value starts it without a sandbox.
+type Sandbox struct {
+	Args    []string                 // bubblewrap's command line up to the program
+	Seccomp func() (*os.File, error) // opens the filter for bubblewrap
+}
+
+// Start starts the command of an order under a new keeper. The error is or wraps a *StartError if the command could not be executed.
+// ctx bounds the start, not the command.
+func Start(ctx context.Context, order Order, s Sandbox) (*Process, error) {
+	c, err := openChannels(order)
 	if err != nil {
-		closeAll(opened)
 		return nil, fmt.Errorf("open pipes: %w", err)
 	}
-	cmd := &exec.Cmd{
-		Path: selfExecutable, Args: []string{keeperName}, Dir: "/",
-		// One processor is plenty for a process that sleeps; GOMAXPROCS keeps its threads, and so its memory, few.
-		Env:   []string{"GOMAXPROCS=1", "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"}, // the last for tests with -race
-		Stdin: stdinR, Stdout: stdoutW, Stderr: stderrW,
-		ExtraFiles: []*os.File{controlR, statusW},
-		// A session of its own: a terminal's Ctrl-C and hang-up are the worker's affair, and the agent has no terminal to touch.
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
-	}
-	for _, theirs := range []*os.File{stdinR, stdoutW} {
-		_ = syscall.SetNonblock(int(theirs.Fd()), false) // as programs expect theirs to be; os does it for its own pipes alone
-	}
-	inherited, err := b.enter(cmd)
-	var lends *os.File // by which the keeper hands out the gateway's socket
-	if err == nil && b.alone {
-		var theirs *os.File
-		if lends, theirs, err = socketPair(); err == nil {
-			defer lends.Close()
-			cmd.ExtraFiles, inherited = append(cmd.ExtraFiles, theirs), append(inherited, theirs)
-		}
-	}
-	if err == nil {
-		if err = cmd.Start(); err == nil {
-			keepers.Store(cmd.Process.Pid, nil) // before it is told what to start
-		}
-	}
-	closeAll(append(inherited, stdinR, stdoutW, stderrW, controlR, statusW))
+	cmd, err := spawn(c, order, s)
 	if err != nil {
-		closeAll([]*os.File{stdinW, stdoutR, stderrR, controlW, statusR})
+		c.closeWorkerEnds()
 		return nil, fmt.Errorf("start keeper: %w", err)
 	}
-	c := &child{Stdin: stdinW, Stdout: stdoutR, Stderr: stderrR, control: controlW, keeper: cmd.Process, boxed: len(b.bwrap) > 0, done: make(chan struct{})}
-	status := bufio.NewReader(statusR)
-	var started startStatus
-	ctx, cancel := context.WithTimeout(ctx, startWord)
-	defer cancel()
-	unblock := context.AfterFunc(ctx, func() {
-		_ = controlW.SetWriteDeadline(time.Now())
-		_ = statusR.SetReadDeadline(time.Now())
-	})
-	if err = c.command(order); err == nil {
-		err = readStatus(status, &started)
+	if len(s.Args) > 0 { // there RunDir is a mount point, which cannot be removed
+		order.RunDir = fmt.Sprintf("/proc/self/fd/%d/%s", tempFD, filepath.Base(order.RunDir))
+	} else { // in a sandbox nothing survives its keeper, so no mark is needed
+		order.LockLimit = lockLimit()
 	}
-	if !unblock() {
-		err = context.Cause(ctx) // also in the moment in which it has started: the deadlines are set
+	p := &Process{
+		Stdin: c.stdin.worker, Stdout: c.stdout.worker, Stderr: c.stderr.worker, control: c.control.worker,
+		keeper: cmd.Process, sandbox: len(s.Args) > 0, done: make(chan struct{}),
 	}
-	if err == nil && started.Error != "" {
-		err = &startError{Message: started.Error, Errno: syscall.Errno(started.Errno)}
+	status := bufio.NewReader(c.status.worker)
+	err = p.sendOrder(ctx, order, c.status.worker, status)
+	if err == nil && c.gateway.worker != nil {
+		p.Gateway, err = receiveListener(c.gateway.worker)
 	}
-	if err == nil && lends != nil {
-		c.gateway, err = lent(lends)
+	_ = c.gateway.worker.Close()
+	if err != nil {
+		return nil, p.abandon(cmd, c, err)
+	}
+	go p.await(cmd, c.status.worker, status)
+	if order.WorkerTimeout > 0 {
+		go p.sendHeartbeats(order.WorkerTimeout / heartbeatsPerLimit)
+	}
+	if !p.sandbox { // in a sandbox no tool can stop the keeper
+		go p.killIfSuspended()
+	}
+	return p, nil
+}
+
+// channel is a pipe or socket pair between a worker and a keeper.
+type channel struct{ worker, keeper *os.File }
+
+// channels are all of them. gateway is unset unless the order has a GatewayPort.
+type channels struct{ stdin, stdout, stderr, control, status, gateway channel }
+
+func openChannels(order Order) (c *channels, err error) {
+	c = &channels{}
+	protocol := os.Pipe
+	if order.Sealed {
+		protocol = sealedPipe
+	}
+	for _, o := range []struct {
+		channel  *channel
+		open     func() (r, w *os.File, err error)
+		toKeeper bool
+	}{
+		{&c.stdin, protocol, true},
+		{&c.stdout, protocol, false},
+		{&c.stderr, os.Pipe, false}, // any process may open /dev/stderr: nothing is decided by what is written there
+		{&c.control, os.Pipe, true},
+		{&c.status, os.Pipe, false},
+	} {
+		r, w, openErr := o.open()
+		err = errors.Join(err, openErr)
+		if *o.channel = (channel{worker: r, keeper: w}); o.toKeeper {
+			*o.channel = channel{worker: w, keeper: r}
+		}
+	}
+	if err == nil && order.GatewayPort > 0 {
+		c.gateway.worker, c.gateway.keeper, err = socketPair()
 	}
 	if err != nil {
-		closeAll([]*os.File{stdinW, stdoutR, controlW, statusR})
-		if ctx.Err() != nil { // it hangs, perhaps on the file system that the CLI is on
-			c.Kill()
-			_ = c.keeper.Kill() // bubblewrap, when it had not come as far as to start one
-		}
-		_ = cmd.Wait()
-		keepers.Delete(c.keeper.Pid)
-		// Its last words: bubblewrap's, or of a keeper that panicked.
-		_ = stderrR.SetReadDeadline(time.Now().Add(time.Second))
-		words, _ := io.ReadAll(io.LimitReader(stderrR, 4<<10))
-		_ = stderrR.Close()
-		if last := lastLine(string(words)); last != "" {
-			err = fmt.Errorf("%w (%s)", err, last)
-		}
-		return nil, fmt.Errorf("start the CLI: %w", err)
+		c.closeWorkerEnds()
+		c.closeKeeperEnds()
+		return nil, err
 	}
-	go c.await(cmd, statusR, status)
-	if order.Silent > 0 {
-		go c.beat(order.Silent / beats)
-	}
-	if !c.boxed { // in a sandbox no tool can stop it
-		go c.mind()
+	for _, f := range []*os.File{c.stdin.keeper, c.stdout.keeper} { // programs expect blocking files; os sees to its own pipes only
+		_ = syscall.SetNonblock(int(f.Fd()), false)
 	}
 	return c, nil
 }
 
-// startWord bounds how long a keeper takes to say that the CLI runs.
-const startWord = time.Minute
-
-// await owns the keeper's process and the status pipe.
-func (c *child) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {
-	err := readStatus(status, &c.exit)
-	_ = f.Close()
-	if c.exit.Stuck > 0 {
-		_ = cmd.Process.Kill() // bubblewrap would wait until they are dead
+func (c *channels) closeWorkerEnds() {
+	for _, ch := range []channel{c.stdin, c.stdout, c.stderr, c.control, c.status, c.gateway} {
+		_ = ch.worker.Close()
 	}
-	werr := cmd.Wait()
-	keepers.Delete(cmd.Process.Pid)
-	if err != nil {
-		c.exit = exitStatus{Code: -1, Signal: "SIGKILL", keeperDied: true} // what the kernel does to the CLI then
-		c.err = fmt.Errorf("read the last word of the keeper: %w", errors.Join(err, werr))
-	}
-	c.controlMu.Lock()
-	_ = c.control.Close()
-	c.controlMu.Unlock()
-	close(c.done)
 }
 
-// beat tells the keeper that this process is alive. It waits for nothing but the pipe, and not long for that: a keeper that does not read
-// must not keep Term waiting.
-func (c *child) beat(every time.Duration) {
+func (c *channels) closeKeeperEnds() {
+	for _, ch := range []channel{c.stdin, c.stdout, c.stderr, c.control, c.status, c.gateway} {
+		_ = ch.keeper.Close()
+	}
+}
+
+// spawn starts the process of a keeper and closes the keeper's ends of the channels.
+func spawn(c *channels, order Order, s Sandbox) (*exec.Cmd, error) {
+	defer c.closeKeeperEnds()
+	cmd := &exec.Cmd{
+		Path: ownProgram, Args: []string{Name}, Dir: "/",
+		// A process that sleeps needs one processor; GOMAXPROCS keeps its threads, and so its memory, few.
+		Env:   []string{"GOMAXPROCS=1", "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"}, // the last for tests with -race
+		Stdin: c.stdin.keeper, Stdout: c.stdout.keeper, Stderr: c.stderr.keeper,
+		ExtraFiles: []*os.File{c.control.keeper, c.status.keeper},
+		// In a new session: a terminal's Ctrl-C and hang-up concern the worker, and the agent must not reach a terminal.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if len(s.Args) > 0 {
+		files, err := s.wrap(cmd, filepath.Dir(order.RunDir))
+		if err != nil {
+			return nil, err
+		}
+		defer closeAll(files)
+	}
+	if c.gateway.keeper != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, c.gateway.keeper)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	liveKeepers.Store(cmd.Process.Pid, nil) // before it knows what to start
+	return cmd, nil
+}
+
+// wrap turns the command of a keeper into one of bubblewrap. The files belong to the new process: close them once it has started.
+func (s Sandbox) wrap(cmd *exec.Cmd, temp string) (files []*os.File, err error) {
+	for _, open := range []func() (*os.File, error){openProgram, func() (*os.File, error) { return os.Open(temp) }, s.Seccomp} {
+		f, err := open()
+		if err != nil {
+			closeAll(files)
+			return nil, fmt.Errorf("open a file for the sandbox: %w", err)
+		}
+		files = append(files, f)
+	}
+	cmd.Path = s.Args[0]
+	cmd.Args = slices.Insert(slices.Clone(s.Args), 1, "--seccomp", strconv.Itoa(filterFD))
+	cmd.Args = append(cmd.Args, fmt.Sprintf("/proc/self/fd/%d", programFD), Name)
+	cmd.ExtraFiles = append(cmd.ExtraFiles, files...)
+	return files, nil
+}
+
+// sendOrder sends the order and waits until the keeper reports that the CLI runs.
+func (p *Process) sendOrder(ctx context.Context, order Order, f *os.File, status *bufio.Reader) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	unblock := context.AfterFunc(ctx, func() {
+		_ = p.control.SetWriteDeadline(time.Now())
+		_ = f.SetReadDeadline(time.Now())
+	})
+	var started startStatus
+	err := writeLine(p.control, order)
+	if err == nil {
+		err = readLine(status, &started)
+	}
+	if !unblock() { // even if the CLI has just started: the deadlines are set
+		p.Kill() // the keeper hangs, perhaps on the file system that the CLI is on
+		_ = p.keeper.Kill()
+		return context.Cause(ctx)
+	}
+	if err == nil && started.Error != "" {
+		return &StartError{Message: started.Error, Errno: started.Errno}
+	}
+	return err
+}
+
+// abandon closes everything after a start that failed with err, and returns err with the last line that the keeper, or bubblewrap, wrote
+// to stderr.
+func (p *Process) abandon(cmd *exec.Cmd, c *channels, err error) error {
+	closeAll([]*os.File{p.Stdin, p.Stdout, p.control, c.status.worker})
+	_ = cmd.Wait()
+	liveKeepers.Delete(cmd.Process.Pid)
+	_ = p.Stderr.SetReadDeadline(time.Now().Add(time.Second))
+	text, _ := io.ReadAll(io.LimitReader(p.Stderr, 4<<10))
+	_ = p.Stderr.Close()
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
+		err = fmt.Errorf("%w (%s)", err, last)
+	}
+	return fmt.Errorf("start the CLI: %w", err)
+}
+
+// await waits for the keeper to exit.
+func (p *Process) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {
+	err := readLine(status, &p.Exit)
+	_ = f.Close()
+	if p.Exit.Stuck > 0 {
+		_ = cmd.Process.Kill() // bubblewrap would wait until they are dead
+	}
+	waitErr := cmd.Wait()
+	liveKeepers.Delete(cmd.Process.Pid)
+	if err != nil {
+		p.Exit = Exit{Code: -1, Signal: "SIGKILL", KeeperDied: true} // the kernel kills the CLI then
+		p.Err = fmt.Errorf("read the exit status from the keeper: %w", errors.Join(err, waitErr))
+	}
+	p.controlMu.Lock()
+	_ = p.control.Close()
+	p.controlMu.Unlock()
+	close(p.done)
+}
+
+// sendHeartbeats tells the keeper that this process is alive. A keeper that does not read delays it for a second at most, so that Term
+// need not wait longer.
+func (p *Process) sendHeartbeats(every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
-		case <-c.done:
+		case <-p.done:
 			return
 		case <-tick.C:
-			_ = c.command(command{})
+			p.controlMu.Lock()
+			_ = p.control.SetWriteDeadline(time.Now().Add(time.Second))
+			_ = writeLine(p.control, command{}) // so short that the pipe takes all of it or nothing
+			_ = p.control.SetWriteDeadline(time.Time{})
+			p.controlMu.Unlock()
 		}
 	}
 }
 
-// mind kills a keeper that was stopped: by a tool, since nobody else would. It could neither count nor end what the run starts.
-func (c *child) mind() {
+// killIfSuspended kills a keeper that a tool has stopped by SIGSTOP. It could neither count nor end what the run starts.
+func (p *Process) killIfSuspended() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		select {
-		case <-c.done:
+		case <-p.done:
 			return
 		case <-tick.C:
-			if stoppedProcess(c.keeper.Pid) {
-				c.Kill()
+			if suspended(p.keeper.Pid) {
+				p.Kill()
 			}
 		}
 	}
 }
 
-// Term asks the keeper to TERM the CLI and to KILL it after grace; at most the first call counts.
-func (c *child) Term(grace time.Duration) { _ = c.command(command{Term: max(grace, time.Millisecond)}) }
+// Done is closed when the keeper has exited.
+func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Kill ends a keeper that does not do its work, because a tool has stopped it for one, and the CLI with it. What the CLI had started is then
-// left to the caller.
-func (c *child) Kill() {
-	if c.boxed {
-		for _, pid := range children(c.keeper.Pid) {
+// PID returns the process ID of the keeper, or of its bubblewrap.
+func (p *Process) PID() int { return p.keeper.Pid }
+
+// Term asks the keeper to TERM the CLI and to KILL it after grace. A later call can only shorten the grace. A keeper that is gone is no
+// error: the run is over then.
+func (p *Process) Term(grace time.Duration) {
+	p.controlMu.Lock()
+	defer p.controlMu.Unlock()
+	_ = writeLine(p.control, command{Grace: max(grace, time.Millisecond)})
+}
+
+// Kill kills a keeper that does not do its work, and the CLI with it. What the CLI had started may survive: see SweepRun.
+func (p *Process) Kill() {
+	if p.sandbox {
+		for _, pid := range children(p.keeper.Pid) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		return
 	}
-	_ = c.keeper.Kill()
+	_ = p.keeper.Kill()
 }
 
-// command writes one line to the keeper. That the keeper is gone is no error: the run is over then, and done says so.
-func (c *child) command(v any) error {
-	line, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("marshal keeper command: %w", err)
+// WaitAll returns when every process of the run is dead and drained is closed, which means that all its output was read. A keeper that
+// is alive after limit is killed, and onTimeout is called first.
+func (p *Process) WaitAll(run string, limit time.Duration, drained <-chan struct{}, onTimeout func()) {
+	select {
+	case <-p.done:
+	case <-time.After(limit):
+		onTimeout()
+		p.Kill()
+		<-p.done
 	}
-	c.controlMu.Lock()
-	defer c.controlMu.Unlock()
-	if v == (command{}) { // short enough for the pipe to take it as a whole or not at all
-		_ = c.control.SetWriteDeadline(time.Now().Add(time.Second))
-		defer func() { _ = c.control.SetWriteDeadline(time.Time{}) }()
+	if p.Err != nil {
+		// The keeper was killed, and the kernel has killed the CLI with it. What its tools left was adopted by this process or is found by
+		// its marker, and until that is dead the pipes may stay open. A process that is about to execute another shows no environment.
+		p.Exit.Swept = sweepUntil(drained, run)
 	}
-	_, err = c.control.Write(append(line, '\n'))
-	return err
+	if p.Err != nil || p.Exit.Stuck > 0 { // a process may hold the pipes open
+		_ = p.Stdout.SetReadDeadline(time.Now().Add(time.Second))
+		_ = p.Stderr.SetReadDeadline(time.Now().Add(time.Second))
+	}
+	<-drained
+	reapZombies()
 }
 
-// startError says that the CLI could not be executed at all.
-type startError struct {
-	Message string
-	Errno   syscall.Errno
-}
-
-func (e *startError) Error() string { return e.Message }
-func (e *startError) Unwrap() error { return e.Errno }
-
-func readStatus(r *bufio.Reader, v any) error {
-	line, err := r.ReadBytes('\n')
-	if err != nil {
-		if len(line) == 0 && err == io.EOF {
-			return io.ErrUnexpectedEOF
+// sweepUntil sweeps a run until drained is closed, but not for longer than a second, in case an unmarked process holds the pipes open.
+// A process that does not die costs killTimeout once.
+func sweepUntil(drained <-chan struct{}, run string) (swept int) {
+	stop := time.Now().Add(killTimeout)
+	for n := 0; n < 50 && time.Now().Before(stop); n++ {
+		swept += SweepRun(run)
+		select {
+		case <-drained:
+			return swept
+		case <-time.After(20 * time.Millisecond):
 		}
-		return err
 	}
-	return json.Unmarshal(line, v)
+	return swept
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
 }

@@ -1,114 +1,141 @@
+// Package keeper runs one command so that nothing the command starts can outlive it.
+//
+// The CLI starts the shell of every tool in a separate session, so no process group contains a run, and a worker can be killed at any
+// moment. The keeper is a small process between the two, one per run. Everything the CLI starts is re-parented to its keeper, which
+// kills and reaps what is left when the CLI has ended. When the worker's end of the control pipe closes, or the worker falls silent,
+// the keeper ends the run. docs/concurrency.md has the measurements.
+//
+// [Start] and [Process] are the worker's side, [Main] is the keeper's; this file has all that they say to each other. The package
+// imports the standard library and x/sys only. Its functions may be called from any goroutine. On systems other than Linux a keeper
+// contains no more than the CLI's process group: see keep_other.go.
 package keeper
 
 import (
+	"bufio"
 	"encoding/json"
+	"io"
 	"os"
+	"syscall"
 	"time"
 )
 
-// The keeper is a tiny process between the worker and the CLI, one per run. The CLI starts every tool's shell in a session of
-// its own, so no process group contains a run; and a worker can be killed at any moment. The keeper answers both: everything the
-// CLI starts is re-parented to it and to nobody else, and when its worker's end of the control pipe closes, for whatever reason,
-// it ends the run by itself. Measured in docs/concurrency.md.
+// Name is a keeper's last argument, by which a re-executed binary knows that it is one. It is the only argument, the one that `ps`
+// shows, except in a sandbox: bubblewrap always passes the path of its program as argv[0].
+const Name = "errand-keeper"
 
-// keeperName is a keeper's last argument, which is how a re-executed binary knows that it is one, and the only one (what `ps` shows)
-// but in a sandbox: bubblewrap gives its program no other argv[0] than its path.
-const keeperName = "errand-keeper"
-
-// File descriptors of a keeper, beside the CLI's own stdin, stdout and stderr.
+// File descriptors of a keeper, after the CLI's stdin, stdout and stderr.
 const (
-	controlFD = 3 // reads startOrder, then one command per line; its end means that the worker is gone
-	statusFD  = 4 // writes one startStatus and one exitStatus, as JSON lines
+	controlFD = 3 // reads the Order, then one command per line; its end means that the worker is gone
+	statusFD  = 4 // writes one startStatus and one Exit, as JSON lines
+
+	// In a sandbox only.
+	programFD = 5 // the keeper's program, which may not be visible inside
+	tempFD    = 6 // the parent of Order.RunDir, outside the sandbox
+	filterFD  = 7 // the seccomp filter; bubblewrap reads and closes it
+	gatewayFD = 8 // with Order.GatewayPort: passes the listening socket to the worker
 )
 
-// startOrder is the first line of the control pipe. It carries what must not be seen in /proc: arguments and environment are the
-// CLI's own, and the credential is handed on through a pipe.
-type startOrder struct {
-	Path         string   `json:"path"`
-	Args         []string `json:"args"` // argv[0] included
-	Env          []string `json:"env"`
-	Dir          string   `json:"dir"`
-	Alone        bool     `json:"alone,omitempty"`         // make the gateway's socket and hand it out, before the CLI starts
-	Secret       string   `json:"secret,omitempty"`        // readable for the CLI at descriptor 3; empty for none
-	Orphan       duration `json:"orphan"`                  // TERM to KILL when the worker died
-	Silent       duration `json:"silent,omitempty"`        // without a word of the worker's the run is ended after it; 0: never
-	MaxProcesses int      `json:"max_processes,omitempty"` // more processes and threads than these end the run; 0: any number may be
-	Mark         uint64   `json:"mark,omitempty"`          // of what is born in the run: see birthMark; 0: none
-	Remove       string   `json:"remove,omitempty"`        // the run's own directory, removed by the keeper when the worker died
+// Order is the first line of the control pipe. It carries what must not be seen in /proc: arguments and environment are those of the
+// CLI, and the credential goes through a pipe.
+type Order struct {
+	Path          string        `json:"path"`
+	Args          []string      `json:"args"` // with argv[0]
+	Env           []string      `json:"env"`
+	Dir           string        `json:"dir"`
+	GatewayPort   int           `json:"gateway_port,omitempty"`   // in a sandbox: listen on this port of loopback and pass the socket to the worker; 0: no
+	Secret        string        `json:"secret,omitempty"`         // readable for the CLI at descriptor 3; empty: none
+	OrphanGrace   time.Duration `json:"orphan_grace"`             // from TERM to KILL when the worker died
+	WorkerTimeout time.Duration `json:"worker_timeout,omitempty"` // silence of the worker after which the run is ended; 0: never
+	MaxProcesses  int           `json:"max_processes,omitempty"`  // processes and threads above which the run is ended; 0: no limit
+	RunDir        string        `json:"run_dir,omitempty"`        // the run's own directory, which the keeper removes when the worker died
+	LockLimit     uint64        `json:"lock_limit,omitempty"`     // the mark of every process of the run, set by Start: see lockLimit; 0: none
 
-	// Sealed is for the worker's side: stdin and stdout are a protocol, and no other process may open them. A script's stay pipes, for
-	// scripts write to /dev/stdout by its name.
+	// Sealed makes stdin and stdout a protocol that no other process can open. Scripts get pipes, because they write to /dev/stdout by name.
 	Sealed bool `json:"-"`
 }
 
-// command is what follows the start order: TERM the CLI now, and KILL it after Term. A later one can only hurry it. The zero command is a
-// beat: it says that the worker is alive.
+// command is a further line of the control pipe: TERM the CLI now, and KILL it after Grace. A later one can only shorten the grace.
+// The zero command is a heartbeat: it says that the worker is alive.
 type command struct {
-	Term duration `json:"term,omitempty"`
+	Grace time.Duration `json:"grace,omitempty"`
 }
 
+// startStatus is the keeper's first line. An empty Error means that the CLI has started.
 type startStatus struct {
-	Error string `json:"error,omitempty"`
-	Errno int    `json:"errno,omitempty"`
+	Error string        `json:"error,omitempty"`
+	Errno syscall.Errno `json:"errno,omitempty"`
 }
 
-// exitStatus is the keeper's last word: after it, nothing of the run is alive but Stuck processes.
-type exitStatus struct {
-	Code      int      `json:"code"`             // -1 when a signal ended the CLI
-	Signal    string   `json:"signal,omitempty"` // its name
-	Stopped   bool     `json:"stopped"`          // the CLI was alive when the keeper told it to end
-	Silence   duration `json:"silence"`          // for which the worker had said nothing when that ended the run; 0: it did not
-	Processes int      `json:"processes"`        // processes and threads there were when their number ended the run; 0: it did not
-	OOM       int64    `json:"oom"`              // processes of the keeper's memory cgroup that ran out of memory meanwhile
-	Swept     int      `json:"swept"`            // processes that had outlived the CLI and were killed
-	Stuck     int      `json:"stuck"`            // processes that would not die within sweepLimit
-	CPU       duration `json:"cpu"`
-	MaxRSS    int64    `json:"max_rss"`
+// Exit is the keeper's last line. After it, no process of the run is alive except the Stuck ones.
+type Exit struct {
+	Code      int           `json:"code"`             // -1 if a signal ended the CLI
+	Signal    string        `json:"signal,omitempty"` // name of that signal
+	Stopped   bool          `json:"stopped"`          // the CLI was alive when the keeper stopped it
+	Silence   time.Duration `json:"silence"`          // how long the worker was silent if that ended the run; 0: it did not
+	Processes int           `json:"processes"`        // number of processes and threads if that ended the run; 0: it did not
+	OOM       int64         `json:"oom"`              // processes of the keeper's memory cgroup that ran out of memory meanwhile
+	Swept     int           `json:"swept"`            // processes that had outlived the CLI and were killed
+	Stuck     int           `json:"stuck"`            // processes that did not die within killTimeout
+	CPU       time.Duration `json:"cpu"`
+	MaxRSS    int64         `json:"max_rss"`
 
-	keeperDied bool // it said nothing; set by the worker
+	KeeperDied bool `json:"-"` // the keeper wrote no Exit; set by the worker
 }
 
-// duration is a time.Duration in JSON, as nanoseconds.
-type duration = time.Duration
+// killTimeout bounds how long a keeper waits for processes that do not die of SIGKILL: those in uninterruptible sleep.
+const killTimeout = 10 * time.Second
 
-// sweepLimit bounds how long a keeper waits for processes that do not die of SIGKILL: those in uninterruptible sleep.
-const sweepLimit = 10 * time.Second
+// EndTimeout bounds how long a worker waits for a keeper that has to end its run: the keeper gives up after one killTimeout for the CLI
+// and one for the rest.
+const EndTimeout = 2*killTimeout + 5*time.Second
 
-// keeperLimit bounds how long the worker waits for a keeper that should have ended its run: the keeper itself gives up after a sweepLimit
-// for the CLI and one for the rest.
-const keeperLimit = 2*sweepLimit + 5*time.Second
+// OrphanGrace is how long the CLI has between TERM and KILL when its worker died. The CLI needs up to 3.3 s. Everything must be over
+// within 8 s, before another worker can take the thread over (16 s at the earliest).
+const OrphanGrace = 5 * time.Second
 
-// orphanGrace is how long the CLI has between TERM and KILL when its worker died. The CLI itself needs up to 3.3 s; all must be
-// over within 8 s, before anybody else may take the thread (DESIGN: takeover after 16 s at the earliest).
-const orphanGrace = 5 * time.Second
-
-// A worker may be alive and do nothing: it is stopped, thrashes, or its machine was suspended. Its claim then runs out like a dead one's, so
-// it has to say every second that it is there, and the run of one that does not is over silentLimit and silentGrace after its last word.
-// Others may take the thread 16 s after the claim was renewed, which may have been 5 s before that word (docs/concurrency.md).
+// A worker may be alive and do nothing: it is stopped, thrashes, or its machine was suspended. Its claim then expires like that of a dead
+// worker. So it sends a heartbeat every second, and the run of a worker that does not is over WorkerTimeout and silenceGrace after its
+// last heartbeat. Another worker can take the thread 16 s after the claim was renewed, which may have been 5 s before that heartbeat
+// (docs/concurrency.md).
 const (
-	silentLimit = 6 * time.Second
-	silentGrace = 3 * time.Second
-	beats       = 6 // in a silentLimit
+	WorkerTimeout      = 6 * time.Second
+	silenceGrace       = 3 * time.Second
+	heartbeatsPerLimit = 6
 )
 
-// lookEvery is how often a keeper looks at its worker's silence and at the number of its processes.
-const lookEvery = 100 * time.Millisecond
+// Environment variables by which SweepRun and SweepDeadWorkers find processes.
+const (
+	RunVariable    = "ERRAND_RUN"    // the run's ID
+	WorkerVariable = "ERRAND_WORKER" // WorkerMark of the worker
+)
 
-// KeeperMain must be the first call of main and of TestMain. In a process that was started as a keeper it keeps its run and
-// exits; in any other it returns at once.
-func KeeperMain() {
-	if n := len(os.Args); n == 0 || n > 2 || os.Args[n-1] != keeperName {
-		return
-	}
-	keepFiles()
-	os.Exit(keep(os.NewFile(controlFD, "control"), os.NewFile(statusFD, "status")))
+// StartError says that the CLI could not be executed.
+type StartError struct {
+	Message string
+	Errno   syscall.Errno
 }
 
-// say writes one JSON line of status. The worker may be gone: then nobody needs to know.
-func say(status *os.File, v any) {
+func (e *StartError) Error() string { return e.Message }
+func (e *StartError) Unwrap() error { return e.Errno }
+
+// writeLine writes one JSON line. It errs only if the other side is gone.
+func writeLine(f *os.File, v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
-		panic("marshal keeper status: " + err.Error()) // only our own two plain structs come here
+		panic("marshal a line of the keeper's protocol: " + err.Error()) // the types above can be marshalled
 	}
-	_, _ = status.Write(append(line, '\n'))
+	_, err = f.Write(append(line, '\n'))
+	return err
+}
+
+// readLine reads one JSON line.
+func readLine(r *bufio.Reader, v any) error {
+	line, err := r.ReadBytes('\n')
+	if err == io.EOF && len(line) == 0 {
+		return io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(line, v)
 }

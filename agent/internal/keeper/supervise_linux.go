@@ -12,36 +12,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// governor rules over a leader until it is dead.
-type governor struct {
-	pid   int
-	order startOrder
-	heard atomic.Int64 // when the worker said its last word, by sinceBoot
+// checkInterval is how often a supervisor checks the worker's silence and the number of processes.
+const checkInterval = 100 * time.Millisecond
 
-	kill     time.Time        // when the leader is to be killed; zero: not at all
-	deadline <-chan time.Time // at which that is
-	hopeless <-chan time.Time // when a leader that was killed is given up
-	quiet    int              // looks in a row that found the worker silent
-	looked   time.Duration    // when listen was called last, by sinceBoot
-	threads  uint16           // of the machine, when ours were counted, at counted
-	counted  time.Time
+// supervisor supervises the leader of a run until it is dead.
+type supervisor struct {
+	pid   int
+	order Order
+	heard atomic.Int64 // time of the worker's last line, by sinceBoot
+
+	killAt      time.Time        // when to kill the leader; zero: not at all
+	deadline    <-chan time.Time // fires then
+	giveUp      <-chan time.Time // fires when a leader that was killed has not died
+	silentLooks int              // checks in a row that found the worker silent
+	checked     time.Duration    // time of the latest checkWorker, by sinceBoot
+	threads     uint16           // of the whole machine, when the run's were counted
+	counted     time.Time        // time of that count
 
 	orphaned  bool          // the worker died
-	stopped   bool          // the leader was told to end, by whomever
-	silence   time.Duration // the worker's, when it ended the run
-	processes int           // processes and threads, when their number did
+	stopped   bool          // the leader was stopped, for whatever reason
+	silence   time.Duration // the worker's, if it ended the run
+	processes int           // number of processes and threads, if it ended the run
 }
 
-// govern obeys the control pipe until the leader is dead (and still a zombie, so that its process group cannot be reused), and reaps
-// orphans of its tools as they die. A leader that does not die of KILL, because it is in uninterruptible sleep, is given up after sweepLimit.
-func (g *governor) govern(in *bufio.Reader) {
-	g.looked = sinceBoot()
-	g.heard.Store(int64(g.looked))
+// supervise obeys the control pipe until the leader is dead (and still a zombie, so that its process group cannot be reused), and reaps
+// orphans of its tools as they die. It gives up a leader that does not die within killTimeout of KILL, in uninterruptible sleep.
+func (s *supervisor) supervise(in *bufio.Reader) {
+	s.checked = sinceBoot()
+	s.heard.Store(int64(s.checked))
 	dead, commands := make(chan struct{}), make(chan command)
 	go func() {
 		defer close(dead)
 		for {
-			err := unix.Waitid(unix.P_PID, g.pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+			err := unix.Waitid(unix.P_PID, s.pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 			if !errors.Is(err, unix.EINTR) {
 				return
 			}
@@ -49,45 +52,45 @@ func (g *governor) govern(in *bufio.Reader) {
 	}()
 	go func() {
 		defer close(commands)
-		g.hear(in, commands, dead)
+		s.readCommands(in, commands, dead)
 	}()
-	died := make(chan os.Signal, 1)
-	signal.Notify(died, syscall.SIGCHLD)
-	defer signal.Stop(died)
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+	childDied := make(chan os.Signal, 1)
+	signal.Notify(childDied, syscall.SIGCHLD)
+	defer signal.Stop(childDied)
+	check := time.NewTicker(checkInterval)
+	defer check.Stop()
 	for {
 		select {
 		case <-dead:
 			return
-		case <-g.hopeless:
+		case <-s.giveUp:
 			return
-		case <-died:
-			reapOrphans(g.pid)
-		case <-g.deadline:
-			g.killLeader()
-		case <-look.C:
-			g.listen()
-			g.count()
+		case <-childDied:
+			reapOrphans(s.pid)
+		case <-s.deadline:
+			s.killLeader()
+		case <-check.C:
+			s.checkWorker()
+			s.checkProcesses()
 		case c, ok := <-commands:
 			if ok {
-				g.term(c.Term)
+				s.term(c.Grace)
 				continue
 			}
-			commands, g.orphaned = nil, true
-			g.term(g.order.Orphan)
+			commands, s.orphaned = nil, true
+			s.term(s.order.OrphanGrace)
 		}
 	}
 }
 
-// hear reads the control pipe until it ends.
-func (g *governor) hear(in *bufio.Reader, commands chan<- command, dead <-chan struct{}) {
+// readCommands reads the control pipe until it ends.
+func (s *supervisor) readCommands(in *bufio.Reader, commands chan<- command, dead <-chan struct{}) {
 	for {
 		var c command
 		if readLine(in, &c) != nil {
 			return
 		}
-		g.heard.Store(int64(sinceBoot()))
+		s.heard.Store(int64(sinceBoot()))
 		if c == (command{}) {
 			continue
 		}
@@ -100,83 +103,85 @@ func (g *governor) hear(in *bufio.Reader, commands chan<- command, dead <-chan s
 }
 
 // term asks the leader to end, and has it killed after grace.
-func (g *governor) term(grace time.Duration) {
-	if over(g.pid) {
-		return // of itself, in this moment
+func (s *supervisor) term(grace time.Duration) {
+	if exited(s.pid) {
+		return // by itself, just now
 	}
 	at := time.Now().Add(grace)
-	if !g.stopped {
-		// To the leader alone: it is the only one that can end its tools in an orderly way. A stopped process would keep
-		// the TERM pending for ever, hence the CONT.
-		_ = unix.Kill(g.pid, unix.SIGTERM)
-		_ = unix.Kill(g.pid, unix.SIGCONT)
-	} else if !at.Before(g.kill) {
+	if !s.stopped {
+		// Only to the leader, which can end its tools in an orderly way. A stopped process would keep the TERM pending, hence the CONT.
+		_ = unix.Kill(s.pid, unix.SIGTERM)
+		_ = unix.Kill(s.pid, unix.SIGCONT)
+	} else if !at.Before(s.killAt) {
 		return // a second TERM can only shorten the first
 	}
-	g.kill, g.stopped = at, true
-	g.deadline = time.After(grace)
+	s.killAt, s.stopped = at, true
+	s.deadline = time.After(grace)
 }
 
-func (g *governor) killLeader() {
-	g.stopped = true
-	_ = unix.Kill(g.pid, unix.SIGKILL) // by itself too: it may have gone over to another group
-	_ = unix.Kill(-g.pid, unix.SIGKILL)
-	if g.hopeless == nil {
-		g.hopeless = time.After(sweepLimit)
+func (s *supervisor) killLeader() {
+	s.stopped = true
+	_ = unix.Kill(s.pid, unix.SIGKILL) // by its ID too: it may have moved to another group
+	_ = unix.Kill(-s.pid, unix.SIGKILL)
+	if s.giveUp == nil {
+		s.giveUp = time.After(killTimeout)
 	}
 }
 
-// listen ends the run of a worker that has said nothing for too long. It believes in silence at the second look only: when all of us were
-// frozen together, the worker's words may be in the pipe, unread. What is late by then is not given any grace. When this process itself has
-// stood still for so long that another worker may have the thread, whatever the worker says comes too late.
-func (g *governor) listen() {
-	now := sinceBoot()
-	gap := now - g.looked
-	g.looked = now
-	if g.order.Silent > 0 && !g.orphaned && g.silence == 0 && gap > g.order.Silent+silentGrace && !over(g.pid) {
-		g.silence = gap
-		g.killLeader()
+// checkWorker ends the run of a worker that was silent for too long. It acts at the second check that finds it silent: when all processes
+// were frozen together, the worker's lines may be in the pipe, unread. The grace is shortened by the time the worker is overdue. If this
+// process itself was suspended for so long that another worker may have the thread, whatever the worker says comes too late.
+func (s *supervisor) checkWorker() {
+	now, limit := sinceBoot(), s.order.WorkerTimeout
+	gap := now - s.checked
+	s.checked = now
+	if limit == 0 || s.orphaned || s.silence > 0 {
 		return
 	}
-	silence := now - time.Duration(g.heard.Load())
-	if g.order.Silent == 0 || g.orphaned || g.silence > 0 || silence < g.order.Silent {
-		g.quiet = 0
+	if gap > limit+silenceGrace && !exited(s.pid) {
+		s.silence = gap
+		s.killLeader()
 		return
 	}
-	if g.quiet++; g.quiet < 2 || over(g.pid) {
+	silence := now - time.Duration(s.heard.Load())
+	if silence < limit {
+		s.silentLooks = 0
 		return
 	}
-	g.silence = silence
-	g.term(max(0, g.order.Silent+min(g.order.Orphan, silentGrace)-silence))
+	if s.silentLooks++; s.silentLooks < 2 || exited(s.pid) {
+		return
+	}
+	s.silence = silence
+	s.term(max(0, limit+min(s.order.OrphanGrace, silenceGrace)-silence))
 }
 
-// count ends a run that has too many processes, as a fork bomb has. They are counted every second, and at once when the machine has
-// conspicuously more than before.
-func (g *governor) count() {
+// checkProcesses ends a run that has too many processes, as a fork bomb has. They are counted every second, and at once when the machine
+// has many more than before.
+func (s *supervisor) checkProcesses() {
 	var info unix.Sysinfo_t
-	if g.order.MaxProcesses == 0 || unix.Sysinfo(&info) != nil {
+	if s.order.MaxProcesses == 0 || unix.Sysinfo(&info) != nil {
 		return
 	}
-	more := int(int16(info.Procs - g.threads)) //nolint:gosec // the kernel counts with 16 bits, and so wraps around
-	if g.processes == 0 && time.Since(g.counted) < time.Second && more < g.order.MaxProcesses/4 {
+	more := int(int16(info.Procs - s.threads)) //nolint:gosec // the kernel counts with 16 bits, and so wraps around
+	if s.processes == 0 && time.Since(s.counted) < time.Second && more < s.order.MaxProcesses/4 {
 		return
 	}
 	all, threads := descendants(os.Getpid())
-	g.threads, g.counted = info.Procs, time.Now()
-	if threads > g.order.MaxProcesses {
-		g.processes = max(g.processes, threads)
+	s.threads, s.counted = info.Procs, time.Now()
+	if threads > s.order.MaxProcesses {
+		s.processes = max(s.processes, threads)
 	}
-	if g.processes > 0 { // also of those that were born meanwhile
+	if s.processes > 0 { // again at each check, for processes that were started meanwhile
 		killRun(all)
-		g.killLeader()
+		s.killLeader()
 	}
 }
 
-// sinceBoot is a clock that does not stand still while the machine is suspended.
+// sinceBoot is a clock that goes on while the machine is suspended.
 func sinceBoot() time.Duration {
 	var now unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
-		return 0 // there is such a clock since Linux 2.6.39
+		return 0 // the clock exists since Linux 2.6.39
 	}
 	return time.Duration(now.Nano())
 }

@@ -1,0 +1,113 @@
+// Package agenttest has what the tests of agent and of its internal packages share.
+package agenttest
+
+import (
+	"bufio"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/keeper"
+)
+
+// MoreParallel runs twice as many tests at once as go test does by default: most of them wait for processes. Call it in TestMain.
+func MoreParallel() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+	}
+}
+
+// Alive is a FIFO that every process of a run holds open.
+type Alive struct {
+	Path string
+	f    *os.File // ends when the last process is dead
+}
+
+// NewAlive makes the FIFO "alive" in dir.
+func NewAlive(t *testing.T, dir string) Alive {
+	t.Helper()
+	path := filepath.Join(dir, "alive")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// Without waiting for a writer, so that the run can open its end at any time.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return Alive{path, f}
+}
+
+// Gone fails the test if a process that held the FIFO is still alive: reading would then not end but block, which on a non-blocking
+// descriptor is EAGAIN.
+func (a Alive) Gone(t *testing.T) {
+	t.Helper()
+	_ = a.f.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.Copy(io.Discard, a.f); err != nil {
+		t.Errorf("a process of the run is alive: %v", err)
+	}
+}
+
+// Leader is a shell under a keeper.
+type Leader struct {
+	*keeper.Process
+	Alive
+	Out *bufio.Reader
+}
+
+// prelude holds $ALIVE open and defines nap, which sleeps forever without a child process and looks at traps often: a shell may miss a
+// signal that comes just before it waits.
+const prelude = `exec 9>"$ALIVE" 8<> <(:); nap() { while :; do read -t 0.1 -u 8; done; }; `
+
+// Lead starts a script and returns when it has printed "up". $ALIVE is held open by everything that the script starts.
+func Lead(t *testing.T, script string) Leader {
+	t.Helper()
+	alive := NewAlive(t, t.TempDir())
+	p, err := keeper.Start(t.Context(), keeper.Order{
+		Path: "/bin/bash", Args: []string{"bash", "-c", prelude + script}, Env: []string{"PATH=" + os.Getenv("PATH"), "ALIVE=" + alive.Path},
+		Dir: "/", OrphanGrace: time.Second,
+	}, keeper.Sandbox{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Leader{p, alive, bufio.NewReader(p.Stdout)}
+	t.Cleanup(func() {
+		l.Term(0)
+		<-l.Done()
+	})
+	l.Expect(t, "up")
+	return l
+}
+
+// Expect reads a line of the script.
+func (l Leader) Expect(t *testing.T, want string) {
+	t.Helper()
+	if got, err := l.Out.ReadString('\n'); strings.TrimSpace(got) != want {
+		t.Fatalf("the leader said %q, %v; want %q", got, err, want)
+	}
+}
+
+// Ended waits for the keeper to exit and checks that what it reports is true.
+func (l Leader) Ended(t *testing.T) keeper.Exit {
+	t.Helper()
+	<-l.Done()
+	if l.Err != nil || l.Exit.Stuck != 0 {
+		t.Errorf("exit = %+v, %v", l.Exit, l.Err)
+	}
+	l.Gone(t)
+	if _, err := io.Copy(io.Discard, l.Out); err != nil {
+		t.Errorf("read the rest: %v", err)
+	}
+	return l.Exit
+}
