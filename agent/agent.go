@@ -49,7 +49,7 @@ type Runner struct {
 	cfg    Config
 	log    *slog.Logger
 	getenv func(string) string
-	live   sync.Map // *live by run ID
+	active sync.Map // IDs of the runs and scripts under way
 
 	sandbox *sandbox
 
@@ -109,9 +109,6 @@ func New(c Config) (*Runner, error) {
 	return r, nil
 }
 
-// LogPath is where the log of a run is; ext is ".log" or ".ndjson".
-func (r *Runner) LogPath(id, ext string) string { return filepath.Join(r.cfg.LogDir, id+ext) }
-
 var (
 	runID = regexp.MustCompile(`^[a-z0-9.-]{1,80}$`)
 	// argument is what of a caller's may stand in the CLI's argument list, where everybody can read it: names, and nothing else.
@@ -147,17 +144,9 @@ func (r *Runner) check(s Spec) *Error {
 			return NewError(ClassConfig, fmt.Sprintf("%q is not the name of a model or a level of effort", word))
 		}
 	}
-	if s.OneShot && len(s.Rules)+len(s.Tools) > 0 {
-		return NewError(ClassInternal, "rules and tools need a run whose CLI can ask")
-	}
 	for i, rule := range s.Rules {
 		if err := rule.Validate(); err != nil {
 			return NewError(ClassConfig, fmt.Sprintf("rule %d: %v", i+1, err))
-		}
-	}
-	for _, root := range s.Roots {
-		if !filepath.IsAbs(root) {
-			return NewError(ClassWorkspace, fmt.Sprintf("directory %q is not absolute", root))
 		}
 	}
 	if err := s.Prompt.check(); err != nil {

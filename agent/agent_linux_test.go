@@ -329,12 +329,12 @@ func TestOddOutputIsKeptAndHarmless(t *testing.T) {
 	if res.Text != "after the big line" || res.Resources.Raw != 2 || res.Resources.Unknown["novelty"] != 1 {
 		t.Errorf("text %q, resources %+v", res.Text, res.Resources)
 	}
-	raw, err := os.ReadFile(b.LogPath(unique("big"), ".ndjson"))
+	raw, err := os.ReadFile(b.logPath(unique("big"), ".ndjson"))
 	if err != nil || len(raw) < 6<<20 || !strings.Contains(string(raw), "\nnot json\n\x00\xff\xfe\n") {
 		t.Errorf("raw log has %d bytes, err %v", len(raw), err)
 	}
 	for _, ext := range []string{".log", ".ndjson"} {
-		if info, err := os.Stat(b.LogPath(unique("big"), ext)); err != nil || info.Mode().Perm() != 0o600 {
+		if info, err := os.Stat(b.logPath(unique("big"), ext)); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", ext, info, err)
 		}
 	}
@@ -367,8 +367,8 @@ func TestSecretsStayOut(t *testing.T) {
 		b, h := newBench(t, "talk"), &host{}
 		res := b.run(t, t.Context(), Spec{ID: unique("hush"), Prompt: Message{Text: "say sk-ant-test-secret"}}, h)
 		events, _ := json.Marshal(h.events)
-		log, _ := os.ReadFile(b.LogPath(unique("hush"), ".log"))
-		raw, _ := os.ReadFile(b.LogPath(unique("hush"), ".ndjson"))
+		log, _ := os.ReadFile(b.logPath(unique("hush"), ".log"))
+		raw, _ := os.ReadFile(b.logPath(unique("hush"), ".ndjson"))
 		for _, s := range []string{res.Text, string(events), string(log), string(raw)} {
 			if s == "" || strings.Contains(s, "sk-ant") {
 				t.Errorf("empty, or with the secret: %s", s)
@@ -396,8 +396,6 @@ func TestNothingRuns(t *testing.T) {
 		"id":       {func(s *Spec, _ *Config) { s.ID = "../x" }, ClassInternal},
 		"profile":  {func(s *Spec, _ *Config) { s.Profile = "" }, ClassInternal},
 		"rule":     {func(s *Spec, _ *Config) { s.Rules = []Rule{{Tool: "Bash"}} }, ClassConfig},
-		"one shot": {func(s *Spec, _ *Config) { s.OneShot, s.Rules = true, askAll }, ClassInternal},
-		"root":     {func(s *Spec, _ *Config) { s.Roots = []string{"."} }, ClassWorkspace},
 		"relative": {func(s *Spec, _ *Config) { s.Dir = "." }, ClassWorkspace},
 		"missing":  {func(s *Spec, _ *Config) { s.Dir = b.dir + "/no" }, ClassWorkspace},
 		"file":     {func(s *Spec, _ *Config) { s.Dir = file }, ClassWorkspace},
@@ -420,6 +418,9 @@ func TestNothingRuns(t *testing.T) {
 		})
 	}
 }
+
+// logPath returns the path of a log of a run; ext is .log or .ndjson.
+func (r *Runner) logPath(id, ext string) string { return filepath.Join(r.cfg.LogDir, id+ext) }
 
 // shortTemp is a directory with a path short enough for runs.
 func shortTemp(t *testing.T) string {

@@ -80,9 +80,6 @@ func (l *live) attend() bool {
 
 // more asks whether there is anything left to say: first the runner itself, when an answer lacks the form it was to have.
 func (l *live) more() (Message, bool) {
-	if l.spec.OneShot {
-		return Message{}, false
-	}
 	if l.spec.Schema != nil && !l.reminded && l.stream.Unstructured() {
 		l.reminded, l.words = true, l.stream.Answers()
 		return Message{Text: remindSchema, Composed: true}, true
@@ -121,7 +118,7 @@ func (l *live) deadline(now time.Time, pinging bool) (time.Time, due) {
 		}
 		next = c.Active.Add(patience)
 	}
-	if ping := latest(c.Heard, l.pinged).Add(l.r.pingAfter); !pinging && !l.spec.OneShot && ping.Before(next) {
+	if ping := latest(c.Heard, l.pinged).Add(l.r.pingAfter); !pinging && ping.Before(next) {
 		next, act = ping, unsure
 	}
 	return next, act

@@ -60,7 +60,7 @@ func runCLI(t *testing.T, r *Runner, s Spec, h Host) Result {
 		t.Errorf("alive after Run: %v", left)
 	}
 	if t.Failed() {
-		log, _ := os.ReadFile(r.LogPath(s.ID, ".log"))
+		log, _ := os.ReadFile(r.logPath(s.ID, ".log"))
 		t.Logf("log:\n%s", log)
 	}
 	return res

@@ -34,12 +34,8 @@ func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, 
 	args = append(append(args, sources...), servers...)
 	if resume != nil {
 		args = append(args, "--resume="+resume.ID)
-	}
-	if resume == nil || s.Fork {
+	} else {
 		args = append(args, "--session-id="+session)
-	}
-	if resume != nil && s.Fork {
-		args = append(args, "--fork-session")
 	}
 	for _, dir := range s.further() {
 		args = append(args, "--add-dir="+dir)

@@ -48,41 +48,6 @@ func TestCLIUnknownConversation(t *testing.T) {
 	}
 }
 
-// A fork goes on in a conversation of its own and leaves the first as it was.
-func TestCLIFork(t *testing.T) {
-	t.Parallel()
-	model, dir := newModel(t), t.TempDir()
-	model.Answer("", modelfake.Turn{Text: "{{turns}}"})
-	r := newCLI(t, model)
-	run := func(id string, from *Session, fork bool) Result {
-		return runCLI(t, r, Spec{ID: id, Dir: dir, Prompt: Message{Text: "x"}, Profile: Read, Resume: from, Fork: fork}, &host{})
-	}
-	first := run("first", nil, false)
-	fork := run("fork", &first.Session, true)
-	again := run("again", &first.Session, false)
-	if fork.Text != "2" || again.Text != "2" || fork.Session.ID == first.Session.ID || again.Session.ID != first.Session.ID {
-		t.Errorf("fork %q in %s, again %q in %s, first in %s", fork.Text, fork.Session.ID, again.Text, again.Session.ID, first.Session.ID)
-	}
-	if on := run("on", &fork.Session, false); on.Text != "3" || on.CostUSD <= 0 || on.CostUSD > 1.5*first.CostUSD {
-		t.Errorf("after the fork: %q for %f, the first had cost %f", on.Text, on.CostUSD, first.CostUSD)
-	}
-}
-
-// With the input closed after the prompt the run ends by itself, and nobody is asked.
-func TestCLIOneShot(t *testing.T) {
-	t.Parallel()
-	model, dir := newModel(t), t.TempDir()
-	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "touch made"}}}}, modelfake.Turn{Text: "Done."})
-	res := runCLI(t, newCLI(t, model), Spec{ID: "oneshot", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, OneShot: true},
-		&host{permit: func(ToolRequest) Decision { t.Error("asked"); return Decision{} }, more: []Message{{Text: "more"}}})
-	if res.Outcome != Done || res.Text != "Done." {
-		t.Errorf("result = %+v", res)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
-		t.Error("what nobody permitted was done")
-	}
-}
-
 // What was sent along reaches the model: pictures as pictures, text as text.
 func TestCLIFiles(t *testing.T) {
 	t.Parallel()

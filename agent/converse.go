@@ -25,10 +25,8 @@ func (l *live) converse(ctx context.Context) (finished bool, cause error) {
 	}
 	if l.open() {
 		mail, stopMail := context.WithCancel(l.ctx)
-		if !l.spec.OneShot {
-			l.hosted.Go(func() { l.mail(mail) })
-			l.hosted.Go(func() { l.used(mail) })
-		}
+		l.hosted.Go(func() { l.mail(mail) })
+		l.hosted.Go(func() { l.used(mail) })
 		finished = l.attend()
 		stopMail() // what the host has from now on is for another run
 	}
@@ -78,7 +76,6 @@ func (l *live) greet() (answer jsontext.Value, ok bool) {
 		}
 		return nil, false
 	}
-	l.greeted.Store(true)
 	return answer, true
 }
 
@@ -96,13 +93,7 @@ func (l *live) open() bool {
 	if len(l.spec.History) > 0 && l.resume == nil && !l.say(flatten(l.spec.History), false) {
 		return false
 	}
-	if !l.send(l.spec.Prompt) {
-		return false
-	}
-	if l.spec.OneShot {
-		l.in.Close()
-	}
-	return true
+	return l.send(l.spec.Prompt)
 }
 
 // deafPatience is how long a CLI that does not take its input has to be found dead, which is the usual reason.

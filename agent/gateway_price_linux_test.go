@@ -38,7 +38,7 @@ func TestCLIPrices(t *testing.T) {
 	r := newCLI(t, model, impatient)
 	res := runCLI(t, r, Spec{ID: "prices", Dir: t.TempDir(), Prompt: Message{Text: "begin"}, Profile: Read}, &host{more: slices.Clone(messages)})
 	asked := slices.DeleteFunc(model.Requests(), func(q modelfake.Request) bool { return q.Text == "Hi" }) // by which the CLI looks for a model
-	claims := claims(t, r.LogPath(unique("prices"), ".ndjson"))
+	claims := claims(t, r.logPath(unique("prices"), ".ndjson"))
 	if len(claims) != len(messages)+1 || len(asked) != len(claims) {
 		t.Fatalf("%d results of %d calls: %v", len(claims), len(asked), res.Error)
 	}

@@ -46,7 +46,7 @@ func TestCLIToolsAreOnTheBill(t *testing.T) {
 	if len(asked) != 3 || i < 0 || asked[i].Header.Get("Anthropic-Beta") != "effort-2025-11-24" {
 		t.Errorf("%d requests: %v", len(asked), asked)
 	}
-	log, _ := os.ReadFile(r.LogPath(unique("bill"), ".log"))
+	log, _ := os.ReadFile(r.logPath(unique("bill"), ".log"))
 	for _, want := range []string{`refuses model "claude-mythos-5"`, "drops the unknown beta header fast-mode-2026-02-01"} {
 		if strings.Count(string(log), want) != 1 {
 			t.Errorf("the log does not say once: %s", want)
@@ -165,7 +165,7 @@ func TestCLIModelsAndBetas(t *testing.T) {
 			c.spec.ID, c.spec.Dir, c.spec.Prompt.Text = "models-"+strings.ReplaceAll(name, " ", "-"), t.TempDir(), "x"
 			r := newCLI(t, model, impatient, func(cfg *Config) { cfg.Credential = c.credential })
 			res := runCLI(t, r, c.spec, &host{})
-			log, _ := os.ReadFile(r.LogPath(unique(c.spec.ID), ".log"))
+			log, _ := os.ReadFile(r.logPath(unique(c.spec.ID), ".log"))
 			if res.Outcome != Done || strings.Contains(string(log), "the gateway ") {
 				t.Errorf("%s %v, log:\n%s", res.Outcome, res.Error, log)
 			}

@@ -103,7 +103,7 @@ func TestUnknownLinesAreNotedOnce(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"system/brand_new": 2, "novelty": 1}, res.Resources.Unknown); diff != "" {
 		t.Error(diff)
 	}
-	log, err := os.ReadFile(b.LogPath("unknown", ".log"))
+	log, err := os.ReadFile(b.logPath("unknown", ".log"))
 	if n := strings.Count(string(log), "something unknown: system/brand_new"); err != nil || n != 1 {
 		t.Errorf("noted %d times, %v", n, err)
 	}
@@ -227,8 +227,8 @@ func TestStructuredAnswerIsAskedForOnce(t *testing.T) {
 	}
 }
 
-// Processes are known by their run's ID, so there is one run of it at a time. And what a run without questions cannot have is refused.
-func TestRunsThatAreRefused(t *testing.T) {
+// Processes are identified by the ID of their run, so only one run of an ID is allowed at a time.
+func TestSecondRunOfAnIDIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "ask")
 	spec := Spec{ID: unique("twice"), Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Write, Rules: askAll}
@@ -238,13 +238,6 @@ func TestRunsThatAreRefused(t *testing.T) {
 		}
 	}}
 	b.run(t, t.Context(), spec, h)
-	tool := Tool{Name: "x", Input: json.RawMessage(`{"type":"object"}`), Run: func(context.Context, json.RawMessage) (string, error) { return "", nil }}
-	for name, s := range map[string]Spec{"rules": {OneShot: true, Rules: askAll}, "tools": {OneShot: true, Tools: []Tool{tool}}} {
-		s.ID, s.Dir, s.Prompt, s.Profile = unique("oneshot-"+name), b.dir, Message{Text: "x"}, Write
-		if _, err := b.Run(t.Context(), s, &host{}); err == nil || !strings.Contains(err.Error(), "can ask") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
 }
 
 // The object that was given stands, whatever is said in words after it.
@@ -255,20 +248,6 @@ func TestStructuredAnswerStands(t *testing.T) {
 	)}, &host{})
 	if string(res.Structured) != `{"grade":7}` {
 		t.Errorf("structured %s", res.Structured)
-	}
-}
-
-func TestRunsTellWhatTheyDo(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, "ask")
-	var during []Status
-	h := &host{asked: func(context.Context) { during = b.Runs() }}
-	b.run(t, t.Context(), Spec{ID: "looked-at", Profile: Write, Rules: askAll}, h)
-	if len(during) != 1 || during[0].ID != "looked-at" || during[0].State != Asking || during[0].PID == 0 || during[0].Model != "fake-1" {
-		t.Errorf("during the run: %+v", during)
-	}
-	if after := b.Runs(); len(after) != 0 {
-		t.Errorf("after it: %+v", after)
 	}
 }
 

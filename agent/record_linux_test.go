@@ -54,11 +54,11 @@ func TestCLIErrors(t *testing.T) {
 			}
 			sc.check(t, version, res)
 			if t.Failed() {
-				log, _ := os.ReadFile(r.LogPath(s.ID, ".log"))
+				log, _ := os.ReadFile(r.logPath(s.ID, ".log"))
 				t.Logf("log:\n%s", log)
 			}
 			if *recordFlag {
-				record(t, r.LogPath(s.ID, ".ndjson"), filepath.Join("testdata", "errors", version, sc.name+".ndjson"), res)
+				record(t, r.logPath(s.ID, ".ndjson"), filepath.Join("testdata", "errors", version, sc.name+".ndjson"), res)
 			}
 		})
 	}

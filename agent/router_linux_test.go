@@ -205,12 +205,12 @@ func TestCLIRulesAndServers(t *testing.T) {
 	}
 }
 
-// A further directory is as good as the run's own, and the agent knows of it.
-func TestCLIFurtherRoot(t *testing.T) {
+// The agent may use the further directory as it may its own, and is told of it.
+func TestCLIFurtherDirectory(t *testing.T) {
 	t.Parallel()
 	model, dir, further := newModel(t), t.TempDir(), t.TempDir()
 	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Write", Input: map[string]string{"file_path": filepath.Join(further, "x.txt"), "content": "x"}}}}, modelfake.Turn{Text: "Done."})
-	res := runCLI(t, newCLI(t, model), Spec{ID: "root", Dir: dir, Roots: []string{further}, Prompt: Message{Text: "x"}, Profile: Write}, &host{})
+	res := runCLI(t, newCLI(t, model), Spec{ID: "root", Dir: dir, Files: further, Prompt: Message{Text: "x"}, Profile: Write}, &host{})
 	if b, err := os.ReadFile(filepath.Join(further, "x.txt")); res.Text != "Done." || err != nil || string(b) != "x" {
 		t.Errorf("result %+v, file %q, %v", res, b, err)
 	}
@@ -225,7 +225,7 @@ func TestUnknownToolIsLoggedOnce(t *testing.T) {
 	model.Answer("", calls("Novelty", "a", "1"), calls("Novelty", "a", "2"), calls("Novelty", "a", "3"), calls("mcp__x__y", "a", "3"), modelfake.Turn{Text: "Done."})
 	r := newCLI(t, model)
 	res := runCLI(t, r, Spec{ID: "unknown", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write}, &host{})
-	log, err := os.ReadFile(r.LogPath(unique("unknown"), ".log"))
+	log, err := os.ReadFile(r.logPath(unique("unknown"), ".log"))
 	if n := strings.Count(string(log), "unknown: tool:Novelty"); err != nil || n != 1 {
 		t.Errorf("logged %d times, %v", n, err)
 	}

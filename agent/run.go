@@ -27,10 +27,10 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	if ctx.Err() != nil {
 		return notStarted(s), nil
 	}
-	if _, taken := r.live.LoadOrStore(s.ID, (*live)(nil)); taken { // a run's processes are known by its ID
+	if _, taken := r.active.LoadOrStore(s.ID, nil); taken { // a run's processes are known by its ID
 		return Result{}, NewError(ClassInternal, "run "+s.ID+" is under way already")
 	}
-	defer r.live.Delete(s.ID)
+	defer r.active.Delete(s.ID)
 	cli, e := r.cli()
 	if e != nil {
 		return Result{}, e
@@ -115,9 +115,7 @@ func (r *Runner) launch(ctx context.Context, cli string, s Spec, resume *Session
 		if e := dirs.putSession(*resume, s.Dir); e != nil {
 			return nil, e
 		}
-		if !s.Fork {
-			session = resume.ID
-		}
+		session = resume.ID
 	}
 	args, err := r.arguments(box.cli, s, resume, session, dirs)
 	if err != nil {
@@ -194,7 +192,6 @@ type live struct {
 	policy  Policy
 	resume  *Session // the conversation that goes on; nil: a new one
 	host    Host
-	started time.Time
 	child   *keeper.Process
 	log     *runLog
 	in      *stdin
@@ -212,7 +209,6 @@ type live struct {
 	hosted   sync.WaitGroup // calls of Host.Next, Host.Idle and Spec.Checkpoint, and used
 	read     sync.WaitGroup // the two readers
 	quiet    chan struct{}  // closed when both readers are done: every process of the run is dead
-	greeted  atomic.Bool    // the CLI has answered
 	planning atomic.Bool    // the agent is to change nothing
 	pinged   time.Time      // the latest time, by attend
 	reminded bool           // of the form of its answer; of the goroutine that asks for more
@@ -226,7 +222,7 @@ type live struct {
 func (r *Runner) supervise(s Spec, resume *Session, h Host, c *keeper.Process, log *runLog) *live {
 	now := time.Now()
 	l := &live{
-		r: r, spec: s, policy: r.policy(s), resume: resume, host: h, started: now, child: c, log: log, in: &stdin{f: c.Stdin},
+		r: r, spec: s, policy: r.policy(s), resume: resume, host: h, child: c, log: log, in: &stdin{f: c.Stdin},
 		idle: make(chan struct{}, 1), quiet: make(chan struct{}),
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
@@ -265,7 +261,6 @@ func (l *live) watch() {
 		l.read.Wait()
 		close(l.quiet)
 	}()
-	l.r.live.Store(l.spec.ID, l)
 }
 
 func wake(c chan<- struct{}) {

@@ -45,10 +45,10 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 	if ctx.Err() != nil {
 		return Scripted{Outcome: Stopped, ExitCode: -1}, nil
 	}
-	if _, taken := r.live.LoadOrStore(s.ID, (*live)(nil)); taken {
+	if _, taken := r.active.LoadOrStore(s.ID, nil); taken {
 		return Scripted{}, NewError(ClassInternal, "run "+s.ID+" is under way already")
 	}
-	defer r.live.Delete(s.ID)
+	defer r.active.Delete(s.ID)
 	dirs, err := makeDirs(r.cfg.TempDir)
 	if err != nil {
 		return Scripted{}, NewError(ClassWorkspace, err.Error())

@@ -92,7 +92,7 @@ func TestCLIServer(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 	for _, ext := range []string{".log", ".ndjson"} {
-		log, err := os.ReadFile(r.LogPath(unique("server"), ext))
+		log, err := os.ReadFile(r.logPath(unique("server"), ext))
 		if err != nil || !strings.Contains(string(log), "hello [redacted]") || strings.Contains(string(log), "teller-secret") {
 			t.Errorf("%s, %v: the secret is there, or the answer is not", ext, err)
 		}
@@ -168,7 +168,7 @@ func TestCLIServerMissing(t *testing.T) {
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)
 	}
-	log, err := os.ReadFile(r.LogPath(unique("missing"), ".log"))
+	log, err := os.ReadFile(r.logPath(unique("missing"), ".log"))
 	if err != nil || !strings.Contains(string(log), "The MCP server dead is not available") {
 		t.Errorf("the log does not say so: %v", err)
 	}

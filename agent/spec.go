@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 )
 
@@ -27,8 +26,7 @@ type Spec struct {
 	Profile Profile
 	Reads   []string // in a sandbox: directories that must be seen though they lie in a hidden one, as what Dir borrows objects from
 
-	Roots []string // still further directories it may use, absolute
-	Rules []Rule   // decide tool calls before the profile does; see Policy
+	Rules []Rule // decide tool calls before the profile does; see Policy
 
 	// TrustedConfig loads the directory's own .claude settings, CLAUDE.md, agents, commands and .mcp.json. Whoever can write
 	// those files decides what runs on the worker, so it is honoured for the Write profile only.
@@ -37,18 +35,14 @@ type Spec struct {
 	Model   string          // alias or id; empty: the CLI's default
 	Effort  string          // low, medium, high, …; empty: the CLI's default
 	MaxUSD  float64         // spend at which the CLI stops by itself, and its gateway asks the model no more; 0: none
-	Schema  json.RawMessage // JSON schema of the answer; nil: free text. An agent that gives none is reminded once, but for OneShot
+	Schema  json.RawMessage // JSON schema of the answer; nil: free text. An agent that does not follow it is reminded once
 	Resume  *Session        // continues that conversation; nil: a new one
-	Fork    bool            // continues Resume in a conversation of its own; Resume's stays as it is
 	History []Turn          // what had been said, in place of a conversation that cannot be resumed or never was one of the CLI's
 	Limit   time.Duration   // wall time of the whole run; 0: none
 	// IdleLimit is the time without any sign of work, four times as much while a tool runs; 0: none. It stands still while the
 	// agent waits for Host.Permit, for a Rule's Run or for a Tool's.
 	IdleLimit time.Duration
 
-	// OneShot ends the CLI's input after the prompt. The Host is then asked nothing: what needs permission is refused, there are no
-	// further messages, and the run can be stopped by signals only.
-	OneShot      bool
 	Tools        []Tool // of this process, for the agent; allowed in every profile without asking
 	Thread, Repo string // what the run is about, for Config.Servers; either may be empty
 
@@ -66,9 +60,9 @@ type Spec struct {
 // further are the directories that the run may use besides Dir.
 func (s Spec) further() []string {
 	if s.Files == "" {
-		return slices.Clone(s.Roots)
+		return nil
 	}
-	return append([]string{s.Files}, s.Roots...)
+	return []string{s.Files}
 }
 
 // trusts reports whether the run loads what its directory brings along.

@@ -32,8 +32,8 @@ func TestSuperviseAwkwardRuns(t *testing.T) {
 			}
 		}},
 		"torn": {"torn", func(t *testing.T, b *bench, r Result) {
-			log, err := os.ReadFile(b.LogPath(unique("torn"), ".log"))
-			raw, rerr := os.ReadFile(b.LogPath(unique("torn"), ".ndjson"))
+			log, err := os.ReadFile(b.logPath(unique("torn"), ".log"))
+			raw, rerr := os.ReadFile(b.logPath(unique("torn"), ".ndjson"))
 			for _, s := range []string{string(log), string(raw), r.Stderr} {
 				if !strings.Contains(s, "key [redacted].") || strings.Contains(s, "sk-ant") {
 					t.Errorf("%q, %v", s, errors.Join(err, rerr))
@@ -51,7 +51,7 @@ func TestSuperviseAwkwardRuns(t *testing.T) {
 			}
 		}},
 		"huge": {"huge", func(t *testing.T, b *bench, r Result) {
-			info, err := os.Stat(b.LogPath(unique("huge"), ".ndjson"))
+			info, err := os.Stat(b.logPath(unique("huge"), ".ndjson"))
 			if err != nil || info.Size() < maxLines || r.Resources.MaxRSS == 0 {
 				t.Errorf("log %v, %v; %+v", info, err, r.Resources)
 			}
@@ -151,7 +151,7 @@ func TestSuperviseCancelBeforeStart(t *testing.T) {
 	if res.Outcome != Stopped || res.ExitCode != -1 || res.Started.IsZero() || res.Session.ID != session.ID || res.Session.CostUSD != 1 || len(res.Session.Data) == 0 {
 		t.Errorf("result = %+v", res)
 	}
-	if _, err := os.Stat(b.LogPath(unique("never"), ".log")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(b.logPath(unique("never"), ".log")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("there is a log: %v", err)
 	}
 }

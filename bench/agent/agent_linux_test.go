@@ -90,7 +90,7 @@ func TestTheWholeSessionIsRead(t *testing.T) {
 	for _, secret := range session.Secrets() {
 		want = bytes.ReplaceAll(want, []byte(secret), []byte("[redacted]"))
 	}
-	raw, err := os.ReadFile(runner.LogPath("whole", ".ndjson"))
+	raw, err := os.ReadFile(filepath.Join(b.dir, "whole.ndjson"))
 	if err != nil {
 		t.Fatal(err)
 	}
