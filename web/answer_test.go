@@ -42,7 +42,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 	if a := post(api, "application/json", `{"question":"k","answer":"red"}`); a.StatusCode != http.StatusOK || !strings.Contains(a.text, `"text": "blue"`) {
 		t.Errorf("a second answer: %s %s", a.Status, a.text)
 	}
-	if page := h.get("/tasks/" + id).text; strings.Contains(page, "A question to you") {
+	if page := h.get("/tasks/" + id).text; strings.Contains(page, "<h2>Question") {
 		t.Error("what was answered is still asked")
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/internal/view"
 )
 
 const unknown = "1700000000999999-test-x"
@@ -32,7 +33,7 @@ func TestTasksAreListed(t *testing.T) {
 		"?limit=2&before=" + ids[2]:   {ids[1], ids[0], ":" + ids[0]},
 		"?limit=200&before=" + ids[0]: {":"},
 	} {
-		var l listing
+		var l view.Listing
 		h.into(h.get("/api/tasks"+query), http.StatusOK, &l)
 		var got []string
 		for _, v := range l.Tasks {
@@ -57,7 +58,7 @@ func TestTaskIsShownWithoutItsOrigin(t *testing.T) {
 	c := h.Claim(id)
 	h.Append(c, agent.Event{Kind: agent.Text, Text: "x"})
 	h.End(c, tasks.Ending{Kind: tasks.TimedOut, Limit: "2h0m0s", Result: agent.Result{CostUSD: 1.5, Partial: "half"}})
-	var v view
+	var v view.Task
 	h.into(h.get("/api/tasks/"+id), http.StatusOK, &v)
 	if v.Title != "Do it" || !strings.HasPrefix(v.Sentence, "This timed out after 2h0m0s") || v.Ending.Result.CostUSD != 1.5 || v.Worker != "worker-1" {
 		t.Errorf("got %+v", v)
@@ -93,7 +94,7 @@ func TestCancelAndRetry(t *testing.T) {
 	running, waiting := h.submit(1), h.submit(2)
 	c := h.Claim(running)
 
-	var v view
+	var v view.Task
 	h.problem(h.do("POST", "/api/tasks/"+running+"/retry", ""), http.StatusConflict)
 	h.into(h.do("POST", "/api/tasks/"+running+"/cancel", ""), http.StatusAccepted, &v)
 	if v.State != "running" || v.Cancel != "console" {
@@ -106,7 +107,7 @@ func TestCancelAndRetry(t *testing.T) {
 	if v.State != "ended" || v.Ending.Kind != tasks.Cancelled || v.Sentence != "This was stopped by console. Ask again to go on." {
 		t.Errorf("a waiting task is %s, %+v, %q", v.State, v.Ending, v.Sentence)
 	}
-	v = view{}
+	v = view.Task{}
 	h.into(h.do("POST", "/api/tasks/"+waiting+"/retry", ""), http.StatusAccepted, &v)
 	if v.State != "waiting" || v.Ending != nil || v.Cancel != "" {
 		t.Errorf("tried again it is %s, %+v, cancelled by %q", v.State, v.Ending, v.Cancel)

@@ -17,6 +17,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/console"
 )
 
 // poster is a source that makes a task of a form, and does not want to hear of one thing.
@@ -37,7 +38,7 @@ func (poster) Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures
 func newChat(t *testing.T) *harness {
 	t.Helper()
 	h := newHarness(t, func(c *Config) {
-		c.Chat = Chat{Source: poster{}, Repositories: []string{"acme/api"}, Models: []string{"opus"}, Dirs: []string{"/srv/projects"}}
+		c.Chat = console.Chat{Source: poster{}, Repositories: []string{"acme/api"}, Models: []string{"opus"}, Dirs: []string{"/srv/projects"}}
 	})
 	if err := h.Store.Beat(t.Context(), store.Worker{ID: "w", Host: "m", Health: []byte(`{"ok":true}`)}); err != nil {
 		t.Fatal(err)
@@ -180,7 +181,7 @@ func TestChatKeepsWhatWasWritten(t *testing.T) {
 	h.contains(h.say(url.Values{"message": {"no"}, "agent": {"x y"}}), http.StatusUnprocessableEntity, "Say something &lt;else&gt;.", ">no</textarea>", `value="x y"`)
 	h.contains(h.get("/chat/unknown", "Accept", "text/html"), http.StatusNotFound, "No such conversation")
 	h.contains(h.get("/chat/UPPER", "Accept", "text/html"), http.StatusNotFound, "No such conversation")
-	big := h.do(http.MethodPost, "/chat", "message="+strings.Repeat("a", maxMessage), "Content-Type", "application/x-www-form-urlencoded")
+	big := h.do(http.MethodPost, "/chat", "message="+strings.Repeat("a", 12<<20), "Content-Type", "application/x-www-form-urlencoded")
 	h.problem(big, http.StatusBadRequest)
 }
 
@@ -201,8 +202,7 @@ func TestChatTellsWhatIsWrongWithTheCLI(t *testing.T) {
 	if p := h.problem(h.get("/api/agents"), http.StatusServiceUnavailable); !strings.HasPrefix(p.Detail, "Claude is nowhere. ") {
 		t.Errorf("%+v", p)
 	}
-	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-	if got := h.handler.untold(r, errors.New("late")); got != words {
+	if got := h.handler.view.OfferProblem(t.Context(), errors.New("late")); got != words {
 		t.Errorf("where nobody answers: %s", got)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/internal/view"
 )
 
 // reading is a stream as a browser reads it.
@@ -80,10 +81,10 @@ func (r *reading) text() (text, id string) {
 }
 
 // end reads the last event.
-func (r *reading) end() view {
+func (r *reading) end() view.Task {
 	r.Helper()
 	m, _ := r.next()
-	var v view
+	var v view.Task
 	if err := json.Unmarshal([]byte(m.data), &v); err != nil || m.name != "end" {
 		r.Fatalf("%+v is no end: %v", m, err)
 	}

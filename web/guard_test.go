@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/errand-fleet/errand/web/auth"
 )
 
 // withRoutes adds what sources would: one that checks a signature, one that leaves that to the console, and one beside the open.
@@ -35,7 +37,7 @@ func TestNothingIsOpenThatIsNotMeantToBe(t *testing.T) {
 			"longer token":     {"Authorization", "Bearer " + token + "x"},
 			"empty token":      {"Authorization", "Bearer "},
 			"other scheme":     {"Authorization", "Basic " + token},
-			"wrong cookie":     {"Authorization", "", "Cookie", cookieName + "=wrong"},
+			"wrong cookie":     {"Authorization", "", "Cookie", auth.CookieName + "=wrong"},
 			"cookie elsewhere": {"Authorization", "", "Cookie", "other=" + token},
 		} {
 			a := h.send(h.request(method, path, "", hs))
@@ -75,7 +77,7 @@ func TestTokenOpens(t *testing.T) {
 		for _, hs := range []header{
 			{"Authorization", "Bearer " + token},
 			{"Authorization", "bearer " + token},
-			{"Authorization", "", "Cookie", cookieName + "=old; " + cookieName + "=" + h.handler.pass()},
+			{"Authorization", "", "Cookie", auth.CookieName + "=old; " + auth.CookieName + "=" + h.cookieValue()},
 		} {
 			if a := h.send(h.request(method, path, "", hs)); a.StatusCode != want {
 				t.Errorf("%s %s with %v: %s", method, path, hs, a.Status)
@@ -91,13 +93,13 @@ func TestOtherSitesCannotAct(t *testing.T) {
 	id := h.submit(1)
 	for _, hs := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Origin", "https://elsewhere.test"}, {"Origin", "null"}} {
 		for _, path := range []string{"/api/tasks/" + id + "/cancel", "/tasks/" + id + "/cancel", "/api/chat", "/queues/api/queues/x:pause"} {
-			h.problem(h.do("POST", path, "", append(hs, "Authorization", "", "Cookie", cookieName+"="+h.handler.pass())...), http.StatusForbidden)
+			h.problem(h.do("POST", path, "", append(hs, "Authorization", "", "Cookie", auth.CookieName+"="+h.cookieValue())...), http.StatusForbidden)
 		}
 	}
 	if s, err := h.Desk.Status(t.Context(), id); err != nil || s.Cancel != "" {
 		t.Errorf("cancelled by %q, %v", s.Cancel, err)
 	}
-	same := []string{"Origin", h.server.URL, "Authorization", "", "Cookie", cookieName + "=" + h.handler.pass()}
+	same := []string{"Origin", h.server.URL, "Authorization", "", "Cookie", auth.CookieName + "=" + h.cookieValue()}
 	if a := h.do("POST", "/api/tasks/"+id+"/cancel", "", same...); a.StatusCode != http.StatusAccepted {
 		t.Errorf("from our own page: %s", a.Status)
 	}
@@ -116,7 +118,7 @@ func TestNewRefusesWhatWouldBeOpenOrBroken(t *testing.T) {
 		"open nothing":     func(c *Config) { c.Open = []string{""} },
 		"half a segment":   func(c *Config) { c.Open = []string{"/sl"} },
 	} {
-		cfg := h.handler.cfg
+		cfg := h.config
 		cfg.Mux = nil
 		set(&cfg)
 		if got, err := New(cfg); err == nil {

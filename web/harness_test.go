@@ -19,6 +19,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/taskstest"
+	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
 const token = "correct-horse"
@@ -28,6 +29,7 @@ type harness struct {
 	taskstest.Worker
 	handler *Handler
 	redis   *redis.Client
+	config  Config
 	server  *httptest.Server
 	logs    string
 }
@@ -58,6 +60,7 @@ func newHarnessAt(t *testing.T, opt *redis.Options, set ...func(*Config)) *harne
 	for _, s := range set {
 		s(&cfg)
 	}
+	h.config = cfg
 	if h.handler, err = New(cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -134,9 +137,9 @@ func (h *harness) into(a answer, status int, v any) {
 }
 
 // problem checks that an answer is an error as our API tells them.
-func (h *harness) problem(a answer, status int) problem {
+func (h *harness) problem(a answer, status int) respond.Problem {
 	h.Helper()
-	var p problem
+	var p respond.Problem
 	h.into(a, status, &p)
 	if got := a.Header.Get("Content-Type"); got != "application/problem+json" || p.Status != status || p.Title == "" || p.Detail == "" {
 		h.Errorf("%s %s: %s %+v", a.Request.Method, a.Request.URL.Path, got, p)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/internal/view"
 )
 
 func TestReady(t *testing.T) {
@@ -36,9 +37,9 @@ func TestHealthTellsOfRedis(t *testing.T) {
 	if err := h.Store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}
-	var f fleet
+	var f view.Fleet
 	h.into(h.get("/api/health"), http.StatusOK, &f)
-	if len(f.Findings) != 1 || f.Findings[0].What != "appendonly is off" || f.Tasks != (tally{}) {
+	if len(f.Findings) != 1 || f.Findings[0].What != "appendonly is off" || f.Tasks != (view.Tally{}) {
 		t.Errorf("got %+v", f)
 	}
 	h.submit(1)
@@ -57,7 +58,7 @@ func TestHealthTellsOfRedis(t *testing.T) {
 		}
 	}
 	h.into(h.get("/api/health"), http.StatusServiceUnavailable, &f)
-	if f.OK || f.Problem != "maxmemory-policy is allkeys-lru" || f.Tasks != (tally{Running: 1, Waiting: 2, Held: 1}) {
+	if f.OK || f.Problem != "maxmemory-policy is allkeys-lru" || f.Tasks != (view.Tally{Running: 1, Waiting: 2, Held: 1}) {
 		t.Errorf("got %+v", f)
 	}
 }
@@ -79,9 +80,9 @@ func TestHealthTellsOfSources(t *testing.T) {
 	if err := h.Store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}
-	var f fleet
+	var f view.Fleet
 	h.into(h.get("/api/health"), http.StatusOK, &f)
-	if want := []source{{Name: "slack"}, {"slack", last, "invalid_auth"}}; !slices.Equal(f.Sources, want) {
+	if want := []view.Source{{Name: "slack"}, {Name: "slack", Last: last, Problem: "invalid_auth"}}; !slices.Equal(f.Sources, want) {
 		t.Errorf("got %+v, want %+v", f.Sources, want)
 	}
 }
@@ -96,7 +97,7 @@ func TestHungRedisIsNoHungProbe(t *testing.T) {
 	defer l.Close()
 	h := newHarnessAt(t, &redis.Options{Addr: l.Addr().String(), ReadTimeout: time.Minute, DialTimeout: time.Minute})
 	h.contains(h.get("/readyz"), http.StatusServiceUnavailable, "Redis does not answer")
-	var f fleet
+	var f view.Fleet
 	h.into(h.get("/api/health"), http.StatusServiceUnavailable, &f)
 	if f.OK || f.Problem != "Redis does not answer" || f.Redis == "ok" {
 		t.Errorf("got %+v", f)
@@ -108,7 +109,7 @@ func TestFleet(t *testing.T) {
 	h := newHarness(t)
 	check := func(status int, problem string, workers ...string) {
 		t.Helper()
-		var f fleet
+		var f view.Fleet
 		h.into(h.get("/api/health"), status, &f)
 		var got []string
 		for _, w := range f.Workers {
@@ -152,12 +153,12 @@ func TestCredentialNeedsSomebody(t *testing.T) {
 	if err := h.Store.Hold(t.Context(), "0a1b", until, time.Second, "the usage limit is reached"); err != nil {
 		t.Fatal(err)
 	}
-	when := "no run starts before " + at(until)
+	when := "no run starts before " + view.Time(until)
 	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"ok": false`, `"name": "0a1b"`, "the usage limit is reached", until.UTC().Format("2006-01-02T15:04:05"), `"severity": "error"`)
 	for _, page := range []string{"/", "/chat"} {
-		h.contains(h.get(page), http.StatusOK, `class="banner error" role="alert">Tasks are not run, or fail. No run starts before `+at(until)+": the usage limit is reached.")
+		h.contains(h.get(page), http.StatusOK, `class="banner error" role="alert">Tasks do not run, or fail. No run starts before `+view.Time(until)+": the usage limit is reached.")
 	}
-	h.contains(h.get("/health"), http.StatusOK, `class="banner error"`, when, "!All is well")
+	h.contains(h.get("/health"), http.StatusOK, `class="banner error"`, when, "!All checks pass")
 	if err := h.Store.Refuse(t.Context(), "0a1b", "authentication failed"); err != nil {
 		t.Fatal(err)
 	}
@@ -185,15 +186,15 @@ func TestOneOfTwoCredentials(t *testing.T) {
 	}
 	h.contains(h.get("/api/health"), http.StatusOK, `"ok": true`, "credential key-a: no run starts before", `"severity": "error"`)
 	h.contains(h.get("/"), http.StatusOK, "!banner")
-	h.contains(h.get("/health"), http.StatusOK, "credential key-a: no run starts before", "!would not be run", "!All is well")
+	h.contains(h.get("/health"), http.StatusOK, "credential key-a: no run starts before", "!Tasks do not run", "!All checks pass")
 	sooner := time.Now().Add(time.Minute)
 	if err := h.Store.Hold(t.Context(), "key-b", sooner, time.Second, "too many requests"); err != nil {
 		t.Fatal(err)
 	}
-	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"ok": false`, "no run starts before "+at(sooner)+": too many requests")
+	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"ok": false`, "no run starts before "+view.Time(sooner)+": too many requests")
 	h.contains(h.get("/"), http.StatusOK, `class="banner error"`)
 	if err := h.Store.Beat(t.Context(), store.Worker{ID: "b", Credential: "key-b", Draining: true}); err != nil {
 		t.Fatal(err)
 	}
-	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"problem": "no run starts before `+at(later)+": the usage limit is reached")
+	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"problem": "no run starts before `+view.Time(later)+": the usage limit is reached")
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/internal/view"
 )
 
 func TestListIsFiltered(t *testing.T) {
@@ -38,7 +38,7 @@ func TestListIsFiltered(t *testing.T) {
 		"text=" + sue:                          sue,
 		"state=ended&person=ann&ending=failed": "",
 	} {
-		var l listing
+		var l view.Listing
 		h.into(h.get("/api/tasks?"+query), http.StatusOK, &l)
 		got, page := "", h.get("/?"+query)
 		for _, v := range l.Tasks {
@@ -60,21 +60,11 @@ func TestListIsFiltered(t *testing.T) {
 		`href="/?before=`+bob+`&amp;limit=1&amp;state=ended">older`)
 }
 
-// Who looks for what is rare hears how far back the list has looked.
-func TestListSaysWhereItStopped(t *testing.T) {
-	t.Parallel()
-	h := newHarness(t)
-	next := tasks.NewID(time.UnixMicro(1700000000000000), "test", "x")
-	v := h.handler.listView(listing{Next: next}, tasks.Filter{Text: "x", Limit: 50}, sight{})
-	if v.Back != "2023-11-14 22:13:20 UTC" || v.Older != "/?before="+next+"&text=x" {
-		t.Errorf("back to %q, then %q", v.Back, v.Older)
-	}
-}
 
 func TestListShowsTheFleet(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.contains(h.get("/"), http.StatusOK, "Tasks are not run, or fail. No worker is alive. Start one, with the same REDIS_URL.", "None is alive.", "<b>0</b> of 0 slots", "!today", "!the oldest")
+	h.contains(h.get("/"), http.StatusOK, "Tasks do not run, or fail. No worker is alive. Start one, with the same REDIS_URL.", "No worker is alive.", "<b>0</b> of 0 slots", "!today", "!the oldest")
 	for _, w := range []store.Worker{
 		{ID: "a-1", Host: "a.test", Version: "v1.2", Pid: 77, Slots: 4, Running: 3, Memory: 5 << 29, Health: json.RawMessage(`{"ok":true,"version":"2.1.9"}`)},
 		{ID: "b-1", Host: "b.test", Slots: 2, Draining: true},
@@ -93,7 +83,7 @@ func TestListShowsTheFleet(t *testing.T) {
 		`<tr><th scope="row">review</th><td>1</td>`, `<tr><th scope="row">interactive</th><td>0</td><td>–</td>`,
 		`href="/health#a-1">a.test</a> <span class="level ok">takes tasks`, "2.5 GiB free", "CLI 2.1.9", "v1.2", "pid 77",
 		`b.test</a> <span class="level note">shutting down`, `c.test</a> <span class="level error">cannot run tasks`, `d.test</a> <span class="level error">`)
-	var f fleet
+	var f view.Fleet
 	h.into(h.get("/api/health"), http.StatusOK, &f)
 	if f.Spent != 1.25 || len(f.Queues) != 4 || f.Queues[1].Waiting != 1 || f.Workers[0].Memory != 5<<29 {
 		t.Errorf("got %+v", f)
@@ -103,9 +93,8 @@ func TestListShowsTheFleet(t *testing.T) {
 // A page that is asked for again is sent only when it has changed.
 func TestLivePage(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
 	noon := time.UnixMicro(1700000000000000).Add(time.Hour)
-	h.handler.now = func() time.Time { return noon }
+	h := newHarness(t, func(c *Config) { c.now = func() time.Time { return noon } })
 	for _, path := range []string{"/", "/health"} {
 		first := h.get(path)
 		h.contains(first, http.StatusOK, `<script src="/static/live.js"`, "data-live")
@@ -128,39 +117,6 @@ func TestListPageWithoutRedis(t *testing.T) {
 	h.contains(h.get("/health"), http.StatusOK, "Redis does not answer", "REDIS_URL")
 }
 
-func TestRows(t *testing.T) {
-	t.Parallel()
-	now := time.UnixMicro(1700000000000000).UTC()
-	h := &Handler{now: func() time.Time { return now }}
-	began := now.Add(-90 * time.Minute)
-	for name, test := range map[string]struct {
-		status tasks.Status
-		want   row
-	}{
-		"waiting": {
-			tasks.Status{State: "waiting", Why: "The usage limit is reached.", At: now.Add(time.Hour)},
-			row{State: "waiting", Note: "The usage limit is reached. Not before 23:13 UTC."},
-		},
-		"was to wait": {tasks.Status{State: "waiting", At: began}, row{State: "waiting"}},
-		"running":     {tasks.Status{State: "running", Started: began}, row{State: "running", Took: "1h"}},
-		"ended": {
-			tasks.Status{State: "ended", Started: began, Ended: began.Add(2 * time.Minute), Ending: &tasks.Ending{
-				Kind: tasks.Cancelled, By: "ann", Result: agent.Result{CostUSD: 0.5},
-			}},
-			row{State: "ended", Ending: "cancelled", Took: "2m", Cost: "$0.50", Note: "This was stopped by ann. Ask again to go on."},
-		},
-		"ended before it began": {
-			tasks.Status{State: "ended", Ended: now, Ending: &tasks.Ending{Kind: tasks.Withdrawn}},
-			row{State: "ended", Ending: "withdrawn", Note: "This was withdrawn."},
-		},
-	} {
-		test.status.Created = now.Add(-3 * 24 * time.Hour)
-		test.want.Created, test.want.Age = test.status.Created, "3d"
-		if got := h.row(show(test.status)); got != test.want {
-			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
-		}
-	}
-}
 
 // Standalone without a redis-server, the list is there as well.
 func TestListPageInMemory(t *testing.T) {

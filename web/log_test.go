@@ -40,7 +40,7 @@ func TestLogsOfElsewhere(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	id := h.submit(1)
-	if p := h.problem(h.get("/api/tasks/"+id+"/log"), http.StatusNotFound); !strings.Contains(p.Detail, "has not been run") {
+	if p := h.problem(h.get("/api/tasks/"+id+"/log"), http.StatusNotFound); !strings.Contains(p.Detail, "has not run") {
 		t.Errorf("before it ran: %s", p.Detail)
 	}
 	h.Claim(id)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-fleet/errand/web/internal/view"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -51,12 +52,12 @@ func TestHealthOfAProject(t *testing.T) {
 		}
 		return offered
 	})
-	for path, want := range map[string]project{
+	for path, want := range map[string]view.Project{
 		"/srv/x":  {Valid: true, HasClaude: true, Agents: []string{"strategist"}, Commands: []string{"new-feature"}},
 		"/etc":    {Agents: []string{}, Commands: []string{}, Problem: "No task can work there."},
 		"/broken": {Agents: []string{}, Commands: []string{}, Problem: "It does not start."},
 	} {
-		var got struct{ Project *project }
+		var got struct{ Project *view.Project }
 		h.into(h.get("/api/health?projectPath="+path), http.StatusServiceUnavailable, &got) // there is no worker to run anything
 		if diff := cmp.Diff(&want, got.Project); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", path, diff)

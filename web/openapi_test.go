@@ -22,11 +22,14 @@ import (
 	"github.com/errand-fleet/errand/internal/openapi"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/api"
+	"github.com/errand-fleet/errand/web/internal/respond"
+	"github.com/errand-fleet/errand/web/internal/view"
 )
 
 func describedAPI(t *testing.T) *openapi.Document {
 	t.Helper()
-	d, err := openapi.Load("openapi.yaml")
+	d, err := openapi.Load("api/openapi.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,10 +75,10 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 	t.Parallel()
 	d := describedAPI(t)
 	for schema, v := range map[string]any{
-		"Problem": problem{}, "Listing": listing{}, "Task": view{}, "Request": tasks.Task{}, "Ending": tasks.Ending{}, "Result": agent.Result{},
+		"Problem": respond.Problem{}, "Listing": view.Listing{}, "Task": view.Task{}, "Request": tasks.Task{}, "Ending": tasks.Ending{}, "Result": agent.Result{},
 		"Failure": agent.Error{}, "Usage": agent.Usage{}, "Question": tasks.Question{}, "Answer": tasks.Answer{}, "Event": agent.Event{},
-		"Fleet": fleet{}, "Worker": worker{}, "Finding": store.Finding{}, "Costs": costs{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
-		"Offer": tasks.Offer{}, "Project": project{},
+		"Fleet": view.Fleet{}, "Worker": view.Worker{}, "Finding": store.Finding{}, "Costs": api.Costs{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
+		"Offer": tasks.Offer{}, "Project": view.Project{},
 	} {
 		var names []string
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {

@@ -13,7 +13,7 @@ import (
 func TestListPage(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.contains(h.get("/"), http.StatusOK, "No tasks.")
+	h.contains(h.get("/"), http.StatusOK, "No tasks yet.")
 	first := h.submit(0, func(t *tasks.Task) { t.Prompt = "The oldest" })
 	h.End(h.Claim(first), tasks.Ending{Kind: tasks.TimedOut, Result: agent.Result{CostUSD: 1.234}})
 	h.contains(h.get("/"), http.StatusOK, `href="/tasks/`+first+`"`, "The oldest", "timed_out", "$1.23", "test", "ann", "!>older<")

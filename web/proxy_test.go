@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/errand-fleet/errand/web/auth"
 )
 
 // through sends a request that comes from an address to another, without a token.
@@ -28,7 +30,7 @@ func (h *harness) through(from, to, method, path string, hs ...string) *httptest
 }
 
 func withProxy(c *Config) {
-	c.Proxy = Proxy{Header: "X-Forwarded-User", From: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/64")}}
+	c.Proxy = auth.Proxy{Header: "X-Forwarded-User", From: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/64")}}
 }
 
 func TestProxyOpens(t *testing.T) {

@@ -13,9 +13,19 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/web/logs"
 )
 
 const fleetToken = "token-of-the-fleet"
+
+func hostname(h *harness) string {
+	h.Helper()
+	host, err := os.Hostname()
+	if err != nil {
+		h.Fatal(err)
+	}
+	return host
+}
 
 func asksWorkers(c *Config) { c.FleetToken = fleetToken }
 
@@ -30,14 +40,14 @@ type machine struct {
 func (h *harness) machine(id string, beat func(*store.Worker)) *machine {
 	h.Helper()
 	m := &machine{dir: h.TempDir()}
-	logs := LogServer(m.dir, fleetToken)
+	logs := logs.Server(m.dir, fleetToken)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.asked.Add(1)
 		logs.ServeHTTP(w, r)
 	}))
 	h.Cleanup(s.Close)
 	m.url = s.URL
-	w := store.Worker{ID: id, Host: h.handler.host, URL: s.URL}
+	w := store.Worker{ID: id, Host: hostname(h), URL: s.URL}
 	if beat != nil {
 		beat(&w)
 	}
@@ -101,7 +111,14 @@ func TestLogOfAnotherWorker(t *testing.T) {
 	h.wantLog(id, "", "said\n") // all of it, where it is
 
 	// Without the fleet's token nobody is asked; what was kept is in the store.
-	h.handler.cfg.FleetToken = ""
+	cfg := h.config
+	cfg.Mux, cfg.FleetToken = nil, ""
+	tokenless, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tokenless.Close()
+	h.server.Config.Handler = tokenless
 	h.wantLog(id, "", "kept\n")
 }
 
@@ -109,7 +126,7 @@ func TestLogOfAWorkerThatIsGone(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, asksWorkers)
 	id := h.submit(1)
-	c, err := h.Store.Claim(t.Context(), id, 0, h.handler.host+"-1-abcdef01")
+	c, err := h.Store.Claim(t.Context(), id, 0, hostname(h)+"-1-abcdef01")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,9 +139,9 @@ func TestLogOfAWorkerThatIsGone(t *testing.T) {
 	h.wantLog(id, "", "kept\n")
 	h.problem(h.get("/api/tasks/"+id+"/log?raw=1"), http.StatusNotFound)
 
-	empty := h.machine(h.handler.host+"-2-abcdef03", nil) // of that machine, with another directory
+	empty := h.machine(hostname(h)+"-2-abcdef03", nil) // of that machine, with another directory
 	h.wantLog(id, "", "kept\n")
-	later := h.machine(h.handler.host+"-2-abcdef04", nil) // and one with the same
+	later := h.machine(hostname(h)+"-2-abcdef04", nil) // and one with the same
 	later.log(t, id+".log", "whole\n")
 	h.wantLog(id, "", "whole\n")
 	if far.asked.Load() != 0 || empty.asked.Load() == 0 {
@@ -180,7 +197,7 @@ func TestLogsNeedTheFleetsToken(t *testing.T) {
 	if err := os.Symlink(outside, m.dir+"/"+link+".log"); err != nil {
 		t.Fatal(err)
 	}
-	closed := httptest.NewServer(LogServer(m.dir, ""))
+	closed := httptest.NewServer(logs.Server(m.dir, ""))
 	t.Cleanup(closed.Close)
 	ask := func(base, path, auth string) int {
 		t.Helper()
@@ -245,7 +262,7 @@ func TestWorkersThatMisbehave(t *testing.T) {
 	}))
 	s.Config.SetKeepAlivesEnabled(false) // or a client would try again, on a new connection
 	t.Cleanup(s.Close)
-	if err := h.Store.Beat(t.Context(), store.Worker{ID: "worker-1", Host: h.handler.host, URL: s.URL}); err != nil {
+	if err := h.Store.Beat(t.Context(), store.Worker{ID: "worker-1", Host: hostname(h), URL: s.URL}); err != nil {
 		t.Fatal(err)
 	}
 	h.keep(c, "log", "kept\n")

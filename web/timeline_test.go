@@ -1,7 +1,6 @@
 package web
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -9,109 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// outline is a timeline in short, a line per entry.
-func outline(list []*entry, indent string) (lines []string) {
-	for _, e := range list {
-		line := indent + e.Kind + " " + e.Text
-		if e.Done {
-			line += " = " + e.Back
-		}
-		if e.Error {
-			line += " !"
-		}
-		lines = append(lines, line)
-		lines = append(lines, outline(e.Below, indent+"  ")...)
-	}
-	return lines
-}
 
-// A tool call and what came back are one entry, sub-agents stand below what began them, and pieces of text are joined, each with its own.
-func TestTimeline(t *testing.T) {
-	t.Parallel()
-	tl := newTimeline()
-	for _, e := range []agent.Event{
-		{Kind: agent.Started, Text: "opus"},
-		{Kind: agent.Taken, Text: "an ID"},
-		{Kind: agent.Thinking, Text: "\n\nHm"},
-		{Kind: agent.Thinking, Text: "m."},
-		{Kind: agent.ToolUse, ToolID: "a", Text: "Asking a sub-agent"},
-		{Kind: agent.ToolUse, ToolID: "b", Text: "Asking another"},
-		{Kind: agent.Text, Parent: "a", Text: "I "},
-		{Kind: agent.Text, Parent: "b", Text: "You "},
-		{Kind: agent.Text, Parent: "a", Text: "am."},
-		{Kind: agent.Text, Parent: "b", Text: "are."},
-		{Kind: agent.ToolUse, Parent: "a", ToolID: "c", Text: "Running true"},
-		{Kind: agent.ToolResult, Parent: "a", ToolID: "c", Text: "no", Error: true},
-		{Kind: agent.ToolResult, ToolID: "a", Text: "It is done."},
-		{Kind: agent.ToolResult, ToolID: "earlier", Text: "old"},
-		{Kind: agent.Used, CostUSD: 0.5},
-		{Kind: agent.TurnEnd, Text: "told in pieces"},
-		{Kind: agent.TurnEnd, Text: "It broke.", Error: true},
-	} {
-		tl.add(tasks.Logged{Event: e})
-	}
-	want := []string{
-		"started opus", "thinking Hmm.",
-		"tool_use Asking a sub-agent = It is done.", "  text I am.", "  tool_use Running true = no !",
-		"tool_use Asking another", "  text You are.",
-		"tool_result What an earlier call brought = old", "turn_end It broke. !",
-	}
-	if diff := cmp.Diff(want, outline(tl.Entries, "")); diff != "" {
-		t.Error(diff)
-	}
-	if tl.Used.Event.CostUSD != 0.5 {
-		t.Errorf("used %+v", tl.Used)
-	}
-}
 
-// However deep sub-agents go, the page does not.
-func TestTimelineHasADepth(t *testing.T) {
-	t.Parallel()
-	tl := newTimeline()
-	for n := range 50 {
-		tl.add(tasks.Logged{Event: agent.Event{Kind: agent.ToolUse, ToolID: fmt.Sprint(n), Parent: fmt.Sprint(n - 1), Text: "x"}})
-	}
-	deepest := 0
-	for _, line := range outline(tl.Entries, "") {
-		deepest = max(deepest, strings.Count(line, "  "))
-	}
-	if deepest != maxDepth {
-		t.Errorf("the page is %d deep, want %d", deepest, maxDepth)
-	}
-}
 
-func TestLegible(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"a\tb\r\nc":                       "a\tb\nc",
-		"\x1b[31mred\x1b[0m \x1b]0;t\a":   "red ",
-		"bell \a, nul \x00, del \x7f":     `bell \x07, nul \x00, del \x7f`,
-		"safe\u202eexe.txt \u2066 \u0085": `safe\u202eexe.txt \u2066 \x85`,
-		"naïve שלום 🙂":                    "naïve שלום 🙂",
-	} {
-		if got := legible.Text(in); got != want {
-			t.Errorf("%q is shown as %q, want %q", in, got, want)
-		}
-	}
-	for in, want := range map[string]string{
-		``:                                    "",
-		`{"command":"ls\npwd","timeout":5}`:   "command: \nls\npwd\ntimeout: 5",
-		`{"path":"a<b>","edits":[{"a":"b"}]}`: `path: a<b>` + "\n" + `edits: [{"a":"b"}]`,
-		`["x"]`:                               `["x"]`,
-		`{"cut`:                               `{"cut`,
-	} {
-		if got := spelled(json.RawMessage(in)); got != want {
-			t.Errorf("input %s is shown as %q, want %q", in, got, want)
-		}
-	}
-}
+
+const pageEvents = 500 // on a page, as in console
 
 var olderLink = regexp.MustCompile(`id="older" href="([^"]+)"`)
 

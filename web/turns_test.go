@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 )
+
+const maxRenders = 4 // as in console
 
 // turnstile holds up those who read histories until all have come who will.
 type turnstile struct {
@@ -49,7 +52,7 @@ func TestPagesOfTasksTakeTurns(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	id := h.submit(1)
-	const asked = 5 * maxMade
+	const asked = 5 * maxRenders
 	s := &turnstile{}
 	s.come.Add(asked)
 	h.redis.AddHook(s)
@@ -63,24 +66,34 @@ func TestPagesOfTasksTakeTurns(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if most := s.most.Load(); most != maxMade {
-		t.Errorf("%d pages were made at once, want %d", most, maxMade)
+	if most := s.most.Load(); most != maxRenders {
+		t.Errorf("%d pages were made at once, want %d", most, maxRenders)
 	}
 }
 
-// Those of conversations have timelines as well: while none of the turns is free they wait.
+// Pages of conversations have timelines as well, and wait while all slots are taken.
 func TestPagesOfConversationsTakeTurns(t *testing.T) {
 	t.Parallel()
 	h := newChat(t)
 	h.say(url.Values{"message": {"Hi"}})
-	for range maxMade {
-		done, _ := h.handler.takeTurn(t.Context())
-		defer done()
+	id := h.only()
+	s := &turnstile{}
+	s.come.Add(maxRenders + 1) // one more than come, until the end of the test
+	h.redis.AddHook(s)
+	var all sync.WaitGroup
+	for range maxRenders {
+		w, r := httptest.NewRecorder(), h.request(http.MethodGet, "/tasks/"+id, "", nil)
+		all.Go(func() { h.handler.ServeHTTP(w, r) })
+	}
+	for s.now.Load() < maxRenders {
+		runtime.Gosched()
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	w := httptest.NewRecorder()
 	if h.handler.ServeHTTP(w, h.request(http.MethodGet, "/chat/t-1", "", nil).WithContext(ctx)); w.Body.Len() != 0 {
-		t.Errorf("a page was made besides: %s", w.Body)
+		t.Errorf("a fifth page was rendered: %s", w.Body)
 	}
+	s.come.Done()
+	all.Wait()
 }

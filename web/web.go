@@ -5,189 +5,181 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/hibiken/asynq"
-	"github.com/hibiken/asynqmon"
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/api"
+	"github.com/errand-fleet/errand/web/auth"
+	"github.com/errand-fleet/errand/web/console"
+	"github.com/errand-fleet/errand/web/internal/respond"
+	"github.com/errand-fleet/errand/web/internal/view"
+	"github.com/errand-fleet/errand/web/logs"
 )
 
-// Config is what the console needs. Token, Desk, Store and Redis are required.
+// Inbound is a source that knows whether its service's events reach this process.
+type Inbound = view.Inbound
+
+// Config configures a Handler. Token, Desk, Store and Redis are required.
 type Config struct {
-	Token  string             // opens everything; printable ASCII without space, quotes, comma, semicolon and backslash
-	Desk   *tasks.Desk        // for all that is asked about tasks
-	Store  *store.Store       // for the workers, and for whether Redis answers
-	Redis  asynq.RedisConnOpt // for asynqmon, which opens connections of its own
-	Proxy  Proxy              // opens everything as well, to people who have logged in there
-	LogDir string             // where the logs of this machine's runs are; empty: none are here
+	Token  string             // the console token: printable ASCII without space, quotes, comma, semicolon and backslash
+	Desk   *tasks.Desk        // reads and changes tasks
+	Store  *store.Store       // reads workers, events, logs and health
+	Redis  asynq.RedisConnOpt // for asynqmon, which opens its own connections
+	Proxy  auth.Proxy         // authenticates people instead of the token
+	LogDir string             // the logs of this machine's runs; empty if it has none
 
-	// FleetToken opens the logs of other machines, at the addresses that workers tell (LogServer); empty: they are not asked.
-	FleetToken string
+	FleetToken     string // opens the logs of other machines; empty: workers are not asked for logs
+	QueuesWritable bool   // the pages of the queues may change queues
 
-	// QueuesWritable lets the pages of the queues do what asynqmon can, and not only show.
-	QueuesWritable bool
+	Chat    console.Chat                          // the chat page
+	Inbound []Inbound                             // sources whose events the health reports on
+	Notices []store.Finding                       // about the configuration of this process
+	Examine func(context.Context) []store.Finding // checks the services of the sources; nil if there are none
 
-	// Chat is what the chat page does.
-	Chat Chat
-	// Inbound are sources whose events the health tells of.
-	Inbound []Inbound
-	// Notices are about the configuration of this process.
-	Notices []store.Finding
-	// Examine asks the services of the sources how they are set up; nil: there are none.
-	Examine func(context.Context) []store.Finding
-	// Mux has, or will have, the routes of the sources; ours are added to it. A nil Mux is an empty one.
-	Mux *http.ServeMux
-	// Open are the beginnings of patterns on Mux that need no token because they check a signature, such as "/slack/".
-	Open []string
-	// Ready tells what else has to work for this process to do its part, in words for everyone; nil: Redis is all.
-	Ready func(context.Context) error
+	Mux   *http.ServeMux              // has, or will have, the routes of the sources; nil: an empty one
+	Open  []string                    // subtrees of Mux, such as "/slack/", that need no token because they verify a signature
+	Ready func(context.Context) error // what else must work for this process; its error is public. nil: only Redis
 
 	Heartbeat time.Duration // between two comments that keep a silent stream open; 0: 15 s
-	Log       *slog.Logger  // nil: silence
+	Log       *slog.Logger  // nil: no log
+
+	now func() time.Time // nil: time.Now
 }
 
-// Handler serves the console. Make it with New and close it when the server shuts down.
+// Handler serves the console. Create one with New and close it when the server shuts down.
 type Handler struct {
-	cfg     Config
 	mux     *http.ServeMux
-	guarded http.Handler
-	queues  *asynqmon.HTTPHandler
-	pages   pages
-	log     *slog.Logger
-	now     func() time.Time
-	invites invites
-	host    string        // this machine
-	remote  *http.Client  // for workers
-	making  chan struct{} // has one for each page with a timeline that is being made
+	open    []string
+	ready   func(context.Context) error
+	guard   *auth.Guard
+	login   http.Handler // for the login routes
+	guarded http.Handler // for everything that is not public
+	console *console.Console
+	logs    *logs.Reader
+	view    *view.Reader
 
-	life context.Context // until Close; the streams end with it
-	shut context.CancelFunc
-	once sync.Once // of Close
-	err  error     // its result
+	cancel context.CancelFunc // ends the streams
+	close  func() error
 }
 
-// New makes the handler and adds its routes to cfg.Mux. It talks to nobody yet.
+// New creates a handler and adds its routes to cfg.Mux. It opens no connections.
 func New(cfg Config) (*Handler, error) {
 	switch {
 	case cfg.Desk == nil || cfg.Store == nil || cfg.Redis == nil:
 		return nil, errors.New("web: desk, store and Redis are required")
-	case cfg.Token == "":
-		return nil, errors.New("web: no token, and without one everybody could come in")
-	case strings.ContainsFunc(cfg.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("\",;\\", r) }):
-		return nil, errors.New("web: the token has a character that a cookie cannot carry: use letters, digits, dash and underscore")
 	case slices.ContainsFunc(cfg.Open, func(p string) bool { return len(p) < 3 || p[0] != '/' || p[len(p)-1] != '/' }):
-		return nil, fmt.Errorf("web: open are whole subtrees such as /slack/, not %q", cfg.Open)
+		return nil, fmt.Errorf("web: open paths must be subtrees such as /slack/, not %q", cfg.Open)
 	}
-	if cfg.Mux == nil {
-		cfg.Mux = http.NewServeMux()
+	log := cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	now := cfg.now
+	if now == nil {
+		now = time.Now
 	}
-	cfg.Heartbeat = cmp.Or(cfg.Heartbeat, 15*time.Second)
-	pages, err := loadPages()
+	out, err := respond.New(log)
 	if err != nil {
 		return nil, err
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("web: %w", err)
+	h := &Handler{mux: cmp.Or(cfg.Mux, http.NewServeMux()), open: cfg.Open, ready: cfg.Ready}
+	if h.guard, err = auth.New(cfg.Token, cfg.Proxy, out, now); err != nil {
+		return nil, err
 	}
-	h := &Handler{
-		host: host, remote: newRemote(), making: make(chan struct{}, maxMade),
-		cfg: cfg, mux: cfg.Mux, pages: pages, queues: newQueues(cfg),
-		log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), now: time.Now,
+	if h.logs, err = logs.New(cfg.Desk, cfg.Store, cfg.LogDir, cfg.FleetToken, log); err != nil {
+		return nil, err
 	}
-	h.life, h.shut = context.WithCancel(context.Background())
-	h.routes()
-	h.guarded = h.protect(h.guard(http.HandlerFunc(h.serve)))
+	h.view = &view.Reader{Desk: cfg.Desk, Store: cfg.Store, Inbound: cfg.Inbound, Notices: cfg.Notices, Now: now, Log: log}
+	h.console = console.New(console.Config{
+		View: h.view, Logs: h.logs, Out: out, Chat: cfg.Chat, Examine: cfg.Examine, Redis: cfg.Redis, QueuesWritable: cfg.QueuesWritable,
+	}, h.mux)
+	life, cancel := context.WithCancel(context.Background())
+	h.cancel, h.close = cancel, sync.OnceValue(h.console.Close)
+	(&api.API{
+		View: h.view, Logs: h.logs, Out: out, Examine: cfg.Examine, Heartbeat: cmp.Or(cfg.Heartbeat, 15*time.Second), Life: life,
+	}).Route(h.mux)
+	h.mux.HandleFunc("GET /livez", h.livez)
+	h.mux.HandleFunc("GET /readyz", h.readyz)
+	h.mux.HandleFunc("GET /login", out.Handle(h.guard.LoginPage))
+	h.mux.HandleFunc("POST /login", out.Handle(h.guard.Login))
+	h.mux.Handle("GET /static/", respond.Static)
+	h.login = h.guard.SameOrigin(h.mux)
+	h.guarded = h.guard.SameOrigin(h.guard.Authenticated(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if handler, pattern := h.mux.Handler(r); pattern == "" {
+			out.Unrouted(w, r, handler)
+			return
+		}
+		h.mux.ServeHTTP(w, r)
+	})))
 	return h, nil
 }
 
-// Close ends the streams that are open and the connections to Redis that New opened. It is meant for http.Server.RegisterOnShutdown:
-// without it, Shutdown waits for readers that may stay for hours. It may be called again.
+// Close ends the open streams and closes the connections that the handler opened. Pass it to http.Server.RegisterOnShutdown: Shutdown would
+// otherwise wait for the readers of streams. Close may be called more than once.
 func (h *Handler) Close() error {
-	h.once.Do(func() {
-		h.shut()
-		h.remote.CloseIdleConnections()
-		h.err = h.queues.Close()
-	})
-	return h.err
+	h.cancel()
+	h.logs.Close()
+	return h.close()
 }
 
-func (h *Handler) routes() {
-	for pattern, handle := range map[string]http.HandlerFunc{
-		"GET /livez":  h.livez,
-		"GET /readyz": h.readyz,
-		"GET /login":  h.loginPage,
-		"POST /login": h.login,
+// Invite returns a path that opens the console once, within 15 minutes.
+func (h *Handler) Invite() (path string) { return h.guard.Invite() }
 
-		"GET /{$}":                h.listPage,
-		"GET /health":             h.healthPage,
-		"GET /costs":              h.costsPage,
-		"GET /chat":               h.chatPage,
-		"POST /chat":              h.chatForm,
-		"GET /chat/{thread}":      h.chatPage,
-		"GET /tasks/{id}":         h.taskPage,
-		"GET /tasks/{id}/log":     h.logPage,
-		"POST /tasks/{id}/cancel": h.cancelForm,
-		"POST /tasks/{id}/retry":  h.retryForm,
-		"POST /tasks/{id}/answer": h.answerForm,
-		"POST /format":            h.format,
-		"GET /static/":            http.FileServerFS(staticFiles).ServeHTTP,
-		"/queues/":                h.serveQueues,
-		"GET /queues/tasks/{id}":  h.deliveredTask,
-
-		"GET /api/tasks":              h.list,
-		"GET /api/tasks/{id}":         h.get,
-		"GET /api/tasks/{id}/events":  h.events,
-		"GET /api/tasks/{id}/log":     h.taskLog,
-		"POST /api/tasks/{id}/cancel": h.cancel,
-		"POST /api/tasks/{id}/retry":  h.retry,
-		"POST /api/tasks/{id}/answer": h.answer,
-		"GET /api/costs":              h.costs,
-		"GET /api/agents":             h.agents,
-		"GET /api/health":             h.health,
-		"GET /api/openapi.yaml":       h.describe,
-		"GET /api/health/services":    h.services,
-	} {
-		h.mux.HandleFunc(pattern, handle)
-	}
-	if h.cfg.QueuesWritable {
-		h.cancelRoutes()
-	}
-}
-
-// ServeHTTP lets in what is open, and the rest after it has shown the token. It goes by the pattern that will be served, not by the
-// path, so that no spelling of a path leads to a handler that another spelling would have kept closed.
+// ServeHTTP serves public routes to everyone and the rest to known visitors. It decides by the pattern that will be served, not by the path,
+// so that no spelling of a path reaches a handler that another spelling does not.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	setHeaders(w.Header())
-	if _, pattern := h.mux.Handler(r); h.open(pattern) {
+	respond.SetHeaders(w.Header())
+	_, pattern := h.mux.Handler(r)
+	switch {
+	case h.public(pattern):
 		h.mux.ServeHTTP(w, r)
-		return
+	case pattern == "GET /login" || pattern == "POST /login":
+		h.login.ServeHTTP(w, r)
+	default:
+		h.guarded.ServeHTTP(w, r)
 	}
-	h.guarded.ServeHTTP(w, r)
 }
 
-// serve answers what came past the guard.
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
-	if handler, pattern := h.mux.Handler(r); pattern == "" {
-		h.unrouted(w, r, handler)
-		return
+// public reports whether a pattern of the mux is served without a token.
+func (h *Handler) public(pattern string) bool {
+	switch pattern {
+	case "GET /livez", "GET /readyz", "GET /static/":
+		return true
 	}
-	h.mux.ServeHTTP(w, r)
+	_, path, ok := strings.Cut(pattern, "/") // after method and host
+	return ok && slices.ContainsFunc(h.open, func(prefix string) bool { return strings.HasPrefix("/"+path, prefix) })
 }
 
-// setHeaders keeps pages from doing anything that is not ours to do. Handlers that need more say so.
-func setHeaders(h http.Header) {
-	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cache-Control", "no-store")
-	// Not no-referrer: a browser then sends "Origin: null" with our own forms, which looks like another site.
-	h.Set("Referrer-Policy", "same-origin")
+// livez reports that the process serves requests.
+func (h *Handler) livez(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") }
+
+// readyz reports whether the process can do its work. It is public, so the reason names no address.
+func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) {
+	check := func(ask func(context.Context) error) error {
+		_, err := view.Await(r.Context(), func(ctx context.Context) (struct{}, error) { return struct{}{}, ask(ctx) })
+		return err
+	}
+	if err := check(h.view.Store.Ping); err != nil {
+		writeText(w, http.StatusServiceUnavailable, "Redis does not answer.\n")
+		return
+	}
+	if h.ready != nil {
+		if err := check(h.ready); err != nil {
+			writeText(w, http.StatusServiceUnavailable, err.Error()+"\n")
+			return
+		}
+	}
+	writeText(w, http.StatusOK, "ok\n")
+}
+
+func writeText(w http.ResponseWriter, status int, s string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, s) // the client may be gone
 }

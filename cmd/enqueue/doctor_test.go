@@ -58,7 +58,7 @@ func TestDoctor(t *testing.T) {
 	}
 	check(0)
 	beat(store.Worker{ID: "w3", Health: json.RawMessage(`{"ok":false,"problem":"claude has no credential","remedy":"set ANTHROPIC_API_KEY"}`)})
-	check(1, "  error    it can run no tasks: claude has no credential\n", "set ANTHROPIC_API_KEY\n")
+	check(1, "  error    it cannot run tasks: claude has no credential\n", "set ANTHROPIC_API_KEY\n")
 
 	code, out, _ := f.run("doctor", "-json")
 	var answer struct{ Workers []struct{ ID string } }

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/web"
+	"github.com/errand-fleet/errand/web/logs"
 )
 
 func TestList(t *testing.T) {
@@ -184,7 +184,7 @@ func TestLogsOfElsewhere(t *testing.T) {
 	id := f.submit("Hello")
 	c := f.Claim(id)
 	dir := t.TempDir()
-	worker := httptest.NewServer(web.LogServer(dir, fleetToken))
+	worker := httptest.NewServer(logs.Server(dir, fleetToken))
 	host, err := os.Hostname()
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, id+".log"), []byte("on its disk\n"), 0o600)

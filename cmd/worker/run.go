@@ -15,7 +15,7 @@ import (
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/web"
+	"github.com/errand-fleet/errand/web/logs"
 )
 
 // run runs the command and returns the exit code. Tests pass options that shorten its intervals.
@@ -114,7 +114,7 @@ func (s *station) run(ctx context.Context) error {
 func (s *station) probes(ctx context.Context) http.Handler {
 	mux, parts := http.NewServeMux(), s.parts
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.Handle("/logs/", web.LogServer(wire.LogDir(parts.Config), parts.Config.FleetToken().Reveal()))
+	mux.Handle("/logs/", logs.Server(wire.LogDir(parts.Config), parts.Config.FleetToken().Reveal()))
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		if !parts.MayScrape(r) {
 			http.Error(w, "missing or wrong metrics token (ERRAND_METRICS_TOKEN)", http.StatusUnauthorized)

@@ -24,8 +24,8 @@ func (s *scene) pages() []visit {
 		{name: "costs", path: "/costs", want: "$11.15"},
 		{name: "costs-groups", path: "/costs?by=day&by=person&by=repository", want: "slack/Ann-Lee"},
 		{name: "health", path: "/health", want: "mill-3"},
-		{name: "health-services", path: "/health?services=1", want: "none to ask"},
-		{name: "not-found", path: "/nowhere", want: "nothing here", status: 404},
+		{name: "health-services", path: "/health?services=1", want: "no services to check"},
+		{name: "not-found", path: "/nowhere", want: "no such page", status: 404},
 		{name: "no-task", path: "/tasks/1700000000000000-chat-x", want: "No such task", status: 404},
 	}
 }
@@ -116,7 +116,7 @@ func TestWithoutScripts(t *testing.T) {
 		tb.shows(v.want)
 	}
 	tb.open("/tasks/" + s.running)
-	tb.shows("Load again to see more.")
+	tb.shows("Reload to see more.")
 	tb.leave("form[action$='/cancel'] button")
 	tb.shows("stopping…") // until its worker hears of it
 	if got := s.Status(s.running).Cancel; got != "console" {

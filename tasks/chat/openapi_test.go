@@ -12,7 +12,7 @@ import (
 // The stream, and what is refused, are as the API's description says.
 func TestChatIsAsDescribed(t *testing.T) {
 	t.Parallel()
-	d, err := openapi.Load("../../web/openapi.yaml")
+	d, err := openapi.Load("../../web/api/openapi.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

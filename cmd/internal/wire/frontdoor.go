@@ -11,6 +11,8 @@ import (
 
 	"github.com/errand-fleet/errand/cmd/internal/metrics"
 	"github.com/errand-fleet/errand/web"
+	"github.com/errand-fleet/errand/web/auth"
+	"github.com/errand-fleet/errand/web/console"
 )
 
 // signed are the routes guarded by their own signatures; everything else at the front door needs the console token.
@@ -35,7 +37,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	mux := http.NewServeMux()
 	var inbound []web.Inbound
-	chat := web.Chat{
+	chat := console.Chat{
 		Repositories: slices.Sorted(maps.Keys(p.Config.Routing.Repositories)), Dirs: p.Config.Paths.Dirs,
 		Models: p.Config.Routing.Options.Models, Efforts: p.Config.Routing.Options.Efforts,
 	}
@@ -46,7 +48,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 		if in, ok := s.(web.Inbound); ok {
 			inbound = append(inbound, in)
 		}
-		if poster, ok := s.(web.Poster); ok {
+		if poster, ok := s.(console.Poster); ok {
 			chat.Source = poster
 		}
 	}
@@ -61,7 +63,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices,
 		Inbound: inbound, Chat: chat, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
 		QueuesWritable: p.Config.HTTP.QueuesWritable,
-		Proxy:          web.Proxy{Header: p.Config.HTTP.ProxyHeader, From: p.Config.HTTP.Proxies},
+		Proxy:          auth.Proxy{Header: p.Config.HTTP.ProxyHeader, From: p.Config.HTTP.Proxies},
 	})
 	if err != nil {
 		return nil, err
@@ -71,7 +73,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 
 // MayScrape reports whether a request shows the token of the metrics.
 func (p *Parts) MayScrape(r *http.Request) bool {
-	return web.ShowsToken(r, p.Config.Fleet.MetricsToken.Reveal())
+	return auth.BearerMatches(r, p.Config.Fleet.MetricsToken.Reveal())
 }
 
 // Token makes a secret for people to paste: 128 random bits.

@@ -1,0 +1,268 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/internal/respond"
+	"github.com/errand-fleet/errand/web/internal/view"
+)
+
+// Chat configures the chat page.
+type Chat struct {
+	Source Poster // nil: there is no chat
+
+	// Repositories, Models, Efforts and Dirs are offered to choose from. With an empty list any value may be typed in; without Dirs there
+	// are no local directories.
+	Repositories, Models, Efforts, Dirs []string
+}
+
+// Poster is the source of messages from the chat page.
+type Poster interface {
+	// Post submits a form and returns the name of the conversation, which the next form continues. The sentence of an *InputError is for
+	// the person who sent the form.
+	Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture) (r tasks.Receipt, thread string, err error)
+}
+
+const (
+	chatTurns  = 50 // shown of a conversation
+	chatRecent = 8  // recent conversations that are listed
+
+	// maxMessage bounds a form: a message of 1 MiB, which is up to three times as long when encoded, and pictures of 8 MiB.
+	maxMessage = 12 << 20
+
+	// chatSource is the source whose threads are conversations of this page.
+	chatSource = "chat"
+)
+
+// threadName matches the name of a conversation: its thread without the source.
+var threadName = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
+
+// turn is a task of a conversation and its answer.
+type turn struct {
+	taskView
+
+	Asked       []utterance   // the prompts of the task and of those it absorbed
+	Interrupted template.HTML // the partial answer of a run that ended without one
+}
+
+// utterance is a message of a person.
+type utterance struct{ Actor, Text, Pictures string }
+
+// chatView is the chat page.
+type chatView struct {
+	Chat
+
+	Thread  string // empty: a new conversation
+	Turns   []turn
+	Now     *turn // the turn that has not ended; nil if none
+	Recent  []recent
+	Trouble string // why a message would not be answered now, in sentences
+
+	Where string // the repository or directory
+	chatFields
+	Draft, Mistake string
+
+	history // of Now
+}
+
+// chatFields are the fields of the form. In a conversation the repository or directory stays; agent, model, effort and plan default to the
+// last message's. Budget and timeout apply to one message.
+type chatFields struct {
+	Repo, Branch, Dir, Agent, Model, Effort, Budget, Timeout string
+
+	Plan bool
+}
+
+func newChatFields(form url.Values) chatFields {
+	return chatFields{
+		Repo: form.Get("repo"), Branch: form.Get("branch"), Dir: form.Get("projectPath"), Agent: form.Get("agent"), Model: form.Get("model"),
+		Effort: form.Get("effort"), Budget: form.Get("budget"), Timeout: form.Get("timeout"), Plan: form.Get("plan") != "",
+	}
+}
+
+// recent is a conversation in the list.
+type recent struct {
+	row
+
+	Thread string
+}
+
+// chatPage shows a conversation, or the form for a new one.
+func (c *Console) chatPage(w http.ResponseWriter, r *http.Request) error {
+	thread := r.PathValue("thread")
+	if thread != "" && !threadName.MatchString(thread) {
+		return respond.Problem{
+			Status: http.StatusNotFound, Title: "No such conversation", Detail: "The name of a conversation has at most 40 characters of a-z, 0-9 and dash.",
+		}
+	}
+	return c.showChat(w, r, http.StatusOK, chatView{Thread: thread, chatFields: newChatFields(r.URL.Query())})
+}
+
+// showChat writes the page with a form's values.
+func (c *Console) showChat(w http.ResponseWriter, r *http.Request, status int, v chatView) error {
+	b, err := c.renderChat(r.Context(), v)
+	if err == nil {
+		respond.HTML(w, status, b)
+	}
+	return err
+}
+
+func (c *Console) renderChat(ctx context.Context, v chatView) (*bytes.Buffer, error) {
+	release, err := c.renderSlot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	v.Chat = c.chat
+	fleet, err := c.view.Snapshot(ctx)
+	if err == nil && v.Thread != "" {
+		err = c.readTurns(ctx, &v)
+	} else if err == nil {
+		v.Recent, err = c.recent(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if v.Thread != "" && len(v.Turns) == 0 {
+		return nil, respond.Problem{
+			Status: http.StatusNotFound, Title: "No such conversation",
+			Detail: "The conversation does not exist, or was deleted: tasks are kept for a week after they end.",
+		}
+	}
+	v.Trouble = fleet.Trouble(c.view.Now())
+	return c.out.Render("chat", v)
+}
+
+// readTurns reads the turns of the conversation. The fields of the form default to those of the last task.
+func (c *Console) readTurns(ctx context.Context, v *chatView) error {
+	past, err := c.view.Desk.Talked(ctx, chatSource+"/"+v.Thread, chatTurns)
+	if err != nil {
+		return err
+	}
+	now := c.view.Now()
+	for _, s := range past {
+		asked := utterance{s.Task.Actor, legible.Text(s.Task.Prompt), pictureNames(s.Task)}
+		if i := slices.IndexFunc(v.Turns, func(t turn) bool { return t.ID == s.Into }); i >= 0 {
+			v.Turns[i].Asked = append(v.Turns[i].Asked, asked) // absorbed: the other task's run answers it
+			continue
+		}
+		t := turn{taskView: newTaskView(s, history{}, tasks.Logged{}, now), Asked: []utterance{asked}}
+		if e := s.Ending; e != nil && e.Kind != tasks.Answered {
+			t.Interrupted = formatMarkdown(strings.TrimSpace(e.Result.Partial))
+		}
+		if s.Ending == nil && v.Now == nil {
+			events := newTimeline()
+			if v.history, err = c.readHistory(ctx, s, "", events); err != nil {
+				return err
+			}
+			if len(v.Entries) == 0 {
+				v.Older = ""
+			}
+			t.Meter = newMeter(s, events.Used, now)
+			v.Now = &t
+		}
+		v.Turns = append(v.Turns, t)
+	}
+	if len(past) > 0 {
+		t := past[len(past)-1].Task
+		v.Repo, v.Branch, v.Dir = t.Repo, t.Ref, t.Dir
+		v.Where = cmp.Or(t.Repo, t.Dir, "a scratch directory")
+		if v.Draft == "" {
+			v.Agent, v.Model, v.Effort, v.Plan = t.Options.Agent, t.Options.Model, t.Options.Effort, t.Options.Plan
+		}
+	}
+	return nil
+}
+
+// recent lists the latest conversations.
+func (c *Console) recent(ctx context.Context) ([]recent, error) {
+	found, err := c.view.Desk.List(ctx, tasks.Filter{Source: chatSource, Limit: 4 * chatRecent})
+	if err != nil {
+		return nil, err
+	}
+	var list []recent
+	for _, s := range found.Tasks {
+		thread, ok := strings.CutPrefix(s.Task.Thread, chatSource+"/")
+		known := slices.ContainsFunc(list, func(r recent) bool { return r.Thread == thread })
+		if ok && !known && len(list) < chatRecent {
+			list = append(list, recent{newRow(view.NewTask(s), c.view.Now()), thread})
+		}
+	}
+	return list, nil
+}
+
+// postChat submits a message and redirects to its conversation.
+func (c *Console) postChat(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxMessage)
+	err := r.ParseForm() // ParseMultipartForm would hide its error
+	if err == nil {
+		err = r.ParseMultipartForm(maxMessage) //nolint:gosec // the body is bounded above
+	}
+	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
+		return respond.Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "A message has at most 1 MiB of text and 8 MB of pictures."}
+	}
+	if c.chat.Source == nil {
+		return respond.Problem{Status: http.StatusNotFound, Title: "No chat", Detail: "Chat is not available here."}
+	}
+	pictures, err := readPictures(r.MultipartForm)
+	var thread string
+	if err == nil {
+		_, thread, err = c.chat.Source.Post(r.Context(), c.view.Desk, r.PostForm, pictures)
+	}
+	if mistake, ok := errors.AsType[*tasks.InputError](err); ok {
+		v := chatView{chatFields: newChatFields(r.PostForm), Draft: r.PostForm.Get("message"), Mistake: mistake.Sentence}
+		if t := r.PostForm.Get("thread"); threadName.MatchString(t) {
+			v.Thread = t
+		}
+		if len(pictures) > 0 {
+			v.Mistake += " Choose the pictures again as well."
+		}
+		return c.showChat(w, r, http.StatusUnprocessableEntity, v)
+	}
+	if err == nil {
+		http.Redirect(w, r, "/chat/"+thread+"#latest", http.StatusSeeOther) //nolint:gosec // the source has named it
+	}
+	return err
+}
+
+// readPictures reads the pictures of a form.
+func readPictures(form *multipart.Form) ([]tasks.Picture, error) {
+	if form == nil {
+		return nil, nil
+	}
+	var list []tasks.Picture
+	for _, header := range form.File["picture"] {
+		if header.Filename == "" {
+			continue
+		}
+		f, err := header.Open()
+		if err != nil {
+			return nil, fmt.Errorf("open picture: %w", err)
+		}
+		data, err := io.ReadAll(f)
+		_ = f.Close()
+		if err != nil {
+			return nil, fmt.Errorf("read picture: %w", err)
+		}
+		p, err := tasks.NewPicture(header.Filename, data)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}

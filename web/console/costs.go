@@ -1,0 +1,189 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/internal/view"
+)
+
+const (
+	costRows = 300          // rows on the page; the CSV file has all
+	taskAge  = 7 * view.Day // how long tasks are kept after they end
+)
+
+// costsView is the page of costs.
+type costsView struct {
+	Query       view.CostsQuery
+	First, Last string
+	Periods, By []choice
+	Columns     []string
+	Rows        []costLine
+	Total       costFigures
+	More        int          // rows that are not shown
+	LeftOut     *costFigures // runs that the filter cannot be applied to
+	Filters     []costFilter
+	Unfiltered  string // the URL without filters
+	API, CSV    string // URLs of the same costs
+	Oldest      string // the first day that costs are kept for
+	Today       string
+}
+
+// costFilter is a filter that is set.
+type costFilter struct{ Name, Value string }
+
+// costLine is a row, formatted.
+type costLine struct {
+	Names []costName
+	costFigures
+	Share string // the part of the most expensive row's cost, a number up to 1
+	Tasks string // the URL of its tasks; empty if no filter of the list selects them
+}
+
+// costName is a row's value of a column.
+type costName struct {
+	Text  string
+	URL   string // its costs alone; empty if it is too long to filter by
+	Known bool   // it is a name, and not "other" or "no repository"
+}
+
+// costFigures are sums, formatted.
+type costFigures struct{ Cost, Runs, In, Out string }
+
+func (c *Console) costsPage(w http.ResponseWriter, r *http.Request) error {
+	found, q, err := c.view.Costs(r.Context(), r.URL.Query(), costRows)
+	if err != nil {
+		return err
+	}
+	return c.out.Page(w, http.StatusOK, "costs", newCostsView(found, q, c.view.Now().UTC().Truncate(view.Day)))
+}
+
+func newCostsView(found tasks.Costs, q view.CostsQuery, today time.Time) costsView {
+	v := costsView{
+		Query: q, First: q.First.Format(time.DateOnly), Last: q.Last.Format(time.DateOnly), Columns: view.Strings(q.By),
+		Total: newCostFigures(found.Total), More: found.More,
+		Oldest: view.OldestDay(today).Format(time.DateOnly), Today: today.Format(time.DateOnly),
+		Unfiltered: costsURL(q, func(q *view.CostsQuery) { q.Person, q.Channel, q.Repo, q.Model = "", "", "", "" }),
+	}
+	for _, n := range []int{1, 7, view.DefaultDays, 90} {
+		label := fmt.Sprintf("%d days", n)
+		if n == 1 {
+			label = "today"
+		}
+		v.Periods = append(v.Periods, choice{label, costsURL(q, func(q *view.CostsQuery) { q.Days = n }), n == q.Days})
+	}
+	for _, group := range tasks.CostGroups {
+		only := []tasks.CostGroup{group}
+		v.By = append(v.By, choice{string(group), costsURL(q, func(q *view.CostsQuery) { q.By = only }), slices.Equal(q.By, only)})
+	}
+	for _, f := range []costFilter{{"person", q.Person}, {"channel", q.Channel}, {"repository", q.Repo}, {"model", q.Model}} {
+		if f.Value != "" {
+			v.Filters = append(v.Filters, f)
+		}
+	}
+	if found.LeftOut != nil {
+		left := newCostFigures(*found.LeftOut)
+		v.LeftOut = &left
+	}
+	highest := 0.0
+	for _, row := range found.Rows {
+		highest = max(highest, row.USD)
+	}
+	for _, row := range found.Rows {
+		v.Rows = append(v.Rows, newCostLine(q, row, highest, today))
+	}
+	query := q.Values()
+	v.API = "/api/costs?" + query.Encode()
+	query.Set("format", "csv")
+	v.CSV = "/api/costs?" + query.Encode()
+	return v
+}
+
+func newCostLine(q view.CostsQuery, row tasks.CostRow, highest float64, today time.Time) costLine {
+	l := costLine{costFigures: newCostFigures(row.CostSum), Tasks: tasksURL(q, row.CostKey, today)}
+	if highest > 0 {
+		l.Share = strconv.FormatFloat(row.USD/highest, 'f', 3, 64)
+	}
+	for _, group := range q.By {
+		name := costName{Text: row.Name(group), Known: true}
+		switch {
+		case row.Other && group != tasks.ByDay:
+			name = costName{Text: "other"}
+		case name.Text == "":
+			name = costName{Text: "no " + string(group)}
+		case len(name.Text) <= view.MaxFilter:
+			name.URL = costsURL(narrowed(q, group, name.Text))
+		}
+		name.Text = legible.Text(name.Text)
+		l.Names = append(l.Names, name)
+	}
+	return l
+}
+
+// narrowed returns the query for one value of a group, grouped by day or, for one day, by person.
+func narrowed(q view.CostsQuery, group tasks.CostGroup, name string) view.CostsQuery {
+	q.By = []tasks.CostGroup{tasks.ByDay}
+	switch group {
+	case tasks.ByDay:
+		if d, err := time.Parse(time.DateOnly, name); err == nil {
+			q.First, q.Last, q.Days = d, d, 0
+		}
+		q.By = []tasks.CostGroup{tasks.ByPerson}
+	case tasks.ByPerson:
+		q.Person = name
+	case tasks.ByChannel:
+		q.Channel = name
+	case tasks.ByRepository:
+		q.Repo = name
+	case tasks.ByModel:
+		q.Model = name
+	}
+	return q
+}
+
+// tasksURL returns the list of a row's tasks, from its last day back. It returns "" if the list cannot be filtered like this, or if the
+// tasks have been deleted.
+func tasksURL(q view.CostsQuery, key tasks.CostKey, today time.Time) string {
+	for _, group := range q.By {
+		name := key.Name(group)
+		if name == "" || len(name) > view.MaxFilter || group == tasks.ByModel {
+			return ""
+		}
+		q = narrowed(q, group, name)
+	}
+	if q.Model != "" || today.Sub(q.Last) > taskAge {
+		return ""
+	}
+	to := view.FilterValues(tasks.Filter{Person: q.Person, Channel: q.Channel, Repo: q.Repo, Limit: view.DefaultList})
+	if q.Last.Before(today) {
+		to.Set("before", tasks.NewID(q.Last.Add(view.Day), "all", "all"))
+	}
+	return "/?" + to.Encode()
+}
+
+// costsURL returns the page of a changed query.
+func costsURL(q view.CostsQuery, change ...func(*view.CostsQuery)) string {
+	for _, apply := range change {
+		apply(&q)
+	}
+	to := url.URL{Path: "/costs", RawQuery: q.Values().Encode()}
+	return to.String()
+}
+
+func newCostFigures(s tasks.CostSum) costFigures {
+	u := s.Usage
+	f := costFigures{
+		fmt.Sprintf("$%.2f", s.USD), strconv.FormatInt(s.Runs, 10),
+		legible.Count(u.Input + u.CacheRead + u.CacheCreation), legible.Count(u.Output),
+	}
+	if s.USD > 0 && s.USD < 0.005 {
+		f.Cost = "< $0.01"
+	}
+	return f
+}

@@ -1,0 +1,118 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/web/internal/view"
+)
+
+// fleetView is the fleet beside the list of tasks.
+type fleetView struct {
+	Trouble  string // why tasks would not run now, or would fail, in sentences
+	Running  int    // runs on live workers, which have so many Slots
+	Slots    int
+	Waiting  int
+	Spent    string // today
+	Queues   []queueView
+	Machines []workerView
+}
+
+// queueView is a class of tasks.
+type queueView struct {
+	Class, Oldest           string
+	Waiting, Later, Running int
+}
+
+// workerView is a worker, formatted.
+type workerView struct {
+	view.Worker
+	CLI, Memory  string
+	Level, State string // a severity, and words
+}
+
+func newFleetView(s view.Snapshot, now time.Time) fleetView {
+	v := fleetView{
+		Trouble: s.Trouble(now), Spent: view.USD(s.Spent), Waiting: s.Counts.Waiting, Machines: newWorkerViews(view.NewWorkers(s.Workers)),
+	}
+	for _, q := range s.Queues {
+		line := queueView{Class: q.Class, Waiting: q.Waiting, Later: q.Later, Running: q.Running}
+		if q.Waiting > 0 {
+			line.Oldest = legible.Age(time.Duration(q.Oldest * float64(time.Second)))
+		}
+		v.Queues = append(v.Queues, line)
+	}
+	for _, w := range v.Machines {
+		v.Running, v.Slots = v.Running+w.Running, v.Slots+w.Slots
+	}
+	return v
+}
+
+func newWorkerViews(workers []view.Worker) []workerView {
+	list := make([]workerView, len(workers))
+	for i, w := range workers {
+		cli, err := view.ParseCLI(w.Health)
+		list[i] = workerView{Worker: w, CLI: cli.Version, Memory: memory(w.Memory), Level: "ok", State: "takes tasks"}
+		switch {
+		case err != nil || !cli.OK:
+			list[i].Level, list[i].State = "error", "cannot run tasks"
+		case w.Draining:
+			list[i].Level, list[i].State = "note", "shutting down"
+		case slices.ContainsFunc(w.Checks, func(c view.Check) bool { return c.Severity == store.Warning }):
+			list[i].Level, list[i].State = "warning", "takes tasks, with a warning"
+		}
+	}
+	return list
+}
+
+// memory formats an amount of memory; it returns "" if it is unknown.
+func memory(bytes int64) string {
+	switch {
+	case bytes <= 0:
+		return ""
+	case bytes < 1<<30:
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+}
+
+// healthView is the page of the fleet's health.
+type healthView struct {
+	view.Fleet
+
+	Machines []workerView
+	Asked    bool // the services were checked
+	Services []view.Check
+}
+
+// healthPage shows every check with its remedy. The services are checked on request only: that takes a while.
+func (c *Console) healthPage(w http.ResponseWriter, r *http.Request) error {
+	v := healthView{Fleet: c.view.Fleet(r.Context()), Asked: r.URL.Query().Has("services")}
+	v.Machines = newWorkerViews(v.Workers)
+	if v.Asked && c.examine != nil {
+		v.Services = view.WorstFirst(c.examine(r.Context()))
+	}
+	return c.out.LivePage(w, r, "health", v)
+}
+
+// Worst returns the severity of the page's headline: Good, Warning, or Fatal if a check failed or no task would run.
+func (v healthView) Worst() store.Severity {
+	checks := slices.Clone(v.Checks)
+	for _, w := range v.Workers {
+		checks = append(checks, w.Checks...)
+	}
+	has := func(level store.Severity) bool {
+		return slices.ContainsFunc(checks, func(c view.Check) bool { return c.Severity == level })
+	}
+	switch {
+	case !v.OK || has(store.Fatal):
+		return store.Fatal
+	case has(store.Warning):
+		return store.Warning
+	}
+	return view.Good
+}

@@ -1,0 +1,53 @@
+package console
+
+import (
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/internal/view"
+)
+
+// Who looks for what is rare hears how far back the list has looked.
+func TestListSaysWhereItStopped(t *testing.T) {
+	t.Parallel()
+	next := tasks.NewID(time.UnixMicro(1700000000000000), "test", "x")
+	v := newListView(view.Listing{Next: next}, tasks.Filter{Text: "x", Limit: 50}, view.Snapshot{}, time.Now())
+	if v.Back != "2023-11-14 22:13:20 UTC" || v.Older != "/?before="+next+"&text=x" {
+		t.Errorf("back to %q, then %q", v.Back, v.Older)
+	}
+}
+
+func TestRows(t *testing.T) {
+	t.Parallel()
+	now := time.UnixMicro(1700000000000000).UTC()
+	began := now.Add(-90 * time.Minute)
+	for name, test := range map[string]struct {
+		status tasks.Status
+		want   row
+	}{
+		"waiting": {
+			tasks.Status{State: "waiting", Why: "The usage limit is reached.", At: now.Add(time.Hour)},
+			row{State: "waiting", Note: "The usage limit is reached. Not before 23:13 UTC."},
+		},
+		"was to wait": {tasks.Status{State: "waiting", At: began}, row{State: "waiting"}},
+		"running":     {tasks.Status{State: "running", Started: began}, row{State: "running", Took: "1h"}},
+		"ended": {
+			tasks.Status{State: "ended", Started: began, Ended: began.Add(2 * time.Minute), Ending: &tasks.Ending{
+				Kind: tasks.Cancelled, By: "ann", Result: agent.Result{CostUSD: 0.5},
+			}},
+			row{State: "ended", Ending: "cancelled", Took: "2m", Cost: "$0.50", Note: "This was stopped by ann. Ask again to go on."},
+		},
+		"ended before it began": {
+			tasks.Status{State: "ended", Ended: now, Ending: &tasks.Ending{Kind: tasks.Withdrawn}},
+			row{State: "ended", Ending: "withdrawn", Note: "This was withdrawn."},
+		},
+	} {
+		test.status.Created = now.Add(-3 * 24 * time.Hour)
+		test.want.Created, test.want.Age = test.status.Created, "3d"
+		if got := newRow(view.NewTask(test.status), now); got != test.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
+		}
+	}
+}

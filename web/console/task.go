@@ -1,0 +1,263 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/internal/respond"
+	"github.com/errand-fleet/errand/web/internal/view"
+)
+
+const (
+	pageEvents = 500  // events on a task's page, which links to the older ones
+	longPrompt = 1500 // bytes from which the prompt is folded
+)
+
+// taskView is the page of one task.
+type taskView struct {
+	row
+	Prompt          string
+	Long            bool // the prompt is folded
+	Facts           []fact
+	Sentence        string
+	Answer, Partial template.HTML
+	Published       template.HTML    // the branch and pull request of the work
+	Questions       []tasks.Question // that wait for an answer
+	Delivery        string           // its page among those of the queues
+	Meter           meter
+	Log             string // the URL of its log; empty if it has none
+	Live            bool   // more events may follow
+	history
+}
+
+// history is the part of a task's timeline that a page shows.
+type history struct {
+	Entries   []*entry
+	Skeletons []*entry
+	After     string // the ID of the last event
+	Older     string // the URL of the older events; empty if there are none
+	Past      bool   // the page shows older events
+}
+
+func (c *Console) taskPage(w http.ResponseWriter, r *http.Request) error {
+	before := r.URL.Query().Get("before")
+	if !view.ValidEventID(before) {
+		return respond.BadQuery("before must be the ID of an event, such as 1700000000000-0.")
+	}
+	s, err := c.view.Task(r)
+	if err != nil {
+		return err
+	}
+	b, err := c.renderTask(r.Context(), s, before)
+	if err == nil {
+		respond.HTML(w, http.StatusOK, b)
+	}
+	return err
+}
+
+func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string) (*bytes.Buffer, error) {
+	release, err := c.renderSlot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	t := newTimeline()
+	past, err := c.readHistory(ctx, s, before, t)
+	if err != nil {
+		return nil, err
+	}
+	return c.out.Render("task", newTaskView(s, past, t.Used, c.view.Now()))
+}
+
+func newTaskView(s tasks.Status, past history, used tasks.Logged, now time.Time) taskView {
+	v := taskView{
+		row: newRow(view.NewTask(s), now), Prompt: legible.Text(s.Task.Prompt), Long: len(s.Task.Prompt) > longPrompt, Facts: facts(s),
+		Questions: s.Questions, Delivery: deliveryPath(s), Meter: newMeter(s, used, now), Live: s.Ending == nil && !past.Past, history: past,
+	}
+	if s.Worker != "" || s.Into != "" {
+		v.Log = "/api/tasks/" + s.Task.ID + "/log"
+	}
+	if n := len(v.Entries); v.Live && n > 0 {
+		v.Entries[n-1].Open = v.Entries[n-1].Kind == "text"
+	}
+	if e := s.Ending; e != nil {
+		v.Sentence, v.Partial, v.Answer = legible.Text(e.Sentence()), formatMarkdown(e.Partial()), formatMarkdown(answerMarkdown(e))
+		v.Published = formatMarkdown(e.Note())
+	}
+	return v
+}
+
+// fact is a line of a task's details.
+type fact struct {
+	Name, Value string
+	Tasks       []string // instead of Value
+}
+
+// facts returns the details of a task, without empty ones.
+func facts(s tasks.Status) []fact {
+	t := s.Task
+	attempt, position, footer, mode := "", "", "", ""
+	if t.Options.Plan {
+		mode = "plan: nothing is changed"
+	}
+	var covers, into []string
+	if s.Into != "" {
+		into = []string{s.Into}
+	}
+	if s.Attempt > 0 {
+		attempt = fmt.Sprint(s.Attempt)
+	}
+	if s.Position > 0 {
+		position = fmt.Sprintf("%d before it in its thread", s.Position)
+	}
+	if s.Ending != nil {
+		footer, covers = s.Ending.Footer(), s.Ending.Covers
+	}
+	var known []fact
+	for _, f := range []fact{
+		{Name: "asked by", Value: s.Asker()},
+		{Name: "source", Value: t.Source + " " + t.Kind},
+		{Name: "thread", Value: t.Thread},
+		{Name: "class", Value: t.Class},
+		{Name: "profile", Value: string(t.Profile)},
+		{Name: "repository", Value: t.Repo},
+		{Name: "ref", Value: t.Ref},
+		{Name: "directory", Value: t.Dir},
+		{Name: "agent", Value: t.Options.Agent},
+		{Name: "model", Value: t.Options.Model},
+		{Name: "effort", Value: t.Options.Effort},
+		{Name: "mode", Value: mode},
+		{Name: "pictures", Value: pictureNames(t)},
+		{Name: "created", Value: view.Time(s.Created)},
+		{Name: "not before", Value: view.Time(s.At)},
+		{Name: "because", Value: s.Why},
+		{Name: "started", Value: view.Time(s.Started)},
+		{Name: "ended", Value: view.Time(s.Ended)},
+		{Name: "position", Value: position},
+		{Name: "attempt", Value: attempt},
+		{Name: "worker", Value: s.Worker},
+		{Name: "cancelled by", Value: s.Cancel},
+		{Name: "in the run of", Tasks: into},
+		{Name: "ended with it", Tasks: covers},
+		{Name: "run", Value: footer},
+	} {
+		if f.Value != "" || f.Tasks != nil {
+			known = append(known, f)
+		}
+	}
+	return known
+}
+
+// pictureNames lists the pictures that came with a task.
+func pictureNames(t tasks.Task) string {
+	var names []string
+	for _, p := range t.Pictures {
+		names = append(names, legible.Line(p.Name))
+	}
+	return strings.Join(names, ", ")
+}
+
+// readHistory reads the latest events, or the latest before an event's ID, into a timeline.
+func (c *Console) readHistory(ctx context.Context, s tasks.Status, before string, t *timeline) (history, error) {
+	id := s.Task.ID
+	v := history{Past: before != "", Skeletons: skeletons()}
+	events, more, err := c.view.Store.EventsBefore(ctx, id, before, pageEvents)
+	if err != nil {
+		return v, fmt.Errorf("read events: %w", err)
+	}
+	var first time.Time // of the events
+	for _, e := range events {
+		v.After = e.ID
+		if e.End {
+			continue
+		}
+		l := tasks.Logged{ID: e.ID}
+		if err := json.Unmarshal(e.Data, &l.Event); err != nil {
+			return v, fmt.Errorf("read event %s: %w", e.ID, err)
+		}
+		if first.IsZero() {
+			first = l.Event.Time
+		}
+		t.add(l)
+	}
+	v.Entries = t.Entries
+	switch {
+	case more:
+		v.Older = "/tasks/" + id + "?before=" + events[0].ID
+	case s.Worker != "" && s.Into == "" && (len(v.Entries) == 0 || v.Entries[0].Kind != "started"):
+		v.Older = "/tasks/" + id + "/log" // the stream no longer has its beginning; the log has
+		if !first.IsZero() {
+			v.Older += "?until=" + strconv.FormatInt(first.UnixMilli(), 10)
+		}
+	}
+	return v, nil
+}
+
+// meter is the duration and the usage of a run, so far or in total.
+type meter struct {
+	Since   time.Time // the start of the run; zero if it is not running
+	Elapsed string
+	Tokens  string // of the model
+	Cost    string
+}
+
+func newMeter(s tasks.Status, used tasks.Logged, now time.Time) meter {
+	var m meter
+	usage, usd := used.Event.Usage, used.Event.CostUSD
+	switch e := s.Ending; {
+	case e != nil && e.Result.Duration > 0:
+		m.Elapsed, usage, usd = tasks.Lasted(e.Result.Duration), &e.Result.Usage, e.CostUSD()
+	case e == nil && s.State == "running":
+		m.Since, m.Elapsed = s.Started, tasks.Lasted(max(0, now.Sub(s.Started)))
+	}
+	if usage != nil {
+		if in := usage.Input + usage.CacheRead + usage.CacheCreation; in > 0 {
+			m.Tokens = legible.Count(in) + " tokens in, " + legible.Count(usage.Output) + " out"
+		}
+	}
+	if m.Cost = view.USD(usd); usd > 0 && usd < 0.01 {
+		m.Cost = "under $0.01"
+	}
+	return m
+}
+
+// cancelTask is the Stop button.
+func (c *Console) cancelTask(w http.ResponseWriter, r *http.Request) error {
+	s, err := c.view.Cancel(r)
+	return redirectBack(w, r, s.Task.ID, err)
+}
+
+// retryTask is the Retry button.
+func (c *Console) retryTask(w http.ResponseWriter, r *http.Request) error {
+	s, err := c.view.Retry(r)
+	return redirectBack(w, r, s.Task.ID, err)
+}
+
+// answerQuestion is the buttons and the field below a question.
+func (c *Console) answerQuestion(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, view.MaxAnswer)
+	id, _, err := c.view.Answer(r, r.PostFormValue("question"), r.PostFormValue("answer"))
+	return redirectBack(w, r, id, err)
+}
+
+// redirectBack returns to the page that a button was on: the task's, or that of the conversation which the form names. It returns err.
+func redirectBack(w http.ResponseWriter, r *http.Request, id string, err error) error {
+	if err != nil {
+		return err
+	}
+	to := "/tasks/" + id
+	if thread := r.PostFormValue("thread"); threadName.MatchString(thread) {
+		to = "/chat/" + thread + "#latest"
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // both were validated and are local paths
+	return nil
+}

@@ -1,0 +1,127 @@
+// Package respond writes the responses of the console and its API: JSON, problem documents and HTML pages.
+//
+// A handler returns an error, and Handle turns it into a response: a Problem as it is, and errors of the desk as the problem they mean.
+// Programs get a problem document, browsers a page. A Responder may be used from any number of goroutines.
+package respond
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// Problem is an error document of RFC 9457. The detail says how to fix the problem where that is possible.
+type Problem struct {
+	Status int    `json:"status"`
+	Title  string `json:"title"`
+	Detail string `json:"detail"`
+}
+
+func (p Problem) Error() string { return p.Title + ": " + p.Detail }
+
+// BadQuery is the problem of a query that cannot be read.
+func BadQuery(format string, args ...any) error {
+	return Problem{http.StatusBadRequest, "Invalid query", fmt.Sprintf(format, args...)}
+}
+
+// errInternal is sent after the cause was logged.
+var errInternal = Problem{http.StatusInternalServerError, "Internal error", "The response could not be written. See the log of the front door."}
+
+// Responder writes responses. Create one with New.
+type Responder struct {
+	pages map[string]*template.Template
+	log   *slog.Logger
+}
+
+// Handle adapts a handler that returns an error.
+func (o *Responder) Handle(handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := handle(w, r); err != nil {
+			o.Fail(w, r, err)
+		}
+	}
+}
+
+// Fail writes an error. An error that is neither a Problem nor one of the desk's sentinels comes from Redis, and is logged.
+func (o *Responder) Fail(w http.ResponseWriter, r *http.Request, err error) {
+	p, ok := errors.AsType[Problem](err)
+	switch {
+	case ok:
+	case r.Context().Err() != nil: // the client is gone
+		return
+	case errors.Is(err, tasks.ErrNotFound):
+		p = Problem{http.StatusNotFound, "No such task", "The task does not exist, or was deleted: tasks are kept for a week after they end."}
+	case errors.Is(err, tasks.ErrNotEnded):
+		p = Problem{http.StatusConflict, "Not ended", "The task has not ended: cancel it first, or wait."}
+	default:
+		o.log.Warn("serve console", "path", r.URL.Path, "err", err)
+		p = Problem{http.StatusServiceUnavailable, "Unavailable", "Redis does not answer. Try again in a moment."}
+	}
+	if strings.HasPrefix(r.URL.Path, "/api/") || !WantsHTML(r) || o.Page(w, p.Status, "error", p) != nil {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(p.Status)
+		_ = json.NewEncoder(w).Encode(p) // the client may be gone
+	}
+}
+
+// WantsHTML reports whether a request comes from a browser that shows pages.
+func WantsHTML(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
+
+// JSON writes a value as JSON.
+func (o *Responder) JSON(w http.ResponseWriter, status int, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		o.log.Error("marshal response", "err", err)
+		return errInternal
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n')) // the client may be gone
+	return nil
+}
+
+// TaskID returns the task ID in the path of a request.
+func TaskID(r *http.Request) (string, error) {
+	id := r.PathValue("id")
+	if !tasks.ValidID(id) {
+		return "", Problem{http.StatusBadRequest, "Invalid ID", "A task ID looks like 1700000000000000-chat-x."}
+	}
+	return id, nil
+}
+
+// SetHeaders sets the headers that restrict what a browser does with a response. Handlers that need more rights replace them.
+func SetHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	// Not no-referrer: a browser would then send "Origin: null" with the console's own forms, as if another site had sent them.
+	h.Set("Referrer-Policy", "same-origin")
+}
+
+// Unrouted writes what the mux says about a request that no route matches: 404, or 405 with the allowed methods.
+func (o *Responder) Unrouted(w http.ResponseWriter, r *http.Request, mux http.Handler) {
+	var status statusRecorder
+	status.header = w.Header()
+	mux.ServeHTTP(&status, r)
+	if status.code == http.StatusMethodNotAllowed {
+		o.Fail(w, r, Problem{status.code, "Method not allowed", "Only " + w.Header().Get("Allow") + " is allowed here."})
+		return
+	}
+	o.Fail(w, r, Problem{http.StatusNotFound, "Not found", "There is no such page."})
+}
+
+// statusRecorder is an http.ResponseWriter that keeps only the status and the headers.
+type statusRecorder struct {
+	header http.Header
+	code   int
+}
+
+func (s *statusRecorder) Header() http.Header         { return s.header }
+func (s *statusRecorder) WriteHeader(code int)        { s.code = code }
+func (s *statusRecorder) Write(b []byte) (int, error) { return len(b), nil }

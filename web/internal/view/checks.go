@@ -1,0 +1,139 @@
+package view
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+)
+
+// Good is the severity of a check that found no problem.
+const Good store.Severity = "ok"
+
+// Check is the result of one check: what was found, why it matters and how to fix it.
+type Check = store.Finding
+
+// CLI is what a worker reports about its CLI, as far as it is shown.
+type CLI struct {
+	OK       bool     `json:"ok"`
+	Path     string   `json:"path"`
+	Version  string   `json:"version"`
+	LoggedIn bool     `json:"logged_in"`
+	Method   string   `json:"method"`
+	Sandbox  string   `json:"sandbox"`
+	Reach    string   `json:"reach"`
+	Gateway  bool     `json:"gateway"`
+	Private  bool     `json:"private"`
+	Problem  string   `json:"problem"`
+	Remedy   string   `json:"remedy"`
+	Notices  []string `json:"notices"`
+}
+
+// ParseCLI reads a worker's report. A worker without a report counts as healthy.
+func ParseCLI(health json.RawMessage) (c CLI, err error) {
+	if len(health) == 0 {
+		return CLI{OK: true}, nil
+	}
+	err = json.Unmarshal(health, &c)
+	return c, err
+}
+
+// checklist collects checks.
+type checklist []Check
+
+func (l *checklist) add(level store.Severity, what, why, remedy string) {
+	*l = append(*l, Check{Severity: level, What: what, Why: why, Remedy: remedy})
+}
+
+// checkWorker checks a worker by its report.
+func checkWorker(w store.Worker) []Check {
+	var list checklist
+	c, err := ParseCLI(w.Health)
+	switch {
+	case err != nil:
+		list.add(store.Fatal, "the report on its CLI cannot be read", err.Error(), "Run the same version of errand everywhere.")
+	case !c.OK:
+		list.add(store.Fatal, "it cannot run tasks: "+c.Problem, "Tasks go to other workers, or wait for one.", c.Remedy)
+	case w.Draining:
+		list.add(store.Note, "it is shutting down", "It takes no more tasks and hands back the running ones.", "")
+	default:
+		list.add(Good, "it takes tasks", "", "")
+	}
+	if c.Version != "" {
+		list.add(Good, "the CLI is version "+c.Version, c.Path, "")
+	}
+	if c.LoggedIn {
+		list.add(Good, "the CLI has a credential ("+c.Method+")", "Only a run shows whether the model accepts it.", "")
+	}
+	switch c.Sandbox {
+	case "":
+	case "none":
+		list.add(store.Note, "runs are not sandboxed", c.Reach, "docs/security.md describes how to set up the sandbox.")
+	default:
+		list.add(Good, "runs are sandboxed ("+c.Sandbox+")", "", "")
+	}
+	if c.Gateway {
+		list.add(Good, "runs cannot read the model credential", "", "")
+	}
+	if c.Private {
+		list.add(Good, "runs cannot read the worker's memory and environment", "", "")
+	}
+	for _, notice := range c.Notices {
+		list.add(store.Warning, notice, "", "")
+	}
+	return WorstFirst(append(list, w.Notices...))
+}
+
+// WorstFirst gives findings without a severity the severity Good, and sorts them by severity.
+func WorstFirst(list []Check) []Check {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Severity = cmp.Or(list[i].Severity, Good)
+	}
+	order := []store.Severity{store.Fatal, store.Warning, store.Note, Good}
+	slices.SortStableFunc(list, func(a, b Check) int {
+		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
+	})
+	return list
+}
+
+// check checks the sources, Redis and the credentials.
+func (f Fleet) check(now time.Time) []Check {
+	var list checklist
+	for _, s := range f.Sources {
+		switch {
+		case s.Problem != "":
+			list.add(store.Fatal, "no events arrive from "+s.Name, s.Problem, "Check its token and settings, and the log of the front door.")
+		case s.Last.IsZero():
+			list.add(Good, s.Name+": no event has arrived yet", "", "")
+		default:
+			list.add(Good, s.Name+": the last event arrived at "+Time(s.Last), "", "")
+		}
+	}
+	list = append(list, f.notices...)
+	if f.Redis != "ok" {
+		list.add(store.Fatal, "Redis does not answer", f.Redis, "Check that Redis is running and that REDIS_URL of the front door is right.")
+		return WorstFirst(list)
+	}
+	list.add(Good, "Redis answers", "", "")
+	list = append(list, f.Findings...)
+	if len(f.Workers) == 0 {
+		list.add(store.Fatal, "no worker is alive", "Tasks wait until one starts.", "Start a worker with the same REDIS_URL.")
+	}
+	for _, c := range f.Credentials {
+		name := "credential " + c.Name
+		if c.Refused != "" {
+			list.add(store.Fatal, name+": the model refuses it", c.Refused, "Set a valid credential, or check its account. The next successful run clears this.")
+		}
+		switch {
+		case c.Until.After(now):
+			list.add(store.Fatal, name+": no run starts before "+Time(c.Until), c.Why, "Wait, or raise the account's limit (docs/errors.md).")
+		case c.Interval > 0:
+			list.add(store.Note, fmt.Sprintf("%s: runs start %v apart", name, c.Interval), "The model throttles them.", "")
+		}
+	}
+	return WorstFirst(list)
+}

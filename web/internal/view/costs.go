@@ -1,0 +1,122 @@
+package view
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/internal/respond"
+)
+
+const (
+	Day = 24 * time.Hour
+	// DefaultDays is the period of a query that names none.
+	DefaultDays = 30
+)
+
+// CostsQuery selects costs.
+type CostsQuery struct {
+	tasks.CostQuery
+	Days int // the last so many days, today included; 0 for other days
+}
+
+// Costs sums up the costs that a query asks for, in at most limit rows; 0 is no limit.
+func (v *Reader) Costs(ctx context.Context, query url.Values, limit int) (tasks.Costs, CostsQuery, error) {
+	q, err := ParseCosts(query, v.Now())
+	if err != nil {
+		return tasks.Costs{}, q, err
+	}
+	q.Limit = limit
+	found, err := v.Desk.Costs(ctx, q.CostQuery)
+	return found, q, err
+}
+
+// ParseCosts reads a query for costs.
+func ParseCosts(q url.Values, now time.Time) (CostsQuery, error) {
+	c := CostsQuery{CostQuery: tasks.CostQuery{
+		Person: q.Get("person"), Channel: q.Get("channel"), Repo: q.Get("repository"), Model: q.Get("model"),
+	}}
+	if err := checkLengths(c.Person, c.Channel, c.Repo, c.Model); err != nil {
+		return c, err
+	}
+	for _, by := range q["by"] {
+		if !slices.Contains(tasks.CostGroups, tasks.CostGroup(by)) {
+			return c, respond.BadQuery("Costs are grouped by %s.", OneOf(tasks.CostGroups))
+		}
+	}
+	for _, group := range tasks.CostGroups { // in the order of the columns
+		if slices.Contains(q["by"], string(group)) {
+			c.By = append(c.By, group)
+		}
+	}
+	if len(c.By) == 0 {
+		c.By = []tasks.CostGroup{tasks.ByDay}
+	}
+	return c, c.parseDays(q, now.UTC().Truncate(Day))
+}
+
+// parseDays reads which days a query is about.
+func (c *CostsQuery) parseDays(q url.Values, today time.Time) (err error) {
+	oldest := OldestDay(today)
+	c.First, c.Last = today.AddDate(0, 0, 1-DefaultDays), today
+	if q.Get("from") == "" && q.Get("to") == "" {
+		c.Days = DefaultDays
+		if text := q.Get("days"); text != "" {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 || n > store.CostDays {
+				return respond.BadQuery("days must be a number from 1 to %d.", store.CostDays)
+			}
+			c.Days, c.First = n, today.AddDate(0, 0, 1-n)
+		}
+		return nil
+	}
+	if text := q.Get("to"); text != "" {
+		if c.Last, err = time.Parse(time.DateOnly, text); err != nil {
+			return respond.BadQuery("from and to must be dates such as 2026-01-31.")
+		}
+		if c.Last.After(today) {
+			c.Last = today
+		}
+		if c.First = c.Last.AddDate(0, 0, 1-DefaultDays); c.First.Before(oldest) {
+			c.First = oldest
+		}
+	}
+	if text := q.Get("from"); text != "" {
+		if c.First, err = time.Parse(time.DateOnly, text); err != nil {
+			return respond.BadQuery("from and to must be dates such as 2026-01-31.")
+		}
+	}
+	switch {
+	case q.Get("days") != "":
+		return respond.BadQuery("Use either days, or from and to.")
+	case c.First.Before(oldest):
+		return respond.BadQuery("Costs are kept for %d days, now since %s.", store.CostDays, oldest.Format(time.DateOnly))
+	case c.First.After(c.Last):
+		return respond.BadQuery("There are no days from %s to %s.", c.First.Format(time.DateOnly), c.Last.Format(time.DateOnly))
+	}
+	return nil
+}
+
+// Values returns the query as URL parameters: the inverse of ParseCosts.
+func (c CostsQuery) Values() url.Values {
+	q := nonEmpty(map[string]string{"person": c.Person, "channel": c.Channel, "repository": c.Repo, "model": c.Model})
+	if !slices.Equal(c.By, []tasks.CostGroup{tasks.ByDay}) {
+		q["by"] = Strings(c.By)
+	}
+	switch c.Days {
+	case 0:
+		q.Set("from", c.First.Format(time.DateOnly))
+		q.Set("to", c.Last.Format(time.DateOnly))
+	case DefaultDays:
+	default:
+		q.Set("days", strconv.Itoa(c.Days))
+	}
+	return q
+}
+
+// OldestDay returns the first day that costs are kept for.
+func OldestDay(today time.Time) time.Time { return today.AddDate(0, 0, 1-store.CostDays) }

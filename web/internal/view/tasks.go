@@ -1,0 +1,236 @@
+// Package view holds what the console and the API show alike: tasks, the fleet and its health, and costs.
+//
+// It reads from the desk and the store and writes no HTTP. A Reader may be used from any number of goroutines.
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/internal/respond"
+)
+
+// Reader reads tasks, fleet and costs, and acts on tasks for a visitor.
+type Reader struct {
+	Desk    *tasks.Desk
+	Store   *store.Store
+	Inbound []Inbound       // sources whose events the health reports on
+	Notices []store.Finding // about the configuration of this process
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Task is a task as the console and the API show it.
+type Task struct {
+	tasks.Status
+	Title    string `json:"title"`              // the beginning of its prompt
+	Sentence string `json:"sentence,omitempty"` // how it ended, if the answer does not say it
+}
+
+// NewTask returns the view of a task. It has no origin, which belongs to the source and may hold secrets.
+func NewTask(s tasks.Status) Task {
+	s.Task.Origin = nil
+	v := Task{Status: s, Title: s.Task.Title()}
+	if s.Ending != nil {
+		v.Sentence = s.Ending.Sentence()
+	}
+	return v
+}
+
+// Listing is a page of tasks, newest first.
+type Listing struct {
+	Tasks []Task `json:"tasks"`
+	Next  string `json:"next,omitempty"` // the before parameter of the next page; empty on the last
+}
+
+// List lists the tasks that a query asks for.
+func (v *Reader) List(ctx context.Context, query url.Values) (Listing, tasks.Filter, error) {
+	filter, err := ParseFilter(query)
+	if err != nil {
+		return Listing{}, filter, err
+	}
+	found, err := v.Desk.List(ctx, filter)
+	if err != nil {
+		return Listing{}, filter, err
+	}
+	l := Listing{Tasks: make([]Task, 0, len(found.Tasks)), Next: found.Next}
+	for _, s := range found.Tasks {
+		l.Tasks = append(l.Tasks, NewTask(s))
+	}
+	return l, filter, nil
+}
+
+// Bounds of a query.
+const (
+	DefaultList = 50
+	maxList     = 200
+	MaxFilter   = 200 // bytes of a value to filter by; no value that it is compared with is longer
+)
+
+// States and Endings are the values to filter tasks by, in the order of the console.
+var (
+	States  = []store.State{store.Waiting, store.Running, store.Absorbed, store.Ended}
+	Endings = []tasks.EndingKind{
+		tasks.Answered, tasks.Failed, tasks.TimedOut, tasks.Stalled, tasks.Cancelled, tasks.Refused, tasks.Lost, tasks.Superseded, tasks.Withdrawn,
+	}
+)
+
+// ParseFilter reads a filter from a query.
+func ParseFilter(q url.Values) (tasks.Filter, error) {
+	f := tasks.Filter{
+		State: q.Get("state"), Limit: DefaultList, Before: q.Get("before"),
+		Source: q.Get("source"), Repo: q.Get("repository"), Person: q.Get("person"), Channel: q.Get("channel"),
+		Ending: tasks.EndingKind(q.Get("ending")), Text: q.Get("text"),
+	}
+	if text := q.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxList {
+			return f, respond.BadQuery("limit must be a number from 1 to %d.", maxList)
+		}
+		f.Limit = n
+	}
+	switch {
+	case f.State != "" && !slices.Contains(States, store.State(f.State)):
+		return f, respond.BadQuery("state must be one of %s.", OneOf(States))
+	case f.Ending != "" && !slices.Contains(Endings, f.Ending):
+		return f, respond.BadQuery("ending must be one of %s.", OneOf(Endings))
+	case f.Before != "" && !tasks.ValidID(f.Before):
+		return f, respond.BadQuery("before must be a task ID, such as next of the previous page.")
+	}
+	return f, checkLengths(f.Source, f.Repo, f.Person, f.Channel, f.Text)
+}
+
+// checkLengths returns an error if a value to filter by is too long.
+func checkLengths(values ...string) error {
+	if slices.ContainsFunc(values, func(v string) bool { return len(v) > MaxFilter }) {
+		return respond.BadQuery("A filter has at most %d bytes.", MaxFilter)
+	}
+	return nil
+}
+
+// FilterValues returns a filter as a query, without the page: the inverse of ParseFilter.
+func FilterValues(f tasks.Filter) url.Values {
+	q := nonEmpty(map[string]string{
+		"state": f.State, "source": f.Source, "repository": f.Repo, "person": f.Person, "channel": f.Channel, "ending": string(f.Ending), "text": f.Text,
+	})
+	if f.Limit != DefaultList {
+		q.Set("limit", strconv.Itoa(f.Limit))
+	}
+	return q
+}
+
+// nonEmpty returns a query of the parameters that are not empty.
+func nonEmpty(parameters map[string]string) url.Values {
+	q := url.Values{}
+	for name, value := range parameters {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q
+}
+
+// OneOf lists values in a sentence: "a, b and c".
+func OneOf[T ~string](values []T) string {
+	words := Strings(values)
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// Strings converts values to strings.
+func Strings[T ~string](values []T) []string {
+	list := make([]string, len(values))
+	for i, v := range values {
+		list[i] = string(v)
+	}
+	return list
+}
+
+// Task reads the task in the path of a request.
+func (v *Reader) Task(r *http.Request) (tasks.Status, error) {
+	id, err := respond.TaskID(r)
+	if err != nil {
+		return tasks.Status{}, err
+	}
+	return v.Desk.Status(r.Context(), id)
+}
+
+// Cancel cancels the task in the path, in the visitor's name.
+func (v *Reader) Cancel(r *http.Request) (tasks.Status, error) {
+	id, err := respond.TaskID(r)
+	if err != nil {
+		return tasks.Status{}, err
+	}
+	return v.Desk.Cancel(r.Context(), id, tasks.Actor(r.Context()))
+}
+
+// Retry lets the task in the path run again. The store records who cancels and answers, but not who retries, so the log does.
+func (v *Reader) Retry(r *http.Request) (tasks.Status, error) {
+	id, err := respond.TaskID(r)
+	if err != nil {
+		return tasks.Status{}, err
+	}
+	s, err := v.Desk.Retry(r.Context(), id)
+	if err == nil {
+		v.Log.Info("retry task", "run", id, "by", tasks.Actor(r.Context()))
+	}
+	return s, err
+}
+
+// MaxAnswer bounds the body of a request with an answer, in bytes.
+const MaxAnswer = 64 << 10
+
+// Answer gives the visitor's answer to a question of the task in the path. The result is the answer that counts: the first one.
+func (v *Reader) Answer(r *http.Request, question, text string) (id string, a tasks.Answer, err error) {
+	if id, err = respond.TaskID(r); err != nil {
+		return id, a, err
+	}
+	a, err = v.Desk.Answer(r.Context(), id, question, tasks.Actor(r.Context()), text)
+	if mistake, ok := errors.AsType[*tasks.InputError](err); ok {
+		err = respond.Problem{Status: http.StatusUnprocessableEntity, Title: "Invalid answer", Detail: mistake.Sentence}
+	}
+	if errors.Is(err, tasks.ErrNotFound) {
+		err = respond.Problem{
+			Status: http.StatusNotFound, Title: "No such question",
+			Detail: "The task is not waiting for this answer: it never asked, continued without it, or has ended.",
+		}
+	}
+	return id, a, err
+}
+
+// Time formats a time; it returns "" for the zero time.
+func Time(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+// USD formats an amount in a sentence; it returns "" for none.
+func USD(amount float64) string {
+	if amount <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("$%.2f", amount)
+}
+
+// ValidEventID reports whether s may be the ID of an event, or empty.
+func ValidEventID(s string) bool {
+	if s == "" || s == "0" {
+		return true
+	}
+	ms, seq, _ := strings.Cut(s, "-")
+	_, err1 := strconv.ParseUint(ms, 10, 64)
+	_, err2 := strconv.ParseUint(seq, 10, 64)
+	return err1 == nil && err2 == nil
+}

@@ -1,0 +1,174 @@
+// Package logs serves the logs of runs: from this machine's disk, from the worker that has the file, or from what the worker saved in the
+// store when the run ended.
+//
+// It follows no link out of a log directory, and hands out logs to other machines only with the fleet token.
+package logs
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/auth"
+	"github.com/errand-fleet/errand/web/internal/respond"
+)
+
+// Reader finds and sends logs. Create one with New and close it.
+type Reader struct {
+	desk  *tasks.Desk
+	store *store.Store
+	dir   string // the logs of this machine's runs; empty if it has none
+	log   *slog.Logger
+
+	token  string // of the fleet; empty: other workers are not asked
+	host   string // this machine
+	client *http.Client
+}
+
+// New returns a reader for the logs in dir and on the workers that accept the fleet token. Both may be empty.
+func New(desk *tasks.Desk, st *store.Store, dir, token string, log *slog.Logger) (*Reader, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("web: %w", err)
+	}
+	return &Reader{desk: desk, store: st, dir: dir, log: log, token: token, host: host, client: newClient()}, nil
+}
+
+// Close closes idle connections to workers.
+func (l *Reader) Close() { l.client.CloseIdleConnections() }
+
+// Send sends the log of a run as far as it has been written. A log on this disk is sent even without Redis, and after Redis has
+// forgotten the task.
+func (l *Reader) Send(w http.ResponseWriter, r *http.Request) error {
+	id, err := respond.TaskID(r)
+	if err != nil {
+		return err
+	}
+	name, kind := variant(r)
+	file, err := open(l.dir, id+"."+name)
+	if err == nil {
+		defer file.Close()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		l.log.Warn("open log", "run", id, "err", err)
+	}
+	s, err := l.desk.Status(r.Context(), id)
+	switch {
+	case s.Into != "": // absorbed: its log is that of the other task's run
+		http.Redirect(w, r, (&url.URL{Path: "/api/tasks/" + s.Into + "/log", RawQuery: r.URL.RawQuery}).String(), http.StatusFound)
+	case file != nil && (err != nil || !file.modified.Before(s.Started)):
+		file.send(w, r, kind)
+	case err != nil:
+		return err
+	case l.sendRemote(w, r, s), l.sendSaved(w, r, s, name, kind):
+	case file != nil: // of an earlier run; the latest ran elsewhere and its log is not available
+		file.send(w, r, kind)
+	case s.Worker == "":
+		return respond.Problem{Status: http.StatusNotFound, Title: "No log", Detail: "The task has not run, so it has no log."}
+	default:
+		return respond.Problem{
+			Status: http.StatusNotFound, Title: "No log here",
+			Detail: fmt.Sprintf("The log is on the machine of worker %s, as %s in its log directory. That machine cannot be reached, and the store has no copy.", s.Worker, id+"."+name),
+		}
+	}
+	return nil
+}
+
+// sendSaved sends what the runs of a task saved in the store. It returns false if nothing was saved.
+func (l *Reader) sendSaved(w http.ResponseWriter, r *http.Request, s tasks.Status, name, kind string) bool {
+	parts, err := l.store.Log(r.Context(), s.Task.ID, name)
+	if err != nil {
+		if !errors.Is(err, store.ErrNotFound) {
+			l.log.Warn("read saved log", "run", s.Task.ID, "err", err)
+		}
+		return false
+	}
+	w.Header().Set("Content-Type", kind)
+	for _, p := range parts {
+		z, err := gzip.NewReader(bytes.NewReader(p.Data))
+		if err == nil {
+			_, err = io.Copy(w, z) //nolint:gosec // a worker of the fleet compressed it, and limited its size before
+		}
+		if err != nil {
+			l.log.Warn("send saved log", "run", s.Task.ID, "err", err)
+			panic(http.ErrAbortHandler) // so that a truncated log does not look complete
+		}
+	}
+	return true
+}
+
+// file is one of a run's two logs.
+type file struct {
+	*os.File
+	modified time.Time
+}
+
+// variant returns which of a task's logs a request is for: the readable one or, with ?raw=1, the CLI's own lines.
+func variant(r *http.Request) (name, kind string) {
+	if raw := r.URL.Query().Get("raw"); raw != "" && raw != "0" {
+		return tasks.RawLog, "application/x-ndjson"
+	}
+	return tasks.PeopleLog, "text/plain; charset=utf-8"
+}
+
+// open opens a regular file of a log directory, and follows no link out of it.
+func open(dir, name string) (*file, error) {
+	if dir == "" {
+		return nil, fs.ErrNotExist
+	}
+	f, err := os.OpenInRoot(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return &file{f, info.ModTime()}, nil
+}
+
+// send sends the file, or the range of it that the request asks for.
+func (f *file) send(w http.ResponseWriter, r *http.Request, kind string) {
+	w.Header().Set("Content-Type", kind)
+	http.ServeContent(w, r, "", f.modified, f)
+}
+
+// Server serves the logs in a directory as GET /logs/{id}, with ?raw=1 the raw ones, to the front doors of other machines, which know the
+// fleet token. With an empty token every request is refused.
+func Server(dir, token string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /logs/{id}", func(w http.ResponseWriter, r *http.Request) {
+		respond.SetHeaders(w.Header())
+		if !auth.BearerMatches(r, token) {
+			http.Error(w, "the fleet token is required", http.StatusUnauthorized)
+			return
+		}
+		id, err := respond.TaskID(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		name, kind := variant(r)
+		f, err := open(dir, id+"."+name)
+		if err != nil {
+			http.Error(w, "no such log here", http.StatusNotFound)
+			return
+		}
+		defer f.Close()
+		f.send(w, r, kind)
+	})
+	return mux
+}
