@@ -71,7 +71,6 @@ func TestCostsAPI(t *testing.T) {
 	h.problem(h.get("/api/costs"), http.StatusServiceUnavailable)
 }
 
-
 // A file that is opened in a spreadsheet computes nothing.
 func TestCostsCSV(t *testing.T) {
 	t.Parallel()
@@ -96,4 +95,3 @@ func TestCostsCSV(t *testing.T) {
 		t.Errorf("it is sent as %s, %s", kind, name)
 	}
 }
-

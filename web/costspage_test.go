@@ -24,5 +24,3 @@ func TestCostsPage(t *testing.T) {
 	h.contains(h.get("/"), http.StatusOK, `<a href="/costs?by=person&amp;days=1"><b>$3.25</b> today</a>`)
 	h.contains(h.get("/?channel=test/C1"), http.StatusOK, `name="channel" value="test/C1"`, "<details open>", "!&lt;script")
 }
-
-

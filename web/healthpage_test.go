@@ -40,5 +40,3 @@ func TestHealthPage(t *testing.T) {
 		t.Error("what has to be mended comes last")
 	}
 }
-
-

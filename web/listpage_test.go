@@ -60,7 +60,6 @@ func TestListIsFiltered(t *testing.T) {
 		`href="/?before=`+bob+`&amp;limit=1&amp;state=ended">older`)
 }
 
-
 func TestListShowsTheFleet(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -116,7 +115,6 @@ func TestListPageWithoutRedis(t *testing.T) {
 	h.contains(h.get("/", "Accept", "text/html"), http.StatusServiceUnavailable, "Redis does not answer")
 	h.contains(h.get("/health"), http.StatusOK, "Redis does not answer", "REDIS_URL")
 }
-
 
 // Standalone without a redis-server, the list is there as well.
 func TestListPageInMemory(t *testing.T) {

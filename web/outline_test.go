@@ -25,4 +25,3 @@ func TestAnswerThatIsAForm(t *testing.T) {
 		t.Errorf("%d lists of findings", n)
 	}
 }
-

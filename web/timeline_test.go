@@ -12,10 +12,6 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-
-
-
-
 const pageEvents = 500 // on a page, as in console
 
 var olderLink = regexp.MustCompile(`id="older" href="([^"]+)"`)
