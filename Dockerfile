@@ -1,5 +1,5 @@
-# One image for both programs: `worker` drains the queues, `enqueue serve` is the front door.
-# The base images are arguments, for mirrors and for builds without a registry.
+# One image for both programs: `worker` runs tasks, `enqueue serve` is the front door.
+# The base images are arguments, for mirrors and builds without a registry.
 ARG GO_IMAGE=golang:1.26-bookworm
 ARG RUNTIME_IMAGE=node:24-bookworm-slim
 
@@ -8,7 +8,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
-# What /api/health tells of each worker: the context has no .git to ask (--build-arg VERSION=$(git rev-parse --short HEAD)).
+# The version in /api/health, because the context has no .git (--build-arg VERSION=$(git rev-parse --short HEAD)).
 ARG VERSION=unknown
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags="-s -w -X github.com/errand-fleet/errand/cmd/internal/wire.version=${VERSION}" -o /out/ ./cmd/worker ./cmd/enqueue \
@@ -19,9 +19,9 @@ LABEL org.opencontainers.image.title="errand" \
       org.opencontainers.image.description="Background workers that run errands with the Claude Code CLI" \
       org.opencontainers.image.source="https://github.com/errand-fleet/errand"
 
-# git and ripgrep are for the CLI and for us; tini collects orphans; bubblewrap works only in a container that is allowed user
-# namespaces (docs/security.md), and is not used in any other. The uid is fixed: volumes outlive images. Programs that have the secrets, tini
-# and ours, may be executed and not be read: the kernel then lets no process of their user look into theirs, from the first instruction on.
+# git and ripgrep are for the CLI and errand; tini reaps orphans; bubblewrap works only in containers that permit user namespaces
+# (docs/security.md). The uid is fixed, because volumes outlive images. The programs that hold secrets, tini and errand's, are executable
+# but not readable: the kernel then hides their processes from other processes of the same user, from the first instruction on.
 RUN apt-get update \
  && apt-get install -y --no-install-recommends bubblewrap ca-certificates git ripgrep tini \
  && rm -rf /var/lib/apt/lists/* \
@@ -30,7 +30,7 @@ RUN apt-get update \
  && useradd --uid 10001 --gid errand --home-dir /var/lib/errand --no-create-home --shell /bin/bash errand \
  && install -d -o errand -g errand -m 0700 /var/lib/errand
 
-# In this stage and in one step, because the CLI is there twice as a hard link, and a copy would make two files of 380 MB of it.
+# In this stage and in one step, because the CLI is a hard link to the same file twice, and a copy would need 380 MB for each.
 WORKDIR /opt/errand
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --no-progress \
@@ -39,7 +39,7 @@ RUN npm ci --omit=dev --no-progress \
 
 COPY --from=build /out/ /usr/local/bin/
 
-# The CLI is pinned by package.json: it must not replace itself.
+# package.json pins the CLI, so it must not update itself.
 ENV PATH=/opt/errand/node_modules/.bin:$PATH \
     DISABLE_AUTOUPDATER=1 \
     ERRAND_STATE_DIR=/var/lib/errand
@@ -48,9 +48,9 @@ WORKDIR /var/lib/errand
 VOLUME /var/lib/errand
 EXPOSE 8080
 
-# The worker needs up to 60 s for an orderly stop: allow 90 (docker stop -t 90, stop_grace_period, terminationGracePeriodSeconds).
+# The worker needs up to 60 s to stop: allow 90 (docker stop -t 90, stop_grace_period, terminationGracePeriodSeconds).
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=5s --start-period=20s --retries=3 CMD ["worker", "healthcheck"]
-# Without -g: the signal is for the worker alone, which stops its runs in order.
+# Without -g: only the worker gets the signal, and stops its runs in order.
 ENTRYPOINT ["tini", "--"]
 CMD ["worker"]
