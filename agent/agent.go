@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
+	"github.com/errand-fleet/errand/agent/internal/sandbox"
 )
 
 // Config says how a Runner runs the CLI. LogDir is required.
@@ -41,6 +43,15 @@ type Config struct {
 	Getenv func(string) string // the worker's environment; nil: os.Getenv
 }
 
+// Sandbox says how far the processes of a run are kept from the rest of the machine.
+type Sandbox string
+
+// The sandboxes. The zero value is SandboxNone.
+const (
+	SandboxNone  Sandbox = "none"  // not at all: they may do whatever the worker's user may
+	SandboxBwrap Sandbox = "bwrap" // by bubblewrap; if it does not work, nothing runs
+)
+
 // defaultGrace is DESIGN's ERRAND_GRACE.
 const defaultGrace = 15 * time.Second
 
@@ -51,7 +62,7 @@ type Runner struct {
 	getenv func(string) string
 	active sync.Map // IDs of the runs and scripts under way
 
-	sandbox *sandbox
+	sandbox *sandbox.Bwrap
 
 	model *gateway.Upstream // how all runs get to the model
 
@@ -71,7 +82,7 @@ func New(c Config) (*Runner, error) {
 		return nil, errors.New("create runner: LogDir is empty")
 	}
 	r := &Runner{
-		cfg: c, log: c.Log, getenv: c.Getenv, sandbox: &sandbox{},
+		cfg: c, log: c.Log, getenv: c.Getenv,
 		startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit, keeperLimit: keeper.EndTimeout,
 		usedEvery: usedEvery, silentLimit: keeper.WorkerTimeout,
 	}
@@ -100,6 +111,10 @@ func New(c Config) (*Runner, error) {
 	default:
 		return nil, fmt.Errorf("create runner: sandbox %q is unknown", c.Sandbox)
 	}
+	r.sandbox = sandbox.New(sandbox.Config{
+		Enabled: r.cfg.Sandbox == SandboxBwrap, Find: func() string { return onPath("bwrap", r.getenv("PATH")) }, TempDir: c.TempDir,
+		Hidden: append(slices.Clone(c.Hidden), c.LogDir), Shown: c.Shown, Log: r.log,
+	})
 	if err := keeper.BecomeSubreaper(); err != nil {
 		r.log.Warn("what outlives its keeper can outlive its run", "err", err)
 	}

@@ -421,14 +421,3 @@ func TestNothingRuns(t *testing.T) {
 
 // logPath returns the path of a log of a run; ext is .log or .ndjson.
 func (r *Runner) logPath(id, ext string) string { return filepath.Join(r.cfg.LogDir, id+ext) }
-
-// shortTemp is a directory with a path short enough for runs.
-func shortTemp(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "at") //nolint:usetesting // t.TempDir holds the test's name, which is too long for a run's sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}

@@ -1,10 +1,14 @@
 package agent
 
-import "time"
+import (
+	"time"
 
-// checkpoints hands out the conversation while the run lives. What it has cost is what it had cost before: the CLI saves that only at
-// its end, and the one that resumes it counts on from there.
-func (l *live) checkpoints(d runDirs, id string) {
+	"github.com/errand-fleet/errand/agent/internal/session"
+)
+
+// checkpoints hands out the conversation while the run lives. Its cost is that before the run: the CLI saves the cost only when it exits, and
+// the CLI that resumes the conversation counts on from there.
+func (l *live) checkpoints(d session.Dirs, id string) {
 	if l.spec.Checkpoint == nil || l.spec.CheckpointEvery <= 0 {
 		return
 	}
@@ -16,7 +20,7 @@ func (l *live) checkpoints(d runDirs, id string) {
 			return
 		case <-tick.C:
 		}
-		s := Session{ID: id, Data: d.takeSession(id)}
+		s := Session{ID: id, Data: d.Save(id)}
 		if before := l.resume; before != nil {
 			s.CostUSD, s.Usage = before.CostUSD, before.Usage
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/agenttest"
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
@@ -29,7 +30,7 @@ func newCLI(t *testing.T, model *modelfake.Server, change ...func(*Config)) *Run
 		t.Fatalf("%v (make setup)", err)
 	}
 	c := Config{
-		CLI: cli, LogDir: t.TempDir(), TempDir: shortTemp(t), BaseURL: model.URL(), Grace: 5 * time.Second,
+		CLI: cli, LogDir: t.TempDir(), TempDir: agenttest.ShortTemp(t), BaseURL: model.URL(), Grace: 5 * time.Second,
 		Credential: Credential{APIKey: "sk-ant-test-credential"}, Redactor: NewRedactor("sk-ant-test-credential"),
 	}
 	for _, f := range change {

@@ -9,12 +9,13 @@ import (
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/keeper"
+	"github.com/errand-fleet/errand/agent/internal/session"
 )
 
 // arguments is the CLI's command line. /proc shows it to everybody, so nothing a person wrote is in it but the checked name of a model
 // or a level of effort; prompt and context go by stdin, and what may hold secrets by files of the run's own.
 // Values are joined to their flags with "=", because a value that starts with a dash would otherwise be read as a flag.
-func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, d runDirs) ([]string, error) {
+func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, d session.Dirs) ([]string, error) {
 	args := []string{
 		cli, "--print", "--output-format=stream-json", "--input-format=stream-json", "--verbose", "--include-partial-messages",
 		"--permission-prompt-tool=stdio", "--permission-mode=manual", "--tools=" + strings.Join(tools[s.Profile], ","),
@@ -23,7 +24,7 @@ func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, 
 	}
 	// Neither hooks nor MCP servers of the checkout: both are commands that would run unasked (claude-cli.md §8).
 	args = append(args, "--strict-mcp-config")
-	sources, err := d.settings(s)
+	sources, err := settings(s, d)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +62,7 @@ var inherited = []string{
 }
 
 // environment is the CLI's whole environment.
-func (r *Runner) environment(s Spec, d runDirs, a gateway.Access) []string {
+func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string {
 	env := map[string]string{
 		"HOME": d.Home, "TMPDIR": d.Temp, "TERM": "dumb", "SHELL": "/bin/bash",
 		"CLAUDE_CONFIG_DIR": d.Config, "CLAUDE_CODE_TMPDIR": d.Temp,

@@ -16,6 +16,8 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/redact"
+	"github.com/errand-fleet/errand/agent/internal/sandbox"
+	"github.com/errand-fleet/errand/agent/internal/session"
 	"golang.org/x/sys/unix"
 )
 
@@ -49,7 +51,7 @@ const healthLimit = 30 * time.Second
 func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	h, why := r.protection(ctx)
 	if why != nil {
-		h.Problem, h.Remedy, h.Error = why.problem, why.remedy, why.refusal()
+		h.Problem, h.Remedy, h.Error = why.Problem, why.Remedy, noSandbox(why)
 		h.Sentence = h.Error.User
 		return h
 	}
@@ -63,11 +65,11 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 		return fail(ClassCLIMissing, e.Message, "run npm ci, or set ERRAND_CLAUDE to its path")
 	}
 	h.Path = cli
-	dirs, err := makeDirs(r.cfg.TempDir)
+	dirs, err := session.Make(r.cfg.TempDir)
 	if err != nil {
 		return fail(ClassWorkspace, err.Error(), "make the temporary directory writable")
 	}
-	defer func() { _ = dirs.remove() }()
+	defer func() { _ = dirs.Remove() }()
 	out, err := r.ask(ctx, cli, dirs, "--version")
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fail(ClassInternal, "claude --version did not answer within "+healthLimit.String(), "look at the load of this machine")
@@ -113,9 +115,9 @@ func (r *Runner) Protection(ctx context.Context) (Health, error) {
 
 // protection is the part of Health that is about how far runs are kept from what is not theirs. why is set where a run must not start
 // without more of it.
-func (r *Runner) protection(ctx context.Context) (h Health, why *unboxed) {
+func (r *Runner) protection(ctx context.Context) (h Health, why *sandbox.Unavailable) {
 	h = Health{Sandbox: string(SandboxNone), Gateway: r.model.Gated()}
-	bwrap, why := r.bubblewrap(ctx)
+	bwrap, why := r.sandbox.Path(ctx)
 	switch {
 	case why != nil:
 		h.Sandbox = ""
@@ -169,7 +171,7 @@ func (r *Runner) exposure() (private bool, notices []string) {
 }
 
 // ask runs one harmless command of the CLI in the same environment as a run.
-func (r *Runner) ask(ctx context.Context, cli string, d runDirs, args ...string) ([]byte, error) {
+func (r *Runner) ask(ctx context.Context, cli string, d session.Dirs, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, cli, args...)

@@ -2,24 +2,24 @@ package agent
 
 import (
 	"fmt"
-	"log/slog"
 	"net"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/errand-fleet/errand/agent/internal/session"
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// knock makes a script that says whether somebody answers at an address.
+// knock makes a script that prints whether an address accepts connections.
 func knock(addr string) string {
 	host, port, _ := net.SplitHostPort(addr)
 	return fmt.Sprintf("bash -c 'exec 3<>/dev/tcp/%s/%s' 2>/dev/null && echo open || echo closed\n", host, port)
 }
 
-// A run on what a stranger wrote reaches its gateway, and nothing else: neither the machine's loopback nor what the machine reaches. Others,
-// and where there is no gateway, share the network.
-func TestUntrustedRunsAreAlone(t *testing.T) {
+// An untrusted run reaches its gateway, and nothing else: neither the machine's loopback nor what the machine reaches. Other runs, and those
+// without a gateway, share the network.
+func TestUntrustedRunsHaveTheirOwnNetwork(t *testing.T) {
 	t.Parallel()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -31,20 +31,23 @@ func TestUntrustedRunsAreAlone(t *testing.T) {
 		name    string
 		profile Profile
 		direct  bool
-		alone   bool
+		own     bool
 	}{{"untrusted", Untrusted, false, true}, {"read", Read, false, false}, {"write", Write, false, false}, {"direct", Untrusted, true, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			inSandbox(t, "shell", func(t *testing.T, b *bench) {
-				path, _ := b.bubblewrap(t.Context())
-				possible := b.alone(t.Context(), path)
+				place, e := b.place(t.Context(), Spec{Dir: b.dir, Profile: Untrusted}, "/bin/bash", &session.Dirs{Root: b.dir})
+				if e != nil {
+					t.Fatal(e)
+				}
+				possible := place.OwnNetwork
 				res := b.run(t, t.Context(), Spec{Profile: c.profile, Prompt: Message{Text: script}}, &host{})
 				words := strings.Fields(res.Text)
 				if len(words) < 2 {
 					t.Fatalf("%v %q", res.Error, res.Text)
 				}
-				if alone := words[0] == "1" && words[1] == "closed"; alone != (c.alone && possible) {
-					t.Errorf("alone: %t, said %q", alone, res.Text)
+				if own := words[0] == "1" && words[1] == "closed"; own != (c.own && possible) {
+					t.Errorf("own network: %t, printed %q", own, res.Text)
 				}
 				if !c.direct && !slices.Contains(words, "gateway") {
 					t.Errorf("the gateway is out of reach: %q", res.Text)
@@ -57,8 +60,8 @@ func TestUntrustedRunsAreAlone(t *testing.T) {
 	}
 }
 
-// The gateway of a run that is alone is in that run's own network, where every run has the same address.
-func TestRunsAreAloneSideBySide(t *testing.T) {
+// The gateway is inside the run's own network, where every run has the same address.
+func TestOwnNetworksSideBySide(t *testing.T) {
 	t.Parallel()
 	for i := range 3 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -67,28 +70,11 @@ func TestRunsAreAloneSideBySide(t *testing.T) {
 				model := newModel(t)
 				model.Answer("", modelfake.Turn{Text: fmt.Sprint("answer ", i)})
 				r := newCLI(t, model, func(c *Config) { c.Sandbox = SandboxBwrap })
-				res := runCLI(t, r, Spec{ID: fmt.Sprint("alone-", i), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Untrusted}, &host{})
+				res := runCLI(t, r, Spec{ID: fmt.Sprint("network-", i), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Untrusted}, &host{})
 				if want := fmt.Sprint("answer ", i); res.Text != want || res.API.Calls == 0 {
 					t.Errorf("%s %v %q, want %q", res.Outcome, res.Error, res.Text, want)
 				}
 			})
 		})
 	}
-}
-
-// Where a network of its own cannot be had, a run shares the machine's, and the log says so once.
-func TestAloneIsImpossible(t *testing.T) {
-	t.Parallel()
-	var logged strings.Builder
-	inSandbox(t, "", func(t *testing.T, b *bench) {
-		b.log = slog.New(slog.NewTextHandler(&logged, nil))
-		for range 2 {
-			if b.alone(t.Context(), "/bin/false") {
-				t.Error("it is thought possible")
-			}
-		}
-		if n := strings.Count(logged.String(), "untrusted runs share the network"); n != 1 {
-			t.Errorf("said %d times:\n%s", n, logged.String())
-		}
-	})
 }

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/errand-fleet/errand/agent/internal/session"
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// says reports whether a text is anywhere in a conversation.
+// says reports whether a conversation contains a text.
 func says(s Session, text string) bool {
-	a, err := unpack(s.Data)
-	return err == nil && bytes.Contains(a.files[0].content, []byte(text))
+	a, err := session.Unpack(s.Data)
+	return err == nil && bytes.Contains(a.Conversation(), []byte(text))
 }
 
 // letters is a host that hands over what the test gives it, and says when it is asked for more.

@@ -214,9 +214,9 @@ func TestStderrIsRedactedAsOneText(t *testing.T) {
 	}
 }
 
-// session is a long session as the CLI writes it, in the proportions of a real one: by bytes a third pieces of answers, a tenth what they
+// sessionOutput is a long session as the CLI writes it, in the proportions of a real one: by bytes a third pieces of answers, a tenth what they
 // make together, and the rest what tools put out, which is written twice.
-func session(tb testing.TB, size int) []byte {
+func sessionOutput(tb testing.TB, size int) []byte {
 	tb.Helper()
 	code, err := os.ReadFile("run.go")
 	if err != nil {
@@ -256,7 +256,7 @@ func session(tb testing.TB, size int) []byte {
 
 // BenchmarkRead is the whole reading path: lines, both logs through the redactor, decoding and events.
 func BenchmarkRead(b *testing.B) {
-	text := session(b, 50<<20)
+	text := sessionOutput(b, 50<<20)
 	redact := NewRedactor("xoxb-1-the-bot-token", "the-signing-secret-0123456789abc", "ghp_0123456789abcdefghijklmnopqrstuvwxyz", "the-console-token", fakeKey)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()

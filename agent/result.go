@@ -3,9 +3,11 @@ package agent
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
+	"github.com/errand-fleet/errand/agent/internal/session"
 )
 
 // Outcome is how a run ended.
@@ -61,6 +63,20 @@ type Session struct {
 	// difference.
 	CostUSD float64 `json:"cost_usd"`
 	Usage   Usage   `json:"usage"`
+}
+
+// Holds reports whether the conversation contains something with that ID, such as a message that the CLI has taken up.
+func (s Session) Holds(id string) bool {
+	a, err := session.Unpack(s.Data)
+	return err == nil && a.Holds(id)
+}
+
+// Check reads all of Data. Its error says that the conversation cannot be resumed.
+func (s Session) Check() error {
+	if _, err := session.Unpack(s.Data); err != nil {
+		return fmt.Errorf("read session %s: %w", s.ID, err)
+	}
+	return nil
 }
 
 // Usage counts the tokens of a run.

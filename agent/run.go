@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
+	"github.com/errand-fleet/errand/agent/internal/sandbox"
+	"github.com/errand-fleet/errand/agent/internal/session"
 )
 
 // Run runs the CLI on s until its session has nothing left to do, or until ctx ends or a limit of s is reached, and returns when
@@ -86,7 +89,7 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 		finished, cause = false, gateway.ErrSpent
 	}
 	res := l.result(finished, cause, l.gate.Seen())
-	res.Session = Session{ID: l.session, Data: l.dirs.takeSession(l.session)}
+	res.Session = Session{ID: l.session, Data: l.dirs.Save(l.session)}
 	l.settle(&res)
 	return res, nil
 }
@@ -95,7 +98,7 @@ func (r *Runner) once(ctx context.Context, cli string, s Spec, resume *Session, 
 // gate and clears up.
 func (r *Runner) launch(ctx context.Context, cli string, s Spec, resume *Session, h Host, log *runLog) (_ *live, e *Error) {
 	s.Model = r.model.StartModel(s.Model)
-	dirs, err := makeDirs(r.cfg.TempDir)
+	dirs, err := session.Make(r.cfg.TempDir)
 	if err != nil {
 		return nil, NewError(ClassWorkspace, err.Error())
 	}
@@ -105,27 +108,26 @@ func (r *Runner) launch(ctx context.Context, cli string, s Spec, resume *Session
 			r.remove(s.ID, dirs)
 		}
 	}()
-	box, e := r.box(ctx, s, cli, dirs)
+	place, e := r.place(ctx, s, cli, &dirs)
 	if e != nil {
 		return nil, e
 	}
-	dirs.Seen = box.seen
-	session := uuid.NewString()
+	id := uuid.NewString()
 	if resume != nil {
-		if e := dirs.putSession(*resume, s.Dir); e != nil {
+		if e := restoreSession(dirs, *resume, s.Dir); e != nil {
 			return nil, e
 		}
-		session = resume.ID
+		id = resume.ID
 	}
-	args, err := r.arguments(box.cli, s, resume, session, dirs)
+	args, err := r.arguments(place.Program, s, resume, id, dirs)
 	if err != nil {
 		return nil, NewError(ClassWorkspace, err.Error())
 	}
 	gated := gateway.Run{
 		Model: s.Model, MaxUSD: s.MaxUSD, Note: func(format string, args ...any) { log.Note(time.Now(), "! "+format, args...) },
 	}
-	if box.alone {
-		gated.Addr = fmt.Sprintf("127.0.0.1:%d", gatewayPort)
+	if place.OwnNetwork {
+		gated.Addr = fmt.Sprintf("127.0.0.1:%d", sandbox.GatewayPort)
 	}
 	gate, err := r.model.Open(gated)
 	if err != nil {
@@ -133,10 +135,10 @@ func (r *Runner) launch(ctx context.Context, cli string, s Spec, resume *Session
 	}
 	way := r.model.Access(gate)
 	c, err := keeper.Start(ctx, keeper.Order{
-		Path: box.cli, Args: args, Env: r.environment(s, dirs.seen(), way), Dir: s.Dir, GatewayPort: box.gatewayPort(),
+		Path: place.Program, Args: args, Env: r.environment(s, dirs.Inside(), way), Dir: s.Dir, GatewayPort: place.GatewayPort(),
 		Secret: way.Credential.Piped(), OrphanGrace: min(keeper.OrphanGrace, r.cfg.Grace), RunDir: dirs.Root,
 		WorkerTimeout: r.silentLimit, MaxProcesses: r.cfg.MaxProcesses, Sealed: true,
-	}, box.place())
+	}, place.Keeper)
 	if err != nil {
 		keeper.SweepRun(s.ID) // a keeper that died while it was starting may have started something
 		gate.Close()
@@ -150,16 +152,54 @@ func (r *Runner) launch(ctx context.Context, cli string, s Spec, resume *Session
 	}
 	started = true
 	l := r.supervise(s, resume, h, c, log)
-	l.dirs, l.gate, l.session = dirs, gate, session
+	l.dirs, l.gate, l.session = dirs, gate, id
 	l.watch()
 	return l, nil
+}
+
+// place returns where a run is started, and notes in dirs how it sees its own directory.
+func (r *Runner) place(ctx context.Context, s Spec, program string, dirs *session.Dirs) (sandbox.Place, *Error) {
+	p, err := r.sandbox.Prepare(ctx, sandbox.Run{
+		Program: program, Root: dirs.Root, Write: append(s.further(), s.Dir), Read: s.Reads,
+		OwnNetwork: s.Profile == Untrusted && r.model.Gated(), // without a gateway the CLI has to reach the model by itself
+	})
+	if unavailable, ok := errors.AsType[*sandbox.Unavailable](err); ok {
+		return p, noSandbox(unavailable)
+	}
+	if errors.Is(err, sandbox.ErrProgram) {
+		return p, NewError(ClassCLIMissing, err.Error())
+	}
+	if err != nil {
+		return p, NewError(ClassWorkspace, err.Error())
+	}
+	dirs.InsideRoot = p.Root
+	return p, nil
+}
+
+// noSandbox is the error of a run that must not start without a sandbox.
+func noSandbox(u *sandbox.Unavailable) *Error {
+	e := NewError(ClassConfig, u.Error())
+	e.User, e.Remedy = "The worker has no sandbox to run the agent in. An operator must look at its health.", u.Remedy
+	return e
+}
+
+// restoreSession writes a saved session to where the CLI looks for it. ClassSession says that it cannot be resumed.
+func restoreSession(dirs session.Dirs, s Session, workDir string) *Error {
+	a, err := session.Unpack(s.Data)
+	if err != nil {
+		return NewError(ClassSession, fmt.Sprintf("read session %s: %v", s.ID, err))
+	}
+	if err := dirs.Restore(a, s.ID, workDir); err != nil {
+		return NewError(ClassWorkspace, "restore session: "+err.Error())
+	}
+	return nil
 }
 
 // clear removes what the run had for itself.
 func (l *live) clear() { l.r.remove(l.spec.ID, l.dirs) }
 
-func (r *Runner) remove(run string, dirs runDirs) {
-	if err := dirs.remove(); err != nil {
+func (r *Runner) remove(run string, dirs session.Dirs) {
+	if err := dirs.Remove(); err != nil {
 		r.log.Warn("remove run directory", "run", run, "err", err)
 	}
 }
@@ -201,7 +241,7 @@ type live struct {
 	tools   *toolServer // nil without Spec.Tools
 
 	known   callable // what messages may call by name; set before the first is sent
-	dirs    runDirs
+	dirs    session.Dirs
 	gate    *gateway.Gateway
 	session string // its ID
 

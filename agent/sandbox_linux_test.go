@@ -14,7 +14,6 @@ import (
 
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/internal/modelfake"
-	"github.com/google/go-cmp/cmp"
 )
 
 // inSandbox runs a test in a sandbox. Where bubblewrap does not work, which only trying can tell, it asserts that nothing runs.
@@ -22,7 +21,7 @@ func inSandbox(t *testing.T, mode string, test func(t *testing.T, b *bench), cha
 	t.Helper()
 	b := newBench(t, mode, append(change, func(c *Config) { c.Sandbox = SandboxBwrap })...)
 	b.startLimit = time.Hour
-	if path, why := b.bubblewrap(t.Context()); path != "" {
+	if path, why := b.sandbox.Path(t.Context()); path != "" {
 		test(t, b)
 	} else if _, err := b.Run(t.Context(), Spec{ID: "refused", Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read}, &host{}); err == nil {
 		t.Errorf("a run without the sandbox it needs: %v", why)
@@ -370,7 +369,8 @@ func TestSandboxThatDoesNotWork(t *testing.T) {
 	refused(must, "No permissions to create new namespace")
 
 	inSandbox(t, "", func(t *testing.T, b *bench) {
-		if err := errors.Join(os.Remove(file), os.Symlink(b.sandbox.bwrap, file)); err != nil {
+		bwrap, _ := b.sandbox.Path(t.Context())
+		if err := errors.Join(os.Remove(file), os.Symlink(bwrap, file)); err != nil {
 			t.Fatal(err)
 		}
 		must.run(t, t.Context(), Spec{}, &host{})
@@ -378,28 +378,4 @@ func TestSandboxThatDoesNotWork(t *testing.T) {
 			t.Errorf("health = %+v", h)
 		}
 	})
-}
-
-func TestMountsInOrder(t *testing.T) {
-	t.Parallel()
-	got := inOrder([]mount{
-		{at: "/", how: "--ro-bind", from: "/"},
-		{at: "/s/logs", how: "--tmpfs", blank: true},
-		{at: "/s", how: "--tmpfs", blank: true},
-		{at: "/s/c/.env", how: "--ro-bind", from: "/dev/null", blank: true},
-		{at: "/tmp", how: "--tmpfs", blank: true},
-		{at: "/tmp", how: "--bind", from: "/tmp/er-1", blank: true},
-		{at: "/tmp/er-0", how: "--tmpfs", blank: true},
-		{at: "/opt/cli", how: "--ro-bind", from: "/opt/cli"},
-		{at: "/s/m", how: "--ro-bind", from: "/s/m"},
-		{at: "/s/c", how: "--bind", from: "/s/c"},
-	})
-	var at []string
-	for _, m := range got {
-		at = append(at, m.how+" "+m.at)
-	}
-	want := []string{"--ro-bind /", "--tmpfs /s", "--bind /s/c", "--ro-bind /s/c/.env", "--ro-bind /s/m", "--bind /tmp"}
-	if diff := cmp.Diff(want, at); diff != "" {
-		t.Error(diff)
-	}
 }

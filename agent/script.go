@@ -13,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/redact"
+	"github.com/errand-fleet/errand/agent/internal/session"
 )
 
 // Script is a command that runs without an agent where one has worked, as one of its tools would: with the same environment, in the same
@@ -49,27 +50,26 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 		return Scripted{}, NewError(ClassInternal, "run "+s.ID+" is under way already")
 	}
 	defer r.active.Delete(s.ID)
-	dirs, err := makeDirs(r.cfg.TempDir)
+	dirs, err := session.Make(r.cfg.TempDir)
 	if err != nil {
 		return Scripted{}, NewError(ClassWorkspace, err.Error())
 	}
 	defer func() { r.remove(s.ID, dirs) }()
 	spec := Spec{ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Profile: Write}
-	box, e := r.box(ctx, spec, cmp.Or(onPath("bash", r.getenv("PATH")), "/bin/bash"), dirs)
+	place, e := r.place(ctx, spec, cmp.Or(onPath("bash", r.getenv("PATH")), "/bin/bash"), &dirs)
 	if e != nil {
 		return Scripted{}, e
 	}
-	dirs.Seen = box.seen
 	// One pipe for both, so that what was written first comes first.
 	if err := os.WriteFile(filepath.Join(dirs.Root, scriptFile), []byte("exec 2>&1\n"+s.Line+"\n"), 0o600); err != nil {
 		return Scripted{}, NewError(ClassWorkspace, fmt.Sprintf("write the script: %v", err))
 	}
 	began := time.Now()
 	c, err := keeper.Start(ctx, keeper.Order{
-		Path: box.cli, Args: []string{"bash", filepath.Join(dirs.seen().Root, scriptFile)}, Env: r.environment(spec, dirs.seen(), gateway.Access{}), Dir: s.Dir,
+		Path: place.Program, Args: []string{"bash", filepath.Join(dirs.Inside().Root, scriptFile)}, Env: r.environment(spec, dirs.Inside(), gateway.Access{}), Dir: s.Dir,
 		OrphanGrace: min(keeper.OrphanGrace, r.cfg.Grace), RunDir: dirs.Root,
 		WorkerTimeout: r.silentLimit, MaxProcesses: r.cfg.MaxProcesses,
-	}, box.place())
+	}, place.Keeper)
 	if err != nil {
 		keeper.SweepRun(s.ID)
 		if ctx.Err() != nil {

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/agenttest"
 )
 
 // script runs one in the bench's directory and looks that nothing of it is left.
@@ -38,7 +40,7 @@ func credentials(c *Config) {
 
 func TestScript(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "", credentials, func(c *Config) { c.TempDir = shortTemp(t) })
+	b := newBench(t, "", credentials, func(c *Config) { c.TempDir = agenttest.ShortTemp(t) })
 	for _, c := range []struct {
 		line string
 		want Scripted
@@ -62,7 +64,7 @@ func TestScript(t *testing.T) {
 	if out := b.script(t, t.Context(), "seq 1 100000", 0).Output; !strings.HasSuffix(out, "\n100000") || len(strings.Split(out, "\n")) != tailLines+1 {
 		t.Errorf("of much output %d bytes are kept", len(out))
 	}
-	if left, _ := filepath.Glob(filepath.Join(b.tempDir(), dirPrefix+"*", scriptFile)); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(b.cfg.TempDir, "er-*", scriptFile)); len(left) > 0 {
 		t.Errorf("scripts are left: %v", left)
 	}
 }
@@ -102,7 +104,7 @@ func TestScriptLeavesNothing(t *testing.T) {
 func TestScriptInSandbox(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "", func(c *Config) { c.Sandbox = SandboxBwrap })
-	if path, _ := b.bubblewrap(t.Context()); path == "" {
+	if path, _ := b.sandbox.Path(t.Context()); path == "" {
 		_, err := b.Script(t.Context(), Script{ID: unique("refused"), Dir: b.dir, Line: "true"})
 		if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassConfig {
 			t.Errorf("a script without the sandbox it needs: %v", err)

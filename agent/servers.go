@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"github.com/errand-fleet/errand/agent/internal/session"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -124,7 +125,7 @@ func ServerSecrets(servers []MCPServer, getenv func(string) string) []string {
 
 // mcpArguments tells the CLI which servers there are, by a file for this run alone, since they may hold secrets, and that their tools and
 // those of Spec.Tools need nobody's permission.
-func (r *Runner) mcpArguments(s Spec, d runDirs) ([]string, error) {
+func (r *Runner) mcpArguments(s Spec, d session.Dirs) ([]string, error) {
 	if s.inert {
 		return nil, nil
 	}
@@ -144,7 +145,7 @@ func (r *Runner) mcpArguments(s Spec, d runDirs) ([]string, error) {
 		entries[m.Name] = e
 	}
 	if len(entries) > 0 {
-		path, err := d.put("mcp.json", map[string]any{"mcpServers": entries})
+		path, err := d.WriteJSON("mcp.json", map[string]any{"mcpServers": entries})
 		if err != nil {
 			return nil, err
 		}

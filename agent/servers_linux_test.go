@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
+	"github.com/errand-fleet/errand/agent/internal/session"
 	"github.com/errand-fleet/errand/internal/modelfake"
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -140,7 +141,7 @@ func TestCLIServerMissing(t *testing.T) {
 	})
 	// Without these the time is the CLI's own, and at its end a server may be said to be pending for ever.
 	for _, v := range []string{"MCP_TIMEOUT=10000", "MCP_CONNECTION_NONBLOCKING=0"} {
-		if !slices.Contains(newCLI(t, model).environment(Spec{}, runDirs{}, gateway.Access{}), v) {
+		if !slices.Contains(newCLI(t, model).environment(Spec{}, session.Dirs{}, gateway.Access{}), v) {
 			t.Errorf("%s is not set", v)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/agenttest"
 	"golang.org/x/sys/unix"
 )
 
@@ -298,7 +299,7 @@ func TestSuperviseReplacedBinary(t *testing.T) {
 	program := filepath.Join(b.dir, "worker")
 	copyProgram(t, program)
 	worker := exec.Command(program)
-	worker.Env = append(os.Environ(), "AGENT_TEST_MODE=replaced", "AGENT_TEST_ID="+unique("replaced"), "AGENT_TEST_DIR="+b.dir, "TMPDIR="+shortTemp(t))
+	worker.Env = append(os.Environ(), "AGENT_TEST_MODE=replaced", "AGENT_TEST_ID="+unique("replaced"), "AGENT_TEST_DIR="+b.dir, "TMPDIR="+agenttest.ShortTemp(t))
 	out, err := worker.CombinedOutput()
 	if err != nil || string(out) != "done echo: hello" {
 		t.Errorf("%s, %v", out, err)

@@ -3,17 +3,17 @@ package agent
 import (
 	"io"
 	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 
+	"github.com/errand-fleet/errand/agent/internal/agenttest"
 	"golang.org/x/sys/unix"
 )
 
 // Of two workers that share a machine and a directory, one is killed together with its keeper. What it left is swept, and nothing else.
 func TestSweepEndsWhatDeadWorkersLeft(t *testing.T) {
 	t.Parallel()
-	temp := shortTemp(t)
+	temp := agenttest.ShortTemp(t)
 	r, err := New(Config{LogDir: t.TempDir(), TempDir: temp})
 	if err != nil {
 		t.Fatal(err)
@@ -76,48 +76,5 @@ func stop(t *testing.T, pid int) {
 	}
 	if err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// Neither a directory that only looks like a run's is removed, nor what a link in its place leads to.
-func TestSweepKeepsToRunDirectories(t *testing.T) {
-	t.Parallel()
-	temp, other := shortTemp(t), t.TempDir()
-	for _, name := range []string{filepath.Join(other, lockFile), filepath.Join(temp, "er-file")} {
-		if err := os.WriteFile(name, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	stranger := filepath.Join(temp, "er-stranger")
-	linked := filepath.Join(temp, "er-linked")
-	pipe := filepath.Join(temp, "er-pipe")
-	for _, dir := range []string{stranger, linked, pipe} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, err := range []error{
-		os.Symlink(filepath.Join(other, lockFile), filepath.Join(linked, lockFile)),
-		os.Symlink(other, filepath.Join(temp, "er-link")),
-		syscall.Mkfifo(filepath.Join(pipe, lockFile), 0o600),
-	} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	own, err := makeDirs(temp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, err := sweepDirs(temp); n != 2 || err != nil { // the link and the pipe's
-		t.Errorf("removed %d, %v", n, err)
-	}
-	for _, path := range []string{stranger, linked, own.Config, filepath.Join(other, lockFile), filepath.Join(temp, "er-file")} {
-		if _, err := os.Lstat(path); err != nil {
-			t.Error(err)
-		}
-	}
-	if err := own.remove(); err != nil {
-		t.Error(err)
 	}
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"github.com/errand-fleet/errand/agent/internal/session"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,7 @@ import (
 // anything: a worker's state directory may lie in somebody's project.
 
 // settings are the arguments that load what a trusted checkout brings, and nothing from above it; of any other, nothing.
-func (d runDirs) settings(s Spec) ([]string, error) {
+func settings(s Spec, d session.Dirs) ([]string, error) {
 	if !s.trusts() {
 		return []string{"--setting-sources="}, nil
 	}
@@ -20,7 +21,7 @@ func (d runDirs) settings(s Spec) ([]string, error) {
 	if s.inert { // else the CLI runs both before it answers the greeting (observed with 2.1.329)
 		settings["disableAllHooks"], settings["apiKeyHelper"] = true, ""
 	}
-	path, err := d.put("settings.json", settings)
+	path, err := d.WriteJSON("settings.json", settings)
 	if err != nil {
 		return nil, err
 	}

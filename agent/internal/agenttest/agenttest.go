@@ -27,6 +27,17 @@ func MoreParallel() {
 	}
 }
 
+// ShortTemp makes a directory whose path is short enough for runs.
+func ShortTemp(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "at") //nolint:usetesting // t.TempDir holds the test's name, which is too long for a run's sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 // Alive is a FIFO that every process of a run holds open.
 type Alive struct {
 	Path string

@@ -12,27 +12,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// x32 is the first number of a system call of x86-64's second ABI, in which each call has a number of its own.
+// x32 is the first system call number of x86-64's second ABI, which numbers each call differently.
 const x32 = 0x40000000
 
-// Offsets in the kernel's struct seccomp_data. Of a flag the lower half is enough, which comes first on both architectures.
+// Offsets in the kernel's struct seccomp_data. The lower half of a flag, which is enough, comes first on both architectures.
 const (
 	callNumber   = 0
 	callArch     = 4
 	callArgument = 16 // the first one
 )
 
-// forbidden are system calls by which a process reaches into another one of its user, or into what that shares with the machine: the tools of a
-// run into its CLI, and all of the run into the keys of the worker's session.
+// forbidden lists system calls by which a process can reach into another process of its user, such as a tool into its CLI, or into what
+// the user shares with the machine, such as the keys of the worker's session.
 var forbidden = []uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
 	unix.SYS_PERF_EVENT_OPEN, unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_BPF, unix.SYS_USERFAULTFD, unix.SYS_SETNS,
 }
 
-// seccomp makes the filter of a sandbox: the calls that are forbidden fail, and so do those that would make a user namespace, in which a
-// process has all capabilities and far more of the kernel to attack. A program for another ABI, in which the calls have other numbers, is
-// killed. nil: there is no filter for this architecture.
-func seccomp() ([]bpf.Instruction, error) {
+// filter returns the seccomp filter of a sandbox. The forbidden calls fail, and so do those that would create a user namespace, in which
+// a process has all capabilities and far more of the kernel to attack. A program for another ABI, which numbers the calls differently,
+// is killed.
+func filter() ([]bpf.Instruction, error) {
 	arch, known := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 	if !known {
 		return nil, errors.ErrUnsupported
@@ -41,36 +41,36 @@ func seccomp() ([]bpf.Instruction, error) {
 		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)} //nolint:gosec // the kernel's are below 4096
 	}
 	allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
-	filter := []bpf.Instruction{
+	program := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: callArch, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arch, SkipTrue: 1},
 		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
 		bpf.LoadAbsolute{Off: callNumber, Size: 4},
 	}
 	if arch == unix.AUDIT_ARCH_X86_64 {
-		filter = append(filter, bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: x32, SkipFalse: 1}, refuse(unix.ENOSYS))
+		program = append(program, bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: x32, SkipFalse: 1}, refuse(unix.ENOSYS))
 	}
 	for _, call := range forbidden {
-		filter = append(filter, bpf.JumpIf{Cond: bpf.JumpEqual, Val: call, SkipFalse: 1}, refuse(unix.EPERM))
+		program = append(program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: call, SkipFalse: 1}, refuse(unix.EPERM))
 	}
 	// The flags of clone3 are in memory, where a filter cannot look. Without it a C library falls back on clone.
-	filter = append(filter, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_CLONE3, SkipFalse: 1}, refuse(unix.ENOSYS))
+	program = append(program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_CLONE3, SkipFalse: 1}, refuse(unix.ENOSYS))
 	for _, call := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
-		filter = append(
-			filter, bpf.JumpIf{Cond: bpf.JumpEqual, Val: call, SkipFalse: 4}, bpf.LoadAbsolute{Off: callArgument, Size: 4},
+		program = append(
+			program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: call, SkipFalse: 4}, bpf.LoadAbsolute{Off: callArgument, Size: 4},
 			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.CLONE_NEWUSER, SkipFalse: 1}, refuse(unix.EPERM), allow,
 		)
 	}
-	return append(filter, allow), nil
+	return append(program, allow), nil
 }
 
-// seccompFile is the filter in a file that bubblewrap can read. Close it once bubblewrap has started.
-func seccompFile() (*os.File, error) {
-	filter, err := seccomp()
+// openFilter returns the filter in a file that bubblewrap can read. Close it once bubblewrap has started.
+func openFilter() (*os.File, error) {
+	instructions, err := filter()
 	if err != nil {
 		return nil, fmt.Errorf("make the sandbox's filter for %s: %w", runtime.GOARCH, err)
 	}
-	raw, err := bpf.Assemble(filter)
+	raw, err := bpf.Assemble(instructions)
 	if err != nil {
 		return nil, fmt.Errorf("assemble the sandbox's filter: %w", err)
 	}
@@ -80,11 +80,11 @@ func seccompFile() (*os.File, error) {
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("hand over the sandbox's filter: %w", err)
+		return nil, fmt.Errorf("write the sandbox's filter: %w", err)
 	}
 	_, err = w.Write(program.Bytes()) // far less than a pipe holds
 	if err = errors.Join(err, w.Close()); err != nil {
-		return nil, errors.Join(fmt.Errorf("hand over the sandbox's filter: %w", err), r.Close())
+		return nil, errors.Join(fmt.Errorf("write the sandbox's filter: %w", err), r.Close())
 	}
 	return r, nil
 }

@@ -10,29 +10,43 @@ import (
 	"path/filepath"
 )
 
-// archive is a session unpacked. Packed it is a compressed tar.
-type archive struct {
-	home  string // the directory of the session's files beside the conversation, when they were taken; empty: unknown
-	files []sessionFile
+// Archive is a session, unpacked. Packed it is a compressed tar.
+type Archive struct {
+	home  string // directory of the session's other files when they were saved; empty: unknown
+	files []file // the first is the conversation
 }
 
-// sessionFile is one file of a session; the first is the conversation.
-type sessionFile struct {
+// file is one file of a session.
+type file struct {
 	name    string // in the session's directory
 	content []byte
 }
 
 const (
-	conversation = "session.jsonl" // stands for the file of JSON lines, which is beside that directory
+	conversation = "session.jsonl" // name of the conversation, which the CLI keeps beside the session's directory
 	homeRecord   = "ERRAND.home"   // in the tar header of the conversation
 )
 
-// maxFiles bounds how many files a session has: each long tool result is one, each sub-agent two.
-const maxFiles = 10_000
+// Bounds of a session.
+const (
+	maxSession = 64 << 20 // bytes, unpacked; a session of hours has a few megabytes
+	maxPacked  = 8 << 20  // bytes, packed, that others agree to keep; if it is more, the conversation goes without the other files
+	maxFiles   = 10_000   // each long tool result is one, each sub-agent two
+)
 
-var errTooMuch = errors.New("archive: larger than a session can be")
+var errTooLarge = errors.New("archive: larger than a session can be")
 
-func (a archive) pack() ([]byte, error) {
+// Holds reports whether the conversation contains something with that ID, such as a message that the CLI has taken up. It is there as a
+// line of its own ("uuid") or as a message sent into a turn ("source_uuid"). A message that was only queued when the CLI was interrupted
+// is not part of the conversation; the CLI names it as the "commandUuid" of what it dropped (observed).
+func (a Archive) Holds(id string) bool {
+	return bytes.Contains(a.Conversation(), []byte(`uuid":"`+id+`"`))
+}
+
+// Conversation returns the JSON lines of the conversation.
+func (a Archive) Conversation() []byte { return a.files[0].content }
+
+func (a Archive) pack() ([]byte, error) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	t := tar.NewWriter(z)
@@ -54,11 +68,11 @@ func (a archive) pack() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// unpack reads what pack made. Others may have written where the archive was kept, so it is held to the bounds of a session. Data that
-// is no archive is the conversation alone, as it was kept at first.
-func unpack(data []byte) (a archive, err error) {
+// Unpack reads a saved session. Others may have written where it was kept, so it must be within the bounds of a session. Data that is
+// not compressed is the conversation without other files.
+func Unpack(data []byte) (a Archive, err error) {
 	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
-		return archive{files: []sessionFile{{conversation, data}}}, nil
+		return Archive{files: []file{{conversation, data}}}, nil
 	}
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -75,26 +89,26 @@ func unpack(data []byte) (a archive, err error) {
 		case err != nil:
 			return a, err
 		case h.Typeflag != tar.TypeReg, !filepath.IsLocal(h.Name), (len(a.files) == 0) != (h.Name == conversation):
-			return a, fmt.Errorf("archive: %q is no file of a session", h.Name)
+			return a, fmt.Errorf("archive: %q is not a file of a session", h.Name)
 		case len(a.files) >= maxFiles, h.Size > room:
-			return a, errTooMuch
+			return a, errTooLarge
 		}
 		content, err := io.ReadAll(t)
 		if err != nil {
 			return a, err
 		}
 		room -= h.Size
-		a.files = append(a.files, sessionFile{h.Name, content})
+		a.files = append(a.files, file{h.Name, content})
 		a.home += h.PAXRecords[homeRecord]
 	}
 	if len(a.files) == 0 {
 		return a, errors.New("archive: empty")
 	}
-	if _, err := io.Copy(io.Discard, in); err != nil { // the checksum is at the very end
+	if _, err := io.Copy(io.Discard, in); err != nil { // the checksum is at the end
 		return a, err
 	}
 	if in.N <= 0 {
-		return a, errTooMuch
+		return a, errTooLarge
 	}
 	return a, nil
 }

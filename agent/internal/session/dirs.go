@@ -1,68 +1,89 @@
+// Package session manages the directories of a run, and the session that the CLI saves in them.
+//
+// [Make] creates the directories and locks them, so that [Sweep] leaves them alone as long as this process lives. [Dirs.Restore] puts a
+// saved session where the CLI looks for it, and [Dirs.Save] packs it again. Functions may be called from any goroutine.
 package session
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
-// runDirs are a run's own directories. While their worker lives it holds a lock in them (leftovers.go). Each run has its own: sessions that
-// share a configuration see one another and can send each other messages (claude-cli.md §4), and a home that outlived its run would be a way
-// from one run into the next.
-type runDirs struct {
+// Dirs are the directories of one run. Each run has its own: sessions that share a configuration see one another and can exchange messages
+// (claude-cli.md §4), and a home that outlived its run would be a way from one run into the next.
+type Dirs struct {
 	Root, Config, Temp, Home string
 
-	Seen string // Root as the run sees it; empty: as it is
+	InsideRoot string // Root as the run sees it; empty: the same
 
 	lock *os.File
 }
 
-// maxDirPath keeps room for the Unix sockets the CLI makes below its temp directory; a socket's path ends at 107 bytes.
-const maxDirPath = 60
+const (
+	prefix     = "er-"         // of the names of runs' directories
+	lockFile   = "errand.lock" // in each of them, locked while its worker lives
+	maxTempDir = 60            // leaves room for the Unix sockets that the CLI makes there; a socket's path has at most 107 bytes
+)
 
-// dirPrefix begins the name of each run's directory.
-const dirPrefix = "er-"
-
-func dirsIn(root string) runDirs {
-	return runDirs{Root: root, Config: filepath.Join(root, "c"), Temp: filepath.Join(root, "t"), Home: filepath.Join(root, "h")}
+func dirsIn(root string) Dirs {
+	return Dirs{Root: root, Config: filepath.Join(root, "c"), Temp: filepath.Join(root, "t"), Home: filepath.Join(root, "h")}
 }
 
-func makeDirs(parent string) (runDirs, error) {
-	root, err := os.MkdirTemp(parent, dirPrefix)
+// Make creates the directories of a run below parent; empty means the system's directory for temporary files.
+func Make(parent string) (Dirs, error) {
+	root, err := os.MkdirTemp(parent, prefix)
 	if err != nil {
-		return runDirs{}, fmt.Errorf("create run directory: %w", err)
+		return Dirs{}, fmt.Errorf("create run directory: %w", err)
 	}
 	d := dirsIn(root)
-	if len(d.Temp) > maxDirPath {
+	if len(d.Temp) > maxTempDir {
 		_ = os.Remove(root)
-		return runDirs{}, fmt.Errorf("create run directory: %s is longer than %d bytes: choose a shorter TMPDIR", d.Temp, maxDirPath)
+		return Dirs{}, fmt.Errorf("create run directory: %s is longer than %d bytes: choose a shorter TMPDIR", d.Temp, maxTempDir)
 	}
-	for _, dir := range []string{d.Config, d.Temp, d.Home} {
-		if err = os.Mkdir(dir, 0o700); err != nil {
-			break
-		}
-	}
+	err = errors.Join(os.Mkdir(d.Config, 0o700), os.Mkdir(d.Temp, 0o700), os.Mkdir(d.Home, 0o700))
 	if err == nil {
-		d.lock, err = claimDir(root)
+		d.lock, err = lockDir(root)
 	}
 	if err != nil {
 		_ = os.RemoveAll(root)
-		return runDirs{}, fmt.Errorf("create run directory: %w", err)
+		return Dirs{}, fmt.Errorf("create run directory: %w", err)
 	}
 	return d, nil
 }
 
-// seen are the directories as the run sees them.
-func (d runDirs) seen() runDirs {
-	if d.Seen == "" {
-		return d
+// lockDir locks a new directory for as long as this process lives. The file gets its name once it is locked, so that no Sweep mistakes it
+// for that of a dead worker.
+func lockDir(root string) (*os.File, error) {
+	f, err := os.Create(filepath.Join(root, lockFile+".new"))
+	if err != nil {
+		return nil, err
 	}
-	return dirsIn(d.Seen)
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(root, lockFile))
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	return f, nil
 }
 
-// put writes a file for the CLI, as JSON and for this user alone, and returns its path as the CLI sees it.
-func (d runDirs) put(name string, v any) (string, error) {
+// Inside returns the directories as the run sees them.
+func (d Dirs) Inside() Dirs {
+	if d.InsideRoot == "" {
+		return d
+	}
+	return dirsIn(d.InsideRoot)
+}
+
+// WriteJSON writes a file for the CLI, readable for this user only, and returns its path as the CLI sees it.
+func (d Dirs) WriteJSON(name string, v any) (string, error) {
 	data, err := json.Marshal(v)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(d.Root, name), data, 0o600)
@@ -70,11 +91,54 @@ func (d runDirs) put(name string, v any) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("write %s: %w", name, err)
 	}
-	return filepath.Join(d.seen().Root, name), nil
+	return filepath.Join(d.Inside().Root, name), nil
 }
 
-func (d runDirs) remove() error {
+// Remove removes the directories.
+func (d Dirs) Remove() error {
 	err := os.RemoveAll(d.Root)
 	_ = d.lock.Close()
 	return err
+}
+
+// Sweep removes the directories of dead workers' runs below parent and returns how many. Several workers may share the parent, also from
+// containers that cannot see each other's processes: a directory belongs to a live worker while its lock is held, and the kernel releases
+// the lock when the holder dies. A directory without a lock file is not a run's, or not yet.
+func Sweep(parent string) (removed int, err error) {
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	locks, err := filepath.Glob(filepath.Join(parent, prefix+"*", lockFile))
+	if err != nil {
+		return 0, fmt.Errorf("list run directories: %w", err)
+	}
+	var errs []error
+	for _, lock := range locks {
+		ok, err := sweepDir(lock)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("remove %s: %w", filepath.Dir(lock), err))
+		}
+		if ok {
+			removed++
+		}
+	}
+	return removed, errors.Join(errs...)
+}
+
+// sweepDir removes the directory of a lock unless its worker lives. Directories of other users, and those that another sweep removes at the
+// same time, are no error.
+func sweepDir(lock string) (removed bool, err error) {
+	// The agent may have written to the directory: do not follow a link, and do not wait for a pipe.
+	f, err := os.OpenFile(lock, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false, nil //nolint:nilerr // another user's, or gone
+	}
+	defer f.Close()
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return false, nil
+	}
+	if err := os.RemoveAll(filepath.Dir(lock)); err != nil {
+		return false, err
+	}
+	return true, nil
 }

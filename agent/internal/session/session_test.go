@@ -10,18 +10,20 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/errand-fleet/errand/agent/internal/agenttest"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 )
 
 const sessionID = "11111111-2222-4333-8444-555555555555"
 
-// saved is a run's directories in which the CLI has saved a session of these files, named from its project's directory on.
-func saved(t *testing.T, files map[string]string) runDirs {
+// saved makes the directories of a run in which the CLI has saved a session of these files, named relative to its project directory.
+func saved(t *testing.T, files map[string]string) Dirs {
 	t.Helper()
-	d := runDirs{Config: t.TempDir()}
+	d := Dirs{Config: t.TempDir()}
 	for name, text := range files {
 		path := filepath.Join(d.Config, "projects", "-where-it-ran", name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -34,7 +36,16 @@ func saved(t *testing.T, files map[string]string) runDirs {
 	return d
 }
 
-// tree is every regular file below dir.
+// restore unpacks a session and restores it.
+func restore(d Dirs, id string, data []byte, workDir string) error {
+	a, err := Unpack(data)
+	if err != nil {
+		return err
+	}
+	return d.Restore(a, id, workDir)
+}
+
+// tree reads every regular file below dir.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -66,12 +77,13 @@ func TestSessionIsTakenAndPutElsewhere(t *testing.T) {
 	if err := os.WriteFile(own+".jsonl", []byte(line+`{"uuid":"half"`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := Session{ID: sessionID, Data: d.takeSession(sessionID)}
-	if !s.Holds("the-prompt") || s.Holds("all of it") || s.Holds("half") || s.Check() != nil {
-		t.Errorf("holds the prompt %t, a tool's result %t, half a line %t; %v", s.Holds("the-prompt"), s.Holds("all of it"), s.Holds("half"), s.Check())
+	data := d.Save(sessionID)
+	a, err := Unpack(data)
+	if err != nil || !a.Holds("the-prompt") || a.Holds("all of it") || a.Holds("half") {
+		t.Errorf("holds the prompt %t, a tool's result %t, half a line %t; %v", a.Holds("the-prompt"), a.Holds("all of it"), a.Holds("half"), err)
 	}
-	other := runDirs{Config: t.TempDir()}
-	if err := other.putSession(s, "/else/where_1"); err != nil {
+	other := Dirs{Config: t.TempDir()}
+	if err := restore(other, sessionID, data, "/else/where_1"); err != nil {
 		t.Fatal(err)
 	}
 	project := filepath.Join(other.Config, "projects", "-else-where-1")
@@ -85,20 +97,24 @@ func TestSessionIsTakenAndPutElsewhere(t *testing.T) {
 	}
 }
 
-// Sessions of earlier versions are the file of JSON lines alone.
+// Sessions of earlier versions are only the file of JSON lines.
 func TestSessionWithoutArchive(t *testing.T) {
 	t.Parallel()
-	s := Session{ID: sessionID, Data: []byte("{\"uuid\":\"the-prompt\"}\n")}
-	d := runDirs{Config: t.TempDir()}
-	if err := d.putSession(s, "/w"); err != nil || !s.Holds("the-prompt") || s.Check() != nil {
-		t.Errorf("holds the prompt %t; %v, %v", s.Holds("the-prompt"), err, s.Check())
+	data := []byte("{\"uuid\":\"the-prompt\"}\n")
+	d := Dirs{Config: t.TempDir()}
+	a, err := Unpack(data)
+	if err != nil || !a.Holds("the-prompt") {
+		t.Errorf("holds the prompt %t; %v", a.Holds("the-prompt"), err)
 	}
-	if diff := cmp.Diff(map[string]string{"projects/-w/" + sessionID + ".jsonl": string(s.Data)}, tree(t, d.Config)); diff != "" {
+	if err := restore(d, sessionID, data, "/w"); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(map[string]string{"projects/-w/" + sessionID + ".jsonl": string(data)}, tree(t, d.Config)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// Tools can write where the CLI saves its session. Nothing of theirs leads elsewhere or holds up the run.
+// Tools can write where the CLI saves its session. Their links and pipes neither lead out of it nor delay the run.
 func TestSessionTakesFilesOnly(t *testing.T) {
 	t.Parallel()
 	d := saved(t, map[string]string{sessionID + ".jsonl": "{}\n", sessionID + "/tool-results/good.txt": "good"})
@@ -115,7 +131,7 @@ func TestSessionTakesFilesOnly(t *testing.T) {
 	if err := unix.Mkfifo(filepath.Join(own, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a, err := unpack(d.takeSession(sessionID))
+	a, err := Unpack(d.Save(sessionID))
 	if err != nil || len(a.files) != 2 || a.files[1].name != "tool-results/good.txt" {
 		t.Errorf("took %q, %v", a.files, err)
 	}
@@ -131,7 +147,7 @@ func TestSessionTakesFilesOnly(t *testing.T) {
 		if err := plant(); err != nil {
 			t.Fatal(err)
 		}
-		if got := d.takeSession(sessionID); got != nil {
+		if got := d.Save(sessionID); got != nil {
 			t.Errorf("took %q", got)
 		}
 		if err := os.Remove(own + ".jsonl"); err != nil {
@@ -140,13 +156,13 @@ func TestSessionTakesFilesOnly(t *testing.T) {
 	}
 }
 
-// A conversation does not get lost for the length of its tools' results.
+// A conversation is saved even if the results of its tools are too large.
 func TestSessionTooLargeWithItsResults(t *testing.T) {
 	t.Parallel()
 	noise := make([]byte, maxPacked+1)
 	_, _ = rand.Read(noise)
 	d := saved(t, map[string]string{sessionID + ".jsonl": "{}\n", sessionID + "/tool-results/noise": string(noise)})
-	a, err := unpack(d.takeSession(sessionID))
+	a, err := Unpack(d.Save(sessionID))
 	if err != nil || len(a.files) != 1 || string(a.files[0].content) != "{}\n" {
 		t.Errorf("took %d files, %v", len(a.files), err)
 	}
@@ -176,7 +192,7 @@ func TestHostileArchives(t *testing.T) {
 	}
 	good := tar.Header{Name: conversation, Size: 10}
 	whole := archive(good, tar.Header{Name: "tool-results/x", Size: 10})
-	if err := (Session{Data: whole}).Check(); err != nil {
+	if _, err := Unpack(whole); err != nil {
 		t.Fatal(err)
 	}
 	broken := bytes.Clone(whole)
@@ -206,16 +222,15 @@ func TestHostileArchives(t *testing.T) {
 		"too many":         archive(append([]tar.Header{good}, slices.Repeat([]tar.Header{{Name: "x"}}, maxFiles)...)...),
 		"something behind": append(bytes.Clone(whole), bomb.Bytes()...),
 	} {
-		d := runDirs{Config: t.TempDir()}
-		s := Session{ID: sessionID, Data: data}
-		if s.Check() == nil || s.Holds("") || d.putSession(s, "/w") == nil {
+		d := Dirs{Config: t.TempDir()}
+		if restore(d, sessionID, data, "/w") == nil {
 			t.Errorf("%s: taken for a session", name)
 		}
 		if left := tree(t, d.Config); len(left) > 0 {
 			t.Errorf("%s: left %v", name, left)
 		}
 	}
-	if err := (runDirs{Config: t.TempDir()}).putSession(Session{ID: "../../../x", Data: whole}, "/w"); err == nil || !strings.Contains(err.Error(), "escapes") {
+	if err := restore(Dirs{Config: t.TempDir()}, "../../../x", whole, "/w"); err == nil || !strings.Contains(err.Error(), "escapes") {
 		t.Errorf("an ID that climbs: %v", err)
 	}
 }
@@ -224,4 +239,47 @@ func TestHostileArchives(t *testing.T) {
 func fastGzip(to io.Writer) *gzip.Writer {
 	z, _ := gzip.NewWriterLevel(to, gzip.BestSpeed) // its only error is that of another level
 	return z
+}
+
+// Sweep removes neither a directory that only looks like a run's, nor the target of a link.
+func TestSweepKeepsToRunDirectories(t *testing.T) {
+	t.Parallel()
+	temp, other := agenttest.ShortTemp(t), t.TempDir()
+	for _, name := range []string{filepath.Join(other, lockFile), filepath.Join(temp, "er-file")} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stranger := filepath.Join(temp, "er-stranger")
+	linked := filepath.Join(temp, "er-linked")
+	pipe := filepath.Join(temp, "er-pipe")
+	for _, dir := range []string{stranger, linked, pipe} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, err := range []error{
+		os.Symlink(filepath.Join(other, lockFile), filepath.Join(linked, lockFile)),
+		os.Symlink(other, filepath.Join(temp, "er-link")),
+		syscall.Mkfifo(filepath.Join(pipe, lockFile), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	own, err := Make(temp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := Sweep(temp); n != 2 || err != nil { // the link and the pipe's
+		t.Errorf("removed %d, %v", n, err)
+	}
+	for _, path := range []string{stranger, linked, own.Config, filepath.Join(other, lockFile), filepath.Join(temp, "er-file")} {
+		if _, err := os.Lstat(path); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := own.Remove(); err != nil {
+		t.Error(err)
+	}
 }
