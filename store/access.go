@@ -17,6 +17,14 @@ const OpenRedis = "Redis asks for no password"
 // accessFresh is how long an answer of access serves all who ask: it opens connections, and everybody may ask for readiness.
 const accessFresh = 5 * time.Second
 
+// Doctor examines Redis.
+type Doctor struct {
+	*db
+	accessed *accessed
+}
+
+func newDoctor(d *db) *Doctor { return &Doctor{d, &accessed{asking: make(chan struct{}, 1)}} }
+
 // accessed is what access last found. Whoever has put something into asking may use the rest; it is a channel so that a wait ends with its context.
 type accessed struct {
 	asking chan struct{} // holds one
@@ -24,8 +32,8 @@ type accessed struct {
 	found  []Finding
 }
 
-// accessLately is access at most once in accessFresh, and by one at a time.
-func (s *Store) accessLately(ctx context.Context) ([]Finding, error) {
+// recentAccess is access at most once in accessFresh, and by one at a time.
+func (s *Doctor) recentAccess(ctx context.Context) ([]Finding, error) {
 	a := s.accessed
 	select {
 	case a.asking <- struct{}{}:
@@ -44,7 +52,7 @@ func (s *Store) accessLately(ctx context.Context) ([]Finding, error) {
 }
 
 // access finds out who may use Redis: everybody, which is one mistake, or less than this process needs, which is another.
-func (s *Store) access(ctx context.Context) (found []Finding, err error) {
+func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 	client, ok := s.redis.(*redis.Client)
 	if !ok {
 		return nil, nil
@@ -73,7 +81,7 @@ func (s *Store) access(ctx context.Context) (found []Finding, err error) {
 }
 
 // channels finds out which channels this process may not use. What a script may not publish breaks it off half-way.
-func (s *Store) channels(ctx context.Context) (found []Finding, err error) {
+func (s *Doctor) channels(ctx context.Context) (found []Finding, err error) {
 	hear := func(channel string) error {
 		subscription := s.redis.Subscribe(ctx, channel)
 		defer subscription.Close()

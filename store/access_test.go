@@ -57,7 +57,7 @@ func TestDiagnoseUserOfACLs(t *testing.T) {
 			"error: the Redis user may not use the channel errand:answers", "warning: appendonly is off",
 		}, "channel"},
 	} {
-		found, err := acl(t, admin, address, c.rights...).Diagnose(t.Context())
+		found, err := acl(t, admin, address, c.rights...).Doctor.Diagnose(t.Context())
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -80,7 +80,7 @@ func TestDiagnoseOpenRedis(t *testing.T) {
 	const found = "error: " + OpenRedis + ",warning: appendonly is off"
 	check := func(want string, s *Store) {
 		t.Helper()
-		list, err := s.Diagnose(t.Context())
+		list, err := s.Doctor.Diagnose(t.Context())
 		got := brief(list)
 		if len(got) == 2 {
 			got[0], got[1] = got[1], got[0]
@@ -118,7 +118,7 @@ func TestDiagnoseAsksForAccessOnce(t *testing.T) {
 	}
 	before := ""
 	for range 3 {
-		if _, err := s.Diagnose(t.Context()); err != nil {
+		if _, err := s.Doctor.Diagnose(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if before == "" {
@@ -128,8 +128,8 @@ func TestDiagnoseAsksForAccessOnce(t *testing.T) {
 	if after := connections(); after != before {
 		t.Errorf("%s connections, then %s", before, after)
 	}
-	s.accessed.at = s.accessed.at.Add(-accessFresh)
-	if _, err := s.Diagnose(t.Context()); err != nil || connections() == before {
+	s.Doctor.accessed.at = s.Doctor.accessed.at.Add(-accessFresh)
+	if _, err := s.Doctor.Diagnose(t.Context()); err != nil || connections() == before {
 		t.Errorf("not asked again: %v", err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // Alias lets one thread's name stand for another thread, so that a pull request opened from a Slack thread joins that thread. The
-// latest alias of a name wins. It changes what [Store.Resolve] says, not the tasks that were submitted before.
-func (s *Store) Alias(ctx context.Context, alias, thread string) error {
+// latest alias of a name wins. It changes what [Threads.Resolve] says, not the tasks that were submitted before.
+func (s *Threads) Alias(ctx context.Context, alias, thread string) error {
 	r, err := s.run(ctx, "alias", alias, thread, s.cfg.SessionTTL.Milliseconds())
 	if err == nil && r.text(0) == "no" {
 		err = errors.New("it would stand for itself")
@@ -23,7 +23,7 @@ func (s *Store) Alias(ctx context.Context, alias, thread string) error {
 
 // Resolve tells which thread a name stands for: itself when it is no alias. It follows one hop. An alias that is used does not expire;
 // one that nobody used for SessionTTL has no session left to join.
-func (s *Store) Resolve(ctx context.Context, thread string) (string, error) {
+func (s *Threads) Resolve(ctx context.Context, thread string) (string, error) {
 	target, err := s.redis.GetEx(ctx, s.key.alias(thread), s.cfg.SessionTTL).Result()
 	if errors.Is(err, redis.Nil) {
 		return thread, nil

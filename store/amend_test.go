@@ -23,11 +23,11 @@ func TestAmend(t *testing.T) {
 			return rec
 		}
 		h.ok(s.Amend(h.Context(), amended(first), "1"))
-		if got := string(must(s.Topic(h.Context(), "t"))); got != string(second.Topic) {
+		if got := string(must(s.Threads.Topic(h.Context(), "t"))); got != string(second.Topic) {
 			h.Errorf("the topic of a later task became %s", got)
 		}
 		h.ok(s.Amend(h.Context(), amended(second), "1"))
-		if got := string(must(s.Topic(h.Context(), "t"))); got != string(amended(second).Topic) {
+		if got := string(must(s.Threads.Topic(h.Context(), "t"))); got != string(amended(second).Topic) {
 			h.Errorf("the topic stayed %s", got)
 		}
 		got := must(s.Get(h.Context(), first.ID))

@@ -51,7 +51,7 @@ func (c *Claim) Reserve(ctx context.Context, amount float64, budgets ...Budget) 
 }
 
 // Spend settles what the run has cost: in all scopes of its task, whether they have a budget or not, in [Record.Cost], and in what
-// [Store.Costs] tells. Only the first one of a claim counts. near are the budgets that runs of this task, this one or earlier, took beyond
+// [Costs.Days] tells. Only the first one of a claim counts. near are the budgets that runs of this task, this one or earlier, took beyond
 // 80 %, as they were then. [ErrStale] when the task is not ours any more or has ended.
 func (c *Claim) Spend(ctx context.Context, e Expense, budgets ...Budget) (near []Spending, err error) {
 	args := []any{
@@ -70,7 +70,7 @@ func (c *Claim) Spend(ctx context.Context, e Expense, budgets ...Budget) (near [
 }
 
 // Spent is what was settled today in a scope, in US dollars, whether it has a budget or not.
-func (s *Store) Spent(ctx context.Context, scope string) (float64, error) {
+func (s *Costs) Spent(ctx context.Context, scope string) (float64, error) {
 	r, err := s.run(ctx, "spent", scope)
 	if err != nil {
 		return 0, fmt.Errorf("read what %s has spent: %w", scope, err)

@@ -244,13 +244,13 @@ func TestSpentToday(t *testing.T) {
 		ctx, s := h.Context(), h.store(Config{})
 		c := h.claim(s, h.scoped(s, 1, "user:u"))
 		must(c.Reserve(ctx, 2, threeDollars...))
-		if got := must(s.Spent(ctx, Fleet)); got != 0 {
+		if got := must(s.Costs.Spent(ctx, Fleet)); got != 0 {
 			h.Errorf("$%.2f spent by a reservation", got)
 		}
 		must(c.Spend(ctx, Expense{USD: 1.25}))
 		must(h.claim(s, h.scoped(s, 2, "user:v")).Spend(ctx, Expense{USD: 0.5}))
 		for scope, want := range map[string]float64{Fleet: 1.75, "user:u": 1.25, "user:w": 0} {
-			if got := must(s.Spent(ctx, scope)); got != want {
+			if got := must(s.Costs.Spent(ctx, scope)); got != want {
 				h.Errorf("%s has spent $%.2f, want %.2f", scope, got, want)
 			}
 		}

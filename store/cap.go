@@ -60,7 +60,7 @@ func (e *Full) Error() string { return e.Scope + " has as many runs as it may ha
 
 // lease is how long a run counts under its caps without a refresh. It is longer than the claim: one that Redis forgot, or let lapse while
 // it was frozen, is still its owner's, who runs on for Outage. A dead owner's run counts until it is requeued.
-func (s *Store) lease() time.Duration { return s.cfg.ClaimTTL + s.cfg.Outage }
+func (s *db) lease() time.Duration { return s.cfg.ClaimTTL + s.cfg.Outage }
 
 // capArgs are the caps as claim.lua takes them: the scopes that are not the task's, then pairs.
 func capArgs(caps []Cap) []any {

@@ -15,7 +15,7 @@ import (
 // Claim is the exclusive, expiring right to run one task, and with it its thread. It lives while [Claim.Keep] runs, and survives
 // [Claim.End], until [Claim.Return] or [Claim.Release].
 type Claim struct {
-	store  *Store
+	store  *db
 	record Record
 	token  string // the value of the claim key
 	fence  string // record.Fence as scripts compare it
@@ -41,7 +41,7 @@ func (s *Store) Claim(ctx context.Context, id string, delivery int, worker strin
 	token := r.text(1)
 	fence, _, _ := strings.Cut(token, " ")
 	fields, _ := r[2].([]any)
-	return &Claim{store: s, record: r.record(id, 2), token: token, fence: fence, fields: fields, done: make(chan struct{})}, nil
+	return &Claim{store: s.db, record: r.record(id, 2), token: token, fence: fence, fields: fields, done: make(chan struct{})}, nil
 }
 
 // ID is the claimed task's.

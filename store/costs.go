@@ -39,14 +39,14 @@ type Cost struct {
 	Tokens
 }
 
-// Costs reads what was settled on these days, UTC, the first and the last included, in no order within a day. It is the same truth as
-// [Store.Spent], written in the same step, but lives longer. Runs that were lost with their worker are not in it: nobody knows what they
+// Days reads what was settled on these days, UTC, the first and the last included, in no order within a day. It is the same truth as
+// [Costs.Spent], written in the same step, but lives longer. Runs that were lost with their worker are not in it: nobody knows what they
 // had cost. What is wrong comes as an error, once, as the last element.
-func (s *Store) Costs(ctx context.Context, first, last time.Time) iter.Seq2[Cost, error] {
+func (s *Costs) Days(ctx context.Context, first, last time.Time) iter.Seq2[Cost, error] {
 	return func(yield func(Cost, error) bool) {
 		from, to := dayOf(first), dayOf(last)
 		for ; from <= to; from += costStep {
-			days, err := s.costs(ctx, from, min(from+costStep-1, to))
+			days, err := s.readDays(ctx, from, min(from+costStep-1, to))
 			if err != nil {
 				yield(Cost{}, fmt.Errorf("read costs: %w", err))
 				return
@@ -62,8 +62,8 @@ func (s *Store) Costs(ctx context.Context, first, last time.Time) iter.Seq2[Cost
 	}
 }
 
-// costs reads some days as they are stored.
-func (s *Store) costs(ctx context.Context, from, to int64) ([]map[string]string, error) {
+// readDays reads some days as they are stored.
+func (s *Costs) readDays(ctx context.Context, from, to int64) ([]map[string]string, error) {
 	var replies []*redis.MapStringStringCmd
 	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
 		for day := from; day <= to; day++ {

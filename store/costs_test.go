@@ -16,7 +16,7 @@ import (
 func (h *harness) costs(s *Store) (all []Cost) {
 	h.Helper()
 	now := must(h.rdb.Time(h.Context()).Result())
-	for c, err := range s.Costs(h.Context(), now.AddDate(0, 0, 1-CostDays), now.AddDate(0, 0, 1)) {
+	for c, err := range s.Costs.Days(h.Context(), now.AddDate(0, 0, 1-CostDays), now.AddDate(0, 0, 1)) {
 		if err != nil {
 			h.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestCostsAreToldApart(t *testing.T) {
 		if diff := gocmp.Diff(want, h.costs(s)); diff != "" {
 			h.Error(diff)
 		}
-		if spent := must(s.Spent(ctx, Fleet)); spent != 3.95 {
+		if spent := must(s.Costs.Spent(ctx, Fleet)); spent != 3.95 {
 			h.Errorf("$%.2f was spent, by which no budget and no page differs from the costs", spent)
 		}
 	})
@@ -126,7 +126,7 @@ func TestCostsAreOfADay(t *testing.T) {
 			"none":       {second, first},
 		} {
 			var got []string
-			for c, err := range s.Costs(ctx, days[0], days[1]) {
+			for c, err := range s.Costs.Days(ctx, days[0], days[1]) {
 				h.ok(err)
 				got = append(got, c.Day.Format(time.DateOnly))
 			}
@@ -193,7 +193,7 @@ func TestCostsWithoutRedis(t *testing.T) {
 		s := h.store(Config{})
 		h.mini.Close()
 		n := 0
-		for _, err := range s.Costs(h.Context(), time.Now().AddDate(0, 0, -50), time.Now()) {
+		for _, err := range s.Costs.Days(h.Context(), time.Now().AddDate(0, 0, -50), time.Now()) {
 			if n++; err == nil || n > 1 {
 				h.Errorf("element %d: %v", n, err)
 			}

@@ -49,7 +49,7 @@ func (e *Held) Error() string {
 
 // Admit asks whether a run may start with a credential now; [*Held] when not. One that may puts off the next by the credential's interval.
 // An answer that gets lost costs an interval.
-func (s *Store) Admit(ctx context.Context, credential string) error {
+func (s *Credentials) Admit(ctx context.Context, credential string) error {
 	if _, err := s.run(ctx, "admit", credential); err != nil {
 		return fmt.Errorf("admit a run: %w", err)
 	}
@@ -57,16 +57,16 @@ func (s *Store) Admit(ctx context.Context, credential string) error {
 }
 
 // Hold keeps runs from starting with a credential until then, by Redis' clock; the latest time counts. Afterwards they start at least
-// interval apart, until [Store.Ease] has said often enough that all is well.
-func (s *Store) Hold(ctx context.Context, credential string, until time.Time, interval time.Duration, why string) error {
+// interval apart, until [Credentials.Ease] has said often enough that all is well.
+func (s *Credentials) Hold(ctx context.Context, credential string, until time.Time, interval time.Duration, why string) error {
 	if _, err := s.run(ctx, "hold", credential, micros(until), interval.Microseconds(), why); err != nil {
 		return fmt.Errorf("hold credential: %w", err)
 	}
 	return nil
 }
 
-// Refuse says that the model does not take a credential, and why. It keeps no run from starting: a success, told to [Store.Ease], ends it.
-func (s *Store) Refuse(ctx context.Context, credential, why string) error {
+// Refuse says that the model does not take a credential, and why. It keeps no run from starting: a success, told to [Credentials.Ease], ends it.
+func (s *Credentials) Refuse(ctx context.Context, credential, why string) error {
 	if _, err := s.run(ctx, "refuse", credential, why, refusedFor.Microseconds()); err != nil {
 		return fmt.Errorf("refuse credential: %w", err)
 	}
@@ -75,7 +75,7 @@ func (s *Store) Refuse(ctx context.Context, credential, why string) error {
 
 // Slow says that the model throttles a run of this credential: the interval doubles, from 1 s to 1 min, but only once in 5 s, however many
 // runs say so.
-func (s *Store) Slow(ctx context.Context, credential string) error {
+func (s *Credentials) Slow(ctx context.Context, credential string) error {
 	_, err := s.run(ctx, "slow", credential, leastInterval.Microseconds(), mostInterval.Microseconds(), slowedApart.Microseconds())
 	if err != nil {
 		return fmt.Errorf("slow credential down: %w", err)
@@ -84,15 +84,15 @@ func (s *Store) Slow(ctx context.Context, credential string) error {
 }
 
 // Ease says that a run of this credential went well: the interval halves, and is gone below 1 s. It does not end a hold, but a refusal.
-func (s *Store) Ease(ctx context.Context, credential string) error {
+func (s *Credentials) Ease(ctx context.Context, credential string) error {
 	if _, err := s.run(ctx, "ease", credential, leastInterval.Microseconds()); err != nil {
 		return fmt.Errorf("ease credential: %w", err)
 	}
 	return nil
 }
 
-// Credentials lists those whose runs do not start freely, in no particular order.
-func (s *Store) Credentials(ctx context.Context) ([]Credential, error) {
+// List lists those whose runs do not start freely, in no particular order.
+func (s *Credentials) List(ctx context.Context) ([]Credential, error) {
 	names, err := s.redis.ZRange(ctx, s.key.credentials(), 0, -1).Result()
 	if err != nil {
 		return nil, fmt.Errorf("list credentials: %w", err)

@@ -12,7 +12,7 @@ import (
 // refused is why no run may start just now with the credential "c".
 func (h *harness) refused(s *Store) *Held {
 	h.Helper()
-	err := s.Admit(h.Context(), "c")
+	err := s.Credentials.Admit(h.Context(), "c")
 	var held *Held
 	if !errors.As(err, &held) {
 		h.Fatalf("admit = %v, want a refusal", err)
@@ -23,7 +23,7 @@ func (h *harness) refused(s *Store) *Held {
 // known is what the fleet knows of its one credential.
 func (h *harness) known(s *Store) Credential {
 	h.Helper()
-	all := must(s.Credentials(h.Context()))
+	all := must(s.Credentials.List(h.Context()))
 	if len(all) != 1 || all[0].Name != "c" {
 		h.Fatalf("credentials: %+v, want c", all)
 	}
@@ -39,14 +39,14 @@ func (h *harness) set(field string, v int64) {
 func TestHeldCredential(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
-		h.ok(s.Admit(ctx, "c"))
-		h.ok(s.Admit(ctx, "c")) // nobody has said anything of it
-		if all := must(s.Credentials(ctx)); len(all) != 0 {
+		h.ok(s.Credentials.Admit(ctx, "c"))
+		h.ok(s.Credentials.Admit(ctx, "c")) // nobody has said anything of it
+		if all := must(s.Credentials.List(ctx)); len(all) != 0 {
 			h.Errorf("credentials: %+v", all)
 		}
 		until := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
-		h.ok(s.Hold(ctx, "c", until, 30*time.Second, "the limit is reached"))
-		h.ok(s.Hold(ctx, "c", until.Add(-time.Minute), time.Second, "an earlier one")) // said by a run that heard it before
+		h.ok(s.Credentials.Hold(ctx, "c", until, 30*time.Second, "the limit is reached"))
+		h.ok(s.Credentials.Hold(ctx, "c", until.Add(-time.Minute), time.Second, "an earlier one")) // said by a run that heard it before
 		want := &Held{At: until, Interval: 30 * time.Second, Why: "the limit is reached"}
 		if diff := cmp.Diff(want, h.refused(s)); diff != "" {
 			h.Error(diff)
@@ -54,18 +54,18 @@ func TestHeldCredential(t *testing.T) {
 		if diff := cmp.Diff(Credential{"c", until, "the limit is reached", 30 * time.Second, ""}, h.known(s)); diff != "" {
 			h.Error(diff)
 		}
-		h.ok(s.Admit(ctx, "another"))
+		h.ok(s.Credentials.Admit(ctx, "another"))
 
 		h.set("until", 1) // the time has come: one after the other
-		h.ok(s.Admit(ctx, "c"))
+		h.ok(s.Credentials.Admit(ctx, "c"))
 		if got := h.refused(s); got.Interval != 30*time.Second || got.Why != "" || got.At.Before(time.Now()) || got.At.After(time.Now().Add(time.Minute)) {
 			h.Errorf("behind the first: %+v", got)
 		}
 		h.set("next", 1)
-		h.ok(s.Admit(ctx, "c"))
+		h.ok(s.Credentials.Admit(ctx, "c"))
 		h.lapse("errand:credential:c", time.Hour+10*time.Minute)
-		h.ok(s.Admit(ctx, "c"))
-		if all := must(s.Credentials(ctx)); len(all) != 0 {
+		h.ok(s.Credentials.Admit(ctx, "c"))
+		if all := must(s.Credentials.List(ctx)); len(all) != 0 {
 			h.Errorf("afterwards: %+v", all)
 		}
 	})
@@ -75,36 +75,36 @@ func TestThrottledCredential(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		for _, want := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
-			h.ok(s.Slow(ctx, "c"))
-			h.ok(s.Slow(ctx, "c")) // another run's word for the same
+			h.ok(s.Credentials.Slow(ctx, "c"))
+			h.ok(s.Credentials.Slow(ctx, "c")) // another run's word for the same
 			if got := h.known(s).Interval; got != time.Duration(want)*time.Second {
 				h.Fatalf("interval %s, want %d s", got, want)
 			}
 			h.set("slowed", 1)
 		}
-		h.ok(s.Admit(ctx, "c"))
+		h.ok(s.Credentials.Admit(ctx, "c"))
 		if got := h.refused(s); got.Interval != time.Minute || got.Why != "" {
 			h.Errorf("behind the first: %+v", got)
 		}
 		for range 5 {
-			h.ok(s.Ease(ctx, "c"))
+			h.ok(s.Credentials.Ease(ctx, "c"))
 		}
 		if got := h.known(s).Interval; got != 60*time.Second/32 {
 			h.Errorf("interval %s, want a 32nd of a minute", got)
 		}
-		h.ok(s.Ease(ctx, "c"))
-		h.ok(s.Admit(ctx, "c"))
-		h.ok(s.Admit(ctx, "c"))
+		h.ok(s.Credentials.Ease(ctx, "c"))
+		h.ok(s.Credentials.Admit(ctx, "c"))
+		h.ok(s.Credentials.Admit(ctx, "c"))
 		if n := h.rdb.Exists(ctx, "errand:credential:c").Val() + h.rdb.ZCard(ctx, "errand:credentials").Val(); n != 0 {
 			h.Errorf("something is left of a credential that is free")
 		}
-		h.ok(s.Ease(ctx, "c")) // and that leaves nothing either
+		h.ok(s.Credentials.Ease(ctx, "c")) // and that leaves nothing either
 		if n := h.rdb.Exists(ctx, "errand:credential:c").Val(); n != 0 {
 			h.Errorf("easing made a credential")
 		}
 
-		h.ok(s.Hold(ctx, "c", time.Now().Add(time.Hour), time.Second, "held")) // runs that go well do not end a hold
-		h.ok(s.Ease(ctx, "c"))
+		h.ok(s.Credentials.Hold(ctx, "c", time.Now().Add(time.Hour), time.Second, "held")) // runs that go well do not end a hold
+		h.ok(s.Credentials.Ease(ctx, "c"))
 		if got := h.refused(s); got.Why != "held" || got.Interval != 0 {
 			h.Errorf("eased while held: %+v", got)
 		}
@@ -115,9 +115,9 @@ func TestThrottledCredential(t *testing.T) {
 func TestCredentialsAreTrimmed(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
-		h.ok(s.Slow(ctx, "old"))
+		h.ok(s.Credentials.Slow(ctx, "old"))
 		h.ok(h.rdb.ZAddXX(ctx, "errand:credentials", z(1, "old")).Err())
-		h.ok(s.Slow(ctx, "c"))
+		h.ok(s.Credentials.Slow(ctx, "c"))
 		h.known(s)
 	})
 }
@@ -127,12 +127,12 @@ func TestRefusedCredential(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		for _, slow := range []bool{false, true} {
-			h.ok(s.Refuse(ctx, "c", "the model said 401"))
+			h.ok(s.Credentials.Refuse(ctx, "c", "the model said 401"))
 			if slow { // which is remembered for less long
-				h.ok(s.Slow(ctx, "c"))
+				h.ok(s.Credentials.Slow(ctx, "c"))
 				h.set("interval", 10*leastInterval.Microseconds())
 			} else {
-				h.ok(s.Admit(ctx, "c"))
+				h.ok(s.Credentials.Admit(ctx, "c"))
 			}
 			if got := h.known(s); got.Refused != "the model said 401" || !got.Until.IsZero() {
 				h.Errorf("known: %+v", got)
@@ -140,8 +140,8 @@ func TestRefusedCredential(t *testing.T) {
 			if ttl := must(h.rdb.TTL(ctx, "errand:credential:c").Result()); ttl < refusedFor {
 				h.Errorf("remembered for %v", ttl)
 			}
-			h.ok(s.Ease(ctx, "c"))
-			if known := must(s.Credentials(ctx)); len(known) > 0 && known[0].Refused != "" {
+			h.ok(s.Credentials.Ease(ctx, "c"))
+			if known := must(s.Credentials.List(ctx)); len(known) > 0 && known[0].Refused != "" {
 				h.Errorf("after a success: %+v", known)
 			}
 		}

@@ -36,8 +36,8 @@ const maxSkew = 5 * time.Second
 
 // Diagnose looks at how Redis is set up, without changing anything: version, eviction, persistence, clock, and what happened to
 // its data. No finding is good news. Who may use Redis is up to 5 s old. The error says that it did not answer.
-func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
-	found, err := s.accessLately(ctx)
+func (s *Doctor) Diagnose(ctx context.Context) ([]Finding, error) {
+	found, err := s.recentAccess(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
 }
 
 // history is what happened to Redis' data.
-func (s *Store) history(ctx context.Context, now time.Time) ([]Finding, error) {
+func (s *Doctor) history(ctx context.Context, now time.Time) ([]Finding, error) {
 	lost, err := s.loss(ctx, now)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func TestDiagnose(t *testing.T) {
 	}
 	check := func(want ...string) {
 		t.Helper()
-		found, err := s.Diagnose(t.Context())
+		found, err := s.Doctor.Diagnose(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestDiagnose(t *testing.T) {
 	set("appendonly", "no") // or it would not exit before it has written the file for the first time
 	check("error: maxmemory-policy is allkeys-lru", "warning: appendonly is off")
 	_ = client.Close()
-	if _, err := s.Diagnose(t.Context()); err == nil {
+	if _, err := s.Doctor.Diagnose(t.Context()); err == nil {
 		t.Error("diagnosed without an answer")
 	}
 }
@@ -67,7 +67,7 @@ func TestDiagnose(t *testing.T) {
 // One in memory lacks the settings; that is no reason to call each of them broken.
 func TestDiagnoseInMemory(t *testing.T) {
 	onMini(t, func(h *harness) {
-		found, err := h.store(Config{}).Diagnose(h.Context())
+		found, err := h.store(Config{}).Doctor.Diagnose(h.Context())
 		if diff := cmp.Diff([]string{"warning: Redis is in memory, within this program", "error: " + OpenRedis}, brief(found)); diff != "" || err != nil {
 			h.Error(diff, err)
 		}

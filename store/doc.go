@@ -9,7 +9,7 @@
 //   - What a run has cost counts once, in budgets and in the costs of its day, which are written in one step.
 //   - A checkpoint is read as it was saved, whole, or not at all, and does not outlive its task.
 //   - Steps are idempotent where a lost answer makes go-redis send them again. But [Claim.Append] may then store an event twice,
-//     [Store.Admit] and [Store.Allow] take a turn for nothing, [Store.Ease] ease twice, [Store.TakeOutbox] of just any task leave one to
+//     [Credentials.Admit] and [Memos.Allow] take a turn for nothing, [Credentials.Ease] ease twice, [Outbox.Take] of just any task leave one to
 //     its lease, and [ThreadLock.Release] find nothing to release.
 //   - Redis' clock is the only clock. Those of the workers are not compared.
 //   - Whoever follows a task hears of its events in order, each once, however slow others are.

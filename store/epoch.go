@@ -9,7 +9,7 @@ import (
 
 // Epoch names the data that Redis has. It is made at the first start, and is another one when Redis has lost its data since: lost is when that
 // was noticed, zero if it never was. known is what an earlier call returned, "" before the first: only who knows an epoch can miss it.
-func (s *Store) Epoch(ctx context.Context, known string) (epoch string, lost time.Time, err error) {
+func (s *Doctor) Epoch(ctx context.Context, known string) (epoch string, lost time.Time, err error) {
 	r, err := s.run(ctx, "epoch", known, rand.Text())
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("look for redis' epoch: %w", err)
@@ -18,7 +18,7 @@ func (s *Store) Epoch(ctx context.Context, known string) (epoch string, lost tim
 }
 
 // loss tells for [Config.Retention] that Redis has lost its data.
-func (s *Store) loss(ctx context.Context, now time.Time) ([]Finding, error) {
+func (s *Doctor) loss(ctx context.Context, now time.Time) ([]Finding, error) {
 	r, err := s.redis.HMGet(ctx, s.key.epoch(), "lost").Result()
 	if err != nil {
 		return nil, fmt.Errorf("look for redis' epoch: %w", err)

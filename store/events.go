@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -15,6 +16,16 @@ const (
 	maxEvent = 16 << 10 // bytes
 	batch    = 100      // events per read
 )
+
+// EventLog holds the events of tasks.
+type EventLog struct {
+	*db
+	hub *hub
+}
+
+func newEventLog(d *db) *EventLog {
+	return &EventLog{d, &hub{db: d, poll: 2 * time.Second, feeds: map[string]*feed{}}}
+}
 
 // Event is one entry of a task's stream.
 type Event struct {
@@ -39,9 +50,9 @@ func (c *Claim) Append(ctx context.Context, events ...json.RawMessage) error {
 	return nil
 }
 
-// Events reads what is there after an event's ID, oldest first; "" or "0" is from the beginning, limit 0 is 100. A task without events,
+// Read reads what is there after an event's ID, oldest first; "" or "0" is from the beginning, limit 0 is 100. A task without events,
 // or one that does not exist, has none.
-func (s *Store) Events(ctx context.Context, id, after string, limit int) ([]Event, error) {
+func (s *EventLog) Read(ctx context.Context, id, after string, limit int) ([]Event, error) {
 	if limit <= 0 {
 		limit = batch
 	}
@@ -59,9 +70,9 @@ func (s *Store) Events(ctx context.Context, id, after string, limit int) ([]Even
 	return decodeEvents(entries), nil
 }
 
-// EventsBefore reads the latest events before an event's ID, oldest first, for whoever pages back; "" is from the end. more tells that there
+// ReadBefore reads the latest events before an event's ID, oldest first, for whoever pages back; "" is from the end. more tells that there
 // are older ones still, as far as the stream goes back. limit must be positive.
-func (s *Store) EventsBefore(ctx context.Context, id, before string, limit int) (events []Event, more bool, err error) {
+func (s *EventLog) ReadBefore(ctx context.Context, id, before string, limit int) (events []Event, more bool, err error) {
 	from := "+"
 	if before != "" {
 		if err := checkEventID(before); err != nil {

@@ -32,23 +32,23 @@ func TestAppendKeepsOrderAndCap(t *testing.T) {
 		h.ok(c.Append(ctx))
 		h.ok(c.Append(ctx, event(1)))
 		h.ok(c.Append(ctx, event(2), event(3), event(4)))
-		if got, want := texts(must(s.Events(ctx, c.ID(), "", 0))), []string{`{"n":2}`, `{"n":3}`, `{"n":4}`}; !slices.Equal(got, want) {
+		if got, want := texts(must(s.Events.Read(ctx, c.ID(), "", 0))), []string{`{"n":2}`, `{"n":3}`, `{"n":4}`}; !slices.Equal(got, want) {
 			h.Errorf("events %v, want %v", got, want)
 		}
 		largest := json.RawMessage(`"` + strings.Repeat("x", 16<<10-2) + `"`)
 		h.ok(c.Append(ctx, largest))
-		before := must(s.Events(ctx, c.ID(), "", 0))
+		before := must(s.Events.Read(ctx, c.ID(), "", 0))
 		if err := c.Append(ctx, event(5), append(largest, ' ')); !errors.Is(err, ErrTooLarge) {
 			h.Errorf("append = %v, want %v", err, ErrTooLarge)
 		}
-		if after := must(s.Events(ctx, c.ID(), "", 0)); len(after) != len(before) || after[2].ID != before[2].ID {
+		if after := must(s.Events.Read(ctx, c.ID(), "", 0)); len(after) != len(before) || after[2].ID != before[2].ID {
 			h.Error("a refused batch left a part of it")
 		}
 		h.ok(c.End(ctx, nil))
 		if err := c.Append(ctx, event(6)); !errors.Is(err, ErrStale) {
 			h.Errorf("append after the end = %v, want %v", err, ErrStale)
 		}
-		if got := must(s.Events(ctx, c.ID(), "", 0)); len(got) != 3 || !got[2].End {
+		if got := must(s.Events.Read(ctx, c.ID(), "", 0)); len(got) != 3 || !got[2].End {
 			h.Errorf("events %v, want the end mark last", texts(got))
 		}
 	})
@@ -64,7 +64,7 @@ func TestEventsInPages(t *testing.T) {
 		for _, after := range []string{"", "0"} {
 			var got []string
 			for {
-				page := must(s.Events(ctx, c.ID(), after, 2))
+				page := must(s.Events.Read(ctx, c.ID(), after, 2))
 				if len(page) == 0 {
 					break
 				}
@@ -76,11 +76,11 @@ func TestEventsInPages(t *testing.T) {
 			}
 		}
 		for _, bad := range []string{"x", "1", "1-", "-1", "1-2-3", "+", "(1-1"} {
-			if _, err := s.Events(ctx, c.ID(), bad, 0); err == nil {
+			if _, err := s.Events.Read(ctx, c.ID(), bad, 0); err == nil {
 				h.Errorf("%q passed as an event ID", bad)
 			}
 		}
-		if got := must(s.Events(ctx, "1700000000000009-none", "", 0)); len(got) != 0 {
+		if got := must(s.Events.Read(ctx, "1700000000000009-none", "", 0)); len(got) != 0 {
 			h.Errorf("no task has events %v", got)
 		}
 	})
@@ -96,17 +96,17 @@ func TestEventsBackwards(t *testing.T) {
 		h.ok(c.End(ctx, nil))
 		before, pages := "", [][]string{{`{"n":4}`, "end"}, {`{"n":2}`, `{"n":3}`}, {`{"n":0}`, `{"n":1}`}}
 		for i, want := range pages {
-			page, more, err := s.EventsBefore(ctx, c.ID(), before, 2)
+			page, more, err := s.Events.ReadBefore(ctx, c.ID(), before, 2)
 			h.ok(err)
 			if got := texts(page); !slices.Equal(got, want) || more != (i < 2) {
 				h.Fatalf("before %q: %v and more: %t, want %v", before, got, more, want)
 			}
 			before = page[0].ID
 		}
-		if page, more, err := s.EventsBefore(ctx, c.ID(), before, 2); err != nil || more || len(page) > 0 {
+		if page, more, err := s.Events.ReadBefore(ctx, c.ID(), before, 2); err != nil || more || len(page) > 0 {
 			h.Errorf("before the first: %v, more: %t, %v", texts(page), more, err)
 		}
-		if _, _, err := s.EventsBefore(ctx, c.ID(), "+", 2); err == nil {
+		if _, _, err := s.Events.ReadBefore(ctx, c.ID(), "+", 2); err == nil {
 			h.Error("+ passed as an event ID")
 		}
 	})
@@ -123,7 +123,7 @@ func follow(ctx context.Context, s *Store, id, after string) *following {
 	f := &following{events: make(signal[Event], 1000), done: make(chan struct{})}
 	go func() {
 		defer close(f.done)
-		for e, err := range s.Follow(ctx, id, after) {
+		for e, err := range s.Events.Follow(ctx, id, after) {
 			if err != nil {
 				f.err = err
 				continue // the sequence has to stop by itself
@@ -214,14 +214,14 @@ func TestFollowEnds(t *testing.T) {
 
 		c := h.claim(s, id)
 		h.ok(c.Append(ctx, event(1)))
-		for e, err := range s.Follow(ctx, id, "") { // the caller breaks off
+		for e, err := range s.Events.Follow(ctx, id, "") { // the caller breaks off
 			if err != nil || e.End {
 				h.Fatalf("%+v, %v", e, err)
 			}
 			break
 		}
 		if err := func() (last error) {
-			for _, err := range s.Follow(ctx, id, "no ID") {
+			for _, err := range s.Events.Follow(ctx, id, "no ID") {
 				last = err
 			}
 			return last

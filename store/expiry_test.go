@@ -8,7 +8,7 @@ import (
 func TestEverythingOfATaskExpires(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
-		h.ok(s.Alias(ctx, "also-t", "t"))
+		h.ok(s.Threads.Alias(ctx, "also-t", "t"))
 		rec := kin(1)
 		rec.Scopes = []string{"user:u"}
 		h.put(s, rec, kin(3))
@@ -19,15 +19,15 @@ func TestEverythingOfATaskExpires(t *testing.T) {
 		h.ok(c.Pushing(ctx, "acme/api", "errand/x", "1"))
 		h.ok(c.Append(ctx, event(1)))
 		must(c.Ask(ctx, "k", []byte(`"?"`)))
-		must(s.Answer(ctx, rec.ID, "k", []byte(`"!"`), task(2).ID))
+		must(s.Questions.Answer(ctx, rec.ID, "k", []byte(`"!"`), task(2).ID))
 		h.ok(c.SaveCheckpoint(ctx, Checkpoint{Session: Session{ID: "s"}}))
 		h.ok(c.SaveLog(ctx, "log", []byte("x")))
 		h.ok(c.SaveSession(ctx, Session{ID: "s"}))
 		must(s.Cancel(ctx, rec.ID, "ann", "user"))
 		h.ok(c.EndWith(ctx, []byte(`{}`), Covered{IDs: []string{absorbed}}))
-		post, _, err := s.TakeOutbox(ctx, rec.ID)
+		post, _, err := s.Outbox.Take(ctx, rec.ID)
 		h.ok(err)
-		h.ok(s.Posted(ctx, post))
+		h.ok(s.Outbox.MarkPosted(ctx, post))
 		h.ok(c.Release(ctx))
 		seen := 0
 		for key := range h.dump() {

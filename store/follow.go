@@ -17,9 +17,9 @@ import (
 //
 // Whatever is followed in this process is heard of over one subscription and read once for all who follow it (see hub). A caller that is
 // slow holds up nobody, and misses nothing that the stream still has.
-func (s *Store) Follow(ctx context.Context, id, after string) iter.Seq2[Event, error] {
+func (s *EventLog) Follow(ctx context.Context, id, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		f := &follower{store: s, id: id, after: after, yield: yield}
+		f := &follower{log: s, id: id, after: after, yield: yield}
 		if after == "0" {
 			f.after = ""
 		}
@@ -31,7 +31,7 @@ func (s *Store) Follow(ctx context.Context, id, after string) iter.Seq2[Event, e
 
 // follower is one call of Follow, and used by its goroutine alone.
 type follower struct {
-	store *Store
+	log   *EventLog
 	id    string
 	after string // the last event that was handed out; empty: none
 	yield func(Event, error) bool
@@ -42,7 +42,7 @@ type follower struct {
 func (f *follower) follow(ctx context.Context) error {
 	for {
 		// The state before the stream: what was appended until the end is then in the stream.
-		state, err := f.store.state(ctx, f.id)
+		state, err := f.log.state(ctx, f.id)
 		if err == nil {
 			err = f.catchUp(ctx)
 		}
@@ -58,7 +58,7 @@ func (f *follower) follow(ctx context.Context) error {
 // catchUp reads until nothing is left.
 func (f *follower) catchUp(ctx context.Context) error {
 	for {
-		events, err := f.store.Events(ctx, f.id, f.after, batch)
+		events, err := f.log.Read(ctx, f.id, f.after, batch)
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 
 // listen hands out what the hub reads, until the hub says that we have to look for ourselves.
 func (f *follower) listen(ctx context.Context) error {
-	news, leave := f.store.hub.join(f.id, f.after)
+	news, leave := f.log.hub.join(f.id, f.after)
 	defer leave()
 	// What came after our own reading may have been read for the others before we joined them.
 	if err := f.catchUp(ctx); err != nil {
@@ -120,7 +120,7 @@ func eventTime(id string) (ms, seq uint64) {
 	return ms, seq
 }
 
-func (s *Store) state(ctx context.Context, id string) (State, error) {
+func (s *db) state(ctx context.Context, id string) (State, error) {
 	state, err := s.redis.HGet(ctx, s.key.task(id), "state").Result()
 	if errors.Is(err, redis.Nil) {
 		err = ErrNotFound

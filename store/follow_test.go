@@ -64,7 +64,7 @@ func TestFollowersShareOneReader(t *testing.T) {
 		blocking, count := dial(h.T, h.url), &counter{}
 		blocking.AddHook(count)
 		s := h.store(Config{Blocking: blocking})
-		s.slice = time.Hour // by hints alone
+		s.Events.hub.poll = time.Hour // by hints alone
 		ctx, stop := context.WithCancel(h.Context())
 		a, b := h.claim(s, h.submitTo(s, 1, "a")), h.claim(s, h.submitTo(s, 2, "b"))
 		h.ok(a.Append(ctx, event(1)))
@@ -115,7 +115,7 @@ func TestSlowFollowerHoldsUpNobody(t *testing.T) {
 		reading, goOn, done := make(chan struct{}), make(chan struct{}), make(chan []string)
 		go func() {
 			var got []string
-			for e, err := range s.Follow(ctx, c.ID(), "") {
+			for e, err := range s.Events.Follow(ctx, c.ID(), "") {
 				if err != nil {
 					got = append(got, err.Error())
 				} else {
@@ -155,7 +155,7 @@ func TestStoppedFollowerIsLetGo(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		c := h.claim(s, h.submit(s, 1))
-		mine, leave := s.hub.join(c.ID(), "")
+		mine, leave := s.Events.hub.join(c.ID(), "")
 		defer leave()
 		h.subscribed(1)
 		fast := follow(ctx, s, c.ID(), "")
@@ -170,9 +170,9 @@ func TestStoppedFollowerIsLetGo(t *testing.T) {
 		if kept == 0 || kept > backlog {
 			h.Errorf("%d readings were kept, at most %d should be", kept, backlog)
 		}
-		s.hub.mu.Lock()
-		defer s.hub.mu.Unlock()
-		if n := len(s.hub.feeds[c.ID()].followers); n != 1 {
+		s.Events.hub.mu.Lock()
+		defer s.Events.hub.mu.Unlock()
+		if n := len(s.Events.hub.feeds[c.ID()].followers); n != 1 {
 			h.Errorf("%d are read for, want the fast one alone", n)
 		}
 	})

@@ -66,7 +66,7 @@ func (h *harness) store(cfg Config) *Store {
 	if err != nil {
 		h.Fatal(err)
 	}
-	s.slice = 20 * time.Millisecond
+	s.Events.hub.poll = 20 * time.Millisecond
 	return s
 }
 

@@ -9,7 +9,7 @@ import (
 
 // heed calls look at once, whenever subject is announced on the channel, and every Refresh in case that an announcement got lost, until
 // look says that it has seen enough, or ctx ends, which is the error.
-func (s *Store) heed(ctx context.Context, channel, subject string, look func() bool) error {
+func (s *db) heed(ctx context.Context, channel, subject string, look func() bool) error {
 	sub := s.redis.Subscribe(ctx, channel)
 	defer sub.Close()
 	hints := sub.ChannelWithSubscriptions()

@@ -18,7 +18,8 @@ const backlog = 8
 // It waits for no follower and keeps no errors: a follower who cannot take what was read, a task that ended without a mark, a Redis that
 // does not answer all come to the same. The channel is closed, and the follower looks for itself what there is.
 type hub struct {
-	store *Store
+	*db
+	poll time.Duration // how often streams are read without a hint
 
 	mu    sync.Mutex
 	feeds map[string]*feed // by task
@@ -67,10 +68,10 @@ func (h *hub) join(id, after string) (news <-chan []Event, leave func()) {
 
 // run hears and reads until the last follower has left. The next one may be there before it returns: what two of them read is the same.
 func (h *hub) run(ctx context.Context) {
-	sub := h.store.blocking.Subscribe(ctx, h.store.key.news())
+	sub := h.blocking.Subscribe(ctx, h.key.news())
 	defer sub.Close()
 	hints := sub.ChannelWithSubscriptions()
-	look := time.NewTicker(h.store.slice)
+	look := time.NewTicker(h.poll)
 	defer look.Stop()
 	for {
 		select {
@@ -126,14 +127,14 @@ func (h *hub) followed(ids map[string]bool) map[string]string {
 func (h *hub) read(ctx context.Context, last map[string]string) {
 	for len(last) > 0 {
 		states, streams := map[string]*redis.StringCmd{}, map[string]*redis.XMessageSliceCmd{}
-		_, _ = h.store.blocking.Pipelined(ctx, func(p redis.Pipeliner) error {
+		_, _ = h.blocking.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for id, after := range last {
 				from := "-"
 				if after != "" {
 					from = "(" + after
 				}
-				states[id] = p.HGet(ctx, h.store.key.task(id), "state") // before the stream, as in follow
-				streams[id] = p.XRangeN(ctx, h.store.key.events(id), from, "+", batch)
+				states[id] = p.HGet(ctx, h.key.task(id), "state") // before the stream, as in follow
+				streams[id] = p.XRangeN(ctx, h.key.events(id), from, "+", batch)
 			}
 			return nil
 		}) // each command has its own error

@@ -24,7 +24,7 @@ type inquiry struct {
 
 // Inquire asks whichever worker is free, and waits for its answer until ctx ends, which is the error; the question is then taken back, unless a
 // worker is at it. The key stands for the question: while the answer to an earlier one with that key is kept, it is that.
-func (s *Store) Inquire(ctx context.Context, key string, question json.RawMessage) (json.RawMessage, error) {
+func (s *Workers) Inquire(ctx context.Context, key string, question json.RawMessage) (json.RawMessage, error) {
 	answer, err := s.replied(ctx, key)
 	if err != nil || answer != nil {
 		return answer, err
@@ -56,7 +56,7 @@ func (s *Store) Inquire(ctx context.Context, key string, question json.RawMessag
 }
 
 // replied is the answer that is kept; nil when there is none.
-func (s *Store) replied(ctx context.Context, key string) (json.RawMessage, error) {
+func (s *Workers) replied(ctx context.Context, key string) (json.RawMessage, error) {
 	answer, err := s.redis.Get(ctx, s.key.reply(key)).Result()
 	switch {
 	case errors.Is(err, redis.Nil):
@@ -69,7 +69,7 @@ func (s *Store) replied(ctx context.Context, key string) (json.RawMessage, error
 
 // Respond answers what is inquired, one question after the other, until ctx ends, which is the error. While ready says no, questions are left
 // to others. An answer is kept for as long as answer says; nil is none, and whoever asked waits on.
-func (s *Store) Respond(
+func (s *Workers) Respond(
 	ctx context.Context, ready func() bool, answer func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration),
 ) error {
 	return s.heed(ctx, s.key.asked(), "", func() bool {

@@ -15,7 +15,7 @@ func (h *harness) responder(s *Store, ready func() bool, answer func(context.Con
 	ctx, cancel := context.WithCancel(h.Context())
 	var done sync.WaitGroup
 	done.Go(func() {
-		if err := s.Respond(ctx, ready, answer); !errors.Is(err, context.Canceled) {
+		if err := s.Workers.Respond(ctx, ready, answer); !errors.Is(err, context.Canceled) {
 			h.Errorf("Respond: %v", err)
 		}
 	})
@@ -40,13 +40,13 @@ func TestInquiry(t *testing.T) {
 			h.responder(s, always, echo)
 		}
 		for range 3 {
-			got, err := s.Inquire(h.Context(), "k", json.RawMessage(`"what?"`))
+			got, err := s.Workers.Inquire(h.Context(), "k", json.RawMessage(`"what?"`))
 			if err != nil || string(got) != `{"to":"what?"}` {
 				h.Errorf("%s, %v", got, err)
 			}
 		}
 		h.lapse("errand:reply:k", time.Minute)
-		if _, err := s.Inquire(h.Context(), "k", json.RawMessage(`"what now?"`)); err != nil {
+		if _, err := s.Workers.Inquire(h.Context(), "k", json.RawMessage(`"what now?"`)); err != nil {
 			h.Error(err)
 		}
 		mu.Lock()
@@ -69,7 +69,7 @@ func TestInquiryThatNobodyAnswers(t *testing.T) {
 			}
 			return false
 		}, nil)
-		if got, err := s.Inquire(ctx, "k", json.RawMessage(`1`)); !errors.Is(err, context.Canceled) {
+		if got, err := s.Workers.Inquire(ctx, "k", json.RawMessage(`1`)); !errors.Is(err, context.Canceled) {
 			h.Errorf("%s, %v", got, err)
 		}
 		if n := h.rdb.LLen(h.Context(), "errand:inquiries").Val(); n != 0 {
@@ -93,7 +93,7 @@ func TestInquiryLapses(t *testing.T) {
 			}
 			return false
 		}, nil)
-		if got, err := s.Inquire(ctx, "k", json.RawMessage(`1`)); !errors.Is(err, context.Canceled) {
+		if got, err := s.Workers.Inquire(ctx, "k", json.RawMessage(`1`)); !errors.Is(err, context.Canceled) {
 			h.Errorf("%s, %v", got, err)
 		}
 	})
@@ -110,11 +110,11 @@ func TestLatest(t *testing.T) {
 		}
 		ids := h.put(s, talk(1), talk(2), talk(3), kin(4))
 		h.ok(h.claim(s, ids[0]).End(h.Context(), nil))
-		got, err := s.Latest(h.Context(), "t", 2)
+		got, err := s.Threads.LatestTasks(h.Context(), "t", 2)
 		if err != nil || len(got) != 2 || got[0].ID != ids[1] || got[1].ID != ids[2] {
 			h.Errorf("%+v, %v", got, err)
 		}
-		if all, err := s.Latest(h.Context(), "t", 9); err != nil || len(all) != 3 || all[0].State != Ended {
+		if all, err := s.Threads.LatestTasks(h.Context(), "t", 9); err != nil || len(all) != 3 || all[0].State != Ended {
 			h.Errorf("%+v, %v", all, err)
 		}
 		h.lapse("errand:thread:t", s.cfg.SessionTTL)

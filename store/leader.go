@@ -13,21 +13,21 @@ import (
 //
 // Methods may be called from any goroutine.
 type Leader struct {
-	store *Store
-	name  string
-	who   string
-	ttl   time.Duration
+	db   *db
+	name string
+	who  string
+	ttl  time.Duration
 }
 
 // Leader makes a candidate for the lead of that name. A leader that stops calling [Leader.Lead] is replaced after ttl.
 func (s *Store) Leader(name string, ttl time.Duration) *Leader {
-	return &Leader{store: s, name: name, who: rand.Text(), ttl: ttl}
+	return &Leader{db: s.db, name: name, who: rand.Text(), ttl: ttl}
 }
 
 // Lead takes the lead if it is free, or renews it. term names the time through which this candidate has led without interruption: a new one
 // begins whenever the lead was free, be it that a leader died or that Redis was away. It is empty when another leads.
 func (l *Leader) Lead(ctx context.Context) (term string, err error) {
-	r, err := l.store.run(ctx, "lead", l.name, l.who, l.ttl.Milliseconds())
+	r, err := l.db.run(ctx, "lead", l.name, l.who, l.ttl.Milliseconds())
 	if err != nil {
 		return "", fmt.Errorf("lead %s: %w", l.name, err)
 	}
@@ -36,7 +36,7 @@ func (l *Leader) Lead(ctx context.Context) (term string, err error) {
 
 // Resign gives the lead up, if this candidate has it.
 func (l *Leader) Resign(ctx context.Context) error {
-	if _, err := l.store.run(ctx, "resign", l.name, l.who); err != nil {
+	if _, err := l.db.run(ctx, "resign", l.name, l.who); err != nil {
 		return fmt.Errorf("resign from %s: %w", l.name, err)
 	}
 	return nil

@@ -133,7 +133,7 @@ func (s *Store) heads(ctx context.Context, q ListQuery, ids []string) ([]string,
 }
 
 // records reads many in one round trip and leaves out those that have expired. One that cannot be read says so.
-func (s *Store) records(ctx context.Context, ids []string) ([]Record, error) {
+func (s *db) records(ctx context.Context, ids []string) ([]Record, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}

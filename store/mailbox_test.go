@@ -79,7 +79,7 @@ func TestTake(t *testing.T) {
 		if err != nil || !ok || rec.ID != ids[1] || rec.State != Absorbed || rec.Into != ids[0] || string(rec.Task) != `{"n":1}` {
 			h.Fatalf("took %+v, %t, %v", rec, ok, err)
 		}
-		if e := must(s.Events(ctx, ids[1], "", 0)); len(e) != 1 || string(e[0].Data) != `"absorbed"` {
+		if e := must(s.Events.Read(ctx, ids[1], "", 0)); len(e) != 1 || string(e[0].Data) != `"absorbed"` {
 			h.Errorf("events: %v", e)
 		}
 		if _, err := s.Claim(ctx, ids[1], 0, "w"); !errors.Is(err, ErrRunning) {
@@ -346,10 +346,10 @@ func TestCoveredTask(t *testing.T) {
 		if string(rec.Ending) != `"with"` || rec.Outbox != -1 || rec.Ended.IsZero() || rec.Into != ids[0] {
 			h.Errorf("%+v", rec)
 		}
-		if _, ok, err := s.TakeOutbox(ctx, ids[1]); ok || err != nil {
+		if _, ok, err := s.Outbox.Take(ctx, ids[1]); ok || err != nil {
 			h.Errorf("to be posted: %t, %v", ok, err)
 		}
-		if events := must(s.Events(ctx, ids[1], "", 0)); len(events) != 2 || !events[1].End {
+		if events := must(s.Events.Read(ctx, ids[1], "", 0)); len(events) != 2 || !events[1].End {
 			h.Errorf("events: %v", events)
 		}
 		if live := h.rdb.ZRange(ctx, "errand:live", 0, -1).Val(); len(live) != 0 {
@@ -361,7 +361,7 @@ func TestCoveredTask(t *testing.T) {
 			h.Errorf("tried again: %+v", rec)
 		}
 		h.ok(h.claim(s, ids[1]).End(ctx, nil))
-		if _, ok, err := s.TakeOutbox(ctx, ids[1]); !ok || err != nil {
+		if _, ok, err := s.Outbox.Take(ctx, ids[1]); !ok || err != nil {
 			h.Errorf("its own message: %t, %v", ok, err)
 		}
 	})

@@ -17,12 +17,12 @@ type memo struct {
 const maxMemo = 256 << 10
 
 // Memo reads what was written under a name, nil where nothing was for SessionTTL, or what is there is no memo.
-func (s *Store) Memo(ctx context.Context, name string) (json.RawMessage, error) {
+func (s *Memos) Memo(ctx context.Context, name string) (json.RawMessage, error) {
 	m, err := s.memo(ctx, name)
 	return m.body, err
 }
 
-func (s *Store) memo(ctx context.Context, name string) (memo, error) {
+func (s *Memos) memo(ctx context.Context, name string) (memo, error) {
 	values, err := s.redis.HMGet(ctx, s.key.memo(name), "body", "rev").Result()
 	if wrongType(err) {
 		return memo{}, nil
@@ -40,7 +40,7 @@ func (s *Store) memo(ctx context.Context, name string) (memo, error) {
 }
 
 // setMemo writes one over that of revision rev. [ErrStale]: somebody else wrote meanwhile.
-func (s *Store) setMemo(ctx context.Context, name string, rev int64, body json.RawMessage) error {
+func (s *Memos) setMemo(ctx context.Context, name string, rev int64, body json.RawMessage) error {
 	if len(body) > maxMemo {
 		return fmt.Errorf("write memo %s: %d bytes, limit %d: %w", name, len(body), maxMemo, ErrTooLarge)
 	}
@@ -57,7 +57,7 @@ var errContended = errors.New("others keep changing it")
 
 // ChangeMemo reads a memo (nil: there is none), lets change make of it what it should be, and writes that, again from the beginning while
 // others do the same. A change that returns nil leaves it as it is; its error is returned. [ErrTooLarge] beyond 256 KiB.
-func (s *Store) ChangeMemo(ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error)) error {
+func (s *Memos) ChangeMemo(ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error)) error {
 	for range changeTries {
 		m, err := s.memo(ctx, name)
 		if err != nil {

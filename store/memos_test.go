@@ -12,24 +12,24 @@ import (
 func TestMemos(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})
-		if n, err := s.memo(h.Context(), "pr"); err != nil || n.body != nil || n.rev != 0 {
+		if n, err := s.Memos.memo(h.Context(), "pr"); err != nil || n.body != nil || n.rev != 0 {
 			h.Errorf("what was never written: %+v, %v", n, err)
 		}
 		for rev, body := range []string{`1`, `2`} {
-			if err := s.setMemo(h.Context(), "pr", int64(rev), json.RawMessage(body)); err != nil {
+			if err := s.Memos.setMemo(h.Context(), "pr", int64(rev), json.RawMessage(body)); err != nil {
 				h.Error(err)
 			}
 		}
-		if err := s.setMemo(h.Context(), "pr", 1, json.RawMessage(`3`)); !errors.Is(err, ErrStale) {
+		if err := s.Memos.setMemo(h.Context(), "pr", 1, json.RawMessage(`3`)); !errors.Is(err, ErrStale) {
 			h.Errorf("over another's: %v", err)
 		}
-		if n, err := s.memo(h.Context(), "pr"); err != nil || string(n.body) != `2` || n.rev != 2 {
+		if n, err := s.Memos.memo(h.Context(), "pr"); err != nil || string(n.body) != `2` || n.rev != 2 {
 			h.Errorf("got %+v, %v", n, err)
 		}
 		if ttl := s.redis.PTTL(h.Context(), s.key.memo("pr")).Val(); ttl <= 0 || ttl > s.cfg.SessionTTL {
 			h.Errorf("kept for %s", ttl)
 		}
-		if err := s.setMemo(h.Context(), "pr", 2, make([]byte, maxMemo+1)); !errors.Is(err, ErrTooLarge) {
+		if err := s.Memos.setMemo(h.Context(), "pr", 2, make([]byte, maxMemo+1)); !errors.Is(err, ErrTooLarge) {
 			h.Errorf("too large: %v", err)
 		}
 	})
@@ -46,11 +46,11 @@ func TestUnreadableMemo(t *testing.T) {
 			names = append(names, rev)
 		}
 		for _, name := range names {
-			if body, err := s.Memo(ctx, name); err != nil || body != nil {
+			if body, err := s.Memos.Memo(ctx, name); err != nil || body != nil {
 				h.Errorf("%s: %s, %v", name, body, err)
 			}
-			h.ok(s.ChangeMemo(ctx, name, func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`1`), nil }))
-			if body := must(s.Memo(ctx, name)); string(body) != `1` {
+			h.ok(s.Memos.ChangeMemo(ctx, name, func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`1`), nil }))
+			if body := must(s.Memos.Memo(ctx, name)); string(body) != `1` {
 				h.Errorf("%s: then %s", name, body)
 			}
 		}
@@ -64,7 +64,7 @@ func TestMemosAreChangedTogether(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 5 {
 			wg.Go(func() {
-				err := s.ChangeMemo(h.Context(), "n", func(b json.RawMessage) (json.RawMessage, error) {
+				err := s.Memos.ChangeMemo(h.Context(), "n", func(b json.RawMessage) (json.RawMessage, error) {
 					n, _ := strconv.Atoi(string(b))
 					return json.RawMessage(strconv.Itoa(n + 1)), nil
 				})
@@ -74,7 +74,7 @@ func TestMemosAreChangedTogether(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if n, err := s.memo(h.Context(), "n"); err != nil || string(n.body) != "5" {
+		if n, err := s.Memos.memo(h.Context(), "n"); err != nil || string(n.body) != "5" {
 			h.Errorf("got %+v, %v", n, err)
 		}
 		refused := errors.New("refused")
@@ -82,11 +82,11 @@ func TestMemosAreChangedTogether(t *testing.T) {
 			func(json.RawMessage) (json.RawMessage, error) { return nil, refused },
 			func(json.RawMessage) (json.RawMessage, error) { return nil, nil },
 		} {
-			if err := s.ChangeMemo(h.Context(), "n", change); err != nil && !errors.Is(err, refused) {
+			if err := s.Memos.ChangeMemo(h.Context(), "n", change); err != nil && !errors.Is(err, refused) {
 				h.Error(err)
 			}
 		}
-		if n, err := s.memo(h.Context(), "n"); err != nil || n.rev != 5 {
+		if n, err := s.Memos.memo(h.Context(), "n"); err != nil || n.rev != 5 {
 			h.Errorf("changed all the same: %+v, %v", n, err)
 		}
 	})

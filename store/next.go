@@ -6,7 +6,7 @@ import (
 )
 
 // Next reads the thread's task that starts next, or is running already; [ErrNotFound] when none waits.
-func (s *Store) Next(ctx context.Context, thread string) (Record, error) {
+func (s *Threads) Next(ctx context.Context, thread string) (Record, error) {
 	ids, err := s.redis.ZRange(ctx, s.key.waiting(thread), 0, 0).Result()
 	if err != nil {
 		return Record{}, fmt.Errorf("get next task of %s: %w", thread, err)
@@ -14,5 +14,5 @@ func (s *Store) Next(ctx context.Context, thread string) (Record, error) {
 	if len(ids) == 0 {
 		return Record{}, fmt.Errorf("get next task of %s: %w", thread, ErrNotFound)
 	}
-	return s.Get(ctx, ids[0])
+	return s.get(ctx, ids[0])
 }

@@ -15,10 +15,10 @@ type Post struct {
 	delivery int // with Attempt the lease's token: attempts start again when a task is tried again
 }
 
-// TakeOutbox leases a task whose message is due, for OutboxLease: this one, or with id "" the one that is due longest. It is false when
+// Take leases a task whose message is due, for OutboxLease: this one, or with id "" the one that is due longest. It is false when
 // there is none: not ended, posted, leased to another, or put off. For 10 s after [Claim.End] only who asks by ID gets it: that is who
 // ended it and has its report open.
-func (s *Store) TakeOutbox(ctx context.Context, id string) (Post, bool, error) {
+func (s *Outbox) Take(ctx context.Context, id string) (Post, bool, error) {
 	r, err := s.run(ctx, "takeoutbox", id, s.cfg.OutboxLease.Microseconds(), rand.Text())
 	if err != nil {
 		return Post{}, false, fmt.Errorf("take outbox %s: %w", id, err)
@@ -29,9 +29,9 @@ func (s *Store) TakeOutbox(ctx context.Context, id string) (Post, bool, error) {
 	return Post{ID: r.text(1), Attempt: r.number(2), delivery: r.number(3)}, true, nil
 }
 
-// Posted notes that the final message is out: the record and its events now expire after Retention. [ErrStale] when the lease has gone
+// MarkPosted notes that the final message is out: the record and its events now expire after Retention. [ErrStale] when the lease has gone
 // to another, who decides then.
-func (s *Store) Posted(ctx context.Context, p Post) error {
+func (s *Outbox) MarkPosted(ctx context.Context, p Post) error {
 	_, err := s.run(ctx, "posted", p.ID, p.delivery, p.Attempt, s.cfg.Retention.Milliseconds())
 	if err != nil {
 		return fmt.Errorf("mark %s posted: %w", p.ID, err)
@@ -39,8 +39,8 @@ func (s *Store) Posted(ctx context.Context, p Post) error {
 	return nil
 }
 
-// PostLater gives the lease back: the message is due at that time, by Redis' clock. [ErrStale] as for Posted.
-func (s *Store) PostLater(ctx context.Context, p Post, at time.Time) error {
+// Postpone gives the lease back: the message is due at that time, by Redis' clock. [ErrStale] as for Posted.
+func (s *Outbox) Postpone(ctx context.Context, p Post, at time.Time) error {
 	if _, err := s.run(ctx, "postlater", p.ID, p.delivery, p.Attempt, micros(at)); err != nil {
 		return fmt.Errorf("post %s later: %w", p.ID, err)
 	}

@@ -23,7 +23,7 @@ func TestOutboxHeadStart(t *testing.T) {
 		for n, byHolder := range []bool{true, false} {
 			c := h.claim(s, h.submit(s, n+1))
 			h.ok(c.End(ctx, nil))
-			if p, got, err := s.TakeOutbox(ctx, ""); got || err != nil {
+			if p, got, err := s.Outbox.Take(ctx, ""); got || err != nil {
 				h.Errorf("just anybody took %s at once, %v", p.ID, err)
 			}
 			which := c.ID()
@@ -31,7 +31,7 @@ func TestOutboxHeadStart(t *testing.T) {
 				h.overdue(which)
 				which = ""
 			}
-			if p, got, err := s.TakeOutbox(ctx, which); !got || err != nil || p.ID != c.ID() || p.Attempt != 1 {
+			if p, got, err := s.Outbox.Take(ctx, which); !got || err != nil || p.ID != c.ID() || p.Attempt != 1 {
 				h.Errorf("took %t, %+v, %v", got, p, err)
 			}
 			h.ok(c.Release(ctx))
@@ -45,7 +45,7 @@ func TestOutboxLease(t *testing.T) {
 		id := h.ended(s, 1)
 		take := func(what, which string, want int) Post {
 			h.Helper()
-			p, got, err := s.TakeOutbox(ctx, which)
+			p, got, err := s.Outbox.Take(ctx, which)
 			if err != nil || got != (want > 0) || p.Attempt != want || got && p.ID != id {
 				h.Errorf("%s: took %t, %s attempt %d, %v; want attempt %d of %s", what, got, p.ID, p.Attempt, err, want, id)
 			}
@@ -62,26 +62,26 @@ func TestOutboxLease(t *testing.T) {
 		take("leased, any", "", 0)
 		h.overdue(id)
 		second := take("lease over", "", 2)
-		stale("posted by the first", s.Posted(ctx, first))
-		stale("put off by the first", s.PostLater(ctx, first, time.Time{}))
+		stale("posted by the first", s.Outbox.MarkPosted(ctx, first))
+		stale("put off by the first", s.Outbox.Postpone(ctx, first, time.Time{}))
 		take("leased to the second", id, 0)
 
-		h.ok(s.PostLater(ctx, second, time.Now().Add(time.Hour)))
+		h.ok(s.Outbox.Postpone(ctx, second, time.Now().Add(time.Hour)))
 		take("put off", id, 0)
 		h.overdue(id)
 		third := take("due again", id, 3)
-		h.ok(s.PostLater(ctx, third, time.Time{}))
+		h.ok(s.Outbox.Postpone(ctx, third, time.Time{}))
 		fourth := take("put off to now", id, 4)
 		if got := must(s.Get(ctx, id)); got.Outbox != 4 {
 			h.Errorf("%d attempts in the record, want 4", got.Outbox)
 		}
-		h.ok(s.Posted(ctx, fourth))
+		h.ok(s.Outbox.MarkPosted(ctx, fourth))
 		if got := must(s.Get(ctx, id)); got.Outbox != -1 {
 			h.Errorf("outbox %d, want -1", got.Outbox)
 		}
 		take("posted", id, 0)
 		take("posted, any", "", 0)
-		stale("put off after it was posted", s.PostLater(ctx, fourth, time.Time{}))
+		stale("put off after it was posted", s.Outbox.Postpone(ctx, fourth, time.Time{}))
 		take("posted still", id, 0)
 	})
 }
@@ -98,7 +98,7 @@ func TestOutboxOneTakerEach(t *testing.T) {
 		for range 4 {
 			wg.Go(func() {
 				for {
-					p, got, err := s.TakeOutbox(h.Context(), "")
+					p, got, err := s.Outbox.Take(h.Context(), "")
 					if err != nil {
 						h.Error(err)
 					}
@@ -122,28 +122,28 @@ func TestOutboxAfterARetry(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		id := h.ended(s, 1)
-		old, _, err := s.TakeOutbox(ctx, id)
+		old, _, err := s.Outbox.Take(ctx, id)
 		h.ok(err)
 		must(s.Retry(ctx, id))
 		h.overdue(id) // if it were still there
-		if _, got, err := s.TakeOutbox(ctx, id); got || err != nil {
+		if _, got, err := s.Outbox.Take(ctx, id); got || err != nil {
 			h.Errorf("a task that waits again is posted: %t, %v", got, err)
 		}
-		if err := s.Posted(ctx, old); !errors.Is(err, ErrStale) {
+		if err := s.Outbox.MarkPosted(ctx, old); !errors.Is(err, ErrStale) {
 			h.Errorf("posted = %v, want %v", err, ErrStale)
 		}
 		must(s.EndWaiting(ctx, id, nil))
-		fresh, _, err := s.TakeOutbox(ctx, id)
+		fresh, _, err := s.Outbox.Take(ctx, id)
 		h.ok(err)
 		if fresh.Attempt != old.Attempt {
 			h.Fatalf("attempt %d, want %d: the test wants the same number", fresh.Attempt, old.Attempt)
 		}
-		for name, err := range map[string]error{"posted": s.Posted(ctx, old), "put off": s.PostLater(ctx, old, time.Time{})} {
+		for name, err := range map[string]error{"posted": s.Outbox.MarkPosted(ctx, old), "put off": s.Outbox.Postpone(ctx, old, time.Time{})} {
 			if !errors.Is(err, ErrStale) {
 				h.Errorf("%s = %v, want %v", name, err, ErrStale)
 			}
 		}
-		h.ok(s.Posted(ctx, fresh))
+		h.ok(s.Outbox.MarkPosted(ctx, fresh))
 	})
 }
 
@@ -157,14 +157,14 @@ func TestOutboxTakesTheOldestAndSkipsTheLost(t *testing.T) {
 		h.overdue(ids[1])
 		h.ok(h.rdb.Del(ctx, "errand:task:"+ids[1]).Err()) // by hand, or by a Redis that evicts
 		for _, want := range []string{ids[0], ids[2]} {
-			if p, got, err := s.TakeOutbox(ctx, ""); err != nil || !got || p.ID != want {
+			if p, got, err := s.Outbox.Take(ctx, ""); err != nil || !got || p.ID != want {
 				h.Errorf("took %t %s, %v; want %s", got, p.ID, err, want)
 			}
 		}
 		if n := h.rdb.Exists(ctx, "errand:task:"+ids[1]).Val(); n != 0 {
 			h.Error("taking it brought a stump of the record back")
 		}
-		if _, got, err := s.TakeOutbox(ctx, ids[1]); got || err != nil {
+		if _, got, err := s.Outbox.Take(ctx, ids[1]); got || err != nil {
 			h.Errorf("took a lost item: %t, %v", got, err)
 		}
 	})
@@ -174,14 +174,14 @@ func TestPostedTasksExpire(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{Retention: time.Minute})
 		id := h.ended(s, 1)
-		post, _, err := s.TakeOutbox(ctx, id)
+		post, _, err := s.Outbox.Take(ctx, id)
 		h.ok(err)
 		for _, key := range []string{"errand:task:" + id, "errand:events:" + id} {
 			if ttl := h.rdb.PTTL(ctx, key).Val(); ttl > 0 {
 				h.Errorf("%s expires before it is posted", key)
 			}
 		}
-		h.ok(s.Posted(ctx, post))
+		h.ok(s.Outbox.MarkPosted(ctx, post))
 		for _, key := range []string{"errand:task:" + id, "errand:events:" + id} {
 			if ttl := h.rdb.PTTL(ctx, key).Val(); ttl <= 0 || ttl > time.Minute {
 				h.Errorf("%s expires in %s, want within a minute", key, ttl)
@@ -204,9 +204,9 @@ func TestPostedTasksExpire(t *testing.T) {
 			}
 		}
 		must(s.EndWaiting(ctx, next, nil))
-		post, _, err = s.TakeOutbox(ctx, next)
+		post, _, err = s.Outbox.Take(ctx, next)
 		h.ok(err)
-		h.ok(s.Posted(ctx, post))
+		h.ok(s.Outbox.MarkPosted(ctx, post))
 		h.rdb.Del(ctx, "errand:task:"+next, "errand:events:"+next, "errand:tasks", "errand:expiring", "errand:fence")
 		if left := h.dump(); len(left) != 0 {
 			h.Errorf("a task that is gone left %v", left)

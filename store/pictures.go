@@ -11,10 +11,10 @@ import (
 // maxPictures bounds the pictures of one task, in bytes.
 const maxPictures = 8 << 20
 
-// SavePictures stores what was sent along with a task, before the task itself is submitted. It may be repeated, and changes nothing once the task
+// Save stores what was sent along with a task, before the task itself is submitted. It may be repeated, and changes nothing once the task
 // is there: then they are as well, for as long as it is. The data lives for SessionTTL, and for Retention from the moment in which the task's
 // final message is posted. [ErrTooLarge] beyond 8 MiB in all.
-func (s *Store) SavePictures(ctx context.Context, id string, data [][]byte) error {
+func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 	size, fields := 0, make([]any, 0, 2*len(data))
 	for i, d := range data {
 		size += len(d)
@@ -39,16 +39,16 @@ func (s *Store) SavePictures(ctx context.Context, id string, data [][]byte) erro
 	return nil
 }
 
-// DropPictures removes what SavePictures stored for a task that was not taken. It changes nothing if there is such a task after all.
-func (s *Store) DropPictures(ctx context.Context, id string) error {
+// Drop removes what SavePictures stored for a task that was not taken. It changes nothing if there is such a task after all.
+func (s *Pictures) Drop(ctx context.Context, id string) error {
 	if _, err := s.run(ctx, "droppictures", id); err != nil {
 		return fmt.Errorf("drop pictures of %s: %w", id, err)
 	}
 	return nil
 }
 
-// Pictures reads what SavePictures stored, in the same order; nothing if it is gone.
-func (s *Store) Pictures(ctx context.Context, id string) ([][]byte, error) {
+// Read reads what SavePictures stored, in the same order; nothing if it is gone.
+func (s *Pictures) Read(ctx context.Context, id string) ([][]byte, error) {
 	fields, err := s.redis.HGetAll(ctx, s.key.pictures(id)).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read pictures of %s: %w", id, err)

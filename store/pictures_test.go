@@ -13,28 +13,28 @@ func TestPictures(t *testing.T) {
 		ctx, s := h.Context(), h.store(Config{})
 		id := task(1).ID
 		data := [][]byte{[]byte("one"), {0, 1, 255}}
-		h.ok(s.SavePictures(ctx, id, data))
-		h.ok(s.DropPictures(ctx, id))
-		if left, err := s.Pictures(ctx, id); err != nil || left != nil {
+		h.ok(s.Pictures.Save(ctx, id, data))
+		h.ok(s.Pictures.Drop(ctx, id))
+		if left, err := s.Pictures.Read(ctx, id); err != nil || left != nil {
 			h.Errorf("dropped, but there are %v, %v", left, err)
 		}
-		h.ok(s.SavePictures(ctx, id, data))
+		h.ok(s.Pictures.Save(ctx, id, data))
 		h.put(s, task(1))
-		h.ok(s.DropPictures(ctx, id)) // there is a task now
-		if diff := cmp.Diff(data, must(s.Pictures(ctx, id))); diff != "" {
+		h.ok(s.Pictures.Drop(ctx, id)) // there is a task now
+		if diff := cmp.Diff(data, must(s.Pictures.Read(ctx, id))); diff != "" {
 			h.Error(diff)
 		}
-		if none, err := s.Pictures(ctx, task(2).ID); err != nil || none != nil {
+		if none, err := s.Pictures.Read(ctx, task(2).ID); err != nil || none != nil {
 			h.Errorf("%v, %v", none, err)
 		}
-		if err := s.SavePictures(ctx, id, [][]byte{make([]byte, maxPictures), {1}}); !errors.Is(err, ErrTooLarge) {
+		if err := s.Pictures.Save(ctx, id, [][]byte{make([]byte, maxPictures), {1}}); !errors.Is(err, ErrTooLarge) {
 			h.Errorf("%v", err)
 		}
 		h.ok(must(s.Claim(ctx, id, 0, "w")).End(ctx, nil))
-		post, _, err := s.TakeOutbox(ctx, id)
+		post, _, err := s.Outbox.Take(ctx, id)
 		h.ok(err)
-		h.ok(s.Posted(ctx, post))
-		h.ok(s.SavePictures(ctx, id, data)) // the message is delivered once more
+		h.ok(s.Outbox.MarkPosted(ctx, post))
+		h.ok(s.Pictures.Save(ctx, id, data)) // the message is delivered once more
 		if ttl := s.redis.PTTL(ctx, s.key.pictures(id)).Val(); ttl <= 0 || ttl > s.cfg.Retention {
 			h.Errorf("kept for %s", ttl)
 		}

@@ -19,7 +19,7 @@ func (c *Claim) Pushing(ctx context.Context, repo, branch, commit string) error 
 }
 
 // Pushed lists the latest commits that a branch may be at by our doing. There are none of a branch that nobody pushed to for SessionTTL.
-func (s *Store) Pushed(ctx context.Context, repo, branch string) ([]string, error) {
+func (s *Threads) Pushed(ctx context.Context, repo, branch string) ([]string, error) {
 	commits, err := s.redis.LRange(ctx, s.key.pushed(repo, branch), 0, -1).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read pushes to %s of %s: %w", branch, repo, err)

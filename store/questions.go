@@ -55,8 +55,8 @@ func (c *Claim) First(ctx context.Context, key string) (bool, error) {
 	return r.text(0) == "ok", nil
 }
 
-// FirstWaiting is [Claim.First] for a task that waits, which nobody has claimed; [ErrStale] when it does not.
-func (s *Store) FirstWaiting(ctx context.Context, id, key string) (bool, error) {
+// FirstWhileWaiting is [Claim.First] for a task that waits, which nobody has claimed; [ErrStale] when it does not.
+func (s *Questions) FirstWhileWaiting(ctx context.Context, id, key string) (bool, error) {
 	r, err := s.run(ctx, "first", id, "", key, rand.Text())
 	if err != nil {
 		return false, fmt.Errorf("mark as said for %s: %w", id, err)
@@ -67,7 +67,7 @@ func (s *Store) FirstWaiting(ctx context.Context, id, key string) (bool, error) 
 // Answer answers a question of a task, from any process. The first answer stands; it comes back. message is the ID that the answer would
 // have as a task: if it becomes the answer, it will be [ErrSpent] to submit that, or to answer with it again, for as long as an ended task is known; empty for
 // none. [ErrNotFound] when there is no such question, [ErrEnded] when nobody waits for it any more, [ErrTooLarge] beyond 16 KiB.
-func (s *Store) Answer(ctx context.Context, id, key string, answer json.RawMessage, message string) (stands json.RawMessage, err error) {
+func (s *Questions) Answer(ctx context.Context, id, key string, answer json.RawMessage, message string) (stands json.RawMessage, err error) {
 	if len(answer) > maxEvent {
 		return nil, fmt.Errorf("answer %s: %d bytes, limit %d: %w", id, len(answer), maxEvent, ErrTooLarge)
 	}
@@ -78,8 +78,8 @@ func (s *Store) Answer(ctx context.Context, id, key string, answer json.RawMessa
 	return raw(r.text(1)), nil
 }
 
-// Questions reads what a task has asked, by key.
-func (s *Store) Questions(ctx context.Context, id string) ([]Question, error) {
+// List reads what a task has asked, by key.
+func (s *Questions) List(ctx context.Context, id string) ([]Question, error) {
 	fields, err := s.redis.HGetAll(ctx, s.key.questions(id)).Result()
 	if err != nil && !wrongType(err) { // such are no questions
 		return nil, fmt.Errorf("read questions of %s: %w", id, err)

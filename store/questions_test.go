@@ -16,7 +16,7 @@ func TestQuestionIsAnsweredOnce(t *testing.T) {
 		id := h.submit(s, 1)
 		c := h.claim(s, id)
 		question := json.RawMessage(`"red or blue?"`)
-		if _, err := s.Answer(ctx, id, "k", json.RawMessage(`"red"`), ""); !errors.Is(err, ErrNotFound) {
+		if _, err := s.Questions.Answer(ctx, id, "k", json.RawMessage(`"red"`), ""); !errors.Is(err, ErrNotFound) {
 			h.Errorf("an answer to nothing = %v", err)
 		}
 		if answer := must(c.Ask(ctx, "k", question)); answer != nil {
@@ -28,14 +28,14 @@ func TestQuestionIsAnsweredOnce(t *testing.T) {
 			got <- string(answer) + errorText(err)
 		}()
 		for _, answer := range []string{`"red"`, `"blue"`} {
-			if stands := must(s.Answer(ctx, id, "k", json.RawMessage(answer), "")); string(stands) != `"red"` {
+			if stands := must(s.Questions.Answer(ctx, id, "k", json.RawMessage(answer), "")); string(stands) != `"red"` {
 				h.Errorf("%s: it stands at %s", answer, stands)
 			}
 		}
 		if answer := <-got; answer != `"red"` {
 			h.Errorf("awaited %s", answer)
 		}
-		if diff := cmp.Diff([]Question{{Key: "k", Body: question, Answer: json.RawMessage(`"red"`), Fence: c.Record().Fence}}, must(s.Questions(ctx, id))); diff != "" {
+		if diff := cmp.Diff([]Question{{Key: "k", Body: question, Answer: json.RawMessage(`"red"`), Fence: c.Record().Fence}}, must(s.Questions.List(ctx, id))); diff != "" {
 			h.Error(diff)
 		}
 		if answer := must(c.Ask(ctx, "k", question)); string(answer) != `"red"` {
@@ -54,11 +54,11 @@ func TestQuestionOutlivesItsRun(t *testing.T) {
 		if !must(first.First(ctx, "u")) || must(first.First(ctx, "u")) {
 			h.Error("said twice, or not at all")
 		}
-		if _, err := s.FirstWaiting(ctx, id, "w"); !errors.Is(err, ErrStale) {
+		if _, err := s.Questions.FirstWhileWaiting(ctx, id, "w"); !errors.Is(err, ErrStale) {
 			h.Errorf("spoke for a task that runs: %v", err)
 		}
 		h.ok(first.Return(ctx, Wait{}))
-		if must(s.FirstWaiting(ctx, id, "u")) || !must(s.FirstWaiting(ctx, id, "w")) || must(s.FirstWaiting(ctx, id, "w")) {
+		if must(s.Questions.FirstWhileWaiting(ctx, id, "u")) || !must(s.Questions.FirstWhileWaiting(ctx, id, "w")) || must(s.Questions.FirstWhileWaiting(ctx, id, "w")) {
 			h.Error("said twice while it waits, or not at all")
 		}
 		if _, err := first.Ask(ctx, "l", json.RawMessage(`1`)); !errors.Is(err, ErrStale) {
@@ -67,7 +67,7 @@ func TestQuestionOutlivesItsRun(t *testing.T) {
 		if _, err := first.First(ctx, "v"); !errors.Is(err, ErrStale) {
 			h.Errorf("a stale holder spoke: %v", err)
 		}
-		_ = must(s.Answer(ctx, id, "k", json.RawMessage(`2`), ""))
+		_ = must(s.Questions.Answer(ctx, id, "k", json.RawMessage(`2`), ""))
 		second := h.claim(s, id)
 		if answer := must(second.Ask(ctx, "k", json.RawMessage(`1`))); string(answer) != `2` {
 			h.Errorf("the answer is %s", answer)
@@ -76,11 +76,11 @@ func TestQuestionOutlivesItsRun(t *testing.T) {
 			h.Error("the next run says it again")
 		}
 		h.ok(second.End(ctx, json.RawMessage(`{}`)))
-		if _, err := s.Answer(ctx, id, "k", json.RawMessage(`3`), ""); !errors.Is(err, ErrEnded) {
+		if _, err := s.Questions.Answer(ctx, id, "k", json.RawMessage(`3`), ""); !errors.Is(err, ErrEnded) {
 			h.Errorf("an answer after the end = %v", err)
 		}
 		_ = must(s.Retry(ctx, id))
-		if left := must(s.Questions(ctx, id)); len(left) != 0 {
+		if left := must(s.Questions.List(ctx, id)); len(left) != 0 {
 			h.Errorf("a task that is tried again still knows %v", left)
 		}
 	})
@@ -115,16 +115,16 @@ func TestMessageIsAnAnswerOrATask(t *testing.T) {
 		if open, ok := errors.AsType[*OpenQuestion](err); !ok || open.ID != id {
 			h.Fatalf("submit: %v", err)
 		}
-		if stands := must(s.Answer(ctx, id, "k", json.RawMessage(`"a"`), message.ID)); string(stands) != `"a"` {
+		if stands := must(s.Questions.Answer(ctx, id, "k", json.RawMessage(`"a"`), message.ID)); string(stands) != `"a"` {
 			h.Errorf("it stands at %s", stands)
 		}
 		_ = must(c.Ask(ctx, "l", json.RawMessage(`2`)))
 		for _, key := range []string{"k", "l"} {
-			if _, err := s.Answer(ctx, id, key, json.RawMessage(`"a"`), message.ID); !errors.Is(err, ErrSpent) {
+			if _, err := s.Questions.Answer(ctx, id, key, json.RawMessage(`"a"`), message.ID); !errors.Is(err, ErrSpent) {
 				h.Errorf("the same message answers %s as well: %v", key, err)
 			}
 		}
-		_ = must(s.Answer(ctx, id, "k", json.RawMessage(`"b"`), other.ID))
+		_ = must(s.Questions.Answer(ctx, id, "k", json.RawMessage(`"b"`), other.ID))
 		// Whoever looks back as far as tasks are known finds it among them.
 		if left := h.rdb.TTL(ctx, "errand:spent:"+message.ID).Val(); left < s.cfg.Retention-time.Minute {
 			h.Errorf("forgotten after %s", left)

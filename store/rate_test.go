@@ -17,7 +17,7 @@ func TestTurnsAreShared(t *testing.T) {
 			s := h.store(Config{Redis: dial(h.T, h.url)})
 			asking.Go(func() {
 				for range burst {
-					wait, err := s.Allow(h.Context(), "slack/T1/edit", time.Hour, burst)
+					wait, err := s.Memos.Allow(h.Context(), "slack/T1/edit", time.Hour, burst)
 					switch {
 					case err != nil:
 						h.Error(err)
@@ -36,7 +36,7 @@ func TestTurnsAreShared(t *testing.T) {
 			h.Errorf("%d got a turn and %d none, want %d and %d", taken.Load(), refused.Load(), burst, 3*burst)
 		}
 		s := h.store(Config{})
-		if wait, err := s.Allow(h.Context(), "slack/T2/edit", time.Hour, burst); err != nil || wait != 0 {
+		if wait, err := s.Memos.Allow(h.Context(), "slack/T2/edit", time.Hour, burst); err != nil || wait != 0 {
 			h.Errorf("another name waits %s, %v", wait, err)
 		}
 	})
@@ -47,12 +47,12 @@ func TestTurnsComeBack(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})
 		for range 2 {
-			if wait, err := s.Allow(h.Context(), "x", time.Minute, 1); err != nil || wait < 0 || wait > time.Minute {
+			if wait, err := s.Memos.Allow(h.Context(), "x", time.Minute, 1); err != nil || wait < 0 || wait > time.Minute {
 				h.Errorf("wait %s, %v", wait, err)
 			}
 		}
 		h.lapse("errand:rate:x", time.Minute)
-		if wait, err := s.Allow(h.Context(), "x", time.Minute, 1); err != nil || wait != 0 {
+		if wait, err := s.Memos.Allow(h.Context(), "x", time.Minute, 1); err != nil || wait != 0 {
 			h.Errorf("after a minute: wait %s, %v", wait, err)
 		}
 	})

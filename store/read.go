@@ -11,7 +11,9 @@ import (
 )
 
 // Get reads one record; [ErrNotFound] when there is none, or no more. One that is there and cannot be read says so.
-func (s *Store) Get(ctx context.Context, id string) (Record, error) {
+func (s *Store) Get(ctx context.Context, id string) (Record, error) { return s.get(ctx, id) }
+
+func (s *db) get(ctx context.Context, id string) (Record, error) {
 	fields, err := s.redis.HGetAll(ctx, s.key.task(id)).Result()
 	if wrongType(err) {
 		return noHash(id), nil

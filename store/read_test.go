@@ -144,7 +144,7 @@ func TestNext(t *testing.T) {
 		ctx, s := h.Context(), h.store(Config{})
 		next := func(what, want string) {
 			h.Helper()
-			if got, err := s.Next(ctx, "t"); got.ID != want || (want == "") != errors.Is(err, ErrNotFound) {
+			if got, err := s.Threads.Next(ctx, "t"); got.ID != want || (want == "") != errors.Is(err, ErrNotFound) {
 				h.Errorf("%s: next is %q (%v), want %q", what, got.ID, err, want)
 			}
 		}
@@ -188,12 +188,12 @@ func TestPrefix(t *testing.T) {
 		c := h.claim(a, h.submit(a, 1))
 		h.ok(c.Append(ctx, event(1)))
 		h.ok(c.SaveSession(ctx, Session{ID: "s"}))
-		h.ok(a.Alias(ctx, "x", "y"))
-		h.ok(a.Beat(ctx, Worker{ID: "w"}))
+		h.ok(a.Threads.Alias(ctx, "x", "y"))
+		h.ok(a.Workers.Beat(ctx, Worker{ID: "w"}))
 		h.ok(c.End(ctx, nil))
-		post, _, err := a.TakeOutbox(ctx, c.ID())
+		post, _, err := a.Outbox.Take(ctx, c.ID())
 		h.ok(err)
-		h.ok(a.Posted(ctx, post))
+		h.ok(a.Outbox.MarkPosted(ctx, post))
 		for key := range h.dump() {
 			if key[:2] != "a:" {
 				h.Errorf("key %s is outside the prefix", key)

@@ -30,7 +30,7 @@ type Record struct {
 	Kin    string // the run of one task may absorb another of its thread if both have the same, which is not empty; opaque
 	Into   string // whose run has absorbed it; with whom it ended
 
-	// Topic is what Submit remembers of the thread, for its next task; nil = nothing new. Opaque; see [Store.Topic], not in records that
+	// Topic is what Submit remembers of the thread, for its next task; nil = nothing new. Opaque; see [Threads.Topic], not in records that
 	// were read.
 	Topic json.RawMessage
 

@@ -35,7 +35,7 @@ func TestLostAnswers(t *testing.T) {
 		"ask":       func(h *harness, _ *Store, c *Claim) any { return result(c.Ask(h.Context(), "k", json.RawMessage(`1`))) },
 		"first":     func(h *harness, _ *Store, c *Claim) any { return result(c.First(h.Context(), "k")) },
 		"first of one that waits": func(h *harness, s *Store, _ *Claim) any {
-			return result(s.FirstWaiting(h.Context(), other(h, s), "k"))
+			return result(s.Questions.FirstWhileWaiting(h.Context(), other(h, s), "k"))
 		},
 		"reserve": func(h *harness, _ *Store, c *Claim) any { return result(c.Reserve(h.Context(), 1, threeDollars...)) },
 		"spend": func(h *harness, _ *Store, c *Claim) any {
@@ -70,25 +70,25 @@ func TestLostAnswers(t *testing.T) {
 		},
 		"answer": func(h *harness, s *Store, c *Claim) any {
 			_ = must(c.Ask(h.Context(), "k", json.RawMessage(`1`)))
-			return result(s.Answer(h.Context(), c.ID(), "k", json.RawMessage(`2`), task(7).ID))
+			return result(s.Questions.Answer(h.Context(), c.ID(), "k", json.RawMessage(`2`), task(7).ID))
 		},
 		"outbox": func(h *harness, s *Store, c *Claim) any {
 			h.ok(c.End(h.Context(), nil))
-			p, ok, err := s.TakeOutbox(h.Context(), c.ID())
-			return []any{p.Attempt, ok, err, s.PostLater(h.Context(), p, time.UnixMicro(1))}
+			p, ok, err := s.Outbox.Take(h.Context(), c.ID())
+			return []any{p.Attempt, ok, err, s.Outbox.Postpone(h.Context(), p, time.UnixMicro(1))}
 		},
 		"posted": func(h *harness, s *Store, c *Claim) any {
 			h.ok(c.End(h.Context(), nil))
-			p, _, err := s.TakeOutbox(h.Context(), c.ID())
-			return []any{p.Attempt, err, s.Posted(h.Context(), p)}
+			p, _, err := s.Outbox.Take(h.Context(), c.ID())
+			return []any{p.Attempt, err, s.Outbox.MarkPosted(h.Context(), p)}
 		},
-		"alias":       func(h *harness, s *Store, _ *Claim) any { return s.Alias(h.Context(), "a", "b") },
-		"beat":        func(h *harness, s *Store, _ *Claim) any { return s.Beat(h.Context(), Worker{ID: "w"}) },
-		"lock thread": func(h *harness, s *Store, _ *Claim) any { return failed(s.LockThread(h.Context(), "idle", never)) },
+		"alias":       func(h *harness, s *Store, _ *Claim) any { return s.Threads.Alias(h.Context(), "a", "b") },
+		"beat":        func(h *harness, s *Store, _ *Claim) any { return s.Workers.Beat(h.Context(), Worker{ID: "w"}) },
+		"lock thread": func(h *harness, s *Store, _ *Claim) any { return failed(s.Threads.Lock(h.Context(), "idle", never)) },
 		"hold": func(h *harness, s *Store, _ *Claim) any {
-			return s.Hold(h.Context(), "c", time.Unix(2e9+9, 0), time.Second, "")
+			return s.Credentials.Hold(h.Context(), "c", time.Unix(2e9+9, 0), time.Second, "")
 		},
-		"slow": func(h *harness, s *Store, _ *Claim) any { return s.Slow(h.Context(), "c") },
+		"slow": func(h *harness, s *Store, _ *Claim) any { return s.Credentials.Slow(h.Context(), "c") },
 	}
 	onMini(t, func(h *harness) {
 		again := dial(h.T, h.url)
@@ -101,7 +101,7 @@ func TestLostAnswers(t *testing.T) {
 				calm := h.store(Config{})
 				c := h.claim(calm, h.put(calm, kin(1), kin(2))[0])
 				s := h.store(Config{Redis: client})
-				c.store = s
+				c.store = s.db
 				result := step(h, s, c)
 				seen[i] = nonces.ReplaceAllString(fmt.Sprintf("%+v\n%+v", result, h.dump()), "nonce")
 			}

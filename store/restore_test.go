@@ -109,7 +109,7 @@ func TestRecordIsPutBackAmongOthers(t *testing.T) {
 		if rec := must(s.Get(ctx, c.ID())); rec.State != Ended || string(rec.Ending) != `"gone"` {
 			h.Errorf("ended as %+v", rec)
 		}
-		if _, ok, err := s.TakeOutbox(ctx, c.ID()); !ok || err != nil {
+		if _, ok, err := s.Outbox.Take(ctx, c.ID()); !ok || err != nil {
 			h.Errorf("its message: %t, %v", ok, err)
 		}
 		h.ok(next.End(ctx, nil))
@@ -127,7 +127,7 @@ func TestEpoch(t *testing.T) {
 		ctx, s := h.Context(), h.store(Config{})
 		epoch := func(known string, wantSame, wantLost bool) string {
 			h.Helper()
-			got, lost, err := s.Epoch(ctx, known)
+			got, lost, err := s.Doctor.Epoch(ctx, known)
 			if err != nil || (got == known) != wantSame || lost.IsZero() == wantLost {
 				h.Errorf("epoch %s after %q, lost %s, %v", got, known, lost, err)
 			}
@@ -143,10 +143,10 @@ func TestEpoch(t *testing.T) {
 		epoch(second, false, true)
 		epoch(third, true, true)
 
-		if found := must(s.loss(ctx, time.Now())); len(found) != 1 || found[0].Severity != Warning {
+		if found := must(s.Doctor.loss(ctx, time.Now())); len(found) != 1 || found[0].Severity != Warning {
 			h.Errorf("%+v", found)
 		}
-		if found := must(s.loss(ctx, time.Now().Add(8*24*time.Hour))); len(found) != 0 {
+		if found := must(s.Doctor.loss(ctx, time.Now().Add(8*24*time.Hour))); len(found) != 0 {
 			h.Errorf("a week later: %+v", found)
 		}
 	})

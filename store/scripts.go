@@ -72,7 +72,7 @@ func link(common, script string) string {
 }
 
 // run executes one script: one round trip, two when Redis does not know the script yet. The error is Redis' or the script's refusal.
-func (s *Store) run(ctx context.Context, name string, args ...any) (reply, error) {
+func (s *db) run(ctx context.Context, name string, args ...any) (reply, error) {
 	values, err := s.scripts[name].Run(ctx, s.redis, nil, append([]any{s.key.prefix}, args...)...).Slice()
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func (c *Claim) SaveSession(ctx context.Context, ses Session) error {
 
 // Session reads the thread's latest session; [ErrNotFound] when there is none, or no more, [ErrDamaged] when it is
 // something else.
-func (s *Store) Session(ctx context.Context, thread string) (Session, error) {
+func (s *Threads) Session(ctx context.Context, thread string) (Session, error) {
 	f, err := s.redis.HGetAll(ctx, s.key.session(thread)).Result()
 	if wrongType(err) {
 		err = ErrDamaged

@@ -19,7 +19,7 @@ func TestSessionRoundTrip(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		c := h.claim(s, h.submit(s, 1))
-		if _, err := s.Session(ctx, "t"); !errors.Is(err, ErrNotFound) {
+		if _, err := s.Threads.Session(ctx, "t"); !errors.Is(err, ErrNotFound) {
 			h.Errorf("no session = %v, want %v", err, ErrNotFound)
 		}
 		for name, data := range map[string][]byte{
@@ -29,7 +29,7 @@ func TestSessionRoundTrip(t *testing.T) {
 		} {
 			want := Session{ID: name, Meta: json.RawMessage(`{"dir":"` + name + `"}`), Data: data}
 			h.ok(c.SaveSession(ctx, want))
-			got, err := s.Session(ctx, "t")
+			got, err := s.Threads.Session(ctx, "t")
 			// Not cmp.Equal: byte by byte it takes minutes under -race.
 			if err != nil || got.ID != want.ID || !bytes.Equal(got.Meta, want.Meta) || !bytes.Equal(got.Data, want.Data) {
 				h.Errorf("%s: came back as %s (%s) with %d bytes, %v", name, got.ID, got.Meta, len(got.Data), err)
@@ -39,11 +39,11 @@ func TestSessionRoundTrip(t *testing.T) {
 		if err := c.SaveSession(ctx, Session{ID: "no", Data: noise(8<<20 + 1)}); !errors.Is(err, ErrTooLarge) {
 			h.Errorf("save = %v, want %v", err, ErrTooLarge)
 		}
-		if got := must(s.Session(ctx, "t")); got.ID != "small" {
+		if got := must(s.Threads.Session(ctx, "t")); got.ID != "small" {
 			h.Errorf("a refused session replaced the last one by %s", got.ID)
 		}
 		h.lapse("errand:session:t", 30*24*time.Hour)
-		if _, err := s.Session(ctx, "t"); !errors.Is(err, ErrNotFound) {
+		if _, err := s.Threads.Session(ctx, "t"); !errors.Is(err, ErrNotFound) {
 			h.Errorf("expired session = %v, want %v", err, ErrNotFound)
 		}
 	})
@@ -63,7 +63,7 @@ func TestSessionAfterTheEnd(t *testing.T) {
 		if err := c.SaveSession(ctx, Session{ID: "older"}); !errors.Is(err, ErrStale) {
 			h.Errorf("save = %v, want %v", err, ErrStale)
 		}
-		if got := must(s.Session(ctx, "t")); got.ID != "newer" {
+		if got := must(s.Threads.Session(ctx, "t")); got.ID != "newer" {
 			h.Errorf("session %s, want newer", got.ID)
 		}
 	})
@@ -75,16 +75,16 @@ func TestAlias(t *testing.T) {
 		const slack, pr, review = "slack/T/C/1.2", "github/o/r#1", "github/o/r#1/review"
 		resolves := func(name, want string) {
 			h.Helper()
-			if got, err := s.Resolve(ctx, name); err != nil || got != want {
+			if got, err := s.Threads.Resolve(ctx, name); err != nil || got != want {
 				h.Errorf("%s stands for %s (%v), want %s", name, got, err, want)
 			}
 		}
 		resolves(pr, pr)
-		h.ok(s.Alias(ctx, pr, "slack/old"))
-		h.ok(s.Alias(ctx, pr, slack)) // the latest wins
+		h.ok(s.Threads.Alias(ctx, pr, "slack/old"))
+		h.ok(s.Threads.Alias(ctx, pr, slack)) // the latest wins
 		resolves(pr, slack)
 		resolves(slack, slack)
-		h.ok(s.Alias(ctx, review, pr)) // an alias of an alias is one hop all the same
+		h.ok(s.Threads.Alias(ctx, review, pr)) // an alias of an alias is one hop all the same
 		resolves(review, slack)
 		in := task(1)
 		in.Thread = review
@@ -94,11 +94,11 @@ func TestAlias(t *testing.T) {
 		if rec := must(s.Get(ctx, in.ID)); rec.Thread != slack {
 			h.Errorf("stored in %s", rec.Thread)
 		}
-		if open := must(s.Open(ctx, slack)); len(open) != 1 {
+		if open := must(s.Threads.OpenTasks(ctx, slack)); len(open) != 1 {
 			h.Errorf("%d tasks wait in the thread", len(open))
 		}
 		for _, name := range []string{slack, pr} {
-			if err := s.Alias(ctx, slack, name); err == nil {
+			if err := s.Threads.Alias(ctx, slack, name); err == nil {
 				h.Errorf("%s stands for itself by way of %s", slack, name)
 			}
 		}

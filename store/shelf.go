@@ -21,7 +21,7 @@ const shelfLease = time.Minute
 
 // Shelve keeps what is to become a task once a person has decided something, under the task's ID. If nobody does it is due after that time;
 // 0: never. fresh is false when it was there already: then it has the new body, and is due when it was. [ErrTooLarge] beyond 64 KiB.
-func (s *Store) Shelve(ctx context.Context, id string, body json.RawMessage, after time.Duration) (fresh bool, err error) {
+func (s *Shelf) Shelve(ctx context.Context, id string, body json.RawMessage, after time.Duration) (fresh bool, err error) {
 	if len(body) > maxShelvedBody {
 		return false, fmt.Errorf("shelve %s: %d bytes, limit %d: %w", id, len(body), maxShelvedBody, ErrTooLarge)
 	}
@@ -38,7 +38,7 @@ func (s *Store) Shelve(ctx context.Context, id string, body json.RawMessage, aft
 const maxShelvedBody = 64 << 10
 
 // Shelved reads what is shelved under an ID, nil if nothing is.
-func (s *Store) Shelved(ctx context.Context, id string) (json.RawMessage, error) {
+func (s *Shelf) Shelved(ctx context.Context, id string) (json.RawMessage, error) {
 	body, err := s.redis.Get(ctx, s.key.shelved(id)).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, fmt.Errorf("read shelved %s: %w", id, err)
@@ -47,7 +47,7 @@ func (s *Store) Shelved(ctx context.Context, id string) (json.RawMessage, error)
 }
 
 // TakeShelved leases what is due for longest, for a minute: it stays where it is until Unshelve. An empty ID: nothing is due.
-func (s *Store) TakeShelved(ctx context.Context) (id string, body json.RawMessage, err error) {
+func (s *Shelf) TakeShelved(ctx context.Context) (id string, body json.RawMessage, err error) {
 	r, err := s.run(ctx, "takeshelved", shelfLease.Microseconds())
 	if err != nil {
 		return "", nil, fmt.Errorf("take what is shelved: %w", err)
@@ -56,7 +56,7 @@ func (s *Store) TakeShelved(ctx context.Context) (id string, body json.RawMessag
 }
 
 // Unshelve removes what is shelved under an ID, if anything is.
-func (s *Store) Unshelve(ctx context.Context, id string) error {
+func (s *Shelf) Unshelve(ctx context.Context, id string) error {
 	_, err := s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.Del(ctx, s.key.shelved(id))
 		p.ZRem(ctx, s.key.shelf(), id)
@@ -69,7 +69,7 @@ func (s *Store) Unshelve(ctx context.Context, id string) error {
 }
 
 // Prefer notes what was chosen last in a place, and Favourite tells it, empty if nothing was for SessionTTL.
-func (s *Store) Prefer(ctx context.Context, place, what string) error {
+func (s *Shelf) Prefer(ctx context.Context, place, what string) error {
 	if err := s.redis.Set(ctx, s.key.favourite(place), what, s.cfg.SessionTTL).Err(); err != nil {
 		return fmt.Errorf("note favourite of %s: %w", place, err)
 	}
@@ -77,7 +77,7 @@ func (s *Store) Prefer(ctx context.Context, place, what string) error {
 }
 
 // Favourite is what Prefer noted last.
-func (s *Store) Favourite(ctx context.Context, place string) (string, error) {
+func (s *Shelf) Favourite(ctx context.Context, place string) (string, error) {
 	what, err := s.redis.Get(ctx, s.key.favourite(place)).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return "", fmt.Errorf("read favourite of %s: %w", place, err)

@@ -102,7 +102,7 @@ func TestEndedHolderComesTooLate(t *testing.T) {
 		if err := old.SaveSession(ctx, Session{ID: "old"}); !errors.Is(err, ErrStale) {
 			h.Errorf("save = %v, want %v", err, ErrStale)
 		}
-		if ses := must(s.Session(ctx, "t")); ses.ID != "new" {
+		if ses := must(s.Threads.Session(ctx, "t")); ses.ID != "new" {
 			h.Errorf("the session is %q", ses.ID)
 		}
 	})

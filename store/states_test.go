@@ -58,9 +58,9 @@ var situations = map[string]func(ctx context.Context, w world){
 	},
 	"posted": func(ctx context.Context, w world) {
 		w.ok(w.c.End(ctx, nil))
-		post, _, err := w.s.TakeOutbox(ctx, w.c.ID())
+		post, _, err := w.s.Outbox.Take(ctx, w.c.ID())
 		w.ok(err)
-		w.ok(w.s.Posted(ctx, post))
+		w.ok(w.s.Outbox.MarkPosted(ctx, post))
 	},
 }
 
@@ -94,24 +94,26 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	},
 	"Retry":  func(ctx context.Context, w world, id string) error { return failed(w.s.Retry(ctx, id)) },
 	"Cancel": func(ctx context.Context, w world, id string) error { return failed(w.s.Cancel(ctx, id, "ann", "user")) },
-	"Answer": func(ctx context.Context, w world, id string) error { return failed(w.s.Answer(ctx, id, "k", nil, "")) },
+	"Answer": func(ctx context.Context, w world, id string) error {
+		return failed(w.s.Questions.Answer(ctx, id, "k", nil, ""))
+	},
 	"FirstWaiting": func(ctx context.Context, w world, id string) error {
-		return failed(w.s.FirstWaiting(ctx, id, "k"))
+		return failed(w.s.Questions.FirstWhileWaiting(ctx, id, "k"))
 	},
 	"LockThread": func(ctx context.Context, w world, _ string) error {
-		return failed(w.s.LockThread(ctx, "t", time.Minute))
+		return failed(w.s.Threads.Lock(ctx, "t", time.Minute))
 	},
 	"TakeOutbox": func(ctx context.Context, w world, id string) error {
-		_, _, err := w.s.TakeOutbox(ctx, id)
+		_, _, err := w.s.Outbox.Take(ctx, id)
 		return err
 	},
 	"Posted": func(ctx context.Context, w world, id string) error {
-		post, _, err := w.s.TakeOutbox(ctx, id)
-		return errors.Join(err, w.s.Posted(ctx, post))
+		post, _, err := w.s.Outbox.Take(ctx, id)
+		return errors.Join(err, w.s.Outbox.MarkPosted(ctx, post))
 	},
 	"PostLater": func(ctx context.Context, w world, id string) error {
-		post, _, err := w.s.TakeOutbox(ctx, id)
-		return errors.Join(err, w.s.PostLater(ctx, post, time.Time{}))
+		post, _, err := w.s.Outbox.Take(ctx, id)
+		return errors.Join(err, w.s.Outbox.Postpone(ctx, post, time.Time{}))
 	},
 
 	"Take": func(ctx context.Context, w world, _ string) error {

@@ -28,19 +28,56 @@ type Config struct {
 	CostCap     int           // how many combinations of scopes and model the costs of a day tell apart; the rest is one [2000]
 }
 
-// Store is the fleet's memory. It holds no state of its own but what Diagnose found lately, and no goroutine but the one that reads for followers, while there are any.
+// Store holds the tasks. Its fields hold everything else and share its connection. All methods are safe for concurrent use. A store
+// starts a goroutine only while tasks are followed.
 type Store struct {
+	*db
+
+	Costs       *Costs
+	Credentials *Credentials
+	Doctor      *Doctor
+	Events      *EventLog
+	Memos       *Memos
+	Outbox      *Outbox
+	Pictures    *Pictures
+	Questions   *Questions
+	Shelf       *Shelf
+	Threads     *Threads
+	Votes       *Votes
+	Workers     *Workers
+}
+
+// The parts of a store.
+type (
+	// Costs are the costs of runs.
+	Costs struct{ *db }
+	// Credentials records which model credentials are throttled or refused.
+	Credentials struct{ *db }
+	// Memos holds what sources remember between tasks, and the rates that they share.
+	Memos struct{ *db }
+	// Outbox holds the ended tasks whose final message is not posted yet.
+	Outbox struct{ *db }
+	// Pictures holds the pictures that came with tasks.
+	Pictures struct{ *db }
+	// Questions holds the questions of running tasks and their answers.
+	Questions struct{ *db }
+	// Shelf holds requests that wait for a person's decision before they become tasks.
+	Shelf struct{ *db }
+	// Threads holds what belongs to a thread and outlives its tasks.
+	Threads struct{ *db }
+	// Votes holds people's ratings of answers.
+	Votes struct{ *db }
+	// Workers holds the workers that are alive, and requests that any of them can answer.
+	Workers struct{ *db }
+)
+
+// db is the connection that the parts of a store share.
+type db struct {
 	cfg      Config
 	redis    redis.UniversalClient
 	blocking redis.UniversalClient
 	key      keys
 	scripts  map[string]*redis.Script // read-only after New
-
-	hub      *hub // of those who follow
-	accessed *accessed
-
-	// slice is how often what is followed is read without a hint. Only tests change it.
-	slice time.Duration
 }
 
 // New checks the configuration. It does not talk to Redis, see [Store.Ping].
@@ -74,10 +111,12 @@ func New(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	s := &Store{cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts, slice: 2 * time.Second}
-	s.accessed = &accessed{asking: make(chan struct{}, 1)}
-	s.hub = &hub{store: s, feeds: map[string]*feed{}}
-	return s, nil
+	d := &db{cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts}
+	return &Store{
+		db: d, Costs: &Costs{d}, Credentials: &Credentials{d}, Doctor: newDoctor(d), Events: newEventLog(d), Memos: &Memos{d},
+		Outbox: &Outbox{d}, Pictures: &Pictures{d}, Questions: &Questions{d}, Shelf: &Shelf{d}, Threads: &Threads{d}, Votes: &Votes{d},
+		Workers: &Workers{d},
+	}, nil
 }
 
 // Ping tells whether Redis answers.

@@ -9,9 +9,9 @@ import (
 func TestLockedThread(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
-		lock, err := s.LockThread(ctx, "t", time.Minute)
+		lock, err := s.Threads.Lock(ctx, "t", time.Minute)
 		h.ok(err)
-		if _, err := s.LockThread(ctx, "t", time.Minute); !errors.Is(err, ErrBusy) {
+		if _, err := s.Threads.Lock(ctx, "t", time.Minute); !errors.Is(err, ErrBusy) {
 			h.Errorf("locked twice: %v", err)
 		}
 		id := h.submit(s, 1)
@@ -24,7 +24,7 @@ func TestLockedThread(t *testing.T) {
 		}
 		busy := func(what string) {
 			h.Helper()
-			if _, err := s.LockThread(ctx, "t", time.Minute); !errors.Is(err, ErrBusy) {
+			if _, err := s.Threads.Lock(ctx, "t", time.Minute); !errors.Is(err, ErrBusy) {
 				h.Errorf("locked while its task %s: %v", what, err)
 			}
 		}
@@ -38,7 +38,7 @@ func TestLockedThread(t *testing.T) {
 		h.ok(c.End(ctx, nil))
 		busy("is posted")
 		h.ok(c.Release(ctx))
-		must(s.LockThread(ctx, "t", time.Minute))
+		must(s.Threads.Lock(ctx, "t", time.Minute))
 		h.lapse("errand:claim:t", time.Minute)
 	})
 }

@@ -11,7 +11,7 @@ import (
 
 // Topic reads what the latest task of a thread left for its next one; see [Record]. It outlives the tasks themselves and is gone with the
 // thread's session: [ErrNotFound] then, and in a thread that never had a task.
-func (s *Store) Topic(ctx context.Context, thread string) (json.RawMessage, error) {
+func (s *Threads) Topic(ctx context.Context, thread string) (json.RawMessage, error) {
 	topic, err := s.redis.Get(ctx, s.key.topic(thread)).Result()
 	switch {
 	case wrongType(err):
@@ -24,9 +24,9 @@ func (s *Store) Topic(ctx context.Context, thread string) (json.RawMessage, erro
 	return raw(topic), nil
 }
 
-// Open reads the tasks of a thread that wait or run, in the order in which they start. Those that are in the run of another are not among
+// OpenTasks reads the tasks of a thread that wait or run, in the order in which they start. Those that are in the run of another are not among
 // them.
-func (s *Store) Open(ctx context.Context, thread string) ([]Record, error) {
+func (s *Threads) OpenTasks(ctx context.Context, thread string) ([]Record, error) {
 	ids, err := s.redis.ZRange(ctx, s.key.waiting(thread), 0, -1).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read open tasks of %s: %w", thread, err)
@@ -38,9 +38,9 @@ func (s *Store) Open(ctx context.Context, thread string) ([]Record, error) {
 	return records, nil
 }
 
-// Latest reads the newest tasks of a thread that left a topic, at most n, oldest first. They may be in any state, also in the run of another;
+// LatestTasks reads the newest tasks of a thread that left a topic, at most n, oldest first. They may be in any state, also in the run of another;
 // those that have expired are left out.
-func (s *Store) Latest(ctx context.Context, thread string, n int) ([]Record, error) {
+func (s *Threads) LatestTasks(ctx context.Context, thread string, n int) ([]Record, error) {
 	ids, err := s.redis.ZRange(ctx, s.key.thread(thread), int64(-n), -1).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read latest tasks of %s: %w", thread, err)

@@ -12,7 +12,7 @@ func TestTopic(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})
 		topic := func() string {
-			got, err := s.Topic(h.Context(), "t")
+			got, err := s.Threads.Topic(h.Context(), "t")
 			if err != nil && !errors.Is(err, ErrNotFound) {
 				h.Error(err)
 			}
@@ -50,17 +50,17 @@ func TestOpen(t *testing.T) {
 		c := h.claim(s, first)
 		late := h.submit(s, 0)
 		var ids []string
-		for _, rec := range must(s.Open(h.Context(), "t")) {
+		for _, rec := range must(s.Threads.OpenTasks(h.Context(), "t")) {
 			ids = append(ids, rec.ID)
 		}
 		if len(ids) != 3 || ids[0] != first || ids[1] != late || ids[2] != second {
 			h.Errorf("open are %v", ids)
 		}
 		h.ok(c.End(h.Context(), json.RawMessage(`{}`)))
-		if got := must(s.Open(h.Context(), "t")); len(got) != 2 {
+		if got := must(s.Threads.OpenTasks(h.Context(), "t")); len(got) != 2 {
 			h.Errorf("open are %v", got)
 		}
-		if got := must(s.Open(h.Context(), "elsewhere")); len(got) != 0 {
+		if got := must(s.Threads.OpenTasks(h.Context(), "elsewhere")); len(got) != 0 {
 			h.Errorf("open elsewhere are %v", got)
 		}
 	})

@@ -84,7 +84,7 @@ func TestEndGivesOneEnding(t *testing.T) {
 			if got.State != Ended || string(got.Ending) != ending || got.Ended.IsZero() || got.Outbox != 0 {
 				h.Errorf("%s is %s with %s since %s, outbox %d", id, got.State, got.Ending, got.Ended, got.Outbox)
 			}
-			if events := must(s.Events(ctx, id, "", 0)); len(events) != 1 || !events[0].End {
+			if events := must(s.Events.Read(ctx, id, "", 0)); len(events) != 1 || !events[0].End {
 				h.Errorf("events %v, want the end mark alone", events)
 			}
 		}
@@ -183,9 +183,9 @@ func TestRetryStartsAfresh(t *testing.T) {
 		}
 		h.ok(c.End(ctx, json.RawMessage(`1`)))
 		h.ok(c.Release(ctx))
-		post, _, err := s.TakeOutbox(ctx, id)
+		post, _, err := s.Outbox.Take(ctx, id)
 		h.ok(err)
-		h.ok(s.Posted(ctx, post))
+		h.ok(s.Outbox.MarkPosted(ctx, post))
 		old := must(s.Get(ctx, id))
 
 		got, err := s.Retry(ctx, id)
@@ -203,7 +203,7 @@ func TestRetryStartsAfresh(t *testing.T) {
 				h.Errorf("%s expires in %s", key, ttl)
 			}
 		}
-		if _, due, err := s.TakeOutbox(ctx, id); due || err != nil {
+		if _, due, err := s.Outbox.Take(ctx, id); due || err != nil {
 			h.Errorf("it is in the outbox still: %t, %v", due, err)
 		}
 		if n := h.rdb.ZCard(ctx, "errand:expiring").Val(); n != 0 {

@@ -17,8 +17,8 @@ type Unposted struct {
 // lookedAt is how many endings of the outbox Unposted looks at: those that are due first.
 const lookedAt = 1000
 
-// Unposted looks at the outbox, in two round trips. The oldest is that of the first 1,000.
-func (s *Store) Unposted(ctx context.Context) (Unposted, error) {
+// Backlog looks at the outbox, in two round trips. The oldest is that of the first 1,000.
+func (s *Outbox) Backlog(ctx context.Context) (Unposted, error) {
 	var count *redis.IntCmd
 	var ids *redis.StringSliceCmd
 	_, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {

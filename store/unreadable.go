@@ -16,7 +16,7 @@ import (
 func wrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
 
 // pipelined is Redis' Pipelined for readings of which each may fail by itself with wrongType.
-func (s *Store) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) error {
+func (s *db) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) error {
 	cmds, err := s.redis.Pipelined(ctx, fn)
 	if !wrongType(err) {
 		return err
@@ -58,7 +58,7 @@ func (s *Store) SetAside(ctx context.Context, id string) error {
 const maxUnreadable = 20
 
 // NoteUnreadable lets Diagnose tell of unreadable records, each by its ID and why it is, until they are gone or Retention is over.
-func (s *Store) NoteUnreadable(ctx context.Context, why map[string]string) error {
+func (s *Doctor) NoteUnreadable(ctx context.Context, why map[string]string) error {
 	if len(why) == 0 {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (s *Store) NoteUnreadable(ctx context.Context, why map[string]string) error
 }
 
 // unreadable tells of the records that were noted and are still there.
-func (s *Store) unreadable(ctx context.Context) (found []Finding, err error) {
+func (s *Doctor) unreadable(ctx context.Context) (found []Finding, err error) {
 	why, err := s.redis.HGetAll(ctx, s.key.unreadable()).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read unreadable records: %w", err)

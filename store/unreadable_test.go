@@ -48,13 +48,13 @@ func TestUnreadableRecord(t *testing.T) {
 					h.Errorf("%s: list %s: %v", way, state, err)
 				}
 			}
-			if _, err := s.Unposted(ctx); err != nil {
+			if _, err := s.Outbox.Backlog(ctx); err != nil {
 				h.Errorf("%s: unposted: %v", way, err)
 			}
 			h.overdue(first)
 			h.overdue(bad)
 			for range 2 {
-				if _, _, err := s.TakeOutbox(ctx, ""); err != nil {
+				if _, _, err := s.Outbox.Take(ctx, ""); err != nil {
 					h.Errorf("%s: outbox: %v", way, err)
 				}
 			}
@@ -106,14 +106,14 @@ func TestUnreadableSession(t *testing.T) {
 		ctx, s := h.Context(), h.store(Config{})
 		h.ok(h.rdb.Set(ctx, "errand:session:t", "x", 0).Err())
 		h.ok(h.rdb.HSet(ctx, "errand:topic:t", "x", 0).Err())
-		if _, err := s.Session(ctx, "t"); !errors.Is(err, ErrDamaged) {
+		if _, err := s.Threads.Session(ctx, "t"); !errors.Is(err, ErrDamaged) {
 			h.Errorf("session: %v", err)
 		}
-		if _, err := s.Topic(ctx, "t"); !errors.Is(err, ErrDamaged) {
+		if _, err := s.Threads.Topic(ctx, "t"); !errors.Is(err, ErrDamaged) {
 			h.Errorf("topic: %v", err)
 		}
 		h.ok(h.claim(s, h.submit(s, 1)).SaveSession(ctx, Session{ID: "new"}))
-		if ses := must(s.Session(ctx, "t")); ses.ID != "new" {
+		if ses := must(s.Threads.Session(ctx, "t")); ses.ID != "new" {
 			h.Errorf("%+v", ses)
 		}
 	})
@@ -124,21 +124,21 @@ func TestUnreadableIsTold(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		bad, gone := h.submit(s, 1), h.submit(s, 2)
-		h.ok(s.NoteUnreadable(ctx, map[string]string{bad: "so", gone: "so"}))
+		h.ok(s.Doctor.NoteUnreadable(ctx, map[string]string{bad: "so", gone: "so"}))
 		h.rdb.Del(ctx, "errand:task:"+gone)
-		found := must(s.unreadable(ctx))
+		found := must(s.Doctor.unreadable(ctx))
 		if len(found) != 1 || found[0].What != "unreadable record "+bad+": so" || !strings.Contains(found[0].Remedy, "DEL errand:task:"+bad) {
 			h.Errorf("%+v", found)
 		}
-		h.ok(s.Beat(ctx, Worker{ID: "a"}))
-		h.ok(s.Beat(ctx, Worker{ID: "b"}))
+		h.ok(s.Workers.Beat(ctx, Worker{ID: "a"}))
+		h.ok(s.Workers.Beat(ctx, Worker{ID: "b"}))
 		h.ok(h.rdb.Set(ctx, "errand:worker:a", "{", time.Minute).Err())
-		workers := must(s.Workers(ctx))
+		workers := must(s.Workers.List(ctx))
 		if len(workers) != 2 || workers[0].ID != "a" || !json.Valid(workers[0].Health) {
 			h.Errorf("%+v", workers)
 		}
 		h.ok(h.rdb.Set(ctx, "errand:costs:20000", "x", 0).Err())
-		for _, err := range s.Costs(ctx, time.Unix(20000*86400, 0), time.Unix(20001*86400, 0)) {
+		for _, err := range s.Costs.Days(ctx, time.Unix(20000*86400, 0), time.Unix(20001*86400, 0)) {
 			h.ok(err)
 		}
 	})

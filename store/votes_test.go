@@ -11,11 +11,11 @@ func TestVote(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})
 		for _, v := range [][3]string{{"ann", "good", "good"}, {"bob", "bad", "bad"}, {"ann", "bad", "good"}} {
-			if stands, err := s.Vote(h.Context(), "1", v[0], v[1]); err != nil || stands != v[2] {
+			if stands, err := s.Votes.Vote(h.Context(), "1", v[0], v[1]); err != nil || stands != v[2] {
 				h.Errorf("%s votes %s: %q, %v", v[0], v[1], stands, err)
 			}
 		}
-		got, err := s.Votes(h.Context(), "1")
+		got, err := s.Votes.Of(h.Context(), "1")
 		if diff := cmp.Diff(map[string]string{"ann": "good", "bob": "bad"}, got); diff != "" || err != nil {
 			h.Errorf("votes: %v, %s", err, diff)
 		}
@@ -23,14 +23,14 @@ func TestVote(t *testing.T) {
 			h.Errorf("kept for %s", ttl)
 		}
 		for i := range maxVoters - 2 {
-			if _, err := s.Vote(h.Context(), "1", fmt.Sprint(i), "good"); err != nil {
+			if _, err := s.Votes.Vote(h.Context(), "1", fmt.Sprint(i), "good"); err != nil {
 				h.Fatal(err)
 			}
 		}
-		if _, err := s.Vote(h.Context(), "1", "one more", "good"); err == nil {
+		if _, err := s.Votes.Vote(h.Context(), "1", "one more", "good"); err == nil {
 			h.Error("there is no end of voters")
 		}
-		if stands, err := s.Vote(h.Context(), "1", "bob", "good"); err != nil || stands != "bad" {
+		if stands, err := s.Votes.Vote(h.Context(), "1", "bob", "good"); err != nil || stands != "bad" {
 			h.Errorf("who has voted: %q, %v", stands, err)
 		}
 	})

@@ -29,7 +29,7 @@ type Worker struct {
 }
 
 // Beat tells that the worker lives, for the next 15 s.
-func (s *Store) Beat(ctx context.Context, w Worker) error {
+func (s *Workers) Beat(ctx context.Context, w Worker) error {
 	state, err := json.Marshal(w)
 	if err != nil {
 		return fmt.Errorf("beat %s: %w", w.ID, err)
@@ -40,8 +40,8 @@ func (s *Store) Beat(ctx context.Context, w Worker) error {
 	return nil
 }
 
-// Workers lists those that live, by ID.
-func (s *Store) Workers(ctx context.Context) ([]Worker, error) {
+// List lists those that live, by ID.
+func (s *Workers) List(ctx context.Context) ([]Worker, error) {
 	seen, err := s.redis.ZRangeWithScores(ctx, s.key.workers(), 0, -1).Result()
 	if err != nil {
 		return nil, fmt.Errorf("list workers: %w", err)

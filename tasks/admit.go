@@ -20,7 +20,7 @@ func (w *Worker) admit(run *run, t Task, s Source) error {
 	if w.cfg.Credential == "" {
 		return nil
 	}
-	err := w.store.Admit(run.ctx, w.cfg.Credential)
+	err := w.store.Credentials.Admit(run.ctx, w.cfg.Credential)
 	held, ok := errors.AsType[*store.Held](err)
 	if !ok {
 		return err
@@ -51,13 +51,13 @@ func (w *Worker) heed(run *run, r agent.Result) {
 	lifted := w.lifted(r)
 	switch {
 	case !lifted.IsZero():
-		err = w.store.Hold(run.detached, credential, lifted, w.timing.Release, clause(r))
+		err = w.store.Credentials.Hold(run.detached, credential, lifted, w.timing.Release, clause(r))
 	case refused(r):
-		err = w.store.Refuse(run.detached, credential, clause(r))
+		err = w.store.Credentials.Refuse(run.detached, credential, clause(r))
 	case r.Error != nil && throttles(r.Error.Class) && (r.API == nil || r.API.Throttled()):
-		err = w.store.Slow(run.detached, credential)
+		err = w.store.Credentials.Slow(run.detached, credential)
 	case r.Outcome == agent.Done:
-		err = w.store.Ease(run.detached, credential)
+		err = w.store.Credentials.Ease(run.detached, credential)
 	}
 	if err != nil {
 		w.log.Warn("tell the fleet of its credential", "run", run.claim.ID(), "err", err)
@@ -89,7 +89,7 @@ func (w *Worker) slow(run *run) func() {
 			case <-run.life.Done():
 				return
 			}
-			if err := w.store.Slow(run.life, w.cfg.Credential); err != nil && run.life.Err() == nil {
+			if err := w.store.Credentials.Slow(run.life, w.cfg.Credential); err != nil && run.life.Err() == nil {
 				w.log.Warn("tell the fleet of its credential", "run", run.claim.ID(), "err", err)
 			}
 		}

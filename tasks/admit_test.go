@@ -64,7 +64,7 @@ func TestReleasedAfterTheLimit(t *testing.T) {
 			t.Errorf("%s: %+v", id, e)
 		}
 	}
-	if known, err := f.store.Credentials(t.Context()); err != nil || len(known) != 0 {
+	if known, err := f.store.Credentials.List(t.Context()); err != nil || len(known) != 0 {
 		t.Errorf("left of the limit: %+v, %v", known, err)
 	}
 }
@@ -176,7 +176,7 @@ func (f *fleet) slowed(want time.Duration) {
 	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
 	defer cancel()
 	for {
-		known, err := f.store.Credentials(ctx)
+		known, err := f.store.Credentials.List(ctx)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -199,7 +199,7 @@ func TestHeed(t *testing.T) {
 	g.agent.do = failing(failed(agent.ClassModel))
 	g.worker(withCredential)
 	g.ending(g.submit(g.task("a", "x")))
-	if known, err := g.store.Credentials(t.Context()); err != nil || len(known) != 0 {
+	if known, err := g.store.Credentials.List(t.Context()); err != nil || len(known) != 0 {
 		t.Errorf("learnt of a missing model: %+v, %v", known, err)
 	}
 }
@@ -232,7 +232,7 @@ func TestRefusedCredentialIsTold(t *testing.T) {
 		} else {
 			f.ending(id)
 		}
-		known, err := f.store.Credentials(t.Context())
+		known, err := f.store.Credentials.List(t.Context())
 		if err != nil || len(known) > 1 || (len(known) == 1) != (want != "") || want != "" && !strings.HasPrefix(known[0].Refused, want) {
 			t.Errorf("after run %d: %+v, %v; want %q", i, known, err, want)
 		}

@@ -47,7 +47,7 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 	}
 	text = q.choose(text)
 	given.Text = text
-	stands, err := d.store.Answer(ctx, id, q.Key, mustJSON(given), given.Message)
+	stands, err := d.store.Questions.Answer(ctx, id, q.Key, mustJSON(given), given.Message)
 	if errors.Is(err, store.ErrEnded) {
 		return Answer{}, fmt.Errorf("answer task %s: it has ended: %w", id, ErrNotFound)
 	}
@@ -77,7 +77,7 @@ func (q Question) choose(text string) string {
 
 // Questions reads what a task has asked people, answered or not. What another version has written is passed over.
 func (d *Desk) Questions(ctx context.Context, id string) ([]Question, error) {
-	stored, err := d.store.Questions(ctx, id)
+	stored, err := d.store.Questions.List(ctx, id)
 	if err != nil {
 		return nil, d.notFound(id, err)
 	}

@@ -340,7 +340,7 @@ func TestFreshRunGoesOn(t *testing.T) {
 	if second := r.resumed(id); second.Resume == nil || r.files(second.Dir)["untracked.txt"] == "" {
 		t.Errorf("resumes %+v with %v", second.Resume, r.files(second.Dir))
 	}
-	if _, err := r.store.Session(t.Context(), "fake/a"); !errors.Is(err, store.ErrNotFound) {
+	if _, err := r.store.Threads.Session(t.Context(), "fake/a"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("session of the thread: %v", err)
 	}
 }

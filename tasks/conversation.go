@@ -35,7 +35,7 @@ type saved struct {
 func (w *Worker) conversation(ctx context.Context, t Task, b Brief, before *past, absorbed []agent.Turn) (conversation, error) {
 	var c conversation
 	if !b.Fresh {
-		stored, err := w.store.Session(ctx, t.Thread)
+		stored, err := w.store.Threads.Session(ctx, t.Thread)
 		var past saved
 		if err == nil && json.Unmarshal(stored.Meta, &past) != nil {
 			err = store.ErrDamaged

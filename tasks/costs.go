@@ -76,7 +76,7 @@ func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 	var total, left CostSum
 	people := d.policy.People
 	persons := people.filter(q.Person)
-	for c, err := range d.store.Costs(ctx, q.First, q.Last) {
+	for c, err := range d.store.Costs.Days(ctx, q.First, q.Last) {
 		switch {
 		case err != nil:
 			return Costs{}, err

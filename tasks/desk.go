@@ -298,7 +298,7 @@ type Logged struct {
 // an error when ctx does.
 func (d *Desk) Follow(ctx context.Context, id, after string) iter.Seq2[Logged, error] {
 	return func(yield func(Logged, error) bool) {
-		for e, err := range d.store.Follow(ctx, id, after) {
+		for e, err := range d.store.Events.Follow(ctx, id, after) {
 			l := Logged{ID: e.ID, End: e.End}
 			switch {
 			case err != nil:

@@ -77,7 +77,7 @@ func (w *Worker) discardMirror(ctx context.Context, m workspace.Mirror) (bool, e
 
 // whileIdle does something with a thread of which no task waits or runs, nor starts meanwhile; false when that is not to be had.
 func (w *Worker) whileIdle(ctx context.Context, thread string, do func() (bool, error)) (bool, error) {
-	lock, err := w.store.LockThread(ctx, thread, lockFor)
+	lock, err := w.store.Threads.Lock(ctx, thread, lockFor)
 	if errors.Is(err, store.ErrBusy) {
 		return false, nil
 	}

@@ -148,7 +148,7 @@ func TestMessageIsAbsorbed(t *testing.T) {
 	}
 	f.equal("events of the run", f.events(first, Absorbed), []string{second + " somebody blue"})
 	f.equal("events of the task", f.events(second, Absorbed), []string{first + "  The run of task " + first + " takes this into account."})
-	stored, err := f.store.Session(t.Context(), "fake/a")
+	stored, err := f.store.Threads.Session(t.Context(), "fake/a")
 	var past saved
 	if err == nil {
 		err = json.Unmarshal(stored.Meta, &past)

@@ -77,7 +77,7 @@ func (d *Desk) Offer(ctx context.Context, where Where) (Offer, error) {
 	sum := sha256.Sum256(question)
 	ctx, cancel := context.WithTimeoutCause(ctx, d.patience, ErrNoAnswer)
 	defer cancel()
-	answer, err := d.store.Inquire(ctx, "offer-"+hex.EncodeToString(sum[:12]), question)
+	answer, err := d.store.Workers.Inquire(ctx, "offer-"+hex.EncodeToString(sum[:12]), question)
 	if ctx.Err() != nil && err != nil {
 		err = context.Cause(ctx) // whatever it was that was not done in time
 	}
@@ -101,7 +101,7 @@ func (d *Desk) Offer(ctx context.Context, where Where) (Offer, error) {
 // tellOffers answers front doors until ctx ends, one at a time: that many CLIs run beside those of tasks. A worker whose CLI does not work
 // leaves them to others.
 func (w *Worker) tellOffers(ctx context.Context) {
-	_ = w.store.Respond(ctx, w.health.good, func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration) {
+	_ = w.store.Workers.Respond(ctx, w.health.good, func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration) {
 		ctx, cancel := context.WithTimeout(ctx, offerTime)
 		defer cancel()
 		reply, keep := offerReply{}, offerFail

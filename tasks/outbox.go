@@ -15,7 +15,7 @@ const postLimit = 50 * time.Second
 // post says a task's final word where it came from. Until that has worked the ending stays in the outbox, and every worker tries
 // again; the report finds what an earlier attempt had posted. report may be nil: then it is opened again.
 func (w *Worker) post(ctx context.Context, id string, report Report) {
-	p, ok, err := w.store.TakeOutbox(ctx, id)
+	p, ok, err := w.store.Outbox.Take(ctx, id)
 	if err != nil {
 		w.log.Warn("take outbox", "run", id, "err", err)
 		return // whoever looks at the outbox next has it
@@ -39,7 +39,7 @@ func (w *Worker) postDue(ctx context.Context) {
 		default:
 			return // the next look finds the rest
 		}
-		p, ok, err := w.store.TakeOutbox(ctx, "")
+		p, ok, err := w.store.Outbox.Take(ctx, "")
 		if err != nil && ctx.Err() == nil {
 			w.log.Warn("take outbox", "err", err)
 		}
@@ -61,7 +61,7 @@ func (w *Worker) send(ctx context.Context, p store.Post, report Report) {
 		err = nil
 	}
 	if err == nil {
-		if err = w.store.Posted(ctx, p); err != nil {
+		if err = w.store.Outbox.MarkPosted(ctx, p); err != nil {
 			w.log.Warn("note posted ending", "run", p.ID, "err", err)
 			return
 		}
@@ -73,7 +73,7 @@ func (w *Worker) send(ctx context.Context, p store.Post, report Report) {
 		at = wait.At
 	}
 	w.log.Warn("post ending", "run", p.ID, "attempt", p.Attempt, "again", at, "err", err)
-	if err := w.store.PostLater(ctx, p, at); err != nil {
+	if err := w.store.Outbox.Postpone(ctx, p, at); err != nil {
 		w.log.Warn("put off ending", "run", p.ID, "err", err) // its lease runs out
 	}
 }

@@ -67,7 +67,7 @@ func (k *talk) permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
 // consented finds a consent that was given for all of the task, in this run or an earlier one: to calls of the same tool that people are
 // asked about for the same reason. The store's questions are what remembers it, so it ends with them, when the task is tried again.
 func (k *talk) consented(ctx context.Context, to string) (Answer, bool, error) {
-	stored, err := k.store.Questions(ctx, k.task.ID)
+	stored, err := k.store.Questions.List(ctx, k.task.ID)
 	if err != nil {
 		return Answer{}, false, fmt.Errorf("look for consent: %w", err)
 	}

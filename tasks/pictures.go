@@ -37,7 +37,7 @@ func (d *Desk) savePictures(ctx context.Context, t Task) error {
 	for _, p := range t.Pictures {
 		data = append(data, p.Data)
 	}
-	err := d.store.SavePictures(ctx, t.ID, data)
+	err := d.store.Pictures.Save(ctx, t.ID, data)
 	if errors.Is(err, store.ErrTooLarge) {
 		return &InputError{Sentence: "The pictures of a message have at most 8 MB together."}
 	}
@@ -50,7 +50,7 @@ func (d *Desk) dropPictures(ctx context.Context, t Task, r Receipt, err error) {
 	if len(t.Pictures) == 0 || !refused && !r.Answered {
 		return
 	}
-	if err := d.store.DropPictures(ctx, t.ID); err != nil {
+	if err := d.store.Pictures.Drop(ctx, t.ID); err != nil {
 		d.log.Warn("drop pictures", "run", t.ID, "err", err) // they go with time
 	}
 }
@@ -64,7 +64,7 @@ func (w *Worker) briefed(ctx context.Context, s Source, t Task, files string) (B
 	if len(t.Pictures) == 0 {
 		return b, nil
 	}
-	data, err := w.store.Pictures(ctx, t.ID)
+	data, err := w.store.Pictures.Read(ctx, t.ID)
 	if err != nil {
 		return Brief{}, err
 	}

@@ -73,7 +73,7 @@ func TestPicturesOfWhatIsRefused(t *testing.T) {
 	if _, ok := errors.AsType[*InputError](err); !ok {
 		t.Errorf("%v", err)
 	}
-	if left, err := f.store.Pictures(t.Context(), task.ID); err != nil || left != nil {
+	if left, err := f.store.Pictures.Read(t.Context(), task.ID); err != nil || left != nil {
 		t.Errorf("there are %d, %v", len(left), err)
 	}
 }

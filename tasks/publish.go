@@ -148,7 +148,7 @@ func (w *Worker) push(ctx context.Context, patience *time.Timer, run *run, t Tas
 	if r.Resources.Stuck > 0 { // git reads files there by their names, and somebody might exchange them
 		return workspace.Pushed{}, nil, errStuck
 	}
-	ours, err := w.store.Pushed(ctx, t.Repo, p.Branch)
+	ours, err := w.store.Threads.Pushed(ctx, t.Repo, p.Branch)
 	if err != nil {
 		return workspace.Pushed{}, nil, err
 	}
@@ -204,7 +204,7 @@ func (w *Worker) propose(ctx context.Context, t Task, e *Ending) error {
 	}
 	p.PullRequest, p.Due = pr, false
 	if pr.Thread != "" && pr.Thread != t.Thread {
-		if err := w.store.Alias(ctx, pr.Thread, t.Thread); err != nil {
+		if err := w.store.Threads.Alias(ctx, pr.Thread, t.Thread); err != nil {
 			w.log.Warn("join threads", "run", t.ID, "thread", t.Thread, "err", err)
 		}
 	}

@@ -110,7 +110,7 @@ func TestWorkIsPublished(t *testing.T) {
 		t.Errorf("stored %+v, %v", s.Ending.Published, err)
 	}
 	// The conversation of the pull request is that of the thread.
-	if got, err := r.store.Resolve(t.Context(), "github/acme/api#7"); err != nil || got != "fake/a" {
+	if got, err := r.store.Threads.Resolve(t.Context(), "github/acme/api#7"); err != nil || got != "fake/a" {
 		t.Errorf("its conversation is %s, %v", got, err)
 	}
 	if about := r.agent.specs()[0].System; !strings.Contains(about, "draft pull request") || strings.Contains(about, "nothing is published") {

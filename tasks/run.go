@@ -93,7 +93,7 @@ func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
 
 // wakeNext lets the next task of a thread that was given up start now. It would by itself after busyWait.
 func (w *Worker) wakeNext(ctx context.Context, thread string) {
-	next, err := w.store.Next(ctx, thread)
+	next, err := w.store.Threads.Next(ctx, thread)
 	if err != nil {
 		return // there is none, or Redis is away
 	}

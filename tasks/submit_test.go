@@ -48,7 +48,7 @@ func TestSubmitTakesTwoRoundTrips(t *testing.T) {
 		return task.ID
 	}
 	submit("a") // teaches Redis the scripts and the queue's name
-	if err := f.store.Alias(t.Context(), "fake/b", "fake/a"); err != nil {
+	if err := f.store.Threads.Alias(t.Context(), "fake/b", "fake/a"); err != nil {
 		t.Fatal(err)
 	}
 	for _, thread := range []string{"c", "a", "b"} { // a new one, one with a task, an alias of it

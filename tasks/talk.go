@@ -224,7 +224,7 @@ func (k *talk) wait(ctx context.Context, q Question) (json.RawMessage, error) {
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
-	stands, cerr := k.store.Answer(closing, k.task.ID, q.Key, mustJSON(Answer{At: time.Now(), Expired: true}), "")
+	stands, cerr := k.store.Questions.Answer(closing, k.task.ID, q.Key, mustJSON(Answer{At: time.Now(), Expired: true}), "")
 	if errors.Is(err, errUnanswered) {
 		return stands, cerr
 	}

@@ -31,11 +31,11 @@ func topic(t Task) json.RawMessage {
 // Thread reads it; ErrNotFound where nobody has asked for anything, or not for long, or where it cannot be read.
 func (d *Desk) Thread(ctx context.Context, name string) (Thread, error) {
 	var t Thread
-	name, err := d.store.Resolve(ctx, name)
+	name, err := d.store.Threads.Resolve(ctx, name)
 	if err != nil {
 		return t, fmt.Errorf("read thread: %w", err)
 	}
-	stored, err := d.store.Topic(ctx, name)
+	stored, err := d.store.Threads.Topic(ctx, name)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return t, fmt.Errorf("read thread %s: %w", name, ErrNotFound)
@@ -53,11 +53,11 @@ func (d *Desk) Thread(ctx context.Context, name string) (Thread, error) {
 // Open reads the tasks of a thread that have not ended, in the order in which they start. Those that are in the run of another are not
 // among them, nor those that cannot be read.
 func (d *Desk) Open(ctx context.Context, thread string) ([]Status, error) {
-	thread, err := d.store.Resolve(ctx, thread)
+	thread, err := d.store.Threads.Resolve(ctx, thread)
 	if err != nil {
 		return nil, fmt.Errorf("read thread: %w", err)
 	}
-	records, err := d.store.Open(ctx, thread)
+	records, err := d.store.Threads.OpenTasks(ctx, thread)
 	if err != nil {
 		return nil, err
 	}

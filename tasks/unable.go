@@ -65,7 +65,7 @@ func (d *Desk) noteUnable(ctx context.Context, list []Status) {
 	if !slices.ContainsFunc(list, due) {
 		return
 	}
-	seen, err := d.store.Workers(ctx)
+	seen, err := d.store.Workers.List(ctx)
 	if err != nil {
 		return // what the task says of itself still holds
 	}
@@ -93,7 +93,7 @@ func (w *Worker) tellUnable(ctx context.Context) {
 	if w.health.ready() || !w.health.since(time.Time{}) {
 		return
 	}
-	seen, err := w.store.Workers(ctx)
+	seen, err := w.store.Workers.List(ctx)
 	why := waitsFor(seen)
 	if err != nil || why == "" || len(seen) == 0 { // we have not been heard of ourselves
 		return
@@ -168,7 +168,7 @@ func (w *Worker) tellWaiting(ctx context.Context, id, why string) (said, over bo
 	if !ok {
 		return false, true
 	}
-	if first, err := w.store.FirstWaiting(ctx, id, "unable"); err != nil || !first {
+	if first, err := w.store.Questions.FirstWhileWaiting(ctx, id, "unable"); err != nil || !first {
 		return false, err == nil
 	}
 	text := upperFirst(why) + ". This waits, and starts by itself when that is mended. To give it up instead, cancel it in the console or with " +

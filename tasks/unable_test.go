@@ -222,7 +222,7 @@ func (f *fleet) workers(want func([]store.Worker) bool) {
 	began, tick := time.Now(), time.NewTicker(20*time.Millisecond)
 	defer tick.Stop()
 	for {
-		all, err := f.store.Workers(ctx)
+		all, err := f.store.Workers.List(ctx)
 		if err != nil {
 			f.Fatalf("%v; workers are %+v", err, all)
 		}

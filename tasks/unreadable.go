@@ -75,7 +75,7 @@ func (d *Desk) noteUnreadable(ctx context.Context, list []Status) {
 			why[s.Task.ID] = s.flaw
 		}
 	}
-	if err := d.store.NoteUnreadable(ctx, why); err != nil {
+	if err := d.store.Doctor.NoteUnreadable(ctx, why); err != nil {
 		d.log.Warn("note unreadable records", "err", err)
 	}
 }
@@ -91,7 +91,7 @@ func (w *Worker) passOver(ctx context.Context, rec store.LiveRecord) {
 }
 
 func (w *Worker) noteUnreadable(ctx context.Context, e *unreadableError) {
-	if err := w.store.NoteUnreadable(ctx, map[string]string{e.id: e.why}); err != nil {
+	if err := w.store.Doctor.NoteUnreadable(ctx, map[string]string{e.id: e.why}); err != nil {
 		w.log.Warn("note unreadable record", "run", e.id, "err", err)
 	}
 }

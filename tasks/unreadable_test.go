@@ -40,7 +40,7 @@ func TestUnreadableTaskIsListed(t *testing.T) {
 					t.Errorf("%+v", s)
 				}
 			}
-			found, err := f.store.Diagnose(t.Context())
+			found, err := f.store.Doctor.Diagnose(t.Context())
 			if err != nil || !strings.HasPrefix(found[len(found)-1].What, "unreadable record "+bad) {
 				t.Errorf("doctor is told of %+v, %v", found, err)
 			}

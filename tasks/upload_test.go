@@ -90,7 +90,7 @@ func TestWorkerTellsOfItself(t *testing.T) {
 	f := newFleet(t)
 	w := f.idle(func(c *WorkerConfig) { c.URL, c.Memory = "http://w1.example:8081", func() int64 { return 3 << 30 } })
 	w.beat(t.Context())
-	workers, err := f.store.Workers(t.Context())
+	workers, err := f.store.Workers.List(t.Context())
 	if err != nil || len(workers) != 1 || workers[0].URL != "http://w1.example:8081" || workers[0].ID != w.id || workers[0].Memory != 3<<30 || !strings.HasPrefix(w.id, workers[0].Host+"-") {
 		t.Errorf("workers %+v, %v", workers, err)
 	}
@@ -119,7 +119,7 @@ func TestStreamIsBoundedUnderDeltas(t *testing.T) {
 	f.ending(id)
 	seen, after := 0, ""
 	for {
-		events, err := f.store.Events(t.Context(), id, after, 1000)
+		events, err := f.store.Events.Read(t.Context(), id, after, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}

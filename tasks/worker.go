@@ -215,7 +215,7 @@ func (w *Worker) beat(ctx context.Context) {
 		w.health.check(ctx) // the fleet shall not see a worker whose CLI nobody has looked at
 	}
 	host, _ := os.Hostname() // it worked in NewWorker
-	err := w.store.Beat(ctx, store.Worker{
+	err := w.store.Workers.Beat(ctx, store.Worker{
 		ID: w.id, Host: host, Version: w.cfg.Version, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
 		Started: w.started, Draining: w.live.draining(), Health: mustJSON(w.health.known()), Notices: w.cfg.Notices, URL: w.cfg.URL, Memory: w.slots.memory.known(),
 		Credential: w.cfg.Credential,
@@ -227,7 +227,7 @@ func (w *Worker) beat(ctx context.Context) {
 
 // watchData notices that Redis has lost its data. One goroutine calls it. Runs under way put back what is needed of theirs by themselves.
 func (w *Worker) watchData(ctx context.Context) {
-	epoch, lost, err := w.store.Epoch(ctx, w.epoch)
+	epoch, lost, err := w.store.Doctor.Epoch(ctx, w.epoch)
 	if err != nil {
 		return // the beat has said so
 	}

@@ -34,7 +34,7 @@ func TestReady(t *testing.T) {
 func TestHealthTellsOfRedis(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	if err := h.Store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+	if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}
 	var f view.Fleet
@@ -77,7 +77,7 @@ func TestHealthTellsOfSources(t *testing.T) {
 	t.Parallel()
 	last := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	h := newHarness(t, func(c *Config) { c.Inbound = []Inbound{quiet{}, quiet{last, errors.New("invalid_auth")}} })
-	if err := h.Store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+	if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}
 	var f view.Fleet
@@ -121,7 +121,7 @@ func TestFleet(t *testing.T) {
 	}
 	beat := func(w store.Worker) {
 		t.Helper()
-		if err := h.Store.Beat(t.Context(), w); err != nil {
+		if err := h.Store.Workers.Beat(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +141,7 @@ func TestCredentialNeedsSomebody(t *testing.T) {
 	h := newHarness(t)
 	beat := func(credential string) {
 		t.Helper()
-		if err := h.Store.Beat(t.Context(), store.Worker{ID: "a", Credential: credential}); err != nil {
+		if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "a", Credential: credential}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestCredentialNeedsSomebody(t *testing.T) {
 	h.contains(h.get("/"), http.StatusOK, "!banner")
 	h.contains(h.get("/chat"), http.StatusOK, "!banner")
 	until := time.Now().Add(time.Hour)
-	if err := h.Store.Hold(t.Context(), "0a1b", until, time.Second, "the usage limit is reached"); err != nil {
+	if err := h.Store.Credentials.Hold(t.Context(), "0a1b", until, time.Second, "the usage limit is reached"); err != nil {
 		t.Fatal(err)
 	}
 	when := "no run starts before " + view.Time(until)
@@ -159,7 +159,7 @@ func TestCredentialNeedsSomebody(t *testing.T) {
 		h.contains(h.get(page), http.StatusOK, `class="banner error" role="alert">Tasks do not run, or fail. No run starts before `+view.Time(until)+": the usage limit is reached.")
 	}
 	h.contains(h.get("/health"), http.StatusOK, `class="banner error"`, when, "!All checks pass")
-	if err := h.Store.Refuse(t.Context(), "0a1b", "authentication failed"); err != nil {
+	if err := h.Store.Credentials.Refuse(t.Context(), "0a1b", "authentication failed"); err != nil {
 		t.Fatal(err)
 	}
 	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, "credential 0a1b: the model refuses it", "authentication failed")
@@ -176,24 +176,24 @@ func TestOneOfTwoCredentials(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	for _, name := range []string{"a", "b"} {
-		if err := h.Store.Beat(t.Context(), store.Worker{ID: name, Credential: "key-" + name}); err != nil {
+		if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: name, Credential: "key-" + name}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	later := time.Now().Add(time.Hour)
-	if err := h.Store.Hold(t.Context(), "key-a", later, time.Second, "the usage limit is reached"); err != nil {
+	if err := h.Store.Credentials.Hold(t.Context(), "key-a", later, time.Second, "the usage limit is reached"); err != nil {
 		t.Fatal(err)
 	}
 	h.contains(h.get("/api/health"), http.StatusOK, `"ok": true`, "credential key-a: no run starts before", `"severity": "error"`)
 	h.contains(h.get("/"), http.StatusOK, "!banner")
 	h.contains(h.get("/health"), http.StatusOK, "credential key-a: no run starts before", "!Tasks do not run", "!All checks pass")
 	sooner := time.Now().Add(time.Minute)
-	if err := h.Store.Hold(t.Context(), "key-b", sooner, time.Second, "too many requests"); err != nil {
+	if err := h.Store.Credentials.Hold(t.Context(), "key-b", sooner, time.Second, "too many requests"); err != nil {
 		t.Fatal(err)
 	}
 	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"ok": false`, "no run starts before "+view.Time(sooner)+": too many requests")
 	h.contains(h.get("/"), http.StatusOK, `class="banner error"`)
-	if err := h.Store.Beat(t.Context(), store.Worker{ID: "b", Credential: "key-b", Draining: true}); err != nil {
+	if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "b", Credential: "key-b", Draining: true}); err != nil {
 		t.Fatal(err)
 	}
 	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"problem": "no run starts before `+view.Time(later)+": the usage limit is reached")

@@ -110,11 +110,11 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	post := func(path, body string) { t.Helper(); check("POST", path, body) }
 
 	get("/api/health") // nobody is there: 503
-	if err := h.Store.Beat(t.Context(), store.Worker{ID: "w", Host: "m", Started: time.Now(), Health: json.RawMessage(`{"ok":true}`)}); err != nil {
+	if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w", Host: "m", Started: time.Now(), Health: json.RawMessage(`{"ok":true}`)}); err != nil {
 		t.Fatal(err)
 	}
 	get("/api/health")
-	if err := h.Store.Hold(t.Context(), "0a1b", time.Now().Add(time.Hour), time.Second, "the usage limit is reached"); err != nil {
+	if err := h.Store.Credentials.Hold(t.Context(), "0a1b", time.Now().Add(time.Hour), time.Second, "the usage limit is reached"); err != nil {
 		t.Fatal(err)
 	}
 	get("/api/health")

@@ -26,7 +26,7 @@ func TestDoctor(t *testing.T) {
 	}
 	beat := func(w store.Worker) {
 		t.Helper()
-		if err := f.Store.Beat(t.Context(), w); err != nil {
+		if err := f.Store.Workers.Beat(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,10 +38,10 @@ func TestDoctor(t *testing.T) {
 	check(0, "worker w1, version v1, 1 of 4 slots in use\n", "  ok       the CLI is version 2.1.329\n",
 		"  warning  the agent's tools can read this process's memory\n", "worker w2, version unknown", "  note     it is shutting down",
 		"warning  appendonly is off", "0 tasks running, 1 waiting\n")
-	if err := f.Store.Hold(t.Context(), "k1", time.Now().Add(time.Hour), 0, "the limit is reached"); err != nil {
+	if err := f.Store.Credentials.Hold(t.Context(), "k1", time.Now().Add(time.Hour), 0, "the limit is reached"); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Store.Slow(t.Context(), "k2"); err != nil {
+	if err := f.Store.Credentials.Slow(t.Context(), "k2"); err != nil {
 		t.Fatal(err)
 	}
 	check(1, "error    credential k1: no run starts before ", "the limit is reached\n", "note     credential k2: runs start 1s apart\n")
@@ -49,11 +49,11 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(0)
-	if err := f.Store.Refuse(t.Context(), "k2", "authentication failed"); err != nil {
+	if err := f.Store.Credentials.Refuse(t.Context(), "k2", "authentication failed"); err != nil {
 		t.Fatal(err)
 	}
 	check(1, "error    credential k2: the model refuses it\n", "authentication failed\n")
-	if err := f.Store.Ease(t.Context(), "k2"); err != nil {
+	if err := f.Store.Credentials.Ease(t.Context(), "k2"); err != nil {
 		t.Fatal(err)
 	}
 	check(0)
@@ -71,7 +71,7 @@ func TestDoctor(t *testing.T) {
 func TestDoctorOfRedis(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	if err := f.Store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+	if err := f.Store.Workers.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][2]string{{"maxmemory", "1gb"}, {"maxmemory-policy", "volatile-ttl"}} {
@@ -103,7 +103,7 @@ func TestDoctorTellsTheRest(t *testing.T) {
 func TestDoctorOfServices(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	if err := f.Store.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+	if err := f.Store.Workers.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}
 	f.services = []store.Finding{{What: "Slack knows us"}, {Severity: store.Warning, What: "no scope", Why: "no files", Remedy: "Add it."}}

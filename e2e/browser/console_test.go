@@ -107,7 +107,7 @@ func (c *console) alive(w store.Worker, health any) {
 	w.Health = c.JSON(health)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.Context()))
 	stopped := make(chan struct{})
-	if err := c.Store.Beat(ctx, w); err != nil {
+	if err := c.Store.Workers.Beat(ctx, w); err != nil {
 		c.Fatal(err)
 	}
 	go func() {
@@ -119,7 +119,7 @@ func (c *console) alive(w store.Worker, health any) {
 			case <-ctx.Done():
 				return
 			case <-beat.C:
-				_ = c.Store.Beat(ctx, w) // at the end there is no Redis
+				_ = c.Store.Workers.Beat(ctx, w) // at the end there is no Redis
 			}
 		}
 	}()

@@ -111,7 +111,7 @@ func (w *world) source(change ...func(*Config)) *Source {
 	conns := &http.Transport{}
 	w.Cleanup(conns.CloseIdleConnections)
 	cfg := Config{
-		APIURL: w.hub.APIURL(), WebhookSecret: secret, Memory: w.db, ConsoleURL: "https://errand.example/",
+		APIURL: w.hub.APIURL(), WebhookSecret: secret, Memory: w.db.Memos, ConsoleURL: "https://errand.example/",
 		HTTP: &http.Client{Transport: conns}, Log: slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, f := range change {

@@ -308,7 +308,7 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
 	w.talkers()
-	w.src = w.source(func(c *Config) { c.Token, c.Limiter = "ghp_test", w.db })
+	w.src = w.source(func(c *Config) { c.Token, c.Limiter = "ghp_test", w.db.Memos })
 	n := w.quietOpen()
 	f := w.listen()
 	for range askBurst {

@@ -9,7 +9,7 @@ import (
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	good := Config{APIURL: "https://api.github.com/", WebhookSecret: "s", Token: "t", Memory: &store.Store{}}
+	good := Config{APIURL: "https://api.github.com/", WebhookSecret: "s", Token: "t", Memory: &store.Memos{}}
 	s, err := New(good)
 	if err != nil || s.Name() != "github" {
 		t.Fatalf("a good configuration: %v", err)

@@ -19,7 +19,7 @@ import (
 func TestEditsOfTheFleet(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
-	cfg := Config{Interval: time.Millisecond, Limiter: f.store}
+	cfg := Config{Interval: time.Millisecond, Limiter: f.store.Memos}
 	began := time.Now()
 	for _, s := range []*Source{f.process(cfg), f.process(cfg)} {
 		for range 10 {
@@ -45,7 +45,7 @@ func TestEditsOfAMinute(t *testing.T) {
 func TestEndsComeFirst(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
-	s := f.process(Config{Interval: time.Millisecond, Limiter: f.store})
+	s := f.process(Config{Interval: time.Millisecond, Limiter: f.store.Memos})
 	task := f.task("")
 	for range editBurst {
 		if err := s.turn(t.Context(), mustOrigin(t, task), editBurst); err != nil {

@@ -15,7 +15,7 @@ import (
 // choosing makes a front door the one of the workspace, that works on two repositories.
 func (f *frontDoor) choosing(ctx context.Context, change ...func(*Source)) {
 	f.Helper()
-	f.source = f.process(Config{Repositories: []string{"acme/api", "acme/web"}, Shelf: f.store, Favourites: f.store})
+	f.source = f.process(Config{Repositories: []string{"acme/api", "acme/web"}, Shelf: f.store.Shelf, Favourites: f.store.Shelf})
 	for _, c := range change {
 		c(f.source)
 	}
@@ -133,7 +133,7 @@ func TestPickNothing(t *testing.T) {
 		action: pickRepository, block: pickRepository + "/" + task, value: "acme/secret", origin: origin{Team: team, Channel: general, TS: menu, User: ann},
 	})
 	f.told(ann, intake.NotAllowed)
-	if err := f.store.Unshelve(t.Context(), task); err != nil {
+	if err := f.store.Shelf.Unshelve(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
 	f.choose(ann, menu, "acme/api")

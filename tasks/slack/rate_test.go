@@ -17,7 +17,7 @@ func TestCrowdedThread(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Access: Access{Bots: []string{"B0OTHER"}}}, tasks.Policy{})
 	limiter := f.store
-	f.source = f.process(Config{Access: f.source.cfg.Access, Limiter: limiter})
+	f.source = f.process(Config{Access: f.source.cfg.Access, Limiter: limiter.Memos})
 	f.listen(t.Context(), f.desk)
 	root := f.say(ann, general, "", at+"begin")
 	other := f.say(ann, general, "", at+"elsewhere")
@@ -54,7 +54,7 @@ func TestCrowdedThread(t *testing.T) {
 func TestCrowdedWithMentions(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
-	f.source = f.process(Config{Limiter: f.store})
+	f.source = f.process(Config{Limiter: f.store.Memos})
 	f.listen(t.Context(), f.desk)
 	root := f.say(ann, general, "", at+"begin")
 	for n := range requestBurst + 3 {

@@ -11,7 +11,7 @@ func TestVotes(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
 	task, claim := f.running("count")
-	f.source = f.process(Config{Ballot: f.store})
+	f.source = f.process(Config{Ballot: f.store.Votes})
 	f.listen(t.Context(), f.desk)
 	final := f.end(task, claim, answered("Forty-two."))
 	f.press(ann, final, good)
@@ -20,7 +20,7 @@ func TestVotes(t *testing.T) {
 	f.told(ann, voted+"👍")
 	f.press(bob, final, bad)
 	f.told(bob, thanks)
-	got, err := f.store.Votes(t.Context(), task.ID)
+	got, err := f.store.Votes.Of(t.Context(), task.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func (a *API) exists(r *http.Request) (id string, err error) {
 // follow writes a task's events until the task has ended, the client is gone or the store cannot be read. It runs on the request's
 // goroutine and sends events as the worker stored them, without decoding: there may be many streams, and their memory is mostly stacks.
 func (a *API) follow(ctx context.Context, out *sse.Stream, id, after string) {
-	for e, err := range a.View.Store.Follow(ctx, id, after) {
+	for e, err := range a.View.Store.Events.Follow(ctx, id, after) {
 		if err != nil {
 			if ctx.Err() == nil {
 				a.View.Log.Warn("follow task", "run", id, "err", err)

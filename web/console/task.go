@@ -170,7 +170,7 @@ func pictureNames(t tasks.Task) string {
 func (c *Console) readHistory(ctx context.Context, s tasks.Status, before string, t *timeline) (history, error) {
 	id := s.Task.ID
 	v := history{Past: before != "", Skeletons: skeletons()}
-	events, more, err := c.view.Store.EventsBefore(ctx, id, before, pageEvents)
+	events, more, err := c.view.Store.Events.ReadBefore(ctx, id, before, pageEvents)
 	if err != nil {
 		return v, fmt.Errorf("read events: %w", err)
 	}

@@ -39,7 +39,7 @@ func (l *Reader) sendRemote(w http.ResponseWriter, r *http.Request, s tasks.Stat
 	if l.token == "" || s.Worker == "" {
 		return false
 	}
-	workers, err := l.store.Workers(r.Context())
+	workers, err := l.store.Workers.List(r.Context())
 	if err != nil {
 		l.log.Warn("list workers", "run", s.Task.ID, "err", err)
 		return false

@@ -12,7 +12,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Board is where the fleet's state is read; *store.Store is one.
+// Board is where the fleet's state is read.
 type Board interface {
 	Counts(ctx context.Context) (store.Counts, error)
 	Live(ctx context.Context) ([]store.LiveRecord, error)

@@ -16,7 +16,7 @@ import (
 
 // Ready returns an error if the process cannot work. The error is public: it contains no address.
 func (p *Parts) Ready(ctx context.Context) error {
-	findings, err := p.Store.Diagnose(ctx)
+	findings, err := p.Store.Doctor.Diagnose(ctx)
 	if err != nil {
 		return errors.New("no answer from Redis")
 	}
@@ -63,7 +63,7 @@ func (p *Parts) awaitRedis(ctx context.Context) error {
 func (p *Parts) checkRedis(ctx context.Context) (unreachable, refused error) {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseLimit)
 	defer cancel()
-	findings, err := p.Store.Diagnose(ctx)
+	findings, err := p.Store.Doctor.Diagnose(ctx)
 	if err != nil {
 		return err, nil
 	}

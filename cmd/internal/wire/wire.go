@@ -163,7 +163,7 @@ func (p *Parts) sources(o Options) error {
 			Repository:   func(name string) bool { _, ok := p.policy.Repository(name); return ok },
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), Quiet: o.Quiet, Look: o.Look,
 			ForkLabel: c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs, Bots: c.Routing.GitHub.Bots, Board: &told,
-			Memory: p.Store, Limiter: p.Store, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
+			Memory: p.Store.Memos, Limiter: p.Store.Memos, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
 			HTTP: &http.Client{Transport: asked.Transport("github", http.DefaultTransport)},
 		})
 		if err != nil {
@@ -181,9 +181,9 @@ func (p *Parts) sources(o Options) error {
 			Token:  c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(), AppToken: c.Slack.AppToken.Reveal(),
 			Channels:     func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
-			Pulls: pulls, Access: access(c.Routing.Slack), Approvers: c.Routing.Slack.Approvers, Results: c.Routing.Results(), Memory: p.Store,
-			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Limiter: p.Store, Ballot: p.Store,
-			Shelf: p.Store, Favourites: p.Store, Log: p.Log,
+			Pulls: pulls, Access: access(c.Routing.Slack), Approvers: c.Routing.Slack.Approvers, Results: c.Routing.Results(), Memory: p.Store.Memos,
+			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Limiter: p.Store.Memos, Ballot: p.Store.Votes,
+			Shelf: p.Store.Shelf, Favourites: p.Store.Shelf, Log: p.Log,
 			HTTP: &http.Client{Transport: asked.Transport("slack", slack.Transport())},
 		})
 		if err != nil {

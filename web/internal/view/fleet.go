@@ -107,7 +107,7 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 		Redis: "ok", Queues: s.Queues, Spent: s.Spent, Workers: NewWorkers(s.Workers), Credentials: s.Credentials,
 		Tasks: Tally{Running: s.Counts.Running, Waiting: s.Counts.Waiting},
 	}
-	if f.Findings, err = v.Store.Diagnose(ctx); err != nil {
+	if f.Findings, err = v.Store.Doctor.Diagnose(ctx); err != nil {
 		return Fleet{}, err
 	}
 	live, err := v.Store.Live(ctx)

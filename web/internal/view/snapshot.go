@@ -51,13 +51,13 @@ type Snapshot struct {
 func (v *Reader) Snapshot(ctx context.Context) (Snapshot, error) { return Await(ctx, v.snapshot) }
 
 func (v *Reader) snapshot(ctx context.Context) (s Snapshot, err error) {
-	if s.Workers, err = v.Store.Workers(ctx); err != nil {
+	if s.Workers, err = v.Store.Workers.List(ctx); err != nil {
 		return s, err
 	}
 	if s.Queues, err = v.Desk.Depths(ctx); err != nil {
 		return s, err
 	}
-	credentials, err := v.Store.Credentials(ctx)
+	credentials, err := v.Store.Credentials.List(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -65,7 +65,7 @@ func (v *Reader) snapshot(ctx context.Context) (s Snapshot, err error) {
 	if s.Counts, err = v.Store.Counts(ctx); err != nil {
 		return s, err
 	}
-	s.Spent, err = v.Store.Spent(ctx, store.Fleet)
+	s.Spent, err = v.Store.Costs.Spent(ctx, store.Fleet)
 	return s, err
 }
 
