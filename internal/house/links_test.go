@@ -1,0 +1,83 @@
+package house
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	mdLink  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	fenced  = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	named   = regexp.MustCompile(`\bdocs/[a-z][a-z-]*(?:/[a-z0-9-]+)?\.md\b`)
+)
+
+// TestLinks checks that the relative links of every Markdown file lead to a file and, with a fragment, to a heading of it, and that the
+// documents named in code, comments and examples exist.
+func TestLinks(t *testing.T) {
+	repo := os.DirFS("../..")
+	anchors := map[string]map[string]bool{} // of each Markdown file
+	texts := map[string]string{}            // of all others
+	err := fs.WalkDir(repo, ".", func(name string, d fs.DirEntry, err error) error {
+		switch base := path.Base(name); {
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains([]string{"node_modules", "testdata", ".git", "bin", "out"}, base):
+			return fs.SkipDir
+		case d.IsDir() || !slices.Contains([]string{".md", ".go", ".yaml", ".yml", ".example", ".html"}, path.Ext(name)):
+			return nil
+		}
+		text, err := fs.ReadFile(repo, name)
+		texts[name] = string(text)
+		if path.Ext(name) == ".md" {
+			anchors[name] = fragments(string(text))
+		}
+		return err
+	})
+	if err != nil || len(anchors) < 20 {
+		t.Fatalf("read %d Markdown files: %v", len(anchors), err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if path.Ext(name) != ".md" && !strings.HasSuffix(name, "_test.go") {
+			for _, doc := range named.FindAllString(texts[name], -1) {
+				if anchors[doc] == nil {
+					t.Errorf("%s names %s, which does not exist", name, doc)
+				}
+			}
+		}
+		if path.Ext(name) != ".md" {
+			continue
+		}
+		for _, link := range mdLink.FindAllStringSubmatch(fenced.ReplaceAllString(texts[name], ""), -1) {
+			target, fragment, _ := strings.Cut(link[1], "#")
+			if strings.Contains(target, ":") {
+				continue // another site
+			}
+			file := name
+			if target != "" {
+				file = path.Join(path.Dir(name), target)
+			}
+			if _, err := fs.Stat(repo, file); err != nil {
+				t.Errorf("%s: link to %s: no such file", name, link[1])
+			} else if fragment != "" && !anchors[file][fragment] {
+				t.Errorf("%s: link to %s: no such heading", name, link[1])
+			}
+		}
+	}
+}
+
+// fragments returns the anchors that GitHub gives the headings of a text.
+func fragments(text string) map[string]bool {
+	all := map[string]bool{}
+	for _, h := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		slug := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(h[1]), "")
+		all[strings.ReplaceAll(slug, " ", "-")] = true
+	}
+	return all
+}
