@@ -7,65 +7,49 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/parser"
-	"github.com/yuin/goldmark/text"
-	"github.com/yuin/goldmark/util"
 )
 
-// inWord is the markup that may stand between the letters of a word, which our own space of no width is not. behind is what follows a word that
-// closes issues, which a word in a path does not have.
+// inWord matches markup between the letters of a word. after matches what follows a word that closes an issue; a word in a path is followed
+// by something else.
 const (
-	inWord = `[^\w\s\pZ` + nothing + `]*`
-	behind = `[^\w\s\pZ./-]*[\s\pZ:]`
+	inWord = `[^\w\s\pZ` + zeroWidth + `]*`
+	after  = `[^\w\s\pZ./-]*[\s\pZ:]`
 )
 
 var (
-	// closing is a word that closes the issue behind it, in what signs gives.
+	// closing matches a word that closes the issue after it, in a text that signs returns.
 	closing = regexp.MustCompile(`(?i)\b(?:` + spelt("close") + `(?:` + inWord + `[sd])?|` + spelt("fix") + `(?:` + inWord + `e` + inWord + `[sd])?|` +
-		spelt("resolve") + `(?:` + inWord + `[sd])?)\b` + behind)
+		spelt("resolve") + `(?:` + inWord + `[sd])?)\b` + after)
 	issue = regexp.MustCompile(`[#/-]` + inWord + `[0-9]`)
 	sign  = regexp.MustCompile(`(?s)\\[[:punct:]]|&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);|.`)
-
-	linking = parser.NewParser(
-		parser.WithBlockParsers(without(parser.DefaultBlockParsers(), parser.NewHTMLBlockParser())...),
-		parser.WithInlineParsers(append(without(without(inline, parser.NewRawHTMLParser()), parser.NewLinkParser()),
-			util.Prioritized(targeting{parser.NewLinkParser()}, 200))...),
-		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
-	)
 )
 
 func spelt(word string) string { return strings.Join(strings.Split(word, ""), inWord) }
 
-// Unclosing is Neutral text that closes no issue when it describes a pull request that is merged. If it may refer to issues, words that close
-// them get a space of no width behind their first letter, however they are put together.
+// Unclosing returns neutral text that closes no issue as the description of a merged pull request. If it may refer to issues, each word that
+// closes them gets a zero-width space after its first letter, however the word is composed.
 func Unclosing(s string) string { return settle(s, unclose) }
 
 func unclose(d *document) string {
-	pc := parser.NewContext()
-	linking.Parse(text.NewReader([]byte(parseable(d.text))), parser.WithContext(pc))
-	at, _ := pc.Get(targets).(map[ast.Node]span)
-	// A page does not show where links lead, unless GitHub sees no link there.
-	all, from := signs(d.text, d.code)
-	shown, shownFrom := signs(d.text, slices.AppendSeq(slices.Clone(d.code), maps.Values(at)))
-	if !issue.MatchString(all) && !issue.MatchString(shown) {
-		return d.text
-	}
+	// A page does not show the addresses of links, unless GitHub finds no link there.
 	var edits []edit
-	for _, m := range closing.FindAllStringIndex(all, -1) {
-		i := from[m[0]+1]
-		edits = append(edits, edit{span{i, i}, nothing})
+	found := false
+	for _, hidden := range [][]span{d.code, slices.AppendSeq(slices.Clone(d.code), maps.Values(d.targets))} {
+		shown, from := signs(d.text, hidden)
+		found = found || issue.MatchString(shown)
+		for _, m := range closing.FindAllStringIndex(shown, -1) {
+			i := from[m[0]+1]
+			edits = append(edits, edit{span{i, i}, zeroWidth})
+		}
 	}
-	for _, m := range closing.FindAllStringIndex(shown, -1) {
-		i := shownFrom[m[0]+1]
-		edits = append(edits, edit{span{i, i}, nothing})
+	if !found {
+		return d.text
 	}
 	slices.SortFunc(edits, func(a, b edit) int { return a.from - b.from })
 	return apply(d.text, slices.Compact(edits))
 }
 
-// signs is a text with all signs as a page shows them, without some parts, and where in the text each byte is from.
+// signs returns the characters that a page shows, without the hidden parts, and the offset in the text of each byte.
 func signs(s string, hidden []span) (string, []int) {
 	hides := make([]bool, len(s))
 	for _, h := range hidden {
@@ -81,14 +65,14 @@ func signs(s string, hidden []span) (string, []int) {
 		}
 		c := strings.TrimPrefix(s[m[0]:m[1]], `\`)
 		switch {
-		case c == "": // a backslash alone
+		case c == "": // a single backslash
 			c = `\`
 		case len(c) > 1 && c[0] == '&':
 			if c = html.UnescapeString(c); utf8.RuneCountInString(c) != 1 {
 				c = "&"
 			}
 		}
-		if c == "_" { // which is part of a word to regexp
+		if c == "_" { // which regexp counts as part of a word
 			c = "*"
 		}
 		b.WriteString(c)

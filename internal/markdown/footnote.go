@@ -10,7 +10,7 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// goldmark's extension looks for each reference in the list of all footnotes, which takes quadratic time, and loses where they stood.
+// goldmark's extension is not used: it takes quadratic time for references, and loses the positions of footnotes.
 
 var (
 	footnote  = regexp.MustCompile(`^\[\^([^\]\s]+)\]:[ \t]*`)
@@ -22,7 +22,7 @@ type note struct {
 	ast.BaseBlock
 	span
 	label string
-	refs  []string // the labels it refers to
+	refs  []string // the labels that it refers to
 }
 
 var kindNote = ast.NewNodeKind("Footnote")
@@ -30,7 +30,7 @@ var kindNote = ast.NewNodeKind("Footnote")
 func (n *note) Kind() ast.NodeKind    { return kindNote }
 func (n *note) Dump(s []byte, at int) { ast.DumpHelper(n, s, at, nil, nil) }
 
-// notes parses definitions of footnotes where GitHub does: in quotes and lists, too.
+// notes parses definitions of footnotes, also in quotes and lists, as GitHub does.
 type notes struct{}
 
 func (notes) Trigger() []byte { return []byte{'['} }
@@ -69,13 +69,13 @@ func (notes) Close(ast.Node, text.Reader, parser.Context) {}
 func (notes) CanInterruptParagraph() bool                 { return true }
 func (notes) CanAcceptIndentedLine() bool                 { return false }
 
-// noted collects the footnotes of a text and what refers to them. It reads each word once.
+// noted collects the footnotes of a text and the references to them. It reads each word once.
 type noted struct {
 	source []byte
-	open   []*note          // those that the walk is in
-	first  map[string]*note // by label; GitHub shows no second one
+	open   []*note          // the footnotes around the current node
+	first  map[string]*note // by label; GitHub shows only the first
 	all    []*note
-	page   []string // the labels that the text outside of footnotes refers to
+	page   []string // the labels that text outside footnotes refers to
 }
 
 func (f *noted) visit(n ast.Node, entering bool) {
@@ -90,7 +90,7 @@ func (f *noted) visit(n ast.Node, entering bool) {
 		f.visitText(t)
 	}
 	if len(f.open) > 0 && n.Type() == ast.TypeBlock && n.Lines() != nil && n.Lines().Len() > 0 {
-		in := f.open[len(f.open)-1] // a paragraph goes on in lines that are not indented
+		in := f.open[len(f.open)-1] // a paragraph may continue in lines that are not indented
 		in.to = max(in.to, n.Lines().At(n.Lines().Len()-1).Stop)
 	}
 }
@@ -111,7 +111,7 @@ func (f *noted) visitNote(n *note, entering bool) {
 	f.all = append(f.all, n)
 }
 
-// visitText finds references in a run of text. What is code or an address is no text.
+// visitText finds references in a run of text, which excludes code and addresses.
 func (f *noted) visitText(t *ast.Text) {
 	if before, ok := t.PreviousSibling().(*ast.Text); ok && before.Segment.Stop == t.Segment.Start || t.Parent().Kind() == ast.KindCodeSpan {
 		return
@@ -133,7 +133,7 @@ func (f *noted) visitText(t *ast.Text) {
 	}
 }
 
-// unreferenced takes out the footnotes to which no way leads from the rest of the page, with all that is in them.
+// unreferenced returns edits that remove the footnotes that the page does not refer to, directly or through other footnotes.
 func (f *noted) unreferenced() (edits []edit) {
 	shown := map[*note]bool{}
 	for todo := slices.Clone(f.page); len(todo) > 0; {
@@ -149,7 +149,7 @@ func (f *noted) unreferenced() (edits []edit) {
 		}
 		by := ""
 		if n.from > 0 && f.source[n.from-1] != '\n' && f.source[n.to-1] == '\n' {
-			by = "\n" // the line has the mark of a list or a quote before it
+			by = "\n" // a list marker or quote sign precedes it on its line
 		}
 		edits = append(edits, edit{span{n.from, n.to}, by})
 	}

@@ -8,23 +8,24 @@ import (
 	"github.com/errand-fleet/errand/internal/legible"
 )
 
-// nothing is a space of no width, which keeps a sign from meaning anything and cannot be seen.
-const nothing = "\u200b"
+// zeroWidth is an invisible space that takes the meaning from the sign before or after it.
+const zeroWidth = "\u200b"
 
 var (
 	image     = regexp.MustCompile(`!+\[`)
 	tag       = regexp.MustCompile(`\\*<[A-Za-z/!?]`)
 	address   = regexp.MustCompile(`^<(?i:https?://[^\s<>]+|mailto:[^\s<>]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+)>`)
 	ownMarker = regexp.MustCompile(`(?i)<(!--\s*errand:)`)
-	// at is what can be an @ in Markdown; GitHub looks for mentions after it has rendered. Entities of HTML need no semicolon.
+	// at matches what may be an @ once it is rendered, which is when GitHub looks for mentions. HTML entities need no semicolon.
 	at = regexp.MustCompile(`@|&commat;|&#[0-9]+;?|&#[xX][0-9a-fA-F]+;?`)
 )
 
-// rounds is how often a change may lead to another one. Nobody comes to more of them by accident.
+// rounds is how often a change may make another one necessary. Only hostile text needs more.
 const rounds = 5
 
-// Neutral is Markdown that has no effects where GitHub renders it: it pings nobody, loads no image, has no HTML, holds no marker of ours, and
-// ends each block of code that it begins. Blocks that GitHub draws, or offers to commit, are plain code. What the parser is sure is code stays as it is. Neutral text is returned as it is.
+// Neutral returns Markdown that has no effects when GitHub renders it: it mentions nobody, loads no image, has no HTML, contains no marker of
+// errand, and closes each block of code. Blocks that GitHub draws, or offers to commit, become plain code. Text that every parser takes for
+// code stays as it is. Neutral text is returned unchanged.
 func Neutral(s string) string {
 	s = Closed(settle(legible.Text(unified(s)), escape))
 	if read(s, commonMark).live || Closed(s) != s {
@@ -33,47 +34,59 @@ func Neutral(s string) string {
 	return s
 }
 
-// NeutralLine is the same for one line that is put into a sentence.
+// NeutralLine does the same for one line that becomes part of a sentence.
 func NeutralLine(s string) string {
-	const before = "x " // so that it is no block of any kind
+	const before = "x " // so that the line begins no block
 	n := settle(before+legible.Line(s), escape)
 	if out, ok := strings.CutPrefix(n, before); ok && !read(n, commonMark).live {
 		return out
 	}
-	return doubt(legible.Line(s))
+	s = image.ReplaceAllStringFunc(legible.Line(s), func(m string) string { return strings.TrimSuffix(m, "[") + zeroWidth + "[" })
+	return Unping(showTags(s, "<"+zeroWidth)) // neutral, whatever is code in it
 }
 
-// Links is Markdown whose images are links. Code stays as it is.
+// Links returns Markdown with links instead of images. Code stays as it is.
 func Links(s string) string {
 	return settle(s, func(d *document) string {
 		return d.rewrite(func(prose string) string { return image.ReplaceAllString(prose, "[") }, func(code string) string { return code })
 	})
 }
 
-// unified is a text in which newlines alone end lines.
+// unified returns a text in which all lines end with newlines.
 func unified(s string) string { return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s) }
 
-// settle changes a text until nothing is left to change: what is escaped can make code of what was none, or the other way round.
+// settle changes a text until it stays the same: an escaped sign can make code of prose, or prose of code. A text that is not tame, or that
+// does not stay the same, becomes a block of code.
 func settle(s string, change func(*document) string) string {
-	if !Tame(s) {
+	s, ok := repeat(s, func(s string) string { return change(read(s, prose)) })
+	if !ok {
 		return fenced(s)
 	}
-	for range rounds {
-		next := change(read(s, prose))
-		if next == s {
-			return s
-		}
-		if s = next; !Tame(s) {
-			break
-		}
-	}
-	return fenced(s)
+	return s
 }
 
-// fenced shows a text as it is.
-func fenced(s string) string { return Fenced("", ownMarker.ReplaceAllString(s, "<"+nothing+"$1")) }
+// repeat changes a text until it stays the same. It returns false if the text is not tame or changes too often.
+func repeat(s string, change func(string) string) (string, bool) {
+	for range rounds {
+		if !Tame(s) {
+			return s, false
+		}
+		next := change(s)
+		if next == s {
+			return s, true
+		}
+		s = next
+	}
+	return s, false
+}
 
-// escape makes prose neutral, takes markers of ours out of code, and from behind fences what has GitHub do more than show the code.
+// fenced returns a text as a block of code.
+func fenced(s string) string { return Fenced("", hideMarkers(s)) }
+
+// hideMarkers disables errand's markers.
+func hideMarkers(s string) string { return ownMarker.ReplaceAllString(s, "<"+zeroWidth+"$1") }
+
+// escape neutralises prose, disables markers in code, and removes info strings for which GitHub does more than show the code.
 func escape(d *document) string {
 	if len(d.infos) > 0 {
 		var edits []edit
@@ -82,10 +95,12 @@ func escape(d *document) string {
 		}
 		return apply(d.text, edits)
 	}
-	return d.rewrite(neutralProse, func(code string) string { return ownMarker.ReplaceAllString(code, "<"+nothing+"$1") })
+	return d.rewrite(func(prose string) string {
+		return Unping(showTags(image.ReplaceAllString(prose, "["), "&lt;"))
+	}, hideMarkers)
 }
 
-// rewrite changes prose by one function and what is certainly code by another.
+// rewrite changes prose with one function and code with another.
 func (d *document) rewrite(prose, code func(string) string) string {
 	var b strings.Builder
 	last := 0
@@ -101,26 +116,14 @@ func (d *document) rewrite(prose, code func(string) string) string {
 	return b.String()
 }
 
-// neutralProse turns images into links, which nobody follows by looking, shows HTML instead of obeying it, and pings nobody.
-func neutralProse(s string) string {
-	s = image.ReplaceAllString(s, "[")
-	return Unping(tagsShown(s, "&lt;"))
-}
-
-// doubt is neutral whatever is code in it.
-func doubt(s string) string {
-	s = image.ReplaceAllStringFunc(s, func(m string) string { return strings.TrimSuffix(m, "[") + nothing + "[" })
-	return Unping(tagsShown(s, "<"+nothing))
-}
-
-// tagsShown replaces each < with which HTML could begin.
-func tagsShown(s, by string) string {
+// showTags replaces each < that could begin HTML.
+func showTags(s, by string) string {
 	var b strings.Builder
 	last := 0
 	for _, m := range tag.FindAllStringIndex(s, -1) {
 		sign := m[1] - 2 // of the <
 		if (sign-m[0])%2 == 1 || address.MatchString(s[sign:]) {
-			continue // it is escaped already, or around an address
+			continue // it is escaped already, or begins an address
 		}
 		b.WriteString(s[last:sign] + by)
 		last = sign + 1
@@ -128,15 +131,15 @@ func tagsShown(s, by string) string {
 	return b.String() + s[last:]
 }
 
-// Unping puts a space of no width behind every @ that could begin a mention: all but those within a word, as in an address.
+// Unping adds a zero-width space after each @ that could begin a mention. An @ within a word, as in an e-mail address, begins none.
 func Unping(s string) string {
 	var b strings.Builder
 	last := 0
 	for _, m := range at.FindAllStringIndex(s, -1) {
-		if m[0] > 0 && alphanumeric(s[m[0]-1]) || html.UnescapeString(s[m[0]:m[1]]) != "@" || strings.HasPrefix(s[m[1]:], nothing) {
+		if m[0] > 0 && alphanumeric(s[m[0]-1]) || html.UnescapeString(s[m[0]:m[1]]) != "@" || strings.HasPrefix(s[m[1]:], zeroWidth) {
 			continue
 		}
-		b.WriteString(s[last:m[1]] + nothing)
+		b.WriteString(s[last:m[1]] + zeroWidth)
 		last = m[1]
 	}
 	return b.String() + s[last:]

@@ -13,7 +13,7 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Kind is what a line is to the parser.
+// Kind is the role of a line.
 type Kind uint8
 
 // The kinds of lines. Opening and Closing are the fences around Code.
@@ -24,14 +24,14 @@ const (
 	Closing
 )
 
-// Line is one line of a text.
+// Line is a line of a text.
 type Line struct {
-	Text string // with the newline at its end
+	Text string // with its newline
 	Kind Kind
 
 	start int      // in the text
-	block *block   // of code, unless it is Text
-	leaf  ast.Node // the paragraph or heading that it belongs to; nil: none
+	block *block   // the block of code; nil for Text
+	leaf  ast.Node // the paragraph or heading; nil if there is none
 }
 
 // block is a fenced block of code.
@@ -39,27 +39,29 @@ type block struct {
 	node   *ast.FencedCodeBlock
 	fence  string // the backticks or tildes
 	info   string
-	indent int // of the fence within what contains it
+	indent int // of the fence in its container
 }
 
-// document is a text as the parser sees it.
+// document is a parsed text.
 type document struct {
 	text  string
 	lines []Line
-	code  []span // what is certainly code, in order
+	code  []span // text that every parser takes for code, in order
 	live  bool   // it has HTML or images
-	infos []span // what stands behind fences and has GitHub do more than show the code
+	infos []span // info strings for which GitHub does more than show the code
 
-	numbers map[*ast.ListItem]int // of the items of numbered lists
+	targets map[ast.Node]span     // the addresses of links and images, with their parentheses or brackets
+	numbers map[*ast.ListItem]int // of items of numbered lists
 }
 
 type span struct{ from, to int }
 
-// prose takes HTML for text: Neutral escapes it, so that what GitHub parses has none. commonMark takes HTML for HTML. Emphasis, which says
-// nothing about code and for which goldmark takes quadratic time, is text to both.
+// prose parses HTML as text: Neutral escapes it, so that GitHub finds none. commonMark parses it as HTML. Neither parses emphasis, which does
+// not affect code and for which goldmark takes quadratic time.
 var (
-	inline = without(parser.DefaultInlineParsers(), parser.NewEmphasisParser())
-	prose  = parser.NewParser(
+	inline = append(without(parser.DefaultInlineParsers(), parser.NewEmphasisParser(), parser.NewLinkParser()),
+		util.Prioritized(linkParser{parser.NewLinkParser()}, 200))
+	prose = parser.NewParser(
 		parser.WithBlockParsers(without(parser.DefaultBlockParsers(), parser.NewHTMLBlockParser())...),
 		parser.WithInlineParsers(without(inline, parser.NewRawHTMLParser())...),
 		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
@@ -71,42 +73,68 @@ var (
 	)
 )
 
-// without leaves one parser out.
-func without(list []util.PrioritizedValue, parser any) []util.PrioritizedValue {
-	return slices.DeleteFunc(slices.Clone(list), func(v util.PrioritizedValue) bool { return v.Value == parser })
+// without returns the list without some parsers.
+func without(list []util.PrioritizedValue, parsers ...any) []util.PrioritizedValue {
+	return slices.DeleteFunc(slices.Clone(list), func(v util.PrioritizedValue) bool { return slices.Contains(parsers, v.Value) })
 }
 
-// Lines are the lines of a text with what they are to the parser. HTML is text to it.
+var linkTargets = parser.NewContextKey()
+
+// linkParser parses links and images, and records where their addresses are.
+type linkParser struct{ parser.InlineParser }
+
+func (l linkParser) Parse(parent ast.Node, r text.Reader, pc parser.Context) ast.Node {
+	_, from := r.Position()
+	n := l.InlineParser.Parse(parent, r, pc)
+	switch n.(type) {
+	case *ast.Image, *ast.Link:
+		_, to := r.Position()
+		all, _ := pc.Get(linkTargets).(map[ast.Node]span)
+		if all == nil {
+			all = map[ast.Node]span{}
+			pc.Set(linkTargets, all)
+		}
+		all[n] = span{from.Start + len("]"), to.Start}
+	}
+	return n
+}
+
+func (l linkParser) CloseBlock(parent ast.Node, r text.Reader, pc parser.Context) {
+	if c, ok := l.InlineParser.(parser.CloseBlocker); ok {
+		c.CloseBlock(parent, r, pc)
+	}
+}
+
+// Lines returns the lines of a text. HTML is parsed as text.
 func Lines(s string) []Line { return read(s, prose).lines }
 
-// PageLines are the same of a page, on which HTML is HTML.
+// PageLines returns the lines of a text whose HTML is parsed as HTML.
 func PageLines(s string) []Line { return read(s, commonMark).lines }
 
-// read parses a text. Of one that is not tame everything is text, and nothing certainly code.
+// read parses a text. A text that is not tame has only lines of kind Text, and no code.
 func read(s string, p parser.Parser) *document {
 	source := parseable(s)
 	d := &document{text: s, numbers: map[*ast.ListItem]int{}}
-	for at := 0; at < len(s); {
-		n := strings.IndexByte(source[at:], '\n') + 1
-		if n == 0 {
-			n = len(s) - at
-		}
-		d.lines = append(d.lines, Line{Text: s[at : at+n], start: at})
-		at += n
+	at := 0
+	for line := range strings.Lines(source) {
+		d.lines = append(d.lines, Line{Text: s[at : at+len(line)], start: at})
+		at += len(line)
 	}
 	if !Tame(s) {
 		return d
 	}
 	b := []byte(source)
 	w := walker{document: d, source: b}
-	w.walk(p.Parse(text.NewReader(b)), 0)
+	pc := parser.NewContext()
+	w.walk(p.Parse(text.NewReader(b), parser.WithContext(pc)), 0)
+	d.targets, _ = pc.Get(linkTargets).(map[ast.Node]span)
 	w.closings()
 	slices.SortFunc(d.code, func(a, b span) int { return a.from - b.from })
 	return d
 }
 
-// parseable is a text of the same length in which all ends of lines are newlines, and no character is space to the parser that is none to
-// CommonMark.
+// parseable returns a text of the same length in which all lines end with newlines, and without control characters, some of which goldmark
+// takes for space and CommonMark does not.
 func parseable(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -122,10 +150,10 @@ func parseable(s string) string {
 	return string(b)
 }
 
-// maxDepth is how deep code may be nested that is left alone. GitHub's parser has limits of its own there.
+// maxDepth is the deepest nesting at which code is left unchanged. GitHub's parser limits nesting.
 const maxDepth = 20
 
-// walker fills in what the parser has found.
+// walker fills in a document from the parsed tree.
 type walker struct {
 	*document
 	source []byte
@@ -156,35 +184,34 @@ func (w *walker) walk(n ast.Node, depth int) {
 	}
 }
 
-// drawn are the words behind a fence for which GitHub shows something else than the code.
+// drawn are the info strings for which GitHub draws the code.
 var drawn = map[string]bool{"mermaid": true, "geojson": true, "topojson": true, "stl": true, "math": true}
 
-// infoWord is the first word behind a fence, as GitHub reads it, in small letters.
+// infoWord returns the first word of the info string as GitHub reads it, in lower case.
 func infoWord(n *ast.FencedCodeBlock, source []byte) string {
 	if n.Info == nil {
 		return ""
 	}
-	words := strings.Fields(html.UnescapeString(string(n.Info.Segment.Value(source))))
-	if len(words) == 0 {
-		return ""
+	for word := range strings.FieldsSeq(html.UnescapeString(string(n.Info.Segment.Value(source)))) {
+		return strings.ToLower(word)
 	}
-	return strings.ToLower(words[0])
+	return ""
 }
 
 var fences = regexp.MustCompile("`{3,}|~{3,}")
 
-// fenced notes a block of code.
+// fenced records a block of code.
 func (w *walker) fenced(n *ast.FencedCodeBlock, depth int) {
 	open := w.lineAt(n.Pos())
 	line := w.lines[open]
 	rest := strings.TrimRight(string(w.source[line.start:line.start+len(line.Text)]), " \n")
-	m := fences.FindStringIndex(rest) // with tabs before it the node's place is not exact
+	m := fences.FindStringIndex(rest) // the node's position is not exact after tabs
 	if m == nil {
 		return
 	}
 	at := line.start + m[0]
 	b := &block{node: n, fence: rest[m[0]:m[1]], info: rest[m[1]:]}
-	b.indent = min(max(0, columns(w.source[line.start:at])-width(n)), 3)
+	b.indent = min(max(0, columns(w.source[line.start:at])-len(containers(n, indentation))), 3)
 	w.lines[open].Kind, w.lines[open].block = Opening, b
 	word := infoWord(n, w.source)
 	if word == "suggestion" || drawn[word] {
@@ -202,12 +229,12 @@ func (w *walker) fenced(n *ast.FencedCodeBlock, depth int) {
 	}
 }
 
-// tabbed reports whether what stands before a line of code has a tab, which parsers count differently.
+// tabbed reports whether the indentation has a tab, whose width parsers count differently.
 func (w *walker) tabbed(from, to int) bool {
 	return slices.Contains(w.source[from:max(from, to)], '\t')
 }
 
-// closings finds the fences that end blocks: the next line behind each, unless that begins something.
+// closings finds the closing fence of each block: the line after its code, unless that line begins another block.
 func (w *walker) closings() {
 	for i := 1; i < len(w.lines); i++ {
 		b := w.lines[i-1].block
@@ -221,7 +248,7 @@ func (w *walker) closings() {
 	}
 }
 
-// leaf notes a paragraph, a heading or a block that is code by its indentation, and the code in its lines.
+// leaf records a paragraph, a heading or an indented block of code, and the code spans in it.
 func (w *walker) leaf(n ast.Node, depth int) {
 	var all strings.Builder
 	for i := range n.Lines().Len() {
@@ -234,9 +261,8 @@ func (w *walker) leaf(n ast.Node, depth int) {
 	if n.Kind() == ast.KindHTMLBlock {
 		return
 	}
-	// Without a backtick there is no code to be certain of, and nothing to search.
 	certain := depth <= maxDepth && strings.Contains(all.String(), "`") && !doubtful.MatchString(all.String())
-	_ = ast.Walk(n, func(c ast.Node, entering bool) (ast.WalkStatus, error) { // it returns no error of its own
+	_ = ast.Walk(n, func(c ast.Node, entering bool) (ast.WalkStatus, error) { // the walker returns no error
 		switch c := c.(type) {
 		case *ast.Image, *ast.RawHTML:
 			w.live = true
@@ -252,15 +278,15 @@ func (w *walker) leaf(n ast.Node, depth int) {
 	})
 }
 
-// doubtful is what makes GitHub see other spans of code in a paragraph than CommonMark does: tables, formulas, footnotes, an address that
-// goes on through a backtick, and more backticks than its parser counts.
+// doubtful matches what makes GitHub find other code spans in a paragraph than CommonMark: tables, formulas, footnotes, a URL with a
+// backtick, and more backticks than its parser counts.
 var doubtful = regexp.MustCompile("(?i)[|$]|\\[\\^|(?:://|www\\.|mailto:|xmpp:)[^\\s<]*`|`{50}")
 
 func (d *document) lineAt(at int) int {
 	return sort.Search(len(d.lines), func(i int) bool { return d.lines[i].start > at }) - 1
 }
 
-// columns is how wide the beginning of a line is.
+// columns returns the width of text that may have tabs.
 func columns(b []byte) (n int) {
 	for _, c := range b {
 		if n++; c == '\t' {

@@ -11,28 +11,18 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Shown is Markdown with the words that a page shows, and without those that it keeps in its source: definitions of links, footnotes that
-// nothing refers to, what stands behind a fence, the source of
-// diagrams, titles of links, what images and tags of HTML say of themselves. The text is for reading.
-// What cannot be parsed in little time, or is made to hide something again and again, is given as it is, as a block of code.
+// Shown returns Markdown with the words that a page shows. It removes definitions of links, footnotes that nothing refers to, info strings,
+// the source of diagrams, titles of links, and the attributes of images and HTML tags. The result is for reading. A text that is not tame, or
+// that hides something again after several rounds, is returned as a block of code.
 func Shown(s string) string {
-	s = unified(s)
-	if !Tame(s) {
+	s, ok := repeat(unified(s), removeHidden)
+	if !ok {
 		return Fenced("", s)
 	}
-	for range rounds {
-		next := shown(s)
-		if next == s {
-			return s
-		}
-		if s = next; !Tame(s) {
-			break
-		}
-	}
-	return Fenced("", s)
+	return s
 }
 
-// edit is what takes the place of a part of a text.
+// edit replaces a part of a text.
 type edit struct {
 	span
 	by string
@@ -40,10 +30,10 @@ type edit struct {
 
 var removed = parser.NewContextKey()
 
-// defining takes definitions of links out of paragraphs, as goldmark does, and notes where they were.
-type defining struct{}
+// definitions removes the definitions of links from paragraphs, as goldmark does, and records where they were.
+type definitions struct{}
 
-func (defining) Transform(n *ast.Paragraph, r text.Reader, pc parser.Context) {
+func (definitions) Transform(n *ast.Paragraph, r text.Reader, pc parser.Context) {
 	before := slices.Clone(n.Lines().Sliced(0, n.Lines().Len()))
 	parser.LinkReferenceParagraphTransformer.Transform(n, r, pc)
 	left := before[len(before)-1].Stop
@@ -59,58 +49,31 @@ func (defining) Transform(n *ast.Paragraph, r text.Reader, pc parser.Context) {
 	pc.Set(removed, list)
 }
 
-var targets = parser.NewContextKey()
-
-// targeting parses links and images as goldmark does, and notes where behind their text the address stands, with the brackets around it.
-type targeting struct{ parser.InlineParser }
-
-func (l targeting) Parse(parent ast.Node, r text.Reader, pc parser.Context) ast.Node {
-	_, from := r.Position()
-	n := l.InlineParser.Parse(parent, r, pc)
-	switch n.(type) {
-	case *ast.Image, *ast.Link:
-		_, to := r.Position()
-		all, _ := pc.Get(targets).(map[ast.Node]span)
-		if all == nil {
-			all = map[ast.Node]span{}
-			pc.Set(targets, all)
-		}
-		all[n] = span{from.Start + len("]"), to.Start}
-	}
-	return n
-}
-
-func (l targeting) CloseBlock(parent ast.Node, r text.Reader, pc parser.Context) {
-	if c, ok := l.InlineParser.(parser.CloseBlocker); ok {
-		c.CloseBlock(parent, r, pc)
-	}
-}
-
 var page = parser.NewParser(
 	parser.WithBlockParsers(append(parser.DefaultBlockParsers(), util.Prioritized(notes{}, 50))...),
-	parser.WithInlineParsers(append(without(inline, parser.NewLinkParser()), util.Prioritized(targeting{parser.NewLinkParser()}, 200))...),
-	parser.WithParagraphTransformers(util.Prioritized(defining{}, 100)),
+	parser.WithInlineParsers(inline...),
+	parser.WithParagraphTransformers(util.Prioritized(definitions{}, 100)),
 )
 
-// shown takes out once what is not shown.
-func shown(s string) string {
+// removeHidden removes what a page does not show, once.
+func removeHidden(s string) string {
 	source := []byte(parseable(s))
 	pc := parser.NewContext()
 	root := page.Parse(text.NewReader(source), parser.WithContext(pc))
 	edits, _ := pc.Get(removed).([]edit)
-	at, _ := pc.Get(targets).(map[ast.Node]span)
+	at, _ := pc.Get(linkTargets).(map[ast.Node]span)
 	f := noted{source: source, first: map[string]*note{}}
-	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // it returns no error of its own
+	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the walker returns no error
 		f.visit(n, entering)
 		if entering {
-			edits = append(edits, unshown(n, at[n], source)...)
+			edits = append(edits, hiddenParts(n, at[n], source)...)
 		}
 		return ast.WalkContinue, nil
 	})
 	return apply(s, append(edits, f.unreferenced()...))
 }
 
-// apply makes edits; of those that overlap the first.
+// apply makes edits. If two overlap, it makes the first.
 func apply(s string, edits []edit) string {
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
 	var b strings.Builder
@@ -130,8 +93,8 @@ var (
 	halfTag    = regexp.MustCompile(`(?s)<[A-Za-z][A-Za-z0-9-]*\s[^<>]*$`)
 )
 
-// unshown are the edits that one node takes, of links and images with the place of their address.
-func unshown(n ast.Node, target span, source []byte) (list []edit) {
+// hiddenParts returns the edits for one node. target is the address of a link or an image.
+func hiddenParts(n ast.Node, target span, source []byte) (list []edit) {
 	switch n := n.(type) {
 	case *ast.FencedCodeBlock:
 		if n.Info != nil && string(n.Info.Segment.Value(source)) != "suggestion" {
@@ -167,7 +130,7 @@ func unshown(n ast.Node, target span, source []byte) (list []edit) {
 	return list
 }
 
-// bare is HTML whose tags say nothing of themselves.
+// bare returns HTML whose tags have no attributes.
 func bare(s string) string {
 	return attributes.ReplaceAllStringFunc(s, func(tag string) string {
 		name := attributes.FindStringSubmatch(tag)[1]

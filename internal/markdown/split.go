@@ -8,10 +8,10 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// MinSplit is the least limit that Split keeps: room for the lines that begin and end a block of code, and for something in it.
+// MinSplit is the smallest limit that Split keeps: room for the fences of a block of code and some of its content.
 const MinSplit = 300
 
-// Closed ends a block of code that a text leaves open, so that what comes below is not in it.
+// Closed closes a block of code that a text leaves open, so that text added below is not part of it.
 func Closed(s string) string {
 	d := read(s, prose)
 	if len(d.lines) == 0 {
@@ -24,10 +24,10 @@ func Closed(s string) string {
 	return strings.TrimSuffix(s, "\n") + "\n" + last.block.end()
 }
 
-// Bytes measures a text in bytes, for Split and Parts. utf8.RuneCountInString measures it in characters.
+// Bytes measures a text in bytes, for Split and Parts. utf8.RuneCountInString measures characters.
 func Bytes(s string) int { return len(s) }
 
-// Parts is Neutral text in parts of at most limit, each neutral by itself; at least one. What fits in no other way is shown as it is, in blocks
+// Parts returns neutral text in one or more parts of at most limit, each neutral by itself. Text that does not fit otherwise is shown in blocks
 // of code.
 func Parts(s string, limit int, size func(string) int) []string {
 	s = Neutral(s)
@@ -35,7 +35,7 @@ func Parts(s string, limit int, size func(string) int) []string {
 		parts := Split(s, room, size)
 		fit := true
 		for i, p := range parts {
-			parts[i] = Neutral(p) // what was cut can be something else
+			parts[i] = Neutral(p) // the cut may have changed its meaning
 			fit = fit && size(parts[i]) <= limit
 		}
 		if len(parts) == 0 {
@@ -66,9 +66,9 @@ func pieces(s string, limit int, size func(string) int) (parts []string) {
 	return parts
 }
 
-// Split cuts Markdown into parts of at most limit: between paragraphs where that leaves a part at least half full, else between lines, else
-// within a line. A block of code that is cut ends with its part and begins anew in the next one. A limit below MinSplit may not be kept. size
-// measures a text: Bytes, or utf8.RuneCountInString.
+// Split cuts Markdown into parts of at most limit: between paragraphs if the part is then at least half full, else between lines, else within a
+// line. A block of code that is cut is closed and reopened in the next part. A limit below MinSplit may be exceeded. size measures a text: Bytes
+// or utf8.RuneCountInString.
 func Split(s string, limit int, size func(string) int) []string {
 	if !Tame(s) {
 		s = Fenced("", s)
@@ -83,7 +83,7 @@ func Split(s string, limit int, size func(string) int) []string {
 	return parts
 }
 
-// cutter takes one part after another from a text.
+// cutter cuts one part after another from a text.
 type cutter struct {
 	*document
 	limit int
@@ -91,11 +91,11 @@ type cutter struct {
 
 	line, offset int // where the next part begins
 
-	block       *block // the one that was looked at last, and the lines around a part of it
+	block       *block // the last argument of fences, and its results
 	open, close string
 }
 
-// next is the next part.
+// next returns the next part.
 func (c *cutter) next() string {
 	open := c.reopening()
 	from := c.lines[c.line].start + c.offset
@@ -105,7 +105,7 @@ func (c *cutter) next() string {
 		to = c.lines[c.line].start + c.offset
 	}
 	if last := c.lineAt(max(from, to-1)); !c.ends(last, c.offset > 0) {
-		end = c.end(last)
+		_, end = c.fences(c.lines[last].block)
 	}
 	part := c.text[from:to]
 	if open != "" {
@@ -119,7 +119,7 @@ func (c *cutter) next() string {
 	return strings.TrimRight(part, "\r\n")
 }
 
-// ends reports whether no block of code is open behind a line, or within it.
+// ends reports whether no block of code is open after a line, or within it.
 func (c *cutter) ends(line int, within bool) bool {
 	l := c.lines[line]
 	return l.block == nil || l.Kind == Closing && !within
@@ -134,13 +134,14 @@ func (c *cutter) advance(open string) {
 		l := c.rest(i)
 		end := 0
 		if !c.ends(i, false) {
-			end = c.added(c.end(i))
+			_, fence := c.fences(c.lines[i].block)
+			end = c.added(fence)
 		}
 		if here.used+c.size(strings.TrimSuffix(l, "\n"))+end > c.limit {
 			break
 		}
 		here = place{i + 1, here.used + c.size(l)}
-		if c.lines[i].Kind != Opening { // behind it an empty block would be left
+		if c.lines[i].Kind != Opening { // a cut after it would leave an empty block
 			row = here
 		}
 		if c.lines[i].Kind == Text && strings.TrimSpace(l) == "" {
@@ -154,10 +155,11 @@ func (c *cutter) advance(open string) {
 		c.line, c.offset = paragraph.line, 0
 	case row.line > 0:
 		c.line, c.offset = row.line, 0
-	default: // not even a line fits, or none behind the one that begins a block
+	default: // no line fits, or none after an opening fence
 		room := c.limit - here.used
 		if c.lines[here.line].block != nil {
-			room -= c.added(c.end(here.line))
+			_, fence := c.fences(c.lines[here.line].block)
+			room -= c.added(fence)
 		}
 		l := c.rest(here.line)
 		n := within(strings.TrimSuffix(l, "\n"), room, c.size)
@@ -171,7 +173,7 @@ func (c *cutter) advance(open string) {
 	}
 }
 
-// rest is what is left of a line.
+// rest returns the remaining text of a line.
 func (c *cutter) rest(i int) string {
 	if i == c.line {
 		return c.lines[i].Text[c.offset:]
@@ -179,7 +181,7 @@ func (c *cutter) rest(i int) string {
 	return c.lines[i].Text
 }
 
-// added is the size of a line that is added, with the newline it takes.
+// added returns the size of an added line with its newline.
 func (c *cutter) added(l string) int {
 	if l == "" {
 		return 0
@@ -187,7 +189,7 @@ func (c *cutter) added(l string) int {
 	return c.size(l) + 1
 }
 
-// within finds where to cut a line after at most room: behind a space in the second half if there is one.
+// within returns where to cut a line after at most room: after a space in the second half if there is one.
 func within(l string, room int, size func(string) int) int {
 	at, space := 0, 0
 	for at < len(l) {
@@ -205,36 +207,31 @@ func within(l string, room int, size func(string) int) int {
 	return at
 }
 
-// reopening is the line with which a part begins what the one before it had begun.
+// reopening returns a line that reopens the blocks around the beginning of a part.
 func (c *cutter) reopening() string {
 	l := c.lines[c.line]
 	switch {
 	case c.line == 0 && c.offset == 0:
 		return ""
 	case l.block != nil && (l.Kind != Opening || c.offset > 0):
-		return c.begin(c.line)
+		open, _ := c.fences(l.block)
+		return open
 	case l.leaf != nil && c.offset == 0 && columns([]byte(l.Text))-columns([]byte(strings.TrimLeft(l.Text, " \t"))) >= 4:
-		if p := items(l.leaf, l.start, c.document); c.size(p) <= c.limit/3 {
+		if p := c.listMarkers(l.leaf, l.start); c.size(p) <= c.limit/3 {
 			return p
 		}
 	}
 	return ""
 }
 
-// begin is the line that begins the block of a line anew, empty where there is no room for it.
-func (c *cutter) begin(i int) string { open, _ := c.around(c.lines[i].block); return open }
-
-// end is the line that ends the block of a line, empty where there would be no room to begin it anew.
-func (c *cutter) end(i int) string { _, end := c.around(c.lines[i].block); return end }
-
-// around are both.
-func (c *cutter) around(b *block) (open, end string) {
+// fences returns the lines that reopen and close a block. Both are empty if there is no room for them.
+func (c *cutter) fences(b *block) (open, end string) {
 	if b == c.block {
 		return c.open, c.close
 	}
 	c.block, c.open, c.close = b, "", ""
 	end = b.end()
-	lead := containers(b.node, c.numbers) + strings.Repeat(" ", b.indent)
+	lead := containers(b.node, c.marker) + strings.Repeat(" ", b.indent)
 	for _, open := range []string{lead + b.fence + b.info, lead + b.fence} {
 		if c.size(open)+c.size(end) <= c.limit*2/3 {
 			c.open, c.close = open, end
@@ -245,60 +242,46 @@ func (c *cutter) around(b *block) (open, end string) {
 }
 
 func (b *block) end() string {
-	return containers(b.node, nil) + strings.Repeat(" ", b.indent) + b.fence
+	return containers(b.node, indentation) + strings.Repeat(" ", b.indent) + b.fence
 }
 
-// containers is what stands before a line of a block because of the quotes and lists that it is in. With the numbers of items it begins them.
-func containers(n ast.Node, numbers map[*ast.ListItem]int) string {
+// containers returns the beginning of a line in the quotes and lists around a node; item returns that of a list item.
+func containers(n ast.Node, item func(*ast.ListItem) string) string {
 	var lead string
 	for p := n.Parent(); p != nil; p = p.Parent() {
 		switch p := p.(type) {
 		case *ast.Blockquote:
 			lead = "> " + lead
 		case *ast.ListItem:
-			if numbers != nil {
-				lead = padded(mark(p, numbers[p]), p.Offset) + lead
-			} else {
-				lead = strings.Repeat(" ", p.Offset) + lead
-			}
+			lead = item(p) + lead
 		}
 	}
 	return lead
 }
 
-// width is how wide that is.
-func width(n ast.Node) (w int) { return len(containers(n, nil)) }
+// indentation returns the indentation of the lines of a list item.
+func indentation(item *ast.ListItem) string { return strings.Repeat(" ", item.Offset) }
 
-// mark is the mark of an item of a list.
-func mark(item *ast.ListItem, number int) string {
-	list, ok := item.Parent().(*ast.List)
-	if !ok || !list.IsOrdered() {
-		return "-"
+// marker returns the marker that begins a list item, padded to the column of its text: with at most four spaces after it.
+func (d *document) marker(item *ast.ListItem) string {
+	mark := "-"
+	if list, ok := item.Parent().(*ast.List); ok && list.IsOrdered() {
+		mark = fmt.Sprintf("%d%c", d.numbers[item], list.Marker)
 	}
-	return fmt.Sprintf("%d%c", number, list.Marker)
+	right := min(max(1, item.Offset-len(mark)), 4)
+	return strings.Repeat(" ", min(max(0, item.Offset-len(mark)-right), 3)) + mark + strings.Repeat(" ", right)
 }
 
-// padded is a mark that leaves its text at a column: at most four spaces stand behind it.
-func padded(mark string, width int) string {
-	right := min(max(1, width-len(mark)), 4)
-	return strings.Repeat(" ", min(max(0, width-len(mark)-right), 3)) + mark + strings.Repeat(" ", right)
-}
-
-// items is a line that begins the lists anew in which a line at that place stands; empty where it begins them itself or is in none.
-func items(leaf ast.Node, start int, d *document) string {
-	var lead string
-	for p := leaf.Parent(); p != nil; p = p.Parent() {
-		switch p := p.(type) {
-		case *ast.Blockquote:
-			lead = "> " + lead
-		case *ast.ListItem:
-			if d.lines[d.lineAt(p.Pos())].start < start {
-				lead = padded(mark(p, d.numbers[p]), p.Offset) + lead
-			}
+// listMarkers returns a line that begins again the lists around a line at start. It returns "" if the line is in no list or begins them itself.
+func (d *document) listMarkers(leaf ast.Node, start int) string {
+	lead := containers(leaf, func(item *ast.ListItem) string {
+		if d.lines[d.lineAt(item.Pos())].start < start {
+			return d.marker(item)
 		}
-	}
+		return ""
+	})
 	if strings.Trim(lead, "> ") == "" {
-		return "" // quotes have their sign in each line
+		return "" // each line has its quote signs
 	}
 	return strings.TrimRight(lead, " ")
 }

@@ -118,7 +118,7 @@ func check(t *testing.T, s, got string) {
 	if ownMarker.MatchString(got) {
 		t.Errorf("%q becomes %q, which holds a marker", s, got)
 	}
-	if whole(got) {
+	if oneBlock(got) {
 		return
 	}
 	read(got, commonMark).rewrite(func(p string) string {

@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Board is where the fleet's state is read.
-type Board interface {
+// FleetReader reads the state of the fleet.
+type FleetReader interface {
 	Counts(ctx context.Context) (store.Counts, error)
 	Live(ctx context.Context) ([]store.LiveRecord, error)
 	Unposted(ctx context.Context) (store.Unposted, error)
@@ -21,101 +22,107 @@ type Board interface {
 	Credentials(ctx context.Context) ([]store.Credential, error)
 }
 
-// readLimit bounds what a scrape waits for Redis.
+// readLimit bounds how long a scrape waits for Redis.
 const readLimit = 2 * time.Second
 
-// The states of workers.
+// States of workers.
 const (
 	ready    = "ready"
 	draining = "draining"
 	unable   = "unable" // its CLI cannot run
 )
 
-// fleet reads the state of the fleet at each scrape. All front doors tell the same.
+// fleet reads the state of the fleet at each scrape. All front doors report the same state.
 type fleet struct {
-	board Board
-	now   func() time.Time
+	reader FleetReader
+	now    func() time.Time
+	descs  []*prometheus.Desc
 
 	up, all, tasks, oldest, unposted, unpostedAge, workers, slots, taken, credentials *prometheus.Desc
 }
 
-// NewFleet registers the state of the fleet. While Redis does not answer, all that is shown of it is that.
-func NewFleet(r prometheus.Registerer, b Board) { r.MustRegister(newFleet(b, time.Now)) }
-
-func newFleet(b Board, now func() time.Time) *fleet {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc(name, help, labels, nil)
-	}
-	return &fleet{
-		board: b, now: now,
-		up:          desc("errand_fleet_up", "1 when the fleet's state could be read from Redis, else 0."),
-		all:         desc("errand_tasks", "Tasks that have not ended, as the console and health count them.", "state"),
-		tasks:       desc("errand_queue_tasks", "Tasks that wait or run and can be read.", "class", "state"),
-		oldest:      desc("errand_queue_oldest_seconds", "How long the task has been due that waits longest; 0: none waits.", "class"),
-		unposted:    desc("errand_outbox_endings", "Tasks that have ended and whose final message is not out."),
-		unpostedAge: desc("errand_outbox_oldest_seconds", "How long ago the one of them ended that waits longest; 0: none waits."),
-		workers:     desc("errand_workers", "Workers that live.", "state"),
-		slots:       desc("errand_slots", "Runs that all workers may have at once."),
-		taken:       desc("errand_slots_taken", "Runs that they have."),
-		credentials: desc("errand_credentials", "Credentials of the workers with which no run starts (held) or succeeds (refused).", "state"),
-	}
+// NewFleet registers the state of the fleet. While Redis does not answer, only errand_fleet_up is reported.
+func NewFleet(r prometheus.Registerer, reader FleetReader) {
+	r.MustRegister(newFleet(reader, time.Now))
 }
 
-// Describe is the registry's.
+func newFleet(reader FleetReader, now func() time.Time) *fleet {
+	f := &fleet{reader: reader, now: now}
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		f.descs = append(f.descs, prometheus.NewDesc(name, help, labels, nil))
+		return f.descs[len(f.descs)-1]
+	}
+	f.up = desc("errand_fleet_up", "1 if the state of the fleet could be read from Redis, otherwise 0.")
+	f.all = desc("errand_tasks", "Tasks that have not ended, as the console and the health count them.", "state")
+	f.tasks = desc("errand_queue_tasks", "Waiting and running tasks whose records can be read.", "class", "state")
+	f.oldest = desc("errand_queue_oldest_seconds", "Age of the oldest waiting task in seconds, since it was due; 0 if no task is waiting.", "class")
+	f.unposted = desc("errand_outbox_endings", "Ended tasks whose final message is not posted.")
+	f.unpostedAge = desc("errand_outbox_oldest_seconds", "Time since the end of the oldest task whose final message is not posted; 0 if there is none.")
+	f.workers = desc("errand_workers", "Live workers.", "state")
+	f.slots = desc("errand_slots", "Slots for runs on all workers.")
+	f.taken = desc("errand_slots_taken", "Slots in use.")
+	f.credentials = desc("errand_credentials", "Worker credentials with which no run starts (held) or succeeds (refused).", "state")
+	return f
+}
+
+// Describe implements prometheus.Collector.
 func (f *fleet) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{f.up, f.all, f.tasks, f.oldest, f.unposted, f.unpostedAge, f.workers, f.slots, f.taken, f.credentials} {
+	for _, d := range f.descs {
 		ch <- d
 	}
 }
 
-// Collect is the registry's.
+// gauge reports a value.
+type gauge func(d *prometheus.Desc, v float64, labels ...string)
+
+// Collect implements prometheus.Collector.
 func (f *fleet) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readLimit)
 	defer cancel()
-	tell := func(d *prometheus.Desc, v float64, labels ...string) {
+	report := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	counts, err := f.board.Counts(ctx)
-	if err != nil {
-		tell(f.up, 0)
-		return
+	if f.collect(ctx, report) != nil {
+		report(f.up, 0)
 	}
-	live, err := f.board.Live(ctx)
-	if err != nil {
-		tell(f.up, 0)
-		return
-	}
-	unposted, err := f.board.Unposted(ctx)
-	if err != nil {
-		tell(f.up, 0)
-		return
-	}
-	workers, err := f.board.Workers(ctx)
-	if err != nil {
-		tell(f.up, 0)
-		return
-	}
-	credentials, err := f.board.Credentials(ctx)
-	if err != nil {
-		tell(f.up, 0)
-		return
-	}
-	tell(f.up, 1)
-	f.health(store.InUse(credentials, workers), tell)
-	tell(f.all, float64(counts.Waiting), string(store.Waiting))
-	tell(f.all, float64(counts.Running), string(store.Running))
-	tell(f.all, float64(counts.Absorbed), string(store.Absorbed))
-	f.queues(live, tell)
-	f.staff(workers, tell)
-	tell(f.unposted, float64(unposted.Endings))
-	tell(f.unpostedAge, f.age(unposted.Oldest))
 }
 
-// gauge tells a value.
-type gauge func(d *prometheus.Desc, v float64, labels ...string)
+// collect reads everything before it reports anything.
+func (f *fleet) collect(ctx context.Context, report gauge) error {
+	counts, err := f.reader.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	live, err := f.reader.Live(ctx)
+	if err != nil {
+		return err
+	}
+	unposted, err := f.reader.Unposted(ctx)
+	if err != nil {
+		return err
+	}
+	workers, err := f.reader.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	credentials, err := f.reader.Credentials(ctx)
+	if err != nil {
+		return err
+	}
+	report(f.up, 1)
+	report(f.all, float64(counts.Waiting), string(store.Waiting))
+	report(f.all, float64(counts.Running), string(store.Running))
+	report(f.all, float64(counts.Absorbed), string(store.Absorbed))
+	report(f.unposted, float64(unposted.Endings))
+	report(f.unpostedAge, f.age(unposted.Oldest))
+	f.reportCredentials(store.InUse(credentials, workers), report)
+	f.reportQueues(live, report)
+	f.reportWorkers(workers, report)
+	return nil
+}
 
-// queues tells of the tasks of each class, also where there are none.
-func (f *fleet) queues(live []store.LiveRecord, tell gauge) {
+// reportQueues reports the tasks of each class, including classes without any.
+func (f *fleet) reportQueues(live []store.LiveRecord, report gauge) {
 	for _, class := range tasks.Classes {
 		counts, oldest := map[store.State]int{}, time.Time{}
 		for _, rec := range live {
@@ -128,28 +135,26 @@ func (f *fleet) queues(live []store.LiveRecord, tell gauge) {
 			}
 		}
 		for _, state := range []store.State{store.Waiting, store.Running} {
-			tell(f.tasks, float64(counts[state]), class, string(state))
+			report(f.tasks, float64(counts[state]), class, string(state))
 		}
-		tell(f.oldest, f.age(oldest), class)
+		report(f.oldest, f.age(oldest), class)
 	}
 }
 
-// staff tells of the workers.
-func (f *fleet) staff(workers []store.Worker, tell gauge) {
+func (f *fleet) reportWorkers(workers []store.Worker, report gauge) {
 	states, slots, taken := map[string]int{ready: 0, draining: 0, unable: 0}, 0, 0
 	for _, w := range workers {
-		states[stateOf(w)]++
+		states[workerState(w)]++
 		slots, taken = slots+w.Slots, taken+w.Running
 	}
 	for state, n := range states {
-		tell(f.workers, float64(n), state)
+		report(f.workers, float64(n), state)
 	}
-	tell(f.slots, float64(slots))
-	tell(f.taken, float64(taken))
+	report(f.slots, float64(slots))
+	report(f.taken, float64(taken))
 }
 
-// health tells of the credentials that need somebody.
-func (f *fleet) health(credentials []store.Credential, tell gauge) {
+func (f *fleet) reportCredentials(credentials []store.Credential, report gauge) {
 	held, refused := 0, 0
 	for _, c := range credentials {
 		switch {
@@ -159,11 +164,11 @@ func (f *fleet) health(credentials []store.Credential, tell gauge) {
 			held++
 		}
 	}
-	tell(f.credentials, float64(held), "held")
-	tell(f.credentials, float64(refused), "refused")
+	report(f.credentials, float64(held), "held")
+	report(f.credentials, float64(refused), "refused")
 }
 
-func stateOf(w store.Worker) string {
+func workerState(w store.Worker) string {
 	var cli agent.Health
 	switch {
 	case w.Draining:
@@ -174,10 +179,39 @@ func stateOf(w store.Worker) string {
 	return ready
 }
 
-// age is how long ago that was, in seconds; 0 for what was not, or will be.
+// age returns the seconds since a time; 0 for the zero time and for the future.
 func (f *fleet) age(at time.Time) float64 {
 	if at.IsZero() {
 		return 0
 	}
 	return max(f.now().Sub(at), 0).Seconds()
+}
+
+// disk reads the free space of the disk of a directory at each scrape.
+type disk struct {
+	dir        string
+	free, size *prometheus.Desc
+}
+
+// NewDisk registers the disk of a worker's state directory. Nothing is reported while the directory does not exist.
+func NewDisk(r prometheus.Registerer, dir string) {
+	r.MustRegister(&disk{
+		dir:  dir,
+		free: prometheus.NewDesc("errand_disk_free_bytes", "Free space for errand on the disk of the state directory.", nil, nil),
+		size: prometheus.NewDesc("errand_disk_size_bytes", "Size of the disk of the state directory.", nil, nil),
+	})
+}
+
+// Describe implements prometheus.Collector.
+func (d *disk) Describe(ch chan<- *prometheus.Desc) { ch <- d.free; ch <- d.size }
+
+// Collect implements prometheus.Collector.
+func (d *disk) Collect(ch chan<- prometheus.Metric) {
+	var s unix.Statfs_t
+	if unix.Statfs(d.dir, &s) != nil {
+		return
+	}
+	block := float64(s.Bsize)
+	ch <- prometheus.MustNewConstMetric(d.free, prometheus.GaugeValue, float64(s.Bavail)*block)
+	ch <- prometheus.MustNewConstMetric(d.size, prometheus.GaugeValue, float64(s.Blocks)*block)
 }

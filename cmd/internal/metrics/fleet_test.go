@@ -13,19 +13,19 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Each class is told, also when nothing waits in it; what is put off waits from its time on.
+// Each class is reported, even if no task waits in it. A postponed task waits from its due time.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
 	ago := func(s int) time.Time { return now.Add(-time.Duration(s) * time.Second) }
-	b := &board{unposted: store.Unposted{Endings: 2, Oldest: ago(90)}, workers: []store.Worker{
+	b := &fakeFleet{unposted: store.Unposted{Endings: 2, Oldest: ago(90)}, workers: []store.Worker{
 		{Slots: 4, Running: 3, Health: []byte(`{"ok":true}`)},
 		{Slots: 4, Draining: true, Health: []byte(`{"ok":true}`)},
 		{Slots: 2, Health: []byte(`{"ok":false}`)},
 		{Slots: 2},
 	}}
 	b.credentials = []store.Credential{{Name: "a", Until: ago(-60)}, {Name: "b", Refused: "401"}, {Name: "c", Interval: time.Second}}
-	b.counts = store.Counts{Waiting: 4, Running: 1, Absorbed: 2} // of those that wait one cannot be read
+	b.counts = store.Counts{Waiting: 4, Running: 1, Absorbed: 2} // the record of one waiting task cannot be read
 	b.waits(tasks.Interactive, ago(500), ago(20))
 	b.waits(tasks.Interactive, ago(30), time.Time{})
 	b.waits(tasks.Review, ago(5), ago(-60))
@@ -54,7 +54,7 @@ errand_tasks{state="waiting"} 4
 errand_workers{state="draining"} 1
 errand_workers{state="ready"} 1
 errand_workers{state="unable"} 2`)
-	b.err = errors.New("redis is away")
+	b.err = errors.New("redis is down")
 	if got := lines(t, r); !slices.Equal(got, []string{"errand_fleet_up 0"}) {
 		t.Errorf("without Redis: %q", got)
 	}
@@ -69,6 +69,6 @@ func TestDisk(t *testing.T) {
 		t.Errorf("%d metrics of a disk", n)
 	}
 	if got := lines(t, missing); len(got) > 0 {
-		t.Errorf("of a directory that is not there: %q", got)
+		t.Errorf("of a missing directory: %q", got)
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// board is a fleet as a test wants it.
-type board struct {
+// fakeFleet is a FleetReader for tests.
+type fakeFleet struct {
 	counts   store.Counts
 	live     []store.LiveRecord
 	unposted store.Unposted
@@ -34,25 +34,27 @@ type board struct {
 	credentials []store.Credential
 }
 
-func (b *board) Counts(context.Context) (store.Counts, error)     { return b.counts, b.err }
-func (b *board) Live(context.Context) ([]store.LiveRecord, error) { return b.live, b.err }
-func (b *board) Unposted(context.Context) (store.Unposted, error) { return b.unposted, b.err }
-func (b *board) Workers(context.Context) ([]store.Worker, error)  { return b.workers, b.err }
-func (b *board) Credentials(context.Context) ([]store.Credential, error) {
-	return b.credentials, b.err
+func (f *fakeFleet) Counts(context.Context) (store.Counts, error)     { return f.counts, f.err }
+func (f *fakeFleet) Live(context.Context) ([]store.LiveRecord, error) { return f.live, f.err }
+func (f *fakeFleet) Unposted(context.Context) (store.Unposted, error) { return f.unposted, f.err }
+func (f *fakeFleet) Workers(context.Context) ([]store.Worker, error)  { return f.workers, f.err }
+func (f *fakeFleet) Credentials(context.Context) ([]store.Credential, error) {
+	return f.credentials, f.err
 }
 
-func (b *board) waits(class string, created, at time.Time) { b.add(class, store.Waiting, created, at) }
-
-func (b *board) add(class string, s store.State, c, at time.Time) {
-	b.live = append(b.live, store.LiveRecord{Record: store.Record{Class: class, State: s, Created: c, At: at}})
+func (f *fakeFleet) waits(class string, created, at time.Time) {
+	f.add(class, store.Waiting, created, at)
 }
 
-// everything is a registry in which each metric has a value.
+func (f *fakeFleet) add(class string, s store.State, c, at time.Time) {
+	f.live = append(f.live, store.LiveRecord{Record: store.Record{Class: class, State: s, Created: c, At: at}})
+}
+
+// everything returns a registry in which each metric has a value.
 func everything(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	r := NewRegistry("v1")
-	NewFleet(r, &board{})
+	NewFleet(r, &fakeFleet{})
 	NewDisk(r, t.TempDir())
 	NewDesk(r).Submitted(tasks.Task{Source: "chat", Class: tasks.Interactive}, tasks.Receipt{New: true})
 	service := NewServices(r).Transport("github", http.NewFileTransportFS(fstest.MapFS{}))
@@ -68,7 +70,7 @@ func everything(t *testing.T) *prometheus.Registry {
 	return r
 }
 
-// The table in docs/operations.md has all metrics of ours and no other, and none breaks the rules for names.
+// The table in docs/operations.md lists exactly errand's metrics, and their names follow Prometheus' rules.
 func TestMetricsAreDocumented(t *testing.T) {
 	t.Parallel()
 	r := everything(t)
@@ -90,17 +92,17 @@ func TestMetricsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var documented []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `(errand_[a-z_]+)`").FindAllSubmatch(doc, -1) {
-		told = append(told, string(row[1]))
+		documented = append(documented, string(row[1]))
 	}
-	slices.Sort(told)
-	if diff := cmp.Diff(have, told); diff != "" {
+	slices.Sort(documented)
+	if diff := cmp.Diff(have, documented); diff != "" {
 		t.Errorf("docs/operations.md (-metrics +table):\n%s", diff)
 	}
 }
 
-// expect wants these lines among those of the registry.
+// expect checks that a scrape contains these lines.
 func expect(t *testing.T, r *prometheus.Registry, want string) {
 	t.Helper()
 	got := lines(t, r)
@@ -111,7 +113,7 @@ func expect(t *testing.T, r *prometheus.Registry, want string) {
 	}
 }
 
-// lines are what Prometheus reads.
+// lines returns the lines of a scrape, without comments.
 func lines(t *testing.T, r *prometheus.Registry) (list []string) {
 	t.Helper()
 	w := httptest.NewRecorder()

@@ -1,14 +1,15 @@
-// Package metrics counts what a process of the fleet does and shows it to Prometheus. What is counted, and what to make of it, is in
-// docs/operations.md.
+// Package metrics counts what a process of the fleet does, for Prometheus. docs/operations.md lists the metrics and what to alert on.
 //
-// It promises that labels are bounded: no label holds an ID, a person, a thread or anything else that grows with use. Everything registers
-// with a registry that the caller makes, so that several systems can live in one process; everything is safe for concurrent use, and what
-// counts never waits.
+// Labels are bounded: none holds an ID, a person, a thread or anything else that grows with use. Metrics are registered with a registry of
+// the caller, so that several systems can run in one process. All methods may be called from any goroutine, and counting never waits.
 package metrics
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
+	"strings"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -16,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// NewRegistry has what every process tells of itself: its version, and what the Go runtime and the operating system count.
+// NewRegistry returns a registry with the metrics of every process: its version, and those of the Go runtime and the operating system.
 func NewRegistry(version string) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -26,12 +27,56 @@ func NewRegistry(version string) *prometheus.Registry {
 	return r
 }
 
-// scrapes is how many scrapes are answered at once: some of them ask Redis.
-const scrapes = 4
+// maxScrapes is how many scrapes are answered at once: they read from Redis.
+const maxScrapes = 4
 
-// Handler shows a registry. What cannot be read just now is left out, and the rest is shown.
+// Handler serves a registry. Metrics that cannot be read are left out.
 func Handler(r *prometheus.Registry, log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapes,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: maxScrapes,
 	})
+}
+
+// Values of labels without a name.
+const (
+	other = "other" // beyond the bound, or not configured
+	none  = "none"
+)
+
+// firstSeen bounds the values of a label: the first ones are kept, and all others become "other".
+type firstSeen struct {
+	max int
+
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+func newFirstSeen(maximum int) *firstSeen { return &firstSeen{max: maximum, seen: map[string]bool{}} }
+
+func (f *firstSeen) label(name string) string {
+	name = cmp.Or(name, none)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.seen[name] {
+		if len(f.seen) >= f.max {
+			return other
+		}
+		f.seen[name] = true
+	}
+	return name
+}
+
+// configured bounds the values of a label to configured ones. Like GitHub it ignores case.
+type configured []string
+
+func (c configured) label(name string) string {
+	if name == "" {
+		return none
+	}
+	for _, n := range c {
+		if strings.EqualFold(n, name) {
+			return n
+		}
+	}
+	return other
 }

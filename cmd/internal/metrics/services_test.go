@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Both of GitHub's ways to say that it is too much are told from its refusals.
+// Both forms of GitHub's rate limit are distinguished from other refusals.
 func TestServices(t *testing.T) {
 	t.Parallel()
 	answers := make(chan func(http.ResponseWriter), 1)

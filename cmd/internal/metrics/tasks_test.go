@@ -10,7 +10,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// What a run used is counted under labels that do not grow with use.
+// The usage of a run is counted under labels with a bounded number of values.
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	r := prometheus.NewRegistry()
@@ -47,10 +47,23 @@ errand_tasks_absorbed_total{source="slack"} 2`)
 
 func TestFewModels(t *testing.T) {
 	t.Parallel()
-	f := newFew(2)
+	f := newFirstSeen(2)
 	for _, c := range [][2]string{{"a", "a"}, {"b", "b"}, {"c", other}, {"a", "a"}, {"", other}} {
-		if got := f.of(c[0]); got != c[1] {
+		if got := f.label(c[0]); got != c[1] {
 			t.Errorf("%q is %q, want %q", c[0], got, c[1])
 		}
 	}
+}
+
+func TestDesk(t *testing.T) {
+	t.Parallel()
+	r := prometheus.NewRegistry()
+	m, task := NewDesk(r), tasks.Task{Source: "github", Class: tasks.Review}
+	for _, receipt := range []tasks.Receipt{{New: true}, {}, {}, {Answered: true, New: true}} {
+		m.Submitted(task, receipt)
+	}
+	expect(t, r, `
+errand_tasks_submitted_total{class="review",result="answer",source="github"} 1
+errand_tasks_submitted_total{class="review",result="known",source="github"} 2
+errand_tasks_submitted_total{class="review",result="new",source="github"} 1`)
 }
