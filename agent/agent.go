@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper"
+	"github.com/errand-fleet/errand/agent/internal/protocol"
 	"golang.org/x/sys/unix"
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
@@ -70,7 +71,7 @@ type Runner struct {
 	// beyond Grace, and how often the CLI is asked what it has used up; tests shorten them.
 	startLimit, exitLimit, pingAfter, pingLimit, keeperLimit, usedEvery time.Duration
 
-	spare budget // of all runs, for long lines of the CLI's output
+	lines *protocol.Budget // memory of all runs for long lines of the CLI's output
 
 	silentLimit time.Duration // after which a keeper gives its worker up; tests shorten it
 }
@@ -86,7 +87,7 @@ func New(c Config) (*Runner, error) {
 		startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit, keeperLimit: keeper.EndTimeout,
 		usedEvery: usedEvery, silentLimit: keeper.WorkerTimeout,
 	}
-	r.spare.total = maxLines
+	r.lines = protocol.NewBudget(protocol.MaxLines)
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}

@@ -1,22 +1,17 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/protocol"
 )
 
-// asked starts answering a control request of the CLI.
-func (l *live) asked(id string, q *wireRequest) {
-	l.control.Asked(l.ctx, id, func(ctx context.Context) (any, error) {
-		defer l.stream.Touch()
-		return l.ask(ctx, q)
-	})
-}
-
-// ask answers one control request of the CLI.
-func (l *live) ask(ctx context.Context, q *wireRequest) (any, error) {
+// answer answers one control request of the CLI.
+func (l *liveRun) answer(ctx context.Context, q *protocol.Request) (any, error) {
 	switch q.Subtype {
 	case "can_use_tool":
 		r := ToolRequest{ID: q.UseID, Tool: q.Tool, Input: json.RawMessage(q.Input), Blocked: q.Blocked, Human: q.Human}
@@ -31,19 +26,19 @@ func (l *live) ask(ctx context.Context, q *wireRequest) (any, error) {
 	return nil, fmt.Errorf("unsupported control request subtype: %s", q.Subtype)
 }
 
-// everyCall has the CLI show us each call before it judges the call itself, as rules need: of what it takes for harmless it does not
-// ask (claude-cli.md §7). A call whose hook is not answered in time is not made; ours takes no time.
-func everyCall() map[string]any {
+// everyCallHook makes the CLI submit each call to hook before it judges the call itself, which rules need: it does not ask about calls that
+// it takes for harmless (claude-cli.md §7). It does not make a call whose hook is not answered in time.
+func everyCallHook() map[string]any {
 	return map[string]any{"PreToolUse": []map[string]any{{
 		"matcher": nil, "hookCallbackIds": []string{"route"}, "timeout": time.Hour.Seconds(),
 	}}}
 }
 
-// hook lets a call go its way, or makes the CLI ask about it. Only the answer to that question, for which the CLI waits without limit,
-// denies a call, asks a person or does the call; so none of that happens twice. A refusal of the hook itself the agent would be told as
-// an error of the hook. And an answer here that the CLI cannot read would count as consent.
-func (l *live) hook(q *wireRequest) any {
-	in, err := q.hook()
+// hook lets a call pass, or makes the CLI ask about it. Only the answer to that question, for which the CLI waits without limit, denies a
+// call, asks a person or makes the call, so that none of that happens twice. The agent would see a refusal by the hook itself as an error of
+// the hook, and the CLI would take an answer that it cannot read for consent.
+func (l *liveRun) hook(q *protocol.Request) any {
+	in, err := q.Hook()
 	r := ToolRequest{ID: in.UseID, Tool: in.Tool, Input: json.RawMessage(in.Input)}
 	if err == nil && l.route(r).Action == Allow {
 		return map[string]any{}
@@ -51,12 +46,9 @@ func (l *live) hook(q *wireRequest) any {
 	return map[string]any{"hookSpecificOutput": map[string]any{"hookEventName": "PreToolUse", "permissionDecision": "ask"}}
 }
 
-// delegated begins the result of a call that the host did. It reaches the agent as a refusal of the call, which is the only way in for
-// a result that is not the CLI's.
-const delegated = "errand has done this call in the tool's place. It was not refused; do not repeat it. Its result:\n\n"
-
-// route asks the policy, and holds an agent that plans to looking: in that mode the CLI asks, too, and would do what it is allowed.
-func (l *live) route(r ToolRequest) Verdict {
+// route asks the policy. While the agent plans, it denies every call that may change something: in that mode the CLI asks too, and would
+// make the calls that are allowed.
+func (l *liveRun) route(r ToolRequest) Verdict {
 	v := l.policy.Route(r)
 	if l.planning.Load() && v.Action != Deny && !r.Human && !catalog[r.Tool].harmless() {
 		return Verdict{Action: Deny, Reason: "This is a plan: change nothing, and say what you would do."}
@@ -64,10 +56,10 @@ func (l *live) route(r ToolRequest) Verdict {
 	return v
 }
 
-// decide routes a call. It waits for whoever has to decide it, or does it.
-func (l *live) decide(ctx context.Context, r ToolRequest) Decision {
-	redact := l.r.cfg.Redactor
-	r.Text = describe(redact, l.spec.Dir, r.Tool, r.Input)
+// decide routes a call. It waits for the host's decision, or makes a delegated call.
+func (l *liveRun) decide(ctx context.Context, r ToolRequest) Decision {
+	redactor := l.r.cfg.Redactor
+	r.Text = describe(redactor, l.spec.Dir, r.Tool, r.Input)
 	v := l.route(r)
 	switch v.Action {
 	case Allow:
@@ -78,23 +70,19 @@ func (l *live) decide(ctx context.Context, r ToolRequest) Decision {
 	case Delegate:
 		result, err := v.Run(ctx, r)
 		if err != nil {
-			return Decision{Reason: redact.String("errand tried to do this call in the tool's place, and failed: " + err.Error())}
+			return Decision{Reason: redactor.String("errand tried to make this call in place of the tool, and failed: " + err.Error())}
 		}
-		return Decision{Reason: delegated + redact.String(result)}
+		return Decision{Reason: protocol.DelegatedResult + redactor.String(result)}
 	default:
 		return Decision{Reason: v.Reason}
 	}
 }
 
-// permission is the answer to can_use_tool. A denial without a message is invalid, and an allowance without the input was taken
-// for a denial by CLI 2.1.197 (claude-cli.md §7).
+// permission returns the answer to can_use_tool. A denial needs a message, and CLI 2.1.197 took an allowance without the input for a denial
+// (claude-cli.md §7).
 func permission(d Decision, asked json.RawMessage) any {
 	if !d.Allow {
-		reason := d.Reason
-		if reason == "" {
-			reason = "This is not allowed here."
-		}
-		return map[string]any{"behavior": "deny", "message": reason}
+		return map[string]any{"behavior": "deny", "message": cmp.Or(d.Reason, "This is not allowed here.")}
 	}
 	input := d.Input
 	if input == nil {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper"
+	"github.com/errand-fleet/errand/agent/internal/protocol"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
@@ -98,34 +99,20 @@ type startupFailure struct {
 
 // classifyResult reads a failure from the latest result; nil when it was none. Every failure of the API says subtype "success"
 // with is_error true, so only is_error counts.
-func classifyResult(f *facts) *Error {
+func classifyResult(f *protocol.Facts) *Error {
 	r := f.Last
 	if r == nil || !r.IsError {
 		return nil
 	}
-	text := r.said()
+	text := r.Said()
 	e := NewError(resultClass(f, text), redact.Clip(strings.Join(strings.Fields(text), " "), 500))
 	e.Remedy = cmp.Or(startupFailures[r.StartupFailure].remedy, e.Remedy)
 	return e
 }
 
-// said is the result's own text. What the CLI says for its makers is left out: it is no use to anybody else (claude-cli.md §9).
-func (r *wireResult) said() string {
-	if r.Result != "" || !r.IsError {
-		return r.Result
-	}
-	words := slices.DeleteFunc(slices.Clone(r.Errors), func(s string) bool { return strings.HasPrefix(s, "[ede_diagnostic]") })
-	return cmp.Or(strings.Join(words, "; "), "the CLI gave no reason")
-}
-
-// interrupted reports whether the turn was ended from outside, which is no failure of its own.
-func (r *wireResult) interrupted() bool {
-	return r.IsError && terminalReasons[r.TerminalReason] == ClassKilled
-}
-
 // resultClass takes the most exact word there is. CLI 2.1.197 has no api_error and says "completed" of most failures (claude-cli.md §15),
 // and words come and go, so the vague ones stand behind.
-func resultClass(f *facts, text string) Class {
+func resultClass(f *protocol.Facts, text string) Class {
 	r := f.Last
 	return cmp.Or(
 		subtypes[f.LastSubtype],
@@ -153,7 +140,7 @@ func startupClass(reason string) Class {
 
 // limitClass tells a limit of the account's plan, which has a time at which it ends, from too many requests. The event alone does not
 // decide: it may be about an earlier request.
-func limitClass(f *facts) Class {
+func limitClass(f *protocol.Facts) Class {
 	limited := f.Last.APIStatus == 429 || f.AssistantError == "rate_limit"
 	if limited && f.RateLimit != nil && f.RateLimit.Status == "rejected" {
 		return ClassUsageLimit
@@ -187,7 +174,7 @@ func apiClass(api *API) Class {
 }
 
 // requestClass is for a request that was refused, and nobody says for what.
-func requestClass(f *facts) Class {
+func requestClass(f *protocol.Facts) Class {
 	if f.Last.APIStatus >= 400 || f.AssistantError == "invalid_request" {
 		return ClassRequest
 	}

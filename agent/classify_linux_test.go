@@ -11,56 +11,59 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper"
+	"github.com/errand-fleet/errand/agent/internal/protocol"
 	"golang.org/x/sys/unix"
 )
 
 // What recordings cannot show, because it needs a coincidence or must not be provoked.
 func TestConclude(t *testing.T) {
 	t.Parallel()
-	limits := func(status string) *wireRateLimit { return &wireRateLimit{Status: status, ResetsAt: 4102444800} }
-	failed := func(r wireResult) *wireResult { r.IsError = true; return &r }
+	limits := func(status string) *protocol.RateLimit {
+		return &protocol.RateLimit{Status: status, ResetsAt: 4102444800}
+	}
+	failed := func(r protocol.Result) *protocol.Result { r.IsError = true; return &r }
 	gone := keeper.Exit{Code: 1}
 	for name, c := range map[string]struct {
-		facts  facts
+		facts  protocol.Facts
 		cause  error
 		exit   keeper.Exit
 		stderr string
 		as     Outcome
 		want   Class
 	}{
-		"an error, whatever the exit code": {facts: facts{Last: failed(wireResult{APIStatus: 500})}, want: ClassOverloaded},
+		"an error, whatever the exit code": {facts: protocol.Facts{Last: failed(protocol.Result{APIStatus: 500})}, want: ClassOverloaded},
 		"an answer, whatever the exit code": {
-			facts: facts{Last: &wireResult{Result: "42"}}, exit: gone, as: Done,
+			facts: protocol.Facts{Last: &protocol.Result{Text: "42"}}, exit: gone, as: Done,
 		},
-		"an answer, then a signal": {facts: facts{Last: &wireResult{Result: "42"}}, exit: keeper.Exit{Code: -1, Signal: "SIGSEGV"}, as: Done},
-		"an error without a word":  {facts: facts{Last: failed(wireResult{})}, want: ClassUnknown},
+		"an answer, then a signal": {facts: protocol.Facts{Last: &protocol.Result{Text: "42"}}, exit: keeper.Exit{Code: -1, Signal: "SIGSEGV"}, as: Done},
+		"an error without a word":  {facts: protocol.Facts{Last: failed(protocol.Result{})}, want: ClassUnknown},
 		"death after an answer": {
-			facts: facts{Last: &wireResult{Result: "42"}, Open: true, Began: true}, exit: keeper.Exit{Code: -1, Signal: "SIGKILL"}, want: ClassKilled,
+			facts: protocol.Facts{Last: &protocol.Result{Text: "42"}, Open: true, Began: true}, exit: keeper.Exit{Code: -1, Signal: "SIGKILL"}, want: ClassKilled,
 		},
 		"a refused start while the prompt was sent": {
-			facts: facts{Last: failed(wireResult{StartupFailure: "cwd_unavailable"}), Open: true}, exit: gone, want: ClassWorkspace,
+			facts: protocol.Facts{Last: failed(protocol.Result{StartupFailure: "cwd_unavailable"}), Open: true}, exit: gone, want: ClassWorkspace,
 		},
-		"a refused start, why so ever": {facts: facts{Last: failed(wireResult{StartupFailure: "brand_new"})}, exit: gone, want: ClassConfig},
+		"a refused start, why so ever": {facts: protocol.Facts{Last: failed(protocol.Result{StartupFailure: "brand_new"})}, exit: gone, want: ClassConfig},
 		// Words of which nothing is known must not hide the ones behind them.
 		"unknown words": {
-			facts: facts{Last: failed(wireResult{APIError: "brand_new", TerminalReason: "brand_new", APIStatus: 503}), AssistantError: "unknown"},
+			facts: protocol.Facts{Last: failed(protocol.Result{APIError: "brand_new", TerminalReason: "brand_new", APIStatus: 503}), AssistantError: "unknown"},
 			want:  ClassOverloaded,
 		},
 		"the exact word before the status": {
-			facts: facts{Last: failed(wireResult{APIError: "model_requires_usage_credits", APIStatus: 429}), AssistantError: "rate_limit"}, want: ClassBilling,
+			facts: protocol.Facts{Last: failed(protocol.Result{APIError: "model_requires_usage_credits", APIStatus: 429}), AssistantError: "rate_limit"}, want: ClassBilling,
 		},
 		// A limit that an earlier request met is not why this one failed.
-		"an earlier limit":      {facts: facts{Last: failed(wireResult{APIStatus: 500}), RateLimit: limits("rejected")}, want: ClassOverloaded},
-		"a limit, old CLI":      {facts: facts{Last: failed(wireResult{APIStatus: 429}), RateLimit: limits("rejected")}, want: ClassUsageLimit},
-		"a limit that is near":  {facts: facts{Last: failed(wireResult{APIStatus: 429}), RateLimit: limits("allowed_warning")}, want: ClassRateLimit},
-		"a limit without event": {facts: facts{Last: failed(wireResult{APIError: "usage_limit_reached"})}, want: ClassUsageLimit},
+		"an earlier limit":      {facts: protocol.Facts{Last: failed(protocol.Result{APIStatus: 500}), RateLimit: limits("rejected")}, want: ClassOverloaded},
+		"a limit, old CLI":      {facts: protocol.Facts{Last: failed(protocol.Result{APIStatus: 429}), RateLimit: limits("rejected")}, want: ClassUsageLimit},
+		"a limit that is near":  {facts: protocol.Facts{Last: failed(protocol.Result{APIStatus: 429}), RateLimit: limits("allowed_warning")}, want: ClassRateLimit},
+		"a limit without event": {facts: protocol.Facts{Last: failed(protocol.Result{APIError: "usage_limit_reached"})}, want: ClassUsageLimit},
 		// Numbers and words in a text decide nothing.
-		"429 in a text":          {facts: facts{Last: failed(wireResult{Result: "API Error: 429 permission denied"})}, want: ClassUnknown},
-		"429 in stderr":          {facts: facts{Began: true}, exit: gone, stderr: "429 rate limited: permission denied", want: ClassNoResult},
+		"429 in a text":          {facts: protocol.Facts{Last: failed(protocol.Result{Text: "API Error: 429 permission denied"})}, want: ClassUnknown},
+		"429 in stderr":          {facts: protocol.Facts{Began: true}, exit: gone, stderr: "429 rate limited: permission denied", want: ClassNoResult},
 		"permission in stderr":   {exit: gone, stderr: "EACCES: permission denied, 401", want: ClassConfig},
 		"an old session's text":  {exit: gone, stderr: "No conversation found with session ID: x", want: ClassSession},
 		"that text in the midst": {exit: gone, stderr: "hook said: No conversation found with session ID: x", want: ClassConfig},
-		"no word at all":         {facts: facts{Began: true}, want: ClassNoResult},
+		"no word at all":         {facts: protocol.Facts{Began: true}, want: ClassNoResult},
 		// Who sent the signal.
 		"out of memory":               {exit: keeper.Exit{Code: -1, Signal: "SIGKILL", OOM: 1}, want: ClassOOM},
 		"killed, memory enough":       {exit: keeper.Exit{Code: -1, Signal: "SIGKILL"}, want: ClassKilled},
@@ -68,13 +71,13 @@ func TestConclude(t *testing.T) {
 		"the caller's stop":           {cause: errors.New("stop"), exit: keeper.Exit{Code: -1, Signal: "SIGKILL", OOM: 1}, as: Stopped},
 		"the limit":                   {cause: ErrLimit, exit: keeper.Exit{Code: 143, Stopped: true}, as: Limit},
 		"silence":                     {cause: ErrStalled, exit: keeper.Exit{Code: 143, Stopped: true}, as: Stalled},
-		"deaf, and ended by us":       {cause: fmt.Errorf("%w: EAGAIN", errDeaf), exit: keeper.Exit{Code: 143, Stopped: true}, want: ClassNoResult},
-		"deaf, and killed by us":      {cause: errDeaf, exit: keeper.Exit{Code: -1, Signal: "SIGKILL", Stopped: true}, want: ClassNoResult},
-		"deaf because it was dead":    {cause: errDeaf, exit: keeper.Exit{Code: -1, Signal: "SIGKILL"}, want: ClassKilled},
-		"deaf because it had no room": {cause: errDeaf, exit: keeper.Exit{Code: -1, Signal: "SIGKILL", OOM: 2}, want: ClassOOM},
+		"deaf, and ended by us":       {cause: fmt.Errorf("%w: EAGAIN", errStdin), exit: keeper.Exit{Code: 143, Stopped: true}, want: ClassNoResult},
+		"deaf, and killed by us":      {cause: errStdin, exit: keeper.Exit{Code: -1, Signal: "SIGKILL", Stopped: true}, want: ClassNoResult},
+		"deaf because it was dead":    {cause: errStdin, exit: keeper.Exit{Code: -1, Signal: "SIGKILL"}, want: ClassKilled},
+		"deaf because it had no room": {cause: errStdin, exit: keeper.Exit{Code: -1, Signal: "SIGKILL", OOM: 2}, want: ClassOOM},
 		"mute at start":               {cause: fmt.Errorf("wait: %w", errStart), exit: keeper.Exit{Code: 143, Stopped: true}, want: ClassStart},
-		"unwilling at start":          {cause: fmt.Errorf("%w: %w", errStart, &controlError{"no"}), want: ClassConfig},
-		"a hopeless retry":            {facts: facts{Hopeless: "billing_error"}, cause: errHopeless, want: ClassBilling},
+		"unwilling at start":          {cause: fmt.Errorf("%w: %w", errStart, &protocol.Refusal{Message: "no"}), want: ClassConfig},
+		"a hopeless retry":            {cause: hopelessError{"billing_error"}, want: ClassBilling},
 	} {
 		if c.as == "" {
 			c.as = Failed
@@ -133,7 +136,7 @@ func TestRemedyOfARefusedStart(t *testing.T) {
 	for reason, word := range map[string]string{
 		"bypass_root": "ordinary user", "config_file_invalid": "Repair or remove", "proxy_invalid": "HTTPS_PROXY", "cli_version_too_old": "npm ci",
 	} {
-		e := classifyResult(&facts{Last: &wireResult{IsError: true, StartupFailure: reason}})
+		e := classifyResult(&protocol.Facts{Last: &protocol.Result{IsError: true, StartupFailure: reason}})
 		if !strings.Contains(e.Remedy, word) {
 			t.Errorf("%s: %q", reason, e.Remedy)
 		}

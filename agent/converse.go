@@ -3,85 +3,39 @@ package agent
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 )
 
-// converse holds the conversation until the session is over or has to be stopped, and stops it. finished means that the agent had
-// nothing left to do and nobody had anything left to say; cause is what stopped the run before that.
-func (l *live) converse(ctx context.Context) (finished bool, cause error) {
+// converse holds the conversation until the session is over or must be stopped, and ends it. finished means that neither the agent nor the
+// host had anything left; cause is what stopped the run before that.
+func (l *liveRun) converse(ctx context.Context) (finished bool, cause error) {
 	stop := context.AfterFunc(ctx, func() { l.cancel(context.Cause(ctx)) })
 	defer stop()
-	// A write that the CLI does not take must not keep us from the ladder.
-	hurry := context.AfterFunc(l.ctx, func() { l.in.Hurry(l.r.cfg.Grace / 5) })
+	// A blocked write must not delay the steps of stop.
+	hurry := context.AfterFunc(l.ctx, func() { l.in.SetWriteLimit(l.r.cfg.Grace / 5) })
 	defer hurry()
 	if l.spec.Limit > 0 {
 		limit := time.AfterFunc(l.spec.Limit, func() { l.cancel(ErrLimit) })
 		defer limit.Stop()
 	}
-	if l.open() {
-		mail, stopMail := context.WithCancel(l.ctx)
-		l.hosted.Go(func() { l.mail(mail) })
-		l.hosted.Go(func() { l.used(mail) })
-		finished = l.attend()
-		stopMail() // what the host has from now on is for another run
+	if l.begin() {
+		ctx, stopSending := context.WithCancel(l.ctx)
+		l.hosted.Go(func() { l.forwardMessages(ctx) })
+		l.hosted.Go(func() { l.pollUsage(ctx) })
+		finished = l.watch()
+		stopSending() // later messages of the host are for another run
 	}
-	return finished, l.part(finished)
+	return finished, l.endSession(finished)
 }
 
-// part ends the session. The cause is what stopped it before it was finished.
-func (l *live) part(finished bool) (cause error) {
-	if finished {
-		l.leave()
-		return nil
-	}
-	select {
-	case <-l.quiet: // it ended by itself, or in the moment in which it was to be stopped
-	case <-l.ctx.Done():
-		l.halt()
-	}
-	return context.Cause(l.ctx)
-}
-
-// greet tells the CLI what holds for the whole session. The greeting has an answer, so a CLI that hangs is found out here.
-func (l *live) greet() (answer jsontext.Value, ok bool) {
-	ctx, cancel := context.WithTimeoutCause(l.ctx, l.r.startLimit, errStart)
-	defer cancel()
-	hello := map[string]any{"subtype": "initialize"}
-	if l.spec.System != "" {
-		hello["appendSystemPrompt"] = l.spec.System
-	}
-	if len(l.spec.Rules) > 0 {
-		hello["hooks"] = everyCall()
-	}
-	if l.spec.Schema != nil {
-		hello["jsonSchema"] = l.spec.Schema
-	}
-	if l.tools != nil {
-		hello["sdkMcpServers"] = []string{hostServer}
-	}
-	answer, err := l.control.Request(ctx, hello)
-	if err != nil {
-		switch _, refused := errors.AsType[*controlError](err); {
-		case ctx.Err() != nil:
-			l.cancel(context.Cause(ctx))
-		case refused:
-			l.cancel(fmt.Errorf("%w: %w", errStart, err))
-		default:
-			l.deaf(err)
-		}
-		return nil, false
-	}
-	return answer, true
-}
-
-// open greets the CLI and hands it the context and the prompt.
-func (l *live) open() bool {
-	answer, ok := l.greet()
+// begin initializes the CLI and sends it the history and the prompt. It returns false if the run cannot go on.
+func (l *liveRun) begin() bool {
+	answer, ok := l.initialize()
 	if !ok {
 		return false
 	}
@@ -90,48 +44,69 @@ func (l *live) open() bool {
 		l.cancel(unfit{err})
 		return false
 	}
-	if len(l.spec.History) > 0 && l.resume == nil && !l.say(flatten(l.spec.History), false) {
+	if len(l.spec.History) > 0 && l.resume == nil && !l.write(flatten(l.spec.History), false) {
 		return false
 	}
 	return l.send(l.spec.Prompt)
 }
 
-// deafPatience is how long a CLI that does not take its input has to be found dead, which is the usual reason.
-const deafPatience = 2 * time.Second
-
-// deaf stops a CLI that does not take its input, unless it turns out to be dead.
-func (l *live) deaf(err error) {
-	time.AfterFunc(deafPatience, func() { l.cancel(fmt.Errorf("%w: %w", errDeaf, err)) })
+// initialize sends the CLI the settings of the session. A CLI that does not answer is stopped.
+func (l *liveRun) initialize() (answer jsontext.Value, ok bool) {
+	ctx, cancel := context.WithTimeoutCause(l.ctx, l.r.startLimit, errStart)
+	defer cancel()
+	request := map[string]any{"subtype": "initialize"}
+	if l.spec.System != "" {
+		request["appendSystemPrompt"] = l.spec.System
+	}
+	if len(l.spec.Rules) > 0 {
+		request["hooks"] = everyCallHook()
+	}
+	if l.spec.Schema != nil {
+		request["jsonSchema"] = l.spec.Schema
+	}
+	if l.tools != nil {
+		request["sdkMcpServers"] = []string{hostServer}
+	}
+	answer, err := l.control.Request(ctx, request)
+	switch {
+	case err == nil:
+		return answer, true
+	case ctx.Err() != nil:
+		l.cancel(context.Cause(ctx))
+	case refused(err):
+		l.cancel(fmt.Errorf("%w: %w", errStart, err))
+	default:
+		l.stdinFailed(err)
+	}
+	return nil, false
 }
 
 // send gives the agent a message to answer.
-func (l *live) send(m Message) bool { return l.say(m, true) }
+func (l *liveRun) send(m Message) bool { return l.write(m, true) }
 
-// say writes a message to the CLI.
-func (l *live) say(m Message, query bool) bool {
-	if m.ID == "" {
-		m.ID = uuid.NewString()
-	}
+// write writes a message to the CLI, after the changes of model and mode that it asks for. Without query the agent does not answer it.
+func (l *liveRun) write(m Message, query bool) bool {
+	m.ID = cmp.Or(m.ID, uuid.NewString())
 	if m.Model != "" {
 		l.gate.Allow(m.Model)
-		l.adjust("set_model", "model", m.Model)
+		l.set("set_model", "model", m.Model)
 	}
-	if m.Mode != "" && l.adjust("set_permission_mode", "mode", string(m.Mode)) {
+	if m.Mode != "" && l.set("set_permission_mode", "mode", string(m.Mode)) {
 		l.planning.Store(m.Mode == Plan)
 	} else if m.Mode == Plan {
-		l.cancel(fmt.Errorf("%w: it does not plan", errStart)) // rather than do what was only to be thought over
+		l.cancel(fmt.Errorf("%w: it does not support plan mode", errStart)) // rather than do what was only to be planned
 		return false
 	}
 	l.stream.Sent(m.ID)
 	err := l.in.Send(m.line(query, l.known))
 	if err != nil {
-		l.deaf(err)
+		l.stdinFailed(err)
 	}
 	return err == nil
 }
 
-// adjust changes a setting of the session, and reports whether the CLI has obeyed.
-func (l *live) adjust(subtype, key, value string) bool {
+// set changes a setting of the session, and reports whether the CLI accepted it.
+func (l *liveRun) set(subtype, key, value string) bool {
 	ctx, cancel := context.WithTimeout(l.ctx, l.r.startLimit)
 	defer cancel()
 	_, err := l.control.Request(ctx, map[string]any{"subtype": subtype, key: value})
@@ -141,21 +116,98 @@ func (l *live) adjust(subtype, key, value string) bool {
 	return err == nil
 }
 
-// mail passes on what the host has for the live run.
-func (l *live) mail(ctx context.Context) {
+// forwardMessages sends the host's messages for the live run.
+func (l *liveRun) forwardMessages(ctx context.Context) {
 	for {
 		m, ok := l.host.Next(ctx)
-		if !ok || l.fit(m) && !l.send(m) {
+		if !ok || l.acceptable(m) && !l.send(m) {
 			return
 		}
 	}
 }
 
-// fit notes a message of the host that the CLI could not take.
-func (l *live) fit(m Message) bool {
+// acceptable reports whether the CLI could take a message of the host. It notes a message that it could not.
+func (l *liveRun) acceptable(m Message) bool {
 	err := cmp.Or(m.check(), l.known.check(m))
 	if err != nil {
 		l.log.Note(time.Now(), "! message left out: %v", err)
 	}
 	return err == nil
+}
+
+// endSession ends the session. It returns the cause that stopped the session before it was finished.
+func (l *liveRun) endSession(finished bool) (cause error) {
+	if finished {
+		l.closeStdin()
+		return nil
+	}
+	select {
+	case <-l.quiet: // the CLI exited by itself, perhaps just before it would have been stopped
+	case <-l.ctx.Done():
+		l.stop()
+	}
+	return context.Cause(l.ctx)
+}
+
+// closeStdin ends a finished session: the CLI exits at the end of its input. If it does not, it is stopped; the answer counts.
+func (l *liveRun) closeStdin() {
+	l.in.Close()
+	select {
+	case <-l.quiet:
+		return
+	case <-time.After(l.r.exitLimit):
+	case <-l.ctx.Done():
+	}
+	l.log.Note(time.Now(), "! the CLI did not exit after the end of its session; stopping it")
+	l.process.Term(l.r.cfg.Grace * 3 / 5)
+}
+
+// stop stops the CLI in steps: interrupt, end_session, TERM, KILL. Each step leaves the CLI less opportunity to clean up than the one before
+// it. All steps together take at most Config.Grace.
+func (l *liveRun) stop() {
+	l.log.Note(time.Now(), "! stopping: %v", context.Cause(l.ctx))
+	grace := l.r.cfg.Grace
+	l.requestEnd("interrupt", l.idle, grace/5) // idle: the turn is over, and its last words are written
+	l.requestEnd("end_session", nil, grace/5)
+	l.process.Term(grace * 3 / 5)
+	l.in.Close()
+}
+
+// requestEnd sends the CLI a request to end, and waits for the end of its output or for done.
+func (l *liveRun) requestEnd(subtype string, done <-chan struct{}, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	l.in.SetWriteLimit(limit) // a CLI that does not read must not delay the next step
+	// Without cancel_queued a waiting message would begin a turn, which costs money.
+	if _, err := l.control.Request(ctx, map[string]any{"subtype": subtype, "cancel_queued": true}); err != nil {
+		return // the CLI does not answer, or has exited
+	}
+	select {
+	case <-done:
+	case <-l.quiet:
+	case <-ctx.Done():
+	}
+}
+
+// wait returns when every process of the run is dead, all output is read, and no call of the host is under way.
+func (l *liveRun) wait() {
+	l.r.waitAll(l.spec.ID, l.process, l.quiet, func(text string) { l.log.Note(time.Now(), "! %s", text) })
+	l.cancel(nil)
+	l.in.Close()
+	l.hosted.Wait()
+	l.control.Wait()
+	if l.tools != nil {
+		l.tools.Close()
+	}
+}
+
+// waitAll returns when every process of a run is dead and quiet is closed, which means that all its output was read.
+func (r *Runner) waitAll(id string, p *keeper.Process, quiet <-chan struct{}, note func(text string)) {
+	p.WaitAll(id, r.cfg.Grace+r.keeperLimit, quiet, func() { note("the keeper does not end the CLI; killing both") })
+	if p.Err != nil {
+		r.log.Error("keeper died", "run", id, "swept", p.Exit.Swept, "err", p.Err)
+	}
+	if p.Exit.Stuck > 0 {
+		r.log.Error("processes do not die", "run", id, "stuck", p.Exit.Stuck)
+	}
 }

@@ -120,7 +120,7 @@ func TestForgedWordsBindNobody(t *testing.T) {
 					if res.Error != nil && res.Error.Class == ClassUsageLimit {
 						t.Errorf("%v", res.Error)
 					}
-					if !strings.Contains(log.String(), "claims a cost") {
+					if !strings.Contains(log.String(), "reports an impossible cost") {
 						t.Errorf("nothing is logged: %s", log.String())
 					}
 				})

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,7 +83,7 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 		minVersion = MinCLI
 	}
 	if h.Version == "" || older(h.Version, minVersion) {
-		return fail(ClassCLIVersion, fmt.Sprintf("claude %s is older than %s", orDash(h.Version), minVersion), "run npm ci, which installs the pinned version")
+		return fail(ClassCLIVersion, fmt.Sprintf("claude %s is older than %s", cmp.Or(h.Version, "(unknown)"), minVersion), "run npm ci, which installs the pinned version")
 	}
 	// Exit code 1 is the answer "no", so only the JSON counts.
 	out, err = r.ask(ctx, cli, dirs, "auth", "status")

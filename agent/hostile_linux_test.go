@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/protocol"
 	"golang.org/x/sys/unix"
 )
 
@@ -55,7 +56,7 @@ func hostileMain(mode string) int {
 		h.answer("flooded")
 	case "huge":
 		_, _ = os.Stdout.WriteString(`{"type":"user","x":"`)
-		for range maxLines >> 20 {
+		for range protocol.MaxLines >> 20 {
 			_, _ = os.Stdout.WriteString(strings.Repeat("x", 1<<20))
 		}
 		_, _ = os.Stdout.WriteString("\"}\n")

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/protocol"
 	"github.com/errand-fleet/errand/internal/modelfake"
 	"github.com/google/go-cmp/cmp"
 )
@@ -51,18 +52,36 @@ func answered(t *testing.T, model *modelfake.Server) (results []string) {
 		t.Fatal(err)
 	}
 	for _, m := range body.Messages {
-		var l wireLine
-		ok := l.decode(fmt.Appendf(nil, `{"type":"user","message":{"content":%s}}`, m.Content))
-		if !ok {
-			t.Fatalf("message of %s", m.Content)
+		var blocks []struct {
+			Type    string          `json:"type"`
+			IsError bool            `json:"is_error"`
+			Content json.RawMessage `json:"content"`
 		}
-		for _, b := range l.Message.Content {
+		_ = json.Unmarshal(m.Content, &blocks) // a string has no results
+		for _, b := range blocks {
 			if b.Type == "tool_result" {
-				results = append(results, fmt.Sprintf("%v %s", b.IsError, b.Content))
+				results = append(results, fmt.Sprintf("%v %s", b.IsError, textOf(b.Content)))
 			}
 		}
 	}
 	return results
+}
+
+// textOf returns the text of a tool's result: a string, or a list of blocks.
+func textOf(content json.RawMessage) string {
+	var text string
+	if json.Unmarshal(content, &text) == nil {
+		return text
+	}
+	var blocks []struct {
+		Text string `json:"text"`
+	}
+	_ = json.Unmarshal(content, &blocks)
+	var texts []string
+	for _, b := range blocks {
+		texts = append(texts, b.Text)
+	}
+	return strings.Join(texts, "\n")
 }
 
 // In every profile the model knows the tools from its first request on, nobody is asked, and the results reach it.
@@ -247,8 +266,8 @@ func TestToolServerOddMessages(t *testing.T) {
 	if got, err := s.Answer(t.Context(), json.RawMessage(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)); err == nil {
 		t.Errorf("after the end: %v", got)
 	}
-	for _, l := range []*live{{}, {tools: s}} {
-		if got, err := l.ask(t.Context(), &wireRequest{Subtype: "mcp_message", Server: "other"}); err == nil {
+	for _, l := range []*liveRun{{}, {tools: s}} {
+		if got, err := l.answer(t.Context(), &protocol.Request{Subtype: "mcp_message", Server: "other"}); err == nil {
 			t.Errorf("for another server: %v", got)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/errand-fleet/errand/agent/internal/redact"
+	"github.com/errand-fleet/errand/agent/internal/runlog"
 	experimental "github.com/go-json-experiment/json"
 )
 
@@ -58,23 +59,23 @@ func (r *Runner) Offer(ctx context.Context, s Spec) (Offer, error) {
 	if e != nil {
 		return Offer{}, e
 	}
-	log, err := noLog()
+	log, err := runlog.Discard()
 	if err != nil {
 		return Offer{}, NewError(ClassInternal, err.Error())
 	}
 	defer func() { _ = log.Close() }()
-	l, e := r.launch(ctx, cli, s, nil, unheard{}, log)
+	l, e := r.launch(ctx, invocation{cli: cli, spec: s, host: unheard{}, log: log})
 	if e != nil {
 		return Offer{}, e
 	}
 	if l == nil {
 		return Offer{}, context.Cause(ctx)
 	}
-	defer l.clear()
+	defer l.removeDirs()
 	stop := context.AfterFunc(ctx, func() { l.cancel(context.Cause(ctx)) })
 	defer stop()
-	answer, ok := l.greet()
-	cause := l.part(ok)
+	answer, ok := l.initialize()
+	cause := l.endSession(ok)
 	l.wait()
 	l.gate.Close()
 	switch {
@@ -83,7 +84,7 @@ func (r *Runner) Offer(ctx context.Context, s Spec) (Offer, error) {
 	case ctx.Err() != nil:
 		return Offer{}, context.Cause(ctx)
 	}
-	if res := l.result(false, cause, l.gate.Seen()); res.Error != nil {
+	if res := l.result(false, cause); res.Error != nil {
 		return Offer{}, res.Error
 	}
 	return Offer{}, NewError(ClassStart, "the CLI did not answer")

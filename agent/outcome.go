@@ -10,14 +10,35 @@ import (
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/keeper"
+	"github.com/errand-fleet/errand/agent/internal/protocol"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
-// conclude turns what the output said, the cause of the stop and the process's end into an outcome, in that order of weight: exit
-// codes alone lie (SIGINT ends with 0, SIGTERM without a result; claude-cli.md §9).
-//
-// finished says that the session had become idle before anything stopped the run; cause is the first thing that did.
-func conclude(f *facts, finished bool, cause error, exit keeper.Exit, stderr string) (Outcome, *Error) {
+// Causes for which the runner itself ends a run. They are causes of its context, so that the first one wins.
+var (
+	ErrLimit   = errors.New("run limit reached")
+	ErrStalled = errors.New("no sign of work")
+	errStart   = errors.New("the CLI did not answer at start")
+	errStdin   = errors.New("the CLI does not read its input")
+)
+
+// hopelessError ends a run whose CLI retries a request that cannot succeed. reason is the CLI's word for the error.
+type hopelessError struct{ reason string }
+
+func (e hopelessError) Error() string { return "the model refuses every request: " + e.reason }
+
+// hopeless reports whether a request that fails with this error of an api_retry cannot succeed later.
+func hopeless(reason string) bool {
+	c, known := assistantErrors[reason]
+	return known && c.Retry() == RetryNever
+}
+
+// conclude determines the outcome from the output, the cause that stopped the run, and the end of the process, in this order: exit codes
+// alone are misleading (SIGINT ends with 0, SIGTERM without a result; claude-cli.md §9). finished says that the session had become idle
+// before anything stopped the run.
+func conclude(f *protocol.Facts, finished bool, cause error, exit keeper.Exit, stderr string) (Outcome, *Error) {
+	hopeless, isHopeless := errors.AsType[hopelessError](cause)
+	lastWords := fmt.Sprintf("; its last words: %s", cmp.Or(lastWords(f, stderr), "-"))
 	switch {
 	case finished, cause == nil && exit.Processes == 0 && exit.Silence == 0 && f.Last != nil && (!f.Open || !f.Began):
 		if e := classifyResult(f); e != nil {
@@ -28,49 +49,41 @@ func conclude(f *facts, finished bool, cause error, exit keeper.Exit, stderr str
 		return Failed, NewError(ClassBudget, gateway.ErrSpent.Error())
 	case exit.Processes > 0:
 		return Failed, NewError(ClassProcesses, fmt.Sprintf("the run had %d processes and threads", exit.Processes))
-	case exit.Silence > 0 && (cause == nil || ours(cause)):
-		return Failed, NewError(ClassFrozen, fmt.Sprintf("the keeper had heard nothing of its worker for %s", exit.Silence.Round(time.Second)))
+	case exit.Silence > 0 && (cause == nil || internal(cause)):
+		return Failed, NewError(ClassFrozen, fmt.Sprintf("the worker sent its keeper no sign of life for %s", exit.Silence.Round(time.Second)))
 	case errors.Is(cause, ErrLimit):
 		return Limit, nil
 	case errors.Is(cause, ErrStalled):
 		return Stalled, nil
-	case errors.Is(cause, errHopeless):
-		return Failed, NewError(assistantErrors[f.Hopeless], "the model refuses for good: "+f.Hopeless)
+	case isHopeless:
+		return Failed, NewError(assistantErrors[hopeless.reason], hopeless.Error())
+	case errors.Is(cause, errStart) && refused(cause):
+		return Failed, NewError(ClassConfig, cause.Error()+lastWords)
 	case errors.Is(cause, errStart):
-		class := ClassStart
-		if _, refused := errors.AsType[*controlError](cause); refused {
-			class = ClassConfig
-		}
-		return Failed, NewError(class, fmt.Sprintf("%v; its last words: %s", cause, orDash(lastWords(f, stderr))))
-	case errors.Is(cause, errDeaf) && exit.Stopped:
-		return Failed, NewError(ClassNoResult, fmt.Sprintf("%v; its last words: %s", cause, orDash(lastWords(f, stderr))))
-	case errors.Is(cause, errDeaf):
-		return Failed, classifyExit(f, exit, stderr) // it had died, and that was why
+		return Failed, NewError(ClassStart, cause.Error()+lastWords)
+	case errors.Is(cause, errStdin) && exit.Stopped:
+		return Failed, NewError(ClassNoResult, cause.Error()+lastWords)
+	case errors.Is(cause, errStdin):
+		return Failed, classifyExit(f, exit, stderr) // it did not read because it had exited
 	case isUnfit(cause):
 		return Failed, inputError(cause)
 	case cause != nil:
-		return Stopped, nil //nolint:nilerr // the cause is the caller's own; stopping is no failure of the run
+		return Stopped, nil //nolint:nilerr // the cause is the caller's; stopping is not a failure of the run
 	default:
 		return Failed, classifyExit(f, exit, stderr)
 	}
 }
 
-// ours reports whether a cause is one that the run found out by itself, as that the CLI does not answer: of a worker that stood still it says
-// nothing.
-func ours(cause error) bool {
-	return slices.ContainsFunc([]error{ErrStalled, errHopeless, errStart, errDeaf}, func(c error) bool { return errors.Is(cause, c) })
+// internal reports whether a run found out the cause itself, such as that the CLI does not answer. If the worker was suspended, such a cause
+// says nothing about the CLI.
+func internal(cause error) bool {
+	_, hopeless := errors.AsType[hopelessError](cause)
+	return hopeless || slices.ContainsFunc([]error{ErrStalled, errStart, errStdin}, func(c error) bool { return errors.Is(cause, c) })
 }
 
-// hopeless reports whether an api_retry with this error cannot succeed: then the CLI would try in vain for three minutes
-// (claude-cli.md §9).
-func hopeless(retryError string) bool {
-	c, known := assistantErrors[retryError]
-	return known && c.Retry() == RetryNever
-}
-
-// retryAt is when a run that failed by class may succeed: when the model said so, or its usage limit resets. Zero: nobody said, or it is
-// no matter of time.
-func retryAt(c Class, limit *wireRateLimit, api *API) (at time.Time) {
+// retryAt returns when a run that failed with a class may succeed: the time that the model gave, or the reset of its usage limit. Zero means
+// that the time is unknown, or that time does not help.
+func retryAt(c Class, limit *protocol.RateLimit, api *API) (at time.Time) {
 	switch c.Retry() {
 	case RetrySoon, RetryLater, RetryReset:
 	default:
@@ -87,9 +100,9 @@ func retryAt(c Class, limit *wireRateLimit, api *API) (at time.Time) {
 	return at
 }
 
-// classifyExit judges a CLI that ended by itself without any result.
-func classifyExit(f *facts, exit keeper.Exit, stderr string) *Error {
-	last := orDash(lastWords(f, stderr))
+// classifyExit classifies the failure of a CLI that exited by itself without a result.
+func classifyExit(f *protocol.Facts, exit keeper.Exit, stderr string) *Error {
+	last := cmp.Or(lastWords(f, stderr), "-")
 	switch {
 	case exit.KeeperDied:
 		return NewError(ClassKilled, "the CLI's keeper died, and the CLI with it")
@@ -108,16 +121,12 @@ func classifyExit(f *facts, exit keeper.Exit, stderr string) *Error {
 	}
 }
 
-// lastWords are what the CLI said last that was none of the protocol: on stderr, and in plain lines of its output.
-func lastWords(f *facts, stderr string) string {
+// lastWords returns the CLI's last output that was not of the protocol: plain lines on stdout, and the last line on stderr.
+func lastWords(f *protocol.Facts, stderr string) string {
 	words := f.Raw
-	if last := lastLine(stderr); last != "" {
+	stderr = strings.TrimSpace(stderr)
+	if last := redact.Clip(stderr[strings.LastIndexByte(stderr, '\n')+1:], 300); last != "" {
 		words = append(slices.Clone(words), last)
 	}
 	return strings.Join(words, " / ")
-}
-
-func lastLine(s string) string {
-	s = strings.TrimSpace(s)
-	return redact.Clip(s[strings.LastIndexByte(s, '\n')+1:], 300)
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -157,7 +158,7 @@ func (f File) block() block {
 		}}
 	}
 	if !utf8.Valid(f.Data) {
-		return block{Type: "text", Text: fmt.Sprintf("[file %s of type %s, %d bytes, cannot be shown]", QuoteName(f.Name), orDash(f.Type), len(f.Data))}
+		return block{Type: "text", Text: fmt.Sprintf("[file %s of type %s, %d bytes, cannot be shown]", QuoteName(f.Name), cmp.Or(f.Type, "-"), len(f.Data))}
 	}
 	return block{Type: "text", Text: fmt.Sprintf("<file name=%s>\n%s\n</file>", QuoteName(f.Name), f.Data)}
 }

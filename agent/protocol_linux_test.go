@@ -220,7 +220,7 @@ func TestStructuredAnswerIsAskedForOnce(t *testing.T) {
 				t.Errorf("structured %s, idle asked %d times, %+v", res.Structured, h.idled, res)
 			}
 			turns := slices.DeleteFunc(h.events, func(e Event) bool { return e.Kind != TurnEnd })
-			if len(turns) != 2 || turns[1].Text != remindSchema {
+			if len(turns) != 2 || turns[1].Text != schemaReminder {
 				t.Errorf("reminded in %+v", turns)
 			}
 		})
@@ -233,11 +233,23 @@ func TestSecondRunOfAnIDIsRefused(t *testing.T) {
 	b := newBench(t, "ask")
 	spec := Spec{ID: unique("twice"), Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Write, Rules: askAll}
 	h := &host{asked: func(ctx context.Context) {
-		if _, err := b.Run(ctx, spec, &host{}); err == nil || !strings.Contains(err.Error(), "under way") {
+		if _, err := b.Run(ctx, spec, &host{}); err == nil || !strings.Contains(err.Error(), "already active") {
 			t.Errorf("a second run: %v", err)
 		}
 	}}
 	b.run(t, t.Context(), spec, h)
+}
+
+// A structured answer is redacted, and is JSON all the same.
+func TestSecretsInAStructuredAnswer(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "script", func(c *Config) { c.Redactor = NewRedactor(`"quoted"`) })
+	res := b.run(t, t.Context(), Spec{Schema: json.RawMessage(`{}`), Prompt: script(
+		`{"type":"result","subtype":"success","is_error":false,"result":"7","structured_output":{"quoted":7},"session_id":"s"}`, scripted,
+	)}, &host{})
+	if string(res.Structured) != `"[redacted]"` {
+		t.Errorf("structured %s", res.Structured)
+	}
 }
 
 // The object that was given stands, whatever is said in words after it.

@@ -1,12 +1,15 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
+	"github.com/errand-fleet/errand/agent/internal/protocol"
 	"github.com/errand-fleet/errand/agent/internal/session"
 )
 
@@ -20,15 +23,6 @@ const (
 	Limit   Outcome = "limit"   // stopped at Spec.Limit
 	Stalled Outcome = "stalled" // stopped after Spec.IdleLimit without a sign of work
 	Stopped Outcome = "stopped" // the caller's context ended; its cause is the caller's own
-)
-
-// Causes for which the runner itself ends a run. They travel as context causes, so that the first one wins.
-var (
-	ErrLimit    = errors.New("run limit reached")
-	ErrStalled  = errors.New("no sign of work")
-	errHopeless = errors.New("the CLI is retrying what cannot succeed")
-	errStart    = errors.New("the CLI did not answer at start")
-	errDeaf     = errors.New("the CLI does not take its input")
 )
 
 // Result is what a run came to.
@@ -99,4 +93,54 @@ type Resources struct {
 	Cut     int64          `json:"cut,omitempty"`     // lines too long to decode; logged whole
 	Unknown map[string]int `json:"unknown,omitempty"` // kinds of lines, and tools as "tool:<name>", that this version does not know
 	LogErr  string         `json:"log_error,omitempty"`
+}
+
+// result describes the run once everything has ended.
+func (l *liveRun) result(finished bool, cause error) Result {
+	f, exit, redactor, api := l.stream.Facts(), l.process.Exit, l.r.cfg.Redactor, l.gate.Seen()
+	answers, partial := f.Answers, redactor.String(strings.TrimSpace(string(f.Partial)))
+	if l.reminder > 0 { // the answer to the reminder repeats the one before it
+		answers = slices.Delete(slices.Clone(answers), l.reminder, min(l.reminder+1, len(answers)))
+	}
+	res := Result{
+		Text: redactor.String(strings.Join(answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal, Stderr: l.stderr.String(),
+		Model: cmp.Or(f.Answered, f.Model), Turns: f.Turns, API: api,
+		Session: Session{ID: l.session, Data: l.dirs.Save(l.session)},
+		Resources: Resources{
+			CPU: exit.CPU, MaxRSS: exit.MaxRSS, Swept: exit.Swept, Stuck: exit.Stuck,
+			Lines: f.Lines, Raw: f.RawLines, Cut: f.CutLines, Unknown: f.Unknown,
+		},
+	}
+	if api != nil { // a tool may write in place of the CLI, so only the gateway's word counts where other runs are concerned
+		f.RateLimit = nil
+		if status, resets, ok := api.UsageLimit(); ok {
+			f.RateLimit = &protocol.RateLimit{Status: status, ResetsAt: resets}
+		}
+	}
+	res.Outcome, res.Error = conclude(&f, finished, cause, exit, res.Stderr)
+	if e := res.Error; e != nil {
+		if api != nil && e.Class == ClassOverloaded && api.Unreachable() {
+			e.Message += " (" + api.Problem + ")"
+		}
+		res.RetryAt = retryAt(e.Class, f.RateLimit, api)
+		e.until(res.RetryAt)
+		e.Message = redactor.String(e.Message)
+	}
+	if res.Outcome != Done {
+		res.Partial = partial
+	} else if res.Text == "" {
+		res.Text = partial
+	}
+	if api != nil {
+		api.Problem = redactor.String(api.Problem)
+		for name, value := range api.Limits {
+			api.Limits[name] = redactor.String(value)
+		}
+	}
+	if f.Last != nil {
+		res.StopReason = redactor.String(f.Last.StopReason)
+		res.Structured = redactor.JSON(json.RawMessage(f.Structured))
+	}
+	l.setCost(&res, f.Last)
+	return res
 }

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/protocol"
 	"github.com/errand-fleet/errand/internal/modelfake"
 	"github.com/google/go-cmp/cmp"
 )
@@ -128,7 +129,7 @@ func TestCLIDelegate(t *testing.T) {
 	if diff := cmp.Diff([]string{"Running mkdir made", "Running ls", "Fetching https://example.org"}, did); diff != "" {
 		t.Error(diff)
 	}
-	want := []string{"made it elsewhere with [redacted]", "failed: errand tried to do this call in the tool's place, and failed: no shell today", "a page"}
+	want := []string{"made it elsewhere with [redacted]", "failed: errand tried to make this call in place of the tool, and failed: no shell today", "a page"}
 	if diff := cmp.Diff(want, h.results()); diff != "" {
 		t.Error(diff)
 	}
@@ -243,23 +244,27 @@ func TestWaitingForAnAnswerIsNotSilence(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				answered := make(chan struct{})
 				rule.Tool, rule.Run = "Bash", func(context.Context, ToolRequest) (string, error) { <-answered; return "", nil }
-				l := &live{
-					r: &Runner{exitLimit: time.Second, pingAfter: 24 * time.Hour}, spec: Spec{IdleLimit: time.Minute}, policy: Policy{Profile: Write, Rules: []Rule{rule}},
-					host: &host{asked: func(context.Context) { <-answered }}, control: newControl(&stdin{closed: true}, func(error) {}),
-					stream: &stream{now: time.Now, clock: clock{Heard: time.Now(), Active: time.Now(), Turn: true}}, idle: make(chan struct{}), quiet: make(chan struct{}),
+				in := protocol.NewStdin(nil)
+				in.Close()
+				l := &liveRun{
+					invocation: invocation{spec: Spec{IdleLimit: time.Minute}, host: &host{asked: func(context.Context) { <-answered }}},
+					r:          &Runner{exitLimit: time.Second, pingAfter: 24 * time.Hour}, policy: Policy{Profile: Write, Rules: []Rule{rule}},
+					control: protocol.NewControl(in, func(error) {}), stream: protocol.NewStream(protocol.Config{}),
+					idle: make(chan struct{}), quiet: make(chan struct{}),
 				}
+				l.stream.Sent("prompt")
 				l.ctx, l.cancel = context.WithCancelCause(t.Context())
-				attended := make(chan struct{})
-				go func() { l.attend(); close(attended) }()
-				l.asked("q", &wireRequest{Subtype: "can_use_tool", Tool: "Bash"})
+				watched := make(chan struct{})
+				go func() { l.watch(); close(watched) }()
+				streamHandler{l}.Ask("q", &protocol.Request{Subtype: "can_use_tool", Tool: "Bash"})
 				select {
-				case <-attended:
+				case <-watched:
 					t.Fatalf("ended: %v", context.Cause(l.ctx))
 				case <-time.After(time.Hour):
 				}
 				close(answered)
 				from := time.Now()
-				<-attended
+				<-watched
 				if cause := context.Cause(l.ctx); !errors.Is(cause, ErrStalled) || time.Since(from) != time.Minute {
 					t.Errorf("%v, %s after the answer; want %v after a minute", cause, time.Since(from), ErrStalled)
 				}

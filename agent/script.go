@@ -12,7 +12,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/keeper"
-	"github.com/errand-fleet/errand/agent/internal/redact"
+	"github.com/errand-fleet/errand/agent/internal/protocol"
 	"github.com/errand-fleet/errand/agent/internal/session"
 )
 
@@ -46,15 +46,15 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 	if ctx.Err() != nil {
 		return Scripted{Outcome: Stopped, ExitCode: -1}, nil
 	}
-	if _, taken := r.active.LoadOrStore(s.ID, nil); taken {
-		return Scripted{}, NewError(ClassInternal, "run "+s.ID+" is under way already")
+	if _, active := r.active.LoadOrStore(s.ID, nil); active {
+		return Scripted{}, NewError(ClassInternal, "run "+s.ID+" is already active")
 	}
 	defer r.active.Delete(s.ID)
 	dirs, err := session.Make(r.cfg.TempDir)
 	if err != nil {
 		return Scripted{}, NewError(ClassWorkspace, err.Error())
 	}
-	defer func() { r.remove(s.ID, dirs) }()
+	defer func() { r.removeDirs(s.ID, dirs) }()
 	spec := Spec{ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Profile: Write}
 	place, e := r.place(ctx, spec, cmp.Or(onPath("bash", r.getenv("PATH")), "/bin/bash"), &dirs)
 	if e != nil {
@@ -65,32 +65,29 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 		return Scripted{}, NewError(ClassWorkspace, fmt.Sprintf("write the script: %v", err))
 	}
 	began := time.Now()
-	c, err := keeper.Start(ctx, keeper.Order{
-		Path: place.Program, Args: []string{"bash", filepath.Join(dirs.Inside().Root, scriptFile)}, Env: r.environment(spec, dirs.Inside(), gateway.Access{}), Dir: s.Dir,
-		OrphanGrace: min(keeper.OrphanGrace, r.cfg.Grace), RunDir: dirs.Root,
-		WorkerTimeout: r.silentLimit, MaxProcesses: r.cfg.MaxProcesses,
-	}, place.Keeper)
+	p, err := r.start(ctx, spec, place, keeper.Order{
+		Args: []string{"bash", filepath.Join(dirs.Inside().Root, scriptFile)}, Env: r.environment(spec, dirs.Inside(), gateway.Access{}), RunDir: dirs.Root,
+	})
 	if err != nil {
-		keeper.SweepRun(s.ID)
 		if ctx.Err() != nil {
 			return Scripted{Outcome: Stopped, ExitCode: -1}, nil
 		}
 		return Scripted{}, startFailure(err, s.Dir)
 	}
-	res := r.attendScript(ctx, s, c)
+	res := r.watchScript(ctx, s, p)
 	res.Duration = time.Since(began)
 	return res, nil
 }
 
-// attendScript reads what a script writes until all of it is over.
-func (r *Runner) attendScript(ctx context.Context, s Script, c *keeper.Process) Scripted {
-	_ = c.Stdin.Close()
-	var out tail
+// watchScript reads the output of a script until all its processes are dead.
+func (r *Runner) watchScript(ctx context.Context, s Script, p *keeper.Process) Scripted {
+	_ = p.Stdin.Close()
+	var out protocol.Tail
 	var read sync.WaitGroup
-	for _, pipe := range []*os.File{c.Stdout, c.Stderr} {
+	for _, pipe := range []*os.File{p.Stdout, p.Stderr} {
 		read.Go(func() {
 			defer pipe.Close()
-			r.lastLines(newLines(pipe, stderrPiece), &out)
+			protocol.ReadText(pipe, r.cfg.Redactor, out.Add)
 		})
 	}
 	quiet := make(chan struct{})
@@ -105,20 +102,20 @@ func (r *Runner) attendScript(ctx context.Context, s Script, c *keeper.Process) 
 	}
 	stopped := false
 	select {
-	case <-c.Done():
+	case <-p.Done():
 	case <-ctx.Done():
 		stopped = true
-		c.Term(r.cfg.Grace * 3 / 5)
+		p.Term(r.cfg.Grace * 3 / 5)
 	}
-	r.waitAll(s.ID, c, quiet, func(text string) { r.log.Warn("script does not end", "run", s.ID, "why", text) })
-	res := Scripted{Outcome: Failed, ExitCode: c.Exit.Code, Signal: c.Exit.Signal, Output: out.String(), Stuck: c.Exit.Stuck}
-	if c.Exit.Processes > 0 {
-		res.Output += fmt.Sprintf("\n[ended: it had %d processes and threads, more than a run may have]", c.Exit.Processes)
+	r.waitAll(s.ID, p, quiet, func(text string) { r.log.Warn("script does not end", "run", s.ID, "why", text) })
+	res := Scripted{Outcome: Failed, ExitCode: p.Exit.Code, Signal: p.Exit.Signal, Output: out.String(), Stuck: p.Exit.Stuck}
+	if p.Exit.Processes > 0 {
+		res.Output += fmt.Sprintf("\n[ended: it had %d processes and threads, more than a run may have]", p.Exit.Processes)
 	}
 	switch {
-	case c.Exit.Code == 0 && !c.Exit.Stopped:
+	case p.Exit.Code == 0 && !p.Exit.Stopped:
 		res.Outcome = Done // even if the time was up in the same moment
-	case c.Exit.Silence > 0:
+	case p.Exit.Silence > 0:
 		res.Outcome = Stopped // the worker stood still: that says nothing of the script
 	case stopped && errors.Is(context.Cause(ctx), ErrLimit):
 		res.Outcome = Limit
@@ -126,17 +123,4 @@ func (r *Runner) attendScript(ctx context.Context, s Script, c *keeper.Process) 
 		res.Outcome = Stopped
 	}
 	return res
-}
-
-// lastLines keeps the last lines of a text, redacted as a whole.
-func (r *Runner) lastLines(in *lines, out *tail) {
-	clean := r.cfg.Redactor.Stream()
-	for {
-		p, err := in.Next()
-		if err != nil {
-			out.Add(clean.Flush())
-			return
-		}
-		out.Add(clean.Write(redact.Plain(p.text)))
-	}
 }

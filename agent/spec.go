@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/protocol"
 )
 
 // Profile is what the agent of a run may do. The zero value is not valid: a caller decides.
@@ -100,21 +102,22 @@ type Decision struct {
 	Input  json.RawMessage // replaces the call's input when allowed; nil: as asked
 }
 
-// Kind tells what an Event is about.
-type Kind string
+// Kind says what an Event is about.
+type Kind = protocol.Kind
 
 // The kinds of events.
 const (
-	Started    Kind = "started"     // the CLI works: Text is the model
-	Taken      Kind = "taken"       // the agent has taken up the message whose ID is Text
-	Text       Kind = "text"        // Text is a piece of the answer
-	Thinking   Kind = "thinking"    // Text is a piece of the agent's reasoning
-	ToolInput  Kind = "tool_input"  // Text is a piece of the JSON the agent is going to call Tool with; the first one is empty
-	ToolUse    Kind = "tool_use"    // the agent calls Tool with Input; Text says so in words
-	ToolResult Kind = "tool_result" // the call with ToolID came back; Text is the beginning of its output
-	Notice     Kind = "notice"      // Text is something a reader of the run should know
-	Used       Kind = "used"        // Usage and CostUSD are what the run has used up so far
-	TurnEnd    Kind = "turn_end"    // a turn is over; Text is its answer
+	Started    = protocol.Started    // the CLI works: Text is the model
+	Taken      = protocol.Taken      // the agent has taken the message whose ID is Text
+	Text       = protocol.Text       // Text is a piece of the answer
+	Thinking   = protocol.Thinking   // Text is a piece of the agent's reasoning
+	ToolInput  = protocol.ToolInput  // Text is a piece of the JSON input of a call of Tool that the agent is writing; the first is empty
+	ToolUse    = protocol.ToolUse    // the agent calls Tool with Input; Text describes the call
+	ToolResult = protocol.ToolResult // the call with ToolID returned; Text is the beginning of its output
+	Notice     = protocol.Notice     // Text is something that a reader of the run should know
+	TurnEnd    = protocol.TurnEnd    // a turn is over; Text is its answer
+
+	Used Kind = "used" // Usage and CostUSD are what the run has used so far
 )
 
 // Event is one thing that happened in a run, already redacted.

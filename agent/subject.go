@@ -7,6 +7,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// lenient accepts what the CLI puts into its JSON.
+var lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+
+// text returns the value of a JSON string, and an empty string for anything else.
+func text(v jsontext.Value) string {
+	var s string
+	if v.Kind() != '"' || json.Unmarshal(v, &s, lenient) != nil {
+		return ""
+	}
+	return s
+}
+
 // subject is what a call is about, as the tool's own argument says; empty when there is none, or none that is text.
 func (t tool) subject(input []byte) string {
 	v := valueOf(input, t.arg)

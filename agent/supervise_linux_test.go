@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/agenttest"
+	"github.com/errand-fleet/errand/agent/internal/protocol"
 	"golang.org/x/sys/unix"
 )
 
@@ -53,7 +54,7 @@ func TestSuperviseAwkwardRuns(t *testing.T) {
 		}},
 		"huge": {"huge", func(t *testing.T, b *bench, r Result) {
 			info, err := os.Stat(b.logPath(unique("huge"), ".ndjson"))
-			if err != nil || info.Size() < maxLines || r.Resources.MaxRSS == 0 {
+			if err != nil || info.Size() < protocol.MaxLines || r.Resources.MaxRSS == 0 {
 				t.Errorf("log %v, %v; %+v", info, err, r.Resources)
 			}
 		}},
@@ -263,18 +264,12 @@ func TestSuperviseSilence(t *testing.T) {
 		"a tool hangs":     {limit: time.Minute, since: 5 * time.Minute, tool: true, due: true, silent: true},
 		"the turn is over": {limit: time.Hour, since: time.Minute, over: true, due: true},
 	} {
-		l := live{
-			r: &Runner{exitLimit: 20 * time.Second}, spec: Spec{IdleLimit: c.limit}, control: newControl(nil, func(error) {}),
-			stream: &stream{clock: clock{Active: now.Add(-c.since), Turn: !c.over}, tools: map[string]string{}},
-		}
+		clock := protocol.Clock{Active: now.Add(-c.since), Turn: !c.over, Tool: c.tool}
 		if c.over {
-			l.stream.clock.Ended = l.stream.clock.Active
+			clock.Ended = clock.Active
 		}
-		if c.tool {
-			l.stream.tools["t1"] = "Running make"
-		}
-		next, what := l.deadline(now, true)
-		if due := !next.After(now); due != c.due || due && (what == silent) != c.silent {
+		next, what := watchdog{exitLimit: 20 * time.Second, idleLimit: c.limit}.next(now, clock, time.Time{}, false)
+		if due := !next.After(now); due != c.due || due && (what == noWork) != c.silent {
 			t.Errorf("%s: due %t, for %d", name, due, what)
 		}
 	}

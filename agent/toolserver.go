@@ -98,7 +98,7 @@ func (s *toolServer) Close() {
 }
 
 // toolFailed notes that a tool panicked, for those who can mend it.
-func (l *live) toolFailed(tool string, panicked any, stack []byte) {
+func (l *liveRun) toolFailed(tool string, panicked any, stack []byte) {
 	l.log.Note(time.Now(), "! the tool %s panicked: %v", tool, panicked)
 	l.r.log.Error("host tool panicked", "run", l.spec.ID, "tool", tool, "err", fmt.Sprint(panicked), "stack", string(stack))
 }

@@ -1,4 +1,4 @@
-package agent
+package protocol
 
 import (
 	"io"
@@ -14,7 +14,7 @@ func TestLongLineIsHeardOnItsWay(t *testing.T) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		r.Read(newLines(out, stdoutPiece), newAssembler(&budget{total: maxLines}))
+		r.Read(out, NewBudget(MaxLines))
 	}()
 	// The second piece is asked for when the first has been dealt with.
 	if _, err := io.WriteString(in, `{"type":"user","x":"`+strings.Repeat("x", 2*stdoutPiece)); err != nil {

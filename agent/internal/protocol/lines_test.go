@@ -1,4 +1,4 @@
-package agent
+package protocol
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 )
 
 // readLines returns what lines makes of r, and the lines that long puts together of it; those that are not whole end in "…".
-func readLines(t *testing.T, in *lines, long *assembler) (text string, got []string) {
+func readLines(t *testing.T, in *lineReader, long *assembler) (text string, got []string) {
 	t.Helper()
 	var all strings.Builder
 	for {
@@ -41,7 +41,7 @@ func readLines(t *testing.T, in *lines, long *assembler) (text string, got []str
 func TestLinesOfAnyLength(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 200<<10) // more than the reader's buffer
-	text, got := readLines(t, newLines(strings.NewReader("a\n\n"+long+"\nlast"), stdoutPiece), newAssembler(&budget{}))
+	text, got := readLines(t, newLineReader(strings.NewReader("a\n\n"+long+"\nlast"), stdoutPiece), newAssembler(&Budget{}))
 	if diff := cmp.Diff([]string{"a\n", "\n", long + "\n", "last\n"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -54,8 +54,8 @@ func TestLinesOfAnyLength(t *testing.T) {
 func TestLinesBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 30
-	spare := &budget{total: maxLines}
-	in, long := newLines(io.MultiReader(io.LimitReader(endless{}, size), strings.NewReader("\nnext\n")), stdoutPiece), newAssembler(spare)
+	spare := &Budget{total: MaxLines}
+	in, long := newLineReader(io.MultiReader(io.LimitReader(endless{}, size), strings.NewReader("\nnext\n")), stdoutPiece), newAssembler(spare)
 	var total int64
 	for lost := false; ; {
 		p, err := in.Next()
@@ -65,7 +65,7 @@ func TestLinesBeyondTheLimit(t *testing.T) {
 		total += int64(len(p.text))
 		line, whole := long.Add(p)
 		if line != nil {
-			if lost || whole || len(line) != headBytes || total > maxLines+stdoutPiece {
+			if lost || whole || len(line) != headBytes || total > MaxLines+stdoutPiece {
 				t.Fatalf("%d bytes of a line, whole %t, after %d", len(line), whole, total)
 			}
 			lost = true
@@ -97,10 +97,10 @@ func (endless) Read(b []byte) (int, error) {
 // What one run holds another cannot have: its line is lost, and nobody waits. Given back it can be had again.
 func TestRunsShareTheirMemoryForLines(t *testing.T) {
 	t.Parallel()
-	spare := &budget{total: 4 * ownLine}
+	spare := &Budget{total: 4 * ownLine}
 	line := strings.Repeat("x", 2*ownLine) + "\n"
 	a, b := newAssembler(spare), newAssembler(spare)
-	in := newLines(strings.NewReader(line), stdoutPiece)
+	in := newLineReader(strings.NewReader(line), stdoutPiece)
 	for {
 		p, err := in.Next()
 		if err != nil {
@@ -113,11 +113,11 @@ func TestRunsShareTheirMemoryForLines(t *testing.T) {
 			break
 		}
 	}
-	if _, got := readLines(t, newLines(strings.NewReader(line+"next\n"), stdoutPiece), b); len(got) != 2 || got[0] != line[:headBytes]+"…" || got[1] != "next\n" {
+	if _, got := readLines(t, newLineReader(strings.NewReader(line+"next\n"), stdoutPiece), b); len(got) != 2 || got[0] != line[:headBytes]+"…" || got[1] != "next\n" {
 		t.Errorf("%d lines while another run holds its own", len(got))
 	}
 	a.Release()
-	if _, got := readLines(t, newLines(strings.NewReader(line), stdoutPiece), b); len(got) != 1 || got[0] != line {
+	if _, got := readLines(t, newLineReader(strings.NewReader(line), stdoutPiece), b); len(got) != 1 || got[0] != line {
 		t.Error("a line that comes when there is room is not whole")
 	}
 	if spare.used.Load() != 0 || cap(a.buf) > ownLine || cap(b.buf) > ownLine {
@@ -135,16 +135,16 @@ func TestLongStringsOfToolsAreCut(t *testing.T) {
 		kind  string
 		spare int64
 		whole bool
-	}{{"user", 0, true}, {"assistant", 0, false}, {"assistant", maxLines, true}} {
+	}{{"user", 0, true}, {"assistant", 0, false}, {"assistant", MaxLines, true}} {
 		in := fmt.Sprintf(format, c.kind, long, long2)
-		_, got := readLines(t, newLines(strings.NewReader(in), stdoutPiece), newAssembler(&budget{total: c.spare}))
+		_, got := readLines(t, newLineReader(strings.NewReader(in), stdoutPiece), newAssembler(&Budget{total: c.spare}))
 		if len(got) != 1 || strings.HasSuffix(got[0], "…") == c.whole {
 			t.Fatalf("%s: %d lines, whole %t", c.kind, len(got), !c.whole)
 		}
 		if c.kind != "user" {
 			continue
 		}
-		var l wireLine
+		var l outputLine
 		ok := l.decode([]byte(got[0]))
 		if !ok || l.odd || l.SessionID != "s" || !l.Message.Content[0].IsError || l.Message.Content[0].ToolUseID != "t1" {
 			t.Errorf("decoded as %+v, %t", l, ok)
@@ -161,7 +161,7 @@ func TestLongStringsOfToolsAreCut(t *testing.T) {
 func TestReadErrorComesAfterTheText(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken pipe")
-	in := newLines(io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)), 16)
+	in := newLineReader(io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)), 16)
 	if p, err := in.Next(); string(p.text) != "half\n" || err != nil {
 		t.Errorf("%q, %v", p.text, err)
 	}
@@ -178,10 +178,10 @@ func FuzzLines(f *testing.F) {
 	f.Add([]byte(`{"type":"user","x":"0123456789012345678901234567890123456789"}`), []byte{16}, uint8(40), uint8(0))
 	f.Fuzz(func(t *testing.T, text, sizes []byte, most, total uint8) {
 		const size = 16 // the least that bufio reads at once
-		spare := &budget{total: int64(total)}
+		spare := &Budget{total: int64(total)}
 		long := newAssembler(spare)
 		long.most, long.cutter.limit = max(size, int(most)), 10
-		pieces, got := readLines(t, newLines(&inSizes{text, sizes, 0}, size), long)
+		pieces, got := readLines(t, newLineReader(&inSizes{text, sizes, 0}, size), long)
 		var all string
 		var want []string
 		for line := range bytes.Lines(text) {

@@ -1,4 +1,4 @@
-package agent
+package protocol
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ func TestEachRestIsToldOnce(t *testing.T) {
 	t.Parallel()
 	r := newReading(t, nil)
 	var rests []int // by the results before them
-	r.on.Idle = func() { rests = append(rests, r.facts.Results) }
+	r.idle = func() { rests = append(rests, r.facts.Results) }
 	turn := func(id string) string {
 		return strings.ReplaceAll(`{"type":"command_lifecycle","command_uuid":"ID","state":"started"}
 {"type":"system","subtype":"init","session_id":"s"}
@@ -20,9 +20,9 @@ func TestEachRestIsToldOnce(t *testing.T) {
 `, "ID", id)
 	}
 	r.Sent("one")
-	r.Read(newLines(strings.NewReader(turn("one")+turn("of its own")), stdoutPiece), newAssembler(&budget{}))
+	r.read(newLineReader(strings.NewReader(turn("one")+turn("of its own")), stdoutPiece), newAssembler(&Budget{}))
 	r.Sent("two")
-	r.Read(newLines(strings.NewReader(`{"type":"system","subtype":"session_state_changed","state":"idle"}`+"\n"+turn("two")), stdoutPiece), newAssembler(&budget{}))
+	r.read(newLineReader(strings.NewReader(`{"type":"system","subtype":"session_state_changed","state":"idle"}`+"\n"+turn("two")), stdoutPiece), newAssembler(&Budget{}))
 	if len(rests) != 3 || rests[0] != 1 || rests[1] != 2 || rests[2] != 3 {
 		t.Errorf("rests were told after so many results: %v", rests)
 	}

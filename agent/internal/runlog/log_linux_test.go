@@ -1,4 +1,4 @@
-package agent
+package runlog
 
 import (
 	"os"
@@ -8,12 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/redact"
 	"golang.org/x/sys/unix"
 )
 
-func newLog(t *testing.T, r *Redactor) *runLog {
+func newLog(t *testing.T, r *redact.Redactor) *Log {
 	t.Helper()
-	l, err := openLog(t.TempDir(), "x", nil, r, time.Unix(0, 0))
+	l, err := Open(t.TempDir(), "x", nil, r, time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +22,7 @@ func newLog(t *testing.T, r *Redactor) *runLog {
 }
 
 // content is what readers of a log see.
-func content(t *testing.T, f logFile) string {
+func content(t *testing.T, f file) string {
 	t.Helper()
 	text, err := os.ReadFile(f.f.Name())
 	if err != nil {
@@ -92,7 +93,7 @@ func TestNotesAreThereSoon(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		l, err := openLog(dir, "x", []string{"two\nlines"}, nil, time.Now())
+		l, err := Open(dir, "x", []string{"two\nlines"}, nil, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +121,7 @@ func TestNotesAreThereSoon(t *testing.T) {
 // The log for people is harmless in a terminal; the other has what came, secrets excepted.
 func TestLogsAreHarmless(t *testing.T) {
 	t.Parallel()
-	l := newLog(t, NewRedactor("a-known-secret", "on two\nlines"))
+	l := newLog(t, redact.New("a-known-secret", "on two\nlines"))
 	l.Note(time.Unix(0, 0), "secret %s", "on two\nlines")
 	odd := "\x1b[31mred\x1b[0m \x1b]0;title\a\x1b(Bx\ttab\x00\xff\x7f a-known\x1b[1m-secret\r\n\u009b31m\u202e wörter\rback\x1b\n"
 	l.Note(time.Unix(0, 0), "%s", odd)
@@ -136,23 +137,5 @@ func TestLogsAreHarmless(t *testing.T) {
 	}
 	if got := content(t, raw); got != odd+"[redacted]\na-kn" {
 		t.Errorf("the raw log is %q", got)
-	}
-}
-
-func TestTailSaysWhenItWasCut(t *testing.T) {
-	t.Parallel()
-	var s tail
-	s.Add([]byte("one\nhalf a "))
-	s.Add([]byte("line\n"))
-	if got := s.String(); got != "one\nhalf a line" {
-		t.Errorf("the tail is %q", got)
-	}
-	for range tailLines + 5 {
-		s.Add([]byte("line " + strings.Repeat("ü", tailWidth)))
-		s.Add([]byte(strings.Repeat("y", 3*tailWidth) + "\n"))
-	}
-	got := s.String()
-	if !strings.HasPrefix(got, "[only the last 100 lines]\nline ü") || strings.Count(got, "\n") != tailLines || len(got) > tailLines*(tailWidth+1)+30 {
-		t.Errorf("%d lines, %d bytes", strings.Count(got, "\n"), len(got))
 	}
 }

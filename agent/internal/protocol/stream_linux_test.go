@@ -1,43 +1,54 @@
-package agent
+package protocol
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/agent/internal/keeper"
+	"github.com/errand-fleet/errand/agent/internal/redact"
+	"github.com/errand-fleet/errand/agent/internal/runlog"
 	"github.com/google/go-cmp/cmp"
 )
 
-// reading is a stream with a log, and what it said.
+// reading is a stream with a log, and what it reported.
 type reading struct {
-	*stream
+	*Stream
+	log    string // path of the log for people
 	events []Event
 	asked  []string
+	idle   func()
 }
+
+func (r *reading) Event(e Event)                       { r.events = append(r.events, e) }
+func (r *reading) Idle()                               { r.idle() }
+func (r *reading) Retry(string, int, int)              {}
+func (r *reading) Used(float64, map[string]ModelUsage) {}
+func (r *reading) Ask(id string, q *Request)           { r.asked = append(r.asked, id+" "+q.Subtype) }
 
 const fakeKey = "MIIEpAIBAAKCAQEAwJ0Fq1oX3n5kT7uV2yZ8bC4dE6fG9hI0jK1lM2nO3pQ4rS5t"
 
-func newReading(t testing.TB, r *Redactor) *reading {
+func newReading(t testing.TB, r *redact.Redactor) *reading {
 	t.Helper()
-	log, err := openLog(t.TempDir(), "x", nil, r, time.Unix(0, 0))
+	dir := t.TempDir()
+	log, err := runlog.Open(dir, "x", nil, r, time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = log.Close() })
-	rd := &reading{}
-	rd.stream = &stream{
-		redact: r, log: log, now: time.Now, calls: map[int]*call{}, sent: map[string]bool{}, tools: map[string]string{}, emit: func(e Event) { rd.events = append(rd.events, e) },
-		on: signals{
-			Idle: func() {}, Hopeless: func() {}, Answered: func(wireResponse) {}, Withdrew: func(string) {},
-			Asked: func(id string, q *wireRequest) { rd.asked = append(rd.asked, id+" "+q.Subtype) },
+	rd := &reading{log: filepath.Join(dir, "x.log"), idle: func() {}}
+	rd.Stream = NewStream(Config{
+		Redactor: r, Log: log, Control: NewControl(nil, func(error) {}), Handler: rd,
+		Describe: func(tool string, input json.RawMessage) (string, bool) {
+			return redact.Clip(r.OneLine(tool+" "+string(input)), 80), true
 		},
-	}
+	})
+	rd.clock = Clock{}
 	return rd
 }
 
@@ -65,8 +76,8 @@ const blockStop = `{"type":"stream_event","event":{"type":"content_block_stop"}}
 // A secret that comes in two pieces of a live answer is in none of them, and nothing else is lost.
 func TestSecretsInPieces(t *testing.T) {
 	t.Parallel()
-	r := newReading(t, NewRedactor("a-known-secret"))
-	r.Read(newLines(strings.NewReader(
+	r := newReading(t, redact.New("a-known-secret"))
+	r.read(newLineReader(strings.NewReader(
 		`{"type":"stream_event","event":{"type":"message_start","message":{"id":"m1"}}}`+"\n"+
 			delta("thinking", "hm, a-kno")+delta("thinking", "wn-secret? a-kn")+
 			delta("text", "own-secret? It is a-known-")+delta("text", "sec")+`{"type":"system","subtype":"compact_boundary"}`+"\n"+delta("text", "ret, or a-kn")+blockStop+
@@ -75,7 +86,7 @@ func TestSecretsInPieces(t *testing.T) {
 			input(`{"command":"a-known`)+input(`-secret a`)+
 			`{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]}}`+"\n"+blockStop+
 			delta("text", " xoxb-12")+delta("text", "345678")+delta("text", "9 a")+
-			`{"type":"result","subtype":"success"}`+"\n"+delta("text", " a-k")), stdoutPiece), newAssembler(&budget{}))
+			`{"type":"result","subtype":"success"}`+"\n"+delta("text", " a-k")), stdoutPiece), newAssembler(&Budget{}))
 	if got, want := r.said(ToolInput), `{"command":"[redacted] a`; got != want {
 		t.Errorf("wrote %s, want %s", got, want)
 	}
@@ -97,18 +108,21 @@ func TestSecretsInPieces(t *testing.T) {
 func TestSecretsAtACut(t *testing.T) {
 	t.Parallel()
 	secret := "a-known-secret"
-	for _, before := range []int{describeWidth - 16, maxPreview - 5, 4<<10 - 5} {
+	for _, before := range []int{80 - 16, maxPreview - 5, 4<<10 - 5} {
 		text := strings.Repeat("x", before) + secret + strings.Repeat("y", 20<<10)
-		r := newReading(t, NewRedactor(secret))
-		r.Read(newLines(strings.NewReader(
+		r := newReading(t, redact.New(secret))
+		r.read(newLineReader(strings.NewReader(
 			`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"`+text+`"}}]}}`+"\n"+
 				`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"`+text+`"}]}}`+"\n"+text), stdoutPiece),
-			newAssembler(&budget{}))
-		people := r.log.people
-		if err := r.log.Close(); err != nil {
+			newAssembler(&Budget{}))
+		if err := r.Log.Close(); err != nil {
 			t.Fatal(err)
 		}
-		for name, text := range map[string]string{"log": content(t, people), "tool use": r.said(ToolUse), "tool result": r.said(ToolResult)} {
+		log, err := os.ReadFile(r.log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"log": string(log), "tool use": r.said(ToolUse), "tool result": r.said(ToolResult)} {
 			if text == "" || strings.Contains(text, "xa") {
 				t.Errorf("after %d: the %s is %.200q", before, name, text)
 			}
@@ -116,21 +130,17 @@ func TestSecretsAtACut(t *testing.T) {
 	}
 }
 
-// A result is redacted where it was cut, too, and what was JSON is JSON still.
-func TestSecretsInAResult(t *testing.T) {
+// A partial answer is redacted where it was cut, too.
+func TestSecretAtTheCutOfAPartialAnswer(t *testing.T) {
 	t.Parallel()
-	redact := NewRedactor("a-known-secret", `"quoted"`)
-	r := newReading(t, redact)
+	r := newReading(t, redact.New("a-known-secret", `"quoted"`))
 	r.facts.Partial = []byte(strings.Repeat("x", maxPartial-5) + "a-known-")
-	r.facts.Last, r.facts.Structured = &wireResult{}, []byte(`{"quoted":1}`)
 	r.event(Event{Kind: ToolUse, Input: json.RawMessage(`{"quoted":1}`)})
 	if got := string(r.events[0].Input); got != `"[redacted]"` {
 		t.Errorf("input %s", got)
 	}
-	l := &live{r: &Runner{cfg: Config{Redactor: redact}}, child: &keeper.Process{}, stream: r.stream}
-	res := l.result(false, ErrLimit, nil)
-	if len(res.Partial) != maxPartial-5 || string(res.Structured) != `"[redacted]"` {
-		t.Errorf("partial of %d bytes, structured %s", len(res.Partial), res.Structured)
+	if got := r.Facts().Partial; len(got) != maxPartial-5 {
+		t.Errorf("partial of %d bytes", len(got))
 	}
 }
 
@@ -142,18 +152,18 @@ func TestBeginningsOfLongLinesCount(t *testing.T) {
 	var clock time.Time
 	r.now = func() time.Time { clock = clock.Add(time.Second); return clock }
 	long := strings.Repeat("x", 100)
-	in := newLines(strings.NewReader(
+	in := newLineReader(strings.NewReader(
 		`{"type":"control_request","request_id":"q1","request":{"subtype":"can_use_tool","input":{"content":"`+long+"\"}}}\n"+
 			`{"type":"keep_alive","x":"`+long+long+"\"}\n"+
 			`{"type":"user","message":{"content":"`+long+long+"\"}}\n"+
 			`{"type":"result","subtype":"success","x":"`+long+`","is_error":false}`+"\n"), 16)
-	a := newAssembler(&budget{})
+	a := newAssembler(&Budget{})
 	a.most = 64
-	r.Read(in, a)
+	r.read(in, a)
 	if diff := cmp.Diff([]string{"q1 of a shape errand does not know"}, r.asked); diff != "" {
 		t.Error(diff)
 	}
-	if f := r.facts; f.Resources.Cut != 4 || f.Resources.Lines != 4 || f.Resources.Raw != 0 || len(f.Resources.Unknown) != 0 || !f.Last.IsError {
+	if f := r.facts; f.CutLines != 4 || f.Lines != 4 || f.RawLines != 0 || len(f.Unknown) != 0 || !f.Last.IsError {
 		t.Errorf("facts %+v", f)
 	}
 	if r.clock.Active.IsZero() {
@@ -192,24 +202,20 @@ func TestDecodeHead(t *testing.T) {
 }
 
 // A private key on stderr has many lines, and its end may be missing. A line may be endless.
-func TestStderrIsRedactedAsOneText(t *testing.T) {
+func TestTextIsRedactedAsOne(t *testing.T) {
 	t.Parallel()
-	redact := NewRedactor()
-	log := newLog(t, redact)
-	people := log.people
-	l := &live{r: &Runner{cfg: Config{Redactor: redact}}, log: log}
-	l.lastWords(newLines(strings.NewReader(
+	var tail Tail
+	var all strings.Builder
+	ReadText(strings.NewReader(
 		strings.Repeat("x", 3*ownLine)+"\n\x1b[31merror:\x1b[0m\x00 no\nkey:\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+"\n"+
-			strings.Repeat(fakeKey[1:]+"\n", 5)+"-----END PRIVATE KEY-----\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+"\n"+fakeKey+"\n.\nBEGIN PRIVATE KEY-----"), stderrPiece))
-	if err := log.Close(); err != nil {
-		t.Error(err)
-	}
-	for name, text := range map[string]string{"log": content(t, people), "tail": l.stderr.String()} {
+			strings.Repeat(fakeKey[1:]+"\n", 5)+"-----END PRIVATE KEY-----\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+"\n"+fakeKey+"\n.\nBEGIN PRIVATE KEY-----"),
+		redact.New(), func(text []byte) { tail.Add(text); all.Write(text) })
+	for name, text := range map[string]string{"text": all.String(), "tail": tail.String()} {
 		if strings.Contains(text, fakeKey[1:40]) || !strings.Contains(text, "error:\\x00 no\n") || strings.Count(text, "[redacted]") != 2 || strings.Count(text, "-----END") != 1 {
 			t.Errorf("the %s is %.500s…%s", name, text, text[max(0, len(text)-500):])
 		}
 	}
-	if tail := l.stderr.String(); len(tail) > 2*tailWidth || !strings.HasSuffix(tail, ".\nBEGIN PRIVATE KEY-----") {
+	if tail := tail.String(); len(tail) > 2*tailWidth || !strings.HasSuffix(tail, ".\nBEGIN PRIVATE KEY-----") {
 		t.Errorf("the tail has %d bytes, and its end is %q", len(tail), tail[max(0, len(tail)-50):])
 	}
 }
@@ -218,7 +224,7 @@ func TestStderrIsRedactedAsOneText(t *testing.T) {
 // make together, and the rest what tools put out, which is written twice.
 func sessionOutput(tb testing.TB, size int) []byte {
 	tb.Helper()
-	code, err := os.ReadFile("run.go")
+	code, err := os.ReadFile("stream.go")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -257,15 +263,24 @@ func sessionOutput(tb testing.TB, size int) []byte {
 // BenchmarkRead is the whole reading path: lines, both logs through the redactor, decoding and events.
 func BenchmarkRead(b *testing.B) {
 	text := sessionOutput(b, 50<<20)
-	redact := NewRedactor("xoxb-1-the-bot-token", "the-signing-secret-0123456789abc", "ghp_0123456789abcdefghijklmnopqrstuvwxyz", "the-console-token", fakeKey)
+	redactor := redact.New("xoxb-1-the-bot-token", "the-signing-secret-0123456789abc", "ghp_0123456789abcdefghijklmnopqrstuvwxyz", "the-console-token", fakeKey)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		r := newReading(b, redact)
-		r.emit = func(Event) {}
-		r.Read(newLines(bytes.NewReader(text), stdoutPiece), newAssembler(&budget{}))
-		if r.facts.Results != 1 || r.facts.Resources.Raw > 0 {
+		r := newReading(b, redactor)
+		r.Handler = ignore{}
+		r.read(newLineReader(bytes.NewReader(text), stdoutPiece), newAssembler(&Budget{}))
+		if r.facts.Results != 1 || r.facts.RawLines > 0 {
 			b.Fatalf("facts %+v", r.facts)
 		}
 	}
 }
+
+// ignore is a Handler that does nothing.
+type ignore struct{}
+
+func (ignore) Event(Event)                         {}
+func (ignore) Idle()                               {}
+func (ignore) Retry(string, int, int)              {}
+func (ignore) Used(float64, map[string]ModelUsage) {}
+func (ignore) Ask(string, *Request)                {}

@@ -1,9 +1,6 @@
-package agent
+package protocol
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -24,7 +21,7 @@ func TestDecodeIsTolerant(t *testing.T) {
 		`{"type":"result"`: "",
 		``:                 "",
 	} {
-		var l wireLine
+		var l outputLine
 		ok := l.decode([]byte(line))
 		got := l.Type + "/" + l.Subtype
 		if l.odd {
@@ -33,8 +30,8 @@ func TestDecodeIsTolerant(t *testing.T) {
 		if l.IsError {
 			got += " error"
 		}
-		if l.Result != "" {
-			got += " " + l.Result
+		if l.Text != "" {
+			got += " " + l.Text
 		}
 		if !ok {
 			got = ""
@@ -56,7 +53,7 @@ func TestExcerpt(t *testing.T) {
 		`"` + strings.Repeat(`\u00e9`, 1<<20) + `"`: strings.Repeat("é", 2*maxPreview-1),
 	} {
 		line := `{"type":"user","message":{"content":[{"type":"tool_result","content":` + content + `,"tool_use_id":"t1"}]}}`
-		var l wireLine
+		var l outputLine
 		ok := l.decode([]byte(line))
 		if !ok || l.odd || l.Message.Content[0].ToolUseID != "t1" {
 			t.Errorf("%.100s: decoded as %+v", content, l)
@@ -73,7 +70,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"type":"assistant","message":{"content":[{"type":"text","text":"x"}]}}`))
 	f.Add([]byte(`{"type":"user","message":{"content":[{"type":"tool_result","content":[{"type":"image"}]}]}}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		var l wireLine
+		var l outputLine
 		ok := l.decode(line)
 		if ok && l.Type == "" {
 			t.Error("decoded without a type")
@@ -82,41 +79,4 @@ func FuzzDecode(f *testing.F) {
 			t.Error("the head was decoded without a type")
 		}
 	})
-}
-
-func TestFind(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	file := func(path string, mode os.FileMode) string {
-		path = filepath.Join(root, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, mode); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	pinned := file("checkout/node_modules/.bin/claude", 0o700)
-	global := file("bin/claude", 0o700)
-	plain := file("plain/claude", 0o600)
-	path := filepath.Dir(plain) + ":relative:" + filepath.Dir(global)
-	for _, c := range []struct{ explicit, dir, path, want string }{
-		{"", filepath.Join(root, "checkout"), path, pinned},
-		{"", filepath.Join(root, "checkout/deep/er"), path, pinned},
-		{"", root, path, global},
-		{global, filepath.Join(root, "checkout"), "", global},
-		{plain, root, path, ""}, // named, but not executable: nothing else is taken instead
-		{"", root, filepath.Dir(plain), ""},
-	} {
-		got, err := Find(c.explicit, c.dir, c.path)
-		if e, ok := errors.AsType[*Error](err); got != c.want || (c.want == "") != ok || ok && e.Class != ClassCLIMissing {
-			t.Errorf("Find(%q, %q, %q) = %q, %v; want %q", c.explicit, c.dir, c.path, got, err, c.want)
-		} else if ok && strings.Contains(e.Message, "ERRAND_CLAUDE") {
-			t.Errorf("%q: the remedy is the class's, and would be told twice", e.Message)
-		}
-	}
-	if got, err := Find("", ".", ""); err != nil || !filepath.IsAbs(got) {
-		t.Errorf("from here: %q, %v; want an absolute path (make setup)", got, err)
-	}
 }

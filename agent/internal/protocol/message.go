@@ -1,0 +1,245 @@
+package protocol
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"strings"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
+)
+
+// maxInput limits how much of a tool's input is kept while it arrives.
+const maxInput = 1 << 20
+
+// DelegatedResult begins the result of a tool call that the host made in place of the CLI. It reaches the agent as a refusal of the call,
+// because the CLI accepts no other result than its own.
+const DelegatedResult = "errand has done this call in the tool's place. It was not refused; do not repeat it. Its result:\n\n"
+
+// messageState is the state of the main agent's current message.
+type messageState struct {
+	id       string
+	blocks   []string          // its finished texts
+	newBlock bool              // the next text begins a block
+	streamed bool              // its text arrived in pieces, and is not reported again at its end
+	open     bool              // it has begun and not ended
+	before   int               // length of Facts.Partial when it began
+	anyText  bool              // any message had text
+	calls    map[int]*toolCall // the tool calls that it is writing, by the index of their block
+}
+
+// toolCall is a tool call that the main agent is writing.
+type toolCall struct {
+	id, name string
+	input    []byte
+}
+
+// delta handles a piece of the main agent's message. The CLI never forwards pieces of sub-agents' messages.
+func (s *Stream) delta(l *outputLine) {
+	if l.Event == nil || l.Parent != "" {
+		return
+	}
+	m, index := &s.message, int(l.Event.Index)
+	switch l.Event.Type {
+	case "message_start":
+		s.beginMessage(l.Event.Message.ID)
+	case "message_stop":
+		m.open = false
+	case "content_block_start":
+		m.newBlock = true
+		if b := l.Event.Block; b.Type == "tool_use" && len(m.calls) < 100 {
+			m.calls[index] = &toolCall{id: b.ID, name: b.Name}
+			s.event(Event{Kind: ToolInput, Tool: b.Name, ToolID: b.ID})
+		}
+	case "content_block_delta":
+		switch d := l.Event.Delta; d.Type {
+		case "text_delta":
+			m.streamed = true
+			s.addText(d.Text, s.piece)
+		case "thinking_delta":
+			s.piece(Event{Kind: Thinking, Text: d.Thinking})
+		case "input_json_delta":
+			if c := m.calls[index]; c != nil && d.JSON != "" {
+				if len(c.input)+len(d.JSON) <= maxInput {
+					c.input = append(c.input, d.JSON...)
+				}
+				s.piece(Event{Kind: ToolInput, Text: d.JSON, Tool: c.name, ToolID: c.id})
+			}
+		}
+	case "content_block_stop":
+		s.endBlock()
+		// Usually the whole block has arrived before this as a line, and has removed the call.
+		if c := m.calls[index]; c != nil && json.Valid(c.input) {
+			s.toolUse(c.id, c.name, c.input, l)
+		}
+		delete(m.calls, index)
+	}
+}
+
+// beginMessage records that a message begins. If the one before it was broken off, the CLI repeats it, so its text is dropped.
+func (s *Stream) beginMessage(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := &s.message
+	if m.open {
+		s.facts.Partial = s.facts.Partial[:m.before]
+	}
+	m.id, m.blocks, m.newBlock, m.streamed, m.open, m.before = id, nil, true, false, true, len(s.facts.Partial)
+	clear(m.calls)
+	clear(s.tools) // the model speaks again, so all its calls have returned
+}
+
+// addText reports a piece of the main agent's text, or a whole block. Each block is a paragraph.
+func (s *Stream) addText(text string, report func(Event)) {
+	if text == "" {
+		return
+	}
+	s.mu.Lock()
+	if s.message.newBlock && s.message.anyText {
+		text = "\n\n" + text
+	}
+	s.message.newBlock, s.message.anyText = false, true
+	if len(s.facts.Partial) < maxPartial {
+		s.facts.Partial = append(s.facts.Partial, text...)
+	}
+	s.mu.Unlock()
+	report(Event{Kind: Text, Text: text})
+}
+
+// assistant handles a finished block of a message. Each block of a message arrives as a line.
+func (s *Stream) assistant(l *outputLine) {
+	if l.Message == nil {
+		return
+	}
+	if l.Parent == "" {
+		s.endBlock()
+		if l.Message.ID != s.message.id {
+			s.beginMessage(l.Message.ID)
+			s.message.open = false
+		}
+		s.mu.Lock()
+		s.facts.AssistantError = l.Error
+		if l.Message.Model != "<synthetic>" {
+			s.facts.Answered = cmp.Or(l.Message.Model, s.facts.Answered)
+		}
+		s.mu.Unlock()
+	}
+	for _, b := range l.Message.Content {
+		switch b.Type {
+		case "text":
+			s.Log.Note(s.now(), "%s%s", l.author(), b.Text)
+			switch {
+			case l.Parent != "":
+				s.event(Event{Kind: Text, Text: b.Text, Parent: l.Parent, Agent: l.Agent})
+			case l.Error == "":
+				s.finishText(b.Text)
+			}
+		case "thinking":
+			s.Log.Note(s.now(), "%s(thinks) %s", l.author(), b.Thinking)
+		case "tool_use":
+			maps.DeleteFunc(s.message.calls, func(_ int, c *toolCall) bool { return c.id == b.ID })
+			s.toolUse(b.ID, b.Name, b.Input, l)
+		}
+	}
+}
+
+// finishText handles a complete block of the main agent's text.
+func (s *Stream) finishText(text string) {
+	if text != "" {
+		s.message.blocks = append(s.message.blocks, text)
+	}
+	if !s.message.streamed { // the CLI fell back to a request without streaming
+		s.message.newBlock = true
+		s.addText(text, s.event)
+	}
+}
+
+// answer returns the whole text of the turn's last message. The CLI's result has only its last block.
+func (s *Stream) answer(result string) string {
+	blocks := s.message.blocks
+	if n := len(blocks); n > 1 && strings.TrimSpace(blocks[n-1]) == strings.TrimSpace(result) {
+		return strings.Join(blocks, "\n\n")
+	}
+	return result
+}
+
+// toolUse reports a tool call.
+func (s *Stream) toolUse(id, name string, input []byte, l *outputLine) {
+	words, known := s.Describe(name, input)
+	if !known {
+		s.unknown("tool:" + redact.Clip(s.Redactor.OneLine(name), 80))
+	}
+	s.mu.Lock()
+	s.tools[id] = words
+	s.mu.Unlock()
+	s.Log.Note(s.now(), "%s→ %s", l.author(), words)
+	if len(input) > 8*maxPreview {
+		input = nil // too large to show
+	}
+	s.event(Event{Kind: ToolUse, Text: words, Tool: name, ToolID: id, Input: input, Parent: l.Parent, Agent: l.Agent})
+}
+
+// author returns a prefix for log lines about a sub-agent's actions.
+func (l *outputLine) author() string {
+	if l.Parent == "" {
+		return ""
+	}
+	return "[" + cmp.Or(l.Agent, "sub-agent") + "] "
+}
+
+// user handles the results of tools.
+func (s *Stream) user(l *outputLine) {
+	if l.Message == nil {
+		return
+	}
+	for _, b := range l.Message.Content {
+		if b.Type != "tool_result" {
+			continue
+		}
+		s.mu.Lock()
+		delete(s.tools, b.ToolUseID)
+		s.mu.Unlock()
+		text, delegated := strings.CutPrefix(string(b.Content), DelegatedResult)
+		text = s.Redactor.Head([]byte(text), maxPreview)
+		failed, mark := b.IsError && !delegated, "←"
+		if failed {
+			mark = "← failed:"
+		}
+		s.Log.Note(s.now(), "%s%s %s", l.author(), mark, text)
+		s.event(Event{Kind: ToolResult, Text: text, ToolID: b.ToolUseID, Error: failed, Parent: l.Parent, Agent: l.Agent})
+	}
+}
+
+// result handles the end of a turn. The run continues until the session is idle.
+func (s *Stream) result(l *outputLine) {
+	s.endBlock()
+	r := l.Result
+	if !r.IsError {
+		r.Text = s.answer(r.Text)
+	}
+	s.mu.Lock()
+	f := &s.facts
+	f.Last, f.LastSubtype = &r, l.Subtype
+	f.Results++
+	if r.Structured != nil {
+		f.Structured = r.Structured
+	}
+	f.Turns += int(r.NumTurns)
+	f.Session = l.SessionID
+	if !r.IsError && strings.TrimSpace(r.Text) != "" && f.AnswerBytes+len(r.Text) <= maxAnswer {
+		f.Answers = append(f.Answers, r.Text)
+		f.AnswerBytes += len(r.Text)
+		f.Partial, s.message.before = nil, 0
+	}
+	s.clock.Turn, s.clock.Ended, s.rests = false, s.now(), false
+	clear(s.tools)
+	s.mu.Unlock()
+	s.Log.Note(s.now(), "= %s (%s, %s, %d turns, $%.4f)",
+		l.Subtype, cmp.Or(r.TerminalReason, "-"), cmp.Or(r.StopReason, "-"), int(r.NumTurns), r.CostUSD)
+	s.reportUsage(r.CostUSD, r.ModelUsage)
+	if r.Interrupted() {
+		s.event(Event{Kind: Notice, Text: "The turn was interrupted."})
+		return
+	}
+	s.event(Event{Kind: TurnEnd, Text: r.Said(), Error: r.IsError})
+}

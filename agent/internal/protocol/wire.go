@@ -1,0 +1,256 @@
+package protocol
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// outputLine is one line of the CLI's output, with the fields of all kinds of lines that this package reads. Fields that are not declared
+// are skipped without being copied, which makes megabytes of tool output cheap.
+type outputLine struct {
+	Type      string `json:"type"`
+	Subtype   string `json:"subtype"`
+	SessionID string `json:"session_id"`
+	Parent    string `json:"parent_tool_use_id"`
+
+	Model      string  `json:"model"`               // system/init
+	CLIVersion string  `json:"claude_code_version"` // system/init
+	State      string  `json:"state"`               // system/session_state_changed
+	Error      string  `json:"error"`               // assistant, system/api_retry
+	Attempt    float64 `json:"attempt"`             // system/api_retry
+	MaxRetries float64 `json:"max_retries"`         // system/api_retry
+	Tool       string  `json:"tool_name"`           // system/permission_denied
+	Agent      string  `json:"subagent_type"`       // assistant, user, system/task_*
+	Command    string  `json:"command_uuid"`        // command_lifecycle: the ID of the message
+	Tasks      list    `json:"tasks"`               // system/background_tasks_changed: all that are alive
+
+	Description string `json:"description"`     // system/task_started, task_progress
+	Background  bool   `json:"is_backgrounded"` // system/task_started
+	Status      string `json:"status"`          // system/task_notification
+	Summary     string `json:"summary"`         // system/task_notification
+
+	Servers []mcpServer `json:"mcp_servers"` // system/init
+
+	Event   *apiEvent   `json:"event"`   // stream_event
+	Message *apiMessage `json:"message"` // assistant, user
+
+	// Control lines.
+	RequestID string     `json:"request_id"`
+	Request   *Request   `json:"request"`
+	Response  *response  `json:"response"`
+	RateLimit *RateLimit `json:"rate_limit_info"`
+
+	Result
+
+	odd bool // a field had another shape than expected, so that only the fields of essentials were read
+}
+
+// Result is what a result line adds. Numbers are floats because some versions wrote fractions (claude-cli.md §6, api_retry).
+type Result struct {
+	IsError        bool                  `json:"is_error"`
+	Text           string                `json:"result"`
+	Errors         []string              `json:"errors"`
+	NumTurns       float64               `json:"num_turns"`
+	CostUSD        float64               `json:"total_cost_usd"`
+	APIStatus      float64               `json:"api_error_status"`
+	APIError       string                `json:"api_error"`
+	TerminalReason string                `json:"terminal_reason"`
+	StopReason     string                `json:"stop_reason"`
+	StartupFailure string                `json:"startup_failure_reason"`
+	Structured     jsontext.Value        `json:"structured_output"`
+	ModelUsage     map[string]ModelUsage `json:"modelUsage"`
+}
+
+// Said returns the text of a result. It leaves out diagnostics that the CLI writes for its developers (claude-cli.md §9).
+func (r *Result) Said() string {
+	if r.Text != "" || !r.IsError {
+		return r.Text
+	}
+	words := slices.DeleteFunc(slices.Clone(r.Errors), func(s string) bool { return strings.HasPrefix(s, "[ede_diagnostic]") })
+	return cmp.Or(strings.Join(words, "; "), "the CLI gave no reason")
+}
+
+// Interrupted reports whether the turn was ended from outside.
+func (r *Result) Interrupted() bool {
+	return r.IsError && (r.TerminalReason == "aborted_streaming" || r.TerminalReason == "aborted_tools")
+}
+
+// ModelUsage counts the tokens of one model.
+type ModelUsage struct {
+	Input         float64 `json:"inputTokens"`
+	Output        float64 `json:"outputTokens"`
+	CacheRead     float64 `json:"cacheReadInputTokens"`
+	CacheCreation float64 `json:"cacheCreationInputTokens"`
+}
+
+// apiEvent is an event of the model's API, forwarded by the CLI. Index identifies a block of the message.
+type apiEvent struct {
+	Type  string  `json:"type"`
+	Index float64 `json:"index"`
+	Delta struct {
+		Type     string `json:"type"`
+		Text     string `json:"text"`
+		Thinking string `json:"thinking"`
+		JSON     string `json:"partial_json"`
+	} `json:"delta"`
+	Block struct {
+		Type string `json:"type"`
+		ID   string `json:"id"`
+		Name string `json:"name"`
+	} `json:"content_block"`
+	Message struct {
+		ID string `json:"id"`
+	} `json:"message"`
+}
+
+// list is the length of an array whose elements are not needed.
+type list int
+
+// UnmarshalJSONFrom counts the elements. Anything but an array has none.
+func (n *list) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	*n = 0
+	if dec.PeekKind() != '[' {
+		return dec.SkipValue()
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != ']' {
+		if err := dec.SkipValue(); err != nil {
+			return err
+		}
+		*n++
+	}
+	_, err := dec.ReadToken()
+	return err
+}
+
+// apiMessage is a message of the model's API. Other kinds of lines use the same field for a string (system/permission_denied).
+type apiMessage struct {
+	ID      string  `json:"id"`
+	Model   string  `json:"model"`
+	Content content `json:"content"`
+}
+
+// UnmarshalJSONFrom skips anything but an object.
+func (m *apiMessage) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() != '{' {
+		return dec.SkipValue()
+	}
+	type plain apiMessage
+	return json.UnmarshalDecode(dec, (*plain)(m))
+}
+
+// content is a list of blocks. The CLI also writes a bare string for one block of text.
+type content []contentBlock
+
+type contentBlock struct {
+	Type      string         `json:"type"`
+	Text      string         `json:"text"`
+	Thinking  string         `json:"thinking"`
+	ID        string         `json:"id"`
+	Name      string         `json:"name"`
+	Input     jsontext.Value `json:"input"`
+	ToolUseID string         `json:"tool_use_id"`
+	Content   excerpt        `json:"content"`
+	IsError   bool           `json:"is_error"`
+}
+
+// UnmarshalJSONFrom accepts both shapes and skips any other.
+func (c *content) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	switch dec.PeekKind() {
+	case '"':
+		var text string
+		if err := json.UnmarshalDecode(dec, &text); err != nil {
+			return err
+		}
+		*c = content{{Type: "text", Text: text}}
+		return nil
+	case '[':
+		return json.UnmarshalDecode(dec, (*[]contentBlock)(c))
+	default:
+		return dec.SkipValue()
+	}
+}
+
+// excerpt is the beginning of a tool's output, as text: somewhat more than is shown of it. The rest, which is most of what a run reads, is
+// neither copied nor decoded.
+type excerpt string
+
+// excerptBytes of JSON have at least maxPreview characters: a character has at most two escapes of six bytes.
+const excerptBytes = 12 * maxPreview
+
+// UnmarshalJSONFrom accepts a string, or a list of blocks as in a message. Anything else has no text.
+func (e *excerpt) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	v, err := dec.ReadValue()
+	switch v.Kind() {
+	case '"':
+		text, _ := jsontext.AppendUnquote(nil, v[:min(len(v), excerptBytes)]) // decodes a truncated string as far as it goes
+		*e = excerpt(text)
+	case '[':
+		var blocks []struct {
+			Type string  `json:"type"`
+			Text excerpt `json:"text"`
+		}
+		_ = json.Unmarshal(v, &blocks, lenient) // anything but a block ends the list
+		var parts []string
+		for _, b := range blocks {
+			if b.Type == "text" {
+				parts = append(parts, string(b.Text))
+			} else {
+				parts = append(parts, "["+b.Type+"]")
+			}
+		}
+		*e = excerpt(strings.Join(parts, "\n"))
+	default:
+		*e = ""
+	}
+	return err
+}
+
+// Request is a control request of the CLI.
+type Request struct {
+	Subtype string         `json:"subtype"`
+	Tool    string         `json:"tool_name"`
+	Input   jsontext.Value `json:"input"`
+	UseID   string         `json:"tool_use_id"`
+	Blocked string         `json:"blocked_path"`
+	Human   bool           `json:"requires_user_interaction"`
+	Server  string         `json:"server_name"` // mcp_message
+	Message jsontext.Value `json:"message"`     // mcp_message: JSON-RPC
+}
+
+// HookInput is the input of a hook_callback for PreToolUse.
+type HookInput struct {
+	Tool  string         `json:"tool_name"`
+	Input jsontext.Value `json:"tool_input"`
+	UseID string         `json:"tool_use_id"`
+}
+
+// Hook decodes the input of a hook_callback.
+func (r *Request) Hook() (h HookInput, err error) {
+	err = json.Unmarshal(r.Input, &h, lenient)
+	return h, err
+}
+
+type response struct {
+	Subtype   string         `json:"subtype"`
+	RequestID string         `json:"request_id"`
+	Error     string         `json:"error"`
+	Response  jsontext.Value `json:"response"`
+}
+
+// RateLimit is the state of the account's usage limit.
+type RateLimit struct {
+	Status   string  `json:"status"`
+	ResetsAt float64 `json:"resetsAt"` // Unix seconds
+}
+
+type mcpServer struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
+}

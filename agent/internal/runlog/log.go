@@ -1,0 +1,185 @@
+// Package runlog writes the two logs of a run: <id>.log for people, and <id>.ndjson, the CLI's output as it came. Both are redacted. A run
+// that is repeated appends to them.
+//
+// A full disk never stops a run: a Log keeps the first error and returns it from Close, and goes on trying.
+package runlog
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
+)
+
+// Log is the log of one run. Raw and Flush belong to the goroutine that reads stdout; the other methods are safe for concurrent use.
+type Log struct {
+	redactor *redact.Redactor
+	raw      file
+	screen   *redact.Stream // redacts raw
+	soon     *time.Timer    // flushes people
+
+	mu     sync.Mutex
+	people file
+	note   []byte // buffer for Note
+	due    bool   // soon is running
+	err    error
+}
+
+const (
+	flushAfter = 250 * time.Millisecond // a note is in the file after this time
+	keptNote   = 64 << 10               // maximum size of the buffer for notes that is kept
+)
+
+// Open creates the directory and both files, readable only by their owner.
+func Open(dir, id string, header []string, redactor *redact.Redactor, now time.Time) (*Log, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create log directory: %w", err)
+	}
+	l, err := open(filepath.Join(dir, id+".log"), filepath.Join(dir, id+".ndjson"), redactor)
+	if err != nil {
+		return nil, err
+	}
+	l.Line("# errand " + id)
+	l.Line("# started " + now.UTC().Format(time.RFC3339))
+	for _, h := range header {
+		l.Line("# " + strings.ReplaceAll(h, "\n", " "))
+	}
+	return l, nil
+}
+
+// Discard returns a Log that leaves nothing behind.
+func Discard() (*Log, error) { return open(os.DevNull, os.DevNull, nil) }
+
+func open(peoplePath, rawPath string, redactor *redact.Redactor) (*Log, error) {
+	people, err := openFile(peoplePath, 8<<10)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	raw, err := openFile(rawPath, 32<<10)
+	if err != nil {
+		_ = people.f.Close()
+		return nil, fmt.Errorf("open raw log: %w", err)
+	}
+	l := &Log{redactor: redactor, raw: raw, screen: redactor.Stream(), people: people}
+	l.soon = time.AfterFunc(flushAfter, l.flushNotes)
+	return l, nil
+}
+
+// Raw appends output of the CLI.
+func (l *Log) Raw(text []byte) { l.checkRaw(l.raw.Write(l.screen.Write(text))) }
+
+// Flush makes everything written so far visible to readers of the files.
+func (l *Log) Flush() {
+	l.checkRaw(l.raw.Flush())
+	l.flushNotes()
+}
+
+func (l *Log) flushNotes() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.due = false
+	l.check("write log", l.people.Flush())
+}
+
+// Note appends a line for people, with the time of day. It indents continuation lines, so that only a time begins a line. The line is in the
+// file after the next Flush, or a moment later.
+func (l *Log) Note(t time.Time, format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.note = t.UTC().AppendFormat(l.note[:0], "15:04:05.000 ")
+	l.note = fmt.Appendf(l.note, format, args...)
+	l.put(bytes.TrimRight(l.note, "\n"))
+	if cap(l.note) > keptNote {
+		l.note = nil
+	}
+}
+
+// Line appends a line for people without the time.
+func (l *Log) Line(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.put([]byte(line))
+}
+
+// put requires mu.
+func (l *Log) put(text []byte) {
+	text = l.redactor.Bytes(redact.Plain(text)) // in this order: a terminal sequence inside a secret would hide it from the redactor
+	if bytes.IndexByte(text, '\n') >= 0 {
+		text = bytes.ReplaceAll(text, []byte("\n"), []byte("\n             "))
+	}
+	l.check("write log", l.people.Line(text))
+	if !l.due {
+		l.due = true
+		l.soon.Reset(flushAfter)
+	}
+}
+
+func (l *Log) checkRaw(err error) {
+	if err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.check("write raw log", err)
+	}
+}
+
+// check keeps the first error. It requires mu.
+func (l *Log) check(action string, err error) {
+	if err != nil && l.err == nil {
+		l.err = fmt.Errorf("%s: %w", action, err)
+	}
+}
+
+// Close closes both files and returns the first error of the Log.
+func (l *Log) Close() error {
+	l.soon.Stop()
+	l.checkRaw(l.raw.Write(l.screen.Flush()))
+	l.checkRaw(l.raw.Close())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.check("write log", l.people.Close())
+	return l.err
+}
+
+// file is a buffered file.
+type file struct {
+	f *os.File
+	w *bufio.Writer
+}
+
+func openFile(path string, size int) (file, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	return file{f: f, w: bufio.NewWriterSize(f, size)}, err
+}
+
+func (f *file) Write(b []byte) error {
+	_, err := f.w.Write(b)
+	return f.reset(err)
+}
+
+// Line writes b and a newline.
+func (f *file) Line(b []byte) error {
+	_, err := f.w.Write(b)
+	if err == nil {
+		err = f.w.WriteByte('\n')
+	}
+	return f.reset(err)
+}
+
+func (f *file) Flush() error { return f.reset(f.w.Flush()) }
+
+func (f *file) Close() error { return errors.Join(f.Flush(), f.f.Sync(), f.f.Close()) }
+
+// reset drops the buffer after an error: bufio would keep the error for ever, but the disk may have room again.
+func (f *file) reset(err error) error {
+	if err != nil {
+		f.w.Reset(f.f)
+	}
+	return err
+}
