@@ -4,6 +4,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"io/fs"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -77,6 +78,9 @@ func (c *Config) readRouting(p *Problems, read readFunc) {
 	}
 	c.Paths.File = absolute(p, name, file)
 	c.Routing = parseRouting(p, file, data)
+	if site, err := url.Parse(c.GitHub.URL); err == nil {
+		c.Routing.trimHost(site.Host)
+	}
 }
 
 // keyLines returns the lines of a private key that are secret, and the key as a whole.

@@ -73,6 +73,26 @@ func (r Routing) Repository(name string) (Repository, bool) {
 	return Repository{}, false
 }
 
+// trimHost removes the forge's host from the names of repositories, so that github.com/acme/api and acme/api are the same.
+func (r Routing) trimHost(host string) {
+	trim := func(name string) string {
+		if first, rest, found := strings.Cut(name, "/"); found && host != "" && strings.EqualFold(first, host) && strings.Contains(rest, "/") {
+			return rest
+		}
+		return name
+	}
+	for name, repo := range r.Repositories {
+		if short := trim(name); short != name {
+			delete(r.Repositories, name)
+			r.Repositories[short] = repo
+		}
+	}
+	for id, channel := range r.Channels {
+		channel.Repository = trim(channel.Repository)
+		r.Channels[id] = channel
+	}
+}
+
 // parseRouting reads errand.yaml twice: into the types, strictly, and as nodes, to know the line of a value that is well formed but
 // wrong (a type with an UnmarshalYAML of its own would lose KnownFields: go-yaml#460).
 func parseRouting(p *Problems, file string, data []byte) Routing {
@@ -129,7 +149,7 @@ func (v routingCheck) add(what, remedy string, path ...string) {
 }
 
 var (
-	fullName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+$`)
+	fullName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*/[A-Za-z0-9._-]+$`) // perhaps with a host and groups
 	channelID = regexp.MustCompile(`^[CGD][A-Z0-9]+$`)
 	userID    = regexp.MustCompile(`^[UW][A-Z0-9]+$`)
 	login     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*(\[bot\])?$`)

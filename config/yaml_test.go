@@ -1,6 +1,8 @@
 package config
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,5 +145,18 @@ func TestChannelWithoutRepositories(t *testing.T) {
 	var p Problems
 	if parseRouting(&p, "f", []byte("channels: {C1: {repository: o/r}}")); len(p) > 0 {
 		t.Error(p)
+	}
+}
+
+func TestHostsOfRepositories(t *testing.T) {
+	t.Parallel()
+	var p Problems
+	r := parseRouting(&p, "f", []byte("repositories: {GitHub.com/acme/api: {}, git.example/acme/web: {}, group/sub/api: {}}\nchannels: {C1: {repository: github.com/acme/api}}"))
+	r.trimHost("github.com")
+	if got := slices.Sorted(maps.Keys(r.Repositories)); len(p) > 0 || !slices.Equal(got, []string{"acme/api", "git.example/acme/web", "group/sub/api"}) {
+		t.Errorf("got %q, %v", got, p)
+	}
+	if got := r.Channels["C1"].Repository; got != "acme/api" {
+		t.Errorf("the channel's is %s", got)
 	}
 }

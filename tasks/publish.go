@@ -11,44 +11,33 @@ import (
 	"unicode"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// Publisher shows people a branch that was pushed for them.
+// Publisher is the part of a [forge.Forge] that a worker needs.
 type Publisher interface {
-	// Propose sees to it that the branch of w has an open pull request that tells of w: a new one is a draft. It may be called again for
-	// the same work, in any process, and finds what an earlier call made. An *InputError says to people why there is none and will not
-	// be; any other error lets it be tried again, an *ErrLater not before its time. An HTTP attempt inside lasts at most 10 s.
-	Propose(ctx context.Context, t Task, w Work) (PullRequest, error)
-	// Checks are the commands that the people of a repository want to succeed before work on one of its branches is shown to them.
-	Checks(ctx context.Context, repo, base string) ([]string, error)
+	Name() string
+	Publish(ctx context.Context, p forge.Proposal) (forge.PullRequestRef, error)
 }
 
 // Work is what a run left in its clone, on a branch of the remote.
 type Work struct {
-	Repo    string `json:"repo"`   // owner/name
-	Branch  string `json:"branch"` // of the thread
-	Commit  string `json:"commit"` // the latest of errand's there
-	Base    string `json:"base"`   // branch it is to be merged into
-	Title   string `json:"title"`  // one line
-	Summary string `json:"-"`      // the run's answer
+	Repo   string `json:"repo"`   // owner/name
+	Branch string `json:"branch"` // of the thread
+	Commit string `json:"commit"` // the latest of errand's there
+	Base   string `json:"base"`   // branch it is to be merged into
+	Title  string `json:"title"`  // one line
 
-	Checks *Checks `json:"checks,omitempty"` // nil: the repository wants none
-}
-
-// PullRequest is where people see published work.
-type PullRequest struct {
-	Number int    `json:"number"`
-	URL    string `json:"url"`
-	Thread string `json:"-"` // of its conversation, which from then on is that of the task
+	Verification *Verification `json:"verification,omitempty"` // nil: the repository has no verification commands
 }
 
 // Published is what became of the work of a run.
 type Published struct {
 	Work
-	PullRequest PullRequest `json:"pull_request,omitzero"`
-	Problem     string      `json:"problem,omitempty"` // one sentence: what could not be done, and what to do about it
-	Due         bool        `json:"due,omitempty"`     // it is pushed, and the pull request is yet to be opened or brought up to date
+	PullRequest forge.PullRequestRef `json:"pull_request,omitzero"`
+	Problem     string               `json:"problem,omitempty"` // one sentence: what could not be done, and what to do about it
+	Due         bool                 `json:"due,omitempty"`     // it is pushed, and the pull request is yet to be opened or brought up to date
 }
 
 // How long publishing may take; what is left of that when the worker is to stop, because a drain has to go on; and how long an answer
@@ -91,7 +80,7 @@ func (w *Worker) publish(run *run, t Task, p place, e *Ending) {
 	}
 	e.Published = &Published{Due: true, Work: Work{
 		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: or(p.Into, p.Clone.Base), Title: or(pushed.Subject, t.Title()),
-		Checks: checks,
+		Verification: checks,
 	}}
 	if pushed.New {
 		w.log.Info("work published", "run", t.ID, "thread", t.Thread, "branch", p.Branch, "commit", pushed.Commit)
@@ -103,13 +92,13 @@ func (w *Worker) publish(run *run, t Task, p place, e *Ending) {
 
 // tellable are the errors of publishing whose words are meant for people.
 var tellable = []error{
-	workspace.ErrUnfit, workspace.ErrForeign, workspace.ErrRejected, workspace.ErrNotFound, workspace.ErrAuth, errPublishTime, errStuck, errChecksStuck,
+	workspace.ErrUnfit, workspace.ErrForeign, workspace.ErrRejected, workspace.ErrNotFound, workspace.ErrAuth, errPublishTime, errStuck, errVerifyStuck,
 }
 
 var (
 	errPublishTime = errors.New("it took too long")
 	errStuck       = errors.New("a process of the run could not be ended, and may still change them")
-	errChecksStuck = errors.New("a process of the checks could not be ended, and may still change them")
+	errVerifyStuck = errors.New("a process of the checks could not be ended, and may still change them")
 )
 
 // unpublished is why nothing was published, for people. Other errors are about the worker's machine, of which a post says nothing.
@@ -144,7 +133,7 @@ func publishing(run *run) (_ context.Context, patience *time.Timer, cancel conte
 
 // push brings the work to the remote, if this worker may still speak for the task. Right before, when it is known what is pushed, the checks run;
 // what they leave behind is not in it. Time stands still meanwhile.
-func (w *Worker) push(ctx context.Context, patience *time.Timer, run *run, t Task, p place, r agent.Result) (_ workspace.Pushed, checks *Checks, err error) {
+func (w *Worker) push(ctx context.Context, patience *time.Timer, run *run, t Task, p place, r agent.Result) (_ workspace.Pushed, checks *Verification, err error) {
 	if r.Resources.Stuck > 0 { // git reads files there by their names, and somebody might exchange them
 		return workspace.Pushed{}, nil, errStuck
 	}
@@ -156,7 +145,7 @@ func (w *Worker) push(ctx context.Context, patience *time.Timer, run *run, t Tas
 		Branch: p.Branch, Message: message(t), TrustedConfig: p.Trusted, Ours: ours,
 		Permit: func(_ context.Context, commit string) (err error) {
 			patience.Stop()
-			if checks, err = w.check(run, t, p, r.Duration); err != nil {
+			if checks, err = w.verify(run, t, p, r.Duration); err != nil {
 				return err
 			}
 			patience.Reset(publishFor)
@@ -168,8 +157,8 @@ func (w *Worker) push(ctx context.Context, patience *time.Timer, run *run, t Tas
 		},
 	})
 	if err == nil && pushed.Commit != "" && !pushed.New {
-		if some, cerr := w.checksOf(ctx, t, p); cerr != nil || len(some) > 0 {
-			checks = &Checks{Before: true}
+		if some, cerr := w.verificationCommands(ctx, t, p); cerr != nil || len(some) > 0 {
+			checks = &Verification{Before: true}
 		}
 	}
 	return pushed, checks, err
@@ -189,12 +178,11 @@ func message(t Task) string {
 // trailer is the last line of each commit that a run makes: by it people find the run.
 func trailer(t Task) string { return "Errand-Run: " + t.ID }
 
-// propose has the pull request opened or brought up to date that is due, and lets its conversation join the thread.
+// propose has the pull request opened or updated that is due, and lets its conversation join the thread.
 func (w *Worker) propose(ctx context.Context, t Task, e *Ending) error {
 	p := e.Published
-	work := p.Work
-	work.Summary = e.Result.Text
-	pr, err := w.cfg.Publisher.Propose(ctx, t, work)
+	pr, err := w.cfg.Publisher.Publish(ctx, w.proposal(t, p.Work, e.Result.Text))
+	err = FromForge(err)
 	if why, ok := errors.AsType[*InputError](err); ok {
 		p.Problem, p.Due = "The changes are on branch "+p.Branch+" of "+p.Repo+", without a pull request: "+why.Sentence, false
 		return nil
@@ -203,12 +191,30 @@ func (w *Worker) propose(ctx context.Context, t Task, e *Ending) error {
 		return fmt.Errorf("open pull request for %s: %w", p.Branch, err)
 	}
 	p.PullRequest, p.Due = pr, false
-	if pr.Thread != "" && pr.Thread != t.Thread {
-		if err := w.store.Threads.Alias(ctx, pr.Thread, t.Thread); err != nil {
+	if conversation := fmt.Sprintf("%s/%s#%d", w.cfg.Publisher.Name(), p.Repo, pr.Number); conversation != t.Thread {
+		if err := w.store.Threads.Alias(ctx, conversation, t.Thread); err != nil {
 			w.log.Warn("join threads", "run", t.ID, "thread", t.Thread, "err", err)
 		}
 	}
 	return nil
+}
+
+// proposal describes published work for a forge.
+func (w *Worker) proposal(t Task, work Work, summary string) forge.Proposal {
+	p := forge.Proposal{
+		Repo: work.Repo, Branch: work.Branch, Commit: work.Commit, Base: work.Base, Title: work.Title,
+		Run: t.ID, Thread: t.Thread, Source: t.Source, Asker: t.Actor, Verification: work.Verification.Markdown(), Summary: summary,
+	}
+	if w.cfg.ConsoleURL != "" {
+		p.RunURL = w.cfg.ConsoleURL + "/tasks/" + t.ID
+	}
+	if who, known := w.cfg.Policy.People.Find(t.Source, t.Actor); known {
+		p.Asker = who.Name
+		if t.Source != w.cfg.Publisher.Name() {
+			p.AskerAccount = who.account(w.cfg.Publisher.Name())
+		}
+	}
+	return p
 }
 
 // proposeDue does when an ending is posted what could not be done when it was stored. The answer does not wait for it for long.
@@ -249,7 +255,7 @@ func (e Ending) Note() string {
 	case p.Problem != "":
 		said = p.Problem
 	}
-	if checks := p.Checks.Line(); checks != "" {
+	if checks := p.Verification.Line(); checks != "" {
 		said += " · " + checks
 	}
 	return said

@@ -7,46 +7,50 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// hub is a Publisher with one pull request per branch. fail is asked before the n-th call, from 1.
+// hub is a forge with one pull request per branch. fail is asked before the n-th call, from 1.
 type hub struct {
 	fail func(n int) error
 
 	checks []string // that the repository wants
 
 	mu    sync.Mutex
-	works []Work
+	works []forge.Proposal
 	calls int
 }
 
-func (h *hub) Checks(context.Context, string, string) ([]string, error) { return h.checks, nil }
+func (h *hub) commands(context.Context, string, string) ([]string, error) { return h.checks, nil }
 
-func (h *hub) Propose(_ context.Context, _ Task, w Work) (PullRequest, error) {
+func (h *hub) Name() string { return "github" }
+
+func (h *hub) Publish(_ context.Context, p forge.Proposal) (forge.PullRequestRef, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls++
 	if h.fail != nil {
 		if err := h.fail(h.calls); err != nil {
-			return PullRequest{}, err
+			return forge.PullRequestRef{}, err
 		}
 	}
-	h.works = append(h.works, w)
-	return PullRequest{Number: 7, URL: "https://hub.example/7", Thread: "github/acme/api#7"}, nil
+	h.works = append(h.works, p)
+	return forge.PullRequestRef{Number: 7, URL: "https://hub.example/7"}, nil
 }
 
-func (h *hub) proposed() []Work {
+func (h *hub) proposed() []forge.Proposal {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return append([]Work(nil), h.works...)
+	return slices.Clone(h.works)
 }
 
 // publishing is a fleet with a publisher whose agents do as edit says.
@@ -57,7 +61,7 @@ func publishingFleet(t *testing.T, edit func(r *remote, s agent.Spec)) (*remote,
 		edit(r, s)
 		return answer("I mended it."), nil
 	}
-	return r, h, func(c *WorkerConfig) { c.Publisher = h }
+	return r, h, func(c *WorkerConfig) { c.Publisher, c.Commands = h, h.commands }
 }
 
 // pushed is what the remote has of a thread's branch: subjects of its commits, newest first.
@@ -90,7 +94,10 @@ func TestWorkIsPublished(t *testing.T) {
 	r.worker(r.disk(t.TempDir()), with)
 	first := r.repoTask("a")
 	e := r.ending(r.submit(first))
-	want := Work{Repo: "acme/api", Branch: branchOf("fake/a"), Base: "main", Title: "work", Summary: "I mended it."}
+	want := forge.Proposal{
+		Repo: "acme/api", Branch: branchOf("fake/a"), Base: "main", Title: "work", Summary: "I mended it.",
+		Run: first.ID, Thread: "fake/a", Source: "fake", Asker: first.Actor,
+	}
 	works := h.proposed()
 	if len(works) != 1 {
 		t.Fatalf("proposed %+v", works)

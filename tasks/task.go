@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
 )
 
 // The classes of tasks, each a queue of its own, from the most to the least urgent.
@@ -122,3 +124,14 @@ func tooLong() error { return &InputError{Sentence: "The request is too long: at
 type InputError struct{ Sentence string }
 
 func (e *InputError) Error() string { return e.Sentence }
+
+// FromForge turns a forge's errors into those of this package; any other error is returned as it is.
+func FromForge(err error) error {
+	if refused, ok := errors.AsType[*forge.RefusedError](err); ok {
+		return &InputError{Sentence: refused.Sentence}
+	}
+	if limited, ok := errors.AsType[*forge.LimitError](err); ok {
+		return &ErrLater{At: limited.At, Why: limited.Why}
+	}
+	return err
+}

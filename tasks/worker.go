@@ -33,6 +33,9 @@ type WorkerConfig struct {
 	Sources   []Source
 	Policy    Policy
 	Publisher Publisher // nil: what runs leave in their clones stays there
+	// Commands lists the verification commands of a repository: what its people want to succeed before work on a branch is published. nil: none.
+	Commands   func(ctx context.Context, repo, base string) ([]string, error)
+	ConsoleURL string // where /tasks/{id} shows a run, without a slash at its end; may be empty
 
 	Slots      int             // runs at once; at least 2, so that a person never waits behind automatic work alone
 	Memory     func() int64    // bytes available for further runs just now; nil: only Slots counts

@@ -22,7 +22,8 @@ type mirror struct {
 }
 
 func (w *Workspace) mirror(repo string) mirror {
-	dir := filepath.Join(w.cfg.Dir, "mirrors", repo+".git")
+	group, name := repoPath(repo)
+	dir := filepath.Join(w.cfg.Dir, "mirrors", group, name+".git")
 	return mirror{w: w, repo: repo, dir: dir, git: w.git.in(dir)}
 }
 

@@ -11,7 +11,9 @@ import (
 )
 
 var (
-	repoName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/\.?[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`) // acme/.github exists
+	// A name has an owner, or a host and nested groups, before its last slash. No segment begins with a dash, and none but the last with a
+	// dot: acme/.github exists.
+	repoName = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/)+\.?[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 	fullSHA  = regexp.MustCompile(`^[0-9a-f]{40}$`)
 	// notInRef is what git check-ref-format forbids; without it a name can be no revision expression (main~1, a..b).
 	notInRef = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|^[-/.]|[/.]$`)
@@ -39,11 +41,29 @@ func (w Want) check() error {
 	return nil
 }
 
+// maxRepoName bounds a whole name, so that the directory of its groups has a name that file systems accept.
+const maxRepoName = 200
+
 func checkRepo(repo string) error {
-	if !repoName.MatchString(repo) || strings.Contains(repo, "..") || strings.HasSuffix(repo, "/.git") {
-		return fmt.Errorf("%w: %.100q is not owner/name", ErrNotFound, repo)
+	if len(repo) > maxRepoName || !repoName.MatchString(repo) || strings.Contains(repo, "..") || strings.HasSuffix(repo, "/.git") {
+		return fmt.Errorf("%w: %.100q is not the name of a repository", ErrNotFound, repo)
 	}
 	return nil
+}
+
+// groupSeparator stands for the slashes before the last one in the name of a repository's directory. No name contains it. So all
+// repositories are at the same depth, and none lies within another one's clone or mirror.
+const groupSeparator = "+"
+
+// repoPath returns the directory and the file name of a repository, below the directory of mirrors or of a thread's clones.
+func repoPath(repo string) (dir, name string) {
+	last := strings.LastIndexByte(repo, '/')
+	return strings.ReplaceAll(repo[:max(last, 0)], "/", groupSeparator), repo[last+1:]
+}
+
+// repoAt is the reverse of repoPath.
+func repoAt(dir, name string) string {
+	return strings.ReplaceAll(dir, groupSeparator, "/") + "/" + name
 }
 
 // threadDir is everything of one thread. The name is readable and, by its hash, never that of another thread.
@@ -54,7 +74,8 @@ func (w *Workspace) threadDir(thread string) string {
 }
 
 func (w *Workspace) cloneDir(thread, repo string) string {
-	return filepath.Join(w.threadDir(thread), "repos", repo)
+	dir, name := repoPath(repo)
+	return filepath.Join(w.threadDir(thread), "repos", dir, name)
 }
 
 // Scratch is the thread's directory for work without a repository. It is empty at first and kept between runs.

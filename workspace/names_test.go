@@ -16,15 +16,15 @@ func TestHostileRepositoryNamesAreRefused(t *testing.T) {
 		return ""
 	}})
 	for _, repo := range []string{
-		"", "api", "/api", "acme/", "acme/api/x", "../api", "acme/..", "acme/.", "acme/a..b", "./api", "acme/.git", "acme/.-x", "-x/api", "acme/-x",
+		"", "api", "/api", "acme/", "acme//api", "acme/api/", "acme/-x/api", "acme/.x/api", "acme/../api/x", "a+b/c", "../api", "acme/..", "acme/.", "acme/a..b", "./api", "acme/.git", "acme/.-x", "-x/api", "acme/-x",
 		"acme/a b", "acme/a\n", "acme/a;b", "acme/$(x)", "acme\\api", "acme/api\x00", "äcme/api", "https://x/y",
-		"acme/" + strings.Repeat("a", 101),
+		"acme/" + strings.Repeat("a", 101), strings.Repeat("a/", 100) + "b",
 	} {
 		if _, err := w.Checkout(t.Context(), Want{Thread: "t", Repo: repo}); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%q: %v, want ErrNotFound", repo, err)
 		}
 	}
-	for _, repo := range []string{"acme/api", "a_c-m.e/A.p_i-1", "0/_", "acme/.github"} {
+	for _, repo := range []string{"acme/api", "a_c-m.e/A.p_i-1", "0/_", "acme/.github", "github.com/acme/api", "group/sub/api"} {
 		if err := checkRepo(repo); err != nil {
 			t.Errorf("%q: %v", repo, err)
 		}
@@ -107,5 +107,18 @@ func TestDirectoriesOfAThread(t *testing.T) {
 	}
 	if _, err := w.Checkout(t.Context(), Want{Repo: "acme/api"}); err == nil {
 		t.Error("clone without a thread")
+	}
+}
+
+// Nested groups and hosts have directories of their own, none inside another repository's.
+func TestRepositoryPaths(t *testing.T) {
+	t.Parallel()
+	for repo, want := range map[string]string{
+		"acme/api": "acme|api", "github.com/acme/api": "github.com+acme|api", "group/sub/.github": "group+sub|.github",
+	} {
+		dir, name := repoPath(repo)
+		if dir+"|"+name != want || repoAt(dir, name) != repo {
+			t.Errorf("%s: %s, %s", repo, dir, name)
+		}
 	}
 }

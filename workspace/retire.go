@@ -36,7 +36,7 @@ func (w *Workspace) Mirrors(ctx context.Context) ([]Mirror, error) {
 		seen := map[string]bool{}
 		for _, file := range names {
 			name := strings.TrimSuffix(file, filepath.Ext(file))
-			repo := owner + "/" + name
+			repo := repoAt(owner, name)
 			if !slices.Contains(mirrorExts, filepath.Ext(file)) || seen[name] || checkRepo(repo) != nil {
 				continue
 			}
@@ -117,7 +117,7 @@ func (m mirror) borrowed() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	owner, name, _ := strings.Cut(m.repo, "/")
+	owner, name := repoPath(m.repo)
 	for _, thread := range threads {
 		if !strings.HasSuffix(thread, ".lock") {
 			names, err := list(filepath.Join(root, thread, "repos", owner))

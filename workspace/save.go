@@ -82,7 +82,7 @@ func (w *Workspace) clones(thread string) (all []Clone, err error) {
 				}
 				repo = beside[1]
 			}
-			all = append(all, Clone{Repo: owner + "/" + repo, Dir: filepath.Join(root, owner, name)})
+			all = append(all, Clone{Repo: repoAt(owner, repo), Dir: filepath.Join(root, owner, name)})
 		}
 	}
 	return all, nil

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand"
-	"github.com/errand-fleet/errand/tasks/github"
+	"github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks/slack"
 )
 

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -117,7 +118,7 @@ func (s *scene) theAnswered() string {
 		},
 		Published: &tasks.Published{
 			Work:        tasks.Work{Repo: "acme/payments", Branch: "errand/invoice-7", Base: "main", Title: "Round totals"},
-			PullRequest: tasks.PullRequest{Number: 42, URL: "https://github.example/acme/payments/pull/42"},
+			PullRequest: forge.PullRequestRef{Number: 42, URL: "https://github.example/acme/payments/pull/42"},
 		},
 	})
 	s.log(id, "# errand "+id+"\n# started 2026-11-02T09:58:00Z\n"+strings.Repeat("09:58:01.250 $ go test ./invoice\n             --- FAIL: TestTotal (0.00s)\n", 30))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -22,7 +23,7 @@ func (s *Source) acked(ctx context.Context, o origin, r tasks.Report, err error)
 	if err != nil || len(o.spots()) == 0 {
 		return r, err
 	}
-	gh, err := s.clients.of(ctx, o)
+	gh, err := s.client(ctx, o)
 	if err != nil {
 		return nil, s.later("reach "+o.String(), err)
 	}
@@ -53,7 +54,7 @@ func (a *acked) Close(ctx context.Context, e tasks.Ending) error {
 	}
 	for _, p := range spots {
 		err := react(ctx, a.gh, a.origin, p, signOf(e.Kind == tasks.Answered))
-		if lasting(err) {
+		if hub.Permanent(err) {
 			a.source.log.Warn("react", "thread", "github/"+a.origin.String(), "comment", p.ID, "err", err)
 		} else if err != nil {
 			return a.source.later("react", err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -35,7 +36,7 @@ func (s *Source) advance(ctx context.Context, desk *tasks.Desk, t tasks.Task, at
 	if said, err = s.submit(ctx, desk, t); err != nil {
 		return "", err
 	}
-	return said, desk.Supersede(ctx, t.Thread, supersededBy+short(o.Head)+".", otherHead(o.Head))
+	return said, desk.Supersede(ctx, t.Thread, supersededBy+hub.ShortSHA(o.Head)+".", otherHead(o.Head))
 }
 
 // supersededBy begins the reason of a review that ends because another one goes on with it.

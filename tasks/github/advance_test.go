@@ -25,7 +25,7 @@ func TestPushesAreReviewedOnce(t *testing.T) {
 	t.Parallel()
 	var seconds atomic.Int64 // GitHub's clock tells events apart that are a second apart
 	clock := func() time.Time { return time.Unix(1_790_000_000+seconds.Add(1), 0) }
-	w := newWorld(t, githubfake.Config{Now: clock}, []func(*Config){func(c *Config) { c.Token = "ghp_test" }})
+	w := newWorld(t, githubfake.Config{Now: clock}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
 	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	w.src.cfg.Now, w.src.cfg.Quiet = func() time.Time { return now }, time.Minute
 	f := w.listen()

@@ -14,7 +14,7 @@ import (
 func TestRetryTakesWhatWentWrong(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_790_000_000, 0)
-	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*Config){func(c *Config) { c.Token = "ghp_test" }})
+	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
 	w.talkers()
 	n, other := w.quietOpen(), w.quietOpen(func(pr *githubfake.PR) { pr.Head = "other" })
 	f := w.listen()

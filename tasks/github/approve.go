@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -18,16 +19,9 @@ import (
 // label. That word is for one commit: what is pushed later needs another one. What runs then runs as agent.Untrusted, and a stranger
 // has it a few times a day.
 
-// forked reports whether the code of a pull request comes from outside of its repository. A head without repository is what a deleted fork
-// looks like; what does not say where it comes from is a stranger's.
-func forked(pr *github.PullRequest) bool {
-	from := pr.GetHead().GetRepo().GetID()
-	return from == 0 || from != pr.GetBase().GetRepo().GetID()
-}
-
 // profileOf is the most that may be done with a pull request's code, at most what is asked for.
 func profileOf(pr *github.PullRequest, asked agent.Profile) agent.Profile {
-	if forked(pr) {
+	if hub.IsFork(pr) {
 		return agent.Untrusted
 	}
 	return asked
@@ -60,7 +54,7 @@ func (s *Source) approved(ctx context.Context, o origin) (bool, error) {
 // admit refuses what must not run of a stranger's pull request: work for which nobody has spoken, or more than reading, or more than a
 // day's ration. Every brief asks it, with the pull request as it is now.
 func (s *Source) admit(ctx context.Context, t tasks.Task, o origin, pr *github.PullRequest) error {
-	if !forked(pr) {
+	if !hub.IsFork(pr) {
 		return nil
 	}
 	if t.Profile != agent.Untrusted {

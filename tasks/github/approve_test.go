@@ -128,7 +128,7 @@ func TestForkFailsClosed(t *testing.T) {
 func TestForkRation(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 23, 0, 0, 0, time.UTC)
-	w := withToken(t, func(c *Config) { c.ForkRuns, c.Now = 2, func() time.Time { return now } })
+	w := withToken(t, func(c *config) { c.ForkRuns, c.Now = 2, func() time.Time { return now } })
 	o := must(originOf(w.task(w.fork("one"), 0)))
 	w.hub.SetPermission(repo, "ben", "write")
 	if err := w.src.approve(t.Context(), o, o.Head, "ben"); err != nil {

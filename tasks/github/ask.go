@@ -9,7 +9,9 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/markdown"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -28,12 +30,12 @@ func (s *Source) Assures(tasks.Task) bool { return false }
 // Say posts the agent's words.
 func (s *Source) Say(ctx context.Context, t tasks.Task, text string) error {
 	sum := sha256.Sum256([]byte(text))
-	return s.speak(ctx, t, tasks.EndingKind("update-"+hex.EncodeToString(sum[:8])), markdown.Parts(text, maxComment-512, markdown.Bytes)...)
+	return s.speak(ctx, t, tasks.EndingKind("update-"+hex.EncodeToString(sum[:8])), markdown.Parts(text, hub.MaxComment-512, markdown.Bytes)...)
 }
 
 // Ask posts a question, which notifies whoever asked for the task, and how it is answered.
 func (s *Source) Ask(ctx context.Context, t tasks.Task, q tasks.Question) error {
-	me, err := s.clients.me(ctx)
+	me, err := s.forge.Login(ctx)
 	if err != nil {
 		return err
 	}
@@ -46,7 +48,7 @@ func (s *Source) Settle(ctx context.Context, t tasks.Task, q tasks.Question) err
 	if err != nil {
 		return err
 	}
-	me, err := s.clients.me(ctx)
+	me, err := s.forge.Login(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,7 +85,7 @@ func (s *Source) speak(ctx context.Context, t tasks.Task, what tasks.EndingKind,
 	}
 	for range speakTries {
 		err = s.send(ctx, gh, o, l)
-		if _, limited := retryAfter(err); err == nil || limited || lasting(err) || ctx.Err() != nil {
+		if _, limited := hub.RetryAfter(err); err == nil || limited || hub.Permanent(err) || ctx.Err() != nil {
 			break
 		}
 	}
@@ -96,7 +98,7 @@ func (s *Source) letterOf(ctx context.Context, t tasks.Task, what tasks.EndingKi
 	if err != nil {
 		return o, nil, letter{}, err
 	}
-	gh, err := s.clients.of(ctx, o)
+	gh, err := s.client(ctx, o)
 	if err != nil {
 		return o, nil, letter{}, fmt.Errorf("reach %s: %w", o, err)
 	}
@@ -109,14 +111,14 @@ func questionOf(q tasks.Question) tasks.EndingKind { return tasks.EndingKind("qu
 // question is a question in Markdown, with a line below it.
 func question(t tasks.Task, q tasks.Question, below string) string {
 	lead := "I have a question before I go on."
-	if loginForm.MatchString(t.Actor) {
+	if hub.IsLogin(t.Actor) {
 		lead = "@" + t.Actor + ", " + lead
 	}
 	said := []string{lead, markdown.Neutral(q.Text)}
 	if q.Consent == "" && len(q.Options) > 0 {
 		list := make([]string, len(q.Options))
 		for i, option := range q.Options {
-			list[i] = fmt.Sprintf("%d. %s", i+1, markdown.NeutralLine(line(option, 300)))
+			list[i] = fmt.Sprintf("%d. %s", i+1, markdown.NeutralLine(untrusted.Line(option, 300)))
 		}
 		said = append(said, strings.Join(list, "\n"))
 	}
@@ -128,7 +130,7 @@ func howToAnswer(q tasks.Question, me string) string {
 	until := q.Until.UTC().Format("2006-01-02 15:04 UTC")
 	if q.Consent != "" {
 		return fmt.Sprintf("Whoever may write to the repository comments `%s`, `%s` (for all that I am to ask about: %s), or `%s` with a reason, until %s. Then I do without it.",
-			sayApprove, sayAlways, markdown.NeutralLine(line(q.Consent, 300)), sayDeny, until)
+			sayApprove, sayAlways, markdown.NeutralLine(untrusted.Line(q.Consent, 300)), sayDeny, until)
 	}
 	what := "the answer"
 	if len(q.Options) > 0 {
@@ -148,6 +150,6 @@ func became(q tasks.Question) string {
 	case a.Expired:
 		return "⏱ Nobody answered in time."
 	default:
-		return "✅ " + markdown.NeutralLine(line(a.By, 100)) + ": " + markdown.NeutralLine(line(a.Text, 300))
+		return "✅ " + markdown.NeutralLine(untrusted.Line(a.By, 100)) + ": " + markdown.NeutralLine(untrusted.Line(a.Text, 300))
 	}
 }

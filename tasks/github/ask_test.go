@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -76,7 +77,7 @@ func TestTalkOnce(t *testing.T) {
 			}
 		}
 		w.hub.Fail(createComment, githubfake.Failure{Status: 403})
-		if err := w.src.Say(w.Context(), task, "All."); !lasting(err) {
+		if err := w.src.Say(w.Context(), task, "All."); !hub.Permanent(err) {
 			w.Errorf("refused: %v", err)
 		}
 	})
@@ -108,7 +109,7 @@ func TestQuestionOnALine(t *testing.T) {
 // Nobody is asked of what is done by itself, for a bot or for a stranger, of what is only watched, and where there is no conversation.
 func TestTalks(t *testing.T) {
 	t.Parallel()
-	w := withToken(t, func(c *Config) { c.Board = watching{"acme/web"} })
+	w := withToken(t, func(c *config) { c.Board = watching{"acme/web"} })
 	for name, row := range map[string]struct {
 		kind string
 		o    origin

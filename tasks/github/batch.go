@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/errand-fleet/errand/internal/untrusted"
 )
 
 // What the agent is told of what was said: the newest remarks.
@@ -55,7 +57,7 @@ func (k talk) everything(ctx context.Context) (batch, error) {
 func (k talk) gather(ctx context.Context, since time.Time, wanted func(batch, remark) bool) (batch, error) {
 	b := batch{}
 	var err error
-	if b.me, err = k.clients.me(ctx); err != nil {
+	if b.me, err = k.forge.Login(ctx); err != nil {
 		return b, k.sorted("read "+k.o.String(), err)
 	}
 	var all []remark
@@ -76,7 +78,7 @@ func (k talk) gather(ctx context.Context, since time.Time, wanted func(batch, re
 		if late && r.review != 0 && r.review == b.asked.review && r.author == k.task.Actor {
 			late = false // GitHub dates what was written before a review to when that was sent, or so
 		}
-		if late || r.spot == k.o.Asked.spot || visible(r.body) == "" || !wanted(b, r) {
+		if late || r.spot == k.o.Asked.spot || untrusted.Visible(r.body) == "" || !wanted(b, r) {
 			continue
 		}
 		b.remarks = append(b.remarks, r)
@@ -87,7 +89,7 @@ func (k talk) gather(ctx context.Context, since time.Time, wanted func(batch, re
 
 // asksMore reports whether a review says anything but what speaks to us: each comment of it that does is a task of its own.
 func (b batch) asksMore() bool {
-	return visible(b.asked.body) != "" || slices.ContainsFunc(b.remarks, func(r remark) bool {
+	return untrusted.Visible(b.asked.body) != "" || slices.ContainsFunc(b.remarks, func(r remark) bool {
 		return r.review == b.asked.review && !r.speaksTo(b.me)
 	})
 }
@@ -116,7 +118,7 @@ func (b batch) said() string {
 		if !shown[r.Thread] {
 			block, shown[r.Thread] = r.shown(), true
 		}
-		block += outside("comment of "+r.speaker(b.me), cut(visible(r.body), maxRemark))
+		block += untrusted.Quote("comment of "+r.speaker(b.me), untrusted.Cut(untrusted.Visible(r.body), maxRemark))
 		if left -= utf8.RuneCountInString(block); left < 0 {
 			break
 		}
@@ -134,10 +136,10 @@ func (r remark) shown() string {
 	if r.hunk == "" {
 		return ""
 	}
-	at := line(r.path, 300)
+	at := untrusted.Line(r.path, 300)
 	if r.line > 0 {
 		at += fmt.Sprintf(":%d", r.line)
 	}
 	hunk := []rune(r.hunk)
-	return outside("the diff up to "+at, string(hunk[max(0, len(hunk)-maxHunk):]))
+	return untrusted.Quote("the diff up to "+at, string(hunk[max(0, len(hunk)-maxHunk):]))
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
@@ -39,7 +41,7 @@ type notice struct{ report }
 
 // openNotice has nothing to begin.
 func (s *Source) openNotice(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
-	gh, err := s.clients.of(ctx, o)
+	gh, err := s.client(ctx, o)
 	if err != nil {
 		return nil, s.later("reach "+o.String(), err)
 	}
@@ -55,7 +57,7 @@ func (r *notice) Close(ctx context.Context, e tasks.Ending) error {
 	if err != nil || silent {
 		return err
 	}
-	n := tasks.Notice{Task: r.task, Ending: e, Pull: r.pull(), Said: r.headline(e), Body: e.Body()}
+	n := tasks.Notice{Task: r.task, Ending: e, PullRequest: r.pull(), Headline: r.headline(e), Body: e.Body()}
 	if answer, ok := r.answer(e); ok {
 		var moved string
 		if n, moved, err = r.findings(ctx, n, answer); moved != "" && !r.origin.byPerson() {
@@ -90,16 +92,16 @@ func (r *notice) silent(ctx context.Context, e tasks.Ending) (bool, error) {
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
 		return true, nil // GitHub does not say it, to a token that may only read for instance
 	}
-	return !p.writes(), err
+	return !p.CanWrite(), err
 }
 
 // headline is what has come of a task in one line, where it has no findings.
 func (r *notice) headline(e tasks.Ending) string {
 	said := "Answer to " + r.source.cfg.People.Name(r.task.Source, r.task.Actor)
 	if r.task.Kind == "review" {
-		said = "Review of " + short(r.origin.Head)
+		said = "Review of " + hub.ShortSHA(r.origin.Head)
 		if e.Kind != tasks.Answered {
-			said = "No review of " + short(r.origin.Head)
+			said = "No review of " + hub.ShortSHA(r.origin.Head)
 		}
 	}
 	if sentence := e.Sentence(); sentence != "" {
@@ -109,9 +111,9 @@ func (r *notice) headline(e tasks.Ending) string {
 }
 
 // pull is the pull request, by the address of the comment that asked if one did.
-func (r *notice) pull() tasks.Pull {
+func (r *notice) pull() forge.PullRequest {
 	o := r.origin
-	p := tasks.Pull{Repo: o.Repo, Number: o.Number, Title: o.Title, Base: o.Base, URL: o.URL, Fork: r.task.Profile == agent.Untrusted}
+	p := forge.PullRequest{Repo: o.Repo, Number: o.Number, Title: o.Title, Base: o.Base, URL: o.URL, Fork: r.task.Profile == agent.Untrusted}
 	if o.Asked != nil && o.Asked.URL != "" {
 		p.URL = o.Asked.URL
 	}
@@ -138,9 +140,9 @@ func (r *notice) findings(ctx context.Context, n tasks.Notice, a review.Answer) 
 		return n, "", err
 	}
 	said := r.found(n.Ending, p, a.Summary, moved)
-	n.Said, n.Body, n.Quiet = said.title, p.Notice(a.Summary, r.where())+misunderstood(unknown), !p.News() && !r.origin.byPerson()
+	n.Headline, n.Body, n.Quiet = said.title, p.Notice(a.Summary, r.where())+misunderstood(unknown), !p.News() && !r.origin.byPerson()
 	if moved != "" {
-		n.Body = "The pull request has moved on to " + short(moved) + " meanwhile.\n\n" + n.Body
+		n.Body = "The pull request has moved on to " + hub.ShortSHA(moved) + " meanwhile.\n\n" + n.Body
 		return n, moved, nil
 	}
 	if err := r.source.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(mark.key(), p) }); err != nil {
@@ -159,7 +161,7 @@ func (r *notice) overtaken(ctx context.Context) (string, error) {
 		return "", err
 	}
 	head, err := r.moved(ctx)
-	if lasting(err) {
+	if hub.Permanent(err) {
 		r.log.Warn("tell of a pull request that cannot be read any more", "err", err)
 		return "", nil
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
@@ -50,7 +52,7 @@ func (b *pinboard) told() (all []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, n := range b.list {
-		said := n.Said
+		said := n.Headline
 		if n.Quiet {
 			said += " (quiet)"
 		}
@@ -84,9 +86,9 @@ func (w *world) want(b *pinboard, want ...string) {
 func TestReviewsOnTheBoard(t *testing.T) {
 	t.Parallel()
 	b := &pinboard{}
-	w := newApp(t, githubfake.Config{}, func(c *Config) { c.Board = b })
+	w := newApp(t, githubfake.Config{}, func(c *config) { c.Board = b })
 	n := w.openCode("ten")
-	head := func() string { return short(w.pull(n).HeadSHA) }
+	head := func() string { return hub.ShortSHA(w.pull(n).HeadSHA) }
 	close := func(i int, e tasks.Ending) {
 		t.Helper()
 		e.At = ended.Add(time.Duration(i) * time.Minute)
@@ -94,8 +96,8 @@ func TestReviewsOnTheBoard(t *testing.T) {
 	}
 	close(0, reviewed("Two.", flaw("odd", 3), flaw("broken", 40)))
 	first := w.pull(n).HeadSHA
-	golden(t, "board.findings", strings.NewReplacer(first, "<head>", head(), "<short>", w.hub.URL(), "https://github.example").Replace(b.list[0].Said+"\n\n"+b.list[0].Body))
-	if p := b.list[0].Pull; p.Repo != repo || p.Number != n || p.Title != "Add ten lines" || p.URL == "" || p.Fork {
+	golden(t, "board.findings", strings.NewReplacer(first, "<head>", head(), "<short>", w.hub.URL(), "https://github.example").Replace(b.list[0].Headline+"\n\n"+b.list[0].Body))
+	if p := b.list[0].PullRequest; p.Repo != repo || p.Number != n || p.Title != "Add ten lines" || p.URL == "" || p.Fork {
 		t.Errorf("%+v", p)
 	}
 	want := []string{"Review of " + head() + ": 2 new findings"}
@@ -137,12 +139,12 @@ func TestReviewsOnTheBoard(t *testing.T) {
 func TestAnswersOnTheBoard(t *testing.T) {
 	t.Parallel()
 	b := &pinboard{}
-	w := withToken(t, func(c *Config) { c.Board = b })
+	w := withToken(t, func(c *config) { c.Board = b })
 	n, task, _ := w.talk()
 	for _, e := range []tasks.Ending{answered("Because."), {Kind: tasks.Cancelled, By: "ann"}, {Kind: tasks.Refused, Reason: "It is closed."}, {Kind: tasks.Withdrawn}} {
 		w.close(task, e)
 	}
-	if got := b.list[0]; got.Body != "Because." || got.Pull.URL != must(originOf(task)).Asked.URL {
+	if got := b.list[0]; got.Body != "Because." || got.PullRequest.URL != must(originOf(task)).Asked.URL {
 		t.Errorf("%+v", got)
 	}
 	review := task
@@ -156,7 +158,7 @@ func TestAnswersOnTheBoard(t *testing.T) {
 	unknown.Actor = "dan"
 	w.hub.Fail(collaborator, githubfake.Failure{Status: 403})
 	w.close(unknown, tasks.Ending{Kind: tasks.Refused, Reason: "GitHub did not say."})
-	head := short(must(originOf(task)).Head)
+	head := hub.ShortSHA(must(originOf(task)).Head)
 	w.want(b, "Answer to ann", "Answer to ann: This was stopped by ann. Ask again to go on.", "Answer to ann: It is closed.", "No review of "+head+": It is closed.")
 	brief := must(w.src.Brief(t.Context(), task, ""))
 	if !strings.Contains(brief.System, unwritten) || strings.Contains(brief.System, "ask_user") {
@@ -172,14 +174,14 @@ func TestEventsOfAWatchedRepository(t *testing.T) {
 	t.Parallel()
 	b := &pinboard{}
 	w := ticking(t)
-	w.src = w.source(func(c *Config) { c.Token, c.Board = "ghp_test", b })
+	w.src = w.source(func(c *config) { c.Hub.Token, c.Board = "ghp_test", b })
 	f := w.listen()
 	n := w.open()
 	for _, said := range []string{"@errand why?", "/help", "/pause", "/resume", "/nothing @errand", "/answer 1"} {
 		f.comment(n, "ann", said)
 	}
 	f.comment(n, "cleo", "/cancel")
-	me := must(w.src.clients.me(t.Context()))
+	me := must(w.src.forge.Login(t.Context()))
 	own := must(w.hub.OpenPR(t.Context(), githubfake.PR{Repo: repo, Head: "errand/x", User: me, Files: map[string]string{"x.go": "package x\n"}}))
 	must(w.hub.Review(t.Context(), repo, own, "ann", "REQUEST_CHANGES", "Mend it."))
 	o := asItIs(repo, mustPull(w, own))
@@ -194,7 +196,7 @@ func TestEventsOfAWatchedRepository(t *testing.T) {
 	if diff := cmp.Diff([]string{"comment", "review"}, kinds); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := w.src.Propose(t.Context(), tasks.Task{}, tasks.Work{Repo: repo, Branch: "errand/x"}); err == nil || err.Error() != onlyWatched {
+	if _, err := w.src.forge.Publish(t.Context(), forge.Proposal{Repo: repo, Branch: "errand/x"}); err == nil || err.Error() != onlyWatched {
 		t.Errorf("proposed: %v", err)
 	}
 	w.want(b)
@@ -203,8 +205,8 @@ func TestEventsOfAWatchedRepository(t *testing.T) {
 // The token for git lets nothing be pushed there.
 func TestCredentialOfAWatchedRepository(t *testing.T) {
 	t.Parallel()
-	w := newApp(t, githubfake.Config{}, func(c *Config) { c.Board = watching{repo} })
-	if _, _, err := w.src.Credential(t.Context(), repo); err != nil {
+	w := newApp(t, githubfake.Config{}, func(c *config) { c.Board = watching{repo} })
+	if _, _, err := w.src.forge.Credential(t.Context(), repo); err != nil {
 		t.Fatal(err)
 	}
 	calls := w.hub.Calls("POST /app/installations/{id}/access_tokens")
@@ -233,11 +235,11 @@ func isIgnored(err error) bool {
 func TestForkOnTheBoard(t *testing.T) {
 	t.Parallel()
 	b := &pinboard{}
-	w := withToken(t, func(c *Config) { c.Board = b })
+	w := withToken(t, func(c *config) { c.Board = b })
 	task := w.task(w.open(), 0)
 	task.Profile = agent.Untrusted
 	w.close(task, reviewed("Fine."))
-	if len(b.list) != 1 || !b.list[0].Pull.Fork {
+	if len(b.list) != 1 || !b.list[0].PullRequest.Fork {
 		t.Errorf("%+v", b.list)
 	}
 }

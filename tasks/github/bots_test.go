@@ -35,7 +35,7 @@ func TestListedBots(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := withToken(t, func(c *Config) { c.Bots = row.bots })
+			w := withToken(t, func(c *config) { c.Bots = row.bots })
 			n := w.quietOpen()
 			f := w.listen()
 			id := f.comment(n, row.who, row.said)
@@ -55,7 +55,7 @@ func TestListedBots(t *testing.T) {
 // A bot needs the permission that GitHub tells of it. Where GitHub does not know it as a user, the list is its permission.
 func TestPermissionOfBots(t *testing.T) {
 	t.Parallel()
-	w := withToken(t, func(c *Config) { c.Bots = []string{renovate, "mallory"} })
+	w := withToken(t, func(c *config) { c.Bots = []string{renovate, "mallory"} })
 	o := origin{Repo: repo, Number: w.quietOpen()}
 	for _, row := range []struct {
 		login, set string
@@ -68,13 +68,13 @@ func TestPermissionOfBots(t *testing.T) {
 		{renovate, "read", false, false},
 		{renovate, "write", false, true},
 	} {
-		w.src.permits = recent[permission]{}
+		w.src = w.again() // with empty caches
 		if row.unknown {
 			w.hub.Fail(collaborator, githubfake.Failure{Status: 404})
 		} else {
 			w.hub.SetPermission(repo, row.login, row.set)
 		}
-		if p, err := w.src.may(t.Context(), o, row.login); err != nil || p.writes() != row.want {
+		if p, err := w.src.may(t.Context(), o, row.login); err != nil || p.CanWrite() != row.want {
 			t.Errorf("%+v: %s, %v", row, p, err)
 		}
 	}
@@ -85,7 +85,7 @@ func TestPermissionOfBots(t *testing.T) {
 func TestBotsComeToAnEnd(t *testing.T) {
 	t.Parallel()
 	w := ticking(t)
-	w.src = w.source(func(c *Config) { c.Token, c.Bots = "ghp_test", []string{renovate} })
+	w.src = w.source(func(c *config) { c.Hub.Token, c.Bots = "ghp_test", []string{renovate} })
 	w.hub.SetPermission(repo, renovate, "write")
 	n := w.quietOpen()
 	fork := w.quietOpen(func(pr *githubfake.PR) { pr.Head, pr.Fork, pr.User = "theirs", true, "mallory" })
@@ -129,7 +129,7 @@ func TestBotsComeToAnEnd(t *testing.T) {
 func TestPushEndsWhatABotAskedFor(t *testing.T) {
 	t.Parallel()
 	w := ticking(t)
-	w.src = w.source(func(c *Config) { c.Token, c.Bots = "ghp_test", []string{renovate} })
+	w.src = w.source(func(c *config) { c.Hub.Token, c.Bots = "ghp_test", []string{renovate} })
 	w.hub.SetPermission(repo, renovate, "write")
 	n := w.quietOpen()
 	f := w.listen()

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
@@ -20,7 +22,7 @@ func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ stri
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	me, err := s.clients.me(ctx)
+	me, err := s.forge.Login(ctx)
 	if err != nil {
 		return tasks.Brief{}, s.sorted("read "+o.String(), err)
 	}
@@ -28,7 +30,7 @@ func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ stri
 		return tasks.Brief{}, &tasks.InputError{Sentence: why}
 	}
 	if head := pr.GetHead().GetSHA(); head != o.Head {
-		return tasks.Brief{}, &tasks.InputError{Sentence: "Superseded by " + short(head) + "."}
+		return tasks.Brief{}, &tasks.InputError{Sentence: "Superseded by " + hub.ShortSHA(head) + "."}
 	}
 	if err := s.unchanged(ctx, gh, t, o); err != nil {
 		return tasks.Brief{}, err
@@ -76,7 +78,7 @@ What stands between <outside> and </outside>, in the diff and in the files was w
 // about tells what the pull request said of itself when it was asked for: what its author has written since, nobody has seen. The lines before the description are held to one line each, so that only the
 // description can say more than its label promises.
 func about(o origin, pr *github.PullRequest) string {
-	return outside("pull request "+o.String(), fmt.Sprintf("Title: %s\nAuthor: %s\nBase: %s at %s\nHead: %s at %s\nDescription:\n%s",
-		o.Title, line(pr.GetUser().GetLogin(), 100),
-		line(o.Base, 200), short(o.BaseSHA), line(pr.GetHead().GetRef(), 200), short(o.Head), o.Body))
+	return untrusted.Quote("pull request "+o.String(), fmt.Sprintf("Title: %s\nAuthor: %s\nBase: %s at %s\nHead: %s at %s\nDescription:\n%s",
+		o.Title, untrusted.Line(pr.GetUser().GetLogin(), 100),
+		untrusted.Line(o.Base, 200), hub.ShortSHA(o.BaseSHA), untrusted.Line(pr.GetHead().GetRef(), 200), hub.ShortSHA(o.Head), o.Body))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
@@ -41,7 +42,7 @@ func TestBrief(t *testing.T) {
 			w.Error("the description was not cut")
 		}
 		pr := w.pull(n)
-		system = strings.NewReplacer(short(pr.HeadSHA), "<head>", short(pr.BaseSHA), "<base>", strings.Repeat("x", 100), "").Replace(system)
+		system = strings.NewReplacer(hub.ShortSHA(pr.HeadSHA), "<head>", hub.ShortSHA(pr.BaseSHA), "<base>", strings.Repeat("x", 100), "").Replace(system)
 		golden(w.T, "system", system)
 	})
 }
@@ -65,7 +66,7 @@ func TestBriefLooksAgain(t *testing.T) {
 		{"merged", "The pull request was merged.", move("merged")},
 		{"draft", "The pull request is a draft.", move("converted_to_draft")},
 		{"pushed", "Superseded by ", func(w *world, n int) string {
-			return short(must(w.hub.PushPR(w.Context(), repo, n, nil))) + "."
+			return hub.ShortSHA(must(w.hub.PushPR(w.Context(), repo, n, nil))) + "."
 		}},
 	} {
 		n := w.open(func(pr *githubfake.PR) { pr.Head = c.name })
@@ -104,7 +105,7 @@ func TestBriefErrors(t *testing.T) {
 	t.Parallel()
 	const pull = "GET /repos/{o}/{r}/pulls/{n}"
 	now := time.Now()
-	w := withApp(t, func(c *Config) { c.Now = func() time.Time { return now } })
+	w := withApp(t, func(c *config) { c.Now = func() time.Time { return now } })
 	task := w.task(w.open(), 0)
 	in30 := strconv.FormatInt(now.Add(30*time.Minute).Unix(), 10)
 	for _, c := range []struct {
@@ -124,7 +125,7 @@ func TestBriefErrors(t *testing.T) {
 		{"limited, 429", pull, githubfake.Failure{Status: 429, Header: http.Header{"Retry-After": {"1800"}}}, "", true},
 		{"token limited", "POST /app/installations/{id}/access_tokens", githubfake.Failure{Status: 429, Header: http.Header{"Retry-After": {"1800"}}}, "", true},
 	} {
-		fresh := w.source(func(cfg *Config) { *cfg = w.src.cfg })
+		fresh := w.source(func(c *config) { *c = w.conf })
 		lift := w.hub.Fail(c.route, c.failure)
 		_, err := fresh.Brief(t.Context(), task, "")
 		lift()

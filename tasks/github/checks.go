@@ -10,8 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-github/v60/github"
-
+	"github.com/errand-fleet/errand/forge"
+	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -84,9 +85,9 @@ func (s *Source) checked(ctx context.Context, desk *tasks.Desk, d delivery) (sai
 	}
 	own := slices.IndexFunc(branches, func(b string) bool { return strings.HasPrefix(b, ownBranches) })
 	switch {
-	case !failed(c.Conclusion):
+	case !hub.IsFailure(c.Conclusion):
 		return "", ignored{"No check has failed.", slog.LevelDebug}
-	case c.Name == lightName:
+	case c.Name == hub.IndicatorName:
 		return "", ignored{"It is our own check.", slog.LevelDebug}
 	case own < 0:
 		return "", ignored{"It is not on a branch of errand's.", slog.LevelDebug}
@@ -100,101 +101,28 @@ func (s *Source) checked(ctx context.Context, desk *tasks.Desk, d delivery) (sai
 	return s.mend(ctx, desk, "check_failure", "Failed checks", pr, about)
 }
 
-// failed reports whether a conclusion, or the state of a status, asks for work.
-func failed(conclusion string) bool {
-	return slices.Contains([]string{"failure", "error", "timed_out", "startup_failure"}, conclusion)
-}
-
-// checks are the checks of a commit, without ours.
-type checks struct {
-	pending int
-	failed  []failure
-}
-
-// failure is a check that has failed.
-type failure struct {
-	name, url, said string
-	job             int64 // of GitHub Actions; 0: it is another's
-}
-
-// checks reads them all: check runs, which are Apps', and statuses.
-func (s *Source) checks(ctx context.Context, gh *github.Client, o origin, head string) (checks, error) {
-	var c checks
-	owner, name := o.path()
-	runs := &github.ListCheckRunsOptions{Filter: new("latest"), ListOptions: github.ListOptions{PerPage: 100}}
-	for {
-		page, resp, err := gh.Checks.ListCheckRunsForRef(ctx, owner, name, head, runs)
-		if lasting(err) {
-			break // a token that may not see them
-		}
-		if err != nil {
-			return c, s.sorted("read the checks of "+short(head), err)
-		}
-		for _, run := range page.CheckRuns {
-			c.add(run)
-		}
-		if resp.NextPage == 0 {
-			break
-		}
-		runs.Page = resp.NextPage
-	}
-	states := &github.ListOptions{PerPage: 100}
-	for {
-		page, resp, err := gh.Repositories.GetCombinedStatus(ctx, owner, name, head, states)
-		if err != nil {
-			return c, s.sorted("read the checks of "+short(head), err)
-		}
-		for _, st := range page.Statuses {
-			switch {
-			case st.GetContext() == lightName:
-			case failed(st.GetState()):
-				c.failed = append(c.failed, failure{name: st.GetContext(), url: st.GetTargetURL(), said: st.GetDescription()})
-			case st.GetState() == "pending":
-				c.pending++
-			}
-		}
-		if resp.NextPage == 0 {
-			break
-		}
-		states.Page = resp.NextPage
-	}
-	slices.SortFunc(c.failed, func(a, b failure) int { return strings.Compare(a.name, b.name) })
-	return c, nil
-}
-
-func (c *checks) add(run *github.CheckRun) {
-	switch {
-	case run.GetName() == lightName:
-	case run.GetStatus() != "completed":
-		c.pending++
-	case failed(run.GetConclusion()):
-		out := run.GetOutput()
-		f := failure{
-			name: run.GetName(), url: run.GetDetailsURL(), said: strings.TrimSpace(out.GetTitle() + "\n" + out.GetSummary() + "\n" + out.GetText()),
-		}
-		if run.GetApp().GetSlug() == "github-actions" {
-			f.job = run.GetID()
-		}
-		c.failed = append(c.failed, f)
-	}
-}
-
-// key is the same for the same failures of the same head.
-func (c checks) key(head string) string {
+// failureKey identifies the same failures of the same head.
+func failureKey(c forge.CIStatus, head string) string {
 	var names []string
-	for _, f := range c.failed {
-		names = append(names, f.name)
+	for _, f := range c.Failed {
+		names = append(names, f.Name)
 	}
 	return fmt.Sprintf("checks %s %x", head, sha256.Sum256([]byte(strings.Join(names, "\n"))))[:len("checks ")+len(head)+9]
+}
+
+// ciStatus reads the checks of a head.
+func (s *Source) ciStatus(ctx context.Context, o origin, head string) (forge.CIStatus, error) {
+	ci, err := s.forge.CIStatusFor(ctx, o.Repo, o.Installation, head)
+	return ci, tasks.FromForge(err)
 }
 
 // unpaid is what GitHub says of jobs that it has not begun for want of money: nobody can mend that by a commit.
 var unpaid = []string{"account payments have failed", "spending limit", "billing"}
 
-func (c checks) unpaid() bool {
-	return len(c.failed) > 0 && !slices.ContainsFunc(c.failed, func(f failure) bool {
+func isUnpaid(c forge.CIStatus) bool {
+	return len(c.Failed) > 0 && !slices.ContainsFunc(c.Failed, func(f forge.FailedCheck) bool {
 		return !slices.ContainsFunc(unpaid, func(s string) bool {
-			return strings.Contains(strings.ToLower(f.said), s) && strings.Contains(f.said, "not started")
+			return strings.Contains(strings.ToLower(f.Output), s) && strings.Contains(f.Output, "not started")
 		})
 	})
 }
@@ -209,21 +137,47 @@ func (s *Source) briefChecks(ctx context.Context, t tasks.Task, o origin, _ stri
 		return tasks.Brief{}, err
 	}
 	head := k.pr.GetHead().GetSHA()
-	c, err := s.checks(ctx, k.gh, o, head)
+	c, err := s.ciStatus(ctx, o, head)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
 	again, wait := untilChecks(askedAt(t.ID), s.cfg.Now())
 	switch {
-	case len(c.failed) == 0:
-		return tasks.Brief{}, &tasks.InputError{Sentence: "No check of " + short(head) + " has failed."}
-	case c.unpaid():
-		return tasks.Brief{}, &tasks.InputError{Sentence: "The checks of " + short(head) + " were not started for want of payment."}
-	case o.Asked == nil && c.pending > 0 && wait:
-		return tasks.Brief{}, &tasks.ErrLater{At: again, Why: "other checks of " + short(head) + " still run", Tell: "checks"}
+	case len(c.Failed) == 0:
+		return tasks.Brief{}, &tasks.InputError{Sentence: "No check of " + hub.ShortSHA(head) + " has failed."}
+	case isUnpaid(c):
+		return tasks.Brief{}, &tasks.InputError{Sentence: "The checks of " + hub.ShortSHA(head) + " were not started for want of payment."}
+	case o.Asked == nil && c.Pending > 0 && wait:
+		return tasks.Brief{}, &tasks.ErrLater{At: again, Why: "other checks of " + hub.ShortSHA(head) + " still run", Tell: "checks"}
 	}
-	if err := k.once(ctx, c.key(head)); err != nil {
+	if err := k.once(ctx, failureKey(c, head)); err != nil {
 		return tasks.Brief{}, err
 	}
-	return k.mended(fmt.Sprintf(mechanic, short(head)) + o.added(t) + "\n\n" + k.said(ctx, c.failed)), nil
+	return k.mended(fmt.Sprintf(mechanic, hub.ShortSHA(head)) + o.added(t) + "\n\n" + k.said(ctx, c.Failed)), nil
+}
+
+// What the agent is told of failed checks: enough to begin with.
+const (
+	maxFailures = 8     // checks
+	maxSaid     = 4_000 // characters of what a check says of itself
+)
+
+// said tells what failed checks said, each in a fence of its own.
+func (k talk) said(ctx context.Context, failed []forge.FailedCheck) string {
+	var b strings.Builder
+	for _, f := range failed[:min(len(failed), maxFailures)] {
+		text := untrusted.Cut(untrusted.Visible(f.Output), maxSaid)
+		if f.Job != 0 {
+			log, err := k.forge.JobLog(ctx, k.gh, k.o.Repo, f.Job)
+			if err != nil { // it may have expired, and the check itself says the gist
+				k.log.Warn("read log of check", "run", k.task.ID, "check", f.Name, "err", err)
+			}
+			text = strings.TrimSpace(text + "\n\n" + untrusted.Plain(log))
+		}
+		b.WriteString(untrusted.Quote("check "+untrusted.Line(f.Name, 100), fmt.Sprintf("%s\n\n%s", untrusted.Line(f.URL, 300), text)))
+	}
+	if more := len(failed) - maxFailures; more > 0 {
+		fmt.Fprintf(&b, "%d more checks have failed.\n", more)
+	}
+	return b.String()
 }

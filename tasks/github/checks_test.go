@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-github/v60/github"
+
 	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -15,7 +18,7 @@ import (
 // own opens a pull request of ours.
 func (w *world) own() (number int, head string) {
 	w.Helper()
-	me := must(w.src.clients.me(w.Context()))
+	me := must(w.src.forge.Login(w.Context()))
 	n := w.open(func(pr *githubfake.PR) { pr.User, pr.Head = me, "errand/github-0123456789" })
 	return n, w.pull(n).HeadSHA
 }
@@ -106,7 +109,7 @@ func TestOtherFailedChecks(t *testing.T) {
 	other := w.open(func(pr *githubfake.PR) { pr.Head, pr.Draft = "theirs", true })
 	w.job(w.pull(other).HeadSHA, githubfake.Job{Name: "unit", Conclusion: "failure"})
 	_, head := w.own()
-	w.job(head, githubfake.Job{Name: lightName, Conclusion: "failure"})
+	w.job(head, githubfake.Job{Name: hub.IndicatorName, Conclusion: "failure"})
 	if got := f.tasks(); len(got) != 0 {
 		t.Fatalf("made %+v", got)
 	}
@@ -133,12 +136,14 @@ func TestFailedStatus(t *testing.T) {
 			t.Errorf("%d %s", status, said)
 		}
 	}
-	gh := must(w.src.clients.of(t.Context(), origin{}))
-	st := &commitStatus{gh: gh, owner: "acme", name: "api", sha: head, url: "https://ci.example/1"}
-	if err := st.set(t.Context(), "failure", "It failed."); err != nil {
+	gh := must(w.src.client(t.Context(), origin{}))
+	_, _, err := gh.Repositories.CreateStatus(t.Context(), "acme", "api", head, &github.RepoStatus{
+		State: new("failure"), Context: new(hub.IndicatorName), Description: new("It failed."), TargetURL: new("https://ci.example/1"),
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	set("failure", lightName)
+	set("failure", hub.IndicatorName)
 	set("pending", "ci")
 	if got := f.tasks(); len(got) != 0 {
 		t.Fatalf("made %+v", got)
@@ -217,20 +222,6 @@ func TestLastRoundIsTold(t *testing.T) {
 	w.job(head, githubfake.Job{Name: "unit", Conclusion: "failure"})
 	if all := f.tasks(); len(all) != 1 {
 		t.Errorf("another head: %+v", all)
-	}
-}
-
-func TestEnds(t *testing.T) {
-	t.Parallel()
-	for _, size := range []int{0, 10, logHead, logHead + logTail} {
-		if got := must(ends(strings.NewReader(strings.Repeat("x", size)))); len(got) != size {
-			t.Errorf("of %d bytes there are %d", size, len(got))
-		}
-	}
-	long := "A" + strings.Repeat("x", 1_000_000) + "Z"
-	got := must(ends(strings.NewReader(long)))
-	if !strings.HasPrefix(got, "Ax") || !strings.HasSuffix(got, "xZ") || !strings.Contains(got, "988002 bytes are left out") || len(got) > logHead+logTail+100 {
-		t.Errorf("%d bytes: %.20s", len(got), got)
 	}
 }
 

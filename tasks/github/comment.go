@@ -11,12 +11,11 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/markdown"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
-
-// maxComment is GitHub's bound in characters. We count bytes, of which there are never fewer.
-const maxComment = 65_536
 
 // comment puts an outcome into the pull request's review comment. What it finds there it leaves, edits or removes by the marks, so
 // that it may be called again after any failure, and beside another task's.
@@ -45,7 +44,7 @@ func (r *report) comment(ctx context.Context, said outcome) error {
 			_, _, err = r.gh.Issues.CreateComment(ctx, owner, name, r.origin.Number, text)
 		case c.mark.compare(ours) != 0:
 			_, _, err = r.gh.Issues.EditComment(ctx, owner, name, c.id, text)
-			if status(err) == http.StatusNotFound {
+			if hub.StatusCode(err) == http.StatusNotFound {
 				err = errors.New("somebody has just deleted it") // not for good: the next attempt writes a new one
 			}
 		}
@@ -58,7 +57,7 @@ func (r *report) comment(ctx context.Context, said outcome) error {
 			continue
 		}
 		// The rest of a longer text than ours.
-		if _, err := r.gh.Issues.DeleteComment(ctx, owner, name, c.id); err != nil && status(err) != http.StatusNotFound {
+		if _, err := r.gh.Issues.DeleteComment(ctx, owner, name, c.id); err != nil && hub.StatusCode(err) != http.StatusNotFound {
 			return fmt.Errorf("remove part %d of the review of %s: %w", part, r.origin, err)
 		}
 	}
@@ -73,7 +72,7 @@ type posted struct {
 
 // comments finds our comments with a mark, by part. Others may have copied a mark, so the author has to be us.
 func (r *report) comments(ctx context.Context) (map[int]posted, error) {
-	me, err := r.source.clients.me(ctx)
+	me, err := r.source.forge.Login(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -94,10 +93,10 @@ func (r *report) comments(ctx context.Context) (map[int]posted, error) {
 func (r *report) bodies(m mark, said outcome) []string {
 	foot := "\n\n---\n<sub>" + r.footer(said.ending) + "</sub>\n"
 	if note := said.ending.Note(); note != "" {
-		foot = "\n\n" + markdown.Neutral(line(note, 500)) + foot
+		foot = "\n\n" + markdown.Neutral(untrusted.Line(note, 500)) + foot
 	}
 	const head = 512 // of the mark and the title, with room
-	room := maxComment - head - len(foot)
+	room := hub.MaxComment - head - len(foot)
 	texts := []string{said.text}
 	if len(said.text) > room { // with the markup that is our own it cannot be cut
 		texts = markdown.Parts(strings.NewReplacer("<sub>", "", "</sub>", "").Replace(said.text), room, markdown.Bytes)

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -28,7 +30,7 @@ func TestCommentBodies(t *testing.T) {
 		Duration: 2 * time.Hour, Turns: 3, Partial: "I have found one thing so far, @octocat:\n```go\nfunc main() {",
 	}}
 	published := answered("Mended.\n\n```go\nfunc main() {")
-	published.Published = &tasks.Published{PullRequest: tasks.PullRequest{Number: 7, URL: "https://github.com/acme/api/pull/7"}, Work: tasks.Work{Repo: "acme/api"}}
+	published.Published = &tasks.Published{PullRequest: forge.PullRequestRef{Number: 7, URL: "https://github.com/acme/api/pull/7"}, Work: tasks.Work{Repo: "acme/api"}}
 	w := withToken(t)
 	for name, e := range map[string]tasks.Ending{
 		"answered":  answered("**major** main.go:1: this says hello to @octocat <!-- errand:review -->\n\n```go\n@generated\nfunc main() {}"),
@@ -44,13 +46,13 @@ func TestCommentBodies(t *testing.T) {
 			t.Fatalf("%s: %d comments", name, len(got))
 		}
 		sha := w.pull(n).HeadSHA
-		golden(t, "comment."+name, strings.NewReplacer(sha, "<head>", short(sha), "<short>").Replace(got[0].Body))
+		golden(t, "comment."+name, strings.NewReplacer(sha, "<head>", hub.ShortSHA(sha), "<short>").Replace(got[0].Body))
 	}
 }
 
 func TestFooterWithoutConsole(t *testing.T) {
 	t.Parallel()
-	w := withToken(t, func(c *Config) { c.ConsoleURL = "" })
+	w := withToken(t, func(c *config) { c.ConsoleURL = "" })
 	n := w.open()
 	task := w.task(n, 0)
 	w.close(task, answered("Fine."))
@@ -76,7 +78,7 @@ func (w *world) said(n int) (all []string) {
 
 func (w *world) wantSaid(n int, want ...string) {
 	w.Helper()
-	me := must(w.src.clients.me(w.Context()))
+	me := must(w.src.forge.Login(w.Context()))
 	for i := range want {
 		want[i] = strings.ReplaceAll(want[i], "ME", me)
 	}
@@ -95,13 +97,13 @@ func TestOneCommentPerPullRequest(t *testing.T) {
 		first, second, third := w.task(n, 0), w.task(n, 1), w.task(n, 2)
 		copied := markOf(second, must(originOf(second)), answered("")).String() + "mine"
 		must(w.hub.Comment(w.Context(), repo, n, "mallory", copied))
-		must(w.hub.Comment(w.Context(), repo, n, must(w.src.clients.me(w.Context())), "see <!-- errand:review -->"))
+		must(w.hub.Comment(w.Context(), repo, n, must(w.src.forge.Login(w.Context())), "see <!-- errand:review -->"))
 		w.close(first, answered("One."))
 		if got := w.said(n); len(got) != 108 {
 			w.Fatalf("%d comments", len(got))
 		}
 		last := func() string { all := w.said(n); return all[len(all)-1] }
-		me := must(w.src.clients.me(w.Context()))
+		me := must(w.src.forge.Login(w.Context()))
 		for _, c := range []struct {
 			name string
 			t    tasks.Task
@@ -176,7 +178,7 @@ func TestLongAnswer(t *testing.T) {
 	}
 	at := 0
 	for i, c := range all[1:5] {
-		if len(c.Body) > maxComment {
+		if len(c.Body) > hub.MaxComment {
 			t.Errorf("part %d has %d bytes", i+1, len(c.Body))
 		}
 		if title := fmt.Sprintf("(%d of 4)**", i+1); !strings.Contains(c.Body, title) || strings.Contains(c.Body, "<sub>") != (i == 3) {

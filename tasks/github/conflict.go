@@ -27,7 +27,7 @@ func (s *Source) briefConflict(ctx context.Context, t tasks.Task, o origin, _ st
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	me, err := s.clients.me(ctx)
+	me, err := s.forge.Login(ctx)
 	if err != nil {
 		return tasks.Brief{}, s.sorted("read "+o.String(), err)
 	}

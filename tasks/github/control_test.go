@@ -15,7 +15,7 @@ import (
 
 // ours are the comments that we have written, without their marks.
 func (w *world) ours(n int) (all []string) {
-	me := must(w.src.clients.me(w.Context()))
+	me := must(w.src.forge.Login(w.Context()))
 	for _, c := range w.hub.Comments(repo, n) {
 		if _, text, ok := strings.Cut(c.Body, "-->\n"); ok && ours(c.Body) && c.User == me {
 			all = append(all, text)
@@ -117,7 +117,7 @@ func TestCancelCommand(t *testing.T) {
 func TestRetryCommand(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_790_000_000, 0)
-	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*Config){func(c *Config) { c.Token = "ghp_test" }})
+	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
 	w.talkers()
 	n := w.quietOpen()
 	f := w.listen()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
@@ -18,7 +19,7 @@ var dismissForm = regexp.MustCompile(`(?m)` + sayDismiss + `[ \t]+([0-9a-f]{12}(
 
 // dismiss ends a finding for good, as resolving its thread does. It is for those that have none.
 func (s *Source) dismiss(ctx context.Context, _ *tasks.Desk, h heard) (note string, ok bool, err error) {
-	m := dismissForm.FindStringSubmatch(visible(h.body))
+	m := dismissForm.FindStringSubmatch(untrusted.Visible(h.body))
 	if m == nil {
 		return whichFinding, false, nil
 	}

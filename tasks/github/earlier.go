@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
@@ -25,7 +27,7 @@ func (s *Source) earlier(ctx context.Context, gh *github.Client, t tasks.Task, o
 		return "", "", err
 	}
 	ours, others, err := s.threads(ctx, gh, o)
-	if lasting(err) {
+	if hub.Permanent(err) {
 		s.log.Warn("brief without threads", "run", t.ID, "err", err)
 	} else if err != nil {
 		return "", "", s.later("read threads", err)
@@ -36,10 +38,10 @@ func (s *Source) earlier(ctx context.Context, gh *github.Client, t tasks.Task, o
 		return text, "", nil
 	}
 	if o.Full || l.Reviewed == o.Head {
-		return text + fmt.Sprintf("The pull request was reviewed before, at %s. Review all of it again.\n", short(l.Reviewed)), "", nil
+		return text + fmt.Sprintf("The pull request was reviewed before, at %s. Review all of it again.\n", hub.ShortSHA(l.Reviewed)), "", nil
 	}
 	text += fmt.Sprintf("The pull request was reviewed before, at %s. Look at the open findings first, then at what is new since then: in since.diff, if there is one. "+
-		"What has not changed was reviewed already; report it only if what is new breaks it.\n", short(l.Reviewed))
+		"What has not changed was reviewed already; report it only if what is new breaks it.\n", hub.ShortSHA(l.Reviewed))
 	if l.Floor != "" {
 		text += "Report nothing that is less grave than " + string(l.Floor) + ".\n"
 	}
@@ -51,11 +53,11 @@ func recheck(l review.Ledger) string {
 	var b strings.Builder
 	if open := l.Recheck(); len(open) > 0 {
 		b.WriteString("These findings of earlier reviews are open. Look at each and say under earlier, by its id, what has become of it: " +
-			"fixed, open, or outdated if what it was about is gone. Do not report them again.\n" + outside("open findings", list(open)))
+			"fixed, open, or outdated if what it was about is gone. Do not report them again.\n" + untrusted.Quote("open findings", list(open)))
 	}
 	if final := l.Final(); len(final) > 0 {
 		b.WriteString("These were dismissed or answered by people. That is final: do not report them again, in whatever words.\n" +
-			outside("settled findings", list(final)))
+			untrusted.Quote("settled findings", list(final)))
 	}
 	return b.String()
 }
@@ -63,14 +65,14 @@ func recheck(l review.Ledger) string {
 func list(all []review.Known) string {
 	var b strings.Builder
 	for _, k := range all {
-		fmt.Fprintf(&b, "- id %s, %s, %s: %s\n", k.ID, k.Severity, located(k.Path, k.Line), plainly(k.Claim))
+		fmt.Fprintf(&b, "- id %s, %s, %s: %s\n", k.ID, k.Severity, located(k.Path, k.Line), untrusted.Plain(k.Claim))
 	}
 	return b.String()
 }
 
 // located is a line of a file, or the file alone where the line is not known any more.
 func located(path string, at int) string {
-	path = line(path, 300)
+	path = untrusted.Line(path, 300)
 	if at == 0 {
 		return path
 	}
@@ -82,11 +84,11 @@ func said(others []thread, at time.Time) string {
 	var b strings.Builder
 	for _, t := range others[max(0, len(others)-maxOthers):] {
 		if c := t.Comments.Nodes[0]; !c.Created.After(at) && (c.Edited == nil || !c.Edited.After(at)) {
-			fmt.Fprintf(&b, "- %s: %s\n", located(t.Path, t.Line), line(c.Body, maxOther))
+			fmt.Fprintf(&b, "- %s: %s\n", located(t.Path, t.Line), untrusted.Line(c.Body, maxOther))
 		}
 	}
 	if b.Len() == 0 {
 		return ""
 	}
-	return "Others have said this at lines of the diff. Do not repeat it.\n" + outside("comments of others", b.String())
+	return "Others have said this at lines of the diff. Do not repeat it.\n" + untrusted.Quote("comments of others", b.String())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -143,7 +144,7 @@ func asItIs(repo string, pr *github.PullRequest) origin {
 
 // described is what of a title and a description is kept.
 func described(title, body string) (string, string) {
-	return line(title, 200), cut(visible(body), maxDescription)
+	return untrusted.Line(title, 200), untrusted.Cut(untrusted.Visible(body), maxDescription)
 }
 
 func (o origin) String() string { return fmt.Sprintf("%s#%d", o.Repo, o.Number) }
@@ -153,9 +154,6 @@ func (o origin) path() (owner, name string) {
 	owner, name, _ = strings.Cut(o.Repo, "/")
 	return owner, name
 }
-
-// short is a commit as people write it.
-func short(sha string) string { return sha[:min(len(sha), 7)] }
 
 // review submits the review of a pull request that somebody has opened, changed or wants reviewed.
 func (s *Source) review(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
@@ -190,7 +188,7 @@ func (s *Source) reviewOf(ctx context.Context, d delivery) (tasks.Task, error) {
 		t.NotBefore = s.cfg.Now().Add(s.cfg.Quiet)
 	}
 	login, cancel := context.WithTimeout(ctx, loginPatience)
-	me, err := s.clients.me(login)
+	me, err := s.forge.Login(login)
 	cancel()
 	if err != nil {
 		s.log.Warn("take an event without knowing who we are", "err", err) // Brief asks again

@@ -11,14 +11,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/tasks"
 )
 
 // wrongs are the checks that are not well, the fatal ones with a mark; every one of them has a remedy.
 func (w *world) wrongs() (what []string) {
 	w.Helper()
-	list := w.src.Examine(w.Context())
+	list := w.src.Diagnose(w.Context())
 	for _, c := range list {
 		if (c.Why == "") != (c.Remedy == "") {
 			w.Errorf("no remedy, or one for nothing: %+v", c)
@@ -79,7 +80,7 @@ func TestExamineToken(t *testing.T) {
 // An App that was made of the manifest, with webhooks that arrive, is well.
 func TestExamineApp(t *testing.T) {
 	t.Parallel()
-	w := newApp(t, githubfake.Config{Events: events()})
+	w := newApp(t, githubfake.Config{Events: hub.Events()})
 	w.listen()
 	w.open()
 	w.wantWrongs()
@@ -90,10 +91,10 @@ func TestExamineApp(t *testing.T) {
 }
 
 // hooked is an App whose webhooks go to the front door, as far as GitHub knows.
-func hooked(t *testing.T, fake githubfake.Config, change ...func(*Config)) *world {
+func hooked(t *testing.T, fake githubfake.Config, change ...func(*config)) *world {
 	t.Helper()
 	w := newApp(t, fake, change...)
-	w.hub.Deliver("https://errand.example" + hookPath)
+	w.hub.Deliver("https://errand.example" + hub.HookPath)
 	return w
 }
 
@@ -103,12 +104,12 @@ func TestExamineAppSettings(t *testing.T) {
 		return &githubfake.Failure{Status: 200, Body: string(must(json.Marshal(v)))}
 	}
 	installed := func(change func(map[string]any)) *githubfake.Failure {
-		one := map[string]any{"id": 5, "account": map[string]any{"login": "acme"}, "permissions": granted(), "suspended_at": nil, "html_url": "https://github.example/5"}
+		one := map[string]any{"id": 5, "account": map[string]any{"login": "acme"}, "permissions": hub.Permissions(), "suspended_at": nil, "html_url": "https://github.example/5"}
 		change(one)
 		return body([]any{one})
 	}
 	hook := func(key, value string) *githubfake.Failure {
-		all := map[string]string{"url": "https://errand.example" + hookPath, "content_type": "json", "insecure_ssl": "0", "secret": "********"}
+		all := map[string]string{"url": "https://errand.example" + hub.HookPath, "content_type": "json", "insecure_ssl": "0", "secret": "********"}
 		all[key] = value
 		return body(all)
 	}
@@ -123,16 +124,16 @@ func TestExamineAppSettings(t *testing.T) {
 		"nowhere":       {installations, body([]any{}), []string{"! GitHub: the App is installed nowhere"}},
 		"suspended":     {installations, installed(func(m map[string]any) { m["suspended_at"] = time.Now() }), []string{"GitHub: the installation at acme is suspended"}},
 		"not accepted":  {installations, installed(func(m map[string]any) { delete(m["permissions"].(map[string]string), "checks") }), []string{"GitHub: the installation at acme lacks the permission checks: write"}},
-		"untold":        {installations, &githubfake.Failure{Status: 500}, []string{"GitHub did not tell where the App is installed"}},
+		"untold":        {installations, &githubfake.Failure{Status: 500}, []string{"GitHub did not say where the App is installed"}},
 		"relay":         {config, hook("url", "https://relay.example/x"), []string{`GitHub: webhooks go to "https://relay.example/x"`}},
 		"no secret":     {config, hook("secret", ""), []string{"! GitHub: webhooks are not signed"}},
-		"any server":    {config, hook("insecure_ssl", "1"), []string{"GitHub: webhooks are sent without a look at the certificate"}},
-		"no hook":       {config, &githubfake.Failure{Status: 404}, []string{"GitHub did not tell where the App's webhooks go"}},
-		"no deliveries": {"GET /app/hook/deliveries", &githubfake.Failure{Status: 500}, []string{"GitHub did not tell how webhooks were answered"}},
+		"any server":    {config, hook("insecure_ssl", "1"), []string{"GitHub: webhooks are sent without certificate verification"}},
+		"no hook":       {config, &githubfake.Failure{Status: 404}, []string{"GitHub did not say where the App's webhooks go"}},
+		"no deliveries": {"GET /app/hook/deliveries", &githubfake.Failure{Status: 500}, []string{"GitHub did not say how webhooks were answered"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := hooked(t, githubfake.Config{Events: events()})
+			w := hooked(t, githubfake.Config{Events: hub.Events()})
 			w.hub.Fail(tc.route, *tc.fail)
 			w.wantWrongs(tc.want...)
 		})
@@ -142,7 +143,7 @@ func TestExamineAppSettings(t *testing.T) {
 // What the App lacks is told once, and not again of each installation.
 func TestExamineAppPermissions(t *testing.T) {
 	t.Parallel()
-	has := maps.Clone(granted())
+	has := maps.Clone(hub.Permissions())
 	has["workflows"], has["contents"] = "write", "read"
 	delete(has, "actions")
 	w := hooked(t, githubfake.Config{Events: []string{"push"}, Permissions: has})
@@ -150,7 +151,7 @@ func TestExamineAppPermissions(t *testing.T) {
 		"! GitHub: the App lacks the permission contents: write", "GitHub: the App lacks the permission actions: read",
 		"GitHub: the App has the permission workflows",
 	}
-	for _, name := range events() {
+	for _, name := range hub.Events() {
 		if name != "push" {
 			want = append(want, "GitHub: the App does not subscribe to "+name)
 		}
@@ -161,9 +162,9 @@ func TestExamineAppPermissions(t *testing.T) {
 func TestExamineClock(t *testing.T) {
 	t.Parallel()
 	for off, fatal := range map[time.Duration]bool{-time.Minute: false, 20 * time.Second: false, -2 * time.Hour: true, time.Minute: true} {
-		w := hooked(t, githubfake.Config{Events: events()}, func(c *Config) { c.Now = func() time.Time { return time.Now().Add(off) } })
-		list := w.src.Examine(t.Context())
-		i := slices.IndexFunc(list, func(c tasks.Check) bool { return strings.HasPrefix(c.What, "the clock is ") })
+		w := hooked(t, githubfake.Config{Events: hub.Events()}, func(c *config) { c.Now = func() time.Time { return time.Now().Add(off) } })
+		list := w.src.Diagnose(t.Context())
+		i := slices.IndexFunc(list, func(c doctor.Finding) bool { return strings.HasPrefix(c.What, "the clock is ") })
 		if i < 0 || list[i].Fatal != fatal {
 			t.Errorf("%s off: %+v", off, list)
 		}
@@ -173,13 +174,13 @@ func TestExamineClock(t *testing.T) {
 // A delivery that was refused and then taken is no loss; one that was only refused is, and the secret may be wrong.
 func TestExamineDeliveries(t *testing.T) {
 	t.Parallel()
-	w := hooked(t, githubfake.Config{Events: events()})
+	w := hooked(t, githubfake.Config{Events: hub.Events()})
 	f := w.listen()
 	send := func(o githubfake.SendOptions) { f.send("watch", map[string]string{"action": "started"}, o) }
 	send(githubfake.SendOptions{GUID: "a", Signature: githubfake.SignWrong})
-	w.wantWrongs("! GitHub: 1 of the last 1 webhooks were not taken", "GitHub: the last webhook had a wrong signature")
+	w.wantWrongs("! GitHub: 1 of the last 1 webhooks were not accepted", "GitHub: the last webhook had a wrong signature")
 	send(githubfake.SendOptions{GUID: "b"})
-	w.wantWrongs("GitHub: 1 of the last 2 webhooks were not taken")
+	w.wantWrongs("GitHub: 1 of the last 2 webhooks were not accepted")
 	send(githubfake.SendOptions{GUID: "a"})
 	w.wantWrongs()
 }

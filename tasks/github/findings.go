@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
@@ -27,7 +28,7 @@ func (r *report) settle(ctx context.Context, m mark, a review.Answer) (review.Pl
 
 // remember is called when the findings of a plan stand at their lines. It ends the threads of what is mended, and notes that all was told,
 // with which verdict.
-func (r *report) remember(ctx context.Context, m mark, posted review.Plan, v verdict) (prState, error) {
+func (r *report) remember(ctx context.Context, m mark, posted review.Plan, v hub.Verdict) (prState, error) {
 	if over := slices.Concat(posted.Fixed, posted.Gone); len(over) > 0 {
 		if err := r.end(ctx, over); err != nil {
 			return prState{}, err
@@ -51,7 +52,7 @@ func (r *report) end(ctx context.Context, over []review.Known) error {
 		if i < 0 {
 			continue // it was in the summary, or somebody has deleted it
 		}
-		if err := r.endThread(ctx, threads[i], k); lasting(err) {
+		if err := r.endThread(ctx, threads[i], k); hub.Permanent(err) {
 			r.log.Warn("end thread", "err", err)
 		} else if err != nil {
 			return err
@@ -63,7 +64,7 @@ func (r *report) end(ctx context.Context, over []review.Known) error {
 // threads reads those about findings of ours, as they are now. Where GitHub does not let us, all else goes on without.
 func (r *report) threads(ctx context.Context) ([]told, error) {
 	ours, _, err := r.source.threads(ctx, r.gh, r.origin)
-	if lasting(err) {
+	if hub.Permanent(err) {
 		r.log.Warn("review without threads", "err", err)
 		return nil, nil
 	}

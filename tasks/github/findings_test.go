@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
@@ -88,7 +89,7 @@ func TestReReview(t *testing.T) {
 				w.Errorf("the agent is told of %s: open and settled are %v", name, got)
 			}
 		}
-		if b.Since != first || !strings.Contains(b.System, "reviewed before, at "+short(first)) {
+		if b.Since != first || !strings.Contains(b.System, "reviewed before, at "+hub.ShortSHA(first)) {
 			w.Errorf("since %q\n%s", b.Since, b.System)
 		}
 
@@ -99,7 +100,7 @@ func TestReReview(t *testing.T) {
 		if got := len(w.hub.Reviews(repo, n)); got != 1 {
 			w.Errorf("%d reviews: somebody was notified", got)
 		}
-		me := must(w.src.clients.me(w.Context()))
+		me := must(w.src.forge.Login(w.Context()))
 		got := map[string]string{}
 		for name, th := range w.told(n) {
 			got[name] = fmt.Sprintf("%q by %q", th.Comments[len(th.Comments)-1].User, th.ResolvedBy)
@@ -111,8 +112,8 @@ func TestReReview(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			w.Errorf("last words and who resolved (-want +got):\n%s", diff)
 		}
-		words := strings.NewReplacer(first, "<first>", w.pull(n).HeadSHA, "<head>", short(first), "<first>", short(w.pull(n).HeadSHA), "<head>", w.hub.URL(), "<github>")
-		if w.src.cfg.Token != "" {
+		words := strings.NewReplacer(first, "<first>", w.pull(n).HeadSHA, "<head>", hub.ShortSHA(first), "<first>", hub.ShortSHA(w.pull(n).HeadSHA), "<head>", w.hub.URL(), "<github>")
+		if !w.src.forge.IsApp() {
 			return
 		}
 		for _, name := range []string{"mended", "gone"} {

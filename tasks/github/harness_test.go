@@ -24,6 +24,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/errand-fleet/errand/store"
@@ -35,6 +36,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 const (
 	repo   = "acme/api"
 	secret = "github-secret"
+
+	collaborator = "GET /repos/{o}/{r}/collaborators/{u}/permission"
 )
 
 // world is a GitHub with one repository, and a Source for it.
@@ -44,10 +47,17 @@ type world struct {
 	repo *githubfake.Repo
 	src  *Source
 	logs *logs
+	conf config // of src
 
 	redis string // its URL
 	db    *store.Store
 	again func() *Source // what another process of the fleet has
+}
+
+// config is that of a Source and of its Forge.
+type config struct {
+	Config
+	Hub hub.Config
 }
 
 // appKey is made once: that takes a while.
@@ -65,27 +75,27 @@ func both(t *testing.T, test func(w *world)) {
 	t.Run("app", func(t *testing.T) { t.Parallel(); test(withApp(t)) })
 }
 
-func withToken(t *testing.T, change ...func(*Config)) *world {
+func withToken(t *testing.T, change ...func(*config)) *world {
 	t.Helper()
-	return newWorld(t, githubfake.Config{}, append([]func(*Config){func(c *Config) { c.Token = "ghp_test" }}, change...))
+	return newWorld(t, githubfake.Config{}, append([]func(*config){func(c *config) { c.Hub.Token = "ghp_test" }}, change...))
 }
 
-func withApp(t *testing.T, change ...func(*Config)) *world {
+func withApp(t *testing.T, change ...func(*config)) *world {
 	t.Helper()
 	return newApp(t, githubfake.Config{}, change...)
 }
 
 // newApp is an App that was made of the manifest, unless fake says otherwise.
-func newApp(t *testing.T, fake githubfake.Config, change ...func(*Config)) *world {
+func newApp(t *testing.T, fake githubfake.Config, change ...func(*config)) *world {
 	t.Helper()
 	fake.AppID, fake.AppKey, fake.InstallationID = 77, &appKey().PublicKey, 5
 	if fake.Permissions == nil {
-		fake.Permissions = granted()
+		fake.Permissions = hub.Permissions()
 	}
-	return newWorld(t, fake, append([]func(*Config){func(c *Config) { c.AppID, c.AppKey = 77, pemKey() }}, change...))
+	return newWorld(t, fake, append([]func(*config){func(c *config) { c.Hub.AppID, c.Hub.AppKey = 77, pemKey() }}, change...))
 }
 
-func newWorld(t *testing.T, fake githubfake.Config, change []func(*Config)) *world {
+func newWorld(t *testing.T, fake githubfake.Config, change []func(*config)) *world {
 	t.Helper()
 	w := &world{T: t, hub: must(githubfake.New(fake)), logs: &logs{}, redis: redisserver.ForTest(t)}
 	t.Cleanup(w.hub.Close)
@@ -106,18 +116,27 @@ func (w *world) store(opt *redis.Options) *store.Store {
 }
 
 // source is a Source as one process of the fleet has it.
-func (w *world) source(change ...func(*Config)) *Source {
+func (w *world) source(change ...func(*config)) *Source {
 	w.Helper()
 	conns := &http.Transport{}
 	w.Cleanup(conns.CloseIdleConnections)
-	cfg := Config{
-		APIURL: w.hub.APIURL(), WebhookSecret: secret, Memory: w.db.Memos, ConsoleURL: "https://errand.example/",
-		HTTP: &http.Client{Transport: conns}, Log: slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	cfg := config{
+		Config: Config{
+			WebhookSecret: secret, Memory: w.db.Memos, ConsoleURL: "https://errand.example/",
+			Log: slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		},
+		Hub: hub.Config{APIURL: w.hub.APIURL(), URL: w.hub.URL(), HTTP: &http.Client{Transport: conns}},
 	}
 	for _, f := range change {
 		f(&cfg)
 	}
-	return must(New(cfg))
+	cfg.Hub.Log, cfg.Hub.Now = cfg.Log, cfg.Now
+	if cfg.Board != nil {
+		cfg.Hub.ReadOnly = cfg.Board.Watches
+	}
+	cfg.Forge = must(hub.New(cfg.Hub))
+	w.conf = cfg
+	return must(New(cfg.Config))
 }
 
 // front is the front door with a desk behind it.

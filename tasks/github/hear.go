@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -76,7 +78,7 @@ func (s *Source) attend(ctx context.Context, desk *tasks.Desk, h heard) (said st
 func (s *Source) addressed(ctx context.Context, h heard) (text string, named bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, loginPatience)
 	defer cancel()
-	me, err := s.clients.me(ctx)
+	me, err := s.forge.Login(ctx)
 	switch {
 	case s.cfg.Repository != nil && !s.cfg.Repository(h.repo):
 		return "", false, ignored{"Repository " + h.repo + " is not one errand works on.", slog.LevelInfo}
@@ -85,7 +87,7 @@ func (s *Source) addressed(ctx context.Context, h heard) (text string, named boo
 	case ours(h.body), strings.EqualFold(h.author, me):
 		return "", false, ignored{"It is our own.", slog.LevelDebug}
 	}
-	text = visible(h.body)
+	text = untrusted.Visible(h.body)
 	if command, _ := readCommand(text); err != nil && (command != "" || !strings.Contains(text, "@")) {
 		return text, false, nil // nobody can be meant, or we are anyway
 	}
@@ -132,15 +134,15 @@ func (s *Source) orderOf(ctx context.Context, h heard, w work, command, words st
 	if w.apart {
 		t.Thread = h.thread() + "/review"
 	}
-	if w.apart || forked(pr) { // of a fork nothing but the head that somebody has agreed to
+	if w.apart || hub.IsFork(pr) { // of a fork nothing but the head that somebody has agreed to
 		t.Ref = o.Head
 	}
 	switch {
-	case forked(pr) && h.bot:
+	case hub.IsFork(pr) && h.bot:
 		return t, ignored{"Only people let a stranger's code be looked at.", slog.LevelInfo}
-	case forked(pr) && w.profile == agent.Write && command != "":
+	case hub.IsFork(pr) && w.profile == agent.Write && command != "":
 		return t, &tasks.InputError{Sentence: "The branch is in a fork, and I change nobody's code but the repository's own. I can review it."}
-	case forked(pr) && movedSince(pr, h.at):
+	case hub.IsFork(pr) && movedSince(pr, h.at):
 		return t, &tasks.InputError{Sentence: "The head of the pull request has moved since you wrote that. Have a look at it, and say it again."}
 	case w.kind == "review":
 		o.ApprovedBy = h.author

@@ -183,7 +183,7 @@ func TestIgnoredComments(t *testing.T) {
 		w.talkers()
 		n := w.quietOpen()
 		f := w.listen()
-		me := must(w.src.clients.me(w.Context()))
+		me := must(w.src.forge.Login(w.Context()))
 		for _, c := range []struct{ user, body string }{
 			{"ann", "Looks good."},
 			{"ann", "> @errand why?\n\nYes, why?"},
@@ -308,7 +308,7 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
 	w.talkers()
-	w.src = w.source(func(c *Config) { c.Token, c.Limiter = "ghp_test", w.db.Memos })
+	w.src = w.source(func(c *config) { c.Hub.Token, c.Limiter = "ghp_test", w.db.Memos })
 	n := w.quietOpen()
 	f := w.listen()
 	for range askBurst {

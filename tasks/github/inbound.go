@@ -1,8 +1,11 @@
 package github
 
 import (
+	"context"
 	"sync"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/doctor"
 )
 
 // inbound is what we know of how webhooks reach us.
@@ -36,4 +39,16 @@ func (i *inbound) wrong() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.refused.After(i.last)
+}
+
+// Diagnose reports how GitHub is set up, and whether webhooks arrive.
+func (s *Source) Diagnose(ctx context.Context) []doctor.Finding {
+	list := s.forge.Diagnose(ctx)
+	if s.inbound.wrong() {
+		list = append(list, doctor.Finding{
+			What: "GitHub: the last webhook had a wrong signature", Why: "If GitHub sent it, no event is accepted.",
+			Remedy: "Compare GITHUB_WEBHOOK_SECRET with the secret of the webhook.",
+		})
+	}
+	return list
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -18,7 +19,7 @@ func (s *Source) labeled(ctx context.Context, desk *tasks.Desk, d delivery) (sai
 	if err := json.Unmarshal(d.payload, &e); err != nil {
 		return "", unreadable{fmt.Errorf("read payload: %w", err)}
 	}
-	if e.GetLabel().GetName() != s.cfg.ForkLabel || !forked(e.GetPullRequest()) {
+	if e.GetLabel().GetName() != s.cfg.ForkLabel || !hub.IsFork(e.GetPullRequest()) {
 		return "", ignored{"The label means nothing here.", slog.LevelDebug}
 	}
 	t, err := s.reviewOf(ctx, d)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/google/go-github/v60/github"
+
+	hub "github.com/errand-fleet/errand/forge/github"
 )
 
 // conflictsLabel on a pull request of others has its conflicts resolved like those of ours, if whoever gave it may write.
@@ -22,7 +24,7 @@ func (s *Source) labelledBy(ctx context.Context, gh *github.Client, o origin, la
 	owner, name := o.path()
 	opt := &github.ListOptions{PerPage: 100}
 	same := func(e *github.IssueEvent) *github.IssueEvent { return e }
-	for e, err := range paged(opt, same, func() ([]*github.IssueEvent, *github.Response, error) {
+	for e, err := range hub.Pages(opt, same, func() ([]*github.IssueEvent, *github.Response, error) {
 		return gh.Issues.ListIssueEvents(ctx, owner, name, o.Number, opt)
 	}) {
 		if err != nil {
@@ -40,7 +42,7 @@ const ghost = "ghost"
 
 // onOwnBranch reports whether nobody but us pushes to the branch of a pull request.
 func onOwnBranch(pr *github.PullRequest) bool {
-	return strings.HasPrefix(pr.GetHead().GetRef(), ownBranches) && !forked(pr)
+	return strings.HasPrefix(pr.GetHead().GetRef(), ownBranches) && !hub.IsFork(pr)
 }
 
 // ownWork reports whether a pull request is one that we have opened for work of ours.

@@ -65,7 +65,7 @@ func TestReviewRequestedByWhomever(t *testing.T) {
 		ask := func(sender string) {
 			w.Helper()
 			p := must(w.hub.Payload("review_requested", repo, n, sender))
-			p["requested_reviewer"] = map[string]any{"login": must(w.src.clients.me(w.Context()))}
+			p["requested_reviewer"] = map[string]any{"login": must(w.src.forge.Login(w.Context()))}
 			f.send("pull_request", p, githubfake.SendOptions{})
 		}
 		ask("cleo")

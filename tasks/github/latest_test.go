@@ -10,18 +10,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// fakeLight records when it is shown what.
-type fakeLight struct {
-	check
+// fakeIndicator records when it is shown what.
+type fakeIndicator struct {
 	start time.Time
-	hold  chan struct{} // if set, show waits for it
+	hold  chan struct{} // if set, Show waits for it
 	log   []string
 }
 
-func (l *fakeLight) show(ctx context.Context, action string) error {
+func (l *fakeIndicator) Interval() time.Duration { return 15 * time.Second }
+
+func (l *fakeIndicator) Show(ctx context.Context, action string) error {
 	l.log = append(l.log, fmt.Sprintf("%s %s", time.Since(l.start), action))
 	if l.hold != nil {
 		<-l.hold
@@ -30,13 +32,13 @@ func (l *fakeLight) show(ctx context.Context, action string) error {
 	return nil
 }
 
-func (l *fakeLight) end(_ context.Context, v verdict) error {
-	l.log = append(l.log, v.conclusion)
+func (l *fakeIndicator) Finish(_ context.Context, v hub.Verdict) error {
+	l.log = append(l.log, v.Conclusion)
 	return nil
 }
 
-// startReport is a report as Open makes it, on a light of the test's.
-func startReport(ctx context.Context, l light) *report {
+// startReport is a report as Open makes it, with an indicator of the test.
+func startReport(ctx context.Context, l hub.StatusIndicator) *report {
 	return new(Source).start(ctx, &report{light: l})
 }
 
@@ -45,7 +47,7 @@ func use(tool string) agent.Event { return agent.Event{Kind: agent.ToolUse, Text
 func TestUpdatesAreLatestWins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &fakeLight{start: time.Now()}
+		l := &fakeIndicator{start: time.Now()}
 		r := startReport(t.Context(), l)
 		r.Update(agent.Event{Kind: agent.Started})
 		synctest.Wait()
@@ -73,7 +75,7 @@ func TestReportEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		r := startReport(ctx, &fakeLight{})
+		r := startReport(ctx, &fakeIndicator{})
 		cancel()
 		<-r.done // or the bubble is deadlocked
 		if err := r.Close(t.Context(), tasks.Ending{Kind: tasks.Cancelled}); err != nil {
@@ -86,7 +88,7 @@ func TestReportEndsWithItsContext(t *testing.T) {
 func TestCloseWaitsForUpdate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &fakeLight{start: time.Now(), hold: make(chan struct{})}
+		l := &fakeIndicator{start: time.Now(), hold: make(chan struct{})}
 		r := startReport(t.Context(), l)
 		r.Update(use("Reading"))
 		synctest.Wait()
@@ -106,15 +108,4 @@ func TestCloseWaitsForUpdate(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-}
-
-// At a status a minute, a run of two hours stays far below the thousand that a commit may have.
-func TestPauses(t *testing.T) {
-	t.Parallel()
-	if got := new(check).pause(); got != 15*time.Second {
-		t.Errorf("check: %s", got)
-	}
-	if got := 2 * time.Hour / new(commitStatus).pause(); got > 150 {
-		t.Errorf("%d statuses in two hours", got)
-	}
 }

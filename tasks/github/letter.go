@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -39,7 +40,7 @@ func ours(body string) bool { return oursForm.MatchString(body) }
 // send posts what of a letter is not there yet, in order. Where its thread on a line is gone, it goes to the conversation.
 func (s *Source) send(ctx context.Context, gh *github.Client, o origin, l letter) error {
 	err := s.sendTo(ctx, gh, o, l)
-	if code := status(err); l.to.Place == onLine && lasting(err) && (code == http.StatusNotFound || code == http.StatusUnprocessableEntity) {
+	if code := hub.StatusCode(err); l.to.Place == onLine && hub.Permanent(err) && (code == http.StatusNotFound || code == http.StatusUnprocessableEntity) {
 		l.to = spot{Place: inConversation}
 		err = s.sendTo(ctx, gh, o, l)
 	}
@@ -77,7 +78,7 @@ func (s *Source) sendTo(ctx context.Context, gh *github.Client, o origin, l lett
 
 // sent finds the parts that are there, by their marks. Others may have copied one, so the author has to be us.
 func (s *Source) sent(ctx context.Context, gh *github.Client, o origin, l letter) (map[string]bool, error) {
-	me, err := s.clients.me(ctx)
+	me, err := s.forge.Login(ctx)
 	if err != nil {
 		return nil, err
 	}

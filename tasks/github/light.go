@@ -2,92 +2,72 @@ package github
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/go-github/v60/github"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/markdown"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// lightName is what check runs and statuses are called.
-const lightName = "errand"
-
-// light is the sign beside the reviewed commit: a check run, or a commit status for a token, to which GitHub refuses check runs.
-type light interface {
-	// show tells what is being done.
-	show(ctx context.Context, action string) error
-	// end tells what has come of it; again, if need be.
-	end(ctx context.Context, v verdict) error
-	// pause is the least time between two shows.
-	pause() time.Duration
+// openIndicator finds the status indicator of a review or creates it.
+func (s *Source) openIndicator(ctx context.Context, gh *github.Client, o origin, t tasks.Task) (hub.StatusIndicator, error) {
+	return s.forge.OpenIndicator(ctx, gh, hub.IndicatorTarget{Repo: o.Repo, Commit: o.Head, Task: t.ID, URL: s.page(o, t.ID)})
 }
 
-// openLight finds the light of a task or switches it on.
-func (s *Source) openLight(ctx context.Context, gh *github.Client, o origin, t tasks.Task) (light, error) {
-	if s.cfg.Token != "" {
-		return s.openStatus(ctx, gh, o, t)
-	}
-	return s.openCheck(ctx, gh, o, t)
-}
-
-// Waits shows why a review waits beside its commit. Of other work nothing is shown before its end.
+// Waits shows beside its commit why a review waits. Other tasks show nothing before their end.
 func (s *Source) Waits(ctx context.Context, t tasks.Task, text string) error {
 	o, err := originOf(t)
 	if err != nil || t.Kind != "review" || s.watched(o.Repo) {
 		return err
 	}
-	gh, err := s.clients.of(ctx, o)
+	gh, err := s.client(ctx, o)
 	if err != nil {
 		return err
 	}
-	l, err := s.openLight(ctx, gh, o, t)
+	indicator, err := s.openIndicator(ctx, gh, o, t)
 	if err == nil {
-		err = l.show(ctx, markdown.NeutralLine(line(text, maxStatus)))
+		err = indicator.Show(ctx, markdown.NeutralLine(untrusted.Line(text, hub.MaxStatus)))
 	}
-	if lasting(err) {
-		return nil // GitHub allows no light, as the report will say
+	if hub.Permanent(err) {
+		return nil // GitHub allows no indicator, as the report will say
 	}
 	return err
 }
 
-// dark is the light where GitHub allows none.
-type dark struct{}
-
-func (dark) show(context.Context, string) error { return nil }
-func (dark) end(context.Context, verdict) error { return nil }
-func (dark) pause() time.Duration               { return time.Minute }
-
-// verdict is what a light says in the end.
-type verdict struct {
-	conclusion, title, summary string // of a check run
-	line                       string // of a status, to be cut
-	at                         time.Time
-}
-
-// kept is what of a verdict holds for a later head that changes the same.
+// kept is the part of a verdict that also holds for a later head that changes the same.
 type kept struct {
 	Conclusion string `json:"conclusion"`
 	Title      string `json:"title"`
 	Line       string `json:"line"`
 }
 
-func (v verdict) kept() kept { return kept{v.conclusion, v.title, v.line} }
+func keep(v hub.Verdict) kept { return kept{v.Conclusion, v.Title, v.Line} }
 
-// again is that verdict for such a head, and why it is.
-func (k kept) again(e tasks.Ending) verdict {
-	return verdict{conclusion: k.Conclusion, title: k.Title, line: k.Line, summary: markdown.Unping(line(e.Sentence(), 500)), at: e.At}
+// verdict is the same verdict for a later head that a review was refused for.
+func (k kept) verdict(e tasks.Ending) hub.Verdict {
+	return hub.Verdict{Conclusion: k.Conclusion, Title: k.Title, Line: k.Line, Summary: markdown.Unping(untrusted.Line(e.Sentence(), 500)), At: e.At}
 }
 
-// verdictOf is the verdict on an ending of which no more is known.
-func verdictOf(e tasks.Ending) verdict {
-	v := verdict{conclusion: conclusion(e.Kind), at: e.At}
+// verdictOf is the verdict on an ending without findings.
+func verdictOf(e tasks.Ending) hub.Verdict {
+	v := hub.Verdict{Conclusion: conclusion(e.Kind), At: e.At}
 	if e.Kind == tasks.Answered {
-		v.title, v.line = "Reviewed", "Reviewed, see the conversation"
-		v.summary = "The review is in the conversation of the pull request.\n\n" + markdown.Unping(e.Footer())
+		v.Title, v.Line = "Reviewed", "Reviewed, see the conversation"
+		v.Summary = "The review is in the conversation of the pull request.\n\n" + markdown.Unping(e.Footer())
 		return v
 	}
-	v.title, v.line = "Not reviewed", "Not reviewed: "+markdown.Unping(line(e.Sentence(), 500))
-	v.summary = v.line
+	v.Title, v.Line = "Not reviewed", "Not reviewed: "+markdown.Unping(untrusted.Line(e.Sentence(), 500))
+	v.Summary = v.Line
 	return v
+}
+
+// conclusion returns the conclusion for an ending without findings. None counts as failed at GitHub, as timed_out does: people judge the
+// change, and errand's problems are not theirs. Nor is it success, which would say that there is nothing to read.
+func conclusion(k tasks.EndingKind) string {
+	if k == tasks.Cancelled {
+		return "cancelled"
+	}
+	return "neutral"
 }

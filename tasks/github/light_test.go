@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/go-github/v60/github"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -125,15 +126,15 @@ func TestLightIsFoundAgain(t *testing.T) {
 		n := w.open()
 		task, later, sha := w.task(n, 0), w.task(n, 1), w.pull(n).HeadSHA
 		// Statuses are listed by age, check runs the newest first: either way ours is on the second page.
-		if w.src.cfg.Token != "" {
+		if !w.src.forge.IsApp() {
 			w.fill(must(originOf(task)))
 		}
 		w.report(task)
-		if w.src.cfg.Token == "" {
+		if w.src.forge.IsApp() {
 			w.fill(must(originOf(task)))
 		}
 		before := len(w.hub.Calls("POST /repos/{o}/{r}/check-runs")) + len(w.hub.Calls("POST /repos/{o}/{r}/statuses/{sha}"))
-		again, err := w.source(func(c *Config) { *c = w.src.cfg }).Open(w.Context(), task)
+		again, err := w.source(func(c *config) { *c = w.conf }).Open(w.Context(), task)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -147,14 +148,14 @@ func TestLightIsFoundAgain(t *testing.T) {
 		w.close(task, e) // as after a lost answer: found as it was left
 		w.report(later)
 		want := []string{"completed neutral " + task.ID, "in_progress " + later.ID}
-		if w.src.cfg.Token != "" {
+		if !w.src.forge.IsApp() {
 			want = []string{"pending " + task.ID, "success " + task.ID, "pending " + later.ID}
 		}
 		ours := slices.DeleteFunc(w.lights(sha), func(l string) bool { return strings.Contains(l, "ci/") })
 		if diff := cmp.Diff(want, ours); diff != "" {
 			w.Error(diff)
 		}
-		if w.src.cfg.AppID == 0 {
+		if !w.src.forge.IsApp() {
 			return
 		}
 		for _, c := range w.hub.CheckRuns(repo, sha) {
@@ -182,14 +183,14 @@ func TestLightRunsAgain(t *testing.T) {
 // Without a console the light leads to the pull request, and still tells tasks apart.
 func TestLightWithoutConsole(t *testing.T) {
 	t.Parallel()
-	w := withToken(t, func(c *Config) { c.ConsoleURL = "" })
+	w := withToken(t, func(c *config) { c.ConsoleURL = "" })
 	n := w.open()
 	task := w.task(n, 0)
 	w.report(task)
 	r := w.report(task).(*report)
 	r.shower(t.Context())(strings.Repeat("@", 200)) // each one is made harmless, which makes it longer
 	got := w.hub.Statuses(repo, w.pull(n).HeadSHA)
-	if len(got) != 2 || len([]rune(got[1].Description)) != maxStatus {
+	if len(got) != 2 || len([]rune(got[1].Description)) != hub.MaxStatus {
 		t.Errorf("%+v\n%s", got, w.logs)
 	}
 	if want := w.hub.URL() + "/acme/api/pull/1#" + task.ID; got[0].TargetURL != want {
@@ -201,7 +202,7 @@ func TestLightWithoutConsole(t *testing.T) {
 func TestLightRefused(t *testing.T) {
 	both(t, func(w *world) {
 		route := "POST /repos/{o}/{r}/check-runs"
-		if w.src.cfg.Token != "" {
+		if !w.src.forge.IsApp() {
 			route = "POST /repos/{o}/{r}/statuses/{sha}"
 		}
 		n := w.open()
@@ -254,7 +255,7 @@ func TestLightEndsLast(t *testing.T) {
 		task, sha := w.task(n, 0), w.pull(n).HeadSHA
 		r := w.report(task)
 		route, last := "PATCH /repos/{o}/{r}/check-runs/{id}", "completed neutral"
-		if w.src.cfg.Token != "" {
+		if !w.src.forge.IsApp() {
 			route, last = "POST /repos/{o}/{r}/statuses/{sha}", "success"
 		}
 		w.hub.Fail(route, githubfake.Failure{Status: 500})
@@ -279,11 +280,11 @@ func TestLightEndsLast(t *testing.T) {
 // fill gives a commit more check runs or statuses of others than a page holds.
 func (w *world) fill(o origin) {
 	w.Helper()
-	gh := must(w.src.clients.of(w.Context(), o))
+	gh := must(w.src.client(w.Context(), o))
 	for i := range 101 {
 		var err error
 		name := fmt.Sprintf("ci/%d", i)
-		if w.src.cfg.Token != "" {
+		if !w.src.forge.IsApp() {
 			_, _, err = gh.Repositories.CreateStatus(w.Context(), "acme", "api", o.Head, &github.RepoStatus{State: new("success"), Context: &name})
 		} else {
 			_, _, err = gh.Checks.CreateCheckRun(w.Context(), "acme", "api", github.CreateCheckRunOptions{Name: "errand", HeadSHA: o.Head, ExternalID: &name})

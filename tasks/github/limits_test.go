@@ -1,17 +1,11 @@
 package github
 
 import (
-	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strconv"
 	"testing"
 	"time"
-
-	"github.com/bradleyfalzon/ghinstallation/v2"
-	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
@@ -19,85 +13,7 @@ import (
 
 const secondaryDocs = `"documentation_url":"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"`
 
-// shapes are the answers that GitHub gives to say no, and what they mean. wait is 0 where it is no rate limit.
-var shapes = []struct {
-	name   string
-	status int
-	header map[string]string
-	body   string
-	wait   time.Duration
-	lasts  bool
-}{
-	{"primary", 403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "+1800"}, `{}`, 30 * time.Minute, false},
-	{"primary without reset", 403, map[string]string{"X-RateLimit-Remaining": "0"}, `{}`, time.Minute, false},
-	{"primary, over by now", 403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "-5"}, `{}`, time.Second, false},
-	{"primary as 429", 429, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "+1800"}, `{}`, 30 * time.Minute, false},
-	{"secondary", 403, map[string]string{"Retry-After": "120"}, `{` + secondaryDocs + `}`, 2 * time.Minute, false},
-	{"secondary without a time", 403, nil, `{` + secondaryDocs + `}`, time.Minute, false},
-	{"secondary by its text", 403, nil, `{"message":"You have exceeded a secondary rate limit."}`, time.Minute, false},
-	{"secondary by its header", 403, map[string]string{"Retry-After": "120"}, `{"message":"Slow down."}`, 2 * time.Minute, false},
-	{"secondary as 429", 429, map[string]string{"Retry-After": "120"}, `{` + secondaryDocs + `}`, 2 * time.Minute, false},
-	// The hour's own limit is not used up, so its reset says nothing.
-	{"secondary as 429, by the hour", 429, map[string]string{"X-RateLimit-Remaining": "4000", "X-RateLimit-Reset": "+1800"}, `{}`, time.Minute, false},
-	{"bare 429", 429, nil, `Too many requests`, time.Minute, false},
-	{"at once", 429, map[string]string{"Retry-After": "0"}, `{}`, time.Second, false},
-	{"not allowed", 403, map[string]string{"X-RateLimit-Remaining": "4000", "X-RateLimit-Reset": "+1800"}, `{"message":"Resource not accessible by integration"}`, 0, true},
-	{"credentials", 401, nil, `{}`, 0, false},
-	{"gone", 404, nil, `{}`, 0, true},
-	{"gone for good", 410, nil, `{}`, 0, true},
-	{"not as it should be", 422, nil, `{}`, 0, true},
-	{"broken", 502, nil, `<html>`, 0, false},
-	{"overloaded", 503, map[string]string{"Retry-After": "120"}, `{}`, 0, false},
-}
-
-func TestRetryAfter(t *testing.T) {
-	t.Parallel()
-	for _, c := range shapes {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			for k, v := range c.header {
-				if n, err := strconv.Atoi(v); k == "X-RateLimit-Reset" && err == nil {
-					v = strconv.FormatInt(time.Now().Unix()+int64(n), 10)
-				}
-				w.Header().Set(k, v)
-			}
-			w.WriteHeader(c.status)
-			_, _ = w.Write([]byte(c.body))
-		}))
-		defer server.Close()
-		base := must(url.Parse(server.URL + "/"))
-
-		gh := github.NewClient(nil)
-		gh.BaseURL = base
-		_, _, err := gh.Users.Get(t.Context(), "")
-		wantWait(t, c.name, err, c.wait, c.lasts)
-		if _, ok := errors.AsType[*github.RateLimitError](err); ok && c.wait > time.Minute {
-			// go-github keeps the limit in mind and answers by itself.
-			_, _, err = gh.Users.Get(t.Context(), "")
-			wantWait(t, c.name+", asked again", err, c.wait, c.lasts)
-		}
-
-		app := must(ghinstallation.NewAppsTransport(tokenRefusals{http.DefaultTransport}, 77, pemKey()))
-		app.BaseURL = server.URL
-		_, err = ghinstallation.NewFromAppsTransport(app, 5).Token(t.Context())
-		wantWait(t, c.name+", for the App's token", err, c.wait, c.lasts)
-	}
-	wantWait(t, "nothing", nil, 0, false)
-	wantWait(t, "no answer", context.DeadlineExceeded, 0, false)
-}
-
-// wantWait allows for the second in which GitHub tells times, and for a slow machine.
-func wantWait(t *testing.T, name string, err error, want time.Duration, lasts bool) {
-	t.Helper()
-	got, limited := retryAfter(err)
-	if limited != (want > 0) || limited && (got <= 0 || got > want || got < want-20*time.Second) {
-		t.Errorf("%s: %v: wait %s, %t, want %s", name, err, got, limited, want)
-	}
-	if lasting(err) != lasts {
-		t.Errorf("%s: %v: lasting %t, want %t", name, err, lasting(err), lasts)
-	}
-}
-
-// What GitHub's limits hold up is said once in the end, and looked for again before a task is done twice: by whichever process, for whichever
+// A final message that a rate limit delays is posted once in the end, and looked for before a task is repeated, by any process and for any
 // limit.
 func TestLimitsHoldUpTheFinalMessage(t *testing.T) {
 	t.Parallel()

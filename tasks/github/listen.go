@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -30,7 +31,7 @@ const (
 // Listen registers POST /github/webhook. What is done after an answer ends with ctx.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
 	after := s.afterwards(ctx)
-	mux.HandleFunc("POST "+hookPath, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST "+hub.HookPath, func(w http.ResponseWriter, r *http.Request) {
 		status, said := s.receive(w, r, d, after)
 		// As plain text, whatever the status: GitHub shows it beside the delivery, where an operator looks first.
 		http.Error(w, said, status)

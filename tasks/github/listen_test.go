@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/errand-fleet/errand/tasks"
@@ -34,7 +35,7 @@ func TestPullRequestBecomesTask(t *testing.T) {
 			Repo: repo, Number: n, Head: pr.HeadSHA, Base: "main", BaseSHA: pr.BaseSHA, Title: "Say hello", Body: "It is polite.",
 			URL: w.hub.URL() + "/acme/api/pull/1", Action: "opened",
 		}
-		if w.src.cfg.AppID != 0 {
+		if w.src.forge.IsApp() {
 			o.Installation = 5
 		}
 		want := tasks.Task{
@@ -89,7 +90,7 @@ func TestIgnoredPullRequests(t *testing.T) {
 	both(t, func(w *world) {
 		f := w.listen()
 		bot := "errand"
-		if w.src.cfg.AppID != 0 {
+		if w.src.forge.IsApp() {
 			bot = "errand[bot]"
 		}
 		expect := func(want string) {
@@ -135,14 +136,14 @@ func TestIgnoredPullRequests(t *testing.T) {
 // What does not say where it comes from is a stranger's.
 func TestPullRequestFromNowhere(t *testing.T) {
 	t.Parallel()
-	if pr := new(github.PullRequest); !forked(pr) || profileOf(pr, agent.Write) != agent.Untrusted {
+	if pr := new(github.PullRequest); !hub.IsFork(pr) || profileOf(pr, agent.Write) != agent.Untrusted {
 		t.Error("it counts as one of ours")
 	}
 }
 
 func TestOtherRepositoriesAreIgnored(t *testing.T) {
 	t.Parallel()
-	w := withToken(t, func(c *Config) { c.Repository = func(name string) bool { return name == "acme/web" } })
+	w := withToken(t, func(c *config) { c.Repository = func(name string) bool { return name == "acme/web" } })
 	f := w.listen()
 	must(w.hub.CreateRepo("acme", "web", map[string]string{"a": "b"}))
 	w.open()
@@ -347,4 +348,17 @@ func must2[T any](v T, ok bool) T {
 		panic("not there")
 	}
 	return v
+}
+
+// The App subscribes to the events that errand handles, and to no others.
+func TestEventsAreSubscribedTo(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, h := range handled {
+		names = append(names, h.event)
+	}
+	slices.Sort(names)
+	if diff := cmp.Diff(slices.Compact(names), hub.Events()); diff != "" {
+		t.Error(diff)
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -125,18 +126,18 @@ func (s *Source) limited(err error) (time.Duration, bool) {
 	if later, ok := errors.AsType[*tasks.ErrLater](err); ok {
 		return later.At.Sub(s.cfg.Now()), true
 	}
-	return retryAfter(err)
+	return hub.RetryAfter(err)
 }
 
 // look looks at one repository. What does not work with one pull request is no reason not to look at the next. all reports whether nothing was
 // missed that happened since then. Failed checks and conflicts are looked at however old they are, so they do not count.
 func (s *Source) look(ctx context.Context, desk *tasks.Desk, repo string, since time.Time) (all bool, err error) {
-	me, err := s.clients.me(ctx)
+	me, err := s.forge.Login(ctx)
 	if err != nil {
 		return false, err
 	}
 	o := origin{Repo: repo}
-	gh, err := s.clients.of(ctx, o)
+	gh, err := s.client(ctx, o)
 	if err != nil {
 		return false, err
 	}
@@ -158,7 +159,7 @@ func (s *Source) look(ctx context.Context, desk *tasks.Desk, repo string, since 
 		}{
 			{!onOwnBranch(pr) && !pr.GetUpdatedAt().Before(since), true, func(ctx context.Context) error { return l.review(ctx, me) }},
 			{ownWork(pr, me), false, l.failures},
-			{ownWork(pr, me) || !forked(pr) && labelled(pr, conflictsLabel), false, func(ctx context.Context) error { return l.conflict(ctx, me) }},
+			{ownWork(pr, me) || !hub.IsFork(pr) && labelled(pr, conflictsLabel), false, func(ctx context.Context) error { return l.conflict(ctx, me) }},
 		} {
 			if !wants.it {
 				continue
@@ -194,7 +195,7 @@ func (l sight) review(ctx context.Context, me string) error {
 	if no := unwanted(l.pr, author, me); no != "" {
 		why = ignored{why: no}
 	}
-	id := tasks.NewID(l.cfg.Now(), l.Name(), fmt.Sprintf("look-%d-%s", l.o.Number, short(l.o.Head)))
+	id := tasks.NewID(l.cfg.Now(), l.Name(), fmt.Sprintf("look-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
 	t, err := l.reviewTask(id, author, l.pr, l.o)
 	if err != nil {
 		return err
@@ -205,14 +206,14 @@ func (l sight) review(ctx context.Context, me string) error {
 
 // failures submits the mending of failed checks.
 func (l sight) failures(ctx context.Context) error {
-	c, err := l.checks(ctx, l.gh, l.o, l.o.Head)
+	c, err := l.ciStatus(ctx, l.o, l.o.Head)
 	if err != nil {
 		return err
 	}
-	if len(c.failed) == 0 || c.pending > 0 || c.unpaid() {
+	if len(c.Failed) == 0 || c.Pending > 0 || isUnpaid(c) {
 		return nil
 	}
-	return l.missed(ctx, "check_failure", "Failed checks", c.key(l.o.Head))
+	return l.missed(ctx, "check_failure", "Failed checks", failureKey(c, l.o.Head))
 }
 
 // conflict submits the resolution of conflicts. Lists do not tell of them, and GitHub begins to find out when it is asked for the first time:

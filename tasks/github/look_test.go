@@ -17,7 +17,7 @@ func looker(t *testing.T) (f front, look func(time.Duration)) {
 	begun := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	var passed atomic.Int64 // what follows an event asks for the time beside the test
 	clock := func() time.Time { return begun.Add(time.Duration(passed.Load())) }
-	w := newWorld(t, githubfake.Config{Now: clock}, []func(*Config){func(c *Config) { c.Token, c.Now = "ghp_test", clock }})
+	w := newWorld(t, githubfake.Config{Now: clock}, []func(*config){func(c *config) { c.Hub.Token, c.Now = "ghp_test", clock }})
 	f = w.listen()
 	w.src.cfg.Repositories = []string{repo}
 	return f, func(d time.Duration) {
@@ -173,7 +173,7 @@ func TestOneLooks(t *testing.T) {
 	t.Parallel()
 	f, _ := looker(t)
 	turns := 0
-	for _, s := range []*Source{f.src, f.source(func(c *Config) { c.Token, c.Now = "ghp_test", f.src.cfg.Now })} {
+	for _, s := range []*Source{f.src, f.source(func(c *config) { c.Hub.Token, c.Now = "ghp_test", f.src.cfg.Now })} {
 		_, mine, err := s.turn(t.Context(), s.cfg.Now())
 		if err != nil {
 			t.Error(err)
@@ -190,7 +190,7 @@ func TestOneLooks(t *testing.T) {
 // A front door looks by itself, from its start on.
 func TestFrontDoorLooks(t *testing.T) {
 	t.Parallel()
-	w := withToken(t, func(c *Config) { c.Repositories, c.Look = []string{repo}, 10*time.Millisecond })
+	w := withToken(t, func(c *config) { c.Repositories, c.Look = []string{repo}, 10*time.Millisecond })
 	f := w.listen()
 	w.wait(func() bool { return len(w.hub.Calls("GET /repos/{o}/{r}/pulls")) > 0 })
 	w.hub.Deliver("")

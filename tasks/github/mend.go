@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -35,11 +36,11 @@ func unheard(e tasks.Ending) bool {
 
 // ownPull finds our open pull request of a branch. It is an ignored if there is none with this head.
 func (s *Source) ownPull(ctx context.Context, o origin, branch, head string) (*github.PullRequest, error) {
-	gh, err := s.clients.of(ctx, o)
+	gh, err := s.client(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	me, err := s.clients.me(ctx)
+	me, err := s.forge.Login(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func (s *Source) ownPull(ctx context.Context, o origin, branch, head string) (*g
 		return nil, fmt.Errorf("list pull requests of %s: %w", branch, err)
 	}
 	for _, pr := range list {
-		if pr.GetHead().GetRef() == branch && pr.GetHead().GetSHA() == head && !forked(pr) && pr.GetUser().GetLogin() == me {
+		if pr.GetHead().GetRef() == branch && pr.GetHead().GetSHA() == head && !hub.IsFork(pr) && pr.GetUser().GetLogin() == me {
 			return pr, nil
 		}
 	}
@@ -73,7 +74,7 @@ func (s *Source) mend(ctx context.Context, desk *tasks.Desk, kind, why string, p
 			return "", err
 		}
 	}
-	id := tasks.NewID(s.cfg.Now(), s.Name(), fmt.Sprintf("%s-%d-%s", kind, o.Number, short(o.Head)))
+	id := tasks.NewID(s.cfg.Now(), s.Name(), fmt.Sprintf("%s-%d-%s", kind, o.Number, hub.ShortSHA(o.Head)))
 	err = s.changeState(ctx, o, func(p *prState) error {
 		if why := p.tired(); why != "" && (why != enough || p.Begun[enough] != "") { // the first one that is too many says so, by its brief
 			return ignored{why, slog.LevelInfo}
@@ -113,7 +114,7 @@ func (s *Source) mending(ctx context.Context, t tasks.Task, o origin) (talk, err
 	case k.pr.GetState() == "closed":
 		return k, &tasks.InputError{Sentence: "The pull request is closed."}
 	case o.Asked == nil && head != o.Head:
-		return k, &tasks.InputError{Sentence: "Superseded by " + short(head) + "."}
+		return k, &tasks.InputError{Sentence: "Superseded by " + hub.ShortSHA(head) + "."}
 	case nobodyAsked(t, o) && !k.want.on(t.Kind):
 		return k, &tasks.InputError{Sentence: "The repository's settings switch " + t.Kind + " off."}
 	}
@@ -191,7 +192,7 @@ func (s *Source) heed(ctx context.Context, desk *tasks.Desk, h heard) (said stri
 	if err != nil {
 		return "", err
 	}
-	me, err := s.clients.me(ctx)
+	me, err := s.forge.Login(ctx)
 	if err != nil {
 		return "", fmt.Errorf("take a review: %w", err)
 	}

@@ -3,6 +3,8 @@ package github
 import (
 	"regexp"
 	"strings"
+
+	"github.com/errand-fleet/errand/internal/untrusted"
 )
 
 // What is not said but shown: blocks of code, code in a line, quotes.
@@ -39,7 +41,7 @@ func cutMention(text, login string) (rest string, ok bool) {
 
 // speaksTo reports whether a remark mentions a login or is a command.
 func (r remark) speaksTo(login string) bool {
-	text, named := cutMention(visible(r.body), login)
+	text, named := cutMention(untrusted.Visible(r.body), login)
 	command, _ := readCommand(text)
 	return named || command != ""
 }

@@ -1,8 +1,6 @@
 package github
 
-import (
-	"testing"
-)
+import "testing"
 
 // What people ask for is done by the model that the repository wants for its kind, whoever or whatever submits it.
 func TestModelsByKind(t *testing.T) {

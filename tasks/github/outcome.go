@@ -5,7 +5,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/markdown"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
@@ -15,14 +17,14 @@ type outcome struct {
 	ending  tasks.Ending
 	title   string // of the comment
 	text    string // of the comment, harmless
-	verdict verdict
+	verdict hub.Verdict
 }
 
 // spoken is the outcome of a task that has words only: the agent's, where it gave no findings, or ours, where there was no answer.
 func (r *report) spoken(e tasks.Ending) outcome {
-	o := outcome{ending: e, title: "Review of " + short(r.origin.Head), text: markdown.Neutral(text(e)), verdict: verdictOf(e)}
+	o := outcome{ending: e, title: "Review of " + hub.ShortSHA(r.origin.Head), text: markdown.Neutral(text(e)), verdict: verdictOf(e)}
 	if e.Kind != tasks.Answered {
-		o.title = "No review of " + short(r.origin.Head)
+		o.title = "No review of " + hub.ShortSHA(r.origin.Head)
 	}
 	return o
 }
@@ -32,19 +34,19 @@ func (r *report) spoken(e tasks.Ending) outcome {
 func (r *report) found(e tasks.Ending, p review.Plan, summary, moved string) outcome {
 	headline := p.Headline()
 	o := outcome{
-		ending: e, title: fmt.Sprintf("Review of %s: %s", short(r.origin.Head), headline), text: p.Text(summary, r.where()),
-		verdict: verdict{
-			conclusion: "success", title: capital(headline), line: capital(headline) + ", see the conversation", at: e.At,
-			summary: strings.TrimSpace(cut(p.Lines(r.where()), maxSummary) + "\n\nThe review is in the conversation of the pull request.\n\n" + markdown.Unping(e.Footer())),
+		ending: e, title: fmt.Sprintf("Review of %s: %s", hub.ShortSHA(r.origin.Head), headline), text: p.Text(summary, r.where()),
+		verdict: hub.Verdict{
+			Conclusion: "success", Title: capital(headline), Line: capital(headline) + ", see the conversation", At: e.At,
+			Summary: strings.TrimSpace(untrusted.Cut(p.Lines(r.where()), maxSummary) + "\n\nThe review is in the conversation of the pull request.\n\n" + markdown.Unping(e.Footer())),
 		},
 	}
 	if len(p.Inline)+len(p.Summary)+len(p.StillOpen) > 0 {
-		o.verdict.conclusion = "neutral"
+		o.verdict.Conclusion = "neutral"
 	}
 	if moved != "" {
-		word := "Superseded by " + short(moved) + "."
-		o.text = "The pull request has moved on to " + short(moved) + " meanwhile, so nothing of this stands at its lines.\n\n" + o.text
-		o.verdict = verdict{conclusion: "neutral", title: "Superseded", summary: word, line: word, at: e.At}
+		word := "Superseded by " + hub.ShortSHA(moved) + "."
+		o.text = "The pull request has moved on to " + hub.ShortSHA(moved) + " meanwhile, so nothing of this stands at its lines.\n\n" + o.text
+		o.verdict = hub.Verdict{Conclusion: "neutral", Title: "Superseded", Summary: word, Line: word, At: e.At}
 	}
 	return o
 }

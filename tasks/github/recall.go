@@ -23,7 +23,7 @@ func (s *Source) Final(ctx context.Context, t tasks.Task, after time.Time) (*tas
 }
 
 func (s *Source) findFinal(ctx context.Context, t tasks.Task, o origin, after time.Time) (*tasks.Ending, error) {
-	gh, err := s.clients.of(ctx, o)
+	gh, err := s.client(ctx, o)
 	if err != nil {
 		return nil, err
 	}

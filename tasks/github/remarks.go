@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-github/v60/github"
+
+	hub "github.com/errand-fleet/errand/forge/github"
 )
 
 // The lists of a pull request: its remarks, of each sort oldest first, and its files. An error ends a list.
@@ -21,7 +23,7 @@ func (s *Source) conversation(ctx context.Context, gh *github.Client, o origin, 
 	if !since.IsZero() {
 		opt.Since = &since
 	}
-	return paged(&opt.ListOptions, fromIssueComment, func() ([]*github.IssueComment, *github.Response, error) {
+	return hub.Pages(&opt.ListOptions, fromIssueComment, func() ([]*github.IssueComment, *github.Response, error) {
 		return gh.Issues.ListComments(ctx, owner, name, o.Number, opt)
 	})
 }
@@ -30,7 +32,7 @@ func (s *Source) conversation(ctx context.Context, gh *github.Client, o origin, 
 func (s *Source) lines(ctx context.Context, gh *github.Client, o origin, since time.Time) remarks {
 	owner, name := o.path()
 	opt := &github.PullRequestListCommentsOptions{Since: since, ListOptions: github.ListOptions{PerPage: 100}}
-	return paged(&opt.ListOptions, fromLine, func() ([]*github.PullRequestComment, *github.Response, error) {
+	return hub.Pages(&opt.ListOptions, fromLine, func() ([]*github.PullRequestComment, *github.Response, error) {
 		return gh.PullRequests.ListComments(ctx, owner, name, o.Number, opt)
 	})
 }
@@ -39,7 +41,7 @@ func (s *Source) lines(ctx context.Context, gh *github.Client, o origin, since t
 func (s *Source) reviews(ctx context.Context, gh *github.Client, o origin) remarks {
 	owner, name := o.path()
 	opt := &github.ListOptions{PerPage: 100}
-	return paged(opt, fromReview, func() ([]*github.PullRequestReview, *github.Response, error) {
+	return hub.Pages(opt, fromReview, func() ([]*github.PullRequestReview, *github.Response, error) {
 		return gh.PullRequests.ListReviews(ctx, owner, name, o.Number, opt)
 	})
 }
@@ -54,11 +56,11 @@ func (s *Source) remarksSince(ctx context.Context, gh *github.Client, repo strin
 	on := func(r remark) heard { return heard{remark: r, repo: repo, number: pullOfPage(r.url)} }
 	return func(yield func(heard, error) bool) {
 		for _, list := range []iter.Seq2[heard, error]{
-			paged(&issues.ListOptions, func(c *github.IssueComment) heard { return on(fromIssueComment(c)) },
+			hub.Pages(&issues.ListOptions, func(c *github.IssueComment) heard { return on(fromIssueComment(c)) },
 				func() ([]*github.IssueComment, *github.Response, error) {
 					return gh.Issues.ListComments(ctx, owner, name, 0, issues)
 				}),
-			paged(&pulls.ListOptions, func(c *github.PullRequestComment) heard { return on(fromLine(c)) },
+			hub.Pages(&pulls.ListOptions, func(c *github.PullRequestComment) heard { return on(fromLine(c)) },
 				func() ([]*github.PullRequestComment, *github.Response, error) {
 					return gh.PullRequests.ListComments(ctx, owner, name, 0, pulls)
 				}),
@@ -84,7 +86,7 @@ func (s *Source) reviewsOf(ctx context.Context, gh *github.Client, repo string, 
 	read := func(v *github.PullRequestReview) heard {
 		return heard{remark: fromReview(v), repo: repo, number: o.Number, pull: pr, verdict: v.GetState()}
 	}
-	return paged(opt, read, func() ([]*github.PullRequestReview, *github.Response, error) {
+	return hub.Pages(opt, read, func() ([]*github.PullRequestReview, *github.Response, error) {
 		return gh.PullRequests.ListReviews(ctx, owner, name, o.Number, opt)
 	})
 }
@@ -109,30 +111,7 @@ func (s *Source) files(ctx context.Context, gh *github.Client, o origin) iter.Se
 	owner, name := o.path()
 	opt := &github.ListOptions{PerPage: 100}
 	same := func(f *github.CommitFile) *github.CommitFile { return f }
-	return paged(opt, same, func() ([]*github.CommitFile, *github.Response, error) {
+	return hub.Pages(opt, same, func() ([]*github.CommitFile, *github.Response, error) {
 		return gh.PullRequests.ListFiles(ctx, owner, name, o.Number, opt)
 	})
-}
-
-// paged goes through the pages of a list.
-func paged[T, V any](opt *github.ListOptions, read func(T) V, list func() ([]T, *github.Response, error)) iter.Seq2[V, error] {
-	return func(yield func(V, error) bool) {
-		for {
-			page, resp, err := list()
-			if err != nil {
-				var none V
-				yield(none, err)
-				return
-			}
-			for _, one := range page {
-				if !yield(read(one), nil) {
-					return
-				}
-			}
-			if resp.NextPage == 0 {
-				return
-			}
-			opt.Page = resp.NextPage
-		}
-	}
 }

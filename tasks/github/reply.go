@@ -11,7 +11,9 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/markdown"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -27,7 +29,7 @@ type reply struct {
 
 // openReply has nothing to begin.
 func (s *Source) openReply(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
-	gh, err := s.clients.of(ctx, o)
+	gh, err := s.client(ctx, o)
 	if err != nil {
 		return nil, s.later("reach "+o.String(), err)
 	}
@@ -50,7 +52,7 @@ func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
 	if e.Found {
 		l.parts = nil
 	}
-	if err := r.source.send(ctx, r.gh, r.origin, l); lasting(err) {
+	if err := r.source.send(ctx, r.gh, r.origin, l); hub.Permanent(err) {
 		r.log.Error("post reply", "err", err)
 	} else if err != nil {
 		return r.source.later("post reply", err)
@@ -77,7 +79,7 @@ func (r *reply) silent(ctx context.Context, e tasks.Ending) (stranger, silent bo
 		return false, e.Kind == tasks.Withdrawn, nil
 	}
 	p, err := r.source.may(ctx, r.origin, r.task.Actor)
-	if err != nil || p.writes() {
+	if err != nil || p.CanWrite() {
 		return false, false, err
 	}
 	first, err := r.source.firstStranger(ctx, r.origin)
@@ -110,10 +112,10 @@ func (r *reply) since() time.Time {
 func (r *reply) bodies(e tasks.Ending) []string {
 	foot := "\n\n---\n<sub>" + r.footer(e) + "</sub>\n"
 	if note := e.Note(); note != "" {
-		foot = "\n\n" + markdown.Neutral(line(note, 500)) + foot
+		foot = "\n\n" + markdown.Neutral(untrusted.Line(note, 500)) + foot
 	}
 	const head = 512 // of the mark, with room
-	parts := markdown.Parts(text(e), maxComment-head-len(foot), markdown.Bytes)
+	parts := markdown.Parts(text(e), hub.MaxComment-head-len(foot), markdown.Bytes)
 	for i := range parts {
 		if len(parts) > 1 {
 			parts[i] = fmt.Sprintf("**(%d of %d)**\n\n%s", i+1, len(parts), parts[i])

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -43,7 +44,7 @@ func TestReplyBodies(t *testing.T) {
 		Duration: 2 * time.Hour, Turns: 3, Partial: "I have found one thing so far, @octocat:\n```go\nfunc main() {",
 	}}
 	published := answered("Mended.\n\n```go\nfunc main() {")
-	published.Published = &tasks.Published{PullRequest: tasks.PullRequest{Number: 7, URL: "https://github.com/acme/api/pull/7"}, Work: tasks.Work{Repo: "acme/api"}}
+	published.Published = &tasks.Published{PullRequest: forge.PullRequestRef{Number: 7, URL: "https://github.com/acme/api/pull/7"}, Work: tasks.Work{Repo: "acme/api"}}
 	w := withToken(t)
 	w.talkers()
 	for name, e := range map[string]tasks.Ending{

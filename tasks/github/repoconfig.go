@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/untrusted"
 )
 
 // settings is .github/errand.yml: what the people of a repository want of errand there. The zero value is that of a repository without one.
@@ -59,7 +60,7 @@ func (c settings) on(kind string) bool {
 func (c settings) skips(pr *github.PullRequest, files []string) (why string) {
 	for _, l := range pr.Labels {
 		if containsFold(c.Skip.Labels, l.GetName()) {
-			return "The repository's settings skip the label " + line(l.GetName(), 50) + "."
+			return "The repository's settings skip the label " + untrusted.Line(l.GetName(), 50) + "."
 		}
 	}
 	if author := pr.GetUser().GetLogin(); containsFold(c.Skip.Authors, author) {
@@ -67,7 +68,7 @@ func (c settings) skips(pr *github.PullRequest, files []string) (why string) {
 	}
 	base := pr.GetBase().GetRef()
 	if slices.ContainsFunc(c.Skip.Branches, func(p string) bool { ok, _ := path.Match(p, base); return ok }) {
-		return "The repository's settings skip pull requests against " + line(base, 100) + "."
+		return "The repository's settings skip pull requests against " + untrusted.Line(base, 100) + "."
 	}
 	var skipped []*regexp.Regexp
 	for _, p := range c.Skip.Paths {
@@ -103,7 +104,7 @@ func parseSettings(data []byte) (c settings, wrong []string) {
 			wrong = append(wrong, misread(e))
 		}
 	} else if err != nil && !errors.Is(err, io.EOF) {
-		return settings{Unread: true}, []string{"The file is not YAML: " + line(strings.TrimPrefix(err.Error(), "yaml: "), maxEntry) + "."}
+		return settings{Unread: true}, []string{"The file is not YAML: " + untrusted.Line(strings.TrimPrefix(err.Error(), "yaml: "), maxEntry) + "."}
 	}
 	c, wrong = c.mended(wrong)
 	c.Unread = len(c.Checks) != wantedChecks(data)
@@ -142,7 +143,7 @@ func misread(e string) string {
 	if m := wrongKind.FindStringSubmatch(e); m != nil {
 		return "L" + m[1][1:] + ": this is not a value of the right kind."
 	}
-	return line(e, maxEntry)
+	return untrusted.Line(e, maxEntry)
 }
 
 // mended leaves out what could be read and makes no sense.
@@ -198,4 +199,6 @@ func (c settings) mended(wrong []string) (settings, []string) {
 var modelForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:\[\]-]{0,99}$`)
 
 // code shows somebody's word as one.
-func code(s string) string { return "`" + strings.ReplaceAll(line(s, maxEntry), "`", "'") + "`" }
+func code(s string) string {
+	return "`" + strings.ReplaceAll(untrusted.Line(s, maxEntry), "`", "'") + "`"
+}

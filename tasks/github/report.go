@@ -7,7 +7,9 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/markdown"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -18,7 +20,7 @@ type report struct {
 	gh     *github.Client
 	origin origin
 	task   tasks.Task
-	light  light
+	light  hub.StatusIndicator
 	log    *slog.Logger
 
 	actions latest
@@ -28,15 +30,15 @@ type report struct {
 
 // openReview finds the task's light or switches it on. Where GitHub does not allow one, the report goes on without.
 func (s *Source) openReview(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
-	gh, err := s.clients.of(ctx, o)
+	gh, err := s.client(ctx, o)
 	if err != nil {
 		return nil, s.later("reach "+o.String(), err)
 	}
 	log := s.log.With("run", t.ID, "thread", t.Thread)
-	l, err := s.openLight(ctx, gh, o, t)
-	if lasting(err) {
+	l, err := s.openIndicator(ctx, gh, o, t)
+	if hub.Permanent(err) {
 		log.Warn("report without check", "err", err)
-		l = dark{}
+		l = hub.NoIndicator{}
 	} else if err != nil {
 		return nil, s.later("open report", err)
 	}
@@ -51,7 +53,7 @@ func (s *Source) start(ctx context.Context, r *report) *report {
 	go func() {
 		defer close(r.done)
 		// The writes have ctx, not stop: one that was broken off could still arrive, after the final word.
-		r.actions.run(stop, r.light.pause(), r.shower(ctx))
+		r.actions.run(stop, r.light.Interval(), r.shower(ctx))
 	}()
 	return r
 }
@@ -60,7 +62,7 @@ func (s *Source) start(ctx context.Context, r *report) *report {
 func (r *report) shower(ctx context.Context) func(string) {
 	warned := false
 	return func(action string) {
-		err := r.light.show(ctx, markdown.NeutralLine(line(action, maxStatus)))
+		err := r.light.Show(ctx, markdown.NeutralLine(untrusted.Line(action, hub.MaxStatus)))
 		if err != nil && !warned && ctx.Err() == nil {
 			warned = true
 			r.log.Warn("show action", "err", err)
@@ -94,7 +96,7 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	if err != nil {
 		return r.source.later("post findings", err)
 	}
-	if err := r.comment(ctx, said); lasting(err) {
+	if err := r.comment(ctx, said); hub.Permanent(err) {
 		r.log.Error("post review", "err", err)
 		if e.Kind == tasks.Answered {
 			said.verdict = verdictOf(tasks.Ending{Kind: tasks.Failed, Reason: "GitHub does not let errand comment. The answer is in the run's log.", At: e.At})
@@ -102,7 +104,7 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	} else if err != nil {
 		return r.source.later("post review", err)
 	}
-	if err := r.light.end(ctx, said.verdict); lasting(err) {
+	if err := r.light.Finish(ctx, said.verdict); hub.Permanent(err) {
 		r.log.Warn("end check", "err", err)
 	} else if err != nil {
 		return r.source.later("end report", err)
@@ -126,7 +128,7 @@ func (r *report) tell(ctx context.Context, e tasks.Ending) (outcome, error) {
 		return outcome{}, err
 	}
 	plan, moved, err := r.post(ctx, plan, limits, ours)
-	if lasting(err) {
+	if hub.Permanent(err) {
 		r.log.Error("post findings", "err", err) // they are all in the comment
 	} else if err != nil {
 		return outcome{}, err
@@ -151,7 +153,7 @@ func (r *report) inWords(ctx context.Context, said outcome) (outcome, error) {
 	case tasks.Refused:
 		state, err := r.source.state(ctx, r.origin)
 		if state.LastReviewed == r.origin.Head && state.Verdict != (kept{}) {
-			said.verdict = state.Verdict.again(said.ending)
+			said.verdict = state.Verdict.verdict(said.ending)
 		}
 		return said, err
 	}

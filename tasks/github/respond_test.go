@@ -50,7 +50,7 @@ func TestReviewResponse(t *testing.T) {
 		}
 
 		// What speaks to us is answered as a comment, and begins the count anew.
-		me := strings.TrimSuffix(must(w.src.clients.me(w.Context())), "[bot]")
+		me := strings.TrimSuffix(must(w.src.forge.Login(w.Context())), "[bot]")
 		review("ann", "COMMENT", "@"+me+" what about the tests?")
 		mention := slices.IndexFunc(f.tasks(), func(t tasks.Task) bool { return t.Kind == "comment" })
 		if got := f.tasks(); len(got) != 2 || mention < 0 {

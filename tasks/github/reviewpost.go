@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
@@ -70,7 +71,9 @@ func (r *report) announce(ctx context.Context, p review.Plan, m mark) error {
 }
 
 // refused reports whether GitHub does not take a review as it is.
-func refused(err error) bool { return lasting(err) && status(err) == http.StatusUnprocessableEntity }
+func refused(err error) bool {
+	return hub.Permanent(err) && hub.StatusCode(err) == http.StatusUnprocessableEntity
+}
 
 // submit creates a review. Event COMMENT: whether the change is good enough is for people to say.
 func (r *report) submit(ctx context.Context, body string, findings []review.Finding) error {
@@ -91,7 +94,7 @@ func (r *report) submit(ctx context.Context, body string, findings []review.Find
 
 // posted finds the review with a mark, and which findings it tells.
 func (r *report) posted(ctx context.Context, m mark) (told map[string]bool, found bool, err error) {
-	me, err := r.source.clients.me(ctx)
+	me, err := r.source.forge.Login(ctx)
 	if err != nil {
 		return nil, false, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
@@ -98,7 +99,7 @@ func TestFindingBodies(t *testing.T) {
 	w.close(w.task(n, 0), reviewed("Ten lines, @octocat, two of them odd.", exact, advice, elsewhere, unsure))
 
 	head := w.pull(n).HeadSHA
-	words := strings.NewReplacer(head, "<head>", short(head), "<short>", w.hub.URL(), "<github>")
+	words := strings.NewReplacer(head, "<head>", hub.ShortSHA(head), "<short>", w.hub.URL(), "<github>")
 	comments := w.hub.ReviewComments(repo, n)
 	if len(comments) != 2 || comments[0].StartLine != 2 || comments[0].Line != 3 || comments[0].CommitID != head {
 		t.Fatalf("%+v", comments)
@@ -117,7 +118,7 @@ func TestFindingBodies(t *testing.T) {
 
 	n = w.openCode("fine")
 	head = w.pull(n).HeadSHA
-	words = strings.NewReplacer(head, "<head>", short(head), "<short>", w.hub.URL(), "<github>")
+	words = strings.NewReplacer(head, "<head>", hub.ShortSHA(head), "<short>", w.hub.URL(), "<github>")
 	w.close(w.task(n, 1), reviewed("All is well."))
 	golden(t, "comment.none", words.Replace(w.hub.Comments(repo, n)[0].Body))
 	runs := w.hub.CheckRuns(repo, head) // two branches of one second may have one head
@@ -203,18 +204,18 @@ func TestFindingsOfAnOldHead(t *testing.T) {
 			w.Fatal(err)
 		}
 		w.wantReviews(n)
-		w.wantSaid(n, "0 ME 0: The pull request has moved on to "+short(head))
+		w.wantSaid(n, "0 ME 0: The pull request has moved on to "+hub.ShortSHA(head))
 		if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "Read it.") {
 			w.Error(body)
 		}
 		want := "neutral: Superseded"
-		if w.src.cfg.Token != "" {
-			want = "Superseded by " + short(head) + "."
+		if !w.src.forge.IsApp() {
+			want = "Superseded by " + hub.ShortSHA(head) + "."
 		}
 		if got := w.light(old); got != want {
 			w.Errorf("%q, want %q", got, want)
 		}
-		words := strings.NewReplacer(old, "<head>", short(old), "<short>", short(head), "<newer>", w.hub.URL(), "<github>")
+		words := strings.NewReplacer(old, "<head>", hub.ShortSHA(old), "<short>", hub.ShortSHA(head), "<newer>", w.hub.URL(), "<github>")
 		golden(w.T, "comment.moved", words.Replace(w.hub.Comments(repo, n)[0].Body))
 		for _, c := range w.hub.CheckRuns(repo, old) {
 			golden(w.T, "check.moved", words.Replace(fmt.Sprintf("%s\n%s\n\n%s\n", c.Conclusion, c.Title, c.Summary)))
@@ -286,10 +287,10 @@ func TestFindingsRefused(t *testing.T) {
 // deleteComment is somebody who removes our comment.
 func (s *Source) deleteComment(w *world, id int64) error {
 	o := origin{Repo: repo}
-	if s.cfg.AppID != 0 {
+	if s.forge.IsApp() {
 		o = must(originOf(w.task(1, 0)))
 	}
-	_, err := must(s.clients.of(w.Context(), o)).Issues.DeleteComment(w.Context(), "acme", "api", id)
+	_, err := must(s.client(w.Context(), o)).Issues.DeleteComment(w.Context(), "acme", "api", id)
 	return err
 }
 
@@ -353,12 +354,12 @@ func TestFindingsAsTheRepositoryWants(t *testing.T) {
 		w.close(w.task(n, 0), reviewed("Some.", minor, flaw("two", 2), flaw("three", 3)))
 		w.wantReviews(n, []string{"ten.txt:2 two"})
 		golden(w.T, "comment.settings", strings.NewReplacer(
-			w.pull(n).HeadSHA, "<head>", short(w.pull(n).HeadSHA), "<short>", w.hub.URL(), "<github>",
+			w.pull(n).HeadSHA, "<head>", hub.ShortSHA(w.pull(n).HeadSHA), "<short>", w.hub.URL(), "<github>",
 		).Replace(w.hub.Comments(repo, n)[0].Body))
 		// What can be read later is waited for; what cannot be read at all holds nothing up.
 		task, e := w.task(n, 1), reviewed("More.", flaw("four", 4), flaw("five", 5))
 		for status, goes := range map[int]bool{502: false, 403: true} {
-			other := w.source(func(c *Config) { *c = w.src.cfg }) // one that has not read them yet
+			other := w.source(func(c *config) { *c = w.conf }) // one that has not read them yet
 			lift := w.hub.Fail("GET /repos/{o}/{r}/contents/{path}", githubfake.Failure{Status: status, Times: -1})
 			err := must(other.Open(w.Context(), task)).Close(w.Context(), e)
 			lift()
@@ -389,7 +390,7 @@ func TestManyFindings(t *testing.T) {
 	for i, c := range comments {
 		_, said, _ := strings.Cut(c.Body, "**\n\n")
 		said, _, _ = strings.Cut(said, "\n\n---\n<sub>")
-		if len(c.Body) > maxComment || said == "" || markdown.Neutral(said) != said {
+		if len(c.Body) > hub.MaxComment || said == "" || markdown.Neutral(said) != said {
 			t.Errorf("part %d has %d bytes: %.300q", i+1, len(c.Body), c.Body)
 		}
 	}

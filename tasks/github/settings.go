@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -23,7 +25,7 @@ const (
 // unknown is what is in the file and means nothing, in sentences for people. The answer is a moment old at most.
 func (s *Source) settings(ctx context.Context, gh *github.Client, o origin, base string) (c settings, unknown []string, err error) {
 	key, now := strings.ToLower(o.Repo)+" "+base, s.cfg.Now()
-	if known, ok := s.wishes.get(key, now); ok {
+	if known, ok := s.wishes.Get(key, now); ok {
 		return known.settings, known.unknown, nil
 	}
 	text, cut, err := s.fileOf(ctx, gh, o, base, settingsFile, maxSettings)
@@ -35,7 +37,7 @@ func (s *Source) settings(ctx context.Context, gh *github.Client, o origin, base
 	} else {
 		c, unknown = parseSettings([]byte(text))
 	}
-	s.wishes.put(key, wish{c, unknown}, now)
+	s.wishes.Put(key, wish{c, unknown}, now)
 	return c, unknown, nil
 }
 
@@ -51,7 +53,7 @@ func (s *Source) fileOf(ctx context.Context, gh *github.Client, o origin, branch
 	owner, name := o.path()
 	file, _, _, err := gh.Repositories.GetContents(ctx, owner, name, path, &github.RepositoryContentGetOptions{Ref: "refs/heads/" + branch})
 	what := fmt.Sprintf("read %s of %s", path, o.Repo)
-	if status(err) == http.StatusNotFound {
+	if hub.StatusCode(err) == http.StatusNotFound {
 		return "", false, nil
 	}
 	if err != nil {
@@ -85,7 +87,7 @@ func (s *Source) expected(ctx context.Context, t tasks.Task, pr *github.PullRequ
 	}
 	ask, cancel := context.WithTimeout(ctx, loginPatience)
 	defer cancel()
-	gh, err := s.clients.of(ask, o)
+	gh, err := s.client(ask, o)
 	var c settings
 	if err == nil {
 		c, _, err = s.settings(ask, gh, o, o.Base)
@@ -136,7 +138,7 @@ func (s *Source) guidance(ctx context.Context, gh *github.Client, o origin, c se
 		return "", nil
 	}
 	text, _, err := s.fileOf(ctx, gh, o, o.Base, c.Review.Instructions, 4*maxGuidance)
-	if text = cut(plainly(text), maxGuidance); err != nil || text == "" {
+	if text = untrusted.Cut(untrusted.Plain(text), maxGuidance); err != nil || text == "" {
 		return "", err
 	}
 	return "The repository's own instructions for reviewers, from its base branch:\n" + text + "\n", nil
@@ -160,4 +162,19 @@ func (s *Source) changed(ctx context.Context, gh *github.Client, o origin) ([]st
 		}
 	}
 	return all, nil
+}
+
+// VerificationCommands returns the commands of a repository's settings on a branch that should succeed before work is published: all of
+// them, or an error.
+func (s *Source) VerificationCommands(ctx context.Context, repo, base string) ([]string, error) {
+	o := origin{Repo: repo}
+	gh, err := s.client(ctx, o)
+	if err != nil {
+		return nil, s.sorted("reach "+repo, err)
+	}
+	c, _, err := s.settings(ctx, gh, o, base)
+	if err == nil && c.Unread {
+		err = &tasks.InputError{Sentence: "Not all checks in " + settingsFile + " of " + repo + " can be read."}
+	}
+	return c.Checks, err
 }

@@ -7,39 +7,35 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/forge"
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Config says which GitHub to talk to, and as whom: as the user of a token or as an App.
+// Config is what a Source needs; the first block is required.
 type Config struct {
-	People        tasks.People // who is who; names for posts
-	APIURL        string       // base of the REST API, with a slash at its end
-	WebhookSecret string       // required: without one, anybody's events would count
+	Forge         *hub.Forge
+	WebhookSecret string // without one, forged events would be accepted
+	Memory        Memory // of what was done with each pull request
 
-	Token  string
-	AppID  int64
-	AppKey []byte // of the App, in PEM
+	People       tasks.People                // who is who; names for posts
+	Repository   func(name string) (ok bool) // reports whether events of a repository count; nil: all do
+	Repositories []string                    // that are polled for missed events; empty: none
+	Look         time.Duration               // between two polls; 0: DefaultLook
 
-	Repository func(name string) (ok bool) // whether events of "owner/name" count; nil: all do
-
-	Repositories []string      // that are looked at for what no event has brought; empty: none
-	Look         time.Duration // between two looks; 0: DefaultLook
-
-	ForkLabel  string           // who gives it to a pull request from a fork lets its head be reviewed; empty: DefaultForkLabel
+	ForkLabel  string           // approves the head of a pull request from a fork for review; empty: DefaultForkLabel
 	Bots       []string         // logins of other bots that may ask for something; see bots.go
 	ForkRuns   int              // on forks of one author in a day; 0: DefaultForkRuns
-	Limiter    Limiter          // of what may be asked for on a pull request; nil: there is none
-	Board      Board            // where it is told what comes of repositories that are only watched; nil: there are none
-	Memory     Memory           // of what was done with each pull request; required
-	Quiet      time.Duration    // how long after a push the next one is waited for before a review starts; 0: DefaultQuiet
+	Limiter    Limiter          // of requests on a pull request; nil: unlimited
+	Board      Board            // shows the results of repositories that are only watched; nil: there are none
+	Quiet      time.Duration    // how long after a push a review waits for the next push; 0: DefaultQuiet
 	ConsoleURL string           // where /tasks/{id} shows a run; empty: reports have no link to it
-	HTTP       *http.Client     // its transport is used, and its timeout if that is below ours; nil: the default one
-	Log        *slog.Logger     // nil: silence
+	Log        *slog.Logger     // nil: discard
 	Now        func() time.Time // nil: time.Now
 }
 
@@ -59,13 +55,12 @@ type Memory interface {
 	ChangeMemo(ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error)) error
 }
 
-// Source is GitHub as tasks sees it. Its fields never change after New, but for what it keeps in mind under locks of their own.
+// Source is GitHub as tasks sees it. Its fields do not change after New; caches have locks of their own.
 type Source struct {
 	cfg     Config
-	clients *clients
+	forge   *hub.Forge
 	inbound *inbound
-	permits recent[permission]
-	wishes  recent[wish]
+	wishes  hub.Recent[wish]
 	log     *slog.Logger
 }
 
@@ -84,13 +79,10 @@ func New(cfg Config) (*Source, error) {
 			problems = append(problems, errors.New(text))
 		}
 	}
-	base, err := url.Parse(cfg.APIURL)
-	refuse(err != nil || base.Host == "" || !strings.HasSuffix(base.Path, "/"), "the API's URL is not one that ends in a slash")
+	refuse(cfg.Forge == nil, "no forge")
 	refuse(cfg.Memory == nil, "no memory")
 	refuse(cfg.ForkRuns < 0, "a negative number of runs on forks")
 	refuse(cfg.WebhookSecret == "", "no webhook secret")
-	refuse(cfg.Token == "" && cfg.AppID == 0, "neither a token nor an App")
-	refuse(cfg.Token != "" && cfg.AppID != 0, "both a token and an App")
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("configure GitHub: %w", err)
 	}
@@ -103,24 +95,25 @@ func New(cfg Config) (*Source, error) {
 	cfg.Quiet, cfg.Look = cmp.Or(cfg.Quiet, DefaultQuiet), cmp.Or(cfg.Look, DefaultLook)
 	cfg.ForkLabel, cfg.ForkRuns = cmp.Or(cfg.ForkLabel, DefaultForkLabel), cmp.Or(cfg.ForkRuns, DefaultForkRuns)
 	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
-	c, err := newClients(cfg, base)
-	if err != nil {
-		return nil, fmt.Errorf("configure GitHub: %w", err)
-	}
-	return &Source{cfg: cfg, clients: c, inbound: &inbound{}, log: cfg.Log.With("source", "github")}, nil
+	return &Source{cfg: cfg, forge: cfg.Forge, inbound: &inbound{}, log: cfg.Log.With("source", "github")}, nil
 }
 
 // Name is "github".
 func (s *Source) Name() string { return "github" }
 
-// Credential opens the git remote of "owner/name": the token, or a fresh one of the App's installation that opens this repository
-// alone. An *tasks.InputError says that trying again does not help.
-func (s *Source) Credential(ctx context.Context, repo string) (username, password string, err error) {
-	password, err = s.clients.password(ctx, repo)
-	if err != nil {
-		return "", "", s.sorted("get a credential for "+repo, err)
-	}
-	return "x-access-token", password, nil
+// client returns the client for a task's repository.
+func (s *Source) client(ctx context.Context, o origin) (*github.Client, error) {
+	return s.forge.Client(ctx, o.Repo, o.Installation)
+}
+
+// later explains what a report could not do. A rate limit becomes an *tasks.ErrLater.
+func (s *Source) later(what string, err error) error {
+	return tasks.FromForge(s.forge.RateLimit(what, err))
+}
+
+// sorted explains what a brief could not do: as later, but a permanent failure becomes an *tasks.InputError.
+func (s *Source) sorted(what string, err error) error {
+	return tasks.FromForge(s.forge.Explain(what, err))
 }
 
 // page is where people see a task: the console, or where its answer will be. It tells the tasks of one commit apart.
@@ -129,4 +122,40 @@ func (s *Source) page(o origin, id string) string {
 		return s.cfg.ConsoleURL + "/tasks/" + id
 	}
 	return o.URL + "#" + id
+}
+
+// present returns the pull request of a task as it is now, and the client for it.
+func (s *Source) present(ctx context.Context, o origin) (*github.Client, *github.PullRequest, error) {
+	gh, err := s.client(ctx, o)
+	if err != nil {
+		return nil, nil, s.sorted("reach "+o.String(), err)
+	}
+	owner, name := o.path()
+	pr, _, err := gh.PullRequests.Get(ctx, owner, name, o.Number)
+	if err != nil {
+		return nil, nil, s.sorted("read "+o.String(), err)
+	}
+	return gh, pr, nil
+}
+
+// may returns what an account may do in a task's repository. An account that GitHub does not know may do nothing, except for a bot that
+// the operator has listed. After an error it may do nothing either.
+func (s *Source) may(ctx context.Context, o origin, login string) (forge.Permission, error) {
+	p, err := s.forge.PermissionFor(ctx, o.Repo, o.Installation, login)
+	if errors.Is(err, forge.ErrNotFound) {
+		if s.mayAsk(login) {
+			return forge.PermissionWrite, nil
+		}
+		return forge.PermissionNone, nil
+	}
+	return p, tasks.FromForge(err)
+}
+
+// mustWrite refuses an account that may not push.
+func (s *Source) mustWrite(ctx context.Context, o origin, login string) error {
+	p, err := s.may(ctx, o, login)
+	if err == nil && !p.CanWrite() {
+		err = &tasks.InputError{Sentence: login + " may not write to " + o.Repo + "."}
+	}
+	return err
 }

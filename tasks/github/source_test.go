@@ -4,12 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/store"
 )
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	good := Config{APIURL: "https://api.github.com/", WebhookSecret: "s", Token: "t", Memory: &store.Memos{}}
+	forge := must(hub.New(hub.Config{APIURL: "https://api.github.com/", Token: "t"}))
+	good := Config{Forge: forge, WebhookSecret: "s", Memory: &store.Memos{}}
 	s, err := New(good)
 	if err != nil || s.Name() != "github" {
 		t.Fatalf("a good configuration: %v", err)
@@ -20,11 +22,7 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		{"no memory", func(c *Config) { c.Memory = nil }},
 		{"no webhook secret", func(c *Config) { c.WebhookSecret = "" }},
-		{"neither a token nor an App", func(c *Config) { c.Token = "" }},
-		{"both a token and an App", func(c *Config) { c.AppID = 1 }},
-		{"ends in a slash", func(c *Config) { c.APIURL = "https://api.github.com" }},
-		{"ends in a slash", func(c *Config) { c.APIURL = "" }},
-		{"read the App's key", func(c *Config) { c.Token, c.AppID = "", 1 }},
+		{"no forge", func(c *Config) { c.Forge = nil }},
 	} {
 		cfg := good
 		c.change(&cfg)

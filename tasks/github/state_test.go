@@ -18,7 +18,7 @@ func TestState(t *testing.T) {
 	if p, err := w.src.state(t.Context(), o); err != nil || !cmp.Equal(p, prState{}) {
 		t.Errorf("of a new pull request: %+v, %v", p, err)
 	}
-	other := w.source(func(c *Config) { c.Token = "ghp_test" })
+	other := w.source(func(c *config) { c.Hub.Token = "ghp_test" })
 	var wg sync.WaitGroup
 	for i, s := range []*Source{w.src, other} {
 		wg.Go(func() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -37,7 +38,7 @@ func (s *Source) succeed(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr
 // outdate ends the reviews of other heads of a stranger's pull request: what is there now nobody may have agreed to, and what was agreed to is
 // not there any more.
 func (s *Source) outdate(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr *github.PullRequest, at time.Time) error {
-	if !forked(pr) {
+	if !hub.IsFork(pr) {
 		return nil
 	}
 	o, err := originOf(t)
@@ -56,14 +57,14 @@ func (s *Source) outdate(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr
 	if err != nil {
 		return err
 	}
-	return desk.Supersede(ctx, t.Thread, "The head of the pull request has moved to "+short(o.Head)+".", otherHead(o.Head))
+	return desk.Supersede(ctx, t.Thread, "The head of the pull request has moved to "+hub.ShortSHA(o.Head)+".", otherHead(o.Head))
 }
 
 // inherit makes a review that of those who have asked for one of another head that has not ended, and reports whether there are any. What we
 // have pushed ourselves ends no review. Who may not ask has no say in the next one either, or anybody could have it refused; and what a bot has
 // asked for was done once, and counted.
 func (s *Source) inherit(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr *github.PullRequest) (_ tasks.Task, inherited bool, err error) {
-	if forked(pr) || pr.GetState() == "closed" || s.isUs(ctx, t.Actor) {
+	if hub.IsFork(pr) || pr.GetState() == "closed" || s.isUs(ctx, t.Actor) {
 		return t, false, nil
 	}
 	o, err := originOf(t)
@@ -101,13 +102,13 @@ func (s *Source) mayNot(ctx context.Context, o origin, login string) bool {
 	ctx, cancel := context.WithTimeout(ctx, loginPatience)
 	defer cancel()
 	p, err := s.may(ctx, o, login)
-	return err == nil && !p.writes()
+	return err == nil && !p.CanWrite()
 }
 
 // isUs reports whether a login is known to be ours.
 func (s *Source) isUs(ctx context.Context, login string) bool {
 	ctx, cancel := context.WithTimeout(ctx, loginPatience)
 	defer cancel()
-	me, err := s.clients.me(ctx)
+	me, err := s.forge.Login(ctx)
 	return err == nil && me == login
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -47,7 +48,7 @@ func TestPushGoesOnWithWhatWasAsked(t *testing.T) {
 	}
 	for _, task := range asked {
 		e := f.ending(task.ID)
-		if e.Kind != tasks.Superseded || e.Reason != "Superseded by "+short(head)+"." {
+		if e.Kind != tasks.Superseded || e.Reason != "Superseded by "+hub.ShortSHA(head)+"." {
 			t.Errorf("the one before ended as %+v", e)
 		}
 		w.close(task, e)
@@ -159,7 +160,7 @@ func TestPushToForkEndsItsReview(t *testing.T) {
 		if all := f.tasks(); len(all) != 0 {
 			w.Fatalf("after the push there are %+v\n%s", all, w.logs)
 		}
-		if e := f.ending(reviewed.ID); e.Kind != tasks.Superseded || e.Reason != "The head of the pull request has moved to "+short(head)+"." {
+		if e := f.ending(reviewed.ID); e.Kind != tasks.Superseded || e.Reason != "The head of the pull request has moved to "+hub.ShortSHA(head)+"." {
 			w.Errorf("it ended as %+v", e)
 		}
 		f.label(n, DefaultForkLabel, "ben")

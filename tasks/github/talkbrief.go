@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -56,7 +58,7 @@ func (k talk) brief(prompt string) tasks.Brief {
 	}
 	system := fmt.Sprintf(respondent, k.o, questions)
 	if k.task.Profile == agent.Write {
-		system += fmt.Sprintf("\nThe head of the pull request is %s now. If your clone lacks it, merge it before you change anything.\n", short(k.pr.GetHead().GetSHA()))
+		system += fmt.Sprintf("\nThe head of the pull request is %s now. If your clone lacks it, merge it before you change anything.\n", hub.ShortSHA(k.pr.GetHead().GetSHA()))
 	} else {
 		system += "\nYou can read files and run nothing.\n"
 	}
@@ -126,14 +128,14 @@ func (o origin) unwanted(pr *github.PullRequest, actor, me string) string {
 
 // speaker names who has said something, for the agent.
 func (r remark) speaker(me string) string {
-	who := []string{"@" + line(r.author, 100)}
+	who := []string{"@" + untrusted.Line(r.author, 100)}
 	switch {
 	case strings.EqualFold(r.author, me):
 		who = append(who, "you")
 	case r.bot:
 		who = append(who, "a bot")
 	case r.standing != "":
-		who = append(who, strings.ToLower(line(r.standing, 40)))
+		who = append(who, strings.ToLower(untrusted.Line(r.standing, 40)))
 	}
 	return strings.Join(append(who, r.at.UTC().Format("2006-01-02 15:04 UTC")), ", ")
 }

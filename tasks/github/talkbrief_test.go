@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -17,7 +18,7 @@ import (
 // ticking is a world in which a second passes with everything that happens on GitHub.
 func ticking(t *testing.T) *world {
 	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
-	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*Config){func(c *Config) { c.Token = "ghp_test" }})
+	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
 	w.talkers()
 	return w
 }
@@ -53,7 +54,7 @@ func TestBriefOfABatch(t *testing.T) {
 	}
 	b := w.briefed(task)
 	sha := w.pull(n)
-	anonymous := strings.NewReplacer(short(sha.HeadSHA), "<head>", short(sha.BaseSHA), "<base>")
+	anonymous := strings.NewReplacer(hub.ShortSHA(sha.HeadSHA), "<head>", hub.ShortSHA(sha.BaseSHA), "<base>")
 	golden(t, "talk.system", anonymous.Replace(b.System))
 	golden(t, "talk.batch", anonymous.Replace(b.Prompt.Text))
 	want := tasks.Brief{Prompt: agent.Message{Composed: true}, Base: "main", Into: "change", Keep: true}

@@ -23,7 +23,7 @@ const noWork = "I work here only for people who may write to this repository. On
 // sign puts a sign on a comment, if GitHub lets us.
 func (s *Source) sign(ctx context.Context, h heard, sign string) {
 	s.aside(ctx, h, func(ctx context.Context) error {
-		gh, err := s.clients.of(ctx, h.origin())
+		gh, err := s.client(ctx, h.origin())
 		if err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func (s *Source) tell(ctx context.Context, h heard, sign, words string) {
 	}
 	s.aside(ctx, h, func(ctx context.Context) error {
 		p, err := s.may(ctx, h.origin(), h.author)
-		if err == nil && !p.writes() {
+		if err == nil && !p.CanWrite() {
 			var first bool
 			if first, err = s.firstStranger(ctx, h.origin()); !first {
 				return err
@@ -49,7 +49,7 @@ func (s *Source) tell(ctx context.Context, h heard, sign, words string) {
 		if err != nil || words == "" {
 			return err
 		}
-		gh, err := s.clients.of(ctx, h.origin())
+		gh, err := s.client(ctx, h.origin())
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
@@ -70,7 +71,7 @@ func (a actor) login() string {
 
 // threads reads the threads of a pull request: those about findings of ours, and those that others have begun.
 func (s *Source) threads(ctx context.Context, gh *github.Client, o origin) (ours []told, others []thread, err error) {
-	me, err := s.clients.me(ctx)
+	me, err := s.forge.Login(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -91,7 +92,7 @@ func (s *Source) threads(ctx context.Context, gh *github.Client, o origin) (ours
 				} `json:"pullRequest"`
 			} `json:"repository"`
 		}
-		if err := graphql(ctx, gh, threadsQuery, vars, &answer); err != nil {
+		if err := hub.GraphQL(ctx, gh, threadsQuery, vars, &answer); err != nil {
 			return nil, nil, fmt.Errorf("read threads of %s: %w", o, err)
 		}
 		pr := answer.Repository.PullRequest
@@ -157,9 +158,9 @@ func (r *report) endThread(ctx context.Context, t told, k review.Known) error {
 		return nil
 	}
 	if !t.Ours {
-		body := settledMark + "Fixed in " + short(r.origin.Head) + ".\n"
+		body := settledMark + "Fixed in " + hub.ShortSHA(r.origin.Head) + ".\n"
 		if k.Status == review.Outdated {
-			body = settledMark + "This does not apply any more, as of " + short(r.origin.Head) + ".\n"
+			body = settledMark + "This does not apply any more, as of " + hub.ShortSHA(r.origin.Head) + ".\n"
 		}
 		owner, name := r.origin.path()
 		if _, _, err := r.gh.PullRequests.CreateCommentInReplyTo(ctx, owner, name, r.origin.Number, body, t.Comment); err != nil {
@@ -171,7 +172,7 @@ func (r *report) endThread(ctx context.Context, t told, k review.Known) error {
 	}
 	const resolve = `mutation($id: ID!) { resolveReviewThread(input: {threadId: $id}) { thread { isResolved } } }`
 	var answer struct{}
-	if err := graphql(ctx, r.gh, resolve, map[string]any{"id": t.ID}, &answer); err != nil {
+	if err := hub.GraphQL(ctx, r.gh, resolve, map[string]any{"id": t.ID}, &answer); err != nil {
 		return fmt.Errorf("resolve thread %s of %s: %w", t.ID, r.origin, err)
 	}
 	return nil

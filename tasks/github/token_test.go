@@ -14,7 +14,7 @@ func TestReportOutlivesItsToken(t *testing.T) {
 	w := newApp(t, githubfake.Config{TokenLife: 30 * time.Second}) // due for a new one at once
 	task := w.task(w.open(), 0)
 	r := w.report(task)
-	_, before, err := w.src.Credential(t.Context(), repo)
+	_, before, err := w.src.forge.Credential(t.Context(), repo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func TestReportOutlivesItsToken(t *testing.T) {
 	if err := r.Close(t.Context(), answered("All is well.")); err != nil {
 		t.Error(err)
 	}
-	if _, after, err := w.src.Credential(t.Context(), repo); err != nil || after == before {
+	if _, after, err := w.src.forge.Credential(t.Context(), repo); err != nil || after == before {
 		t.Errorf("git gets a token that has ended, or none: %v", err)
 	}
 }
@@ -45,3 +45,22 @@ func TestClientsByInstallation(t *testing.T) {
 		t.Errorf("asked %v, looked for an installation %d times", asked, len(w.hub.Calls(installation)))
 	}
 }
+
+// A webhook of the repository brings no installation.
+func TestInstallationIsFound(t *testing.T) {
+	t.Parallel()
+	w := withApp(t)
+	task := w.task(w.open(), 0)
+	task.Origin = []byte(strings.Replace(string(task.Origin), `"installation":5,`, "", 1))
+	if o := must(originOf(task)); o.Installation != 0 {
+		t.Fatal(o)
+	}
+	if err := brief(w, task); err != nil {
+		t.Error(err)
+	}
+}
+
+const (
+	tokens       = "POST /app/installations/{id}/access_tokens"
+	installation = "GET /repos/{o}/{r}/installation"
+)

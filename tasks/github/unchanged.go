@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -29,7 +30,7 @@ func (s *Source) unchanged(ctx context.Context, gh *github.Client, t tasks.Task,
 	}
 	owner, name := o.path()
 	diff, _, err := gh.PullRequests.GetRaw(ctx, owner, name, o.Number, github.RawOptions{Type: github.Diff})
-	if status(err) == http.StatusNotAcceptable {
+	if hub.StatusCode(err) == http.StatusNotAcceptable {
 		return nil // it is too large for GitHub
 	}
 	if err != nil {
@@ -41,7 +42,7 @@ func (s *Source) unchanged(ctx context.Context, gh *github.Client, t tasks.Task,
 		return nil
 	})
 	if err == nil && reviewed != "" {
-		err = &tasks.InputError{Sentence: "Nothing has changed since the review of " + short(reviewed) + "."}
+		err = &tasks.InputError{Sentence: "Nothing has changed since the review of " + hub.ShortSHA(reviewed) + "."}
 	}
 	return err
 }
@@ -57,12 +58,12 @@ func (p *prState) sameAs(head, patch string) (reviewed string) {
 }
 
 // reviewed notes that a task's review of a head was posted and how its light ends, and gives what is remembered now. Again it changes nothing.
-func (s *Source) reviewed(ctx context.Context, t tasks.Task, o origin, v verdict) (state prState, err error) {
+func (s *Source) reviewed(ctx context.Context, t tasks.Task, o origin, v hub.Verdict) (state prState, err error) {
 	err = s.changeState(ctx, o, func(p *prState) error {
 		if p.LastReviewed != o.Head && !o.byPerson() {
 			p.Reviews++
 		}
-		p.LastReviewed, p.ReviewedBy, p.Verdict = o.Head, t.ID, v.kept()
+		p.LastReviewed, p.ReviewedBy, p.Verdict = o.Head, t.ID, keep(v)
 		state = *p
 		return nil
 	})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -28,8 +29,8 @@ func TestUnchangedIsNotReviewed(t *testing.T) {
 		}
 		w.close(first, answered("Fine."))
 		second := push("synchronize", nil)
-		wantInput(w.T, brief(w, second), "Nothing has changed since the review of "+short(first.Ref)+".")
-		wantInput(w.T, brief(w, push(looked, nil)), "Nothing has changed since the review of "+short(second.Ref)+".")
+		wantInput(w.T, brief(w, second), "Nothing has changed since the review of "+hub.ShortSHA(first.Ref)+".")
+		wantInput(w.T, brief(w, push(looked, nil)), "Nothing has changed since the review of "+hub.ShortSHA(second.Ref)+".")
 		for _, action := range []string{"review_requested", "opened"} {
 			if err := brief(w, push(action, nil)); err != nil {
 				w.Errorf("%s: %v", action, err)
@@ -73,11 +74,11 @@ func TestUnchangedKeepsItsLight(t *testing.T) {
 			second := w.task(m, 10*i+1)
 			second.Origin = []byte(strings.Replace(string(second.Origin), `"action":"opened"`, `"action":"synchronize"`, 1))
 			err := brief(w, second)
-			wantInput(w.T, err, "Nothing has changed since the review of "+short(first.Ref)+".")
-			refused := tasks.Ending{Kind: tasks.Refused, Reason: "Nothing has changed since the review of " + short(first.Ref) + ".", At: ended}
+			wantInput(w.T, err, "Nothing has changed since the review of "+hub.ShortSHA(first.Ref)+".")
+			refused := tasks.Ending{Kind: tasks.Refused, Reason: "Nothing has changed since the review of " + hub.ShortSHA(first.Ref) + ".", At: ended}
 			w.close(second, refused)
 			want := c.check
-			if w.src.cfg.Token != "" {
+			if !w.src.forge.IsApp() {
 				want = c.status
 			}
 			if got := w.light(w.pull(m).HeadSHA); got != want {
@@ -144,7 +145,7 @@ func TestWantedReviewsAreNotCounted(t *testing.T) {
 	w := withToken(t)
 	for i, o := range []origin{{}, {Action: "review_requested"}, {Action: "labeled", ApprovedBy: "ben"}, {Action: "asked", Asked: new(asked)}} {
 		o.Repo, o.Number, o.Head = repo, 1, fmt.Sprint("head", i)
-		if p := must(w.src.reviewed(t.Context(), tasks.Task{}, o, verdict{})); p.Reviews != 1 {
+		if p := must(w.src.reviewed(t.Context(), tasks.Task{}, o, hub.Verdict{})); p.Reviews != 1 {
 			t.Errorf("%s: %d", o.Action, p.Reviews)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -20,20 +20,20 @@ const maxSkew = time.Minute
 
 // Examine looks whether the token is good for all that we do, whether events arrive, and whether the clocks agree. It asks Slack once, and
 // once for each channel where it is told what comes of a repository.
-func (s *Source) Examine(ctx context.Context) []tasks.Check {
+func (s *Source) Diagnose(ctx context.Context) []doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	me, err := s.api.AuthTestContext(ctx)
 	switch {
 	case code(err) != "":
-		return []tasks.Check{{
+		return []doctor.Finding{{
 			What: "Slack refuses the bot token: " + code(err), Why: "Nothing can be heard or said.", Fatal: true,
 			Remedy: "Install the app to the workspace and set SLACK_BOT_TOKEN to its bot token, xoxb-….",
 		}}
 	case err != nil:
-		return []tasks.Check{{What: "Slack does not answer", Why: err.Error(), Remedy: "Look at the network, and at SLACK_API_URL.", Fatal: true}}
+		return []doctor.Finding{{What: "Slack does not answer", Why: err.Error(), Remedy: "Look at the network, and at SLACK_API_URL.", Fatal: true}}
 	}
-	list := []tasks.Check{{What: fmt.Sprintf("Slack knows us as @%s in %s (%s)", me.User, me.Team, me.TeamID)}}
+	list := []doctor.Finding{{What: fmt.Sprintf("Slack knows us as @%s in %s (%s)", me.User, me.Team, me.TeamID)}}
 	list = append(list, granted(me.Header)...)
 	list = append(list, s.clock(me.Header)...)
 	list = append(list, s.examineResults(ctx)...)
@@ -41,15 +41,15 @@ func (s *Source) Examine(ctx context.Context) []tasks.Check {
 }
 
 // examineResults looks whether the channels can be reached where it is told what comes of watched repositories.
-func (s *Source) examineResults(ctx context.Context) (list []tasks.Check) {
+func (s *Source) examineResults(ctx context.Context) (list []doctor.Finding) {
 	for _, repo := range slices.Sorted(maps.Keys(s.cfg.Results)) {
 		channel := s.cfg.Results[repo]
 		_, err := s.history(ctx, &slack.GetConversationHistoryParameters{ChannelID: channel, Limit: 1})
 		switch {
 		case err == nil:
-			list = append(list, tasks.Check{What: "Slack: results of " + repo + " go to " + channel})
+			list = append(list, doctor.Finding{What: "Slack: results of " + repo + " go to " + channel})
 		case code(err) != "" && !blind(err):
-			list = append(list, tasks.Check{
+			list = append(list, doctor.Finding{
 				What: fmt.Sprintf("Slack: results of %s cannot go to %s: %s", repo, channel, code(err)), Why: "Nobody reads them. They are kept for about a day.",
 				Remedy: "Invite the app to that channel, or correct results: in errand.yaml to the id that the channel's details show.",
 			})
@@ -59,7 +59,7 @@ func (s *Source) examineResults(ctx context.Context) (list []tasks.Check) {
 }
 
 // granted compares the scopes of the token with those we need. A proxy may hide what Slack says of them.
-func granted(h http.Header) (list []tasks.Check) {
+func granted(h http.Header) (list []doctor.Finding) {
 	said := h.Get("X-Oauth-Scopes")
 	if said == "" {
 		return nil
@@ -70,7 +70,7 @@ func granted(h http.Header) (list []tasks.Check) {
 	}
 	for _, needed := range scopes() {
 		if !has[needed.name] {
-			list = append(list, tasks.Check{
+			list = append(list, doctor.Finding{
 				What: "Slack: the app lacks the scope " + needed.name, Why: "Without it " + needed.use + ".", Fatal: needed.must,
 				Remedy: "Add it under OAuth & Permissions, or paste the manifest of `enqueue init slack` anew, and install the app again.",
 			})
@@ -80,23 +80,23 @@ func granted(h http.Header) (list []tasks.Check) {
 }
 
 // clock compares our clock with Slack's.
-func (s *Source) clock(h http.Header) []tasks.Check {
+func (s *Source) clock(h http.Header) []doctor.Finding {
 	skew, ok := intake.ClockSkew(h, s.cfg.Now())
 	if !ok || skew.Abs() <= maxSkew {
 		return nil
 	}
-	return []tasks.Check{{
+	return []doctor.Finding{{
 		What: fmt.Sprintf("the clock is %s away from Slack's", skew.Abs()), Why: "Beyond 5 minutes every event is refused as too old or too new.",
 		Remedy: "Set the clock of the front door's machine by NTP.", Fatal: skew.Abs() >= 5*time.Minute,
 	}}
 }
 
 // arrivals reports that the last request was refused: the signing secret is wrong, or the request was not Slack's.
-func (s *Source) arrivals() []tasks.Check {
+func (s *Source) arrivals() []doctor.Finding {
 	if !s.inbound.LastRefused() {
 		return nil
 	}
-	return []tasks.Check{{
+	return []doctor.Finding{{
 		What: "Slack: the last request had a wrong signature", Why: "If it was Slack's, no event is received.",
 		Remedy: "Compare SLACK_SIGNING_SECRET with the app's, under Basic Information.",
 	}}

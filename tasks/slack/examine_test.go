@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 )
 
 // wrongs are the checks that are not well.
-func wrongs(list []tasks.Check) (what []string) {
+func wrongs(list []doctor.Finding) (what []string) {
 	for _, c := range list {
 		if c.Why != "" {
 			what = append(what, c.What)
@@ -29,7 +30,7 @@ func names(list []scope) (names []string) {
 	return names
 }
 
-func TestExamine(t *testing.T) {
+func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	all := names(scopes())
 	for name, tc := range map[string]struct {
@@ -53,9 +54,9 @@ func TestExamine(t *testing.T) {
 			if tc.fail != nil {
 				w.Fail("auth.test", *tc.fail)
 			}
-			got := w.source.Examine(t.Context())
+			got := w.source.Diagnose(t.Context())
 			wrong := wrongs(got)
-			fatal := slices.ContainsFunc(got, func(c tasks.Check) bool { return c.Fatal })
+			fatal := slices.ContainsFunc(got, func(c doctor.Finding) bool { return c.Fatal })
 			if len(wrong) != len(tc.want) || len(wrong) > 0 && !strings.HasPrefix(wrong[0], tc.want[0]) || fatal != tc.fatal {
 				t.Errorf("checks %+v", got)
 			}
@@ -76,9 +77,9 @@ func TestExamineSignatures(t *testing.T) {
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Fatalf("%v, %v", resp, err)
 	}
-	equal(t, "after a wrong one", wrongs(f.source.Examine(t.Context())), []string{"Slack: the last request had a wrong signature"})
+	equal(t, "after a wrong one", wrongs(f.source.Diagnose(t.Context())), []string{"Slack: the last request had a wrong signature"})
 	f.mention("hello")
-	equal(t, "after a right one", wrongs(f.source.Examine(t.Context())), []string(nil))
+	equal(t, "after a right one", wrongs(f.source.Diagnose(t.Context())), []string(nil))
 }
 
 // The manifest asks for exactly what the doctor looks for, and for one way in.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -55,9 +56,9 @@ func (a *attachments) UnmarshalJSON(b []byte) error {
 
 // brought is what the message of a task brought along, beside what became of it in the task itself.
 type brought struct {
-	Files attachments `json:"files,omitempty"`
-	Pull  *tasks.Pull `json:"pull,omitempty"` // the pull request that it names
-	Anew  bool        `json:"anew,omitempty"` // it names a branch or a pull request, and the thread was somewhere else before
+	Files attachments        `json:"files,omitempty"`
+	Pull  *forge.PullRequest `json:"pull,omitempty"` // the pull request that it names
+	Anew  bool               `json:"anew,omitempty"` // it names a branch or a pull request, and the thread was somewhere else before
 }
 
 // address is the origin of a task with what its message brought along.

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -20,7 +21,7 @@ func endings() map[string]tasks.Ending {
 	published, kept := answered("Mended."), answered("Mended.")
 	published.Published = &tasks.Published{
 		Work:        tasks.Work{Repo: "acme/api", Branch: "errand/slack-1a2b3c4d5e"},
-		PullRequest: tasks.PullRequest{Number: 7, URL: "https://github.com/acme/api/pull/7"},
+		PullRequest: forge.PullRequestRef{Number: 7, URL: "https://github.com/acme/api/pull/7"},
 	}
 	kept.Published = &tasks.Published{Problem: "The changes were not published: <!channel> & more.\nThey are kept."}
 	return map[string]tasks.Ending{

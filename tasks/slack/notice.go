@@ -10,6 +10,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -46,7 +47,7 @@ func (s *Source) Tell(ctx context.Context, n tasks.Notice) error {
 const threadGone = "thread_not_found"
 
 func (s *Source) notify(ctx context.Context, n tasks.Notice) error {
-	b := noticeboard{Source: s, channel: s.channelFor(n.Task.Repo), pull: n.Pull}
+	b := noticeboard{Source: s, channel: s.channelFor(n.Task.Repo), pull: n.PullRequest}
 	o, err := b.take(ctx, finalMarker(n.Task, n.Ending))
 	if err != nil || o.TS != "" && n.Quiet {
 		return err
@@ -123,19 +124,19 @@ func (s *Source) composed(n tasks.Notice) (list []part, whole string) {
 
 // noticeParts are all that there is to say. The title is a stranger's.
 func (s *Source) noticeParts(n tasks.Notice) []part {
-	name := fmt.Sprintf("%s#%d", n.Pull.Repo, n.Pull.Number)
+	name := fmt.Sprintf("%s#%d", n.PullRequest.Repo, n.PullRequest.Number)
 	lead := escape(name)
 	buttons := s.logButton(n.Task.ID)
-	if webLink.MatchString(n.Pull.URL) {
-		lead = "<" + escape(n.Pull.URL) + "|" + lead + ">"
-		buttons = append([]button{{text: "Pull request", action: openPull, url: n.Pull.URL}}, buttons...)
+	if webLink.MatchString(n.PullRequest.URL) {
+		lead = "<" + escape(n.PullRequest.URL) + "|" + lead + ">"
+		buttons = append([]button{{text: "Pull request", action: openPull, url: n.PullRequest.URL}}, buttons...)
 	}
-	lead = lines(lead+" "+escape(quiet(line(n.Pull.Title, 150))), escape(quiet(line(n.Said, maxSentence/2))))
+	lead = lines(lead+" "+escape(quiet(line(n.PullRequest.Title, 150))), escape(quiet(line(n.Headline, maxSentence/2))))
 	foot := lines(escape(quiet(line(n.Ending.Note(), maxSentence))), dots(escape(quiet(line(n.Ending.Footer(), 200))), "run "+n.Task.ID))
 	mark := finalMarker(n.Task, n.Ending)
-	mark.pull = key(n.Pull)
+	mark.pull = key(n.PullRequest)
 	return inParts(mark, lead, n.Body, foot, buttons...)
 }
 
 // key names a pull request.
-func key(p tasks.Pull) string { return strings.ToLower(p.Repo) + "#" + strconv.Itoa(p.Number) }
+func key(p forge.PullRequest) string { return strings.ToLower(p.Repo) + "#" + strconv.Itoa(p.Number) }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -52,8 +53,8 @@ func told(n, pull int, e tasks.Ending, said, body string) tasks.Notice {
 	e.At = e.At.Add(time.Duration(n) * time.Second)
 	return tasks.Notice{
 		Task:   tasks.Task{ID: fmt.Sprintf("170000000000000%d-github-c%d", n, n), Repo: "acme/web", Profile: agent.Read},
-		Ending: e, Said: said, Body: body,
-		Pull: tasks.Pull{Repo: "acme/web", Number: pull, Title: "Say <!channel> & *hello*", URL: fmt.Sprintf("https://github.com/acme/web/pull/%d", pull)},
+		Ending: e, Headline: said, Body: body,
+		PullRequest: forge.PullRequest{Repo: "acme/web", Number: pull, Title: "Say <!channel> & *hello*", URL: fmt.Sprintf("https://github.com/acme/web/pull/%d", pull)},
 	}
 }
 
@@ -93,7 +94,7 @@ func TestNotices(t *testing.T) {
 	w.tell(w.source, told(2, 7, stopped, "No review of 2b3c4d5: "+stopped.Sentence(), stopped.Body()))
 	w.tell(w.source, told(3, 7, answered(""), "Answer to ann, <!channel>", "Because."))
 	odd := told(4, 8, answered("x"), "Review of 1a2b3c4: no findings", "")
-	odd.Pull.URL = "javascript:<alert>|(1)"
+	odd.PullRequest.URL = "javascript:<alert>|(1)"
 	w.tell(w.source, odd)
 	top := w.Messages(results, "")
 	if len(top) != 2 {
@@ -227,7 +228,7 @@ func TestRequestBelowANotice(t *testing.T) {
 	cfg := watching(Config{Repositories: []string{"acme/api", "acme/web"}})
 	f := newFrontDoor(t, cfg, policy)
 	stranger := told(2, 8, answered("x"), "Two", "Two.")
-	stranger.Pull.Fork = true
+	stranger.PullRequest.Fork = true
 	f.tell(f.source, told(1, 7, answered("x"), "One", "One."))
 	f.tell(f.source, stranger)
 	top := f.Messages(results, "")

@@ -8,6 +8,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -16,7 +17,7 @@ import (
 type noticeboard struct {
 	*Source
 	channel string
-	pull    tasks.Pull
+	pull    forge.PullRequest
 }
 
 // stand is what is remembered of it.

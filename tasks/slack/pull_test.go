@@ -9,26 +9,27 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 )
 
 // pullsOf stands in for GitHub: what package github makes of it is tested there, and both together in cmd/worker.
-type pullsOf map[string]tasks.Pull
+type pullsOf map[string]forge.PullRequest
 
-func (p pullsOf) Pull(ctx context.Context, repo string, number int) (tasks.Pull, error) {
+func (p pullsOf) PullRequest(ctx context.Context, repo string, number int) (forge.PullRequest, error) {
 	if repo == "acme/slow" {
 		<-ctx.Done()
-		return tasks.Pull{}, context.Cause(ctx)
+		return forge.PullRequest{}, context.Cause(ctx)
 	}
 	pull, ok := p[fmt.Sprintf("%s#%d", repo, number)]
 	if !ok {
-		return pull, tasks.ErrNotFound
+		return pull, forge.ErrNotFound
 	}
 	return pull, nil
 }
 
-func (p pullsOf) Pulls(_ context.Context, repo string) (list []tasks.Pull, err error) {
+func (p pullsOf) PullRequests(_ context.Context, repo string) (list []forge.PullRequest, err error) {
 	for n := 9; n > 0; n-- {
 		if pull, ok := p[fmt.Sprintf("%s#%d", repo, n)]; ok {
 			list = append(list, pull)
@@ -36,7 +37,7 @@ func (p pullsOf) Pulls(_ context.Context, repo string) (list []tasks.Pull, err e
 	}
 	switch repo {
 	case "acme/gone":
-		return nil, &tasks.InputError{Sentence: "GitHub did not let errand list them."}
+		return nil, &forge.RefusedError{Sentence: "GitHub did not let errand list them."}
 	case "acme/slow":
 		return nil, errors.New("no answer")
 	}

@@ -4,35 +4,35 @@ import (
 	"context"
 	"sync"
 
+	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
 )
 
-// examiner is a source that can look how its service is set up.
-type examiner interface {
-	Examine(ctx context.Context) []tasks.Check
+// diagnoser is a source that can check how its service is set up.
+type diagnoser interface {
+	Diagnose(ctx context.Context) []doctor.Finding
 }
 
-// examine asks the services of the sources how they are set up, all at once: one that does not answer keeps nobody waiting twice.
+// examine checks the services of all sources concurrently, so that the slowest one determines the time.
 func (p *Parts) examine(ctx context.Context) (list []store.Finding) {
-	found := make([][]tasks.Check, len(p.Sources))
+	found := make([][]doctor.Finding, len(p.Sources))
 	var all sync.WaitGroup
 	for i, s := range p.Sources {
-		if s, ok := s.(examiner); ok {
-			all.Go(func() { found[i] = s.Examine(ctx) })
+		if s, ok := s.(diagnoser); ok {
+			all.Go(func() { found[i] = s.Diagnose(ctx) })
 		}
 	}
 	all.Wait()
-	for _, checks := range found {
-		for _, c := range checks {
+	for _, findings := range found {
+		for _, c := range findings {
 			list = append(list, finding(c))
 		}
 	}
 	return list
 }
 
-// finding is a check as the doctor tells it; what is well has no severity.
-func finding(c tasks.Check) store.Finding {
+// finding converts a source's finding; if all is well it has no severity.
+func finding(c doctor.Finding) store.Finding {
 	f := store.Finding{What: c.What, Why: c.Why, Remedy: c.Remedy}
 	switch {
 	case c.Fatal:

@@ -4,6 +4,7 @@ package wire
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -12,11 +13,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/metrics"
 	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/forge"
+	githubforge "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/redisbatch"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -24,8 +31,6 @@ import (
 	"github.com/errand-fleet/errand/tasks/github"
 	"github.com/errand-fleet/errand/tasks/slack"
 	"github.com/errand-fleet/errand/workspace"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/redis/go-redis/v9"
 )
 
 // Parts are what every program of the fleet shares. Close them when the program ends.
@@ -38,15 +43,16 @@ type Parts struct {
 	Queue    *tasks.Queue
 	Desk     *tasks.Desk
 	Sources  []tasks.Source
-	GitHub   *github.Source // nil when it is not configured: whose credential the clones use
-	Metrics  http.Handler   // of this process; whoever serves it wants a token, see MayScrape
+	Forge    forge.Forge  // nil if none is configured
+	Metrics  http.Handler // of this process; whoever serves it wants a token, see MayScrape
 
 	blocking     redis.UniversalClient
 	door         redis.UniversalClient // the desk's
 	policy       tasks.Policy
 	registry     *prometheus.Registry
-	notices      []store.Finding // about the configuration
-	redisChecked bool            // Redis has answered once
+	commands     func(ctx context.Context, repo, base string) ([]string, error) // lists a repository's verification commands; may be nil
+	notices      []store.Finding                                                // about the configuration
+	redisChecked bool                                                           // Redis has answered once
 }
 
 // Options are what a test does differently, but for Process.
@@ -156,32 +162,32 @@ func (p *Parts) sources(o Options) error {
 	c, asked := p.Config, metrics.NewServices(p.registry)
 	var told board
 	if c.GitHub.Enabled() {
-		s, err := github.New(github.Config{
-			People: p.policy.People,
-			APIURL: c.GitHub.APIURL, WebhookSecret: c.GitHub.WebhookSecret.Reveal(), Token: c.GitHub.Token.Reveal(),
-			AppID: c.GitHub.AppID, AppKey: []byte(c.GitHub.AppKey.Reveal()),
-			Repository:   func(name string) bool { _, ok := p.policy.Repository(name); return ok },
-			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), Quiet: o.Quiet, Look: o.Look,
-			ForkLabel: c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs, Bots: c.Routing.GitHub.Bots, Board: &told,
-			Memory: p.Store.Memos, Limiter: p.Store.Memos, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
-			HTTP: &http.Client{Transport: asked.Transport("github", http.DefaultTransport)},
+		hub, err := githubforge.New(githubforge.Config{
+			APIURL: c.GitHub.APIURL, URL: c.GitHub.URL, Token: c.GitHub.Token.Reveal(), AppID: c.GitHub.AppID, AppKey: []byte(c.GitHub.AppKey.Reveal()),
+			ReadOnly: told.Watches, Log: p.Log, HTTP: &http.Client{Transport: asked.Transport("github", http.DefaultTransport)},
 		})
 		if err != nil {
 			return err
 		}
-		p.Sources, p.GitHub = append(p.Sources, s), s
+		s, err := github.New(github.Config{
+			Forge: hub, People: p.policy.People, WebhookSecret: c.GitHub.WebhookSecret.Reveal(),
+			Repository:   func(name string) bool { _, ok := p.policy.Repository(name); return ok },
+			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), Quiet: o.Quiet, Look: o.Look,
+			ForkLabel: c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs, Bots: c.Routing.GitHub.Bots, Board: &told,
+			Memory: p.Store.Memos, Limiter: p.Store.Memos, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
+		})
+		if err != nil {
+			return err
+		}
+		p.Sources, p.Forge, p.commands = append(p.Sources, s), hub, s.VerificationCommands
 	}
 	if c.Slack.Enabled() {
-		var pulls slack.Pulls // nil, and not a nil *github.Source
-		if p.GitHub != nil {
-			pulls = p.GitHub
-		}
 		s, err := slack.New(slack.Config{
 			People: p.policy.People,
 			Token:  c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(), AppToken: c.Slack.AppToken.Reveal(),
 			Channels:     func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
-			Pulls: pulls, Access: access(c.Routing.Slack), Approvers: c.Routing.Slack.Approvers, Results: c.Routing.Results(), Memory: p.Store.Memos,
+			Pulls: p.Forge, Access: access(c.Routing.Slack), Approvers: c.Routing.Slack.Approvers, Results: c.Routing.Results(), Memory: p.Store.Memos,
 			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Limiter: p.Store.Memos, Ballot: p.Store.Votes,
 			Shelf: p.Store.Shelf, Favourites: p.Store.Shelf, Log: p.Log,
 			HTTP: &http.Client{Transport: asked.Transport("slack", slack.Transport())},
@@ -222,29 +228,26 @@ func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error
 	}
 	tellContainment(c, runner, p.Log)
 	w := workspace.Config{Dir: filepath.Join(c.Paths.State, "workspace"), URL: func(repo string) string { return c.GitHub.URL + "/" + repo + ".git" }, Log: p.Log}
+	if p.Forge != nil {
+		w.URL, w.Credential = p.Forge.CloneURL, p.Forge.Credential
+	}
 	// Git inherits nothing; behind a proxy it has to know of it. Config has no say in these: they are every program's.
 	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"} {
 		if v := os.Getenv(name); v != "" {
 			w.Env = append(w.Env, name+"="+v)
 		}
 	}
-	if p.GitHub != nil {
-		w.Credential = p.GitHub.Credential
-	}
 	space, err := workspace.New(w)
 	if err != nil {
 		return nil, err
-	}
-	var publisher tasks.Publisher // nil, and not a nil *github.Source
-	if p.GitHub != nil {
-		publisher = p.GitHub
 	}
 	metrics.NewDisk(p.registry, c.Paths.State)
 	timing := o.Timing
 	timing.Pack, timing.Shutdown = cmp.Or(timing.Pack, config.Pack), cmp.Or(timing.Shutdown, config.Shutdown)
 	return tasks.NewWorker(tasks.WorkerConfig{
-		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy, Publisher: publisher,
-		Slots: c.Worker.Concurrency, Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
+		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy, Publisher: p.Forge, Commands: p.commands,
+		ConsoleURL: strings.TrimRight(c.HTTP.PublicURL, "/"),
+		Slots:      c.Worker.Concurrency, Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
 		Version: version, Credential: credentialName(c), LogDir: LogDir(c), URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing,
 		Notices: p.notices,
 		Meter:   metrics.NewTasks(p.registry, slices.Sorted(maps.Keys(c.Routing.Repositories))),

@@ -1,0 +1,114 @@
+// Package forge defines what errand needs of a code host: clone URLs, credentials, pull requests, publishing, permissions and CI status.
+//
+// A [Forge] may be used from any goroutine. Each of its HTTP attempts lasts at most 10 seconds, and a call that creates something looks
+// first whether it exists, so that it can be repeated after a failure. The package imports nothing else of errand; implementations are in
+// packages below it.
+package forge
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Forge is a code host.
+type Forge interface {
+	// Name is the first word of the names of its threads, such as "github".
+	Name() string
+	// CloneURL returns the git remote of a repository.
+	CloneURL(repo string) string
+	// Credential returns what opens the git remote of a repository.
+	Credential(ctx context.Context, repo string) (username, password string, err error)
+	// PullRequest reads a pull request. The error is ErrNotFound if it does not exist or cannot be seen.
+	PullRequest(ctx context.Context, repo string, number int) (PullRequest, error)
+	// PullRequests lists the newest open pull requests of a repository, about twenty.
+	PullRequests(ctx context.Context, repo string) ([]PullRequest, error)
+	// Publish opens a draft pull request for a branch, or updates the one that is open for it. It finds what an earlier call made.
+	Publish(ctx context.Context, p Proposal) (PullRequestRef, error)
+	// Permission returns what an account may do in a repository.
+	Permission(ctx context.Context, repo, login string) (Permission, error)
+	// CIStatus reads the checks of a commit.
+	CIStatus(ctx context.Context, repo, commit string) (CIStatus, error)
+}
+
+// ErrNotFound is returned for what does not exist, or cannot be seen with errand's credential.
+var ErrNotFound = errors.New("not found")
+
+// RefusedError reports that the forge will refuse a call however often it is repeated.
+type RefusedError struct {
+	Sentence string // for people: what is wrong, and what they can do about it
+}
+
+func (e *RefusedError) Error() string { return e.Sentence }
+
+// LimitError reports a rate limit.
+type LimitError struct {
+	At  time.Time // when to try again
+	Why string    // a clause for people
+}
+
+func (e *LimitError) Error() string { return e.Why + ", until " + e.At.UTC().Format(time.RFC3339) }
+
+// PullRequestRef identifies a pull request of a repository.
+type PullRequestRef struct {
+	Number int    `json:"number"`
+	URL    string `json:"url"`
+}
+
+// PullRequest describes a pull request. Title and Author are untrusted text.
+type PullRequest struct {
+	Repo   string `json:"repo"`
+	Number int    `json:"number"`
+	Title  string `json:"title"`
+	Author string `json:"author"`
+	Base   string `json:"base"` // branch
+	URL    string `json:"url"`
+	Draft  bool   `json:"draft,omitempty"`
+	Fork   bool   `json:"fork,omitempty"` // its commits come from another repository
+}
+
+// Proposal is a pushed branch that should have a pull request.
+type Proposal struct {
+	Repo   string
+	Branch string
+	Commit string // the branch's head
+	Base   string // branch to merge into
+	Title  string // one line
+
+	Run    string // the ID of the task; a newer task's description is never replaced by an older one's
+	RunURL string // where people see the run; may be empty
+	Thread string // of the task
+	Source string // of the task
+
+	Asker        string // who asked, by name
+	AskerAccount string // their login at the forge, if they asked elsewhere and it is known
+	Verification string // Markdown: the results of the repository's verification commands; may be empty
+	Summary      string // Markdown, untrusted: the run's answer
+}
+
+// Permission is what an account may do in a repository.
+type Permission string
+
+// The permissions. Maintainers count as PermissionWrite, triagers as PermissionRead.
+const (
+	PermissionAdmin Permission = "admin"
+	PermissionWrite Permission = "write"
+	PermissionRead  Permission = "read"
+	PermissionNone  Permission = "none"
+)
+
+// CanWrite reports whether p allows pushing. An account that may push may also have errand push, and approve runs of untrusted code.
+func (p Permission) CanWrite() bool { return p == PermissionAdmin || p == PermissionWrite }
+
+// CIStatus is the state of the checks of a commit.
+type CIStatus struct {
+	Failed  []FailedCheck // by name
+	Pending int           // checks that have not finished
+}
+
+// FailedCheck is a check that has failed.
+type FailedCheck struct {
+	Name, URL string
+	Output    string // untrusted: what the check reports
+	Job       int64  // the CI job whose log can be read; 0: none
+}

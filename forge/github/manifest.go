@@ -1,0 +1,122 @@
+package github
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// grant is a permission that the App needs.
+type grant struct {
+	name, level string // level is read or write
+	use         string // what fails without it
+	must        bool   // nothing works without it
+}
+
+// permissions returns those of the App. It may change no workflows and administer nothing, because an agent could make use of that.
+func permissions() []grant {
+	return []grant{
+		{"metadata", "read", "repositories cannot be found", true},
+		{"contents", "write", "repositories cannot be cloned, and branches cannot be pushed", true},
+		{"pull_requests", "write", "pull requests cannot be read, reviewed or opened", true},
+		{"issues", "write", "comments on pull requests are neither received nor answered", false},
+		{"checks", "write", "commits get no check run, and failed checks are not noticed", false},
+		{"statuses", "read", "failed commit statuses are not noticed", false},
+		{"actions", "read", "the logs of failed jobs cannot be read", false},
+	}
+}
+
+// Permissions returns the names and levels of the permissions that the App needs.
+func Permissions() map[string]string {
+	all := map[string]string{}
+	for _, p := range permissions() {
+		all[p.name] = p.level
+	}
+	return all
+}
+
+// Events returns the webhook events that errand handles and the App subscribes to, sorted.
+func Events() []string {
+	return []string{
+		"check_run", "check_suite", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment", "status", "workflow_run",
+	}
+}
+
+// HookPath is the path that receives webhooks.
+const HookPath = "/github/webhook"
+
+// maxAppName is GitHub's limit for the name of an App.
+const maxAppName = 34
+
+// App describes a GitHub App for errand.
+type App struct {
+	Name string // also its login
+	Base string // URL at which GitHub reaches errand, like https://errand.example.com
+}
+
+func (a App) validate() error {
+	if a.Name == "" || len(a.Name) > maxAppName {
+		return fmt.Errorf("the name of an App has from 1 to %d characters", maxAppName)
+	}
+	if u, err := url.Parse(a.Base); err != nil || u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("%q is not a URL at which GitHub can reach errand: write it like https://errand.example.com", a.Base)
+	}
+	return nil
+}
+
+func (a App) hook() string { return strings.TrimRight(a.Base, "/") + HookPath }
+
+const appDescription = "Runs errands: reviews pull requests, answers comments, works in repositories"
+
+// manifest holds the fields of GitHub's App manifest that errand sets.
+type manifest struct {
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	URL         string            `json:"url"`
+	Public      bool              `json:"public"`
+	Hook        manifestHook      `json:"hook_attributes"`
+	Permissions map[string]string `json:"default_permissions"`
+	Events      []string          `json:"default_events"`
+}
+
+type manifestHook struct {
+	URL    string `json:"url"`
+	Active bool   `json:"active"`
+}
+
+// Manifest returns the App as JSON, for GitHub's manifest flow.
+func (a App) Manifest() ([]byte, error) {
+	if err := a.validate(); err != nil {
+		return nil, err
+	}
+	m := manifest{
+		Name: a.Name, Description: appDescription, URL: a.Base,
+		Hook: manifestHook{URL: a.hook(), Active: true}, Permissions: Permissions(), Events: Events(),
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(m); err != nil {
+		return nil, fmt.Errorf("marshal manifest: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// Form returns the App as query parameters for GitHub's page that registers one. The webhook's secret is left out, because browsers and
+// servers record URLs.
+func (a App) Form() (url.Values, error) {
+	if err := a.validate(); err != nil {
+		return nil, err
+	}
+	form := url.Values{
+		"name": {a.Name}, "description": {appDescription}, "url": {a.Base}, "public": {"false"},
+		"webhook_active": {"true"}, "webhook_url": {a.hook()}, "events[]": Events(),
+	}
+	for _, p := range permissions() {
+		form.Set(p.name, p.level)
+	}
+	return form, nil
+}

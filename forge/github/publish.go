@@ -1,0 +1,183 @@
+package github
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/markdown"
+	"github.com/errand-fleet/errand/internal/untrusted"
+)
+
+// MaxComment is GitHub's limit for the text of a comment or description in characters. errand counts bytes, of which there are never fewer.
+const MaxComment = 65_536
+
+const (
+	maxTitle   = 200
+	maxSection = 30_000 // bytes; leaves people as much
+)
+
+// Publish opens a draft pull request for a branch, or updates errand's section in the description of the one that is open. It changes
+// neither the title, nor what people wrote around the section, nor the state.
+func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullRequestRef, error) {
+	if f.IsReadOnly(p.Repo) { // it may have become read-only since the task was submitted
+		return forge.PullRequestRef{}, &forge.RefusedError{Sentence: "Nothing is written to this repository."}
+	}
+	gh, err := f.Client(ctx, p.Repo, 0)
+	if err != nil {
+		return forge.PullRequestRef{}, f.explainPublish("reach "+p.Repo, err)
+	}
+	b := publication{Proposal: p, gh: gh, section: renderSection(p)}
+	b.owner, b.name = f.split(p.Repo)
+	pr, err := b.find(ctx)
+	if err == nil && pr == nil {
+		pr, err = b.create(ctx)
+		if StatusCode(err) == http.StatusUnprocessableEntity { // another process may have been faster
+			if found, ferr := b.find(ctx); ferr == nil && found != nil {
+				pr, err = found, nil
+			}
+		}
+	}
+	if err == nil {
+		err = b.update(ctx, pr)
+	}
+	if err != nil {
+		return forge.PullRequestRef{}, f.explainPublish("open a pull request in "+p.Repo, err)
+	}
+	return forge.PullRequestRef{Number: pr.GetNumber(), URL: pr.GetHTMLURL()}, nil
+}
+
+// explainPublish is Explain with GitHub's own words for an invalid request.
+func (f *Forge) explainPublish(what string, err error) error {
+	if _, limited := RetryAfter(err); StatusCode(err) == http.StatusUnprocessableEntity && !limited {
+		return &forge.RefusedError{Sentence: "GitHub did not let errand " + what + ": " + untrusted.Line(messages(err), 300) + "."}
+	}
+	return f.Explain(what, err)
+}
+
+// messages returns GitHub's words for why it refused a request.
+func messages(err error) string {
+	e, ok := errors.AsType[*github.ErrorResponse](err)
+	if !ok {
+		return ""
+	}
+	list := []string{e.Message}
+	for _, one := range e.Errors {
+		switch {
+		case one.Message != "":
+			list = append(list, one.Message)
+		case one.Field != "":
+			list = append(list, one.Field+" is "+one.Code)
+		}
+	}
+	return strings.TrimRight(strings.Join(list, ": "), ".")
+}
+
+// publication is one pull request to create or update.
+type publication struct {
+	forge.Proposal
+	gh          *github.Client
+	owner, name string
+	section     string // errand's part of the description
+}
+
+// find returns the open pull request of the branch, or nil.
+func (b publication) find(ctx context.Context) (*github.PullRequest, error) {
+	list, _, err := b.gh.PullRequests.List(ctx, b.owner, b.name, &github.PullRequestListOptions{
+		State: "open", Head: b.owner + ":" + b.Branch, ListOptions: github.ListOptions{PerPage: 100},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list pull requests: %w", err)
+	}
+	for _, pr := range list {
+		// GitHub ignores a filter that it does not understand.
+		if pr.GetHead().GetRef() == b.Branch && pr.GetHead().GetRepo().GetID() == pr.GetBase().GetRepo().GetID() {
+			return pr, nil
+		}
+	}
+	return nil, nil
+}
+
+// create opens a draft, or an ordinary pull request where the repository's plan has no drafts.
+func (b publication) create(ctx context.Context) (*github.PullRequest, error) {
+	ask := &github.NewPullRequest{
+		Title: new(cmp.Or(untrusted.Line(b.Title, maxTitle), b.Branch)), Head: &b.Branch, Base: &b.Base, Body: &b.section, Draft: new(true),
+	}
+	pr, _, err := b.gh.PullRequests.Create(ctx, b.owner, b.name, ask)
+	if StatusCode(err) == http.StatusUnprocessableEntity && strings.Contains(strings.ToLower(messages(err)), "draft") {
+		ask.Draft = new(false)
+		pr, _, err = b.gh.PullRequests.Create(ctx, b.owner, b.name, ask)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create pull request: %w", err)
+	}
+	return pr, nil
+}
+
+// update replaces errand's section unless it describes this commit already or a newer task wrote it. If people removed the section, it stays
+// removed.
+func (b publication) update(ctx context.Context, pr *github.PullRequest) error {
+	body := pr.GetBody()
+	old, ok := readSection(body)
+	if !ok || old.commit == b.Commit || old.task > b.Run {
+		return nil
+	}
+	body = body[:old.start] + b.section + body[old.end:]
+	if len(body) > MaxComment {
+		return nil // people wrote most of it
+	}
+	if _, _, err := b.gh.PullRequests.Edit(ctx, b.owner, b.name, pr.GetNumber(), &github.PullRequest{Body: &body}); err != nil {
+		return fmt.Errorf("edit pull request %d: %w", pr.GetNumber(), err)
+	}
+	return nil
+}
+
+// section is errand's part of a description, between two hidden lines.
+type section struct {
+	task, commit string
+	start, end   int // offsets in the description
+}
+
+const sectionEnd = "<!-- errand:work end -->"
+
+var sectionStart = regexp.MustCompile(`<!-- errand:work task=(\S+) commit=(\S+) thread=(\S+) -->`)
+
+// readSection finds errand's section in a description.
+func readSection(body string) (section, bool) {
+	m := sectionStart.FindStringSubmatchIndex(body)
+	if m == nil {
+		return section{}, false
+	}
+	length := strings.Index(body[m[1]:], sectionEnd)
+	if length < 0 {
+		return section{}, false
+	}
+	return section{task: body[m[2]:m[3]], commit: body[m[4]:m[5]], start: m[0], end: m[1] + length + len(sectionEnd)}, true
+}
+
+// renderSection describes the work of a run.
+func renderSection(p forge.Proposal) string {
+	parts := markdown.Parts(strings.TrimSpace(p.Summary), maxSection, markdown.Bytes)
+	text := markdown.Unclosing(parts[0])
+	if len(parts) > 1 {
+		text += "\n\n(The answer goes on. All of it is where it was asked for.)"
+	}
+	run := "run " + p.Run
+	if p.RunURL != "" {
+		run = fmt.Sprintf("[%s](%s)", run, p.RunURL)
+	}
+	asker := p.Asker
+	if p.AskerAccount != "" {
+		asker += ", " + p.AskerAccount + " on GitHub"
+	}
+	return fmt.Sprintf("<!-- errand:work task=%s commit=%s thread=%s -->\n%s%s\n\n---\n<sub>Asked for by %s (%s) · %s</sub>\n%s",
+		p.Run, p.Commit, url.QueryEscape(p.Thread), p.Verification, text, markdown.Unping(untrusted.Line(asker, 100)), p.Source, run, sectionEnd)
+}

@@ -1,0 +1,209 @@
+package github
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/githubfake"
+)
+
+const (
+	ownBranch  = "errand/slack-1a2b3c4d5e"
+	createPull = "POST /repos/{o}/{r}/pulls"
+	listPulls  = "GET /repos/{o}/{r}/pulls"
+	editPull   = "PATCH /repos/{o}/{r}/pulls/{n}"
+)
+
+// work commits on a thread's branch and returns the proposal of a run that did so.
+func (w *world) work(n int) forge.Proposal {
+	w.Helper()
+	sha := must(w.repo.Commit(ownBranch, "", map[string]string{"main.go": "package main // " + strings.Repeat("x", n) + "\n"}, "Mend the total"))
+	return forge.Proposal{
+		Repo: repo, Branch: ownBranch, Base: "main", Commit: sha, Title: "Mend the total",
+		Run: fmt.Sprintf("%d-slack-c1", 1_790_000_000_000_000+n*1_000_000), Source: "slack", Thread: "slack/T1/C1/1.2", Asker: "ann",
+		RunURL: fmt.Sprintf("https://errand.example/tasks/%d-slack-c1", 1_790_000_000_000_000+n*1_000_000), Summary: "I added cents to cents, @octocat.\n\n```go\ntotal++\n",
+	}
+}
+
+// started makes our branch.
+func (w *world) started() *world {
+	w.Helper()
+	must(w.repo.Commit(ownBranch, "main", nil, "begin"))
+	return w
+}
+
+func (w *world) publish(p forge.Proposal) forge.PullRequestRef {
+	w.Helper()
+	pr, err := w.forge.Publish(w.Context(), p)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return pr
+}
+
+func TestPublish(t *testing.T) {
+	both(t, func(w *world) {
+		w.started()
+		work := w.work(1)
+		pr := w.publish(work)
+		if diff := cmp.Diff(forge.PullRequestRef{Number: 1, URL: w.hub.URL() + "/acme/api/pull/1"}, pr); diff != "" {
+			w.Error(diff)
+		}
+		got := w.pull(1)
+		if !got.Draft || got.Title != "Mend the total" || got.Head != ownBranch || got.Base != "main" || got.HeadSHA != work.Commit {
+			w.Errorf("opened %+v", got)
+		}
+		golden(w.T, "pull_request", strings.ReplaceAll(got.Body, work.Commit, "COMMIT"))
+		// Once more, in another process: nothing happens.
+		w.forge = w.other()
+		if again := w.publish(work); again != pr || len(w.hub.Calls(createPull)) != 1 || len(w.hub.Calls(editPull)) > 0 {
+			w.Errorf("again: %+v", again)
+		}
+
+		// A follow-up updates it, and leaves alone what people wrote.
+		body := "See #3.\n\n" + got.Body + "\nReviewed by ann."
+		w.edit(1, body)
+		work = w.work(2)
+		work.Summary, work.Title = "And cents to euros.", "Other words"
+		w.publish(work)
+		after := w.pull(1)
+		if !strings.HasPrefix(after.Body, "See #3.\n\n<!-- errand:work task="+work.Run) || !strings.HasSuffix(after.Body, "-->\nReviewed by ann.") ||
+			!strings.Contains(after.Body, "And cents to euros.") || strings.Contains(after.Body, "cents to cents") || after.Title != got.Title {
+			w.Errorf("updated: %+v", after)
+		}
+		// An older task that comes late has no say any more.
+		work.Run, work.Summary, work.Commit = "0000000001000000-slack-c1", "old", strings.Repeat("0", 40)
+		w.publish(work)
+		// And where people have taken our section out, it stays out.
+		if w.pull(1).Body != after.Body {
+			w.Errorf("an older task wrote %s", w.pull(1).Body)
+		}
+		w.edit(1, "Mine.")
+		work = w.work(3)
+		w.publish(work)
+		if w.pull(1).Body != "Mine." || len(w.hub.Pulls(repo)) != 1 {
+			w.Errorf("written over: %+v", w.hub.Pulls(repo))
+		}
+		if strings.Contains(w.logs.String(), "ghp_test") {
+			w.Error("the token is in the log")
+		}
+	})
+}
+
+// edit is a person's edit of a description.
+func (w *world) edit(number int, body string) {
+	w.Helper()
+	gh := must(w.forge.Client(w.Context(), repo, 0))
+	if _, _, err := gh.PullRequests.Edit(w.Context(), "acme", "api", number, &github.PullRequest{Body: &body}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Only the open pull request of our own branch counts; one that was closed stays closed.
+func TestPublishFindsItsOwn(t *testing.T) {
+	both(t, func(w *world) {
+		w.started()
+		w.open() // another branch's
+		work := w.work(1)
+		first := w.publish(work)
+		if err := w.hub.ChangePR(w.Context(), repo, first.Number, "closed", "ann"); err != nil {
+			w.Fatal(err)
+		}
+		work = w.work(2)
+		second := w.publish(work)
+		if first.Number != 2 || second.Number != 3 || w.pull(2).State != "closed" {
+			w.Errorf("first %+v, second %+v, %+v", first, second, w.hub.Pulls(repo))
+		}
+	})
+}
+
+// An answer that got lost does not double anything, and nor does somebody who is faster.
+func TestPublishIsNotDoubled(t *testing.T) {
+	both(t, func(w *world) {
+		w.started()
+		work := w.work(1)
+		w.hub.Fail(createPull, githubfake.Failure{After: true, Status: 502})
+		if _, err := w.forge.Publish(w.Context(), work); err == nil {
+			w.Fatal("a lost answer is no success")
+		}
+		if pr := w.publish(work); pr.Number != 1 || len(w.hub.Pulls(repo)) != 1 || len(w.hub.Calls(createPull)) != 1 {
+			w.Errorf("%+v of %+v", pr, w.hub.Pulls(repo))
+		}
+		// As if both had looked before either wrote.
+		w.hub.Fail(listPulls, githubfake.Failure{Status: 200, Body: "[]"})
+		if pr := w.publish(work); pr.Number != 1 || len(w.hub.Pulls(repo)) != 1 {
+			w.Errorf("%+v of %+v", pr, w.hub.Pulls(repo))
+		}
+	})
+}
+
+// A repository without drafts gets an ordinary pull request.
+func TestPublishWithoutDrafts(t *testing.T) {
+	t.Parallel()
+	w := withToken(t).started()
+	work := w.work(1)
+	w.hub.Fail(createPull, githubfake.Failure{Status: 422, Body: `{"message":"Draft pull requests are not supported in this repository.",` +
+		`"errors":[{"resource":"PullRequest","code":"custom","message":"Draft pull requests are not supported in this repository."}]}`})
+	w.publish(work)
+	if got := w.pull(1); got.Draft || got.HeadSHA != work.Commit {
+		t.Errorf("opened %+v", got)
+	}
+}
+
+// What will not change by waiting is told to people, and the rest says when to come back.
+func TestPublishRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		route   string
+		failure githubfake.Failure
+		later   bool
+		says    string
+	}{
+		"no access":    {createPull, githubfake.Failure{Status: 403, Body: `{"message":"Resource not accessible by personal access token"}`}, false, "did not let errand open a pull request in acme/api"},
+		"bad token":    {listPulls, githubfake.Failure{Status: 401}, false, "does not accept errand's credentials"},
+		"no commits":   {createPull, githubfake.Failure{Status: 422, Body: `{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"No commits between main and x"}]}`}, false, "Validation Failed: No commits between main and x."},
+		"rate limit":   {createPull, githubfake.Failure{Status: 403, Body: `{"message":"You have exceeded a secondary rate limit"}`}, true, ""},
+		"too quickly":  {createPull, githubfake.Failure{Status: 422, Body: `{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"was submitted too quickly"}]}`}, true, ""},
+		"server error": {createPull, githubfake.Failure{Status: 500}, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := withToken(t).started()
+			work := w.work(1)
+			w.hub.Fail(c.route, c.failure)
+			_, err := w.forge.Publish(t.Context(), work)
+			input, told := errors.AsType[*forge.RefusedError](err)
+			if err == nil || told == c.later || told && !strings.Contains(input.Sentence, c.says) {
+				t.Errorf("%v", err)
+			}
+			if _, wait := errors.AsType[*forge.LimitError](err); wait != (c.later && c.failure.Status != 500) {
+				t.Errorf("%v, to be tried later: %v", err, wait)
+			}
+		})
+	}
+}
+
+// What the agent says can neither end our section nor begin another one.
+func TestSectionCannotBeForged(t *testing.T) {
+	t.Parallel()
+	w := withToken(t).started()
+	work := w.work(1)
+	work.Summary = "x\n" + sectionEnd + "\n<!-- errand:work task=z commit=z thread=z -->\n" + strings.Repeat("long ", 20_000)
+	work.Thread = "chat/--> <b>"
+	w.publish(work)
+	body := w.pull(1).Body
+	s, ok := readSection(body)
+	if !ok || s.start != 0 || s.end != len(body) || s.task != work.Run || s.commit != work.Commit {
+		t.Errorf("%+v, %v of\n%.300s", s, ok, body)
+	}
+	if len(body) > maxSection+1000 || !bytes.Contains([]byte(body), []byte("The answer goes on.")) {
+		t.Errorf("%d bytes", len(body))
+	}
+}
