@@ -19,7 +19,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// sample is a .env as somebody would write it.
+// sample is a typical .env.
 const sample = `
 REDIS_PASSWORD=s3cret
 SLACK_BOT_TOKEN=xoxb-s3cret
@@ -115,11 +115,11 @@ func TestRedisKeepsWhatItIsGiven(t *testing.T) {
 		t.Error("redis must have a health check and must not be published")
 	}
 	if _, ok := redis.Environment["SLACK_BOT_TOKEN"]; ok {
-		t.Error("redis is told secrets that are not its own")
+		t.Error("redis gets secrets of other services")
 	}
 }
 
-// configOf starts what the service starts, in a directory of its own and without a port, and gives what asks that Redis for a setting.
+// configOf starts the service's program in a separate directory without a port, and returns a function that reads a setting of that Redis.
 func configOf(t *testing.T, redis types.ServiceConfig) func(setting string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -176,7 +176,7 @@ func TestFrontDoorIsLocalUnlessAsked(t *testing.T) {
 	}
 }
 
-// Every program of ours starts after Redis, with its address and the settings of .env, and with no more rights than it needs.
+// Every errand program starts after Redis, with its address and the settings of .env, and with no more rights than it needs.
 func TestOurServices(t *testing.T) {
 	t.Parallel()
 	p := mustLoad(t, sample)
@@ -237,7 +237,7 @@ func source(s types.ServiceConfig, target string) string {
 	return ""
 }
 
-// Whatever the Compose file takes from .env is explained in .env.example.
+// .env.example explains every variable that the Compose file uses.
 func TestVariablesAreDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docker-compose.yml")

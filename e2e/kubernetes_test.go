@@ -175,7 +175,7 @@ func writableService(s types.ServiceConfig) []string {
 	return slices.Sorted(slices.Values(paths))
 }
 
-// What is mounted and what is referred to must be there, but for the two Secrets, which nobody keeps in a repository.
+// Everything mounted or referred to must exist, except the two Secrets, which are not in the repository.
 func TestPodsReferToWhatIsThere(t *testing.T) {
 	t.Parallel()
 	c := loadCluster(t)
@@ -243,7 +243,7 @@ func TestKubernetesAllowsAnOrderlyStop(t *testing.T) {
 	}
 }
 
-// Settings are variables that errand has, and none of them is a secret.
+// Settings are known variables, and none is a secret.
 func TestKubernetesSettings(t *testing.T) {
 	t.Parallel()
 	example, err := os.ReadFile("../.env.example")

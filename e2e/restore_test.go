@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What docs/deploy.md says of backing up: a snapshot of a Redis that works, put where another Redis has an append-only file of its own.
+// The backup of docs/deploy.md: a snapshot of a running Redis replaces the append-only file of another one.
 func TestBackupOfRedisIsRestored(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -83,7 +83,7 @@ func appendOnly(t *testing.T, dir string) (url string, stop func()) {
 	}
 }
 
-// A backup that did not come to anything must not cost what there is.
+// An incomplete backup must not destroy the existing data.
 func TestBadBackupChangesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -58,7 +58,7 @@ func TestUnitsAreValid(t *testing.T) {
 	}
 }
 
-// A stop is for the worker alone and takes as long as it needs; a run without memory does not end the others.
+// Only the worker gets the stop signal, with enough time; a run without memory does not end the others.
 func TestUnitOfWorkerStopsInOrder(t *testing.T) {
 	t.Parallel()
 	worker := readUnit(t, "errand-worker")
@@ -71,7 +71,7 @@ func TestUnitOfWorkerStopsInOrder(t *testing.T) {
 	}
 }
 
-// What is said to break bubblewrap, or the CLI, is not there; what it can live with is.
+// The unit has none of the options that break bubblewrap or the CLI, and all others.
 func TestUnitOfWorkerLeavesTheSandboxAlive(t *testing.T) {
 	t.Parallel()
 	worker := readUnit(t, "errand-worker")

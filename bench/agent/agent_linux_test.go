@@ -54,7 +54,7 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// What the runner is measured by is the work it does in earnest: each line known, in the raw log whole, and without secrets.
+// The benchmark requires complete work: each line is decoded, complete in the raw log, and without secrets.
 func TestTheWholeSessionIsRead(t *testing.T) {
 	t.Parallel()
 	b := &bench{dir: t.TempDir()}

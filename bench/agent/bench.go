@@ -16,27 +16,27 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// options say how much is measured.
+// options are the amounts to measure.
 type options struct {
 	Size        int64 // of the session, in bytes
 	Repetitions int   // of each contender
 	Starts      int
-	Keepers     int // that are alone, one after another
+	Keepers     int // started one after another
 	Idle        int // runs that wait at the same time
 	Crowd       int // runs that write at the same time
-	Lines       int // that each of them writes
+	Lines       int // written by each
 	LeaderKills int
 	WorkerKills int
-	Grace       time.Duration // of the runs whose worker is killed; 0: a worker's own
+	Grace       time.Duration // of the runs whose worker is killed; 0: the default
 	SDK         bool
 	Root        string // the directory of package.json
-	Temp        string // where a directory for everything that is written is made
+	Temp        string // the parent of the directory for all files
 	Worker      string // the program whose keepers are measured; empty: this one
-	Profile     string // where a CPU profile of the runner goes; empty: none is made
+	Profile     string // file for a CPU profile of the runner; empty: no profile
 	Only        *regexp.Regexp
 }
 
-// amounts are what bench/README.md records, or, quick, what only shows that everything works.
+// amounts returns the options of bench/README.md or, if quick, small ones that only check that everything works.
 func amounts(quick bool) options {
 	if quick {
 		return options{
@@ -47,18 +47,18 @@ func amounts(quick bool) options {
 	return options{Size: 200 << 20, Repetitions: 5, Starts: 50, Keepers: 20, Idle: 100, Crowd: 200, Lines: 1000, LeaderKills: 10, WorkerKills: 3}
 }
 
-// bench is one measurement from start to end.
+// bench is one complete measurement.
 type bench struct {
 	options
 	self     string // this program
-	dir      string // everything that is written is below it; it is removed at the end
+	dir      string // for all files; removed at the end
 	session  string // the file
 	size     int64  // of it
 	lines    int64
 	report   report
 	progress io.Writer
 
-	keeperDelay time.Duration // by which a keeper of the worker starts later than one of this program
+	keeperDelay time.Duration // additional start time of the worker's keeper compared with this program's
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -83,7 +83,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// steps are what is measured, in this order.
+// steps are the measurements, in order.
 func (b *bench) steps() []table.Step {
 	return []table.Step{
 		{Name: "stream", Do: b.stream},
@@ -97,7 +97,7 @@ func (b *bench) steps() []table.Step {
 	}
 }
 
-// measure takes all steps.
+// measure runs all steps.
 func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
 	if runtime.GOOS != "linux" {
 		return nil, errors.New("what is measured is read from /proc: this needs Linux")
@@ -124,7 +124,7 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 	return &b.report, err
 }
 
-// writeSession makes up a session of the given size.
+// writeSession generates a session of the given size.
 func (b *bench) writeSession(name string, size int64) (path string, lines int64, err error) {
 	path = filepath.Join(b.dir, name)
 	f, err := os.Create(path)

@@ -14,7 +14,7 @@ import (
 	"github.com/errand-fleet/errand/bench/fakecli"
 )
 
-// cat is the limit: what the fake CLI can write through a pipe, and cat into a file.
+// cat measures the limit: the fake CLI writes into a pipe, and cat copies it into a file.
 func (b *bench) cat(ctx context.Context) (_ sample, err error) {
 	path := filepath.Join(b.dir, "cat.ndjson")
 	file, err := os.Create(path)
@@ -37,7 +37,7 @@ func (b *bench) cat(ctx context.Context) (_ sample, err error) {
 	}
 	_ = r.Close()
 	wrote := cli.Run()
-	// The whole session is on its way, and cat still waits for the end of the pipe: its peak can be read.
+	// The session is written, and cat waits for the end of the pipe, so its peak can be read.
 	rss, err := memoryOf(cat.Process.Pid, peak)
 	_ = w.Close()
 	if err := errors.Join(wrote, err, cat.Wait()); err != nil {
@@ -55,8 +55,7 @@ func (b *bench) cli(ctx context.Context) *exec.Cmd {
 	return cmd
 }
 
-// environment is that of a process that plays a part. GORACE matters where the tests run with -race: it takes off a second of
-// each exit.
+// environment returns the environment of a re-executed process. GORACE removes a delay of one second at each exit with -race.
 func environment(role string) []string {
 	return []string{fakecli.RoleVariable + "=" + role, "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/errand-fleet/errand/bench/fakecli"
 )
 
-// crowd has many runs write at the same time, and looks for every line of each in its raw log.
+// crowd lets many runs write at the same time and checks every line in its raw log.
 func (b *bench) crowd(ctx context.Context) error {
 	var took time.Duration
 	if err := b.ask(ctx, order{Job: "crowd", Runs: b.Crowd, Lines: b.Lines}, &took); err != nil {
@@ -36,7 +36,7 @@ func (b *bench) crowd(ctx context.Context) error {
 
 func crowdID(i int) string { return "crowd-" + strconv.Itoa(i) }
 
-// inOrder counts the numbered lines of a log up to the first that is not the one that had to come.
+// inOrder counts the numbered lines of a log up to the first that is out of order.
 func inOrder(path string) (n int, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func inOrder(path string) (n int, err error) {
 	return n, nil
 }
 
-// crowdOfRuns is the worker's side of it: no run is told to write before all of them live. It returns how long they then took.
+// crowdOfRuns is the worker's part: the runs start to write when all of them are alive. It returns the time they take.
 func crowdOfRuns(ctx context.Context, runner *agent.Runner, o order) (time.Duration, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -90,7 +90,7 @@ func crowdOfRuns(ctx context.Context, runner *agent.Runner, o order) (time.Durat
 	return time.Since(begun), context.Cause(ctx)
 }
 
-// once says one message when it is time, and then nothing more.
+// once sends one message when it is due, and no more.
 func once(time <-chan struct{}, text string) func(context.Context) (agent.Message, bool) {
 	said := false
 	return func(ctx context.Context) (agent.Message, bool) {

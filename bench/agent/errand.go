@@ -25,7 +25,7 @@ func (b *bench) errand(ctx context.Context) (s sample, err error) {
 	return s, b.removeLogs(readRun) // the next reading must not append to them
 }
 
-// profile reads the session once more, for a profile; that costs a little, so it is not one of the samples.
+// profile reads the session again with profiling, whose cost must not affect the samples.
 func (b *bench) profile(ctx context.Context) error {
 	if b.Profile == "" {
 		return nil
@@ -41,7 +41,7 @@ func (b *bench) removeLogs(id string) error {
 	return errors.Join(os.Remove(filepath.Join(b.dir, id+".log")), os.Remove(filepath.Join(b.dir, id+".ndjson")))
 }
 
-// readSession is the worker's side of it.
+// readSession is the worker's part.
 func readSession(ctx context.Context, runner *agent.Runner, o order) (s sample, err error) {
 	if o.Profile != "" {
 		f, err := os.Create(o.Profile)
@@ -56,7 +56,7 @@ func readSession(ctx context.Context, runner *agent.Runner, o order) (s sample, 
 	}
 	var keeperRSS int64
 	var keeperErr error
-	atIdle := host{idle: func() { keeperRSS, keeperErr = keeperPeak() }} // all has been read, and the keeper still lives
+	atIdle := host{idle: func() { keeperRSS, keeperErr = keeperPeak() }} // everything has been read, and the keeper is alive
 	own, started := used(syscall.RUSAGE_SELF), time.Now()
 	res, err := complete(ctx, runner, spec(readRun, "replay "+o.Session), atIdle)
 	s = sample{Wall: time.Since(started), CPU: used(syscall.RUSAGE_SELF) - own}
@@ -66,9 +66,9 @@ func readSession(ctx context.Context, runner *agent.Runner, o order) (s sample, 
 	if r := res.Resources; r.Raw+r.Cut > 0 || len(r.Unknown) > 0 || r.LogErr != "" {
 		return sample{}, fmt.Errorf("run %s: it did not understand the session: %+v", readRun, r)
 	}
-	// The keeper is this process's only child, and the CLI, which the result knows of, the keeper's.
+	// The keeper is this process's only child, and the CLI is the keeper's; the result includes the CLI.
 	s.CPU += max(0, used(syscall.RUSAGE_CHILDREN)-res.Resources.CPU)
-	s.Lines = res.Resources.Lines - 1 // the answer to initialize is none of the session's
+	s.Lines = res.Resources.Lines - 1 // the response to initialize is not part of the session
 	workerRSS, err := memoryOf(os.Getpid(), peak)
 	s.RSS = workerRSS + keeperRSS
 	return s, errors.Join(err, keeperErr)
@@ -90,7 +90,7 @@ func keeperPeak() (int64, error) {
 func used(who int) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(who, &u); err != nil {
-		panic("getrusage: " + err.Error()) // it fails for wrong arguments only
+		panic("getrusage: " + err.Error()) // it fails only for wrong arguments
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

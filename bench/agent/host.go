@@ -7,7 +7,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 )
 
-// host lets a run take its course. Each function may be nil.
+// host does not interfere with a run. Each function may be nil.
 type host struct {
 	event func(agent.Event)
 	next  func(context.Context) (agent.Message, bool)
@@ -37,7 +37,7 @@ func (h host) Idle(context.Context) (agent.Message, bool) {
 	return agent.Message{}, false
 }
 
-// complete runs the fake CLI to an end that has to be a good one.
+// complete runs the fake CLI, which must succeed.
 func complete(ctx context.Context, runner *agent.Runner, s agent.Spec, h host) (agent.Result, error) {
 	res, err := runner.Run(ctx, s, h)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 )
 
-// idleCost is what a supervised run that waits costs its worker, in bytes.
+// idleCost is the worker's memory for a waiting run, in bytes.
 type idleCost struct {
 	Heap float64 `json:"heap"` // heap and stacks
 	RSS  float64 `json:"rss"`
@@ -28,9 +28,9 @@ func (b *bench) idle(ctx context.Context) error {
 	return nil
 }
 
-// idleRuns is the worker's side of it.
+// idleRuns is the worker's part.
 func idleRuns(ctx context.Context, runner *agent.Runner, o order) (idleCost, error) {
-	// What the first run leaves behind for good, such as caches of types, is not counted.
+	// Memory that the first run keeps permanently, such as type caches, is not counted.
 	if err := waiting(ctx, runner, 1, func() error { return nil }); err != nil {
 		return idleCost{}, err
 	}
@@ -81,10 +81,10 @@ func waiting(ctx context.Context, runner *agent.Runner, count int, measure func(
 	return err
 }
 
-// footprint is what a process holds, in bytes.
+// footprint is the memory of a process, in bytes.
 type footprint struct{ heap, rss float64 }
 
-// memory is this process's footprint without what it could give back.
+// memory returns this process's footprint after returning unused memory.
 func memory() (footprint, error) {
 	debug.FreeOSMemory() // collects garbage first
 	var m runtime.MemStats

@@ -14,11 +14,11 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// A keeper is its worker re-executed, so that its memory and its start depend on all that the worker is linked with, and this program
-// is far smaller than a worker. Here a given program is started as the keeper of a silent CLI, just as package agent starts it
-// (agent/child.go, agent/keeper.go): known by its argv[0], with its orders at descriptor 3 and its word at descriptor 4.
+// A keeper is the worker's program re-executed, so its memory and start time depend on everything that the worker is linked with, and this program
+// is far smaller. This file starts a given program as the keeper of a silent CLI, as package agent does: identified by argv[0],
+// with orders on descriptor 3 and status on descriptor 4.
 
-// company is how many keepers of one worker share their pages in the measurement. A worker has as many as it has runs.
+// company is the number of keepers that share their pages in the measurement. A worker has one for each run.
 const company = 10
 
 // keeper measures the keepers of the worker program.
@@ -41,13 +41,13 @@ func (b *bench) keeper(ctx context.Context) error {
 	}
 	b.keeperDelay = there.start - here.start
 	b.report.Most(fmt.Sprintf("PSS of a keeper of %s, one of %d", name, company), mega(together), 5, "%.1f MB")
-	b.report.Note("the same alone, with every page its own", mega(there.memory), "%.1f MB")
+	b.report.Note("the same without shared pages", mega(there.memory), "%.1f MB")
 	return nil
 }
 
-// upkeep is what a keeper costs that is the only one of its program.
+// upkeep is the cost of a keeper that shares its program with no other.
 type upkeep struct {
-	start  time.Duration // to its word that the CLI runs
+	start  time.Duration // until it reports that the CLI runs
 	memory int64         // PSS
 }
 
@@ -70,7 +70,7 @@ func (b *bench) upkeep(ctx context.Context, program string) (upkeep, error) {
 	}, nil
 }
 
-// upkeepTogether is the PSS of one keeper among its like.
+// upkeepTogether is the PSS of one of several keepers.
 func (b *bench) upkeepTogether(ctx context.Context, program string) (pss int64, err error) {
 	var all []*keeper
 	defer func() {
@@ -96,7 +96,7 @@ func (b *bench) upkeepTogether(ctx context.Context, program string) (pss int64, 
 	return table.Median(sizes), nil
 }
 
-// keeper is one that keeps a silent CLI.
+// keeper is the keeper of a silent CLI.
 type keeper struct {
 	cmd                    *exec.Cmd
 	started                time.Duration // what it took until the CLI ran
@@ -135,7 +135,7 @@ func (b *bench) startKeeper(ctx context.Context, program string) (_ *keeper, err
 		return nil, err
 	}
 	k.cmd = cmd
-	_ = status.Close() // so that its end is seen, should it not say anything
+	_ = status.Close() // to notice its end if it reports nothing
 	err = json.NewEncoder(k.control).Encode(map[string]any{
 		"path": b.self, "args": []string{b.self}, "env": environment(fakecli.CLI), "dir": "/", "orphan": time.Second,
 	})
@@ -155,7 +155,7 @@ func (b *bench) startKeeper(ctx context.Context, program string) (_ *keeper, err
 	return k, nil
 }
 
-// end makes the keeper take its worker for dead, upon which it ends its CLI and itself.
+// end closes the keeper's control pipe, after which it ends its CLI and itself.
 func (k *keeper) end() error {
 	_, _, _ = k.control.Close(), k.stdin.Close(), k.status.Close()
 	if k.cmd == nil {

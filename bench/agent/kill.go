@@ -16,7 +16,7 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// killLeader kills the CLI in the middle of its tools and measures until Run has returned, which says that nothing of the run lives.
+// killLeader kills the CLI while its tools run and measures until Run has returned, which means that no process of the run is alive.
 func (b *bench) killLeader(ctx context.Context) error {
 	runner, err := newRunner(b.self, b.dir, 0)
 	if err != nil {
@@ -49,7 +49,7 @@ func (b *bench) killLeader(ctx context.Context) error {
 	return nil
 }
 
-// startTree starts a run and returns when all of its processes live; ended tells when Run has returned.
+// startTree starts a run and returns when all of its processes are alive; ended is closed when Run has returned.
 func startTree(ctx context.Context, runner *agent.Runner, s agent.Spec) (tree fakecli.Processes, ended <-chan error, err error) {
 	said, over := make(chan fakecli.Processes, 1), make(chan error, 1)
 	h := host{event: func(e agent.Event) {
@@ -70,7 +70,7 @@ func startTree(ctx context.Context, runner *agent.Runner, s agent.Spec) (tree fa
 	}
 }
 
-// killWorker kills a worker whose CLI and tools ignore TERM, and measures until its keeper has ended them all.
+// killWorker kills a worker whose CLI and tools ignore TERM, and measures until the keeper has ended them.
 func (b *bench) killWorker(ctx context.Context) error {
 	var took []time.Duration
 	for range b.WorkerKills {
@@ -84,7 +84,7 @@ func (b *bench) killWorker(ctx context.Context) error {
 	return nil
 }
 
-// killLimit is when to give up on processes that should have been gone for long.
+// killLimit bounds the wait for processes that should have ended.
 const killLimit = 30 * time.Second
 
 func (b *bench) killOne(ctx context.Context) (time.Duration, error) {
@@ -95,7 +95,7 @@ func (b *bench) killOne(ctx context.Context) (time.Duration, error) {
 	}
 	var all []*os.Process
 	for _, pid := range tree.All() {
-		p, err := os.FindProcess(pid) // its handle is of this process, whoever gets the number next
+		p, err := os.FindProcess(pid) // a handle, so a reused PID is not affected
 		if err != nil {
 			return 0, errors.Join(fmt.Errorf("find process: %w", err), worker.Process.Kill(), worker.Wait())
 		}
@@ -105,7 +105,7 @@ func (b *bench) killOne(ctx context.Context) (time.Duration, error) {
 	if err := worker.Process.Kill(); err != nil {
 		return 0, fmt.Errorf("kill worker: %w", err)
 	}
-	_ = worker.Wait() // it was killed, and so says the error
+	_ = worker.Wait() // the error says that it was killed
 	for _, p := range all {
 		if err := awaitEnd(p, started.Add(killLimit)); err != nil {
 			return 0, fmt.Errorf("wait for the end of process %d of %+v: %w", p.Pid, tree, err)
@@ -114,7 +114,7 @@ func (b *bench) killOne(ctx context.Context) (time.Duration, error) {
 	return time.Since(started), nil
 }
 
-// awaitEnd waits for the end of a process that need not be a child of this one.
+// awaitEnd waits for the end of a process, which need not be a child.
 func awaitEnd(p *os.Process, deadline time.Time) error {
 	defer func() { _ = p.Release() }()
 	var polled error
@@ -137,7 +137,7 @@ func awaitEnd(p *os.Process, deadline time.Time) error {
 	return errors.Join(err, polled)
 }
 
-// victim is the worker that is killed: it says the pids of its run and waits.
+// victim is the worker to kill: it prints the PIDs of its run and waits.
 func victim(ctx context.Context, runner *agent.Runner, out *json.Encoder) error {
 	tree, ended, err := startTree(ctx, runner, spec("victim", "stubborn"))
 	if err != nil {

@@ -1,7 +1,7 @@
-// Command agent measures package agent beside the official TypeScript SDK and beside what a pipe can carry at all, and prints a table.
-// bench/README.md says what each row means. Run `make bench`, or `go run ./agent -h` in bench/ for its flags.
+// Command agent compares package agent with the official TypeScript SDK and with the throughput of a pipe, and prints a table.
+// bench/README.md explains each row. Run `make bench`, or `go run ./agent -h` in bench/ for its flags.
 //
-// The program plays every part itself, re-executed: keeper, fake CLI, tool, and the worker whose memory and CPU are counted.
+// The program re-executes itself for every role: keeper, fake CLI, tool, and the worker whose memory and CPU are measured.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 // workerRole is this program as a worker.
 const workerRole = "worker"
 
-// play is the whole life of a process that was started to play a part; it returns in one that was not.
+// play runs the role of a re-executed process and exits; it returns in any other process.
 func play(role string) {
 	switch role {
 	case fakecli.CLI:

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// What the kernel counts of a process's memory.
+// Fields of /proc/<pid>/status for a process's memory.
 const (
-	resident = "VmRSS" // what it has in memory, shared pages included
-	peak     = "VmHWM" // the most it ever had. ru_maxrss will not do: after fork and exec it begins with the parent's.
+	resident = "VmRSS" // resident memory, including shared pages
+	peak     = "VmHWM" // the peak. ru_maxrss is unsuitable, because after fork and exec it starts with the parent's.
 )
 
 // memoryOf reads one of the above, in bytes.
@@ -20,8 +20,8 @@ func memoryOf(pid int, what string) (int64, error) {
 	return kilobytes(fmt.Sprintf("/proc/%d/status", pid), what)
 }
 
-// proportional is the memory of a process with each shared page divided by those who share it. Only its owner and root may know; a
-// keeper lets nobody, so for anybody but root it is all that the process has, which is more.
+// proportional returns the memory of a process with each shared page divided by its users. Only root can read it for a keeper; for other
+// users this is the whole memory of the process, which is more.
 func proportional(pid int) (int64, error) {
 	if os.Geteuid() != 0 {
 		return memoryOf(pid, resident)
@@ -48,7 +48,7 @@ func kilobytes(file, field string) (int64, error) {
 	return 0, fmt.Errorf("read memory: %s has no %s", file, field)
 }
 
-// children lists the children of this process: where only runs are started, their keepers.
+// children lists the children of this process. If it starts only runs, these are keepers.
 func children() (pids []int, err error) {
 	lists, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil {
@@ -57,7 +57,7 @@ func children() (pids []int, err error) {
 	for _, list := range lists {
 		data, err := os.ReadFile(list)
 		if err != nil {
-			continue // a thread that has ended has none
+			continue // the thread has ended
 		}
 		for field := range strings.FieldsSeq(string(data)) {
 			pid, err := strconv.Atoi(field)

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// report is what was measured.
+// report holds the results.
 type report struct {
 	machine  string
 	session  string
@@ -16,11 +16,11 @@ type report struct {
 	table.Bars
 }
 
-// reading is what a contender needed, in the middle.
+// reading is a contender's median.
 type reading struct {
 	name string
 	sample
-	size int64 // of what was read
+	size int64 // of the session
 }
 
 // Print writes the table.
@@ -40,7 +40,7 @@ func (r *report) Print(out io.Writer) error {
 	return w.Flush()
 }
 
-// reading finds a contender; one that was not measured has nothing but zeros.
+// reading returns the result of a contender, or zeros if it was not measured.
 func (r *report) reading(name string) reading {
 	for _, c := range r.readings {
 		if c.name == name {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// sdkInstalled says what to do when it is not.
+// sdkInstalled returns an error with instructions if the SDK is not installed.
 func (b *bench) sdkInstalled() error {
 	_, err := os.Stat(filepath.Join(b.Root, "node_modules", "@anthropic-ai", "claude-agent-sdk"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -29,7 +29,7 @@ func (b *bench) sdk(ctx context.Context) (sample, error) {
 	if err != nil {
 		return sample{}, fmt.Errorf("run node: %w", err)
 	}
-	var said struct { // microseconds and KiB, as Node counts
+	var said struct { // microseconds and KiB, Node's units
 		Wall, CPU, RSS, Lines int64
 	}
 	if err := json.Unmarshal(out, &said); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// start compares a whole run of a CLI that answers at once with a bare process that is told and says the same.
+// start compares a complete run of a CLI that answers at once with the same exchange with a bare process.
 func (b *bench) start(ctx context.Context) error {
 	short, _, err := b.writeSession("short.ndjson", 0)
 	if err != nil {
@@ -46,12 +46,12 @@ func (b *bench) start(ctx context.Context) error {
 	if b.Worker != "" && b.keeperDelay != 0 {
 		b.report.Most("the same with the worker's own keeper", table.Milliseconds(own-other+b.keeperDelay), 6, "%.1f ms")
 	}
-	// What else the machine does only ever adds to a time.
+	// Other load on the machine only adds to a time.
 	b.report.Note("the fastest run less the fastest bare process", table.Milliseconds(slices.Min(whole)-slices.Min(bare)), "%.1f ms")
 	return nil
 }
 
-// converse holds the conversation of a run with the fake CLI: greeting, prompt, all output up to the session's idling, end.
+// converse has a run's conversation with the fake CLI: initialize, prompt, all output until the session is idle, end.
 func (b *bench) converse(ctx context.Context, session string) error {
 	cmd := b.cli(ctx)
 	cmd.Stderr = os.Stderr
@@ -76,7 +76,7 @@ func (b *bench) converse(ctx context.Context, session string) error {
 	return errors.Join(err, drained, cmd.Wait())
 }
 
-// tell writes one line and reads on to the line with the mark in it.
+// tell writes one line and reads up to the line that contains the mark.
 func tell(in io.Writer, out *bufio.Reader, line, mark string) error {
 	if _, err := io.WriteString(in, line); err != nil {
 		return err

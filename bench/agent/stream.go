@@ -8,10 +8,10 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// sample is what one reading of the session took.
+// sample is the cost of reading the session once.
 type sample struct {
 	Wall  time.Duration `json:"wall"`
-	CPU   time.Duration `json:"cpu"` // of the processes that read, not of the fake CLI
+	CPU   time.Duration `json:"cpu"` // of the reading processes, without the fake CLI
 	RSS   int64         `json:"rss"` // their peak, in bytes
 	Lines int64         `json:"lines"`
 }
@@ -50,7 +50,7 @@ func (b *bench) stream(ctx context.Context) error {
 	return nil
 }
 
-// compare takes the readings of the contenders, in turns, so that whatever else the machine does meets them alike.
+// compare measures the contenders in turns, so that other load affects them equally.
 func (b *bench) compare(ctx context.Context, contenders []contender) error {
 	samples := make([][]sample, len(contenders))
 	for i := range b.Repetitions {
@@ -73,7 +73,7 @@ func (b *bench) compare(ctx context.Context, contenders []contender) error {
 	return nil
 }
 
-// middle is the median of each quantity by itself.
+// middle returns the median of each value separately.
 func middle(samples []sample) sample {
 	return sample{
 		Wall: table.MedianOf(samples, func(s sample) time.Duration { return s.Wall }),

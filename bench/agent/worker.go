@@ -15,7 +15,7 @@ import (
 	"github.com/errand-fleet/errand/bench/session"
 )
 
-// order is what a worker process is told on stdin; what it found it says on stdout.
+// order is the instruction to a worker process on stdin. The worker writes its result to stdout.
 type order struct {
 	Job     string        `json:"job"` // read, idle, crowd, victim
 	Dir     string        `json:"dir"` // for logs
@@ -26,7 +26,7 @@ type order struct {
 	Grace   time.Duration `json:"grace,omitempty"`
 }
 
-// work is the whole life of a worker process. It is one of its own because its memory and its CPU time are what is measured.
+// work is the main function of a worker process. It is a separate process because its memory and CPU time are measured.
 func work(in io.Reader, out io.Writer) error {
 	var o order
 	if err := json.NewDecoder(in).Decode(&o); err != nil {
@@ -60,7 +60,7 @@ func work(in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(found)
 }
 
-// newRunner is a runner as a worker has one, with the fake for a CLI.
+// newRunner returns a worker's runner with the fake CLI.
 func newRunner(cli, dir string, grace time.Duration) (*agent.Runner, error) {
 	return agent.New(agent.Config{
 		CLI: cli, LogDir: dir, Grace: grace, Redactor: agent.NewRedactor(session.Secrets()...),
@@ -68,12 +68,12 @@ func newRunner(cli, dir string, grace time.Duration) (*agent.Runner, error) {
 	})
 }
 
-// spec is a run that tells the fake CLI what to do.
+// spec returns a run whose prompt is an instruction to the fake CLI.
 func spec(id, text string) agent.Spec {
 	return agent.Spec{ID: id, Dir: "/", Prompt: agent.Message{Text: text}, Profile: agent.Read}
 }
 
-// startWorker starts a worker process and returns once it has said what it found. It is then the caller's to wait for.
+// startWorker starts a worker process and returns after its result. The caller must wait for the process.
 func (b *bench) startWorker(ctx context.Context, o order, found any) (*exec.Cmd, error) {
 	o.Dir = b.dir
 	told, err := json.Marshal(o)
@@ -105,7 +105,7 @@ func (b *bench) startWorker(ctx context.Context, o order, found any) (*exec.Cmd,
 	return cmd, nil
 }
 
-// ask has a worker process do a job and end.
+// ask lets a worker process do a job and end.
 func (b *bench) ask(ctx context.Context, o order, found any) error {
 	cmd, err := b.startWorker(ctx, o, found)
 	if err != nil {

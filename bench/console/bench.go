@@ -17,7 +17,7 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// options say how much is measured, and with what.
+// options are the amounts to measure, and the programs.
 type options struct {
 	Pages    int           // open at once
 	Runs     int           // that they watch
@@ -26,7 +26,7 @@ type options struct {
 	Requests int           // of each of these
 	History  int           // events of a run before its pages are opened
 	Tasks    int           // in the list
-	Asked    int           // times that each list is asked for
+	Asked    int           // requests for each list
 	Bin      string        // the directory of enqueue
 	Only     *regexp.Regexp
 }
@@ -38,11 +38,11 @@ func amounts(quick bool) options {
 	return options{Pages: 200, Runs: 50, Time: 30 * time.Second, Rounds: 5, Requests: 10_000, History: 5000, Tasks: 100_000, Asked: 200}
 }
 
-// bench is one measurement from start to end.
+// bench is one complete measurement.
 type bench struct {
 	options
 	self     string // this program
-	dir      string // everything that is written is below it; it is removed at the end
+	dir      string // for all files; removed at the end
 	redisURL string
 	redis    *redis.Client
 	slack    *door.Slack
@@ -50,7 +50,7 @@ type bench struct {
 	progress io.Writer
 }
 
-// report is what was measured.
+// report holds the results.
 type report struct {
 	machine string
 	table.Bars
@@ -64,7 +64,7 @@ func (r *report) Print(out io.Writer) error {
 	return w.Flush()
 }
 
-// run is the whole command; it returns the exit code.
+// run executes the command and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return table.Run(ctx, args, stdout, stderr, parse, measure)
 }
@@ -83,7 +83,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// measure takes all steps, on a Redis of their own that keeps what it is told as a fleet's does.
+// measure runs all steps on a separate Redis with an append-only file, as in a fleet.
 func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
 	b := &bench{options: o, progress: progress, slack: door.NewSlack()}
 	defer b.slack.Close()

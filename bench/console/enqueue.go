@@ -10,10 +10,10 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// arrival is what came of events that came in, as fast as they are answered and then at a rate.
+// arrival is the result of sending events, at full load and then at a rate.
 type arrival struct{ full, paced door.Load }
 
-// enqueue measures what the way in loses by pages and runs: with and without, in turns.
+// enqueue measures the effect of pages and runs on incoming events, with and without, in turns.
 func (b *bench) enqueue(ctx context.Context) (err error) {
 	s, err := b.set(ctx, b.Runs)
 	if err != nil {
@@ -58,7 +58,7 @@ func (b *bench) enqueue(ctx context.Context) (err error) {
 	return nil
 }
 
-// arrive sends events of Slack's, half of them as fast as they are answered, and then the others at an interval, if there is one.
+// arrive sends Slack events, half of them at full load, and then the others at an interval, if it is set.
 func (s *stage) arrive(ctx context.Context, interval time.Duration) (a arrival, err error) {
 	send := func(interval time.Duration) (door.Load, error) {
 		l, err := door.Fire(ctx, s.front.Addr, s.slack.Requests(s.front.Addr, "/slack/events", s.Requests/2), interval)

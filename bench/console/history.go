@@ -10,8 +10,8 @@ import (
 	"github.com/errand-fleet/errand/bench/door"
 )
 
-// history measures what it costs when many open the pages of tasks with a long past at once, and when they then read all of it; every tenth
-// of these browsers takes nothing that it is sent.
+// history measures the cost of opening many pages of tasks with a long history at once, and of reading all of it; every tenth browser reads
+// nothing.
 func (b *bench) history(ctx context.Context) (err error) {
 	s, err := b.set(ctx, b.Runs)
 	if err != nil {
@@ -44,7 +44,7 @@ func (b *bench) history(ctx context.Context) (err error) {
 	return nil
 }
 
-// most is the most memory that the front door has while something is done, and how long that takes.
+// most returns the front door's peak memory during a function, and the function's duration.
 func (s *stage) most(do func() error) (bytes float64, took time.Duration, err error) {
 	// 5 makes the kernel forget the peak, see proc_pid_clear_refs(5).
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", s.front.Pid()), []byte("5"), 0); err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// list measures how soon lists of tasks begin.
+// list measures the time to the first byte of lists of tasks.
 func (b *bench) list(ctx context.Context) (err error) {
 	s, err := b.set(ctx, 0)
 	if err != nil {
@@ -36,7 +36,7 @@ func (b *bench) list(ctx context.Context) (err error) {
 		{"the newest tasks", "/"},
 		{"those of a repository", "/?repository=acme/shop-7"},
 		{"those that wait", "/?state=waiting"},
-		{"a person who has none", "/?person=nobody"},
+		{"a person without tasks", "/?person=nobody"},
 		{"a text that is in none", "/?text=nowhere+to+be+found"},
 		{"by the API, the newest tasks", "/api/tasks"},
 		{"by the API, a text that is in none", "/api/tasks?text=nowhere+to+be+found"},
@@ -51,7 +51,7 @@ func (b *bench) list(ctx context.Context) (err error) {
 	return nil
 }
 
-// firstBytes asks for a list again and again.
+// firstBytes requests a list repeatedly.
 func (s *stage) firstBytes(ctx context.Context, path string) (door.Load, error) {
 	conn, in, err := dial(ctx, s.front.Addr)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *stage) firstBytes(ctx context.Context, path string) (door.Load, error) 
 	return l, nil
 }
 
-// firstByte notes when something was read for the first time.
+// firstByte records the time of the first read.
 type firstByte struct {
 	net.Conn
 	at time.Time
@@ -88,7 +88,7 @@ func (f *firstByte) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// archive fills the store with tasks of many people and repositories, of which all but the newest hundredth have ended.
+// archive fills the store with tasks of many people and repositories. All but the newest hundredth have ended.
 func (b *bench) archive(ctx context.Context) error {
 	opt, err := redis.ParseURL(b.redisURL)
 	if err != nil {
@@ -121,7 +121,7 @@ func (b *bench) archive(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// answer is of the size that answers have.
+// answer has a typical size.
 const answer = "The build failed because the cache that its third step restores was written by another branch. The key now has the branch in it, " +
 	"and a run without a cache passes. I looked at the last twenty failures: all had the same cause.\n"
 
@@ -130,7 +130,7 @@ func (b *bench) file(ctx context.Context, st *store.Store, desk *tasks.Desk, at 
 	receipt, err := desk.Submit(ctx, tasks.Task{
 		ID: tasks.NewID(at, "slack", "c0-"+strconv.Itoa(i)), Source: "slack", Kind: "mention", Thread: "slack/T0/C0/" + strconv.Itoa(i), Class: tasks.Interactive,
 		Profile: agent.Write, Actor: "U" + strconv.Itoa(i%97), Repo: "acme/shop-" + strconv.Itoa(i%19),
-		Prompt: "Please look at the build of yesterday evening: it failed, and the log says little of why. If the cache is at fault, mend it.",
+		Prompt: "Please look at the build of yesterday evening: it failed, and the log says little about the cause. If it is the cache, fix it.",
 	})
 	if err != nil || i >= b.Tasks-b.Tasks/100 {
 		return err

@@ -1,8 +1,8 @@
-// Command console measures the console of a front door and prints a table: how soon an event is in the pages that watch its task, what an
-// open page costs, what the way in loses by it, and how soon a list of many tasks begins. bench/README.md says what each row means. Run
-// `make bench-console`, or `go run ./console -h` in bench/ for its flags.
+// Command console measures the console of a front door and prints a table: the delay of events in pages, the cost of an open page and its
+// effect on incoming events, and the delay of long lists. bench/README.md explains each row. Run `make bench-console`, or
+// `go run ./console -h` in bench/ for its flags.
 //
-// The program plays the browsers and, re-executed, the worker. The front door is the one that is installed.
+// The program acts as the browsers and, re-executed, as the worker. The front door is the installed one.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// workerVariable makes this program the worker.
+// workerVariable makes this program act as the worker.
 const workerVariable = "ERRAND_BENCH_WORKER"
 
 func main() {
@@ -24,7 +24,7 @@ func main() {
 	os.Exit(code)
 }
 
-// play is the whole life of a process that was started to play the worker; it returns in one that was not.
+// play runs the worker in a re-executed process and exits; it returns in any other process.
 func play() {
 	if os.Getenv(workerVariable) == "" {
 		return

@@ -11,20 +11,20 @@ import (
 	"strings"
 )
 
-// memory is what a front door tells of itself, in bytes.
+// memory is a front door's report of its memory, in bytes.
 type memory struct {
 	used       float64 // objects on the heap, and stacks
 	stacks     float64 // of these
 	rss        float64
 	goroutines float64
-	collected  float64 // how many times garbage was
+	collected  float64 // number of garbage collections
 }
 
-// collections are waited for before memory is read: a stack that has grown is halved by each.
+// collections is the number of garbage collections before memory is read. Each halves stacks that have grown.
 const collections = 6
 
-// settled reads what a front door keeps: the least heap and stacks that it has after garbage was collected, which it has to do because we ask
-// it for long lists meanwhile.
+// settled reads the memory that a front door keeps: the minimum of heap and stacks after garbage collections, which it causes by requesting
+// long lists.
 func (s *stage) settled(ctx context.Context) (memory, error) {
 	conn, in, err := dial(ctx, s.front.Addr)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *stage) settled(ctx context.Context) (memory, error) {
 	return least, nil
 }
 
-// skip loads something and forgets it.
+// skip loads a page and discards it.
 func skip(conn net.Conn, in *bufio.Reader, path string) error {
 	resp, err := get(conn, in, path)
 	if err != nil {
@@ -74,7 +74,7 @@ func scrape(conn net.Conn, in *bufio.Reader) (m memory, _ error) {
 	lines := bufio.NewScanner(resp.Body)
 	for lines.Scan() {
 		name, value, _ := strings.Cut(lines.Text(), " ")
-		n, _ := strconv.ParseFloat(value, 64) // what is no number is not for us
+		n, _ := strconv.ParseFloat(value, 64) // other values are not used
 		switch name {
 		case "go_memstats_heap_alloc_bytes":
 			m.used += n
@@ -94,7 +94,7 @@ func scrape(conn net.Conn, in *bufio.Reader) (m memory, _ error) {
 	return m, nil
 }
 
-// peak is the most that a process had since the kernel was told to forget, in bytes.
+// peak returns the peak memory of a process since the kernel's record was reset, in bytes.
 func peak(pid int) (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -19,16 +19,16 @@ import (
 	"github.com/errand-fleet/errand/bench/door"
 )
 
-// patience bounds every wait for what has to come.
+// patience bounds every wait.
 const patience = 60 * time.Second
 
-// page is a task's page in a browser: loaded, and then kept as it is by a stream of events on a connection of its own.
+// page is a task's page in a browser, which follows the task's events on a separate connection.
 type page struct {
 	conn net.Conn
 	done chan error
 }
 
-// openPage loads a page and follows its task from there. It returns when the stream has begun.
+// openPage loads a page and follows its task. It returns when the stream has started.
 func openPage(ctx context.Context, addr, id string, to *tally) (*page, error) {
 	conn, in, err := dial(ctx, addr)
 	if err != nil {
@@ -50,7 +50,7 @@ func openPage(ctx context.Context, addr, id string, to *tally) (*page, error) {
 	return follow(ctx, addr, html.UnescapeString(string(found[1]))+"?after="+html.UnescapeString(string(found[2])), to)
 }
 
-// live is where a page says what it follows, and after which event.
+// live matches the part of a page with the stream and the first event.
 var live = regexp.MustCompile(`data-events="([^"]+)" data-after="([^"]*)"`)
 
 // follow reads a stream of events until the page is closed or the stream ends.
@@ -72,7 +72,7 @@ func follow(ctx context.Context, addr, path string, to *tally) (*page, error) {
 	return p, nil
 }
 
-// read takes the events of a stream, each later than the one before, until it ends.
+// read reads the events of a stream, which must be in order, until it ends.
 func read(in *bufio.Reader, to *tally) error {
 	var id, last string
 	for {
@@ -110,7 +110,7 @@ func later(id, than string) bool {
 	return ms1 > ms2 || ms1 == ms2 && n1 > n2
 }
 
-// close closes the page. It tells whether it was well until then.
+// close closes the page and returns an error if it failed before.
 func (p *page) close() error {
 	_ = p.conn.Close()
 	return <-p.done
@@ -124,7 +124,7 @@ func dial(ctx context.Context, addr string) (net.Conn, *bufio.Reader, error) {
 	return conn, bufio.NewReader(conn), nil
 }
 
-// get asks for a page on a connection that stays open.
+// get requests a page on a connection that stays open.
 func get(conn net.Conn, in *bufio.Reader, path string) (*http.Response, error) {
 	_, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: text/html, text/event-stream\r\n"+
 		"User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36\r\n"+
@@ -139,15 +139,15 @@ func get(conn net.Conn, in *bufio.Reader, path string) (*http.Response, error) {
 	return resp, err
 }
 
-// tally counts the events that all pages have taken, and how late they were.
+// tally counts the events that all pages have received, and their delays.
 type tally struct {
 	mu     sync.Mutex
 	delays []time.Duration
 	want   int
-	enough chan struct{} // closed when there are as many as are wanted
+	enough chan struct{} // closed when the wanted number is reached
 }
 
-// seen is what pages took, sorted.
+// seen returns the delays, sorted.
 type seen struct{ door.Load }
 
 func (t *tally) reset() {
@@ -164,7 +164,7 @@ func (t *tally) add(late time.Duration) {
 	}
 }
 
-// wait waits until the pages have taken that many.
+// wait waits until the pages have received that many events.
 func (t *tally) wait(ctx context.Context, want int) (seen, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// pages measures what an open page costs, and how soon it has what its task does.
+// pages measures the cost of an open page and the delay of its task's events.
 func (b *bench) pages(ctx context.Context) (err error) {
 	s, err := b.set(ctx, b.Runs)
 	if err != nil {
@@ -22,7 +22,7 @@ func (b *bench) pages(ctx context.Context) (err error) {
 	if err := s.worker.fill(20); err != nil {
 		return err
 	}
-	// What the first pages bring along stays, such as connections to Redis, and is nobody's.
+	// Memory that stays after the first pages, such as connections to Redis, is not counted for a page.
 	if err := errors.Join(s.watch(ctx), s.leave()); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (b *bench) pages(ctx context.Context) (err error) {
 	return nil
 }
 
-// delays measures from an event to the pages, and what that costs.
+// delays measures the delay from an event to the pages, and its cost.
 func (s *stage) delays(ctx context.Context) error {
 	cpu, err := s.front.CPU()
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *stage) delays(ctx context.Context) error {
 	return nil
 }
 
-// reads is how many times Redis was asked for events so far.
+// reads returns the number of XRANGE calls so far.
 func (b *bench) reads(ctx context.Context) (float64, error) {
 	info, err := b.redis.Info(ctx, "commandstats").Result()
 	if err != nil {

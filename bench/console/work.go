@@ -26,7 +26,7 @@ const (
 	gather = 100 * time.Millisecond // for which a worker of the fleet keeps what follows an event, see tasks/host.go
 )
 
-// work is the worker: it begins its tasks, says their IDs, and does what it is told until stdin ends.
+// work is the worker: it starts its tasks, prints their IDs, and follows instructions until stdin ends.
 func work(ctx context.Context, redisURL string, in io.Reader, out io.Writer) (err error) {
 	n, err := strconv.Atoi(os.Getenv(workerVariable))
 	if err != nil {
@@ -92,7 +92,7 @@ func begin(ctx context.Context, s *store.Store, desk *tasks.Desk, i int) (*store
 	return s.Claim(ctx, receipt.ID, 0, "worker-1")
 }
 
-// together does something with all runs at once, and tells how many events they have written meanwhile or before.
+// together calls a function for all runs at once and returns the number of events written so far.
 func together(runs []*playedRun, do func(int, *playedRun) error) (wrote int, _ error) {
 	errs := make([]error, len(runs))
 	var all sync.WaitGroup

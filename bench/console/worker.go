@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// What the worker is told, each by a line on its stdin.
+// The instructions to the worker, one a line on its stdin.
 const (
 	apart = "apart" // each run writes its events, each by itself, from now on
 	joint = "joint" // the same, but what comes within 100 ms travels together, as a worker of the fleet has it
@@ -60,7 +60,7 @@ func (b *bench) hire(ctx context.Context, runs int) (*worker, error) {
 
 func (w *worker) tell(what string) error {
 	if _, err := fmt.Fprintln(w.in, what); err != nil {
-		return fmt.Errorf("tell the worker: %w", err)
+		return fmt.Errorf("write to the worker: %w", err)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (w *worker) hear() (string, error) {
 	return w.out.Text(), nil
 }
 
-// rest lets the runs stop. It tells how many events they wrote.
+// rest stops the runs and returns the number of events that they wrote.
 func (w *worker) rest() (int, error) {
 	if err := w.tell(still); err != nil {
 		return 0, err

@@ -10,7 +10,7 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver"
 )
 
-// Redis is one of a measurement's own, which keeps what it is told as a fleet's does.
+// Redis is a separate server for a measurement, with an append-only file as in a fleet.
 type Redis struct {
 	URL    string
 	Client *redis.Client

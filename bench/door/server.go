@@ -22,7 +22,7 @@ const Token = "bench-console-token"
 type Program struct {
 	Name  string
 	Args  []string // the first is its file
-	Env   []string // besides what every program needs
+	Env   []string // in addition to the common environment
 	Dir   string   // its home; what it logs is added to the file log there
 	Redis string   // REDIS_URL
 }
@@ -37,7 +37,7 @@ func FrontDoor(bin, dir, redisURL string, s *Slack) Program {
 
 // Server is a program at work.
 type Server struct {
-	Addr string // where it listens; of Serve alone
+	Addr string // where it listens; only for Serve
 
 	name    string
 	cmd     *exec.Cmd
@@ -92,7 +92,7 @@ func (p Program) Launch(ctx context.Context) (*Server, error) {
 	return s, nil
 }
 
-// Stop ends it in an orderly way.
+// Stop ends it cleanly.
 func (s *Server) Stop() error {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	if err := <-s.ended; err != nil {

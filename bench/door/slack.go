@@ -14,11 +14,11 @@ import (
 
 const signingSecret = "bench-secret"
 
-// Slack answers every call of the Web API as if it had succeeded, at next to no cost, and makes up the events that it would send.
+// Slack answers every call of the Web API with success, at almost no cost, and generates events.
 type Slack struct {
 	*httptest.Server
 	Final  chan struct{} // a final message was posted
-	events int           // made up so far; touched by one goroutine
+	events int           // generated so far; used by one goroutine
 }
 
 // NewSlack starts it. Close ends it.
@@ -38,7 +38,7 @@ func NewSlack() *Slack {
 	return s
 }
 
-// Env is what an app of this Slack is told.
+// Env returns the settings of an app of this Slack.
 func (s *Slack) Env() []string {
 	return []string{"SLACK_BOT_TOKEN=xoxb-bench", "SLACK_SIGNING_SECRET=" + signingSecret, "SLACK_API_URL=" + s.URL + "/api/"}
 }
@@ -52,7 +52,7 @@ func (s *Slack) Requests(host, path string, n int) [][]byte {
 	return list
 }
 
-// Request is a signed event as bytes for the wire, of the size and form that Slack's have. Each is a message of its own.
+// Request returns a signed event as bytes, with the size and form of Slack's. Each is a different message.
 func (s *Slack) Request(host, path, text string) []byte {
 	s.events++
 	n := s.events

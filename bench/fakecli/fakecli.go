@@ -1,13 +1,13 @@
-// Package fakecli plays the Claude Code CLI for the benchmarks: it speaks as much of the protocol as the runner and the official SDK
-// need, and costs next to nothing itself. Each user message tells it what to do:
+// Package fakecli replaces the Claude Code CLI in the benchmarks. It speaks the part of the protocol that the runner and the official SDK
+// need, at almost no cost. Each user message is an instruction:
 //
 //	replay FILE   write that session (package session), as fast as it is read
 //	wait          begin a turn and be silent in it
 //	numbers N     write N numbered lines in bursts, then end the turn
-//	tools         start the tools of a run, say the pids of all its processes, and be silent; see Processes
-//	stubborn      the same, but ignore TERM and the end of the input, too
+//	tools         start the tools of a run, print the PIDs of all its processes, and be silent; see Processes
+//	stubborn      the same, and ignore TERM and the end of the input
 //
-// Like the real CLI it writes nothing before it is asked, answers control requests, and exits at the end of its input.
+// Like the real CLI it writes nothing before the first request, answers control requests, and exits at the end of its input.
 package fakecli
 
 import (
@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-// Main is the whole program; it returns the exit code.
+// Main runs the fake CLI and returns the exit code.
 func Main(in io.Reader, out io.Writer) int {
 	lines := bufio.NewReader(in)
 	for {
@@ -39,7 +39,7 @@ func Main(in io.Reader, out io.Writer) int {
 				l.RequestID, answer(l.Request.Subtype))
 			switch l.Request.Subtype {
 			case "interrupt":
-				_, _ = io.WriteString(out, endLines) // the turn is over; whether anybody hears of it is seen at the next line
+				_, _ = io.WriteString(out, endLines) // the turn is over; a closed output is noticed at the next line
 			case "end_session":
 				return 0
 			}
@@ -52,7 +52,7 @@ func Main(in io.Reader, out io.Writer) int {
 	}
 }
 
-// line is one line of input, as far as it matters here.
+// line is the relevant part of a line of input.
 type line struct {
 	Type      string `json:"type"`
 	RequestID string `json:"request_id"`
@@ -66,7 +66,7 @@ type message struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// text is what a message says; the SDK writes a list of blocks, the runner a string.
+// text is the text of a message; the SDK writes a list of blocks, the runner a string.
 func (m message) text() string {
 	var text string
 	if json.Unmarshal(m.Content, &text) == nil {
@@ -81,7 +81,7 @@ func (m message) text() string {
 	return blocks[0].Text
 }
 
-// answer is the payload of the reply to a control request (claude-cli.md §5).
+// answer is the payload of the reply to a control request.
 func answer(subtype string) string {
 	if subtype != "initialize" {
 		return "{}"
@@ -133,14 +133,14 @@ func obey(out io.Writer, order string) error {
 	}
 }
 
-// replay writes a file in pieces as large as a pipe takes well.
+// replay writes a file in pieces of a suitable size for a pipe.
 func replay(out io.Writer, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	// The bare types keep io.CopyBuffer from choosing a way of its own: all contenders are to be fed alike.
+	// The bare types keep io.CopyBuffer from using ReadFrom or WriteTo, so that all contenders get the same writes.
 	_, err = io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{f}, make([]byte, 256<<10))
 	return err
 }

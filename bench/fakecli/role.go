@@ -1,10 +1,10 @@
 package fakecli
 
-// RoleVariable says in the environment which part a program plays that measures and was re-executed. It is no argument, so that the
-// fake can be started by anybody as the real CLI is.
+// RoleVariable is the environment variable with the role of a re-executed benchmark program. It is not an argument, so that the fake can be
+// started like the real CLI.
 const RoleVariable = "ERRAND_BENCH_ROLE"
 
-// The parts that this package plays.
+// The roles in this package.
 const (
 	CLI  = "cli"  // Main
 	Tool = "tool" // ToolMain

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Processes are the pids of a run. The fake says them as JSON in its first piece of text.
+// Processes are the PIDs of a run. The fake prints them as JSON in its first text delta.
 type Processes struct {
 	Keeper int   `json:"keeper"`
 	Leader int   `json:"leader"` // the fake itself
@@ -21,12 +21,12 @@ type Processes struct {
 // All lists the pids of the run.
 func (p Processes) All() []int { return append([]int{p.Keeper, p.Leader}, p.Tools...) }
 
-// tools starts four processes as tools leave them behind: two ordinary ones, one that has left its session, and one that has
-// also scrubbed its environment, so that no marker finds it. All hold the CLI's stdout, as a tool in the background does.
+// tools starts four processes like those that tools leave behind: two ordinary ones, one that has left its session, and one that has
+// also cleared its environment, so that it has no marker. All hold the CLI's stdout, like a tool in the background.
 func tools(out io.Writer) error {
 	p := Processes{Keeper: os.Getppid(), Leader: os.Getpid()}
 	for _, tool := range []struct{ leaves, scrubs bool }{{}, {}, {leaves: true}, {leaves: true, scrubs: true}} {
-		cmd := exec.Command("/proc/self/exe") //nolint:noctx // it is to outlive everything but the keeper
+		cmd := exec.Command("/proc/self/exe") //nolint:noctx // it must outlive everything except the keeper
 		cmd.Env = append(cmd.Env, RoleVariable+"="+Tool)
 		if !tool.scrubs {
 			cmd.Env = append(os.Environ(), cmd.Env...)
@@ -46,10 +46,10 @@ func tools(out io.Writer) error {
 	return err
 }
 
-// toolLife is when a tool ends by itself, should the benchmark have been killed together with all that looks after it.
+// toolLife bounds the life of a tool if the benchmark and everything that would end the tool were killed.
 const toolLife = 2 * time.Minute
 
-// ToolMain is a tool that ends for nothing but SIGKILL.
+// ToolMain runs a tool that ends only by SIGKILL.
 func ToolMain() {
 	endure()
 	<-time.After(toolLife)

@@ -14,7 +14,7 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// bare is the limit: a handler that does nothing but enqueue what it is sent. It neither knows who sent it nor whether it came before.
+// bare is the limit: a handler that only enqueues what it receives, and checks neither sender nor duplicates.
 func bare(out io.Writer) error {
 	opt, err := asynq.ParseRedisURI(os.Getenv("REDIS_URL"))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// options say how much is measured, and with what.
+// options are the amounts to measure, and the programs.
 type options struct {
 	Readings int // of each contender
 	Requests int // of a reading; half as many more at half its rate
@@ -35,11 +35,11 @@ func amounts(quick bool) options {
 	return options{Readings: 5, Requests: 40_000, Counted: 200, Storm: 200, Starts: 200}
 }
 
-// bench is one measurement from start to end.
+// bench is one complete measurement.
 type bench struct {
 	options
 	self     string // this program
-	dir      string // everything that is written is below it; it is removed at the end
+	dir      string // for all files; removed at the end
 	redisURL string
 	redis    *redis.Client
 	slack    *door.Slack
@@ -47,7 +47,7 @@ type bench struct {
 	progress io.Writer
 }
 
-// run is the whole command; it returns the exit code.
+// run executes the command and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return table.Run(ctx, args, stdout, stderr, parse, measure)
 }
@@ -72,7 +72,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// measure takes all steps, on a Redis of their own that keeps what it is told as a fleet's does.
+// measure runs all steps on a separate Redis with an append-only file, as in a fleet.
 func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
 	b := &bench{options: o, progress: progress, slack: door.NewSlack()}
 	defer b.slack.Close()

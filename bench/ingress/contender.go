@@ -13,7 +13,7 @@ import (
 	"github.com/errand-fleet/errand/bench/door"
 )
 
-// queue is where interactive tasks wait, and what the bare contender uses as well.
+// queue is the queue of interactive tasks, which the bare contender also uses.
 const queue = "interactive"
 
 // The names of the contenders in the table.
@@ -23,7 +23,7 @@ const (
 	ownName  = "errand"
 )
 
-// contender takes events of Slack's and puts them into a queue.
+// contender receives Slack events and puts them into a queue.
 type contender struct {
 	door.Program
 	path string // of its URL
@@ -46,7 +46,7 @@ func (b *bench) contenders() ([]contender, error) {
 	return append(list, contender{bolt, "/slack/events", "bull:slack:wait"}), nil
 }
 
-// server is a contender at work.
+// server is a running contender.
 type server struct {
 	contender
 	*door.Server
@@ -61,7 +61,7 @@ func (b *bench) serve(ctx context.Context, c contender) (*server, error) {
 	return &server{c, s}, nil
 }
 
-// events makes up requests for a contender.
+// events generates requests for a contender.
 func (b *bench) events(s *server, n int) [][]byte { return b.slack.Requests(s.Addr, s.path, n) }
 
 // waiting is the length of its queue.

@@ -1,8 +1,8 @@
-// Command ingress measures the front door beside what it is made of and beside its like in the world of Node, and prints a table:
-// events of Slack's by HTTP, from the request to the queue and the answer, and on to the start of the CLI. bench/README.md says what each
-// row means. Run `make bench-ingress`, or `go run ./ingress -h` in bench/ for its flags.
+// Command ingress compares the front door with a bare asynq handler and with Slack's framework for Node, and prints a table: Slack events over
+// HTTP, from the request to the queue and the response, and on to the start of the CLI. bench/README.md explains each row. Run
+// `make bench-ingress`, or `go run ./ingress -h` in bench/ for its flags.
 //
-// The program plays the bare contender and the CLI itself, re-executed. The others are those that are installed.
+// The program re-executes itself as the bare contender and as the CLI. The others are the installed programs.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// bareVariable makes this program the bare contender.
+// bareVariable makes this program act as the bare contender.
 const bareVariable = "ERRAND_BENCH_BARE"
 
 func main() {
@@ -25,7 +25,7 @@ func main() {
 	os.Exit(code)
 }
 
-// play is the whole life of a process that was started to play a part; it returns in one that was not.
+// play runs the role of a re-executed process and exits; it returns in any other process.
 func play() {
 	var err error
 	switch {

@@ -12,13 +12,13 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// reading is what a contender did in one go, or in the middle of several.
+// reading is the result of a contender, or the median of several.
 type reading struct {
-	rate  float64       // events a second, as fast as they are answered
+	rate  float64       // events a second at full load
 	cpu   time.Duration // of the server, for each
 	redis time.Duration // of Redis, for each
 	half  time.Duration // p99 of the answer at half that rate
-	p50   time.Duration // the same in the middle
+	p50   time.Duration // the median of the same
 }
 
 // rate measures all contenders in turns.
@@ -45,7 +45,7 @@ func (b *bench) rate(ctx context.Context) error {
 	return nil
 }
 
-// middle is the median of each value by itself.
+// middle returns the median of each value separately.
 func middle(list []reading) reading {
 	var r reading
 	r.rate = table.MedianOf(list, func(r reading) float64 { return r.rate })
@@ -56,7 +56,7 @@ func middle(list []reading) reading {
 	return r
 }
 
-// read measures one contender on an empty Redis. Whatever it has answered with 200 must be in its queue.
+// read measures one contender on an empty Redis. All events with a 200 response must be in its queue.
 func (b *bench) read(ctx context.Context, c contender) (_ reading, err error) {
 	if err := b.redis.FlushAll(ctx).Err(); err != nil {
 		return reading{}, fmt.Errorf("empty Redis: %w", err)
@@ -107,7 +107,7 @@ func (b *bench) read(ctx context.Context, c contender) (_ reading, err error) {
 	}, nil
 }
 
-// redisCPU is what Redis has used so far.
+// redisCPU returns the CPU time of Redis so far.
 func (b *bench) redisCPU(ctx context.Context) (sum time.Duration, _ error) {
 	info, err := b.redis.Info(ctx, "cpu").Result()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// report is what was measured.
+// report holds the results.
 type report struct {
 	machine  string
 	readings []named
@@ -27,7 +27,7 @@ func (r *report) begin(ctx context.Context, o options) {
 	r.machine = fmt.Sprintf("%s\n%d connections; medians of %d readings of %d events", table.Machine(ctx), door.Connections, o.Readings, o.Requests)
 }
 
-// compare holds ours to the others.
+// compare compares errand with the others.
 func (r *report) compare() {
 	own, limit, bolt := r.of(ownName), r.of(bareName), r.of(boltName)
 	r.Least("rate, as a multiple of a bare handler's", own.rate/limit.rate, 0.65, "%.2f")
@@ -38,7 +38,7 @@ func (r *report) compare() {
 	r.Most("p99 of the answer at half the rate", milliseconds(own.half), 15, "%.1f ms")
 }
 
-// of finds a contender; one that was not measured has nothing but zeros.
+// of returns the result of a contender, or zeros if it was not measured.
 func (r *report) of(name string) reading {
 	for _, n := range r.readings {
 		if n.name == name {

@@ -12,7 +12,7 @@ import (
 	"github.com/errand-fleet/errand/bench/door"
 )
 
-// rounds counts how often each contender waits for Redis to take one event.
+// rounds counts each contender's round trips to Redis for one event.
 func (b *bench) rounds(ctx context.Context) error {
 	list, err := b.contenders()
 	if err != nil {
@@ -32,7 +32,7 @@ func (b *bench) rounds(ctx context.Context) error {
 	return nil
 }
 
-// count sends events one after the other to a contender that reaches Redis through us.
+// count sends events one after the other to a contender that reaches Redis through a proxy.
 func (b *bench) count(ctx context.Context, c contender) (_ float64, err error) {
 	to, err := url.Parse(b.redisURL)
 	if err != nil {
@@ -51,7 +51,7 @@ func (b *bench) count(ctx context.Context, c contender) (_ float64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, s.Stop()) }()
-	// With the connections of the load there are soon as many to Redis as are needed: their greetings are not counted.
+	// Load first opens all needed connections to Redis, so that their handshakes are not counted.
 	if _, err := door.Fire(ctx, s.Addr, b.events(s, 10*door.Connections), 0); err != nil {
 		return 0, err
 	}
@@ -64,7 +64,7 @@ func (b *bench) count(ctx context.Context, c contender) (_ float64, err error) {
 	return float64(p.trips.Load()-before) / float64(b.Counted), nil
 }
 
-// proxy stands between a contender and Redis and counts round trips: each time that a question follows an answer on a connection.
+// proxy is between a contender and Redis and counts round trips: each time that a request follows a response on a connection.
 type proxy struct {
 	listener net.Listener
 	trips    atomic.Int64
@@ -113,7 +113,7 @@ func (p *proxy) pass(ctx context.Context, client net.Conn, to string) {
 	})
 }
 
-// forward copies until one side ends, and tells of each piece before it is passed on.
+// forward copies until one side ends, and reports each piece before it is passed on.
 func forward(to, from net.Conn, tell func()) error {
 	buf := make([]byte, 64<<10)
 	for {

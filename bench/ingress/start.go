@@ -17,7 +17,7 @@ import (
 	"github.com/errand-fleet/errand/bench/door"
 )
 
-// cliName is what this program is called where it plays the CLI. Beside it is the socket at which it says that it was started.
+// cliName is the name of this program in the role of the CLI. Next to it is the socket for its start message.
 const (
 	cliName    = "claude"
 	socketName = "started"
@@ -26,7 +26,7 @@ const (
 // patience bounds the wait for one run.
 const patience = 30 * time.Second
 
-// cli is the CLI: it answers what a worker asks before it takes work, and else says at once that it is there.
+// cli is the CLI: it answers the worker's checks, and otherwise reports its start at once.
 func cli(args []string) error {
 	switch args[0] {
 	case "--version":
@@ -47,7 +47,7 @@ func cli(args []string) error {
 	return nil
 }
 
-// start measures from an event to the first instruction of the CLI, on a worker that has nothing else to do.
+// start measures from an event to the first instruction of the CLI, on an idle worker.
 func (b *bench) start(ctx context.Context) (err error) {
 	list, err := b.contenders()
 	if err != nil {
@@ -85,8 +85,8 @@ func (b *bench) start(ctx context.Context) (err error) {
 		if i > 0 { // the first one waited for the worker
 			delays = append(delays, d)
 		}
-		// The next comes at any time of the worker's rhythm.
-		if !door.Until(ctx, time.Now().Add(100*time.Millisecond+rand.N(50*time.Millisecond))) { //nolint:gosec // no secret is made of it
+		// Send the next one at any phase of the worker's polling.
+		if !door.Until(ctx, time.Now().Add(100*time.Millisecond+rand.N(50*time.Millisecond))) { //nolint:gosec // not a secret
 			return context.Cause(ctx)
 		}
 	}

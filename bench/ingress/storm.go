@@ -13,10 +13,10 @@ import (
 	"github.com/errand-fleet/errand/bench/door"
 )
 
-// perRun is how many pieces of progress a busy run writes in a second: the worker joins what comes faster.
+// perRun is the number of progress events of a busy run in a second; the worker joins more frequent ones.
 const perRun = 10
 
-// storm sends events while many runs write their progress to the same Redis. The rate is the half of what the front door bears without.
+// storm sends events while many runs write their progress to the same Redis, at half of the front door's rate without them.
 func (b *bench) storm(ctx context.Context) (err error) {
 	list, err := b.contenders()
 	if err != nil {
@@ -50,7 +50,7 @@ func (b *bench) storm(ctx context.Context) (err error) {
 	return nil
 }
 
-// progressOf plays that many runs until stop, which waits for them.
+// progressOf simulates that many runs until stop, which waits for them.
 func (b *bench) progressOf(ctx context.Context, runs int) (stop func(), written *atomic.Int64) {
 	ctx, cancel := context.WithCancel(ctx)
 	written = new(atomic.Int64)

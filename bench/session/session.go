@@ -1,6 +1,6 @@
-// Package session makes up what the CLI writes in a long session of coding: the lines of claude-cli.md §6, in their real shapes. A
-// third of the bytes is pieces of messages of some 300 bytes each, four tenths are tool results of 2 to 70 KB, and a sixth is in a few
-// lines of 1 to 6 MB, for edits of large files and for pictures.
+// Package session generates the CLI's output in a long coding session, with lines in the CLI's real formats. A third of the bytes are
+// message deltas of about 300 bytes, 40 % are tool results of 2 to 70 KB, and a sixth is in a few lines of 1 to 6 MB, from edits of
+// large files and pictures.
 package session
 
 import (
@@ -14,11 +14,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// largeEvery is how many bytes of a session there are to each very large line.
+// largeEvery is the number of bytes of a session for each very large line.
 const largeEvery = 24 << 20
 
-// Write writes a session of about size bytes, one turn from init to the session's idling, and returns how many lines it has. Equal
-// sizes give equal bytes. The least there can be, for a size of 0, is a turn with one short message.
+// Write writes a session of about size bytes, one turn from init until the session is idle, and returns its number of lines. Equal sizes
+// give equal bytes. A size of 0 gives a turn with one short message.
 func Write(out io.Writer, size int64) (lines int64, err error) {
 	w := newWriter(out)
 	w.line(initLine)
@@ -44,7 +44,7 @@ func Write(out io.Writer, size int64) (lines int64, err error) {
 type writer struct {
 	out            *bufio.Writer
 	random         *rand.Rand
-	corpus         []string // lines of text, to be put together anew
+	corpus         []string // lines of text to combine
 	written, lines int64
 	message        string // id of the message that is being written
 	block          int    // its number of blocks so far
@@ -53,13 +53,13 @@ type writer struct {
 }
 
 func newWriter(out io.Writer) *writer {
-	//nolint:gosec // G404: the point is that each session is the same
+	//nolint:gosec // G404: every session must be the same
 	w := &writer{out: bufio.NewWriterSize(out, 1<<20), random: rand.New(rand.NewPCG(1, 2))}
 	w.corpus = corpus(w.random)
 	return w
 }
 
-// line writes one line. Every line ends with the session's id and an id of its own.
+// line writes one line. Every line ends with the session's ID and a unique ID.
 func (w *writer) line(format string, args ...any) {
 	if w.err != nil {
 		return
@@ -70,7 +70,7 @@ func (w *writer) line(format string, args ...any) {
 	w.lines++
 }
 
-// step is one call of the model that ends in a tool call, and what the tool gave back.
+// step is one model call that ends with a tool call, and the tool's result.
 func (w *writer) step(large bool) {
 	w.begin()
 	w.thinking(w.between(300, 2500))

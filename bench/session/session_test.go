@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// kind is what a line is, as a reader tells lines apart.
+// kind is the kind of a line for a reader.
 type kind struct {
 	Type    string `json:"type"`
 	Subtype string `json:"subtype"`
@@ -107,6 +107,6 @@ func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 func TestFullDiskIsTold(t *testing.T) {
 	t.Parallel()
 	if _, err := Write(full{}, 4<<20); err == nil {
-		t.Error("nobody said that the session could not be written")
+		t.Error("no error for a session that could not be written")
 	}
 }

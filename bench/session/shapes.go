@@ -1,7 +1,7 @@
 package session
 
-// The shapes of lines, with the keys in the CLI's own order but for the last two, session_id and uuid, which every line is given
-// alike (claude-cli.md §6). Lists that the runner does not look at are shorter than the CLI's.
+// The formats of lines, with the keys in the CLI's order except the last two, session_id and uuid, which every line gets. Lists that the
+// runner does not read are shorter than the CLI's.
 const (
 	id = "5e551011-0000-4000-8000-00000000be9c"
 
@@ -42,7 +42,7 @@ const (
 	progressLine = `{"type":"tool_progress","tool_use_id":"%s-heartbeat-0","tool_name":"Bash","parent_tool_use_id":"%s",` +
 		`"elapsed_time_seconds":30,"heartbeat":true`
 
-	// Its type does not come first: a reader may not go by how a line begins.
+	// Its type is not the first key, so a reader must not rely on the beginning of a line.
 	resultLine = `{"duration_api_ms":812000,"stop_reason":"end_turn","total_cost_usd":12.5,"usage":{"input_tokens":200,` +
 		`"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":40,"service_tier":"standard"},` +
 		`"modelUsage":{"claude-opus-5-5":{"inputTokens":200000,"outputTokens":40000,"cacheReadInputTokens":0,` +

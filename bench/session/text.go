@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// corpus is a store of lines that look like code and like notes about it: with the quotes, tabs and characters beyond ASCII that make
-// JSON's escapes and UTF-8 as frequent as they are in earnest.
+// corpus returns lines that look like code and notes about it, with quotes, tabs and non-ASCII characters as frequent as in real sessions.
 func corpus(random *rand.Rand) []string {
 	words := strings.Fields(`account address balance batch buffer cache charge client commit config context cursor customer delay
 		delivery entry error event field file filter handler header index invoice item journal key ledger limit line list lock map
@@ -48,7 +47,7 @@ func corpus(random *rand.Rand) []string {
 	return lines
 }
 
-// text is about size bytes of the corpus.
+// text returns about size bytes of the corpus.
 func (w *writer) text(size int) string {
 	var b strings.Builder
 	b.Grow(size + 200)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The tools below write the call, and what came back: once for the model and once structured for programs, as the CLI does.
+// The tools below write the call and its result, once for the model and once structured for programs, as the CLI does.
 
 func (w *writer) read(tool string) {
 	file := w.file()
@@ -21,7 +21,7 @@ func (w *writer) read(tool string) {
 		`{"type":"text","file":{"filePath":%s,"content":%s,"numLines":%d,"startLine":1,"totalLines":%d}}`, quote(file), quote(text), n, n))
 }
 
-// bash runs a command: every fourth one for so long that the CLI makes a task of it, and now and then one that shows a secret.
+// bash runs a command. Every fourth one is so long that the CLI makes a task of it, and some print a secret.
 func (w *writer) bash(tool string) {
 	w.use(tool, "Bash", fmt.Sprintf(`{"command":%s,"description":"run it"}`, quote(w.text(w.between(20, 600)))))
 	task := w.uuid()[:8]
@@ -40,7 +40,7 @@ func (w *writer) bash(tool string) {
 		`{"stdout":%s,"stderr":"","interrupted":false,"isImage":false,"noOutputExpected":false}`, quote(text)))
 }
 
-// edit changes a large file: the CLI sends the whole original along (claude-cli.md §6).
+// edit changes a large file; the CLI includes the whole original.
 func (w *writer) edit(tool string) {
 	file, before, after := w.file(), w.text(200), w.text(200)
 	w.use(tool, "Edit", fmt.Sprintf(`{"file_path":%s,"old_string":%s,"new_string":%s}`, quote(file), quote(before), quote(after)))
@@ -61,7 +61,7 @@ func (w *writer) result(tool, content, structured string) {
 	w.line(userLine, tool, content, structured, tool)
 }
 
-// Secrets are eight credentials of a worker, some of which the session shows by accident.
+// Secrets are eight credentials of a worker. The session contains some of them.
 func Secrets() []string {
 	secrets := make([]string, 8)
 	for i := range secrets {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Machine describes where the measurement was taken. What cannot be found out is left out.
+// Machine describes the machine of the measurement. Unknown values are left out.
 func Machine(ctx context.Context) string {
 	parts := []string{fmt.Sprintf("%d cores", runtime.NumCPU())}
 	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {

@@ -14,13 +14,12 @@ import (
 	"time"
 )
 
-// Report is what a bench has measured.
+// Report is the result of a benchmark.
 type Report interface {
 	Print(out io.Writer) error
 }
 
-// Run is a whole command: it parses the arguments, measures, prints, and returns the exit code. That a bar is missed is a result, and no
-// failure.
+// Run parses the arguments, measures, prints, and returns the exit code. A missed bar is a result, not a failure.
 func Run[O any](ctx context.Context, args []string, stdout, stderr io.Writer,
 	parse func(args []string, stderr io.Writer) (O, error), measure func(ctx context.Context, o O, progress io.Writer) (Report, error),
 ) int {
@@ -42,7 +41,7 @@ func Run[O any](ctx context.Context, args []string, stdout, stderr io.Writer,
 	return 0
 }
 
-// turns is a writer for many goroutines: what is measured speaks there as well, each process by one.
+// turns is a writer for many goroutines, which also copy the output of measured processes.
 type turns struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -54,13 +53,13 @@ func (t *turns) Write(b []byte) (int, error) {
 	return t.w.Write(b)
 }
 
-// Step is one thing that is measured.
+// Step is one measurement.
 type Step struct {
 	Name string
 	Do   func(context.Context) error
 }
 
-// Only adds a flag by which some of the steps are chosen.
+// Only adds a flag that selects steps.
 func Only(flags *flag.FlagSet, steps []Step) *regexp.Regexp {
 	var names strings.Builder
 	for _, s := range steps {
@@ -71,7 +70,7 @@ func Only(flags *flag.FlagSet, steps []Step) *regexp.Regexp {
 	return only
 }
 
-// Take takes the steps that are chosen, one after the other.
+// Take runs the selected steps, one after the other.
 func Take(ctx context.Context, progress io.Writer, only *regexp.Regexp, steps []Step) error {
 	for _, s := range steps {
 		if !only.MatchString(s.Name) {
@@ -85,12 +84,12 @@ func Take(ctx context.Context, progress io.Writer, only *regexp.Regexp, steps []
 	return nil
 }
 
-// Median is the middle one; the lower one of two.
+// Median returns the middle value; the lower of two.
 func Median[V cmp.Ordered](values []V) V {
 	return MedianOf(values, func(v V) V { return v })
 }
 
-// MedianOf is the middle one of what of says about each; the lower one of two.
+// MedianOf returns the median of the values that of returns; the lower of two.
 func MedianOf[S any, V cmp.Ordered](samples []S, of func(S) V) V {
 	values := make([]V, len(samples))
 	for i, s := range samples {
@@ -100,5 +99,5 @@ func MedianOf[S any, V cmp.Ordered](samples []S, of func(S) V) V {
 	return values[(len(values)-1)/2]
 }
 
-// Milliseconds counts a time in them.
+// Milliseconds returns a duration in milliseconds.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

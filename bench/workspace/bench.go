@@ -14,7 +14,7 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// options say how much is measured.
+// options are the amounts to measure.
 type options struct {
 	Files    int // of the repository
 	Readings int // of each contender, and of the next head
@@ -48,21 +48,21 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// bench is one measurement from start to end.
+// bench is one complete measurement.
 type bench struct {
 	options
-	dir    string // everything that is written is below it; it is removed at the end
+	dir    string // for all files; removed at the end
 	origin *origin
 	space  *workspace.Workspace
 	report report
 }
 
-// steps are what is measured, in this order.
+// steps are the measurements, in order.
 func (b *bench) steps() []table.Step {
 	return []table.Step{{Name: "clone", Do: b.clone}, {Name: "next", Do: b.next}, {Name: "many", Do: b.many}}
 }
 
-// measure takes all steps.
+// measure runs all steps.
 func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
 	b := &bench{options: o}
 	if b.dir, err = os.MkdirTemp(o.Temp, "bench-"); err != nil {
@@ -79,7 +79,7 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 	if err != nil {
 		return nil, err
 	}
-	// The mirror is there before anything is measured.
+	// Make the mirror before the measurement.
 	if _, err := b.space.Checkout(ctx, workspace.Want{Thread: "next", Repo: repo}); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// clone measures a thread's first clone beside git's own of the same mirror, in turns. Ours asks the remote first what is new.
+// clone compares a thread's first clone with git's own of the same mirror, in turns. errand's asks the remote for changes first.
 func (b *bench) clone(ctx context.Context) error {
 	var plain, own []time.Duration
 	for n := range b.Readings {
@@ -48,7 +48,7 @@ func (b *bench) clone(ctx context.Context) error {
 	return nil
 }
 
-// next measures how a clone comes to the next head after a run has left its traces in it.
+// next measures a checkout of the next head in a clone that a run has changed.
 func (b *bench) next(ctx context.Context) error {
 	want := workspace.Want{Thread: "next", Repo: repo}
 	c, err := b.space.Checkout(ctx, want)
@@ -87,7 +87,7 @@ func (b *bench) next(ctx context.Context) error {
 	return nil
 }
 
-// traces are what a run leaves: a hundred files changed, as many new ones.
+// traces changes a hundred files and adds a hundred, as a run would.
 func (b *bench) traces(dir string) error {
 	for n := range 100 {
 		for _, name := range []string{name(n * b.Files / 100), fmt.Sprintf("build/%d/out", n)} {
@@ -103,7 +103,7 @@ func (b *bench) traces(dir string) error {
 	return nil
 }
 
-// clean wants nothing in a clone but what is in its commit.
+// clean checks that a clone contains only its commit.
 func clean(ctx context.Context, dir string) error {
 	cmd := exec.CommandContext(ctx, "git", "-C", dir, "status", "--porcelain", "--ignored")
 	out, err := cmd.Output()

@@ -1,5 +1,5 @@
-// Command workspace measures the clones that tasks work in beside git's own, on a large repository that it generates, and prints a table.
-// bench/README.md says what each row means. Run `make bench-workspace`, or `go run ./workspace -h` in bench/ for its flags.
+// Command workspace compares the clones of tasks with git's own, with a large generated repository, and prints a table.
+// bench/README.md explains each row. Run `make bench-workspace`, or `go run ./workspace -h` in bench/ for its flags.
 package main
 
 import (

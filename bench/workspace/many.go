@@ -14,7 +14,7 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// many lets tasks of one repository begin at the same time, each with a clone of its own, a change and a branch that it publishes.
+// many starts tasks of one repository at the same time. Each makes a clone and a change and publishes a branch.
 func (b *bench) many(ctx context.Context) error {
 	if err := b.origin.commit(ctx, []int{0}); err != nil { // something to fetch
 		return err

@@ -7,7 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/http/cgi" //nolint:gosec // the flaw it warns of was mended in Go 1.6.3
+	"net/http/cgi" //nolint:gosec // the vulnerability was fixed in Go 1.6.3
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -18,15 +18,15 @@ import (
 
 const repo = "acme/large"
 
-// origin is the repository where it comes from, served by git's own backend.
+// origin is the remote repository, served by git's own backend.
 type origin struct {
 	dir    string // of the bare repository
 	files  int
 	server *httptest.Server
-	asked  atomic.Int64 // how often somebody began to fetch, or to look
+	asked  atomic.Int64 // number of fetches and listings
 }
 
-// newOrigin generates a repository of that many files, of 0.2 to 3 KB, in directories of fifty.
+// newOrigin generates a repository of that many files of 0.2 to 3 KB, fifty in a directory.
 func newOrigin(ctx context.Context, root string, files int) (*origin, error) {
 	o := &origin{dir: filepath.Join(root, repo+".git"), files: files}
 	if err := git(ctx, nil, "init", "--quiet", "--bare", "--initial-branch=main", o.dir); err != nil {
@@ -80,7 +80,7 @@ func (o *origin) commit(ctx context.Context, files []int) error {
 			fmt.Fprintf(w, "M 100644 inline %s\ndata %d\n%s\n", name(n), len(text), text)
 		}
 		fmt.Fprintln(w, "done")
-		_ = out.CloseWithError(w.Flush()) // a git that is gone says so itself
+		_ = out.CloseWithError(w.Flush()) // git reports its own end
 	}()
 	err := git(ctx, in, "-C", o.dir, "fast-import", "--quiet", "--done")
 	_ = in.Close()
@@ -90,12 +90,12 @@ func (o *origin) commit(ctx context.Context, files []int) error {
 func text(lines int) string {
 	var b strings.Builder
 	for n := range lines {
-		fmt.Fprintf(&b, "line %d says %x\n", n, rand.Uint32()) //nolint:gosec // so that no two files are the same
+		fmt.Fprintf(&b, "line %d says %x\n", n, rand.Uint32()) //nolint:gosec // only makes files different
 	}
 	return b.String()
 }
 
-// git runs it as it is installed, without anybody's configuration.
+// git runs git without any user's configuration.
 func git(ctx context.Context, stdin io.Reader, args ...string) error {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/dev/null", "GIT_CONFIG_NOSYSTEM=1"}

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// report is what was measured.
+// report holds the results.
 type report struct {
 	machine string
 	table.Bars

@@ -50,7 +50,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
-		chromedp.NoSandbox, // which root has no use for; it visits nobody but us
+		chromedp.NoSandbox, // the tests run as root and visit only errand
 		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("font-render-hinting", "none"))
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	defer stop()

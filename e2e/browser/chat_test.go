@@ -15,7 +15,7 @@ func TestChat(t *testing.T) {
 	c := newConsole(t)
 	c.alive(store.Worker{ID: "mill-1", Host: "mill-1.acme.example", Slots: 4}, cli)
 	tb := c.tab(t)
-	tb.allow("status of 503") // nobody tells what is offered
+	tb.allow("status of 503") // no worker answers the request for agents and models
 	tb.open("/chat")
 	tb.do(sendKeys("textarea[name=message]", "how many <b>are</b> there?"))
 	tb.press(".send")

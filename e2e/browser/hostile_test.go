@@ -93,11 +93,11 @@ func TestHostileWords(t *testing.T) {
 	look("/%3Cscript%3Ewindow.hacked=1%3C/script%3E")
 	tb.allow("status of 40") // a token that is wrong
 	tb.open("/login?next=javascript:window.hacked=1")
-	tb.find("main", "Tasks") // who is logged in already comes to the list
+	tb.find("main", "Tasks") // a person who is already logged in gets the list
 	tb.inert("after the login")
 }
 
-// inert checks that nothing in a page came alive. What else did is among the tab's faults.
+// inert checks that no hostile content in a page was executed. The tab's faults list other effects.
 func (t *tab) inert(page string) {
 	t.Helper()
 	found := eval[[]string](t, `(() => {

@@ -120,8 +120,8 @@ func TestChatWithTheCLI(t *testing.T) {
 func TestStop(t *testing.T) {
 	t.Parallel()
 	l := newLive(t)
-	l.model.Answer("for ever", modelfake.Turn{Text: "This takes a while.", Hang: true})
-	l.ask("think for ever")
+	l.model.Answer("without end", modelfake.Turn{Text: "This takes a while.", Hang: true})
+	l.ask("think without end")
 	l.find(".entry.text", "This takes a while.")
 	l.press("form[action$='/cancel'] button")
 	l.find("#state", "cancelled")

@@ -31,7 +31,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("scripts can read %s", cookies)
 	}
 
-	// A link in Slack is another site's: the browser comes without the cookie, and is let in all the same.
+	// A link in Slack is from another site: the request has no cookie, and still leads to the page.
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprintf(w, `<!doctype html><link rel="icon" href="data:,"><a href="%s/?state=ended">the tasks</a>`, c.base)

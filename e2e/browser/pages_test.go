@@ -78,7 +78,7 @@ func (t *tab) fits(page string) {
 	wide := eval[string](t, `(() => {
 		const width = document.documentElement.clientWidth;
 		if (document.documentElement.scrollWidth <= width) return "";
-		// Words may stand out of a box that does not.
+		// Text may overflow a box that itself does not.
 		const right = (e) => Math.max(e.getBoundingClientRect().right, getComputedStyle(e).overflowX === "visible" && e.getBoundingClientRect().left + e.scrollWidth);
 		return [...document.body.querySelectorAll("*")].filter((e) => right(e) > width + 1)
 			.map((e) => e.tagName + "." + e.className).join(", ") || "something";
@@ -88,7 +88,7 @@ func (t *tab) fits(page string) {
 	}
 }
 
-// accessible checks a page with axe-core. What it calls serious or critical keeps people out.
+// accessible checks a page with axe-core. Serious and critical violations are failures.
 func (t *tab) accessible(page string) {
 	t.Helper()
 	source, err := os.ReadFile("node_modules/axe-core/axe.min.js")
@@ -104,7 +104,7 @@ func (t *tab) accessible(page string) {
 	}
 }
 
-// Whoever has no scripts can read everything, and stop a task.
+// Without scripts, people can read everything and stop a task.
 func TestWithoutScripts(t *testing.T) {
 	t.Parallel()
 	s := newScene(newConsole(t))

@@ -26,7 +26,7 @@ const answer = "`Total` multiplies a float by 100 and then **truncates**: 0.29 b
 	"| invoice | was | is |\n|---|--:|--:|\n| 7 | 12.33 | 12.34 |\n| 12 | 88.10 | 88.10 |\n\n" +
 	"What is left to do:\n\n1. Add up cents as integers, which would fix the cause.\n2. Compare with [the ledger](https://ledger.acme.example/7).\n"
 
-// cli is what a healthy worker tells of its CLI.
+// cli is a healthy worker's report about its CLI.
 var cli = map[string]any{
 	"ok": true, "version": "2.1.329", "path": "/usr/local/bin/claude", "logged_in": true, "method": "api_key", "sandbox": "bwrap", "gateway": true,
 	"private": true,
@@ -68,7 +68,7 @@ func newScene(c *console) *scene {
 	return s
 }
 
-// ended is a task that has come to its end, as long ago as that.
+// ended is a task that ended that long ago.
 func (s *scene) ended(source, actor, repo, prompt string, ago, took time.Duration, e tasks.Ending) string {
 	s.Helper()
 	id := s.submit(func(t *tasks.Task) {

@@ -32,7 +32,7 @@ var looks = []look{
 	{"phone", 360, 740, "light"},
 }
 
-// tab is a tab of a browser with cookies of its own. It may be used by its test's goroutine alone.
+// tab is a browser tab with separate cookies. Only its test's goroutine may use it.
 type tab struct {
 	*testing.T
 	ctx  context.Context
@@ -109,7 +109,7 @@ func (t *tab) allow(words string) {
 	t.allowed = append(t.allowed, words)
 }
 
-// check tells what went wrong so far.
+// check reports the faults so far.
 func (t *tab) check() {
 	t.Helper()
 	if t.Failed() && t.ctx.Err() != nil {

@@ -9,19 +9,19 @@ import (
 	"github.com/errand-fleet/errand/e2e/chaos/script"
 )
 
-// check is one promise, looked at many times.
+// check is one invariant and the result of checking it.
 type check struct {
 	name   string
-	looked int      // at so many things
-	broken []string // and these break it
+	looked int      // number of things checked
+	broken []string // descriptions of violations
 }
 
 func (c *check) breaks(format string, args ...any) {
 	c.broken = append(c.broken, fmt.Sprintf(format, args...))
 }
 
-// checkCovered sees that every accepted event has a terminal message (lost), and none more than one (doubled). The second holds for events
-// that were not accepted as well: errand may have taken one whose answer got lost. A message about what nobody has asked for counts as
+// checkCovered checks that every accepted event has a final message (lost), and that none has more than one (doubled). The latter includes
+// events that were not accepted, because errand may have taken one whose response was lost. A message about an unknown task counts as
 // doubled: one event has become two tasks.
 func checkCovered(events []event, finals []final) (lost, doubled check) {
 	lost.name, doubled.name = "lost", "doubled"
@@ -33,7 +33,7 @@ func checkCovered(events []event, finals []final) (lost, doubled check) {
 		for _, id := range f.covers {
 			by[id] = append(by[id], f)
 			if !known[id] {
-				doubled.breaks("%s is about %s, which is nobody's", f.what, id)
+				doubled.breaks("%s is about %s, which was not requested", f.what, id)
 			}
 		}
 	}
@@ -56,7 +56,7 @@ func checkCovered(events []event, finals []final) (lost, doubled check) {
 	return lost, doubled
 }
 
-// overtaken is what errand says to an event of a pull request of which it knows a newer head.
+// overtaken is errand's response to an event of a pull request with a known newer head.
 const overtaken = "Ignored: Something newer is known of the pull request."
 
 // reviewedLater reports whether a later head of the same pull request has become a task.
@@ -64,8 +64,8 @@ func reviewedLater(e event, later []event) bool {
 	return slices.ContainsFunc(later, func(l event) bool { return l.place == inGitHub && l.pull == e.pull && l.accepted && l.task })
 }
 
-// checkTold sees that every message reached a CLI, or its sender was told why not; and that what passes for an answer to a message has its
-// token in it and is from a CLI that had taken it up.
+// checkTold checks that every message reached a CLI or its sender got the reason why not, and that each answer to a message contains its
+// token and is from a CLI that had received it.
 func checkTold(events []event, finals []final, lives []life) (told check) {
 	told.name = "unheard"
 	heard := map[string]bool{}
@@ -82,14 +82,14 @@ func checkTold(events []event, finals []final, lives []life) (told check) {
 	}
 	for _, e := range events {
 		f, ok := by[e.id]
-		if !e.accepted || !ok || e.id == "" { // the latter are lost, which is another check
+		if !e.accepted || !ok || e.id == "" { // without a final message or ID it is lost, which is another check
 			continue
 		}
 		told.looked++
 		tokens, _ := script.Answers(f.text)
 		answered := f.answers()
 		switch {
-		case f.place == inGitHub: // its answer is in a comment that later ones replace
+		case f.place == inGitHub: // its answer is in a comment that later answers replace
 			if f.answer && !heard[e.token] {
 				told.breaks("%s in %s: reviewed, but no CLI has taken it up", e.token, e.place)
 			}
@@ -104,8 +104,8 @@ func checkTold(events []event, finals []final, lives []life) (told check) {
 	return told
 }
 
-// checkAnswered sees that the fleet has worked: one that takes nothing, or only says why not, breaks no other check. More than half is little
-// beside what a fleet answers that is merely disturbed.
+// checkAnswered checks that the fleet has worked: a fleet that takes nothing, or only gives reasons, violates no other check. A fleet with
+// faults answers far more than half.
 func checkAnswered(events []event, finals []final) (few check) {
 	few.name = "too few answers"
 	by := map[string]bool{}
@@ -129,7 +129,7 @@ func checkAnswered(events []event, finals []final) (few check) {
 	return few
 }
 
-// checkComments sees that a pull request has one review comment at most, and one if a review was told to be there.
+// checkComments checks that a pull request has at most one review comment, and one if a status reports a review.
 func checkComments(events []event, finals []final, comments map[int][]string) (c check) {
 	c.name = "comments"
 	reviewed := map[string]bool{}
@@ -156,14 +156,14 @@ func checkComments(events []event, finals []final, comments map[int][]string) (c
 	return c
 }
 
-// tolerance is how long two processes may seem to be alive at once when the kernel was only slow to tell.
+// tolerance is how long two processes may appear to overlap because the kernel reported an end late.
 const tolerance = 100 * time.Millisecond
 
-// checkOverlaps sees that no two CLIs of a thread are alive at once, and that no tool of an earlier one is when the next begins. excused
-// tells of a CLI whether it may at that time, because its worker could not know better; how many were is returned.
+// checkOverlaps checks that no two CLIs of a thread are alive at once, and that no tool of an earlier CLI is alive when the next begins.
+// excused reports whether a CLI may overlap at that time because its worker could not know. checkOverlaps returns the number of these.
 func checkOverlaps(lives []life, threads map[string]string, excused func(l life, at time.Time) bool) (overlaps, orphans check, excuses int) {
 	overlaps.name, orphans.name = "overlaps", "orphans"
-	told := map[identity]bool{} // orphans: once is enough
+	told := map[identity]bool{} // orphans are reported once
 	end := time.Time{}
 	for _, l := range lives {
 		end = later(later(end, l.start), l.end)
@@ -198,8 +198,8 @@ func checkOverlaps(lives []life, threads map[string]string, excused func(l life,
 	return overlaps, orphans, excuses
 }
 
-// byThread groups processes by what they work in: the thread of the messages they took up, and the working directory, which a thread has
-// for itself. A tool belongs to its run.
+// byThread groups processes by the thread of the messages that they received and by their working directory, which belongs to one thread. A
+// tool belongs to its run.
 func byThread(lives []life, threads map[string]string) map[string][]life {
 	thread, dirs := map[string]string{}, map[string]string{} // by run, by directory
 	for _, l := range lives {
@@ -226,8 +226,8 @@ func byThread(lives []life, threads map[string]string) map[string][]life {
 	return groups
 }
 
-// takeovers are how long it took from the death of each worker until a run of its had a CLI again. undisturbed leaves those out during
-// which Redis was away.
+// takeovers returns the times from the death of each worker until a run of it had a CLI again. undisturbed excludes those during which
+// Redis was unavailable.
 func takeovers(deaths []death, lives []life, outages []window) (all, undisturbed []time.Duration) {
 	for _, d := range deaths {
 		for _, l := range lives {

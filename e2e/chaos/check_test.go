@@ -16,7 +16,7 @@ func asked(n int, p place) event {
 	return event{token: token, place: p, id: "id-" + token, thread: "thread", accepted: true}
 }
 
-// told makes a final message of tasks.
+// told makes a final message for tasks.
 func told(p place, text string, tokens ...int) final {
 	f := final{place: p, what: "m", text: text}
 	for _, n := range tokens {
@@ -66,7 +66,7 @@ func TestCoveredOnce(t *testing.T) {
 		"overtaken by a newer head":       {[]event{late, newer}, []final{told(inGitHub, "", 2)}, false, false},
 		"overtaken by nothing":            {[]event{newer, late}, []final{told(inGitHub, "", 2)}, true, false},
 		"accepted, and yet no task":       {[]event{declined}, nil, true, false},
-		"accepted, and nobody knows it":   {[]event{unknown}, []final{{covers: []string{""}}}, true, false},
+		"accepted, but unknown":           {[]event{unknown}, []final{{covers: []string{""}}}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -13,12 +13,12 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver"
 )
 
-// database is a redis-server that loses nothing it has acknowledged, behind links whose addresses outlive it.
+// database is a redis-server that loses no acknowledged write, behind links with fixed addresses.
 type database struct {
 	cfg   redisserver.Config
 	links []*link
 
-	breaking sync.Mutex // held by whoever breaks it: one at a time
+	breaking sync.Mutex // held while a fault is active: one at a time
 	server   *redisserver.Server
 }
 
@@ -34,7 +34,7 @@ func newDatabase(dir string, links ...*link) (*database, error) {
 	return d, d.start()
 }
 
-// start starts a server on whatever port is free, and lets the links lead there.
+// start starts a server on a free port and points the links to it.
 func (d *database) start() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -59,10 +59,10 @@ func (d *database) url(l *link) string {
 	return u.String()
 }
 
-// restart ends the server, with a KILL or in order, and starts it again after a while. What it had acknowledged it has again.
+// restart ends the server, with KILL or cleanly, and starts it again after a while with all acknowledged data.
 func (d *database) restart(ctx context.Context, kill bool, after time.Duration) error {
 	if kill {
-		if err := syscall.Kill(d.server.Pid(), syscall.SIGKILL); err != nil { // ours, and not reaped yet: the number is its own
+		if err := syscall.Kill(d.server.Pid(), syscall.SIGKILL); err != nil { // a child that is not reaped yet, so its PID is not reused
 			return fmt.Errorf("kill redis: %w", err)
 		}
 	}
@@ -73,7 +73,7 @@ func (d *database) restart(ctx context.Context, kill bool, after time.Duration) 
 	return d.start()
 }
 
-// freeze stops the server in its tracks for a while. Its port still takes connections.
+// freeze stops the server process for a while. Its port still accepts connections.
 func (d *database) freeze(ctx context.Context, lasts time.Duration) error {
 	pid := d.server.Pid()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
@@ -92,7 +92,7 @@ func (d *database) stop() error {
 	return d.server.Stop(ctx)
 }
 
-// pause returns early when ctx ends.
+// pause sleeps and returns early if ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

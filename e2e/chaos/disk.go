@@ -12,12 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskSize is how large the disk of the logs is: enough for all of a run's logs in memory, and quickly filled.
+// diskSize is the size of the log disk: enough for all logs, and quickly filled.
 const diskSize = "size=256m"
 
-// disk is where the runs' logs go: a small file system of its own, where we may mount one, so that it can be filled without hurting anybody
-// else. Where we may not, its stand-in is a directory that is taken away for a while: opening and writing a log then fails as well, but
-// what was open goes on.
+// disk holds the runs' logs. It is a small file system, so that it can be filled without affecting anything else. Without the right to
+// mount one, it is a directory that is removed for a while: opening a log then fails too, but open logs continue to work.
 type disk struct {
 	dir     string
 	mounted bool
@@ -32,19 +31,19 @@ func newDisk(dir string) (*disk, error) {
 	return &disk{dir: dir, mounted: err == nil}, nil
 }
 
-// what says what it is, for the report.
+// what describes the disk for the report.
 func (d *disk) what() string {
 	if d.mounted {
 		return "tmpfs"
 	}
-	return "stand-in: the directory is taken away"
+	return "a directory that is removed for a while"
 }
 
-// fill leaves no byte for a while.
+// fill leaves no free byte for a while.
 func (d *disk) fill(ctx context.Context, lasts time.Duration) error {
 	if !d.mounted {
 		aside := d.dir + ".aside"
-		if err := os.Rename(d.dir, aside); err != nil { //nolint:gosec // below a directory of ours
+		if err := os.Rename(d.dir, aside); err != nil { //nolint:gosec // below the harness's directory
 			return fmt.Errorf("fill log disk: %w", err)
 		}
 		pause(ctx, lasts)
@@ -67,7 +66,7 @@ func (d *disk) fill(ctx context.Context, lasts time.Duration) error {
 	return nil
 }
 
-// putBack undoes the stand-in, also where somebody has made the directory anew meanwhile.
+// putBack restores the directory, also if it was created again in the meantime.
 func (d *disk) putBack(aside string) error {
 	made, err := os.ReadDir(d.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -78,13 +77,13 @@ func (d *disk) putBack(aside string) error {
 			return fmt.Errorf("empty log disk: %w", err)
 		}
 	}
-	if err := errors.Join(os.RemoveAll(d.dir), os.Rename(aside, d.dir)); err != nil { //nolint:gosec // below a directory of ours
+	if err := errors.Join(os.RemoveAll(d.dir), os.Rename(aside, d.dir)); err != nil { //nolint:gosec // below the harness's directory
 		return fmt.Errorf("empty log disk: %w", err)
 	}
 	return nil
 }
 
-// remove takes the file system away. What is on it is gone; keep says where to, if anybody wants to read it.
+// remove unmounts the file system. Its content is lost unless keep names a directory to copy it to.
 func (d *disk) remove(keep string) error {
 	if !d.mounted {
 		return nil

@@ -15,8 +15,8 @@ import (
 
 // Bounds of one fault.
 const (
-	findFor    = 15 * time.Second // to find something to break
-	afterwards = 10 * time.Second // beyond the plan, for faults that had to wait for others
+	findFor    = 15 * time.Second // to find a target
+	afterwards = 10 * time.Second // after the plan, for faults that waited for others
 )
 
 // window is a stretch of time.
@@ -30,19 +30,19 @@ type death struct {
 	at     time.Time
 }
 
-// saboteur breaks things.
+// saboteur injects the faults.
 type saboteur struct {
 	w     *world
 	f     *fleet
-	until time.Time // nothing new is broken then
+	until time.Time // no new faults after this
 
-	door, cable, disk sync.Mutex // each is broken by one at a time
+	door, cable, disk sync.Mutex // one fault at a time for each
 
 	mu     sync.Mutex
-	hit    map[identity]bool // CLIs whose run was broken already
+	hit    map[identity]bool // CLIs whose run already had a fault
 	done   map[kind]int
 	deaths []death
-	outage []window // of Redis, for anybody
+	outage []window // of Redis, for all
 	cut    []window // of the last worker's link
 	errs   []error
 }
@@ -51,7 +51,7 @@ func newSaboteur(w *world, f *fleet) *saboteur {
 	return &saboteur{w: w, f: f, done: map[kind]int{}, hit: map[identity]bool{}}
 }
 
-// play breaks everything at its time and returns when all is mended.
+// play injects all faults at their times and returns when all have ended.
 func (s *saboteur) play(ctx context.Context, faults []fault, span time.Duration) {
 	begun := time.Now()
 	s.until = begun.Add(span + afterwards)
@@ -66,7 +66,7 @@ func (s *saboteur) play(ctx context.Context, faults []fault, span time.Duration)
 	all.Wait()
 }
 
-// did counts a fault that happened, or notes why it could not.
+// did counts a fault, or notes why it could not be injected.
 func (s *saboteur) did(k kind, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *saboteur) do(ctx context.Context, f fault) {
 	}
 }
 
-// alone breaks what only one may break at a time.
+// alone injects a fault while holding its lock.
 func (s *saboteur) alone(mu *sync.Mutex, f fault, do func() error) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -120,7 +120,7 @@ func (s *saboteur) alone(mu *sync.Mutex, f fault, do func() error) {
 	s.did(f.kind, do())
 }
 
-// find looks for something to break until there is something.
+// find waits for a target.
 func find[T any](ctx context.Context, look func() (T, bool)) (T, bool) {
 	ctx, cancel := context.WithTimeout(ctx, findFor)
 	defer cancel()
@@ -132,7 +132,7 @@ func find[T any](ctx context.Context, look func() (T, bool)) (T, bool) {
 	}
 }
 
-// worker ends one in the middle of its work, while another is there, and starts it again after a while; or stops and continues it.
+// worker ends a busy worker while another one runs, and starts it again after a while; or it stops and continues the worker.
 func (s *saboteur) worker(ctx context.Context, f fault, sig syscall.Signal) {
 	p, ok := find(ctx, func() (*process, bool) {
 		up := s.w.witness.present(script.CLI)
@@ -162,7 +162,7 @@ func (s *saboteur) worker(ctx context.Context, f fault, sig syscall.Signal) {
 	s.did(f.kind, bounce(ctx, p, sig, workerStop, f.lasts))
 }
 
-// freeze stops a process in its tracks for a while.
+// freeze stops a process for a while.
 func freeze(ctx context.Context, i identity, lasts time.Duration) error {
 	if err := i.kill(syscall.SIGSTOP); err != nil {
 		return err
@@ -171,7 +171,7 @@ func freeze(ctx context.Context, i identity, lasts time.Duration) error {
 	return i.kill(syscall.SIGCONT)
 }
 
-// run kills the CLI of a run, or its keeper, if it is a child of a worker of ours.
+// run kills the CLI of a run or its keeper, if the harness started their worker.
 func (s *saboteur) run(ctx context.Context, f fault) {
 	l, ok := find(ctx, func() (life, bool) {
 		up := s.w.witness.present(script.CLI)
@@ -194,13 +194,13 @@ func (s *saboteur) run(ctx context.Context, f fault) {
 	}
 	s.w.note("fault: %s: pid %d of run %s", f.kind, victim.pid, l.run)
 	if err := victim.kill(syscall.SIGKILL); err != nil {
-		s.w.note("fault: %s: %v", f.kind, err) // it was faster
+		s.w.note("fault: %s: %v", f.kind, err) // the process had already ended
 		return
 	}
 	s.did(f.kind, nil)
 }
 
-// ours reports whether a CLI is a child of a keeper of a worker that we have started.
+// ours reports whether a CLI belongs to a worker that the harness started.
 func (s *saboteur) ours(l life) bool {
 	name, err := os.ReadFile("/proc/" + itoa(l.keeper.pid) + "/cmdline")
 	if err != nil || !strings.HasPrefix(string(name), "errand-keeper\x00") {
@@ -209,7 +209,7 @@ func (s *saboteur) ours(l life) bool {
 	return slices.ContainsFunc(s.f.workers, func(p *process) bool { return slices.Contains(p.ever(), l.worker) })
 }
 
-// redis breaks the database, one after the other.
+// redis injects a fault into the database, one at a time.
 func (s *saboteur) redis(ctx context.Context, f fault) {
 	s.alone(&s.f.redis.breaking, f, func() error {
 		from := time.Now()
@@ -225,19 +225,19 @@ func (s *saboteur) redis(ctx context.Context, f fault) {
 	})
 }
 
-// cutOff lets the last worker reach Redis no more for a while.
+// cutOff cuts the last worker off from Redis for a while.
 func (s *saboteur) cutOff(ctx context.Context, lasts time.Duration) error {
 	from := time.Now()
 	s.f.far.cut()
 	pause(ctx, lasts)
-	s.f.far.mend()
+	s.f.far.repair()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cut = append(s.cut, window{from, time.Now()})
 	return nil
 }
 
-// counts is how often what was broken; of services, how many requests really failed.
+// counts returns the number of faults by kind; for services, of requests that really failed.
 func (s *saboteur) counts() map[kind]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

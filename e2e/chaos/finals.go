@@ -12,17 +12,17 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
-// final is one terminal message, as the fakes have it.
+// final is one final message that a fake received.
 type final struct {
 	place  place
 	what   string   // for people
-	covers []string // IDs of the tasks whose end it tells
+	covers []string // IDs of the tasks that it ends
 	text   string
-	why    bool // it says why there is no answer, whatever parts of one it brings
-	answer bool // it was posted as an answer; what it says is in text or, of GitHub, in the comment
+	why    bool // it gives the reason for the missing answer, possibly with a partial one
+	answer bool // posted as an answer; its text is in text or, on GitHub, in the comment
 }
 
-// answers reports whether it is an answer, and does not say why there is none.
+// answers reports whether it is an answer and not the reason for a missing one.
 func (f final) answers() bool {
 	if f.place == inGitHub {
 		return f.answer
@@ -31,7 +31,7 @@ func (f final) answers() bool {
 	return ok && !f.why
 }
 
-// finalsOf collects all terminal messages that there are for these events.
+// finalsOf collects all final messages for these events.
 func finalsOf(w *world, events []event) []final {
 	var all []final
 	threads, heads := map[[2]string]bool{}, map[string]bool{}
@@ -56,10 +56,10 @@ func finalsOf(w *world, events []event) []final {
 	return all
 }
 
-// covered is what a final message's hidden mark says beside its own task: a list, wherever it may stand.
+// covered is the list of further tasks in a final message's hidden marker.
 type covered []string
 
-// UnmarshalJSON takes a list, or one text with the IDs in it.
+// UnmarshalJSON accepts a list, or one text with the IDs.
 func (c *covered) UnmarshalJSON(data []byte) error {
 	var list []string
 	if err := json.Unmarshal(data, &list); err == nil {
@@ -74,11 +74,11 @@ func (c *covered) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// sentence is how errand begins a final message that is no answer: in the line in which it names who asked.
+// sentence matches the beginning of a final message that is not an answer: the line that names the author.
 var sentence = regexp.MustCompile(`^<@\w+> \S`)
 
-// slackFinals finds the final messages of a thread by their metadata. Several parts of one ending are one message; a part that was posted
-// twice makes it two.
+// slackFinals finds the final messages of a thread by their metadata. The parts of one ending are one message; a part that was posted twice
+// makes it two.
 func slackFinals(thread []slackfake.Message) []final {
 	type key struct{ task, ending string }
 	type post struct {
@@ -126,7 +126,7 @@ func slackFinals(thread []slackfake.Message) []final {
 	return all
 }
 
-// githubFinals finds the terminal statuses of a commit. The end of a status's address tells tasks apart.
+// githubFinals finds the terminal statuses of a commit. The end of a status's URL identifies the task.
 func githubFinals(statuses []githubfake.Status) []final {
 	var all []final
 	for _, s := range statuses {
@@ -142,7 +142,7 @@ func githubFinals(statuses []githubfake.Status) []final {
 	return all
 }
 
-// comments are errand's own on a pull request, the first parts only: a further part is no further comment.
+// comments returns errand's comments on a pull request, without continuation parts.
 func comments(all []githubfake.Comment) []string {
 	var own []string
 	for _, c := range all {

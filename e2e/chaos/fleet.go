@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// How long a program may take to end in order: the worker's own budget, and some.
+// How long a program may take to end cleanly: the worker's own budget, and some reserve.
 const (
 	workerStop = 75 * time.Second
 	doorStop   = 30 * time.Second
 )
 
-// consoleToken opens the front door's API.
+// consoleToken is the token of the front door's API.
 const consoleToken = "chaos-console-token-for-loopback"
 
-// fleet is errand as it would be run: a front door, workers, Redis.
+// fleet is a front door, workers and Redis, as in production.
 type fleet struct {
 	redis   *database
 	far     *link // the last worker's way to Redis, which can be cut
@@ -31,10 +31,10 @@ type fleet struct {
 	workers []*process
 
 	mu   sync.Mutex
-	down map[*process]bool // being broken: whoever breaks a worker has it for himself
+	down map[*process]bool // workers with an active fault: one fault at a time
 }
 
-// newFleet starts everything and returns when the front door answers. What it has started it returns also with an error.
+// newFleet starts everything and returns when the front door responds. With an error it also returns what it has started.
 func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 	f := &fleet{down: map[*process]bool{}}
 	near, err := newLink()
@@ -45,7 +45,7 @@ func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 		return f, err
 	}
 	data := filepath.Join(w.dir, "redis")
-	if err := os.Mkdir(data, 0o700); err != nil { //nolint:gosec // below a directory of ours
+	if err := os.Mkdir(data, 0o700); err != nil { //nolint:gosec // below the harness's directory
 		return f, fmt.Errorf("start redis: %w", err)
 	}
 	if f.redis, err = newDatabase(data, near, f.far); err != nil {
@@ -79,7 +79,7 @@ func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 	return f, f.ready(ctx)
 }
 
-// freeAddr is an address of loopback that nobody listens at.
+// freeAddr returns a free loopback address.
 func freeAddr() (string, error) {
 	ln, err := listen()
 	if err != nil {

@@ -7,20 +7,20 @@ type event struct {
 	token  string
 	place  place
 	thread string // of all places; what is in one must run one after the other
-	id     string // of its task, empty while nobody knows
+	id     string // of its task, empty while unknown
 
 	accepted bool     // it was answered with 2xx
 	task     bool     // GitHub: and that answer named a task
-	declined string   // GitHub: or said that it is none. Of a repetition that says nothing: errand knows by then what came later
+	declined string   // GitHub: errand's reason for ignoring it. For a repetition it means nothing, because errand then knows later events
 	channel  string   // Slack
 	root     string   // Slack: ts of the thread
 	pull     int      // GitHub
 	head     string   // GitHub
 	endings  []string // chat: the texts of the terminal events that were read
-	closed   bool     // chat: nobody reads its stream any more
+	closed   bool     // chat: its stream is not read any more
 }
 
-// ledger is what was asked. Safe for concurrent use.
+// ledger records the requests. Safe for concurrent use.
 type ledger struct {
 	mu     sync.Mutex
 	events []*event // in order of asking
@@ -36,7 +36,7 @@ func (l *ledger) add(e event) {
 	l.by[e.token] = &e
 }
 
-// change notes what became of an event.
+// change updates an event.
 func (l *ledger) change(token string, do func(*event)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +45,7 @@ func (l *ledger) change(token string, do func(*event)) {
 	}
 }
 
-// get is an event as it is now; the zero one when it was not asked yet.
+// get returns a copy of an event, or the zero event if it was not sent yet.
 func (l *ledger) get(token string) event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +55,7 @@ func (l *ledger) get(token string) event {
 	return event{}
 }
 
-// all is everything so far, as copies.
+// all returns copies of all events so far.
 func (l *ledger) all() []event {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 // prefix is that of errand's keys.
 const prefix = "errand:"
 
-// mustBeEmpty are the beginnings of keys that must not be there when all is done: each holds something of a task that has not ended, or
-// that has not been told. store/keys.go says what they are.
+// mustBeEmpty are the prefixes of keys that must not exist at the end: they belong to tasks that have not ended or whose final message is
+// not posted. store/keys.go describes them.
 var mustBeEmpty = []string{"live", "outbox", "claim:", "waiting:", "absorbed:", "cap:"}
 
-// leftovers are what is left in Redis of what should be over.
+// leftovers returns what Redis still holds of ended tasks.
 func leftovers(ctx context.Context, client redis.UniversalClient) ([]string, error) {
 	var left []string
 	keys := client.Scan(ctx, 0, prefix+"*", 1000).Iterator()
@@ -41,7 +41,7 @@ func leftovers(ctx context.Context, client redis.UniversalClient) ([]string, err
 	return left, nil
 }
 
-// reservations are those of a budget that were not settled.
+// reservations returns the unsettled reservations of a budget.
 func reservations(ctx context.Context, client redis.UniversalClient, key string) ([]string, error) {
 	kind, err := client.Type(ctx, key).Result()
 	if err != nil || kind != "hash" {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// link is a TCP proxy: an address that stays while the server behind it moves, and a cable that can be cut. While it is cut nothing
-// passes and nothing is refused, as in a real partition; what was sent meanwhile arrives when it is mended, also from a peer who has left.
+// link is a TCP proxy: a fixed address for a server that can move, and a cable that can be cut. While it is cut nothing passes and nothing
+// is refused, as in a real partition. Data that was sent meanwhile arrives after the repair, also from a peer that has left.
 type link struct {
 	ln net.Listener
 
@@ -41,21 +41,21 @@ func newLink() (*link, error) {
 
 func (l *link) addr() string { return l.ln.Addr().String() }
 
-// aim says where the server is now.
+// aim sets the server's address.
 func (l *link) aim(target string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.target = target
 }
 
-// cut lets nothing pass until mend is called.
+// cut lets nothing pass until repair is called.
 func (l *link) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.whole = make(chan struct{})
 }
 
-func (l *link) mend() {
+func (l *link) repair() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
@@ -75,7 +75,7 @@ func (l *link) pass() {
 
 // close ends everything.
 func (l *link) close() {
-	l.mend()
+	l.repair()
 	_ = l.ln.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *link) close() {
 	}
 }
 
-// keep registers a connection to be closed with the link; false when that has happened.
+// keep registers a connection to close with the link. It returns false if the link is already closed.
 func (l *link) keep(c net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +126,7 @@ func (l *link) serve(client net.Conn) {
 	both.Wait()
 }
 
-// pipe passes on what comes, and then the end.
+// pipe forwards data, and then the end of the stream.
 func (l *link) pipe(to, from net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -138,7 +138,7 @@ func (l *link) pipe(to, from net.Conn) {
 			}
 		}
 		if err != nil {
-			// Half a connection is of no use to Redis or its clients, and would be left over.
+			// Redis and its clients cannot use half a connection, and it would leak.
 			_ = to.Close()
 			_ = from.Close()
 			return

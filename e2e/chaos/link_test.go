@@ -59,9 +59,9 @@ func TestLinkHoldsBackWhatIsSentWhileItIsCut(t *testing.T) {
 		t.Fatalf("through a cut link came %q", line)
 	}
 	_ = c.SetReadDeadline(time.Time{})
-	l.mend()
+	l.repair()
 	if line, err := in.ReadString('\n'); line != "two\n" {
-		t.Fatalf("after the mending: %q, %v", line, err)
+		t.Fatalf("after the repair: %q, %v", line, err)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestLinkFollowsItsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	l.aim("127.0.0.1:1") // nobody
+	l.aim("127.0.0.1:1") // no server
 	c, err := net.Dial("tcp", l.addr())
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ func main() {
 	os.Exit(code)
 }
 
-// settings are what the command line says.
+// settings are the command line's settings.
 type settings struct {
 	seed    uint64
 	tasks   int
@@ -31,7 +31,7 @@ type settings struct {
 	cli     string // the scripted CLI
 }
 
-// How much is asked and broken where the command line does not say: a rate that keeps two cores busy and no more.
+// The default numbers of requests and faults, which keep two cores busy.
 const (
 	tasksPerSecond = 1.7
 	faultsPerTask  = 0.34
@@ -64,7 +64,7 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Uint64Var(&s.seed, "seed", 0, "what the plan is made from (default: a random one, which is printed)")
-	flags.IntVar(&s.tasks, "tasks", 0, "how much is asked of errand (default: as much as fits; 1000 without -for)")
+	flags.IntVar(&s.tasks, "tasks", 0, "number of requests (default: as many as fit; 1000 without -for)")
 	flags.IntVar(&s.faults, "faults", 0, "how much is broken (default: about one for three tasks)")
 	flags.IntVar(&s.workers, "workers", 3, "how many workers there are; at least 2")
 	flags.StringVar(&s.bin, "bin", "bin", "directory of the programs worker and enqueue")
@@ -77,9 +77,9 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 		return s, errors.New("a number is out of range, or there are arguments that are no flags")
 	}
 	if s.seed == 0 {
-		s.seed = rand.Uint64()>>40 + 1 //nolint:gosec // it is no secret
+		s.seed = rand.Uint64()>>40 + 1 //nolint:gosec // not a secret
 	}
-	s.span = *all * 55 / 100 // the rest is for what then goes on: takeovers, second attempts, the stop
+	s.span = *all * 55 / 100 // the rest is for takeovers, retries and the stop
 	switch {
 	case s.tasks == 0 && s.span == 0:
 		s.tasks = 1000

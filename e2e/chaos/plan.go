@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// plan is all that is asked and all that is broken, each list in order of time.
+// plan is the list of requests and the list of faults, in order of time.
 type plan struct {
 	steps  []step
 	faults []fault
 }
 
-// newPlan makes the plan of a seed. Traffic and faults have a source of chance each, so that one can be changed without the other.
+// newPlan makes the plan of a seed. Traffic and faults have separate random sources, so that one can change without the other.
 func newPlan(s settings) plan {
 	return plan{
-		steps:  planTraffic(rand.New(rand.NewPCG(s.seed, 1)), s.tasks, s.span), //nolint:gosec // it has to be the same again
+		steps:  planTraffic(rand.New(rand.NewPCG(s.seed, 1)), s.tasks, s.span), //nolint:gosec // must be reproducible
 		faults: planFaults(rand.New(rand.NewPCG(s.seed, 2)), s.faults, s.span), //nolint:gosec // likewise
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// kind is what is broken, in the words of the report.
+// kind is the kind of a fault, as the report names it.
 type kind string
 
 const (
@@ -26,12 +26,12 @@ const (
 	modelFails   kind = "model fails"
 )
 
-// fault is one thing that is broken.
+// fault is one planned fault.
 type fault struct {
 	at     time.Duration
 	kind   kind
-	lasts  time.Duration // until it is mended, or its process started again
-	pick   uint64        // chooses among what there is then
+	lasts  time.Duration // until it ends, or its process starts again
+	pick   uint64        // chooses among the targets at that time
 	manner manner        // how a service fails
 }
 
@@ -54,10 +54,10 @@ var (
 	modelManners = []weighted[manner]{{3, tooMany}, {3, broken}, {2, away}, {2, overloaded}, {4, reset}, {2, lost}, {1, timeout}}
 )
 
-// faultsPerLimit is how many faults there are to one usage limit: it stops the whole fleet for minutes, which a short run has no time for.
+// faultsPerLimit is the number of faults for each usage limit, which stops the whole fleet for minutes.
 const faultsPerLimit = 300
 
-// planFaults breaks what the weights say. The first ones are one of each kind, so that a short run has seen everything.
+// planFaults plans faults by weight. It starts with one of each kind, so that a short run has all of them.
 func planFaults(r *rand.Rand, n int, span time.Duration) []fault {
 	kinds := []weighted[kind]{
 		{9, killWorker},
@@ -86,7 +86,7 @@ func planFaults(r *rand.Rand, n int, span time.Duration) []fault {
 			f.kind = choose(r, kinds)
 		}
 		f.lasts, f.manner = detail(r, f.kind)
-		f.lasts = min(f.lasts, span/8) // a short run has more to see than one outage
+		f.lasts = min(f.lasts, span/8) // leave time for other faults in a short run
 		if i%faultsPerLimit == faultsPerLimit/2 {
 			f.kind, f.manner = modelFails, exhausted
 		}
@@ -95,14 +95,14 @@ func planFaults(r *rand.Rand, n int, span time.Duration) []fault {
 	return faults
 }
 
-// detail is how long a fault of a kind lasts, or how it shows. Long freezes and cuts are rare: others wait for them.
+// detail sets the duration or manner of a fault. Long freezes and cuts are rare, because other faults wait for them.
 func detail(r *rand.Rand, k kind) (time.Duration, manner) {
 	switch k {
 	case killWorker, termWorker:
 		return between(r, 500*time.Millisecond, 8*time.Second), ""
 	case restartRedis, killRedis, restartDoor, killDoor:
 		return between(r, 100*time.Millisecond, 3*time.Second), ""
-	case freezeWorker: // as long as it takes others to take over, and longer
+	case freezeWorker: // up to and beyond the time of a takeover
 		return between(r, 3*time.Second, 45*time.Second), ""
 	case freezeRedis:
 		if r.IntN(5) == 0 {

@@ -25,7 +25,7 @@ func TestSameSeedSamePlan(t *testing.T) {
 	}
 }
 
-// What a plan must have in it to be worth the time.
+// The contents that a useful plan must have.
 func TestPlanHasEverything(t *testing.T) {
 	t.Parallel()
 	p := newPlan(settings{seed: 1, tasks: 1000, faults: 340, span: 10 * time.Minute})

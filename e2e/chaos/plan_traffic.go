@@ -8,7 +8,7 @@ import (
 	"github.com/errand-fleet/errand/e2e/chaos/script"
 )
 
-// place is where something is asked.
+// place is where a request is made.
 type place string
 
 const (
@@ -17,20 +17,20 @@ const (
 	inChat   place = "chat"
 )
 
-// step is one thing asked of errand, or the cancel of one.
+// step is one request, or the cancel of one.
 type step struct {
 	at     time.Duration
 	place  place
-	thread int // of this place; a number that was used before means a follow-up there
+	thread int // of this place; a used number means a follow-up
 	orders script.Orders
-	cancel string // the token of what is to be cancelled; the other fields but at are zero then
+	cancel string // the token of the request to cancel; all other fields except at are zero
 
-	again int           // how often its event is delivered once more
-	twin  bool          // Slack: the same mention comes as a message event too, at the same time
+	again int           // number of repeated deliveries
+	twin  bool          // Slack: the same mention also arrives as a message event
 	late  time.Duration // the delivery is held back, so that later ones overtake it
 }
 
-// recent is how many threads of a place are followed up.
+// recent is the number of threads of a place that get follow-ups.
 const recent = 8
 
 // planTraffic makes tasks for all three places, many of them follow-ups in threads that are probably busy, and cancels of some.

@@ -9,26 +9,26 @@ import (
 	"syscall"
 )
 
-// identity is a process beyond the reuse of its number: no two of a machine's life share both.
+// identity identifies a process even if its PID is reused.
 type identity struct {
 	pid   int
 	start string // of the process, in clock ticks since boot, as /proc says it
 }
 
-// status is what /proc/<pid>/stat says of a process.
+// status is a process's /proc/<pid>/stat.
 type status struct {
 	identity
 	parent int
 	dead   bool // a zombie: its connections are closed
 }
 
-// look reads the state of a process; false when there is none of that number.
+// look reads the state of a process. It returns false if there is no process with that PID.
 func look(pid int) (status, bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return status{}, false
 	}
-	// The name, in parentheses, may hold anything, parentheses included.
+	// The name, in parentheses, can contain anything, including parentheses.
 	_, rest, _ := strings.Cut(string(data), " ")
 	rest = rest[strings.LastIndex(rest, ")")+1:]
 	f := strings.Fields(rest) // from the third field on: state, ppid, …; the start is the 22nd
@@ -39,14 +39,14 @@ func look(pid int) (status, bool) {
 	return status{identity: identity{pid, f[19]}, parent: parent, dead: strings.ContainsAny(f[0], "ZX")}, true
 }
 
-// alive reports whether that very process still runs.
+// alive reports whether the same process still runs.
 func (i identity) alive() bool {
 	s, ok := look(i.pid)
 	return ok && !s.dead && s.identity == i
 }
 
-// kill sends a signal to that very process. The handle is taken before the look (on Linux it is a pidfd), so that the signal cannot reach
-// another one that got the number meanwhile.
+// kill sends a signal to the same process. It takes a handle (on Linux a pidfd) before it checks the identity, so that the signal cannot
+// reach another process with a reused PID.
 func (i identity) kill(sig syscall.Signal) error {
 	p, err := os.FindProcess(i.pid)
 	if err != nil {
@@ -62,8 +62,8 @@ func (i identity) kill(sig syscall.Signal) error {
 	return nil
 }
 
-// marked lists the processes of runs whose environment names a path below dir, which is ours alone: other fleets of this machine have the
-// marker of runs as well.
+// marked lists the processes of runs whose environment names a path below dir, the harness's directory. Other fleets on this machine use the
+// same marker.
 func marked(dir string) []int {
 	entries, _ := os.ReadDir("/proc")
 	var pids []int

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// process is one of errand's programs, started again and again. Its methods may be called from any goroutine.
+// process is one of errand's programs, which can be started repeatedly. Its methods may be called from any goroutine.
 type process struct {
 	name string // of its log, too
 	path string
@@ -25,13 +25,12 @@ type process struct {
 	mu      sync.Mutex
 	present *exec.Cmd
 	exited  chan struct{} // of present; closed when it is reaped
-	meant   bool          // present was told to end
-	surplus int           // how often it ended without being told
+	meant   bool          // present was asked to end
+	surplus int           // number of unexpected ends
 	pids    []int         // of all its lives
 }
 
-// start begins it. It dies with this process: the kernel sees to that when the thread that started it ends, which is therefore kept
-// (golang/go#27505).
+// start starts the program. The kernel kills it when the thread that started it ends, so that thread is kept (golang/go#27505).
 func (p *process) start() error {
 	log, err := os.OpenFile(filepath.Join(p.logs, p.name+".log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -71,7 +70,7 @@ func (p *process) start() error {
 	return nil
 }
 
-// pid is 0 when it does not run.
+// pid returns 0 if the program is not running.
 func (p *process) pid() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,10 +85,10 @@ func (p *process) pid() int {
 	}
 }
 
-// errDead says that a process was not there to be ended.
+// errDead means that the process had already ended.
 var errDead = errors.New("it does not run")
 
-// end sends a signal and waits until the process is reaped; one that takes longer than patience is killed, which is an error.
+// end sends a signal and waits until the process is reaped. After patience it kills the process and returns an error.
 func (p *process) end(sig syscall.Signal, patience time.Duration) error {
 	p.mu.Lock()
 	cmd, exited := p.present, p.exited
@@ -121,14 +120,14 @@ func (p *process) end(sig syscall.Signal, patience time.Duration) error {
 	return fmt.Errorf("stop %s: it did not end within %s", p.name, patience)
 }
 
-// unasked is how often it ended without being told to.
+// unasked returns the number of unexpected ends.
 func (p *process) unasked() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.surplus
 }
 
-// ever are the numbers it has had so far.
+// ever returns all PIDs so far.
 func (p *process) ever() []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

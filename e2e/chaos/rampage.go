@@ -14,21 +14,21 @@ import (
 	"github.com/errand-fleet/errand/e2e/chaos/script"
 )
 
-// How long errand has to finish what it was asked when everything works again, and its processes to be gone when it was stopped. The
-// first covers a takeover, three attempts with their pauses and a usage limit's.
+// The time for errand to finish after the last fault, and for its processes to end after the stop. The first covers a takeover, three
+// attempts with their pauses, and a usage limit.
 const (
 	finishFor = 5 * time.Minute
 	goneFor   = 15 * time.Second
 )
 
-// rampage does all of it: asks and breaks as planned, waits, stops, checks, reports.
+// rampage executes the plan, waits, stops the fleet, checks and reports.
 func rampage(ctx context.Context, set settings, out io.Writer) (ok bool, err error) {
 	begun := time.Now()
 	w, err := newWorld(set)
 	if err != nil {
 		return false, err
 	}
-	keep := filepath.Join(w.dir, "runs") // of whatever does not end well
+	keep := filepath.Join(w.dir, "runs") // of failed runs
 	defer func() {
 		if ok {
 			keep = ""
@@ -61,7 +61,7 @@ func rampage(ctx context.Context, set settings, out io.Writer) (ok bool, err err
 	return r.ok(), nil
 }
 
-// finish waits until errand has done everything, stops it, and looks at what is left.
+// finish waits until errand has done everything, stops it, and checks what is left.
 func finish(ctx context.Context, w *world, f *fleet, t *traffic, s *saboteur, r *report) error {
 	opt, err := redis.ParseURL(f.redis.url(f.redis.links[0]))
 	if err != nil {
@@ -85,7 +85,7 @@ func finish(ctx context.Context, w *world, f *fleet, t *traffic, s *saboteur, r 
 	}
 	for _, p := range append(f.workers, f.door) {
 		if n := p.unasked(); n > 0 {
-			stops.breaks("%s ended %d times without being told to", p.name, n)
+			stops.breaks("%s ended unexpectedly %d times", p.name, n)
 		}
 	}
 	gone := checkGone(ctx, w)
@@ -98,7 +98,7 @@ func finish(ctx context.Context, w *world, f *fleet, t *traffic, s *saboteur, r 
 	return nil
 }
 
-// awaitQuiet waits until every accepted event has its terminal message and Redis holds nothing that is under way.
+// awaitQuiet waits until every accepted event has its final message and Redis holds no live task.
 func awaitQuiet(ctx context.Context, w *world, t *traffic, client redis.UniversalClient) bool {
 	ctx, cancel := context.WithTimeout(ctx, finishFor)
 	defer cancel()
@@ -115,8 +115,8 @@ func awaitQuiet(ctx context.Context, w *world, t *traffic, client redis.Universa
 	return false
 }
 
-// checkGone sees that no process of any run is left once errand has stopped: by the witness's connections, which the kernel closes, and by
-// the mark in the environment.
+// checkGone checks that no process of a run is left after errand has stopped, by the witness's connections, which the kernel closes, and by
+// the marker in the environment.
 func checkGone(ctx context.Context, w *world) check {
 	c := check{name: "processes left"}
 	ctx, cancel := context.WithTimeout(ctx, goneFor)

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// report is what a run came to.
+// report is the result of a run.
 type report struct {
 	set    settings
 	took   time.Duration
-	disk   string // what the log disk is
+	disk   string // description of the log disk
 	asked  map[string]int
 	broken map[kind]int
 	events, accepted,
@@ -24,7 +24,7 @@ type report struct {
 	faultErrors []error
 }
 
-// judge makes all checks that need what was recorded; further ones were made already.
+// judge makes all checks that need the records; others were made before.
 func (r *report) judge(w *world, f *fleet, t *traffic, s *saboteur, left []string, further []check) {
 	events, lives := t.ledger.all(), w.witness.all()
 	finals := finalsOf(w, events)
@@ -63,7 +63,7 @@ func (r *report) faults() (n int) {
 	return n
 }
 
-// shown is how many of the things that break a check are told; chaos.log and the logs beside it tell the rest.
+// shown is the number of violations that the report lists for each check; the logs have the rest.
 const shown = 10
 
 func (r *report) write(w io.Writer) {

@@ -18,7 +18,7 @@ func listen() (net.Listener, error) {
 	return ln, nil
 }
 
-// slackID is the ID that errand gives to a mention: of the message alone, so that a repetition has the same.
+// slackID is errand's ID for a mention. It depends only on the message, so that a repetition has the same.
 func slackID(ts, channel string) string {
 	return strings.ReplaceAll(ts, ".", "") + "-slack-" + strings.ToLower(channel)
 }

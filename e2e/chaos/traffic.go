@@ -10,7 +10,7 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
-// traffic asks things of errand as people and services do.
+// traffic sends requests to errand as people and services do.
 type traffic struct {
 	w      *world
 	base   string // of the front door
@@ -20,13 +20,13 @@ type traffic struct {
 	pulls   chan step      // GitHub's steps, done one after the other
 	under   sync.WaitGroup // deliveries under way
 	streams sync.WaitGroup // chats that are read
-	hangUp  chan struct{}  // closed when nobody is to read them any more
+	hangUp  chan struct{}  // closed to stop reading them
 
-	roots   map[int]string // Slack's threads; used by the goroutine of play alone
-	numbers map[int]int    // GitHub's pull requests; used by the goroutine of github alone
+	roots   map[int]string // Slack's threads; used only by the goroutine of play
+	numbers map[int]int    // GitHub's pull requests; used only by the goroutine of github
 
 	mu     sync.Mutex
-	counts map[string]int // what was done, in the words of the report
+	counts map[string]int // what was done, as the report names it
 }
 
 func newTraffic(w *world, base string) *traffic {
@@ -44,7 +44,7 @@ func (t *traffic) count(what string) {
 	t.counts[what]++
 }
 
-// play asks everything at its time and returns when every delivery is accepted or given up. Streams of chats may still be open then.
+// play sends all requests at their times and returns when every delivery is accepted or given up. Streams of chats can still be open then.
 func (t *traffic) play(ctx context.Context, steps []step) {
 	t.under.Go(func() { t.github(ctx) })
 	begun := time.Now()
@@ -68,14 +68,14 @@ func (t *traffic) play(ctx context.Context, steps []step) {
 	t.under.Wait()
 }
 
-// leave hangs up on all chats, also those whose tasks never end.
+// leave closes all chats, also those whose tasks never end.
 func (t *traffic) leave() {
 	close(t.hangUp)
 	t.streams.Wait()
 }
 
-// How a service delivers again what was not accepted: after a pause that doubles, up to a longest one, for a while. Slack's own pauses are
-// longer and fewer, GitHub leaves it to people; the outages here are shorter than theirs.
+// The pauses between redeliveries of an event that was not accepted, which double up to a maximum, and their total time. Slack's pauses are
+// longer and fewer, and GitHub leaves redelivery to people; the outages here are shorter than theirs.
 const (
 	firstAgain   = 500 * time.Millisecond
 	longestAgain = 10 * time.Second
@@ -101,7 +101,7 @@ func (t *traffic) deliver(ctx context.Context, what string, send func(context.Co
 	return false
 }
 
-// mention says something to the bot in Slack, in a new thread or in one that there is.
+// mention posts a message to the bot in Slack, in a new or an existing thread.
 func (t *traffic) mention(ctx context.Context, s step) {
 	channel := withClone
 	if s.thread%3 == 0 {
@@ -148,7 +148,7 @@ func (t *traffic) accept(token string) {
 	t.w.note("accepted: %s", token)
 }
 
-// repeat delivers again what was accepted.
+// repeat redelivers an accepted event.
 func (t *traffic) repeat(ctx context.Context, s step, send func()) {
 	for i := range s.again {
 		pause(ctx, time.Duration(i+1)*time.Second)

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// call asks the front door's API.
+// call sends a request to the front door's API.
 func (t *traffic) call(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return nil, fmt.Errorf("ask the API: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, t.base+path, bytes.NewReader(data)) //nolint:gosec // a front door of ours, on loopback
+	req, err := http.NewRequestWithContext(ctx, method, t.base+path, bytes.NewReader(data)) //nolint:gosec // the harness's front door, on loopback
 	if err != nil {
 		return nil, fmt.Errorf("ask the API: %w", err)
 	}
@@ -36,7 +36,7 @@ func (t *traffic) call(ctx context.Context, method, path string, body any) (*htt
 	return resp, nil
 }
 
-// chatEvent is a line of a chat's stream, as far as it matters.
+// chatEvent is the relevant part of a line of a chat's stream.
 type chatEvent struct {
 	Type    string `json:"type"`
 	ID      string `json:"id"`
@@ -44,8 +44,8 @@ type chatEvent struct {
 	Result  string `json:"result"`
 }
 
-// chat posts a message and reads its stream to the end. One that is not taken is not posted again: no client may, because nothing tells a
-// repetition from the same words said twice.
+// chat posts a message and reads its stream to the end. It does not repeat a message that was not accepted, because errand cannot
+// distinguish that from a second message with the same text.
 func (t *traffic) chat(ctx context.Context, s step) {
 	t.count("chats")
 	body := map[string]string{"message": "please do " + s.orders.String(), "thread": fmt.Sprintf("c-%d", s.thread)}
@@ -82,7 +82,7 @@ func (t *traffic) chat(ctx context.Context, s step) {
 	}
 }
 
-// chatted notes what a stream says.
+// chatted records the events of a stream.
 func (t *traffic) chatted(token string, e chatEvent) {
 	switch {
 	case e.Type == "task":
@@ -90,14 +90,14 @@ func (t *traffic) chatted(token string, e chatEvent) {
 		t.accept(token)
 	case e.Type == "done":
 		t.ledger.change(token, func(ev *event) { ev.endings = append(ev.endings, e.Result) })
-	case e.Type == "error" && strings.HasPrefix(e.Content, "The stream was interrupted"): // the task goes on, and is asked for at the end
+	case e.Type == "error" && strings.HasPrefix(e.Content, "The stream was interrupted"): // the task continues; its ending is read at the end
 		t.count("streams interrupted")
 	case e.Type == "error":
 		t.ledger.change(token, func(ev *event) { ev.endings = append(ev.endings, e.Content) })
 	}
 }
 
-// askEndings asks the API for the endings of chats whose stream broke off.
+// askEndings reads the endings of chats with interrupted streams from the API.
 func (t *traffic) askEndings(ctx context.Context) {
 	for _, e := range t.ledger.all() {
 		if e.place != inChat || !e.accepted || !e.closed || len(e.endings) > 0 {
@@ -109,7 +109,7 @@ func (t *traffic) askEndings(ctx context.Context) {
 	}
 }
 
-// ending asks how a task has ended.
+// ending reads the ending of a task.
 func (t *traffic) ending(ctx context.Context, id string) (text string, ended bool) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -135,7 +135,7 @@ func (t *traffic) ending(ctx context.Context, id string) (text string, ended boo
 	return s.Ending.Kind, true
 }
 
-// cancel stops a task by the API, if it is known by then.
+// cancel stops a task through the API, if its ID is known by then.
 func (t *traffic) cancel(ctx context.Context, token string) {
 	for range 5 {
 		if e := t.ledger.get(token); e.id != "" && e.accepted {

@@ -13,8 +13,8 @@ import (
 	"github.com/errand-fleet/errand/internal/githubfake"
 )
 
-// github opens pull requests and pushes to them, one after the other, because the fake tells of its latest webhook only. The webhooks are
-// caught on their way: the courier delivers them.
+// github opens pull requests and pushes to them, one after the other, because the fake reports only its latest webhook. The webhooks are
+// intercepted, and traffic delivers them.
 func (t *traffic) github(ctx context.Context) {
 	sink, err := newSink()
 	if err != nil {
@@ -30,7 +30,7 @@ func (t *traffic) github(ctx context.Context) {
 	}
 }
 
-// pull makes one change and delivers what GitHub says of it. The orders are in a file, since the prompt is errand's own.
+// pull makes one change and delivers its webhook. The orders are in a file, because errand writes the prompt.
 func (t *traffic) pull(ctx context.Context, s step) error {
 	files := map[string]string{"chaos.txt": s.orders.String() + "\n"}
 	n, known := t.numbers[s.thread]
@@ -63,7 +63,7 @@ func (t *traffic) pull(ctx context.Context, s step) error {
 	return nil
 }
 
-// webhook delivers one to the front door. Its answer says what became of it.
+// webhook delivers a webhook to the front door, whose response says what it did.
 func (t *traffic) webhook(ctx context.Context, token string, d githubfake.Delivery) error {
 	resp, err := t.w.github.Send(ctx, d.Event, nil, githubfake.SendOptions{GUID: d.GUID, Body: d.Body, To: t.base + "/github/webhook"})
 	if err != nil {
@@ -82,8 +82,8 @@ func (t *traffic) webhook(ctx context.Context, token string, d githubfake.Delive
 	return nil
 }
 
-// hook finds the webhook that tells of a head, and the ID that errand gives to its task: of the payload's time and the delivery, so that a
-// repetition has the same. The latest webhook may be an earlier one, when the fake could not deliver this.
+// hook finds the webhook of a head, and errand's ID for its task, which depends on the payload's time and the delivery, so that a
+// repetition has the same. The latest webhook can be an earlier one if the fake could not deliver this one.
 func (t *traffic) hook(pull int, head string) (d githubfake.Delivery, id string, err error) {
 	for _, d := range slices.Backward(t.w.github.Deliveries("pull_request")) {
 		var p struct {
@@ -105,7 +105,7 @@ func (t *traffic) hook(pull int, head string) (d githubfake.Delivery, id string,
 	return d, "", fmt.Errorf("there is no webhook of pull request %d at %s", pull, head)
 }
 
-// sink takes webhooks and does nothing.
+// sink accepts webhooks and does nothing.
 type sink struct {
 	web *http.Server
 	url string

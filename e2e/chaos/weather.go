@@ -17,20 +17,20 @@ import (
 	"time"
 )
 
-// Times of a service that fails.
+// Times of a failing service.
 const (
 	comeBack  = 1                // seconds, in retry-after
 	hangFor   = 12 * time.Second // longer than any client waits
 	limitLast = 5 * time.Second  // until a usage limit resets
 )
 
-// weather stands in front of one of the fakes and lets requests fail as the plan says.
+// weather is a proxy in front of a fake that makes requests fail as planned.
 type weather struct {
 	service place // or "model"
 	pass    http.Handler
 	web     *http.Server
 	url     string
-	note    func(format string, args ...any) // told of every failure
+	note    func(format string, args ...any) // called for every failure
 
 	mu     sync.Mutex
 	storms []manner // due, one for each request
@@ -65,14 +65,14 @@ func (w *weather) brew(m manner) {
 	w.storms = append(w.storms, m)
 }
 
-// clear lets everything pass from now on.
+// clear lets all further requests pass.
 func (w *weather) clear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.storms = nil
 }
 
-// failed is how many requests have failed, by manner.
+// failed returns the number of failed requests by manner.
 func (w *weather) failed() map[manner]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,7 +113,7 @@ func (w *weather) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.note("fault: %s: %s for %s %s", w.service, m, r.Method, r.URL.Path)
 	switch m {
 	case timeout:
-		// The body is read, because a client that is still writing does not notice that nobody answers.
+		// Read the body, because a client that is still writing does not notice a missing response.
 		_, _ = io.Copy(io.Discard, r.Body)
 		select {
 		case <-r.Context().Done():

@@ -132,7 +132,7 @@ func (w *witness) meet(word script.Word) *life {
 	return l
 }
 
-// note registers that a message was taken up, and tells how often it was before.
+// note registers the reception of a message and returns the number of earlier ones.
 func (w *witness) note(l *life, token string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
-// What there is in the world of the fakes.
+// Names in the fakes.
 const (
 	repository   = "acme/chaos"
 	withClone    = "C0CLONES" // a channel that is about the repository
@@ -44,7 +44,7 @@ func newWorld(set settings) (w *world, err error) {
 			err = errors.Join(err, w.close(""))
 		}
 	}()
-	// Short, because the paths of runs have to be; and of this user alone.
+	// Short, because the paths of runs must be short, and private to this user.
 	if w.dir, err = os.MkdirTemp("/tmp", "chaos-"); err != nil {
 		return w, fmt.Errorf("make a directory: %w", err)
 	}
@@ -85,7 +85,7 @@ func (w *world) settle(set settings) (err error) {
 	if err != nil {
 		return fmt.Errorf("read the scripted CLI: %w (make chaos builds it)", err)
 	}
-	// Limits below what the workers could do at once, so that places in them are fought for; budgets that nobody can use up.
+	// Limits below the workers' slots, so that tasks compete for places, and budgets that cannot be used up.
 	yaml := fmt.Sprintf("repositories:\n  %s:\n    trusted: true\nchannels:\n  %s:\n    repository: %s\n"+
 		"limits:\n  repository: 9\n  credential: 14\nbudgets:\n  repository: 100000\n  day: 100000\n", repository, withClone, repository)
 	for _, f := range []struct {
@@ -138,7 +138,7 @@ func (w *world) clear() {
 	}
 }
 
-// close ends the services. The directory is removed, or kept with the runs' logs in it for whoever looks into keep.
+// close ends the services. It removes the directory, or moves the runs' logs to keep and keeps it.
 func (w *world) close(keep string) error {
 	for _, c := range w.closers {
 		c()

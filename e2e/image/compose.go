@@ -22,7 +22,7 @@ func services(ctx context.Context, file, dir, env string) (types.Services, error
 			return nil, fmt.Errorf("copy the Compose file: %w", err)
 		}
 	}
-	// The image's own user reads it.
+	// The image's user reads it.
 	if err := os.WriteFile(filepath.Join(dir, "errand.yaml"), []byte("budgets: {day: 200}\n"), 0o644); err != nil { //nolint:gosec // as above
 		return nil, fmt.Errorf("write errand.yaml: %w", err)
 	}
@@ -37,7 +37,7 @@ func services(ctx context.Context, file, dir, env string) (types.Services, error
 	return p.Services, nil
 }
 
-// spec is how a container is started: what docker-compose.yml says of one of its services.
+// spec is how docker-compose.yml starts a service's container.
 type spec struct {
 	name    string
 	command []string // instead of the image's own
@@ -89,7 +89,7 @@ func (i image) spec(s types.ServiceConfig, dir string) (spec, error) {
 	return out, nil
 }
 
-// volume makes one. A named one has the owner and the mode of what the image has at its place, any other is for everybody, as /tmp is.
+// volume makes a volume. A named one has the owner and mode of the image's directory at its place, any other the mode of /tmp.
 func (i image) volume(dir string, named bool) (string, error) {
 	mode := 0o777 | os.ModeSticky
 	if named {
@@ -107,7 +107,7 @@ func (i image) volume(dir string, named bool) (string, error) {
 	return dir, nil
 }
 
-// place makes a file to mount another over, where the image has nothing. Docker does the same.
+// place makes a file as a mount point if the image has none, as Docker does.
 func (i image) place(target string) error {
 	path := filepath.Join(i.root, target)
 	if _, err := os.Stat(path); err == nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// image is what is in a container of it, and how it is started.
+// image is a mounted image and its start command.
 type image struct {
 	root     string // the directory its files are mounted at
 	uid, gid int
@@ -28,7 +28,7 @@ type image struct {
 	} `json:"config"`
 }
 
-// readImage takes what `buildah inspect --type image` prints.
+// readImage parses the output of `buildah inspect --type image`.
 func readImage(root, file string) (image, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -46,8 +46,8 @@ func readImage(root, file string) (image, error) {
 	return i, nil
 }
 
-// arguments are those of bubblewrap. setpriv, of the image, gives up all rights once there is nothing left to be mounted, and is replaced by
-// the image's entrypoint, which so is the first process of the container.
+// arguments returns the arguments of bubblewrap. The image's setpriv drops all rights after the mounts and executes the image's entrypoint,
+// which is then the first process of the container.
 func (i image) arguments(s spec) []string {
 	args := []string{"--ro-bind", i.root, "/", "--dev", "/dev", "--proc", "/proc"}
 	args = append(args, s.mounts...)
@@ -69,14 +69,14 @@ func (i image) user() []string {
 	}
 }
 
-// container is one that was started. Its methods are for one goroutine.
+// container is a started container. Its methods are for one goroutine.
 type container struct {
 	cmd    *exec.Cmd
 	status *os.File // bubblewrap's reports; it writes one more at the end, and must find a reader then
 	first  int      // the pid of its first process
 }
 
-// start begins one that writes what it says to out.
+// start starts a container with its output in out.
 func (i image) start(s spec, out io.Writer) (*container, error) {
 	status, child, err := os.Pipe()
 	if err != nil {
@@ -95,13 +95,13 @@ func (i image) start(s spec, out io.Writer) (*container, error) {
 		Child int `json:"child-pid"`
 	}
 	if err := json.NewDecoder(status).Decode(&begun); err != nil || begun.Child == 0 {
-		return nil, errors.Join(fmt.Errorf("start container: bubblewrap tells no pid: %w", err), cmd.Process.Kill(), cmd.Wait(), status.Close())
+		return nil, errors.Join(fmt.Errorf("start container: bubblewrap reported no PID: %w", err), cmd.Process.Kill(), cmd.Wait(), status.Close())
 	}
 	c.first = begun.Child
 	return c, nil
 }
 
-// run waits for one to end and returns what it printed on stdout. An error has all that it printed.
+// run waits for a container to end and returns its stdout. An error contains all output.
 func (i image) run(ctx context.Context, s spec) (string, error) {
 	cmd := exec.CommandContext(ctx, "bwrap", i.arguments(s)...)
 	cmd.Env = append(slices.Clip(i.Config.Env), s.env...)
@@ -128,7 +128,7 @@ func (i image) exec(ctx context.Context, c *container, s spec, command ...string
 	return nil
 }
 
-// stop does what `docker stop` does, and returns how it ended.
+// stop stops the container like `docker stop` and returns its exit status.
 func (c *container) stop(grace time.Duration) error {
 	defer c.status.Close()
 	if err := syscall.Kill(c.first, syscall.SIGTERM); err != nil {

@@ -1,9 +1,9 @@
-// Command image tries errand's image, without an engine: it starts the image's front door and its worker as containers of their own, beside
-// a real redis-server and the model's fake, sees both become healthy, lets the image's own command line ask for something that the image's
-// own CLI then does, looks where that was, and stops them. scripts/image builds the image and calls it.
+// Command image tests errand's image without an engine. It starts the image's front door and worker as separate containers, with a real
+// redis-server and the fake model, waits until both are healthy, submits a task with the image's command line, which the image's CLI runs,
+// checks where it ran, and stops them. scripts/image builds the image and calls this command.
 //
-// A container is bubblewrap: the image's files, read-only; a process namespace whose first process is the image's entrypoint; its user
-// without any capability. Commands, environment, volumes and health checks are those of docker-compose.yml. What an engine would add is not
-// there: limits of memory and processes, and a seccomp filter. It must run as root, and where there is no network but loopback: the image
-// needs nothing else of the world than Redis and the model. Its containers die with it.
+// A container is made with bubblewrap: the image's files, read-only; a process namespace whose first process is the image's entrypoint; the
+// image's user without capabilities. Commands, environment, volumes and health checks are those of docker-compose.yml. An engine would also add
+// limits of memory and processes, and a seccomp filter. The command must run as root with only a loopback network: the image needs only
+// Redis and the model. Its containers end with it.
 package main

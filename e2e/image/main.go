@@ -22,7 +22,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the whole command; it returns the exit code.
+// run executes the command and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// try does all of it, in a directory of its own.
+// try runs the trial in a new directory.
 func try(ctx context.Context, root, config, compose string, stdout io.Writer) (err error) {
 	img, err := readImage(root, config)
 	if err != nil {

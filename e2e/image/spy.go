@@ -9,8 +9,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// What an agent that was talked into it does: it looks through the container for what processes of its user can be read, for as long as it takes
-// some health checks to come and go. Processes of its own run do not count. It says names of variables, and how many looks were in vain.
+// The command of a manipulated agent: it searches the container for readable processes of its user, for the time of some health checks.
+// Processes of its own run do not count. It prints names of variables, and the number of failed attempts.
 const (
 	spying = "what can you read?"
 	spied  = "I have looked around."
@@ -32,7 +32,7 @@ console.log([...seen].join("\n") + "\nlooks in vain: " + (shut > 100 ? "many" : 
 '`
 )
 
-// spyTurns are the model's part.
+// spyTurns are the model's answers.
 func spyTurns() []modelfake.Turn {
 	return []modelfake.Turn{
 		{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": spy, "description": "look for secrets"}}}},
@@ -40,10 +40,10 @@ func spyTurns() []modelfake.Turn {
 	}
 }
 
-// secrets are what must not be found, beside the password of Redis.
+// secrets must not be found, nor the password of Redis.
 var secrets = []string{"trial-token-for-loopback", "sk-ant-trial"}
 
-// spyOn has the agent look for secrets in its container, while that is asked for its health again and again.
+// spyOn lets the agent search for secrets in its container during repeated health checks.
 func (t *trial) spyOn(ctx context.Context, c *container) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

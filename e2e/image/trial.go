@@ -14,14 +14,14 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver"
 )
 
-// What is asked, what the agent then runs, and what it says. What the command prints is nowhere in the command itself.
+// The request, the agent's command and its answer. The command does not contain its own output.
 const (
 	question = "where are you?"
 	look     = `echo "uid $(id -u)"; git --version; rg --version; touch /usr/bin/mine; touch mine && echo "files $(ls)"`
 	answer   = "I am in the image."
 )
 
-// trial is the image among what it needs. One goroutine uses it.
+// trial is the image with its surroundings. One goroutine uses it.
 type trial struct {
 	img          image
 	stdout       io.Writer
@@ -53,7 +53,7 @@ func newTrial(ctx context.Context, img image, compose, dir string, stdout io.Wri
 	return t, nil
 }
 
-// read takes from the Compose file how front door and worker are started. Only Redis is not where it says.
+// read takes the start of front door and worker from the Compose file. Only the address of Redis differs.
 func (t *trial) read(ctx context.Context, compose, dir string) error {
 	all, err := services(ctx, compose, dir, "REDIS_PASSWORD=unused\nERRAND_CONSOLE_TOKEN=trial-token-for-loopback\n"+
 		"ANTHROPIC_API_KEY=sk-ant-trial\nANTHROPIC_BASE_URL="+t.model.URL()+"\n")
@@ -87,7 +87,7 @@ func (t *trial) close() error {
 
 func (t *trial) say(format string, args ...any) { fmt.Fprintf(t.stdout, "   "+format+"\n", args...) }
 
-// play is the whole story.
+// play runs all steps.
 func (t *trial) play(ctx context.Context) error {
 	return t.with(ctx, t.door, func(*container) error {
 		return t.with(ctx, t.worker, func(c *container) error {
@@ -102,7 +102,7 @@ func (t *trial) play(ctx context.Context) error {
 	})
 }
 
-// with plays something while a container runs and is healthy, and tells what the containers logged if that goes wrong.
+// with calls a function while a container runs and is healthy, and prints the containers' logs if it fails.
 func (t *trial) with(ctx context.Context, s spec, scene func(*container) error) error {
 	c, err := t.img.start(s, &t.log)
 	if err != nil {
@@ -131,7 +131,7 @@ func (t *trial) client(args ...string) spec {
 	return s
 }
 
-// until runs a command again until it succeeds.
+// until repeats a command until it succeeds.
 func (t *trial) until(ctx context.Context, s spec) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -150,7 +150,7 @@ func (t *trial) until(ctx context.Context, s spec) error {
 	}
 }
 
-// ask has the agent do something, looks where that was, and reads the log of it.
+// ask submits a task, checks where it ran, and reads its log.
 func (t *trial) ask(ctx context.Context) error {
 	began := time.Now()
 	said, err := t.img.run(ctx, t.client("chat", "-follow", question))
@@ -183,11 +183,11 @@ func (t *trial) ask(ctx context.Context) error {
 	if !strings.Contains(log, answer) {
 		return fmt.Errorf("the log that the front door serves does not have the answer:\n%s", log)
 	}
-	t.say("%-8s its tools ran as uid %d and wrote to its directory alone; enqueue logs has its log", "run", t.img.uid)
+	t.say("%-8s its tools ran as uid %d and wrote only to its directory; enqueue logs has its log", "run", t.img.uid)
 	return nil
 }
 
-// heardLine is what follows something that the model was told; empty when it was not.
+// heardLine returns the line after a text in the requests to the model, or an empty string.
 func (t *trial) heardLine(s string) string {
 	for _, r := range t.model.Requests() {
 		if i := bytes.Index(r.Body, []byte(s)); i >= 0 {
@@ -197,7 +197,7 @@ func (t *trial) heardLine(s string) string {
 	return ""
 }
 
-// heard reports whether the model was told something: what tools print goes to it.
+// heard reports whether a request to the model contained a text. Tool output is sent to the model.
 func (t *trial) heard(s string) bool { return t.heardLine(s) != "" }
 
 func since(t time.Time) time.Duration { return time.Since(t).Round(100 * time.Millisecond) }

@@ -68,7 +68,7 @@ func (e emulator) call(token, method string, form url.Values, answer any) {
 }
 
 // proxy is where our worker finds the emulator, and fills two gaps of it. It knows a token only as a header, while slack-go sends it in the
-// form, as Slack allows; and what a bot posts has a bot_id only if the call says so. Every call that is refused is told to refused.
+// form, as Slack allows; and what a bot posts has a bot_id only if the call says so. refused is called for every rejected call.
 func (e emulator) proxy(refused func(method, answer string)) string {
 	target, err := url.Parse(e.url)
 	if err != nil {

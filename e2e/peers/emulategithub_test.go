@@ -119,7 +119,7 @@ type checkRun struct {
 }
 
 // A pull request on an emulated GitHub gets its check run and its comment, and a comment its answer, from a whole errand with the real CLI that was installed as
-// `enqueue init github` says. The doctor finds App, permissions and installation well; the emulator tells nothing of the App's webhook.
+// `enqueue init github` says. The doctor accepts App, permissions and installation; the emulator does not report the App's webhook.
 func TestErrandOnAnEmulatedGitHub(t *testing.T) {
 	t.Parallel()
 	h, key, git := emulateGitHub(t)
@@ -199,7 +199,7 @@ func (h *hub) examined(base string) {
 	}
 }
 
-// reviewed waits until the check run has ended and the comment stands, and returns both: there is one of each.
+// reviewed waits until the check run has ended and the comment is posted, and returns both: there is one of each.
 func (h *hub) reviewed(sha string) (checkRun, comment) {
 	h.Helper()
 	var checks struct {
@@ -217,7 +217,7 @@ func (h *hub) reviewed(sha string) (checkRun, comment) {
 	return checks.Runs[0], comments[0]
 }
 
-// answered waits until a comment of errand's on a line says so. (The emulator does not tell comments on a pull request from those on an issue.)
+// answered waits for errand's comment on a line. (The emulator does not distinguish comments on pull requests and issues.)
 func (h *hub) answered(words string) {
 	h.Helper()
 	h.until("answered", func() bool {

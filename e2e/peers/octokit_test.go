@@ -17,7 +17,7 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // examples is how many payloads the corpus has.
 const examples = 329
@@ -96,7 +96,7 @@ func deliverExamples(t *testing.T, url string) (all []answer) {
 // console is the token of the API.
 const console = "correct-horse-battery"
 
-// listTasks tells of every task that there is, the oldest last.
+// listTasks returns all tasks, the oldest last.
 func listTasks(t *testing.T, base string) (list []string) {
 	t.Helper()
 	for next := ""; ; {

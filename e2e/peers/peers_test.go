@@ -1,7 +1,7 @@
-// Package peers runs what others wrote against errand and its fakes: Slack's own framework as an app of our fake workspace; real webhooks,
-// signed by GitHub's own library, at our front door; and our worker in a Slack and a GitHub that others emulate. `make peers` installs them
-// and runs the tests; they say whether the fakes that all other tests rely on are like the services, and whether the worker understands
-// anybody's Slack and GitHub but ours. ARGS=-update writes the golden files anew.
+// Package peers tests errand and its fakes with other projects' programs: Slack's own framework as an app of the fake workspace; real webhooks,
+// signed by GitHub's own library, at the front door; and a worker with other projects' emulators of Slack and GitHub. `make peers` installs
+// them and runs the tests. They show whether the fakes behave like the services, and whether the worker works with other implementations.
+// ARGS=-update rewrites the golden files.
 package peers
 
 import (

@@ -1,8 +1,8 @@
-// Command cli is the Claude Code CLI of the chaos harness: it speaks the protocol of the real one (claude-cli.md §3-10) as far as errand
-// uses it, does what the orders in its messages say, and tells the harness's witness which messages it has taken up.
+// Command cli replaces the Claude Code CLI in the chaos harness. It speaks the part of the real protocol that errand uses, follows the
+// orders in its messages, and reports to the harness's witness which messages it has received.
 //
-// What it says to the model is a real request through the run's gateway; what the model answers decides whether it retries, gives up or
-// reports a usage limit. Its clock is faster than the real one's: it waits tenths of seconds where that waits seconds.
+// It sends real requests to the model through the run's gateway, and the responses decide whether it retries, gives up or reports a
+// usage limit. It waits tenths of seconds where the real CLI waits seconds.
 package main
 
 import (
@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// options are what of the arguments matters here.
+// options are the arguments that matter here.
 type options struct {
 	session, resume string
 	fork            bool

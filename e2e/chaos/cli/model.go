@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// How often a request is tried again, and the first pause, which doubles. The real CLI takes 10 tries and three minutes, and 3 tries of
-// 529 (claude-cli.md §9).
+// The number of retries of a request, and the first pause, which doubles. The real CLI makes 10 attempts in three minutes, and 3 after
+// a 529.
 const (
 	retries         = 5
 	overloadRetries = 2
 	firstPause      = 100 * time.Millisecond
 )
 
-// model asks the model through the run's gateway.
+// model sends a request to the model through the run's gateway.
 type model struct {
 	out *output
 	url string
@@ -40,16 +40,16 @@ func newModel(out *output, session string) *model {
 	return m
 }
 
-// failure is why a turn has no answer.
+// failure is the reason why a turn has no answer.
 type failure struct {
-	status int    // of the HTTP answer; 0: there was none
+	status int    // of the HTTP response; 0 without one
 	kind   string // "error" of the assistant message
 	api    string // "api_error" of the result
 	text   string
 	reset  time.Time // of a usage limit
 }
 
-// tell writes the lines that come before the result of a failed turn.
+// tell writes the lines before the result of a failed turn.
 func (f *failure) tell(out *output) {
 	if !f.reset.IsZero() {
 		out.say(object{"type": "rate_limit_event", "rate_limit_info": object{"status": "rejected", "resetsAt": f.reset.Unix(), "rateLimitType": "five_hour"}})
@@ -57,7 +57,7 @@ func (f *failure) tell(out *output) {
 	out.say(object{"type": "assistant", "error": f.kind, "message": object{"id": "msg_failed", "model": "<synthetic>", "content": []object{{"type": "text", "text": f.text}}}})
 }
 
-// result is its result line: the real one calls every failure of the API a success that is an error.
+// result is its result line. The real CLI reports every API failure as a success with an error.
 func (f *failure) result() object {
 	r := object{"subtype": "success", "is_error": true, "result": f.text, "terminal_reason": "api_error"}
 	if f.status != 0 {
@@ -69,7 +69,7 @@ func (f *failure) result() object {
 	return r
 }
 
-// ask says the conversation and wants an answer, whatever it is.
+// ask sends the conversation and accepts any answer.
 func (m *model) ask(ctx context.Context, said []entry) *failure {
 	var messages []object
 	for _, e := range said {
@@ -98,7 +98,7 @@ func (m *model) ask(ctx context.Context, said []entry) *failure {
 	}
 }
 
-// again reports whether a failed try is worth another.
+// again reports whether a failed attempt should be repeated.
 func (f *failure) again(attempt int) bool {
 	switch {
 	case !f.reset.IsZero(), f.status >= 400 && f.status < 500 && f.status != http.StatusTooManyRequests:
@@ -132,7 +132,7 @@ func (m *model) try(ctx context.Context, body []byte) *failure {
 	return refused(resp)
 }
 
-// refused makes a failure of an answer that is none.
+// refused converts an error response to a failure.
 func refused(resp *http.Response) *failure {
 	f := &failure{status: resp.StatusCode, kind: "server_error", text: fmt.Sprintf("API Error: %d", resp.StatusCode)}
 	switch {

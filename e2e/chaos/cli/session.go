@@ -13,8 +13,7 @@ import (
 	"github.com/errand-fleet/errand/e2e/chaos/script"
 )
 
-// cli is one session. Its queue is filled by the goroutine that reads stdin; everything else is the main goroutine's, if it does not say
-// otherwise.
+// cli is one session. The goroutine that reads stdin fills its queue; everything else belongs to the main goroutine unless noted.
 type cli struct {
 	out     *output
 	said    *transcript
@@ -28,15 +27,15 @@ type cli struct {
 
 	mu       sync.Mutex
 	queue    []input
-	closed   bool               // no more messages come
+	closed   bool               // no more messages will arrive
 	arrived  *sync.Cond         // on mu
 	abort    context.CancelFunc // ends the present turn; nil between turns
-	stopped  bool               // end_session was asked for
+	stopped  bool               // end_session was requested
 	permits  map[string]chan struct{}
 	requests int
 }
 
-// session is a session from its beginning to the exit code.
+// session runs a session and returns the exit code.
 func session(o options) int {
 	out := &output{w: os.Stdout, session: o.session}
 	said, err := openTranscript(o)
@@ -79,7 +78,7 @@ func session(o options) int {
 	return 0
 }
 
-// signals ends the process as the real one does, unless it was told to be stubborn.
+// signals ends the process like the real CLI, unless it has the order to be stubborn.
 func (c *cli) signals() {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGTERM, syscall.SIGHUP)
@@ -90,7 +89,7 @@ func (c *cli) signals() {
 	}
 }
 
-// handle takes one line from the host. It runs on the goroutine that reads stdin, also in the middle of a turn.
+// handle processes one line from the host. It runs on the goroutine that reads stdin, also during a turn.
 func (c *cli) handle(l input) {
 	switch l.Type {
 	case "user":
@@ -111,7 +110,7 @@ func (c *cli) handle(l input) {
 	}
 }
 
-// obey answers a control request (claude-cli.md §5).
+// obey answers a control request.
 func (c *cli) obey(l input) {
 	reply := object{}
 	if l.Request.Subtype == "interrupt" {
@@ -141,7 +140,7 @@ func (c *cli) obey(l input) {
 	}
 }
 
-// next waits for messages and takes all that are there: those that arrive together share a turn. nil is the end of the session.
+// next waits for messages and returns all that have arrived, which share a turn. It returns nil at the end of the session.
 func (c *cli) next() []input {
 	c.mu.Lock()
 	defer c.mu.Unlock()

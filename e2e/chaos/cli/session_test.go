@@ -71,7 +71,7 @@ func newHost(t *testing.T) *host {
 			go h.witness(c)
 		}
 	}()
-	// The witness's address is found beside the executable, so each test has one of its own.
+	// The witness's address is next to the executable, so each test has a separate executable.
 	self, err := os.ReadFile("/proc/self/exe")
 	if err == nil {
 		// A fork of another test would inherit the file open for writing, and exec would then fail with ETXTBSY (golang/go#22315).
@@ -202,7 +202,7 @@ func TestMessagesAreAnsweredInTurns(t *testing.T) {
 	}
 }
 
-// What was taken up and not answered is answered by who resumes the session, and told to the witness again.
+// The resumed session answers messages that were received and not answered, and reports them to the witness again.
 func TestKilledAndResumed(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

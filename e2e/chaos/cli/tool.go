@@ -10,10 +10,10 @@ import (
 	"github.com/errand-fleet/errand/e2e/chaos/script"
 )
 
-// toolArgument makes this program a process that a tool has left running.
+// toolArgument makes this program act as a process that a tool has left running.
 const toolArgument = "tool"
 
-// tool lives until somebody kills it, or until the harness is gone. It ignores all that asks it to end.
+// tool lives until it is killed or the harness is gone. It ignores all other signals.
 func tool() int {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	w, err := meet(script.Tool)
@@ -24,13 +24,13 @@ func tool() int {
 	return 0
 }
 
-// leaveTool starts one in a session of its own, as the CLI does with every command, and lets go of it.
+// leaveTool starts a tool in a new session, as the CLI does with every command, and detaches from it.
 func leaveTool() {
 	self, err := os.Executable()
 	if err != nil {
 		return
 	}
-	cmd := exec.Command(self, toolArgument) //nolint:noctx // it is to outlive whatever we are doing
+	cmd := exec.Command(self, toolArgument) //nolint:noctx // it must outlive the caller
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if cmd.Start() == nil {
 		_ = cmd.Process.Release()

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// errNoSession says that there is nothing to resume.
+// errNoSession means that there is no session to resume.
 var errNoSession = errors.New("no such session")
 
 // entry is one line of a saved conversation.
@@ -19,18 +19,18 @@ type entry struct {
 	Type    string   `json:"type"` // user, history, assistant
 	UUID    string   `json:"uuid,omitempty"`
 	Text    string   `json:"text"`
-	Tokens  []string `json:"tokens,omitempty"` // those that a user's message brought, or that an answer was about
+	Tokens  []string `json:"tokens,omitempty"` // of a user's message or an answer
 	Session string   `json:"sessionId"`
 }
 
-// transcript is a conversation as it is saved, each entry at once, so that one who dies loses nothing that was said before.
+// transcript is a saved conversation. Each entry is written at once, so a crash loses none.
 type transcript struct {
 	id      string
 	file    *os.File
 	entries []entry
 }
 
-// openTranscript begins a conversation, or goes on with the one that lies where errand has put it.
+// openTranscript starts a conversation, or resumes the one that errand has put in place.
 func openTranscript(o options) (*transcript, error) {
 	projects := filepath.Join(os.Getenv("CLAUDE_CONFIG_DIR"), "projects")
 	t := &transcript{id: o.session}
@@ -59,7 +59,7 @@ func openTranscript(o options) (*transcript, error) {
 	return t, nil
 }
 
-// slug is the name of a working directory below projects (claude-cli.md §2).
+// slug is the name of a working directory below projects.
 func slug(dir string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
@@ -88,11 +88,11 @@ func (t *transcript) add(e entry) {
 	t.entries = append(t.entries, e)
 	line, err := json.Marshal(e)
 	if err == nil {
-		_, _ = t.file.Write(append(line, '\n')) // a full disk costs the real one its memory as well
+		_, _ = t.file.Write(append(line, '\n')) // a full disk also loses the real CLI's entries
 	}
 }
 
-// open are the tokens that were brought up and not answered.
+// open returns the tokens that were received and not answered.
 func (t *transcript) open() []string {
 	var open []string
 	for _, e := range t.entries {
@@ -106,7 +106,7 @@ func (t *transcript) open() []string {
 	return unique(open)
 }
 
-// last are the tokens of the latest answer.
+// last returns the tokens of the latest answer.
 func (t *transcript) last() []string {
 	for _, e := range slices.Backward(t.entries) {
 		if e.Type == "assistant" {
@@ -116,7 +116,7 @@ func (t *transcript) last() []string {
 	return nil
 }
 
-// turns is how many answers the conversation has, from which the real CLI goes on to count its costs.
+// turns is the number of answers in the conversation, from which the real CLI continues to count its costs.
 func (t *transcript) turns() (n int) {
 	for _, e := range t.entries {
 		if e.Type == "assistant" {
@@ -126,7 +126,7 @@ func (t *transcript) turns() (n int) {
 	return n
 }
 
-// unique leaves out repetitions and keeps the order.
+// unique removes repetitions and keeps the order.
 func unique(list []string) []string {
 	var out []string
 	for _, s := range list {

@@ -12,13 +12,13 @@ import (
 	"github.com/errand-fleet/errand/e2e/chaos/script"
 )
 
-// ordersFile holds the orders of a review, whose prompt is errand's own.
+// ordersFile holds the orders of a review, because errand writes the prompt of a review.
 const ordersFile = "chaos.txt"
 
-// goOnWork is how long a turn takes that has no orders of its own, because it goes on with an interrupted one.
+// goOnWork is the duration of a turn without orders, which continues an interrupted one.
 const goOnWork = 300 * time.Millisecond
 
-// turn takes up a batch of messages and answers them together.
+// turn receives a batch of messages and answers them together.
 func (c *cli) turn(batch []input) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -34,7 +34,7 @@ func (c *cli) turn(batch []input) {
 	c.out.say(object{"type": "system", "subtype": "init", "model": "claude-opus-5-5", "claude_code_version": "2.1.329", "tools": []string{"Bash"}})
 	tokens := c.said.open()
 	if len(tokens) == 0 {
-		tokens = c.said.last() // it is asked to go on, and had finished
+		tokens = c.said.last() // asked to continue after it had finished
 	}
 	id := fmt.Sprintf("msg_%d_%d", os.Getpid(), c.said.turns())
 	c.out.say(object{"type": "stream_event", "event": object{"type": "message_start", "message": object{"id": id}}})
@@ -72,12 +72,12 @@ func (c *cli) turn(batch []input) {
 	c.complete(batch)
 }
 
-// review reports whether a message asks for the review of a pull request, which is answered with findings.
+// review reports whether a message requests a review, which is answered with findings.
 func (m input) review() bool {
 	return strings.HasPrefix(string(m.Message.Content), "Review pull request")
 }
 
-// takeUp notes messages as taken: saved first, then witnessed, then told to the host. query is false when none wants an answer.
+// takeUp marks messages as received: in the transcript, then at the witness, then to the host. query is false if none needs an answer.
 func (c *cli) takeUp(batch []input) (orders []script.Orders, query bool) {
 	for _, m := range batch {
 		text := string(m.Message.Content)
@@ -89,7 +89,7 @@ func (c *cli) takeUp(batch []input) (orders []script.Orders, query bool) {
 		query = true
 		found := script.Parse(text)
 		if m.review() {
-			file, _ := os.ReadFile(ordersFile) // missing: the message has no token, and the harness finds that nobody has taken it up
+			file, _ := os.ReadFile(ordersFile) // if missing, the message has no token, and the harness finds that no CLI received it
 			found = script.Parse(string(file))
 		}
 		var tokens []string
@@ -110,7 +110,7 @@ func (c *cli) takeUp(batch []input) (orders []script.Orders, query bool) {
 	if !c.resumed {
 		return orders, query
 	}
-	// What an earlier process had taken up and left unanswered is this one's now.
+	// Unanswered messages of an earlier process belong to this one.
 	for _, token := range c.said.open() {
 		if !slices.ContainsFunc(orders, func(o script.Orders) bool { return o.Token == token }) {
 			if _, err := c.witness.tell(script.Word{Token: token}); err != nil {
@@ -121,7 +121,7 @@ func (c *cli) takeUp(batch []input) (orders []script.Orders, query bool) {
 	return orders, query
 }
 
-// work does what one message orders.
+// work follows the orders of one message.
 func (c *cli) work(ctx context.Context, o script.Orders) {
 	if o.Stubborn {
 		c.stubborn.Store(true)
@@ -142,7 +142,7 @@ func (c *cli) work(ctx context.Context, o script.Orders) {
 	pause(ctx, o.Work/2)
 }
 
-// useTool calls a tool: with permission, if it is to ask, and with an output of 2 MiB, if that is to be big.
+// useTool calls a tool, with a permission request and with an output of 2 MiB if the orders say so.
 func (c *cli) useTool(ctx context.Context, o script.Orders) {
 	id := "toolu_" + o.Token
 	call := object{"command": "make " + o.Token}
@@ -157,7 +157,7 @@ func (c *cli) useTool(ctx context.Context, o script.Orders) {
 	c.out.say(output)
 }
 
-// askPermission asks the host and waits for its answer, whatever that is.
+// askPermission asks the host and waits for any answer.
 func (c *cli) askPermission(ctx context.Context, use string, call object) {
 	answered := make(chan struct{})
 	c.mu.Lock()
@@ -177,7 +177,7 @@ func (c *cli) piece(text string) {
 	c.out.say(object{"type": "stream_event", "event": object{"type": "content_block_delta", "index": 0, "delta": object{"type": "text_delta", "text": text}}})
 }
 
-// result ends a turn. Costs and usage are those of the whole conversation so far (claude-cli.md §9).
+// result ends a turn. Costs and usage are totals of the conversation.
 func (c *cli) result(line object) {
 	turns := c.said.turns()
 	line["type"], line["num_turns"], line["total_cost_usd"] = "result", 1, 0.001*float64(turns)
@@ -193,7 +193,7 @@ func (c *cli) complete(batch []input) {
 	}
 }
 
-// pause returns early when ctx ends.
+// pause sleeps and returns early if ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

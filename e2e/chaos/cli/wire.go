@@ -11,7 +11,7 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
-// output is stdout: one object per line, whole lines only.
+// output writes complete lines with one object each to stdout.
 type output struct {
 	session string
 
@@ -29,7 +29,7 @@ func (o *output) say(line object) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, _ = o.w.Write(append(text, '\n')) // EPIPE is ignored, as by the real one
+	_, _ = o.w.Write(append(text, '\n')) // EPIPE is ignored, as in the real CLI
 }
 
 func (o *output) lifecycle(uuid, state string) {
@@ -57,10 +57,10 @@ type input struct {
 	} `json:"response"`
 }
 
-// content is the text of a message, which may come in blocks.
+// content is the text of a message, which can be in blocks.
 type content string
 
-// UnmarshalJSON takes a string or a list of blocks, of which the texts count.
+// UnmarshalJSON accepts a string or a list of blocks, of which it uses the texts.
 func (c *content) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) == nil {
@@ -75,7 +75,7 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// read hands on every line until the host closes stdin.
+// read passes on every line until the host closes stdin.
 func read(handle func(input)) {
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	for {

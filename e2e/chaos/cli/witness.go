@@ -15,14 +15,14 @@ import (
 	"github.com/errand-fleet/errand/e2e/chaos/script"
 )
 
-// witness is this process's connection to the harness. It is closed by the kernel alone.
+// witness is this process's connection to the harness. Only the kernel closes it.
 type witness struct {
 	mu   sync.Mutex
 	conn net.Conn
 	in   *bufio.Reader
 }
 
-// meet tells the witness who we are. Where there is none, the harness is gone and nobody needs us.
+// meet registers this process at the witness. Without a witness the harness is gone, and the process ends.
 func meet(role string) (*witness, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -40,12 +40,12 @@ func meet(role string) (*witness, error) {
 		return nil, fmt.Errorf("meet the witness: %w", err)
 	}
 	w := &witness{conn: conn, in: bufio.NewReader(conn)}
-	dir, _ := os.Getwd() // deleted: then it is told without
+	dir, _ := os.Getwd() // empty if deleted
 	_, err = w.tell(script.Word{Role: role, Pid: os.Getpid(), Parent: os.Getppid(), Run: os.Getenv("ERRAND_RUN"), Dir: dir})
 	return w, err
 }
 
-// tell says one thing and returns when it is noted.
+// tell sends one message and returns when the witness has noted it.
 func (w *witness) tell(word script.Word) (script.Reply, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,7 +54,7 @@ func (w *witness) tell(word script.Word) (script.Reply, error) {
 		return script.Reply{}, fmt.Errorf("marshal word: %w", err)
 	}
 	if _, err := w.conn.Write(append(line, '\n')); err != nil {
-		return script.Reply{}, fmt.Errorf("tell the witness: %w", err)
+		return script.Reply{}, fmt.Errorf("write to the witness: %w", err)
 	}
 	answer, err := w.in.ReadBytes('\n')
 	var r script.Reply

@@ -1,5 +1,5 @@
-// Package script is what the chaos harness and its scripted CLI say to each other: the orders in a prompt, and the lines between a
-// process of a run and the witness. Nothing of it passes through errand but the prompt's text.
+// Package script is the protocol between the chaos harness and its scripted CLI: the orders in a prompt, and the lines between a process of
+// a run and the witness. Only the prompt's text passes through errand.
 package script
 
 import (
@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Orders are what one message tells the scripted CLI to do. They stand in the message's text, behind the token by which the message is
-// known wherever it turns up again.
+// Orders are the instructions in a message to the scripted CLI. They follow the message's token, which identifies the message
+// everywhere.
 type Orders struct {
 	Token    string
 	Work     time.Duration // how long the turn takes
 	Crash    bool          // dies of a signal in the middle of the turn, the first time it sees the token
-	Tool     bool          // leaves a process in a session of its own behind, which ignores TERM
+	Tool     bool          // leaves a process in a new session behind, which ignores TERM
 	Stubborn bool          // ignores TERM itself
 	Big      bool          // writes a line of 2 MiB
 	Ask      bool          // asks the host for permission to use a tool
@@ -67,16 +67,16 @@ func Parse(text string) []Orders {
 // Tokens finds all tokens in a text, in order, repetitions included.
 func Tokens(text string) []string { return tokenForm.FindAllString(text, -1) }
 
-// answerMark begins every answer of the scripted CLI; no sentence of errand's own has it.
+// answerMark begins every answer of the scripted CLI. errand's own messages do not contain it.
 const answerMark = "ANSWER"
 
-// Answer is the result of a turn that was about those tokens.
+// Answer is the result of a turn for those tokens.
 func Answer(tokens []string) string { return answerMark + " " + strings.Join(tokens, " ") + " ." }
 
-// Answers finds the tokens that a text answers. ok is false when there is no answer in it at all: then it says why there is none.
+// Answers finds the tokens that a text answers. ok is false if the text contains no answer but the reason for its absence.
 func Answers(text string) (tokens []string, ok bool) {
 	for part := range strings.SplitSeq(text, answerMark) {
-		if !ok { // what stands before the first one
+		if !ok { // the text before the first one
 			ok = len(part) < len(text)
 			continue
 		}

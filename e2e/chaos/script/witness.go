@@ -1,18 +1,18 @@
 package script
 
-// A process of a run is alive for as long as its connection to the witness is open: the kernel closes it, however the process ends.
-// Both sides write one JSON object per line; the process speaks first, and every line of its gets an answer.
+// A process of a run is alive as long as its connection to the witness is open, because the kernel closes the connection with the process.
+// Both sides write one JSON object per line. The process writes first, and each of its lines gets a reply.
 
-// AddressFile holds the witness's address. It lies beside the CLI's executable, because the CLI's environment is an allow-list.
+// AddressFile holds the witness's address. It is next to the CLI's executable, because the CLI's environment is an allow-list.
 const AddressFile = "witness"
 
 // The parts that a process plays.
 const (
 	CLI  = "cli"
-	Tool = "tool" // what a CLI left running
+	Tool = "tool" // a process that a CLI left running
 )
 
-// Word is what a process tells: who it is in the first line, and in each further one which message it has taken up.
+// Word is a line of a process: its identity in the first line, and a received message in each further one.
 type Word struct {
 	Role   string `json:"role,omitempty"`
 	Pid    int    `json:"pid,omitempty"`
@@ -26,5 +26,5 @@ type Word struct {
 
 // Reply answers a Word when the witness has noted it.
 type Reply struct {
-	Before int `json:"before"` // how often the token had been taken up before
+	Before int `json:"before"` // number of earlier receptions of the token
 }
