@@ -9,7 +9,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// The page of a task that another's run has taken up leads there: to its work, its log and its answer.
+// The page of an absorbed task leads to the run that absorbed it: its events, log and answer.
 func TestAbsorbedTask(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

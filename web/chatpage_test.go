@@ -20,7 +20,7 @@ import (
 	"github.com/errand-fleet/errand/web/console"
 )
 
-// poster is a source that makes a task of a form, and does not want to hear of one thing.
+// poster is a source that submits a form as a task, and refuses the message "no".
 type poster struct{}
 
 func (poster) Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture) (tasks.Receipt, string, error) {
@@ -46,7 +46,7 @@ func newChat(t *testing.T) *harness {
 	return h
 }
 
-// say posts the form as a browser does, and follows it to the page of the conversation.
+// say posts the form like a browser, and follows the redirect to the conversation.
 func (h *harness) say(form url.Values) answer {
 	h.Helper()
 	a := h.do(http.MethodPost, "/chat", form.Encode(), "Content-Type", "application/x-www-form-urlencoded", "Accept", "text/html")
@@ -59,7 +59,7 @@ func (h *harness) say(form url.Values) answer {
 	return a
 }
 
-// A conversation from its first word to an answer, without a line of script.
+// A conversation from the first message to an answer works without scripts.
 func TestChat(t *testing.T) {
 	t.Parallel()
 	h := newChat(t)
@@ -83,7 +83,7 @@ func TestChat(t *testing.T) {
 	h.contains(h.get("/chat"), http.StatusOK, "Recent", `href="/chat/t-1"`)
 }
 
-// The form takes what the API takes, pictures among it; after a mistake its fields are as they were.
+// The form accepts the same fields as the API, including pictures. After a mistake it keeps their values.
 func TestChatOptions(t *testing.T) {
 	t.Parallel()
 	h := newChat(t)
@@ -119,7 +119,7 @@ func TestChatOptions(t *testing.T) {
 	h.contains(h.get("/tasks/"+h.only()), http.StatusOK, "plan: nothing is changed", "<dd>a &lt;b&gt;.png</dd>")
 }
 
-// only is the one task that has not ended.
+// only returns the ID of the only waiting task.
 func (h *harness) only() string {
 	h.Helper()
 	l, err := h.Desk.List(h.Context(), tasks.Filter{State: "waiting"})
@@ -129,7 +129,7 @@ func (h *harness) only() string {
 	return l.Tasks[0].Task.ID
 }
 
-// What was cancelled keeps what it had said, all of it, and says that it was interrupted; the conversation goes on.
+// A cancelled turn keeps its whole partial answer and is marked as interrupted; the conversation continues.
 func TestChatIsCancelled(t *testing.T) {
 	t.Parallel()
 	h := newChat(t)
@@ -152,7 +152,7 @@ func TestChatIsCancelled(t *testing.T) {
 	}
 }
 
-// What the run of an earlier message takes up stands with that one, and the one answer below both.
+// An absorbed message is shown with the message whose run absorbed it, above the common answer.
 func TestChatShowsWhatWasAbsorbedWithItsRun(t *testing.T) {
 	t.Parallel()
 	h := newChat(t)
@@ -174,7 +174,7 @@ func TestChatShowsWhatWasAbsorbedWithItsRun(t *testing.T) {
 	}
 }
 
-// A mistake is shown above what was written, which is not lost.
+// A mistake is shown above the message, which is kept.
 func TestChatKeepsWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	h := newChat(t)
@@ -185,7 +185,7 @@ func TestChatKeepsWhatWasWritten(t *testing.T) {
 	h.problem(big, http.StatusBadRequest)
 }
 
-// Why no answer would come is said where one would be waited for, with what to do about it.
+// The chat page says why no answer would come, and how to fix it.
 func TestChatTellsWhatIsWrongWithTheCLI(t *testing.T) {
 	t.Parallel()
 	h := newChat(t)
@@ -203,6 +203,6 @@ func TestChatTellsWhatIsWrongWithTheCLI(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	if got := h.handler.view.OfferProblem(t.Context(), errors.New("late")); got != words {
-		t.Errorf("where nobody answers: %s", got)
+		t.Errorf("without a response: %s", got)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/errand-fleet/errand/web/api"
 )
 
-// spend puts the n-th task in and settles a run of it.
+// spend submits the n-th task and records the cost of a run.
 func (h *harness) spend(n int, model string, usd float64, change func(*tasks.Task)) {
 	h.Helper()
 	id := h.submit(n, func(t *tasks.Task) { t.Thread = t.ID }, change)
@@ -25,10 +25,10 @@ func (h *harness) spend(n int, model string, usd float64, change func(*tasks.Tas
 	}
 }
 
-// settled is a console to which some runs were settled, whose names are not nice to pages.
+// settled returns a console with the costs of some runs, whose names try to inject markup and formulas.
 func settled(t *testing.T) *harness {
 	t.Helper()
-	// Runs may have been settled on either side of midnight: the console looks from the later one.
+	// The runs may end on either side of midnight: the console's clock is on the later one.
 	now := time.Now().Add(time.Minute)
 	h := newHarness(t, func(c *Config) { c.now = func() time.Time { return now } })
 	h.spend(1, "opus", 1.25, func(t *tasks.Task) { t.Repo, t.Channel = "Acme/API", "C1" })
@@ -58,7 +58,7 @@ func TestCostsAPI(t *testing.T) {
 		t.Errorf("by %v until %s", c.By, c.To)
 	}
 	if a := h.get("/api/costs?person=nobody"); !strings.Contains(a.text, `"rows": []`) {
-		t.Errorf("no rows are %s", a.text)
+		t.Errorf("an empty list is %s", a.text)
 	}
 	for _, query := range []string{
 		"by=who", "by=", "days=0", "days=91", "days=x", "from=x", "to=2026-13-01", "from=2020-01-01", "from=9999-01-01", "to=2020-01-01",
@@ -71,7 +71,7 @@ func TestCostsAPI(t *testing.T) {
 	h.problem(h.get("/api/costs"), http.StatusServiceUnavailable)
 }
 
-// A file that is opened in a spreadsheet computes nothing.
+// A spreadsheet that opens the file computes no formulas.
 func TestCostsCSV(t *testing.T) {
 	t.Parallel()
 	h := settled(t)
@@ -92,6 +92,6 @@ func TestCostsCSV(t *testing.T) {
 	}
 	if kind, name := a.Header.Get("Content-Type"), a.Header.Get("Content-Disposition"); kind != "text/csv; charset=utf-8" ||
 		!strings.HasPrefix(name, `attachment; filename="costs-2`) || !strings.HasSuffix(name, `.csv"`) {
-		t.Errorf("it is sent as %s, %s", kind, name)
+		t.Errorf("headers: %s, %s", kind, name)
 	}
 }

@@ -20,7 +20,7 @@ func TestCostsPage(t *testing.T) {
 	h.contains(h.get("/costs?by=day&by=person&by=model&model=opus"), http.StatusOK, "costs several", "<b>1</b> run<", "!>tasks</a>")
 	h.contains(h.get("/costs?person=nobody"), http.StatusOK, "No runs in this period match the filter.", "!<table")
 
-	// The list leads here, and its tasks are those of a channel.
+	// The list links to the costs, and can be filtered by channel.
 	h.contains(h.get("/"), http.StatusOK, `<a href="/costs?by=person&amp;days=1"><b>$3.25</b> today</a>`)
 	h.contains(h.get("/?channel=test/C1"), http.StatusOK, `name="channel" value="test/C1"`, "<details open>", "!&lt;script")
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/errand-fleet/errand/web/internal/view"
 )
 
-// reading is a stream as a browser reads it.
+// reading is an event stream that the test reads.
 type reading struct {
 	*harness
 	in *bufio.Reader
@@ -38,10 +38,10 @@ func (h *harness) read(path string, hs ...string) *reading {
 	return &reading{h, bufio.NewReader(resp.Body)}
 }
 
-// message is one event of a stream; only a comment has a comment.
+// message is an event or a comment of a stream.
 type message struct{ id, name, data, comment string }
 
-// next reads one; false at the end of the stream.
+// next reads a message. It returns false at the end of the stream.
 func (r *reading) next() (m message, more bool) {
 	r.Helper()
 	for {
@@ -69,13 +69,13 @@ func (r *reading) next() (m message, more bool) {
 	}
 }
 
-// text reads the next event, which must be a piece of text, and its ID.
+// text reads the next event, which must be a text.
 func (r *reading) text() (text, id string) {
 	r.Helper()
 	m, _ := r.next()
 	var e agent.Event
 	if err := json.Unmarshal([]byte(m.data), &e); err != nil || m.name != "" || e.Kind != agent.Text {
-		r.Fatalf("%+v is no text: %v", m, err)
+		r.Fatalf("%+v is not a text: %v", m, err)
 	}
 	return e.Text, m.id
 }
@@ -86,10 +86,10 @@ func (r *reading) end() view.Task {
 	m, _ := r.next()
 	var v view.Task
 	if err := json.Unmarshal([]byte(m.data), &v); err != nil || m.name != "end" {
-		r.Fatalf("%+v is no end: %v", m, err)
+		r.Fatalf("%+v is not the end: %v", m, err)
 	}
 	if m, more := r.next(); more {
-		r.Errorf("after the end comes %+v", m)
+		r.Errorf("got %+v after the end", m)
 	}
 	return v
 }
@@ -125,21 +125,21 @@ func TestEventsAreFollowed(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// Whoever comes back goes on where they were, by header or by query; the header is the younger.
+	// A client continues after the event in the header or in the query; the header takes precedence.
 	for _, again := range []*reading{
 		h.read("/api/tasks/"+id+"/events", "Last-Event-ID", ids[1]),
 		h.read("/api/tasks/" + id + "/events?after=" + ids[1]),
 		h.read("/api/tasks/"+id+"/events?after="+ids[0], "Last-Event-ID", ids[1]),
 	} {
 		if text, _ := again.text(); text != "three" {
-			t.Errorf("after two comes %s", text)
+			t.Errorf("after two: %s", text)
 		}
 		again.end()
 	}
-	// Also when nothing is left but the end itself, and when not even that.
+	// This works with only the end left, and with nothing left.
 	last, _ := h.read("/api/tasks/"+id+"/events", "Last-Event-ID", ids[2]).next()
 	if last.name != "end" || last.id == "" {
-		t.Errorf("after three comes %+v", last)
+		t.Errorf("after three: %+v", last)
 	}
 	h.read("/api/tasks/"+id+"/events", "Last-Event-ID", last.id).end()
 }
@@ -164,7 +164,7 @@ func TestSilentStreamHasHeartbeats(t *testing.T) {
 	}
 }
 
-// A server that shuts down waits for its requests: without Close this would last until the 20 s of the context.
+// Shutdown waits for open requests: without Close, this one would last until its context ends after 20 s.
 func TestShutdownEndsStreams(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -176,11 +176,11 @@ func TestShutdownEndsStreams(t *testing.T) {
 		t.Error(err)
 	}
 	if m, more := r.next(); more {
-		t.Errorf("instead of the end comes %+v: a browser would not come back", m)
+		t.Errorf("got %+v after the shutdown: a browser would not reconnect", m)
 	}
 }
 
-// stuck is a reader who takes n writes and then no more, as the deadline finds out.
+// stuck is a client that accepts n writes, and then none until the write deadline.
 type stuck struct {
 	*httptest.ResponseRecorder
 	n         int
@@ -211,11 +211,11 @@ func TestStuckReaderIsLeft(t *testing.T) {
 	}
 }
 
-// frozen is a reader who takes n writes, and then nothing until it is let.
+// frozen is a client that accepts n writes, and then blocks until let is closed.
 type frozen struct {
 	*httptest.ResponseRecorder
 	n        int
-	has, let chan struct{} // has is closed with the last one that it takes
+	has, let chan struct{} // has is closed with the n-th write
 }
 
 func (f *frozen) Write(b []byte) (int, error) {
@@ -227,7 +227,7 @@ func (f *frozen) Write(b []byte) (int, error) {
 	return f.ResponseRecorder.Write(b)
 }
 
-// A browser that takes nothing for a while holds up nobody, and misses nothing.
+// A slow client does not delay others, and misses no event.
 func TestSlowBrowserHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

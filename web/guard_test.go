@@ -8,7 +8,7 @@ import (
 	"github.com/errand-fleet/errand/web/auth"
 )
 
-// withRoutes adds what sources would: one that checks a signature, one that leaves that to the console, and one beside the open.
+// withRoutes adds routes like those of sources: one that verifies a signature, some that rely on the console, and one whose name begins like an open one.
 func withRoutes(c *Config) {
 	c.Mux = http.NewServeMux()
 	c.Open = []string{"/slack/"}
@@ -26,7 +26,7 @@ func TestNothingIsOpenThatIsNotMeantToBe(t *testing.T) {
 		"GET /queues/", "GET /queues/api/queues", "GET /api/tasks", "GET /api/tasks/" + id, "GET /api/tasks/" + id + "/events",
 		"GET /api/tasks/" + id + "/log", "POST /api/tasks/" + id + "/cancel", "POST /api/tasks/" + id + "/retry", "GET /api/health",
 		"POST /api/chat", "GET /metrics", "GET /slackery/x", "GET /nothing", "POST /livez", "GET /livez/x", "GET /login",
-		// Spellings of a path that begin as an open one.
+		// Spellings of paths that begin like an open one.
 		"GET /slack/../api/tasks", "GET /slack/%2e%2e/api/tasks", "GET /slack%2f..%2fapi/tasks", "GET //slack/../metrics",
 		"GET /slack/nothing", "GET /slack", "GET /static/../api/tasks", "GET /static%2f..%2fapi/tasks",
 	} {
@@ -46,7 +46,7 @@ func TestNothingIsOpenThatIsNotMeantToBe(t *testing.T) {
 			}
 			h.problem(a, http.StatusUnauthorized)
 			if a.Header.Get("WWW-Authenticate") == "" {
-				t.Errorf("%s %s with %s: it does not say how", method, path, name)
+				t.Errorf("%s %s with %s: no WWW-Authenticate header", method, path, name)
 			}
 		}
 	}
@@ -60,7 +60,7 @@ func TestWhatIsOpen(t *testing.T) {
 	h := newHarness(t, withRoutes)
 	for path, want := range map[string]int{"GET /livez": 200, "HEAD /livez": 200, "GET /readyz": 200, "GET /static/style.css": 200, "POST /slack/events": http.StatusTeapot} {
 		method, path, _ := strings.Cut(path, " ")
-		// A webhook may come from anywhere, so another origin is no reason to refuse it.
+		// A webhook may come from any origin.
 		if a := h.do(method, path, "", "Authorization", "", "Origin", "https://elsewhere.test"); a.StatusCode != want {
 			t.Errorf("%s %s: %s", method, path, a.Status)
 		}
@@ -86,7 +86,7 @@ func TestTokenOpens(t *testing.T) {
 	}
 }
 
-// What another site makes a visitor's browser send has the visitor's cookie, where the browser is old.
+// Old browsers send the cookie with requests that another site makes them send.
 func TestOtherSitesCannotAct(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, withRoutes)
@@ -101,7 +101,7 @@ func TestOtherSitesCannotAct(t *testing.T) {
 	}
 	same := []string{"Origin", h.server.URL, "Authorization", "", "Cookie", auth.CookieName + "=" + h.cookieValue()}
 	if a := h.do("POST", "/api/tasks/"+id+"/cancel", "", same...); a.StatusCode != http.StatusAccepted {
-		t.Errorf("from our own page: %s", a.Status)
+		t.Errorf("from the console's own page: %s", a.Status)
 	}
 }
 

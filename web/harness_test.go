@@ -24,7 +24,7 @@ import (
 
 const token = "correct-horse"
 
-// harness is a console on a real Redis. The test plays the sources and the workers.
+// harness is a console on a real Redis. The test acts as the sources and the workers.
 type harness struct {
 	taskstest.Worker
 	handler *Handler
@@ -34,7 +34,7 @@ type harness struct {
 	logs    string
 }
 
-// newHarness starts a console; set changes its configuration first.
+// newHarness starts a console with a changed configuration.
 func newHarness(t *testing.T, set ...func(*Config)) *harness {
 	t.Helper()
 	opt, err := redis.ParseURL(redisserver.ForTest(t))
@@ -67,21 +67,21 @@ func newHarnessAt(t *testing.T, opt *redis.Options, set ...func(*Config)) *harne
 	t.Cleanup(func() { _ = h.handler.Close() })
 	h.server = httptest.NewServer(h.handler)
 	t.Cleanup(h.server.Close)
-	// Redirects are looked at, not followed.
+	// Tests check redirects and do not follow them.
 	h.server.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return h
 }
 
-// answer is a response that has been read.
+// answer is a response and its body.
 type answer struct {
 	*http.Response
 	text string
 }
 
-// header is what a request says besides, as name and value by turns; a name alone takes away what every request has.
+// header is a list of names and values. An empty value removes a header.
 type header []string
 
-// request makes one with the token, unless the header says otherwise.
+// request returns a request with the token, unless the header overrides it.
 func (h *harness) request(method, path, body string, hs header) *http.Request {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), 20*time.Second)
@@ -125,7 +125,7 @@ func (h *harness) get(path string, hs ...string) answer {
 	return h.do(http.MethodGet, path, "", hs...)
 }
 
-// into decodes an answer that must have that status.
+// into decodes an answer and checks its status.
 func (h *harness) into(a answer, status int, v any) {
 	h.Helper()
 	if a.StatusCode != status {
@@ -136,7 +136,7 @@ func (h *harness) into(a answer, status int, v any) {
 	}
 }
 
-// problem checks that an answer is an error as our API tells them.
+// problem checks that an answer is a problem document.
 func (h *harness) problem(a answer, status int) respond.Problem {
 	h.Helper()
 	var p respond.Problem
@@ -147,7 +147,7 @@ func (h *harness) problem(a answer, status int) respond.Problem {
 	return p
 }
 
-// submit puts the n-th task in.
+// submit submits the n-th task.
 func (h *harness) submit(n int, change ...func(*tasks.Task)) string {
 	h.Helper()
 	t := tasks.Task{
@@ -171,7 +171,7 @@ func (h *harness) log(name, text string) {
 	}
 }
 
-// contains checks a page for what must be in it, or, with a leading "!", must not.
+// contains checks that an answer contains the parts, or with a leading "!" does not.
 func (h *harness) contains(a answer, status int, parts ...string) {
 	h.Helper()
 	if a.StatusCode != status {

@@ -23,14 +23,14 @@ func TestReady(t *testing.T) {
 	var broken error
 	h := newHarness(t, func(c *Config) { c.Ready = func(context.Context) error { return broken } })
 	h.contains(h.get("/readyz"), http.StatusOK, "ok")
-	broken = errors.New("Slack does not know us")
-	h.contains(h.get("/readyz"), http.StatusServiceUnavailable, "Slack does not know us")
+	broken = errors.New("Slack rejects the token")
+	h.contains(h.get("/readyz"), http.StatusServiceUnavailable, "Slack rejects the token")
 	_ = h.redis.Close()
 	h.contains(h.get("/readyz"), http.StatusServiceUnavailable, "Redis does not answer", "!closed")
 	h.contains(h.get("/livez"), http.StatusOK, "ok")
 }
 
-// The front door is not ready for tasks that Redis may drop, and says in its health what is there.
+// The health reports a Redis that may drop tasks, and counts the tasks.
 func TestHealthTellsOfRedis(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -63,7 +63,7 @@ func TestHealthTellsOfRedis(t *testing.T) {
 	}
 }
 
-// quiet is a source that hears nothing.
+// quiet is a source without events.
 type quiet struct {
 	last time.Time
 	err  error
@@ -72,7 +72,7 @@ type quiet struct {
 func (quiet) Name() string                  { return "slack" }
 func (q quiet) Inbound() (time.Time, error) { return q.last, q.err }
 
-// What keeps events from coming is told, and does not keep tasks from being run.
+// A source without events is reported, and does not make the fleet unhealthy.
 func TestHealthTellsOfSources(t *testing.T) {
 	t.Parallel()
 	last := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -87,7 +87,7 @@ func TestHealthTellsOfSources(t *testing.T) {
 	}
 }
 
-// A Redis that takes connections and says nothing, and a client that waits for it longer than our request does.
+// Redis accepts connections and does not answer, and its client waits longer than a probe may.
 func TestHungRedisIsNoHungProbe(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -135,7 +135,7 @@ func TestFleet(t *testing.T) {
 	h.contains(h.get("/api/health"), http.StatusOK, `"host": "host-c"`, `"slots": 4`, `"running": 1`)
 }
 
-// A credential with which nothing starts or succeeds is an error everywhere, unless no worker uses it any more.
+// A held or refused credential is an error everywhere, as long as a worker uses it.
 func TestCredentialNeedsSomebody(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -171,7 +171,7 @@ func TestCredentialNeedsSomebody(t *testing.T) {
 	h.contains(h.get("/api/health"), http.StatusOK, "!credentials")
 }
 
-// One bad credential of two is an error among the checks; only when no worker has a good one are tasks not run.
+// One bad credential of two is a failed check. Tasks do not run only if no worker has a good one.
 func TestOneOfTwoCredentials(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

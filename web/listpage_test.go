@@ -52,7 +52,7 @@ func TestListIsFiltered(t *testing.T) {
 			h.contains(page, http.StatusOK, "No tasks here.")
 		}
 	}
-	// What is chosen stays chosen, and each name is a link to its own tasks.
+	// The form keeps the filter, and each name links to its tasks.
 	h.contains(h.get("/?text=%3Cbuild%22&state=ended&person=bob"), http.StatusOK, `value="&lt;build&#34;"`, `value="bob"`, "<details open>",
 		`href="/?person=bob&amp;state=waiting&amp;text=%3Cbuild%22"`, `href="/?state=ended"`)
 	h.contains(h.get("/?state=ended&limit=1"), http.StatusOK, "timed out", "This timed out after 2h", "!<details open>",
@@ -89,7 +89,7 @@ func TestListShowsTheFleet(t *testing.T) {
 	}
 }
 
-// A page that is asked for again is sent only when it has changed.
+// An unchanged page is not sent again.
 func TestLivePage(t *testing.T) {
 	t.Parallel()
 	noon := time.UnixMicro(1700000000000000).Add(time.Hour)
@@ -99,7 +99,7 @@ func TestLivePage(t *testing.T) {
 		h.contains(first, http.StatusOK, `<script src="/static/live.js"`, "data-live")
 		tag := first.Header.Get("ETag")
 		if again := h.get(path, "If-None-Match", tag); again.StatusCode != http.StatusNotModified || again.text != "" || tag == "" {
-			t.Errorf("%s, asked for again with %s: %s, %s", path, tag, again.Status, again.text)
+			t.Errorf("%s, requested again with %s: %s, %s", path, tag, again.Status, again.text)
 		}
 		if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w" + path, Host: "w.test"}); err != nil {
 			t.Fatal(err)
@@ -116,7 +116,7 @@ func TestListPageWithoutRedis(t *testing.T) {
 	h.contains(h.get("/health"), http.StatusOK, "Redis does not answer", "REDIS_URL")
 }
 
-// Standalone without a redis-server, the list is there as well.
+// The list works with the in-memory Redis of a standalone worker.
 func TestListPageInMemory(t *testing.T) {
 	t.Parallel()
 	h := newHarnessAt(t, &redis.Options{Addr: miniredis.RunT(t).Addr()})

@@ -24,7 +24,7 @@ func TestLogsOfThisMachine(t *testing.T) {
 			t.Errorf("%q: %s %q", query, a.Status, got)
 		}
 		if a.Header.Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%q: a browser may take it for a page", query)
+			t.Errorf("%q: a browser could sniff its type", query)
 		}
 	}
 	if a := h.get("/api/tasks/"+id+"/log", "Range", "bytes=-5"); a.StatusCode != http.StatusPartialContent || a.text != "</b>\n" {
@@ -45,7 +45,7 @@ func TestLogsOfElsewhere(t *testing.T) {
 	}
 	h.Claim(id)
 	if p := h.problem(h.get("/api/tasks/"+id+"/log?raw=1"), http.StatusNotFound); !strings.Contains(p.Detail, "worker-1, as "+id+".ndjson") {
-		t.Errorf("it does not say where: %s", p.Detail)
+		t.Errorf("the detail does not say where the log is: %s", p.Detail)
 	}
 	h.log("secret", "x")
 	outside := filepath.Join(t.TempDir(), "outside")

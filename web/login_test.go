@@ -9,7 +9,7 @@ import (
 	"github.com/errand-fleet/errand/web/auth"
 )
 
-// browser is who has no token and wants to see pages.
+// browser is the headers of a browser without a token.
 var browser = []string{"Authorization", "", "Accept", "text/html,*/*"}
 
 func (h *harness) login(form url.Values, hs ...string) answer {
@@ -17,7 +17,7 @@ func (h *harness) login(form url.Values, hs ...string) answer {
 	return h.do("POST", "/login", form.Encode(), append(append(hs, browser...), "Content-Type", "application/x-www-form-urlencoded")...)
 }
 
-// cookieValue is what a browser gets when it logs in.
+// cookieValue logs in and returns the cookie.
 func (h *harness) cookieValue() string {
 	h.Helper()
 	for _, c := range h.login(url.Values{"token": {token}}).Cookies() {
@@ -38,7 +38,7 @@ func (h *harness) redirects(a answer, to string) {
 	}
 }
 
-// A link that is followed from Slack comes without the cookie. The browser is made to come again, by itself, and then has it.
+// A browser follows a link from Slack without the cookie. The response makes it repeat the request by itself, with the cookie.
 func TestBrowsersComeAgainByTheLogin(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -50,12 +50,12 @@ func TestBrowsersComeAgainByTheLogin(t *testing.T) {
 	}
 	h.redirects(h.get(to, h.cookie()...), "/tasks/x?a=b&c")
 	h.contains(h.get(to, browser...), http.StatusOK, `action="/login"`, `value="/tasks/x?a=b&amp;c"`)
-	// What would have acted is not done again.
+	// An action is not repeated.
 	if got := h.do("POST", "/tasks/x/cancel", "", browser...).Header.Get("Refresh"); got != "0; url=/login?next=%2F" {
 		t.Errorf("after a refused action: refresh %q", got)
 	}
 	if got := h.get("/api/tasks", "Authorization", "").Header.Get("Refresh"); got != "" {
-		t.Errorf("a program is sent to %q", got)
+		t.Errorf("a program is redirected to %q", got)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestLogin(t *testing.T) {
 	h.contains(h.login(url.Values{"token": {token}}, "Origin", "https://elsewhere.test"), http.StatusForbidden)
 }
 
-// An address stays in histories and in proxies' logs, so the token has no place in it.
+// Histories and proxy logs keep addresses, so a token in an address is not accepted.
 func TestTokenInAnAddressOpensNothing(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -100,7 +100,7 @@ func TestInvitationOpensOnce(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	invite := h.handler.Invite()
-	// Who only looks whether there is something, as programs do with links, does not use it up.
+	// HEAD requests, which link previews send, do not consume the invitation.
 	h.do("HEAD", invite, "", browser...)
 	first := h.get(invite, browser...)
 	h.redirects(first, "/")
@@ -112,7 +112,7 @@ func TestInvitationOpensOnce(t *testing.T) {
 	if len(second.Cookies()) > 0 {
 		t.Error("it opened twice")
 	}
-	h.redirects(h.get(invite, h.cookie()...), "/") // who is in already is not bothered
+	h.redirects(h.get(invite, h.cookie()...), "/") // a visitor who is logged in
 
 	invite = h.handler.Invite()
 	h.problem(h.get("/?"+strings.TrimPrefix(invite, "/login?"), "Authorization", ""), http.StatusUnauthorized)

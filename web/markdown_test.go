@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A page that has got a text by pieces has it formatted by the server, like those that were there before.
+// A page has the server format a text that it received in pieces.
 func TestFormat(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

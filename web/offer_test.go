@@ -12,7 +12,7 @@ import (
 const offered = `{"offer":{"agents":[{"name":"strategist","description":"Plans"}],"commands":[{"name":"new-feature","argument":"[name]"}],` +
 	`"models":[{"name":"opus","title":"Opus","efforts":["low"]}],"configured":true}}`
 
-// A worker is asked about the place, and its answer serves for a while.
+// A worker is asked about a repository or directory, and its response is cached.
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -39,7 +39,7 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// The health of a front door tells of a local directory whether tasks may work there, and what they would find.
+// The health describes a local directory: whether tasks may work there, and its agents and commands.
 func TestHealthOfAProject(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -58,12 +58,12 @@ func TestHealthOfAProject(t *testing.T) {
 		"/broken": {Agents: []string{}, Commands: []string{}, Problem: "It does not start."},
 	} {
 		var got struct{ Project *view.Project }
-		h.into(h.get("/api/health?projectPath="+path), http.StatusServiceUnavailable, &got) // there is no worker to run anything
+		h.into(h.get("/api/health?projectPath="+path), http.StatusServiceUnavailable, &got) // no worker is alive
 		if diff := cmp.Diff(&want, got.Project); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", path, diff)
 		}
 	}
 	if a := h.get("/api/health"); strings.Contains(a.text, "project") {
-		t.Errorf("nobody asked: %s", a.text)
+		t.Errorf("without projectPath: %s", a.text)
 	}
 }

@@ -38,7 +38,7 @@ func describedAPI(t *testing.T) *openapi.Document {
 
 var apiRoute = regexp.MustCompile(`^(GET|POST|PUT|PATCH|DELETE) /api/\S+$`)
 
-// A route of the API that is not described, here or in a source, fails this test: add it to openapi.yaml.
+// A route of the API or of a source that is not described fails this test: add it to openapi.yaml.
 func TestEveryRouteIsDescribed(t *testing.T) {
 	t.Parallel()
 	var routes []string
@@ -70,7 +70,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	}
 }
 
-// What an answer may have is described to the last property, also where no test makes it.
+// Every property of a response is described, even if no test produces it.
 func TestEveryPropertyIsDescribed(t *testing.T) {
 	t.Parallel()
 	d := describedAPI(t)
@@ -83,7 +83,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 		var names []string
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if name != "" && name != "-" && name != "origin" { // a task's return address stays inside
+			if name != "" && name != "-" && name != "origin" { // never sent
 				names = append(names, name)
 			}
 		}
@@ -94,7 +94,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 	}
 }
 
-// Every answer that is described comes, and is as it is described.
+// Every described response occurs and matches its description.
 func TestAnswersAreAsDescribed(t *testing.T) {
 	t.Parallel()
 	d := describedAPI(t)
@@ -109,7 +109,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	get := func(path string, hs ...string) { t.Helper(); check("GET", path, "", hs...) }
 	post := func(path, body string) { t.Helper(); check("POST", path, body) }
 
-	get("/api/health") // nobody is there: 503
+	get("/api/health") // no worker: 503
 	if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w", Host: "m", Started: time.Now(), Health: json.RawMessage(`{"ok":true}`)}); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	get("/api/costs?by=person&by=model")
 	get("/api/costs?format=csv")
 
-	for _, op := range d.Operations() { // and what is wrong is a problem everywhere
+	for _, op := range d.Operations() { // errors are problems everywhere
 		method, path, _ := strings.Cut(op, " ")
 		check(method, strings.Replace(path, "{id}", "x", 1), "", "Authorization", "Bearer wrong")
 	}
@@ -162,12 +162,12 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		switch answer {
 		case "POST /api/chat 200", "GET /api/tasks/{id}/log 302": // in tasks/chat and TestAbsorbedTask
 		default:
-			t.Errorf("%s is described and was not seen", answer)
+			t.Errorf("%s is described and did not occur", answer)
 		}
 	}
 }
 
-// What is not described is noticed, or the tests above prove nothing.
+// Responses that are not described fail the check, so the tests above prove something.
 func TestWhatIsNotDescribedIsNoticed(t *testing.T) {
 	t.Parallel()
 	d := describedAPI(t)
@@ -191,7 +191,7 @@ func TestWhatIsNotDescribedIsNoticed(t *testing.T) {
 	} {
 		resp := &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Request: request(tc.path), Header: http.Header{"Content-Type": {tc.kind}}}
 		if err := d.Check(resp, []byte(tc.body)); err == nil {
-			t.Errorf("%s: not noticed", name)
+			t.Errorf("%s: no error", name)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// What a review has answered is a form, and is shown as one can read it, with words that are Markdown and no more than that.
+// The structured answer of a review is shown as an outline, with its strings as Markdown.
 func TestAnswerThatIsAForm(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

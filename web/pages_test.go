@@ -45,11 +45,11 @@ func TestTaskPageWhileItRuns(t *testing.T) {
 			break
 		}
 	}
-	// What there is without a script, and from where the script goes on.
+	// The page without a script, and where the script continues.
 	h.contains(h.get(path), http.StatusOK, "running", ">I will look.<", "Reading main.go", "!told before", "worker-1",
 		`data-events="/api/tasks/`+id+`/events" data-after="`+last+`"`, "enqueue logs -f "+id)
 
-	// Whoever has pressed Stop sees at once that it stops.
+	// After Stop the page shows at once that the task is stopping.
 	h.do("POST", path+"/cancel", "", "Content-Type", "application/x-www-form-urlencoded")
 	h.contains(h.get(path), http.StatusOK, `class="state stopping">stopping…</span>`, "!class=\"state running", "!/cancel")
 	h.contains(h.get("/"), http.StatusOK, `class="state stopping">stopping…</span>`)
@@ -81,7 +81,7 @@ func TestButtons(t *testing.T) {
 	}
 }
 
-// Words of people and agents are shown, never run.
+// Text of people and agents is escaped everywhere.
 func TestEverythingIsEscaped(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -116,7 +116,7 @@ func TestEverythingIsEscaped(t *testing.T) {
 	h.contains(h.get("/"+evil), http.StatusNotFound, "!<script>")
 }
 
-// What cannot be seen is spelled out, wherever on a page it stands.
+// Invisible characters are spelled out everywhere on a page.
 func TestNothingIsHidden(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -127,8 +127,7 @@ func TestNothingIsHidden(t *testing.T) {
 	h.contains(h.get("/tasks/"+id), http.StatusOK, `<h1>safe\u202egnp.exe red</h1>`, `ann\u2066`, `main\x07`, "!\u202e", "!\u2066", "!\x1b")
 }
 
-// A terminal's orders in what people write take nothing of a page away: in markup one would reach over the end of a tag, and from one task to
-// the next.
+// Terminal escape sequences in text remove nothing else from a page: applied to the markup, one could span several tags and tasks.
 func TestOrdersStayInTheirPlace(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

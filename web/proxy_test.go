@@ -14,7 +14,7 @@ import (
 	"github.com/errand-fleet/errand/web/auth"
 )
 
-// through sends a request that comes from an address to another, without a token.
+// through sends a request between two addresses, without a token.
 func (h *harness) through(from, to, method, path string, hs ...string) *httptest.ResponseRecorder {
 	h.Helper()
 	addr, err := net.ResolveTCPAddr("tcp", to)
@@ -57,7 +57,7 @@ func TestProxyOpens(t *testing.T) {
 			t.Errorf("%s: %d", name, got.Code)
 		}
 	}
-	// Two names: one is the visitor's own.
+	// With two names, one may be forged.
 	req := h.request("GET", "/api/tasks", "", header{"Authorization", "", "X-Forwarded-User", "ann"})
 	req.Header.Add("X-Forwarded-User", "eve")
 	req.RemoteAddr = "192.0.2.7:1234"
@@ -66,13 +66,13 @@ func TestProxyOpens(t *testing.T) {
 	if w.Code != http.StatusUnauthorized {
 		t.Errorf("two names: %d", w.Code)
 	}
-	// Without a proxy in the configuration there is none.
+	// The header is ignored if no proxy is configured.
 	if got := newHarness(t).through("192.0.2.7:1234", here, "GET", "/api/tasks", "X-Forwarded-User", "ann"); got.Code != http.StatusUnauthorized {
 		t.Errorf("no proxy: %d", got.Code)
 	}
 }
 
-// Who acts is known by name, and another site cannot act for them.
+// Actions have the name of the person, and another site cannot act for them.
 func TestProxySaysWhoActs(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

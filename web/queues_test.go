@@ -17,7 +17,7 @@ func TestQueuesAreShown(t *testing.T) {
 	a := h.get("/queues/")
 	h.contains(a, http.StatusOK, "Asynq", `window.FLAG_ROOT_PATH="\/queues"`, `src="/static/queues.js"`, "!fonts.googleapis")
 	if got := a.Header.Get("Content-Security-Policy"); !strings.Contains(got, "script-src 'self' 'unsafe-inline'") {
-		t.Errorf("its inline script is kept from running: %q", got)
+		t.Errorf("the policy blocks its inline script: %q", got)
 	}
 	script := h.get("/queues/static/js/main.5adda2da.chunk.js")
 	if got := script.Header.Get("Content-Type"); script.StatusCode != http.StatusOK || !strings.HasPrefix(got, "application/javascript") {
@@ -46,7 +46,7 @@ func TestQueuesAreOnlyToLookAt(t *testing.T) {
 	}
 }
 
-// Whatever else is put into this Redis is not shown.
+// Payloads that are not task IDs are not shown.
 func TestForeignPayloadsAreNotShown(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -71,7 +71,7 @@ func TestLinksBetweenDeliveriesAndTasks(t *testing.T) {
 	}
 	h.contains(h.get("/tasks/"+id), http.StatusOK, `href="/queues/queues/interactive/tasks/`+id+`.r1"`)
 	h.redirects(h.get("/queues/tasks/"+id+".r1"), "/tasks/"+id)
-	// An ID that ends like a redelivery's is a task's first.
+	// A task ID that ends like a redelivery's is not mistaken for one.
 	odd := h.submit(2, func(t *tasks.Task) { t.ID += ".r1" })
 	h.redirects(h.get("/queues/tasks/"+odd), "/tasks/"+odd)
 	h.problem(h.get("/queues/tasks/"+unknown+".r1"), http.StatusNotFound)

@@ -29,14 +29,14 @@ func hostname(h *harness) string {
 
 func asksWorkers(c *Config) { c.FleetToken = fleetToken }
 
-// machine is a worker's log directory and the server before it.
+// machine is a worker's log directory and its server.
 type machine struct {
 	dir   string
 	url   string
 	asked atomic.Int32
 }
 
-// machine makes a worker of its own machine known to the fleet; beat may say something else of it.
+// machine registers a worker on this host; beat may change its record.
 func (h *harness) machine(id string, beat func(*store.Worker)) *machine {
 	h.Helper()
 	m := &machine{dir: h.TempDir()}
@@ -64,7 +64,7 @@ func (m *machine) log(t *testing.T, name, text string) {
 	}
 }
 
-// keep packs what a run left of a log, as workers do.
+// keep saves a run's log in the store, like a worker.
 func (h *harness) keep(c *store.Claim, name, text string) {
 	h.Helper()
 	var b bytes.Buffer
@@ -105,12 +105,12 @@ func TestLogOfAnotherWorker(t *testing.T) {
 	h.wantLog(id, "?raw=1", "{}\n")
 	h.wantLog(id, "", "id\n", "Range", "bytes=-3")
 	if n := other.asked.Load(); n != 0 {
-		t.Errorf("a worker that never had the task was asked %d times", n)
+		t.Errorf("a worker without the log was asked %d times", n)
 	}
 	h.keep(c, "log", "kept\n")
 	h.wantLog(id, "", "said\n") // all of it, where it is
 
-	// Without the fleet's token nobody is asked; what was kept is in the store.
+	// Without the fleet token no worker is asked, and the saved log is used.
 	cfg := h.config
 	cfg.Mux, cfg.FleetToken = nil, ""
 	tokenless, err := New(cfg)
@@ -130,18 +130,18 @@ func TestLogOfAWorkerThatIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	far := h.machine("far-1-abcdef02", func(w *store.Worker) { w.Host = "far" }) // its loopback is not ours
+	far := h.machine("far-1-abcdef02", func(w *store.Worker) { w.Host = "far" }) // its loopback address is useless here
 	far.log(t, id+".log", "not this\n")
 	if p := h.problem(h.get("/api/tasks/"+id+"/log"), http.StatusNotFound); !strings.Contains(p.Detail, "-1-abcdef01, as "+id+".log") {
-		t.Errorf("it does not say where: %s", p.Detail)
+		t.Errorf("the detail does not say where the log is: %s", p.Detail)
 	}
 	h.keep(c, "log", "kept\n")
 	h.wantLog(id, "", "kept\n")
 	h.problem(h.get("/api/tasks/"+id+"/log?raw=1"), http.StatusNotFound)
 
-	empty := h.machine(hostname(h)+"-2-abcdef03", nil) // of that machine, with another directory
+	empty := h.machine(hostname(h)+"-2-abcdef03", nil) // the same machine, another directory
 	h.wantLog(id, "", "kept\n")
-	later := h.machine(hostname(h)+"-2-abcdef04", nil) // and one with the same
+	later := h.machine(hostname(h)+"-2-abcdef04", nil) // and one with the same directory
 	later.log(t, id+".log", "whole\n")
 	h.wantLog(id, "", "whole\n")
 	if far.asked.Load() != 0 || empty.asked.Load() == 0 {
@@ -149,7 +149,7 @@ func TestLogOfAWorkerThatIsGone(t *testing.T) {
 	}
 }
 
-// A task that went on elsewhere has a log here that is out of date.
+// The local log of a task that continued on another worker is out of date.
 func TestLogOfATaskThatWentOnElsewhere(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, asksWorkers)
@@ -238,7 +238,7 @@ func TestLogsNeedTheFleetsToken(t *testing.T) {
 	}
 }
 
-// What breaks off does not look whole, and a worker that does something else is not believed.
+// A truncated log does not look complete, and other responses of a worker are ignored.
 func TestWorkersThatMisbehave(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, asksWorkers)
@@ -273,10 +273,10 @@ func TestWorkersThatMisbehave(t *testing.T) {
 	next <- "break off"
 	resp, err := h.server.Client().Do(h.request(http.MethodGet, "/api/tasks/"+id+"/log", "", nil))
 	if err != nil {
-		return // it broke off before anything came through
+		return // the connection broke before the header
 	}
 	defer resp.Body.Close()
 	if _, err := io.ReadAll(resp.Body); err == nil {
-		t.Error("half a log came as a whole one")
+		t.Error("a truncated log looks complete")
 	}
 }

@@ -16,7 +16,7 @@ const pageEvents = 500 // on a page, as in console
 
 var olderLink = regexp.MustCompile(`id="older" href="([^"]+)"`)
 
-// older is where a page says that the older events are; empty: nowhere.
+// older returns the URL of a page's older events, or "".
 func older(a answer) string {
 	if m := olderLink.FindStringSubmatch(a.text); m != nil {
 		return strings.ReplaceAll(m[1], "&amp;", "&")
@@ -24,7 +24,7 @@ func older(a answer) string {
 	return ""
 }
 
-// A page shows the latest events and pages back to the first, each once, and from there into the log, as far as that is older.
+// A page shows the latest events and links back to the first one, and from there to the older part of the log.
 func TestOlderEventsThenTheLog(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -60,7 +60,7 @@ func TestOlderEventsThenTheLog(t *testing.T) {
 	}
 }
 
-// The log's page reads what was kept as it reads files, and says where there is nothing.
+// The log page reads saved logs like files, and says if there is none.
 func TestLogPageOfAKeptLog(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -83,7 +83,7 @@ func TestLogPageOfAKeptLog(t *testing.T) {
 	}
 }
 
-// What a run has used is on its page while it works and when it has ended.
+// The page shows the usage of a run while it runs and after it has ended.
 func TestMeter(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

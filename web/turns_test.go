@@ -17,10 +17,10 @@ import (
 
 const maxRenders = 4 // as in console
 
-// turnstile holds up those who read histories until all have come who will.
+// turnstile blocks reads of histories until as many requests as come counts have read their task.
 type turnstile struct {
-	come      sync.WaitGroup // by reading their task
-	now, most atomic.Int64   // in a history
+	come      sync.WaitGroup // Done when a request reads its task
+	now, most atomic.Int64   // readers of a history
 }
 
 func (s *turnstile) DialHook(next redis.DialHook) redis.DialHook {
@@ -47,7 +47,7 @@ func (s *turnstile) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// However many pages of tasks are asked for at once, a few are made at a time, and all are.
+// A few pages are rendered at a time, however many are requested, and all are answered.
 func TestPagesOfTasksTakeTurns(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -67,7 +67,7 @@ func TestPagesOfTasksTakeTurns(t *testing.T) {
 	}
 	all.Wait()
 	if most := s.most.Load(); most != maxRenders {
-		t.Errorf("%d pages were made at once, want %d", most, maxRenders)
+		t.Errorf("%d pages were rendered at once, want %d", most, maxRenders)
 	}
 }
 

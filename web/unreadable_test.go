@@ -7,7 +7,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// One record that cannot be read is shown as such, and costs nobody the view of the rest.
+// A record that cannot be read is shown as such, and the others are still shown.
 func TestUnreadableRecord(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

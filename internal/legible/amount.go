@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Age is a duration as one glances at it: one unit, rounded down.
+// Age formats a duration with one unit, rounded down.
 func Age(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -18,7 +18,7 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// Count is a number as one glances at it: 999, 1.5k, 2.0M. The console's static/task.js does the same.
+// Count formats a number: 999, 1.5k, 2.0M. The console's static/task.js does the same.
 func Count(n int64) string {
 	switch {
 	case n < 1000:

@@ -1,7 +1,7 @@
-// Package legible makes text of agents, their tools and strangers fit to be shown: in a page or on a terminal.
+// Package legible makes text of agents, tools and strangers safe to show on a page or a terminal.
 //
-// It promises that what it gives is valid UTF-8 in which nothing moves a cursor, sets a colour or a title, or turns the direction of
-// writing. It does not escape HTML. Text may come in pieces: an order that is cut in two is spelled out, not obeyed.
+// The results are valid UTF-8 without control sequences that move the cursor, set a colour or a title, or change the direction of text.
+// HTML is not escaped. Text may come in pieces: a control sequence that is cut in two is spelled out.
 package legible
 
 import (
@@ -11,34 +11,34 @@ import (
 	"unicode/utf8"
 )
 
-// sequences are what a terminal takes for orders, such as colours and titles (ECMA-48); tools print them.
+// sequences matches the control sequences of terminals, such as colours and titles (ECMA-48), which tools print.
 var sequences = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])`)
 
-// unseen are characters that show nothing: control characters, and marks that turn the direction of writing for what follows.
-var unseen = regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f-\x{9f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`)
+// invisible matches control characters, and marks that change the direction of text.
+var invisible = regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f-\x{9f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`)
 
-// hidden reports whether a character is one of the unseen, or of those that Spelled changes besides.
+// hidden reports whether a character is invisible, or is changed by Spelled.
 func hidden(r rune) bool {
 	return r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r <= 0x9f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
-// Text is text without a terminal's orders, and with what else cannot be seen spelled out. The console's static/task.js does the same. It is for
-// text alone: what looks like an order may swallow the markup behind it.
+// Text removes control sequences of terminals and spells out other invisible characters. The console's static/task.js does the same. Do not use
+// it on markup: an unfinished control sequence would remove the markup after it.
 func Text(s string) string {
-	s = strings.ToValidUTF8(s, "\ufffd") // a lone byte of 0x9b is an order to some terminals
+	s = strings.ToValidUTF8(s, "\ufffd") // a single byte 0x9b begins a control sequence on some terminals
 	if strings.ContainsRune(s, '\x1b') {
 		s = sequences.ReplaceAllString(s, "")
 	}
 	return Spelled(s)
 }
 
-// Spelled is s with what cannot be seen spelled out. It takes nothing away, so that it may be markup.
+// Spelled spells out invisible characters. It removes nothing, so s may be markup.
 func Spelled(s string) string {
 	s = strings.ToValidUTF8(s, "\ufffd")
 	if strings.IndexFunc(s, hidden) < 0 {
 		return s
 	}
-	return unseen.ReplaceAllStringFunc(strings.ReplaceAll(s, "\r\n", "\n"), func(c string) string {
+	return invisible.ReplaceAllStringFunc(strings.ReplaceAll(s, "\r\n", "\n"), func(c string) string {
 		r, _ := utf8.DecodeRuneInString(c)
 		if r < 0x100 {
 			return fmt.Sprintf(`\x%02x`, r)
@@ -47,17 +47,17 @@ func Spelled(s string) string {
 	})
 }
 
-// JSON is a JSON text that a terminal may show: what cannot be seen is escaped as JSON does it, so that it is the same text to programs.
+// JSON escapes invisible characters in a JSON text, which means the same to programs and is safe on a terminal.
 func JSON(s string) string {
 	s = strings.ToValidUTF8(s, "\ufffd")
 	if strings.IndexFunc(s, hidden) < 0 {
 		return s
 	}
-	return unseen.ReplaceAllStringFunc(strings.ReplaceAll(s, "\r\n", "\n"), func(c string) string {
+	return invisible.ReplaceAllStringFunc(strings.ReplaceAll(s, "\r\n", "\n"), func(c string) string {
 		r, _ := utf8.DecodeRuneInString(c)
 		return fmt.Sprintf(`\u%04x`, r)
 	})
 }
 
-// Line is Text in one line.
+// Line returns Text on one line.
 func Line(s string) string { return strings.Join(strings.Fields(Text(s)), " ") }

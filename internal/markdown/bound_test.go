@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Sixteenfold text takes about sixteenfold time, and not 256 times as much. These texts once took seconds.
+// Parsing 16 times the text takes about 16 times as long, and not 256 times. These texts once took seconds.
 func TestTimeIsBounded(t *testing.T) { //nolint:paralleltest // it compares times
 	for name, c := range map[string]struct {
 		text string

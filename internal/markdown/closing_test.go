@@ -41,7 +41,7 @@ var (
 	mention = regexp.MustCompile(`(?:^|[^0-9A-Za-z])@[0-9A-Za-z]`)
 )
 
-// onPage is the text that a page has outside of code, for which a backtick stands, when all characters are what they stand for.
+// onPage returns the text of a page with entities decoded, and a backtick instead of code.
 func onPage(t *testing.T, s string) string {
 	t.Helper()
 	var b strings.Builder
@@ -51,7 +51,7 @@ func onPage(t *testing.T, s string) string {
 	return html.UnescapeString(markup.ReplaceAllString(code.ReplaceAllString(b.String(), "`"), ""))
 }
 
-// effective are texts that close an issue or mention somebody.
+// effective matches text that closes an issue or mentions someone.
 var effective = []string{
 	"fixes #1", "f&#105;xes #1", "&#102;ixes #1", "&#x46;IXES #1", "fixe&#0115; #1", "fixes &#35;1", "fixes &num;1", "fixes #&#49;", "f&#105;xes &#35;&#49;",
 	"fixes&#32;#1", "fixes&#10;#1", "fixes&Tab;#1", "fixes&colon; #1", "fixes \\#1", "closes acme&sol;x#1", "closes acme/&#120;#1", "resolves G&#72;-1",
@@ -62,7 +62,7 @@ var effective = []string{
 	"https://a/fi[x](/b)es #1", "fixes\n\n- #1", "<https://a/fix> #1",
 }
 
-// GitHub looks for keywords and mentions in what it has rendered.
+// GitHub looks for keywords and mentions in the rendered text.
 func TestEntitiesCloseAndMentionNothing(t *testing.T) {
 	t.Parallel()
 	for _, in := range effective {

@@ -40,7 +40,7 @@ func TestNeutral(t *testing.T) {
 		{"code in a quote", "> ```\n> @a\n\n@b", "> ```\n> @a\n\n@" + z + "b"},
 		{"code by indentation", "a\n\n    @b <!-- x", "a\n\n    @" + z + "b &lt;!-- x"},
 		{"no code: one line", "``` a ```\n@b", "``` a ```\n@" + z + "b"},
-		// The lines of issue 13: no fence to CommonMark, and taken for the end of one.
+		// These lines are no fences in CommonMark, and were taken for closing fences.
 		{"no end: backticks", "```\nx\n``` ```\n@a\n```\n@b ![c](d) <!-- e", "```\nx\n``` ```\n@a\n```\n@" + z + "b [c](d) &lt;!-- e"},
 		{"no end: tildes", "~~~\nx\n~~~ ~~~\n@a\n~~~\n@b <img src=x>", "~~~\nx\n~~~ ~~~\n@a\n~~~\n@" + z + "b &lt;img src=x>"},
 		{"no end: a formfeed", "```\n```\f\nx\n```\n@a\n```", "```\n```\\x0c\nx\n```\n@" + z + "a\n```\n```"},
@@ -80,7 +80,7 @@ func TestNeutralLine(t *testing.T) {
 	}
 }
 
-// What the parser would take too long for is shown, and costs no more than its length.
+// Text that would take too long to parse becomes a block of code, in linear time.
 func TestUntame(t *testing.T) {
 	t.Parallel()
 	for name, in := range map[string]string{

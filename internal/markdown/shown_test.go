@@ -50,7 +50,7 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// Whatever the text: nothing that is hidden is left behind.
+// Nothing hidden is left in any text.
 func FuzzShown(f *testing.F) {
 	for _, s := range seeds {
 		f.Add(s)

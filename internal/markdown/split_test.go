@@ -64,7 +64,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// GitHub refuses what is too long, so every part fits, whatever it takes.
+// GitHub refuses text that is too long, so every part must fit.
 func TestPartsFit(t *testing.T) {
 	t.Parallel()
 	ticks := strings.Repeat("`", 250)
@@ -80,7 +80,7 @@ func TestPartsFit(t *testing.T) {
 	}
 }
 
-// seeds are what has been or could be read in two ways.
+// seeds are texts that parsers have read, or could read, in two ways.
 var seeds = []string{
 	"", "```\nx\n``` ```\n@a ![b](c) <!--\n```\n@a", "~~~\nx\n~~~ ~~~\n@a\n~~~\n@a", "- ```\n\tx\n  ```\n@a", ">\t```\n> @a\n```\n@a",
 	"> - 1. ```\n>      @a\n@a", "[a]: <b> \"@c\"\n[a]", "```\r@a\r\n```\r@b", "```\u2028```\n@a", "```\n```\f\n@a\n```\n@b", "a\x00@b", "<!-- @a", "<!-- a -->@b",
@@ -89,7 +89,7 @@ var seeds = []string{
 	"10. x\n\n    ```\n    " + strings.Repeat("@a ", 200) + "\n    ```", strings.Repeat("> ", 70) + "@a", strings.Repeat("[", 1001), "\\<b> \\\\<b>", "<https://a/`@b`>",
 }
 
-// Whatever the text: what is made of it is neutral to a parser that takes HTML for HTML, ends what it begins, and stays as it is.
+// The result is neutral to a parser with HTML, closes its blocks of code, and is not changed by Neutral again.
 func FuzzNeutral(f *testing.F) {
 	for _, s := range seeds {
 		f.Add(s)
@@ -109,7 +109,7 @@ func FuzzNeutral(f *testing.F) {
 	})
 }
 
-// check holds a text to what Neutral promises.
+// check checks the guarantees of Neutral.
 func check(t *testing.T, s, got string) {
 	t.Helper()
 	if d := read(got, commonMark); d.live {
@@ -129,7 +129,7 @@ func check(t *testing.T, s, got string) {
 	}, func(c string) string { return c })
 }
 
-// Whatever the text: every part fits and is neutral by itself, and no words are lost.
+// Every part fits and is neutral by itself, and no words are lost.
 func FuzzParts(f *testing.F) {
 	for _, s := range seeds {
 		f.Add(s)

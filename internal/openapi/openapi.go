@@ -1,5 +1,5 @@
-// Package openapi holds the answers of a handler to what an OpenAPI 3.1 description says of them, in tests. It knows of that format what our
-// description uses.
+// Package openapi checks in tests that the responses of a handler match an OpenAPI 3.1 description. It supports the parts of OpenAPI that
+// errand's description uses.
 package openapi
 
 import (
@@ -18,15 +18,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Document is a description. It is used from one goroutine at a time.
+// Document is a description. Use it from one goroutine at a time.
 type Document struct {
-	paths   map[string]map[string]any // by path; parameters and the like beside the methods
-	root    map[string]any            // all of it, for what is referred to
-	schemas map[string]any            // of the components, as JSON Schema has them
-	seen    map[string]bool           // answers that were checked, as Unseen names them
+	paths   map[string]map[string]any // by path
+	root    map[string]any            // the whole document, for references
+	schemas map[string]any            // the components, as JSON Schema
+	seen    map[string]bool           // checked responses
 }
 
-// Load reads the description in a file.
+// Load reads a description from a file.
 func Load(file string) (*Document, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -45,8 +45,8 @@ func Load(file string) (*Document, error) {
 
 func object(v any) map[string]any { m, _ := v.(map[string]any); return m }
 
-// strict makes a copy of schemas in which nothing is allowed that is not described, and in which references are as JSON Schema finds them.
-// What is published stays open, so that answers may gain fields.
+// strict copies schemas, forbids properties that are not described, and rewrites references for JSON Schema. The published description allows
+// more properties, so that responses may gain fields.
 func strict(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -71,7 +71,7 @@ func strict(v any) any {
 	return v
 }
 
-// Operations lists what is described, as "GET /api/tasks/{id}", sorted.
+// Operations lists the described operations, such as "GET /api/tasks/{id}", sorted.
 func (d *Document) Operations() []string {
 	var all []string
 	for path, item := range d.paths {
@@ -90,7 +90,7 @@ func (d *Document) Properties(schema string) []string {
 	return slices.Sorted(maps.Keys(object(object(d.schemas[schema])["properties"])))
 }
 
-// Unseen lists the answers that are described and were not checked, as "GET /api/tasks/{id} 200", sorted.
+// Unseen lists the described responses that were not checked, such as "GET /api/tasks/{id} 200", sorted.
 func (d *Document) Unseen() []string {
 	var all []string
 	for _, op := range d.Operations() {
@@ -105,7 +105,7 @@ func (d *Document) Unseen() []string {
 	return all
 }
 
-// Check holds an answer to what is said of it, with its body, which has been read.
+// Check checks a response and its body.
 func (d *Document) Check(resp *http.Response, body []byte) error {
 	op, responses, err := d.find(resp.Request)
 	if err != nil {
@@ -126,7 +126,7 @@ func (d *Document) Check(resp *http.Response, body []byte) error {
 	}
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil || content[kind] == nil {
-		return fmt.Errorf("%s: %s comes as %q, which is not described", op, resp.Status, resp.Header.Get("Content-Type"))
+		return fmt.Errorf("%s: %s content type %q is not described", op, resp.Status, resp.Header.Get("Content-Type"))
 	}
 	media := object(content[kind])
 	switch {
@@ -141,7 +141,7 @@ func (d *Document) Check(resp *http.Response, body []byte) error {
 	return nil
 }
 
-// find gives the operation that a request is for, and its responses.
+// find returns the operation of a request, and its responses.
 func (d *Document) find(r *http.Request) (op string, responses map[string]any, err error) {
 	var best string
 	for path := range d.paths {
@@ -175,7 +175,7 @@ func (d *Document) resolve(v any) map[string]any {
 	return at
 }
 
-// checkEvents holds each event of a stream to the schema for its name. The data [DONE] is a stream's last word, and none.
+// checkEvents checks each event of a stream against the schema for its name. The data [DONE] ends a stream and is not checked.
 func (d *Document) checkEvents(schemas map[string]any, body []byte) error {
 	name := "message"
 	for line := range strings.Lines(string(body)) {
@@ -197,7 +197,7 @@ func (d *Document) checkEvents(schemas map[string]any, body []byte) error {
 	return nil
 }
 
-// validate holds JSON to a schema of the description.
+// validate checks JSON against a schema of the description.
 func (d *Document) validate(schema any, body []byte) error {
 	whole := map[string]any{"$defs": d.schemas, "allOf": []any{strict(schema)}}
 	text, err := json.Marshal(whole)
@@ -214,7 +214,7 @@ func (d *Document) validate(schema any, body []byte) error {
 	}
 	var v any
 	if err := json.Unmarshal(body, &v); err != nil {
-		return errors.Join(fmt.Errorf("read answer: %w", err), fmt.Errorf("%.200s", body))
+		return errors.Join(fmt.Errorf("read response: %w", err), fmt.Errorf("%.200s", body))
 	}
 	return resolved.Validate(v)
 }

@@ -1,7 +1,7 @@
-// Package sse writes server-sent events: one stream, one goroutine, and none for the heartbeats of streams that are silent.
+// Package sse writes server-sent events, with one goroutine per stream and none for heartbeats.
 //
-// It promises that a reader who stops reading is found out within WriteLimit, and that the server's limits for a whole request do not
-// end a stream of hours. It does not resume: whoever writes decides what an event's ID means.
+// A client that stops reading is detected within WriteLimit, and the server's limits on whole requests do not end a long stream. The package
+// does not resume streams: the caller defines the IDs of events.
 package sse
 
 import (
@@ -12,32 +12,32 @@ import (
 	"time"
 )
 
-// WriteLimit is how long one write to a reader may take; whoever reads slower than that is gone.
+// WriteLimit is how long one write may take. A slower client is disconnected.
 const WriteLimit = 10 * time.Second
 
-// Stream writes the events of one answer. It belongs to one goroutine. The first error is kept, and nothing is written after it.
+// Stream writes the events of one response. It belongs to one goroutine. After the first error nothing is written.
 type Stream struct {
 	rc *http.ResponseController // itself safe only under mu, as w is
 
-	mu  sync.Mutex // heartbeats come in between
+	mu  sync.Mutex // heartbeats come from a timer
 	w   http.ResponseWriter
 	err error
 }
 
-// New begins the answer, and brings its headers out at once. Other headers must have been set before.
+// New begins the response and sends its headers at once. Set other headers before.
 func New(w http.ResponseWriter) *Stream {
 	s := &Stream{w: w, rc: http.NewResponseController(w)}
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // nginx would hold the events back
+	h.Set("X-Accel-Buffering", "no") // or nginx would buffer the events
 	w.WriteHeader(http.StatusOK)
 	s.write([]byte("retry: 2000\n\n"))
 	return s
 }
 
-// KeepAlive sends a heartbeat every so often, and calls gone, once, when it finds that the reader is. Stop it before the handler returns:
-// nothing is written after that. While the stream is silent it costs a timer.
+// KeepAlive sends a heartbeat at an interval, and calls gone once if the client is gone. Call stop before the handler returns: nothing is
+// written after that. It uses a timer, not a goroutine.
 func (s *Stream) KeepAlive(every time.Duration, gone func()) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,14 +63,14 @@ func (s *Stream) KeepAlive(every time.Duration, gone func()) (stop func()) {
 	}
 }
 
-// Err is the first error: usually that the reader is gone.
+// Err returns the first error, usually that the client is gone.
 func (s *Stream) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// Send writes one event, its data as JSON. An empty name is the default, "message"; an empty id leaves the reader's as it is.
+// Send writes an event with its data as JSON. An empty name means "message"; an empty id leaves the client's last ID unchanged.
 func (s *Stream) Send(id, name string, data any) {
 	b, err := json.Marshal(data)
 	if err != nil {
@@ -88,10 +88,10 @@ func (s *Stream) Send(id, name string, data any) {
 	s.write(fmt.Appendf(nil, "%s%sdata: %s\n\n", id, name, b))
 }
 
-// Done ends a stream of chat as the clients of such streams expect it.
+// Done writes the data [DONE], which ends a chat stream.
 func (s *Stream) Done() { s.write([]byte("data: [DONE]\n\n")) }
 
-// heartbeat keeps proxies from closing a silent connection, and finds out that the reader is gone.
+// heartbeat keeps proxies from closing a silent connection, and detects that the client is gone.
 const heartbeat = ": heartbeat\n\n"
 
 func (s *Stream) write(text []byte) {
@@ -104,7 +104,7 @@ func (s *Stream) writeLocked(text []byte) {
 	if s.err != nil {
 		return
 	}
-	_ = s.rc.SetWriteDeadline(time.Now().Add(WriteLimit)) // a writer without deadlines has none to set
+	_ = s.rc.SetWriteDeadline(time.Now().Add(WriteLimit)) // not every writer has deadlines
 	if _, s.err = s.w.Write(text); s.err == nil {
 		s.err = s.rc.Flush()
 	}

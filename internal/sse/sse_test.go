@@ -43,7 +43,7 @@ func TestNothingAfterAnError(t *testing.T) {
 
 var errGone = errors.New("gone")
 
-// gone is a reader that has left.
+// gone is a client that has disconnected.
 type gone struct {
 	*httptest.ResponseRecorder
 	writes int
@@ -53,7 +53,7 @@ func (g *gone) Write([]byte) (int, error) { g.writes++; return 0, errGone }
 
 var _ http.ResponseWriter = (*gone)(nil)
 
-// beats is a reader that counts, until it leaves.
+// beats is a client that counts writes until it disconnects.
 type beats struct {
 	*httptest.ResponseRecorder
 	n, most int

@@ -11,7 +11,7 @@ import (
 	"github.com/errand-fleet/errand/web/internal/view"
 )
 
-// The tasks of days that are over are those from the last of them back, while there still are any.
+// A row of past days links to the tasks from its last day back, as long as they are kept.
 func TestTasksOfACost(t *testing.T) {
 	t.Parallel()
 	today := time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC)
@@ -38,7 +38,7 @@ func TestTasksOfACost(t *testing.T) {
 	}
 }
 
-// What is not on the page is said.
+// The page says how much it leaves out.
 func TestCostsThatAreNotShown(t *testing.T) {
 	t.Parallel()
 	found := tasks.Costs{Rows: make([]tasks.CostRow, 3), More: 2, LeftOut: &tasks.CostSum{USD: 3, Runs: 4}}

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-fleet/errand/web/internal/view"
 )
 
-// Who looks for what is rare hears how far back the list has looked.
+// A search that stopped early says how far back it went.
 func TestListSaysWhereItStopped(t *testing.T) {
 	t.Parallel()
 	next := tasks.NewID(time.UnixMicro(1700000000000000), "test", "x")

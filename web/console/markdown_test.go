@@ -34,7 +34,7 @@ func TestFormatted(t *testing.T) {
 	}
 }
 
-// What would take long to format is shown as it is. What is within the bounds must not be far from them: each of these takes milliseconds.
+// Text that would take long to format is shown as it is. Each of these texts takes milliseconds.
 func TestFormattingHasBounds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// outline is a timeline in short, a line per entry.
+// outline returns a line per entry of a timeline.
 func outline(list []*entry, indent string) (lines []string) {
 	for _, e := range list {
 		line := indent + e.Kind + " " + e.Text
@@ -28,7 +28,7 @@ func outline(list []*entry, indent string) (lines []string) {
 	return lines
 }
 
-// A tool call and what came back are one entry, sub-agents stand below what began them, and pieces of text are joined, each with its own.
+// A tool call and its result are one entry, the entries of a sub-agent are below its call, and pieces of a text are joined.
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	tl := newTimeline()
@@ -67,7 +67,7 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// However deep sub-agents go, the page does not.
+// The page has a maximum depth, however deep sub-agents are nested.
 func TestTimelineHasADepth(t *testing.T) {
 	t.Parallel()
 	tl := newTimeline()
