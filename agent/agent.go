@@ -15,6 +15,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/protocol"
+	"github.com/errand-fleet/errand/agent/internal/tools"
 	"golang.org/x/sys/unix"
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
@@ -94,7 +95,7 @@ func New(c Config) (*Runner, error) {
 	if r.getenv == nil {
 		r.getenv = os.Getenv
 	}
-	if err := checkServers(c.Servers, r.getenv); err != nil {
+	if err := errors.Join(CheckServers(c.Servers, r.getenv)...); err != nil {
 		return nil, fmt.Errorf("create runner: %w", err)
 	}
 	if r.cfg.Grace <= 0 {
@@ -152,7 +153,7 @@ func (r *Runner) check(s Spec) *Error {
 	if !runID.MatchString(s.ID) || s.ID[0] == '.' || s.ID[0] == '-' {
 		return NewError(ClassInternal, fmt.Sprintf("run ID %q is not of the form [a-z0-9.-]{1,80}", s.ID))
 	}
-	if _, ok := tools[s.Profile]; !ok {
+	if tools.BuiltIn(s.Profile) == nil {
 		return NewError(ClassInternal, fmt.Sprintf("profile %q is unknown", s.Profile))
 	}
 	for _, word := range []string{s.Model, s.Effort} {
@@ -168,7 +169,7 @@ func (r *Runner) check(s Spec) *Error {
 	if err := s.Prompt.check(); err != nil {
 		return inputError(err)
 	}
-	if err := checkTools(s.Tools); err != nil {
+	if err := tools.Check(s.Tools); err != nil {
 		return NewError(ClassInternal, err.Error())
 	}
 	info, err := os.Stat(s.Dir)

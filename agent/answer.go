@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/protocol"
+	"github.com/errand-fleet/errand/agent/internal/tools"
 )
 
 // answer answers one control request of the CLI.
@@ -19,7 +20,7 @@ func (l *liveRun) answer(ctx context.Context, q *protocol.Request) (any, error) 
 	case "hook_callback":
 		return l.hook(q), nil
 	case "mcp_message":
-		if q.Server == hostServer && l.tools != nil {
+		if q.Server == tools.ServerName && l.tools != nil {
 			return l.tools.Answer(ctx, json.RawMessage(q.Message))
 		}
 	}
@@ -48,10 +49,10 @@ func (l *liveRun) hook(q *protocol.Request) any {
 
 // route asks the policy. While the agent plans, it denies every call that may change something: in that mode the CLI asks too, and would
 // make the calls that are allowed.
-func (l *liveRun) route(r ToolRequest) Verdict {
+func (l *liveRun) route(r ToolRequest) tools.Verdict {
 	v := l.policy.Route(r)
-	if l.planning.Load() && v.Action != Deny && !r.Human && !catalog[r.Tool].harmless() {
-		return Verdict{Action: Deny, Reason: "This is a plan: change nothing, and say what you would do."}
+	if l.planning.Load() && v.Action != Deny && !r.Human && !tools.Harmless(r.Tool) {
+		return tools.Verdict{Action: Deny, Reason: "This is a plan: change nothing, and say what you would do."}
 	}
 	return v
 }
@@ -59,7 +60,7 @@ func (l *liveRun) route(r ToolRequest) Verdict {
 // decide routes a call. It waits for the host's decision, or makes a delegated call.
 func (l *liveRun) decide(ctx context.Context, r ToolRequest) Decision {
 	redactor := l.r.cfg.Redactor
-	r.Text = describe(redactor, l.spec.Dir, r.Tool, r.Input)
+	r.Text = tools.Describe(redactor, l.spec.Dir, r.Tool, r.Input)
 	v := l.route(r)
 	switch v.Action {
 	case Allow:

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
+	"github.com/errand-fleet/errand/agent/internal/tools"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -26,8 +26,8 @@ type callable struct {
 
 // knownTo reads them from the CLI's answer to its greeting. A profile without the tool that starts agents has none.
 func knownTo(answer jsontext.Value, p Profile) (n callable) {
-	var told greeting
-	if json.Unmarshal(answer, &told, lenient) != nil {
+	told, err := readGreeting(answer)
+	if err != nil {
 		return callable{} // then nothing is expanded
 	}
 	for _, c := range told.Commands {
@@ -36,7 +36,7 @@ func knownTo(answer jsontext.Value, p Profile) (n callable) {
 		}
 	}
 	for _, a := range told.Agents {
-		if slices.Contains(tools[p], "Agent") {
+		if slices.Contains(tools.BuiltIn(p), "Agent") {
 			n.agents = append(n.agents, a.Name)
 		}
 	}

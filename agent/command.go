@@ -10,6 +10,7 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/session"
+	"github.com/errand-fleet/errand/agent/internal/tools"
 )
 
 // arguments is the CLI's command line. /proc shows it to everybody, so nothing a person wrote is in it but the checked name of a model
@@ -18,7 +19,7 @@ import (
 func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, d session.Dirs) ([]string, error) {
 	args := []string{
 		cli, "--print", "--output-format=stream-json", "--input-format=stream-json", "--verbose", "--include-partial-messages",
-		"--permission-prompt-tool=stdio", "--permission-mode=manual", "--tools=" + strings.Join(tools[s.Profile], ","),
+		"--permission-prompt-tool=stdio", "--permission-mode=manual", "--tools=" + strings.Join(tools.BuiltIn(s.Profile), ","),
 		// A follow-up brings its own context; the recorded one would be used instead (claude-cli.md §3, --system-prompt).
 		"--system-prompt-snapshot=off",
 	}
@@ -28,7 +29,7 @@ func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, 
 	if err != nil {
 		return nil, err
 	}
-	servers, err := r.mcpArguments(s, d)
+	servers, err := r.serverArguments(s, d)
 	if err != nil {
 		return nil, err
 	}

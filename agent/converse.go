@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper"
+	"github.com/errand-fleet/errand/agent/internal/tools"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 )
@@ -65,7 +66,7 @@ func (l *liveRun) initialize() (answer jsontext.Value, ok bool) {
 		request["jsonSchema"] = l.spec.Schema
 	}
 	if l.tools != nil {
-		request["sdkMcpServers"] = []string{hostServer}
+		request["sdkMcpServers"] = []string{tools.ServerName}
 	}
 	answer, err := l.control.Request(ctx, request)
 	switch {

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/protocol"
+	"github.com/errand-fleet/errand/agent/internal/tools"
 	"github.com/errand-fleet/errand/internal/modelfake"
 	"github.com/google/go-cmp/cmp"
 )
@@ -189,83 +189,11 @@ func TestCLIStopReachesHostTool(t *testing.T) {
 	}
 }
 
-// Both ways in which the CLI withdraws a call end its context, and nothing else; after Close nothing is left.
-func TestToolServerWithdrawal(t *testing.T) {
+// Messages to a server that errand does not run are errors to the CLI.
+func TestOtherToolServers(t *testing.T) {
 	t.Parallel()
-	const call, cancelled = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"wait","arguments":{}}}`,
-		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`
-	for name, withdraw := range map[string]func(*testing.T, *toolServer, context.CancelFunc){
-		"question withdrawn": func(_ *testing.T, _ *toolServer, cancel context.CancelFunc) { cancel() },
-		"request cancelled": func(t *testing.T, s *toolServer, _ context.CancelFunc) {
-			if _, err := s.Answer(t.Context(), json.RawMessage(cancelled)); err != nil {
-				t.Error(err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				begun, heard := make(chan struct{}, 1), make(chan error, 1)
-				s := serveTools(t.Context(), []Tool{
-					simple("wait", func(ctx context.Context) (string, error) {
-						begun <- struct{}{}
-						<-ctx.Done()
-						heard <- context.Cause(ctx)
-						return "too late", nil
-					}),
-					simple("now", func(context.Context) (string, error) { return "at once", nil }),
-				}, nil, nil)
-				defer s.Close()
-				greet(t, s)
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				answered := make(chan struct{})
-				go func() {
-					defer close(answered)
-					_, _ = s.Answer(ctx, json.RawMessage(call))
-				}()
-				<-begun
-				withdraw(t, s, cancel)
-				if err := <-heard; !errors.Is(err, errWithdrawn) {
-					t.Errorf("the tool heard %v", err)
-				}
-				<-answered
-				got, err := s.Answer(t.Context(), json.RawMessage(`{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"now"}}`))
-				if line, _ := json.Marshal(got); err != nil || !strings.Contains(string(line), "at once") {
-					t.Errorf("the next call: %s, %v", line, err)
-				}
-			})
-		})
-	}
-}
-
-// greet does what the CLI does first. A notification is acknowledged at once.
-func greet(t *testing.T, s *toolServer) {
-	t.Helper()
-	for _, m := range []string{
-		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`,
-		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
-	} {
-		got, err := s.Answer(t.Context(), json.RawMessage(m))
-		if line, _ := json.Marshal(got); err != nil || !strings.Contains(string(line), `"result":{`) {
-			t.Fatalf("%s: %s, %v", m, line, err)
-		}
-	}
-}
-
-// What the server cannot make sense of is an error to the CLI, which would wait for ever without an answer.
-func TestToolServerOddMessages(t *testing.T) {
-	t.Parallel()
-	s := serveTools(t.Context(), []Tool{simple("now", func(context.Context) (string, error) { return "", nil })}, nil, nil)
-	for _, m := range []string{``, `{}`, `[]`, `{"jsonrpc":"2.0","id":1,"result":{}}`} {
-		if got, err := s.Answer(t.Context(), json.RawMessage(m)); err == nil {
-			t.Errorf("%s: %v", m, got)
-		}
-	}
-	s.Close()
-	if got, err := s.Answer(t.Context(), json.RawMessage(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)); err == nil {
-		t.Errorf("after the end: %v", got)
-	}
+	s := tools.Serve(t.Context(), []Tool{simple("now", func(context.Context) (string, error) { return "", nil })}, nil, nil)
+	defer s.Close()
 	for _, l := range []*liveRun{{}, {tools: s}} {
 		if got, err := l.answer(t.Context(), &protocol.Request{Subtype: "mcp_message", Server: "other"}); err == nil {
 			t.Errorf("for another server: %v", got)
@@ -277,31 +205,21 @@ func TestToolsAreChecked(t *testing.T) {
 	t.Parallel()
 	run := func(context.Context, json.RawMessage) (string, error) { return "", nil }
 	object := json.RawMessage(`{"type":"object"}`)
-	for want, tools := range map[string][]Tool{
+	for want, offered := range map[string][]Tool{
 		`tool "Add": its name is not of the form`:   {{Name: "Add", Input: object, Run: run}},
 		`tool "": its name is not of the form`:      {{Input: object, Run: run}},
-		`tool "a": it does nothing`:                 {{Name: "a", Input: object}},
+		`tool "a": it has no Run function`:          {{Name: "a", Input: object}},
 		`tool "a": read its schema`:                 {{Name: "a", Run: run}},
 		`tool "a": its arguments are not an object`: {{Name: "a", Input: json.RawMessage(`{"type":"string"}`), Run: run}},
 		`tool "a": resolve its schema`:              {{Name: "a", Input: json.RawMessage(`{"type":"object","$ref":"#/nowhere"}`), Run: run}},
 		`tool "a": its name is taken`:               {{Name: "a", Input: object, Run: run}, {Name: "a", Input: object, Run: run}},
 	} {
-		_, err := newBench(t, "talk").Run(t.Context(), Spec{ID: "x", Dir: "/", Prompt: Message{Text: "x"}, Profile: Read, Tools: tools}, &host{})
+		_, err := newBench(t, "talk").Run(t.Context(), Spec{ID: "x", Dir: "/", Prompt: Message{Text: "x"}, Profile: Read, Tools: offered}, &host{})
 		e, ok := errors.AsType[*Error](err)
 		if !ok || e.Class != ClassInternal || !strings.Contains(e.Message, want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-}
-
-func TestNewToolRefusesWhatHasNoSchema(t *testing.T) {
-	t.Parallel()
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic")
-		}
-	}()
-	NewTool("odd", "", func(context.Context, struct{ C chan int }) (string, error) { return "", nil })
 }
 
 // What a run starts is over when it is: goroutines inherit the labels of who started them.

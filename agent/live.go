@@ -15,20 +15,21 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/protocol"
 	"github.com/errand-fleet/errand/agent/internal/session"
+	"github.com/errand-fleet/errand/agent/internal/tools"
 )
 
 // liveRun is a run whose CLI has been started.
 type liveRun struct {
 	invocation
 	r       *Runner
-	policy  Policy
+	policy  tools.Policy
 	process *keeper.Process
 	in      *protocol.Stdin
 	control *protocol.Control
 	stream  *protocol.Stream
 	stderr  protocol.Tail
-	tools   *toolServer // nil without Spec.Tools
-	known   callable    // what messages may call by name; set before the first is sent
+	tools   *tools.Server // nil without Spec.Tools
+	known   callable      // what messages may call by name; set before the first is sent
 	dirs    session.Dirs
 	gate    *gateway.Gateway
 	session string // ID of the conversation
@@ -59,12 +60,12 @@ func (r *Runner) newLiveRun(in invocation, p *keeper.Process) *liveRun {
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	l.control = protocol.NewControl(l.in, l.stdinFailed)
 	if len(s.Tools) > 0 {
-		l.tools = serveTools(l.ctx, s.Tools, redactor, l.toolFailed)
+		l.tools = tools.Serve(l.ctx, s.Tools, redactor, l.toolFailed)
 	}
 	l.stream = protocol.NewStream(protocol.Config{
 		Redactor: redactor, Log: in.log, Control: l.control, Handler: streamHandler{l},
 		Describe: func(tool string, input json.RawMessage) (string, bool) {
-			return describe(redactor, s.Dir, tool, input), known(tool)
+			return tools.Describe(redactor, s.Dir, tool, input), tools.Known(tool)
 		},
 	})
 	return l

@@ -7,6 +7,7 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/redact"
 	"github.com/errand-fleet/errand/agent/internal/runlog"
 	experimental "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Offer is what can be asked for by name in a directory.
@@ -110,10 +111,16 @@ type greeting struct {
 	} `json:"models"`
 }
 
+// readGreeting reads the CLI's answer, which may be JSON that is not quite valid.
+func readGreeting(answer jsontext.Value) (g greeting, err error) {
+	err = experimental.Unmarshal(answer, &g, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	return g, err
+}
+
 // offered reads the CLI's answer to its greeting. What is about its own session is left out: nobody sits at its terminal.
 func offered(answer json.RawMessage) (Offer, error) {
-	var told greeting
-	if err := experimental.Unmarshal(answer, &told, lenient); err != nil {
+	told, err := readGreeting(jsontext.Value(answer))
+	if err != nil {
 		return Offer{}, NewError(ClassUnknown, "read what the CLI offers: "+err.Error())
 	}
 	o := Offer{Agents: []OfferedAgent{}, Commands: []OfferedCommand{}, Models: []OfferedModel{}}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/protocol"
+	"github.com/errand-fleet/errand/agent/internal/tools"
 	"github.com/errand-fleet/errand/internal/modelfake"
 	"github.com/google/go-cmp/cmp"
 )
@@ -248,7 +249,7 @@ func TestWaitingForAnAnswerIsNotSilence(t *testing.T) {
 				in.Close()
 				l := &liveRun{
 					invocation: invocation{spec: Spec{IdleLimit: time.Minute}, host: &host{asked: func(context.Context) { <-answered }}},
-					r:          &Runner{exitLimit: time.Second, pingAfter: 24 * time.Hour}, policy: Policy{Profile: Write, Rules: []Rule{rule}},
+					r:          &Runner{exitLimit: time.Second, pingAfter: 24 * time.Hour}, policy: tools.Policy{Profile: Write, Rules: []Rule{rule}},
 					control: protocol.NewControl(in, func(error) {}), stream: protocol.NewStream(protocol.Config{}),
 					idle: make(chan struct{}), quiet: make(chan struct{}),
 				}

@@ -8,16 +8,6 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/protocol"
 )
 
-// Profile is what the agent of a run may do. The zero value is not valid: a caller decides.
-type Profile string
-
-// The profiles, from the widest to the narrowest.
-const (
-	Write     Profile = "write"     // edits files and runs commands inside the run's directories
-	Read      Profile = "read"      // reads files, no commands, no network
-	Untrusted Profile = "untrusted" // as Read, for content a stranger wrote
-)
-
 // Spec says what to run. Only ID, Dir, Prompt and Profile are required.
 type Spec struct {
 	ID      string  // names the log files and marks the run's processes; [a-z0-9.-], at most 80 bytes
@@ -82,17 +72,6 @@ type Host interface {
 	Next(ctx context.Context) (Message, bool)
 	// Idle is asked each time the agent has nothing left to do: one more message, or false, which ends the session.
 	Idle(ctx context.Context) (Message, bool)
-}
-
-// ToolRequest is a tool call that has to be decided.
-type ToolRequest struct {
-	ID      string // of the tool use
-	Tool    string
-	Input   json.RawMessage // as the agent wrote it, not redacted
-	Text    string          // the call in words, as in an Event
-	Blocked string          // the path that made the CLI ask, when it was one
-	Human   bool            // the tool itself is a question to a person
-	Reason  string          // why a person is asked: the rule's
 }
 
 // Decision answers a ToolRequest.

@@ -1,85 +1,133 @@
 package tools
 
-import "strings"
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"strings"
 
-// tool is what errand knows about a tool of the CLI, or about one of its own.
+	"github.com/errand-fleet/errand/agent/internal/redact"
+	experimental "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// tool describes a tool of the CLI, or one of errand.
 type tool struct {
-	neutral string // its name in neutral naming
-	verb    string // what people read that it does
-	arg     string // the argument that tells on what
-	files   bool   // it touches files, which pathsOf finds
-	reads   bool   // and changes none
-	args    names  // the arguments that are named differently in neutral naming
-	list    string // an argument that is a list of objects, whose fields are named like arguments
+	neutral  string // a name for rules that belongs to no program
+	verb     string // begins the description of a call
+	arg      string // the argument that says what the call is about
+	files    bool   // it accesses files, which pathsOf finds
+	reads    bool   // and changes none
+	harmless bool   // it changes nothing outside the conversation
 }
 
-// names are neutral names by the CLI's.
-type names map[string]string
-
-// catalog is all tools that are known, by the name the CLI gives them: those of the profiles, those it adds by itself, those of other
-// versions, and errand's own. No neutral name is one of the CLI's, and none comes twice; the same is true of a tool's arguments.
+// catalog has all known tools by the CLI's names: those of the profiles, those it adds by itself, those of other versions, and errand's. No
+// neutral name is one of the CLI's, and all are different.
 var catalog = map[string]tool{
-	"Agent": {neutral: "agent", verb: "Delegating:", arg: "description", args: names{"subagent_type": "type"}},
-	"Task":  {neutral: "task", verb: "Delegating:", arg: "description", args: names{"subagent_type": "type"}},
+	"Agent":        {neutral: "agent", verb: "Delegating:", arg: "description", harmless: true},
+	"Task":         {neutral: "task", verb: "Delegating:", arg: "description", harmless: true},
+	"Bash":         {neutral: "bash", verb: "Running", arg: "command"},
+	"Skill":        {neutral: "skill", verb: "Using skill", arg: "skill"},
+	"Read":         {neutral: "read", verb: "Reading", arg: "file_path", files: true, reads: true},
+	"Glob":         {neutral: "find", verb: "Looking for", arg: "pattern", files: true, reads: true},
+	"Grep":         {neutral: "grep", verb: "Searching for", arg: "pattern", files: true, reads: true},
+	"Write":        {neutral: "write", verb: "Writing", arg: "file_path", files: true},
+	"Edit":         {neutral: "edit", verb: "Editing", arg: "file_path", files: true},
+	"MultiEdit":    {neutral: "multi_edit", verb: "Editing", arg: "file_path", files: true},
+	"NotebookEdit": {neutral: "notebook_edit", verb: "Editing", arg: "notebook_path", files: true},
+	"WebFetch":     {neutral: "fetch", verb: "Fetching", arg: "url", harmless: true},
+	"WebSearch":    {neutral: "search", verb: "Searching the web for", arg: "query", harmless: true},
+	"ToolSearch":   {neutral: "find_tool", verb: "Looking for a tool:", arg: "query", harmless: true},
+	"TaskStop":     {neutral: "stop", verb: "Stopping task", arg: "task_id"},
+	"TodoWrite":    {neutral: "plan", verb: "Planning:", arg: "todos", harmless: true},
 
-	"Bash":  {neutral: "bash", verb: "Running", arg: "command", args: names{"timeout": "timeoutMs", "run_in_background": "background"}},
-	"Skill": {neutral: "skill", verb: "Using skill", arg: "skill"},
-
-	"Read": {
-		neutral: "read", verb: "Reading", arg: "file_path", files: true, reads: true,
-		args: names{"file_path": "path", "allow_large": "allowLarge"},
-	},
-	"Glob": {neutral: "find", verb: "Looking for", arg: "pattern", files: true, reads: true},
-	"Grep": {
-		neutral: "grep", verb: "Searching for", arg: "pattern", files: true, reads: true,
-		args: names{
-			"-A": "after", "-B": "before", "-C": "around", "-i": "ignoreCase", "-n": "lineNumbers", "-o": "onlyMatching",
-			"head_limit": "limit", "output_mode": "output",
-		},
-	},
-
-	"Write": {neutral: "write", verb: "Writing", arg: "file_path", files: true, args: names{"file_path": "path"}},
-	"Edit": {
-		neutral: "edit", verb: "Editing", arg: "file_path", files: true,
-		args: names{"file_path": "path", "old_string": "oldText", "new_string": "newText", "replace_all": "replaceAll"},
-	},
-	"MultiEdit": {
-		neutral: "multi_edit", verb: "Editing", arg: "file_path", files: true, list: "edits",
-		args: names{"file_path": "path", "old_string": "oldText", "new_string": "newText", "replace_all": "replaceAll"},
-	},
-	"NotebookEdit": {
-		neutral: "notebook_edit", verb: "Editing", arg: "notebook_path", files: true,
-		args: names{"notebook_path": "path", "cell_id": "cell", "cell_type": "type", "edit_mode": "mode", "new_source": "newText"},
-	},
-
-	"WebFetch": {neutral: "fetch", verb: "Fetching", arg: "url"},
-	"WebSearch": {
-		neutral: "search", verb: "Searching the web for", arg: "query",
-		args: names{"allowed_domains": "allowedDomains", "blocked_domains": "blockedDomains"},
-	},
-	"ToolSearch": {neutral: "find_tool", verb: "Looking for a tool:", arg: "query", args: names{"max_results": "limit"}},
-	"TaskStop":   {neutral: "stop", verb: "Stopping task", arg: "task_id", args: names{"task_id": "task"}},
-
-	"TodoWrite":       {neutral: "plan", verb: "Planning:", arg: "todos"},
 	"AskUserQuestion": {neutral: "ask", verb: "Asking a question"},
-	answerTool:        {neutral: "answer", verb: "Putting the answer into its form"},
+	answerTool:        {neutral: "answer", verb: "Putting the answer into its form", harmless: true},
 
-	ownTools + "ask_user":    {neutral: "ask_user", verb: "Asking a question"},
-	ownTools + "post_update": {neutral: "post_update", verb: "Posting an update"},
-	ownTools + "read_thread": {neutral: "read_thread", verb: "Reading the thread"},
+	ownTools + "ask_user":    {neutral: "ask_user", verb: "Asking a question", harmless: true},
+	ownTools + "post_update": {neutral: "post_update", verb: "Posting an update", harmless: true},
+	ownTools + "read_thread": {neutral: "read_thread", verb: "Reading the thread", harmless: true},
 	ownTools + "attach_file": {neutral: "attach_file", verb: "Attaching", arg: "path"},
 }
 
-// known reports whether a tool is one that errand, or whoever set up an MCP server, has reckoned with.
-func known(name string) bool {
+// Known reports whether errand knows a tool, or it belongs to an MCP server.
+func Known(name string) bool {
 	_, ok := catalog[name]
 	return ok || strings.HasPrefix(name, "mcp__")
 }
 
-// harmless reports whether a tool only looks, or only speaks.
-func (t tool) harmless() bool { return t.reads || looks[t.neutral] }
+// Harmless reports whether a tool only reads or talks.
+func Harmless(name string) bool { return catalog[name].reads || catalog[name].harmless }
 
-var looks = map[string]bool{
-	"fetch": true, "search": true, "find_tool": true, "plan": true, "answer": true, "agent": true, "task": true,
-	"ask_user": true, "post_update": true, "read_thread": true,
+// describeWidth is the maximum number of characters of a description: a line of a status message.
+const describeWidth = 80
+
+// Describe puts a tool call into words, such as "Reading agent/run.go": one line, without secrets. Paths are relative to dir.
+func Describe(redactor *redact.Redactor, dir, name string, input json.RawMessage) string {
+	t, ok := catalog[name]
+	if !ok {
+		return redact.Clip(redactor.OneLine("Using "+strings.ReplaceAll(strings.TrimPrefix(name, "mcp__"), "__", " ")), describeWidth)
+	}
+	what := t.subject(input)
+	if strings.HasSuffix(t.arg, "path") && filepath.IsAbs(what) {
+		what = relative(what, dir)
+	}
+	return redact.Clip(redactor.OneLine(t.verb+" "+what), describeWidth)
+}
+
+// lenient accepts all JSON that the CLI may produce.
+var lenient = experimental.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+
+// subject returns what a call is about according to the tool's argument; empty if the call lacks it or it is not text.
+func (t tool) subject(input []byte) string {
+	v := valueOf(input, t.arg)
+	if v.Kind() != '[' {
+		var s string
+		if v.Kind() != '"' || experimental.Unmarshal(v, &s, lenient) != nil {
+			return ""
+		}
+		return s
+	}
+	// A to-do list is about the item in progress, or the next one.
+	var todos []struct {
+		Content string `json:"content"`
+		Status  string `json:"status"`
+	}
+	if experimental.Unmarshal(v, &todos, lenient) != nil {
+		return ""
+	}
+	for _, status := range []string{"in_progress", "pending"} {
+		for _, todo := range todos {
+			if todo.Status == status {
+				return todo.Content
+			}
+		}
+	}
+	return ""
+}
+
+// valueOf returns the value of an argument of a call; nil if the call lacks it. If it occurs several times the last one counts, as for the
+// CLI. Other arguments are skipped without being copied: they may have megabytes.
+func valueOf(input []byte, name string) (found jsontext.Value) {
+	dec := jsontext.NewDecoder(bytes.NewReader(input), lenient)
+	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
+		return nil
+	}
+	for dec.PeekKind() == '"' {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return found
+		}
+		if token.String() != name {
+			err = dec.SkipValue()
+		} else {
+			var v jsontext.Value
+			v, err = dec.ReadValue()
+			found = v.Clone()
+		}
+		if err != nil {
+			return found
+		}
+	}
+	return found
 }

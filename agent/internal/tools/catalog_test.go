@@ -5,11 +5,13 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 func TestDescribe(t *testing.T) {
 	t.Parallel()
-	redact := NewRedactor("a-known-secret", "two\nlines-of-it")
+	redactor := redact.New("a-known-secret", "two\nlines-of-it")
 	long := strings.Repeat("x", 200)
 	for _, c := range []struct{ tool, input, want string }{
 		{"Read", `{"file_path":"/w/agent/run.go"}`, "Reading agent/run.go"},
@@ -39,7 +41,7 @@ func TestDescribe(t *testing.T) {
 		{"Novelty", `not json`, "Using Novelty"},
 		{"Nov\u202eel\x1bty" + long, `{}`, "Using Novelty" + long[:66] + "…"},
 	} {
-		if got := describe(redact, "/w", c.tool, []byte(c.input)); got != c.want {
+		if got := Describe(redactor, "/w", c.tool, []byte(c.input)); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.tool, c.input, got, c.want)
 		}
 	}
@@ -47,13 +49,42 @@ func TestDescribe(t *testing.T) {
 
 func FuzzDescribe(f *testing.F) {
 	const secret = "a-known-secret"
-	redact := NewRedactor(secret)
+	redactor := redact.New(secret)
 	f.Add("Bash", []byte(`{"command":"`+secret+`"}`))
 	f.Add(secret, []byte(nil))
 	f.Fuzz(func(t *testing.T, name string, input []byte) {
-		got := describe(redact, "/w", name, input)
+		got := Describe(redactor, "/w", name, input)
 		if utf8.RuneCountInString(got) > describeWidth || strings.Contains(got, secret) || strings.ContainsFunc(got, unicode.IsControl) {
 			t.Errorf("%q %q: %q", name, input, got)
 		}
 	})
+}
+
+// Every tool of a profile is in the catalog, and neutral names are unique.
+func TestCatalog(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for name, c := range catalog {
+		if c.neutral == "" || c.verb == "" {
+			t.Errorf("%s has no neutral name, or no verb", name)
+		}
+		if twin, ok := seen[c.neutral]; ok {
+			t.Errorf("%s and %s are both %s", name, twin, c.neutral)
+		}
+		seen[c.neutral] = name
+		if _, ok := catalog[c.neutral]; ok {
+			t.Errorf("%s: its neutral name %s is another tool's", name, c.neutral)
+		}
+	}
+	for profile, names := range builtIn {
+		for _, name := range names {
+			c, ok := catalog[name]
+			if !ok {
+				t.Errorf("%s is not in the table", name)
+			}
+			if profile != Write && !c.reads {
+				t.Errorf("%s gives an agent that only reads %s", profile, name)
+			}
+		}
+	}
 }

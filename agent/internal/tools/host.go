@@ -10,25 +10,25 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// hostServer is the name under which the agent finds the tools of Spec.Tools: it sees them as mcp__errand__<name>.
-const hostServer = "errand"
+// ServerName is the name of the host's server: the agent sees its tools as mcp__errand__<name>.
+const ServerName = "errand"
 
-// Tool is something the agent may have done in this process, by whoever started the run.
+// Tool is a tool that the host of a run offers to the agent.
 type Tool struct {
 	Name        string          // unique in its run: lower-case letters, digits and _, at most 48 bytes
-	Description string          // for the agent: what it does, and when to use it
+	Description string          // for the agent: what the tool does, and when to use it
 	Input       json.RawMessage // JSON schema (2020-12) of the arguments: an object
-	ReadOnly    bool            // it changes nothing: the CLI runs several calls of such tools at once, of others one after another
+	ReadOnly    bool            // it changes nothing: the CLI makes calls of such tools concurrently, of others one after another
 
-	// Run does the work, on a goroutine of its own; several calls may be under way at once. Its arguments fit the schema. Its text,
-	// or its error, is told to the agent after it has passed Config.Redactor. ctx ends with the run, with the run's own cause, or
-	// when the agent does not want the result any more; Run must then return, because the run waits for it.
+	// Run makes a call, on its own goroutine; several calls may run at once. Its arguments fit the schema. The agent gets its text, or its
+	// error, redacted. ctx ends with the run, with the run's cause, or when the agent withdraws the call; Run must then return, because
+	// the run waits for it.
 	Run func(ctx context.Context, args json.RawMessage) (string, error)
 }
 
-// NewTool makes a Tool whose schema is that of the struct In: fields without omitempty are required, and a `jsonschema` tag describes
-// its field. It panics when In has no schema, which only a mistake in the program can bring about.
-func NewTool[In any](name, description string, run func(context.Context, In) (string, error)) Tool {
+// New returns a Tool whose schema is that of the struct In: fields without omitempty are required, and a `jsonschema` tag describes its
+// field. It panics if In has no schema, which is a mistake in the program.
+func New[In any](name, description string, run func(context.Context, In) (string, error)) Tool {
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {
 		panic(fmt.Sprintf("make tool %s: %v", name, err))
@@ -48,8 +48,8 @@ func NewTool[In any](name, description string, run func(context.Context, In) (st
 
 var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
 
-// checkTools finds what would keep a tool from being offered.
-func checkTools(tools []Tool) error {
+// Check returns an error if one of the tools cannot be offered.
+func Check(tools []Tool) error {
 	seen := map[string]bool{}
 	for _, t := range tools {
 		err := t.check()
@@ -69,7 +69,7 @@ func (t Tool) check() error {
 	case !toolName.MatchString(t.Name):
 		return errors.New("its name is not of the form [a-z][a-z0-9_]*")
 	case t.Run == nil:
-		return errors.New("it does nothing")
+		return errors.New("it has no Run function")
 	}
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(t.Input, &schema); err != nil {

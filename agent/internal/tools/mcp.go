@@ -3,28 +3,30 @@ package tools
 import (
 	"errors"
 	"fmt"
-	"github.com/errand-fleet/errand/agent/internal/session"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"text/template"
+	"text/template/parse"
 )
 
 // MCPServer is a server of tools outside this process, which the CLI of each run starts or connects to. The agent sees its tools as
-// mcp__<name>__<tool>, and calls them without anybody being asked.
+// mcp__<name>__<tool>, and may call them without asking.
 //
-// In Args, and in the values of Env and Headers, {{.Thread}}, {{.Repo}} and {{.Run}} stand for what the run is about (Spec.Thread,
-// Spec.Repo, Spec.ID). In Env and Headers {{env "NAME"}} stands for a variable of the worker's environment; give what ServerSecrets
-// finds to the Redactor. The CLI by itself expands ${NAME} from its own environment.
+// In Args, and in the values of Env and Headers, {{.Thread}}, {{.Repo}} and {{.Run}} are replaced by the thread, repository and ID of the
+// run. In Env and Headers {{env "NAME"}} is replaced by a variable of the worker's environment; give those that ServerSecrets returns to
+// the redactor. The CLI expands ${NAME} from its own environment.
 type MCPServer struct {
 	Name     string // lower-case letters, digits and dashes
 	Type     string // ServerStdio, ServerHTTP or ServerSSE
-	Command  string // stdio: an absolute path, or a name to find on PATH; it runs in Spec.Dir
+	Command  string // stdio: an absolute path, or a name to find on PATH; it runs in the directory of the run
 	Args     []string
-	Env      map[string]string // stdio: besides the CLI's own environment
+	Env      map[string]string // stdio: added to the CLI's environment
 	URL      string            // http, sse
 	Headers  map[string]string // http, sse
-	Profiles []Profile         // of the runs that get it; empty: Write. Never Untrusted
+	Profiles []Profile         // that get it; empty: Write. Never Untrusted
 }
 
 // The values of MCPServer.Type.
@@ -36,20 +38,16 @@ const (
 
 var serverName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 
-func checkServers(servers []MCPServer, getenv func(string) string) error {
-	return errors.Join(CheckServers(servers, getenv)...)
-}
-
-// CheckServers finds all that is wrong with servers, for which New would refuse them, by expanding everything once.
+// CheckServers returns everything that is wrong with servers. It expands all values once.
 func CheckServers(servers []MCPServer, getenv func(string) string) (errs []error) {
-	seen := map[string]bool{hostServer: true} // that name is our own
+	seen := map[string]bool{ServerName: true}
 	for _, m := range servers {
 		err := m.check()
 		if seen[m.Name] {
 			err = errors.Join(err, errors.New("its name is taken"))
 		}
 		seen[m.Name] = true
-		_, expandErr := m.expand(serverVars{Thread: "thread", Repo: "owner/name", Run: "run"}, getenv)
+		_, expandErr := m.Entry(Vars{Thread: "thread", Repo: "owner/name", Run: "run"}, getenv)
 		if err = errors.Join(err, expandErr); err != nil {
 			errs = append(errs, fmt.Errorf("MCP server %q: %w", m.Name, err))
 		}
@@ -79,28 +77,15 @@ func (m MCPServer) check() error {
 	return nil
 }
 
-// serves reports whether runs of a profile get the server.
-func (m MCPServer) serves(p Profile) bool {
+// Serves reports whether runs of a profile get the server.
+func (m MCPServer) Serves(p Profile) bool {
 	if len(m.Profiles) == 0 {
 		return p == Write
 	}
 	return slices.Contains(m.Profiles, p)
 }
 
-// servers are the names of the servers whose tools a run may call: that of Spec.Tools, and those configured for its profile.
-func (r *Runner) servers(s Spec) (names []string) {
-	if len(s.Tools) > 0 {
-		names = append(names, hostServer)
-	}
-	for _, m := range r.cfg.Servers {
-		if m.serves(s.Profile) {
-			names = append(names, m.Name)
-		}
-	}
-	return names
-}
-
-// serverOf is the name of the server that a tool is of; empty for the CLI's own tools.
+// serverOf returns the name of the server that a tool belongs to; empty for the CLI's own tools.
 func serverOf(tool string) string {
 	rest, _ := strings.CutPrefix(tool, "mcp__")
 	name, _, ok := strings.Cut(rest, "__")
@@ -110,10 +95,10 @@ func serverOf(tool string) string {
 	return name
 }
 
-// ServerSecrets are the values of the environment that servers are given, for NewRedactor. What is not set is left out; New refuses it.
+// ServerSecrets returns the values of the environment that servers get, for the redactor. Variables that are not set are left out.
 func ServerSecrets(servers []MCPServer, getenv func(string) string) []string {
 	var found []string
-	_ = checkServers(servers, func(name string) string {
+	_ = CheckServers(servers, func(name string) string {
 		value := getenv(name)
 		if value != "" {
 			found = append(found, value)
@@ -123,36 +108,75 @@ func ServerSecrets(servers []MCPServer, getenv func(string) string) []string {
 	return found
 }
 
-// mcpArguments tells the CLI which servers there are, by a file for this run alone, since they may hold secrets, and that their tools and
-// those of Spec.Tools need nobody's permission.
-func (r *Runner) mcpArguments(s Spec, d session.Dirs) ([]string, error) {
-	if s.inert {
-		return nil, nil
-	}
-	var args []string
-	if path := ownServers(s.Dir); s.trusts() && path != "" {
-		args = append(args, "--mcp-config="+path)
-	}
-	entries := map[string]serverEntry{}
-	for _, m := range r.cfg.Servers {
-		if !m.serves(s.Profile) {
-			continue
-		}
-		e, err := m.expand(serverVars{Thread: s.Thread, Repo: s.Repo, Run: s.ID}, r.getenv)
-		if err != nil {
-			return nil, fmt.Errorf("configure MCP server %s: %w", m.Name, err)
-		}
-		entries[m.Name] = e
-	}
-	if len(entries) > 0 {
-		path, err := d.WriteJSON("mcp.json", map[string]any{"mcpServers": entries})
-		if err != nil {
-			return nil, err
-		}
-		args = append(args, "--mcp-config="+path)
-	}
-	if names := r.servers(s); len(names) > 0 {
-		args = append(args, "--allowedTools=mcp__"+strings.Join(names, ",mcp__"))
-	}
-	return args, nil
+// Vars are the values that describe a run.
+type Vars struct{ Thread, Repo, Run string }
+
+// Entry is a server as the CLI reads it from its configuration.
+type Entry struct {
+	Type    string            `json:"type"`
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
 }
+
+// Entry returns the server's entry for a run. The error names every value that cannot be expanded.
+func (m MCPServer) Entry(v Vars, getenv func(string) string) (Entry, error) {
+	public := func(string) (string, error) {
+		return "", valueError("the arguments of a process are public: put it into env")
+	}
+	secret := func(name string) (string, error) {
+		switch value := getenv(name); {
+		case value == "":
+			return "", valueError(name + " is not set in the environment")
+		case strings.Contains(value, "${"):
+			return "", valueError(name + " holds ${, which the CLI would expand again")
+		default:
+			return value, nil
+		}
+	}
+	var errs []error
+	one := func(where, text string, env func(string) (string, error)) string {
+		filled, err := fill(where, text, v, env)
+		errs = append(errs, err)
+		return filled
+	}
+	all := func(where string, values map[string]string) map[string]string {
+		filled := maps.Clone(values)
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			filled[key] = one(where+" "+key, values[key], secret)
+		}
+		return filled
+	}
+	e := Entry{Type: m.Type, Command: m.Command, URL: m.URL}
+	for i, arg := range m.Args {
+		e.Args = append(e.Args, one(fmt.Sprintf("argument %d", i+1), arg, public))
+	}
+	e.Env, e.Headers = all("env", m.Env), all("header", m.Headers)
+	return e, errors.Join(errs...)
+}
+
+// fill expands one value. Conditions and loops are refused: they could hide a mistake until the first run that reaches it.
+func fill(where, text string, v Vars, env func(string) (string, error)) (string, error) {
+	t, err := template.New(where).Funcs(template.FuncMap{"env": env}).Parse(text)
+	if err != nil {
+		return "", err
+	}
+	for _, n := range t.Root.Nodes {
+		if k := n.Type(); k != parse.NodeText && k != parse.NodeAction {
+			return "", fmt.Errorf("%s: %s: only values are allowed, such as {{.Repo}}", where, n)
+		}
+	}
+	var b strings.Builder
+	err = t.Execute(&b, v)
+	if reason, ok := errors.AsType[valueError](err); ok {
+		err = fmt.Errorf("%s: %w", where, reason) // without the template's own message
+	}
+	return b.String(), err
+}
+
+// valueError says why a value cannot be expanded.
+type valueError string
+
+func (e valueError) Error() string { return string(e) }

@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// about is what a call is about, as rules see it, and whether that is paths. A call about nothing in particular has none.
-func (p Policy) about(r ToolRequest) (list []string, paths bool) {
+// subjects returns what a call is about, as rules see it, and whether that is paths; nil if it is about nothing in particular.
+func (p Policy) subjects(r Request) (list []string, paths bool) {
 	t := catalog[r.Tool]
 	if !t.files {
 		if s := t.subject(r.Input); s != "" {
@@ -28,11 +28,11 @@ func (p Policy) about(r ToolRequest) (list []string, paths bool) {
 	return slices.Compact(list), true
 }
 
-// roots are the directories whose files may be touched.
+// roots lists the directories whose files may be accessed.
 func (p Policy) roots() []string { return append([]string{p.Dir}, p.Roots...) }
 
-// inside resolves symbolic links as far as the path exists, so that a link does not lead out.
-func (p Policy) inside(path string) bool {
+// contains reports whether a path is inside the run's directories. It resolves symbolic links as far as the path exists.
+func (p Policy) contains(path string) bool {
 	path = resolve(p.absolute(path))
 	return slices.ContainsFunc(p.roots(), func(root string) bool {
 		rel, err := filepath.Rel(resolve(root), path)
@@ -40,7 +40,7 @@ func (p Policy) inside(path string) bool {
 	})
 }
 
-// absolute is a path as the agent means it: from where it works.
+// absolute makes a path absolute, relative to where the agent works.
 func (p Policy) absolute(path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(p.Dir, path)
@@ -48,7 +48,7 @@ func (p Policy) absolute(path string) string {
 	return filepath.Clean(path)
 }
 
-// relative is a path as people write it: from dir, if it is below it.
+// relative makes a path relative to dir if it is below it.
 func relative(path, dir string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
 		path = rel
@@ -56,7 +56,7 @@ func relative(path, dir string) string {
 	return filepath.ToSlash(path)
 }
 
-// resolve follows the links of the longest existing beginning of path.
+// resolve follows the links of the longest existing prefix of a path.
 func resolve(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -68,9 +68,9 @@ func resolve(path string) string {
 	return filepath.Join(resolve(dir), base)
 }
 
-// pathsOf are the files and directories a call of a file tool names. Names of arguments are read as the CLI reads them: to the letter,
-// and the last of several counts.
-func pathsOf(r ToolRequest) ([]string, error) {
+// pathsOf returns the files and directories that a call of a file tool names. Argument names are read as the CLI reads them: case counts,
+// and the last of several wins.
+func pathsOf(r Request) ([]string, error) {
 	var in struct {
 		File     string `json:"file_path"`
 		Notebook string `json:"notebook_path"`
@@ -82,7 +82,7 @@ func pathsOf(r ToolRequest) ([]string, error) {
 		return nil, err
 	}
 	paths := []string{r.Blocked, in.File, in.Notebook, in.Path}
-	// Patterns of file names are paths, too: /home/*/** needs no directory to be named beside it.
+	// Patterns of file names are paths too: /home/*/** needs no directory argument.
 	if r.Tool == "Glob" {
 		paths = append(paths, fixed(in.Path, in.Pattern))
 	}
@@ -90,7 +90,7 @@ func pathsOf(r ToolRequest) ([]string, error) {
 	return slices.DeleteFunc(paths, func(p string) bool { return p == "" }), nil
 }
 
-// fixed is the part of a pattern before its first wildcard, as a path below dir; a pattern that climbs is taken at its word.
+// fixed returns the part of a pattern before its first wildcard, as a path below dir; the root if the pattern contains "..".
 func fixed(dir, pattern string) string {
 	if pattern == "" {
 		return ""

@@ -1,66 +1,92 @@
+// Package tools decides which tools an agent has and which calls of them are made, and serves the tools of the host.
+//
+// A [Policy] decides calls by the run's [Profile], its directories and its [Rule]s. A [Server] offers [Tool]s of this process to one CLI
+// over its control protocol; an [MCPServer] is a server outside this process. [Describe] puts a call into words. The package starts no
+// process and knows nothing of runs. Everything but [Server.Close] may be called from any number of goroutines.
 package tools
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 )
 
-// tools are the CLI's built-in tools per profile; it is started with these and no others. Left out on purpose: what starts work
-// later (cron, wake-ups, monitors), what talks to other sessions, and what asks a person at the terminal.
-var tools = map[Profile][]string{
+// Profile is what the agent of a run may do. The zero value is not valid: a caller decides.
+type Profile string
+
+// The profiles, from the widest to the narrowest.
+const (
+	Write     Profile = "write"     // edits files and runs commands inside the run's directories
+	Read      Profile = "read"      // reads files, no commands, no network
+	Untrusted Profile = "untrusted" // as Read, for content that a stranger wrote
+)
+
+// builtIn lists the CLI's tools per profile; it is started with these and no others. Left out on purpose: tools that start work later (cron,
+// wake-ups, monitors), that talk to other sessions, or that ask a person at the terminal.
+var builtIn = map[Profile][]string{
 	Write:     {"Agent", "Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Skill", "TaskStop", "ToolSearch", "WebFetch", "WebSearch", "Write"},
 	Read:      {"Glob", "Grep", "Read"},
 	Untrusted: {"Glob", "Grep", "Read"},
 }
 
+// BuiltIn returns the CLI's tools of a profile; nil if there is no such profile.
+func BuiltIn(p Profile) []string { return builtIn[p] }
+
 const (
-	answerTool = "StructuredOutput"          // how the agent answers a Spec.Schema: no tool that anybody could mind
-	ownTools   = "mcp__" + hostServer + "__" // how the names of Spec.Tools begin
+	answerTool = "StructuredOutput"          // the agent answers a schema with it: always allowed
+	ownTools   = "mcp__" + ServerName + "__" // prefix of the names of host tools
 )
 
-// Action is what becomes of a tool call.
+// Request is a tool call that has to be decided.
+type Request struct {
+	ID      string // of the tool use
+	Tool    string
+	Input   json.RawMessage // as the agent wrote it, not redacted
+	Text    string          // the call in words, as in an Event
+	Blocked string          // the path that made the CLI ask, if it was one
+	Human   bool            // the tool itself is a question to a person
+	Reason  string          // why a person is asked: the rule's
+}
+
+// Action is what happens to a tool call.
 type Action string
 
 // The actions.
 const (
 	Allow    Action = "allow"
-	Deny     Action = "deny"     // the agent is told why
-	Ask      Action = "ask"      // Host.Permit decides
-	Delegate Action = "delegate" // the host does the call, and the CLI does not
+	Deny     Action = "deny"     // the agent gets the reason
+	Ask      Action = "ask"      // the host decides
+	Delegate Action = "delegate" // the host makes the call instead of the CLI
 )
 
-// Policy decides the tool calls of a run: the second wall behind the list of tools the CLI gets. Files are held to its directories. A command
-// of the Write profile is not looked into, since no list of words contains a shell: containment is the sandbox's and the image's work.
+// Policy decides the tool calls of a run. It is the second barrier after the list of tools that the CLI gets. File tools are limited to the
+// run's directories. A command of the Write profile is not inspected, because no list of words contains a shell: that is the task of the
+// sandbox and of the image.
 //
-// The first rule that fits a call decides it, and the profile does where none fits. Rules make Write narrower or wider, but Read and
-// Untrusted only narrower: what a profile without commands refuses, no rule gives back.
+// The first rule that fits a call decides it, and the profile if no rule fits. Rules make Write narrower or wider, but Read and Untrusted
+// only narrower: no rule gives back what a profile without commands refuses.
 type Policy struct {
 	Profile Profile
 	Dir     string   // where the agent works, absolute
-	Roots   []string // further directories it may touch, absolute
-	Servers []string // MCP servers whose tools it was given for this profile, by name
+	Roots   []string // further directories that it may access, absolute
+	Servers []string // names of the MCP servers that its profile has
 	Rules   []Rule
 }
 
-// policy is that of a run.
-func (r *Runner) policy(s Spec) Policy {
-	return Policy{Profile: s.Profile, Dir: s.Dir, Roots: s.further(), Servers: r.servers(s), Rules: s.Rules}
-}
-
-// Verdict is what a Policy says to a call.
+// Verdict is the decision of a Policy.
 type Verdict struct {
 	Action Action
-	Reason string                                                   // told to the agent with Deny, to the person with Ask
-	Run    func(ctx context.Context, r ToolRequest) (string, error) // set with Delegate
+	Reason string                                               // for the agent with Deny, for the person with Ask
+	Run    func(ctx context.Context, r Request) (string, error) // set with Delegate
 }
 
-// Route decides a call. It looks at the file system, for links that lead elsewhere, and waits for nobody.
-func (p Policy) Route(r ToolRequest) Verdict {
+// Route decides a call. It looks at the file system, for links that lead elsewhere, and does not wait for people.
+func (p Policy) Route(r Request) Verdict {
 	if r.Tool == answerTool {
 		return Verdict{Action: Allow}
 	}
-	v := p.own(r)
+	v := p.byProfile(r)
 	if v.Action == Deny && p.Profile != Write {
 		return v
 	}
@@ -75,8 +101,8 @@ func (p Policy) Route(r ToolRequest) Verdict {
 	return v
 }
 
-// own is what the profile says by itself.
-func (p Policy) own(r ToolRequest) Verdict {
+// byProfile decides a call without rules.
+func (p Policy) byProfile(r Request) Verdict {
 	t := catalog[r.Tool]
 	switch {
 	case r.Human:
@@ -88,8 +114,8 @@ func (p Policy) own(r ToolRequest) Verdict {
 		if err != nil {
 			return Verdict{Action: Deny, Reason: "This call cannot be understood: " + err.Error()}
 		}
-		if slices.ContainsFunc(paths, func(path string) bool { return !p.inside(path) }) {
-			return Verdict{Action: Deny, Reason: "Only files below these directories may be touched: " + strings.Join(p.roots(), ", ")}
+		if slices.ContainsFunc(paths, func(path string) bool { return !p.contains(path) }) {
+			return Verdict{Action: Deny, Reason: "Only files below these directories may be accessed: " + strings.Join(p.roots(), ", ")}
 		}
 		return Verdict{Action: Allow}
 	case p.Profile == Write:

@@ -8,10 +8,7 @@ import (
 	"testing"
 )
 
-// askAll leaves every call to Host.Permit.
-var askAll = []Rule{{Tool: "*", Action: Ask}}
-
-// linked is a directory with a link that leads out of it, and where that leads.
+// linked makes a directory with a link that leads out of it, and the link's target.
 func linked(t *testing.T) (dir, outside string) {
 	t.Helper()
 	dir, outside = t.TempDir(), t.TempDir()
@@ -71,17 +68,17 @@ func TestProfiles(t *testing.T) {
 		{Untrusted, "mcp__errand__post_update", `{}`, Allow},
 	} {
 		p := Policy{Profile: c.profile, Dir: dir, Roots: []string{further}, Servers: []string{"errand", "tracker"}}
-		v := p.Route(ToolRequest{Tool: c.tool, Input: []byte(c.input)})
+		v := p.Route(Request{Tool: c.tool, Input: []byte(c.input)})
 		if v.Action != c.want || (v.Reason == "") != (v.Action == Allow) {
 			t.Errorf("%s %s %s: %+v, want %s", c.profile, c.tool, c.input, v, c.want)
 		}
 	}
-	blocked := ToolRequest{Tool: "Read", Input: []byte(file(dir + "/x")), Blocked: outside + "/x"}
+	blocked := Request{Tool: "Read", Input: []byte(file(dir + "/x")), Blocked: outside + "/x"}
 	if v := (Policy{Profile: Write, Dir: dir}).Route(blocked); v.Action != Deny {
 		t.Errorf("what the CLI found out about a path does not count: %+v", v)
 	}
 	for _, p := range []Profile{Write, Read, Untrusted} {
-		if v := (Policy{Profile: p, Dir: dir}).Route(ToolRequest{Tool: "AskUserQuestion", Human: true}); v.Action != Ask {
+		if v := (Policy{Profile: p, Dir: dir}).Route(Request{Tool: "AskUserQuestion", Human: true}); v.Action != Ask {
 			t.Errorf("a question to a person: %+v", v)
 		}
 	}
@@ -152,12 +149,12 @@ func TestRules(t *testing.T) {
 				}
 			}
 			p := Policy{Profile: c.profile, Dir: dir, Rules: c.rules}
-			if v := p.Route(ToolRequest{Tool: c.tool, Input: []byte(c.input)}); v.Action != c.want {
+			if v := p.Route(Request{Tool: c.tool, Input: []byte(c.input)}); v.Action != c.want {
 				t.Errorf("%s %s: %+v, want %s", c.tool, c.input, v, c.want)
 			}
 		})
 	}
-	human := ToolRequest{Tool: "AskUserQuestion", Human: true}
+	human := Request{Tool: "AskUserQuestion", Human: true}
 	if v := (Policy{Profile: Write, Dir: dir, Rules: allow("*", "")}).Route(human); v.Action != Ask {
 		t.Errorf("a rule answered a question: %+v", v)
 	}
@@ -168,7 +165,7 @@ func TestRules(t *testing.T) {
 
 func TestValidateRule(t *testing.T) {
 	t.Parallel()
-	run := func(context.Context, ToolRequest) (string, error) { return "", nil }
+	run := func(context.Context, Request) (string, error) { return "", nil }
 	for _, r := range []Rule{
 		{Tool: "Bash", Input: "x*", Action: Deny},
 		{Tool: "edit", Action: Ask},
@@ -181,14 +178,14 @@ func TestValidateRule(t *testing.T) {
 		}
 	}
 	for want, r := range map[string]Rule{
-		`"" is not the name of a tool`:      {Action: Deny},
-		`"Bash(ls *)" is not the name of a`: {Tool: "Bash(ls *)", Action: Deny},
-		`there is no tool "bsh"`:            {Tool: "bsh", Action: Deny},
-		`nothing that an input pattern`:     {Tool: "mcp__errand__read_thread", Input: "x", Action: Deny},
-		`"" is no action`:                   {Tool: "Bash"},
-		`"permit" is no action`:             {Tool: "Bash", Action: "permit"},
-		`there is nobody to delegate to`:    {Tool: "Bash", Action: Delegate},
-		`action deny does not run anything`: {Tool: "Bash", Action: Deny, Run: run},
+		`"" is not the name of a tool`:        {Action: Deny},
+		`"Bash(ls *)" is not the name of a`:   {Tool: "Bash(ls *)", Action: Deny},
+		`unknown tool "bsh"`:                  {Tool: "bsh", Action: Deny},
+		`no input that a pattern`:             {Tool: "mcp__errand__read_thread", Input: "x", Action: Deny},
+		`unknown action ""`:                   {Tool: "Bash"},
+		`unknown action "permit"`:             {Tool: "Bash", Action: "permit"},
+		`action delegate needs a function`:    {Tool: "Bash", Action: Delegate},
+		`action deny does not run a function`: {Tool: "Bash", Action: Deny, Run: run},
 	} {
 		if err := r.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", r, err, want)

@@ -1,0 +1,104 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// simple is a tool without arguments.
+func simple(name string, run func(context.Context) (string, error)) Tool {
+	return New(name, "A tool of the test.", func(ctx context.Context, _ struct{}) (string, error) { return run(ctx) })
+}
+
+// Both ways in which the CLI withdraws a call end its context, and nothing else; after Close nothing is left.
+func TestToolServerWithdrawal(t *testing.T) {
+	t.Parallel()
+	const call, cancelled = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"wait","arguments":{}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`
+	for name, withdraw := range map[string]func(*testing.T, *Server, context.CancelFunc){
+		"question withdrawn": func(_ *testing.T, _ *Server, cancel context.CancelFunc) { cancel() },
+		"request cancelled": func(t *testing.T, s *Server, _ context.CancelFunc) {
+			if _, err := s.Answer(t.Context(), json.RawMessage(cancelled)); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				begun, heard := make(chan struct{}, 1), make(chan error, 1)
+				s := Serve(t.Context(), []Tool{
+					simple("wait", func(ctx context.Context) (string, error) {
+						begun <- struct{}{}
+						<-ctx.Done()
+						heard <- context.Cause(ctx)
+						return "too late", nil
+					}),
+					simple("now", func(context.Context) (string, error) { return "at once", nil }),
+				}, nil, nil)
+				defer s.Close()
+				initialize(t, s)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				answered := make(chan struct{})
+				go func() {
+					defer close(answered)
+					_, _ = s.Answer(ctx, json.RawMessage(call))
+				}()
+				<-begun
+				withdraw(t, s, cancel)
+				if err := <-heard; !errors.Is(err, errWithdrawn) {
+					t.Errorf("the tool heard %v", err)
+				}
+				<-answered
+				got, err := s.Answer(t.Context(), json.RawMessage(`{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"now"}}`))
+				if line, _ := json.Marshal(got); err != nil || !strings.Contains(string(line), "at once") {
+					t.Errorf("the next call: %s, %v", line, err)
+				}
+			})
+		})
+	}
+}
+
+// initialize does what the CLI does first. A notification is acknowledged at once.
+func initialize(t *testing.T, s *Server) {
+	t.Helper()
+	for _, m := range []string{
+		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+	} {
+		got, err := s.Answer(t.Context(), json.RawMessage(m))
+		if line, _ := json.Marshal(got); err != nil || !strings.Contains(string(line), `"result":{`) {
+			t.Fatalf("%s: %s, %v", m, line, err)
+		}
+	}
+}
+
+// What the server cannot make sense of is an error to the CLI, which would otherwise wait for an answer.
+func TestToolServerOddMessages(t *testing.T) {
+	t.Parallel()
+	s := Serve(t.Context(), []Tool{simple("now", func(context.Context) (string, error) { return "", nil })}, nil, nil)
+	for _, m := range []string{``, `{}`, `[]`, `{"jsonrpc":"2.0","id":1,"result":{}}`} {
+		if got, err := s.Answer(t.Context(), json.RawMessage(m)); err == nil {
+			t.Errorf("%s: %v", m, got)
+		}
+	}
+	s.Close()
+	if got, err := s.Answer(t.Context(), json.RawMessage(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)); err == nil {
+		t.Errorf("after the end: %v", got)
+	}
+}
+
+func TestNewRefusesWhatHasNoSchema(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	New("odd", "", func(context.Context, struct{ C chan int }) (string, error) { return "", nil })
+}
