@@ -133,7 +133,7 @@ func TestCLIHostToolFails(t *testing.T) {
 		t.Errorf("outcome %s, text %q", res.Outcome, res.Text)
 	}
 	want := []string{
-		"true no entry with [redacted]", "true the tool failed for a reason of its own", "false it is [redacted]",
+		"true no entry with [redacted]", "true internal error of the tool", "false it is [redacted]",
 		`true validating "arguments": validating root: unexpected additional properties ["x"]`,
 	}
 	if diff := cmp.Diff(want, answered(t, model)); diff != "" {
