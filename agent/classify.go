@@ -14,9 +14,9 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
-// The CLI's words for failures, each with its class. Words that say nothing definite ("unknown", "api_error") are left out, so that the
-// next field decides. Those seen in a run are in claude-cli.md §9 and recorded in testdata/errors; the others are in the schema that the
-// CLI (2.1.329) carries with it, and TestWordsOfTheCLI sees that it still does.
+// The CLI's words for failures, with their classes. Indefinite words ("unknown", "api_error") are left out, so that the next field decides.
+// The words seen in a run are in claude-cli.md §9 and testdata/errors; the others are in the schema inside the CLI (2.1.329).
+// TestWordsOfTheCLI checks that the CLI still has them.
 var (
 	// subtypes of a result.
 	subtypes = map[string]Class{
@@ -24,9 +24,9 @@ var (
 		"error_max_budget_usd":                ClassBudget,
 		"error_max_structured_output_retries": ClassSchema,
 	}
-	// stopReasons are the model's own, in a result.
+	// stopReasons are the model's stop reasons in a result.
 	stopReasons = map[string]Class{"refusal": ClassRefusal}
-	// apiErrors are a result's "api_error", the most exact word about a failed request.
+	// apiErrors are values of "api_error" in a result, the most exact word about a failed request.
 	apiErrors = map[string]Class{
 		"usage_limit_reached":           ClassUsageLimit,
 		"connection_failed":             ClassOverloaded,
@@ -50,7 +50,7 @@ var (
 		"empty_completion":              ClassNoResult,
 		"malformed_tool_use_exhausted":  ClassNoResult,
 	}
-	// terminalReasons say why a turn ended. An interruption that was not ours came from outside, as SIGINT.
+	// terminalReasons say why a turn ended. An interruption that errand did not send came from outside, as SIGINT.
 	terminalReasons = map[string]Class{
 		"max_turns":                         ClassMaxTurns,
 		"budget_exhausted":                  ClassBudget,
@@ -63,7 +63,7 @@ var (
 		"aborted_streaming":                 ClassKilled,
 		"aborted_tools":                     ClassKilled,
 	}
-	// assistantErrors are the "error" of an assistant message, and of an api_retry.
+	// assistantErrors are values of "error" in an assistant message and in an api_retry.
 	assistantErrors = map[string]Class{
 		"authentication_failed": ClassAuth,
 		"oauth_org_not_allowed": ClassAuth,
@@ -75,9 +75,9 @@ var (
 		"overloaded":            ClassOverloaded,
 		"server_error":          ClassOverloaded,
 	}
-	// startupFailures are why the CLI refused to start, if it says so in a result ("startup_failure_reason").
+	// startupFailures are values of "startup_failure_reason" in a result of a CLI that refused to start.
 	startupFailures = map[string]startupFailure{
-		"bypass_root":                          {ClassConfig, "Run the worker as an ordinary user: as root the CLI does not let go of permissions."},
+		"bypass_root":                          {ClassConfig, "Run the worker as an ordinary user: as root the CLI does not allow all tools."},
 		"config_file_invalid":                  {ClassConfig, "Repair or remove the configuration file that the message names; until then no run can start."},
 		"proxy_invalid":                        {ClassConfig, "Make HTTPS_PROXY and HTTP_PROXY complete URLs."},
 		"cwd_unavailable":                      {ClassWorkspace, "Find out who deletes or moves working directories while runs begin."},
@@ -94,11 +94,10 @@ var (
 
 type startupFailure struct {
 	class  Class
-	remedy string // more exact than the class's; empty: it is not
+	remedy string // more specific than that of the class; empty: use that of the class
 }
 
-// classifyResult reads a failure from the latest result; nil when it was none. Every failure of the API says subtype "success"
-// with is_error true, so only is_error counts.
+// classifyResult returns the failure in the latest result, or nil. Failures of the API have the subtype "success", so only is_error counts.
 func classifyResult(f *protocol.Facts) *Error {
 	r := f.Last
 	if r == nil || !r.IsError {
@@ -110,8 +109,8 @@ func classifyResult(f *protocol.Facts) *Error {
 	return e
 }
 
-// resultClass takes the most exact word there is. CLI 2.1.197 has no api_error and says "completed" of most failures (claude-cli.md §15),
-// and words come and go, so the vague ones stand behind.
+// resultClass uses the most exact word that the result has. CLI 2.1.197 has no api_error and says "completed" for most failures
+// (claude-cli.md §15), and words change between versions, so vaguer words follow.
 func resultClass(f *protocol.Facts, text string) Class {
 	r := f.Last
 	return cmp.Or(
@@ -130,7 +129,7 @@ func resultClass(f *protocol.Facts, text string) Class {
 	)
 }
 
-// startupClass knows that whatever says why it did not start did not start.
+// startupClass returns the class of a startup failure, also for reasons that errand does not know.
 func startupClass(reason string) Class {
 	if reason == "" {
 		return ""
@@ -138,7 +137,7 @@ func startupClass(reason string) Class {
 	return cmp.Or(startupFailures[reason].class, ClassConfig)
 }
 
-// limitClass tells a limit of the account's plan, which has a time at which it ends, from too many requests. The event alone does not
+// limitClass distinguishes a limit of the account's plan, which resets at a known time, from too many requests. The event alone does not
 // decide: it may be about an earlier request.
 func limitClass(f *protocol.Facts) Class {
 	limited := f.Last.APIStatus == 429 || f.AssistantError == "rate_limit"
@@ -148,7 +147,7 @@ func limitClass(f *protocol.Facts) Class {
 	return ""
 }
 
-// exactStatus are statuses that say more than the CLI's own word does.
+// exactStatus are statuses that are more specific than the CLI's word.
 var exactStatus = map[int]Class{402: ClassBilling, 413: ClassContext}
 
 func statusClass(status int) Class {
@@ -173,7 +172,7 @@ func apiClass(api *API) Class {
 	return statusClass(api.Status)
 }
 
-// requestClass is for a request that was refused, and nobody says for what.
+// requestClass is for a request that was refused without a known reason.
 func requestClass(f *protocol.Facts) Class {
 	if f.Last.APIStatus >= 400 || f.AssistantError == "invalid_request" {
 		return ClassRequest
@@ -181,8 +180,8 @@ func requestClass(f *protocol.Facts) Class {
 	return ""
 }
 
-// texts are beginnings of sentences of the CLI's own, for what it says in no field. What a tool, a server or the model said may stand in
-// the same place, so no number and no single word decides.
+// texts are beginnings of the CLI's sentences for failures that it reports in no field. Text of a tool, a server or the model can appear in
+// the same place, so no number or single word decides.
 var texts = []struct {
 	start string
 	class Class
@@ -191,7 +190,7 @@ var texts = []struct {
 	{"Error parsing streaming input line", ClassInternal},
 }
 
-// textClass looks for a line that begins with one of the texts.
+// textClass returns the class of the first line that begins with one of the texts.
 func textClass(text string) Class {
 	for line := range strings.Lines(text) {
 		for _, t := range texts {
@@ -203,14 +202,14 @@ func textClass(text string) Class {
 	return ""
 }
 
-// The errors of the operating system for a program that cannot be executed, and for a machine that has no room for it at the moment or
-// is just replacing it.
+// Errors of the operating system for a program that cannot be executed, and for a machine that currently lacks resources or is replacing the
+// program.
 var (
 	notExecutable = []syscall.Errno{syscall.ENOENT, syscall.EACCES, syscall.ENOEXEC}
 	noRoom        = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ETXTBSY}
 )
 
-// startFailure says why nothing could be executed in dir.
+// startFailure returns why the CLI could not be started in dir.
 func startFailure(err error, dir string) *Error {
 	errno, _ := errors.AsType[syscall.Errno](err)
 	_, tried := errors.AsType[*keeper.StartError](err) // or else there was not even a keeper

@@ -53,7 +53,7 @@ func TestRetryByClass(t *testing.T) {
 	}{
 		"never":   {failed(agent.ClassModel), 1, false, "", "Model not available to this account. Choose another one."},
 		"soon":    {failed(agent.ClassOverloaded), 3, false, "(the model could not be reached or is overloaded)", "It was tried 3 times."},
-		"later":   {failed(agent.ClassRateLimit), 3, false, "(rate limited: the model takes no more requests just now)", "It was tried 3 times."},
+		"later":   {failed(agent.ClassRateLimit), 3, false, "(rate limited: the model accepts no more requests at the moment)", "It was tried 3 times."},
 		"reset":   {failed(agent.ClassUsageLimit), 3, false, "(the model account has reached its usage limit)", "It was tried 3 times."},
 		"fresh":   {failed(agent.ClassSession), 2, true, "could not be continued", "It was tried 2 times."},
 		"resume":  {failed(agent.ClassKilled), 2, false, "(the agent was killed from outside)", "It was tried 2 times."},
@@ -201,7 +201,7 @@ func TestParkedTaskIsToldAndCancelled(t *testing.T) {
 		why   string
 	}{
 		"usage limit": {agent.ClassUsageLimit, "the model account has reached its usage limit"},
-		"rate limit":  {agent.ClassRateLimit, "rate limited: the model takes no more requests just now"},
+		"rate limit":  {agent.ClassRateLimit, "rate limited: the model accepts no more requests at the moment"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
