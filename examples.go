@@ -1,14 +1,14 @@
-// Package errand has the examples of a configuration, which programs take along.
+// Package errand embeds the example configuration files.
 package errand
 
 import _ "embed" // the examples
 
-// Env is .env.example: every setting of the environment, explained.
+// Env is .env.example, which explains every environment variable.
 //
 //go:embed .env.example
 var Env string
 
-// YAML is errand.example.yaml: what belongs to what, explained.
+// YAML is errand.example.yaml, which explains every section of errand.yaml.
 //
 //go:embed errand.example.yaml
 var YAML string

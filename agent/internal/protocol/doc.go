@@ -1,4 +1,4 @@
-// Package protocol speaks the stream-json protocol of the Claude Code CLI (docs/claude-cli.md).
+// Package protocol speaks the stream-json protocol of the Claude Code CLI.
 //
 // A [Stdin] writes the CLI's input. A [Stream] reads its output and reports to a [Handler]. A [Control] sends requests to the CLI and answers
 // the CLI's requests. The package decides nothing: it does not know why a run ends, what a failure means, or which tools an agent may use.
