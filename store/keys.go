@@ -52,9 +52,6 @@ package store
 //	                          list    SessionTTL since the last    commits that the branch may be at by our doing (pushed)
 //	<prefix>rate:<name>       string  until it has no effect       when all turns of this name would be back (rate)
 //	<prefix>votes:<id>        hash    Retention since the last     what people think of the task's answer, by person (votes)
-//	<prefix>shelved:<id>      string  1 day                        what becomes a task when a person has decided something (shelf)
-//	<prefix>shelf             zset    trimmed by those who take    its IDs; score = when to go on without that person (shelf)
-//	<prefix>favourite:<place> string  SessionTTL since the last    what was chosen there (shelf)
 //	<prefix>memo:<name>       hash    SessionTTL since the last    what a source remembers between tasks, with a revision (memos)
 //	<prefix>credential:<name> hash    10 min after it is free      how runs of a credential may start: until, why = held; refused, lapse; interval, next,
 //	                                                               slowed = one after the other (credential)
@@ -85,11 +82,8 @@ func (k keys) thread(thread string) string    { return k.prefix + "thread:" + th
 func (k keys) checkpoint(id string) string    { return k.prefix + "checkpoint:" + id }
 func (k keys) absorbed(id string) string      { return k.prefix + "absorbed:" + id }
 func (k keys) log(id string) string           { return k.prefix + "log:" + id }
-func (k keys) shelved(id string) string       { return k.prefix + "shelved:" + id }
-func (k keys) favourite(place string) string  { return k.prefix + "favourite:" + place }
 func (k keys) costs(day string) string        { return k.prefix + "costs:" + day }
 func (k keys) memo(name string) string        { return k.prefix + "memo:" + name }
-func (k keys) shelf() string                  { return k.prefix + "shelf" }
 func (k keys) votes(id string) string         { return k.prefix + "votes:" + id }
 func (k keys) alias(alias string) string      { return k.prefix + "alias:" + alias }
 func (k keys) credential(n string) string     { return k.prefix + "credential:" + n }

@@ -155,7 +155,7 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 }
 
 // others are the methods that only read, or have nothing to do with a task.
-const others = "Counts InLine SavePictures DropPictures Pictures Leader Epoch Running LiveAfter Restored NoteUnreadable Latest Inquire Respond EventsBefore Unposted Memo ChangeMemo Open Topic Vote Votes Favourite Prefer Shelve Shelved TakeShelved Unshelve ID Thread Fence Record Await Mail Get List Live Next Position Absorbed Events Follow Log Questions Session Checkpoint " +
+const others = "Counts InLine SavePictures DropPictures Pictures Leader Epoch Running LiveAfter Restored NoteUnreadable Latest Inquire Respond EventsBefore Unposted Memo ChangeMemo Open Topic Vote Votes ID Thread Fence Record Await Mail Get List Live Next Position Absorbed Events Follow Log Questions Session Checkpoint " +
 	"Pushed Alias Resolve Beat Workers Ping Diagnose Admit Hold Slow Ease Refuse Credentials Allow Spent Costs"
 
 // TestStateMachine tries every step in every situation, and wants the transitions that docs/runs.md draws, no less and no more.

@@ -41,7 +41,6 @@ type Store struct {
 	Outbox      *Outbox
 	Pictures    *Pictures
 	Questions   *Questions
-	Shelf       *Shelf
 	Threads     *Threads
 	Votes       *Votes
 	Workers     *Workers
@@ -61,8 +60,6 @@ type (
 	Pictures struct{ *db }
 	// Questions holds the questions of running tasks and their answers.
 	Questions struct{ *db }
-	// Shelf holds requests that wait for a person's decision before they become tasks.
-	Shelf struct{ *db }
 	// Threads holds what belongs to a thread and outlives its tasks.
 	Threads struct{ *db }
 	// Votes holds people's ratings of answers.
@@ -114,7 +111,7 @@ func New(cfg Config) (*Store, error) {
 	d := &db{cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts}
 	return &Store{
 		db: d, Costs: &Costs{d}, Credentials: &Credentials{d}, Doctor: newDoctor(d), Events: newEventLog(d), Memos: &Memos{d},
-		Outbox: &Outbox{d}, Pictures: &Pictures{d}, Questions: &Questions{d}, Shelf: &Shelf{d}, Threads: &Threads{d}, Votes: &Votes{d},
+		Outbox: &Outbox{d}, Pictures: &Pictures{d}, Questions: &Questions{d}, Threads: &Threads{d}, Votes: &Votes{d},
 		Workers: &Workers{d},
 	}, nil
 }

@@ -5,7 +5,6 @@
 local P = ARGV[1]
 local LIVE, TASKS, OUTBOX = P .. 'live', P .. 'tasks', P .. 'outbox'
 local EXPIRING, FENCE, CREDENTIALS = P .. 'expiring', P .. 'fence', P .. 'credentials'
-local SHELF = P .. 'shelf'
 local RUNNING, JOINED = P .. 'running', P .. 'joined' -- counted by Counts
 local NEWS = P .. 'news' -- a channel
 
@@ -14,7 +13,6 @@ local function events_key(id) return P .. 'events:' .. id end
 local function questions_key(id) return P .. 'questions:' .. id end
 local function pictures_key(id) return P .. 'pictures:' .. id end
 local function log_key(id) return P .. 'log:' .. id end
-local function shelf_key(id) return P .. 'shelved:' .. id end
 local function votes_key(id) return P .. 'votes:' .. id end
 local function spent_key(id) return P .. 'spent:' .. id end
 local function claim_key(thread) return P .. 'claim:' .. thread end

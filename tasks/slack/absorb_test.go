@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 // A final message says which tasks it is for, is found again by that, and lets nobody look at us any more.
@@ -19,7 +20,7 @@ func TestFinalMessageCoversWhatWasAbsorbed(t *testing.T) {
 	e := answered("both")
 	e.Covers = []string{second.ID, "1700000000000777-slack-c0general"} // a message that was deleted
 	for _, task := range []tasks.Task{first, second} {
-		w.source.react(t.Context(), mustOrigin(t, task), eyes)
+		w.source.client.react(t.Context(), mustOrigin(t, task), eyes)
 	}
 	for range 2 {
 		if err := w.open(w.process(Config{}), first).Close(t.Context(), e); err != nil {
@@ -91,7 +92,7 @@ func TestWaitingIsShown(t *testing.T) {
 		"⏳ Waiting: 2 requests of this thread come first",
 		"⏳ Waiting: 3 requests of this thread come first",
 	})
-	f.press(ann, f.posted(four)[0].TS, stopTask)
+	f.press(ann, f.posted(four)[0].TS, render.ActionStop)
 	f.settle()
 	equal(t, "stopped", f.state(four.ID).Ending.Kind, tasks.Cancelled)
 

@@ -10,6 +10,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 // consent is a question whether the agent may do something.
@@ -69,7 +70,7 @@ func TestAnswerByButton(t *testing.T) {
 	f.press(carol, ts, "answer/1")
 	f.settle()
 	f.press(ann, ts, "answer/0") // who does not see the answer yet
-	f.told(ann, "@u0carol has answered this already: blue, as before")
+	f.told(ann, "@u0carol has already answered: blue, as before")
 	a := f.heard(task, claim, q)
 	equal(t, "answer", []string{a.Text, a.By}, []string{q.Options[1], "@u0carol"})
 
@@ -104,15 +105,15 @@ func TestDenyWithReason(t *testing.T) {
 			f := newFrontDoor(t, Config{Approvers: []string{carol}}, tasks.Policy{})
 			task, claim := f.running("deploy")
 			ts := f.ask(task, claim, consent())
-			f.press(bob, ts, deny)
+			f.press(bob, ts, render.ActionDeny)
 			f.told(bob, intake.NotAllowed)
 			equal(t, "dialogs", len(f.Views(bob)), 0)
 			for _, user := range []string{ann, carol} {
-				f.press(user, ts, deny)
+				f.press(user, ts, render.ActionDeny)
 				f.until("the dialog", func() bool { return len(f.Views(user)) == 1 })
 			}
 			equal(t, "questions", len(f.state(task.ID).Questions), 1)
-			if err := f.Submit(t.Context(), f.Views(ann)[0], map[string]string{denyReason: typed}); err != nil {
+			if err := f.Submit(t.Context(), f.Views(ann)[0], map[string]string{render.ReasonField: typed}); err != nil {
 				t.Fatal(err)
 			}
 			a := f.heard(task, claim, consent())
@@ -120,7 +121,7 @@ func TestDenyWithReason(t *testing.T) {
 			if err := f.Submit(t.Context(), f.Views(carol)[0], nil); err != nil {
 				t.Fatal(err)
 			}
-			f.told(carol, "@u0ann has answered this already: "+want)
+			f.told(carol, "@u0ann has already answered: "+want)
 			equal(t, "the word's place", f.Ephemeral(general, carol)[0].ThreadTS, mustOrigin(t, task).TS)
 		})
 	}
@@ -133,16 +134,16 @@ func TestDenyTooLate(t *testing.T) {
 	task, claim := f.running("deploy")
 	ts := f.ask(task, claim, consent())
 	f.Fail("views.open", slackfake.Failure{Error: "expired_trigger_id"})
-	f.press(ann, ts, deny)
-	f.told(ann, troubled)
-	f.press(ann, ts, deny)
+	f.press(ann, ts, render.ActionDeny)
+	f.told(ann, tryLater)
+	f.press(ann, ts, render.ActionDeny)
 	f.until("the dialog", func() bool { return len(f.Views(ann)) == 1 })
 
 	if err := claim.End(t.Context(), []byte(`{"kind":"timed_out"}`)); err != nil {
 		t.Fatal(err)
 	}
 	f.press(ann, ts, "answer/0")
-	f.told(ann, overtaken)
+	f.told(ann, intake.NotWaiting)
 }
 
 func TestOverdueQuestion(t *testing.T) {
@@ -158,14 +159,14 @@ func TestOverdueQuestion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i, want := range []string{"⏱ Nobody approved of this in time.", "⏱ Nobody answered in time."} {
+	for i, want := range []string{"⏱ Not approved in time.", "⏱ Not answered in time."} {
 		if m := w.posted(task)[i]; !strings.Contains(string(m.Blocks), want) || strings.Contains(string(m.Blocks), "button") {
 			t.Errorf("question %d shows %s", i, m.Blocks)
 		}
 	}
 	q := colours()
 	q.Key, q.Answer = "never asked", &tasks.Answer{Text: "red", By: ann}
-	equal(t, "named", outcome(q), "✅ <@U0ANN>: red")
+	equal(t, "named", render.Outcome(q, person), "✅ <@U0ANN>: red")
 	if err := w.source.Settle(t.Context(), task, q); err != nil {
 		t.Error(err)
 	}

@@ -1,208 +1,124 @@
 package slack
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// The subtypes of a message event that tells of an earlier message. Where replies stand below a message that was deleted, a tombstone takes
-// its place, which is a change.
+// The answers to a change of a request. If the agent is working on it already, the thread shows the change.
 const (
-	changed   = "message_changed"
-	deleted   = "message_deleted"
-	tombstone = "tombstone"
+	replaced   = "I use your request as it reads now."
+	newRequest = "I take this as a new request."
 )
 
-// change is what became of a message, as its event tells of it.
-type change struct {
-	Channel     string  `json:"channel"`
-	ChannelType string  `json:"channel_type"`
-	DeletedTS   string  `json:"deleted_ts"`
-	Message     version `json:"message"`
-	Previous    version `json:"previous_message"`
-}
-
-// version is a message as it is, or was.
-type version struct {
-	SubType  string      `json:"subtype"`
-	User     string      `json:"user"`
-	BotID    string      `json:"bot_id"`
-	Text     string      `json:"text"`
-	TS       string      `json:"ts"`
-	ThreadTS string      `json:"thread_ts"`
-	Files    attachments `json:"files"`
-	Edited   struct {
-		User string `json:"user"`
-		TS   string `json:"ts"`
-	} `json:"edited"`
-}
-
-// change reads the event inside. It is false for what changes nothing that was asked for: our own edits, previews of links, edits by
-// somebody else than the author.
-func (e envelope) change() (change, bool, error) {
-	var body struct {
-		Event change `json:"event"`
-	}
-	err := json.Unmarshal(e.body, &body)
-	c := body.Event
-	if err != nil {
-		return c, false, fmt.Errorf("read event %s: %w", e.EventID, err)
-	}
-	if !c.isDeletion() && (c.Message.Text == c.Previous.Text || c.Message.Edited.User != c.Message.User || c.Message.User == "") ||
-		c.isDeletion() && c.Previous.User == "" {
-		return c, false, nil
-	}
-	ts := c.ts()
-	if !teamForm.fits(e.TeamID) || !channelForm.fits(c.Channel) || !isTS(ts) ||
-		!userForm.fits(c.author()) || c.Message.ThreadTS != "" && !isTS(c.Message.ThreadTS) {
-		return c, false, fmt.Errorf("read event %s: an ID in it is not of Slack's form", e.EventID)
-	}
-	return c, true, nil
-}
-
-func (c change) isDeletion() bool { return c.DeletedTS != "" || c.Message.SubType == tombstone }
-
-// ts is the time of the message that has changed.
-func (c change) ts() string { return cmp.Or(c.DeletedTS, c.Message.TS, c.Previous.TS) }
-
-// author is who has written the message.
-func (c change) author() string {
-	if c.isDeletion() {
-		return c.Previous.User
-	}
-	return c.Message.User
-}
-
-// event is the message as if it had been written just now.
-func (c change) event() event {
-	m := c.Message
-	ev := event{
-		Type: messageEvent, User: m.User, BotID: m.BotID, Channel: c.Channel, ChannelType: c.ChannelType,
-		TS: m.TS, ThreadTS: m.ThreadTS, Text: m.Text, Files: m.Files,
-	}
-	if ev.ThreadTS == ev.TS { // with replies below it a message is in its own thread
-		ev.ThreadTS = ""
-	}
-	return ev
-}
-
-// takeChange follows a request that its author changes or deletes.
-func (s *Source) takeChange(ctx context.Context, d *tasks.Desk, env envelope) (after func(context.Context), _ error) {
+// onChange follows a request that its author edits or deletes.
+func (in *interpreter) onChange(ctx context.Context, env envelope) (after func(context.Context), _ error) {
 	c, ok, err := env.change()
 	if err != nil {
-		s.log.Warn("event dropped", "err", err)
+		in.log.Warn("event dropped", "err", err)
 	}
-	if !ok || !s.cfg.Access.admits(c.event()) {
+	if !ok || !in.guard.access.admits(c.event()) {
 		return nil, nil
 	}
-	st, err := d.Status(ctx, s.id(origin{Channel: c.Channel, TS: c.ts()}))
+	id := origin{Channel: c.Channel, TS: c.ts()}.taskID()
+	st, err := in.desk.Status(ctx, id)
 	known := !errors.Is(err, tasks.ErrNotFound)
 	switch {
 	case known && err != nil:
 		return nil, err
 	case known && st.Task.Actor != c.author():
 		return nil, nil
+	case c.isDeletion() && known:
+		_, err = in.desk.Withdraw(ctx, id)
+		return nil, err
 	case c.isDeletion():
-		if known {
-			_, err = d.Withdraw(ctx, st.Task.ID)
-		} else {
-			err = s.forget(ctx, s.id(origin{Channel: c.Channel, TS: c.ts()}))
-		}
-		return nil, err
+		return nil, in.picker.remove(ctx, id)
+	case known:
+		return in.onEditedTask(ctx, env, c, st.Task)
 	}
-	if !known {
-		return s.unasked(ctx, d, env, c)
-	}
-	return s.rewritten(ctx, d, env, c, st.Task)
+	return in.onEditedMessage(ctx, env, c)
 }
 
-// unasked takes the new words of what is no task: of a request that waits for its repository they are its own. Otherwise they are a
-// request only if we are mentioned more often than before.
-func (s *Source) unasked(ctx context.Context, d *tasks.Desk, env envelope, c change) (after func(context.Context), _ error) {
+// onEditedMessage deals with an edit of a message that is no task. If the message waits for its repository, the new words replace the old
+// ones. Otherwise they are a request only if they add a mention.
+func (in *interpreter) onEditedMessage(ctx context.Context, env envelope, c change) (after func(context.Context), _ error) {
 	ev := c.event()
-	us, err := s.us(ctx, env, ev)
+	me, err := in.bot(ctx, env, ev)
 	if err != nil {
 		return nil, err
 	}
-	if undecided, err := s.waits(ctx, s.id(origin{Channel: ev.Channel, TS: ev.TS})); err != nil || !undecided && !c.calls(us) {
+	if _, waits, err := in.picker.load(ctx, env.origin(ev).taskID()); err != nil || !waits && !c.addsMention(me) {
 		return nil, err
 	}
-	ev.Type = appMention // which did not come when it was written, and does not count now that it is edited
-	return s.hear(ctx, d, env, ev)
+	ev.Type = appMention // Slack sends none for an edit
+	return in.onMessage(ctx, env, ev)
 }
 
-// calls reports whether we are mentioned more often than before.
-func (c change) calls(us who) bool {
-	return mentions(c.Message.Text, us.user) > mentions(c.Previous.Text, us.user)
-}
-
-// rewritten takes the new words of a task. Of one that is over they are a request only if we are mentioned more often than before.
-func (s *Source) rewritten(ctx context.Context, d *tasks.Desk, env envelope, c change, was tasks.Task) (after func(context.Context), _ error) {
+// onEditedTask deals with an edit of a task's message. If the task has ended, the new words are a request only if they add a mention.
+func (in *interpreter) onEditedTask(ctx context.Context, env envelope, c change, was tasks.Task) (after func(context.Context), _ error) {
 	ev := c.event()
-	us, err := s.us(ctx, env, ev)
+	me, err := in.bot(ctx, env, ev)
 	if err != nil {
 		return nil, err
 	}
-	text, _ := cutMention(ev.Text, us.user)
-	said := decode(text)
-	if _, ok := intake.ParseWord(said); ok || said == "" {
+	text, _ := cutMention(ev.Text, me.user)
+	m := message{env.origin(ev), decode(text)}
+	if _, ok := intake.ParseWord(m.text); ok || m.text == "" {
 		return nil, nil
 	}
-	o := origin{Team: env.TeamID, Channel: ev.Channel, TS: ev.TS, ThreadTS: ev.ThreadTS, User: ev.User}
-	if err = s.check(ctx, us, ev); err == nil {
-		err = s.pace(ctx, ev, o, false)
+	if err = in.guard.check(ctx, me, ev); err == nil {
+		err = in.guard.pace(ctx, ev, m.origin, false)
 	}
-	var note string
+	var t tasks.Task
 	if err == nil {
-		note, err = s.amend(ctx, d, message{o, said, ev.Files}, was, c.calls(us), c.Message.Edited.TS)
+		t, err = in.edited(ctx, m, was)
+	}
+	var reply string
+	if err == nil {
+		reply, err = in.amend(ctx, t, c.addsMention(me), c.Message.Edited.TS)
 	}
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		note, err = input.Sentence, nil
+		reply, err = input.Sentence, nil
 	}
 	if _, ok := errors.AsType[forbidden](err); ok {
 		return nil, nil
 	}
-	if note != "" {
-		after = func(ctx context.Context) { s.tell(ctx, o, note) }
+	if reply != "" {
+		after = func(ctx context.Context) { in.notify(ctx, m.origin, reply) }
 	}
 	return after, err
 }
 
-// What is said of a request that was changed. Of one that is at work the thread is told.
-const (
-	rewords = "I take your request as it reads now."
-	anew    = "I take this as a new request."
-)
+// edited returns the task of an edited message. If it leaves a choice of repositories, it stays in that of the task before.
+func (in *interpreter) edited(ctx context.Context, m message, was tasks.Task) (tasks.Task, error) {
+	thread, err := in.threadOf(ctx, m.origin)
+	if err != nil {
+		return tasks.Task{}, err
+	}
+	t, err := in.request(ctx, m, thread)
+	if _, open := errors.AsType[*errUndecided](err); open {
+		if t.Repo, err = was.Repo, nil; t.Repo == "" {
+			t.Ref = ""
+		}
+	}
+	return t, err
+}
 
-// amend gives the desk the new words of a task and says what is to be told of that. Where they leave a choice of repositories, that is made.
-func (s *Source) amend(ctx context.Context, d *tasks.Desk, m message, was tasks.Task, again bool, edit string) (note string, err error) {
-	thread, err := s.recall(ctx, d, m.origin)
-	if err != nil {
-		return "", err
-	}
-	t, err := s.request(ctx, m, thread)
-	if _, open := errors.AsType[*undecided](err); open {
-		t, err = placed(t, was.Repo), nil
-	}
-	if err != nil {
-		return "", err
-	}
-	done, err := d.Amend(ctx, t, edit)
+// amend gives the desk the new words of a task and returns the answer. A task that has ended becomes a new one if again is set.
+func (in *interpreter) amend(ctx context.Context, t tasks.Task, again bool, edit string) (reply string, err error) {
+	done, err := in.desk.Amend(ctx, t, edit)
 	switch {
 	case err != nil:
 		return "", err
 	case done == tasks.Replaced:
-		return rewords, nil
+		return replaced, nil
 	case done == tasks.TooLate && again:
 		t.ID = tasks.Edited(t.ID, edit)
-		_, err = d.Submit(ctx, t)
-		return anew, err
+		_, err = in.desk.Submit(ctx, t)
+		return newRequest, err
 	}
 	return "", nil
 }

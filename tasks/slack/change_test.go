@@ -23,7 +23,7 @@ func TestEdits(t *testing.T) {
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
 	ts := f.say(ann, general, "", at+"count")
 	f.edit(ts, at+"[repo=acme/api] count all")
-	f.lastWord(ann, 1, rewords)
+	f.lastWord(ann, 1, replaced)
 	task := f.one()
 	equal(t, "amended", []string{task.Prompt, task.Repo}, []string{"count all", "acme/api"})
 	f.edit(ts, at+"[size=large] count all")
@@ -51,7 +51,7 @@ func TestEdits(t *testing.T) {
 	f.settleCalls()
 	equal(t, "after the end", len(f.tasks()), 2)
 	f.edit(ts, at+"count them again, "+at)
-	f.lastWord(ann, 3, anew)
+	f.lastWord(ann, 3, newRequest)
 	equal(t, "mentioned again", f.tasks()[0].Prompt, "count them again,")
 	equal(t, "tasks", len(f.tasks()), 3)
 }

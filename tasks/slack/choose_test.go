@@ -79,7 +79,7 @@ func TestNoRepository(t *testing.T) {
 	f := newFrontDoor(t, Config{Repositories: []string{"acme/api", "acme/web", "other/web"}}, tasks.Policy{})
 	f.say(ann, general, "", at+"fix it")
 	equal(t, "question", f.word(general, ann, 1),
-		"Which repository is this about? Ask again and begin with [repo=owner/name]: acme/api, acme/web, other/web. With [repo=none] I work without one.")
+		"Which repository is this about? Ask again and begin with [repo=owner/name]: acme/api, acme/web, other/web. With [repo=none] I work without a repository.")
 	f.say(ann, general, "", at+"do in a/b#1 as in c/d#2")
 	equal(t, "those named", strings.Contains(f.word(general, ann, 2), ": a/b, c/d."), true)
 	f.say(ann, general, "", at+"[repo=web] fix it")

@@ -6,24 +6,42 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"net/url"
 	"slices"
 	"time"
 
 	"github.com/slack-go/slack"
+	"golang.org/x/time/rate"
 
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// callLimit bounds each call of the Web API. Nothing is retried in here: after a lost answer only the caller knows whether saying
-// it again would say it twice.
-const callLimit = 10 * time.Second
+const (
+	// callLimit bounds each call of the Web API. Calls are not retried here: only the caller knows whether a repetition after a lost
+	// answer would post something twice.
+	callLimit = 10 * time.Second
+	// uploadLimit bounds an upload, with the calls before and after it.
+	uploadLimit = time.Minute
+)
 
-// How much of a thread is read: pages of what Slack gives at most, and no endless ones.
+// How much of a thread is read: pages of the largest size that Slack gives, and not endlessly many.
 const (
 	pageSize = 1000
 	maxPages = 10
 )
+
+// client makes the calls of the Web API that errand needs.
+type client struct {
+	api       *slack.Client
+	me        *identity
+	people    *people
+	limiter   intake.Limiter // of edits; nil: none
+	reactions *rate.Limiter  // of this process
+	now       func() time.Time
+	log       *slog.Logger
+}
 
 // code is Slack's word for why it refused a call, empty for any other error.
 func code(err error) string {
@@ -31,68 +49,27 @@ func code(err error) string {
 	return e.Err
 }
 
-// gone reports whether there is no place left to post to, and none to come.
+// gone reports whether the place to post to does not exist any more.
 func gone(err error) bool {
-	return slices.Contains([]string{"channel_not_found", "not_in_channel", "is_archived", "thread_not_found"}, code(err))
+	return slices.Contains([]string{"channel_not_found", "not_in_channel", "is_archived", threadGone}, code(err))
 }
 
-// blind reports whether we are not allowed to read the thread, though perhaps to write there.
-func blind(err error) bool { return code(err) == "missing_scope" }
+// threadGone is Slack's code for a thread whose first message was deleted.
+const threadGone = "thread_not_found"
 
-// unfit reports whether a message was refused for its form.
-func unfit(err error) bool {
+// unreadable reports whether the app may not read the thread, though perhaps post there.
+func unreadable(err error) bool { return code(err) == "missing_scope" }
+
+// noHistoryScope is logged when a message is posted although it may be in the thread already.
+const noHistoryScope = "post without looking for an earlier message: the app lacks the scope channels:history or groups:history"
+
+// malformed reports whether a message was refused for its form.
+func malformed(err error) bool {
 	return slices.Contains([]string{"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"}, code(err))
 }
 
-// post adds a message to the thread, or to the channel where there is none. No link in it is looked up by Slack: an agent that was talked into it could otherwise send
-// what it knows to anybody, in an address that nobody has to click.
-func (s *Source) post(ctx context.Context, o origin, m marker, opts ...slack.MsgOption) (ts string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	if root := o.root(); root != "" {
-		opts = append(opts, slack.MsgOptionTS(root))
-	}
-	_, ts, err = s.api.PostMessageContext(ctx, o.Channel, append(opts,
-		slack.MsgOptionMetadata(m.metadata()), slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())...)
-	if err != nil {
-		return "", fmt.Errorf("post %s: %w", m.part, err)
-	}
-	return ts, nil
-}
-
-// postOnce adds a message to the thread that is not there yet: the event that wants it may come again.
-func (s *Source) postOnce(ctx context.Context, o origin, m marker, opts ...slack.MsgOption) error {
-	for posted, err := range s.thread(ctx, o, o.TS, "") {
-		if err != nil && !blind(err) {
-			return err
-		}
-		if markerOf(posted) == m {
-			return nil
-		}
-	}
-	_, err := s.post(ctx, o, m, opts...)
-	return err
-}
-
-// uploadLimit bounds an upload, with the calls before and after it.
-const uploadLimit = time.Minute
-
-// upload adds a message with a file to the thread. The comment is mrkdwn.
-func (s *Source) upload(ctx context.Context, o origin, name, comment string, data []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, uploadLimit)
-	defer cancel()
-	_, err := s.api.UploadFileContext(ctx, slack.UploadFileParameters{
-		Filename: name, Title: name, FileSize: len(data), Reader: bytes.NewReader(data), InitialComment: comment,
-		Channel: o.Channel, ThreadTimestamp: o.root(),
-	})
-	if err != nil {
-		return fmt.Errorf("upload file: %w", unaddressed(err))
-	}
-	return nil
-}
-
-// unaddressed is an error of a call without the address that was called, where whoever knows that may write to it.
-func unaddressed(err error) error {
+// withoutURL returns an error of a call without the URL that was called, which may hold a secret.
+func withoutURL(err error) error {
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		return failed.Err
 	}
@@ -113,100 +90,182 @@ func retryAfter(err error) (time.Duration, bool) {
 	return limited.RetryAfter, true
 }
 
-// edit replaces text and blocks of a message, which keeps its metadata.
-func (s *Source) edit(ctx context.Context, o origin, ts string, opts ...slack.MsgOption) error {
+// post adds a message to the thread, or to the channel if there is none. Slack must not unfurl its links: an agent that was misled could
+// send what it knows to anybody in a URL that nobody has to click.
+func (c *client) post(ctx context.Context, o origin, m render.Marker, opts ...slack.MsgOption) (ts string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	if _, _, _, err := s.api.UpdateMessageContext(ctx, o.Channel, ts, opts...); err != nil {
-		return fmt.Errorf("edit status: %w", err)
+	if root := o.root(); root != "" {
+		opts = append(opts, slack.MsgOptionTS(root))
+	}
+	_, ts, err = c.api.PostMessageContext(ctx, o.Channel, append(opts,
+		slack.MsgOptionMetadata(m.Metadata()), slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())...)
+	if err != nil {
+		return "", fmt.Errorf("post %s: %w", m.Part, err)
+	}
+	return ts, nil
+}
+
+// postOnce adds a message to the thread unless it is there already: the event that asks for it may come again.
+func (c *client) postOnce(ctx context.Context, o origin, m render.Marker, opts ...slack.MsgOption) error {
+	for posted, err := range c.thread(ctx, o, o.TS, "") {
+		if err != nil && !unreadable(err) {
+			return err
+		}
+		if render.MarkerOf(posted) == m {
+			return nil
+		}
+	}
+	_, err := c.post(ctx, o, m, opts...)
+	return err
+}
+
+// upload adds a message with a file to the thread. The comment is mrkdwn.
+func (c *client) upload(ctx context.Context, o origin, name, comment string, data []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, uploadLimit)
+	defer cancel()
+	_, err := c.api.UploadFileContext(ctx, slack.UploadFileParameters{
+		Filename: name, Title: name, FileSize: len(data), Reader: bytes.NewReader(data), InitialComment: comment,
+		Channel: o.Channel, ThreadTimestamp: o.root(),
+	})
+	if err != nil {
+		return fmt.Errorf("upload file: %w", withoutURL(err)) // the URL lets its owner write the file
 	}
 	return nil
 }
 
-// whisper shows a sentence to one person alone.
-func (s *Source) whisper(ctx context.Context, o origin, sentence string) error {
-	opts := []slack.MsgOption{slack.MsgOptionText(escape(quiet(sentence)), false)}
+// edit replaces text and blocks of a message, which keeps its metadata.
+func (c *client) edit(ctx context.Context, o origin, ts string, opts ...slack.MsgOption) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	if _, _, _, err := c.api.UpdateMessageContext(ctx, o.Channel, ts, opts...); err != nil {
+		return fmt.Errorf("edit message: %w", err)
+	}
+	return nil
+}
+
+// Slack takes some 50 edits a minute for a whole workspace (its tier 3). The fleet makes no more in any minute, including those that come at
+// once after a pause. The last edit of a message, without which it would say forever that the agent works, may use turns that are kept from
+// the others.
+const (
+	editEvery  = time.Minute / 40
+	editBurst  = 5
+	finalBurst = 10
+	// lastEditWait is how long the last edit of a message waits for its turn.
+	lastEditWait = 10 * time.Second
+)
+
+// takeEditTurn takes a turn for an edit. Its error is a *slack.RateLimitedError if there is none now.
+func (c *client) takeEditTurn(ctx context.Context, o origin, burst int) error {
+	if c.limiter == nil {
+		return nil
+	}
+	wait, err := c.limiter.Allow(ctx, "slack/chat.update/"+o.Team, editEvery, burst)
+	if err != nil {
+		return fmt.Errorf("take turn to edit: %w", err)
+	}
+	if wait > 0 {
+		return &slack.RateLimitedError{RetryAfter: wait}
+	}
+	return nil
+}
+
+// awaitLastEdit waits up to lastEditWait for a turn for the last edit of a message, which is made in any case.
+func (c *client) awaitLastEdit(ctx context.Context, o origin) {
+	err := patiently(ctx, lastEditWait, func() error { return c.takeEditTurn(ctx, o, finalBurst) })
+	if err != nil && ctx.Err() == nil {
+		c.log.Info("edit without a turn", "channel", o.Channel, "err", err)
+	}
+}
+
+// whisper shows a sentence to one person only.
+func (c *client) whisper(ctx context.Context, o origin, sentence string) error {
+	return c.postEphemeral(ctx, o, slack.MsgOptionText(render.Escape(render.NoPings(sentence)), false))
+}
+
+// postEphemeral shows a message to one person only.
+func (c *client) postEphemeral(ctx context.Context, o origin, opts ...slack.MsgOption) error {
 	if o.ThreadTS != "" {
 		opts = append(opts, slack.MsgOptionTS(o.ThreadTS))
 	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	if _, err := s.api.PostEphemeralContext(ctx, o.Channel, o.User, opts...); err != nil {
-		return fmt.Errorf("tell %s: %w", o.User, err)
+	if _, err := c.api.PostEphemeralContext(ctx, o.Channel, o.User, opts...); err != nil {
+		return fmt.Errorf("post to %s only: %w", o.User, err)
 	}
 	return nil
 }
 
-// remove takes a message of ours away; one that is not there is no failure.
-func (s *Source) remove(ctx context.Context, o origin, ts string) error {
+// notify shows a sentence to one person only, or to everyone in the thread if Slack does not allow that.
+func (c *client) notify(ctx context.Context, o origin, sentence string) {
+	err := c.whisper(ctx, o, sentence)
+	if code(err) == "" {
+		if err != nil && ctx.Err() == nil { // it may have arrived, or failed for a moment: no reason to post it in public
+			c.log.Warn("notify person", "channel", o.Channel, "err", err)
+		}
+		return
+	}
+	call, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	text := slack.MsgOptionText(render.Escape(render.NoPings(sentence)), false)
+	if _, _, err := c.api.PostMessageContext(call, o.Channel, text, slack.MsgOptionTS(o.root())); err != nil {
+		c.log.Warn("notify person", "channel", o.Channel, "err", err)
+	}
+}
+
+// remove deletes a message of the bot. A message that is not there is no failure.
+func (c *client) remove(ctx context.Context, o origin, ts string) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	_, _, err := s.api.DeleteMessageContext(ctx, o.Channel, ts)
+	_, _, err := c.api.DeleteMessageContext(ctx, o.Channel, ts)
 	if err != nil && code(err) != "message_not_found" {
 		return fmt.Errorf("remove message: %w", err)
 	}
 	return nil
 }
 
-// tell shows a sentence to the person who asked alone, or where Slack does not allow that to everyone in the thread.
-func (s *Source) tell(ctx context.Context, o origin, sentence string) {
-	err := s.whisper(ctx, o, sentence)
-	if code(err) == "" {
-		if err != nil && ctx.Err() == nil { // it may have arrived, or come to nothing: no reason to say it in public
-			s.log.Warn("tell who asked", "channel", o.Channel, "err", err)
-		}
-		return
-	}
-	call, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	text := slack.MsgOptionText(escape(quiet(sentence)), false)
-	if _, _, err := s.api.PostMessageContext(call, o.Channel, text, slack.MsgOptionTS(o.root())); err != nil {
-		s.log.Warn("tell who asked", "channel", o.Channel, "err", err)
-	}
-}
-
-// The signs on what people say to us.
+// The reactions to messages of people.
 const (
-	eyes  = "eyes"             // a request was seen and is not answered yet
+	eyes  = "eyes"             // a request was received and is not answered yet
 	check = "white_check_mark" // an answer has reached the agent
 )
 
-// Slack takes some 50 signs a minute of an app, and more for a short while (its tier 3).
+// Slack takes some 50 reactions a minute from an app, and more for a short while (its tier 3).
 const (
-	signEvery = time.Minute / 45
-	signBurst = 50
+	reactEvery = time.Minute / 45
+	reactBurst = 50
 )
 
-// react puts a sign on the message. What Slack would refuse is not even sent: where so much is asked, the status messages have to do.
-func (s *Source) react(ctx context.Context, o origin, sign string) {
-	if !s.signs.AllowN(s.cfg.Now(), 1) {
+// react adds a reaction to the message. A reaction that Slack would refuse because of its rate limit is not sent.
+func (c *client) react(ctx context.Context, o origin, name string) {
+	if !c.reactions.AllowN(c.now(), 1) {
 		return
 	}
 	call, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	err := s.api.AddReactionContext(call, sign, slack.NewRefToMessage(o.Channel, o.TS))
+	err := c.api.AddReactionContext(call, name, slack.NewRefToMessage(o.Channel, o.TS))
 	if err != nil && code(err) != "already_reacted" && ctx.Err() == nil {
-		s.log.Warn("add reaction", "channel", o.Channel, "err", err)
+		c.log.Warn("add reaction", "channel", o.Channel, "err", err)
 	}
 }
 
-// lookAway takes the eyes off the request.
-func (s *Source) lookAway(ctx context.Context, o origin) {
+// removeEyes removes the eyes from the request.
+func (c *client) removeEyes(ctx context.Context, o origin) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	err := s.api.RemoveReactionContext(ctx, eyes, slack.NewRefToMessage(o.Channel, o.TS))
+	err := c.api.RemoveReactionContext(ctx, eyes, slack.NewRefToMessage(o.Channel, o.TS))
 	if err != nil && code(err) != "no_reaction" {
-		s.log.Warn("remove reaction", "channel", o.Channel, "err", err)
+		c.log.Warn("remove reaction", "channel", o.Channel, "err", err)
 	}
 }
 
-// thread gives the messages of a thread after one time and before another, oldest first; an empty time is no bound. The root comes
-// whatever the times.
-func (s *Source) thread(ctx context.Context, o origin, after, before string) iter.Seq2[slack.Message, error] {
+// thread yields the messages of a thread after one time and before another, oldest first; an empty time is no bound. The root is yielded
+// whatever the times are.
+func (c *client) thread(ctx context.Context, o origin, after, before string) iter.Seq2[slack.Message, error] {
 	return func(yield func(slack.Message, error) bool) {
 		cursor := ""
 		for range maxPages {
-			messages, next, err := s.page(ctx, o, after, before, cursor)
+			messages, next, err := c.page(ctx, o, slack.GetConversationRepliesParameters{Oldest: after, Latest: before, Cursor: cursor})
 			if err != nil {
 				yield(slack.Message{}, err)
 				return
@@ -223,15 +282,26 @@ func (s *Source) thread(ctx context.Context, o origin, after, before string) ite
 	}
 }
 
-func (s *Source) page(ctx context.Context, o origin, after, before, cursor string) ([]slack.Message, string, error) {
+// page reads one page of a thread.
+func (c *client) page(ctx context.Context, o origin, p slack.GetConversationRepliesParameters) (list []slack.Message, next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	messages, _, next, err := s.api.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{
-		ChannelID: o.Channel, Timestamp: o.root(), Oldest: after, Latest: before, Cursor: cursor, Limit: pageSize,
-		IncludeAllMetadata: true, // without it Slack leaves out the payload (python-slack-sdk#1501)
-	})
+	p.ChannelID, p.Timestamp, p.Limit = o.Channel, o.root(), pageSize
+	p.IncludeAllMetadata = true // without it Slack leaves out the payload (python-slack-sdk#1501)
+	list, _, next, err = c.api.GetConversationRepliesContext(ctx, &p)
 	if err != nil {
 		return nil, "", fmt.Errorf("read thread: %w", err)
 	}
-	return messages, next, nil
+	return list, next, nil
+}
+
+// history reads a page of a channel.
+func (c *client) history(ctx context.Context, p slack.GetConversationHistoryParameters) (*slack.GetConversationHistoryResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	page, err := c.api.GetConversationHistoryContext(ctx, &p)
+	if err != nil {
+		return nil, fmt.Errorf("read channel %s: %w", p.ChannelID, err)
+	}
+	return page, nil
 }

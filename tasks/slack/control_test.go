@@ -10,6 +10,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 // begin lets a worker, played by the test, begin the newest task.
@@ -218,7 +219,7 @@ func TestStopOfAnothersRun(t *testing.T) {
 		t.Error(err)
 	}
 	f.lastWord(bob, 1, intake.NotAllowed)
-	f.press(bob, f.posted(shown.task)[0].TS, stopTask)
+	f.press(bob, f.posted(shown.task)[0].TS, render.ActionStop)
 	f.lastWord(bob, 2, intake.NotAllowed)
 	equal(t, "not stopped", f.state(task.ID).Cancel+f.state(other.ID).Cancel, "")
 	if err := f.React(t.Context(), ann, general, root, "x"); err != nil {

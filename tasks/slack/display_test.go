@@ -13,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 // All processes of the fleet share Slack's limit: however much happens in however many threads, edits come at the fleet's pace.
@@ -48,13 +49,13 @@ func TestEndsComeFirst(t *testing.T) {
 	s := f.process(Config{Interval: time.Millisecond, Limiter: f.store.Memos})
 	task := f.task("")
 	for range editBurst {
-		if err := s.turn(t.Context(), mustOrigin(t, task), editBurst); err != nil {
+		if err := s.client.takeEditTurn(t.Context(), mustOrigin(t, task), editBurst); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r := f.open(s, task)
-	d := r.display(f.posted(task)[0].TS)
-	err := d.show(t.Context(), view{state: "later"}, nil)
+	d := &display{client: s.client, origin: r.origin, ts: f.posted(task)[0].TS, log: r.log}
+	err := d.show(t.Context(), render.Status{State: "later"}, nil)
 	if limited, ok := errors.AsType[*slack.RateLimitedError](err); !ok || limited.RetryAfter <= 0 || limited.RetryAfter > editEvery+scatter {
 		t.Errorf("beyond the limit: %v", err)
 	}

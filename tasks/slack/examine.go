@@ -15,42 +15,42 @@ import (
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// maxSkew is how far our clock may be from Slack's before anybody is told. Requests that are signed 5 minutes away are refused.
+// maxSkew is how far the clocks may differ without a warning. Requests that are signed 5 minutes away are refused.
 const maxSkew = time.Minute
 
-// Examine looks whether the token is good for all that we do, whether events arrive, and whether the clocks agree. It asks Slack once, and
-// once for each channel where it is told what comes of a repository.
+// Diagnose checks that the token has all scopes, that events arrive and that the clocks agree. It calls Slack once, and once for each channel
+// of Results.
 func (s *Source) Diagnose(ctx context.Context) []doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	me, err := s.api.AuthTestContext(ctx)
+	me, err := s.client.api.AuthTestContext(ctx)
 	switch {
 	case code(err) != "":
 		return []doctor.Finding{{
-			What: "Slack refuses the bot token: " + code(err), Why: "Nothing can be heard or said.", Fatal: true,
+			What: "Slack refuses the bot token: " + code(err), Why: "No events can be received, and nothing can be posted.", Fatal: true,
 			Remedy: "Install the app to the workspace and set SLACK_BOT_TOKEN to its bot token, xoxb-….",
 		}}
 	case err != nil:
-		return []doctor.Finding{{What: "Slack does not answer", Why: err.Error(), Remedy: "Look at the network, and at SLACK_API_URL.", Fatal: true}}
+		return []doctor.Finding{{What: "Slack does not answer", Why: err.Error(), Remedy: "Check the network and SLACK_API_URL.", Fatal: true}}
 	}
-	list := []doctor.Finding{{What: fmt.Sprintf("Slack knows us as @%s in %s (%s)", me.User, me.Team, me.TeamID)}}
+	list := []doctor.Finding{{What: fmt.Sprintf("Slack knows the bot as @%s in %s (%s)", me.User, me.Team, me.TeamID)}}
 	list = append(list, granted(me.Header)...)
 	list = append(list, s.clock(me.Header)...)
 	list = append(list, s.examineResults(ctx)...)
 	return append(list, s.arrivals()...)
 }
 
-// examineResults looks whether the channels can be reached where it is told what comes of watched repositories.
+// examineResults checks that the channels of Results can be read.
 func (s *Source) examineResults(ctx context.Context) (list []doctor.Finding) {
-	for _, repo := range slices.Sorted(maps.Keys(s.cfg.Results)) {
-		channel := s.cfg.Results[repo]
-		_, err := s.history(ctx, &slack.GetConversationHistoryParameters{ChannelID: channel, Limit: 1})
+	for _, repo := range slices.Sorted(maps.Keys(s.results)) {
+		channel := s.results[repo]
+		_, err := s.client.history(ctx, slack.GetConversationHistoryParameters{ChannelID: channel, Limit: 1})
 		switch {
 		case err == nil:
 			list = append(list, doctor.Finding{What: "Slack: results of " + repo + " go to " + channel})
-		case code(err) != "" && !blind(err):
+		case code(err) != "" && !unreadable(err):
 			list = append(list, doctor.Finding{
-				What: fmt.Sprintf("Slack: results of %s cannot go to %s: %s", repo, channel, code(err)), Why: "Nobody reads them. They are kept for about a day.",
+				What: fmt.Sprintf("Slack: results of %s cannot go to %s: %s", repo, channel, code(err)), Why: "They are not posted. They are kept for about a day.",
 				Remedy: "Invite the app to that channel, or correct results: in errand.yaml to the id that the channel's details show.",
 			})
 		}
@@ -58,7 +58,7 @@ func (s *Source) examineResults(ctx context.Context) (list []doctor.Finding) {
 	return list
 }
 
-// granted compares the scopes of the token with those we need. A proxy may hide what Slack says of them.
+// granted compares the scopes of the token with those that the app needs. A proxy may hide Slack's header.
 func granted(h http.Header) (list []doctor.Finding) {
 	said := h.Get("X-Oauth-Scopes")
 	if said == "" {
@@ -72,7 +72,7 @@ func granted(h http.Header) (list []doctor.Finding) {
 		if !has[needed.name] {
 			list = append(list, doctor.Finding{
 				What: "Slack: the app lacks the scope " + needed.name, Why: "Without it " + needed.use + ".", Fatal: needed.must,
-				Remedy: "Add it under OAuth & Permissions, or paste the manifest of `enqueue init slack` anew, and install the app again.",
+				Remedy: "Add it under OAuth & Permissions, or paste the manifest of `enqueue init slack` again, and install the app again.",
 			})
 		}
 	}
@@ -81,7 +81,7 @@ func granted(h http.Header) (list []doctor.Finding) {
 
 // clock compares our clock with Slack's.
 func (s *Source) clock(h http.Header) []doctor.Finding {
-	skew, ok := intake.ClockSkew(h, s.cfg.Now())
+	skew, ok := intake.ClockSkew(h, s.client.now())
 	if !ok || skew.Abs() <= maxSkew {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (s *Source) clock(h http.Header) []doctor.Finding {
 
 // arrivals reports that the last request was refused: the signing secret is wrong, or the request was not Slack's.
 func (s *Source) arrivals() []doctor.Finding {
-	if !s.inbound.LastRefused() {
+	if !s.listener.inbound.LastRefused() {
 		return nil
 	}
 	return []doctor.Finding{{

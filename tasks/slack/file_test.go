@@ -1,7 +1,6 @@
 package slack
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -44,7 +43,7 @@ func TestVeryLongAnswerWithoutFiles(t *testing.T) {
 	if err := w.open(w.source, task).Close(t.Context(), answered(veryLongAnswer())); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(partsOf(w.posted(task))); n <= maxParts+1 {
+	if n := len(partsOf(w.posted(task))); n <= 5 {
 		t.Errorf("%d messages", n)
 	}
 }
@@ -62,37 +61,4 @@ func TestAnswerAsFile(t *testing.T) {
 	posted := w.posted(task)
 	equal(t, "file", string(posted[1].Files[0].Data), "Forty-two.")
 	messages(t, "as_file", posted)
-}
-
-// A table that Slack would not show is readable all the same.
-func TestTables(t *testing.T) {
-	t.Parallel()
-	rows := func(n int) string { return "| a | b |\n|---|:-:|\n" + strings.Repeat("| 1 | 2 |\n", n) }
-	wide := strings.Repeat("| x ", 21) + "|\n" + strings.Repeat("|---", 21) + "|\n"
-	for name, tc := range map[string]struct {
-		in     string
-		framed bool
-	}{
-		"small":         {"x\n\n" + rows(99) + "\ny", false},
-		"many rows":     {"x\n\n" + rows(100) + "\ny", true},
-		"many columns":  {wide, true},
-		"long":          {"| a | b |\n|---|---|\n| " + strings.Repeat("x", maxTableSize) + " | 2 |", true},
-		"in code":       {"```\n" + rows(200) + "```\n", false},
-		"no table":      {strings.Repeat("a | b\n", 200), false},
-		"rule":          {"a\n---\n" + strings.Repeat("a | b\n", 200), false},
-		"end of a text": {"| a |\n", false},
-	} {
-		got := tables(tc.in)
-		if framed := got != tc.in; framed != tc.framed {
-			t.Errorf("%s: framed: %v", name, framed)
-		}
-		if tc.framed && strings.Count(got, "```") != 2 {
-			t.Errorf("%s: %s", name, got)
-		}
-	}
-	want := "x\n\n```\n" + rows(100) + "```\n\ny"
-	equal(t, "framed", tables("x\n\n"+rows(100)+"\ny"), want)
-	for _, p := range inParts(marker{}, "", fmt.Sprint(rows(3000)), "") {
-		equal(t, "fences", strings.Count(p.body, "```"), 2)
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -15,30 +16,29 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// What of a message's files is given to the agent.
 const (
-	maxFiles   = 10
-	maxFile    = 20 << 20        // bytes of one
-	fetchLimit = 2 * time.Minute // of all together: the run waits for them
+	maxFiles      = 10
+	maxFile       = 20 << 20        // bytes of one file
+	downloadLimit = 2 * time.Minute // for all files together: the run waits for them
 )
 
-// onlyFiles is what is asked by who sends nothing but files.
-const onlyFiles = "Look at what I have sent along."
+// onlyFiles is the request of a message that has files and no words.
+const onlyFiles = "Look at the attached files."
 
-// attached is a file of a message, as events tell of it.
-type attached struct {
+// attachment is a file of a message.
+type attachment struct {
 	Name string `json:"name"`
-	Type string `json:"mimetype"` // what Slack takes it for
+	Type string `json:"mimetype"` // according to Slack
 	Size int64  `json:"size"`
 	URL  string `json:"url_private"`
 }
 
-// attachments are the files of a message. One of an odd form costs itself alone.
-type attachments []attached
+// attachments are the files of a message. One that cannot be read is skipped.
+type attachments []attachment
 
 // UnmarshalJSON never fails.
 func (a *attachments) UnmarshalJSON(b []byte) error {
@@ -46,7 +46,7 @@ func (a *attachments) UnmarshalJSON(b []byte) error {
 	_ = json.Unmarshal(b, &list)
 	*a = nil
 	for _, raw := range list {
-		var f attached
+		var f attachment
 		if json.Unmarshal(raw, &f) == nil {
 			*a = append(*a, f)
 		}
@@ -54,44 +54,32 @@ func (a *attachments) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// brought is what the message of a task brought along, beside what became of it in the task itself.
-type brought struct {
-	Files attachments        `json:"files,omitempty"`
-	Pull  *forge.PullRequest `json:"pull,omitempty"` // the pull request that it names
-	Anew  bool               `json:"anew,omitempty"` // it names a branch or a pull request, and the thread was somewhere else before
+// downloader downloads files of messages.
+type downloader struct {
+	http  *http.Client
+	token string
+	api   *url.URL
+	limit time.Duration // for all files of a message
+	log   *slog.Logger
 }
 
-// address is the origin of a task with what its message brought along.
-func (m message) address(b brought) json.RawMessage {
-	origin, _ := json.Marshal(struct { // strings and numbers only: it cannot fail
-		origin
-		brought
-	}{m.origin, b})
-	return origin
-}
-
-func broughtBy(t tasks.Task) (b brought) {
-	_ = json.Unmarshal(t.Origin, &b) // of another form: nothing
-	return b
-}
-
-// fetchAll puts the files into the thread's directory for files and tells the agent of them, also of those that it does not get. Pictures that
-// the model can look at are returned as well; all are files besides, for the agent may have to work with them.
-func (s *Source) fetchAll(ctx context.Context, t tasks.Task, o origin, files attachments, dir string) (about string, pictures []agent.File) {
-	ctx, cancel := context.WithTimeout(ctx, s.fetchLimit)
+// attachments downloads a message's files for the agent into the thread's directory for files and describes them, including those that could
+// not be downloaded. Pictures that the model can look at are returned as well.
+func (d *downloader) attachments(ctx context.Context, t tasks.Task, o origin, dir string) (about string, pictures []agent.File) {
+	ctx, cancel := context.WithTimeout(ctx, d.limit)
 	defer cancel()
 	var b strings.Builder
-	b.WriteString("Files that were sent along with this:\n")
-	for i, f := range files[:min(len(files), maxFiles)] {
-		name := line(f.Name, 100)
+	b.WriteString("Attached files:\n")
+	for i, f := range o.Files[:min(len(o.Files), maxFiles)] {
+		name := render.Line(f.Name, 100)
 		path := filepath.Join(dir, fmt.Sprintf("%s-%d-%s", o.TS, i+1, fileName(f.Name)))
-		data, err := s.fetch(ctx, f)
+		data, err := d.download(ctx, f)
 		if err == nil {
-			err = leave(path, data)
+			err = writeFile(path, data)
 		}
 		if err != nil {
-			s.log.Warn("fetch file", "run", t.ID, "thread", t.Thread, "err", err)
-			fmt.Fprintf(&b, "- %s could not be fetched from Slack: %s\n", agent.QuoteName(name), reason(err))
+			d.log.Warn("download file", "run", t.ID, "thread", t.Thread, "err", err)
+			fmt.Fprintf(&b, "- %s could not be downloaded from Slack: %s\n", agent.QuoteName(name), reason(err))
 			continue
 		}
 		fmt.Fprintf(&b, "- %s (%s, %s)\n", path, agent.QuoteName(name), http.DetectContentType(data))
@@ -99,90 +87,86 @@ func (s *Source) fetchAll(ctx context.Context, t tasks.Task, o origin, files att
 			pictures = append(pictures, agent.File{Name: name, Type: kind, Data: data})
 		}
 	}
-	if n := len(files) - maxFiles; n > 0 {
-		fmt.Fprintf(&b, "- and %d more, which you do not get: at most %d are fetched\n", n, maxFiles)
+	if n := len(o.Files) - maxFiles; n > 0 {
+		fmt.Fprintf(&b, "- and %d more, which you do not get: at most %d are downloaded\n", n, maxFiles)
 	}
 	return strings.TrimSpace(b.String()), pictures
 }
 
-// unfetched is why a file is not fetched, for the agent, which may have to tell who sent it.
+// unfetched is why a file cannot be downloaded, in words for the agent.
 type unfetched string
 
 func (u unfetched) Error() string { return string(u) }
 
 const (
 	tooLarge  = unfetched("it is larger than 20 MB")
-	elsewhere = unfetched("it is not kept in Slack")
-	noAccess  = unfetched("Slack does not give it to the app, which may lack the scope files:read")
+	elsewhere = unfetched("it is not stored in Slack")
+	noAccess  = unfetched("the app has no access to it and may lack the scope files:read")
 )
 
 func reason(err error) string {
 	if u, ok := errors.AsType[unfetched](err); ok {
 		return string(u)
 	}
-	return "Slack did not answer as it should"
+	return "Slack did not answer as expected"
 }
 
-// fetch downloads a file. The token goes to Slack's own hosts alone, whatever an event says and wherever an answer leads.
-func (s *Source) fetch(ctx context.Context, f attached) ([]byte, error) {
+// download downloads a file. The token goes only to Slack's own hosts, whatever URL an event has and wherever an answer redirects.
+func (d *downloader) download(ctx context.Context, f attachment) ([]byte, error) {
 	if f.Size > maxFile {
 		return nil, tooLarge
 	}
-	if !s.own(f.URL) {
+	if !d.isSlack(f.URL) {
 		return nil, elsewhere
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL, nil)
 	if err != nil {
-		return nil, fmt.Errorf("fetch file: %w", err)
+		return nil, fmt.Errorf("download file: %w", err)
 	}
-	req.Header.Set("Authorization", "Bearer "+s.cfg.Token)
-	client := *s.cfg.HTTP
+	req.Header.Set("Authorization", "Bearer "+d.token)
+	client := *d.http
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("fetch file: %w", err)
+		return nil, fmt.Errorf("download file: %w", err)
 	}
 	defer resp.Body.Close()
-	// Who may not have it is sent to a page to log in, or given that page.
+	// Slack answers requests without access by a page to log in, or by a redirect to it.
 	page := strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") && !strings.HasPrefix(f.Type, "text/html")
 	switch {
 	case resp.StatusCode/100 == 3, resp.StatusCode == http.StatusForbidden, resp.StatusCode == http.StatusUnauthorized, page:
 		return nil, noAccess
 	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("fetch file: %s", resp.Status)
+		return nil, fmt.Errorf("download file: %s", resp.Status)
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxFile+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("fetch file: %w", err)
+		return nil, fmt.Errorf("download file: %w", err)
 	case len(data) > maxFile:
 		return nil, tooLarge
 	}
 	return data, nil
 }
 
-// own reports whether an address is of Slack, as its API is.
-func (s *Source) own(address string) bool {
+// isSlack reports whether a URL is of the host of Slack's API or below it.
+func (d *downloader) isSlack(address string) bool {
 	u, err := url.Parse(address)
-	if err != nil || u.User != nil {
+	if err != nil || u.User != nil || u.Scheme != d.api.Scheme {
 		return false
 	}
-	api, err := url.Parse(s.cfg.APIURL)
-	if err != nil || u.Scheme != api.Scheme {
-		return false
-	}
-	return u.Host == api.Host || strings.HasSuffix(u.Host, "."+api.Host)
+	return u.Host == d.api.Host || strings.HasSuffix(u.Host, "."+d.api.Host)
 }
 
-// leave writes a file for the agent. An agent may have written there before: os.Root does not follow its links out.
-func leave(path string, data []byte) error {
+// writeFile writes a file for the agent. An agent may have written to the directory before: os.Root does not follow links out of it.
+func writeFile(path string, data []byte) error {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return fmt.Errorf("open directory for files: %w", err)
 	}
 	defer root.Close()
 	name := filepath.Base(path)
-	_ = root.Remove(name) // an earlier attempt's, perhaps by now a link
+	_ = root.Remove(name) // of an earlier attempt, and perhaps a link by now
 	if err := root.WriteFile(name, data, 0o600); err != nil {
 		return fmt.Errorf("write file: %w", err)
 	}
@@ -191,7 +175,7 @@ func leave(path string, data []byte) error {
 
 var oddInName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// fileName is a name as a file may have it here, with its extension.
+// fileName turns a name into one that is safe in a path, with its extension.
 func fileName(name string) string {
 	name = strings.Trim(oddInName.ReplaceAllString(name, "_"), ".")
 	if len(name) > 80 {

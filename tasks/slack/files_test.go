@@ -6,6 +6,7 @@ import (
 	"image/png"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,7 +83,7 @@ func TestFilesAreFetched(t *testing.T) {
 	prompt, dir := f.brief(task)
 	equal(t, "prompt", prompt, strings.ReplaceAll(`why?
 
-Files that were sent along with this:
+Attached files:
 - DIR/TS-1-shot_of_it_.png ("shot of \"it\".png", image/png)
 - DIR/TS-2-_.._etc_passwd ("../../etc/passwd", text/plain; charset=utf-8)
 - DIR/TS-3-file ("...", text/plain; charset=utf-8)`, "DIR/TS", filepath.Join(dir, ts)))
@@ -155,17 +156,17 @@ func TestFilesThatAreNotFetched(t *testing.T) {
 	}
 	prompt, dir := f.brief(f.one())
 	for _, want := range []string{
-		`"elsewhere" could not be fetched from Slack: it is not kept in Slack`,
-		`"tricky" could not be fetched from Slack: it is not kept in Slack`,
-		`"no address" could not be fetched from Slack: it is not kept in Slack`,
-		`"announced" could not be fetched from Slack: it is larger than 20 MB`,
-		`"large" could not be fetched from Slack: it is larger than 20 MB`,
+		`"elsewhere" could not be downloaded from Slack: it is not stored in Slack`,
+		`"tricky" could not be downloaded from Slack: it is not stored in Slack`,
+		`"no address" could not be downloaded from Slack: it is not stored in Slack`,
+		`"announced" could not be downloaded from Slack: it is larger than 20 MB`,
+		`"large" could not be downloaded from Slack: it is larger than 20 MB`,
 		`-6-largest ("largest", application/octet-stream)`,
 		`-7-page ("page", text/html; charset=utf-8)`,
-		`"gone" could not be fetched from Slack: Slack did not answer as it should`,
-		`"moved" could not be fetched from Slack: Slack did not answer as it should`,
+		`"gone" could not be downloaded from Slack: Slack did not answer as expected`,
+		`"moved" could not be downloaded from Slack: Slack did not answer as expected`,
 		`-10-ten ("ten"`,
-		"- and 1 more, which you do not get: at most 10 are fetched",
+		"- and 1 more, which you do not get: at most 10 are downloaded",
 	} {
 		if !strings.Contains(prompt, want) {
 			t.Errorf("not said: %s\n%s", want, prompt)
@@ -184,16 +185,16 @@ func TestFilesWithoutScope(t *testing.T) {
 	if _, err := f.Post(t.Context(), slackfake.Message{Channel: "D0ANN", User: ann, Files: []slackfake.File{{Name: "a", Data: []byte("x")}}}); err != nil {
 		t.Fatal(err)
 	}
-	f.source.cfg.Token = "xoxb-without"
+	f.source.files.token = "xoxb-without"
 	if prompt, _ := f.brief(f.one()); !strings.Contains(prompt, "may lack the scope files:read") {
 		t.Errorf("prompt %q", prompt)
 	}
-	f.source.cfg.APIURL = "https://slack.com/api/"
+	f.source.files.api, _ = url.Parse("https://slack.com/api/")
 	for address, want := range map[string]bool{
 		"https://files.slack.com/files-pri/T1-F1/x": true, "https://slack.com/x": true, "http://files.slack.com/x": false,
 		"https://notslack.com/x": false, "https://slack.com.evil.org/x": false, "https://files.slack.com@evil.org/x": false, "": false,
 	} {
-		if f.source.own(address) != want {
+		if f.source.files.isSlack(address) != want {
 			t.Errorf("%s is Slack's: %t", address, !want)
 		}
 	}
@@ -220,7 +221,7 @@ func TestFilesOfAnAnswer(t *testing.T) {
 	if err != nil || !ok || rec.ID != f.tasks()[0].ID {
 		t.Fatalf("taken up %+v, %t, %v", rec, ok, err)
 	}
-	if prompt, _ := f.brief(f.tasks()[0]); !strings.Contains(prompt, "with my answer") || !strings.Contains(prompt, `("sky.png"`) {
+	if prompt, _ := f.brief(f.tasks()[0]); !strings.Contains(prompt, "attached to my answer") || !strings.Contains(prompt, `("sky.png"`) {
 		t.Errorf("prompt %q", prompt)
 	}
 	f.settleCalls()
@@ -237,11 +238,14 @@ func TestFilesThatDoNotCome(t *testing.T) {
 	}))
 	t.Cleanup(hung.Close)
 	w := newWorkspace(t, Config{})
-	w.source.cfg.APIURL, w.source.fetchLimit = hung.URL+"/api/", 50*time.Millisecond
+	w.source.files.api, _ = url.Parse(hung.URL + "/api/")
+	w.source.files.limit = 50 * time.Millisecond
 	files := attachments{{Name: "a", URL: hung.URL + "/a"}, {Name: "b", URL: hung.URL + "/b"}, {Name: "c", URL: hung.URL + "/c"}}
 	task := w.task("")
-	said, _ := w.source.fetchAll(t.Context(), task, mustOrigin(t, task), files, t.TempDir())
-	equal(t, "files that did not come", strings.Count(said, "could not be fetched"), len(files))
+	o := mustOrigin(t, task)
+	o.Files = files
+	said, _ := w.source.files.attachments(t.Context(), task, o, t.TempDir())
+	equal(t, "files that did not come", strings.Count(said, "could not be downloaded"), len(files))
 	equal(t, "waits", len(asked), 1)
 }
 
@@ -256,7 +260,7 @@ func TestFilesDoNotFollowLinks(t *testing.T) {
 	if err := os.Symlink(outside, path); err != nil {
 		t.Fatal(err)
 	}
-	if err := leave(path, []byte("new")); err != nil {
+	if err := writeFile(path, []byte("new")); err != nil {
 		t.Error(err)
 	}
 	for file, want := range map[string]string{outside: "precious", path: "new"} {
@@ -277,7 +281,7 @@ func TestOddFiles(t *testing.T) {
 	}
 	var n []int
 	for _, task := range f.tasks() {
-		n = append(n, len(broughtBy(task).Files))
+		n = append(n, len(mustOrigin(t, task).Files))
 	}
 	equal(t, "files", n, []int{0, 1, 0})
 }

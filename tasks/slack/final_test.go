@@ -11,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 // endings are what a task can come to.
@@ -54,7 +55,7 @@ func TestFinalMessages(t *testing.T) {
 			t.Parallel()
 			w := newWorkspace(t, Config{ConsoleURL: "https://e.example", Ballot: nobody{}}, slackfake.Config{Now: steady()})
 			task := w.task("")
-			w.source.react(t.Context(), mustOrigin(t, task), eyes)
+			w.source.client.react(t.Context(), mustOrigin(t, task), eyes)
 			if err := w.open(w.source, task).Close(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}
@@ -116,10 +117,10 @@ func TestLongAnswerInPlainText(t *testing.T) {
 // Everything is said, fits, and pings nobody but the person who asked.
 func TestPlainText(t *testing.T) {
 	t.Parallel()
-	o, source := origin{User: ann}, newWorkspace(t, Config{}).source
+	console := render.Console("")
 	for name, e := range endings() {
-		for _, p := range source.parts(tasks.Task{ID: "1"}, o, e) {
-			all := strings.Join(p.plain(), "\n")
+		for _, p := range console.Final(tasks.Task{ID: "1"}, ann, e, false) {
+			all := strings.Join(p.Plain(), "\n")
 			for _, ping := range []string{"<!", "@here", "@channel", "<@U0BOB"} {
 				if strings.Contains(all, ping) {
 					t.Errorf("%s: %s in %s", name, ping, all)
@@ -131,9 +132,9 @@ func TestPlainText(t *testing.T) {
 		}
 	}
 	ampersands := 0
-	for i, p := range source.parts(tasks.Task{ID: "1"}, o, answered(longAnswer())) {
-		for _, text := range p.plain() {
-			if n := utf8.RuneCountInString(text); n > maxPlain || text == "" {
+	for i, p := range console.Final(tasks.Task{ID: "1"}, ann, answered(longAnswer()), false) {
+		for _, text := range p.Plain() {
+			if n := utf8.RuneCountInString(text); n > 3_900 || text == "" {
 				t.Errorf("part %d has %d characters", i, n)
 			}
 			ampersands += strings.Count(text, "&amp;")

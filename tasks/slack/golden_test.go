@@ -3,6 +3,7 @@ package slack
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 // goldenMessage is a message as a golden file has it.
@@ -96,23 +98,23 @@ func TestStatusMessages(t *testing.T) {
 	w := newWorkspace(t, Config{ConsoleURL: "https://e.example"}, slackfake.Config{Now: steady()})
 	now := time.Unix(1_700_000_000, 0)
 	p := newProgress(func() time.Time { return now })
-	views := []view{p.view()}
+	views := []render.Status{p.status()}
 	add := func(e agent.Event) {
 		p.add(e)
-		views = append(views, p.view())
+		views = append(views, p.status())
 	}
 	add(agent.Event{Kind: agent.Started})
 	add(agent.Event{Kind: agent.ToolUse, Text: "Running echo '<!channel> & @here' | tee a-file-with-a-name-that-is-longer-than-what-is-shown-of-it"})
 	now = now.Add(61 * time.Minute)
 	add(agent.Event{Kind: agent.ToolResult})
 	for _, r := range []tasks.Receipt{{Position: 1}, {Position: 2}} {
-		views = append(views, waiting(r))
+		views = append(views, render.Queued(r.Position))
 	}
 	task := w.task("")
 	o := mustOrigin(t, task)
 	for _, v := range views {
-		d := &display{source: w.source, origin: o, log: w.source.log}
-		if err := d.post(t.Context(), statusMarker(task), v, w.source.runButtons(task.ID)); err != nil {
+		d := &display{client: w.source.client, origin: o, log: w.source.client.log}
+		if err := d.post(t.Context(), render.StatusMarker(task), v, w.source.reporter.console.RunButtons(task.ID)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,10 +127,10 @@ func TestWords(t *testing.T) {
 	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})
 	o := origin{Team: team, Channel: general, TS: w.seed(slackfake.Message{Text: "x"}), User: ann}
 	for _, sentence := range []string{
-		intake.NotAllowed, intake.Forgotten, troubled, overtaken, intake.HasEnded, help, inThread, intake.NothingRuns, rewords, anew, begun(""), begun("acme/api") + " " + otherwise,
-		undecidedSentence([]string{"acme/api", "acme/web"}), intake.Stopping, intake.Retrying, intake.StillRunning, intake.TooFast, thanks, voted + face(good), stands(tasks.Answer{By: "@here", Text: "<!channel> & all"}),
+		intake.NotAllowed, intake.Forgotten, tryLater, intake.NotWaiting, intake.HasEnded, help, inThread, intake.NothingRuns, replaced, newRequest, workingIn(""), workingIn("acme/api"),
+		undecided([]string{"acme/api", "acme/web"}).Error(), intake.Stopping, intake.Retrying, intake.StillRunning, intake.TooFast, thanks, voted + render.VoteSign(render.ActionGood), intake.AnsweredBefore(tasks.Answer{By: "@here", Text: "<!channel> & all"}),
 	} {
-		if err := w.source.whisper(t.Context(), o, sentence); err != nil {
+		if err := w.source.client.whisper(t.Context(), o, sentence); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -160,31 +162,31 @@ func TestPickers(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})
 	o := origin{Team: team, Channel: general, TS: w.seed(slackfake.Message{Text: "x"}), User: ann}
-	task := w.source.task(o, "x")
 	many := []string{"acme/a-name-that-is-longer-than-what-a-menu-shows-of-it-which-is-seventy-five-characters"}
 	for i := range 100 {
 		many = append(many, fmt.Sprintf("acme/%d", i))
 	}
-	for _, r := range []shelved{
-		{Task: task, Candidates: []string{"acme/api", "acme/web"}}, {Task: task, Candidates: []string{"acme/api", "acme/web"}, Favourite: "acme/web"}, {Task: task, Candidates: many},
-	} {
-		w.source.showPicker(t.Context(), o, r)
+	for _, candidates := range [][]string{{"acme/api", "acme/web"}, many} {
+		open, _ := errors.AsType[*errUndecided](undecided(candidates))
+		w.source.listener.buttons.picker.show(t.Context(), o, o.taskID(), open)
 	}
 	list := w.Ephemeral(general, ann)
-	messages(t, "picker", list[:2])
-	equal(t, "problems of the longest", slackfake.Lint(list[2].Blocks, list[2].Text), []string(nil))
-	for _, m := range list[3:] {
+	messages(t, "picker", list[:1])
+	equal(t, "problems of the longest", slackfake.Lint(list[1].Blocks, list[1].Text), []string(nil))
+	for _, m := range list[2:] {
 		t.Errorf("besides: %s", m.Text)
 	}
 }
 
 func TestDialogs(t *testing.T) {
 	t.Parallel()
-	view, err := denial(press{value: "1700000001000000-slack-c0general c", origin: origin{Team: team, Channel: general, TS: "1700000001.000000", User: ann}})
+	memory, err := json.Marshal(dialogMemory{
+		Value: "1700000001000000-slack-c0general c", Origin: origin{Team: team, Channel: general, TS: "1700000001.000000", User: ann},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := json.Marshal(view)
+	raw, err := json.Marshal(render.DenyDialog(string(memory)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -43,6 +44,7 @@ type workspace struct {
 	*testing.T
 	*slackfake.Server
 	source *Source
+	cfg    Config // of the source that was made last
 	log    *record
 	door   string // where its events go
 }
@@ -64,6 +66,7 @@ func (w *workspace) process(cfg Config) *Source {
 	if cfg.Interval == 0 {
 		cfg.Interval = time.Hour // no edits but those a test wants
 	}
+	w.cfg = cfg
 	s, err := New(cfg)
 	if err != nil {
 		w.Fatal(err)
@@ -101,7 +104,7 @@ func (w *workspace) seed(m slackfake.Message) (ts string) {
 func (w *workspace) task(thread string) tasks.Task {
 	w.Helper()
 	ts := w.seed(slackfake.Message{Text: "<@" + bot + "> count", ThreadTS: thread})
-	return w.source.task(origin{Team: team, Channel: general, TS: ts, ThreadTS: thread, User: ann}, "count")
+	return origin{Team: team, Channel: general, TS: ts, ThreadTS: thread, User: ann}.task("count")
 }
 
 // open opens a report that ends with the test.
@@ -150,7 +153,7 @@ func (w *workspace) status(t tasks.Task) string {
 	w.Helper()
 	var text []string
 	for _, m := range w.posted(t) {
-		if partsOf([]slackfake.Message{m})[0] == statusPart {
+		if partsOf([]slackfake.Message{m})[0] == render.StatusPart {
 			text = append(text, m.Text)
 		}
 	}

@@ -2,19 +2,16 @@ package slack
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
-	"net/http"
-	"net/url"
 	"strings"
 
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// submitted stands before the name of a dialog that comes back.
+// submitted precedes the name of a dialog that was submitted.
 const submitted = "submitted "
 
-// interaction is what somebody did to a message or a dialog of ours: as much of it as we need, as with an envelope.
+// interaction is what a user did with a message or a dialog of the bot. Like an envelope it has only the fields that errand needs.
 type interaction struct {
 	Type string `json:"type"`
 	User struct {
@@ -56,18 +53,18 @@ type interaction struct {
 	} `json:"view"`
 }
 
-// press is a button that somebody pressed, below a message or of a dialog.
+// press is a press of a button, below a message or of a dialog.
 type press struct {
-	action, detail string // which button it is, and which of several of its kind, or what was typed
-	value          string // what it is about, or what was chosen
+	action, detail string // which button it is; its number, or the typed text
+	value          string // what the button is about, or what was chosen
 	block          string // the name of the block it is in
-	name           string // of who did it, as people know them
-	trigger        string // lets us open a dialog
-	respond        string // where the message with the button can be replaced
-	origin         origin // the message with the button, and who did it
+	name           string // of the user, as people know them
+	trigger        string // lets the app open a dialog
+	respond        string // URL at which the message with the button can be replaced
+	origin         origin // the message with the button, and the user
 }
 
-// press reads a press of one of our buttons; false is anything else.
+// press reads a press of a button; false for anything else.
 func (in interaction) press() (p press, ok bool) {
 	switch {
 	case in.Type == "block_actions" && len(in.Actions) == 1:
@@ -77,11 +74,11 @@ func (in interaction) press() (p press, ok bool) {
 			Team: in.Team.ID, Channel: in.Channel.ID, TS: in.Container.MessageTS, ThreadTS: cmp.Or(in.Message.ThreadTS, in.Container.ThreadTS),
 		}
 	case in.Type == "view_submission":
-		var kept memory
+		var kept dialogMemory
 		if json.Unmarshal([]byte(in.View.PrivateMetadata), &kept) != nil {
 			return press{}, false
 		}
-		p.action, p.detail = submitted+in.View.CallbackID, in.View.State.Values[denyReason][denyReason].Value
+		p.action, p.detail = submitted+in.View.CallbackID, in.View.State.Values[render.ReasonField][render.ReasonField].Value
 		p.value, p.origin = kept.Value, kept.Origin
 	default:
 		return press{}, false
@@ -94,59 +91,8 @@ func (in interaction) press() (p press, ok bool) {
 	return p, valid
 }
 
-// serveInteraction answers one request. Slack does not send it again: who pressed sees that it did not work, and may press again.
-func (s *Source) serveInteraction(life context.Context, d *tasks.Desk, w http.ResponseWriter, r *http.Request) {
-	body, status := s.signed(w, r)
-	if status == http.StatusOK {
-		form, err := url.ParseQuery(string(body))
-		switch {
-		case err != nil || !form.Has("payload"):
-			status = http.StatusBadRequest
-		case !s.interact(life, d, []byte(form.Get("payload"))):
-			status = http.StatusServiceUnavailable
-		}
-	}
-	if status != http.StatusOK {
-		http.Error(w, http.StatusText(status), status)
-		return
-	}
-	w.WriteHeader(http.StatusOK) // and no body: a dialog would show one
-}
-
-// interact deals with an interaction, whatever way it came, once Slack has its answer. It is false when there are too many of them.
-func (s *Source) interact(life context.Context, d *tasks.Desk, payload []byte) bool {
-	s.inbound.Accepted(s.cfg.Now())
-	var in interaction
-	if err := json.Unmarshal(payload, &in); err != nil {
-		s.log.Warn("interaction dropped", "err", err) // it would be the same again
-		return true
-	}
-	do := s.route(d, in)
-	if do == nil {
-		return true
-	}
-	return s.pressing.Go(life, do)
-}
-
-// route finds who serves an interaction; nil where there is nothing to do, as for links.
-func (s *Source) route(d *tasks.Desk, in interaction) func(context.Context) {
-	p, ok := in.press()
-	if !ok {
-		return nil
-	}
-	serve, ok := map[string]func(context.Context, *tasks.Desk, press){
-		stopTask: s.stop,
-		tryAgain: s.tryAgain,
-		good:     s.vote,
-		bad:      s.vote,
-
-		pickRepository:   s.pick,
-		answerWith:       s.answer,
-		deny:             s.askWhy,
-		submitted + deny: s.deny,
-	}[p.action]
-	if !ok {
-		return nil
-	}
-	return func(ctx context.Context) { serve(ctx, d, p) }
+// question splits the value of a button below a question into the task and the question's key.
+func (p press) question() (id, key string) {
+	id, key, _ = strings.Cut(p.value, " ")
+	return id, key
 }

@@ -2,42 +2,53 @@ package slack
 
 import (
 	"context"
+	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
-	"strings"
+	"net/url"
 	"time"
 
 	"github.com/slack-go/slack"
 
-	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// maxBody bounds a request. Slack's own events stay far below.
-const maxBody = 1 << 20
+const (
+	// maxBody is the size of the largest request accepted, in bytes. Slack's own events stay far below.
+	maxBody = 1 << 20
+	// submitLimit keeps the promise of an answer within 3 s while Redis or Slack hang.
+	submitLimit = 2500 * time.Millisecond
+	// identityLimit is how much of that time may be used to ask Slack who the bot is.
+	identityLimit = time.Second
+)
 
-// identityLimit is what of the time for an answer may go into learning who we are.
-const identityLimit = time.Second
-
-// Listen registers POST /slack/events and /slack/interactions and connects in Socket Mode, each if it is configured. What is done after an
-// answer ends with ctx, and so does the connection.
-func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
-	if s.cfg.SigningSecret != "" {
-		mux.HandleFunc("POST /slack/events", func(w http.ResponseWriter, r *http.Request) { s.serve(ctx, d, w, r) })
-		mux.HandleFunc("POST /slack/interactions", func(w http.ResponseWriter, r *http.Request) { s.serveInteraction(ctx, d, w, r) })
-	}
-	if s.cfg.AppToken != "" {
-		go s.keepConnected(ctx, d)
-	}
-	if s.cfg.Shelf != nil {
-		go s.startDue(ctx, d)
-	}
-	return nil
+// listener receives events and interactions, by HTTP or over a connection in Socket Mode.
+type listener struct {
+	secret      string // signs requests
+	interpreter *interpreter
+	buttons     *buttons
+	inbound     *intake.Inbound
+	background  *intake.Background // calls that no answer waits for
+	pressing    *intake.Background // interactions under way
+	limit       time.Duration      // to deal with an event
+	now         func() time.Time
+	log         *slog.Logger
 }
 
-// serve answers one request. 200 means that it is dealt with; anything else lets Slack send it again.
-func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWriter, r *http.Request) {
-	env, status := s.read(w, r)
+// register adds the routes for requests that are signed with the secret. What is done after an answer ends with life.
+func (l *listener) register(life context.Context, mux *http.ServeMux) {
+	mux.HandleFunc("POST /slack/events", func(w http.ResponseWriter, r *http.Request) { l.serveEvent(life, w, r) })
+	mux.HandleFunc("POST /slack/interactions", func(w http.ResponseWriter, r *http.Request) { l.serveInteraction(life, w, r) })
+}
+
+// serveEvent answers a request with an event. 200 means that it is dealt with; after anything else Slack sends it again.
+func (l *listener) serveEvent(life context.Context, w http.ResponseWriter, r *http.Request) {
+	body, status := l.readSigned(w, r)
+	var env envelope
+	if status == http.StatusOK && env.read(body) != nil {
+		status = http.StatusBadRequest
+	}
 	if status != http.StatusOK {
 		http.Error(w, http.StatusText(status), status)
 		return
@@ -47,79 +58,79 @@ func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWrite
 		_, _ = io.WriteString(w, env.Challenge)
 		return
 	}
-	// X-Slack-Retry-Num is not looked at: the first attempt may have been the one that failed.
-	if err := s.handle(r.Context(), life, d, env); err != nil {
+	// X-Slack-Retry-Num does not matter: the first attempt may have been the one that failed.
+	if err := l.handle(r.Context(), life, env); err != nil {
 		http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
 		return
 	}
 	w.WriteHeader(http.StatusOK)
 }
 
-// handle deals with an event, whatever way it came, in time for Slack's answer. After an error it must come again: it is then not to be
-// answered, or not to be acked.
-func (s *Source) handle(ctx, life context.Context, d *tasks.Desk, env envelope) error {
-	s.inbound.Accepted(s.cfg.Now())
-	ctx, cancel := context.WithTimeout(ctx, s.submitLimit)
+// handle deals with an event in time for Slack's answer. After an error the event must not be acknowledged, so that it comes again.
+func (l *listener) handle(ctx, life context.Context, env envelope) error {
+	l.inbound.Accepted(l.now())
+	ctx, cancel := context.WithTimeout(ctx, l.limit)
 	defer cancel()
-	after, err := s.take(ctx, d, env)
+	after, err := l.interpreter.interpret(ctx, env)
 	if err != nil {
-		s.log.Warn("take event", "event", env.EventID, "err", err)
+		l.log.Warn("handle event", "event", env.EventID, "err", err)
 		return err
 	}
 	if after != nil {
-		s.background.Go(life, after)
+		l.background.Go(life, after)
 	}
 	return nil
 }
 
-// read takes an event out of a request of Slack's.
-func (s *Source) read(w http.ResponseWriter, r *http.Request) (env envelope, status int) {
-	body, status := s.signed(w, r)
-	if status == http.StatusOK && env.read(body) != nil {
-		status = http.StatusBadRequest
-	}
-	return env, status
-}
-
-// signed lets only Slack's requests through, those to prove the address included.
-func (s *Source) signed(w http.ResponseWriter, r *http.Request) (body []byte, status int) {
+// readSigned reads the body of a request and refuses requests that are not signed by Slack.
+func (l *listener) readSigned(w http.ResponseWriter, r *http.Request) (body []byte, status int) {
 	body, status = intake.ReadBody(w, r, maxBody)
 	if status != http.StatusOK {
 		return nil, status
 	}
-	verifier, err := slack.NewSecretsVerifier(r.Header, s.cfg.SigningSecret) // it refuses what is older or newer than 5 minutes
+	verifier, err := slack.NewSecretsVerifier(r.Header, l.secret) // refuses timestamps that are more than 5 minutes away
 	if err == nil {
-		_, _ = verifier.Write(body) // a hash takes everything
+		_, _ = verifier.Write(body) // a hash does not fail
 		err = verifier.Ensure()
 	}
 	if err != nil {
-		s.inbound.Refused(s.cfg.Now())
+		l.inbound.Refused(l.now())
 		return nil, http.StatusUnauthorized
 	}
 	return body, http.StatusOK
 }
 
-// us is who we are as a message may mean us, zero if nobody can be meant. While Slack does not say who we are, an app_mention tells it; of
-// another mention we cannot know, and need not: its app_mention comes as well.
-func (s *Source) us(ctx context.Context, env envelope, ev event) (who, error) {
-	named := strings.Contains(ev.Text, "<@")
-	if !named && !ev.direct() && ev.ThreadTS == "" {
-		return who{}, nil // most messages: nobody has to be asked
+// serveInteraction answers a request with an interaction. Slack does not send it again: it shows the user that it failed.
+func (l *listener) serveInteraction(life context.Context, w http.ResponseWriter, r *http.Request) {
+	body, status := l.readSigned(w, r)
+	if status == http.StatusOK {
+		form, err := url.ParseQuery(string(body))
+		switch {
+		case err != nil || !form.Has("payload"):
+			status = http.StatusBadRequest
+		case !l.interact(life, []byte(form.Get("payload"))):
+			status = http.StatusServiceUnavailable
+		}
 	}
-	if me, ok := s.me.known(); ok {
-		return me, nil // without a clock for each message
+	if status != http.StatusOK {
+		http.Error(w, http.StatusText(status), status)
+		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, identityLimit)
-	defer cancel()
-	me, err := s.me.get(ctx)
-	if err == nil {
-		return me, nil
+	w.WriteHeader(http.StatusOK) // without a body, which a dialog would show
+}
+
+// interact deals with an interaction once Slack has its answer. It returns false if there are too many.
+func (l *listener) interact(life context.Context, payload []byte) bool {
+	l.inbound.Accepted(l.now())
+	var in interaction
+	if err := json.Unmarshal(payload, &in); err != nil {
+		l.log.Warn("interaction dropped", "err", err) // it would be the same again
+		return true
 	}
-	switch told := env.us(); {
-	case ev.Type == appMention && told.user != "":
-		return told, nil
-	case named && ev.Type != appMention && !ev.direct():
-		return who{}, nil
+	p, ok := in.press()
+	if !ok {
+		return true
 	}
-	return who{}, err
+	do := l.buttons.handler(p)
+	return do == nil || l.pressing.Go(life, do)
 }

@@ -40,9 +40,9 @@ func TestMentionBecomesATask(t *testing.T) {
 			Class: tasks.Interactive, Profile: agent.Write, Actor: user, Channel: o.Channel, Prompt: prompt, Origin: o.json(),
 		}
 	}
-	first := task(root, root, general, ann, "please fix <main> & see the page (https://x.org/a)", origin{team, general, root, "", ann})
-	second := task(reply, root, general, bob, "and the tests", origin{team, general, reply, root, bob})
-	third := task(other, other, "G0SECRET", bob, "hello", origin{team, "G0SECRET", other, "", bob})
+	first := task(root, root, general, ann, "please fix <main> & see the page (https://x.org/a)", origin{Team: team, Channel: general, TS: root, ThreadTS: "", User: ann})
+	second := task(reply, root, general, bob, "and the tests", origin{Team: team, Channel: general, TS: reply, ThreadTS: root, User: bob})
+	third := task(other, other, "G0SECRET", bob, "hello", origin{Team: team, Channel: "G0SECRET", TS: other, ThreadTS: "", User: bob})
 	first.Repo, second.Repo = "acme/api", "acme/api"
 	equal(t, "tasks", f.tasks(), []tasks.Task{third, second, first})
 	equal(t, "origin", string(second.Origin),
@@ -268,14 +268,14 @@ func TestRedisHangs(t *testing.T) {
 	}
 	defer hole.Close()
 	_, dead := newDesk(t, &redis.Options{Addr: hole.Addr().String(), ReadTimeout: time.Minute}, tasks.Policy{})
-	f.source.submitLimit = 50 * time.Millisecond
+	f.source.listener.limit = 50 * time.Millisecond
 	f.listen(t.Context(), dead)
 	ts, err := f.Mention(t.Context(), slackfake.Message{Channel: general, User: ann, Text: "patience"})
 	if err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("answered %v", err)
 	}
 	f.listen(t.Context(), f.desk)
-	f.source.submitLimit = submitLimit
+	f.source.listener.limit = submitLimit
 	if err := f.Redeliver(t.Context(), ts, slackfake.AppMention); err != nil { // with X-Slack-Retry-Num
 		t.Error(err)
 	}
@@ -309,7 +309,7 @@ func TestEyes(t *testing.T) {
 		calls := f.Calls("reactions.add")[1:]
 		return len(calls) == intake.MaxBackground && !slices.ContainsFunc(calls, func(c slackfake.Call) bool { return c.Error != slackfake.Abandoned })
 	})
-	occupy(t, f.source.background)() // all of them have ended
+	occupy(t, f.source.listener.background)() // all of them have ended
 	if said := f.log.String(); strings.Contains(said, "add reaction") {
 		t.Errorf("log: %s", said)
 	}
@@ -323,13 +323,13 @@ func TestSignsArePaced(t *testing.T) {
 	put := func(n, want int) {
 		t.Helper()
 		for range n {
-			f.source.react(t.Context(), origin{Channel: general, TS: "1700000000.000001"}, eyes)
+			f.source.client.react(t.Context(), origin{Channel: general, TS: "1700000000.000001"}, eyes)
 		}
 		equal(t, "signs", len(f.Calls("reactions.add")), want)
 	}
-	put(signBurst+5, signBurst)
-	now = now.Add(signEvery)
-	put(2, signBurst+1)
+	put(reactBurst+5, reactBurst)
+	now = now.Add(reactEvery)
+	put(2, reactBurst+1)
 }
 
 // A call may take 10 s, and no longer.
@@ -348,9 +348,9 @@ func TestEveryCallIsBounded(t *testing.T) {
 	if _, err := w.source.Brief(ctx, task, ""); err != nil {
 		t.Error(err)
 	}
-	w.source.react(ctx, mustOrigin(t, task), eyes)
+	w.source.client.react(ctx, mustOrigin(t, task), eyes)
 	w.Fail("chat.postEphemeral", slackfake.Failure{Error: "user_not_in_channel"})
-	w.source.tell(ctx, mustOrigin(t, task), "no")
+	w.source.client.notify(ctx, mustOrigin(t, task), "no")
 	r, err := w.source.Open(ctx, task)
 	if err != nil {
 		t.Fatal(err)

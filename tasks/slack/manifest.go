@@ -8,35 +8,36 @@ import (
 	"strings"
 )
 
-// scope is one that the app needs, and for what.
+// scope is an OAuth scope of the app.
 type scope struct {
 	name string
 	use  string // what does not work without it
 	must bool   // nothing works without it
 }
 
-// scopes are those of the bot, and events what it hears of.
+// scopes lists the scopes of the bot.
 func scopes() []scope {
 	return []scope{
-		{"app_mentions:read", "mentions are not heard", true},
-		{"chat:write", "nothing can be said", true},
-		{"users:read", "nobody can be told from a guest, and nobody is let in", true},
-		{"channels:history", "threads in public channels are not read, and an answer may be said twice there", false},
-		{"groups:history", "threads in private channels are not read, and an answer may be said twice there", false},
-		{"im:history", "direct messages are not heard", false},
-		{"mpim:history", "threads in group messages are not read, and an answer may be said twice there", false},
+		{"app_mentions:read", "mentions are not received", true},
+		{"chat:write", "nothing can be posted", true},
+		{"users:read", "guests are not recognised, and nobody is let in", true},
+		{"channels:history", "threads in public channels are not read, and an answer may be posted twice there", false},
+		{"groups:history", "threads in private channels are not read, and an answer may be posted twice there", false},
+		{"im:history", "direct messages are not received", false},
+		{"mpim:history", "threads in group messages are not read, and an answer may be posted twice there", false},
 		{"reactions:write", "requests get no 👀", false},
 		{"reactions:read", "a ❌ on a request does not stop it", false},
-		{"files:read", "files that people send along are not read", false},
+		{"files:read", "attached files are not read", false},
 		{"files:write", "files are not posted, and very long answers take many messages", false},
 	}
 }
 
+// events lists the events that the app subscribes to.
 func events() []string {
 	return []string{appMention, "message.channels", "message.groups", "message.im", "message.mpim", reactionAdded}
 }
 
-// manifest is as much of Slack's app manifest as we set.
+// manifest has the fields of Slack's app manifest that errand sets.
 type manifest struct {
 	Display struct {
 		Name        string `json:"name"`
@@ -73,17 +74,17 @@ type manifest struct {
 	} `json:"settings"`
 }
 
-// maxAppName is the characters of an app's name.
+// maxAppName is the length of an app's name in characters.
 const maxAppName = 35
 
-// Manifest is what Slack makes the app of, as JSON to paste. base is where Slack reaches the front door, like https://errand.example.com;
-// empty: it does not, and Socket Mode is used.
+// Manifest returns the manifest from which Slack makes the app, as JSON to paste. base is the URL at which Slack reaches the front door, like
+// https://errand.example.com; empty: Socket Mode is used.
 func Manifest(name, base string) ([]byte, error) {
 	if name == "" || len(name) > maxAppName {
 		return nil, fmt.Errorf("the name of an app has from 1 to %d characters", maxAppName)
 	}
 	if u, err := url.Parse(base); base != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
-		return nil, fmt.Errorf("%q is not an address that Slack takes: write it like https://errand.example.com", base)
+		return nil, fmt.Errorf("%q is not a URL that Slack accepts: write it like https://errand.example.com", base)
 	}
 	base = strings.TrimRight(base, "/")
 	var m manifest

@@ -21,7 +21,7 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 	const (
 		guest, member = "I do not work for guests.", "I work only for members of this workspace."
-		listed, their = "I do not work for you: you are not among those who may ask me.", "I do not work for members of your workspace."
+		listed, their = "I do not work for you: you are not on the list of people who may ask me.", "I do not work for members of your workspace."
 		elsewhere     = "I do not work in this channel."
 	)
 	all := []string{ann, "U0GUEST", "U0VISITOR", "U0STRANGER", "U0COUSIN", "U0THEIRGUEST"}
@@ -50,7 +50,7 @@ func TestWhoMayAsk(t *testing.T) {
 				if tc.want[i] == "" {
 					n++
 				} else {
-					equal(t, user, f.word(tc.channel, user, 1), tc.want[i]+" Whoever runs me can change that.")
+					equal(t, user, f.word(tc.channel, user, 1), tc.want[i]+" An operator can change that.")
 				}
 				equal(t, user+"'s tasks", len(f.tasks()), n)
 			}
@@ -81,7 +81,7 @@ func TestRefusalStaysQuiet(t *testing.T) {
 
 // settleCalls returns when no call in the background is under way any more.
 func (f *frontDoor) settleCalls() {
-	occupy(f.T, f.source.background)()
+	occupy(f.T, f.source.listener.background)()
 }
 
 // Bots are listened to if they are listed, and never answered otherwise; we do not listen to ourselves whatever is listed.
@@ -155,7 +155,7 @@ func TestPeopleAreBounded(t *testing.T) {
 	var looking sync.WaitGroup
 	for range 8 {
 		looking.Go(func() {
-			if _, err := w.source.people.get(t.Context(), ann); err != nil {
+			if _, err := w.source.client.people.get(t.Context(), ann); err != nil {
 				t.Error(err)
 			}
 		})

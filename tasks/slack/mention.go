@@ -5,31 +5,30 @@ import (
 	"strings"
 )
 
-// What is not said but shown: blocks of code, code in a line, quotes. Slack writes a typed > as &gt;, and with three of them all that
-// follows is a quote.
-var shown = []*regexp.Regexp{
+// quoteForms are the forms of code and quotes. Slack writes a typed > as &gt;; after three of them, everything is a quote.
+var quoteForms = []*regexp.Regexp{
 	regexp.MustCompile("(?s)```.*?```"),
 	regexp.MustCompile("`[^`\n]+`"),
 	regexp.MustCompile(`(?s)(?:^|\n)[ \t]*&gt;&gt;&gt;.*`),
 	regexp.MustCompile(`(?m)^[ \t]*&gt;.*$`),
 }
 
-// mention is anybody's, with what is typed after it.
-var mention = regexp.MustCompile(`<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>[,:]?[ \t]*`)
+// userMention is the mention of a user, with the punctuation behind it.
+var userMention = regexp.MustCompile(`<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>[,:]?[ \t]*`)
 
-// call is anybody's as well, or that of a group or of all who are there.
-var call = regexp.MustCompile(`<(?:@[UW][A-Z0-9]+|!(?:subteam\^|here|channel|everyone))`)
+// anyMention is the mention of a user, of a group or of everyone.
+var anyMention = regexp.MustCompile(`<(?:@[UW][A-Z0-9]+|!(?:subteam\^|here|channel|everyone))`)
 
-// cutMention takes the mentions of a user out of a message and reports whether there were any. Those in code and in quotes do not
-// count, and stay: somebody shows there how one asks, or what another has asked.
+// cutMention removes the mentions of a user from a message and reports whether there were any. Mentions in code and in quotes do not count,
+// and stay: they show how to ask, or what another person asked.
 func cutMention(text, user string) (rest string, ok bool) {
 	if user == "" {
 		return text, false
 	}
-	said := hidden(text)
+	said := maskQuotes(text)
 	var b strings.Builder
 	last := 0
-	for _, at := range mention.FindAllStringSubmatchIndex(said, -1) {
+	for _, at := range userMention.FindAllStringSubmatchIndex(said, -1) {
 		if said[at[2]:at[3]] != user {
 			continue
 		}
@@ -39,9 +38,9 @@ func cutMention(text, user string) (rest string, ok bool) {
 	return b.String() + text[last:], last > 0
 }
 
-// mentions counts how often a message speaks to a user.
+// mentions counts how often a message mentions a user.
 func mentions(text, user string) (n int) {
-	for _, m := range mention.FindAllStringSubmatch(hidden(text), -1) {
+	for _, m := range userMention.FindAllStringSubmatch(maskQuotes(text), -1) {
 		if user != "" && m[1] == user {
 			n++
 		}
@@ -49,12 +48,12 @@ func mentions(text, user string) (n int) {
 	return n
 }
 
-// hidden is a message of the same length in which nothing is left of what is only shown.
-func hidden(text string) string {
+// maskQuotes replaces code and quotes by as many zero bytes.
+func maskQuotes(text string) string {
 	if !strings.Contains(text, "`") && !strings.Contains(text, "&gt;") {
 		return text // most messages
 	}
-	for _, form := range shown {
+	for _, form := range quoteForms {
 		text = form.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat("\x00", len(s)) })
 	}
 	return text
@@ -65,7 +64,7 @@ var (
 	unescape = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
 )
 
-// decode gives a message of Slack's as its author wrote it, without space around it. People are named by their IDs.
+// decode returns a message as its author wrote it, without space around it. Users are named by their IDs.
 func decode(text string) string {
 	if !strings.ContainsAny(text, "<&") {
 		return strings.TrimSpace(text) // most messages
@@ -78,19 +77,19 @@ func decode(text string) string {
 		case target[0] == '#' && label != "":
 			return "#" + label
 		case target[0] == '!':
-			return special(target, label)
+			return decodeSpecial(target, label)
 		case target[0] == '@', label == "", label == target:
 			return target
 		case target == "http://"+label, target == "https://"+label, target == "mailto:"+label, target == "tel:"+label:
-			return label // Slack has made a link of what was typed
+			return label // Slack made a link of the typed text
 		}
 		return label + " (" + target + ")"
 	})
 	return strings.TrimSpace(unescape.Replace(text))
 }
 
-// special is a <!…>: a group, everybody here, a date.
-func special(target, label string) string {
+// decodeSpecial decodes a <!…>: a group, everyone, a date.
+func decodeSpecial(target, label string) string {
 	if label != "" {
 		return label
 	}

@@ -28,7 +28,7 @@ func TestWordsAboutRequests(t *testing.T) {
 		{"U0STRANGER", Access{People: []string{ann}}},
 		{"U0STRANGER", Access{Channels: []string{"C0OTHER"}}},
 	} {
-		err := w.process(Config{Access: row.access}).check(t.Context(), who{team: team}, event{User: row.user, Channel: general})
+		err := w.process(Config{Access: row.access}).listener.interpreter.guard.check(t.Context(), who{team: team}, event{User: row.user, Channel: general})
 		why, ok := errors.AsType[forbidden](err)
 		if !ok {
 			t.Errorf("%+v: %v", row, err)
@@ -40,17 +40,17 @@ func TestWordsAboutRequests(t *testing.T) {
 		"[repo=api] x", "[repo=cli] x", "[repo=none] review PR 3", "review PR 8 in acme/api", "fix acme/api#4", "review PR 3 in a/secret",
 		"review PR 3 in acme/slow",
 	} {
-		_, err := w.source.request(t.Context(), message{origin: o, text: text}, tasks.Thread{})
+		_, err := w.source.listener.interpreter.request(t.Context(), message{origin: o, text: text}, tasks.Thread{})
 		if input, ok := errors.AsType[*tasks.InputError](err); ok {
 			said = append(said, input.Sentence)
 		} else {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	_, err := w.process(Config{}).request(t.Context(), message{origin: o, text: "review PR 3 in acme/api"}, tasks.Thread{})
+	_, err := w.process(Config{}).listener.interpreter.request(t.Context(), message{origin: o, text: "review PR 3 in acme/api"}, tasks.Thread{})
 	said = append(said, err.Error())
 	for _, text := range []string{"none", "cli", "a/b"} {
-		_, err := w.source.list(o, text, tasks.Thread{}, true)
+		_, err := w.source.listener.interpreter.listPulls(o, text, tasks.Thread{}, true)
 		said = append(said, err.Error())
 	}
 	task := tasks.Task{Prompt: "count <!channel>\nall"}
@@ -58,15 +58,15 @@ func TestWordsAboutRequests(t *testing.T) {
 	for _, st := range []tasks.Status{
 		{State: "waiting", Task: task, Why: "no worker has been free for it yet"},
 		{State: "waiting", Task: task, Why: "the limit is reached"},
-		{State: "running", Task: task, Started: w.source.cfg.Now().Add(-90 * time.Second)},
+		{State: "running", Task: task, Started: w.source.client.now().Add(-90 * time.Second)},
 		{State: "running", Task: task, Questions: []tasks.Question{{}}},
 		{State: "ended", Task: task, Ending: &e},
 		{State: "ended", Task: task, Ending: &tasks.Ending{Kind: tasks.TimedOut}},
 	} {
-		said = append(said, intake.Describe(st, w.source.cfg.Now()))
+		said = append(said, intake.Describe(st, w.source.client.now()))
 	}
 	for _, sentence := range said {
-		if err := w.source.whisper(t.Context(), o, sentence); err != nil {
+		if err := w.source.client.whisper(t.Context(), o, sentence); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -192,7 +192,7 @@ func TestQuietNotices(t *testing.T) {
 	}
 	_, thread := w.notices()
 	equal(t, "thread", thread, []string{"final/1"})
-	if err := w.source.remove(t.Context(), origin{Channel: results}, w.Messages(results, "")[0].TS); err != nil {
+	if err := w.source.client.remove(t.Context(), origin{Channel: results}, w.Messages(results, "")[0].TS); err != nil {
 		t.Fatal(err)
 	}
 	w.tell(w.source, told(3, 7, answered("x"), "One", "One."))
@@ -267,7 +267,7 @@ func TestExamineResults(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %s", c.What, c.Why, c.Remedy))
 	}
 	equal(t, "checks", got, []string{
-		"Slack: results of acme/a cannot go to C0OTHER: not_in_channel Nobody reads them. They are kept for about a day. " +
+		"Slack: results of acme/a cannot go to C0OTHER: not_in_channel They are not posted. They are kept for about a day. " +
 			"Invite the app to that channel, or correct results: in errand.yaml to the id that the channel's details show.",
 		"Slack: results of acme/web go to C0RESULTS  ",
 	})

@@ -7,16 +7,13 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// known are the options that a message may begin with, as people are told of them.
-const known = "repo, branch, model, effort, budget, timeout and plan"
+// optionNames are the options that a message may begin with.
+const optionNames = "repo, branch, model, effort, budget, timeout and plan"
 
-// none is the repository of a request that wants none: it works in a scratch directory.
-const none = "none"
-
-// cutOptions takes the options off a message that begins with them: [repo=o/r model=opus plan]. A bracket without any is text, such as
+// cutOptions cuts the options off a message that begins with them: [repo=o/r model=opus plan]. A bracket without options is text, such as
 // [WIP].
 func cutOptions(text string) (options []string, rest string) {
-	end := bracket(text)
+	end := closingBracket(text)
 	if end < 0 {
 		return nil, text
 	}
@@ -29,8 +26,9 @@ func cutOptions(text string) (options []string, rest string) {
 	return nil, text
 }
 
-// bracket is where the bracket ends that a text begins with, below 0 if it begins with none. Names of models have brackets of their own.
-func bracket(text string) int {
+// closingBracket returns the index of the bracket that closes the first one, -1 if the text does not begin with a bracket. Names of models
+// may contain brackets.
+func closingBracket(text string) int {
 	depth := 0
 	for i, r := range text {
 		switch r {
@@ -56,7 +54,7 @@ func (r *request) set(option string) error {
 	key, value, _ := strings.Cut(option, "=")
 	key = strings.ToLower(key)
 	if (value == "") != (key == "plan") {
-		return wrong("I do not know what to make of the option %q. The options are %s.", option, known)
+		return inputError("I do not understand the option %q. The options are %s.", option, optionNames)
 	}
 	var err error
 	switch key {
@@ -75,11 +73,12 @@ func (r *request) set(option string) error {
 	case "plan":
 		r.options.Plan = true
 	default:
-		err = wrong("There is no option %q. The options are %s.", key, known)
+		err = inputError("There is no option %q. The options are %s.", key, optionNames)
 	}
 	return err
 }
 
-func wrong(format string, args ...any) error {
+// inputError is a mistake of the person who asked, in a sentence for them.
+func inputError(format string, args ...any) error {
 	return &tasks.InputError{Sentence: fmt.Sprintf(format, args...)}
 }

@@ -10,15 +10,13 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 // choosing makes a front door the one of the workspace, that works on two repositories.
-func (f *frontDoor) choosing(ctx context.Context, change ...func(*Source)) {
+func (f *frontDoor) choosing(ctx context.Context) {
 	f.Helper()
-	f.source = f.process(Config{Repositories: []string{"acme/api", "acme/web"}, Shelf: f.store.Shelf, Favourites: f.store.Shelf})
-	for _, c := range change {
-		c(f.source)
-	}
+	f.source = f.process(Config{Repositories: []string{"acme/api", "acme/web"}, Memory: f.store.Memos})
 	f.listen(ctx, f.desk)
 }
 
@@ -27,7 +25,7 @@ func (f *frontDoor) offered() (ts string) {
 	f.Helper()
 	f.until("the menu", func() bool {
 		for _, m := range f.Ephemeral(general, ann) {
-			if strings.Contains(string(m.Blocks), pickRepository) {
+			if strings.Contains(string(m.Blocks), render.ActionPick) {
 				ts = m.TS
 			}
 		}
@@ -38,7 +36,7 @@ func (f *frontDoor) offered() (ts string) {
 
 func (f *frontDoor) choose(user, ts, repo string) {
 	f.Helper()
-	if err := f.Choose(f.Context(), user, general, ts, pickRepository, repo); err != nil {
+	if err := f.Choose(f.Context(), user, general, ts, render.ActionPick, repo); err != nil {
 		f.Error(err)
 	}
 	f.settle()
@@ -46,7 +44,7 @@ func (f *frontDoor) choose(user, ts, repo string) {
 
 func TestPickRepository(t *testing.T) {
 	t.Parallel()
-	for repo, want := range map[string]string{"acme/web": "acme/web", none: ""} {
+	for repo, want := range map[string]string{"acme/web": "acme/web", render.NoRepository: ""} {
 		t.Run(repo, func(t *testing.T) {
 			t.Parallel()
 			f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -62,39 +60,46 @@ func TestPickRepository(t *testing.T) {
 			task := f.tasks()[0]
 			equal(t, "task", []string{task.Repo, task.Prompt, task.Actor}, []string{want, "mend it", ann})
 			said := f.Ephemeral(general, ann)
-			equal(t, "what is left of the menu", []any{len(said), said[0].Text, said[0].Blocks == nil}, []any{1, begun(want), true})
+			equal(t, "what is left of the menu", []any{len(said), said[0].Text, said[0].Blocks == nil}, []any{1, workingIn(want), true})
 		})
 	}
 }
 
-// What was chosen once is the favourite of the channel: it is taken when nobody chooses, by one front door of several, after a restart as
-// well, and who asked is told how to change that.
-func TestFavouriteStartsByItself(t *testing.T) {
+// A second choice for the same request is answered by where it is worked on.
+func TestPickTwice(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
-	ctx, restart := context.WithCancel(t.Context())
-	f.choosing(ctx, func(s *Source) { s.hesitation, s.lookEvery = time.Microsecond, time.Hour })
+	f.choosing(t.Context())
 	f.mention("mend it")
-	f.choose(ann, f.offered(), "acme/web")
-	f.mention("mend another")
-	f.until("the menu", func() bool {
-		said := f.Ephemeral(general, ann)
-		return len(said) == 2 && strings.Contains(said[1].Text, "I take *acme/web*")
-	})
-	equal(t, "tasks", len(f.tasks()), 1)
-	restart()
-	for range 2 {
-		f.choosing(t.Context(), func(s *Source) { s.lookEvery = 10 * time.Millisecond })
-	}
+	menu := f.offered()
+	f.choose(ann, menu, "acme/web")
+	f.pick(ann, menu, f.one().ID, "acme/api")
 	f.until("the word", func() bool {
 		said := f.Ephemeral(general, ann)
-		return said[len(said)-1].Text == begun("acme/web")+" "+otherwise
+		return strings.HasPrefix(said[len(said)-1].Text, workingIn("acme/web")+" If that is wrong, say `stop`")
 	})
-	equal(t, "tasks", f.prompts(), []string{"mend another", "mend it"})
-	equal(t, "repository", f.tasks()[0].Repo, "acme/web")
-	f.choose(ann, f.Ephemeral(general, ann)[1].TS, "acme/api") // too late
-	said := f.Ephemeral(general, ann)
-	equal(t, "words", []any{len(said), said[3].Text}, []any{4, begun("acme/web") + " " + otherwise})
+	equal(t, "repository", f.one().Repo, "acme/web")
+}
+
+// A request waits for a day.
+func TestPickTooLate(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f.choosing(t.Context())
+	f.mention("mend it")
+	menu := f.offered()
+	f.source.client.now = func() time.Time { return time.Now().Add(pendingLife) }
+	f.choose(ann, menu, "acme/api")
+	f.told(ann, intake.Forgotten)
+	equal(t, "tasks", len(f.tasks()), 0)
+}
+
+// pick lets somebody choose in the menu of a task.
+func (f *frontDoor) pick(user, menu, task, repo string) {
+	f.Helper()
+	f.source.listener.buttons.handler(press{
+		action: render.ActionPick, block: render.ActionPick + "/" + task, value: repo, origin: origin{Team: team, Channel: general, TS: menu, User: user},
+	})(f.Context())
 }
 
 // While nobody has decided, a request may be edited and deleted like one that waits.
@@ -124,16 +129,12 @@ func TestPickNothing(t *testing.T) {
 	f.choosing(t.Context())
 	f.mention("mend it")
 	menu := f.offered()
-	task := f.source.id(origin{Channel: general, TS: f.Messages(general, "")[0].TS})
-	f.source.pick(t.Context(), f.desk, press{
-		action: pickRepository, block: pickRepository + "/" + task, value: "acme/api", origin: origin{Team: team, Channel: general, TS: menu, User: bob},
-	})
+	task := origin{Channel: general, TS: f.Messages(general, "")[0].TS}.taskID()
+	f.pick(bob, menu, task, "acme/api")
 	f.told(bob, intake.NotAllowed)
-	f.source.pick(t.Context(), f.desk, press{
-		action: pickRepository, block: pickRepository + "/" + task, value: "acme/secret", origin: origin{Team: team, Channel: general, TS: menu, User: ann},
-	})
+	f.pick(ann, menu, task, "acme/secret")
 	f.told(ann, intake.NotAllowed)
-	if err := f.store.Shelf.Unshelve(t.Context(), task); err != nil {
+	if err := f.source.listener.buttons.picker.remove(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
 	f.choose(ann, menu, "acme/api")
@@ -148,7 +149,7 @@ func TestPickWithoutMenu(t *testing.T) {
 	f.choosing(t.Context())
 	f.Fail("chat.postEphemeral", slackfake.Failure{Error: "invalid_blocks"})
 	f.mention("mend it")
-	f.told(ann, undecidedSentence([]string{"acme/api", "acme/web"}))
+	f.told(ann, undecided([]string{"acme/api", "acme/web"}).Error())
 }
 
 // The new words of a request are about the repository that was chosen for the old ones.
@@ -159,7 +160,7 @@ func TestEditAfterTheChoice(t *testing.T) {
 	ts := f.mention("mend it")
 	f.choose(ann, f.offered(), "acme/web")
 	f.edit(ts, at+"mend all of it")
-	f.until("the word", func() bool { return f.Ephemeral(general, ann)[len(f.Ephemeral(general, ann))-1].Text == rewords })
+	f.until("the word", func() bool { return f.Ephemeral(general, ann)[len(f.Ephemeral(general, ann))-1].Text == replaced })
 	equal(t, "task", []string{f.one().Prompt, f.one().Repo}, []string{"mend all of it", "acme/web"})
 	f.begin()
 	f.edit(ts, at+"mend most of it")
@@ -172,8 +173,8 @@ func TestAddressOfTheMenuIsSecret(t *testing.T) {
 	w := newWorkspace(t, Config{})
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	w.source.answerPicker(t.Context(), press{respond: gone.URL + "/ticket"}, "acme/api")
-	if said := w.log.String(); !strings.Contains(said, "put away repositories") || strings.Contains(said, "ticket") {
+	w.source.listener.buttons.picker.replaceMenu(t.Context(), press{respond: gone.URL + "/ticket"}, "acme/api")
+	if said := w.log.String(); !strings.Contains(said, "replace menu") || strings.Contains(said, "ticket") {
 		t.Errorf("log: %s", said)
 	}
 }

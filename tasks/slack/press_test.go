@@ -14,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 // carol may approve what others ask for.
@@ -62,7 +63,7 @@ func (f *frontDoor) press(user, ts, action string) {
 
 // settle returns when nothing is left to do about what was pressed.
 func (f *frontDoor) settle() {
-	occupy(f.T, f.source.pressing)()
+	occupy(f.T, f.source.listener.pressing)()
 }
 
 // told waits for what a user is told next, and nobody else.
@@ -98,18 +99,18 @@ func TestStopButton(t *testing.T) {
 			r := f.open(f.source, task)
 			status := f.posted(task)[0].TS
 
-			f.press(bob, status, stopTask)
+			f.press(bob, status, render.ActionStop)
 			f.told(bob, intake.NotAllowed)
 			equal(t, "cancelled by", f.state(task.ID).Cancel, "")
 			equal(t, "the word's place", f.Ephemeral(general, bob)[0].ThreadTS, mustOrigin(t, task).TS)
-			f.press(carol, status, stopTask)
+			f.press(carol, status, render.ActionStop)
 			f.told(carol, intake.Stopping)
 			equal(t, "cancelled by", f.state(task.ID).Cancel, "@u0carol")
 
 			r.stop()
 			f.end(task, claim, tasks.Ending{Kind: tasks.Cancelled, By: "@u0carol", At: time.Now()})
 			equal(t, "status", f.status(task), "🛑 Cancelled")
-			if err := f.Press(t.Context(), ann, general, status, stopTask); err == nil {
+			if err := f.Press(t.Context(), ann, general, status, render.ActionStop); err == nil {
 				t.Error("what has ended still has its button")
 			}
 		})
@@ -124,10 +125,10 @@ func TestStopWhatWaits(t *testing.T) {
 	task := f.tasks()[0]
 	f.open(f.source, task)
 	status := f.posted(task)[0].TS
-	f.press(ann, status, stopTask)
+	f.press(ann, status, render.ActionStop)
 	f.settle()
 	equal(t, "ending", []any{f.state(task.ID).Ending.Kind, f.state(task.ID).Ending.By}, []any{tasks.Cancelled, "@u0ann"})
-	f.press(ann, status, stopTask) // before the message has changed
+	f.press(ann, status, render.ActionStop) // before the message has changed
 	f.told(ann, intake.HasEnded)
 	equal(t, "words", len(f.Ephemeral(general, ann)), 1)
 }
@@ -137,14 +138,14 @@ func TestTryAgain(t *testing.T) {
 	f := newFrontDoor(t, Config{Approvers: []string{carol}}, tasks.Policy{})
 	task, claim := f.running("count")
 	final := f.end(task, claim, tasks.Ending{Kind: tasks.Failed, Reason: "It broke.", At: time.Now()})
-	f.press(bob, final, tryAgain)
+	f.press(bob, final, render.ActionRetry)
 	f.told(bob, intake.NotAllowed)
 	equal(t, "state", f.state(task.ID).State, "ended")
-	f.press(ann, final, tryAgain)
+	f.press(ann, final, render.ActionRetry)
 	f.told(ann, intake.Retrying)
 	equal(t, "state", f.state(task.ID).State, "waiting")
 	equal(t, "signs", f.Reactions(general, mustOrigin(t, task).TS), []string{eyes})
-	f.press(carol, final, tryAgain)
+	f.press(carol, final, render.ActionRetry)
 	f.told(carol, intake.StillRunning)
 }
 
@@ -154,13 +155,13 @@ func TestButtonOfNothing(t *testing.T) {
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
 	task, _ := f.running("count")
 	for _, value := range []string{"", "rm -rf", "1700000000000000-slack-c0general"} {
-		ts, err := f.source.post(t.Context(), mustOrigin(t, task), marker{task: "x", part: "x"},
-			view{state: "x"}.message([]button{{text: "Stop", action: stopTask, value: value}, {text: "?", action: "novel"}})...)
+		ts, err := f.source.client.post(t.Context(), mustOrigin(t, task), render.Marker{Task: "x", Part: "x"},
+			render.Status{State: "x"}.Message([]render.Button{{Text: "Stop", Action: render.ActionStop, Value: value}, {Text: "?", Action: "novel"}})...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.press(ann, ts, "novel")
-		f.press(ann, ts, stopTask)
+		f.press(ann, ts, render.ActionStop)
 		f.told(ann, intake.Forgotten)
 	}
 }
@@ -172,8 +173,8 @@ func TestButtonWithoutRedis(t *testing.T) {
 	f.open(f.source, task)
 	_, dead := newDesk(t, &redis.Options{Addr: "127.0.0.1:1"}, tasks.Policy{})
 	f.listen(t.Context(), dead)
-	f.press(ann, f.posted(task)[0].TS, stopTask)
-	f.told(ann, troubled)
+	f.press(ann, f.posted(task)[0].TS, render.ActionStop)
+	f.told(ann, tryLater)
 }
 
 func TestInteractionsAreSlacks(t *testing.T) {
@@ -194,8 +195,8 @@ func TestInteractionsAreSlacks(t *testing.T) {
 	equal(t, "unsigned", resp.StatusCode, http.StatusUnauthorized)
 
 	// More than can be dealt with is not taken: Slack says so to who pressed.
-	defer occupy(t, f.source.pressing)()
-	if err := f.Press(t.Context(), ann, general, f.posted(task)[0].TS, stopTask); err == nil {
+	defer occupy(t, f.source.listener.pressing)()
+	if err := f.Press(t.Context(), ann, general, f.posted(task)[0].TS, render.ActionStop); err == nil {
 		t.Error("taken beyond the limit")
 	}
 	equal(t, "cancelled by", f.state(task.ID).Cancel, "")
@@ -210,7 +211,7 @@ func TestOddInteractions(t *testing.T) {
 		"text",
 		map[string]any{"type": "shortcut"},
 		map[string]any{"type": "block_actions"},
-		map[string]any{"type": "block_actions", "actions": []any{map[string]any{"action_id": stopTask, "value": "x"}}},
+		map[string]any{"type": "block_actions", "actions": []any{map[string]any{"action_id": render.ActionStop, "value": "x"}}},
 	} {
 		if _, err := f.Push(t.Context(), slackfake.Interactive, payload, 0); err != nil {
 			t.Errorf("%v: %v", payload, err)

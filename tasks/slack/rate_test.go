@@ -16,8 +16,8 @@ const requestBurst = 20 // of intake.Pacer
 func TestCrowdedThread(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Access: Access{Bots: []string{"B0OTHER"}}}, tasks.Policy{})
-	limiter := f.store
-	f.source = f.process(Config{Access: f.source.cfg.Access, Limiter: limiter.Memos})
+	limiter := f.store.Memos
+	f.source = f.process(Config{Access: f.cfg.Access, Limiter: limiter})
 	f.listen(t.Context(), f.desk)
 	root := f.say(ann, general, "", at+"begin")
 	other := f.say(ann, general, "", at+"elsewhere")

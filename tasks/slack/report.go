@@ -3,18 +3,29 @@ package slack
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
+	"sync"
 	"time"
-
-	"github.com/slack-go/slack"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// report tells of one task in its thread: by a status message that is edited, and by the final message.
+// reporter shows tasks in their threads: a status message that is edited while a task waits and runs, the final message, and what the agent
+// says and asks meanwhile.
+type reporter struct {
+	*threads
+	console  render.Console
+	interval time.Duration // between two edits of a status message
+	votes    bool          // answers have buttons to rate them
+}
+
+// report is the report of one task.
 type report struct {
-	source *Source
+	*reporter
 	task   tasks.Task
 	origin origin
 	log    *slog.Logger
@@ -24,48 +35,96 @@ type report struct {
 	done     chan struct{} // closed when no edit is under way any more
 }
 
-// Open finds the task's status message or posts it. Where Slack does not let us, the report goes on without.
-func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
+// Open finds the task's status message or posts it. If Slack does not allow that, the report goes on without.
+func (rs *reporter) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
 	o, err := originOf(t)
 	if err != nil {
 		return nil, err
 	}
 	r := &report{
-		source: s, task: t, origin: o, log: s.log.With("run", t.ID, "thread", t.Thread),
-		progress: newProgress(s.cfg.Now), done: make(chan struct{}),
+		reporter: rs, task: t, origin: o, log: rs.log.With("run", t.ID, "thread", t.Thread),
+		progress: newProgress(rs.now), done: make(chan struct{}),
 	}
 	stop, cancel := context.WithCancel(ctx)
 	r.stop = cancel
-	shown := r.progress.view()
-	show, posted, err := s.begin(ctx, o, t, shown)
+	shown := r.progress.status()
+	d, posted, err := rs.openStatus(ctx, t, shown)
 	if err != nil {
 		r.log.Warn("report without status", "err", err)
 		close(r.done)
 		return r, nil
 	}
 	if !posted {
-		shown = view{} // nobody knows what it says
+		shown = render.Status{} // the message may say anything
 	}
 	go func() {
 		defer close(r.done)
-		// The edits have ctx, not stop: one that was broken off could still arrive, after the last one.
-		r.progress.keep(stop, shown, s.cfg.Interval, func(v view) error {
-			err := show.show(ctx, v, r.source.runButtons(r.task.ID))
-			show.complain(ctx, err)
+		// The edits have ctx, not stop: an aborted edit could still arrive, after the last one.
+		r.progress.keep(stop, shown, rs.interval, func(s render.Status) error {
+			err := d.show(ctx, s, rs.console.RunButtons(t.ID))
+			d.logFirst(ctx, err)
 			return err
 		})
 	}()
 	return r, nil
 }
 
-func (r *report) display(ts string) *display {
-	return &display{source: r.source, origin: r.origin, ts: ts, log: r.log}
+// openStatus returns a task's status message. If there is none, it posts one that shows s.
+func (rs *reporter) openStatus(ctx context.Context, t tasks.Task, s render.Status) (d *display, posted bool, err error) {
+	o, err := originOf(t)
+	if err != nil {
+		return nil, false, err
+	}
+	f, err := rs.find(ctx, o, t)
+	d = &display{client: rs.client, origin: o, ts: f.statusOf(t.ID), log: rs.log.With("run", t.ID, "thread", t.Thread)}
+	if err != nil || d.ts != "" {
+		return d, false, err
+	}
+	return d, true, d.post(ctx, render.StatusMarker(t), s, rs.console.RunButtons(t.ID))
+}
+
+// showQueued shows that a request waits for others of its thread, in the message that will show its run. A request that the live run takes up
+// does not wait.
+func (rs *reporter) showQueued(ctx context.Context, t tasks.Task, r tasks.Receipt) {
+	if r.Joins || r.Position == 0 {
+		return
+	}
+	if _, _, err := rs.openStatus(ctx, t, render.Queued(r.Position)); err != nil && ctx.Err() == nil {
+		rs.log.Warn("show waiting task", "run", t.ID, "thread", t.Thread, "err", err)
+	}
+}
+
+// Waits shows why a request waits, in the message that will show its run.
+func (rs *reporter) Waits(ctx context.Context, t tasks.Task, text string) error {
+	s := render.Waiting(text)
+	d, posted, err := rs.openStatus(ctx, t, s)
+	if err != nil || posted {
+		return err
+	}
+	return d.show(ctx, s, rs.console.RunButtons(t.ID))
+}
+
+// Final finds a task's final message in its thread. It returns nil if the app may not read the thread.
+func (rs *reporter) Final(ctx context.Context, t tasks.Task, after time.Time) (*tasks.Ending, error) {
+	o, err := originOf(t)
+	if err != nil {
+		return nil, err
+	}
+	f, err := rs.find(ctx, o, t)
+	if gone(err) || unreadable(err) {
+		return nil, nil
+	}
+	m, at, ok := f.final(after)
+	if err != nil || !ok {
+		return nil, rs.later(err)
+	}
+	return &tasks.Ending{Kind: tasks.Answered, At: at, Covers: strings.Fields(m.Covers)}, nil
 }
 
 // Update shows what the agent does, now and then.
 func (r *report) Update(e agent.Event) { r.progress.add(e) }
 
-// Close posts what of the final message is not in the thread yet, in order, and then ends the status message. An error means that
+// Close posts the parts of the final message that are not in the thread yet, in order, and then ends the status message. An error means that
 // some of it may be missing.
 func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	r.stop()
@@ -74,79 +133,231 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	f, err := r.source.find(ctx, r.origin, r.task)
+	f, err := r.find(ctx, r.origin, r.task)
 	if e.Kind == tasks.Withdrawn {
-		return r.takeBack(ctx, f, err)
+		return r.withdraw(ctx, f, err)
 	}
-	if blind(err) {
-		// Said twice, perhaps; not said at all, otherwise, after hours of work.
-		r.log.Error("post ending without looking for an earlier one: the app lacks the scope channels:history or groups:history", "err", err)
+	if unreadable(err) {
+		r.log.Error(noHistoryScope, "err", err) // it may be posted twice; otherwise hours of work would not be posted at all
 		err = nil
 	}
-	if _, at, told := f.final(e.Retried); told && !at.Equal(e.At.Truncate(time.Microsecond)) {
-		r.log.Warn("final message left out: the thread has one of an ending that Redis has forgotten", "ended", at)
+	if _, at, ok := f.final(e.Retried); ok && !at.Equal(e.At.Truncate(time.Microsecond)) {
+		r.log.Warn("final message skipped: the thread has one of an ending that Redis has lost", "ended", at)
 	} else if err == nil && !e.Found {
-		err = r.say(ctx, f, e)
+		err = r.postFinal(ctx, f, e)
 	}
 	if gone(err) {
-		r.log.Error("post ending: there is no place for it any more", "outcome", string(e.Kind), "err", err)
+		r.log.Error("post ending: its thread or channel does not exist any more", "outcome", string(e.Kind), "err", err)
 		return nil
 	}
-	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
-		return &tasks.ErrLater{At: r.source.cfg.Now().Add(limited.RetryAfter), Why: slackLimit}
-	}
 	if err != nil {
-		return err
+		return r.later(err)
 	}
-	r.source.lookAway(ctx, r.origin)
-	r.end(ctx, f, r.task.ID, closing(e))
+	r.removeEyes(ctx, r.origin)
+	r.endStatus(ctx, f, r.task.ID, e)
 	for _, id := range e.Covers {
-		r.source.lookAway(ctx, r.origin.at(id))
-		r.end(ctx, f, id, closing(e)) // from when it had to wait
+		r.removeEyes(ctx, r.origin.at(id))
+		r.endStatus(ctx, f, id, e) // from when it had to wait
 	}
 	return nil
 }
 
-// say posts what of the final message is not there yet.
-func (r *report) say(ctx context.Context, f found, e tasks.Ending) error {
-	list, err := r.source.compose(ctx, r.origin, f, r.task, e)
-	if err != nil {
-		return err
+// postFinal posts the parts of the final message that are not in the thread yet.
+func (r *report) postFinal(ctx context.Context, f found, e tasks.Ending) error {
+	list := r.console.Final(r.task, r.origin.User, e, r.votes)
+	body := strings.TrimSpace(e.Body())
+	if first, long := render.Beginning(list, body, "the file above"); long {
+		err := r.putFile(ctx, r.origin, f, file{list[0].Mark, "The whole answer:", body})
+		switch {
+		case fileRefused(err):
+			r.log.Warn("post all of a long answer", "err", err)
+		case err != nil:
+			return err
+		default:
+			list = []render.Part{first}
+		}
 	}
 	for _, p := range list {
-		if err := r.source.put(ctx, r.origin, f, p); err != nil {
+		if err := r.put(ctx, r.origin, f, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// takeBack removes what was said of a request that is not there any more. err is why we do not know what that is.
-func (r *report) takeBack(ctx context.Context, f found, err error) error {
-	if gone(err) || blind(err) {
+// withdraw removes the status of a request that was deleted. err is why f is not known.
+func (r *report) withdraw(ctx context.Context, f found, err error) error {
+	if gone(err) || unreadable(err) {
 		return nil
 	}
 	for _, ts := range f.status[r.task.ID] {
 		if err == nil {
-			err = r.source.remove(ctx, r.origin, ts)
+			err = r.remove(ctx, r.origin, ts)
 		}
 	}
-	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
-		return &tasks.ErrLater{At: r.source.cfg.Now().Add(limited.RetryAfter), Why: slackLimit}
+	return r.later(err)
+}
+
+// endStatus edits the status messages of a task for the last time; there are two if two processes posted one at the same moment. The final
+// message is posted by now, so that errors are only logged.
+func (r *report) endStatus(ctx context.Context, f found, id string, e tasks.Ending) {
+	for _, ts := range f.status[id] {
+		d := &display{client: r.client, origin: r.origin, ts: ts, log: r.log}
+		r.awaitLastEdit(ctx, r.origin)
+		err := patiently(ctx, lastEditWait, func() error { return d.edit(ctx, render.Ended(e), r.console.LogButton(id)) })
+		if err != nil {
+			r.log.Warn("end status", "err", err)
+		}
+	}
+}
+
+// progress is what a status message shows of a run.
+type progress struct {
+	now   func() time.Time
+	began time.Time
+	wake  chan struct{} // holds one token when there is something new
+
+	mu      sync.Mutex
+	working bool
+	action  string
+	steps   int // tool calls that came back
+}
+
+func newProgress(now func() time.Time) *progress {
+	return &progress{now: now, began: now(), wake: make(chan struct{}, 1)}
+}
+
+// add records an event. It does not block.
+func (p *progress) add(e agent.Event) {
+	p.mu.Lock()
+	changed := !p.working
+	p.working = true
+	switch e.Kind {
+	case agent.ToolUse:
+		p.action, changed = e.Text, true
+	case agent.ToolResult:
+		p.steps, changed = p.steps+1, true
+	}
+	p.mu.Unlock()
+	if !changed {
+		return // the pieces of an answer, which are many
+	}
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (p *progress) status() render.Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.working {
+		return render.Begun()
+	}
+	return render.Working(p.action, p.steps, p.now().Sub(p.began))
+}
+
+// keep writes the status whenever it has changed, but not more often than once per interval, nor before a rate limit ends. It returns when
+// stop ends, after a write that has begun, or when there is nothing to write on any more.
+func (p *progress) keep(stop context.Context, last render.Status, interval time.Duration, write func(render.Status) error) {
+	minute := time.NewTicker(time.Minute)
+	defer minute.Stop()
+	pause := interval // since the message was posted, which counts as a write
+	for {
+		select {
+		case <-time.After(pause):
+		case <-stop.Done():
+			return
+		}
+		if s := p.status(); s != last {
+			err := write(s)
+			if errors.Is(err, errNoDisplay) {
+				return
+			}
+			pause = interval
+			if limit, ok := retryAfter(err); ok {
+				pause = max(pause, limit) // and then write what is true by then
+				continue
+			}
+			last = s
+			continue
+		}
+		pause = 0
+		select {
+		case <-p.wake:
+		case <-minute.C:
+		case <-stop.Done():
+			return
+		}
+	}
+}
+
+// talkWait is how long a message of the agent's waits for Slack's rate limit: it is not posted again later.
+const talkWait = 30 * time.Second
+
+// Say posts the agent's words to the thread. They notify nobody.
+func (rs *reporter) Say(ctx context.Context, t tasks.Task, text string) error {
+	o, f, err := rs.join(ctx, t)
+	if err != nil {
+		return err
+	}
+	return rs.putPatiently(ctx, o, f, render.Parts(render.Marker{Task: t.ID, Part: render.UpdatePart}, "", text, ""))
+}
+
+// Attach posts a file to the thread.
+func (rs *reporter) Attach(ctx context.Context, t tasks.Task, name string, data []byte) error {
+	o, _, err := rs.join(ctx, t)
+	if err != nil {
+		return err
+	}
+	// As code, so that no file name makes a link.
+	comment := "`" + render.Literal(strings.ReplaceAll(name, "`", "'"), render.MaxSentence) + "`"
+	err = patiently(ctx, talkWait, func() error { return rs.upload(ctx, o, name, comment, data) })
+	if code(err) == "missing_scope" {
+		return fmt.Errorf("the Slack app lacks the scope files:write: %w", err)
 	}
 	return err
 }
 
-// end edits the status messages of a task for the last time: more than one if two processes began one at the same moment. The final message
-// is out, so that nothing depends on it; but one that says forever that the agent works is worth a second try, when it was only too many
-// edits, and does not wait for its turn for ever.
-func (r *report) end(ctx context.Context, f found, id string, v view) {
-	buttons := r.source.logButton(id)
-	for _, ts := range f.status[id] {
-		d := r.display(ts)
-		r.source.lastTurn(ctx, r.origin)
-		if err := patiently(ctx, endWait, func() error { return d.edit(ctx, v, buttons) }); err != nil {
-			r.log.Warn("end status", "err", err)
-		}
+// Ask posts a question that notifies the person who asked for the task, and says how to answer it.
+func (rs *reporter) Ask(ctx context.Context, t tasks.Task, q tasks.Question) error {
+	o, f, err := rs.join(ctx, t)
+	if err != nil {
+		return err
 	}
+	me, err := rs.me.get(ctx)
+	if err != nil {
+		return err
+	}
+	foot := rs.console.HowToAnswer(t, q, me.user)
+	return rs.putPatiently(ctx, o, f, render.Question(t, o.User, q, foot, render.AnswerButtons(t, q)...))
+}
+
+// Settle shows the answer below a question, in place of its buttons. A question that was posted in plain text stays as it is.
+func (rs *reporter) Settle(ctx context.Context, t tasks.Task, q tasks.Question) error {
+	o, err := originOf(t)
+	if err != nil {
+		return err
+	}
+	list := render.Question(t, o.User, q, render.Outcome(q, person))
+	last := list[len(list)-1]
+	for m, err := range rs.thread(ctx, o, o.TS, "") {
+		if err != nil {
+			return fmt.Errorf("find question: %w", err)
+		}
+		if render.MarkerOf(m) != last.Mark {
+			continue
+		}
+		rs.awaitLastEdit(ctx, o)
+		return rs.edit(ctx, o, m.Timestamp, last.Message(render.MaxEdit)...)
+	}
+	return nil
+}
+
+// person renders who gave an answer. An edited message notifies nobody, so users are mentioned.
+func person(by string) string {
+	if userForm.fits(by) {
+		return "<@" + by + ">"
+	}
+	return render.Escape(render.NoPings(by))
 }

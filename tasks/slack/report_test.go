@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 func TestOpenFindsItsStatus(t *testing.T) {
@@ -269,12 +270,12 @@ func TestAnotherBotsReportIsNotOurs(t *testing.T) {
 	w := newWorkspace(t, Config{})
 	task := w.task("")
 	root := mustOrigin(t, task).TS
-	final := finalMarker(task, answered("yes"))
-	final.part += "/1"
-	for _, m := range []marker{statusMarker(task), final} {
+	final := render.FinalMarker(task, answered("yes"))
+	final.Part += "/1"
+	for _, m := range []render.Marker{render.StatusMarker(task), final} {
 		w.seed(slackfake.Message{
 			User: "U0OTHER", BotID: "B0OTHER", Text: "theirs", ThreadTS: root,
-			Metadata: []byte(fmt.Sprintf(`{"event_type":"errand_task","event_payload":{"task":%q,"part":%q,"ending":%q}}`, m.task, m.part, m.ending)),
+			Metadata: []byte(fmt.Sprintf(`{"event_type":"errand_task","event_payload":{"task":%q,"part":%q,"ending":%q}}`, m.Task, m.Part, m.Ending)),
 		})
 	}
 	if err := w.open(w.source, task).Close(t.Context(), answered("yes")); err != nil {
@@ -302,7 +303,7 @@ func TestNowhereToPost(t *testing.T) {
 
 	// Slack would post to the channel what answers a message that was deleted.
 	w := newWorkspace(t, Config{})
-	task := w.source.task(origin{Team: team, Channel: general, TS: "1600000000.000001", User: ann}, "x")
+	task := origin{Team: team, Channel: general, TS: "1600000000.000001", User: ann}.task("x")
 	if err := w.open(w.source, task).Close(t.Context(), answered("yes")); err != nil {
 		t.Error(err)
 	}

@@ -8,31 +8,32 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// request is what a message asks for, as far as its words say.
+// request is what the words of a message ask for.
 type request struct {
 	prompt  string
-	repo    string // "owner/name", a name alone, none, or empty: it does not say
+	repo    string // "owner/name", a name without owner, render.NoRepository, or empty: it does not say
 	ref     string
 	options tasks.Options
 	pull    pull     // the pull request it is about; zero: none
-	verb    verb     // what is to be done with it
-	perhaps string   // a word that may be the name of a repository: "in detail" is none
+	verb    verb     // what to do with it
+	perhaps string   // a word that may be the name of a repository, unlike "in detail"
 	several []string // repositories it names without saying which one it is about
 }
 
-// pull is a pull request as it was named.
+// pull is a pull request that a message names.
 type pull struct {
 	repo   string
 	number int
-	sure   bool // an address says so; o/r#12 may be an issue
+	sure   bool // named by its URL; o/r#12 may be an issue
 }
 
-// reader reads requests. It knows the address of our GitHub.
+// reader reads requests with URLs of one GitHub.
 type reader struct{ address *regexp.Regexp }
 
-// What addresses and names on GitHub look like. Its own pages have addresses of the form owner/name as well.
+// The forms of URLs and names on GitHub. Its own pages have URLs of the form owner/name, too.
 const (
 	ownerForm = `[A-Za-z0-9][A-Za-z0-9-]{0,38}`
 	nameForm  = `[A-Za-z0-9._-]{1,100}`
@@ -45,8 +46,7 @@ var (
 	pages    = []string{"orgs", "settings", "marketplace", "sponsors", "topics", "features", "apps", "users", "login", "search", "enterprise"}
 )
 
-// newReader makes a reader for requests about a GitHub at that address, like https://github.com. Slack leaves the scheme out where people
-// do.
+// newReader returns a reader for a GitHub at a URL, like https://github.com. People may leave out the scheme.
 func newReader(github string) reader {
 	u, err := url.Parse(github)
 	if err != nil || u.Host == "" {
@@ -56,7 +56,7 @@ func newReader(github string) reader {
 	return reader{regexp.MustCompile(`(?i)(?:^|[^\w.@/-])(?:https?://)?(?:www\.)?` + at + `/(` + ownerForm + `)/(` + nameForm + `)(/[^\s<>|)"'` + "`" + `]*)?`)}
 }
 
-// read reads a message, which is Markdown without mentions of us. An *tasks.InputError says what is wrong with its options.
+// read reads a message, which is Markdown without mentions of the bot. An *tasks.InputError says what is wrong with its options.
 func (rd reader) read(text string) (request, error) {
 	options, rest := cutOptions(text)
 	r := request{prompt: rest}
@@ -65,33 +65,33 @@ func (rd reader) read(text string) (request, error) {
 			return r, err
 		}
 	}
-	if err := rd.where(&r); err != nil {
+	if err := rd.findPlace(&r); err != nil {
 		return r, err
 	}
-	r.command()
+	r.readVerb()
 	return r, nil
 }
 
-// where finds the place that a message names: by an option, by the word repo=, by addresses and numbers. Of these the first kind that
+// findPlace finds the place that a message names: by an option, by the word repo=, or by URLs and numbers. The first of these kinds that
 // occurs counts.
-func (rd reader) where(r *request) error {
+func (rd reader) findPlace(r *request) error {
 	if r.repo == "" && strings.Contains(r.prompt, "repo=") { // few messages
 		if m := repoWord.FindStringSubmatch(r.prompt); m != nil {
 			r.repo = strings.TrimRight(m[1], ".,;:!?")
 		}
 	}
 	if r.repo != "" {
-		named := rd.named(r.repo)
+		named := rd.placesIn(r.repo)
 		if len(named) > 0 {
-			r.at(named[0])
+			r.setPlace(named[0])
 		}
-		if r.repo != none && !fullForm.MatchString(r.repo) && strings.Contains(r.repo, "/") {
-			return wrong("%q is not a repository: write it as owner/name.", r.repo)
+		if r.repo != render.NoRepository && !fullForm.MatchString(r.repo) && strings.Contains(r.repo, "/") {
+			return inputError("%q is not a repository: write it as owner/name.", r.repo)
 		}
 		return nil
 	}
 	var repos []string
-	all := rd.named(r.prompt)
+	all := rd.placesIn(r.prompt)
 	for _, p := range all {
 		if !slices.ContainsFunc(repos, func(known string) bool { return strings.EqualFold(known, p.repo) }) {
 			repos = append(repos, p.repo)
@@ -100,9 +100,9 @@ func (rd reader) where(r *request) error {
 	switch len(repos) {
 	case 0:
 	case 1:
-		r.at(all[0])
+		r.setPlace(all[0])
 		for _, p := range all[1:] {
-			if p.number != 0 && p.number != r.pull.number { // several pull requests: about all of them, and in none
+			if p.number != 0 && p.number != r.pull.number { // several pull requests: it is about all of them and works at none
 				r.pull = pull{}
 				break
 			}
@@ -114,14 +114,14 @@ func (rd reader) where(r *request) error {
 	return nil
 }
 
-// place is what an address or a number names.
+// place is what a URL or a number names.
 type place struct {
 	pull
 	ref string
 }
 
-// at puts the request there.
-func (r *request) at(p place) {
+// setPlace sets the place of the request.
+func (r *request) setPlace(p place) {
 	r.repo = p.repo
 	if r.ref == "" {
 		r.ref = p.ref
@@ -131,8 +131,8 @@ func (r *request) at(p place) {
 	}
 }
 
-// named lists the places that a text names: those that look like o/r#12, then the addresses, each in order.
-func (rd reader) named(text string) []place {
+// placesIn lists the places that a text names: first those of the form o/r#12, then the URLs, each in order.
+func (rd reader) placesIn(text string) []place {
 	var list []place
 	if !strings.Contains(text, "/") {
 		return nil // most messages
@@ -149,14 +149,14 @@ func (rd reader) named(text string) []place {
 		if name == "" || slices.Contains(pages, strings.ToLower(owner)) {
 			continue
 		}
-		list = append(list, address(owner+"/"+name, strings.Split(strings.Trim(rest, "/"), "/")))
+		list = append(list, placeOfURL(owner+"/"+name, strings.Split(strings.Trim(rest, "/"), "/")))
 	}
 	return list
 }
 
-// address is what the path behind a repository's address says. Where a branch ends and a directory begins it does not say: only a branch
-// alone is taken.
-func address(repo string, path []string) place {
+// placeOfURL reads the path behind a repository's URL. A path does not tell where a branch ends and a directory begins: only a branch
+// without a directory is accepted.
+func placeOfURL(repo string, path []string) place {
 	p := place{pull: pull{repo: repo}}
 	switch {
 	case path[0] == "pull" && len(path) > 1:
@@ -166,7 +166,7 @@ func address(repo string, path []string) place {
 		}
 	case path[0] == "tree" && len(path) == 2:
 		if name, err := url.PathUnescape(strings.TrimRight(path[1], ".,;:!?")); err == nil {
-			p.ref, _ = tasks.ParseBranch(name) // no branch: none is meant
+			p.ref, _ = tasks.ParseBranch(name) // ignore what is no branch
 		}
 	}
 	return p

@@ -16,16 +16,16 @@ import (
 )
 
 // newSocketDoor is a front door that Slack reaches in Socket Mode alone.
-func newSocketDoor(t *testing.T, change func(*rhythm), fake ...slackfake.Config) *frontDoor {
+func newSocketDoor(t *testing.T, change func(*timing), fake ...slackfake.Config) *frontDoor {
 	t.Helper()
 	f := newFrontDoor(t, Config{}, tasks.Policy{}, fake...)
 	f.stop() // of the listener by HTTP
 	f.Deliver("")
-	f.source.cfg.SigningSecret, f.source.cfg.AppToken = "", "xapp-test"
+	f.cfg.SigningSecret, f.cfg.AppToken = "", "xapp-test"
 	f.source = f.reborn()
-	f.source.rhythm.pause = time.Millisecond
+	f.source.socket.timing.pause = time.Millisecond
 	if change != nil {
-		change(&f.source.rhythm)
+		change(&f.source.socket.timing)
 	}
 	f.connect(f.desk)
 	return f
@@ -34,7 +34,7 @@ func newSocketDoor(t *testing.T, change func(*rhythm), fake ...slackfake.Config)
 // reborn is a source with the configuration that the old one has now.
 func (f *frontDoor) reborn() *Source {
 	f.Helper()
-	s, err := New(f.source.cfg)
+	s, err := New(f.cfg)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestUnstoredEventIsNotAcked(t *testing.T) {
 	defer hole.Close()
 	_, dead := newDesk(t, &redis.Options{Addr: hole.Addr().String(), ReadTimeout: time.Minute}, tasks.Policy{})
 	f.source = f.reborn()
-	f.source.submitLimit = 50 * time.Millisecond
+	f.source.listener.limit = 50 * time.Millisecond
 	f.connect(dead)
 	ts, err := f.Mention(t.Context(), slackfake.Message{Channel: general, User: ann, Text: "patience"})
 	if err == nil || !strings.Contains(err.Error(), "not acked") {
@@ -159,7 +159,7 @@ func TestOddEnvelopes(t *testing.T) {
 // Slack asks for another connection: it is made while the old one goes on, so that nothing on its way is lost.
 func TestConnectionIsReplacedBeforeItGoes(t *testing.T) {
 	t.Parallel()
-	f := newSocketDoor(t, func(r *rhythm) { r.linger = time.Minute })
+	f := newSocketDoor(t, func(r *timing) { r.linger = time.Minute })
 	f.Disconnect("warning")
 	f.until("the second connection beside the first", func() bool { return f.Dialled() == 2 && f.Sockets() == 2 })
 	f.mention("hello")
@@ -171,7 +171,7 @@ func TestConnectionIsReplacedBeforeItGoes(t *testing.T) {
 
 func TestReplacedConnectionIsClosed(t *testing.T) {
 	t.Parallel()
-	f := newSocketDoor(t, func(r *rhythm) { r.linger = 10 * time.Millisecond })
+	f := newSocketDoor(t, func(r *timing) { r.linger = 10 * time.Millisecond })
 	f.Disconnect("refresh_requested")
 	f.until("the second connection alone", func() bool { return f.Dialled() == 2 && f.Sockets() == 1 })
 }
@@ -180,16 +180,16 @@ func TestReplacedConnectionIsClosed(t *testing.T) {
 func TestConnectionIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		rhythm  func(*rhythm)
+		timing  func(*timing)
 		trouble func(*slackfake.Server)
 	}{
 		"cut":                 {nil, (*slackfake.Server).Cut},
-		"silence":             {func(r *rhythm) { r.pings = 100 * time.Millisecond }, (*slackfake.Server).Silence},
-		"pings and no events": {func(r *rhythm) { r.quiet, r.linger = 100*time.Millisecond, time.Millisecond }, func(*slackfake.Server) {}},
+		"silence":             {func(r *timing) { r.dead = 100 * time.Millisecond }, (*slackfake.Server).Silence},
+		"pings and no events": {func(r *timing) { r.idle, r.linger = 100*time.Millisecond, time.Millisecond }, func(*slackfake.Server) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newSocketDoor(t, tc.rhythm, slackfake.Config{PingEvery: 10 * time.Millisecond})
+			f := newSocketDoor(t, tc.timing, slackfake.Config{PingEvery: 10 * time.Millisecond})
 			tc.trouble(f.Server)
 			f.until("another connection", func() bool { return f.Dialled() > 1 && f.Sockets() > 0 })
 			f.mention("hello")
@@ -201,7 +201,7 @@ func TestConnectionIsMadeAgain(t *testing.T) {
 // Pings keep a connection for longer than one without them would live.
 func TestPingsAreLife(t *testing.T) {
 	t.Parallel()
-	f := newSocketDoor(t, func(r *rhythm) { r.pings = time.Second }, slackfake.Config{PingEvery: 20 * time.Millisecond})
+	f := newSocketDoor(t, func(r *timing) { r.dead = time.Second }, slackfake.Config{PingEvery: 20 * time.Millisecond})
 	f.until("pings for a second and a half", func() bool { return f.Pongs() >= 75 })
 	equal(t, "connections", f.Dialled(), 1)
 	f.mention("hello")
@@ -233,7 +233,7 @@ func TestSlackRefusesToConnect(t *testing.T) {
 func TestEventsUnderWayAreBounded(t *testing.T) {
 	t.Parallel()
 	f := newSocketDoor(t, nil)
-	release := occupy(t, f.source.taking)
+	release := occupy(t, f.source.socket.taking)
 	result := make(chan error, 1)
 	go func() {
 		_, err := f.Mention(t.Context(), slackfake.Message{Channel: general, User: ann, Text: "patience"})
@@ -265,7 +265,7 @@ func TestTicketIsNotLogged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.dial(t.Context()); err == nil || strings.Contains(err.Error(), "secret") {
+		if _, err := s.socket.dial(t.Context()); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,58 +16,46 @@ import (
 
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// Config says which workspace to talk to, and as whom. Token is required, and SigningSecret or AppToken: whoever gives both is asked by HTTP
-// and by Socket Mode.
+// Config says which workspace to talk to, and as whom. Token is required, and SigningSecret or AppToken or both.
 type Config struct {
-	People        tasks.People // who is who; names for posts
+	People        tasks.People // names of users for display
 	Token         string       // of the bot, xoxb-…
 	APIURL        string       // base of the Web API, with a slash at its end; empty: Slack's
-	SigningSecret string       // proves that an event is Slack's: without one, none is taken by HTTP
-	AppToken      string       // of the app, xapp-…: events are fetched in Socket Mode; empty: they are not
+	SigningSecret string       // of the app; empty: no events are accepted by HTTP
+	AppToken      string       // of the app, xapp-…; empty: no Socket Mode
 
 	Channels     func(channel string) (repository string, ok bool) // the repository a channel is about; nil: none has one
-	Repositories []string                                          // "owner/name" of all that errand works on, where people can choose; empty: they name any, or work without one
-	GitHubURL    string                                            // where addresses of repositories begin; empty: https://github.com
-	Access       Access                                            // who may ask for something
-	Pulls        Pulls                                             // looks at pull requests; nil: nobody can
-	Results      map[string]string                                 // of repositories that are only watched, by "owner/name": the channel where it is told what comes of them
-	Memory       intake.Memory                                     // of where that was told; required with Results
-	Approvers    []string                                          // users who may stop, repeat and approve what others have asked for
+	Repositories []string                                          // "owner/name" of all that errand works on; empty: people may name any
+	GitHubURL    string                                            // base of repository URLs; empty: https://github.com
+	Access       Access                                            // who may ask
+	Pulls        Pulls                                             // reads pull requests; nil: that is not possible
+	Results      map[string]string                                 // channels for the results of repositories that are only watched, by "owner/name"
+	Memory       intake.Memory                                     // of requests without a repository, and of Results, which require it; nil: none
+	Approvers    []string                                          // users who may stop, retry and approve tasks of others
 	ConsoleURL   string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
 	Interval     time.Duration                                     // between two edits of a status message; 0: 3 s
-	Limiter      intake.Limiter                                    // of our edits, and of what a thread may ask; nil: there is none
-	Ballot       Ballot                                            // keeps what people think of answers; nil: they are not asked
-	Shelf        Shelf                                             // keeps requests until somebody has chosen a repository; nil: who asks has to ask again
-	Favourites   Favourites                                        // what was chosen last; goes with Shelf
-	HTTP         *http.Client                                      // nil: one on Transport. Every call has a limit of 10 s beside its own, an upload of a minute
-	Log          *slog.Logger                                      // nil: silence
+	Limiter      intake.Limiter                                    // of edits and of requests in a thread; nil: none
+	Ballot       Ballot                                            // keeps votes on answers; nil: answers have no buttons to vote
+	HTTP         *http.Client                                      // nil: one on Transport. Each call is bounded by 10 s as well, an upload by a minute
+	Log          *slog.Logger                                      // nil: discard
 	Now          func() time.Time                                  // nil: time.Now
 }
 
-// submitLimit keeps our promise of an answer within 3 s while Redis or Slack hang.
-const submitLimit = 2500 * time.Millisecond
+// sourceName is the prefix of the threads and the word in the IDs of the tasks that come from Slack.
+const sourceName = "slack"
 
 // Source is Slack as tasks sees it. Make it with New.
 type Source struct {
-	cfg         Config
-	api         *slack.Client
-	me          *identity
-	people      *people
-	background  *intake.Background // calls that no answer waits for
-	taking      *intake.Background // events of Socket Mode on their way to the desk
-	pressing    *intake.Background // interactions under way
-	signs       *rate.Limiter      // of those that this process puts on messages
-	inbound     *intake.Inbound
-	pacer       intake.Pacer
-	reader      reader
-	log         *slog.Logger
-	submitLimit time.Duration // only tests change it, and the next three
-	fetchLimit  time.Duration
-	hesitation  time.Duration
-	lookEvery   time.Duration
-	rhythm      rhythm
+	*reporter
+	*briefer
+	*digest
+
+	client   *client
+	listener *listener
+	socket   *socketMode // nil: not configured
 }
 
 var (
@@ -81,23 +70,55 @@ var (
 
 // New checks the configuration. It does not talk to Slack.
 func New(cfg Config) (*Source, error) {
+	base, err := cfg.check()
+	if err != nil {
+		return nil, fmt.Errorf("configure Slack: %w", err)
+	}
+	log := cfg.Log.With("source", sourceName)
+	api := slack.New(cfg.Token, slack.OptionAPIURL(cfg.APIURL), slack.OptionHTTPClient(cfg.HTTP), slack.OptionAppLevelToken(cfg.AppToken))
+	c := &client{
+		api: api, me: newIdentity(api, cfg.Now), people: newPeople(api, cfg.Now), limiter: cfg.Limiter,
+		reactions: rate.NewLimiter(rate.Every(reactEvery), reactBurst), now: cfg.Now, log: log,
+	}
+	ts, console := &threads{c}, render.Console(strings.TrimRight(cfg.ConsoleURL, "/"))
+	reports := &reporter{threads: ts, console: console, interval: cfg.Interval, votes: cfg.Ballot != nil}
+	notices := &digest{threads: ts, console: console, results: cfg.Results, memory: cfg.Memory}
+	g := &guard{access: cfg.Access, approvers: cfg.Approvers, people: c.people, pacer: intake.Pacer{Limiter: cfg.Limiter}}
+	p := &picker{client: c, guard: g, memory: cfg.Memory, reports: reports}
+	repos := &repositories{
+		names: cfg.Repositories, channels: cfg.Channels, pulls: cfg.Pulls, log: log, reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")),
+	}
+	l := &listener{
+		secret: cfg.SigningSecret, limit: submitLimit, now: cfg.Now, log: log,
+		inbound: &intake.Inbound{}, background: intake.NewBackground(log), pressing: intake.NewBackground(log),
+		interpreter: &interpreter{client: c, guard: g, repos: repos, picker: p, digest: notices, reports: reports, names: cfg.People},
+		buttons:     &buttons{client: c, guard: g, picker: p, ballot: cfg.Ballot},
+	}
+	s := &Source{
+		reporter: reports, digest: notices, client: c, listener: l,
+		briefer: &briefer{client: c, files: &downloader{http: cfg.HTTP, token: cfg.Token, api: base, limit: downloadLimit, log: log}},
+	}
+	if cfg.AppToken != "" {
+		l.inbound.ConnectionFailed(errors.New("not connected to Slack yet"))
+		s.socket = &socketMode{listener: l, api: api, timing: defaultTiming, taking: intake.NewBackground(log)}
+	}
+	return s, nil
+}
+
+// check reports everything that is wrong with a configuration and sets what it leaves open.
+func (cfg *Config) check() (base *url.URL, err error) {
 	var problems []error
-	wrong := func(cond bool, text string) {
-		if cond {
+	refuse := func(wrong bool, text string) {
+		if wrong {
 			problems = append(problems, errors.New(text))
 		}
 	}
-	if cfg.APIURL == "" {
-		cfg.APIURL = slack.APIURL
-	}
-	base, err := url.Parse(cfg.APIURL)
-	wrong(err != nil || base.Host == "" || !strings.HasSuffix(base.Path, "/"), "the API's URL is not one that ends in a slash")
-	wrong(cfg.Token == "", "no bot token")
-	wrong(cfg.SigningSecret+cfg.AppToken == "", "neither a signing secret nor an app token")
-	wrong(len(cfg.Results) > 0 && cfg.Memory == nil, "no memory of results")
-	if err := errors.Join(problems...); err != nil {
-		return nil, fmt.Errorf("configure Slack: %w", err)
-	}
+	cfg.APIURL = cmp.Or(cfg.APIURL, slack.APIURL)
+	base, err = url.Parse(cfg.APIURL)
+	refuse(err != nil || base.Host == "" || !strings.HasSuffix(base.Path, "/"), "the API's URL is not a URL that ends in a slash")
+	refuse(cfg.Token == "", "no bot token")
+	refuse(cfg.SigningSecret+cfg.AppToken == "", "neither a signing secret nor an app token")
+	refuse(len(cfg.Results) > 0 && cfg.Memory == nil, "no memory of results")
 	if cfg.Interval <= 0 {
 		cfg.Interval = 3 * time.Second
 	}
@@ -110,41 +131,35 @@ func New(cfg Config) (*Source, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
-	api := slack.New(cfg.Token, slack.OptionAPIURL(cfg.APIURL), slack.OptionHTTPClient(cfg.HTTP), slack.OptionAppLevelToken(cfg.AppToken))
-	log, inbound := cfg.Log.With("source", "slack"), &intake.Inbound{}
-	if cfg.AppToken != "" {
-		inbound.ConnectionFailed(errors.New("not connected to Slack yet"))
-	}
-	signs := rate.NewLimiter(rate.Every(signEvery), signBurst)
-	return &Source{
-		cfg: cfg, api: api, me: newIdentity(api, cfg.Now), people: newPeople(api, cfg.Now), log: log, background: intake.NewBackground(log),
-		taking: intake.NewBackground(log), pressing: intake.NewBackground(log), signs: signs, inbound: inbound, pacer: intake.Pacer{Limiter: cfg.Limiter},
-		reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")), submitLimit: submitLimit, fetchLimit: fetchLimit, hesitation: hesitation, lookEvery: lookEvery, rhythm: slacksRhythm,
-	}, nil
+	return base, errors.Join(problems...)
 }
 
-// Transport keeps as many connections as there are calls at once: by default all but two are closed after each, and TLS is greeted anew.
+// Transport keeps as many connections as there are calls at once: by default all but two are closed after each call.
 func Transport() *http.Transport {
-	return &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: intake.MaxBackground, IdleConnTimeout: 90 * time.Second}
-}
-
-// Name is the prefix of the threads and the word in the IDs of the tasks that come from here.
-func (s *Source) Name() string { return "slack" }
-
-// link is a task's page in mrkdwn, under a label that is mrkdwn; empty when there is none.
-func (s *Source) link(id, label string) string {
-	if s.cfg.ConsoleURL == "" {
-		return ""
+	return &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: intake.MaxBackground, IdleConnTimeout: 90 * time.Second,
 	}
-	return "<" + escape(s.taskURL(id)) + "|" + label + ">"
 }
 
-// taskURL is a task's page, where there is a console.
-func (s *Source) taskURL(id string) string { return s.cfg.ConsoleURL + "/tasks/" + id }
+// Name returns "slack".
+func (s *Source) Name() string { return sourceName }
+
+// Listen registers POST /slack/events and /slack/interactions and connects in Socket Mode, each if it is configured. Everything that it
+// starts ends with ctx.
+func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
+	l := s.listener
+	l.interpreter.desk, l.buttons.desk, l.buttons.picker.desk = d, d, d
+	if l.secret != "" {
+		l.register(ctx, mux)
+	}
+	if s.socket != nil {
+		go s.socket.run(ctx)
+	}
+	return nil
+}
 
 // Inbound returns when the last event came from Slack, by HTTP or by Socket Mode (zero: none has), and why none can come: an error if
 // Socket Mode is configured and there is no connection.
 func (s *Source) Inbound() (last time.Time, err error) {
-	return s.inbound.Last(), s.inbound.ConnectionErr()
+	return s.listener.inbound.Last(), s.listener.inbound.ConnectionErr()
 }

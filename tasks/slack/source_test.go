@@ -32,14 +32,14 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "name", s.Name(), "slack")
-	equal(t, "API", s.cfg.APIURL, "https://slack.com/api/")
-	equal(t, "interval", s.cfg.Interval, 3*time.Second)
-	equal(t, "time for an answer", s.submitLimit < 3*time.Second, true)
-	equal(t, "link", s.link("1", "Log"), "")
+	equal(t, "API", s.files.api.String(), "https://slack.com/api/")
+	equal(t, "interval", s.interval, 3*time.Second)
+	equal(t, "time for an answer", s.listener.limit < 3*time.Second, true)
+	equal(t, "links", len(s.reporter.console.LogButton("1")), 0)
 	if s, err = New(Config{Token: "xoxb-1", SigningSecret: "s", ConsoleURL: "https://e.example/x/"}); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "link", s.link("1-slack-c1", "Log"), "<https://e.example/x/tasks/1-slack-c1|Log>")
+	equal(t, "link", s.reporter.console.LogButton("1-slack-c1")[0].URL, "https://e.example/x/tasks/1-slack-c1")
 }
 
 // Calls at the same time find a connection each that an earlier one has left.

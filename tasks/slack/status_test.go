@@ -13,6 +13,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 func TestStatusText(t *testing.T) {
@@ -21,7 +22,7 @@ func TestStatusText(t *testing.T) {
 	p := newProgress(func() time.Time { return now })
 	said := func(what, want string) {
 		t.Helper()
-		equal(t, what, p.view().said(), want)
+		equal(t, what, render.Dots(p.status().State, p.status().Detail), want)
 	}
 	said("at first", "⏳ On it…")
 	p.add(agent.Event{Kind: agent.Started, Text: "opus"})
@@ -39,8 +40,8 @@ func TestStatusText(t *testing.T) {
 	said("later", "⏳ Working: Reading a b · 2 steps · 2h3m")
 }
 
-// said is a view in one line.
-func (v view) said() string { return dots(v.state, v.detail) }
+// said is a status in one line.
+func said(s render.Status) string { return render.Dots(s.State, s.Detail) }
 
 func TestClosingStatus(t *testing.T) {
 	t.Parallel()
@@ -50,9 +51,9 @@ func TestClosingStatus(t *testing.T) {
 		tasks.Cancelled: "🛑 Cancelled", tasks.Refused: "❌ Not started", tasks.Lost: "❌ Given up", "novel": "❌ Failed",
 	} {
 		e.Kind = kind
-		equal(t, string(kind), closing(e).said(), want+" · 2m5s")
+		equal(t, string(kind), said(render.Ended(e)), want+" · 2m5s")
 	}
-	equal(t, "nothing ran", closing(tasks.Ending{Kind: tasks.Cancelled}).said(), "🛑 Cancelled")
+	equal(t, "nothing ran", said(render.Ended(tasks.Ending{Kind: tasks.Cancelled})), "🛑 Cancelled")
 }
 
 // board is where a progress is written, with the time of each edit.
@@ -64,10 +65,10 @@ type board struct {
 	edits []string
 }
 
-func (b *board) write(v view) error {
+func (b *board) write(v render.Status) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.edits = append(b.edits, fmt.Sprintf("%s %s", time.Since(b.began), v.said()))
+	b.edits = append(b.edits, fmt.Sprintf("%s %s", time.Since(b.began), said(v)))
 	if len(b.fails) == 0 {
 		return nil
 	}
@@ -77,7 +78,7 @@ func (b *board) write(v view) error {
 }
 
 // keeping runs a progress within a bubble until the test ends it.
-func keeping(t *testing.T, last view, b *board) (p *progress, stop func()) {
+func keeping(t *testing.T, last render.Status, b *board) (p *progress, stop func()) {
 	t.Helper()
 	b.began = time.Now()
 	p = newProgress(time.Now)
@@ -100,7 +101,7 @@ func TestKeepWritesTheLatest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &board{}
-		p, stop := keeping(t, view{state: "⏳ On it…"}, b)
+		p, stop := keeping(t, render.Status{State: "⏳ On it…"}, b)
 		pass(time.Millisecond) // so that no event is at the time of an edit
 		for i := range 10 {    // every second
 			p.add(agent.Event{Kind: agent.ToolUse, Text: fmt.Sprint("Step ", i)})
@@ -126,10 +127,10 @@ func TestKeepOfAFoundMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &board{}
-		_, stop := keeping(t, view{}, b)
+		_, stop := keeping(t, render.Status{}, b)
 		stop()
 		equal(t, "edits", b.edits, []string(nil))
-		_, stop = keeping(t, view{}, b)
+		_, stop = keeping(t, render.Status{}, b)
 		pass(10 * time.Second)
 		stop()
 		equal(t, "edits", b.edits, []string{"3s ⏳ On it…"})
@@ -143,7 +144,7 @@ func TestKeepLeavesSlackAlone(t *testing.T) {
 			&slack.RateLimitedError{RetryAfter: 30 * time.Second}, fmt.Errorf("edit: %w", &slack.RateLimitedError{RetryAfter: time.Second}), nil,
 			errors.New("no"),
 		}}
-		p, stop := keeping(t, view{}, b)
+		p, stop := keeping(t, render.Status{}, b)
 		p.add(agent.Event{Kind: agent.ToolUse, Text: "One"})
 		pass(10 * time.Second)
 		p.add(agent.Event{Kind: agent.ToolUse, Text: "Two"})

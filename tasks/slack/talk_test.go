@@ -98,8 +98,8 @@ func TestReportBesideTalk(t *testing.T) {
 	if err := errors.Join(w.source.Say(t.Context(), task, "Half."), w.source.Ask(t.Context(), task, colours())); err != nil {
 		t.Fatal(err)
 	}
-	f, err := w.source.find(t.Context(), mustOrigin(t, task), task)
-	equal(t, "found", []any{f.shown(task.ID), len(f.parts), err}, []any{w.posted(task)[0].TS, 0, nil})
+	f, err := w.source.reporter.find(t.Context(), mustOrigin(t, task), task)
+	equal(t, "found", []any{f.statusOf(task.ID), len(f.parts), err}, []any{w.posted(task)[0].TS, 0, nil})
 	if err := r.Close(t.Context(), answered("All.")); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestUpdateIsSaidOnce(t *testing.T) {
 func TestTalkInAThreadThatIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})
-	gone := w.source.task(origin{Team: team, Channel: general, TS: "1600000000.000001", User: ann}, "x")
+	gone := origin{Team: team, Channel: general, TS: "1600000000.000001", User: ann}.task("x")
 	for method, talk := range talks(w.source, gone) {
 		if err := talk(t.Context()); code(err) != "thread_not_found" {
 			t.Errorf("%s: %v", method, err)

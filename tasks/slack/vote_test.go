@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 // What people think of an answer is kept, of each the first word. Where nobody would keep it they are not asked.
@@ -14,22 +15,22 @@ func TestVotes(t *testing.T) {
 	f.source = f.process(Config{Ballot: f.store.Votes})
 	f.listen(t.Context(), f.desk)
 	final := f.end(task, claim, answered("Forty-two."))
-	f.press(ann, final, good)
+	f.press(ann, final, render.ActionGood)
 	f.told(ann, thanks)
-	f.press(ann, final, bad)
+	f.press(ann, final, render.ActionBad)
 	f.told(ann, voted+"👍")
-	f.press(bob, final, bad)
+	f.press(bob, final, render.ActionBad)
 	f.told(bob, thanks)
 	got, err := f.store.Votes.Of(t.Context(), task.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "votes", got, map[string]string{ann: good, bob: bad})
+	equal(t, "votes", got, map[string]string{ann: render.ActionGood, bob: render.ActionBad})
 
-	if list := f.process(Config{}).voteButtons("1"); len(list) != 0 {
-		t.Errorf("asked for nobody: %+v", list)
+	if list := render.Console("").Final(task, ann, answered("Forty-two."), f.process(Config{}).votes); len(list[0].Buttons) != 1 {
+		t.Errorf("asked without a ballot: %+v", list)
 	}
-	if list := f.source.finalButtons(task, tasks.Ending{Kind: tasks.Lost}); len(list) != 1 {
+	if list := render.Console("").Final(task, ann, tasks.Ending{Kind: tasks.Lost}, f.source.votes); len(list[0].Buttons) != 1 {
 		t.Errorf("asked about nothing: %+v", list)
 	}
 }

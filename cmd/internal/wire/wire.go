@@ -189,7 +189,7 @@ func (p *Parts) sources(o Options) error {
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
 			Pulls: p.Forge, Access: access(c.Routing.Slack), Approvers: c.Routing.Slack.Approvers, Results: c.Routing.Results(), Memory: p.Store.Memos,
 			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Limiter: p.Store.Memos, Ballot: p.Store.Votes,
-			Shelf: p.Store.Shelf, Favourites: p.Store.Shelf, Log: p.Log,
+			Log:  p.Log,
 			HTTP: &http.Client{Transport: asked.Transport("slack", slack.Transport())},
 		})
 		if err != nil {

@@ -1,4 +1,4 @@
-package slack
+package render
 
 import (
 	"regexp"
@@ -8,7 +8,7 @@ import (
 	"github.com/errand-fleet/errand/internal/markdown"
 )
 
-// What Slack shows as a table at most: rows, columns, and characters of which a part can be half full, so that it need not be cut.
+// The largest table that Slack shows: rows, columns, and as many characters as fill half a part, so that a table need not be cut.
 const (
 	maxRows      = 100
 	maxColumns   = 20
@@ -17,13 +17,13 @@ const (
 
 var delimiter = regexp.MustCompile(`^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$`)
 
-// tables makes a block of code of each table that is larger than Slack shows, in which it can be read and cut.
-func tables(text string) string {
+// fenceTables puts each table that is larger than Slack shows into a block of code, which can be read and cut.
+func fenceTables(text string) string {
 	var b strings.Builder
 	list := markdown.Lines(text)
 	for i := 0; i < len(list); {
-		if n := table(list[i:]); n > 0 {
-			b.WriteString(framed(list[i : i+n]))
+		if n := tableLength(list[i:]); n > 0 {
+			b.WriteString(fenceTable(list[i : i+n]))
 			i += n
 			continue
 		}
@@ -33,8 +33,8 @@ func tables(text string) string {
 	return b.String()
 }
 
-// table is how many of the first lines are one; 0 if they are none.
-func table(list []markdown.Line) int {
+// tableLength returns how many of the first lines are a table; 0 if they are none.
+func tableLength(list []markdown.Line) int {
 	row := func(i int) bool {
 		return i < len(list) && list[i].Kind == markdown.Text && strings.Contains(list[i].Text, "|")
 	}
@@ -48,8 +48,8 @@ func table(list []markdown.Line) int {
 	return n
 }
 
-// framed is a table, in a block of code if it is too large.
-func framed(rows []markdown.Line) string {
+// fenceTable returns a table, in a block of code if it is too large.
+func fenceTable(rows []markdown.Line) string {
 	var all strings.Builder
 	for _, r := range rows {
 		all.WriteString(r.Text)

@@ -1,8 +1,11 @@
-package slack
+package render
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // invisible stands for the space that keeps a mention from being one.
@@ -23,7 +26,7 @@ func TestQuiet(t *testing.T) {
 		"<!DOCTYPE html> <!-- x --> a<b@c": "<!DOCTYPE html> <!-- x --> a<b@c",
 		"plain":                            "plain",
 	} {
-		equal(t, text, quiet(text), strings.ReplaceAll(want, "~", invisible))
+		equal(t, text, NoPings(text), strings.ReplaceAll(want, "~", invisible))
 	}
 }
 
@@ -58,7 +61,7 @@ func TestMrkdwnOfQuietTextPingsNobody(t *testing.T) {
 		"<!channel> <@U0BOB> @here", "# <!channel>", "**<@U0BOB>**", "[<!here>](https://x.org)", "[a](https://<!channel>)", "`<!here>`",
 		"```\n<!channel>\n```", "&lt;!channel&gt;", "[x](https://x.org|@U0BOB)",
 	} {
-		got := mrkdwn(quiet(text))
+		got := mrkdwn(NoPings(text))
 		for _, ping := range []string{"<!", "<@", "@here", "@channel"} {
 			if strings.Contains(got, ping) {
 				t.Errorf("%s: %q has %s", text, got, ping)
@@ -69,6 +72,51 @@ func TestMrkdwnOfQuietTextPingsNobody(t *testing.T) {
 
 func TestLine(t *testing.T) {
 	t.Parallel()
-	equal(t, "short", line(" a\n\tb ", 3), "a b")
-	equal(t, "cut", line("äöü ß", 4), "äöü…")
+	equal(t, "short", Line(" a\n\tb ", 3), "a b")
+	equal(t, "cut", Line("äöü ß", 4), "äöü…")
+}
+
+// A table that Slack would not show is readable all the same.
+func TestTables(t *testing.T) {
+	t.Parallel()
+	rows := func(n int) string { return "| a | b |\n|---|:-:|\n" + strings.Repeat("| 1 | 2 |\n", n) }
+	wide := strings.Repeat("| x ", 21) + "|\n" + strings.Repeat("|---", 21) + "|\n"
+	for name, tc := range map[string]struct {
+		in     string
+		framed bool
+	}{
+		"small":         {"x\n\n" + rows(99) + "\ny", false},
+		"many rows":     {"x\n\n" + rows(100) + "\ny", true},
+		"many columns":  {wide, true},
+		"long":          {"| a | b |\n|---|---|\n| " + strings.Repeat("x", maxTableSize) + " | 2 |", true},
+		"in code":       {"```\n" + rows(200) + "```\n", false},
+		"no table":      {strings.Repeat("a | b\n", 200), false},
+		"rule":          {"a\n---\n" + strings.Repeat("a | b\n", 200), false},
+		"end of a text": {"| a |\n", false},
+	} {
+		got := fenceTables(tc.in)
+		if framed := got != tc.in; framed != tc.framed {
+			t.Errorf("%s: framed: %v", name, framed)
+		}
+		if tc.framed && strings.Count(got, "```") != 2 {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	want := "x\n\n```\n" + rows(100) + "```\n\ny"
+	equal(t, "framed", fenceTables("x\n\n"+rows(100)+"\ny"), want)
+	for _, p := range Parts(Marker{}, "", fmt.Sprint(rows(3000)), "") {
+		equal(t, "fences", strings.Count(p.Body, "```"), 2)
+	}
+}
+
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func ExampleLiteral() {
+	fmt.Println(Literal("if a < b:\n\treturn", 80))
+	// Output: if a &lt; b: return
 }

@@ -1,0 +1,240 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/slack/render"
+)
+
+// pressLimit bounds what a press of a button does. The person is told if it took longer.
+const pressLimit = 10 * time.Second
+
+// The answers to a press, besides those of intake. Only the person who pressed sees them.
+const (
+	tryLater = "That did not work. Please try again in a moment."
+	thanks   = "Thank you for your feedback."
+	voted    = "You have already voted: "
+)
+
+// Ballot keeps the votes on answers.
+type Ballot interface {
+	// Vote records a vote on a task and returns the vote that counts, which is the first one of each person.
+	Vote(ctx context.Context, task, voter, vote string) (counts string, err error)
+}
+
+// buttons does what the buttons, menus and dialogs of messages are for.
+type buttons struct {
+	*client
+	guard  *guard
+	picker *picker
+	ballot Ballot // nil: there are no votes
+	desk   *tasks.Desk
+}
+
+// handler returns what deals with a press; nil for links and for what is not known.
+func (b *buttons) handler(p press) func(ctx context.Context) {
+	do, ok := map[string]func(context.Context, press) (string, error){
+		render.ActionStop:             b.stop,
+		render.ActionRetry:            b.retry,
+		render.ActionGood:             b.vote,
+		render.ActionBad:              b.vote,
+		render.ActionPick:             b.picker.choose,
+		render.ActionAnswer:           b.answer,
+		render.ActionDeny:             b.openDenyDialog,
+		submitted + render.ActionDeny: b.deny,
+	}[p.action]
+	if !ok {
+		return nil
+	}
+	return func(ctx context.Context) { b.serve(ctx, p, do) }
+}
+
+// serve does what a button is for and shows the answer to the person who pressed it, if there is one.
+func (b *buttons) serve(ctx context.Context, p press, do func(context.Context, press) (string, error)) {
+	limited, cancel := context.WithTimeout(ctx, pressLimit)
+	defer cancel()
+	sentence, err := do(limited, p)
+	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		sentence, err = input.Sentence, nil
+	}
+	if err != nil {
+		b.log.Warn("serve button", "action", p.action, "run", p.value, "err", err)
+		sentence = tryLater
+	}
+	if sentence == "" {
+		return
+	}
+	if err := b.whisper(ctx, p.origin, sentence); err != nil && ctx.Err() == nil {
+		b.log.Warn("answer button", "action", p.action, "run", p.value, "err", err)
+	}
+}
+
+// statusOf returns the task that a button is about. An *tasks.InputError says that it is not known.
+func statusOf(ctx context.Context, d *tasks.Desk, id string) (tasks.Status, error) {
+	if !tasks.ValidID(id) {
+		return tasks.Status{}, inputError(intake.Forgotten)
+	}
+	st, err := d.Status(ctx, id)
+	if errors.Is(err, tasks.ErrNotFound) || err == nil && st.Task.Source != sourceName {
+		return st, inputError(intake.Forgotten)
+	}
+	return st, err
+}
+
+// controlled returns the task that a button is about. An *tasks.InputError says that the person may not control it.
+func (b *buttons) controlled(ctx context.Context, p press, id string) (tasks.Status, error) {
+	st, err := statusOf(ctx, b.desk, id)
+	if err == nil && !b.guard.controls(p.origin.User, st.Task) {
+		err = inputError(intake.NotAllowed)
+	}
+	return st, err
+}
+
+// stop stops a task. The task's messages show its end.
+func (b *buttons) stop(ctx context.Context, p press) (string, error) {
+	st, err := b.controlled(ctx, p, p.value)
+	if err != nil {
+		return "", err
+	}
+	if st.Ending != nil {
+		return intake.HasEnded, nil
+	}
+	if ok, err := b.guard.mayStop(ctx, b.desk, p.origin.User, st); err != nil || !ok {
+		return intake.NotAllowed, err
+	}
+	if st, err = b.desk.Cancel(ctx, st.Task.ID, p.name); err != nil {
+		return "", err
+	}
+	b.log.Info("stop pressed", "run", st.Task.ID, "user", p.origin.User)
+	if st.Ending != nil {
+		return "", nil
+	}
+	return intake.Stopping, nil
+}
+
+// retry runs a task that has ended again.
+func (b *buttons) retry(ctx context.Context, p press) (string, error) {
+	st, err := b.controlled(ctx, p, p.value)
+	if err != nil {
+		return "", err
+	}
+	if _, err = b.desk.Retry(ctx, st.Task.ID); errors.Is(err, tasks.ErrNotEnded) {
+		return intake.StillRunning, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	b.log.Info("retry pressed", "run", st.Task.ID, "user", p.origin.User)
+	if o, err := originOf(st.Task); err == nil {
+		b.react(ctx, o, eyes)
+	}
+	return intake.Retrying, nil
+}
+
+// vote records a vote on an answer. Everyone who sees the answer may vote.
+func (b *buttons) vote(ctx context.Context, p press) (string, error) {
+	st, err := statusOf(ctx, b.desk, p.value)
+	if err != nil || b.ballot == nil {
+		return "", err
+	}
+	counts, err := b.ballot.Vote(ctx, st.Task.ID, p.origin.User, p.action)
+	if err != nil {
+		return "", err
+	}
+	b.log.Info("feedback", "run", st.Task.ID, "thread", st.Task.Thread, "user", p.origin.User, "vote", counts)
+	if counts != p.action {
+		return voted + render.VoteSign(counts), nil
+	}
+	return thanks, nil
+}
+
+// answer answers a question with the option whose button was pressed.
+func (b *buttons) answer(ctx context.Context, p press) (string, error) {
+	id, q, err := b.question(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	n, err := strconv.Atoi(p.detail)
+	if err != nil || n < 0 || n >= len(q.Options) {
+		return "", inputError(intake.NotWaiting)
+	}
+	return b.reply(ctx, p, id, q.Options[n])
+}
+
+// dialogMemory is what a dialog keeps of the press that opened it, which Slack does not send with the answer.
+type dialogMemory struct {
+	Value  string `json:"value"`
+	Origin origin `json:"origin"`
+}
+
+// openDenyDialog opens the dialog for the reason why the agent may not do something. Slack allows that for 3 s after the press.
+func (b *buttons) openDenyDialog(ctx context.Context, p press) (string, error) {
+	if _, _, err := b.question(ctx, p); err != nil {
+		return "", err
+	}
+	memory, err := json.Marshal(dialogMemory{Value: p.value, Origin: p.origin})
+	if err != nil {
+		return "", fmt.Errorf("marshal dialog: %w", err)
+	}
+	if _, err := b.api.OpenViewContext(ctx, p.trigger, render.DenyDialog(string(memory))); err != nil {
+		return "", fmt.Errorf("open dialog: %w", err)
+	}
+	return "", nil
+}
+
+// deny refuses what the agent asked for, with the reason of a dialog.
+func (b *buttons) deny(ctx context.Context, p press) (string, error) {
+	id, _, err := b.question(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	return b.reply(ctx, p, id, tasks.Denial(p.detail))
+}
+
+// question returns the open question that a press is about. An *tasks.InputError says why it cannot be answered.
+func (b *buttons) question(ctx context.Context, p press) (id string, q tasks.Question, err error) {
+	id, key := p.question()
+	st, err := b.controlled(ctx, p, id)
+	if err != nil {
+		return id, q, err
+	}
+	if st.Ending != nil {
+		return id, q, inputError(intake.NotWaiting)
+	}
+	list, err := b.desk.Questions(ctx, id)
+	if err != nil {
+		return id, q, err
+	}
+	i := slices.IndexFunc(list, func(q tasks.Question) bool { return q.Key == key })
+	if i < 0 {
+		return id, q, inputError(intake.NotWaiting)
+	}
+	if a := list[i].Answer; a != nil {
+		return id, q, inputError("%s", intake.AnsweredBefore(*a))
+	}
+	return id, list[i], nil
+}
+
+// reply answers a question. The message with the question shows the answer once the agent has it; only a person who was too late is told.
+func (b *buttons) reply(ctx context.Context, p press, id, text string) (string, error) {
+	_, key := p.question()
+	a, err := b.desk.Answer(ctx, id, key, p.name, text)
+	switch {
+	case errors.Is(err, tasks.ErrNotFound):
+		return intake.NotWaiting, nil
+	case err != nil:
+		return "", err
+	case a.By != p.name || a.Text != text:
+		return intake.AnsweredBefore(a), nil
+	}
+	b.log.Info("question answered by button", "run", id, "user", p.origin.User)
+	return "", nil
+}

@@ -1,0 +1,240 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/slack/render"
+)
+
+// digest posts the results of repositories that are only watched to a channel. The first notice of a pull request begins a thread there; the
+// others go into that thread.
+type digest struct {
+	*threads
+	console render.Console
+	results map[string]string // channels, by "owner/name"
+	memory  intake.Memory
+}
+
+// Watches reports whether the results of a repository go to a channel.
+func (d *digest) Watches(repo string) bool { return d.channelOf(repo) != "" }
+
+// channelOf returns that channel, empty if there is none.
+func (d *digest) channelOf(repo string) string {
+	for name, channel := range d.results {
+		if strings.EqualFold(name, repo) {
+			return channel
+		}
+	}
+	return ""
+}
+
+// Tell posts a notice once, however often it is called. An *tasks.ErrLater says when to try again. No refusal by Slack is permanent: the app
+// may be invited to the channel later.
+func (d *digest) Tell(ctx context.Context, n tasks.Notice) error {
+	t := &digestThread{digest: d, channel: d.channelOf(n.Task.Repo), pull: n.PullRequest}
+	err := t.tell(ctx, n)
+	if code(err) == threadGone { // its first message was deleted
+		err = t.tell(ctx, n)
+	}
+	return d.later(err)
+}
+
+// about is what the thread of a notice is about.
+func (d *digest) about(channel, ts string) intake.Memo[tasks.Thread] {
+	return intake.Memo[tasks.Thread]{Memory: d.memory, Name: "slack/about/" + channel + "/" + ts, Log: d.log}
+}
+
+// threadOf returns what the first request in the thread of a notice goes by: the notice's pull request. Any other thread stays as it is.
+func (d *digest) threadOf(ctx context.Context, o origin, thread tasks.Thread) (tasks.Thread, error) {
+	if thread.Latest != "" || o.ThreadTS == "" || len(d.results) == 0 {
+		return thread, nil
+	}
+	return d.about(o.Channel, o.ThreadTS).Load(ctx)
+}
+
+// digestThread is the thread of one pull request's notices.
+type digestThread struct {
+	*digest
+	channel string
+	pull    forge.PullRequest
+}
+
+// threadState is what is remembered of a digestThread.
+type threadState struct {
+	Root    string    `json:"root,omitempty"`   // ts of its first message; empty: not known
+	Begun   time.Time `json:"begun,omitzero"`   // when a process first tried to post that message
+	Notice  string    `json:"notice,omitempty"` // the notice that is to begin the thread; others wait for it
+	Expires time.Time `json:"expires,omitzero"` // until then
+}
+
+const (
+	// beginLimit is how long a notice may take to begin a thread: longer than one attempt lasts.
+	beginLimit = time.Minute
+	// beginPause is how long other notices wait before they look again.
+	beginPause = 3 * time.Second
+	// clockSkew is how far Slack's clock may differ from this machine's.
+	clockSkew = 5 * time.Minute
+)
+
+// tell posts a notice, to the thread or as its first message.
+func (t *digestThread) tell(ctx context.Context, n tasks.Notice) error {
+	parts := t.console.Notice(n)
+	o, err := t.root(ctx, parts[0].Mark)
+	if err != nil || o.TS != "" && n.Quiet {
+		return err
+	}
+	f := newFound()
+	if o.TS != "" {
+		f, err = t.find(ctx, o, n.Task)
+		switch {
+		case code(err) == threadGone:
+			return errors.Join(t.forgetRoot(ctx, o.TS), err)
+		case unreadable(err):
+			t.log.Error(noHistoryScope, "run", n.Task.ID, "err", err)
+		case err != nil:
+			return err
+		}
+		if err := t.rememberRoot(ctx, o.TS); err != nil {
+			return err
+		}
+	}
+	body := strings.TrimSpace(n.Body)
+	first, long := render.Beginning(parts, body, "the file in the thread")
+	whole := file{parts[0].Mark, "The whole text:", body}
+	if long {
+		parts = []render.Part{first}
+	}
+	if o.TS == "" {
+		if o.TS, err = t.postRoot(ctx, o, f, parts[0]); err == nil {
+			err = t.rememberRoot(ctx, o.TS)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, p := range parts {
+		if err := t.put(ctx, o, f, p); err != nil {
+			return err
+		}
+	}
+	if !long {
+		return nil
+	}
+	err = t.putFile(ctx, o, f, whole)
+	if fileRefused(err) {
+		t.log.Warn("post a notice's file", "run", n.Task.ID, "err", err)
+		return nil
+	}
+	return err
+}
+
+// root returns where a notice goes. Its TS is empty if the notice is to begin the thread; other notices get an *tasks.ErrLater meanwhile.
+func (t *digestThread) root(ctx context.Context, m render.Marker) (origin, error) {
+	me, err := t.me.get(ctx)
+	if err != nil {
+		return origin{}, err
+	}
+	o, now, notice := origin{Team: me.team, Channel: t.channel}, t.now(), m.Task+"@"+m.Ending
+	var st threadState
+	err = t.change(ctx, func(s *threadState) {
+		if s.Root == "" && (s.Notice == notice || !now.Before(s.Expires)) {
+			if s.Begun.IsZero() {
+				s.Begun = now
+			}
+			s.Notice, s.Expires = notice, now.Add(beginLimit)
+		}
+		st = *s
+	})
+	switch {
+	case err != nil:
+		return o, err
+	case st.Root != "":
+		o.TS = st.Root
+		return o, nil
+	case st.Notice != notice:
+		return o, &tasks.ErrLater{At: now.Add(beginPause), Why: "another notice of " + render.PullKey(t.pull) + " begins the thread"}
+	}
+	o.TS, err = t.findRoot(ctx, me, st.Begun) // Slack's answer may have been lost
+	return o, err
+}
+
+// findRoot finds the thread's first message by its marker, among the channel's messages since a time; empty if there is none.
+func (t *digestThread) findRoot(ctx context.Context, me who, since time.Time) (ts string, err error) {
+	ask := slack.GetConversationHistoryParameters{
+		ChannelID: t.channel, Oldest: fmt.Sprintf("%d.000000", since.Add(-clockSkew).Unix()), Limit: pageSize, IncludeAllMetadata: true,
+	}
+	for range maxPages {
+		page, err := t.history(ctx, ask)
+		if unreadable(err) {
+			t.log.Error(noHistoryScope, "err", err)
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		for _, m := range page.Messages {
+			if m.BotID == me.bot && render.MarkerOf(m).Pull == render.PullKey(t.pull) {
+				return m.Timestamp, nil
+			}
+		}
+		if ask.Cursor = page.ResponseMetaData.NextCursor; ask.Cursor == "" {
+			break
+		}
+	}
+	return "", nil
+}
+
+// postRoot posts the thread's first message and records it. The rest of a part that Slack refuses with blocks follows in plain text.
+func (t *digestThread) postRoot(ctx context.Context, o origin, f found, p render.Part) (ts string, err error) {
+	mark := p.Mark
+	ts, err = t.post(ctx, o, mark, p.Message(render.MaxPreview)...)
+	if malformed(err) {
+		t.log.Warn("post in plain text", "run", mark.Task, "err", err)
+		mark.Part += ".1"
+		ts, err = t.post(ctx, o, mark, slack.MsgOptionText(p.Plain()[0], false))
+	}
+	f.parts[mark] = err == nil
+	return ts, err
+}
+
+// rememberRoot records the thread's first message and what the thread is about. Each notice does, and so keeps both in memory.
+func (t *digestThread) rememberRoot(ctx context.Context, ts string) error {
+	err := t.about(t.channel, ts).Change(ctx, func(about *tasks.Thread) error {
+		*about = tasks.Thread{Repo: t.pull.Repo, Ref: headRef(t.pull), Profile: agent.Read}
+		if t.pull.Fork {
+			about.Profile = agent.Untrusted
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return t.change(ctx, func(s *threadState) { *s = threadState{Root: ts} })
+}
+
+// forgetRoot forgets a thread whose first message was deleted.
+func (t *digestThread) forgetRoot(ctx context.Context, ts string) error {
+	return t.change(ctx, func(s *threadState) {
+		if s.Root == ts {
+			*s = threadState{}
+		}
+	})
+}
+
+func (t *digestThread) change(ctx context.Context, change func(*threadState)) error {
+	memo := intake.Memo[threadState]{Memory: t.memory, Name: "slack/notices/" + t.channel + "/" + render.PullKey(t.pull), Log: t.log}
+	return memo.Change(ctx, func(s *threadState) error {
+		change(s)
+		return nil
+	})
+}

@@ -1,0 +1,333 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/slack/render"
+)
+
+// interpreter turns events into tasks, commands and changes of tasks.
+type interpreter struct {
+	*client
+	guard   *guard
+	repos   *repositories
+	picker  *picker
+	digest  *digest // knows what the threads of notices are about
+	reports *reporter
+	names   tasks.People
+	desk    *tasks.Desk
+}
+
+// help answers the command help. The options are those of cutOptions.
+const help = "Mention me with what you want done; I answer in the thread and continue with what is said there. You can begin with options: " +
+	"[repo=owner/name branch=… model=… effort=… budget=… timeout=… plan]. In the thread, say stop, status or retry, or react to a request with ❌ to stop it. " +
+	"While a request waits you can edit or delete it."
+
+// inThread answers a command that was given outside any thread.
+const inThread = "Use this command in the thread of your request."
+
+// interpret deals with an event. after, if not nil, is what is left to do once Slack has its answer. An error means that the event must come
+// again.
+func (in *interpreter) interpret(ctx context.Context, env envelope) (after func(context.Context), _ error) {
+	ev, odd := env.event()
+	switch {
+	case ev.Type == reactionAdded:
+		return in.onReaction(ctx, env)
+	case ev.Type == messageEvent && (ev.SubType == changed || ev.SubType == deleted):
+		return in.onChange(ctx, env)
+	}
+	ok, err := env.isNewMessage(ev, odd)
+	if err != nil {
+		in.log.Warn("event dropped", "err", err)
+	}
+	if !ok || !in.guard.access.admits(ev) {
+		return nil, nil
+	}
+	return in.onMessage(ctx, env, ev)
+}
+
+// bot returns who the bot is as far as a message can mean it; zero if no bot can be meant. While Slack does not say, an app_mention names the
+// bot; any other mention can be ignored, because its app_mention comes as well.
+func (in *interpreter) bot(ctx context.Context, env envelope, ev event) (who, error) {
+	mentions := strings.Contains(ev.Text, "<@")
+	if !mentions && !ev.direct() && ev.ThreadTS == "" {
+		return who{}, nil // most messages
+	}
+	if me, ok := in.me.known(); ok {
+		return me, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, identityLimit)
+	defer cancel()
+	me, err := in.me.get(ctx)
+	if err == nil {
+		return me, nil
+	}
+	switch named := env.recipient(); {
+	case ev.Type == appMention && named.user != "":
+		return named, nil
+	case mentions && ev.Type != appMention && !ev.direct():
+		return who{}, nil
+	}
+	return who{}, err
+}
+
+// message is what somebody said to the bot.
+type message struct {
+	origin origin
+	text   string // Markdown, without the bot's name
+}
+
+// onMessage deals with a new message.
+func (in *interpreter) onMessage(ctx context.Context, env envelope, ev event) (after func(context.Context), _ error) {
+	me, err := in.bot(ctx, env, ev)
+	if err != nil {
+		return nil, err
+	}
+	text, tagged := cutMention(ev.Text, me.user)
+	untagged := !tagged && !ev.direct()
+	said := decode(text)
+	if said == "" && len(ev.Files) > 0 {
+		said = onlyFiles
+	}
+	if said == "" || ev.User == me.user || untagged && !ev.mayFollow(text) {
+		return nil, nil
+	}
+	m := message{env.origin(ev), said}
+	thread, err := in.threadOf(ctx, m.origin)
+	if err != nil || untagged && thread.Latest == "" {
+		return nil, err // people among themselves
+	}
+	// A mention in a channel is two events: only one of them is answered.
+	answers := untagged || ev.direct() || ev.Type == appMention
+	if err := in.guard.check(ctx, me, ev); err != nil {
+		return in.refuse(m.origin, answers && !untagged, err)
+	}
+	word, isCommand := intake.ParseWord(said)
+	if !isCommand {
+		if err := in.guard.pace(ctx, ev, m.origin, answers); err != nil {
+			return in.refuse(m.origin, true, err)
+		}
+	}
+	var reply string
+	repo, isListing := readListing(said)
+	switch {
+	case isCommand && !answers: // carried out for the other event
+	case isCommand:
+		reply, err = in.obey(ctx, m.origin, word, thread)
+	case isListing:
+		after, err = in.listPulls(m.origin, repo, thread, answers)
+	default:
+		after, err = in.submit(ctx, m, thread)
+	}
+	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		reply, err = input.Sentence, nil
+	}
+	if reply != "" && answers {
+		after = func(ctx context.Context) { in.notify(ctx, m.origin, reply) }
+	}
+	return after, err
+}
+
+// refuse whispers why a request is refused, if its author is to know. Any error but a forbidden means that the event must come again.
+func (in *interpreter) refuse(o origin, aloud bool, err error) (after func(context.Context), _ error) {
+	why, ok := errors.AsType[forbidden](err)
+	switch {
+	case !ok:
+		return nil, err
+	case !aloud || why == "":
+		return nil, nil
+	}
+	return func(ctx context.Context) {
+		if err := in.whisper(ctx, o, string(why)); err != nil && ctx.Err() == nil {
+			in.log.Warn("refuse request", "channel", o.Channel, "err", err)
+		}
+	}, nil
+}
+
+// obey carries out a command that was given in a thread and returns the answer. Carrying it out again changes nothing.
+func (in *interpreter) obey(ctx context.Context, o origin, word intake.Word, thread tasks.Thread) (string, error) {
+	switch {
+	case word == intake.Help:
+		return help, nil
+	case o.ThreadTS == "":
+		return inThread, nil
+	case thread.Latest == "":
+		return intake.NothingRuns, nil
+	}
+	c := intake.Command{
+		Desk: in.desk, ID: o.taskID(), At: timeOf(o.TS), By: in.nameOf(ctx, o.User),
+		May: func(t tasks.Task) bool { return in.guard.controls(o.User, t) },
+	}
+	var reply intake.Reply
+	var err error
+	switch word {
+	case intake.Status:
+		reply.Text, err = c.Status(ctx, o.threadName(), thread, in.now())
+	case intake.Retry:
+		reply, err = c.RetryLatest(ctx, thread)
+	default:
+		reply, err = c.Stop(ctx, o.threadName())
+	}
+	return reply.Text, err
+}
+
+// nameOf returns the name that people know a user by.
+func (in *interpreter) nameOf(ctx context.Context, user string) string {
+	if one, ok := in.names.Find(sourceName, user); ok {
+		return "@" + one.Name
+	}
+	if u, err := in.people.get(ctx, user); err == nil && u.Name != "" {
+		return "@" + u.Name
+	}
+	return "@" + user
+}
+
+// listPulls answers a message that wants the open pull requests of a repository.
+func (in *interpreter) listPulls(o origin, named string, thread tasks.Thread, answers bool) (after func(context.Context), err error) {
+	repo, err := in.repos.toList(o.Channel, named, thread)
+	if err != nil || !answers {
+		return nil, err
+	}
+	return func(ctx context.Context) {
+		limited, cancel := context.WithTimeout(ctx, callLimit)
+		defer cancel()
+		pulls, err := in.repos.pulls.PullRequests(limited, repo)
+		if refused, ok := errors.AsType[*forge.RefusedError](err); ok {
+			in.notify(ctx, o, refused.Sentence)
+			return
+		}
+		if err == nil {
+			mark := render.Marker{Task: o.taskID(), Part: render.ListPart}
+			err = in.postOnce(ctx, o, mark, slack.MsgOptionText(render.PullList(repo, pulls), false))
+		}
+		if err != nil {
+			in.log.Warn("list pull requests", "channel", o.Channel, "err", err)
+			in.notify(ctx, o, tryLater)
+		}
+	}, nil
+}
+
+// submit gives a request to the desk, which may take it for the answer to a question.
+func (in *interpreter) submit(ctx context.Context, m message, thread tasks.Thread) (after func(context.Context), _ error) {
+	t, err := in.request(ctx, m, thread)
+	if open, ok := errors.AsType[*errUndecided](err); ok {
+		return in.picker.keep(ctx, t, open)
+	}
+	if err != nil {
+		return nil, err
+	}
+	receipt, err := in.desk.Submit(ctx, t)
+	if err == nil && receipt.Answered && len(m.origin.Files) > 0 { // an answer is text only: the files become a message after it
+		files := t
+		files.ID, files.Prompt = t.ID+"-files", "These are the files that I attached to my answer."
+		_, err = in.desk.Submit(ctx, files)
+	}
+	if err != nil || !receipt.New {
+		return nil, err
+	}
+	sign := eyes
+	if receipt.Answered {
+		sign = check
+	}
+	return func(ctx context.Context) {
+		in.react(ctx, m.origin, sign)
+		in.reports.showQueued(ctx, t, receipt)
+	}, nil
+}
+
+// request returns the task that a message asks for. An *tasks.InputError says what it lacks.
+func (in *interpreter) request(ctx context.Context, m message, thread tasks.Thread) (tasks.Task, error) {
+	r, err := in.repos.reader.read(m.text)
+	if err != nil {
+		return tasks.Task{}, err
+	}
+	if thread, err = in.digest.threadOf(ctx, m.origin, thread); err != nil {
+		return tasks.Task{}, err
+	}
+	t := m.origin.task(r.prompt)
+	o := m.origin
+	o.Pull, err = in.repos.place(ctx, &t, r, thread)
+	o.Moved = thread.Latest != "" && t.Ref != "" && (t.Ref != thread.Ref || !strings.EqualFold(t.Repo, thread.Repo))
+	t.Origin = o.json()
+	return t, err
+}
+
+// threadOf returns what the thread of a message goes by; zero for its first message. A message outside any thread begins one, so nothing is
+// looked up.
+func (in *interpreter) threadOf(ctx context.Context, o origin) (tasks.Thread, error) {
+	if o.ThreadTS == "" {
+		return tasks.Thread{}, nil
+	}
+	thread, err := in.desk.Thread(ctx, o.threadName())
+	if errors.Is(err, tasks.ErrNotFound) {
+		return tasks.Thread{}, nil
+	}
+	return thread, err
+}
+
+// onReaction stops the task of a message with a stopSign, unless it has ended or was retried since. Reactions of people who may not stop it
+// and to other messages mean nothing.
+func (in *interpreter) onReaction(ctx context.Context, env envelope) (after func(context.Context), _ error) {
+	r, ok, err := env.reaction()
+	if err != nil {
+		in.log.Warn("event dropped", "err", err)
+	}
+	if !ok {
+		return nil, nil
+	}
+	o := origin{Team: env.TeamID, Channel: r.Item.Channel, TS: r.Item.TS, User: r.User}
+	st, err := in.taskOfMessage(ctx, o, r.ItemUser)
+	if errors.Is(err, tasks.ErrNotFound) || err == nil && (st.Ending != nil || st.Retried.After(timeOf(r.EventTS))) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	reply := intake.NotAllowed
+	may, err := in.guard.mayStop(ctx, in.desk, r.User, st)
+	if err != nil {
+		return nil, err
+	}
+	if may {
+		if _, err := in.desk.Cancel(ctx, st.Task.ID, in.nameOf(ctx, r.User)); err != nil {
+			return nil, err
+		}
+		reply = intake.Stopping
+	}
+	if of, err := originOf(st.Task); err == nil {
+		o.ThreadTS = of.root()
+	}
+	return func(ctx context.Context) { in.notify(ctx, o, reply) }, nil
+}
+
+// taskOfMessage returns the task that a message became, or that a message of the bot is about; tasks.ErrNotFound if there is none.
+func (in *interpreter) taskOfMessage(ctx context.Context, o origin, author string) (tasks.Status, error) {
+	st, err := in.desk.Status(ctx, o.taskID())
+	if !errors.Is(err, tasks.ErrNotFound) {
+		return st, err
+	}
+	me, failed := in.me.get(ctx)
+	if failed != nil || author != me.user {
+		return st, errors.Join(failed, err)
+	}
+	// The timestamp of a reply returns that reply, perhaps among others.
+	messages, _, failed := in.page(ctx, o, slack.GetConversationRepliesParameters{})
+	if failed != nil {
+		return st, failed
+	}
+	i := slices.IndexFunc(messages, func(m slack.Message) bool {
+		return m.Timestamp == o.TS && m.BotID == me.bot && tasks.ValidID(render.MarkerOf(m).Task)
+	})
+	if i < 0 {
+		return st, err
+	}
+	return in.desk.Status(ctx, render.MarkerOf(messages[i]).Task)
+}
