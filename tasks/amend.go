@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
 // Amendment is what became of a change to a task.
@@ -28,7 +29,7 @@ func (d *Desk) Amend(ctx context.Context, t Task, edit string) (Amendment, error
 	if err != nil {
 		return 0, err
 	}
-	err = d.store.Amend(ctx, store.Record{ID: t.ID, Task: mustJSON(t), Kin: kin(t), Scopes: t.scopes(), Topic: topic}, edit)
+	err = d.store.Amend(ctx, store.Record{ID: t.ID, Task: format.JSON(t), Kin: MergeKey(t), Scopes: t.scopes(), Topic: topic}, edit)
 	switch {
 	case errors.Is(err, store.ErrBegun):
 		return d.correct(ctx, t, edit)
@@ -51,7 +52,7 @@ func (d *Desk) correct(ctx context.Context, t Task, edit string) (Amendment, err
 	if err != nil {
 		return 0, d.notFound(t.ID, err)
 	}
-	c, err := taskOf(rec)
+	c, err := ReadTask(rec)
 	if err != nil {
 		return 0, err
 	}
@@ -72,7 +73,7 @@ func Edited(id, edit string) string {
 // Withdraw ends a task that nobody has begun, because there is nobody any more who asks for it: nothing is said of it. It is false, and
 // nothing changes, when it was begun or has ended. ErrNotFound when there is none.
 func (d *Desk) Withdraw(ctx context.Context, id string) (bool, error) {
-	done, err := d.store.Withdraw(ctx, id, mustJSON(Ending{Kind: Withdrawn, At: time.Now()}))
+	done, err := d.store.Withdraw(ctx, id, format.JSON(Ending{Kind: Withdrawn, At: time.Now()}))
 	if err != nil {
 		return false, d.notFound(id, err)
 	}

@@ -11,7 +11,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
 // maxAnswer bounds an answer to a question; more belongs into a message.
@@ -47,7 +49,7 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 	}
 	text = q.choose(text)
 	given.Text = text
-	stands, err := d.store.Questions.Answer(ctx, id, q.Key, mustJSON(given), given.Message)
+	stands, err := d.store.Questions.Answer(ctx, id, q.Key, format.JSON(given), given.Message)
 	if errors.Is(err, store.ErrEnded) {
 		return Answer{}, fmt.Errorf("answer task %s: it has ended: %w", id, ErrNotFound)
 	}
@@ -177,3 +179,47 @@ func (d *Desk) reply(ctx context.Context, running string, t Task) (Receipt, erro
 	receipt.New, receipt.Answered = true, a.Message == t.ID
 	return receipt, nil
 }
+
+// The answers that are offered to a question of consent. Others will do as well: see permit.
+const (
+	Approve = "Approve"
+	Always  = "Always for this task"
+	Deny    = "Deny"
+)
+
+// Denial is the answer that refuses a call for a reason, whatever words that has.
+func Denial(reason string) string {
+	if reason = strings.TrimSpace(reason); reason == "" {
+		return Deny
+	}
+	return Deny + ": " + reason
+}
+
+// Question is something the agent wants to know from a person.
+type Question struct {
+	Key     string    `json:"key"` // the same question of the same task has the same key
+	Text    string    `json:"text"`
+	Options []string  `json:"options,omitempty"` // offered answers; other words will do as well
+	Asked   time.Time `json:"asked"`
+	Until   time.Time `json:"until"`             // then the agent goes on without
+	Consent string    `json:"consent,omitempty"` // it is whether the agent may do something: what a consent for the whole task would be to
+	Answer  *Answer   `json:"answer,omitempty"`
+
+	fence int64 // of the run that asked
+}
+
+// Answer is what became of a question.
+type Answer struct {
+	Text    string    `json:"text,omitempty"`
+	By      string    `json:"by,omitempty"`
+	At      time.Time `json:"at"`
+	Expired bool      `json:"expired,omitempty"` // nobody had answered in time
+	Message string    `json:"message,omitempty"` // the ID that the answer would have had as a task
+}
+
+// What is told of questions among a run's events.
+const (
+	Said    agent.Kind = "said"    // Text is what the agent told people on its way
+	Asked   agent.Kind = "asked"   // Input is the Question
+	Replied agent.Kind = "replied" // Text is the answer, Tool who gave it; Error says that nobody did
+)

@@ -2,11 +2,9 @@ package tasks
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 )
 
@@ -21,7 +19,7 @@ type Budgets struct {
 	Contact    string  // who can raise them
 }
 
-func (b Budgets) daily() []store.Budget {
+func (b Budgets) Daily() []store.Budget {
 	return []store.Budget{
 		{Scope: userScope, USD: b.User},
 		{Scope: channelScope, USD: b.Channel},
@@ -37,65 +35,15 @@ type Bill struct {
 	Near    []string `json:"near,omitempty"`        // the budgets of the day that the task took beyond 80 %
 }
 
-// whyReserved is why a task waits for a budget that is not used up, for people.
-const whyReserved = "the day's budget is reserved by other runs"
-
-// afford reserves what a task that is about to run may cost, and says at which cost its run is to be stopped; 0: at none. It refuses a task
-// with an *InputError when a budget is used up, and lets it wait while others have reserved what is left.
-func (w *Worker) afford(r *run, t Task) (maxUSD float64, err error) {
-	b := w.cfg.Policy.Budgets
-	maxUSD = t.Options.MaxUSD
-	if maxUSD > 0 {
-		if maxUSD -= r.claim.Record().Cost; maxUSD <= 0 { // its earlier runs, which were interrupted, had used it up
-			return 0, agent.NewError(agent.ClassBudget, "spent before the run")
-		}
-	}
-	left, err := r.claim.Reserve(r.ctx, cmp.Or(maxUSD, b.Reserve, 1), b.daily()...)
-	if over, ok := errors.AsType[*store.OverBudget](err); ok {
-		if over.Spent < over.Budget {
-			return 0, later(w.timing.Budget, whyReserved) // what others have spent is nobody's business where this is told
-		}
-		return 0, b.refusal(over)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return lower(maxUSD, left), nil
-}
-
-// settle notes what a run has cost, however it ended: also one that was interrupted has cost something.
-func (w *Worker) settle(r *run, res agent.Result) Bill {
-	rec := r.claim.Record()
-	bill := Bill{Earlier: rec.Cost, Crashes: rec.Crashes}
-	var near []store.Spending
-	_, err := w.persist(r, "settle", func() (err error) {
-		near, err = r.claim.Spend(r.detached, expense(res), w.cfg.Policy.Budgets.daily()...)
-		return err
-	})
-	if err != nil {
-		w.log.Error("settle cost", "run", rec.ID, "usd", res.CostUSD, "err", err)
-	}
-	for _, n := range near {
-		w.log.Warn("budget nearly used up", "run", rec.ID, "scope", n.Scope, "spent", n.Spent, "budget", n.Budget)
-		bill.Near = append(bill.Near, fmt.Sprintf("%s: $%.2f of $%.2f", owner(n.Scope), n.Spent, n.Budget))
-	}
-	return bill
-}
-
-// expense is a run as it is settled.
-func expense(r agent.Result) store.Expense {
-	return store.Expense{USD: r.CostUSD, Model: oneWord(r.Model), Tokens: store.Tokens(r.Usage)}
-}
-
 // refusal is what a person is told whose task a budget does not allow.
-func (b Budgets) refusal(over *store.OverBudget) *InputError {
-	who, whose := cmp.Or(strings.TrimSpace(b.Contact), "An operator"), owner(over.Scope)
+func (b Budgets) Refusal(over *store.OverBudget) *InputError {
+	who, whose := cmp.Or(strings.TrimSpace(b.Contact), "An operator"), BudgetName(over.Scope)
 	return &InputError{Sentence: fmt.Sprintf("%s is used up: $%.2f of $%.2f. %s can raise it; a new day begins at midnight UTC.",
 		strings.ToUpper(whose[:1])+whose[1:], over.Spent, over.Budget, who)}
 }
 
 // owner names the budget of a scope to whoever asked for the task.
-func owner(scope string) string {
+func BudgetName(scope string) string {
 	switch kind, name, _ := strings.Cut(scope, ":"); kind + ":" {
 	case userScope:
 		return "your budget for today"
@@ -108,7 +56,7 @@ func owner(scope string) string {
 }
 
 // lower is the lower of two maxima, of which 0 is none.
-func lower(a, b float64) float64 {
+func LowerLimit(a, b float64) float64 {
 	if a <= 0 || b > 0 && b < a {
 		return b
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -111,11 +110,11 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, fmt.Errorf("marshal task %s: %w", t.ID, err)
 	}
-	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, Kin: kin(t), Scopes: t.scopes(), Topic: topic, At: t.NotBefore}
+	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, Kin: MergeKey(t), Scopes: t.scopes(), Topic: topic, At: t.NotBefore}
 	if err := d.savePictures(ctx, t); err != nil {
 		return Receipt{}, err
 	}
-	budgets := d.policy.Budgets.daily()
+	budgets := d.policy.Budgets.Daily()
 	if t.Reply != nil {
 		record.Reply = store.MayReply
 	}
@@ -134,7 +133,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 		return Receipt{}, tooLong()
 	case err != nil:
 		if over, ok := errors.AsType[*store.OverBudget](err); ok {
-			return Receipt{}, d.policy.Budgets.refusal(over)
+			return Receipt{}, d.policy.Budgets.Refusal(over)
 		}
 		return Receipt{}, fmt.Errorf("submit task %s: %w", t.ID, err)
 	}
@@ -152,7 +151,7 @@ func (d *Desk) enqueueWaiting(ctx context.Context, rec store.Record) {
 	if rec.State != store.Waiting {
 		return
 	}
-	if err := d.queue.enqueue(ctx, rec.ID, rec.Class, rec.Delivery, rec.At); err != nil {
+	if err := d.queue.Enqueue(ctx, rec.ID, rec.Class, rec.Delivery, rec.At); err != nil {
 		d.log.Warn("enqueue task", "run", rec.ID, "err", err)
 	}
 }
@@ -166,22 +165,22 @@ func (p Policy) apply(t Task) (Task, error) {
 		return t, err
 	}
 	if t.Repo != "" {
-		r, err := p.repository(t.Repo)
+		r, err := p.Allowed(t.Repo)
 		if err != nil {
 			return t, err
 		}
-		t.Profile = r.narrow(t.Profile)
+		t.Profile = r.Narrow(t.Profile)
 	}
 	t.Prompt = p.Redactor.String(t.Prompt)
 	if p.Limit > 0 && (t.Options.Limit <= 0 || t.Options.Limit > p.Limit) {
 		t.Options.Limit = p.Limit
 	}
-	t.Options.MaxUSD = lower(t.Options.MaxUSD, p.Budgets.Task)
+	t.Options.MaxUSD = LowerLimit(t.Options.MaxUSD, p.Budgets.Task)
 	return t, nil
 }
 
 // narrow is a profile held to what may be done in a repository at most.
-func (r Repository) narrow(wanted agent.Profile) agent.Profile {
+func (r Repository) Narrow(wanted agent.Profile) agent.Profile {
 	if r.Profile == agent.Read && wanted == agent.Write {
 		return agent.Read
 	}
@@ -189,7 +188,7 @@ func (r Repository) narrow(wanted agent.Profile) agent.Profile {
 }
 
 // repository is what may be done in one. Without a list of them, it is all but to trust it.
-func (p Policy) repository(name string) (Repository, error) {
+func (p Policy) Allowed(name string) (Repository, error) {
 	if p.Repository == nil {
 		return Repository{}, nil
 	}
@@ -218,73 +217,10 @@ func (d *Desk) Retry(ctx context.Context, id string) (Status, error) {
 	if err != nil {
 		return Status{}, d.notFound(id, err)
 	}
-	if err := d.queue.enqueue(ctx, rec.ID, rec.Class, rec.Delivery, rec.At); err != nil {
+	if err := d.queue.Enqueue(ctx, rec.ID, rec.Class, rec.Delivery, rec.At); err != nil {
 		d.log.Warn("enqueue task", "run", id, "err", err) // it waits again, and the reconciler enqueues it
 	}
 	return d.Status(ctx, id)
-}
-
-// Status is a task as it is at the moment.
-type Status struct {
-	Task     Task      `json:"task"`
-	Person   string    `json:"person,omitempty"` // who asked, by the name the operator gave them; see People
-	State    string    `json:"state"`            // waiting, running, absorbed, ended
-	Into     string    `json:"into,omitempty"`   // the task whose run has taken it up: its log and its answer are there
-	Position int       `json:"position,omitempty"`
-	Attempt  int       `json:"attempt"`
-	Delivery string    `json:"delivery"` // its latest one: an ID in the queue of its class
-	Worker   string    `json:"worker,omitempty"`
-	Created  time.Time `json:"created"`
-	Started  time.Time `json:"started,omitzero"`
-	Ended    time.Time `json:"ended,omitzero"`
-	Retried  time.Time `json:"retried,omitzero"`    // since when it is tried again
-	At       time.Time `json:"not_before,omitzero"` // a waiting task is not started earlier
-	Why      string    `json:"why,omitempty"`       // what it waits for, as a clause; of a running task, if it has not begun to work
-	Cancel   string    `json:"cancelled_by,omitempty"`
-	Ending   *Ending   `json:"ending,omitempty"`
-
-	Questions []Question `json:"questions,omitempty"` // of a running task, that wait for an answer; Status alone tells them
-	Posted    bool       `json:"posted"`              // the final message is out
-
-	Unreadable string `json:"unreadable,omitempty"` // why the record cannot be read, and what to do; the prompt says so, too
-	flaw       string // the same without the ID and the remedy
-}
-
-// Stopping reports whether somebody has asked for the end of a run that goes on.
-func (s Status) Stopping() bool {
-	return s.Ending == nil && s.Cancel != "" && (s.State == string(store.Running) || s.Into != "")
-}
-
-// Status reads one task; ErrNotFound when there is none.
-func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
-	rec, err := d.store.Get(ctx, id)
-	if err != nil {
-		return Status{}, d.notFound(id, err)
-	}
-	return d.complete(ctx, rec)
-}
-
-// complete is a record with what is kept beside it.
-func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
-	s := d.status(rec)
-	if s.flaw != "" {
-		return s, nil
-	}
-	var err error
-	switch rec.State {
-	case store.Waiting:
-		s.Position, _ = d.store.Position(ctx, rec.ID) // it may have started meanwhile
-		s.follows(s.Position)
-		list := []Status{s}
-		d.noteUnable(ctx, list)
-		s = list[0]
-	case store.Running:
-		s.Questions, err = d.open(ctx, rec)
-	}
-	if rec.Into != "" {
-		err = d.shared(ctx, &s)
-	}
-	return s, err
 }
 
 // Logged is an event of a run as it is stored.
@@ -322,47 +258,12 @@ func (d *Desk) notFound(id string, err error) error {
 	return fmt.Errorf("task %s: %w", id, err)
 }
 
-// status is a record with the name of who asked.
-func (d *Desk) status(rec store.Record) Status {
-	s := status(rec)
-	if one, ok := d.policy.People.Find(s.Task.Source, s.Task.Actor); ok {
-		s.Person = one.Name
-	}
-	return s
+// DeskMeter is told what is submitted. It is called by many goroutines, and returns at once.
+type DeskMeter interface {
+	Submitted(t Task, r Receipt)
 }
 
-// status is a record for people. Of one that cannot be read it says so in the task's place, or in the ending's.
-func status(rec store.Record) Status {
-	t, err := taskOf(rec)
-	if err != nil {
-		t = standIn(rec, err)
-	}
-	s := Status{
-		Task: t, State: string(rec.State), Attempt: rec.Attempt, Delivery: deliveryID(rec.ID, rec.Delivery), Worker: rec.Worker, Cancel: rec.CancelBy,
-		Into: rec.Into, Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Retried: rec.Retried, Posted: rec.Outbox < 0,
-	}
-	if s.Why = reason(rec); rec.State == store.Waiting {
-		s.At = rec.At
-	}
-	ending, broken := endingOf(rec)
-	s.Ending = ending
-	if bad, ok := errors.AsType[*unreadableError](errors.Join(err, broken)); ok {
-		s.Unreadable, s.flaw = bad.Error(), bad.why
-		if rec.Unreadable != "" { // not even its state counts: nothing will come of it any more
-			s.State = string(store.Ended)
-		}
-		if s.Ending == nil && s.State == string(store.Ended) {
-			s.Ending = &Ending{Kind: Failed, Reason: s.Unreadable, At: rec.Ended}
-		}
-	}
-	return s
-}
+// unmetered is the meter of a desk without one.
+type unmetered struct{}
 
-// Title is the task's prompt in one short line.
-func (t Task) Title() string {
-	line, _, _ := strings.Cut(strings.TrimSpace(t.Prompt), "\n")
-	if r := []rune(line); len(r) > 100 {
-		return string(r[:99]) + "…"
-	}
-	return line
-}
+func (unmetered) Submitted(Task, Receipt) {}

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/markdown"
+	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
 // EndingKind is how a task ended, for people.
@@ -44,12 +46,12 @@ type Ending struct {
 }
 
 // of is the ending of a task that was absorbed by the run of another, without what is kept there.
-func (e Ending) of(id string) json.RawMessage {
+func (e Ending) ForAbsorbed(id string) json.RawMessage {
 	own := Ending{Kind: e.Kind, By: e.By, Reason: e.Reason, Limit: e.Limit, At: e.At, Published: e.Published}
 	if e.Kind == Answered {
 		own.Reason = "This was answered together with task " + id + "."
 	}
-	return mustJSON(own)
+	return format.JSON(own)
 }
 
 // maxEnding keeps an ending within what the store takes, 1 MiB.
@@ -57,16 +59,16 @@ const maxEnding = 1000 << 10
 
 // encode marshals the ending, cut where it is too large to be stored: first what a process said to stderr, then the answer, of which
 // the log has all.
-func (e Ending) encode() json.RawMessage {
-	body := mustJSON(e)
+func (e Ending) Encode() json.RawMessage {
+	body := format.JSON(e)
 	if len(body) > maxEnding {
 		e.Result.Stderr = ""
-		body = mustJSON(e)
+		body = format.JSON(e)
 	}
 	for n := min(len(e.Result.Text), maxEnding); len(body) > maxEnding && n > 0; n /= 2 {
-		e.Result.Text, _ = head(e.Result.Text, n)
+		e.Result.Text, _ = format.Head(e.Result.Text, n)
 		e.Result.Text += "\n\n[The answer is longer than can be kept. The log has all of it.]"
-		body = mustJSON(e)
+		body = format.JSON(e)
 	}
 	return body
 }
@@ -79,7 +81,7 @@ func (e Ending) Sentence() string {
 	switch e.Kind {
 	case Answered:
 		if e.Result.Text == "" {
-			return or(e.Reason, "Done. The agent had nothing to add.")
+			return cmp.Or(e.Reason, "Done. The agent had nothing to add.")
 		}
 		return ""
 	case TimedOut:
@@ -115,7 +117,7 @@ func (e Ending) Partial() string {
 }
 
 // Said is what the agent has said until it ended: what it had answered in full, and the beginning of what it was saying then.
-func (e Ending) Said() string { return joined(e.Result.Text, e.Partial()) }
+func (e Ending) Said() string { return format.Paragraphs(e.Result.Text, e.Partial()) }
 
 // Body is what the agent has said, in Markdown: its answer, or what there is of one. That is what it had answered in full, and the beginning
 // of what it was saying then, as a quote, which ends whatever the break has left open.
@@ -125,7 +127,7 @@ func (e Ending) Body() string {
 		e.Result.Text = markdown.Closed(e.Result.Text) // or else it would go on in the partial answer
 		partial = "What the agent had said until then:\n\n> " + strings.ReplaceAll(partial, "\n", "\n> ")
 	}
-	return joined(e.Result.Text, partial)
+	return format.Paragraphs(e.Result.Text, partial)
 }
 
 // Footer is the line of facts below a final message: duration, turns, cost, model.
@@ -156,4 +158,16 @@ func (e Ending) Footer() string {
 		parts = append(parts, "a new conversation, the earlier one could not be resumed")
 	}
 	return strings.Join(append(parts, e.Bill.Near...), " · ")
+}
+
+// Lasted writes a duration in whole seconds as people do: 2h, 15m, 1h0m5s.
+func Lasted(d time.Duration) string {
+	s := d.Round(time.Second).String()
+	if cut, ok := strings.CutSuffix(s, "m0s"); ok {
+		s = cut + "m"
+	}
+	if cut, ok := strings.CutSuffix(s, "h0m"); ok {
+		s = cut + "h"
+	}
+	return s
 }

@@ -1,63 +1,33 @@
 package tasks
 
 import (
-	"context"
-	"errors"
-	"flag"
-	"fmt"
-	"log/slog"
-	"net/http"
-	"path/filepath"
-	"runtime"
-	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/workspace"
 	"github.com/redis/go-redis/v9"
 )
 
-func TestMain(m *testing.M) {
-	agent.KeeperMain()
-	// These tests wait more than they compute. An option -parallel, which is read later, overrides it.
-	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
-		panic(err)
-	}
-	m.Run()
-}
-
-// fleet is a desk and any number of workers on a real Redis, with a source and an agent that do as the test says.
+// fleet is a desk on a real Redis, without workers.
 type fleet struct {
 	*testing.T
 	url    string
 	desk   *Desk
 	store  *store.Store
 	queue  *Queue
-	source *fakeSource
-	agent  *fakeAgent
 	policy Policy
 	n      int
-	stops  []func()
 }
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{T: t, url: redisserver.ForTest(t), source: &fakeSource{news: make(chan struct{}), waited: make(chan string, 100)}, agent: &fakeAgent{}}
-	f.policy = Policy{Limit: time.Hour}
-	f.store, f.queue = f.connect()
+	f := &fleet{T: t, url: redisserver.ForTest(t), policy: Policy{Limit: time.Hour}}
+	client := f.redis()
+	f.store, f.queue = f.open(store.Config{Redis: client}), NewQueue(client, time.Hour)
 	f.desk = NewDesk(f.store, f.queue, f.policy, nil)
 	return f
-}
-
-// connect is a process of its own, as far as Redis can tell.
-func (f *fleet) connect() (*store.Store, *Queue) {
-	f.Helper()
-	client := f.redis()
-	return f.open(store.Config{Redis: client, ClaimTTL: 600 * time.Millisecond, Refresh: 100 * time.Millisecond}), NewQueue(client, time.Hour)
 }
 
 // redis is a client of its own.
@@ -82,64 +52,12 @@ func (f *fleet) open(c store.Config) *store.Store {
 	return s
 }
 
-// stopAll drains all workers.
-func (f *fleet) stopAll() {
-	for _, stop := range f.stops {
-		stop()
-	}
-}
-
-// worker starts a worker and returns what drains it and waits for its end.
-func (f *fleet) worker(change ...func(*WorkerConfig)) (stop func()) {
-	f.Helper()
-	w := f.idle(change...)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := w.Run(ctx); err != nil {
-			f.Error(err)
-		}
-	}()
-	stop = func() { cancel(); <-ended }
-	f.stops = append(f.stops, stop)
-	f.Cleanup(stop)
-	return stop
-}
-
-// idle makes a worker that does not run.
-func (f *fleet) idle(change ...func(*WorkerConfig)) *Worker {
-	f.Helper()
-	s, q := f.connect()
-	space, err := workspace.New(workspace.Config{Dir: filepath.Join(f.TempDir(), "w"), URL: func(r string) string { return "/nowhere/" + r }})
-	if err != nil {
-		f.Fatal(err)
-	}
-	c := WorkerConfig{
-		Store: s, Queue: q, Runner: f.agent, Workspace: space, Sources: []Source{f.source}, Policy: f.policy, Slots: 4,
-		Log: slog.New(slog.NewTextHandler(f.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Timing: Timing{
-			Observe: 300 * time.Millisecond, Reconcile: 50 * time.Millisecond, Lead: 500 * time.Millisecond, Outbox: 50 * time.Millisecond,
-			Beat: 100 * time.Millisecond, Shutdown: 10 * time.Second,
-			Again: time.Millisecond, Reset: time.Millisecond, Release: time.Millisecond,
-		},
-	}
-	for _, f := range change {
-		f(&c)
-	}
-	w, err := NewWorker(c)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return w
-}
-
 // task makes a task; each is a microsecond later than the one before.
 func (f *fleet) task(thread, prompt string) Task {
 	f.n++
 	return Task{
 		ID: NewID(time.UnixMicro(1_700_000_000_000_000+int64(f.n)), "fake", thread), Source: "fake", Kind: "test", Thread: "fake/" + thread,
-		Class: Interactive, Profile: agent.Read, Actor: "somebody", Prompt: prompt, Reply: new(Reply),
+		Class: Interactive, Profile: agent.Read, Actor: "somebody", Prompt: prompt,
 	}
 }
 
@@ -149,224 +67,4 @@ func (f *fleet) submit(t Task) string {
 		f.Fatal(err)
 	}
 	return t.ID
-}
-
-// ending waits until a task's final message is out and returns it.
-func (f *fleet) ending(id string) Ending {
-	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
-	defer cancel()
-	for {
-		f.source.mu.Lock()
-		e, ok := f.source.closed[id]
-		news := f.source.news
-		f.source.mu.Unlock()
-		if ok {
-			return e
-		}
-		select {
-		case <-news:
-		case <-ctx.Done():
-			s, err := f.desk.Status(context.WithoutCancel(ctx), id)
-			f.Fatalf("task %s was not closed: %+v, %v", id, s, err)
-		}
-	}
-}
-
-// fakeSource remembers what it is told.
-type fakeSource struct {
-	brief func(Task) (Brief, error)
-	fail  func(attempt int) error // of Close
-	open  <-chan struct{}         // Open waits for it; nil: it does not
-
-	waited chan string // what is shown of tasks that wait
-
-	mu     sync.Mutex
-	closed map[string]Ending
-	closes map[string]int
-	opened int
-	told   []agent.Event
-	news   chan struct{} // closed and replaced at each Close that worked
-}
-
-func (s *fakeSource) Name() string { return "fake" }
-
-func (s *fakeSource) Listen(context.Context, *http.ServeMux, *Desk) error { return nil }
-
-func (s *fakeSource) Brief(_ context.Context, t Task, _ string) (Brief, error) {
-	if s.brief != nil {
-		return s.brief(t)
-	}
-	return Brief{Keep: true}, nil
-}
-
-func (s *fakeSource) Waits(_ context.Context, t Task, text string) error {
-	select {
-	case s.waited <- t.ID + " " + text:
-	default:
-	}
-	return nil
-}
-
-func (s *fakeSource) Open(_ context.Context, t Task) (Report, error) {
-	if s.open != nil {
-		<-s.open
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.opened++
-	return &fakeReport{s, t}, nil
-}
-
-type fakeReport struct {
-	s *fakeSource
-	t Task
-}
-
-func (r *fakeReport) Update(e agent.Event) {
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	r.s.told = append(r.s.told, e)
-}
-
-func (r *fakeReport) Close(_ context.Context, e Ending) error {
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	if r.s.closed == nil {
-		r.s.closed, r.s.closes = map[string]Ending{}, map[string]int{}
-	}
-	r.s.closes[r.t.ID]++
-	if r.s.fail != nil {
-		if err := r.s.fail(r.s.closes[r.t.ID]); err != nil {
-			return err
-		}
-	}
-	r.s.closed[r.t.ID] = e
-	close(r.s.news)
-	r.s.news = make(chan struct{})
-	return nil
-}
-
-// fakeAgent runs do and keeps count.
-type fakeAgent struct {
-	do     func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error)
-	script func(ctx context.Context, s agent.Script) (agent.Scripted, error)
-	health *agent.Error // of the CLI; see breaks
-	unread bool         // a run that is stopped has not taken its prompt
-
-	offered error // why it offers nothing
-
-	mu     sync.Mutex
-	offers []agent.Spec
-	noted  []string // messages that are in the conversation besides
-	runs   []agent.Spec
-	swept  int
-	live   map[string]int // by directory of files, that is by thread
-	most   int            // the most runs of one thread that were alive at once
-	all    int
-	peak   int // the most runs alive at once
-}
-
-func (a *fakeAgent) Health(context.Context, string) agent.Health {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.health == nil {
-		return agent.Health{OK: true}
-	}
-	return agent.Health{Problem: a.health.Message, Sentence: a.health.User, Remedy: a.health.Remedy, Error: a.health}
-}
-
-// breaks gives the CLI a problem; nil mends it.
-func (a *fakeAgent) breaks(e *agent.Error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.health = e
-}
-
-func (a *fakeAgent) Sweep(context.Context) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.swept++
-	return nil
-}
-
-func (a *fakeAgent) Offer(_ context.Context, s agent.Spec) (agent.Offer, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.offers = append(a.offers, s)
-	return agent.Offer{Agents: []agent.OfferedAgent{{Name: "strategist"}}}, a.offered
-}
-
-func (a *fakeAgent) Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {
-	a.mu.Lock()
-	if a.live == nil {
-		a.live = map[string]int{}
-	}
-	a.runs = append(a.runs, s)
-	a.live[s.Header[0]]++
-	a.all++
-	a.most, a.peak = max(a.most, a.live[s.Header[0]]), max(a.peak, a.all)
-	a.mu.Unlock()
-	defer func() {
-		a.mu.Lock()
-		a.live[s.Header[0]]--
-		a.all--
-		a.mu.Unlock()
-	}()
-	r := answer("echo: " + s.Prompt.Text)
-	var err error
-	if a.do != nil {
-		r, err = a.do(ctx, s, h)
-	}
-	if r.Outcome == agent.Stopped && !a.unread {
-		r.Session.Data = append(r.Session.Data, line(s.Prompt.ID)...)
-	}
-	return r, err
-}
-
-// line is what the CLI writes down of a message that it has taken up.
-func line(id string) string { return fmt.Sprintf(`{"uuid":%q}`+"\n", id) }
-
-// Script runs as script says, and succeeds without.
-func (a *fakeAgent) Script(ctx context.Context, s agent.Script) (agent.Scripted, error) {
-	if a.script != nil {
-		return a.script(ctx, s)
-	}
-	return agent.Scripted{Outcome: agent.Done}, nil
-}
-
-func (a *fakeAgent) specs() []agent.Spec {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return append([]agent.Spec(nil), a.runs...)
-}
-
-func answer(text string) agent.Result {
-	return agent.Result{
-		Outcome: agent.Done, Text: text, Turns: 1, CostUSD: 0.01, Duration: time.Second,
-		Session: agent.Session{ID: "11111111-1111-1111-1111-111111111111", Data: []byte(text), CostUSD: 0.01},
-	}
-}
-
-// untilStopped is an agent that works until it is stopped, and says so as the real one does.
-func untilStopped(started chan<- string) func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
-	return func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
-		started <- s.ID
-		<-ctx.Done()
-		r := answer("")
-		r.Outcome, r.Partial = agent.Stopped, "half"
-		if errors.Is(context.Cause(ctx), agent.ErrLimit) {
-			r.Outcome = agent.Limit
-		}
-		r.Session.Data = []byte("so far")
-		return r, nil
-	}
-}
-
-func ids(specs []agent.Spec) []string {
-	var list []string
-	for _, s := range specs {
-		list = append(list, fmt.Sprintf("%s %s", s.ID, s.Prompt.Text))
-	}
-	return list
 }

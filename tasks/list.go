@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
 // How many tasks one listing looks at, at most, give or take a few hundred: by what is quickly read of each, and by the whole of each. More
@@ -76,10 +77,10 @@ func (f Filter) head(r store.Record, persons []string) bool {
 
 // within reports whether scopes are of that repository, of one of these persons and of that channel; empty: of any.
 func within(scopes []string, repo string, persons []string, channel string) bool {
-	asked := func(person string) bool { return inScope(scopes, userScope, oneWord(person)) }
+	asked := func(person string) bool { return inScope(scopes, userScope, format.OneWord(person)) }
 	return (repo == "" || inScope(scopes, repoScope, repo)) &&
 		(len(persons) == 0 || slices.ContainsFunc(persons, asked)) &&
-		(channel == "" || inScope(scopes, channelScope, oneWord(channel)))
+		(channel == "" || inScope(scopes, channelScope, format.OneWord(channel)))
 }
 
 // sourceOf is the source that an ID names.

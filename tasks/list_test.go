@@ -5,9 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/errand-fleet/errand/agent"
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestTasksAreFound(t *testing.T) {
@@ -23,10 +22,10 @@ func TestTasksAreFound(t *testing.T) {
 	bob := put("github", "acme/api", "bob", "Review pull request #1")
 	sue := put("github", "", "Sue Ann", "ÄNDERE es")
 	u1 := put("chat", "acme/web", "U1", "Nothing")
-	if _, err := endWaiting(t.Context(), f.store, bob, Ending{Kind: Refused, Result: agent.Result{Text: "nothing"}}); err != nil {
+	if _, err := EndWaiting(t.Context(), f.store, bob, Ending{Kind: Refused, Result: agent.Result{Text: "nothing"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := endWaiting(t.Context(), f.store, sue, Ending{Kind: Failed}); err != nil {
+	if _, err := EndWaiting(t.Context(), f.store, sue, Ending{Kind: Failed}); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
@@ -95,7 +94,7 @@ func TestDepths(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := f.queue.enqueue(t.Context(), rec.ID, class, 1, time.Now().Add(time.Hour)); err != nil {
+			if err := f.queue.Enqueue(t.Context(), rec.ID, class, 1, time.Now().Add(time.Hour)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,6 +1,9 @@
 package tasks
 
-import "strings"
+import (
+	"context"
+	"strings"
+)
 
 // Person is one human in several sources, by a name that the operator chose. Accounts may be empty.
 type Person struct {
@@ -10,7 +13,7 @@ type Person struct {
 }
 
 // account is a person's in a source; empty where there is none.
-func (p Person) account(source string) string {
+func (p Person) Account(source string) string {
 	switch source {
 	case "slack":
 		return p.Slack
@@ -26,7 +29,7 @@ type People []Person
 // Find looks an account up, as its source calls it; false when nobody is known to have it. Like GitHub it does not mind upper and lower case.
 func (p People) Find(source, account string) (Person, bool) {
 	for _, one := range p {
-		if own := one.account(source); own != "" && strings.EqualFold(own, account) {
+		if own := one.Account(source); own != "" && strings.EqualFold(own, account) {
 			return one, true
 		}
 	}
@@ -70,10 +73,28 @@ func (p People) filter(who string) []string {
 			continue
 		}
 		for _, source := range []string{"slack", "github"} {
-			if account := one.account(source); account != "" {
+			if account := one.Account(source); account != "" {
 				list = append(list, source+"/"+account)
 			}
 		}
 	}
 	return list
+}
+
+// Console is who asks at a front door that knows no more than that they have the console's token: there are no users behind it.
+const Console = "console"
+
+type actorKey struct{}
+
+// WithActor notes in a request's context who asks, as the front door knows them.
+func WithActor(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, actorKey{}, name)
+}
+
+// Actor is who asks with a request, for Task.Actor, Cancel and Answer: [Console] if nobody noted a name.
+func Actor(ctx context.Context) string {
+	if name, ok := ctx.Value(actorKey{}).(string); ok {
+		return name
+	}
+	return Console
 }

@@ -54,26 +54,3 @@ func (d *Desk) dropPictures(ctx context.Context, t Task, r Receipt, err error) {
 		d.log.Warn("drop pictures", "run", t.ID, "err", err) // they go with time
 	}
 }
-
-// briefed asks a task's source what to tell the agent, and adds the pictures that are stored with the task.
-func (w *Worker) briefed(ctx context.Context, s Source, t Task, files string) (Brief, error) {
-	b, err := s.Brief(ctx, t, files)
-	if err != nil {
-		return Brief{}, fmt.Errorf("brief: %w", err)
-	}
-	if len(t.Pictures) == 0 {
-		return b, nil
-	}
-	data, err := w.store.Pictures.Read(ctx, t.ID)
-	if err != nil {
-		return Brief{}, err
-	}
-	for i, p := range t.Pictures {
-		if i >= len(data) {
-			b.Prompt.Text = or(b.Prompt.Text, t.Prompt) + fmt.Sprintf("\n\n(The picture %q was sent along, but is no longer stored.)", p.Name)
-			continue
-		}
-		b.Prompt.Files = append(b.Prompt.Files, agent.File{Name: p.Name, Type: p.Type, Data: data[i]})
-	}
-	return b, nil
-}

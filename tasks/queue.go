@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,7 +48,7 @@ func (e *ErrLater) Error() string {
 }
 
 // later waits for d, and lets that be told.
-func later(d time.Duration, why string) *ErrLater {
+func Later(d time.Duration, why string) *ErrLater {
 	return &ErrLater{At: time.Now().Add(d), Why: why, Tell: why}
 }
 
@@ -70,7 +72,7 @@ func NewQueue(r redis.UniversalClient, limit time.Duration) *Queue {
 }
 
 // deliveryID is the asynq ID of a task's n-th delivery.
-func deliveryID(id string, n int) string {
+func DeliveryID(id string, n int) string {
 	if n == 0 {
 		return id
 	}
@@ -78,7 +80,7 @@ func deliveryID(id string, n int) string {
 }
 
 // deliveryNumber is the inverse of deliveryID for a known task.
-func deliveryNumber(id, delivery string) (int, error) {
+func DeliveryNumber(id, delivery string) (int, error) {
 	rest, ok := strings.CutPrefix(delivery, id)
 	if ok && rest == "" {
 		return 0, nil
@@ -91,9 +93,9 @@ func deliveryNumber(id, delivery string) (int, error) {
 }
 
 // enqueue puts a delivery into the queue of its class. That it is there already is success.
-func (q *Queue) enqueue(ctx context.Context, id, class string, delivery int, at time.Time) error {
+func (q *Queue) Enqueue(ctx context.Context, id, class string, delivery int, at time.Time) error {
 	opts := []asynq.Option{
-		asynq.TaskID(deliveryID(id, delivery)), asynq.Queue(class), asynq.Retention(retention), asynq.Timeout(q.timeout),
+		asynq.TaskID(DeliveryID(id, delivery)), asynq.Queue(class), asynq.Retention(retention), asynq.Timeout(q.timeout),
 		// asynq archives a task that has used up its retries before it asks whether the error was a failure at all, so the
 		// number is out of reach and attempts are counted in the record.
 		asynq.MaxRetry(math.MaxInt32),
@@ -109,8 +111,8 @@ func (q *Queue) enqueue(ctx context.Context, id, class string, delivery int, at 
 }
 
 // wake lets a waiting delivery be taken now instead of at its time; that it is not waiting is fine.
-func (q *Queue) wake(id, class string, delivery int) {
-	_ = q.inspector.RunTask(class, deliveryID(id, delivery))
+func (q *Queue) Wake(id, class string, delivery int) {
+	_ = q.inspector.RunTask(class, DeliveryID(id, delivery))
 }
 
 const asynqQueues = "asynq:queues"
@@ -121,11 +123,11 @@ func asynqTask(class, delivery string) string { return "asynq:{" + class + "}:t:
 func asynqPending(class string) string { return "asynq:{" + class + "}:pending" }
 
 // delivered tells, in one round trip, what asynq has of deliveries: present, and if so whether it can still reach a worker.
-func (q *Queue) delivered(ctx context.Context, recs []store.LiveRecord) (present, alive []bool, err error) {
+func (q *Queue) Delivered(ctx context.Context, recs []store.LiveRecord) (present, alive []bool, err error) {
 	states := make([]*redis.StringCmd, len(recs))
 	_, err = q.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, rec := range recs {
-			states[i] = p.HGet(ctx, asynqTask(rec.Class, deliveryID(rec.ID, rec.Delivery)), "state")
+			states[i] = p.HGet(ctx, asynqTask(rec.Class, DeliveryID(rec.ID, rec.Delivery)), "state")
 		}
 		return nil
 	})
@@ -144,7 +146,7 @@ func (q *Queue) delivered(ctx context.Context, recs []store.LiveRecord) (present
 }
 
 // register tells asynq of all queues. Its clients do so once, the first time that they put something in, and not again after Redis has forgotten.
-func (q *Queue) register(ctx context.Context) error {
+func (q *Queue) Register(ctx context.Context) error {
 	if err := q.redis.SAdd(ctx, asynqQueues, Classes).Err(); err != nil {
 		return fmt.Errorf("register queues: %w", err)
 	}
@@ -152,17 +154,17 @@ func (q *Queue) register(ctx context.Context) error {
 }
 
 // toFront lets a delivery that is pending be the next of its class. Of any other nothing changes.
-func (q *Queue) toFront(ctx context.Context, id, class string, delivery int) error {
+func (q *Queue) ToFront(ctx context.Context, id, class string, delivery int) error {
 	// asynq takes from the right end, and has just put it in at the left.
 	const move = `if redis.call("LREM", KEYS[1], 1, ARGV[1]) == 1 then redis.call("RPUSH", KEYS[1], ARGV[1]) end return 1`
-	if err := q.redis.Eval(ctx, move, []string{asynqPending(class)}, deliveryID(id, delivery)).Err(); err != nil {
+	if err := q.redis.Eval(ctx, move, []string{asynqPending(class)}, DeliveryID(id, delivery)).Err(); err != nil {
 		return fmt.Errorf("put task %s first: %w", id, err)
 	}
 	return nil
 }
 
 // server makes the asynq server of one class.
-func (q *Queue) server(class string, concurrency int, shutdown time.Duration, log *slog.Logger) *asynq.Server {
+func (q *Queue) Server(class string, concurrency int, shutdown time.Duration, log *slog.Logger) *asynq.Server {
 	poll := pollInterval
 	if class == Interactive {
 		poll = pollWhereOneWaits
@@ -184,11 +186,11 @@ func retryDelay(n int, err error, _ *asynq.Task) time.Duration {
 	if l, ok := errors.AsType[*ErrLater](err); ok {
 		return max(0, time.Until(l.At))
 	}
-	return backoff(n)
+	return Backoff(n)
 }
 
 // backoff doubles from 2 s up to 5 min.
-func backoff(n int) time.Duration { return min(2*time.Second<<min(max(n, 0), 8), 5*time.Minute) }
+func Backoff(n int) time.Duration { return min(2*time.Second<<min(max(n, 0), 8), 5*time.Minute) }
 
 // asynqLog lets asynq speak through slog.
 type asynqLog struct{ log *slog.Logger }
@@ -198,3 +200,84 @@ func (l asynqLog) Info(args ...any)  { l.log.Info("asynq", "says", fmt.Sprint(ar
 func (l asynqLog) Warn(args ...any)  { l.log.Warn("asynq", "says", fmt.Sprint(args...)) }
 func (l asynqLog) Error(args ...any) { l.log.Error("asynq", "says", fmt.Sprint(args...)) }
 func (l asynqLog) Fatal(args ...any) { l.log.Error("asynq", "says", fmt.Sprint(args...)) }
+
+// Depth is how full the queue of a class is. What is counted are deliveries, so it may differ for a moment from what the tasks say.
+type Depth struct {
+	Class   string  `json:"class"`
+	Waiting int     `json:"waiting"`             // for a worker to take them
+	Oldest  float64 `json:"oldest_wait_seconds"` // how long the first of these has waited
+	Later   int     `json:"later"`               // wait for their thread, a slot or a certain time
+	Running int     `json:"running"`
+}
+
+// Depths tells of every class, the most urgent first. It costs the same however much waits.
+func (d *Desk) Depths(ctx context.Context) ([]Depth, error) { return d.queue.depths(ctx) }
+
+func (q *Queue) depths(ctx context.Context) ([]Depth, error) {
+	used, err := q.inspector.Queues()
+	if err != nil {
+		return nil, fmt.Errorf("list queues: %w", err)
+	}
+	list := make([]Depth, 0, len(Classes))
+	for _, class := range Classes {
+		info := &asynq.QueueInfo{}
+		if err := context.Cause(ctx); err != nil {
+			return nil, fmt.Errorf("read queue %s: %w", class, err) // asynq takes no context
+		}
+		if slices.Contains(used, class) { // the others do not exist until something is put in
+			if info, err = q.inspector.GetQueueInfo(class); err != nil {
+				return nil, fmt.Errorf("read queue %s: %w", class, err)
+			}
+		}
+		list = append(list, Depth{
+			Class: class, Waiting: info.Pending, Oldest: info.Latency.Seconds(), Later: info.Scheduled + info.Retry, Running: info.Active,
+		})
+	}
+	return list, nil
+}
+
+// redelivery is the form of a delivery's ID that is not the task's first (deliveryID).
+var redelivery = regexp.MustCompile(`^(.+)\.r[1-9][0-9]*$`)
+
+// delivered finds the task of a delivery. A task's own ID may end as a redelivery's does, so it is looked for first. With an error comes
+// the ID that was looked for last.
+func delivered(ctx context.Context, s *store.Store, delivery string) (id string, err error) {
+	id = delivery
+	_, err = s.Get(ctx, id)
+	if again := redelivery.FindStringSubmatch(delivery); errors.Is(err, store.ErrNotFound) && again != nil {
+		id = again[1]
+		_, err = s.Get(ctx, id)
+	}
+	return id, err
+}
+
+// Delivered tells which task a delivery belongs to, by the delivery's ID in the queue; ErrNotFound when there is none, or no more.
+func (d *Desk) Delivered(ctx context.Context, delivery string) (id string, err error) {
+	if id, err = delivered(ctx, d.store, delivery); err != nil {
+		return "", d.notFound(id, err)
+	}
+	return id, nil
+}
+
+// cancelChannel is where asynq tells its servers of a cancel: from its command line, its Inspector, or an asynqmon that is not ours, which
+// asks the desk.
+const cancelChannel = "asynq:cancel"
+
+// cancels gives the IDs of deliveries that are cancelled through asynq, until ctx ends. One that is told while Redis is away is lost,
+// for asynq as well as for us.
+func (q *Queue) Cancels(ctx context.Context, heard func(delivery string)) {
+	sub := q.redis.Subscribe(ctx, cancelChannel)
+	defer sub.Close()
+	messages := sub.Channel()
+	for {
+		select {
+		case m, open := <-messages:
+			if !open { // the client was closed
+				return
+			}
+			heard(m.Payload)
+		case <-ctx.Done():
+			return
+		}
+	}
+}

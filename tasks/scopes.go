@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
 // The kinds of scopes, as they begin.
@@ -21,11 +22,20 @@ type Limits struct {
 	Credential int // with each credential for the model
 }
 
+// Caps are the limits as a claim takes them. credential is that of the claiming worker; empty: it is not known.
+func (l Limits) Caps(credential string) []store.Cap {
+	caps := []store.Cap{{Scope: repoScope, Max: l.Repository}, {Scope: userScope, Max: l.User}}
+	if credential != "" {
+		caps = append(caps, store.Cap{Scope: credentialScope + credential, Max: l.Credential})
+	}
+	return caps
+}
+
 // scopes is what a task counts in, for limits and budgets.
 func (t Task) scopes() []string {
 	var list []string
 	add := func(kind, name string) {
-		if name = oneWord(name); name != "" {
+		if name = format.OneWord(name); name != "" {
 			list = append(list, kind+name)
 		}
 	}
@@ -37,17 +47,4 @@ func (t Task) scopes() []string {
 		add(channelScope, t.Source+"/"+t.Channel)
 	}
 	return list
-}
-
-// oneWord makes one line of a name, whatever a source calls people.
-func oneWord(name string) string { return strings.Join(strings.Fields(name), "-") }
-
-// caps are the limits as a claim takes them.
-func (c WorkerConfig) caps() []store.Cap {
-	l := c.Policy.Limits
-	caps := []store.Cap{{Scope: repoScope, Max: l.Repository}, {Scope: userScope, Max: l.User}}
-	if c.Credential != "" {
-		caps = append(caps, store.Cap{Scope: credentialScope + c.Credential, Max: l.Credential})
-	}
-	return caps
 }

@@ -63,3 +63,51 @@ type Brief struct {
 	Fresh  bool            // do not continue the thread's conversation
 	Schema json.RawMessage // of the answer; nil: free text
 }
+
+// Absorbed is the kind of event that tells of a task whose message goes into the live run of another: among the events of that one, where
+// Text is the message, Tool who wrote it and ToolID the task; and among those of the task, where ToolID is whose run it is.
+const Absorbed agent.Kind = "absorbed"
+
+// Talker is a Source in whose threads the agent can speak while it works. Its methods are called on workers, from any goroutine.
+type Talker interface {
+	// Say posts what the agent has to tell on its way. It is called at most once for the same words of a task.
+	Say(ctx context.Context, t Task, text string) error
+	// Ask shows a question to whoever is to answer it: by a message in the thread, which Desk.Submit takes for the answer while the question
+	// is open, or by Desk.Answer, as in the console. It is called at most once for the same question of a task.
+	Ask(ctx context.Context, t Task, q Question) error
+}
+
+// Selective is a Talker that speaks of some tasks alone.
+type Selective interface {
+	// Talks reports whether the agent can speak with people about a task.
+	Talks(t Task) bool
+	// Assures reports whether people are told in words that a live run takes their task into account.
+	Assures(t Task) bool
+}
+
+// Settler is a Talker that can show in the question's place what became of it.
+type Settler interface {
+	// Settle shows q.Answer. It may be called again for the same question.
+	Settle(ctx context.Context, t Task, q Question) error
+}
+
+// ThreadReader is a Talker that can read its thread again.
+type ThreadReader interface {
+	// ReadThread gives what has been said so far, for an agent: fenced, with authors.
+	ReadThread(ctx context.Context, t Task) (string, error)
+}
+
+// Attacher is a Talker that can take files.
+type Attacher interface {
+	// Attach posts a file to the thread. It is called at most once for the same name and content of a task.
+	Attach(ctx context.Context, t Task, name string, data []byte) error
+}
+
+// Waits marks, as the Tool of a notice among a task's events, why the task waits.
+const Waits = "waiting"
+
+// Directories is a source whose tasks may name a local directory.
+type Directories interface {
+	// Directory gives the real place of one that tasks may work in. The error is for people.
+	Directory(path string) (string, error)
+}

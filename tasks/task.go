@@ -11,6 +11,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
 // The classes of tasks, each a queue of its own, from the most to the least urgent.
@@ -135,3 +136,27 @@ func FromForge(err error) error {
 	}
 	return err
 }
+
+// kin is what two tasks of a thread have in common if the run of one may absorb the other; empty for what is never absorbed. Only what
+// people wait for is: automatic work is about one thing.
+func MergeKey(t Task) string {
+	if t.Class != Interactive {
+		return ""
+	}
+	return format.Hash(t.Source, string(t.Profile), t.Repo, t.Ref, t.Dir, string(format.JSON(t.Options)))
+}
+
+// Title is the task's prompt in one short line.
+func (t Task) Title() string {
+	line, _, _ := strings.Cut(strings.TrimSpace(t.Prompt), "\n")
+	if r := []rune(line); len(r) > 100 {
+		return string(r[:99]) + "…"
+	}
+	return line
+}
+
+// The names of a run's two logs: of their files in the log directory after "<id>.", and in the store.
+const (
+	PeopleLog = "log"    // for people
+	RawLog    = "ndjson" // the CLI's own lines
+)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
 // Thread is what a thread's latest task leaves to its next one, which goes on in the same place and the same way unless it says otherwise.
@@ -25,7 +26,7 @@ func topic(t Task) json.RawMessage {
 		return nil
 	}
 	t.Options.Plan = false
-	return mustJSON(Thread{Latest: t.ID, Repo: t.Repo, Ref: t.Ref, Profile: t.Profile, Options: t.Options})
+	return format.JSON(Thread{Latest: t.ID, Repo: t.Repo, Ref: t.Ref, Profile: t.Profile, Options: t.Options})
 }
 
 // Thread reads it; ErrNotFound where nobody has asked for anything, or not for long, or where it cannot be read.
@@ -69,5 +70,37 @@ func (d *Desk) Open(ctx context.Context, thread string) ([]Status, error) {
 		}
 	}
 	d.noteUnable(ctx, list)
+	return list, nil
+}
+
+// Latest is a thread's latest task, or the one whose run has taken it up. ErrNotFound where there is none any more.
+func (d *Desk) Latest(ctx context.Context, t Thread) (Status, error) {
+	if t.Latest == "" {
+		return Status{}, ErrNotFound
+	}
+	st, err := d.Status(ctx, t.Latest)
+	if err == nil && st.Into != "" {
+		return d.Status(ctx, st.Into)
+	}
+	return st, err
+}
+
+// Talked is a conversation as far as it is remembered: the newest tasks of a thread in which people talk, at most n, oldest first, in
+// whatever state. One whose thread nobody knows is empty.
+func (d *Desk) Talked(ctx context.Context, thread string, n int) ([]Status, error) {
+	thread, err := d.store.Threads.Resolve(ctx, thread)
+	if err != nil {
+		return nil, err
+	}
+	records, err := d.store.Threads.LatestTasks(ctx, thread, n)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Status, len(records))
+	for i, rec := range records {
+		if list[i], err = d.complete(ctx, rec); err != nil {
+			return nil, err
+		}
+	}
 	return list, nil
 }

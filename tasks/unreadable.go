@@ -9,19 +9,19 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// unreadableError says that what is stored of a task cannot be read: another version wrote it, or somebody by mistake. Other tasks do not depend
+// UnreadableError says that what is stored of a task cannot be read: another version wrote it, or somebody by mistake. Other tasks do not depend
 // on it, so that whoever reads many shows it as such and passes over it.
-type unreadableError struct {
-	id, why string
+type UnreadableError struct {
+	ID, Why string
 }
 
-func (e *unreadableError) Error() string {
-	return fmt.Sprintf("unreadable record %s: %s; remove it with redis-cli DEL errand:task:%s", e.id, e.why, e.id)
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("unreadable record %s: %s; remove it with redis-cli DEL errand:task:%s", e.ID, e.Why, e.ID)
 }
 
-// taskOf reads a task as it was stored; the error is an unreadableError. Its thread is the record's: a task is stored under the name that was
+// taskOf reads a task as it was stored; the error is an UnreadableError. Its thread is the record's: a task is stored under the name that was
 // asked for, which may be an alias.
-func taskOf(rec store.Record) (t Task, _ error) {
+func ReadTask(rec store.Record) (t Task, _ error) {
 	why := rec.Unreadable
 	if why == "" {
 		if err := json.Unmarshal(rec.Task, &t); err != nil {
@@ -31,19 +31,19 @@ func taskOf(rec store.Record) (t Task, _ error) {
 		}
 	}
 	if why != "" {
-		return Task{}, &unreadableError{rec.ID, why}
+		return Task{}, &UnreadableError{rec.ID, why}
 	}
 	t.Thread = rec.Thread
 	return t, nil
 }
 
-// endingOf reads a task's ending, nil when it has none; the error is an unreadableError.
-func endingOf(rec store.Record) (e *Ending, _ error) {
+// endingOf reads a task's ending, nil when it has none; the error is an UnreadableError.
+func ReadEnding(rec store.Record) (e *Ending, _ error) {
 	if len(rec.Ending) == 0 {
 		return nil, nil
 	}
 	if err := json.Unmarshal(rec.Ending, &e); err != nil {
-		return nil, &unreadableError{rec.ID, "its ending is no JSON of ours: " + err.Error()}
+		return nil, &UnreadableError{rec.ID, "its ending is no JSON of ours: " + err.Error()}
 	}
 	return e, nil
 }
@@ -77,21 +77,5 @@ func (d *Desk) noteUnreadable(ctx context.Context, list []Status) {
 	}
 	if err := d.store.Doctor.NoteUnreadable(ctx, why); err != nil {
 		d.log.Warn("note unreadable records", "err", err)
-	}
-}
-
-// passOver lets doctor tell of a live record that cannot be read, and lets its thread go on if no step can be taken with it. What another
-// version may be able to read stays where it is.
-func (w *Worker) passOver(ctx context.Context, rec store.LiveRecord) {
-	err := w.store.SetAside(ctx, rec.ID)
-	if err == nil {
-		w.log.Error("unreadable record set aside", "run", rec.ID, "why", rec.Unreadable)
-	}
-	w.noteUnreadable(ctx, &unreadableError{rec.ID, rec.Unreadable})
-}
-
-func (w *Worker) noteUnreadable(ctx context.Context, e *unreadableError) {
-	if err := w.store.Doctor.NoteUnreadable(ctx, map[string]string{e.id: e.why}); err != nil {
-		w.log.Warn("note unreadable record", "run", e.id, "err", err)
 	}
 }

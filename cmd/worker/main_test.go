@@ -24,13 +24,13 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker"
 )
 
 // quick shortens every rhythm that a test would have to wait for.
 var quick = wire.Options{
 	Store:  store.Config{ClaimTTL: 2 * time.Second, Refresh: 300 * time.Millisecond},
-	Timing: tasks.Timing{Observe: 600 * time.Millisecond, Reconcile: 200 * time.Millisecond, Lead: time.Second, Outbox: 200 * time.Millisecond, Beat: time.Second, Checkpoint: 300 * time.Millisecond, Again: 50 * time.Millisecond, Reset: 50 * time.Millisecond, Release: 100 * time.Millisecond, Health: 6 * time.Second},
+	Timing: worker.Timing{Observe: 600 * time.Millisecond, Reconcile: 200 * time.Millisecond, Lead: time.Second, Outbox: 200 * time.Millisecond, Beat: time.Second, Checkpoint: 300 * time.Millisecond, Again: 50 * time.Millisecond, Reset: 50 * time.Millisecond, Release: 100 * time.Millisecond, Health: 6 * time.Second},
 	Status: 200 * time.Millisecond,
 	Quiet:  200 * time.Millisecond,
 	Look:   time.Second,

@@ -14,7 +14,7 @@ import (
 
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 	"github.com/errand-fleet/errand/config"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker"
 	"github.com/errand-fleet/errand/web/logs"
 )
 
@@ -88,7 +88,7 @@ func work(ctx context.Context, c config.Config, stderr io.Writer, o wire.Options
 // station is a worker with the HTTP server for its orchestrator, Prometheus and front doors.
 type station struct {
 	parts    *wire.Parts
-	worker   *tasks.Worker
+	worker   *worker.Worker
 	listener net.Listener
 }
 

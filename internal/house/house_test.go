@@ -41,7 +41,7 @@ var exceptions = map[string]string{}
 var today = []string{
 	"agent", "agent.Runner", "agent.Runner.launch", "agent.Runner.once", "agent.keep", "agent.live.attend",
 	"agent.startChild", "cmd/worker.run", "config.checkSwapped", "store", "store.Claim.Keep", "store.Store",
-	"store.Store.Tell", "tasks", "tasks.Desk.Reply", "tasks.Worker", "tasks.Worker.push", "tasks/chat.Source.stream",
+	"store.Store.Tell", "tasks", "tasks/worker.Worker", "tasks/worker.Worker.push", "tasks/chat.Source.stream",
 	"tasks/github", "tasks/github.Source", "tasks/github.Source.fileOf", "tasks/github.Source.mend",
 	"tasks/github.Source.missedRemarks", "tasks/github.Source.succeed", "tasks/slack", "tasks/slack.Source",
 	"tasks/slack.Source.amend", "tasks/slack.Source.reply", "tasks/slack.Source.share", "total", "web",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker"
 )
 
 // maxModels bounds the values of the label model: tasks may ask for any model.
@@ -35,7 +36,7 @@ type Tasks struct {
 	lag      prometheus.Histogram
 }
 
-var _ tasks.Meter = (*Tasks)(nil)
+var _ worker.Meter = (*Tasks)(nil)
 
 // NewTasks registers the metrics of a worker. Costs of other repositories than the given ones are counted together.
 func NewTasks(r prometheus.Registerer, repositories []string) *Tasks {
@@ -75,8 +76,8 @@ func NewTasks(r prometheus.Registerer, repositories []string) *Tasks {
 		}),
 	}
 	for _, class := range tasks.Classes { // so that the first one is an increase
-		for _, why := range []tasks.Return{
-			tasks.ReturnDrain, tasks.ReturnLost, tasks.ReturnWait, tasks.ReturnRetry, tasks.ReturnParked, tasks.ReturnError, tasks.ReturnCrash,
+		for _, why := range []worker.Return{
+			worker.ReturnDrain, worker.ReturnLost, worker.ReturnWait, worker.ReturnRetry, worker.ReturnParked, worker.ReturnError, worker.ReturnCrash,
 		} {
 			m.returns.WithLabelValues(class, string(why))
 		}
@@ -115,7 +116,7 @@ func (m *Tasks) Ran(t tasks.Task, r agent.Result) {
 }
 
 // Returned counts a task that this worker did not end.
-func (m *Tasks) Returned(class string, why tasks.Return) {
+func (m *Tasks) Returned(class string, why worker.Return) {
 	m.returns.WithLabelValues(class, string(why)).Inc()
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker"
 )
 
 // The usage of a run is counted under labels with a bounded number of values.
@@ -21,7 +22,7 @@ func TestTasks(t *testing.T) {
 	m.Ran(task("Acme/API"), agent.Result{Outcome: agent.Done, CostUSD: .5, Model: "opus", Usage: agent.Usage{Input: 10, CacheRead: 7}})
 	m.Ran(task("acme/secret"), agent.Result{Outcome: agent.Stalled, CostUSD: .25, Model: "opus", Signal: "SIGKILL", Usage: agent.Usage{Input: 5}})
 	m.Ran(task(""), agent.Result{Outcome: agent.Failed, Error: agent.NewError(agent.ClassAuth, "no"), API: &agent.API{Calls: 3, Errors: map[int]int{401: 3}}})
-	m.Returned(tasks.Interactive, tasks.ReturnRetry)
+	m.Returned(tasks.Interactive, worker.ReturnRetry)
 	m.Ended(task(""), tasks.Ending{Kind: tasks.Answered, Covers: []string{"a", "b"}}, 2*time.Second)
 	m.Ended(task(""), tasks.Ending{Kind: tasks.Failed, Result: agent.Result{Error: agent.NewError(agent.ClassAuth, "no")}}, -time.Second)
 	expect(t, r, `

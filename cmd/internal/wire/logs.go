@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"github.com/errand-fleet/errand/config"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker"
 )
 
 // WorkerURL is where a worker that listens at an address can be reached for logs. An address of all interfaces becomes the machine's
@@ -30,10 +30,10 @@ func WorkerURL(c config.Config, listens net.Addr) string {
 }
 
 // retention is how long a worker keeps what it has on its disk.
-func retention(k config.Keep) tasks.Retention {
+func retention(k config.Keep) worker.Retention {
 	const gb = 1_000_000_000
-	return tasks.Retention{
-		Logs:    tasks.Bound{Age: k.Logs, Size: int64(k.LogsGB) * gb},
-		Threads: tasks.Bound{Age: k.Clones, Size: int64(k.ClonesGB) * gb},
+	return worker.Retention{
+		Logs:    worker.Bound{Age: k.Logs, Size: int64(k.LogsGB) * gb},
+		Threads: worker.Bound{Age: k.Clones, Size: int64(k.ClonesGB) * gb},
 	}
 }

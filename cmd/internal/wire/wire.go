@@ -30,6 +30,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/chat"
 	"github.com/errand-fleet/errand/tasks/github"
 	"github.com/errand-fleet/errand/tasks/slack"
+	"github.com/errand-fleet/errand/tasks/worker"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -60,7 +61,7 @@ type Options struct {
 	Process bool // the process is this program's own: what libraries log there goes to its log
 
 	Store  store.Config  // its durations
-	Timing tasks.Timing  // of the worker
+	Timing worker.Timing // of the worker
 	Quiet  time.Duration // after a push; 0: the source's own
 	Look   time.Duration // between two looks for missed events; 0: the source's own
 	Status time.Duration // between two edits of a status message; 0: the source's own
@@ -220,7 +221,7 @@ func access(s config.SlackPeople) slack.Access {
 }
 
 // Worker makes the worker of this process; its logs are served at an address, see WorkerURL.
-func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error) {
+func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, error) {
 	c := p.Config
 	runner, err := newRunner(c, p.Redactor, p.Log)
 	if err != nil {
@@ -244,7 +245,7 @@ func (p *Parts) Worker(version, address string, o Options) (*tasks.Worker, error
 	metrics.NewDisk(p.registry, c.Paths.State)
 	timing := o.Timing
 	timing.Pack, timing.Shutdown = cmp.Or(timing.Pack, config.Pack), cmp.Or(timing.Shutdown, config.Shutdown)
-	return tasks.NewWorker(tasks.WorkerConfig{
+	return worker.New(worker.Config{
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy, Publisher: p.Forge, Commands: p.commands,
 		ConsoleURL: strings.TrimRight(c.HTTP.PublicURL, "/"),
 		Slots:      c.Worker.Concurrency, Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
@@ -303,7 +304,7 @@ func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
 		return a
 	}}
 	if format := c.Worker.LogFormat; format == config.LogText || format == "" && people {
-		return slog.New(tasks.LogRuns(slog.NewTextHandler(w, o)))
+		return slog.New(worker.LogRuns(slog.NewTextHandler(w, o)))
 	}
-	return slog.New(tasks.LogRuns(slog.NewJSONHandler(w, o)))
+	return slog.New(worker.LogRuns(slog.NewJSONHandler(w, o)))
 }

@@ -1,0 +1,54 @@
+// Package format has the small text and JSON helpers that package tasks shares with its worker.
+package format
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// JSON marshals one of our own structs, which cannot fail. It does not escape HTML: escaped markup takes six times the space.
+func JSON(v any) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(fmt.Sprintf("marshal %T: %v", v, err))
+	}
+	return b.Bytes()
+}
+
+// Head splits s after at most n bytes, not inside a character.
+func Head(s string, n int) (head, rest string) {
+	if len(s) <= n {
+		return s, ""
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return strings.ToValidUTF8(s[:n], "\uFFFD"), s[n:]
+}
+
+// Paragraphs joins the texts that are not empty as paragraphs.
+func Paragraphs(texts ...string) string {
+	var list []string
+	for _, t := range texts {
+		if t = strings.TrimSpace(t); t != "" {
+			list = append(list, t)
+		}
+	}
+	return strings.Join(list, "\n\n")
+}
+
+// OneWord replaces the white space in a name with dashes.
+func OneWord(name string) string { return strings.Join(strings.Fields(name), "-") }
+
+// Hash is a short hash of the parts, as a key.
+func Hash(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,423 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// died leaves a task as that many dead workers do; the claim of the last one has not lapsed yet.
+func (f *fleet) died(t tasks.Task, times int) {
+	f.Helper()
+	f.submit(t)
+	fleet := f.open(store.Config{Redis: f.redis()}) // whose claims last
+	for n := range times {
+		rec, err := fleet.Get(f.Context(), t.ID)
+		if err == nil && n > 0 {
+			f.lapse(t.Thread)
+			rec, err = fleet.Requeue(f.Context(), t.ID, rec.Delivery, rec.Fence, true)
+		}
+		if err == nil {
+			var c *store.Claim
+			if c, err = fleet.Claim(f.Context(), t.ID, rec.Delivery, "dead"); err == nil {
+				err = c.Idle(f.Context(), "") // it had begun
+			}
+		}
+		if err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
+const noted = "noted" // of claimedBy: as the record says
+
+// claimedBy is the run of a suspect that a worker which is not started has claimed, beside another run or not. crashed is when it
+// was found to have died, in microseconds.
+func (f *fleet) claimedBy(w *Worker, deaths int, beside bool, crashed string) *run {
+	f.Helper()
+	task := f.task("b", "x")
+	if deaths == 0 {
+		f.submit(task)
+	} else {
+		f.died(task, deaths)
+		f.lapse(task.Thread)
+	}
+	rec, err := f.store.Get(f.Context(), task.ID)
+	if err == nil && deaths > 0 {
+		rec, err = f.store.Requeue(f.Context(), task.ID, rec.Delivery, rec.Fence, true)
+	}
+	if err == nil && crashed == "" {
+		err = f.rdb.HDel(f.Context(), "errand:task:"+task.ID, "crashed").Err()
+	} else if err == nil && crashed != noted {
+		err = f.rdb.HSet(f.Context(), "errand:task:"+task.ID, "crashed", crashed).Err()
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	if beside {
+		if _, err := w.slots.take(tasks.Interactive); err != nil {
+			f.Fatal(err)
+		}
+	}
+	slot, err := w.slots.take(tasks.Interactive)
+	if err != nil {
+		f.Fatal(err)
+	}
+	claim, err := w.store.Claim(f.Context(), task.ID, rec.Delivery, w.id)
+	if err != nil {
+		f.Fatal(err)
+	}
+	r := w.hold(f.Context(), claim, slot)
+	f.Cleanup(func() { r.done(); r.end(); r.kept.Wait() })
+	return r
+}
+
+// idles waits until a suspect has its worker to itself but for the runs that it found there.
+func (f *fleet) idles(id string) {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		s := f.status(id)
+		if s.State == "running" && s.Why == whyAlone {
+			return
+		}
+		if ctx.Err() != nil {
+			f.Fatalf("task %s does not wait to be alone: %+v", id, s)
+		}
+		runtime.Gosched()
+	}
+}
+
+// running is an agent that says what it begins and works until it is let go on.
+func (f *fleet) running() (started chan string, finish chan struct{}) {
+	started, finish = make(chan string, 10), make(chan struct{})
+	f.agent.do = func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		started <- s.ID
+		select {
+		case <-finish:
+		case <-ctx.Done(): // the test has failed
+		}
+		return answer("x"), nil
+	}
+	return started, finish
+}
+
+// Tasks that ran together when their worker died are tried again one after the other, and what comes new does not start beside them.
+func TestSuspectsRunApart(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started, finish := f.running()
+	var all []string
+	for _, thread := range []string{"a", "b", "c"} {
+		task := f.task(thread, "x")
+		f.died(task, 1)
+		f.lapse(task.Thread)
+		all = append(all, task.ID)
+	}
+	f.worker()
+	order := []string{f.next(started)}
+	fresh := f.submit(f.task("d", "x"))
+	f.waits(fresh)
+	for range 3 {
+		finish <- struct{}{}
+		order = append(order, f.next(started))
+	}
+	close(finish)
+	for _, id := range append(all, fresh) {
+		if e := f.ending(id); e.Kind != tasks.Answered || !slices.Contains(order, id) {
+			t.Errorf("ending of %s = %+v", id, e)
+		}
+	}
+	if f.agent.peak != 1 {
+		t.Errorf("%d runs at once", f.agent.peak)
+	}
+}
+
+// A suspect waits for the runs that it finds on its worker, and nothing else is started there meanwhile: for a while only, unless the next
+// death would be its last.
+func TestSuspectWaitsToBeAlone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		deaths int
+		alone  time.Duration
+		beside bool
+	}{
+		"once":     {1, 600 * time.Millisecond, true},
+		"the last": {maxCrashes - 1, 20 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			started, finish := f.running()
+			suspect := f.task("b", "x")
+			f.died(suspect, c.deaths)
+			f.worker(func(w *Config) { w.Timing.Alone = c.alone })
+			busy := f.submit(f.task("a", "x"))
+			f.next(started)
+			f.lapse(suspect.Thread)
+			f.idles(suspect.ID)
+			fresh := f.submit(f.task("c", "x"))
+			f.waits(fresh)
+			if c.beside {
+				if id := f.next(started); id != suspect.ID {
+					t.Errorf("%s was started", id)
+				}
+			} else {
+				finish <- struct{}{}
+				if e := f.ending(busy); e.Kind != tasks.Answered {
+					t.Errorf("ending = %+v", e)
+				}
+				if id := f.next(started); id != suspect.ID || f.agent.peak != 1 {
+					t.Errorf("%s was started, %d at once", id, f.agent.peak)
+				}
+			}
+			close(finish)
+			f.ending(suspect.ID)
+			f.ending(fresh)
+			if f.agent.peak > 2 {
+				t.Errorf("%d runs at once", f.agent.peak)
+			}
+		})
+	}
+}
+
+// A suspect whose next death would be its last gives its worker back when the other runs there go on for long, and still does not start
+// beside them.
+func TestSuspectGivesItsWorkerBack(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started, finish := f.running()
+	suspect := f.task("b", "x")
+	f.died(suspect, maxCrashes-1)
+	f.worker(func(c *Config) { c.Timing.Alone = 600 * time.Millisecond })
+	busy := f.submit(f.task("a", "x"))
+	f.next(started)
+	f.lapse(suspect.Thread)
+	f.idles(suspect.ID)
+	fresh := f.submit(f.task("c", "x"))
+	if id := f.next(started); id != fresh {
+		t.Errorf("%s was started", id)
+	}
+	finish <- struct{}{}
+	finish <- struct{}{}
+	f.ending(busy)
+	f.ending(fresh)
+	if id := f.next(started); id != suspect.ID || f.agent.peak != 2 {
+		t.Errorf("%s was started, %d at once", id, f.agent.peak)
+	}
+	close(finish)
+	f.ending(suspect.ID)
+}
+
+// However long a suspect waits, it keeps its worker for half of that time at most, and in the end for longer than any run takes.
+func TestPatienceOfASuspect(t *testing.T) {
+	t.Parallel()
+	w := &Worker{timing: Timing{}.withDefaults()}
+	patience := func(deaths int, waited time.Duration) time.Duration {
+		return w.patience(store.Record{Crashes: deaths, Crashed: time.Unix(1e9, 0), Started: time.Unix(1e9, 0).Add(waited)})
+	}
+	for waited, want := range map[time.Duration]time.Duration{0: 0, 9 * time.Second: 0, 10 * time.Second: 2 * time.Minute, time.Hour: 2 * time.Minute} {
+		if got := patience(1, waited); got != want {
+			t.Errorf("after %s: %s, want %s", waited, got, want)
+		}
+	}
+	kept, most := 0, time.Duration(0)
+	for waited := 2 * time.Minute; waited < 48*time.Hour; waited += time.Minute {
+		if p := patience(maxCrashes-1, waited); p > 0 {
+			kept, most = kept+1, max(most, p)
+		}
+		if all := int(waited/time.Minute) - 1; 2*kept > all {
+			t.Fatalf("keeps a worker for %d of the first %d minutes", kept, all)
+		}
+	}
+	if most != longest {
+		t.Errorf("waits for %s at most", most)
+	}
+	w.cfg.Policy.Limit = 4 * time.Hour
+	if got := patience(maxCrashes-1, 100*365*24*time.Hour); got > 4*time.Hour {
+		t.Errorf("after a century: %s", got)
+	}
+	if got := patience(maxCrashes-1, -time.Hour); got != 0 {
+		t.Errorf("before the death of its worker: %s", got)
+	}
+}
+
+// A record of which the time of the death is not known, or makes no sense, sends no suspect away for long.
+func TestSuspectAsksAgainSoon(t *testing.T) {
+	t.Parallel()
+	w, now := &Worker{timing: Timing{}.withDefaults()}, time.Unix(1e9, 0)
+	for crashed, soon := range map[time.Time]time.Duration{
+		{}: 2 * busyWait, now: 2 * busyWait, now.Add(time.Hour): 2 * busyWait, now.AddDate(-100, 0, 0): 2 * goOnMost,
+	} {
+		rec := store.Record{Crashes: maxCrashes - 1, Crashed: crashed, Started: now}
+		if got := w.patience(rec); crashed.IsZero() && got != 0 {
+			t.Errorf("patience %s", got)
+		}
+		later, ok := errors.AsType[*tasks.ErrLater](goOn(rec))
+		if !ok || time.Until(later.At) > soon {
+			t.Errorf("crashed %s: asks again at %v", crashed, later)
+		}
+	}
+}
+
+// The death of a worker counts against a suspect once it cannot have been another run's, or the task is not given up for it. For a task that
+// kills its worker before its CLI starts, that is so on an empty worker.
+func TestDeathBesideOthersIsNotTheLast(t *testing.T) {
+	t.Parallel()
+	accept := func(w *Worker, r *run) error { return w.accept(r) }
+	asks := func(w *Worker, r *run) error { return w.isolate(r) }
+	waits := func(w *Worker, r *run) error { return w.awaitSolitude(r, time.Millisecond) }
+	for name, c := range map[string]struct {
+		deaths int
+		beside bool
+		steps  []func(*Worker, *run) error
+		later  bool
+		idle   bool
+		apart  bool // nothing new starts on the worker
+	}{
+		"claimed":                   {maxCrashes - 1, false, nil, false, true, false},
+		"never died":                {0, true, nil, false, false, false},
+		"empty worker":              {maxCrashes - 1, false, []func(*Worker, *run) error{accept}, false, false, true},
+		"alone":                     {maxCrashes - 1, false, []func(*Worker, *run) error{accept, asks}, false, false, true},
+		"beside others":             {maxCrashes - 1, true, []func(*Worker, *run) error{accept}, true, true, false},
+		"beside others, not strict": {1, true, []func(*Worker, *run) error{accept}, true, true, false},
+		"no patience":               {maxCrashes - 1, true, []func(*Worker, *run) error{asks}, true, true, true},
+		"no patience, not strict":   {1, true, []func(*Worker, *run) error{asks}, true, true, true},
+		"out of patience":           {maxCrashes - 1, true, []func(*Worker, *run) error{waits}, true, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			w := f.idle(func(c *Config) { c.Timing.Alone = time.Hour })
+			w.Examine(t.Context())
+			r := f.claimedBy(w, c.deaths, c.beside, noted)
+			var err error
+			for _, step := range c.steps {
+				if err == nil {
+					err = step(w, r)
+				}
+			}
+			if _, later := errors.AsType[*tasks.ErrLater](err); later != c.later || err != nil && !later {
+				t.Errorf("it waits: %t, %v", later, err)
+			}
+			idle, err := f.rdb.HExists(t.Context(), "errand:task:"+r.claim.ID(), "idle").Result()
+			if err != nil || idle != c.idle {
+				t.Errorf("idle: %t, %v", idle, err)
+			}
+			if _, err := w.slots.take(tasks.Interactive); errors.Is(err, errAlone) != c.apart {
+				t.Errorf("another run: %v", err)
+			}
+		})
+	}
+}
+
+// A strict suspect that looks beside other runs whether it was answered already is not given up for what these do to the worker.
+func TestRecallBesideOthersIsNoDeath(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.idle(func(c *Config) { c.Timing.Alone = time.Hour })
+	// It has looked for an idle worker for long enough.
+	r := f.claimedBy(w, maxCrashes-1, true, strconv.FormatInt(time.Now().Add(-30*time.Minute).UnixMicro(), 10))
+	if err := w.accept(r); err != nil {
+		t.Fatal(err)
+	}
+	r.end() // nobody keeps the claim
+	r.kept.Wait()
+	f.lapse(r.claim.Thread())
+	rec := r.claim.Record()
+	now, err := f.store.Requeue(t.Context(), rec.ID, rec.Delivery, rec.Fence, true)
+	if err != nil || now.Crashes != rec.Crashes {
+		t.Errorf("%d crashes, were %d: %v", now.Crashes, rec.Crashes, err)
+	}
+}
+
+// A record with a crash of which nobody has noted the time counts from its next claim.
+func TestSuspectWithoutTime(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.idle()
+	r := f.claimedBy(w, 1, false, "")
+	if rec := r.claim.Record(); rec.Crashed.IsZero() || searched(rec) != 0 {
+		t.Errorf("crashed %s, started %s", rec.Crashed, rec.Started)
+	}
+}
+
+// A worker that cannot run tasks any more does not keep a suspect that waits there to be alone.
+func TestUnableWorkerKeepsNoSuspect(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started, finish := f.running()
+	suspect := f.task("b", "x")
+	f.died(suspect, maxCrashes-1)
+	f.worker(lookOften, func(c *Config) { c.Timing.Alone = 20 * time.Second })
+	busy := f.submit(f.task("a", "x"))
+	f.next(started)
+	f.lapse(suspect.Thread)
+	f.idles(suspect.ID)
+	f.agent.breaks(noCLI)
+	f.worker(with(&fakeAgent{}))
+	if e := f.ending(suspect.ID); e.Kind != tasks.Answered {
+		t.Errorf("ending = %+v", e)
+	}
+	close(finish)
+	f.ending(busy)
+}
+
+// A suspect whose worker dies while it waits there to be alone has caused nothing: it is not given up, and no attempt is used.
+func TestIdleSuspectIsNotGivenUp(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	suspect := f.task("b", "x")
+	f.died(suspect, maxCrashes)
+	rec, err := f.store.Get(t.Context(), suspect.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What Claim.Idle of the worker that died had noted.
+	if err := f.rdb.HSet(t.Context(), "errand:task:"+suspect.ID, "idle", "1", "why", whyAlone).Err(); err != nil {
+		t.Fatal(err)
+	}
+	f.lapse(suspect.Thread)
+	f.worker()
+	if e := f.ending(suspect.ID); e.Kind != tasks.Answered {
+		t.Errorf("ending = %+v", e)
+	}
+	if s := f.status(suspect.ID); s.Attempt != rec.Attempt {
+		t.Errorf("attempt %d, was %d when the worker died", s.Attempt, rec.Attempt)
+	}
+}
+
+// A suspect that waits to be alone holds no place under the fleet's limits, and has one when it runs.
+func TestIdleSuspectHoldsNoPlace(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.policy.Limits = tasks.Limits{Credential: 2}
+	limited := func(c *Config) { c.Credential = "c" }
+	started, finish := f.running()
+	suspect := f.task("b", "x")
+	f.died(suspect, maxCrashes-1)
+	f.worker(limited)
+	busy := f.submit(f.task("a", "x"))
+	f.next(started)
+	f.lapse(suspect.Thread)
+	f.idles(suspect.ID)
+	f.worker(limited)
+	fresh := f.submit(f.task("c", "x")) // there
+	if id := f.next(started); id != fresh {
+		t.Errorf("%s was started", id)
+	}
+	close(finish)
+	for _, id := range []string{busy, fresh, suspect.ID} {
+		f.ending(id)
+	}
+	f.noneCounts()
+}

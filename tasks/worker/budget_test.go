@@ -1,0 +1,175 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// budgeted is a fleet whose runs cost $0.45 each.
+func budgeted(t *testing.T, b tasks.Budgets) *fleet {
+	f := newFleet(t)
+	f.policy.Budgets = b
+	f.desk = tasks.NewDesk(f.store, f.queue, f.policy, nil)
+	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) { return costing(0.45), nil }
+	return f
+}
+
+// interrupted is an agent that is stopped when it has cost so much.
+func interrupted(started chan<- string, usd float64) func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+	until := untilStopped(started)
+	return func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {
+		r, err := until(ctx, s, h)
+		r.CostUSD = usd
+		return r, err
+	}
+}
+
+func costing(usd float64) agent.Result {
+	r := answer("done")
+	r.CostUSD = usd
+	return r
+}
+
+func TestBudgetWarnsAndRefuses(t *testing.T) {
+	t.Parallel()
+	f := budgeted(t, tasks.Budgets{User: 1, Contact: "#platform"})
+	var ids []string
+	for range 4 {
+		ids = append(ids, f.submit(f.task("a", "x")))
+	}
+	f.worker()
+	for i, want := range []string{"$0.45", "$0.45 · your budget for today: $0.90 of $1.00", "$0.45"} {
+		if e := f.ending(ids[i]); e.Kind != tasks.Answered || !strings.HasSuffix(e.Footer(), " · "+want) {
+			t.Errorf("run %d: %s, %s", i+1, e.Kind, e.Footer())
+		}
+	}
+	const sentence = "Your budget for today is used up: $1.35 of $1.00. #platform can raise it; a new day begins at midnight UTC."
+	if e := f.ending(ids[3]); e.Kind != tasks.Refused || e.Sentence() != sentence {
+		t.Errorf("ending = %+v", e)
+	}
+	runs := f.agent.specs()
+	if len(runs) != 3 || runs[0].MaxUSD != 1 || runs[1].MaxUSD != 0.55 || runs[2].MaxUSD != 0.1 {
+		t.Errorf("%d runs: %+v", len(runs), runs)
+	}
+
+	_, err := f.desk.Submit(t.Context(), f.task("b", "x"))
+	if input, ok := errors.AsType[*tasks.InputError](err); !ok || input.Sentence != sentence {
+		t.Errorf("submit = %v", err)
+	}
+	again := f.task("a", "x")
+	again.ID = ids[0] // what has been taken is not refused when its event comes again
+	if r, err := f.desk.Submit(t.Context(), again); err != nil || r.New {
+		t.Errorf("submit again = %+v, %v", r, err)
+	}
+	other := f.task("b", "x")
+	other.Actor = "another"
+	if e := f.ending(f.submit(other)); e.Kind != tasks.Answered {
+		t.Errorf("another's ending = %+v", e)
+	}
+}
+
+// Who could only start beyond what others have reserved waits, and goes on with what they give back.
+func TestReservedBudgetIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	f := budgeted(t, tasks.Budgets{Day: 1.5})
+	started, finish := make(chan string, 2), make(chan struct{})
+	f.agent.do = func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		started <- s.ID
+		select {
+		case <-finish:
+		case <-ctx.Done(): // the test has failed
+		}
+		return costing(0.25), nil
+	}
+	f.worker(func(c *Config) { c.Timing.Budget = 50 * time.Millisecond })
+	first := f.submit(f.task("a", "x"))
+	f.next(started)
+	second := f.submit(f.task("b", "x"))
+	f.waits(second)
+	if s, err := f.desk.Status(t.Context(), second); err != nil || s.Attempt != 0 || s.State != "waiting" && s.State != "running" {
+		t.Errorf("status = %+v, %v", s, err)
+	}
+	if told := <-f.source.waited; told != second+" Waiting: "+whyReserved { // no amount: where it was asked for may be public
+		t.Errorf("told: %s", told)
+	}
+	close(finish)
+	f.ending(first)
+	f.ending(second)
+	f.stopAll()
+	if n := len(f.source.waited); n != 0 {
+		t.Errorf("told %d times more", n)
+	}
+	if runs := f.agent.specs(); f.agent.peak != 1 || len(runs) != 2 || runs[1].MaxUSD != 1.25 {
+		t.Errorf("%d at once: %+v", f.agent.peak, runs)
+	}
+}
+
+// What an interrupted run has cost counts: for the task's own maximum, in its ending, and in the budgets.
+func TestInterruptedRunsAreSettled(t *testing.T) {
+	t.Parallel()
+	f := budgeted(t, tasks.Budgets{Task: 1})
+	started := make(chan string, 1)
+	f.agent.do = interrupted(started, 0.3)
+	task := f.task("a", "x")
+	task.Options.MaxUSD = 20
+	stop := f.worker()
+	f.submit(task)
+	f.next(started)
+	stop()
+	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) { return costing(0.4), nil }
+	stop = f.worker()
+	if e := f.ending(task.ID); e.Bill.Earlier != 0.3 || !strings.Contains(e.Footer(), "$0.70") {
+		t.Errorf("ending = %+v, %s", e, e.Footer())
+	}
+	if runs := f.agent.specs(); runs[0].MaxUSD != 1 || runs[1].MaxUSD != 0.7 {
+		t.Errorf("runs: %+v", runs)
+	}
+	if rec, err := f.store.Get(t.Context(), task.ID); err != nil || rec.Cost != 0.7 {
+		t.Errorf("cost $%.2f, %v", rec.Cost, err)
+	}
+
+	stop()
+	f.agent.do = interrupted(started, 1.1)
+	stop = f.worker()
+	spent := f.submit(f.task("b", "x"))
+	f.next(started)
+	stop()
+	f.worker()
+	if e := f.ending(spent); e.Kind != tasks.Failed || e.Result.Error == nil || e.Result.Error.Class != agent.ClassBudget {
+		t.Errorf("ending = %+v", e)
+	}
+}
+
+// However a run ends it is settled, and holds no reservation after that. A task that is run twice, because it stalled, costs both.
+func TestEveryOutcomeIsSettled(t *testing.T) {
+	t.Parallel()
+	f := budgeted(t, tasks.Budgets{Day: 100})
+	f.worker()
+	for _, o := range []agent.Outcome{agent.Done, agent.Failed, agent.Limit, agent.Stalled} {
+		f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+			r := costing(0.5)
+			if r.Outcome = o; o == agent.Failed {
+				r.Error = agent.NewError(agent.ClassBudget, "x")
+			}
+			return r, nil
+		}
+		id := f.submit(f.task(string(o), "x"))
+		f.ending(id)
+		if rec, err := f.store.Get(t.Context(), id); err != nil || rec.Cost != 0.5*float64(rec.Attempt) || o == agent.Stalled && rec.Attempt != 2 {
+			t.Errorf("%s: cost $%.2f of %d runs, %v", o, rec.Cost, rec.Attempt, err)
+		}
+	}
+	keys, err := f.rdb.Keys(t.Context(), "errand:spend:*:fleet").Result()
+	if err != nil || len(keys) != 1 {
+		t.Fatal(keys, err)
+	}
+	if all, err := f.rdb.HGetAll(t.Context(), keys[0]).Result(); err != nil || len(all) != 1 || all["spent"] != "2500000" {
+		t.Errorf("%v, %v", all, err)
+	}
+}

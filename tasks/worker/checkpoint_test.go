@@ -1,0 +1,373 @@
+package worker
+
+import (
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/google/go-cmp/cmp"
+)
+
+// A drained worker's run goes on, by a worker with an empty disk, with its conversation and its files.
+func TestDrainedRunGoesOnElsewhere(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	stop := r.worker(r.disk(t.TempDir()))
+	id := r.submit(r.repoTask("a"))
+	first := <-r.started
+	head := r.git(first.Dir, "rev-parse", "HEAD")
+	stop()
+	if s, err := r.desk.Status(t.Context(), id); err != nil || s.State != "waiting" || s.Attempt != 0 {
+		t.Fatalf("after the drain: %+v, %v", s, err)
+	}
+	r.worker(r.disk(t.TempDir()))
+	second := r.resumed(id)
+	if second.Dir == first.Dir || second.Resume == nil || !strings.HasPrefix(string(second.Resume.Data), "so far") {
+		t.Errorf("second run in %s resumes %+v", second.Dir, second.Resume)
+	}
+	if diff := cmp.Diff(everything, r.files(second.Dir)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	if got := r.git(second.Dir, "rev-parse", "HEAD"); got != head {
+		t.Errorf("HEAD is %s, want %s", got, head)
+	}
+	if got := r.git(second.Dir, "status", "--porcelain"); got != "M README.md\n?? untracked.txt" {
+		t.Errorf("status:\n%s", got)
+	}
+	for _, want := range []string{"Go on where you stopped", "put back", second.Dir, first.Dir} {
+		if !strings.Contains(second.Prompt.Text, want) {
+			t.Errorf("the prompt does not tell of %q: %s", want, second.Prompt.Text)
+		}
+	}
+	if strings.Contains(second.Prompt.Text, "last kept") || strings.Contains(second.Prompt.Text, "could not") {
+		t.Errorf("the prompt tells of a loss: %s", second.Prompt.Text)
+	}
+}
+
+// On the disk where it was left it goes on in place, and has what no bundle holds.
+func TestDrainedRunGoesOnInPlace(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.source.brief = func(tasks.Task) (tasks.Brief, error) { return tasks.Brief{}, nil } // to Keep would be to have it anyway
+	disk := r.disk(t.TempDir())
+	stop := r.worker(disk)
+	id := r.submit(r.repoTask("a"))
+	first := <-r.started
+	stop()
+	r.worker(disk)
+	second := r.resumed(id)
+	if second.Dir != first.Dir || r.files(second.Dir)["ignored.log"] != "ignored\n" || r.files(second.Dir)["README.md"] != "changed\n" {
+		t.Errorf("in %s with %v, before in %s", second.Dir, r.files(second.Dir), first.Dir)
+	}
+	if want := "You were interrupted by a restart of the worker. Go on where you stopped."; second.Prompt.Text != want {
+		t.Errorf("prompt: %s", second.Prompt.Text)
+	}
+}
+
+// It does not where something may still be at work.
+func TestStuckProcessSpoilsThePlace(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.stuck = 1
+	disk := r.disk(t.TempDir())
+	stop := r.worker(disk)
+	id := r.submit(r.repoTask("a"))
+	<-r.started
+	stop()
+	r.worker(disk)
+	if diff := cmp.Diff(everything, r.files(r.resumed(id).Dir)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+// crash takes the task away from its worker as if that had died.
+func (r *remote) crash(id string) {
+	r.Helper()
+	for {
+		rec, err := r.store.Get(r.Context(), id)
+		if err != nil {
+			r.Fatal(err)
+		}
+		r.lapse(rec.Thread)
+		_, err = r.store.Requeue(r.Context(), id, rec.Delivery, rec.Fence, true)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, store.ErrStale) { // the owner may put the claim back in between
+			r.Fatal(err)
+		}
+	}
+}
+
+// dying is a worker that does not take over anything.
+func dying(c *Config) { c.Timing.Reconcile = time.Hour }
+
+// A dead worker's run goes on from its checkpoint, also on the same disk: session and files are of one moment.
+func TestCrashedRunGoesOnFromItsCheckpoint(t *testing.T) {
+	t.Parallel()
+	for name, same := range map[string]bool{"elsewhere": false, "same disk": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRemote(t)
+			r.save = true
+			disk := r.disk(t.TempDir())
+			stop := r.worker(disk, dying)
+			id := r.submit(r.repoTask("a"))
+			<-r.started
+			r.crash(id)
+			stop()
+			if !same {
+				disk = r.disk(t.TempDir())
+			}
+			r.worker(disk)
+			second := r.resumed(id)
+			if diff := cmp.Diff(everything, r.files(second.Dir)); diff != "" {
+				t.Errorf("files (-want +got):\n%s", diff)
+			}
+			if second.Resume == nil || !strings.Contains(second.Prompt.Text, "last kept at") {
+				t.Errorf("resumes %+v, told %q", second.Resume, second.Prompt.Text)
+			}
+		})
+	}
+}
+
+// A run that was lost without a trace begins again, and knows.
+func TestCrashBeforeTheFirstCheckpoint(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	stop := r.worker(r.disk(t.TempDir()), dying)
+	id := r.submit(r.repoTask("a"))
+	<-r.started
+	r.crash(id)
+	stop()
+	r.worker(r.disk(t.TempDir()))
+	r.beginsAgain(id, "before anything was kept")
+}
+
+// beginsAgain checks that the second run has nothing of the first, and is told why.
+func (r *remote) beginsAgain(id, why string) {
+	r.Helper()
+	second := r.resumed(id)
+	if second.Resume != nil || second.Prompt.Text != "do it" || !strings.Contains(second.System, why) {
+		r.Errorf("resumes %+v, prompt %q, told %q; want that %q", second.Resume, second.Prompt.Text, second.System, why)
+	}
+	if diff := cmp.Diff(map[string]string{".gitignore": "*.log\n", "README.md": "one\n"}, r.files(second.Dir)); diff != "" {
+		r.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+// Session and work are restored together or not at all.
+func TestCheckpointThatCannotBeRestored(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(r *remote, key string){
+		"session": func(r *remote, key string) { r.set(key, "data", "so near") },
+		"work":    func(r *remote, key string) { r.set(key, "work", "# v2 git bundle\n\n") },
+		"none":    func(r *remote, key string) { r.set(key, "work", "") },
+		"base": func(r *remote, _ string) { // what the work builds on is gone
+			bare := filepath.Join(r.root, "acme", "api.git")
+			tree := r.git(bare, "rev-parse", "main^{tree}")
+			r.git(bare, "update-ref", "refs/heads/main", r.git(bare, "commit-tree", "-m", "another", tree))
+			r.git(bare, "gc", "--quiet", "--prune=now")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRemote(t)
+			stop := r.worker(r.disk(t.TempDir()))
+			id := r.submit(r.repoTask("a"))
+			<-r.started
+			stop()
+			spoil(r, "errand:checkpoint:"+id)
+			r.worker(r.disk(t.TempDir()))
+			r.beginsAgain(id, "cannot be restored")
+		})
+	}
+}
+
+// What this version cannot read is as good as damaged.
+func TestCheckpointOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]store.Session{
+		"meta":    {ID: "s", Meta: []byte(`[]`), Data: []byte("{}")},
+		"session": {ID: "s", Meta: []byte(`{}`), Data: []byte("\x1f\x8bno archive")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRemote(t)
+			r.agent.do = nil
+			id := r.submit(r.repoTask("a"))
+			dead, err := r.store.Claim(t.Context(), id, 0, "dead")
+			if err == nil {
+				err = dead.SaveCheckpoint(t.Context(), store.Checkpoint{Session: s})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.worker(r.disk(t.TempDir()))
+			if second := r.resumed(id); second.Resume != nil || second.Prompt.Text != "do it" || !strings.Contains(second.System, "cannot be restored") {
+				t.Errorf("resumes %+v, prompt %q, told %q", second.Resume, second.Prompt.Text, second.System)
+			}
+		})
+	}
+}
+
+func (r *remote) set(key, field, value string) {
+	r.Helper()
+	if n, err := r.rdb.HSet(r.Context(), key, field, value).Result(); err != nil || n != 0 {
+		r.Fatalf("%d new fields, %v", n, err)
+	}
+}
+
+// What could not be kept is told to whoever goes on.
+func TestWorkThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	noise := make([]byte, store.MaxCheckpoint+1)
+	_, _ = rand.Read(noise)
+	for name, c := range map[string]struct {
+		work func(r *remote, dir string)
+		told string
+		want map[string]string
+	}{
+		"large file": {
+			func(r *remote, dir string) { r.write(dir, "large \"file\"", string(noise)) },
+			`These could not be kept: "large \"file\"".`, everything,
+		},
+		"large commit": {
+			func(r *remote, dir string) {
+				r.write(dir, "large", string(noise))
+				r.git(dir, "add", "--all")
+				r.git(dir, "commit", "--quiet", "--message", "large")
+			},
+			"Your commits and changes could not be kept. The clone is new",
+			map[string]string{".gitignore": "*.log\n", "README.md": "one\n"},
+		},
+		"hostile": {
+			func(r *remote, dir string) {
+				if err := errors.Join(os.RemoveAll(dir+"/.git/objects"), os.Symlink(r.root+"/acme/api.git/objects", dir+"/.git/objects")); err != nil {
+					r.Error(err)
+				}
+			},
+			"Your commits and changes could not be kept. The clone is new",
+			map[string]string{".gitignore": "*.log\n", "README.md": "one\n"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRemote(t)
+			r.work = func(s agent.Spec) { r.everything(s); c.work(r, s.Dir) }
+			stop := r.worker(r.disk(t.TempDir()))
+			id := r.submit(r.repoTask("a"))
+			<-r.started
+			stop()
+			r.worker(r.disk(t.TempDir()))
+			second := r.resumed(id)
+			if second.Resume == nil || !strings.Contains(second.Prompt.Text, c.told) {
+				t.Errorf("resumes %+v, told %q; want %q", second.Resume, second.Prompt.Text, c.told)
+			}
+			if diff := cmp.Diff(c.want, r.files(second.Dir)); diff != "" {
+				t.Errorf("files (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A clone that cannot be kept is still there for the worker that left it.
+func TestWorkThatCannotBeKeptIsStillInPlace(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	noise := make([]byte, store.MaxCheckpoint+1)
+	_, _ = rand.Read(noise)
+	r.work = func(s agent.Spec) {
+		r.write(s.Dir, "large", string(noise))
+		r.git(s.Dir, "add", "--all")
+		r.git(s.Dir, "commit", "--quiet", "--message", "large")
+	}
+	disk := r.disk(t.TempDir())
+	stop := r.worker(disk)
+	id := r.submit(r.repoTask("a"))
+	<-r.started
+	stop()
+	r.worker(disk)
+	if second := r.resumed(id); len(r.files(second.Dir)["large"]) != len(noise) || strings.Contains(second.Prompt.Text, "could not") {
+		t.Errorf("%d bytes, told %q", len(r.files(second.Dir)["large"]), second.Prompt.Text)
+	}
+}
+
+// Whoever stops a task on purpose has stopped it: tried again, it begins anew.
+func TestStoppedTaskIsNotResumed(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.save = true
+	r.worker(r.disk(t.TempDir()))
+	id := r.submit(r.repoTask("a"))
+	<-r.started
+	if _, err := r.desk.Cancel(t.Context(), id, "Ann"); err != nil {
+		t.Fatal(err)
+	}
+	if e := r.ending(id); e.Kind != tasks.Cancelled {
+		t.Fatalf("ending = %+v", e)
+	}
+	if keys, err := r.rdb.Keys(t.Context(), "*checkpoint*").Result(); err != nil || len(keys) > 0 {
+		t.Errorf("left %v, %v", keys, err)
+	}
+	r.source.mu.Lock()
+	delete(r.source.closed, id)
+	r.source.mu.Unlock()
+	if _, err := r.desk.Retry(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if second := r.resumed(id); second.Prompt.Text != "do it" || strings.Contains(second.System, "interrupted") {
+		t.Errorf("prompt %q, system %q", second.Prompt.Text, second.System)
+	}
+}
+
+// A run that begins a conversation of its own goes on in that one, and leaves the thread's as it is.
+func TestFreshRunGoesOn(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.source.brief = func(tasks.Task) (tasks.Brief, error) { return tasks.Brief{Fresh: true}, nil }
+	stop := r.worker(r.disk(t.TempDir()))
+	id := r.submit(r.repoTask("a"))
+	<-r.started
+	stop()
+	r.worker(r.disk(t.TempDir()))
+	if second := r.resumed(id); second.Resume == nil || r.files(second.Dir)["untracked.txt"] == "" {
+		t.Errorf("resumes %+v with %v", second.Resume, r.files(second.Dir))
+	}
+	if _, err := r.store.Threads.Session(t.Context(), "fake/a"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("session of the thread: %v", err)
+	}
+}
+
+// Without a clone only the conversation is kept, and the agent is told so.
+func TestRunWithoutCloneGoesOn(t *testing.T) {
+	t.Parallel()
+	local := t.TempDir()
+	for name, c := range map[string]struct{ dir, told string }{
+		"scratch": {"", "Of the scratch directory nothing is kept"},
+		"local":   {local, "Of the local directory nothing is kept"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRemote(t)
+			r.work = func(s agent.Spec) { r.write(s.Dir, "x", "x") }
+			stop := r.worker(r.disk(t.TempDir()))
+			task := r.task("a", "do it")
+			task.Dir = c.dir
+			id := r.submit(task)
+			<-r.started
+			stop()
+			r.worker(r.disk(t.TempDir()))
+			if second := r.resumed(id); second.Resume == nil || !strings.Contains(second.Prompt.Text, c.told) {
+				t.Errorf("resumes %+v, told %q", second.Resume, second.Prompt.Text)
+			}
+		})
+	}
+}

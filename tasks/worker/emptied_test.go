@@ -1,0 +1,157 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/internal/format"
+)
+
+// lines is a log that can be looked at.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// await waits until the log says that.
+func (l *lines) await(t *testing.T, what string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		l.mu.Lock()
+		said := strings.Contains(l.b.String(), what)
+		l.mu.Unlock()
+		if said {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("the log does not say %q", what)
+		}
+		runtime.Gosched()
+	}
+}
+
+// logged lets a worker log there, too.
+func logged(l *lines) func(*Config) {
+	return func(c *Config) { c.Log = slog.New(slog.NewTextHandler(io.Writer(l), nil)) }
+}
+
+// Redis is emptied while a run is live: it goes on and is answered, once, however soon it ends after that; and the log says what happened.
+func TestRedisIsEmptiedDuringARun(t *testing.T) {
+	t.Parallel()
+	for name, soon := range map[string]bool{"ends at once": true, "goes on": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, said := newFleet(t), &lines{}
+			started, proceed := make(chan string), make(chan struct{})
+			f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+				started <- ""
+				<-proceed
+				return answer("here you are"), nil
+			}
+			f.worker(logged(said), func(c *Config) {
+				if soon { // before anything is renewed
+					c.Store = f.open(store.Config{Redis: f.redis()})
+				}
+			})
+			id := f.submit(f.task("a", "x"))
+			<-started
+			said.await(t, "worker started")
+			f.flush()
+			if !soon {
+				for f.runningTask() != id {
+					runtime.Gosched()
+				}
+			}
+			close(proceed)
+			if e := f.ending(id); e.Kind != tasks.Answered || e.Result.Text != "here you are" {
+				t.Errorf("ending = %+v", e)
+			}
+			said.await(t, "redis lost its data")
+			said.await(t, "task restored")
+			if s, err := f.desk.Status(t.Context(), id); err != nil || s.State != "ended" {
+				t.Errorf("%+v, %v", s, err)
+			}
+			for used := []string(nil); !slices.Contains(used, tasks.Interactive); used, _ = f.asynq.Queues() {
+				runtime.Gosched() // asynq's own pages and counts see the queues again
+			}
+			next := f.task("a", "y")
+			go func() { <-started }()
+			f.ending(f.submit(next))
+			f.stopAll()
+			if n := f.source.closes[id]; n != 1 {
+				t.Errorf("%d final messages", n)
+			}
+		})
+	}
+}
+
+// flush empties Redis.
+func (f *fleet) flush() {
+	f.Helper()
+	if err := f.rdb.FlushAll(f.Context()).Err(); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// runningTask is the ID of a task that runs.
+func (f *fleet) runningTask() string {
+	f.Helper()
+	live, err := f.store.Running(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
+	if len(live) == 0 {
+		return ""
+	}
+	return live[0].ID
+}
+
+// Where the thread has gone on meanwhile, the run stops, and its thread is told.
+func TestRedisIsEmptiedAndTheThreadGoesOn(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started := make(chan string, 1)
+	f.agent.do = untilStopped(started)
+	f.worker(func(c *Config) { c.Timing.Reconcile = time.Hour })
+	id := f.submit(f.task("a", "x"))
+	<-started
+	var next *store.Claim
+	for next == nil { // the owner may be faster
+		f.flush()
+		second := f.task("a", "y")
+		_, _, err := f.store.Submit(t.Context(), store.Record{ID: second.ID, Thread: second.Thread, Class: second.Class, Task: format.JSON(second)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err = f.store.Claim(t.Context(), second.ID, 0, "other")
+		if err != nil && !errors.Is(err, store.ErrBusy) {
+			t.Fatal(err)
+		}
+	}
+	if e := f.ending(id); e.Kind != tasks.Failed || !strings.Contains(e.Sentence(), "database lost this task") {
+		t.Errorf("ending = %+v", e)
+	}
+	if err := next.End(t.Context(), format.JSON(tasks.Ending{Kind: tasks.Answered})); err != nil {
+		t.Errorf("end of the new owner: %v", err)
+	}
+}

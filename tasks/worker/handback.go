@@ -1,0 +1,130 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+// What becomes of a delivery whose task was not run to its end.
+
+// stoppedBefore is the ending of a task that was cancelled before it started.
+func (w *Worker) stoppedBefore(run *run) (tasks.Ending, bool) {
+	by, ok := errors.AsType[tasks.Cancellation](run.cause())
+	return by.Ending(), ok
+}
+
+// refused sorts an error from before the run: what the person or an operator has to change ends the task, and so does a cancel or an
+// error that has come too often; the rest is tried again, and is returned.
+func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
+	if told, ok := errors.AsType[*alreadyTold](err); ok { // whatever has become of it since, it is over
+		return told.ending, nil
+	}
+	if ending, ok := w.stoppedBefore(run); ok {
+		return ending, nil
+	}
+	if run.ctx.Err() != nil {
+		return tasks.Ending{}, run.cause()
+	}
+	e := tasks.Ending{Kind: tasks.Refused, At: time.Now()}
+	input, mistake := errors.AsType[*tasks.InputError](err)
+	failure, failed := errors.AsType[*agent.Error](err)
+	_, wait := errors.AsType[*tasks.ErrLater](err)
+	if wait {
+		return tasks.Ending{}, err
+	}
+	if err := w.health.blame(run.detached, failure); err != nil {
+		return tasks.Ending{}, err
+	}
+	switch {
+	case mistake:
+		e.Reason = input.Sentence
+	case failed && failure.Class != agent.ClassInternal && failure.Class.Retry() != agent.RetrySoon:
+		e.Kind, e.Reason = tasks.Failed, failure.User
+		e.Result = agent.Result{Outcome: agent.Failed, Error: failure}
+	case errors.Is(err, workspace.ErrNotFound), errors.Is(err, workspace.ErrAuth), errors.Is(err, workspace.ErrRef):
+		e.Reason = "The repository could not be prepared: " + err.Error() + "."
+	case attempts(run.claim.Record()) >= maxAttempts:
+		w.log.Error("task failed", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", err)
+		e.Kind = tasks.Failed
+		e.Reason = fmt.Sprintf("This could not be started in %d attempts. The worker's log says why.", maxAttempts)
+		e.Result = agent.Result{Outcome: agent.Failed, Error: agent.NewError(agent.ClassInternal, err.Error())}
+	default:
+		return tasks.Ending{}, err
+	}
+	return e, nil
+}
+
+// handBack returns an unfinished task to the fleet: without using an attempt when only this worker had to stop, at once, or when a better
+// time was asked for; a run that failed as its class says; else after a while, as one attempt more.
+func (w *Worker) handBack(run *run, cause error) error {
+	var wait store.Wait
+	later, asked := errors.AsType[*tasks.ErrLater](cause)
+	failed, again := errors.AsType[*again](cause)
+	switch {
+	case again:
+		wait = failed.Wait
+	case asked: // by a source that is rate limited, or for the model's sake: it says when
+		wait = store.Wait{At: later.At, Why: w.cfg.Policy.Redactor.String(later.Why)}
+	case errors.Is(cause, errDrain), errors.Is(cause, errClaimLost):
+		wait = store.Wait{Why: cause.Error()}
+	default:
+		wait = store.Wait{
+			At: time.Now().Add(tasks.Backoff(run.claim.Record().Attempt)), Counts: true, Why: "errand did not work; the worker's log says why",
+		}
+	}
+	level := slog.LevelWarn
+	if asked {
+		level = slog.LevelInfo // to wait is nothing out of the ordinary
+	}
+	w.log.Log(run.detached, level, "task handed back", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", cause)
+	w.meter.Returned(run.claim.Record().Class, returnOf(cause))
+	run.told.leave() // before the next run of the task can begin
+	done, err := w.persist(run, "return", func() error { return run.claim.Return(run.detached, wait) })
+	if err != nil {
+		return err
+	}
+	if !done {
+		w.orphaned(run)
+	} else if asked && later.Tell != "" {
+		w.tellWait(telling{id: run.claim.ID(), delivery: run.claim.Record().Delivery, key: later.Tell, why: wait.Why})
+	}
+	return &tasks.ErrLater{At: wait.At, Why: cause.Error()} // also when somebody else has it by now: the next delivery finds out
+}
+
+// orphaned ends a task that nobody has any more: Redis lost it while it ran, and the thread's next task has begun since. One that somebody else
+// has by now is theirs to end.
+func (w *Worker) orphaned(run *run) {
+	e := tasks.Ending{Kind: tasks.Failed, At: time.Now(), Result: run.result, Reason: "The fleet's database lost this task while it ran, and this thread has gone on " +
+		"without it. What the agent had done may be incomplete; ask again."}
+	if err := run.claim.End(run.detached, e.Encode()); err == nil {
+		w.log.Warn("task ended: redis had lost it, and its thread has gone on", "run", run.claim.ID(), "thread", run.claim.Thread())
+		w.post(run.detached, run.claim.ID(), nil)
+	}
+}
+
+// unclaimed says what a delivery does that could not claim its task.
+func (w *Worker) unclaimed(id string, delivery int, err error) error {
+	if due, ok := errors.AsType[*store.NotDue](err); ok {
+		return &tasks.ErrLater{At: due.At, Why: err.Error()}
+	}
+	if full, ok := errors.AsType[*store.Full](err); ok {
+		if key := fullKey(full.Blocked); key != full.Told {
+			w.tellWait(telling{id: id, delivery: delivery, key: key, why: tasks.BlockedBy(full.Blocked), asks: true})
+		}
+		return tasks.Later(busyWait, full.Error())
+	}
+	switch {
+	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrStale), errors.Is(err, store.ErrNotFound):
+		return nil // nothing is left to do for this delivery
+	case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrRunning):
+		return tasks.Later(busyWait, err.Error())
+	}
+	return fmt.Errorf("claim task %s: %w", id, err)
+}

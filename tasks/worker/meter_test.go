@@ -1,0 +1,174 @@
+package worker
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/google/go-cmp/cmp"
+)
+
+// tape is a meter that writes down what it is told.
+type tape struct {
+	ended chan tasks.Ending
+
+	mu    sync.Mutex
+	lines []string
+}
+
+func newTape() *tape { return &tape{ended: make(chan tasks.Ending, 10)} }
+
+func (p *tape) note(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lines = append(p.lines, line)
+}
+
+func (p *tape) heard() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.lines)
+}
+
+func (p *tape) Began(_ tasks.Task, waited time.Duration) {
+	if waited < 0 {
+		p.note("a negative wait")
+	}
+	p.note("began")
+}
+func (p *tape) Ran(_ tasks.Task, r agent.Result) { p.note("ran " + string(r.Outcome)) }
+func (p *tape) Returned(class string, why Return) {
+	p.note("returned " + class + " " + string(why))
+}
+
+func (p *tape) Submitted(t tasks.Task, r tasks.Receipt) {
+	p.note("submitted " + t.Class + " " + map[bool]string{true: "new"}[r.New])
+}
+
+func (p *tape) Ended(_ tasks.Task, e tasks.Ending, lag time.Duration) {
+	if lag < 0 || lag > time.Minute {
+		p.note("a strange lag: " + lag.String())
+	}
+	p.note("ended " + string(e.Kind))
+	p.ended <- e
+}
+
+// metered starts a worker with a tape.
+func (f *fleet) metered(p *tape) (stop func()) {
+	f.Helper()
+	return f.worker(func(c *Config) { c.Meter = p })
+}
+
+// tell waits until so many endings are told, and expects what the tape has then.
+func (f *fleet) tell(p *tape, endings int, want ...string) {
+	f.Helper()
+	for range endings {
+		select {
+		case <-p.ended:
+		case <-time.After(20 * time.Second):
+			f.Fatalf("no ending was told: %q", p.heard())
+		}
+	}
+	if diff := cmp.Diff(want, p.heard()); diff != "" {
+		f.Error(diff)
+	}
+}
+
+// The meter is told of each step of a task once, and of its ending only when the final message is out.
+func TestMeterFollowsTheTask(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.agent.do = failing(failed(agent.ClassOverloaded))
+	f.source.fail = func(attempt int) error {
+		if attempt == 1 {
+			return errors.New("the source is away")
+		}
+		return nil
+	}
+	p := newTape()
+	f.metered(p)
+	f.submit(f.task("a", "go"))
+	f.tell(p, 1, "began", "ran failed", "returned interactive retry", "ran done", "ended answered")
+}
+
+// Nothing runs, and yet it has ended.
+func TestMeterHearsOfWhatNeverRan(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.source.brief = func(tasks.Task) (tasks.Brief, error) { return tasks.Brief{}, &tasks.InputError{Sentence: "No."} }
+	p := newTape()
+	f.metered(p)
+	f.submit(f.task("a", "go"))
+	f.tell(p, 1, "ended refused")
+}
+
+// A drained worker returns what it ran; the one that goes on with it does not count it as begun again.
+func TestMeterCountsAHandOver(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started := make(chan string, 1)
+	f.agent.do = untilStopped(started)
+	first, second := newTape(), newTape()
+	stop := f.metered(first)
+	f.submit(f.task("a", "go"))
+	<-started
+	stop()
+	f.tell(first, 0, "began", "ran stopped", "returned interactive drain")
+	f.agent.do = nil
+	f.metered(second)
+	f.tell(second, 1, "ran done", "ended answered")
+}
+
+func TestReturns(t *testing.T) {
+	t.Parallel()
+	for want, cause := range map[Return]error{
+		ReturnDrain: errDrain, ReturnLost: errClaimLost, ReturnWait: tasks.Later(time.Second, "busy"),
+		ReturnRetry: &again{}, ReturnParked: &again{Wait: store.Wait{Parked: true}}, ReturnError: errors.New("redis is away"),
+	} {
+		if got := returnOf(cause); got != want {
+			t.Errorf("%v is %s, want %s", cause, got, want)
+		}
+	}
+}
+
+// A task waits from when it may begin, not from when somebody thought of it.
+func TestWaited(t *testing.T) {
+	t.Parallel()
+	at := func(s int64) time.Time { return time.Unix(1_700_000_000+s, 0) }
+	for name, c := range map[string]struct {
+		rec  store.Record
+		want time.Duration
+	}{
+		"at once":          {store.Record{Created: at(0), Started: at(3)}, 3 * time.Second},
+		"put off":          {store.Record{Created: at(0), At: at(30), Started: at(31)}, time.Second},
+		"put off, no more": {store.Record{Created: at(0), At: at(-5), Started: at(2)}, 2 * time.Second},
+		"clock went back":  {store.Record{Created: at(5), Started: at(0)}, 0},
+	} {
+		if got := waited(c.rec); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// What comes twice is told twice, and only once as new; what is refused is not told.
+func TestMeterAtTheDesk(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	p := newTape()
+	desk := f.desk.Metered(p)
+	task := f.task("a", "go")
+	for range 2 {
+		if _, err := desk.Submit(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := desk.Submit(t.Context(), tasks.Task{}); err == nil {
+		t.Error("an empty task was taken")
+	}
+	f.tell(p, 0, "submitted interactive new", "submitted interactive ")
+}

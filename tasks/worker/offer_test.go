@@ -1,0 +1,100 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// local is a source with one local directory.
+type local struct {
+	*fakeSource
+
+	dir string
+}
+
+func (l local) Directory(path string) (string, error) {
+	if path != "/link" {
+		return "", errors.New("it is closed")
+	}
+	return l.dir, nil
+}
+
+func TestOffer(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, ".claude"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f.policy.Repository = func(name string) (tasks.Repository, bool) {
+		return tasks.Repository{Trusted: true, Profile: agent.Read}, name == "acme/api"
+	}
+	f.worker(func(c *Config) { c.Sources, c.Model = []tasks.Source{local{f.source, dir}}, "opus" })
+
+	for range 2 { // the second time it is known
+		o, err := f.desk.Offer(t.Context(), tasks.Where{Dir: "/link"})
+		if err != nil || len(o.Agents) != 1 || !o.Configured {
+			t.Fatalf("%+v, %v", o, err)
+		}
+	}
+	if o, err := f.desk.Offer(t.Context(), tasks.Where{Repo: "acme/api"}); err != nil || o.Configured {
+		t.Errorf("what is not heeded is told of: %+v, %v", o, err)
+	}
+	if _, err := f.desk.Offer(t.Context(), tasks.Where{}); err != nil {
+		t.Error(err)
+	}
+	for _, closed := range []tasks.Where{{Dir: "/etc"}, {Repo: "acme/other"}, {Repo: "acme/api", Dir: "/link"}} {
+		if _, err := f.desk.Offer(t.Context(), closed); err == nil {
+			t.Errorf("%+v is open", closed)
+		} else if _, ok := errors.AsType[*tasks.InputError](err); !ok {
+			t.Errorf("%+v: %v", closed, err)
+		}
+	}
+	f.agent.mu.Lock()
+	defer f.agent.mu.Unlock()
+	if n := len(f.agent.offers); n != 3 {
+		t.Fatalf("the CLI was asked %d times", n)
+	}
+	if s := f.agent.offers[0]; s.Dir != dir || !s.TrustedConfig || s.Profile != agent.Write || s.Model != "opus" {
+		t.Errorf("in a local directory: %+v", s)
+	}
+	for _, s := range f.agent.offers[1:] {
+		if s.TrustedConfig || s.Dir == dir {
+			t.Errorf("where nothing is trusted: %+v", s)
+		}
+	}
+	if s := f.agent.offers[1]; s.Profile != agent.Read {
+		t.Errorf("where nothing may be written: %+v", s)
+	}
+}
+
+func TestOfferOfACLIThatFails(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.agent.offered = agent.NewError(agent.ClassStart, "it does not start")
+	f.worker()
+	_, err := f.desk.Offer(t.Context(), tasks.Where{})
+	if e, ok := errors.AsType[*agent.Error](err); !ok || e.Class != agent.ClassStart {
+		t.Errorf("%v", err)
+	}
+}
+
+// A worker whose CLI does not work says nothing: another may.
+func TestOfferThatNobodyTells(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.agent.health = agent.NewError(agent.ClassAuth, "no credential")
+	f.worker()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, tasks.ErrNoAnswer)
+	defer cancel()
+	if _, err := f.desk.Offer(ctx, tasks.Where{}); !errors.Is(err, tasks.ErrNoAnswer) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,107 @@
+package worker
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// What is cancelled in asynq's console is cancelled: running or waiting, it ends once, with a message, and does not run again.
+func TestAsynqCancelIsOurs(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started := make(chan string, 10)
+	f.agent.do = untilStopped(started)
+	f.worker()
+	f.worker()
+	f.subscribed(2 * (len(tasks.Classes) + 1))
+
+	retried := f.submit(f.task("a", "cancelled before"))
+	<-started
+	if _, err := f.desk.Cancel(t.Context(), retried, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	f.ending(retried)
+	f.source.mu.Lock()
+	delete(f.source.closed, retried)
+	f.source.mu.Unlock()
+	if _, err := f.desk.Retry(t.Context(), retried); err != nil { // its delivery has another ID than the task
+		t.Fatal(err)
+	}
+	<-started
+	behind := f.submit(f.task("a", "waits"))
+	for _, id := range []string{behind, tasks.DeliveryID(retried, 1)} {
+		if err := f.asynq.CancelProcessing(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{retried, behind} {
+		if e := f.ending(id); e.Kind != tasks.Cancelled || e.By != byQueue {
+			t.Errorf("ending of %s = %+v", id, e)
+		}
+	}
+	// asynq brings the delivery that it took from its handler again, and it finds nothing to do.
+	f.settled(retried, 1)
+	if n := len(f.agent.specs()); n != 2 {
+		t.Errorf("%d runs, want the one before and one: %v", n, ids(f.agent.specs()))
+	}
+}
+
+// subscribed waits until so many listen for asynq's cancels.
+func (f *fleet) subscribed(want int) {
+	f.Helper()
+	client := f.redis()
+	for {
+		n, err := client.PubSubNumSub(f.Context(), "asynq:cancel").Result()
+		if err != nil {
+			f.Fatal(err)
+		}
+		if n["asynq:cancel"] == int64(want) {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// settled waits until a delivery is done with, and not longer than it takes.
+func (f *fleet) settled(id string, delivery int) {
+	f.Helper()
+	for {
+		rec := store.Record{ID: id, Class: tasks.Interactive, Delivery: delivery}
+		_, alive, err := f.queue.Delivered(f.Context(), []store.LiveRecord{{Record: rec}})
+		if err != nil {
+			f.Fatal(err)
+		}
+		if !alive[0] {
+			return
+		}
+		f.queue.Wake(id, tasks.Interactive, delivery)
+		runtime.Gosched()
+	}
+}
+
+// A worker that nobody can cancel anything of any more, because its Redis client was closed, does not fall over.
+func TestClosedClientEndsTheListening(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	client := f.redis()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tasks.NewQueue(client, time.Hour).Cancels(ctx, func(string) { t.Error("heard something") })
+	}()
+	f.subscribed(1)
+	if err := client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if ctx.Err() != nil {
+		t.Error("it went on listening")
+	}
+}

@@ -1,0 +1,66 @@
+package worker
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// recalling is a source that is asked for final messages.
+type recalling struct {
+	*fakeSource
+	final func() (*tasks.Ending, error)
+}
+
+func (s recalling) Final(context.Context, tasks.Task, time.Time) (*tasks.Ending, error) {
+	return s.final()
+}
+
+// recalls gives a worker such a source.
+func (f *fleet) recalls(final func() (*tasks.Ending, error)) func(*Config) {
+	return func(c *Config) { c.Sources = []tasks.Source{recalling{f.source, final}} }
+}
+
+// A source that says when it can be asked is waited for: what was answered already is not done again.
+func TestRecallWaitsForALimit(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	task := f.task("a", "x")
+	f.died(task, 1)
+	f.lapse(task.Thread)
+	var asked atomic.Int32
+	f.worker(f.recalls(func() (*tasks.Ending, error) {
+		if asked.Add(1) == 1 {
+			return nil, tasks.Later(0, "too many requests")
+		}
+		return &tasks.Ending{Kind: tasks.Answered, At: time.Now()}, nil
+	}))
+	if e := f.ending(task.ID); !e.Found {
+		t.Errorf("ending = %+v", e)
+	}
+	if n := len(f.agent.specs()); n != 0 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+// A task that was answered already waits for nobody, and keeps nobody waiting.
+func TestRecallComesBeforeAllWaiting(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started, finish := f.running()
+	task := f.task("b", "x")
+	f.died(task, maxCrashes-1)
+	f.worker(f.recalls(func() (*tasks.Ending, error) { return &tasks.Ending{Kind: tasks.Answered, At: time.Now()}, nil }),
+		func(c *Config) { c.Timing.Alone = 600 * time.Millisecond })
+	busy := f.submit(f.task("a", "x"))
+	f.next(started)
+	f.lapse(task.Thread)
+	if e := f.ending(task.ID); !e.Found {
+		t.Errorf("ending = %+v", e)
+	}
+	close(finish)
+	f.ending(busy)
+}

@@ -1,0 +1,182 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/google/go-cmp/cmp"
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+)
+
+// backlog makes n tasks that wait in threads of their own, as Submit would but faster: half of them are due and have a delivery, half are not.
+func (f *fleet) backlog(n int) {
+	f.Helper()
+	const step = 500 // a pipeline is written within the time limit of the client, also under load
+	for from := 0; from < n; from += step {
+		_, err := f.rdb.Pipelined(f.Context(), func(p redis.Pipeliner) error {
+			for i := range step {
+				id, at := fmt.Sprintf("%016d-fake-backlog", from+i), int64(0)
+				if i%2 == 0 {
+					at = time.Now().Add(time.Hour).UnixMicro()
+				}
+				p.HSet(f.Context(), "errand:task:"+id, "thread", id, "class", tasks.Background, "state", "waiting", "delivery", 0, "fence", 0, "at", at)
+				p.ZAdd(f.Context(), "errand:live", redis.Z{Member: id})
+				p.ZAdd(f.Context(), "errand:waiting:"+id, redis.Z{Score: 1, Member: id})
+				p.HSet(f.Context(), asynqTaskKey(tasks.Background, id), "state", "pending")
+			}
+			return nil
+		})
+		if err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
+// However many tasks wait, what a dead worker ran is taken over, and a task without a delivery gets one.
+func TestBacklogHoldsUpNoRecovery(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.backlog(50_000)
+	dead := f.submit(f.task("a", "x"))
+	if _, err := f.store.Claim(t.Context(), dead, 0, "dead"); err != nil { // and nobody keeps it
+		t.Fatal(err)
+	}
+	for range 3 {
+		f.worker()
+	}
+	if e := f.ending(dead); e.Kind != tasks.Answered {
+		t.Errorf("ending = %+v", e)
+	}
+}
+
+// When the leader dies, another worker recovers.
+func TestLeaderIsReplaced(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	term, err := f.store.Leader("recovery", 300*time.Millisecond).Lead(t.Context()) // and is not heard of again
+	if err != nil || term == "" {
+		t.Fatal(term, err)
+	}
+	task := f.task("a", "x")
+	if _, _, err := f.store.Submit(t.Context(), store.Record{ID: task.ID, Thread: task.Thread, Class: task.Class, Task: format.JSON(task)}); err != nil {
+		t.Fatal(err)
+	}
+	f.worker()
+	f.ending(task.ID)
+}
+
+// We read and write what asynq keeps where its API is too slow, or has nothing: it has to be where we think.
+func TestLayoutOfAsynq(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	ctx := t.Context()
+	put := func(id string, at time.Time) string {
+		t.Helper()
+		if err := f.queue.Enqueue(ctx, id, tasks.Review, 0, at); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	states := map[string]asynq.TaskState{
+		put("first", time.Time{}): asynq.TaskStatePending, put("later", time.Now().Add(time.Hour)): asynq.TaskStateScheduled,
+		put("archived", time.Time{}): asynq.TaskStateArchived, put("second", time.Time{}): asynq.TaskStatePending,
+	}
+	if err := f.asynq.ArchiveTask(tasks.Review, "archived"); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range states {
+		info, err := f.asynq.GetTaskInfo(tasks.Review, id)
+		if err != nil || info.State != want {
+			t.Fatalf("asynq says %v of %s, %v", info, id, err)
+		}
+		present, alive, err := f.queue.Delivered(ctx, []store.LiveRecord{
+			{Record: store.Record{ID: id, Class: tasks.Review}}, {Record: store.Record{ID: id, Class: tasks.Review, Delivery: 1}},
+		})
+		if ends := want == asynq.TaskStateArchived; err != nil || !present[0] || alive[0] == ends || present[1] || alive[1] {
+			t.Errorf("%s is present %t, alive %t, %v", id, present, alive, err)
+		}
+	}
+	for _, id := range []string{"second", "later", "archived"} { // of which the first alone is pending
+		if err := f.queue.ToFront(ctx, id, tasks.Review, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken := make(chan string, 2)
+	server := asynq.NewServerFromRedisClient(f.rdb, asynq.Config{Concurrency: 1, Queues: map[string]int{tasks.Review: 1}, LogLevel: asynq.FatalLevel})
+	if err := server.Start(asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error {
+		taken <- t.ResultWriter().TaskID()
+		return nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	got := []string{<-taken, <-taken}
+	server.Shutdown()
+	if diff := cmp.Diff([]string{"second", "first"}, got); diff != "" {
+		t.Error(diff)
+	}
+	_, alive, err := f.queue.Delivered(ctx, []store.LiveRecord{{Record: store.Record{ID: "first", Class: tasks.Review}}})
+	if err != nil || slices.Contains(alive, true) {
+		t.Errorf("a completed delivery is alive: %t, %v", alive, err)
+	}
+}
+
+// What a dead worker's run had absorbed is as soon delivered as its task, and behind it: also where that is given up.
+func TestAbsorbedOfTheDeadComeFirst(t *testing.T) {
+	t.Parallel()
+	for name, deaths := range map[string]int{"tried again": 0, "given up": maxCrashes - 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			var list []string
+			for range 3 {
+				task := f.task("a", "x")
+				list = append(list, task.ID)
+				if _, _, err := f.store.Submit(t.Context(), store.Record{ID: task.ID, Thread: task.Thread, Class: task.Class, Kin: "k", Task: format.JSON(task)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := f.rdb.HSet(t.Context(), "errand:task:"+list[0], "crashes", deaths).Err(); err != nil {
+				t.Fatal(err)
+			}
+			c, err := f.open(store.Config{Redis: f.redis()}).Claim(t.Context(), list[0], 0, "dead")
+			if err == nil {
+				err = c.Idle(t.Context(), "")
+			}
+			for range list[1:] {
+				if err == nil {
+					_, _, err = c.Take(t.Context(), false, nil)
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.submit(f.task("b", "x"))
+			f.lapse(c.Thread())
+			f.idle().recover(t.Context(), store.LiveRecord{Record: c.Record()})
+			pending, err := f.rdb.LRange(t.Context(), asynqPendingKey(tasks.Interactive), 0, -1).Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Reverse(pending) // asynq takes from the right end
+			want := []string{tasks.DeliveryID(list[1], 1), tasks.DeliveryID(list[2], 1)}
+			if deaths == 0 {
+				want = append([]string{tasks.DeliveryID(list[0], 1)}, want...)
+			}
+			if diff := cmp.Diff(want, pending[:len(pending)-1]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Where asynq keeps a delivery and the list of pending ones.
+func asynqTaskKey(class, delivery string) string { return "asynq:{" + class + "}:t:" + delivery }
+
+func asynqPendingKey(class string) string { return "asynq:{" + class + "}:pending" }

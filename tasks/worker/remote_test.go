@@ -1,0 +1,140 @@
+package worker
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+// remote is a fleet whose workers have disks of their own and clone from a repository "acme/api".
+type remote struct {
+	*fleet
+	root    string
+	started chan agent.Spec // a run has done what work says
+	work    func(s agent.Spec)
+	save    bool // and has called Spec.Checkpoint
+	stuck   int  // processes that outlive the run
+}
+
+func newRemote(t *testing.T) *remote {
+	t.Helper()
+	r := &remote{fleet: newFleet(t), root: t.TempDir(), started: make(chan agent.Spec, 10)}
+	work := t.TempDir()
+	bare := filepath.Join(r.root, "acme", "api.git")
+	r.git(r.root, "init", "--quiet", "--bare", "--initial-branch=main", bare)
+	r.git(work, "init", "--quiet", "--initial-branch=main")
+	r.write(work, "README.md", "one\n")
+	r.write(work, ".gitignore", "*.log\n")
+	r.git(work, "add", "--all")
+	r.git(work, "commit", "--quiet", "--message", "one")
+	r.git(work, "push", "--quiet", bare, "HEAD:refs/heads/main")
+	r.work = r.everything
+	r.agent.do = r.run
+	return r
+}
+
+func (r *remote) git(dir string, args ...string) string {
+	r.Helper()
+	cmd := exec.CommandContext(r.Context(), "git", args...)
+	cmd.Dir = dir
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=Ann", "GIT_AUTHOR_EMAIL=a@example.com",
+		"GIT_COMMITTER_NAME=Ann", "GIT_COMMITTER_EMAIL=a@example.com",
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		r.Fatalf("git %q: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (r *remote) write(dir, name, content string) {
+	r.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// disk is a machine of a worker's own.
+func (r *remote) disk(dir string) func(*Config) {
+	return func(c *Config) {
+		var err error
+		c.Workspace, err = workspace.New(workspace.Config{Dir: dir, URL: func(repo string) string { return filepath.Join(r.root, repo+".git") }})
+		if err != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+// everything is what an agent leaves in its clone.
+func (r *remote) everything(s agent.Spec) {
+	r.write(s.Dir, "committed.txt", "committed\n")
+	r.git(s.Dir, "add", "committed.txt")
+	r.git(s.Dir, "commit", "--quiet", "--message", "work")
+	r.write(s.Dir, "README.md", "changed\n")
+	r.write(s.Dir, "untracked.txt", "untracked\n")
+	r.write(s.Dir, "ignored.log", "ignored\n")
+}
+
+// run works until it is stopped, the first time; whoever goes on answers at once.
+func (r *remote) run(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+	if len(r.agent.specs()) > 1 {
+		return answer("done"), nil
+	}
+	r.work(s)
+	res := answer("")
+	res.Outcome, res.Session.Data, res.Resources.Stuck = agent.Stopped, []byte("so far "), r.stuck
+	if r.save {
+		saved := res.Session
+		saved.Data = append(saved.Data, line(s.Prompt.ID)...)
+		s.Checkpoint(ctx, saved)
+		r.write(s.Dir, "later.txt", "after the checkpoint\n")
+	}
+	r.started <- s
+	<-ctx.Done()
+	return res, nil
+}
+
+func (r *remote) repoTask(thread string) tasks.Task {
+	t := r.task(thread, "do it")
+	t.Repo, t.Profile = "acme/api", agent.Write
+	return t
+}
+
+// resumed is the spec of the last run, when its task has ended.
+func (r *remote) resumed(id string) agent.Spec {
+	r.Helper()
+	if e := r.ending(id); e.Kind != tasks.Answered {
+		r.Fatalf("ending = %+v", e)
+	}
+	specs := r.agent.specs()
+	return specs[len(specs)-1]
+}
+
+// files are what is in a work tree.
+func (r *remote) files(dir string) map[string]string {
+	r.Helper()
+	files := map[string]string{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			text, _ := os.ReadFile(filepath.Join(dir, e.Name()))
+			files[e.Name()] = string(text)
+		}
+	}
+	return files
+}
+
+var everything = map[string]string{
+	".gitignore": "*.log\n", "README.md": "changed\n", "committed.txt": "committed\n", "untracked.txt": "untracked\n",
+}

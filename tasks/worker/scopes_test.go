@@ -1,0 +1,156 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/hibiken/asynq"
+)
+
+// waits returns when a task's delivery has been refused and is to come again.
+func (f *fleet) waits(id string) {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		if info, err := f.asynq.GetTaskInfo(tasks.Interactive, id); err == nil && info.State == asynq.TaskStateRetry {
+			return
+		}
+	}
+	f.Fatalf("task %s was not refused", id)
+}
+
+// next is what starts next.
+func (f *fleet) next(started <-chan string) string {
+	f.Helper()
+	select {
+	case id := <-started:
+		return id
+	case <-time.After(20 * time.Second):
+		f.Fatal("nothing started")
+		return ""
+	}
+}
+
+// noneCounts checks that nothing is held under a cap any more.
+func (f *fleet) noneCounts() {
+	f.Helper()
+	keys, err := f.rdb.Keys(f.Context(), "errand:cap:*").Result()
+	if err != nil || len(keys) > 0 {
+		f.Errorf("left: %v, %v", keys, err)
+	}
+}
+
+// All workers together keep to the limits; who finds no place keeps its place in the thread and uses no attempt.
+func TestLimitsHoldAcrossWorkers(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.policy.Limits = tasks.Limits{User: 2, Credential: 3}
+	var mu sync.Mutex
+	live, most := map[string]int{}, map[string]int{}
+	count := func(who string, n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		live[who] += n
+		most[who] = max(most[who], live[who])
+	}
+	started, finish := make(chan string, 10), make(chan struct{})
+	f.agent.do = func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		who := s.Header[1]
+		count(who, 1)
+		defer count(who, -1)
+		started <- s.ID
+		select {
+		case <-finish:
+		case <-ctx.Done(): // the test has failed
+		}
+		return answer("x"), nil
+	}
+	var ids []string
+	for i, who := range []string{"ann", "ann", "ann", "ann", "bob", "bob"} {
+		task := f.task(fmt.Sprint(min(i, 2), who), "x") // two of Ann's in one thread
+		task.Actor = who
+		ids = append(ids, f.submit(task))
+	}
+	for range 2 {
+		f.worker(func(c *Config) { c.Credential = "c" })
+	}
+	var order []string
+	for range 3 {
+		order = append(order, f.next(started))
+	}
+	for _, id := range ids {
+		if !slices.Contains(order, id) {
+			f.waits(id)
+		}
+	}
+	finish <- struct{}{} // one place is free
+	order = append(order, f.next(started))
+	close(finish)
+	for range 2 {
+		order = append(order, f.next(started))
+	}
+	for _, id := range ids {
+		f.ending(id)
+		if s, err := f.desk.Status(t.Context(), id); err != nil || s.Attempt != 1 {
+			t.Errorf("status = %+v, %v", s, err)
+		}
+	}
+	if f.agent.peak != 3 || len(most) != 2 || most["source fake test by ann"] > 2 || most["source fake test by bob"] > 2 {
+		t.Errorf("%d runs at once, by person %v", f.agent.peak, most)
+	}
+	if slices.Index(order, ids[2]) > slices.Index(order, ids[3]) {
+		t.Error("a thread changed its order")
+	}
+	f.stopAll()
+	f.noneCounts()
+}
+
+// A drained, a cancelled and a crashed run leave their place to others.
+func TestLimitsDoNotLeak(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.policy.Limits = tasks.Limits{User: 1}
+	started := make(chan string, 10)
+	f.agent.do = untilStopped(started)
+	dead := f.task("c", "x")
+	f.submit(dead)
+	if _, err := f.store.Claim(t.Context(), dead.ID, 0, "dead", Config{Policy: f.policy}.caps()...); err != nil {
+		t.Fatal(err)
+	}
+	f.lapse(dead.Thread)
+	stop := f.worker()
+	if id := f.next(started); id != dead.ID {
+		t.Errorf("%s runs", id)
+	}
+	other := f.submit(f.task("d", "x"))
+	f.waits(other)
+	stop()
+	f.noneCounts()
+
+	f.worker()
+	for range 2 {
+		id := f.next(started)
+		if _, err := f.desk.Cancel(t.Context(), id, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		if e := f.ending(id); e.Kind != tasks.Cancelled {
+			t.Errorf("ending = %+v", e)
+		}
+	}
+	if f.agent.peak != 1 {
+		t.Errorf("%d runs at once", f.agent.peak)
+	}
+	f.stopAll()
+	f.noneCounts()
+	if log := strings.Join(ids(f.agent.specs()), ", "); !strings.Contains(log, other) {
+		t.Errorf("ran: %s", log)
+	}
+}

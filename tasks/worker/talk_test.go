@@ -1,0 +1,356 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// talkingSource hears what the agent says, and hands questions to the test.
+type talkingSource struct {
+	*fakeSource
+	said  chan string
+	asked chan tasks.Question
+	mute  error // of Ask
+
+	settled chan tasks.Answer // nil: nobody looks
+}
+
+func (s *talkingSource) Say(_ context.Context, _ tasks.Task, text string) error {
+	s.said <- text
+	return nil
+}
+
+func (s *talkingSource) Ask(_ context.Context, _ tasks.Task, q tasks.Question) error {
+	s.asked <- q
+	return s.mute
+}
+
+func (s *talkingSource) Settle(_ context.Context, _ tasks.Task, q tasks.Question) error {
+	if s.settled != nil {
+		s.settled <- *q.Answer
+	}
+	return s.mute
+}
+
+func (s *talkingSource) ReadThread(_ context.Context, t tasks.Task) (string, error) {
+	return "thread " + t.Thread, nil
+}
+
+func (s *talkingSource) Attach(_ context.Context, _ tasks.Task, name string, data []byte) error {
+	s.said <- fmt.Sprintf("%s: %s", name, data)
+	return nil
+}
+
+// talking is a fleet whose source talks; its agent does what the test says with the tools it is offered.
+func talking(t *testing.T, do func(ctx context.Context, call func(tool, args string) string) string) (*fleet, *talkingSource) {
+	f := newFleet(t)
+	s := &talkingSource{fakeSource: f.source, said: make(chan string, 10), asked: make(chan tasks.Question, 10)}
+	f.agent.do = func(ctx context.Context, spec agent.Spec, _ agent.Host) (agent.Result, error) {
+		text := do(ctx, func(tool, args string) string {
+			for _, offered := range spec.Tools {
+				if offered.Name == tool {
+					answer, err := offered.Run(ctx, json.RawMessage(args))
+					if err != nil {
+						return "error: " + err.Error()
+					}
+					return answer
+				}
+			}
+			return "no such tool"
+		})
+		r := answer(text)
+		if ctx.Err() != nil {
+			r.Outcome, r.Text, r.Partial = agent.Stopped, "", text
+		}
+		return r, nil
+	}
+	return f, s
+}
+
+// reply is a message that is written now, and not when the tests' tasks are.
+func (f *fleet) reply(thread, text string) tasks.Task {
+	t := f.task(thread, text)
+	t.ID = tasks.NewID(time.Now().Add(time.Duration(f.n)*time.Millisecond), "fake", thread)
+	return t
+}
+
+func (f *fleet) talker(s tasks.Source, change ...func(*Config)) (stop func()) {
+	return f.worker(append(change, func(c *Config) { c.Sources = []tasks.Source{s} })...)
+}
+
+func TestAgentAsksAndIsAnswered(t *testing.T) {
+	t.Parallel()
+	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+		return call("ask_user", `{"question":"Red or blue?","options":["red","blue"]}`)
+	})
+	f.talker(s)
+	task := f.task("a", "paint")
+	id := f.submit(task)
+	q := <-s.asked
+	if q.Text != "Red or blue?" || len(q.Options) != 2 {
+		t.Errorf("asked %+v", q)
+	}
+	if s, err := f.desk.Status(t.Context(), id); err != nil || len(s.Questions) != 1 || s.Questions[0].Key != q.Key {
+		t.Errorf("status: %+v, %v", s.Questions, err)
+	}
+	for text, bad := range map[string]bool{"": true, strings.Repeat("x", 5000): true} {
+		if _, err := f.desk.Answer(t.Context(), id, "", "ann", text); bad && !isInput(err) {
+			t.Errorf("answer of %d bytes: %v", len(text), err)
+		}
+	}
+	if _, err := f.desk.Answer(t.Context(), id, "nothing", "ann", "x"); !errors.Is(err, tasks.ErrNotFound) {
+		t.Errorf("an answer to nothing: %v", err)
+	}
+	a, err := f.desk.Answer(t.Context(), id, "", "ann", "2")
+	if err != nil || a.Text != "blue" {
+		t.Errorf("answered %+v, %v", a, err)
+	}
+	if e := f.ending(id); e.Result.Text != "ann answered: blue" {
+		t.Errorf("the agent heard %q", e.Result.Text)
+	}
+	var told []string
+	for l, err := range f.desk.Follow(t.Context(), id, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		told = append(told, string(l.Event.Kind)+" "+l.Event.Text)
+	}
+	if got := strings.Join(told, "; "); !strings.Contains(got, "asked Red or blue?; replied blue") {
+		t.Errorf("events: %s", got)
+	}
+}
+
+// What a rule leaves to people is a question to them, and only their consent is one.
+func TestPeopleApproveOfACall(t *testing.T) {
+	t.Parallel()
+	for reply, want := range map[string]agent.Decision{
+		"1":                    {Allow: true},
+		"always for this task": {Allow: true},
+		"Deny: 1":              {Reason: "somebody does not approve of this: 1"},
+		"allow":                {Allow: true},
+		"Deny":                 {Reason: "somebody does not approve of this."},
+		"Yes.":                 {Allow: true},
+		"only in the clone":    {Reason: "somebody does not approve of this: only in the clone"},
+	} {
+		t.Run(reply, func(t *testing.T) {
+			t.Parallel()
+			f, s := talking(t, nil)
+			got := make(chan agent.Decision, 1)
+			f.agent.do = func(ctx context.Context, _ agent.Spec, h agent.Host) (agent.Result, error) {
+				got <- h.Permit(ctx, agent.ToolRequest{Tool: "Bash", Reason: "it is Friday", Input: json.RawMessage(`{"command":"make deploy"}`)})
+				return answer(""), nil
+			}
+			f.talker(s)
+			f.submit(f.task("a", "x"))
+			if q := <-s.asked; q.Text != "May I do this? Bash (it is Friday)\n\n```\n{\n  \"command\": \"make deploy\"\n}\n```" {
+				t.Errorf("asked %q", q.Text)
+			}
+			if _, err := f.desk.Submit(t.Context(), f.reply("a", reply)); err != nil {
+				t.Fatal(err)
+			}
+			if d := <-got; d.Allow != want.Allow || d.Reason != want.Reason {
+				t.Errorf("decided %+v, want %+v", d, want)
+			}
+		})
+	}
+}
+
+// What the one who asked says in the thread while the agent waits is the answer, once; what others say, or what comes later, is a task.
+func TestMessageInTheThreadIsTheAnswer(t *testing.T) {
+	t.Parallel()
+	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+		return call("ask_user", `{"question":"Red or blue?"}`)
+	})
+	stop := f.talker(s)
+	id := f.submit(f.task("a", "paint"))
+	<-s.asked
+	stranger, early, reply := f.reply("a", "green"), f.task("a", "and quickly"), f.reply("a", "blue")
+	stranger.Actor = "a stranger"
+	if r, err := f.desk.Submit(t.Context(), stranger); err != nil || r.Answered || r.ID != stranger.ID {
+		t.Errorf("a stranger: %+v, %v", r, err)
+	}
+	if r, err := f.desk.Submit(t.Context(), early); err != nil || r.Answered || r.ID != early.ID {
+		t.Errorf("what was written before the question: %+v, %v", r, err)
+	}
+	for n, isNew := range []bool{true, false} {
+		if r, err := f.desk.Submit(t.Context(), reply); err != nil || !r.Answered || r.New != isNew {
+			t.Errorf("reply %d: %+v, %v", n, r, err)
+		}
+	}
+	if e := f.ending(id); e.Result.Text != "somebody answered: blue" {
+		t.Errorf("the agent heard %q", e.Result.Text)
+	}
+	stop()
+	if r, err := f.desk.Submit(t.Context(), reply); err != nil || !r.Answered || r.New {
+		t.Errorf("the reply comes again after the end: %+v, %v", r, err)
+	}
+	if _, err := f.desk.Status(t.Context(), reply.ID); !errors.Is(err, tasks.ErrNotFound) {
+		t.Errorf("the reply became a task: %v", err)
+	}
+}
+
+// The same question after a restart is the same question: it is shown once, and an answer given meanwhile is there.
+func TestAnswerSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+		_ = call("post_update", `{"text":"I begin."}`)
+		return call("ask_user", `{"question":"Which?"}`)
+	})
+	stop := f.talker(s)
+	id := f.submit(f.task("a", "x"))
+	<-s.asked
+	stop() // drains: the run is handed back
+	if _, err := f.desk.Answer(t.Context(), id, "", "ann", "that one"); err != nil {
+		t.Fatal(err)
+	}
+	f.talker(s)
+	if e := f.ending(id); e.Result.Text != "ann answered: that one" {
+		t.Errorf("the agent heard %q", e.Result.Text)
+	}
+	if len(s.asked) != 0 || len(s.said) != 1 {
+		t.Errorf("asked %d times more, said %d times", len(s.asked), len(s.said))
+	}
+}
+
+// One consent is not one to all that follows; a question that nobody waits for swallows no message; and options mean what they say.
+func TestEachQuestionIsAnsweredForItself(t *testing.T) {
+	t.Parallel()
+	f, s := talking(t, nil)
+	withdrawn := make(chan error, 1)
+	f.agent.do = func(ctx context.Context, spec agent.Spec, h agent.Host) (agent.Result, error) {
+		call := agent.ToolRequest{Tool: "Bash", Input: json.RawMessage(`{"command":"./deploy.sh"}`)}
+		first, second := h.Permit(ctx, call), h.Permit(ctx, call)
+		var ask agent.Tool
+		for _, tool := range spec.Tools {
+			if tool.Name == "ask_user" {
+				ask = tool
+			}
+		}
+		gone, cancel := context.WithCancel(ctx)
+		go func() {
+			<-s.asked
+			cancel()
+		}()
+		_, err := ask.Run(gone, json.RawMessage(`{"question":"Never mind?"}`))
+		withdrawn <- err
+		number, err := ask.Run(ctx, json.RawMessage(`{"question":"How many?","options":["2","4","8"]}`))
+		return answer(fmt.Sprint(first.Allow, second.Allow, " ", number, err)), nil
+	}
+	f.talker(s)
+	id := f.submit(f.task("a", "deploy"))
+	for _, text := range []string{"yes", "no"} {
+		<-s.asked
+		if _, err := f.desk.Answer(t.Context(), id, "", "ann", text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-withdrawn; err == nil {
+		t.Error("a withdrawn question was answered")
+	}
+	<-s.asked
+	if r, err := f.desk.Submit(t.Context(), f.reply("a", "2")); err != nil || !r.Answered {
+		t.Errorf("the reply: %+v, %v", r, err)
+	}
+	if e := f.ending(id); e.Result.Text != "true false somebody answered: 2<nil>" {
+		t.Errorf("the agent got %q", e.Result.Text)
+	}
+}
+
+// A question that could not be posted is not waited for.
+func TestQuestionThatNobodySees(t *testing.T) {
+	t.Parallel()
+	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+		return call("ask_user", `{"question":"Anybody?"}`)
+	})
+	s.mute = errors.New("no such thread")
+	f.talker(s)
+	id := f.submit(f.task("a", "x"))
+	if e := f.ending(id); !strings.Contains(e.Result.Text, "no such thread") {
+		t.Errorf("the agent heard %q", e.Result.Text)
+	}
+}
+
+func TestUnansweredQuestionExpires(t *testing.T) {
+	t.Parallel()
+	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+		return call("ask_user", `{"question":"Anybody?"}`)
+	})
+	f.talker(s, func(c *Config) { c.Timing.Answer = time.Millisecond })
+	id := f.submit(f.task("a", "x"))
+	if e := f.ending(id); !strings.HasPrefix(e.Result.Text, "Nobody answered within 1ms.") {
+		t.Errorf("the agent heard %q", e.Result.Text)
+	}
+	if _, err := f.desk.Answer(t.Context(), id, "", "ann", "too late"); !errors.Is(err, tasks.ErrNotFound) {
+		t.Errorf("a late answer: %v", err)
+	}
+}
+
+func TestAgentReadsAndAttaches(t *testing.T) {
+	t.Parallel()
+	dir, outside := t.TempDir(), t.TempDir()
+	for path, text := range map[string]string{filepath.Join(dir, "report.md"): "fine", filepath.Join(outside, "key"): "secret"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(outside, "key"), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+		var all []string
+		for _, path := range []string{"report.md", "report.md", filepath.Join(dir, "report.md"), "link", filepath.Join(outside, "key"), "../x", "."} {
+			all = append(all, call("attach_file", fmt.Sprintf(`{"path":%q}`, path)))
+		}
+		return strings.Join(append(all, call("read_thread", `{}`)), "\n")
+	})
+	f.talker(s)
+	task := f.task("a", "x")
+	task.Dir = dir
+	e := f.ending(f.submit(task))
+	lines := strings.Split(e.Result.Text, "\n")
+	if len(lines) != 8 || lines[0] != "Attached report.md." || !strings.HasPrefix(lines[1], "This very file was given") || lines[2] != lines[1] || lines[7] != "thread fake/a" {
+		t.Fatalf("the agent heard %q", e.Result.Text)
+	}
+	for _, line := range lines[3:7] {
+		if !strings.HasPrefix(line, "error: ") {
+			t.Errorf("it could post %s", line)
+		}
+	}
+	if got := <-s.said; got != "report.md: fine" || len(s.said) != 0 {
+		t.Errorf("posted %q and %d more", got, len(s.said))
+	}
+}
+
+// Content of strangers is given no voice, and a source that cannot talk offers nothing.
+func TestWhoMayTalk(t *testing.T) {
+	t.Parallel()
+	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+		return call("post_update", `{"text":"hi"}`)
+	})
+	f.talker(s)
+	task := f.task("a", "x")
+	task.Profile = agent.Untrusted
+	if e := f.ending(f.submit(task)); e.Result.Text != "no such tool" {
+		t.Errorf("an untrusted run: %q", e.Result.Text)
+	}
+	f.stopAll()
+	f.worker()
+	if e := f.ending(f.submit(f.task("b", "x"))); e.Result.Text != "no such tool" {
+		t.Errorf("a source that cannot talk: %q", e.Result.Text)
+	}
+}
+
+func isInput(err error) bool {
+	_, ok := errors.AsType[*tasks.InputError](err)
+	return ok
+}

@@ -1,0 +1,236 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/google/go-cmp/cmp"
+)
+
+var noCLI = agent.NewError(agent.ClassCLIMissing, "/opt/claude is not there")
+
+// lookOften makes a worker find out soon that its CLI has changed.
+func lookOften(c *Config) { c.Timing.Health = 300 * time.Millisecond }
+
+// with gives a worker a CLI of its own.
+func with(a *fakeAgent) func(*Config) { return func(c *Config) { c.Runner = a } }
+
+// Beside a worker that can run tasks, one that cannot takes none and fails none: each is run once, at the first attempt.
+func TestUnableWorkerTakesNoTasks(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	broken := &fakeAgent{health: noCLI}
+	f.worker(with(broken))
+	f.workers(func(all []store.Worker) bool { return len(all) == 1 && !tasks.Able(all[0]) })
+	f.worker()
+	var ids []string
+	for i := range 16 {
+		ids = append(ids, f.submit(f.task(string(rune('a'+i)), "x")))
+	}
+	for _, id := range ids {
+		if e := f.ending(id); e.Kind != tasks.Answered {
+			t.Errorf("ending = %+v", e)
+		}
+		if s, err := f.desk.Status(t.Context(), id); err != nil || s.Attempt != 1 {
+			t.Errorf("attempt %d, %v", s.Attempt, err)
+		}
+	}
+	if n := len(broken.specs()); n != 0 {
+		t.Errorf("the worker that cannot was asked for %d runs", n)
+	}
+}
+
+// Where no worker can run tasks they wait, and their threads are told why, once and without a path; then they start by themselves.
+func TestTasksWaitForAnAbleWorker(t *testing.T) {
+	t.Parallel()
+	f, source := talking(t, func(context.Context, func(string, string) string) string { return "done" })
+	speaks := func(c *Config) { c.Sources = []tasks.Source{source} }
+	id := f.submit(f.task("a", "x"))
+	if s, err := f.desk.Status(t.Context(), id); err != nil || s.Why != "no worker is alive" {
+		t.Errorf("before there is a worker it waits for %q, %v", s.Why, err)
+	}
+	f.agent.breaks(noCLI)
+	f.worker(lookOften, speaks)
+	f.worker(lookOften, speaks)
+	text := <-source.said
+	const why = "o worker can run tasks: the worker has no Claude Code CLI"
+	if !strings.HasPrefix(text, "N"+why+".") || !strings.Contains(text, "enqueue cancel "+id) || strings.Contains(text, "/opt") {
+		t.Errorf("the thread is told: %s", text)
+	}
+	s, err := f.desk.Status(t.Context(), id)
+	if err != nil || s.State != string(store.Waiting) || s.Attempt != 0 || !strings.HasPrefix(s.Why, "n"+why) {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	if l, err := f.desk.List(t.Context(), tasks.Filter{}); err != nil || len(l.Tasks) != 1 || l.Tasks[0].Why != s.Why {
+		t.Errorf("list %+v, %v", l, err)
+	}
+	f.agent.breaks(nil)
+	if e := f.ending(id); e.Kind != tasks.Answered || e.Result.Text != "done" {
+		t.Errorf("ending = %+v", e)
+	}
+	if s, err := f.desk.Status(t.Context(), id); err != nil || s.Attempt != 1 || s.Why != "" {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	select {
+	case again := <-source.said:
+		t.Errorf("told again: %s", again)
+	default:
+	}
+}
+
+// Of the workers that cannot run tasks one tells the threads, a few at a time, and looks at none again that it has told.
+func TestOneUnableWorkerTells(t *testing.T) {
+	t.Parallel()
+	f, source := talking(t, nil)
+	source.said = make(chan string, 100)
+	broken := func() *Worker {
+		w := f.idle(with(&fakeAgent{health: noCLI}), func(c *Config) { c.Sources = []tasks.Source{source} })
+		w.unable.leader = w.store.Leader("unable", time.Minute)
+		w.timing.Observe = 1
+		w.beat(t.Context())
+		return w
+	}
+	one, other := broken(), broken()
+	for i := range lookStep + 5 { // the last thread has two
+		f.submit(f.task(fmt.Sprint(min(i, maxTold+4)), "x"))
+	}
+	for look, want := range []int{maxTold, 5, 0} {
+		one.tellUnable(t.Context())
+		other.tellUnable(t.Context())
+		if n := len(source.said); n != want {
+			t.Errorf("look %d told %d threads, want %d", look, n, want)
+		}
+		for len(source.said) > 0 {
+			<-source.said
+		}
+	}
+	if n := len(one.unable.told); n != maxTold+5 || len(other.unable.heads) != 0 {
+		t.Errorf("told %d; the other has looked at %d", n, len(other.unable.heads))
+	}
+	for thread, id := range one.unable.heads {
+		if !one.unable.told[id] {
+			t.Errorf("%s: %s is not told", thread, id)
+		}
+	}
+}
+
+// What runs while the CLI breaks goes on, nothing is begun, and a worker that is mended takes tasks again, though the earlier run is not over.
+func TestWorkerStopsAndResumesTaking(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started, finish := make(chan string, 2), make(chan struct{})
+	f.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		if started <- s.ID; s.Prompt.Text == "slow" {
+			<-finish
+		}
+		return answer("done"), nil
+	}
+	f.worker(lookOften)
+	slow := f.submit(f.task("a", "slow"))
+	<-started
+	f.agent.breaks(noCLI)
+	f.workers(func(all []store.Worker) bool { return !tasks.Able(all[0]) && all[0].Running == 1 })
+	quick := f.submit(f.task("b", "quick"))
+	f.workers(func(all []store.Worker) bool { return !tasks.Able(all[0]) && all[0].Running == 1 }) // another beat
+	if n := len(f.agent.specs()); n != 1 {
+		t.Errorf("%d runs were begun, want 1", n)
+	}
+	f.agent.breaks(nil)
+	if e := f.ending(quick); e.Kind != tasks.Answered {
+		t.Errorf("ending = %+v", e)
+	}
+	close(finish)
+	if e := f.ending(slow); e.Kind != tasks.Answered {
+		t.Errorf("ending = %+v", e)
+	}
+}
+
+// A CLI that breaks after the worker has looked at it fails no task either: another worker runs it.
+func TestRunThatFindsTheCLIBroken(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]func() (agent.Result, error){
+		"before the run": func() (agent.Result, error) { return agent.Result{}, noCLI },
+		"in the run":     func() (agent.Result, error) { return agent.Result{Outcome: agent.Failed, Error: noCLI}, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			other := &fakeAgent{health: noCLI}
+			var once sync.Once
+			f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+				once.Do(func() { f.agent.breaks(noCLI); other.breaks(nil) })
+				return failure()
+			}
+			f.worker()
+			f.worker(with(other), lookOften)
+			id := f.submit(f.task("a", "x"))
+			if e := f.ending(id); e.Kind != tasks.Answered {
+				t.Errorf("ending = %+v", e)
+			}
+			if s, err := f.desk.Status(t.Context(), id); err != nil || s.Attempt != 1 || len(f.agent.specs()) != 1 {
+				t.Errorf("attempt %d, %d runs, %v", s.Attempt, len(f.agent.specs()), err)
+			}
+			f.stopAll()
+			if n := len(f.source.waited); n != 0 {
+				t.Errorf("told %d times that it waits", n)
+			}
+		})
+	}
+}
+
+func TestUnable(t *testing.T) {
+	t.Parallel()
+	good := store.Worker{Host: "a", Health: json.RawMessage(`{"ok":true}`)}
+	bad := store.Worker{Host: "b", Health: format.JSON(agent.Health{Problem: "no /opt/claude", Remedy: "run npm ci", Sentence: "It has no CLI."})}
+	leaving := store.Worker{Host: "c", Draining: true}
+	for name, c := range map[string]struct {
+		seen []store.Worker
+		want [3]string
+	}{
+		"none":         {nil, [3]string{"no worker is alive", "start one, with the same REDIS_URL", "no worker is alive"}},
+		"one is able":  {[]store.Worker{bad, good, leaving}, [3]string{}},
+		"says nothing": {[]store.Worker{{}}, [3]string{}},
+		"unable": {
+			[]store.Worker{leaving, bad},
+			[3]string{"no worker can run tasks: no /opt/claude (b)", "run npm ci", "no worker can run tasks: it has no CLI"},
+		},
+		"leaving": {[]store.Worker{leaving}, [3]string{"all workers are shutting down", "", "no worker can run tasks"}},
+		"unreadable": {
+			[]store.Worker{{Host: "d", Health: json.RawMessage(`[]`)}},
+			[3]string{"what worker d tells of its CLI cannot be read", "run the same version of errand everywhere", "no worker can run tasks"},
+		},
+	} {
+		what, remedy := tasks.Unable(c.seen)
+		if diff := cmp.Diff(c.want, [3]string{what, remedy, tasks.WhyNoWorker(c.seen)}); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// workers waits until those that live, as they tell it, are as they are wanted, after at least one further beat.
+func (f *fleet) workers(want func([]store.Worker) bool) {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	defer cancel()
+	began, tick := time.Now(), time.NewTicker(20*time.Millisecond)
+	defer tick.Stop()
+	for {
+		all, err := f.store.Workers.List(ctx)
+		if err != nil {
+			f.Fatalf("%v; workers are %+v", err, all)
+		}
+		if len(all) > 0 && all[0].Seen.After(began) && want(all) {
+			return
+		}
+		<-tick.C
+	}
+}

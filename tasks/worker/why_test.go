@@ -1,0 +1,189 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/redis/go-redis/v9"
+)
+
+// Who waits for a full scope is told why and where in line, once, wherever that is shown.
+func TestWaitingIsTold(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.policy.Limits = tasks.Limits{User: 1}
+	started, finish := f.running()
+	f.worker()
+	all, notices := []string{f.submit(f.task("a", "x"))}, []string{}
+	f.next(started)
+	for i, why := range []string{"1 of 1 runs busy for whoever asked; you are 1st", "1 of 1 runs busy for whoever asked; you are 2nd"} {
+		id := f.submit(f.task(fmt.Sprint("b", i), "x"))
+		all = append(all, id)
+		f.waits(id)
+		s := f.status(id)
+		list, err := f.desk.List(t.Context(), tasks.Filter{Limit: 1})
+		if err != nil || s.Why != why || list.Tasks[0].Why != why {
+			t.Errorf("why: %q, in the list %q, %v", s.Why, list.Tasks[0].Why, err)
+		}
+		if told := <-f.source.waited; told != id+" Waiting: "+why {
+			t.Errorf("told: %s", told)
+		}
+		notices = append(notices, "Waiting: "+why)
+	}
+	if c, err := f.store.Counts(t.Context()); err != nil || c != (store.Counts{Waiting: 2, Running: 1}) {
+		t.Errorf("counts: %+v, %v", c, err)
+	}
+	close(finish)
+	for i, id := range all {
+		f.ending(id)
+		if got := f.events(id, agent.Notice); i > 0 && (len(got) == 0 || !strings.HasSuffix(got[0], notices[i-1])) {
+			t.Errorf("events: %q", got)
+		}
+	}
+	if c, err := f.store.Counts(t.Context()); err != nil || c != (store.Counts{}) {
+		t.Errorf("counts: %+v, %v", c, err)
+	}
+}
+
+// A reason that comes soon after another is told later, and a place in a line is not: the task asks again, and may have another by then.
+func TestReasonsAreToldApart(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.idle()
+	w.tellings.apart = time.Second
+	id := f.submit(f.task("a", "x"))
+	handBack := func(why string) {
+		claim, err := w.store.Claim(t.Context(), id, 0, "w")
+		if err == nil {
+			err = claim.Return(t.Context(), store.Wait{Why: why})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.tellWait(telling{id: id, key: why, why: why})
+		w.posting.Wait()
+	}
+	for _, why := range []string{"a", "b", "c"} {
+		handBack(why)
+	}
+	w.tellWait(telling{id: id, key: "1", why: "place 1", asks: true})
+	w.posting.Wait()
+	if len(w.tellings.later) != 0 {
+		t.Errorf("to be told later: %+v", w.tellings.later)
+	}
+	handBack("d")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	go every(ctx, 10*time.Millisecond, w.tellLater)
+	for _, want := range []string{"a", "d"} {
+		select {
+		case told := <-f.source.waited:
+			if told != id+" Waiting: "+want {
+				t.Errorf("told %s, want %s", told, want)
+			}
+		case <-ctx.Done():
+			t.Fatalf("%s is not told", want)
+		}
+	}
+}
+
+// However many wait, few are told at once; the others later, as far as they are kept.
+func TestFewAreToldAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.idle()
+	for range posters {
+		w.tellings.tokens <- struct{}{}
+	}
+	for i := range maxTellings + 10 {
+		w.tellWait(telling{id: fmt.Sprint(i), key: "k", why: "x"})
+	}
+	w.posting.Wait() // for none
+	if n := len(w.tellings.later); n != maxTellings {
+		t.Errorf("%d are kept", n)
+	}
+	if n := len(w.tellings.due(posters)); n != posters {
+		t.Errorf("%d are due", n)
+	}
+}
+
+// A run that waits for a person gives its places to others.
+func TestQuestionsHoldNoPlace(t *testing.T) {
+	t.Parallel()
+	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+		return call("ask_user", `{"question":"Red or blue?"}`)
+	})
+	f.policy.Limits = tasks.Limits{User: 1}
+	f.talker(s)
+	ids := []string{f.submit(f.task("a", "x")), f.submit(f.task("b", "x"))}
+	for range ids {
+		<-s.asked // the second only if the first does not count
+	}
+	for _, id := range ids {
+		if _, err := f.desk.Answer(t.Context(), id, "", "ann", "red"); err != nil {
+			t.Fatal(err)
+		}
+		if e := f.ending(id); e.Result.Text != "ann answered: red" {
+			t.Errorf("ending = %+v", e)
+		}
+	}
+	f.stopAll()
+	f.noneCounts()
+}
+
+// faulty fails as many commands as it is told to.
+type faulty struct{ next atomic.Int32 }
+
+func (*faulty) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*faulty) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *faulty) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.next.Add(-1) >= 0 {
+			err := errors.New("redis is away")
+			cmd.SetErr(err)
+			return err
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// A run whose person has answered counts again, also when Redis was away just then.
+func TestPlacesAreTakenBack(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	client, away := f.redis(), &faulty{}
+	client.AddHook(away)
+	task := f.task("a", "x")
+	id := f.submit(task)
+	claim, err := f.open(store.Config{Redis: client}).Claim(t.Context(), id, 0, "w", store.Cap{Scope: "account:x", Max: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &talk{claim: claim, run: t.Context(), task: task, lent: func() {}, log: slog.New(slog.DiscardHandler)}
+	takeBack := k.lend()
+	away.next.Store(1)
+	takeBack()
+	if n, err := f.redis().ZCard(t.Context(), "errand:cap:account:x").Result(); err != nil || n != 1 {
+		t.Errorf("%d count, %v", n, err)
+	}
+
+	ended, end := context.WithCancel(t.Context())
+	k.run = ended
+	takeBack = k.lend()
+	away.next.Store(1000)
+	end()
+	takeBack() // it does not outlast the run
+}

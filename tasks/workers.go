@@ -1,0 +1,80 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+)
+
+// Able reports whether a worker takes tasks and can run them. One that says nothing about its CLI is taken at its word.
+func Able(w store.Worker) bool {
+	h, err := cliOf(w)
+	return err == nil && !w.Draining && h.OK
+}
+
+func cliOf(w store.Worker) (h agent.Health, err error) {
+	if len(w.Health) == 0 {
+		return agent.Health{OK: true}, nil
+	}
+	err = json.Unmarshal(w.Health, &h)
+	return h, err
+}
+
+// Unable says, for operators, why none of these workers would run a task now, in the words of the first that cannot, and what to do about
+// it. Both are empty when one of them would.
+func Unable(seen []store.Worker) (what, remedy string) {
+	if len(seen) == 0 {
+		return "no worker is alive", "start one, with the same REDIS_URL"
+	}
+	if slices.ContainsFunc(seen, Able) {
+		return "", ""
+	}
+	for _, w := range seen {
+		switch h, err := cliOf(w); {
+		case err != nil:
+			return fmt.Sprintf("what worker %s tells of its CLI cannot be read", w.Host), "run the same version of errand everywhere"
+		case !h.OK:
+			return fmt.Sprintf("no worker can run tasks: %s (%s)", h.Problem, w.Host), h.Remedy
+		}
+	}
+	return "all workers are shutting down", ""
+}
+
+// waitsFor is the same for whoever asked for a task, as a clause: without names and paths of machines.
+func WhyNoWorker(seen []store.Worker) string {
+	if what, _ := Unable(seen); what == "" || len(seen) == 0 {
+		return what
+	}
+	for _, w := range seen {
+		if h, err := cliOf(w); err == nil && !h.OK && h.Sentence != "" {
+			return "no worker can run tasks: " + lowerFirst(strings.TrimSuffix(h.Sentence, "."))
+		}
+	}
+	return "no worker can run tasks"
+}
+
+// noteUnable fills in why a task that is due waits, where no worker can run any.
+func (d *Desk) noteUnable(ctx context.Context, list []Status) {
+	due := func(s Status) bool { return s.State == string(store.Waiting) && !s.At.After(time.Now()) }
+	if !slices.ContainsFunc(list, due) {
+		return
+	}
+	seen, err := d.store.Workers.List(ctx)
+	if err != nil {
+		return // what the task says of itself still holds
+	}
+	why := WhyNoWorker(seen)
+	for i := range list {
+		if why != "" && due(list[i]) {
+			list[i].Why = why
+		}
+	}
+}
+
+func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
