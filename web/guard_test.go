@@ -8,7 +8,8 @@ import (
 	"github.com/errand-fleet/errand/web/auth"
 )
 
-// withRoutes adds routes like those of sources: one that verifies a signature, some that rely on the console, and one whose name begins like an open one.
+// withRoutes adds routes like those of sources: one that verifies a signature, some that rely on the console, and one
+// whose name begins like an open one.
 func withRoutes(c *Config) {
 	c.Mux = http.NewServeMux()
 	c.Open = []string{"/slack/"}

@@ -38,7 +38,8 @@ func (h *harness) redirects(a answer, to string) {
 	}
 }
 
-// A browser follows a link from Slack without the cookie. The response makes it repeat the request by itself, with the cookie.
+// A browser follows a link from Slack without the cookie. The response makes it repeat the request by itself, with the
+// cookie.
 func TestBrowsersComeAgainByTheLogin(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -127,7 +127,8 @@ func TestNothingIsHidden(t *testing.T) {
 	h.contains(h.get("/tasks/"+id), http.StatusOK, `<h1>safe\u202egnp.exe red</h1>`, `ann\u2066`, `main\x07`, "!\u202e", "!\u2066", "!\x1b")
 }
 
-// Terminal escape sequences in text remove nothing else from a page: applied to the markup, one could span several tags and tasks.
+// Terminal escape sequences in text remove nothing else from a page: applied to the markup, one could span several tags
+// and tasks.
 func TestOrdersStayInTheirPlace(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -77,7 +77,8 @@ func TestLinksBetweenDeliveriesAndTasks(t *testing.T) {
 	h.problem(h.get("/queues/tasks/"+unknown+".r1"), http.StatusNotFound)
 }
 
-// If queues are writable, asynqmon's Cancel goes to the desk: it is stored with who asked, and finds the task of any delivery.
+// If queues are writable, asynqmon's Cancel goes to the desk: it is stored with who asked, and finds the task of any
+// delivery.
 func TestCancelOfADelivery(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(c *Config) { c.QueuesWritable = true })

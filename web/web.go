@@ -120,8 +120,9 @@ func New(cfg Config) (*Handler, error) {
 	return h, nil
 }
 
-// Close ends the open streams and closes the connections that the handler opened. Pass it to http.Server.RegisterOnShutdown: Shutdown would
-// otherwise wait for the readers of streams. Close may be called more than once.
+// Close ends the open streams and closes the connections that the handler opened. Pass it to
+// http.Server.RegisterOnShutdown: Shutdown would otherwise wait for the readers of streams. Close may be called more
+// than once.
 func (h *Handler) Close() error {
 	h.cancel()
 	h.logs.Close()
@@ -131,8 +132,8 @@ func (h *Handler) Close() error {
 // Invite returns a path that opens the console once, within 15 minutes.
 func (h *Handler) Invite() (path string) { return h.guard.Invite() }
 
-// ServeHTTP serves public routes to everyone and the rest to known visitors. It decides by the pattern that will be served, not by the path,
-// so that no spelling of a path reaches a handler that another spelling does not.
+// ServeHTTP serves public routes to everyone and the rest to known visitors. It decides by the pattern that will be
+// served, not by the path, so that no spelling of a path reaches a handler that another spelling does not.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	respond.SetHeaders(w.Header())
 	_, pattern := h.mux.Handler(r)

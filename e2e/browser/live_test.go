@@ -76,7 +76,7 @@ func TestLivePage(t *testing.T) {
 	l.find("#state", "running")
 	close(looked)
 	l.find(".entry.text .markdown strong", "count")
-	l.find(".entry.tool_use.done .back", "one two three")
+	l.find(".entry.tool_use.done .result", "one two three")
 	l.find("#state", "running")
 	close(answer)
 	l.find("#state", "answered")

@@ -1,7 +1,8 @@
 // Package legible makes text of agents, tools and strangers safe to show on a page or a terminal.
 //
-// The results are valid UTF-8 without control sequences that move the cursor, set a colour or a title, or change the direction of text.
-// HTML is not escaped. Text may come in pieces: a control sequence that is cut in two is spelled out.
+// The results are valid UTF-8 without control sequences that move the cursor, set a colour or a title, or change the
+// direction of text. HTML is not escaped. Text may come in pieces: a control sequence that is cut in two is spelled
+// out.
 package legible
 
 import (
@@ -22,8 +23,8 @@ func hidden(r rune) bool {
 	return r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r <= 0x9f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
-// Text removes control sequences of terminals and spells out other invisible characters. The console's static/task.js does the same. Do not use
-// it on markup: an unfinished control sequence would remove the markup after it.
+// Text removes control sequences of terminals and spells out other invisible characters. The console's static/task.js
+// does the same. Do not use it on markup: an unfinished control sequence would remove the markup after it.
 func Text(s string) string {
 	s = strings.ToValidUTF8(s, "\ufffd") // a single byte 0x9b begins a control sequence on some terminals
 	if strings.ContainsRune(s, '\x1b') {

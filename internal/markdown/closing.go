@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// inWord matches markup between the letters of a word. after matches what follows a word that closes an issue; a word in a path is followed
-// by something else.
+// inWord matches markup between the letters of a word. after matches what follows a word that closes an issue; a word
+// in a path is followed by something else.
 const (
 	inWord = `[^\w\s\pZ` + zeroWidth + `]*`
 	after  = `[^\w\s\pZ./-]*[\s\pZ:]`
@@ -26,8 +26,8 @@ var (
 
 func spelt(word string) string { return strings.Join(strings.Split(word, ""), inWord) }
 
-// Unclosing returns neutral text that closes no issue as the description of a merged pull request. If it may refer to issues, each word that
-// closes them gets a zero-width space after its first letter, however the word is composed.
+// Unclosing returns neutral text that closes no issue as the description of a merged pull request. If it may refer to
+// issues, each word that closes them gets a zero-width space after its first letter, however the word is composed.
 func Unclosing(s string) string { return settle(s, unclose) }
 
 func unclose(d *document) string {

@@ -1,4 +1,5 @@
-// Package markdown splits and neutralises Markdown that strangers may have influenced, for all places that errand posts to or reads from.
+// Package markdown splits and neutralises Markdown that strangers may have influenced, for all places that errand posts
+// to or reads from.
 //
 //   - A CommonMark parser (goldmark) decides what is code and what is prose.
 //   - Neutral returns text that mentions nobody, loads nothing, draws nothing, offers no change to commit and has no HTML when GitHub
@@ -8,5 +9,6 @@
 //   - Split cuts at block boundaries where possible. A block of code that is cut is closed and reopened in the next part.
 //   - Time is bounded by the length of the text: a text that would take longer is shown as one block of code.
 //
-// The package does not render Markdown and does not know Slack's notation. All functions are pure and may be called from any goroutine.
+// The package does not render Markdown and does not know Slack's notation. All functions are pure and may be called
+// from any goroutine.
 package markdown

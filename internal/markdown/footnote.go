@@ -133,7 +133,8 @@ func (f *noted) visitText(t *ast.Text) {
 	}
 }
 
-// unreferenced returns edits that remove the footnotes that the page does not refer to, directly or through other footnotes.
+// unreferenced returns edits that remove the footnotes that the page does not refer to, directly or through other
+// footnotes.
 func (f *noted) unreferenced() (edits []edit) {
 	shown := map[*note]bool{}
 	for todo := slices.Clone(f.page); len(todo) > 0; {

@@ -16,16 +16,17 @@ var (
 	tag       = regexp.MustCompile(`\\*<[A-Za-z/!?]`)
 	address   = regexp.MustCompile(`^<(?i:https?://[^\s<>]+|mailto:[^\s<>]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+)>`)
 	ownMarker = regexp.MustCompile(`(?i)<(!--\s*errand:)`)
-	// at matches what may be an @ once it is rendered, which is when GitHub looks for mentions. HTML entities need no semicolon.
+	// at matches what may be an @ once it is rendered, which is when GitHub looks for mentions. HTML entities need no
+	// semicolon.
 	at = regexp.MustCompile(`@|&commat;|&#[0-9]+;?|&#[xX][0-9a-fA-F]+;?`)
 )
 
 // rounds is how often a change may make another one necessary. Only hostile text needs more.
 const rounds = 5
 
-// Neutral returns Markdown that has no effects when GitHub renders it: it mentions nobody, loads no image, has no HTML, contains no marker of
-// errand, and closes each block of code. Blocks that GitHub draws, or offers to commit, become plain code. Text that every parser takes for
-// code stays as it is. Neutral text is returned unchanged.
+// Neutral returns Markdown that has no effects when GitHub renders it: it mentions nobody, loads no image, has no HTML,
+// contains no marker of errand, and closes each block of code. Blocks that GitHub draws, or offers to commit, become
+// plain code. Text that every parser takes for code stays as it is. Neutral text is returned unchanged.
 func Neutral(s string) string {
 	s = Closed(settle(legible.Text(unified(s)), escape))
 	if read(s, commonMark).live || Closed(s) != s {
@@ -55,8 +56,8 @@ func Links(s string) string {
 // unified returns a text in which all lines end with newlines.
 func unified(s string) string { return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s) }
 
-// settle changes a text until it stays the same: an escaped sign can make code of prose, or prose of code. A text that is not tame, or that
-// does not stay the same, becomes a block of code.
+// settle changes a text until it stays the same: an escaped sign can make code of prose, or prose of code. A text that
+// is not tame, or that does not stay the same, becomes a block of code.
 func settle(s string, change func(*document) string) string {
 	s, ok := repeat(s, func(s string) string { return change(read(s, prose)) })
 	if !ok {
@@ -86,7 +87,8 @@ func fenced(s string) string { return Fenced("", hideMarkers(s)) }
 // hideMarkers disables errand's markers.
 func hideMarkers(s string) string { return ownMarker.ReplaceAllString(s, "<"+zeroWidth+"$1") }
 
-// escape neutralises prose, disables markers in code, and removes info strings for which GitHub does more than show the code.
+// escape neutralises prose, disables markers in code, and removes info strings for which GitHub does more than show the
+// code.
 func escape(d *document) string {
 	if len(d.infos) > 0 {
 		var edits []edit
@@ -131,7 +133,8 @@ func showTags(s, by string) string {
 	return b.String() + s[last:]
 }
 
-// Unping adds a zero-width space after each @ that could begin a mention. An @ within a word, as in an e-mail address, begins none.
+// Unping adds a zero-width space after each @ that could begin a mention. An @ within a word, as in an e-mail address,
+// begins none.
 func Unping(s string) string {
 	var b strings.Builder
 	last := 0

@@ -56,8 +56,8 @@ type document struct {
 
 type span struct{ from, to int }
 
-// prose parses HTML as text: Neutral escapes it, so that GitHub finds none. commonMark parses it as HTML. Neither parses emphasis, which does
-// not affect code and for which goldmark takes quadratic time.
+// prose parses HTML as text: Neutral escapes it, so that GitHub finds none. commonMark parses it as HTML. Neither
+// parses emphasis, which does not affect code and for which goldmark takes quadratic time.
 var (
 	inline = append(without(parser.DefaultInlineParsers(), parser.NewEmphasisParser(), parser.NewLinkParser()),
 		util.Prioritized(linkParser{parser.NewLinkParser()}, 200))
@@ -133,8 +133,8 @@ func read(s string, p parser.Parser) *document {
 	return d
 }
 
-// parseable returns a text of the same length in which all lines end with newlines, and without control characters, some of which goldmark
-// takes for space and CommonMark does not.
+// parseable returns a text of the same length in which all lines end with newlines, and without control characters,
+// some of which goldmark takes for space and CommonMark does not.
 func parseable(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -278,8 +278,8 @@ func (w *walker) leaf(n ast.Node, depth int) {
 	})
 }
 
-// doubtful matches what makes GitHub find other code spans in a paragraph than CommonMark: tables, formulas, footnotes, a URL with a
-// backtick, and more backticks than its parser counts.
+// doubtful matches what makes GitHub find other code spans in a paragraph than CommonMark: tables, formulas, footnotes,
+// a URL with a backtick, and more backticks than its parser counts.
 var doubtful = regexp.MustCompile("(?i)[|$]|\\[\\^|(?:://|www\\.|mailto:|xmpp:)[^\\s<]*`|`{50}")
 
 func (d *document) lineAt(at int) int {

@@ -11,9 +11,10 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Shown returns Markdown with the words that a page shows. It removes definitions of links, footnotes that nothing refers to, info strings,
-// the source of diagrams, titles of links, and the attributes of images and HTML tags. The result is for reading. A text that is not tame, or
-// that hides something again after several rounds, is returned as a block of code.
+// Shown returns Markdown with the words that a page shows. It removes definitions of links, footnotes that nothing
+// refers to, info strings, the source of diagrams, titles of links, and the attributes of images and HTML tags. The
+// result is for reading. A text that is not tame, or that hides something again after several rounds, is returned as a
+// block of code.
 func Shown(s string) string {
 	s, ok := repeat(unified(s), removeHidden)
 	if !ok {

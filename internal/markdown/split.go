@@ -27,8 +27,8 @@ func Closed(s string) string {
 // Bytes measures a text in bytes, for Split and Parts. utf8.RuneCountInString measures characters.
 func Bytes(s string) int { return len(s) }
 
-// Parts returns neutral text in one or more parts of at most limit, each neutral by itself. Text that does not fit otherwise is shown in blocks
-// of code.
+// Parts returns neutral text in one or more parts of at most limit, each neutral by itself. Text that does not fit
+// otherwise is shown in blocks of code.
 func Parts(s string, limit int, size func(string) int) []string {
 	s = Neutral(s)
 	for room := limit; ; room = room * 3 / 4 {
@@ -66,9 +66,9 @@ func pieces(s string, limit int, size func(string) int) (parts []string) {
 	return parts
 }
 
-// Split cuts Markdown into parts of at most limit: between paragraphs if the part is then at least half full, else between lines, else within a
-// line. A block of code that is cut is closed and reopened in the next part. A limit below MinSplit may be exceeded. size measures a text: Bytes
-// or utf8.RuneCountInString.
+// Split cuts Markdown into parts of at most limit: between paragraphs if the part is then at least half full, else
+// between lines, else within a line. A block of code that is cut is closed and reopened in the next part. A limit below
+// MinSplit may be exceeded. size measures a text: Bytes or utf8.RuneCountInString.
 func Split(s string, limit int, size func(string) int) []string {
 	if !Tame(s) {
 		s = Fenced("", s)
@@ -262,7 +262,8 @@ func containers(n ast.Node, item func(*ast.ListItem) string) string {
 // indentation returns the indentation of the lines of a list item.
 func indentation(item *ast.ListItem) string { return strings.Repeat(" ", item.Offset) }
 
-// marker returns the marker that begins a list item, padded to the column of its text: with at most four spaces after it.
+// marker returns the marker that begins a list item, padded to the column of its text: with at most four spaces after
+// it.
 func (d *document) marker(item *ast.ListItem) string {
 	mark := "-"
 	if list, ok := item.Parent().(*ast.List); ok && list.IsOrdered() {
@@ -272,7 +273,8 @@ func (d *document) marker(item *ast.ListItem) string {
 	return strings.Repeat(" ", min(max(0, item.Offset-len(mark)-right), 3)) + mark + strings.Repeat(" ", right)
 }
 
-// listMarkers returns a line that begins again the lists around a line at start. It returns "" if the line is in no list or begins them itself.
+// listMarkers returns a line that begins again the lists around a line at start. It returns "" if the line is in no
+// list or begins them itself.
 func (d *document) listMarkers(leaf ast.Node, start int) string {
 	lead := containers(leaf, func(item *ast.ListItem) string {
 		if d.lines[d.lineAt(item.Pos())].start < start {

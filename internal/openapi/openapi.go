@@ -1,5 +1,5 @@
-// Package openapi checks in tests that the responses of a handler match an OpenAPI 3.1 description. It supports the parts of OpenAPI that
-// errand's description uses.
+// Package openapi checks in tests that the responses of a handler match an OpenAPI 3.1 description. It supports the
+// parts of OpenAPI that errand's description uses.
 package openapi
 
 import (
@@ -45,8 +45,8 @@ func Load(file string) (*Document, error) {
 
 func object(v any) map[string]any { m, _ := v.(map[string]any); return m }
 
-// strict copies schemas, forbids properties that are not described, and rewrites references for JSON Schema. The published description allows
-// more properties, so that responses may gain fields.
+// strict copies schemas, forbids properties that are not described, and rewrites references for JSON Schema. The
+// published description allows more properties, so that responses may gain fields.
 func strict(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -175,7 +175,8 @@ func (d *Document) resolve(v any) map[string]any {
 	return at
 }
 
-// checkEvents checks each event of a stream against the schema for its name. The data [DONE] ends a stream and is not checked.
+// checkEvents checks each event of a stream against the schema for its name. The data [DONE] ends a stream and is not
+// checked.
 func (d *Document) checkEvents(schemas map[string]any, body []byte) error {
 	name := "message"
 	for line := range strings.Lines(string(body)) {

@@ -1,7 +1,7 @@
 // Package sse writes server-sent events, with one goroutine per stream and none for heartbeats.
 //
-// A client that stops reading is detected within WriteLimit, and the server's limits on whole requests do not end a long stream. The package
-// does not resume streams: the caller defines the IDs of events.
+// A client that stops reading is detected within WriteLimit, and the server's limits on whole requests do not end a
+// long stream. The package does not resume streams: the caller defines the IDs of events.
 package sse
 
 import (
@@ -36,8 +36,8 @@ func New(w http.ResponseWriter) *Stream {
 	return s
 }
 
-// KeepAlive sends a heartbeat at an interval, and calls gone once if the client is gone. Call stop before the handler returns: nothing is
-// written after that. It uses a timer, not a goroutine.
+// KeepAlive sends a heartbeat at an interval, and calls gone once if the client is gone. Call stop before the handler
+// returns: nothing is written after that. It uses a timer, not a goroutine.
 func (s *Stream) KeepAlive(every time.Duration, gone func()) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,8 @@ func (s *Stream) Err() error {
 	return s.err
 }
 
-// Send writes an event with its data as JSON. An empty name means "message"; an empty id leaves the client's last ID unchanged.
+// Send writes an event with its data as JSON. An empty name means "message"; an empty id leaves the client's last ID
+// unchanged.
 func (s *Stream) Send(id, name string, data any) {
 	b, err := json.Marshal(data)
 	if err != nil {

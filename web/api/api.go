@@ -1,7 +1,7 @@
 // Package api serves the JSON API: tasks, their events and logs, costs and health. openapi.yaml describes it.
 //
-// Errors are problem documents. A task's origin is never sent. Event streams end when the API's context ends, and when a client stops
-// reading. Handlers may be used from any number of goroutines; authentication is the caller's.
+// Errors are problem documents. A task's origin is never sent. Event streams end when the API's context ends, and when
+// a client stops reading. Handlers may be used from any number of goroutines; authentication is the caller's.
 package api
 
 import (
@@ -89,7 +89,8 @@ func (a *API) task(w http.ResponseWriter, status int, s tasks.Status, err error)
 func (a *API) answer(w http.ResponseWriter, r *http.Request) error {
 	var body struct{ Question, Answer string }
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, view.MaxAnswer)).Decode(&body); err != nil {
-		return respond.Problem{Status: http.StatusBadRequest, Title: "Invalid body", Detail: `An answer looks like {"answer": "the second one"}.`}
+		return respond.Error(http.StatusBadRequest, "Invalid body",
+			`An answer looks like {"answer": "the second one"}.`)
 	}
 	_, given, err := a.View.Answer(r, body.Question, body.Answer)
 	if err != nil {
@@ -98,16 +99,17 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request) error {
 	return a.Out.JSON(w, http.StatusOK, given)
 }
 
-// agents lists the agents, commands and models that a message can name: in a repository (?repo=), in a local directory (?projectPath=), or
-// in neither.
+// agents lists the agents, commands and models that a message can name: in a repository (?repo=), in a local directory
+// (?projectPath=), or in neither.
 func (a *API) agents(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	o, err := a.View.Desk.Offer(r.Context(), tasks.Where{Repo: q.Get("repo"), Dir: q.Get("projectPath")})
 	if mistake, ok := errors.AsType[*tasks.InputError](err); ok {
-		return respond.Problem{Status: http.StatusBadRequest, Title: "Invalid place", Detail: mistake.Sentence}
+		return respond.Error(http.StatusBadRequest, "Invalid place", mistake.Sentence)
 	}
 	if err != nil {
-		return respond.Problem{Status: http.StatusServiceUnavailable, Title: "Unavailable", Detail: a.View.OfferProblem(r.Context(), err)}
+		return respond.Error(http.StatusServiceUnavailable, "Unavailable",
+			a.View.OfferProblem(r.Context(), err))
 	}
 	return a.Out.JSON(w, http.StatusOK, o)
 }

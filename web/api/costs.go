@@ -70,8 +70,8 @@ func writeCSV(w http.ResponseWriter, c Costs) {
 	out.Flush()
 }
 
-// Characters that a spreadsheet may take for the beginning of a formula, in either width, and for the end of a cell: where the comma is the
-// decimal point, a semicolon ends a cell, even in quotes (owasp.org, CSV Injection).
+// Characters that a spreadsheet may take for the beginning of a formula, in either width, and for the end of a cell:
+// where the comma is the decimal point, a semicolon ends a cell, even in quotes (owasp.org, CSV Injection).
 const (
 	formulas = "=+-@＝＋－＠"
 	cellEnds = ";\t\r\n"

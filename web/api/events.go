@@ -10,8 +10,8 @@ import (
 	"github.com/errand-fleet/errand/web/internal/view"
 )
 
-// events streams the events of a run: one message per event, with its ID, and "end" with the task when it has ended. A stream that ends
-// without "end" was interrupted; browsers reconnect by themselves.
+// events streams the events of a run: one message per event, with its ID, and "end" with the task when it has ended. A
+// stream that ends without "end" was interrupted; browsers reconnect by themselves.
 func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	// The header is newer than the query: a browser that reconnects requests the same URL again.
 	after := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
@@ -34,14 +34,16 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// exists returns the ID of the path's task. Its status is dropped here, so that a stream of hours does not keep it in memory.
+// exists returns the ID of the path's task. Its status is dropped here, so that a stream of hours does not keep it in
+// memory.
 func (a *API) exists(r *http.Request) (id string, err error) {
 	_, err = a.View.Task(r)
 	return r.PathValue("id"), err
 }
 
-// follow writes a task's events until the task has ended, the client is gone or the store cannot be read. It runs on the request's
-// goroutine and sends events as the worker stored them, without decoding: there may be many streams, and their memory is mostly stacks.
+// follow writes a task's events until the task has ended, the client is gone or the store cannot be read. It runs on
+// the request's goroutine and sends events as the worker stored them, without decoding: there may be many streams, and
+// their memory is mostly stacks.
 func (a *API) follow(ctx context.Context, out *sse.Stream, id, after string) {
 	for e, err := range a.View.Store.Events.Follow(ctx, id, after) {
 		if err != nil {

@@ -1,8 +1,8 @@
-// Package auth decides who may use the console and its API: visitors with the console token, as a bearer token or as the cookie of a
-// browser that has logged in, and people whom a trusted reverse proxy names.
+// Package auth decides who may use the console and its API: visitors with the console token, as a bearer token or as
+// the cookie of a browser that has logged in, and people whom a trusted reverse proxy names.
 //
-// Every visitor it admits may do everything; it does not distinguish rights. It does not limit attempts to guess the token, which must
-// therefore be long and random. A Guard may be used from any number of goroutines.
+// Every visitor it admits may do everything; it does not distinguish rights. It does not limit attempts to guess the
+// token, which must therefore be long and random. A Guard may be used from any number of goroutines.
 package auth
 
 import (
@@ -48,14 +48,14 @@ func New(token string, proxy Proxy, out *respond.Responder, now func() time.Time
 func (g *Guard) SameOrigin(next http.Handler) http.Handler {
 	p := http.NewCrossOriginProtection()
 	p.SetDenyHandler(g.out.Handle(func(http.ResponseWriter, *http.Request) error {
-		return respond.Problem{
-			Status: http.StatusForbidden, Title: "Cross-origin request", Detail: "Another site sent this request. errand accepts requests only from its own pages.",
-		}
+		return respond.Error(http.StatusForbidden, "Cross-origin request",
+			"Another site sent this request. errand accepts requests only from its own pages.")
 	}))
 	return p.Handler(next)
 }
 
-// Authenticated passes requests of known visitors on, with the visitor's name as [tasks.Actor]. Others get the login page or a problem.
+// Authenticated passes requests of known visitors on, with the visitor's name as [tasks.Actor]. Others get the login
+// page or a problem.
 func (g *Guard) Authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, ok := g.visitor(r)
@@ -93,10 +93,8 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	g.out.Fail(w, r, respond.Problem{
-		Status: http.StatusUnauthorized, Title: "Unauthorized",
-		Detail: "Send the console token (ERRAND_CONSOLE_TOKEN) as Authorization: Bearer.",
-	})
+	g.out.Fail(w, r, respond.Error(http.StatusUnauthorized, "Unauthorized",
+		"Send the console token (ERRAND_CONSOLE_TOKEN) as Authorization: Bearer."))
 }
 
 // BearerMatches reports whether a request has the token as Authorization: Bearer. An empty token never matches.
@@ -116,8 +114,9 @@ func equal(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// cookie returns the value that a browser gets instead of the token. Browsers send a cookie to every port of its host, and so also to
-// servers that an agent runs on loopback. The cookie opens the console until the token changes, but does not reveal the token.
+// cookie returns the value that a browser gets instead of the token. Browsers send a cookie to every port of its host,
+// and so also to servers that an agent runs on loopback. The cookie opens the console until the token changes, but does
+// not reveal the token.
 func (g *Guard) cookie() string {
 	mac := hmac.New(sha256.New, []byte(g.token))
 	_, _ = mac.Write([]byte("console cookie")) // a hash never fails

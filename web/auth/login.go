@@ -56,10 +56,10 @@ func (g *Guard) Login(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// redirectToLogin sends a browser to the login with a page that refreshes, not with an HTTP redirect. A link followed from Slack or GitHub
-// arrives without the cookie, which is SameSite=Strict, and a redirect would still count as that link. After the refresh the browser sends
-// the cookie if it has one, and the login redirects it back. This is safe because only a GET is repeated: an action of another site has no
-// cookie and is never repeated.
+// redirectToLogin sends a browser to the login with a page that refreshes, not with an HTTP redirect. A link followed
+// from Slack or GitHub arrives without the cookie, which is SameSite=Strict, and a redirect would still count as that
+// link. After the refresh the browser sends the cookie if it has one, and the login redirects it back. This is safe
+// because only a GET is repeated: an action of another site has no cookie and is never repeated.
 func (g *Guard) redirectToLogin(w http.ResponseWriter, r *http.Request) error {
 	next := "/"
 	if r.Method == http.MethodGet {
@@ -94,8 +94,8 @@ type invites struct {
 	until map[[sha256.Size]byte]time.Time // by hash, so that the time of a lookup reveals nothing about a code
 }
 
-// Invite returns a path that opens the console once, within 15 minutes. Unlike the token it may be part of an address, which browser
-// histories and proxy logs keep: it is worthless once used.
+// Invite returns a path that opens the console once, within 15 minutes. Unlike the token it may be part of an address,
+// which browser histories and proxy logs keep: it is worthless once used.
 func (g *Guard) Invite() (path string) {
 	code := rand.Text()
 	g.invites.add(code, g.now())

@@ -18,7 +18,8 @@ type Proxy struct {
 // maxName bounds a name, in bytes: it is stored with what the person does.
 const maxName = 100
 
-// person returns the name that the proxy states. It returns "" unless a trusted proxy states exactly one printable name.
+// person returns the name that the proxy states. It returns "" unless a trusted proxy states exactly one printable
+// name.
 func (p Proxy) person(r *http.Request) string {
 	names := r.Header.Values(p.Header)
 	if p.Header == "" || len(names) != 1 || !p.sent(r) {
@@ -31,8 +32,8 @@ func (p Proxy) person(r *http.Request) string {
 	return name
 }
 
-// sent reports whether a request comes from the proxy. A request from this machine never does, whatever its address: an agent is a local
-// user and can put anything in a header.
+// sent reports whether a request comes from the proxy. A request from this machine never does, whatever its address: an
+// agent is a local user and can put anything in a header.
 func (p Proxy) sent(r *http.Request) bool {
 	from, err := address(r.RemoteAddr)
 	if err != nil || from.IsLoopback() {

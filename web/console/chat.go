@@ -25,15 +25,15 @@ import (
 type Chat struct {
 	Source Poster // nil: there is no chat
 
-	// Repositories, Models, Efforts and Dirs are offered to choose from. With an empty list any value may be typed in; without Dirs there
-	// are no local directories.
+	// Repositories, Models, Efforts and Dirs are offered to choose from. With an empty list any value may be typed in;
+	// without Dirs there are no local directories.
 	Repositories, Models, Efforts, Dirs []string
 }
 
 // Poster is the source of messages from the chat page.
 type Poster interface {
-	// Post submits a form and returns the name of the conversation, which the next form continues. The sentence of an *InputError is for
-	// the person who sent the form.
+	// Post submits a form and returns the name of the conversation, which the next form continues. The sentence of an
+	// *InputError is for the person who sent the form.
 	Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture) (r tasks.Receipt, thread string, err error)
 }
 
@@ -41,7 +41,8 @@ const (
 	chatTurns  = 50 // shown of a conversation
 	chatRecent = 8  // recent conversations that are listed
 
-	// maxMessage bounds a form: a message of 1 MiB, which is up to three times as long when encoded, and pictures of 8 MiB.
+	// maxMessage bounds a form: a message of 1 MiB, which is up to three times as long when encoded, and pictures of 8
+	// MiB.
 	maxMessage = 12 << 20
 
 	// chatSource is the source whose threads are conversations of this page.
@@ -79,8 +80,8 @@ type chatView struct {
 	history // of Now
 }
 
-// chatFields are the fields of the form. In a conversation the repository or directory stays; agent, model, effort and plan default to the
-// last message's. Budget and timeout apply to one message.
+// chatFields are the fields of the form. In a conversation the repository or directory stays; agent, model, effort and
+// plan default to the last message's. Budget and timeout apply to one message.
 type chatFields struct {
 	Repo, Branch, Dir, Agent, Model, Effort, Budget, Timeout string
 
@@ -105,9 +106,8 @@ type recent struct {
 func (c *Console) chatPage(w http.ResponseWriter, r *http.Request) error {
 	thread := r.PathValue("thread")
 	if thread != "" && !threadName.MatchString(thread) {
-		return respond.Problem{
-			Status: http.StatusNotFound, Title: "No such conversation", Detail: "The name of a conversation has at most 40 characters of a-z, 0-9 and dash.",
-		}
+		return respond.Error(http.StatusNotFound, "No such conversation",
+			"The name of a conversation has at most 40 characters of a-z, 0-9 and dash.")
 	}
 	return c.showChat(w, r, http.StatusOK, chatView{Thread: thread, chatFields: newChatFields(r.URL.Query())})
 }
@@ -138,10 +138,8 @@ func (c *Console) renderChat(ctx context.Context, v chatView) (*bytes.Buffer, er
 		return nil, err
 	}
 	if v.Thread != "" && len(v.Turns) == 0 {
-		return nil, respond.Problem{
-			Status: http.StatusNotFound, Title: "No such conversation",
-			Detail: "The conversation does not exist, or was deleted: tasks are kept for a week after they end.",
-		}
+		return nil, respond.Error(http.StatusNotFound, "No such conversation",
+			"The conversation does not exist, or was deleted: tasks are kept for a week after they end.")
 	}
 	v.Trouble = fleet.Trouble(c.view.Now())
 	return c.out.Render("chat", v)
@@ -213,10 +211,11 @@ func (c *Console) postChat(w http.ResponseWriter, r *http.Request) error {
 		err = r.ParseMultipartForm(maxMessage) //nolint:gosec // the body is bounded above
 	}
 	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
-		return respond.Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "A message has at most 1 MiB of text and 8 MB of pictures."}
+		return respond.Error(http.StatusBadRequest, "Invalid form",
+			"A message has at most 1 MiB of text and 8 MB of pictures.")
 	}
 	if c.chat.Source == nil {
-		return respond.Problem{Status: http.StatusNotFound, Title: "No chat", Detail: "Chat is not available here."}
+		return respond.Error(http.StatusNotFound, "No chat", "Chat is not available here.")
 	}
 	pictures, err := readPictures(r.MultipartForm)
 	var thread string

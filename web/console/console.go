@@ -1,7 +1,8 @@
-// Package console serves the pages of the console: tasks, timelines, logs, chat, costs, health, and asynqmon's view of the queues.
+// Package console serves the pages of the console: tasks, timelines, logs, chat, costs, health, and asynqmon's view of
+// the queues.
 //
-// Text of people and agents is shown as text and never becomes markup; agents' Markdown is rendered without HTML, images and local links.
-// Handlers may be used from any number of goroutines; authentication is the caller's.
+// Text of people and agents is shown as text and never becomes markup; agents' Markdown is rendered without HTML,
+// images and local links. Handlers may be used from any number of goroutines; authentication is the caller's.
 package console
 
 import (
@@ -17,8 +18,8 @@ import (
 	"github.com/errand-fleet/errand/web/logs"
 )
 
-// maxRenders is how many pages of tasks and conversations are rendered at once. Each may take 20 MB, and after a restart every open page is
-// requested again.
+// maxRenders is how many pages of tasks and conversations are rendered at once. Each may take 20 MB, and after a
+// restart every open page is requested again.
 const maxRenders = 4
 
 // Console is the pages. Create one with New and close it.
@@ -80,8 +81,8 @@ func New(cfg Config, mux *http.ServeMux) *Console {
 // Close closes asynqmon's connections to Redis.
 func (c *Console) Close() error { return c.queues.Close() }
 
-// renderSlot waits for permission to render a page with a timeline. It fails if the client gives up first. The slot is released before the
-// page is sent: clients may read slowly.
+// renderSlot waits for permission to render a page with a timeline. It fails if the client gives up first. The slot is
+// released before the page is sent: clients may read slowly.
 func (c *Console) renderSlot(ctx context.Context) (release func(), err error) {
 	select {
 	case c.renders <- struct{}{}:

@@ -147,8 +147,8 @@ func narrowed(q view.CostsQuery, group tasks.CostGroup, name string) view.CostsQ
 	return q
 }
 
-// tasksURL returns the list of a row's tasks, from its last day back. It returns "" if the list cannot be filtered like this, or if the
-// tasks have been deleted.
+// tasksURL returns the list of a row's tasks, from its last day back. It returns "" if the list cannot be filtered like
+// this, or if the tasks have been deleted.
 func tasksURL(q view.CostsQuery, key tasks.CostKey, today time.Time) string {
 	for _, group := range q.By {
 		name := key.Name(group)

@@ -47,8 +47,8 @@ func newRow(v view.Task, now time.Time) row {
 	return r
 }
 
-// Sign returns the CSS class of the task's state: its ending, its state, or "stopping".
-func (r row) Sign() string {
+// StateClass returns the CSS class of the task's state: its ending, its state, or "stopping".
+func (r row) StateClass() string {
 	if r.Stopping {
 		return "stopping"
 	}
@@ -60,7 +60,7 @@ func (r row) Label() string {
 	if r.Stopping {
 		return "stopping…"
 	}
-	return strings.ReplaceAll(r.Sign(), "_", " ")
+	return strings.ReplaceAll(r.StateClass(), "_", " ")
 }
 
 // choice is a link that changes the query of a page.
@@ -78,10 +78,10 @@ type listView struct {
 	Sources       []string // suggestions for the filters, from the tasks on the page
 	People, Repos []string
 
-	Filtered    bool   // by more than the state
-	Newest      string // the URL of the first page; empty on it
-	Older, Back string // the URL of the next page; and, if the search stopped early, the time that it reached
-	Fleet       fleetView
+	Filtered          bool   // by more than the state
+	Newest            string // the URL of the first page; empty on it
+	Older, SearchedTo string // the URL of the next page; and, if the search stopped early, the time that it reached
+	Fleet             fleetView
 }
 
 // Details reports whether a filter of the folded part of the form is set.
@@ -129,7 +129,7 @@ func newListView(l view.Listing, f tasks.Filter, fleet view.Snapshot, now time.T
 		older.Set("before", l.Next)
 		v.Older = "/?" + older.Encode()
 		if len(l.Tasks) < f.Limit {
-			v.Back = view.Time(tasks.Born(l.Next))
+			v.SearchedTo = view.Time(tasks.Born(l.Next))
 		}
 	}
 	return v

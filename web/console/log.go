@@ -20,8 +20,8 @@ type logView struct {
 	history
 }
 
-// logPage shows a page of the readable log: its end, or the lines until a time (?until=, in milliseconds), or those before an offset
-// (?before=, in bytes).
+// logPage shows a page of the readable log: its end, or the lines until a time (?until=, in milliseconds), or those
+// before an offset (?before=, in bytes).
 func (c *Console) logPage(w http.ResponseWriter, r *http.Request) error {
 	id, err := respond.TaskID(r)
 	if err != nil {
@@ -65,8 +65,8 @@ func parseOffset(s string) (int64, error) {
 	return max(0, n), err
 }
 
-// excerpt is an http.ResponseWriter that keeps a page of a log: its end, or the end of the part before a time, or a range of bytes. It
-// passes on a response that is not a log, such as a redirect.
+// excerpt is an http.ResponseWriter that keeps a page of a log: its end, or the end of the part before a time, or a
+// range of bytes. It passes on a response that is not a log, such as a redirect.
 type excerpt struct {
 	w      http.ResponseWriter
 	header http.Header
@@ -83,7 +83,8 @@ type excerpt struct {
 
 func (e *excerpt) Header() http.Header { return e.header }
 
-// WriteHeader distinguishes the requested range from a whole log and from other responses. A log that is shorter than the range is empty.
+// WriteHeader distinguishes the requested range from a whole log and from other responses. A log that is shorter than
+// the range is empty.
 func (e *excerpt) WriteHeader(status int) {
 	switch status {
 	case http.StatusOK:

@@ -24,17 +24,17 @@ import (
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
-// Bounds of the text that is formatted, besides [markdown.Tame]: goldmark's emphasis takes quadratic time, and each row of a table has as
-// many cells as its widest row. Longer texts are shown as they are.
+// Bounds of the text that is formatted, besides [markdown.Tame]: goldmark's emphasis takes quadratic time, and each row
+// of a table has as many cells as its widest row. Longer texts are shown as they are.
 const (
 	maxMarkdown  = 32 << 10 // bytes
 	maxColumns   = 64       // bars in a line
 	maxFormatted = 512 << 10
 )
 
-// agentMarkdown formats CommonMark with tables and strikethrough. HTML is shown as text; links lead to the web or to an e-mail address;
-// images become links, so that nothing is loaded; headings are two levels lower than in the text. There are no link definitions, which would
-// let a short name repeat a long address many times.
+// agentMarkdown formats CommonMark with tables and strikethrough. HTML is shown as text; links lead to the web or to an
+// e-mail address; images become links, so that nothing is loaded; headings are two levels lower than in the text. There
+// are no link definitions, which would let a short name repeat a long address many times.
 var agentMarkdown = goldmark.New(
 	goldmark.WithParser(parser.NewParser(
 		parser.WithBlockParsers(without(parser.DefaultBlockParsers(), parser.NewHTMLBlockParser())...),
@@ -115,8 +115,8 @@ func renderHeading(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.W
 	return ast.WalkContinue, nil
 }
 
-// writeLink writes the beginning or the end of a link. A link that does not lead to the web is written as its text and its destination,
-// which is often a file name.
+// writeLink writes the beginning or the end of a link. A link that does not lead to the web is written as its text and
+// its destination, which is often a file name.
 func writeLink(w util.BufWriter, to string, entering bool) {
 	switch ok := external(to); {
 	case ok && entering:
@@ -157,7 +157,8 @@ func external(to string) bool {
 func (c *Console) formatText(w http.ResponseWriter, r *http.Request) error {
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMarkdown))
 	if err != nil {
-		return respond.Problem{Status: http.StatusRequestEntityTooLarge, Title: "Too long", Detail: "Texts up to 32 KiB are formatted."}
+		return respond.Error(http.StatusRequestEntityTooLarge, "Too long",
+			"Texts up to 32 KiB are formatted.")
 	}
 	respond.HTML(w, http.StatusOK, bytes.NewBufferString(string(formatMarkdown(string(text)))))
 	return nil

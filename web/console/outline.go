@@ -28,7 +28,8 @@ const maxMargin = 24
 
 var errTooDeep = errors.New("the JSON is nested too deeply")
 
-// outlineJSON formats JSON as Markdown: a list item for each field, in the order of the JSON, and for each element of an array.
+// outlineJSON formats JSON as Markdown: a list item for each field, in the order of the JSON, and for each element of
+// an array.
 func outlineJSON(data json.RawMessage) (string, error) {
 	o := outliner{in: json.NewDecoder(bytes.NewReader(data))}
 	o.in.UseNumber()

@@ -13,8 +13,9 @@ import (
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
-// newQueues embeds asynqmon, read-only unless configured otherwise. A delivery that is deleted or archived there comes back: the reconciler
-// makes a new one. Payloads are task IDs; anything else in this Redis is not shown, and neither are results.
+// newQueues embeds asynqmon, read-only unless configured otherwise. A delivery that is deleted or archived there comes
+// back: the reconciler makes a new one. Payloads are task IDs; anything else in this Redis is not shown, and neither
+// are results.
 func newQueues(redis asynq.RedisConnOpt, writable bool) *asynqmon.HTTPHandler {
 	return asynqmon.New(asynqmon.Options{
 		RootPath: "/queues", RedisConnOpt: redis, ReadOnly: !writable,
@@ -76,8 +77,8 @@ func (c *Console) redirectToTask(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// cancelDelivery replaces asynqmon's cancel: the desk stores the cancel and who asked for it, and the task ends with a message. asynq only
-// publishes it to the workers, once.
+// cancelDelivery replaces asynqmon's cancel: the desk stores the cancel and who asked for it, and the task ends with a
+// message. asynq only publishes it to the workers, once.
 func (c *Console) cancelDelivery(w http.ResponseWriter, r *http.Request) error {
 	delivery, ok := strings.CutSuffix(r.PathValue("id"), ":cancel")
 	if !ok {
@@ -96,5 +97,5 @@ func (c *Console) cancelDelivery(w http.ResponseWriter, r *http.Request) error {
 
 // refuseBatch refuses to cancel several deliveries with asynqmon, which would bypass the desk.
 func refuseBatch(http.ResponseWriter, *http.Request) error {
-	return respond.Problem{Status: http.StatusForbidden, Title: "Not available", Detail: "Cancel tasks one at a time."}
+	return respond.Error(http.StatusForbidden, "Not available", "Cancel tasks one at a time.")
 }

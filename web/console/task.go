@@ -249,7 +249,8 @@ func (c *Console) answerQuestion(w http.ResponseWriter, r *http.Request) error {
 	return redirectBack(w, r, id, err)
 }
 
-// redirectBack returns to the page that a button was on: the task's, or that of the conversation which the form names. It returns err.
+// redirectBack returns to the page that a button was on: the task's, or that of the conversation which the form names.
+// It returns err.
 func redirectBack(w http.ResponseWriter, r *http.Request, id string, err error) error {
 	if err != nil {
 		return err

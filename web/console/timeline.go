@@ -14,19 +14,19 @@ const maxDepth = 4
 
 // entry is one event of a run on the page, a tool call with its result, or the joined pieces of a text.
 type entry struct {
-	ID    string // of its first event
-	Time  time.Time
-	Kind  string
-	Label string // the kind in words, where the text does not show it
-	Text  string
-	Call  string // the ID of the tool call
-	Input string // of the call
-	Back  string // the result of the call
-	Agent string // the kind of sub-agent that did it
-	Done  bool   // there is a result
-	Error bool
-	Open  bool     // more of its text may follow
-	Below []*entry // the events of the sub-agent that the call started
+	ID     string // of its first event
+	Time   time.Time
+	Kind   string
+	Label  string // the kind in words, where the text does not show it
+	Text   string
+	Call   string // the ID of the tool call
+	Input  string // of the call
+	Result string // of the call
+	Agent  string // the kind of sub-agent that did it
+	Done   bool   // there is a result
+	Error  bool
+	Open   bool     // more of its text may follow
+	Below  []*entry // the events of the sub-agent that the call started
 }
 
 // Formatted returns the text of an agent, which is Markdown, as HTML.
@@ -79,7 +79,7 @@ func (t *timeline) add(l tasks.Logged) {
 		}
 	case "tool_result":
 		if call := t.calls[e.ToolID]; call != nil {
-			call.Back, call.Done, call.Error = legible.Text(e.Text), true, e.Error
+			call.Result, call.Done, call.Error = legible.Text(e.Text), true, e.Error
 			return
 		}
 	}
@@ -99,7 +99,7 @@ func (t *timeline) add(l tasks.Logged) {
 	}
 	switch kind {
 	case "tool_result":
-		added.Text, added.Back, added.Done = "Result of an earlier call", added.Text, true
+		added.Text, added.Result, added.Done = "Result of an earlier call", added.Text, true
 	case "asked":
 		added.Input = "" // the question, which is the text
 	case "absorbed", "replied":

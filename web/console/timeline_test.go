@@ -17,7 +17,7 @@ func outline(list []*entry, indent string) (lines []string) {
 	for _, e := range list {
 		line := indent + e.Kind + " " + e.Text
 		if e.Done {
-			line += " = " + e.Back
+			line += " = " + e.Result
 		}
 		if e.Error {
 			line += " !"
@@ -28,7 +28,8 @@ func outline(list []*entry, indent string) (lines []string) {
 	return lines
 }
 
-// A tool call and its result are one entry, the entries of a sub-agent are below its call, and pieces of a text are joined.
+// A tool call and its result are one entry, the entries of a sub-agent are below its call, and pieces of a text are
+// joined.
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	tl := newTimeline()

@@ -1,5 +1,5 @@
-// Package logs serves the logs of runs: from this machine's disk, from the worker that has the file, or from what the worker saved in the
-// store when the run ended.
+// Package logs serves the logs of runs: from this machine's disk, from the worker that has the file, or from what the
+// worker saved in the store when the run ended.
 //
 // It follows no link out of a log directory, and hands out logs to other machines only with the fleet token.
 package logs
@@ -47,8 +47,8 @@ func New(desk *tasks.Desk, st *store.Store, dir, token string, log *slog.Logger)
 // Close closes idle connections to workers.
 func (l *Reader) Close() { l.client.CloseIdleConnections() }
 
-// Send sends the log of a run as far as it has been written. A log on this disk is sent even without Redis, and after Redis has
-// forgotten the task.
+// Send sends the log of a run as far as it has been written. A log on this disk is sent even without Redis, and after
+// Redis has forgotten the task.
 func (l *Reader) Send(w http.ResponseWriter, r *http.Request) error {
 	id, err := respond.TaskID(r)
 	if err != nil {
@@ -73,12 +73,10 @@ func (l *Reader) Send(w http.ResponseWriter, r *http.Request) error {
 	case file != nil: // of an earlier run; the latest ran elsewhere and its log is not available
 		file.send(w, r, kind)
 	case s.Worker == "":
-		return respond.Problem{Status: http.StatusNotFound, Title: "No log", Detail: "The task has not run, so it has no log."}
+		return respond.Error(http.StatusNotFound, "No log", "The task has not run, so it has no log.")
 	default:
-		return respond.Problem{
-			Status: http.StatusNotFound, Title: "No log here",
-			Detail: fmt.Sprintf("The log is on the machine of worker %s, as %s in its log directory. That machine cannot be reached, and the store has no copy.", s.Worker, id+"."+name),
-		}
+		return respond.Error(http.StatusNotFound, "No log here",
+			fmt.Sprintf("The log is on the machine of worker %s, as %s in its log directory. That machine cannot be reached, and the store has no copy.", s.Worker, id+"."+name))
 	}
 	return nil
 }
@@ -146,8 +144,8 @@ func (f *file) send(w http.ResponseWriter, r *http.Request, kind string) {
 	http.ServeContent(w, r, "", f.modified, f)
 }
 
-// Server serves the logs in a directory as GET /logs/{id}, with ?raw=1 the raw ones, to the front doors of other machines, which know the
-// fleet token. With an empty token every request is refused.
+// Server serves the logs in a directory as GET /logs/{id}, with ?raw=1 the raw ones, to the front doors of other
+// machines, which know the fleet token. With an empty token every request is refused.
 func Server(dir, token string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /logs/{id}", func(w http.ResponseWriter, r *http.Request) {

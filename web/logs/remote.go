@@ -33,8 +33,8 @@ func newClient() *http.Client {
 	}
 }
 
-// sendRemote sends the log from the worker that ran the task last, or from another worker on the same machine, which may use the same log
-// directory. It returns false if no worker has the log.
+// sendRemote sends the log from the worker that ran the task last, or from another worker on the same machine, which
+// may use the same log directory. It returns false if no worker has the log.
 func (l *Reader) sendRemote(w http.ResponseWriter, r *http.Request, s tasks.Status) bool {
 	if l.token == "" || s.Worker == "" {
 		return false
@@ -67,8 +67,8 @@ func (l *Reader) sendRemote(w http.ResponseWriter, r *http.Request, s tasks.Stat
 	return false
 }
 
-// candidates returns the workers that may have a log and can be reached, the likeliest first. A loopback address is reachable only from the
-// worker's own machine.
+// candidates returns the workers that may have a log and can be reached, the likeliest first. A loopback address is
+// reachable only from the worker's own machine.
 func (l *Reader) candidates(workers []store.Worker, ran string) []store.Worker {
 	var list []store.Worker
 	for _, w := range workers {

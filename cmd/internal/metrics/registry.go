@@ -1,7 +1,9 @@
-// Package metrics counts what a process of the fleet does, for Prometheus. docs/operations.md lists the metrics and what to alert on.
+// Package metrics counts what a process of the fleet does, for Prometheus. docs/operations.md lists the metrics and
+// what to alert on.
 //
-// Labels are bounded: none holds an ID, a person, a thread or anything else that grows with use. Metrics are registered with a registry of
-// the caller, so that several systems can run in one process. All methods may be called from any goroutine, and counting never waits.
+// Labels are bounded: none holds an ID, a person, a thread or anything else that grows with use. Metrics are registered
+// with a registry of the caller, so that several systems can run in one process. All methods may be called from any
+// goroutine, and counting never waits.
 package metrics
 
 import (
@@ -17,7 +19,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// NewRegistry returns a registry with the metrics of every process: its version, and those of the Go runtime and the operating system.
+// NewRegistry returns a registry with the metrics of every process: its version, and those of the Go runtime and the
+// operating system.
 func NewRegistry(version string) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

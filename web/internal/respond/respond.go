@@ -1,7 +1,8 @@
 // Package respond writes the responses of the console and its API: JSON, problem documents and HTML pages.
 //
-// A handler returns an error, and Handle turns it into a response: a Problem as it is, and errors of the desk as the problem they mean.
-// Programs get a problem document, browsers a page. A Responder may be used from any number of goroutines.
+// A handler returns an error, and Handle turns it into a response: a Problem as it is, and errors of the desk as the
+// problem they mean. Programs get a problem document, browsers a page. A Responder may be used from any number of
+// goroutines.
 package respond
 
 import (
@@ -24,6 +25,9 @@ type Problem struct {
 }
 
 func (p Problem) Error() string { return p.Title + ": " + p.Detail }
+
+// Error returns a Problem.
+func Error(status int, title, detail string) error { return Problem{status, title, detail} }
 
 // BadQuery is the problem of a query that cannot be read.
 func BadQuery(format string, args ...any) error {
@@ -48,7 +52,8 @@ func (o *Responder) Handle(handle func(http.ResponseWriter, *http.Request) error
 	}
 }
 
-// Fail writes an error. An error that is neither a Problem nor one of the desk's sentinels comes from Redis, and is logged.
+// Fail writes an error. An error that is neither a Problem nor one of the desk's sentinels comes from Redis, and is
+// logged.
 func (o *Responder) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	p, ok := errors.AsType[Problem](err)
 	switch {
@@ -95,12 +100,14 @@ func TaskID(r *http.Request) (string, error) {
 	return id, nil
 }
 
-// SetHeaders sets the headers that restrict what a browser does with a response. Handlers that need more rights replace them.
+// SetHeaders sets the headers that restrict what a browser does with a response. Handlers that need more rights replace
+// them.
 func SetHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	// Not no-referrer: a browser would then send "Origin: null" with the console's own forms, as if another site had sent them.
+	// Not no-referrer: a browser would then send "Origin: null" with the console's own forms, as if another site had
+	// sent them.
 	h.Set("Referrer-Policy", "same-origin")
 }
 

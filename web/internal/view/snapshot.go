@@ -15,8 +15,8 @@ import (
 // probeLimit is how long a page or a probe waits for Redis.
 const probeLimit = 2 * time.Second
 
-// Await asks Redis and gives up after two seconds, or when ctx ends. A Redis client may notice the end of its context only between attempts,
-// so the call is left behind; it ends by the client's own timeouts.
+// Await asks Redis and gives up after two seconds, or when ctx ends. A Redis client may notice the end of its context
+// only between attempts, so the call is left behind; it ends by the client's own timeouts.
 func Await[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -69,7 +69,8 @@ func (v *Reader) snapshot(ctx context.Context) (s Snapshot, err error) {
 	return s, err
 }
 
-// Trouble says in sentences why a task submitted now would not run, or would fail, and how to fix it. It returns "" if the task would run.
+// Trouble says in sentences why a task submitted now would not run, or would fail, and how to fix it. It returns "" if
+// the task would run.
 func (s *Snapshot) Trouble(now time.Time) string {
 	what, remedy := s.problem(now)
 	if what == "" {
@@ -86,8 +87,8 @@ func (s *Snapshot) problem(now time.Time) (what, remedy string) {
 	return credentialProblem(s.Workers, s.Credentials, now), ""
 }
 
-// credentialProblem returns why no worker can use its model credential now: each is refused, or held until a time. It returns "" if a worker
-// has a usable credential. A worker that does not name its credential may have any of them.
+// credentialProblem returns why no worker can use its model credential now: each is refused, or held until a time. It
+// returns "" if a worker has a usable credential. A worker that does not name its credential may have any of them.
 func credentialProblem(workers []store.Worker, credentials []store.Credential, now time.Time) string {
 	var unusable []store.Credential
 	for _, w := range workers {

@@ -156,33 +156,31 @@ func Strings[T ~string](values []T) []string {
 	return list
 }
 
-// Task reads the task in the path of a request.
-func (v *Reader) Task(r *http.Request) (tasks.Status, error) {
+// onTask calls do with the ID in the path of a request.
+func onTask(r *http.Request, do func(ctx context.Context, id string) (tasks.Status, error)) (tasks.Status, error) {
 	id, err := respond.TaskID(r)
 	if err != nil {
 		return tasks.Status{}, err
 	}
-	return v.Desk.Status(r.Context(), id)
+	return do(r.Context(), id)
 }
+
+// Task reads the task in the path of a request.
+func (v *Reader) Task(r *http.Request) (tasks.Status, error) { return onTask(r, v.Desk.Status) }
 
 // Cancel cancels the task in the path, in the visitor's name.
 func (v *Reader) Cancel(r *http.Request) (tasks.Status, error) {
-	id, err := respond.TaskID(r)
-	if err != nil {
-		return tasks.Status{}, err
-	}
-	return v.Desk.Cancel(r.Context(), id, tasks.Actor(r.Context()))
+	return onTask(r, func(ctx context.Context, id string) (tasks.Status, error) {
+		return v.Desk.Cancel(ctx, id, tasks.Actor(ctx))
+	})
 }
 
-// Retry lets the task in the path run again. The store records who cancels and answers, but not who retries, so the log does.
+// Retry lets the task in the path run again. The store records who cancels and answers, but not who retries, so the log
+// does.
 func (v *Reader) Retry(r *http.Request) (tasks.Status, error) {
-	id, err := respond.TaskID(r)
-	if err != nil {
-		return tasks.Status{}, err
-	}
-	s, err := v.Desk.Retry(r.Context(), id)
+	s, err := onTask(r, v.Desk.Retry)
 	if err == nil {
-		v.Log.Info("retry task", "run", id, "by", tasks.Actor(r.Context()))
+		v.Log.Info("retry task", "run", s.Task.ID, "by", tasks.Actor(r.Context()))
 	}
 	return s, err
 }
@@ -190,20 +188,19 @@ func (v *Reader) Retry(r *http.Request) (tasks.Status, error) {
 // MaxAnswer bounds the body of a request with an answer, in bytes.
 const MaxAnswer = 64 << 10
 
-// Answer gives the visitor's answer to a question of the task in the path. The result is the answer that counts: the first one.
+// Answer gives the visitor's answer to a question of the task in the path. The result is the answer that counts: the
+// first one.
 func (v *Reader) Answer(r *http.Request, question, text string) (id string, a tasks.Answer, err error) {
 	if id, err = respond.TaskID(r); err != nil {
 		return id, a, err
 	}
 	a, err = v.Desk.Answer(r.Context(), id, question, tasks.Actor(r.Context()), text)
 	if mistake, ok := errors.AsType[*tasks.InputError](err); ok {
-		err = respond.Problem{Status: http.StatusUnprocessableEntity, Title: "Invalid answer", Detail: mistake.Sentence}
+		err = respond.Error(http.StatusUnprocessableEntity, "Invalid answer", mistake.Sentence)
 	}
 	if errors.Is(err, tasks.ErrNotFound) {
-		err = respond.Problem{
-			Status: http.StatusNotFound, Title: "No such question",
-			Detail: "The task is not waiting for this answer: it never asked, continued without it, or has ended.",
-		}
+		err = respond.Error(http.StatusNotFound, "No such question",
+			"The task is not waiting for this answer: it never asked, continued without it, or has ended.")
 	}
 	return id, a, err
 }

@@ -88,7 +88,7 @@ async function format(items) {
 }
 
 function setResult(call, e) {
-  one(call, "back").textContent = legible(e.text || "");
+  one(call, "result").textContent = legible(e.text || "");
   call.classList.add("done");
   call.classList.toggle("error", Boolean(e.error));
 }
@@ -160,7 +160,7 @@ async function older(click) {
     for (const result of events.querySelectorAll(".tool_result")) { // of calls that are on the page only now
       const call = calls.get(result.dataset.call);
       if (!call) continue;
-      one(call, "back").textContent = one(result, "back").textContent;
+      one(call, "result").textContent = one(result, "result").textContent;
       call.classList.add("done");
       call.classList.toggle("error", result.classList.contains("error"));
       result.remove();
