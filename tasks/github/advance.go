@@ -2,7 +2,6 @@ package github
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -17,13 +16,10 @@ func reviews(o origin) string { return "github/" + o.String() + "/review" }
 
 // advance submits the review of a pull request's head, unless there is one already, and ends those of other heads. at is when GitHub last
 // changed what we look at. The same head again, by whatever event or look, is the same task.
-func (s *Source) advance(ctx context.Context, desk *tasks.Desk, t tasks.Task, at time.Time) (said string, err error) {
-	o, err := originOf(t)
-	if err != nil {
-		return "", err
-	}
+func (s *Source) advance(ctx context.Context, desk *tasks.Desk, t draft, at time.Time) (said string, err error) {
+	o := t.origin
 	if !tasks.ValidID(t.ID) {
-		return s.submit(ctx, desk, t) // the desk says what is wrong with it; nothing of it is to be remembered
+		return submitted(s.submit(ctx, desk, t)) // the desk says what is wrong with it; nothing of it is to be remembered
 	}
 	err = s.changeState(ctx, o, func(p *prState) (err error) {
 		t.ID, err = p.advance(t.ID, o, at)
@@ -33,7 +29,7 @@ func (s *Source) advance(ctx context.Context, desk *tasks.Desk, t tasks.Task, at
 		return "", err
 	}
 	// First: it may have taken over what people had asked of the others for.
-	if said, err = s.submit(ctx, desk, t); err != nil {
+	if said, err = submitted(s.submit(ctx, desk, t)); err != nil {
 		return "", err
 	}
 	return said, desk.Supersede(ctx, t.Thread, supersededBy+hub.ShortSHA(o.Head)+".", otherHead(o.Head))
@@ -49,7 +45,7 @@ func goesOn(e tasks.Ending) bool {
 
 // otherHead finds the reviews that are not of a head.
 func otherHead(head string) func(tasks.Task) bool {
-	return func(t tasks.Task) bool { return t.Kind == "review" && headOf(t) != head }
+	return func(t tasks.Task) bool { return t.Kind == kindReview && headOf(t) != head }
 }
 
 // advance notes a head, and says which task is to review it: the one with that ID, or the one that does already.
@@ -85,23 +81,20 @@ func (p *prState) sees(at time.Time) error {
 
 // retire ends the reviews of a pull request that nobody wants reviewed any more. When it comes back, they begin anew.
 func (s *Source) retire(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
-	e, err := pullEvent(d)
-	if err != nil {
-		return "", err
-	}
+	e := d.pull
 	if err := s.worksOn(e.GetRepo().GetFullName()); err != nil {
 		return "", err
 	}
 	o := asItIs(e.GetRepo().GetFullName(), e.GetPullRequest())
 	err = s.changeState(ctx, o, func(p *prState) error {
 		p.Review = ""
-		return p.sees(updated(d))
+		return p.sees(e.GetPullRequest().GetUpdatedAt().Time)
 	})
 	if err != nil {
 		return "", err
 	}
 	why := unwanted(e.GetPullRequest(), "", "")
-	if err := desk.Supersede(ctx, reviews(o), why, func(t tasks.Task) bool { return t.Kind == "review" }); err != nil {
+	if err := desk.Supersede(ctx, reviews(o), why, func(t tasks.Task) bool { return t.Kind == kindReview }); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("No reviews of %s any more. %s", o, why), nil
@@ -114,15 +107,4 @@ func headOf(t tasks.Task) string {
 		return ""
 	}
 	return o.Head
-}
-
-// updated is when GitHub last changed the pull request of an event.
-func updated(d delivery) time.Time {
-	var e struct {
-		PullRequest struct {
-			UpdatedAt time.Time `json:"updated_at"`
-		} `json:"pull_request"`
-	}
-	_ = json.Unmarshal(d.payload, &e) // it was readable before
-	return e.PullRequest.UpdatedAt
 }

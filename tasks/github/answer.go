@@ -9,9 +9,6 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// replies are the commands that answer a question of the agent. A mention answers, too, while a question is open.
-var replies = map[string]bool{sayAnswer: true, sayApprove: true, sayAlways: true, sayDeny: true}
-
 const (
 	noQuestion = "No question is waiting for an answer here."
 	noConsent  = "This question does not ask for approval. Answer it with `/answer` or a mention."

@@ -21,7 +21,7 @@ import (
 // Talks reports whether people have asked for a task in the conversation of a pull request: of what is done by itself, or for a bot, nobody is asked.
 func (s *Source) Talks(t tasks.Task) bool {
 	o, err := originOf(t)
-	return err == nil && !nobodyAsked(t, o) && !o.byBot() && !s.watched(o.Repo) && t.Kind != "review" && t.Kind != "analyze"
+	return err == nil && !nobodyAsked(t, o) && !o.byBot() && !s.watched(o.Repo) && kinds()[t.Kind].asks
 }
 
 // Assures is false: the comment has its sign, and each comment of ours is a mail to many.

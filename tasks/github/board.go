@@ -63,7 +63,7 @@ func (r *notice) Close(ctx context.Context, e tasks.Ending) error {
 		if n, moved, err = r.findings(ctx, n, answer); moved != "" && !r.origin.byPerson() {
 			return nil // by the next review, which finds again what counts
 		}
-	} else if r.task.Kind == "review" && e.Kind == tasks.Answered {
+	} else if r.task.Kind == kindReview && e.Kind == tasks.Answered {
 		var state prState
 		state, err = r.source.reviewed(ctx, r.task, r.origin, verdictOf(e))
 		n.Body += state.pausing()
@@ -98,7 +98,7 @@ func (r *notice) silent(ctx context.Context, e tasks.Ending) (bool, error) {
 // headline is what has come of a task in one line, where it has no findings.
 func (r *notice) headline(e tasks.Ending) string {
 	said := "Answer to " + r.source.cfg.People.Name(r.task.Source, r.task.Actor)
-	if r.task.Kind == "review" {
+	if r.task.Kind == kindReview {
 		said = "Review of " + hub.ShortSHA(r.origin.Head)
 		if e.Kind != tasks.Answered {
 			said = "No review of " + hub.ShortSHA(r.origin.Head)

@@ -3,7 +3,6 @@ package github
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -32,7 +31,8 @@ func untilChecks(since, now time.Time) (time.Time, bool) {
 
 // checkEvent is what the four events about checks bring.
 type checkEvent struct {
-	Repo struct {
+	Action string `json:"action"`
+	Repo   struct {
 		FullName string `json:"full_name"`
 	} `json:"repository"`
 	Install struct {
@@ -65,10 +65,7 @@ type checkOf struct {
 
 // checked submits the mending of checks that have failed on a pull request of ours.
 func (s *Source) checked(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
-	var e checkEvent
-	if err := json.Unmarshal(d.payload, &e); err != nil {
-		return "", unreadable{fmt.Errorf("read payload: %w", err)}
-	}
+	e := d.check
 	o := origin{Repo: e.Repo.FullName, Installation: e.Install.ID}
 	if err := s.worksOn(o.Repo); err != nil {
 		return "", err
@@ -98,7 +95,7 @@ func (s *Source) checked(ctx context.Context, desk *tasks.Desk, d delivery) (sai
 	}
 	about := asItIs(o.Repo, pr)
 	about.Installation, about.Action = o.Installation, d.event
-	return s.mend(ctx, desk, "check_failure", "Failed checks", pr, about)
+	return s.mend(ctx, desk, kindCheckFailure, "Failed checks", pr, about)
 }
 
 // failureKey identifies the same failures of the same head.

@@ -1,6 +1,8 @@
 package github
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"regexp"
 	"strings"
@@ -30,25 +32,6 @@ const (
 	sayDeny       = "/deny" // perhaps with a reason behind it
 )
 
-// help is what can be said to us.
-const help = `Mention me with what you want done, in a comment, on a line of the diff or in a review; I answer there. Or begin a comment with one of these lines:
-
-| | |
-|---|---|
-| ` + "`/review`" + ` | review what is new since my last review |
-| ` + "`/review full`" + ` | review all of it |
-| ` + "`/fix`" + ` | do what the open reviews and comments ask for; what you write below it counts most |
-| ` + "`/fix-ci`" + ` | mend what fails in the checks |
-| ` + "`/resolve-conflicts`" + ` | merge the base branch and resolve the conflicts |
-| ` + "`/analyze`" + ` | report on the state of this pull request, and change nothing |
-| ` + "`/ask …`" + ` | answer a question, and change nothing |
-| ` + "`/dismiss …`" + ` | never bring up that finding again |
-| ` + "`/pause`" + `, ` + "`/resume`" + ` | do nothing here by myself; do so again |
-| ` + "`/cancel`" + ` | stop what I am doing here |
-| ` + "`/answer …`" + `, ` + "`/approve`" + `, ` + "`/deny …`" + ` | answer what I have asked |
-| ` + "`/retry`" + ` | try again what went wrong last |
-| ` + "`/help`" + ` | this list |`
-
 // work is what the agent is to do.
 type work struct {
 	kind    string
@@ -57,19 +40,75 @@ type work struct {
 	full    bool
 }
 
-// orders are the commands that take an agent.
-var orders = map[string]work{
-	sayReview:     {kind: "review", profile: agent.Read, apart: true},
-	sayReviewFull: {kind: "review", profile: agent.Read, apart: true, full: true},
-	sayAnalyze:    {kind: "analyze", profile: agent.Read, apart: true},
-	sayFix:        {kind: "fix", profile: agent.Write},
-	sayFixCI:      {kind: "check_failure", profile: agent.Write},
-	sayResolve:    {kind: "merge_conflict", profile: agent.Write},
-	sayAsk:        {kind: "comment", profile: agent.Read},
+// command is one thing that a comment can ask for with its first line.
+type command struct {
+	word     string
+	argument bool   // words may follow on the first line
+	help     string // its row in the list of commands; empty: it is in another command's row
+	label    string // in that row; empty: the word
+
+	// One of these is set.
+	work    *work   // what the agent is to do
+	control control // what errand does itself
+	answers bool    // it answers a question of the agent
+}
+
+// control carries out a command that takes no agent. It returns a note for the person, and whether it was done. Doing it again changes
+// nothing: an event may come late, and several times.
+type control func(*Source, context.Context, *tasks.Desk, heard) (note string, ok bool, err error)
+
+// commands returns every command, in the order of the help. (A variable would be an initialization cycle.)
+func commands() []command {
+	return []command{
+		{word: sayReview, help: "review what is new since my last review", work: &work{kind: kindReview, profile: agent.Read, apart: true}},
+		{word: sayReviewFull, help: "review all of it", work: &work{kind: kindReview, profile: agent.Read, apart: true, full: true}},
+		{word: sayFix, help: "do what the open reviews and comments ask for; what you write below it counts most", work: &work{kind: kindFix, profile: agent.Write}},
+		{word: sayFixCI, help: "fix the failing checks", work: &work{kind: kindCheckFailure, profile: agent.Write}},
+		{word: sayResolve, help: "merge the base branch and resolve the conflicts", work: &work{kind: kindMergeConflict, profile: agent.Write}},
+		{word: sayAnalyze, help: "report on the state of this pull request, and change nothing", work: &work{kind: kindAnalyze, profile: agent.Read, apart: true}},
+		{word: sayAsk, argument: true, help: "answer a question, and change nothing", work: &work{kind: kindComment, profile: agent.Read}},
+		{word: sayDismiss, argument: true, help: "never bring up that finding again", control: (*Source).dismiss},
+		{word: sayPause, help: "do nothing here by myself; do so again", label: "`/pause`, `/resume`", control: (*Source).pause},
+		{word: sayResume, control: (*Source).resume},
+		{word: sayCancel, help: "stop what I am doing here", control: (*Source).stopAll},
+		{word: sayAnswer, argument: true, help: "answer what I have asked", label: "`/answer …`, `/approve`, `/deny …`", answers: true},
+		{word: sayApprove, answers: true},
+		{word: sayAlways, answers: true},
+		{word: sayDeny, argument: true, answers: true},
+		{word: sayRetry, help: "try again what failed last", control: (*Source).retry},
+		{word: sayHelp, help: "this list", control: func(*Source, context.Context, *tasks.Desk, heard) (string, bool, error) { return help(), true, nil }},
+	}
+}
+
+// findCommand returns the command with a word; the zero value if there is none.
+func findCommand(word string) command {
+	for _, c := range commands() {
+		if c.word == word {
+			return c
+		}
+	}
+	return command{}
+}
+
+// help lists the commands.
+func help() string {
+	var b strings.Builder
+	b.WriteString("Mention me with what you want done, in a comment, on a line of the diff or in a review; I answer there. Or begin a comment " +
+		"with one of these lines:\n\n| | |\n|---|---|")
+	for _, c := range commands() {
+		label := "`" + c.word + "`"
+		if c.argument {
+			label = "`" + c.word + " …`"
+		}
+		if c.help != "" {
+			fmt.Fprintf(&b, "\n| %s | %s |", cmp.Or(c.label, label), c.help)
+		}
+	}
+	return b.String()
 }
 
 // mentioned is what a mention asks for that is no command.
-var mentioned = work{kind: "comment", profile: agent.Write}
+var mentioned = work{kind: kindComment, profile: agent.Write}
 
 // slash is what looks like a command, of whomever.
 var slash = regexp.MustCompile(`^/[a-z][a-z-]*(?:\s|$)`)
@@ -86,15 +125,12 @@ func (o origin) added(t tasks.Task) string {
 func readCommand(text string) (command, words string) {
 	first, below, _ := strings.Cut(text, "\n")
 	first, below = strings.TrimSpace(first), strings.TrimSpace(below)
-	for _, word := range []string{sayAsk, sayAnswer, sayDeny, sayDismiss} {
-		if rest, ok := strings.CutPrefix(first, word+" "); ok {
-			first, below = word, strings.TrimSpace(rest+"\n"+below)
+	for _, c := range commands() {
+		if rest, ok := strings.CutPrefix(first, c.word+" "); ok && c.argument {
+			first, below = c.word, strings.TrimSpace(rest+"\n"+below)
 		}
 	}
-	if _, ok := orders[first]; ok {
-		return first, below
-	}
-	if _, ok := controls[first]; ok || replies[first] {
+	if findCommand(first).word != "" {
 		return first, below
 	}
 	return "", text

@@ -13,7 +13,7 @@ import (
 
 // What is said of commands.
 const (
-	unknownCommand = "That is no command of mine. Comment `/help` for those I know, or ask me in words."
+	unknownCommand = "Unknown command. Comment `/help` for the list."
 	nothing        = "Nothing is under way here."
 	neverFailed    = "Nothing has gone wrong here that I could try again."
 	underWay       = "This is under way already."
@@ -25,20 +25,6 @@ const (
 	maxTried  = 200
 	maxObeyed = 20
 )
-
-// controls are the commands that take no agent. Each gives what there is to say, and whether it was done. It changes nothing when it is
-// done again: an event may come late, and often.
-var controls = map[string]func(*Source, context.Context, *tasks.Desk, heard) (note string, ok bool, err error){
-	sayDismiss: (*Source).dismiss,
-
-	sayPause:  (*Source).pause,
-	sayResume: (*Source).resume,
-	sayCancel: (*Source).stopAll,
-	sayRetry:  (*Source).retry,
-	sayHelp: func(*Source, context.Context, *tasks.Desk, heard) (string, bool, error) {
-		return help, true, nil
-	},
-}
 
 // obey does what a control says, for somebody who may write to the repository.
 func (s *Source) obey(ctx context.Context, desk *tasks.Desk, h heard, command string) (said string, err error) {
@@ -68,7 +54,7 @@ func (s *Source) carryOut(ctx context.Context, desk *tasks.Desk, h heard, comman
 	if err != nil || slices.Contains(p.Obeyed, h.task()) {
 		return "", err == nil, err
 	}
-	note, ok, err = controls[command](s, ctx, desk, h)
+	note, ok, err = findCommand(command).control(s, ctx, desk, h)
 	if err != nil || !ok || note != "" {
 		return note, ok, err
 	}

@@ -43,6 +43,11 @@ type delivery struct {
 	id, event, action string
 	payload           []byte
 
+	// The payload, decoded once by decode: the field that the event has.
+	pull   *github.PullRequestEvent // use its getters: a head without repository is what a deleted fork looks like
+	remark *heard
+	check  *checkEvent
+
 	after func(do func(context.Context)) // does what nobody waits for, once GitHub has its answer
 }
 
@@ -60,23 +65,25 @@ type unreadable struct{ error }
 // act does what a delivery asks for, and says what that was. The error is ignored, unreadable, an *tasks.InputError, or that the event should
 // come again.
 func (s *Source) act(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
-	var head struct {
-		Action string `json:"action"`
-	}
 	var all []string
 	var last error
 	for _, h := range handled {
 		if h.event != d.event {
 			continue
 		}
-		if err := json.Unmarshal(d.payload, &head); err != nil {
-			return "", unreadable{fmt.Errorf("read payload: %w", err)}
+		if d.pull == nil && d.remark == nil && d.check == nil {
+			if err := d.decode(); err != nil {
+				return "", err
+			}
 		}
-		if !slices.Contains(h.actions, head.Action) {
+		if !slices.Contains(h.actions, d.action) {
 			continue
 		}
-		d.action = head.Action
-		said, err := h.act(s, ctx, desk, d)
+		err := d.validate()
+		said := ""
+		if err == nil {
+			said, err = h.act(s, ctx, desk, d)
+		}
 		if why, ok := errors.AsType[ignored](err); ok {
 			last = why
 			continue
@@ -92,16 +99,70 @@ func (s *Source) act(ctx context.Context, desk *tasks.Desk, d delivery) (said st
 	if last != nil {
 		return "", last
 	}
-	return "", ignored{strings.TrimSpace("Nothing is to be done for " + d.event + " " + head.Action), slog.LevelDebug}
+	return "", ignored{strings.TrimSpace("Nothing is to be done for " + d.event + " " + d.action), slog.LevelDebug}
 }
 
-// submit hands a task in, and says so.
-func (s *Source) submit(ctx context.Context, desk *tasks.Desk, t tasks.Task) (said string, err error) {
-	receipt, err := desk.Submit(ctx, t)
+// decode reads the payload into the field for its event.
+func (d *delivery) decode() (err error) {
+	switch d.event {
+	case "pull_request":
+		d.pull = new(github.PullRequestEvent)
+		err = json.Unmarshal(d.payload, d.pull)
+		d.action = d.pull.GetAction()
+	case "issue_comment", "pull_request_review_comment", "pull_request_review":
+		d.remark, d.action, err = readHeard(*d)
+	default:
+		d.check = new(checkEvent)
+		err = json.Unmarshal(d.payload, d.check)
+		d.action = d.check.Action
+	}
+	if err != nil {
+		return unreadable{fmt.Errorf("read payload: %w", err)}
+	}
+	return nil
+}
+
+// validate refuses a payload without what its event should have.
+func (d *delivery) validate() error {
+	switch e := d.pull; {
+	case d.remark != nil:
+		return d.remark.validate()
+	case e != nil && (e.GetRepo().GetFullName() == "" || e.GetPullRequest().GetNumber() == 0 || e.GetPullRequest().GetHead().GetSHA() == ""):
+		return unreadable{errors.New("read payload: no pull request in it")}
+	}
+	return nil
+}
+
+// draft is a task before it is submitted, with its origin, which only submit marshals.
+type draft struct {
+	tasks.Task
+	origin origin
+}
+
+// task returns the task with its marshaled origin.
+func (t draft) task() (tasks.Task, error) {
+	var err error
+	if t.Task.Origin, err = json.Marshal(t.origin); err != nil {
+		return tasks.Task{}, fmt.Errorf("marshal origin: %w", err)
+	}
+	return t.Task, nil
+}
+
+// submit submits a task.
+func (s *Source) submit(ctx context.Context, desk *tasks.Desk, d draft) (tasks.Receipt, error) {
+	t, err := d.task()
+	if err != nil {
+		return tasks.Receipt{}, err
+	}
+	return desk.Submit(ctx, t)
+}
+
+// submitted is the response to a webhook that became a task.
+func submitted(r tasks.Receipt, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "Task " + receipt.ID, nil
+	return "Task " + r.ID, nil
 }
 
 // origin is where a task came from and where its report goes. It holds more than is read today: what was so at the time of the
@@ -161,29 +222,20 @@ func (s *Source) review(ctx context.Context, desk *tasks.Desk, d delivery) (said
 	if _, ok := errors.AsType[ignored](why); t.ID == "" || why != nil && !ok {
 		return "", why
 	}
-	e, err := pullEvent(d)
-	if err != nil {
-		return "", err
-	}
-	return s.succeed(ctx, desk, t, e.GetPullRequest(), updated(d), why)
+	pr := d.pull.GetPullRequest()
+	return s.succeed(ctx, desk, t, pr, pr.GetUpdatedAt().Time, why)
 }
 
 // reviewOf makes the task of reviewing the pull request that an event is about. If nobody wants that it is an ignored, with the task.
-func (s *Source) reviewOf(ctx context.Context, d delivery) (tasks.Task, error) {
-	e, err := pullEvent(d)
-	if err != nil {
-		return tasks.Task{}, err
-	}
+func (s *Source) reviewOf(ctx context.Context, d delivery) (draft, error) {
+	e := d.pull
 	pr, repo := e.GetPullRequest(), e.GetRepo().GetFullName()
 	if err := s.worksOn(repo); err != nil {
-		return tasks.Task{}, err
+		return draft{}, err
 	}
 	o := asItIs(repo, pr)
 	o.Installation, o.Action = e.GetInstallation().GetID(), d.action
-	t, err := s.reviewTask(tasks.NewID(pr.GetUpdatedAt().Time, s.Name(), d.id), e.GetSender().GetLogin(), pr, o)
-	if err != nil {
-		return t, err
-	}
+	t := s.reviewTask(tasks.NewID(pr.GetUpdatedAt().Time, s.Name(), d.id), e.GetSender().GetLogin(), pr, o)
 	if d.action == "synchronize" {
 		t.NotBefore = s.cfg.Now().Add(s.cfg.Quiet)
 	}
@@ -213,29 +265,13 @@ func (s *Source) worksOn(repo string) error {
 	return nil
 }
 
-// pullEvent reads the event of a pull request. Use its getters: a head without repository is what a deleted fork looks like.
-func pullEvent(d delivery) (*github.PullRequestEvent, error) {
-	e := new(github.PullRequestEvent)
-	if err := json.Unmarshal(d.payload, e); err != nil {
-		return nil, unreadable{fmt.Errorf("read payload: %w", err)}
-	}
-	if pr := e.GetPullRequest(); e.GetRepo().GetFullName() == "" || pr.GetNumber() == 0 || pr.GetHead().GetSHA() == "" {
-		return nil, unreadable{errors.New("read payload: no pull request in it")}
-	}
-	return e, nil
-}
-
 // reviewTask is the task of reviewing a pull request.
-func (s *Source) reviewTask(id, actor string, pr *github.PullRequest, o origin) (tasks.Task, error) {
-	address, err := json.Marshal(o)
-	if err != nil {
-		return tasks.Task{}, fmt.Errorf("marshal origin: %w", err)
-	}
-	return tasks.Task{
-		ID: id, Source: s.Name(), Kind: "review", Thread: reviews(o), Class: tasks.Review, Profile: profileOf(pr, agent.Read),
-		Repo: o.Repo, Ref: o.Head, Actor: actor, Origin: address,
+func (s *Source) reviewTask(id, actor string, pr *github.PullRequest, o origin) draft {
+	return draft{tasks.Task{
+		ID: id, Source: s.Name(), Kind: kindReview, Thread: reviews(o), Class: tasks.Review, Profile: profileOf(pr, agent.Read),
+		Repo: o.Repo, Ref: o.Head, Actor: actor,
 		Prompt: fmt.Sprintf("Review pull request #%d of %s: %s", o.Number, o.Repo, o.Title),
-	}, nil
+	}, o}
 }
 
 // unwanted says why a pull request is not reviewed, or nothing. It is asked when the event arrives and again before the run.

@@ -206,10 +206,16 @@ func (w *world) open(change ...func(*githubfake.PR)) int {
 func (w *world) task(number, n int) tasks.Task {
 	w.Helper()
 	body := must(json.Marshal(must(w.hub.Payload("opened", repo, number, "octocat"))))
-	t, err := w.src.reviewOf(w.Context(), delivery{id: "d", event: "pull_request", action: "opened", payload: body})
+	d := delivery{id: "d", event: "pull_request", payload: body}
+	err := d.decode()
+	var made draft
+	if err == nil {
+		made, err = w.src.reviewOf(w.Context(), d)
+	}
 	if err != nil {
 		w.Fatal(err)
 	}
+	t := must(made.task())
 	t.ID = tasks.NewID(time.Unix(1_790_000_000+int64(n), 0), "github", "d")
 	return t
 }

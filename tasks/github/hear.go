@@ -2,7 +2,6 @@ package github
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,11 +28,7 @@ type asked struct {
 
 // hear does what a comment asks for, if it speaks to us: by a mention, or by a command as its first line.
 func (s *Source) hear(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
-	h, err := readHeard(d)
-	if err != nil {
-		return "", err
-	}
-	return s.attend(ctx, desk, h)
+	return s.attend(ctx, desk, *d.remark)
 }
 
 // attend does what somebody asks for.
@@ -53,15 +48,15 @@ func (s *Source) attend(ctx context.Context, desk *tasks.Desk, h heard) (said st
 		}
 		return "", err
 	}
-	if mention := command == "" && !unknown && words != ""; (replies[command] || mention) && !h.bot {
+	if mention := command == "" && !unknown && words != ""; (findCommand(command).answers || mention) && !h.bot {
 		if said, err := s.reply(ctx, desk, h, command, words); !errors.Is(err, tasks.ErrNoQuestion) {
 			return said, err
 		}
 	}
 	switch {
-	case h.bot && (controls[command] != nil || replies[command]):
+	case h.bot && (findCommand(command).control != nil || findCommand(command).answers):
 		return "", ignored{"That is for people to say.", slog.LevelInfo}
-	case controls[command] != nil:
+	case findCommand(command).control != nil:
 		return s.obey(ctx, desk, h, command)
 	case unknown:
 		h.after(func(ctx context.Context) { s.tell(ctx, h, notDone, unknownCommand) })
@@ -99,13 +94,13 @@ func (s *Source) addressed(ctx context.Context, h heard) (text string, named boo
 func (s *Source) order(ctx context.Context, desk *tasks.Desk, h heard, command, words string) (said string, err error) {
 	w := mentioned
 	if command != "" {
-		w = orders[command]
+		w = *findCommand(command).work
 	}
 	t, err := s.orderOf(ctx, h, w, command, words)
 	if err != nil {
 		return "", err
 	}
-	receipt, err := desk.Submit(ctx, t)
+	receipt, err := s.submit(ctx, desk, t)
 	if err != nil {
 		return "", err
 	}
@@ -116,10 +111,10 @@ func (s *Source) order(ctx context.Context, desk *tasks.Desk, h heard, command, 
 }
 
 // orderOf is that task.
-func (s *Source) orderOf(ctx context.Context, h heard, w work, command, words string) (tasks.Task, error) {
+func (s *Source) orderOf(ctx context.Context, h heard, w work, command, words string) (draft, error) {
 	pr, err := s.pull(ctx, h)
 	if err != nil {
-		return tasks.Task{}, err
+		return draft{}, err
 	}
 	o := asItIs(h.repo, pr)
 	if h.issue != nil { // as it was then: the event may be late, and what we have been told of the pull request is of now
@@ -127,10 +122,10 @@ func (s *Source) orderOf(ctx context.Context, h heard, w work, command, words st
 	}
 	o.Installation, o.Action, o.Full = h.installation, "asked", w.full
 	o.Asked = &asked{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot}
-	t := tasks.Task{
+	t := draft{Task: tasks.Task{
 		ID: h.task(), Source: s.Name(), Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive, Profile: profileOf(pr, w.profile),
 		Repo: h.repo, Ref: fmt.Sprintf("refs/pull/%d/head", h.number), Actor: h.author, Prompt: words,
-	}
+	}}
 	if w.apart {
 		t.Thread = h.thread() + "/review"
 	}
@@ -153,10 +148,7 @@ func (s *Source) orderOf(ctx context.Context, h heard, w work, command, words st
 	case words == "":
 		t.Prompt = wordless[h.Place]
 	}
-	t.Origin, err = json.Marshal(o)
-	if err != nil {
-		return t, fmt.Errorf("marshal origin: %w", err)
-	}
+	t.origin = o
 	return s.expected(ctx, t, pr)
 }
 
@@ -178,10 +170,7 @@ func (s *Source) pull(ctx context.Context, h heard) (*github.PullRequest, error)
 
 // forget withdraws what a comment has asked for that is not there any more, if nobody has begun with it.
 func (s *Source) forget(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
-	h, err := readHeard(d)
-	if err != nil {
-		return "", err
-	}
+	h := d.remark
 	done, err := desk.Withdraw(ctx, h.task())
 	switch {
 	case err != nil && !errors.Is(err, tasks.ErrNotFound):

@@ -7,19 +7,36 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// kinds are the sorts of work there are: how each is briefed, and how it is told.
-var kinds = map[string]struct {
-	brief func(s *Source, ctx context.Context, t tasks.Task, o origin, dir string) (tasks.Brief, error)
-	open  func(s *Source, ctx context.Context, t tasks.Task, o origin) (tasks.Report, error)
-}{
-	"review":  {(*Source).briefReview, (*Source).openReview},
-	"comment": {(*Source).briefComment, (*Source).openReply},
-	"analyze": {(*Source).briefAnalysis, (*Source).openReply},
-	"fix":     {(*Source).briefFix, (*Source).openReply},
+// The kinds of tasks.
+const (
+	kindReview         = "review"
+	kindComment        = "comment"
+	kindAnalyze        = "analyze"
+	kindFix            = "fix"
+	kindCheckFailure   = "check_failure"
+	kindMergeConflict  = "merge_conflict"
+	kindReviewResponse = "review_response"
+)
 
-	"check_failure":   {(*Source).briefChecks, (*Source).openReply},
-	"merge_conflict":  {(*Source).briefConflict, (*Source).openReply},
-	"review_response": {(*Source).briefResponse, (*Source).openReply},
+// kind is how tasks of a kind are briefed and reported.
+type kind struct {
+	brief     func(s *Source, ctx context.Context, t tasks.Task, o origin, dir string) (tasks.Brief, error)
+	open      func(s *Source, ctx context.Context, t tasks.Task, o origin) (tasks.Report, error)
+	automatic bool // it happens without being asked for, unless the repository's settings switch it off
+	asks      bool // the agent may ask the person who wants it
+}
+
+// kinds returns every kind there is. Each may have a model in a repository's settings. (A variable would be an initialization cycle.)
+func kinds() map[string]kind {
+	return map[string]kind{
+		kindReview:         {brief: (*Source).briefReview, open: (*Source).openReview, automatic: true},
+		kindComment:        {brief: (*Source).briefComment, open: (*Source).openReply, asks: true},
+		kindAnalyze:        {brief: (*Source).briefAnalysis, open: (*Source).openReply},
+		kindFix:            {brief: (*Source).briefFix, open: (*Source).openReply, asks: true},
+		kindCheckFailure:   {brief: (*Source).briefChecks, open: (*Source).openReply, automatic: true, asks: true},
+		kindMergeConflict:  {brief: (*Source).briefConflict, open: (*Source).openReply, automatic: true, asks: true},
+		kindReviewResponse: {brief: (*Source).briefResponse, open: (*Source).openReply, automatic: true, asks: true},
+	}
 }
 
 // Brief asks GitHub what the task is about, as it is now.
@@ -28,7 +45,7 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	k, ok := kinds[t.Kind]
+	k, ok := kinds()[t.Kind]
 	if !ok {
 		return tasks.Brief{}, unknownKind(t)
 	}
@@ -59,7 +76,7 @@ func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, ok := kinds[t.Kind]
+	k, ok := kinds()[t.Kind]
 	if !ok {
 		return nil, unknownKind(t)
 	}

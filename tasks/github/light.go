@@ -19,7 +19,7 @@ func (s *Source) openIndicator(ctx context.Context, gh *github.Client, o origin,
 // Waits shows beside its commit why a review waits. Other tasks show nothing before their end.
 func (s *Source) Waits(ctx context.Context, t tasks.Task, text string) error {
 	o, err := originOf(t)
-	if err != nil || t.Kind != "review" || s.watched(o.Repo) {
+	if err != nil || t.Kind != kindReview || s.watched(o.Repo) {
 		return err
 	}
 	gh, err := s.client(ctx, o)

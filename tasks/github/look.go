@@ -196,11 +196,8 @@ func (l sight) review(ctx context.Context, me string) error {
 		why = ignored{why: no}
 	}
 	id := tasks.NewID(l.cfg.Now(), l.Name(), fmt.Sprintf("look-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
-	t, err := l.reviewTask(id, author, l.pr, l.o)
-	if err != nil {
-		return err
-	}
-	_, err = l.succeed(ctx, l.desk, t, l.pr, l.pr.GetUpdatedAt().Time, why)
+	t := l.reviewTask(id, author, l.pr, l.o)
+	_, err := l.succeed(ctx, l.desk, t, l.pr, l.pr.GetUpdatedAt().Time, why)
 	return err
 }
 
@@ -213,7 +210,7 @@ func (l sight) failures(ctx context.Context) error {
 	if len(c.Failed) == 0 || c.Pending > 0 || isUnpaid(c) {
 		return nil
 	}
-	return l.missed(ctx, "check_failure", "Failed checks", failureKey(c, l.o.Head))
+	return l.missed(ctx, kindCheckFailure, "Failed checks", failureKey(c, l.o.Head))
 }
 
 // conflict submits the resolution of conflicts. Lists do not tell of them, and GitHub begins to find out when it is asked for the first time:
@@ -238,7 +235,7 @@ func (l sight) conflict(ctx context.Context, me string) error {
 		}
 		key += " " + by
 	}
-	return l.missed(ctx, "merge_conflict", "Conflicts", key)
+	return l.missed(ctx, kindMergeConflict, "Conflicts", key)
 }
 
 // missed submits the work that key stands for, unless a task has begun it.

@@ -3,7 +3,6 @@ package github
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,7 +24,7 @@ import (
 const ownBranches = "errand/"
 
 // nobodyAsked reports whether a task is of those that follow by themselves.
-func nobodyAsked(t tasks.Task, o origin) bool { return o.Asked == nil || t.Kind == "review_response" }
+func nobodyAsked(t tasks.Task, o origin) bool { return o.Asked == nil || t.Kind == kindReviewResponse }
 
 // unheard reports whether nothing is said of the ending of a task that nobody asked for: nothing was to be done. That we have stopped is worth a
 // word.
@@ -89,19 +88,15 @@ func (s *Source) mend(ctx context.Context, desk *tasks.Desk, kind, why string, p
 	if err != nil {
 		return "", err
 	}
-	address, err := json.Marshal(o)
-	if err != nil {
-		return "", fmt.Errorf("marshal origin: %w", err)
-	}
-	t, err := s.expected(ctx, tasks.Task{
+	t, err := s.expected(ctx, draft{tasks.Task{
 		ID: id, Source: s.Name(), Kind: kind, Thread: "github/" + o.String(), Class: tasks.Background, Profile: profileOf(pr, agent.Write),
-		Repo: o.Repo, Ref: fmt.Sprintf("refs/pull/%d/head", o.Number), Actor: pr.GetUser().GetLogin(), Origin: address,
+		Repo: o.Repo, Ref: fmt.Sprintf("refs/pull/%d/head", o.Number), Actor: pr.GetUser().GetLogin(),
 		Prompt: fmt.Sprintf("%s of pull request #%d of %s: %s", why, o.Number, o.Repo, o.Title),
-	}, pr)
+	}, o}, pr)
 	if err != nil {
 		return "", err
 	}
-	return s.submit(ctx, desk, t)
+	return submitted(s.submit(ctx, desk, t))
 }
 
 // mending looks at the pull request of a task that mends it. One that nobody asked for is about a head, and as the settings want it.
@@ -179,11 +174,7 @@ func (p *prState) rest() {
 
 // respond submits the answer to a review of a pull request of ours that does not speak to us: feedback is meant for its author all the same.
 func (s *Source) respond(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
-	h, err := readHeard(d)
-	if err != nil {
-		return "", err
-	}
-	return s.heed(ctx, desk, h)
+	return s.heed(ctx, desk, *d.remark)
 }
 
 // heed submits the answer to a review.
@@ -212,12 +203,12 @@ func (s *Source) heed(ctx context.Context, desk *tasks.Desk, h heard) (said stri
 	if err := s.pace(ctx, h); err != nil {
 		return "", err
 	}
-	t, err := s.orderOf(ctx, h, work{kind: "review_response", profile: agent.Write}, "", text)
+	t, err := s.orderOf(ctx, h, work{kind: kindReviewResponse, profile: agent.Write}, "", text)
 	if err != nil {
 		return "", err
 	}
 	t.Prompt, t.Class = cmp.Or(text, "See the comments on the lines."), tasks.Background // nobody has asked for it, and waits
-	return s.submit(ctx, desk, t)
+	return submitted(s.submit(ctx, desk, t))
 }
 
 // responder is what the agent is asked for when its work was reviewed.

@@ -27,7 +27,7 @@ func (s *Source) findFinal(ctx context.Context, t tasks.Task, o origin, after ti
 	if err != nil {
 		return nil, err
 	}
-	if t.Kind == "review" {
+	if t.Kind == kindReview {
 		r := &report{source: s, gh: gh, origin: o, task: t}
 		all, err := r.comments(ctx)
 		if m := all[1].mark; err != nil || m.task != t.ID || !time.UnixMicro(m.at).After(after) {

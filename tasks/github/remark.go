@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -71,8 +70,10 @@ func fromReview(v *github.PullRequestReview) remark {
 }
 
 // readHeard reads the event of a remark.
-func readHeard(d delivery) (h heard, err error) {
+func readHeard(d delivery) (_ *heard, action string, err error) {
+	h := new(heard)
 	var e struct { // what the three events bring
+		Action      string                    `json:"action"`
 		Issue       *github.Issue             `json:"issue"`
 		PullRequest *github.PullRequest       `json:"pull_request"`
 		Review      *github.PullRequestReview `json:"review"`
@@ -96,21 +97,26 @@ func readHeard(d delivery) (h heard, err error) {
 		}
 	}
 	if err != nil {
-		return h, unreadable{fmt.Errorf("read payload: %w", err)}
+		return h, e.Action, err
 	}
 	h.repo, h.installation, h.pull = e.Repo.GetFullName(), e.Install.GetID(), e.PullRequest
 	h.number, h.verdict, h.after = e.PullRequest.GetNumber(), e.Review.GetState(), d.after
 	if e.Issue != nil {
-		if !e.Issue.IsPullRequest() {
-			return h, ignored{why: "It is no pull request.", level: slog.LevelDebug}
-		}
 		h.number, h.issue = e.Issue.GetNumber(), e.Issue
 	}
 	h.bot = h.bot || e.Sender.GetType() == "Bot"
-	if h.repo == "" || h.number == 0 || h.ID == 0 || h.author == "" || h.at.IsZero() {
-		return h, unreadable{errors.New("read payload: no remark on a pull request in it")}
+	return h, e.Action, nil
+}
+
+// validate refuses what was not said on a pull request.
+func (h *heard) validate() error {
+	switch {
+	case h.issue != nil && !h.issue.IsPullRequest():
+		return ignored{why: "It is no pull request.", level: slog.LevelDebug}
+	case h.repo == "" || h.number == 0 || h.ID == 0 || h.author == "" || h.at.IsZero():
+		return unreadable{errors.New("read payload: no remark on a pull request in it")}
 	}
-	return h, nil
+	return nil
 }
 
 // origin is where it was said; of the pull request it tells no more than its number.

@@ -24,7 +24,7 @@ func (w *world) asks(n int, spots ...spot) (all []tasks.Task) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		all = append(all, t)
+		all = append(all, must(t.task()))
 	}
 	return all
 }
@@ -267,10 +267,10 @@ func TestSignOfAnAskedReview(t *testing.T) {
 	n := w.quietOpen()
 	comment := must(w.hub.Comment(t.Context(), repo, n, "ann", "/review"))
 	h := heard{remark: remark{spot: spot{Place: inConversation, ID: comment}, author: "ann", at: time.Unix(1_790_000_000, 0)}, repo: repo, number: n}
-	task, err := w.src.orderOf(t.Context(), h, orders[sayReview], sayReview, "")
+	made, err := w.src.orderOf(t.Context(), h, *findCommand(sayReview).work, sayReview, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.close(task, answered("Fine."))
+	w.close(must(made.task()), answered("Fine."))
 	w.signs(n, comment, "hooray")
 }

@@ -41,19 +41,12 @@ type skip struct {
 	Branches []string `yaml:"branches"` // against one of these branches; * stands for any characters but a slash
 }
 
-// automatic are the kinds that happen by themselves, and whether they do where nobody says otherwise. Those that write on the pull requests
-// of others do so by label only.
-var automatic = map[string]bool{"review": true, "review_response": true, "check_failure": true, "merge_conflict": true}
-
-// modelled are the kinds that may have a model of their own.
-var modelled = []string{"review", "analyze", "comment", "review_response", "check_failure", "merge_conflict", "fix"}
-
 // on reports whether a kind of work happens by itself.
 func (c settings) on(kind string) bool {
 	if wanted, said := c.Triggers[kind]; said {
 		return wanted
 	}
-	return automatic[kind]
+	return kinds()[kind].automatic
 }
 
 // skips says why nothing happens by itself on a pull request that changes these files, or nothing. Files that are not known yet are nil.
@@ -150,13 +143,13 @@ func misread(e string) string {
 func (c settings) mended(wrong []string) (settings, []string) {
 	refuse := func(key, why string) { wrong = append(wrong, code(key)+" "+why+".") }
 	for _, kind := range slices.Sorted(maps.Keys(c.Triggers)) {
-		if _, ok := automatic[kind]; !ok {
+		if !kinds()[kind].automatic {
 			refuse("triggers."+kind, "is nothing that happens by itself")
 			delete(c.Triggers, kind)
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(c.Models)) {
-		if !slices.Contains(modelled, kind) || !modelForm.MatchString(c.Models[kind]) {
+		if _, ok := kinds()[kind]; !ok || !modelForm.MatchString(c.Models[kind]) {
 			refuse("models."+kind, "is not the name of a model for a kind of work")
 			delete(c.Models, kind)
 		}

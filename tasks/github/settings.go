@@ -73,11 +73,8 @@ func (s *Source) fileOf(ctx context.Context, gh *github.Client, o origin, branch
 
 // expected is a task that an event is about to submit as the people of the repository want it; the error is ignored if they do not. Where GitHub
 // does not say in time what they want, the worker asks again.
-func (s *Source) expected(ctx context.Context, t tasks.Task, pr *github.PullRequest) (tasks.Task, error) {
-	o, err := originOf(t)
-	if err != nil {
-		return t, err
-	}
+func (s *Source) expected(ctx context.Context, t draft, pr *github.PullRequest) (draft, error) {
+	o := t.origin
 	if t.Profile == agent.Untrusted && !o.byPerson() {
 		if ok, err := s.approved(ctx, o); err != nil {
 			return t, err

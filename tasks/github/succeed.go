@@ -2,8 +2,6 @@ package github
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/google/go-github/v60/github"
@@ -18,7 +16,7 @@ import (
 
 // succeed submits the review of a pull request's head in place of those of heads before it. why is for what reason nobody wants it, nil if
 // it is wanted; at is when GitHub last changed the pull request as it is seen here.
-func (s *Source) succeed(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr *github.PullRequest, at time.Time, why error) (said string, err error) {
+func (s *Source) succeed(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, at time.Time, why error) (said string, err error) {
 	if err := s.outdate(ctx, desk, t, pr, at); err != nil {
 		return "", err
 	}
@@ -37,15 +35,12 @@ func (s *Source) succeed(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr
 
 // outdate ends the reviews of other heads of a stranger's pull request: what is there now nobody may have agreed to, and what was agreed to is
 // not there any more.
-func (s *Source) outdate(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr *github.PullRequest, at time.Time) error {
+func (s *Source) outdate(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, at time.Time) error {
 	if !hub.IsFork(pr) {
 		return nil
 	}
-	o, err := originOf(t)
-	if err != nil {
-		return err
-	}
-	err = s.changeState(ctx, o, func(p *prState) error {
+	o := t.origin
+	err := s.changeState(ctx, o, func(p *prState) error {
 		if err := p.sees(at); err != nil {
 			return err
 		}
@@ -63,14 +58,11 @@ func (s *Source) outdate(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr
 // inherit makes a review that of those who have asked for one of another head that has not ended, and reports whether there are any. What we
 // have pushed ourselves ends no review. Who may not ask has no say in the next one either, or anybody could have it refused; and what a bot has
 // asked for was done once, and counted.
-func (s *Source) inherit(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr *github.PullRequest) (_ tasks.Task, inherited bool, err error) {
+func (s *Source) inherit(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest) (_ draft, inherited bool, err error) {
 	if hub.IsFork(pr) || pr.GetState() == "closed" || s.isUs(ctx, t.Actor) {
 		return t, false, nil
 	}
-	o, err := originOf(t)
-	if err != nil {
-		return t, false, err
-	}
+	o := t.origin
 	open, err := desk.Open(ctx, t.Thread)
 	if err != nil {
 		return t, false, err
@@ -91,9 +83,7 @@ func (s *Source) inherit(ctx context.Context, desk *tasks.Desk, t tasks.Task, pr
 			o.Action, t.Actor, inherited = requestedReview, st.Task.Actor, true
 		}
 	}
-	if t.Origin, err = json.Marshal(o); err != nil {
-		return t, false, fmt.Errorf("marshal origin: %w", err)
-	}
+	t.origin = o
 	return t, inherited, nil
 }
 
