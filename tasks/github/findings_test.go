@@ -223,7 +223,7 @@ func TestLostMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	forget := func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
-	if err := w.db.Memos.ChangeMemo(w.Context(), findingsMemo(must(originOf(w.task(n, 0)))), forget); err != nil {
+	if err := w.db.Memos.ChangeMemo(w.Context(), w.src.ledgerMemo(must(originOf(w.task(n, 0)))).Name, forget); err != nil {
 		t.Fatal(err)
 	}
 	w.close(w.task(n, 1), reviewed("Three.", flaw("dismissed", 4), flaw("open", 7), flaw("new", 9)))

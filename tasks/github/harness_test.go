@@ -37,6 +37,8 @@ const (
 	repo   = "acme/api"
 	secret = "github-secret"
 
+	askBurst = 20 // requests that one person may make at once
+
 	collaborator = "GET /repos/{o}/{r}/collaborators/{u}/permission"
 )
 

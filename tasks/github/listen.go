@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -14,14 +13,14 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 const (
 	// maxBody is GitHub's own bound on a payload.
 	maxBody = 25 << 20
-	// bodyLimit is how long a payload may take to arrive.
-	bodyLimit = 10 * time.Second
 	// patience bounds all that an answer may have to wait for, so that it comes within 3 s; loginPatience is what of it may go into
 	// learning who we are.
 	patience      = 2500 * time.Millisecond
@@ -30,7 +29,8 @@ const (
 
 // Listen registers POST /github/webhook. What is done after an answer ends with ctx.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
-	after := s.afterwards(ctx)
+	background := intake.NewBackground(s.log)
+	after := func(do func(context.Context)) { background.Go(ctx, do) }
 	mux.HandleFunc("POST "+hub.HookPath, func(w http.ResponseWriter, r *http.Request) {
 		status, said := s.receive(w, r, d, after)
 		// As plain text, whatever the status: GitHub shows it beside the delivery, where an operator looks first.
@@ -44,21 +44,21 @@ func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) 
 
 // receive turns a webhook into a task and says how to answer it.
 func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk, after func(func(context.Context))) (status int, said string) {
-	// Nobody is known yet, so nobody may take his time. A server that cannot set a deadline has one of its own.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return http.StatusRequestEntityTooLarge, "The body is larger than 25 MiB."
-	}
-	if err != nil {
-		return http.StatusBadRequest, "The body could not be read."
+	body, status := intake.ReadBody(w, r, maxBody)
+	switch status {
+	case http.StatusOK:
+	case http.StatusRequestEntityTooLarge:
+		return status, "The body is larger than 25 MiB."
+	default:
+		return status, "The body could not be read."
 	}
 	if !s.signed(r.Header.Get("X-Hub-Signature-256"), body) {
-		s.inbound.refuse(s.cfg.Now())
+		s.inbound.Refused(s.cfg.Now())
 		return http.StatusUnauthorized, "X-Hub-Signature-256 is missing or wrong."
 	}
-	s.inbound.event(s.cfg.Now())
+	s.inbound.Accepted(s.cfg.Now())
 	in := delivery{id: r.Header.Get("X-GitHub-Delivery"), event: r.Header.Get("X-GitHub-Event"), after: after}
+	var err error
 	if in.payload, err = payload(r.Header.Get("Content-Type"), body); err != nil {
 		return http.StatusBadRequest, err.Error()
 	}
@@ -128,4 +128,19 @@ func payload(contentType string, body []byte) ([]byte, error) {
 		return []byte(form.Get("payload")), nil
 	}
 	return nil, errors.New("the content type should be application/json")
+}
+
+// Inbound returns when the last webhook came from GitHub; zero if none has. There is no connection that could be lost.
+func (s *Source) Inbound() (last time.Time, err error) { return s.inbound.Last(), nil }
+
+// Diagnose reports how GitHub is set up, and whether webhooks arrive.
+func (s *Source) Diagnose(ctx context.Context) []doctor.Finding {
+	list := s.forge.Diagnose(ctx)
+	if s.inbound.LastRefused() {
+		list = append(list, doctor.Finding{
+			What: "GitHub: the last webhook had a wrong signature", Why: "If GitHub sent it, no event is accepted.",
+			Remedy: "Compare GITHUB_WEBHOOK_SECRET with the secret of the webhook.",
+		})
+	}
+	return list
 }

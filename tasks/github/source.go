@@ -3,7 +3,6 @@ package github
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,13 +14,14 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // Config is what a Source needs; the first block is required.
 type Config struct {
 	Forge         *hub.Forge
-	WebhookSecret string // without one, forged events would be accepted
-	Memory        Memory // of what was done with each pull request
+	WebhookSecret string        // without one, forged events would be accepted
+	Memory        intake.Memory // of what was done with each pull request
 
 	People       tasks.People                // who is who; names for posts
 	Repository   func(name string) (ok bool) // reports whether events of a repository count; nil: all do
@@ -31,7 +31,7 @@ type Config struct {
 	ForkLabel  string           // approves the head of a pull request from a fork for review; empty: DefaultForkLabel
 	Bots       []string         // logins of other bots that may ask for something; see bots.go
 	ForkRuns   int              // on forks of one author in a day; 0: DefaultForkRuns
-	Limiter    Limiter          // of requests on a pull request; nil: unlimited
+	Limiter    intake.Limiter   // of requests on a pull request; nil: unlimited
 	Board      Board            // shows the results of repositories that are only watched; nil: there are none
 	Quiet      time.Duration    // how long after a push a review waits for the next push; 0: DefaultQuiet
 	ConsoleURL string           // where /tasks/{id} shows a run; empty: reports have no link to it
@@ -47,19 +47,12 @@ const (
 	DefaultQuiet     = 30 * time.Second // lets people push once more what they have forgotten
 )
 
-// Memory keeps what is remembered of a pull request between its tasks, under a name, for some weeks after the last change.
-type Memory interface {
-	// Memo reads it; nil when there is nothing.
-	Memo(ctx context.Context, name string) (json.RawMessage, error)
-	// ChangeMemo makes of it what change says, which may be asked several times when others write meanwhile. nil leaves it as it is.
-	ChangeMemo(ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error)) error
-}
-
 // Source is GitHub as tasks sees it. Its fields do not change after New; caches have locks of their own.
 type Source struct {
 	cfg     Config
 	forge   *hub.Forge
-	inbound *inbound
+	inbound intake.Inbound
+	pacer   intake.Pacer
 	wishes  hub.Recent[wish]
 	log     *slog.Logger
 }
@@ -95,7 +88,7 @@ func New(cfg Config) (*Source, error) {
 	cfg.Quiet, cfg.Look = cmp.Or(cfg.Quiet, DefaultQuiet), cmp.Or(cfg.Look, DefaultLook)
 	cfg.ForkLabel, cfg.ForkRuns = cmp.Or(cfg.ForkLabel, DefaultForkLabel), cmp.Or(cfg.ForkRuns, DefaultForkRuns)
 	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
-	return &Source{cfg: cfg, forge: cfg.Forge, inbound: &inbound{}, log: cfg.Log.With("source", "github")}, nil
+	return &Source{cfg: cfg, forge: cfg.Forge, pacer: intake.Pacer{Limiter: cfg.Limiter}, log: cfg.Log.With("source", "github")}, nil
 }
 
 // Name is "github".
@@ -158,4 +151,89 @@ func (s *Source) mustWrite(ctx context.Context, o origin, login string) error {
 		err = &tasks.InputError{Sentence: login + " may not write to " + o.Repo + "."}
 	}
 	return err
+}
+
+// The kinds of tasks.
+const (
+	kindReview         = "review"
+	kindComment        = "comment"
+	kindAnalyze        = "analyze"
+	kindFix            = "fix"
+	kindCheckFailure   = "check_failure"
+	kindMergeConflict  = "merge_conflict"
+	kindReviewResponse = "review_response"
+)
+
+// kind is how tasks of a kind are briefed and reported.
+type kind struct {
+	brief     func(s *Source, ctx context.Context, t tasks.Task, o origin, dir string) (tasks.Brief, error)
+	open      func(s *Source, ctx context.Context, t tasks.Task, o origin) (tasks.Report, error)
+	automatic bool // it happens without being asked for, unless the repository's settings switch it off
+	asks      bool // the agent may ask the person who wants it
+}
+
+// kinds returns every kind there is. Each may have a model in a repository's settings. (A variable would be an initialization cycle.)
+func kinds() map[string]kind {
+	return map[string]kind{
+		kindReview:         {brief: (*Source).briefReview, open: (*Source).openReview, automatic: true},
+		kindComment:        {brief: (*Source).briefComment, open: (*Source).openReply, asks: true},
+		kindAnalyze:        {brief: (*Source).briefAnalysis, open: (*Source).openReply},
+		kindFix:            {brief: (*Source).briefFix, open: (*Source).openReply, asks: true},
+		kindCheckFailure:   {brief: (*Source).briefChecks, open: (*Source).openReply, automatic: true, asks: true},
+		kindMergeConflict:  {brief: (*Source).briefConflict, open: (*Source).openReply, automatic: true, asks: true},
+		kindReviewResponse: {brief: (*Source).briefResponse, open: (*Source).openReply, automatic: true, asks: true},
+	}
+}
+
+// Brief asks GitHub what the task is about, as it is now.
+func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Brief, error) {
+	o, err := originOf(t)
+	if err != nil {
+		return tasks.Brief{}, err
+	}
+	k, ok := kinds()[t.Kind]
+	if !ok {
+		return tasks.Brief{}, unknownKind(t)
+	}
+	if o.Asked != nil || o.Action == requestedReview {
+		if err := s.mustWrite(ctx, o, t.Actor); err != nil {
+			return tasks.Brief{}, err
+		}
+	}
+	switch {
+	case o.byBot():
+		err = s.round(ctx, t, o)
+	case !nobodyAsked(t, o):
+		err = s.spoke(ctx, o) // not when it was said: then anybody could keep us going
+	}
+	if err != nil {
+		return tasks.Brief{}, err
+	}
+	b, err := k.brief(s, ctx, t, o, dir)
+	if err == nil && s.watched(o.Repo) {
+		b.System += "\n" + unwritten
+	}
+	return b, err
+}
+
+// Open finds what was posted of the task, or begins it.
+func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
+	o, err := originOf(t)
+	if err != nil {
+		return nil, err
+	}
+	k, ok := kinds()[t.Kind]
+	if !ok {
+		return nil, unknownKind(t)
+	}
+	if s.watched(o.Repo) {
+		return s.openNotice(ctx, t, o)
+	}
+	r, err := k.open(s, ctx, t, o)
+	return s.acked(ctx, o, r, err)
+}
+
+// unknownKind is what a worker says to a task of a newer front door.
+func unknownKind(t tasks.Task) error {
+	return fmt.Errorf("brief task %s: this worker does not know the kind %q, a newer one may", t.ID, t.Kind)
 }

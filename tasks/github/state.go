@@ -1,13 +1,20 @@
 package github
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"time"
 
+	"github.com/google/go-github/v60/github"
+
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // How often errand reviews a pull request, and how often it works on one, before it waits for a person.
@@ -78,37 +85,139 @@ func (p *prState) tired() string {
 	return ""
 }
 
-// state reads what is remembered of a pull request; of one that is new, nothing.
+func (s *Source) stateMemo(o origin) intake.Memo[prState] {
+	return intake.Memo[prState]{Memory: s.cfg.Memory, Name: "github/" + o.String() + "/state", Log: s.cfg.Log}
+}
+
+// state reads what is remembered of a pull request; the zero value if it is new.
 func (s *Source) state(ctx context.Context, o origin) (prState, error) {
-	body, err := s.cfg.Memory.Memo(ctx, stateMemo(o))
-	if err != nil {
-		return prState{}, fmt.Errorf("read state of %s: %w", o, err)
-	}
-	var p prState
-	tasks.ReadMemo(s.cfg.Log, stateMemo(o), body, &p)
-	return p, nil
+	return s.stateMemo(o).Load(ctx)
 }
 
-// changeState lets change correct what is remembered of a pull request. It may be called several times, when others change it meanwhile; its
-// error leaves everything as it is and is returned.
+// changeState changes what is remembered of a pull request. change may be called several times if others change it meanwhile; its error
+// leaves everything as it is and is returned.
 func (s *Source) changeState(ctx context.Context, o origin, change func(*prState) error) error {
-	err := s.cfg.Memory.ChangeMemo(ctx, stateMemo(o), func(old json.RawMessage) (json.RawMessage, error) {
-		var p prState
-		tasks.ReadMemo(s.cfg.Log, stateMemo(o), old, &p)
-		if err := change(&p); err != nil {
-			return nil, err
-		}
-		body, err := json.Marshal(p)
-		if err != nil || bytes.Equal(body, old) {
-			return nil, err // nothing to write
-		}
-		return body, nil
-	})
-	if err != nil {
-		return fmt.Errorf("change state of %s: %w", o, err)
-	}
-	return nil
+	return s.stateMemo(o).Change(ctx, change)
 }
 
-// stateMemo names the memo.
-func stateMemo(o origin) string { return "github/" + o.String() + "/state" }
+// seen is what is remembered of the conversation on a pull request.
+type seen struct {
+	Until    time.Time `json:"until,omitzero"`     // of the newest comment that was answered: all before it was read with it
+	Last     spot      `json:"last,omitzero"`      // that comment
+	Stranger bool      `json:"stranger,omitempty"` // somebody was told that errand does not work for him
+}
+
+func (s *Source) cursor(o origin) intake.Memo[seen] {
+	return intake.Memo[seen]{Memory: s.cfg.Memory, Name: "github/" + o.String() + "/seen", Log: s.cfg.Log}
+}
+
+// answered notes that a comment was answered.
+func (s *Source) answered(ctx context.Context, o origin, p spot, at time.Time) error {
+	return s.cursor(o).Change(ctx, func(v *seen) error {
+		if at.After(v.Until) {
+			v.Until, v.Last = at, p
+		}
+		return nil
+	})
+}
+
+// firstStranger reports whether nobody was told yet on a pull request that errand does not work for him, and notes that somebody is.
+func (s *Source) firstStranger(ctx context.Context, o origin) (first bool, err error) {
+	err = s.cursor(o).Change(ctx, func(v *seen) error {
+		first, v.Stranger = !v.Stranger, true
+		return nil
+	})
+	return first, err
+}
+
+// byPerson reports whether somebody wanted the task: in so many words, by the label, or by requesting a review.
+func (o origin) byPerson() bool {
+	return o.Asked != nil || o.ApprovedBy != "" || o.Action == requestedReview
+}
+
+// requestedReview is the action by which somebody requests our review. GitHub lets triagers do so as well.
+const requestedReview = "review_requested"
+
+// pausing is what the summary says below all else, from the last review on that comes without anybody asking.
+func (p *prState) pausing() string {
+	if p.Reviews < maxReviews {
+		return ""
+	}
+	return fmt.Sprintf("\n\nAfter %d reviews, pushes are not reviewed any more. Comment `/review` for another review, or `/resume` to have one of every push again.", p.Reviews)
+}
+
+// unchanged refuses a review that would say nothing new: of a head that somebody has had reviewed while this one waited, and of a push that
+// changes nothing of what the pull request changes, as a rebase or a merge of the base alone. What was said before holds.
+func (s *Source) unchanged(ctx context.Context, gh *github.Client, t tasks.Task, o origin) error {
+	if o.byPerson() {
+		return nil
+	}
+	switch p, err := s.state(ctx, o); {
+	case err != nil:
+		return err
+	case p.LastReviewed == o.Head && p.ReviewedBy != t.ID: // its own was tried again by somebody
+		return &tasks.InputError{Sentence: "The head was reviewed before."}
+	case o.Action != "synchronize" && o.Action != looked:
+		return nil
+	}
+	owner, name := o.path()
+	diff, _, err := gh.PullRequests.GetRaw(ctx, owner, name, o.Number, github.RawOptions{Type: github.Diff})
+	if hub.StatusCode(err) == http.StatusNotAcceptable {
+		return nil // it is too large for GitHub
+	}
+	if err != nil {
+		return s.sorted("read the changes of "+o.String(), err)
+	}
+	var reviewed string
+	err = s.changeState(ctx, o, func(p *prState) error {
+		reviewed = p.sameAs(o.Head, patchID(diff))
+		return nil
+	})
+	if err == nil && reviewed != "" {
+		err = &tasks.InputError{Sentence: "Nothing has changed since the review of " + hub.ShortSHA(reviewed) + "."}
+	}
+	return err
+}
+
+// sameAs notes what a head changes, and gives the reviewed one that changes the same, or nothing.
+func (p *prState) sameAs(head, patch string) (reviewed string) {
+	if last := p.LastReviewed; last != "" && last != head && p.Patches[last] == patch {
+		reviewed, p.LastReviewed = last, head
+	}
+	p.Patches = map[string]string{p.LastReviewed: p.Patches[p.LastReviewed], head: patch}
+	delete(p.Patches, "")
+	return reviewed
+}
+
+// reviewed notes that a task's review of a head was posted and how its light ends, and gives what is remembered now. Again it changes nothing.
+func (s *Source) reviewed(ctx context.Context, t tasks.Task, o origin, v hub.Verdict) (state prState, err error) {
+	err = s.changeState(ctx, o, func(p *prState) error {
+		if p.LastReviewed != o.Head && !o.byPerson() {
+			p.Reviews++
+		}
+		p.LastReviewed, p.ReviewedBy, p.Verdict = o.Head, t.ID, keep(v)
+		state = *p
+		return nil
+	})
+	return state, err
+}
+
+// patchID is the same for two diffs if they change the same: where in the files and in which version of them does not count. It is what
+// git-patch-id(1) is about, but for blanks, which may mean something.
+func patchID(diff string) string {
+	h := sha256.New()
+	index := ""
+	for l := range strings.Lines(diff) {
+		switch {
+		case strings.HasPrefix(l, "index "):
+			index = l
+			continue
+		case strings.HasPrefix(l, "Binary files "): // nothing else tells what is in them
+			l += index
+		case strings.HasPrefix(l, "@@ "):
+			l = "@@\n"
+		}
+		_, _ = io.WriteString(h, l)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}

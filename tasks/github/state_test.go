@@ -54,7 +54,7 @@ func TestStateOfAnotherForm(t *testing.T) {
 	w := withToken(t)
 	o := origin{Repo: repo, Number: 7}
 	set := func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`[]`), nil }
-	if err := w.db.Memos.ChangeMemo(t.Context(), stateMemo(o), set); err != nil {
+	if err := w.db.Memos.ChangeMemo(t.Context(), w.src.stateMemo(o).Name, set); err != nil {
 		t.Fatal(err)
 	}
 	if p, err := w.src.state(t.Context(), o); err != nil || !cmp.Equal(p, prState{}) {

@@ -2,7 +2,6 @@ package github
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -71,30 +70,12 @@ func (s *Source) aside(ctx context.Context, h heard, do func(context.Context) er
 	}
 }
 
-// How fast one account may ask on a pull request. People stay below; two bots that answer each other do not.
-const (
-	askEvery = 30 * time.Second
-	askBurst = 20
-)
-
-// Limiter is a token bucket under a name that the whole fleet shares.
-type Limiter interface {
-	// Allow takes a token if there is one; else it says when there is.
-	Allow(ctx context.Context, name string, every time.Duration, burst int) (wait time.Duration, err error)
-}
-
 // pace takes a turn on the pull request of whoever wrote a comment. It is ignored if there is none. Nobody uses up the turns of others: somebody
 // who may not ask at all could keep those from being heard who may.
 func (s *Source) pace(ctx context.Context, h heard) error {
-	if s.cfg.Limiter == nil {
-		return nil
+	ok, err := s.pacer.AllowRequest(ctx, "ask/"+h.thread()+"/"+strings.ToLower(h.author))
+	if err == nil && !ok {
+		err = ignored{slower, slog.LevelInfo}
 	}
-	wait, err := s.cfg.Limiter.Allow(ctx, "ask/"+h.thread()+"/"+strings.ToLower(h.author), askEvery, askBurst)
-	switch {
-	case err != nil:
-		return fmt.Errorf("take turn to ask: %w", err)
-	case wait > 0:
-		return ignored{slower, slog.LevelInfo}
-	}
-	return nil
+	return err
 }

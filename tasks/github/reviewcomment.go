@@ -1,0 +1,267 @@
+package github
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-github/v60/github"
+
+	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/markdown"
+	"github.com/errand-fleet/errand/internal/untrusted"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/review"
+)
+
+// comment puts an outcome into the pull request's review comment. What it finds there it leaves, edits or removes by the marks, so
+// that it may be called again after any failure, and beside another task's.
+func (r *report) comment(ctx context.Context, said outcome) error {
+	e := said.ending
+	if slices.Contains([]tasks.EndingKind{tasks.Refused, tasks.Cancelled, tasks.Superseded}, e.Kind) {
+		return nil // nobody is missing a review
+	}
+	old, err := r.comments(ctx)
+	if err != nil {
+		return fmt.Errorf("list comments of %s: %w", r.origin, err)
+	}
+	ours := markOf(r.task, r.origin, e)
+	if first, ok := old[1]; ok {
+		if first.mark.compare(ours) > 0 || e.Kind != tasks.Answered && first.mark.ending == tasks.Answered {
+			return nil
+		}
+	}
+	owner, name := r.origin.path()
+	parts := r.bodies(ours, said)
+	for i, body := range parts {
+		c, found := old[i+1]
+		text := &github.IssueComment{Body: &body}
+		switch {
+		case !found:
+			_, _, err = r.gh.Issues.CreateComment(ctx, owner, name, r.origin.Number, text)
+		case c.mark.compare(ours) != 0:
+			_, _, err = r.gh.Issues.EditComment(ctx, owner, name, c.id, text)
+			if hub.StatusCode(err) == http.StatusNotFound {
+				err = errors.New("somebody has just deleted it") // not for good: the next attempt writes a new one
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("write part %d of the review of %s: %w", i+1, r.origin, err)
+		}
+	}
+	for part, c := range old {
+		if part <= len(parts) {
+			continue
+		}
+		// The rest of a longer text than ours.
+		if _, err := r.gh.Issues.DeleteComment(ctx, owner, name, c.id); err != nil && hub.StatusCode(err) != http.StatusNotFound {
+			return fmt.Errorf("remove part %d of the review of %s: %w", part, r.origin, err)
+		}
+	}
+	return nil
+}
+
+// posted is a comment of ours.
+type posted struct {
+	id   int64
+	mark mark
+}
+
+// comments finds our comments with a mark, by part. Others may have copied a mark, so the author has to be us.
+func (r *report) comments(ctx context.Context) (map[int]posted, error) {
+	me, err := r.source.forge.Login(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := map[int]posted{}
+	for c, err := range r.source.conversation(ctx, r.gh, r.origin, time.Time{}) {
+		if err != nil {
+			return nil, err
+		}
+		m, ok := readMark(c.body)
+		if _, twice := found[m.part]; ok && !twice && c.author == me {
+			found[m.part] = posted{c.ID, m}
+		}
+	}
+	return found, nil
+}
+
+// bodies are the comments that tell an outcome.
+func (r *report) bodies(m mark, said outcome) []string {
+	foot := "\n\n---\n<sub>" + r.footer(said.ending) + "</sub>\n"
+	if note := said.ending.Note(); note != "" {
+		foot = "\n\n" + markdown.Neutral(untrusted.Line(note, 500)) + foot
+	}
+	const head = 512 // of the mark and the title, with room
+	room := hub.MaxComment - head - len(foot)
+	texts := []string{said.text}
+	if len(said.text) > room { // with the markup that is our own it cannot be cut
+		texts = markdown.Parts(strings.NewReplacer("<sub>", "", "</sub>", "").Replace(said.text), room, markdown.Bytes)
+	}
+	bodies := make([]string, len(texts))
+	for i, t := range texts {
+		m.part = i + 1
+		title := said.title
+		if len(texts) > 1 {
+			title += fmt.Sprintf(" (%d of %d)", m.part, len(texts))
+		}
+		bodies[i] = fmt.Sprintf("%s**%s**\n\n%s", m, title, t)
+	}
+	bodies[len(bodies)-1] += foot
+	return bodies
+}
+
+// text is what is said: the answer, or why there is none and what there was of it.
+func text(e tasks.Ending) string {
+	e.Result.Text = strings.TrimSpace(e.Result.Text)
+	return strings.TrimSpace(e.Sentence() + "\n\n" + e.Body())
+}
+
+// footer is the line of facts and the run's address.
+func (r *report) footer(e tasks.Ending) string {
+	run := "run " + r.task.ID
+	if r.source.cfg.ConsoleURL != "" {
+		run = fmt.Sprintf("[%s](%s)", run, r.source.page(r.origin, r.task.ID))
+	}
+	if facts := e.Footer(); facts != "" {
+		return markdown.Unping(facts) + " · " + run
+	}
+	return run
+}
+
+// outcome is what has come of a review: how it ended, and what its comment and its light say.
+type outcome struct {
+	ending  tasks.Ending
+	title   string // of the comment
+	text    string // of the comment, harmless
+	verdict hub.Verdict
+}
+
+// spoken is the outcome of a task that has words only: the agent's, where it gave no findings, or ours, where there was no answer.
+func (r *report) spoken(e tasks.Ending) outcome {
+	o := outcome{ending: e, title: "Review of " + hub.ShortSHA(r.origin.Head), text: markdown.Neutral(text(e)), verdict: verdictOf(e)}
+	if e.Kind != tasks.Answered {
+		o.title = "No review of " + hub.ShortSHA(r.origin.Head)
+	}
+	return o
+}
+
+// found is the outcome of a review with findings, as they were placed. moved is the head that has taken the place of the one that was
+// reviewed; empty: it is still there.
+func (r *report) found(e tasks.Ending, p review.Plan, summary, moved string) outcome {
+	headline := p.Headline()
+	o := outcome{
+		ending: e, title: fmt.Sprintf("Review of %s: %s", hub.ShortSHA(r.origin.Head), headline), text: p.Text(summary, r.where()),
+		verdict: hub.Verdict{
+			Conclusion: "success", Title: capital(headline), Line: capital(headline) + ", see the conversation", At: e.At,
+			Summary: strings.TrimSpace(untrusted.Cut(p.Lines(r.where()), maxSummary) + "\n\nThe review is in the conversation of the pull request.\n\n" + markdown.Unping(e.Footer())),
+		},
+	}
+	if len(p.Inline)+len(p.Summary)+len(p.StillOpen) > 0 {
+		o.verdict.Conclusion = "neutral"
+	}
+	if moved != "" {
+		word := "Superseded by " + hub.ShortSHA(moved) + "."
+		o.text = "The pull request has moved on to " + hub.ShortSHA(moved) + " meanwhile, so nothing of this stands at its lines.\n\n" + o.text
+		o.verdict = hub.Verdict{Conclusion: "neutral", Title: "Superseded", Summary: word, Line: word, At: e.At}
+	}
+	return o
+}
+
+// maxSummary is how much of a check run's summary the findings may take, in characters, of the 65,535 that GitHub allows.
+const maxSummary = 60_000
+
+// where is where the pull request's pages are.
+func (r *report) where() review.Page {
+	address, _, _ := strings.Cut(r.origin.URL, "/pull/")
+	return review.Page{Repo: address, Pull: r.origin.URL, Head: r.origin.Head}
+}
+
+// answer is what the agent found; false when it gave words only.
+func (r *report) answer(e tasks.Ending) (review.Answer, bool) {
+	if e.Kind != tasks.Answered || len(e.Result.Structured) == 0 {
+		return review.Answer{}, false
+	}
+	a, err := review.Read(e.Result.Structured)
+	if err != nil {
+		r.log.Warn("review without findings", "err", err) // its words are posted
+		return review.Answer{}, false
+	}
+	a.Summary = markdown.Neutral(a.Summary)
+	for i := range a.Findings {
+		f := &a.Findings[i]
+		f.Claim, f.Evidence = markdown.NeutralLine(f.Claim), markdown.Neutral(f.Evidence)
+	}
+	return a, true
+}
+
+// capital is a line that begins as a sentence does.
+func capital(s string) string {
+	_, n := utf8.DecodeRuneInString(s)
+	return strings.ToUpper(s[:n]) + s[n:]
+}
+
+// mark is what a comment of ours says of itself, in two lines at its very beginning that GitHub does not show. There nothing but our
+// code can have put them; what looks like a mark further down is text.
+type mark struct {
+	part int // a text that is too long for one comment goes on in part 2
+
+	task, head string
+	ending     tasks.EndingKind
+	at         int64 // of the ending, in Unix microseconds: a task that was tried again has another one
+}
+
+var markForm = regexp.MustCompile(`^<!-- errand:review(?: part=([0-9]{1,3}))? -->` +
+	`(?:\r?\n<!-- errand:task=(\S+) head=(\S+) ending=(\S+) at=([0-9]{1,18}) -->)?`)
+
+// markOf is the mark of task t's ending.
+func markOf(t tasks.Task, o origin, e tasks.Ending) mark {
+	return mark{part: 1, task: t.ID, head: o.Head, ending: e.Kind, at: e.At.UnixMicro()}
+}
+
+// readMark finds the mark of a comment. Without its second line, which somebody may have edited away, it is older than any other.
+func readMark(body string) (mark, bool) {
+	m := markForm.FindStringSubmatch(body)
+	if m == nil {
+		return mark{}, false
+	}
+	k := mark{part: 1, task: m[2], head: m[3], ending: tasks.EndingKind(m[4])}
+	if m[1] != "" {
+		k.part, _ = strconv.Atoi(m[1])
+	}
+	k.at, _ = strconv.ParseInt(m[5], 10, 64)
+	return k, true
+}
+
+func (m mark) String() string {
+	part := ""
+	if m.part > 1 {
+		part = fmt.Sprintf(" part=%d", m.part)
+	}
+	return fmt.Sprintf("<!-- errand:review%s -->\n%s", part, m.line())
+}
+
+// findings is the mark of the review that brings the findings to their lines, which belongs to the same ending.
+func (m mark) findings() string { return "<!-- errand:findings -->\n" + m.line() }
+
+// line is the second line.
+func (m mark) line() string {
+	return fmt.Sprintf("<!-- errand:task=%s head=%s ending=%s at=%d -->\n", m.task, m.head, m.ending, m.at)
+}
+
+// key tells the endings of a task apart: one that is tried again may have another answer.
+func (m mark) key() string { return fmt.Sprintf("%s@%d", m.task, m.at) }
+
+// compare orders marks by age: that of the endings, because a pull request's tasks run one after the other. Their IDs are of whole
+// seconds, and two pushes may be closer together than that.
+func (m mark) compare(o mark) int {
+	return cmp.Or(cmp.Compare(m.at, o.at), strings.Compare(m.task, o.task))
+}
