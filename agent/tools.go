@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"strings"
 	"time"
 
-	"github.com/errand-fleet/errand/agent/internal/session"
 	"github.com/errand-fleet/errand/agent/internal/tools"
 )
 
@@ -88,40 +86,6 @@ func (r *Runner) servers(s Spec) (names []string) {
 		}
 	}
 	return names
-}
-
-// serverArguments tells the CLI which servers exist, in a file that only this run can read since it may hold secrets, and that their tools
-// and those of Spec.Tools need no permission.
-func (r *Runner) serverArguments(s Spec, d session.Dirs) ([]string, error) {
-	if s.inert {
-		return nil, nil
-	}
-	var args []string
-	if path := ownServers(s.Dir); s.trusts() && path != "" {
-		args = append(args, "--mcp-config="+path)
-	}
-	entries := map[string]tools.Entry{}
-	for _, m := range r.cfg.Servers {
-		if !m.Serves(s.Profile) {
-			continue
-		}
-		e, err := m.Entry(tools.Vars{Thread: s.Thread, Repo: s.Repo, Run: s.ID}, r.getenv)
-		if err != nil {
-			return nil, fmt.Errorf("configure MCP server %s: %w", m.Name, err)
-		}
-		entries[m.Name] = e
-	}
-	if len(entries) > 0 {
-		path, err := d.WriteJSON("mcp.json", map[string]any{"mcpServers": entries})
-		if err != nil {
-			return nil, err
-		}
-		args = append(args, "--mcp-config="+path)
-	}
-	if names := r.servers(s); len(names) > 0 {
-		args = append(args, "--allowedTools=mcp__"+strings.Join(names, ",mcp__"))
-	}
-	return args, nil
 }
 
 // toolFailed logs that a tool has panicked.

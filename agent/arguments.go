@@ -1,0 +1,203 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/errand-fleet/errand/agent/internal/gateway"
+	"github.com/errand-fleet/errand/agent/internal/keeper"
+	"github.com/errand-fleet/errand/agent/internal/session"
+	"github.com/errand-fleet/errand/agent/internal/tools"
+)
+
+// arguments returns the CLI's command line. It is public in /proc, so nothing that a person wrote is in it except the validated name of a
+// model or a level of effort. The prompt and the context go through stdin, and values that may be secret through files of the run.
+// Values are joined to their flags with "=", because a value that starts with a dash would otherwise be read as a flag.
+func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, d session.Dirs) ([]string, error) {
+	args := []string{
+		cli, "--print", "--output-format=stream-json", "--input-format=stream-json", "--verbose", "--include-partial-messages",
+		"--permission-prompt-tool=stdio", "--permission-mode=manual", "--tools=" + strings.Join(tools.BuiltIn(s.Profile), ","),
+		// A follow-up has a new context; the CLI would use the recorded one instead (claude-cli.md §3, --system-prompt).
+		"--system-prompt-snapshot=off",
+	}
+	// Neither hooks nor MCP servers of the checkout: both are commands that would run without being asked for (claude-cli.md §8).
+	args = append(args, "--strict-mcp-config")
+	sources, err := settingArguments(s, d)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := r.serverArguments(s, d)
+	if err != nil {
+		return nil, err
+	}
+	args = append(append(args, sources...), servers...)
+	if resume != nil {
+		args = append(args, "--resume="+resume.ID)
+	} else {
+		args = append(args, "--session-id="+session)
+	}
+	for _, dir := range s.further() {
+		args = append(args, "--add-dir="+dir)
+	}
+	if s.Model != "" {
+		args = append(args, "--model="+s.Model)
+	}
+	if s.Effort != "" {
+		args = append(args, "--effort="+s.Effort)
+	}
+	if s.MaxUSD > 0 {
+		args = append(args, "--max-budget-usd="+strconv.FormatFloat(s.MaxUSD, 'f', -1, 64))
+	}
+	return args, nil
+}
+
+// A trusted checkout brings its own settings, CLAUDE.md, AGENTS.md, agents, commands and MCP servers. The CLI also looks for some of them in
+// the directories above (observed with 2.1.329: CLAUDE.md, AGENTS.md and .mcp.json, whose commands it runs). These are not trusted: a
+// worker's state directory may be inside a person's project.
+
+// settingArguments makes the CLI load the settings of a trusted checkout but nothing from the directories above it, and no settings for any
+// other.
+func settingArguments(s Spec, d session.Dirs) ([]string, error) {
+	if !s.trusts() {
+		return []string{"--setting-sources="}, nil
+	}
+	settings := map[string]any{"claudeMdExcludes": memoryFilesAbove(s.Dir)}
+	if s.inert { // otherwise the CLI runs both before it answers the initialize request (observed with 2.1.329)
+		settings["disableAllHooks"], settings["apiKeyHelper"] = true, ""
+	}
+	path, err := d.WriteJSON("settings.json", settings)
+	if err != nil {
+		return nil, err
+	}
+	return []string{"--setting-sources=project", "--settings=" + path}, nil
+}
+
+// memoryFilesAbove returns patterns of all memory files in the directories above dir, whatever their names.
+func memoryFilesAbove(dir string) []string {
+	var patterns []string
+	for dir = filepath.Clean(dir); dir != "/"; {
+		dir = filepath.Dir(dir)
+		for _, name := range []string{"*", ".claude/*", ".claude/rules/**"} {
+			patterns = append(patterns, strings.TrimSuffix(escapeGlob.Replace(dir), "/")+"/"+name)
+		}
+	}
+	return patterns
+}
+
+// escapeGlob escapes the special characters of a pattern.
+var escapeGlob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`,
+	`(`, `\(`, `)`, `\)`, `!`, `\!`, `+`, `\+`, `@`, `\@`)
+
+// ownServers returns the checkout's list of MCP servers; empty if it has none that can be read. If it is named explicitly, the CLI reads no
+// other list.
+func ownServers(dir string) string {
+	path := filepath.Join(dir, ".mcp.json")
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
+		return ""
+	}
+	if b, err := os.ReadFile(path); err != nil || !json.Valid(b) { // the CLI would refuse to start
+		return ""
+	}
+	return path
+}
+
+// serverArguments tells the CLI which servers exist, in a file that only this run can read since it may hold secrets, and that their tools
+// and those of Spec.Tools need no permission.
+func (r *Runner) serverArguments(s Spec, d session.Dirs) ([]string, error) {
+	if s.inert {
+		return nil, nil
+	}
+	var args []string
+	if path := ownServers(s.Dir); s.trusts() && path != "" {
+		args = append(args, "--mcp-config="+path)
+	}
+	entries := map[string]tools.Entry{}
+	for _, m := range r.cfg.Servers {
+		if !m.Serves(s.Profile) {
+			continue
+		}
+		e, err := m.Entry(tools.Vars{Thread: s.Thread, Repo: s.Repo, Run: s.ID}, r.getenv)
+		if err != nil {
+			return nil, fmt.Errorf("configure MCP server %s: %w", m.Name, err)
+		}
+		entries[m.Name] = e
+	}
+	if len(entries) > 0 {
+		path, err := d.WriteJSON("mcp.json", map[string]any{"mcpServers": entries})
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--mcp-config="+path)
+	}
+	if names := r.servers(s); len(names) > 0 {
+		args = append(args, "--allowedTools=mcp__"+strings.Join(names, ",mcp__"))
+	}
+	return args, nil
+}
+
+// inherited lists the variables that the CLI gets from the worker's environment. The address of a proxy may contain a password, which the
+// agent's tools can then see (docs/security.md).
+var inherited = []string{
+	"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME",
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
+}
+
+// environment returns the CLI's whole environment.
+func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string {
+	env := map[string]string{
+		"HOME": d.Home, "TMPDIR": d.Temp, "TERM": "dumb", "SHELL": "/bin/bash",
+		"CLAUDE_CONFIG_DIR": d.Config, "CLAUDE_CODE_TMPDIR": d.Temp,
+		// The CLI should connect to the model only, and the updater would undo the pinned version.
+		"DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+		// The CLI must not read files that a prompt, or an argument of a command or skill, names as @path: see callable.
+		"CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
+		// Work that outlives its turn would outlive its answer.
+		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_CODE_DISABLE_CRON": "1",
+		// An MCP server that hangs delays the first turn, by 10 s instead of 30. The CLI waits for it, so that init can report whether it
+		// is available.
+		"MCP_TIMEOUT": "10000", "MCP_CONNECTION_NONBLOCKING": "0",
+		"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1", "CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1",
+		"GIT_TERMINAL_PROMPT": "0", "GIT_AUTHOR_NAME": "errand", "GIT_AUTHOR_EMAIL": "errand@localhost",
+		"GIT_COMMITTER_NAME": "errand", "GIT_COMMITTER_EMAIL": "errand@localhost",
+		keeper.RunVariable: s.ID, keeper.WorkerVariable: keeper.WorkerMark(),
+	}
+	for _, name := range inherited {
+		if v := r.getenv(name); v != "" {
+			env[name] = v
+		}
+	}
+	if a.BaseURL != "" {
+		env["ANTHROPIC_BASE_URL"] = a.BaseURL
+	}
+	name, value := a.Credential.Variable()
+	if name != "" {
+		env[name] = value
+	}
+	maps.Copy(env, r.cfg.Env)
+	exempt(env, "127.0.0.1") // the gateway is not behind the proxy
+	list := make([]string, 0, len(env))
+	for _, k := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, k+"="+env[k])
+	}
+	return list
+}
+
+// exempt makes connections to host bypass a proxy that env may name. Some programs read one spelling first, some the other.
+func exempt(env map[string]string, host string) {
+	upper, lower := env["NO_PROXY"], env["no_proxy"]
+	for name, hosts := range map[string]string{"NO_PROXY": cmp.Or(upper, lower), "no_proxy": cmp.Or(lower, upper)} {
+		if hosts != "*" { // matches all hosts, but not within a list
+			hosts = strings.TrimPrefix(hosts+","+host, ",")
+		}
+		env[name] = hosts
+	}
+}
