@@ -118,7 +118,7 @@ func New(c Config) (*Runner, error) {
 		Hidden: append(slices.Clone(c.Hidden), c.LogDir), Shown: c.Shown, Log: r.log,
 	})
 	if err := keeper.BecomeSubreaper(); err != nil {
-		r.log.Warn("what outlives its keeper can outlive its run", "err", err)
+		r.log.Warn("processes that outlive their keeper can outlive their run", "err", err)
 	}
 	if runtime.GOOS != "linux" {
 		r.log.Warn("a process that daemonises itself can outlive its run on this system; use Linux in production")
@@ -128,11 +128,11 @@ func New(c Config) (*Runner, error) {
 
 var (
 	runID = regexp.MustCompile(`^[a-z0-9.-]{1,80}$`)
-	// argument is what of a caller's may stand in the CLI's argument list, where everybody can read it: names, and nothing else.
+	// argument matches what a caller may put into the CLI's argument list, which every user can read: only names.
 	argument = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}$`)
 )
 
-// cli is the executable to run.
+// cli returns the path of the executable to run.
 func (r *Runner) cli() (string, *Error) {
 	path, err := Find(r.cfg.CLI, ".", r.getenv("PATH"))
 	if e, ok := errors.AsType[*Error](err); ok {
@@ -141,14 +141,14 @@ func (r *Runner) cli() (string, *Error) {
 	return path, nil
 }
 
-// inputError is a mistake of whoever asked, in a sentence for them.
+// inputError returns an error for a mistake in the request, with a message for its author.
 func inputError(why error) *Error {
 	e := NewError(ClassInput, why.Error())
 	e.User = why.Error() + "."
 	return e
 }
 
-// check finds what is wrong with a Spec before anything is started.
+// check validates a Spec before anything is started.
 func (r *Runner) check(s Spec) *Error {
 	if !runID.MatchString(s.ID) || s.ID[0] == '.' || s.ID[0] == '-' {
 		return NewError(ClassInternal, fmt.Sprintf("run ID %q is not of the form [a-z0-9.-]{1,80}", s.ID))

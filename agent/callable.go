@@ -12,23 +12,22 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// callable are the commands and agents of a session, as its CLI has listed them.
+// callable lists the commands and agents of a session that a message can call by name, as reported by its CLI.
 //
-// The CLI expands much in what it takes for typed by a person: a /command that a message begins with, agents (@agent-name), and files
-// (@path), which it reads at once: no hook, permission or rule sees that, and no log shows it. So every message is marked as one that nobody
-// typed ("client_composed"), but for one that begins with a command of the list; and an agent is called in a block of its own,
-// since of several blocks the CLI looks into the last one alone. Arguments of commands, those of skills that the model itself uses, and what is
-// written in commands would still be searched for files: CLAUDE_CODE_DISABLE_FILE_MENTIONS in the CLI's environment ends that
-// everywhere (all observed with 2.1.329).
+// In text that a person typed, the CLI expands a /command at the beginning, agents (@agent-name), and files (@path), which it reads at once:
+// no hook, permission or rule sees that, and no log shows it. So every message is marked as not typed ("client_composed"), except one that
+// begins with a command of the list; and an agent is called in a separate block, because the CLI expands only the last block. The CLI would
+// still search arguments of commands, those of skills that the model uses, and the text of commands for files:
+// CLAUDE_CODE_DISABLE_FILE_MENTIONS in its environment turns that off everywhere (all observed with 2.1.329).
 type callable struct {
 	commands, agents []string
 }
 
-// knownTo reads them from the CLI's answer to its greeting. A profile without the tool that starts agents has none.
-func knownTo(answer jsontext.Value, p Profile) (n callable) {
+// readCallable reads them from the CLI's answer to the initialize request. A profile without the tool that starts agents has no agents.
+func readCallable(answer jsontext.Value, p Profile) (n callable) {
 	told, err := readGreeting(answer)
 	if err != nil {
-		return callable{} // then nothing is expanded
+		return callable{} // nothing is expanded then
 	}
 	for _, c := range told.Commands {
 		if !forTerminal(c.Name) {
@@ -43,7 +42,7 @@ func knownTo(answer jsontext.Value, p Profile) (n callable) {
 	return n
 }
 
-// called is what a message calls by name: an agent, or else a command with which it begins.
+// called returns what a message calls by name: an agent, or a command at its beginning.
 func (n callable) called(m Message) (agent string, command bool) {
 	switch {
 	case m.Agent != "":
@@ -60,10 +59,10 @@ func (n callable) called(m Message) (agent string, command bool) {
 	return "", slices.Contains(n.commands, commandOf(m.Text))
 }
 
-// agentCall is an agent at the beginning of a text, in each form that the CLI knows, and as people write it: @name.
+// agentCall matches an agent at the beginning of a text, in each form that the CLI knows and as people write it: @name.
 var agentCall = regexp.MustCompile(`^\s*@(?:agent-([\w:.@-]+)|"([\w:.@-]+) \(agent\)"|([\w:.@-]+))`)
 
-// commandOf is the name of the command that a text begins with; empty if it begins with none.
+// commandOf returns the name of the command at the beginning of a text; empty if there is none.
 func commandOf(text string) string {
 	word, found := strings.CutPrefix(strings.TrimSpace(text), "/")
 	if i := strings.IndexAny(word, " \n\t"); i >= 0 {
@@ -75,18 +74,18 @@ func commandOf(text string) string {
 	return word
 }
 
-// check finds an agent that does not exist: the CLI would take its name for text.
+// check returns an error for an agent that does not exist: the CLI would treat its name as text.
 func (n callable) check(m Message) error {
 	switch {
 	case m.Agent == "" || slices.Contains(n.agents, m.Agent):
 		return nil
 	case len(n.agents) == 0:
-		return fmt.Errorf("there is no agent %q: what runs here can call none", m.Agent)
+		return fmt.Errorf("unknown agent %q: this run cannot call agents", m.Agent)
 	}
-	return fmt.Errorf("there is no agent %q here, only %s", m.Agent, strings.Join(n.agents, ", "))
+	return fmt.Errorf("unknown agent %q, available: %s", m.Agent, strings.Join(n.agents, ", "))
 }
 
-// unfit is the cause for which a run ends whose prompt the CLI cannot take.
+// unfit is the cause that ends a run whose prompt the CLI cannot accept.
 type unfit struct{ error }
 
 func isUnfit(cause error) bool {
@@ -94,7 +93,7 @@ func isUnfit(cause error) bool {
 	return is
 }
 
-// QuoteName quotes the name of a file for a prompt. Nothing in it calls anything: a mention begins behind white space or one of these marks.
+// QuoteName quotes the name of a file for a prompt. It escapes @ after white space and the marks after which the CLI would see a mention.
 func QuoteName(name string) string {
 	return beforeMention.ReplaceAllString(strconv.Quote(name), `${1}\u0040`)
 }

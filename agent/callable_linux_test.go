@@ -99,8 +99,8 @@ func TestCLICallsAgents(t *testing.T) {
 		"composed":     {Message{Text: "@agent-strategist Plan it", Composed: true}, Write, false, ""},
 		"in-the-text":  {Message{Text: "Plan it, @agent-strategist "}, Write, false, ""},
 		"unknown-name": {Message{Text: "@agent-tactician Plan it"}, Write, false, ""},
-		"unknown":      {Message{Text: "Plan it", Agent: "tactician"}, Write, false, `there is no agent "tactician" here, only `},
-		"read-only":    {Message{Text: "Plan it", Agent: "Explore"}, Read, false, "what runs here can call none"},
+		"unknown":      {Message{Text: "Plan it", Agent: "tactician"}, Write, false, `unknown agent "tactician", available: `},
+		"read-only":    {Message{Text: "Plan it", Agent: "Explore"}, Read, false, "this run cannot call agents"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,13 +6,14 @@ import (
 	"path/filepath"
 )
 
-// MinCLI is the oldest version that this package was verified against. Older ones may not know how to be kept from reading files that
-// a text names (2.1.268 does not: see callable); still older ones take an allowance without input for a denial and do not report when a session
-// is idle (claude-cli.md §15).
+// MinCLI is the oldest version that this package was verified against. Older versions cannot be kept from reading files that a text names
+// (2.1.268: see callable); still older ones take an allowance without input for a denial and do not report that a session is idle
+// (claude-cli.md §15).
 const MinCLI = "2.1.329"
 
-// Find returns the absolute path of the CLI: the one named explicitly, by a path or by a name on path, else the one npm installed into dir
-// or a parent of it, else the first on path (a list as in $PATH). The project's own comes before the machine's because its version is pinned.
+// Find returns the absolute path of the CLI: the one that is named explicitly, by a path or by a name on path, otherwise the one that npm
+// installed into dir or a parent of it, otherwise the first on path (a list as in $PATH). The project's comes before the machine's because
+// its version is pinned.
 func Find(explicit, dir, path string) (string, error) {
 	if explicit != "" && filepath.Base(explicit) == explicit {
 		if c := onPath(explicit, path); c != "" {
@@ -44,7 +45,7 @@ func Find(explicit, dir, path string) (string, error) {
 	return "", NewError(ClassCLIMissing, "claude is neither in node_modules/.bin nor on PATH")
 }
 
-// onPath returns the first executable of that name on path, empty when there is none. Relative entries do not count.
+// onPath returns the first executable with that name on path; empty if not found. Relative entries are ignored.
 func onPath(name, path string) string {
 	for _, d := range filepath.SplitList(path) {
 		if c := filepath.Join(d, name); filepath.IsAbs(c) && executable(c) == nil {

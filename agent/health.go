@@ -22,33 +22,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Health is what can be known about the CLI, and about what runs are protected by, without spending anything. It is published as JSON.
+// Health is what can be found out about the CLI, and about the protection of runs, without spending anything. It is published as JSON.
 type Health struct {
 	OK       bool   `json:"ok"`
 	Path     string `json:"path,omitempty"`
 	Version  string `json:"version,omitempty"`
 	LoggedIn bool   `json:"logged_in"`
 	Method   string `json:"method,omitempty"`   // api_key, oauth_token, …
-	Sandbox  string `json:"sandbox,omitempty"`  // bwrap or none: what runs are in
-	Reach    string `json:"reach,omitempty"`    // what runs without a sandbox can do; empty: they have one
-	Gateway  bool   `json:"gateway"`            // runs get to the model through a gateway, which keeps the credential from them
+	Sandbox  string `json:"sandbox,omitempty"`  // of runs: bwrap or none
+	Reach    string `json:"reach,omitempty"`    // what runs without a sandbox can do; empty if they have one
+	Gateway  bool   `json:"gateway"`            // runs reach the model through a gateway, which keeps the credential from them
 	Private  bool   `json:"private"`            // tools of the agent cannot read this process's memory and environment
 	Problem  string `json:"problem,omitempty"`  // what is wrong, for operators
 	Remedy   string `json:"remedy,omitempty"`   // what to do about it
-	Sentence string `json:"sentence,omitempty"` // Problem for whoever asked for a task: without names and paths of this machine
+	Sentence string `json:"sentence,omitempty"` // Problem for the author of a task: without names and paths of this machine
 	Error    *Error `json:"-"`                  // Problem for a run that cannot start; nil when OK
 
-	Notices []string `json:"notices,omitempty"` // what an operator should know all the same, and what to do about it
+	Notices []string `json:"notices,omitempty"` // what else an operator should know, and what to do about it
 }
 
-// Reach is what the commands of runs without a sandbox can do, in one sentence for operators.
-const Reach = "The agent's commands can read and change whatever the worker's user can, the clones and logs of other tasks among it, and signal its processes."
+// Reach says what the commands of runs without a sandbox can do, in one sentence for operators.
+const Reach = "The agent's commands can read and change everything that the worker's user can, including the clones and logs of other tasks, and signal its processes."
 
-// healthLimit bounds each of the two commands. They need 20 and 140 ms, and many times that where runs have taken all processors.
+// healthLimit bounds each of the two commands. They take 20 and 140 ms, and many times that when runs use all processors.
 const healthLimit = 30 * time.Second
 
-// Health asks the CLI for its version and whether it has a credential. Whether the model accepts that credential nobody can know
-// without asking the model. minVersion empty means MinCLI.
+// Health asks the CLI for its version and whether it has a credential, but not the model whether it accepts that credential. An empty
+// minVersion means MinCLI.
 func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	h, why := r.protection(ctx)
 	if why != nil {
@@ -73,7 +73,7 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	defer func() { _ = dirs.Remove() }()
 	out, err := r.ask(ctx, cli, dirs, "--version")
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fail(ClassInternal, "claude --version did not answer within "+healthLimit.String(), "look at the load of this machine")
+		return fail(ClassInternal, "claude --version did not answer within "+healthLimit.String(), "check the load of this machine")
 	}
 	if err != nil {
 		return fail(ClassCLIMissing, "claude --version: "+err.Error(), "run npm ci (with install scripts), or set ERRAND_CLAUDE")
@@ -85,17 +85,17 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	if h.Version == "" || older(h.Version, minVersion) {
 		return fail(ClassCLIVersion, fmt.Sprintf("claude %s is older than %s", cmp.Or(h.Version, "(unknown)"), minVersion), "run npm ci, which installs the pinned version")
 	}
-	// Exit code 1 is the answer "no", so only the JSON counts.
+	// Exit code 1 means "no", so only the JSON counts.
 	out, err = r.ask(ctx, cli, dirs, "auth", "status")
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fail(ClassInternal, "claude auth status did not answer within "+healthLimit.String(), "look at the load of this machine")
+		return fail(ClassInternal, "claude auth status did not answer within "+healthLimit.String(), "check the load of this machine")
 	}
 	var auth struct {
 		LoggedIn bool   `json:"loggedIn"`
 		Method   string `json:"authMethod"`
 	}
 	if json.Unmarshal(out, &auth) != nil {
-		return fail(ClassAuth, "claude auth status gave no answer", "look at what it prints when run by hand")
+		return fail(ClassAuth, "claude auth status printed no valid answer", "run it by hand and look at its output")
 	}
 	h.LoggedIn, h.Method = auth.LoggedIn, auth.Method
 	if !h.LoggedIn {
@@ -105,7 +105,7 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	return h
 }
 
-// Protection is the part of Health that needs no CLI. The error says why no run can start, and what to do about it.
+// Protection returns the part of Health that needs no CLI. The error says why no run can start, and what to do about it.
 func (r *Runner) Protection(ctx context.Context) (Health, error) {
 	h, why := r.protection(ctx)
 	if why != nil {
@@ -114,8 +114,7 @@ func (r *Runner) Protection(ctx context.Context) (Health, error) {
 	return h, nil
 }
 
-// protection is the part of Health that is about how far runs are kept from what is not theirs. why is set where a run must not start
-// without more of it.
+// protection returns the part of Health about the isolation of runs. why is set if no run may start without a better one.
 func (r *Runner) protection(ctx context.Context) (h Health, why *sandbox.Unavailable) {
 	h = Health{Sandbox: string(SandboxNone), Gateway: r.model.Gated()}
 	bwrap, why := r.sandbox.Path(ctx)
@@ -130,15 +129,15 @@ func (r *Runner) protection(ctx context.Context) (h Health, why *sandbox.Unavail
 		for _, file := range r.cfg.Secrets {
 			if unix.Access(file, unix.R_OK) == nil {
 				h.Notices = append(h.Notices, "the agent's tools can read the secrets in "+file+": "+
-					"hand them over in the environment, from a file that only root can read (docs/security.md), or use a sandbox")
+					"pass them in the environment, from a file that only root can read (docs/security.md), or use a sandbox")
 			}
 		}
 	}
 	if r.cfg.Direct && r.cfg.Credential != (Credential{}) {
-		h.Notices = append(h.Notices, "runs are given the model's credential itself, and the agent's tools may read it: "+
-			"set ERRAND_GATEWAY=on, unless the model takes it from the CLI's own requests only")
+		h.Notices = append(h.Notices, "runs get the model's credential, and the agent's tools may read it: "+
+			"set ERRAND_GATEWAY=on, unless the model accepts it in requests of the CLI only")
 	}
-	h.Private = true // in a sandbox, where a tool sees no process but those of its run, and has no capabilities even as root
+	h.Private = true // in a sandbox: a tool sees only processes of its run, and has no capabilities even as root
 	if h.Sandbox != string(SandboxBwrap) {
 		var notices []string
 		h.Private, notices = r.exposure()
@@ -147,7 +146,7 @@ func (r *Runner) protection(ctx context.Context) (h Health, why *sandbox.Unavail
 	return h, nil
 }
 
-// exposure says what tools without a sandbox can read of processes that hold the fleet's secrets: this one, and others of its user.
+// exposure returns what tools without a sandbox can read from processes that have the fleet's secrets: this one, and others of its user.
 func (r *Runner) exposure() (private bool, notices []string) {
 	private, remedy := keeper.Private()
 	if !private {
@@ -161,17 +160,17 @@ func (r *Runner) exposure() (private bool, notices []string) {
 	}
 	if holders := keeper.WithEnvironment(secret); len(holders) > 0 {
 		private = false
-		notices = append(notices, fmt.Sprintf("the agent's tools can read secrets in the environment of %s: make their programs root's, with mode "+
-			"0711, or start them as another user", strings.Join(holders, ", ")))
+		notices = append(notices, fmt.Sprintf("the agent's tools can read secrets in the environment of %s: make root the owner of their programs, with "+
+			"mode 0711, or start them as another user", strings.Join(holders, ", ")))
 	}
 	if !keeper.PrivateFromStart() {
-		notices = append(notices, "while they start, the agent's tools can read the memory and environment of this program's processes: make it root's, "+
-			"with mode 0711")
+		notices = append(notices, "the agent's tools can read the memory and environment of processes of this program while they start: make root its "+
+			"owner, with mode 0711")
 	}
 	return private, notices
 }
 
-// ask runs one harmless command of the CLI in the same environment as a run.
+// ask runs a harmless command of the CLI in the environment of a run.
 func (r *Runner) ask(ctx context.Context, cli string, d session.Dirs, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Offer is what can be asked for by name in a directory.
+// Offer lists what can be called by name in a directory.
 type Offer struct {
 	Agents   []OfferedAgent   `json:"agents"`
 	Commands []OfferedCommand `json:"commands"`
@@ -27,7 +27,7 @@ type OfferedAgent struct {
 type OfferedCommand struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	Argument    string `json:"argument,omitempty"` // a hint at what stands behind the name
+	Argument    string `json:"argument,omitempty"` // a hint at its arguments
 }
 
 // OfferedModel is one that a Spec can name.
@@ -44,13 +44,13 @@ const (
 	maxOfferWords = 300 // bytes of a description
 )
 
-// Offer asks the CLI what it offers to a run of s, of which only ID, Dir, Reads, Profile, TrustedConfig and Model count. The model is not
-// asked, and nothing that the directory brings along is run: neither hooks nor servers nor helpers. The CLI is supervised as in any run.
-// The error is an *Error, or ctx's.
+// Offer asks the CLI what it offers to a run of s. Only ID, Dir, Reads, Profile, TrustedConfig and Model of s are used. The CLI does not ask
+// the model and runs nothing that the directory contains: no hooks, servers or helpers. It is supervised as in any run. The error is an
+// *Error, or that of ctx.
 func (r *Runner) Offer(ctx context.Context, s Spec) (Offer, error) {
 	s = Spec{
 		ID: s.ID, Dir: s.Dir, Reads: s.Reads, Profile: s.Profile, TrustedConfig: s.TrustedConfig, Model: s.Model,
-		Prompt: Message{Text: "-"}, // a run has one; this is never sent
+		Prompt: Message{Text: "-"}, // required, but never sent
 		inert:  true,
 	}
 	if e := r.check(s); e != nil {
@@ -91,7 +91,7 @@ func (r *Runner) Offer(ctx context.Context, s Spec) (Offer, error) {
 	return Offer{}, NewError(ClassStart, "the CLI did not answer")
 }
 
-// greeting is the CLI's answer to its greeting, as far as it lists names.
+// greeting is the CLI's answer to the initialize request, as far as it lists names.
 type greeting struct {
 	Agents []struct {
 		Name        string `json:"name"`
@@ -117,11 +117,11 @@ func readGreeting(answer jsontext.Value) (g greeting, err error) {
 	return g, err
 }
 
-// offered reads the CLI's answer to its greeting. What is about its own session is left out: nobody sits at its terminal.
+// offered reads the CLI's answer to the initialize request. It omits commands about the session, because there is no terminal.
 func offered(answer json.RawMessage) (Offer, error) {
 	told, err := readGreeting(jsontext.Value(answer))
 	if err != nil {
-		return Offer{}, NewError(ClassUnknown, "read what the CLI offers: "+err.Error())
+		return Offer{}, NewError(ClassUnknown, "read the names that the CLI offers: "+err.Error())
 	}
 	o := Offer{Agents: []OfferedAgent{}, Commands: []OfferedCommand{}, Models: []OfferedModel{}}
 	for _, a := range told.Agents[:min(len(told.Agents), maxOffered)] {
@@ -138,7 +138,7 @@ func offered(answer json.RawMessage) (Offer, error) {
 	return o, nil
 }
 
-// unheard is the host of a session in which nothing is said.
+// unheard is the host of a session without messages.
 type unheard struct{}
 
 func (unheard) Event(Event)                                     {}

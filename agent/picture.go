@@ -8,8 +8,8 @@ import (
 	_ "image/png"
 )
 
-// Bounds of the pictures in one message. The CLI scales what it sends down to 2000 pixels a side and half a megabyte or so (seen on 2.1.329,
-// up to 16 MB), so they bound its work and not the model's.
+// Bounds of the pictures in one message. The CLI scales pictures down to 2000 pixels a side and about half a megabyte (observed with 2.1.329,
+// up to 16 MB), so they bound the work of the CLI and not that of the model.
 const (
 	MaxPictures     = 5
 	maxPictureBytes = 20 << 20
@@ -17,12 +17,12 @@ const (
 	pictureTail     = 64 << 10
 )
 
-// pictureEnds is how an image of a format ends. Cameras and telephones put up to pictureTail bytes of their own behind it.
+// pictureEnds has the bytes that end an image of a format. Cameras and phones append up to pictureTail bytes.
 var pictureEnds = map[string][]byte{"png": []byte("IEND\xaeB`\x82"), "jpeg": {0xff, 0xd9}, "gif": {0x3b}}
 
-// PictureType returns the media type of an image that can be shown to the model: a PNG, JPEG or GIF that is whole and within the CLI's limits.
-// It is empty for anything else. The model's API refuses a broken image, and goes on to refuse every later message of that conversation, so
-// the bytes decide and not what somebody calls them.
+// PictureType returns the media type of an image that can be shown to the model: a PNG, JPEG or GIF that is complete and within the CLI's
+// limits; empty for anything else. It looks at the bytes and not at a declared type, because the model's API refuses a broken image, and then
+// every later message of that conversation.
 func PictureType(data []byte) string {
 	if len(data) > maxPictureBytes {
 		return ""

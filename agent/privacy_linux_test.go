@@ -49,8 +49,8 @@ func TestExposure(t *testing.T) {
 		notices  string
 	}{
 		"hidden":     {0o111, false, 0, true, ""},
-		"readable":   {0o555, false, 1, true, "make it root's, with mode 0711"},
-		"a neighbor": {0o111, true, 0, false, "(sleep): make their programs root's"},
+		"readable":   {0o555, false, 1, true, "make root its owner, with mode 0711"},
+		"a neighbor": {0o111, true, 0, false, "(sleep): make root the owner of their programs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

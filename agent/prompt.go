@@ -8,22 +8,22 @@ import (
 	"unicode/utf8"
 )
 
-// Message is one thing a person said.
+// Message is one message of a person.
 type Message struct {
-	ID   string // UUID, echoed by the CLI in its lifecycle lines; empty: one is made
+	ID   string // UUID, which the CLI repeats in its lifecycle lines; empty: a new one
 	Text string
-	// Composed marks text that was put together from outside sources: a /command or an @agent that it begins with is text. Files (@path)
-	// are never expanded, in whatever message: the agent reads them with its tools, under the run's policy.
+	// Composed marks text from outside sources, in which a /command or an @agent at the beginning is plain text. Files (@path) are never
+	// expanded, in any message: the agent reads them with its tools, under the run's policy.
 	Composed bool
-	Agent    string // the agent that is to work on it, by the name the CLI knows it by; empty: whoever the model chooses
-	Files    []File // what was sent along; images and PDFs are shown to the model, other files are quoted as text
-	Model    string // the conversation goes on with this model; empty: with the one it has
-	Mode     Mode   // the conversation goes on in this mode; empty: in the one it has
+	Agent    string // name of the agent that should work on it; empty: the model chooses
+	Files    []File // attachments; images and PDFs are shown to the model, other files are quoted as text
+	Model    string // the conversation continues with this model; empty: with the current one
+	Mode     Mode   // the conversation continues in this mode; empty: in the current one
 }
 
-// File is something sent along with a message.
+// File is an attachment of a message.
 type File struct {
-	Name string // as people know it
+	Name string // for people
 	Type string // media type, such as image/png
 	Data []byte
 }
@@ -33,19 +33,19 @@ type Mode string
 
 // The modes.
 const (
-	Act  Mode = "default" // it works
-	Plan Mode = "plan"    // it changes nothing, and answers with what it would do
+	Act  Mode = "default" // it does the work
+	Plan Mode = "plan"    // it changes nothing, and answers with a plan
 )
 
 // Turn is a piece of an earlier conversation.
 type Turn struct {
 	Role  Role   `json:"role"`
-	Tool  string `json:"tool,omitempty"` // of ToolOutput: its name
+	Tool  string `json:"tool,omitempty"` // with ToolOutput: name of the tool
 	Text  string `json:"text"`
 	Files []File `json:"files,omitempty"`
 }
 
-// Role is who said something.
+// Role is the author of a Turn.
 type Role string
 
 // The roles.
@@ -55,8 +55,8 @@ const (
 	ToolOutput Role = "tool"
 )
 
-// builtins are commands of the CLI that are about the session itself, or about the terminal of a person who is not there. They would be
-// carried out without the model, and leave a conversation that its thread does not know about.
+// builtins are commands of the CLI about the session, or about a terminal, which is missing here. The CLI would execute them without the
+// model, and the thread would not show what they changed in the conversation.
 var builtins = map[string]bool{
 	"add-dir": true, "agents": true, "auto-mode-setup": true, "autocompact": true, "bug": true, "clear": true, "color": true, "compact": true,
 	"config": true, "context": true, "cost": true, "doctor": true, "effort": true, "exit": true, "fast": true, "focus": true, "goal": true,
@@ -66,19 +66,19 @@ var builtins = map[string]bool{
 	"team-onboarding": true, "update-config": true, "usage": true, "vim": true, "workflow-launch-exec": true,
 }
 
-// forTerminal reports whether a command is one of builtins, or one by which the CLI's parts call each other (__remote-workflow).
+// forTerminal reports whether a command is one of builtins, or internal to the CLI (__remote-workflow).
 func forTerminal(command string) bool { return builtins[command] || strings.HasPrefix(command, "__") }
 
-// CheckPrompt says in one sentence what is wrong with a person's words as a prompt. The project's own /commands and agents are fine; the
-// CLI's commands about its session are not, because nobody sits at its terminal.
+// CheckPrompt returns an error, in one sentence for its author, if a text cannot be a prompt. The /commands and agents of the project are
+// fine; the CLI's commands about its session are not, because there is no terminal.
 func CheckPrompt(text string) error {
 	if word := commandOf(text); forTerminal(word) {
-		return fmt.Errorf("/%s is a command for the terminal of Claude Code and does nothing here: say in words what you want", word)
+		return fmt.Errorf("/%s is a terminal command of Claude Code and has no effect here: describe what you want in words", word)
 	}
 	return nil
 }
 
-// check finds what makes a message unfit for the CLI.
+// check returns an error if the CLI cannot accept the message.
 func (m Message) check() error {
 	if strings.TrimSpace(m.Text) == "" && len(m.Files) == 0 {
 		return fmt.Errorf("the message is empty")
@@ -95,8 +95,8 @@ func (m Message) check() error {
 	return nil
 }
 
-// line is the message in the CLI's form. A user message without a role would kill the CLI (claude-cli.md §5). Without query it is put
-// into the conversation and not answered. Only what known lists is expanded: see callable.
+// line returns the message in the CLI's format. A user message without a role would crash the CLI (claude-cli.md §5). Without query it is
+// added to the conversation and not answered. Only what known lists is expanded: see callable.
 func (m Message) line(query bool, known callable) any {
 	agent, command := known.called(m)
 	type message struct {
@@ -121,7 +121,7 @@ func (m Message) line(query bool, known callable) any {
 	return l
 }
 
-// blocks are the parts of a message. Of several the CLI looks into the last one alone for what to expand (observed with 2.1.329).
+// blocks returns the parts of a message. The CLI expands only the last one (observed with 2.1.329).
 func (m Message) blocks(agent string, command bool) (blocks []block) {
 	text := block{Type: "text", Text: m.Text}
 	if m.Text != "" && !command {
@@ -146,7 +146,7 @@ type block struct {
 	Source any    `json:"source,omitempty"`
 }
 
-// shown are the media types that the model itself can look at.
+// shown has the media types that the model can look at, with the types of their blocks.
 var shown = map[string]string{
 	"image/png": "image", "image/jpeg": "image", "image/gif": "image", "image/webp": "image", "application/pdf": "document",
 }
@@ -163,11 +163,11 @@ func (f File) block() block {
 	return block{Type: "text", Text: fmt.Sprintf("<file name=%s>\n%s\n</file>", QuoteName(f.Name), f.Data)}
 }
 
-// flatten makes one message of an earlier conversation, for a CLI that knows nothing of it.
+// flatten makes one message from an earlier conversation, for a CLI that does not have it.
 func flatten(history []Turn) Message {
 	m := Message{Composed: true}
 	var b strings.Builder
-	b.WriteString("This is what was said before, in a conversation that cannot be resumed here. It is not to be answered again.\n\n")
+	b.WriteString("This is an earlier conversation that cannot be resumed here. Do not answer it again.\n\n")
 	for _, t := range history {
 		if t.Role == ToolOutput {
 			fmt.Fprintf(&b, "TOOL RESULT [%s]: ", t.Tool)
@@ -176,7 +176,7 @@ func flatten(history []Turn) Message {
 		}
 		b.WriteString(t.Text)
 		for _, f := range t.Files {
-			fmt.Fprintf(&b, " [sent along: %s]", QuoteName(f.Name))
+			fmt.Fprintf(&b, " [attached: %s]", QuoteName(f.Name))
 		}
 		b.WriteString("\n\n")
 		m.Files = append(m.Files, t.Files...)

@@ -16,32 +16,32 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/session"
 )
 
-// Script is a command that runs without an agent where one has worked, as one of its tools would: with the same environment, in the same
-// sandbox, under a keeper. It has no gateway, so it cannot ask the model.
+// Script is a command that runs where an agent has worked, as a tool of the agent would: with the same environment, in the same sandbox and
+// under a keeper. It has no gateway, so it cannot ask the model.
 type Script struct {
-	ID    string        // marks its processes, as that of a Spec: no run of that ID may be under way
+	ID    string        // marks its processes, as that of a Spec: no run with that ID may be active
 	Dir   string        // where it runs: absolute, exists
-	Files string        // a further directory it may write; empty for none
+	Files string        // a further directory that it may write; empty: none
 	Reads []string      // as in a Spec
 	Line  string        // for bash
 	Limit time.Duration // after which it is stopped; 0: none
 }
 
-// Scripted is what came of a Script.
+// Scripted is the result of a Script.
 type Scripted struct {
-	Outcome  Outcome // Done: it succeeded; Failed: it did not; Limit; Stopped: the context has ended
-	ExitCode int     // -1 when a signal ended it
-	Signal   string  // its name
-	Output   string  // the last lines of what it wrote to stdout and stderr, at most 100, redacted
+	Outcome  Outcome // Done: it succeeded; Failed: it did not; Limit; Stopped: the context ended
+	ExitCode int     // -1 if a signal ended it
+	Signal   string  // name of that signal
+	Output   string  // last lines of stdout and stderr, at most 100, redacted
 	Duration time.Duration
 	Stuck    int // processes that could not be killed, and may still change files
 }
 
-// scriptFile is a script in the run's own directory: what was configured is in no argument list.
+// scriptFile is the name of the script in the run's directory: the configured line must not be in an argument list.
 const scriptFile = "script"
 
-// Script runs s until it ends, or until ctx or its limit do, and returns when every process of it is dead. The error, an *Error, means that
-// nothing ran. TERM comes before KILL by three fifths of Config.Grace.
+// Script runs s until it ends, ctx ends or its limit is reached, and returns when all its processes are dead. The error, an *Error, means that
+// nothing ran. TERM precedes KILL by three fifths of Config.Grace.
 func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 	if ctx.Err() != nil {
 		return Scripted{Outcome: Stopped, ExitCode: -1}, nil
@@ -60,7 +60,7 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 	if e != nil {
 		return Scripted{}, e
 	}
-	// One pipe for both, so that what was written first comes first.
+	// One pipe for both, so that the order of the output is kept.
 	if err := os.WriteFile(filepath.Join(dirs.Root, scriptFile), []byte("exec 2>&1\n"+s.Line+"\n"), 0o600); err != nil {
 		return Scripted{}, NewError(ClassWorkspace, fmt.Sprintf("write the script: %v", err))
 	}
@@ -114,9 +114,9 @@ func (r *Runner) watchScript(ctx context.Context, s Script, p *keeper.Process) S
 	}
 	switch {
 	case p.Exit.Code == 0 && !p.Exit.Stopped:
-		res.Outcome = Done // even if the time was up in the same moment
+		res.Outcome = Done // even if the limit was reached at the same time
 	case p.Exit.Silence > 0:
-		res.Outcome = Stopped // the worker stood still: that says nothing of the script
+		res.Outcome = Stopped // the worker was suspended, which is not the fault of the script
 	case stopped && errors.Is(context.Cause(ctx), ErrLimit):
 		res.Outcome = Limit
 	case stopped:
