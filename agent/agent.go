@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/sandbox"
+	"github.com/errand-fleet/errand/agent/internal/session"
 )
 
 // Config says how a Runner runs the CLI. LogDir is required.
@@ -193,3 +195,17 @@ func KeeperMain() { keeper.Main() }
 // MakePrivate makes this process unreadable to other processes of its user, such as the shells of an agent's tools. Call it at the start of
 // a process that holds secrets. It returns a notice for the operator if that does not help.
 func MakePrivate() (notice string, err error) { return keeper.MakePrivate() }
+
+// Sweep ends what dead workers of this machine have left behind, for the case that their keepers were killed as well. It kills every process
+// that carries the mark of a dead worker, until none is left, and then removes the directories of their runs below Config.TempDir. Call it
+// when a worker starts; it waits for at most 10 s. The error says what is left, which does not harm new runs.
+//
+// Processes of other users and of workers in other containers are not touched.
+func (r *Runner) Sweep(ctx context.Context) error {
+	processes, err := keeper.SweepDeadWorkers(ctx)
+	directories, dirErr := session.Sweep(r.cfg.TempDir)
+	if processes+directories > 0 {
+		r.log.Warn("swept what dead workers had left", "processes", processes, "directories", directories)
+	}
+	return errors.Join(err, dirErr)
+}

@@ -274,7 +274,7 @@ func TestPromptsThatAreForTheTerminal(t *testing.T) {
 		}
 	}
 	_, err := newBench(t, "talk").Run(t.Context(), Spec{ID: "x", Dir: "/", Prompt: Message{Text: "/clear"}, Profile: Read}, &host{})
-	if e, ok := err.(*Error); !ok || e.Class != ClassInput || !strings.HasPrefix(e.User, "/clear is a command") { //nolint:errorlint // Run's error is an *Error
+	if e, ok := err.(*Error); !ok || e.Class != ClassInput || !strings.HasPrefix(e.User, "/clear is a terminal command") { //nolint:errorlint // Run's error is an *Error
 		t.Errorf("Run: %v", err)
 	}
 	// Put together from outside it is text, and what a host hands over at a bad time does not end the run.
