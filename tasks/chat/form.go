@@ -8,8 +8,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Post submits what somebody has written in a form, whose fields have the names of the API's, and the pictures that came with it. The thread
-// is what the next form names to go on. An *InputError says what to change.
+// Post submits a form, whose fields have the names of the API's, and its pictures. thread is what the next form names to continue. An
+// *InputError says what to change.
 func (s *Source) Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture) (r tasks.Receipt, thread string, err error) {
 	t, p := s.task(request{
 		Message: strings.ReplaceAll(form.Get("message"), "\r\n", "\n"), // as forms are sent

@@ -30,7 +30,7 @@ func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) 
 	return nil
 }
 
-// request is what a client posts. Every field but the message may be empty.
+// request is the body of a request. Every field but the message may be empty.
 type request struct {
 	Message     string  `json:"message"`
 	Repo        string  `json:"repo"`   // owner/name
@@ -68,7 +68,7 @@ type image struct {
 // fields are the names in a request.
 const fields = "message, repo, branch, projectPath, agent, thread, model, effort, budget, timeout, plan and pictures"
 
-// serve takes a message and stays with its task until the end, or until the reader or the server leaves.
+// serve submits a message and streams its task until it ends, or until the reader or the server leaves.
 func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWriter, r *http.Request) {
 	req, p := read(w, r)
 	if p != nil {
@@ -90,7 +90,11 @@ func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWrite
 		(&problem{http.StatusServiceUnavailable, "Unavailable", "Redis does not answer. The task was probably not stored: look at /api/tasks before you try again."}).write(w)
 		return
 	}
-	s.stream(life, d, w, r, receipt, strings.TrimPrefix(t.Thread, "chat/"))
+	first := event{Type: "task", ID: receipt.ID, Thread: strings.TrimPrefix(t.Thread, "chat/")}
+	if !receipt.Joins {
+		first.Wait = receipt.Position
+	}
+	s.stream(life, d, w, r, first)
 }
 
 // read decodes one JSON object with known fields and nothing behind it. An unknown field is a mistake: "timout" would let a task run for hours.
@@ -118,12 +122,12 @@ func read(w http.ResponseWriter, r *http.Request) (request, *problem) {
 	return req, &problem{http.StatusBadRequest, "Malformed JSON", err.Error()}
 }
 
-// task makes a task of what somebody requests.
+// task returns the task of a request.
 func (s *Source) task(req request, actor string) (tasks.Task, *problem) {
 	bad := func(title, detail string) (tasks.Task, *problem) {
 		return tasks.Task{}, &problem{http.StatusBadRequest, title, detail}
 	}
-	// Its ID is new for every request, for nothing in a request tells a repetition from the same words said twice.
+	// The ID is new for every request: a repetition cannot be told from the same words sent twice.
 	now, identity := s.cfg.Now(), strings.ToLower(rand.Text())
 	thread := strings.TrimPrefix(req.Thread, "chat/") // as listings show it
 	if thread == "" {
@@ -136,7 +140,7 @@ func (s *Source) task(req request, actor string) (tasks.Task, *problem) {
 	}
 	switch {
 	case strings.TrimSpace(req.Message) == "":
-		return bad("Empty message", "Say in message what to do.")
+		return bad("Empty message", "Write in message what to do.")
 	case !threadForm.MatchString(thread):
 		return bad("Invalid thread", "A thread is named by at most 40 of a-z, 0-9 and dash.")
 	case req.Repo != "" && !repoForm.MatchString(req.Repo):
@@ -155,7 +159,7 @@ func (s *Source) task(req request, actor string) (tasks.Task, *problem) {
 	return t, nil
 }
 
-// options reads what a request asks for besides its words. The error is an *tasks.InputError.
+// options reads the options of a request. The error is an *tasks.InputError.
 func (req request) options(t *tasks.Task) (err error) {
 	t.Options.Plan = req.Plan
 	if req.Branch != "" {
@@ -180,8 +184,7 @@ func (req request) options(t *tasks.Task) (err error) {
 	return err
 }
 
-// submit gives up after submitLimit. It is detached from the request, so that a reader who leaves at this moment does not leave half a
-// task.
+// submit gives up after submitLimit. It is detached from the request, so that a reader who leaves now does not leave half a task.
 func (s *Source) submit(ctx context.Context, d *tasks.Desk, t tasks.Task) (tasks.Receipt, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.submitLimit)
 	defer cancel()

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// blocked are the system's own directories. They stay closed even where an operator has opened a directory above them.
+// blocked are the system's directories. They stay closed even if an operator opens a directory above them.
 var blocked = []string{
 	"/etc", "/usr", "/var", "/root", "/proc", "/sys", "/dev", "/boot", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
 }
 
-// Directory gives the real place of a local directory that tasks may work in. The error says which rule it breaks, for people.
+// Directory returns the real path of a local directory that tasks may work in. The error says which rule the path breaks.
 func (s *Source) Directory(path string) (string, error) {
 	switch {
 	case !filepath.IsAbs(path):
@@ -23,14 +23,14 @@ func (s *Source) Directory(path string) (string, error) {
 	case slices.Contains(strings.Split(path, "/"), ".."):
 		return "", fmt.Errorf("%q has .. in it", path)
 	}
-	// Before anything is looked up, so that nobody learns what exists there; and again for where it really leads.
+	// Check before any look-up, so that the answer does not reveal what exists there, and again for the real path.
 	if err := s.open(filepath.Clean(path)); err != nil {
 		return "", err
 	}
 	elsewhere := fmt.Errorf("%q is not in a directory that ERRAND_DIRS opens", path)
 	dir, err := filepath.EvalSymlinks(path)
 	switch {
-	case err != nil && !s.rooted(filepath.Clean(path)): // whether it exists is not told either
+	case err != nil && !s.rooted(filepath.Clean(path)): // do not reveal whether it exists
 		return "", elsewhere
 	case errors.Is(err, fs.ErrNotExist):
 		return "", fmt.Errorf("%q does not exist", path)
@@ -49,20 +49,20 @@ func (s *Source) Directory(path string) (string, error) {
 	return dir, nil
 }
 
-// opens reports whether a root opens a directory. Errand's own state has everybody's logs, and git directories that the host works in: a root
-// above it does not open it, only one that an operator has put into it.
+// opens reports whether a root opens a directory. errand's state has the logs of all users, and git directories that the host works in: a root
+// above it does not open it; only a root inside it does.
 func (s *Source) opens(root, dir string) bool {
 	state := resolved(s.cfg.StateDir)
 	private := s.cfg.StateDir != "" && within(dir, state) && (root == state || !within(root, state))
 	return within(dir, root) && !private
 }
 
-// rooted reports whether a path is in an open directory by its words, wherever its links lead.
+// rooted reports whether a path is lexically in an open directory, wherever its links lead.
 func (s *Source) rooted(path string) bool {
 	return slices.ContainsFunc(s.cfg.Dirs, func(root string) bool { return s.opens(absolute(root), path) || s.opens(resolved(root), path) })
 }
 
-// open reports a directory of the system. The resolved forms count too: /bin is a link into /usr, or, on a Mac, /etc one into
+// open returns an error for a directory of the system. Resolved paths count, too: /bin is a link into /usr or, on a Mac, /etc one into
 // /private.
 func (s *Source) open(dir string) error {
 	if state := s.cfg.StateDir; state != "" && (within(dir, absolute(state)) || within(dir, resolved(state))) {
@@ -82,7 +82,7 @@ func within(path, dir string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// absolute is a configured path as it is written.
+// absolute is a configured path without following links.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
@@ -90,7 +90,7 @@ func absolute(path string) string {
 	return path
 }
 
-// resolved is where a configured path really is; what does not exist is taken as it is written.
+// resolved is the real path of a configured path; a path that does not exist is returned as it is.
 func resolved(path string) string {
 	if dir, err := filepath.EvalSymlinks(absolute(path)); err == nil {
 		return dir

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// problem is an answer from before the stream, as RFC 9457 has it.
+// problem is an error response before the stream begins, in the form of RFC 9457.
 type problem struct {
 	Status int    `json:"status"`
 	Title  string `json:"title"`

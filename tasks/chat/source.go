@@ -10,13 +10,13 @@ import (
 // Config is what the source needs. Its zero value works and opens no local directory.
 type Config struct {
 	Dirs      []string         // roots of the local directories that tasks may work in, absolute
-	StateDir  string           // errand's own, which may lie where other directories may not, such as below /var
-	Heartbeat time.Duration    // between two comments that keep a silent stream open; 0: 15 s
+	StateDir  string           // errand's state, which may be in a blocked directory such as /var
+	Heartbeat time.Duration    // interval of the comments that keep a silent stream open; 0: 15 s
 	Now       func() time.Time // nil: time.Now
-	Log       *slog.Logger     // nil: silence
+	Log       *slog.Logger     // nil: discard
 }
 
-// submitLimit keeps our promise of an answer within 3 s while Redis hangs.
+// submitLimit keeps the promise of an answer within 3 s while Redis hangs.
 const submitLimit = 2500 * time.Millisecond
 
 // Source is the chat. Make it with New.
@@ -27,7 +27,7 @@ type Source struct {
 
 var _ tasks.Source = (*Source)(nil)
 
-// New makes the source. It has no way to go wrong yet; the error is for what a configuration may come to hold.
+// New makes the source. It cannot fail yet; the error is for later settings.
 func New(cfg Config) (*Source, error) {
 	if cfg.Heartbeat <= 0 {
 		cfg.Heartbeat = 15 * time.Second

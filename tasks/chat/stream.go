@@ -41,16 +41,12 @@ type event struct {
 	Options  []string `json:"options,omitempty"`
 }
 
-// stream tells a task to its reader.
+// stream writes the events of a task to its reader.
 type stream struct{ *sse.Stream }
 
-// stream tells a task as it runs, until its end, or until life does. Whoever leaves only stops reading.
-func (s *Source) stream(life context.Context, d *tasks.Desk, w http.ResponseWriter, r *http.Request, receipt tasks.Receipt, thread string) {
-	id := receipt.ID
-	first := event{Type: "task", ID: id, Thread: thread}
-	if !receipt.Joins {
-		first.Wait = receipt.Position
-	}
+// stream writes a task's events, after the first one, until the task or life ends. A reader who leaves does not stop the task.
+func (s *Source) stream(life context.Context, d *tasks.Desk, w http.ResponseWriter, r *http.Request, first event) {
+	id := first.ID
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(life, cancel)()
@@ -61,7 +57,7 @@ func (s *Source) stream(life context.Context, d *tasks.Desk, w http.ResponseWrit
 		if err != nil || l.End {
 			break // finish looks at which of the two it was
 		}
-		if out.tell(l); out.Err() != nil {
+		if out.send(l); out.Err() != nil {
 			return
 		}
 	}
@@ -73,10 +69,10 @@ func (s *Source) stream(life context.Context, d *tasks.Desk, w http.ResponseWrit
 	}
 }
 
-// tell passes on what belongs to the answer, and what the agent does for it.
-func (s *stream) tell(l tasks.Logged) {
+// send writes the events that belong to the answer, and what the agent does for it.
+func (s *stream) send(l tasks.Logged) {
 	switch e := l.Event; {
-	case e.Kind == agent.Text && e.Parent == "": // what sub-agents say is for the agent
+	case e.Kind == agent.Text && e.Parent == "": // words of sub-agents are for the agent
 		s.Send(l.ID, "", event{Type: "token", Content: &e.Text})
 	case e.Kind == agent.ToolUse:
 		s.Send(l.ID, "", event{Type: "tool_use", Content: &e.Text, Tool: e.Tool})
@@ -86,7 +82,7 @@ func (s *stream) tell(l tasks.Logged) {
 		s.Send(l.ID, "", event{Type: "update", Content: &e.Text})
 	case e.Kind == tasks.Asked:
 		var q tasks.Question
-		_ = json.Unmarshal(e.Input, &q) // without it the words alone are told, and the only open question is answered
+		_ = json.Unmarshal(e.Input, &q) // after an error only the words are sent, and an answer goes to the only open question
 		s.Send(l.ID, "", event{Type: "question", Content: &e.Text, Question: q.Key, Options: q.Options})
 	case e.Kind == tasks.Replied:
 		s.Send(l.ID, "", event{Type: "answer", Content: &e.Text})
@@ -118,9 +114,9 @@ func (s *Source) finish(ctx context.Context, d *tasks.Desk, out *stream, id stri
 	out.Done()
 }
 
-// interrupted ends the stream of a task that goes on.
+// interrupted ends the stream of a task that continues.
 func (s *stream) interrupted(id string) {
-	text := "The stream was interrupted, but the task goes on: see /tasks/" + id + "."
+	text := "The stream was interrupted, but the task continues: see /tasks/" + id + "."
 	s.Send("", "", event{Type: "error", Content: &text})
 	s.Done()
 }

@@ -206,7 +206,7 @@ func TestShutdownEndsStreamsAndNoTask(t *testing.T) {
 			}
 			h.stop()
 			for _, s := range streams {
-				want := []object{{"type": "error", "content": "The stream was interrupted, but the task goes on: see /tasks/" + s.id + "."}}
+				want := []object{{"type": "error", "content": "The stream was interrupted, but the task continues: see /tasks/" + s.id + "."}}
 				if diff := cmp.Diff(want, s.rest()); diff != "" {
 					t.Error(diff)
 				}
@@ -224,7 +224,7 @@ func TestLostRedisIsSaid(t *testing.T) {
 	s := h.ask(`{"message": "Hello"}`)
 	_ = h.redis.Close()
 	got := s.rest()
-	if len(got) != 1 || got[0]["type"] != "error" || !strings.Contains(got[0]["content"].(string), "the task goes on") {
+	if len(got) != 1 || got[0]["type"] != "error" || !strings.Contains(got[0]["content"].(string), "the task continues") {
 		t.Errorf("got %v", got)
 	}
 }

@@ -66,7 +66,7 @@ func (a Access) admits(ev event) bool {
 	return ev.BotID == "" || slices.Contains(a.Bots, ev.BotID) && a.in(ev.Channel)
 }
 
-// forbidden is why a request is refused, in a sentence that only its author may see; empty if nobody is to see any.
+// forbidden is why a request is refused, in a sentence for its author only; empty if it is refused in silence.
 type forbidden string
 
 func (f forbidden) Error() string { return string(f) }

@@ -91,7 +91,7 @@ func retryAfter(err error) (time.Duration, bool) {
 }
 
 // post adds a message to the thread, or to the channel if there is none. Slack must not unfurl its links: an agent that was misled could
-// send what it knows to anybody in a URL that nobody has to click.
+// send what it knows to an attacker in a URL, without a click.
 func (c *client) post(ctx context.Context, o origin, m render.Marker, opts ...slack.MsgOption) (ts string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()

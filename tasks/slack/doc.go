@@ -23,7 +23,7 @@
 //     attempt, in any process, finds it. A task that is retried has another ending and another final message.
 //   - A notice of a pull request is posted once, in the thread of the first one. A request there is about that pull request.
 //   - Questions and final messages notify only the person who asked, and Slack follows no link of the agent's.
-//   - Buttons work for the person who asked and for approvers; others see a refusal that nobody else sees. Slack does not send a press
+//   - Buttons work for the person who asked and for approvers; others get a refusal that only they see. Slack does not send a press
 //     again: one that fails is shown as failed to the person who pressed.
 //
 // Messages, questions and files that the agent posts while it works are posted at most once; a lost answer of Slack is not tried again.

@@ -79,7 +79,7 @@ func (in *interpreter) bot(ctx context.Context, env envelope, ev event) (who, er
 	return who{}, err
 }
 
-// message is what somebody said to the bot.
+// message is a message to the bot.
 type message struct {
 	origin origin
 	text   string // Markdown, without the bot's name

@@ -20,7 +20,7 @@ func scopes() []scope {
 	return []scope{
 		{"app_mentions:read", "mentions are not received", true},
 		{"chat:write", "nothing can be posted", true},
-		{"users:read", "guests are not recognised, and nobody is let in", true},
+		{"users:read", "guests are not recognised, and no user is let in", true},
 		{"channels:history", "threads in public channels are not read, and an answer may be posted twice there", false},
 		{"groups:history", "threads in private channels are not read, and an answer may be posted twice there", false},
 		{"im:history", "direct messages are not received", false},
