@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -154,4 +155,124 @@ func checkDirs(p *Problems, name string, dirs []string) []string {
 		}
 	}
 	return clean
+}
+
+// checkRole finds what is missing, for the role and for the sources that are begun.
+func (c *Config) checkRole(p *Problems, role Role) {
+	switch {
+	case c.Redis.URL != "":
+	case role == RoleClient:
+		if c.HTTP.ConsoleToken == "" {
+			p.add("REDIS_URL", "and ERRAND_CONSOLE_TOKEN are not set", "set one of them to the value the server has, REDIS_URL to go to its Redis or ERRAND_CONSOLE_TOKEN to go by HTTP")
+		}
+	case role != RoleStandalone:
+		p.add("REDIS_URL", "is not set", "set it to redis://:PASSWORD@HOST:6379/0, or run `worker -standalone`, which brings its own")
+	}
+	if role == RoleFrontdoor && c.HTTP.ConsoleToken == "" {
+		p.add("ERRAND_CONSOLE_TOKEN", "is not set", "set it to a long random string, for example from `openssl rand -hex 24`")
+	}
+	if role == RoleClient {
+		return // a laptop may well have some GITHUB_TOKEN in its environment; that says nothing about the server
+	}
+	c.checkSlack(p)
+	c.checkGitHub(p)
+	c.checkResults(p)
+	// A gateway of one's own may ask for no credential.
+	if m := c.Model; role.runs() && m.AuthToken+m.APIKey+m.OAuthToken == "" && !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
+		p.add("ANTHROPIC_API_KEY", "is not set", "set it, or ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN; without one no run can reach the model")
+	}
+}
+
+// checkSlack refuses a Slack that is begun but could not speak or hear.
+func (c *Config) checkSlack(p *Problems) {
+	s := c.Slack
+	if s.BotToken+s.SigningSecret+s.AppToken == "" {
+		return
+	}
+	if s.BotToken == "" {
+		p.add("SLACK_BOT_TOKEN", "is not set although Slack is configured", "set it to the bot token (xoxb-…), or unset all other SLACK_ variables to do without Slack")
+	}
+	if s.SigningSecret+s.AppToken == "" {
+		p.add("SLACK_SIGNING_SECRET", "is not set although Slack is configured", "set it to the signing secret that the app's Basic Information shows, or SLACK_APP_TOKEN to an app-level token to do without an address that Slack can reach")
+	}
+}
+
+// checkGitHub refuses a GitHub that is begun but has no identity, or two, or cannot verify events.
+func (c *Config) checkGitHub(p *Problems) {
+	g := c.GitHub
+	key := slices.Contains(c.Given, "GITHUB_APP_PRIVATE_KEY_FILE") || g.AppKeyText != ""
+	app := g.AppID != 0 || key
+	switch {
+	case g.Token == "" && !app && g.WebhookSecret == "":
+		return
+	case g.Token != "" && app:
+		p.add("GITHUB_TOKEN", "and a GitHub App are both set", "unset GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE, so that it is clear who speaks")
+	case g.Token == "" && !app:
+		p.add("GITHUB_TOKEN", "is not set although GitHub is configured", "set it, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE, or unset GITHUB_WEBHOOK_SECRET to do without GitHub")
+	case app && g.AppID == 0 && !slices.Contains(c.Given, "GITHUB_APP_ID"):
+		p.add("GITHUB_APP_ID", "is not set although the App's private key is", "set it to the number that the settings page of the App shows")
+	case app && !key:
+		p.add("GITHUB_APP_PRIVATE_KEY_FILE", "is not set although GITHUB_APP_ID is", "set it to the path of the App's private key, or GITHUB_APP_PRIVATE_KEY to the key itself")
+	}
+	if g.WebhookSecret == "" {
+		p.add("GITHUB_WEBHOOK_SECRET", "is not set although GitHub is configured", "set it to the secret of the webhook (any long random string, the same on both sides), or unset the other GITHUB_ credentials to do without GitHub")
+	}
+}
+
+// Networks are addresses and networks, written 192.0.2.7 and 192.0.2.0/24, with commas between them.
+type Networks []netip.Prefix
+
+// UnmarshalText reads what String writes. A single address is the network of it alone.
+func (n *Networks) UnmarshalText(text []byte) error {
+	*n = nil
+	for part := range strings.SplitSeq(string(text), ",") {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		prefix, err := netip.ParsePrefix(part)
+		if err != nil {
+			addr, err := netip.ParseAddr(part)
+			if err != nil {
+				return fmt.Errorf("read network: %w", err)
+			}
+			prefix = netip.PrefixFrom(addr, addr.BitLen())
+		}
+		*n = append(*n, prefix.Masked())
+	}
+	return nil
+}
+
+func (n Networks) String() string {
+	parts := make([]string, len(n))
+	for i, p := range n {
+		parts[i] = strings.TrimSuffix(p.String(), fmt.Sprintf("/%d", p.Addr().BitLen()))
+	}
+	return strings.Join(parts, ",")
+}
+
+// loopback are the addresses that an agent has as well as we.
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+var headerForm = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
+
+// checkProxy refuses a proxy that is named by half, and one that an agent could pass for.
+func (h HTTP) checkProxy(p *Problems) {
+	const header, from = "ERRAND_TRUSTED_PROXY_HEADER", "ERRAND_TRUSTED_PROXIES"
+	switch {
+	case h.ProxyHeader != "" && !headerForm.MatchString(h.ProxyHeader):
+		p.add(header, fmt.Sprintf("is %q, which is no name of a header", h.ProxyHeader), "write one like X-Forwarded-User")
+	case h.ProxyHeader != "" && len(h.Proxies) == 0 && !p.has(from):
+		p.add(from, "is not set although "+header+" is", "set it to the address from which the proxy connects, like 192.0.2.7")
+	case h.ProxyHeader == "" && len(h.Proxies) > 0:
+		p.add(header, "is not set although "+from+" is", "set it to the header in which the proxy says who has logged in, like X-Forwarded-User")
+	}
+	for _, network := range h.Proxies {
+		for _, own := range loopback {
+			if network.Overlaps(own) {
+				p.add(from, fmt.Sprintf("holds %s, and with it %s, from which agents can connect as well", network, own),
+					"write the proxy's own address; a proxy on the same machine can only be trusted in a network of its own, such as a container's")
+			}
+		}
+	}
 }

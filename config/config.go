@@ -9,6 +9,10 @@
 package config
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"log/slog"
 	"time"
 )
@@ -143,4 +147,57 @@ type Paths struct {
 	State string   `env:"ERRAND_STATE_DIR" envDefault:".errand"`  // logs, mirrors, clones; made by those who write there
 	Dirs  []string `env:"ERRAND_DIRS" envSeparator:":"`           // roots below which a task may name a local directory
 	Shown []string `env:"ERRAND_SANDBOX_SHOW" envSeparator:":"`   // what runs in a sandbox may read of what it hides: toolchains in a home directory
+}
+
+// Role is what the program is that loads the configuration. It decides what may be missing, nothing else: a value that is there is
+// checked for every role.
+type Role string
+
+// The roles.
+const (
+	RoleWorker     Role = "worker"     // drains the queues: needs Redis and the model
+	RoleFrontdoor  Role = "frontdoor"  // `enqueue serve`: needs Redis and a console token
+	RoleStandalone Role = "standalone" // both in one process: needs the model, brings a Redis and a token if none is given
+	RoleClient     Role = "client"     // the command line: needs Redis, or a console token to go by HTTP
+)
+
+// runs reports whether the role starts the CLI.
+func (r Role) runs() bool { return r == RoleWorker || r == RoleStandalone }
+
+// Fleet is what its processes have in common.
+type Fleet struct {
+	Token        Secret `env:"ERRAND_FLEET_TOKEN"`   // opens the logs that workers serve; empty = see FleetToken
+	MetricsToken Secret `env:"ERRAND_METRICS_TOKEN"` // opens /metrics and nothing else; empty = workers show none, and front doors to the console's token
+}
+
+// FleetToken is what a front door shows to the workers of other machines. Unless one is set it is made from the password of Redis, which
+// all of them have, and which cannot be told from it. Empty: there is no password either, and no worker serves its logs.
+func (c Config) FleetToken() Secret {
+	if c.Fleet.Token != "" {
+		return c.Fleet.Token
+	}
+	passwords := c.Redis.URL.secrets()
+	if len(passwords) == 0 || passwords[0] == "" {
+		return ""
+	}
+	mac := hmac.New(sha256.New, []byte(passwords[0]))
+	_, _ = mac.Write([]byte("errand fleet token")) // a hash takes everything
+	return Secret(hex.EncodeToString(mac.Sum(nil)))
+}
+
+// Keep is how long a worker's disk keeps what is not used any more. 0 = for ever, or any amount.
+type Keep struct {
+	Logs     time.Duration `env:"ERRAND_KEEP_LOGS" envDefault:"720h"`   // since the last write
+	LogsGB   int           `env:"ERRAND_KEEP_LOGS_GB" envDefault:"5"`   // of all of them, in 10^9 bytes
+	Clones   time.Duration `env:"ERRAND_KEEP_CLONES" envDefault:"168h"` // since the thread's last run
+	ClonesGB int           `env:"ERRAND_KEEP_CLONES_GB" envDefault:"50"`
+}
+
+func (k Keep) check(p *Problems) {
+	if k.Logs < 0 || k.Clones < 0 {
+		p.add("ERRAND_KEEP_LOGS", fmt.Sprintf("or ERRAND_KEEP_CLONES is below 0 (%v, %v)", k.Logs, k.Clones), "write durations like 720h, or 0s to keep all")
+	}
+	if k.LogsGB < 0 || k.ClonesGB < 0 {
+		p.add("ERRAND_KEEP_LOGS_GB", fmt.Sprintf("or ERRAND_KEEP_CLONES_GB is below 0 (%d, %d)", k.LogsGB, k.ClonesGB), "write whole numbers, or 0 for no limit")
+	}
 }

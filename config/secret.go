@@ -1,9 +1,14 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // redacted is what stands for a secret wherever something of ours is printed.
@@ -55,4 +60,84 @@ func hide(f fmt.State, verb rune, text, syntax string) {
 	}
 	// fmt collects in memory: there is no error to report and nobody to report it to.
 	_, _ = io.WriteString(f, text)
+}
+
+// RedisURL is an address with a password inside: redis://:password@host:6379/0, rediss:// for TLS or unix:// for a socket. It
+// shows itself with the password hidden, and hides all of it when it cannot tell where the password is. Reveal gives it whole.
+type RedisURL string
+
+// Reveal returns the URL with its password, for redis.ParseURL.
+func (r RedisURL) Reveal() string { return string(r) }
+
+// String hides the password.
+func (r RedisURL) String() string {
+	if r == "" {
+		return ""
+	}
+	u, err := r.parse()
+	if err != nil {
+		return redacted
+	}
+	// Redacted writes xxxxx; the brackets of our word would be percent-encoded by net/url itself.
+	return strings.Replace(u.Redacted(), ":xxxxx@", ":"+redacted+"@", 1)
+}
+
+// GoString hides the password from code that asks for Go syntax.
+func (r RedisURL) GoString() string { return fmt.Sprintf("config.RedisURL(%q)", r.String()) }
+
+// Format hides the password from every verb of fmt.
+func (r RedisURL) Format(f fmt.State, verb rune) { hide(f, verb, r.String(), r.GoString()) }
+
+// LogValue hides the password from slog.
+func (r RedisURL) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
+// MarshalText hides the password from JSON and other encoders.
+func (r RedisURL) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// MarshalYAML hides the password from YAML.
+func (r RedisURL) MarshalYAML() (any, error) { return r.String(), nil }
+
+// secrets returns the password as it is sent and, where that differs, as it is written in the URL.
+func (r RedisURL) secrets() []string {
+	u, err := r.parse()
+	if err != nil || u.User == nil {
+		return nil
+	}
+	sent, _ := u.User.Password()
+	_, rest, _ := strings.Cut(string(r), "://")
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	_, written, _ := strings.Cut(rest[:strings.LastIndex(rest, "@")], ":")
+	return []string{sent, written}
+}
+
+// parse splits the URL, and accepts only one in which the password is where it belongs. The reasons it gives are not for people.
+func (r RedisURL) parse() (*url.URL, error) {
+	if _, err := redis.ParseURL(string(r)); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(string(r))
+	if err != nil {
+		return nil, err
+	}
+	if u.Host == "" && u.Scheme != "unix" { // go-redis takes redis:password for localhost
+		return nil, errors.New("no host")
+	}
+	if _, ok := u.User.Password(); u.User != nil && !ok { // redis://password@host: go-redis would send none
+		return nil, errors.New("a user and no password")
+	}
+	return u, nil
+}
+
+// check says what is wrong with the URL. The reason of the parser is dropped on purpose: it quotes the URL, or the piece it took
+// for a port, and with an unescaped password that piece is the password.
+func (r RedisURL) check(p *Problems) {
+	if r == "" {
+		return
+	}
+	if _, err := r.parse(); err != nil {
+		p.add("REDIS_URL", "is not the URL of a Redis",
+			"write redis://:PASSWORD@HOST:6379/0 (rediss:// for TLS), with special characters of the password percent-encoded")
+	}
 }

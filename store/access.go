@@ -63,7 +63,7 @@ func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 			level = Warning
 		}
 		found = append(found, Finding{
-			level, OpenRedis, "Whoever reaches it gives orders to every worker, the tools of an agent among them.",
+			level, OpenRedis, "Anyone who can connect to it controls every worker, including the tools of agents.",
 			"Set requirepass in Redis' configuration and the password in REDIS_URL, or ERRAND_ALLOW_OPEN_REDIS=true.",
 		})
 	}

@@ -3,44 +3,47 @@ package store
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
-// Fleet is the scope that every task counts in.
+// Fleet is the scope of every task.
 const Fleet = "fleet"
 
-// Budget bounds what the tasks of a scope may cost together in a day, by Redis' clock, UTC. Spending counts on the day it is settled.
+// Budget bounds the cost of a scope's tasks per day (UTC, by Redis' clock). Spending counts on the day of its settlement.
 type Budget struct {
-	Scope string  // Fleet; or, ending in a colon, all scopes of that kind, each with a budget of its own
+	Scope string  // Fleet, or a kind ending in a colon: each scope of that kind has a separate budget
 	USD   float64 // 0: no budget
 }
 
-// Spending is what a scope has spent today of its budget, in US dollars.
+// Spending is a scope's spending today and its budget, in US dollars.
 type Spending struct {
 	Scope         string
 	Spent, Budget float64
 }
 
-// OverBudget is the refusal to start what a budget does not allow.
+// OverBudget refuses to start a task because a budget is used up.
 type OverBudget struct {
 	Spending
-	Reserved float64 // for runs of others, who may give a part of it back; Spent does not include it
+	Reserved float64 // for other runs, which may return a part of it; not included in Spent
 }
 
-// Error tells the scope and how much there was.
+// Error implements error.
 func (e *OverBudget) Error() string {
 	return fmt.Sprintf("%s has spent $%.2f today and reserved $%.2f, of $%.2f", e.Scope, e.Spent, e.Reserved, e.Budget)
 }
 
-// Reserve sets aside what the running task is going to cost, in every scope of it that has a budget, or in none: reservations and
-// spending never exceed a budget together. Where less than that is left, and nobody else holds a reservation, it gets what is left. left
-// is what the run can spend before it exceeds a budget; 0 = no budget holds. The reservation is gone with [Claim.Spend], and with
-// whatever ends the run. Asked again, it replaces the first.
+// Reserve reserves the expected cost of the running task in all of its scopes that have a budget, or in none: reservations and spending
+// together never exceed a budget. If less is left and there is no other reservation, it reserves what is left. It returns what the run can
+// spend before it exceeds a budget, or 0 if no budget applies. The reservation ends with [Claim.Spend] and with the run. A second call
+// replaces the reservation.
 //
-// [*OverBudget] when a budget is used up, or so far reserved by others that this one has to wait; [ErrStale] when the task is not ours any
-// more.
+// It returns [*OverBudget] if a budget is used up or reserved by others, and [ErrStale] if the claim is lost.
 func (c *Claim) Reserve(ctx context.Context, amount float64, budgets ...Budget) (left float64, err error) {
 	args := []any{c.ID(), c.fence, microUSD(amount)}
 	r, err := c.store.run(ctx, "reserve", append(args, budgetArgs(budgets)...)...)
@@ -50,9 +53,9 @@ func (c *Claim) Reserve(ctx context.Context, amount float64, budgets ...Budget) 
 	return usd(r.text(1)), nil
 }
 
-// Spend settles what the run has cost: in all scopes of its task, whether they have a budget or not, in [Record.Cost], and in what
-// [Costs.Days] tells. Only the first one of a claim counts. near are the budgets that runs of this task, this one or earlier, took beyond
-// 80 %, as they were then. [ErrStale] when the task is not ours any more or has ended.
+// Spend records the cost of the run in all scopes of its task, with or without a budget, in [Record.Cost] and in [Costs.Days]. Only the
+// first call of a claim counts. It returns the budgets of which the task's runs have used more than 80 %, as they were then. It returns
+// [ErrStale] if the claim is lost or the task has ended.
 func (c *Claim) Spend(ctx context.Context, e Expense, budgets ...Budget) (near []Spending, err error) {
 	args := []any{
 		c.ID(), c.fence, c.store.cfg.CostCap, e.Model, microUSD(e.USD), e.Input, e.Output, e.CacheRead, e.CacheCreation,
@@ -69,7 +72,7 @@ func (c *Claim) Spend(ctx context.Context, e Expense, budgets ...Budget) (near [
 	return near, nil
 }
 
-// Spent is what was settled today in a scope, in US dollars, whether it has a budget or not.
+// Spent returns the spending of a scope today in US dollars, with or without a budget.
 func (s *Costs) Spent(ctx context.Context, scope string) (float64, error) {
 	r, err := s.run(ctx, "spent", scope)
 	if err != nil {
@@ -78,7 +81,7 @@ func (s *Costs) Spent(ctx context.Context, scope string) (float64, error) {
 	return usd(r.text(1)), nil
 }
 
-// budgetArgs are budgets as scripts take them.
+// budgetArgs returns budgets as arguments of a script.
 func budgetArgs(budgets []Budget) []any {
 	var pairs []any
 	for _, b := range budgets {
@@ -93,11 +96,102 @@ func spending(scope, spent, budget string) Spending {
 	return Spending{Scope: scope, Spent: usd(spent), Budget: usd(budget)}
 }
 
-// microUSD is how amounts are stored: whole, so that sums are exact.
+// microUSD returns an amount as it is stored: a whole number, so that sums are exact.
 func microUSD(usd float64) int64 { return int64(math.Round(usd * 1e6)) }
 
-// usd reads an amount; one that is not there is 0.
+// usd reads a stored amount. A missing one is 0.
 func usd(micro string) float64 {
 	n, _ := strconv.ParseInt(micro, 10, 64)
 	return float64(n) / 1e6
 }
+
+// CostDays is the number of days for which costs are kept, including today.
+const CostDays = 90
+
+// costStep is the number of days per round trip, which bounds memory.
+const costStep = 10
+
+// Tokens counts the tokens that runs exchanged with the model.
+type Tokens struct{ Input, Output, CacheRead, CacheCreation int64 }
+
+// Expense is the cost of one run.
+type Expense struct {
+	USD   float64
+	Model string // one line; opaque
+	Tokens
+}
+
+// Cost is the total of a day's runs with the same scopes and model.
+type Cost struct {
+	Day    time.Time // of the settlement, by Redis' clock: midnight UTC
+	Scopes []string
+	Model  string
+	Other  bool // the runs beyond [Config.CostCap], whose scopes and models are unknown
+
+	Runs int64
+	USD  float64
+	Tokens
+}
+
+// Days reads what was settled on these days, UTC, the first and the last included, in no order within a day. It is the same truth as
+// [Costs.Spent], written in the same step, but lives longer. Runs that were lost with their worker are not in it: nobody knows what they
+// had cost. What is wrong comes as an error, once, as the last element.
+func (s *Costs) Days(ctx context.Context, first, last time.Time) iter.Seq2[Cost, error] {
+	return func(yield func(Cost, error) bool) {
+		from, to := dayOf(first), dayOf(last)
+		for ; from <= to; from += costStep {
+			days, err := s.readDays(ctx, from, min(from+costStep-1, to))
+			if err != nil {
+				yield(Cost{}, fmt.Errorf("read costs: %w", err))
+				return
+			}
+			for i, cells := range days {
+				for cell, sums := range cells {
+					if !yield(decodeCost(from+int64(i), cell, sums), nil) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// readDays reads some days as they are stored.
+func (s *Costs) readDays(ctx context.Context, from, to int64) ([]map[string]string, error) {
+	var replies []*redis.MapStringStringCmd
+	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
+		for day := from; day <= to; day++ {
+			replies = append(replies, p.HGetAll(ctx, s.key.costs(strconv.FormatInt(day, 10))))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	days := make([]map[string]string, len(replies))
+	for i, r := range replies {
+		days[i] = r.Val()
+	}
+	return days, nil
+}
+
+// decodeCost decodes a field that spend.lua wrote.
+func decodeCost(day int64, cell, sums string) Cost {
+	c := Cost{Day: time.Unix(day*86400, 0).UTC()}
+	if end := strings.LastIndexByte(cell, '\n'); end < 0 {
+		c.Other = true
+	} else {
+		c.Scopes, c.Model = lines(cell[:end]), cell[end+1:]
+	}
+	var n [6]int64
+	for i, sum := range strings.Fields(sums) {
+		if i < len(n) {
+			n[i], _ = strconv.ParseInt(sum, 10, 64)
+		}
+	}
+	c.USD, c.Runs, c.Tokens = float64(n[0])/1e6, n[1], Tokens{n[2], n[3], n[4], n[5]}
+	return c
+}
+
+// dayOf returns the days since 1970 (UTC) of a time.
+func dayOf(t time.Time) int64 { return t.Unix() / 86400 }

@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// Cap bounds how many tasks of a scope run at once, in all of the fleet. It is part of the claim: a task counts from its claim until it is
-// not running any more, however that comes about.
+// Cap bounds the concurrent runs of a scope in the fleet. A task counts from its claim until it stops running.
 type Cap struct {
-	Scope string // a scope that the claim counts in besides its task's; or, ending in a colon, all of the task's own of that kind
+	Scope string // an additional scope of the claim, or a kind ending in a colon: the task's scopes of that kind
 	Max   int    // 0: no cap
 }
 
-// Of lists the scopes that the cap bounds of a task in these; none where there is no cap.
+// Of returns those of a task's scopes that the cap bounds.
 func (c Cap) Of(scopes []string) (bound []string) {
 	switch {
 	case c.Max <= 0:
@@ -31,14 +30,14 @@ func (c Cap) Of(scopes []string) (bound []string) {
 	return bound
 }
 
-// Full is the refusal to claim a task because as many run in one of its scopes as may. It keeps its place, and has used no attempt.
+// Full refuses to claim a task because one of its scopes has reached its cap. The task keeps its place and uses no attempt.
 type Full struct {
 	Blocked
 
-	Told string // what [Store.Tell] was last told of it; empty = nothing
+	Explained string // key of the last [Store.Explain]; empty if there was none
 }
 
-// Blocked is what a waiting task was refused for at its last delivery. The zero value is nothing.
+// Blocked is why a waiting task was refused at its last delivery. The zero value means nothing.
 type Blocked struct {
 	Scope string // that is full; empty = its thread is busy
 	Runs  int    // in that scope
@@ -46,7 +45,7 @@ type Blocked struct {
 	Place int    // in the line of those that wait for the scope, the oldest first, from 1 on; without a scope, how many of its thread come first
 }
 
-// blocked reads what a script has noted.
+// blocked decodes a field that a script wrote.
 func blocked(field string) Blocked {
 	f := strings.SplitN(field, " ", 4)
 	if len(f) < 4 {
@@ -55,14 +54,14 @@ func blocked(field string) Blocked {
 	return Blocked{Scope: f[3], Runs: number(f[0]), Max: number(f[1]), Place: number(f[2])}
 }
 
-// Error tells the scope.
+// Error implements error.
 func (e *Full) Error() string { return e.Scope + " has as many runs as it may have at once" }
 
-// lease is how long a run counts under its caps without a refresh. It is longer than the claim: one that Redis forgot, or let lapse while
-// it was frozen, is still its owner's, who runs on for Outage. A dead owner's run counts until it is requeued.
+// lease is how long a run counts under its caps without a renewal. It is longer than the claim, because the owner of a claim that Redis
+// lost continues for Outage. The run of a dead owner counts until it is requeued.
 func (s *db) lease() time.Duration { return s.cfg.ClaimTTL + s.cfg.Outage }
 
-// capArgs are the caps as claim.lua takes them: the scopes that are not the task's, then pairs.
+// capArgs returns caps as arguments of claim.lua: the additional scopes, then pairs.
 func capArgs(caps []Cap) []any {
 	var own []string
 	var pairs []any
@@ -78,7 +77,7 @@ func capArgs(caps []Cap) []any {
 	return append([]any{strings.Join(own, "\n")}, pairs...)
 }
 
-// InLine reads the task that has waited longest for a place in a scope; [ErrNotFound] when none does.
+// InLine reads the task that has waited longest for a place in a scope, or returns [ErrNotFound].
 func (s *Store) InLine(ctx context.Context, scope string) (Record, error) {
 	r, err := s.run(ctx, "inline", scope)
 	if err != nil {
@@ -123,13 +122,21 @@ func (c *Claim) Idle(ctx context.Context, why string) error {
 	return nil
 }
 
-// Tell notes what followers of a waiting task are told about why it waits, and appends event to its events. key names what is told: fresh is
-// false, and nothing changes, when that was told last, when the last telling was less than apart ago, or when the task does not wait for
-// this delivery any more. early is how much later it may be told where only that was too short ago.
-func (s *Store) Tell(ctx context.Context, id string, delivery int, key string, event json.RawMessage, apart time.Duration) (fresh bool, early time.Duration, err error) {
-	r, err := s.run(ctx, "tell", id, delivery, key, []byte(event), apart.Microseconds(), s.cfg.EventCap)
+// Explanation is an event that tells the followers of a waiting task why it waits.
+type Explanation struct {
+	Delivery int // for which the task waits
+	Key      string
+	Event    json.RawMessage
+	Interval time.Duration // minimum time between two explanations
+}
+
+// Explain appends an explanation to a waiting task's events. It returns fresh = false and changes nothing if the last explanation had the same
+// key or is more recent than the interval, or if the task no longer waits for the delivery. If only the interval was in the way, retryIn is
+// what is left of it.
+func (s *Store) Explain(ctx context.Context, id string, e Explanation) (fresh bool, retryIn time.Duration, err error) {
+	r, err := s.run(ctx, "explain", id, e.Delivery, e.Key, []byte(e.Event), e.Interval.Microseconds(), s.cfg.EventCap)
 	if err != nil {
-		return false, 0, fmt.Errorf("tell why %s waits: %w", id, err)
+		return false, 0, fmt.Errorf("explain why %s waits: %w", id, err)
 	}
 	return r.text(0) == "ok", time.Duration(r.number(1)) * time.Microsecond, nil
 }

@@ -30,8 +30,9 @@ type Claim struct {
 	done  chan struct{} // closed when the holder gives the claim up; ends Keep
 }
 
-// Claim takes a waiting task for a worker: it runs from now on. Refusals, in this order: [ErrNotFound], [ErrEnded], [ErrStale] (another
-// delivery is the valid one), [ErrRunning], [*NotDue], [ErrBusy], [*Full]. A tombstone is no refusal: it is in [Claim.Record].
+// Claim claims a waiting task for a worker, so that the task is running. It returns, checked in this order, [ErrNotFound], [ErrEnded],
+// [ErrStale] if another delivery is the valid one, [ErrRunning], [*NotDue], [ErrBusy] or [*Full]. A cancelled task can be claimed:
+// [Claim.Record] has the cancellation.
 func (s *Store) Claim(ctx context.Context, id string, delivery int, worker string, caps ...Cap) (*Claim, error) {
 	args := []any{id, delivery, worker, rand.Text(), s.cfg.ClaimTTL.Milliseconds(), s.lease().Milliseconds()}
 	r, err := s.run(ctx, "claim", append(args, capArgs(caps)...)...)
@@ -44,16 +45,16 @@ func (s *Store) Claim(ctx context.Context, id string, delivery int, worker strin
 	return &Claim{store: s.db, record: r.record(id, 2), token: token, fence: fence, fields: fields, done: make(chan struct{})}, nil
 }
 
-// ID is the claimed task's.
+// ID returns the task's ID.
 func (c *Claim) ID() string { return c.record.ID }
 
-// Thread is the claimed task's.
+// Thread returns the task's thread.
 func (c *Claim) Thread() string { return c.record.Thread }
 
-// Fence is greater than that of every earlier claim in this store.
+// Fence returns the fencing token, which is greater than that of every earlier claim.
 func (c *Claim) Fence() int64 { return c.record.Fence }
 
-// Record is the task as it was when it was claimed, already running.
+// Record returns the task as it was when it was claimed, already running.
 func (c *Claim) Record() Record { return c.record }
 
 // End gives the running task its ending: it leaves its thread, is in the outbox, and its events get their end mark. The claim
@@ -63,7 +64,7 @@ func (c *Claim) End(ctx context.Context, ending json.RawMessage) error {
 	return c.EndWith(ctx, ending, Covered{})
 }
 
-// Covered are tasks that end with the one whose run has absorbed them: its final message is theirs, too.
+// Covered are absorbed tasks that end with their run's task and share its final message.
 type Covered struct {
 	IDs    []string
 	Ending json.RawMessage // of each; opaque
@@ -87,7 +88,7 @@ func (c *Claim) EndWith(ctx context.Context, ending json.RawMessage, with Covere
 	return nil
 }
 
-// Wait is how a task waits that was begun and has not ended.
+// Wait says how a started task waits.
 type Wait struct {
 	At     time.Time // not to be started before; zero = at once
 	Why    string    // for people, at most a sentence; gone when the task is claimed again
@@ -131,3 +132,36 @@ func (c *Claim) refresh(ctx context.Context) (by, cause string, err error) {
 	}
 	return r.text(1), r.text(2), nil
 }
+
+// run executes a step of the holder. Where Redis has lost the task (FLUSHALL, another volume) it is put back first, as it was claimed: the holder
+// is the last who knows of it. What it had stored since then is lost. A task that was taken over or has ended stays what it is: [ErrStale].
+func (c *Claim) run(ctx context.Context, name string, args ...any) (reply, error) {
+	r, err := c.store.run(ctx, name, args...)
+	if !errors.Is(err, ErrStale) {
+		return r, err
+	}
+	if _, err := c.restore(ctx, nil); err != nil {
+		return nil, err
+	}
+	return c.store.run(ctx, name, args...)
+}
+
+// restore puts back the record of a task that Redis has lost. When another task of the thread has begun since, the right to run is lost, too:
+// then the task only gets its ending, if there is one, and its final message is in the outbox.
+func (c *Claim) restore(ctx context.Context, ending json.RawMessage) (ended bool, err error) {
+	if c.over.Load() {
+		return false, ErrStale
+	}
+	args := []any{
+		c.ID(), c.Thread(), c.fence, c.token, c.store.cfg.ClaimTTL.Milliseconds(), c.store.lease().Milliseconds(), []byte(ending), c.store.cfg.EventCap,
+	}
+	r, err := c.store.run(ctx, "restore", append(args, c.fields...)...)
+	if err != nil {
+		return false, fmt.Errorf("put back: %w", err)
+	}
+	c.restored.Store(true)
+	return r.text(0) == "no", nil
+}
+
+// Restored reports whether Redis had lost the task, and has it again from this holder.
+func (c *Claim) Restored() bool { return c.restored.Load() }

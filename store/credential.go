@@ -42,7 +42,7 @@ type Held struct {
 	Why      string        // why the credential is held; empty: only another run has just started
 }
 
-// Error tells the time.
+// Error implements error.
 func (e *Held) Error() string {
 	return fmt.Sprintf("credential is held until %s", e.At.UTC().Format(time.RFC3339Nano))
 }

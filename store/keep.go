@@ -9,105 +9,119 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Watch is what a holder wants to hear of. Both are called from Keep's goroutine, each at most once, and hold up the next refresh:
-// they should cancel a context and return. nil = not interested.
+// Watch has the callbacks of [Claim.Keep], which may be nil. Keep calls each at most once from its own goroutine. They delay the next
+// renewal, so they should cancel a context and return.
 type Watch struct {
-	Cancelled func(by, cause string) // somebody wrote the tombstone; the claim goes on
-	Lost      func(error)            // the claim is gone: ErrStale = another's or nobody's, ErrOutage = unknown for too long
+	Cancelled func(by, cause string) // the task was cancelled; the claim remains
+	Lost      func(error)            // the claim is gone: ErrStale if another holder may exist, ErrOutage if Redis did not answer for too long
 }
 
-// Keep holds the claim until ctx ends, the claim is given up, or it is lost; it blocks, and there is one Keep per claim. It renews the
-// claim every Refresh and looks for the tombstone then; a published hint makes it look at once. A claim that vanished while the task
-// is still ours (Redis restarted) is put back. While Redis does not answer it tries on, five times as often, for Outage.
+// Keep renews the claim every Refresh until ctx ends, the claim is given up, or it is lost. Call it once per claim. Each renewal reads the
+// task's cancellation; a published hint makes Keep renew at once. If Redis restarted and lost the claim while the task is still the
+// holder's, the claim is restored. While Redis does not answer, Keep retries five times as often for Outage.
 func (c *Claim) Keep(ctx context.Context, w Watch) {
 	cfg := c.store.cfg
 	sub := c.store.redis.Subscribe(ctx, c.store.key.cancel())
 	defer sub.Close()
 	hints := sub.ChannelWithSubscriptions()
-
-	next := time.NewTimer(cfg.Refresh)
-	defer next.Stop()
-	outage := time.NewTimer(cfg.Outage)
-	defer outage.Stop()
-
-	type answer struct {
-		asked     time.Time
-		by, cause string
-		err       error
-	}
-	// Each question has its own goroutine, at most one at a time, because a client blocks for its timeouts when Redis hangs, and neither
-	// Outage nor the end of ctx may wait for that. The buffer lets it end after we have left.
-	answers := make(chan answer, 1)
-	asking, again, told := false, false, false
-	ask := func() {
-		if again = asking; again {
-			return
-		}
-		asking = true
-		go func() {
-			a := answer{asked: time.Now()}
-			ctx, cancel := context.WithTimeout(ctx, cfg.ClaimTTL) // an answer later than that is worth nothing
-			defer cancel()
-			a.by, a.cause, a.err = c.refresh(ctx)
-			answers <- a
-		}()
-	}
-	lost := func(err error) {
-		if w.Lost != nil && ctx.Err() == nil && !c.gaveUp() {
-			w.Lost(err)
-		}
-	}
-
-	err := errors.New("no answer yet")
+	k := &keeping{Claim: c, watch: w, renewals: make(chan renewal, 1), next: time.NewTimer(cfg.Refresh), outage: time.NewTimer(cfg.Outage)}
+	defer k.next.Stop()
+	defer k.outage.Stop()
+	k.lastErr = errors.New("no answer yet")
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.done:
 			return
-		case <-outage.C:
-			lost(fmt.Errorf("keep %s: %w: %w", c.ID(), ErrOutage, err))
+		case <-k.outage.C:
+			k.lost(ctx, fmt.Errorf("keep %s: %w: %w", c.ID(), ErrOutage, k.lastErr))
 			return
 		case hint, open := <-hints:
-			if !open { // the client was closed: no more hints, and refreshes tell the rest
+			if !open { // the client was closed: the renewals report it
 				hints = nil
 				continue
 			}
-			// A subscription, first or after a reconnect, may have come after the message it was for: look then, too.
+			// A subscription, also after a reconnect, may be later than the message that it was for: renew then, too.
 			if m, ok := hint.(*redis.Message); !ok || m.Payload == c.ID() {
-				ask()
+				k.renew(ctx)
 			}
-		case <-next.C:
-			ask()
-		case a := <-answers:
-			asking = false
-			switch {
-			case errors.Is(a.err, ErrStale):
-				lost(fmt.Errorf("keep %s: %w", c.ID(), ErrStale))
+		case <-k.next.C:
+			k.renew(ctx)
+		case r := <-k.renewals:
+			if !k.handle(ctx, r) {
 				return
-			case a.err != nil:
-				err = a.err
-				next.Reset(cfg.Refresh / 5)
-			default:
-				next.Reset(cfg.Refresh)
-				outage.Reset(cfg.Outage - time.Since(a.asked))
-				if a.cause != "" && !told && w.Cancelled != nil {
-					told = true
-					w.Cancelled(a.by, a.cause)
-				}
-			}
-			if again {
-				ask()
 			}
 		}
 	}
 }
 
-func (c *Claim) gaveUp() bool {
-	select {
-	case <-c.done:
-		return true
-	default:
+// keeping is the state of a Keep. It belongs to Keep's goroutine.
+type keeping struct {
+	*Claim
+	watch        Watch
+	renewals     chan renewal // one at a time; buffered, so that its goroutine can end after Keep
+	next, outage *time.Timer
+
+	renewing, again, cancelled bool
+	lastErr                    error
+}
+
+// renewal is the result of a renewal.
+type renewal struct {
+	started   time.Time
+	by, cause string
+	err       error
+}
+
+// renew renews the claim on another goroutine, at most one at a time: a client blocks for its timeouts if Redis hangs, and neither
+// Outage nor the end of ctx may wait for that.
+func (k *keeping) renew(ctx context.Context) {
+	if k.again = k.renewing; k.again {
+		return
+	}
+	k.renewing = true
+	go func() {
+		r := renewal{started: time.Now()}
+		ctx, cancel := context.WithTimeout(ctx, k.store.cfg.ClaimTTL) // a later answer is worthless
+		defer cancel()
+		r.by, r.cause, r.err = k.refresh(ctx)
+		k.renewals <- r
+	}()
+}
+
+// handle handles the result of a renewal. It returns false if the claim is lost.
+func (k *keeping) handle(ctx context.Context, r renewal) bool {
+	k.renewing = false
+	switch {
+	case errors.Is(r.err, ErrStale):
+		k.lost(ctx, fmt.Errorf("keep %s: %w", k.ID(), ErrStale))
 		return false
+	case r.err != nil:
+		k.lastErr = r.err
+		k.next.Reset(k.store.cfg.Refresh / 5)
+	default:
+		k.next.Reset(k.store.cfg.Refresh)
+		k.outage.Reset(k.store.cfg.Outage - time.Since(r.started))
+		if r.cause != "" && !k.cancelled && k.watch.Cancelled != nil {
+			k.cancelled = true
+			k.watch.Cancelled(r.by, r.cause)
+		}
+	}
+	if k.again {
+		k.renew(ctx)
+	}
+	return true
+}
+
+// lost reports the loss of the claim, unless the holder gave it up.
+func (k *keeping) lost(ctx context.Context, err error) {
+	select {
+	case <-k.done:
+		return
+	default:
+	}
+	if k.watch.Lost != nil && ctx.Err() == nil {
+		k.watch.Lost(err)
 	}
 }

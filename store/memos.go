@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // memo is what a source remembers of something between its tasks, such as a pull request.
@@ -72,4 +73,14 @@ func (s *Memos) ChangeMemo(ctx context.Context, name string, change func(json.Ra
 		}
 	}
 	return fmt.Errorf("write memo %s: %w", name, errContended)
+}
+
+// Allow is a rate limiter that the fleet shares under a name: one turn per interval, and up to burst turns at once after a pause. It does
+// not block. It returns 0 if it took a turn, and otherwise the time until the next turn.
+func (s *Memos) Allow(ctx context.Context, name string, every time.Duration, burst int) (wait time.Duration, err error) {
+	r, err := s.run(ctx, "allow", name, every.Microseconds(), max(burst, 1))
+	if err != nil {
+		return 0, fmt.Errorf("take a turn of %s: %w", name, err)
+	}
+	return time.Duration(r.number(1)) * time.Microsecond, nil
 }

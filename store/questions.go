@@ -18,8 +18,8 @@ type Question struct {
 	Fence  int64           // of the claim that asked last
 }
 
-// Ask stores a question of the running task. The answer is not nil when an earlier run of the task asked the same and was answered.
-// [ErrStale] when the task is not ours any more, [ErrTooLarge] beyond 16 KiB.
+// Ask stores a question of the running task. It returns the answer if an earlier run of the task asked the same question and got one. It
+// returns [ErrStale] if the claim is lost and [ErrTooLarge] beyond 16 KiB.
 func (c *Claim) Ask(ctx context.Context, key string, body json.RawMessage) (answer json.RawMessage, err error) {
 	if len(body) > maxEvent {
 		return nil, fmt.Errorf("ask for %s: question of %d bytes, limit %d: %w", c.ID(), len(body), maxEvent, ErrTooLarge)
@@ -78,7 +78,7 @@ func (s *Questions) Answer(ctx context.Context, id, key string, answer json.RawM
 	return raw(r.text(1)), nil
 }
 
-// List reads what a task has asked, by key.
+// List reads the questions of a task, sorted by key.
 func (s *Questions) List(ctx context.Context, id string) ([]Question, error) {
 	fields, err := s.redis.HGetAll(ctx, s.key.questions(id)).Result()
 	if err != nil && !wrongType(err) { // such are no questions

@@ -10,22 +10,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Config is what a store needs. Redis is required, a zero duration or number is the default in brackets.
+// Config configures a store. Redis is required. A zero duration or number means the default in brackets.
 type Config struct {
 	Redis    redis.UniversalClient // not closed by the store; Cluster and Ring are refused
-	Blocking redis.UniversalClient // for the subscription and the readings of Follow, so that they take nothing from the others; nil = Redis
+	Blocking redis.UniversalClient // for the subscription and reads of followers, separate from the others; nil = Redis
 	Prefix   string                // of every key ["errand:"]
 
-	AllowOpen bool // Redis may do without a password: a warning, where it is an error otherwise
+	AllowOpen bool // a Redis without a password is a warning, not an error
 
-	ClaimTTL    time.Duration // a claim that nobody keeps is gone after this [15 s]
-	Refresh     time.Duration // how often Keep renews it, well below ClaimTTL [5 s]
+	ClaimTTL    time.Duration // a claim expires this long after its last renewal [15 s]
+	Refresh     time.Duration // how often Keep renews a claim, well below ClaimTTL [5 s]
 	Outage      time.Duration // how long a holder trusts its claim while Redis does not answer [60 s]
 	Retention   time.Duration // how long a posted task and its events stay readable [7 days]
 	SessionTTL  time.Duration // of a session and a checkpoint since the last save, and of an alias since its last use [30 days]
-	OutboxLease time.Duration // how long one poster has an item for itself [60 s]
+	OutboxLease time.Duration // how long a poster holds an item [60 s]
 	EventCap    int           // newest events kept per task [5000]
-	CostCap     int           // how many combinations of scopes and model the costs of a day tell apart; the rest is one [2000]
+	CostCap     int           // how many combinations of scopes and model the costs of a day distinguish [2000]
 }
 
 // Store holds the tasks. Its fields hold everything else and share its connection. All methods are safe for concurrent use. A store
@@ -77,7 +77,7 @@ type db struct {
 	scripts  map[string]*redis.Script // read-only after New
 }
 
-// New checks the configuration. It does not talk to Redis, see [Store.Ping].
+// New returns a store. It checks the configuration and does not connect to Redis.
 func New(cfg Config) (*Store, error) {
 	for _, c := range []redis.UniversalClient{cfg.Redis, cfg.Blocking} {
 		switch c.(type) {
@@ -102,7 +102,7 @@ func New(cfg Config) (*Store, error) {
 	cfg.EventCap = cmp.Or(cfg.EventCap, 5000)
 	cfg.CostCap = cmp.Or(cfg.CostCap, 2000)
 	if cfg.Refresh >= cfg.ClaimTTL {
-		return nil, fmt.Errorf("store: a claim of %s cannot be kept by a refresh every %s", cfg.ClaimTTL, cfg.Refresh)
+		return nil, fmt.Errorf("store: ClaimTTL %s must be longer than Refresh %s", cfg.ClaimTTL, cfg.Refresh)
 	}
 	scripts, err := loadScripts()
 	if err != nil {
@@ -116,7 +116,7 @@ func New(cfg Config) (*Store, error) {
 	}, nil
 }
 
-// Ping tells whether Redis answers.
+// Ping returns an error if Redis does not answer.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.redis.Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("ping redis: %w", err)

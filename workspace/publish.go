@@ -73,7 +73,7 @@ func (w *Workspace) publish(ctx context.Context, c Clone, p Publication) (Pushed
 	if err != nil || work.known && len(p.Ours) == 0 { // the remote need not be asked
 		return Pushed{}, err
 	}
-	l, err := w.load(ctx, own, s, work, c.Base, p)
+	l, err := load{mirror: own.mirror, head: work.head}.prepare(ctx, s, work, c.Base, p)
 	if err != nil {
 		return Pushed{}, err
 	}
@@ -96,15 +96,14 @@ type load struct {
 	branch    string
 }
 
-// load brings the mirror up to date and takes the work into it, every object checked.
-func (w *Workspace) load(ctx context.Context, c clone, s *shadow, work work, base string, p Publication) (l load, err error) {
-	held, err := lock(ctx, c.mirror.beside("lock"))
+// prepare updates the mirror and copies the work into it, with every object checked.
+func (l load) prepare(ctx context.Context, s *shadow, work work, base string, p Publication) (_ load, err error) {
+	held, err := lock(ctx, l.mirror.beside("lock"))
 	if err != nil {
 		return l, err
 	}
 	defer unlock(held)
-	l.mirror, l.head = c.mirror, work.head
-	m := c.mirror
+	m := l.mirror
 	m.git = m.git.holding(held)
 	if l.remote, err = m.update(ctx); err != nil {
 		return l, err

@@ -167,3 +167,57 @@ func (s *shadow) rev(ctx context.Context, name string) (string, error) {
 	out, err := s.git.run(ctx, "rev-parse", "--verify", name)
 	return strings.TrimSpace(out), err
 }
+
+// reveal makes git look again at files that an agent told it not to look at. Those that hide has marked stay so: what is there in their place
+// is ours. So do those that are not there: a sparse checkout leaves them out.
+func (s *shadow) reveal(ctx context.Context) error {
+	out, err := s.git.run(ctx, "ls-files", "-v", "-z")
+	if _, failed := errors.AsType[*gitError](err); failed {
+		return nil // an index that is none; changes makes one of HEAD
+	} else if err != nil {
+		return err
+	}
+	var names strings.Builder
+	for entry := range strings.SplitSeq(out, "\x00") { // "H name"; S for one to be skipped, small for one that is assumed to be as it was
+		tag, name, found := strings.Cut(entry, " ")
+		if !found || tag != "S" && tag == strings.ToUpper(tag) || isAgentConfig(name) {
+			continue
+		}
+		if _, err := s.files.Lstat(name); err == nil {
+			names.WriteString(name + "\x00")
+		}
+	}
+	// One at a time: each of the options turns off the other.
+	for _, option := range []string{"--no-assume-unchanged", "--no-skip-worktree"} {
+		if names.Len() > 0 && err == nil {
+			_, err = s.git.reading(names.String()).run(ctx, "update-index", option, "-z", "--stdin")
+		}
+	}
+	return err
+}
+
+// nested lists where the clone holds other repositories, or other work trees of its own: submodules, and what an agent has cloned into it and
+// added. Git looks at no more of them than which commit they are at.
+func (s *shadow) nested(ctx context.Context) (found []string, err error) {
+	// Git's own places for the repositories of submodules and for work trees; it removes the latter with the last one.
+	places := []string{".git/modules", ".git/worktrees"}
+	out, err := s.git.run(ctx, "ls-files", "--stage", "-z")
+	if err != nil {
+		return nil, err
+	}
+	for entry := range strings.SplitSeq(out, "\x00") { // "160000 <object> <stage>\t<name>"
+		if meta, name, _ := strings.Cut(entry, "\t"); strings.HasPrefix(meta, "160000 ") {
+			places = append(places, name)
+		}
+	}
+	for _, dir := range places {
+		if info, err := s.files.Lstat(dir); err != nil || !info.IsDir() || s.throughLink(dir) {
+			continue // not there; what is in its place is a change as any
+		}
+		entries, err := fs.ReadDir(s.files.FS(), dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) || len(entries) > 0 {
+			found = append(found, dir)
+		}
+	}
+	return found, nil
+}

@@ -1,8 +1,8 @@
 -- prefix, id, delivery, worker, nonce, ttl ms, lease ms, scopes of the worker, (scope or kind, cap)...
---   -> {'ok', token, record} | {'notdue', at} | {'full', scope, runs there, cap, place in line, last told} | another refusal
+--   -> {'ok', token, record} | {'notdue', at} | {'full', scope, runs there, cap, place in line, last explanation} | another refusal
 local id, delivery, worker, nonce, ttl, lease = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local key = task_key(id)
-local r = redis.pcall('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence', 'scopes', 'told', 'crashes')
+local r = redis.pcall('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence', 'scopes', 'explained', 'crashes')
 local state, thread, at = r[1], r[2], r[4]
 if not state or not thread then return {'notfound'} end -- or it is no record
 local claim = claim_key(thread)

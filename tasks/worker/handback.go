@@ -115,7 +115,7 @@ func (w *Worker) unclaimed(id string, delivery int, err error) error {
 		return &tasks.ErrLater{At: due.At, Why: err.Error()}
 	}
 	if full, ok := errors.AsType[*store.Full](err); ok {
-		if key := fullKey(full.Blocked); key != full.Told {
+		if key := fullKey(full.Blocked); key != full.Explained {
 			w.tellWait(telling{id: id, delivery: delivery, key: key, why: tasks.BlockedBy(full.Blocked), asks: true})
 		}
 		return tasks.Later(busyWait, full.Error())

@@ -112,7 +112,7 @@ func (w *Worker) tell(t telling) {
 		}
 		text := "Waiting: " + t.why
 		event := agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: text, Time: time.Now()}
-		fresh, early, err := w.store.Tell(ctx, t.id, t.delivery, t.key, format.JSON(event), w.tellings.apart)
+		fresh, early, err := w.store.Explain(ctx, t.id, store.Explanation{Delivery: t.delivery, Key: t.key, Event: format.JSON(event), Interval: w.tellings.apart})
 		switch {
 		case err == nil && fresh:
 			err = w.showWait(ctx, t.id, text)
