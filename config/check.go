@@ -12,15 +12,20 @@ import (
 	"strings"
 )
 
-// minProcesses is what the CLI and one tool of its own need, with their threads.
+// minProcesses is the number of processes and threads that the CLI and one tool need.
 const minProcesses = 50
 
-// check validates each value on its own, whatever the role.
+// check validates each value independently of the role.
 func (c *Config) check(p *Problems) {
 	checkSecrets(p, c.settings())
 	c.Redis.URL.check(p)
-	checkSwapped(p, "SLACK_BOT_TOKEN", c.Slack.BotToken, "xapp-", "the app-level token", "the bot token, which begins with xoxb-")
-	checkSwapped(p, "SLACK_APP_TOKEN", c.Slack.AppToken, "xoxb-", "the bot token", "the app-level token, which begins with xapp-")
+	// The two Slack tokens in each other's place. Nothing else is checked of their form, so that fakes may use any.
+	if strings.HasPrefix(c.Slack.BotToken.Reveal(), "xapp-") {
+		p.add("SLACK_BOT_TOKEN", "must be the bot token (xoxb-…), not the app-level token", "")
+	}
+	if strings.HasPrefix(c.Slack.AppToken.Reveal(), "xoxb-") {
+		p.add("SLACK_APP_TOKEN", "must be the app-level token (xapp-…), not the bot token", "")
+	}
 	checkURL(p, "SLACK_API_URL", &c.Slack.APIURL, "/")
 	checkURL(p, "GITHUB_API_URL", &c.GitHub.APIURL, "/")
 	checkURL(p, "GITHUB_URL", &c.GitHub.URL, "")
@@ -39,16 +44,17 @@ func (c *Config) check(p *Problems) {
 	checkAddr(p, "ERRAND_HTTP_ADDR", c.HTTP.Addr)
 	checkAddr(p, "ERRAND_WORKER_ADDR", c.Worker.Addr)
 	if !slices.Contains([]string{GatewayOn, GatewayOff}, c.Model.Gateway) {
-		p.add("ERRAND_GATEWAY", fmt.Sprintf("is %q", c.Model.Gateway), "write on or off")
+		p.add("ERRAND_GATEWAY", fmt.Sprintf("must be on or off, not %q", c.Model.Gateway), "")
 	}
 	c.Worker.check(p)
 	if slices.Contains(c.Given, "ERRAND_CONCURRENCY") && c.Worker.Concurrency < 2 && !p.has("ERRAND_CONCURRENCY") {
-		p.add("ERRAND_CONCURRENCY", fmt.Sprintf("is %d", c.Worker.Concurrency), "write at least 2, so that a person never waits behind automatic work, or unset it to go by the memory of the machine")
+		p.add("ERRAND_CONCURRENCY", fmt.Sprintf("must be at least 2, not %d", c.Worker.Concurrency),
+			"with 1, people would wait behind automatic work; unset it to choose by the machine's memory")
 	}
 	c.Paths.Dirs = checkDirs(p, "ERRAND_DIRS", c.Paths.Dirs)
 	c.Paths.Shown = checkDirs(p, "ERRAND_SANDBOX_SHOW", c.Paths.Shown)
 	if c.GitHub.AppID < 0 {
-		p.add("GITHUB_APP_ID", fmt.Sprintf("is %d", c.GitHub.AppID), "write the number that the settings page of the App shows")
+		p.add("GITHUB_APP_ID", fmt.Sprintf("must be the number on the App's settings page, not %d", c.GitHub.AppID), "")
 	}
 }
 
@@ -56,30 +62,30 @@ var version = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
 
 func (w Worker) check(p *Problems) {
 	if !version.MatchString(w.MinClaude) {
-		p.add("ERRAND_MIN_CLAUDE", fmt.Sprintf("is %q, which is not a version", w.MinClaude), "write three numbers, like 2.1.329")
+		p.add("ERRAND_MIN_CLAUDE", fmt.Sprintf("must be a version like 2.1.329, not %q", w.MinClaude), "")
 	}
 	if !slices.Contains([]string{SandboxAuto, SandboxBwrap, SandboxNone}, w.Sandbox) {
-		p.add("ERRAND_SANDBOX", fmt.Sprintf("is %q", w.Sandbox), "write auto, bwrap or none")
+		p.add("ERRAND_SANDBOX", fmt.Sprintf("must be auto, bwrap or none, not %q", w.Sandbox), "")
 	}
 	if !slices.Contains([]string{"", LogJSON, LogText}, w.LogFormat) {
-		p.add("ERRAND_LOG_FORMAT", fmt.Sprintf("is %q", w.LogFormat), "write json or text, or unset it")
+		p.add("ERRAND_LOG_FORMAT", fmt.Sprintf("must be json or text, not %q", w.LogFormat), "")
 	}
 	if w.RunLimit < 0 {
-		p.add("ERRAND_RUN_LIMIT", fmt.Sprintf("is %v", w.RunLimit), "write a duration above 0, like 2h, or 0s for no limit")
+		p.add("ERRAND_RUN_LIMIT", fmt.Sprintf("must not be negative (%v)", w.RunLimit), "use a duration like 2h, or 0s for no limit")
 	}
 	if w.Processes < 0 || w.Processes > 0 && w.Processes < minProcesses {
-		p.add("ERRAND_RUN_PROCESSES", fmt.Sprintf("is %d", w.Processes), fmt.Sprintf("write at least %d, or 0 for no limit", minProcesses))
+		p.add("ERRAND_RUN_PROCESSES", fmt.Sprintf("must be at least %d, or 0 for no limit, not %d", minProcesses, w.Processes), "")
 	}
 	if w.IdleLimit < 0 {
-		p.add("ERRAND_IDLE_LIMIT", fmt.Sprintf("is %v", w.IdleLimit), "write a duration above 0, like 15m, or 0s for no limit")
+		p.add("ERRAND_IDLE_LIMIT", fmt.Sprintf("must not be negative (%v)", w.IdleLimit), "use a duration like 15m, or 0s for no limit")
 	}
 	if most := Drain - Pack; w.Grace <= 0 || w.Grace > most {
-		p.add("ERRAND_GRACE", fmt.Sprintf("is %v, and a stop would not fit into the %v a worker has to drain, %v of them to pack what is left", w.Grace, Drain, Pack),
-			fmt.Sprintf("write a duration above 0 and at most %v, like 15s", most))
+		p.add("ERRAND_GRACE", fmt.Sprintf("must be above 0 and at most %v, not %v", most, w.Grace),
+			fmt.Sprintf("a worker has %v to drain, including %v to pack the clones", Drain, Pack))
 	}
 }
 
-// checkSecrets refuses what is surely not the secret: white space around it from a copy, or our own stand-in from -print-config.
+// checkSecrets refuses copied white space and the placeholder that -print-config prints.
 func checkSecrets(p *Problems, all []setting) {
 	for _, s := range all {
 		var value string
@@ -93,44 +99,37 @@ func checkSecrets(p *Problems, all []setting) {
 			p.add(s.name, "begins or ends with white space", "remove it")
 		}
 		if strings.Contains(value, redacted) {
-			p.add(s.name, "holds "+redacted+", which only stands for the value", "put the value itself there")
+			p.add(s.name, "contains the placeholder "+redacted, "replace it by the value")
 		}
 	}
 }
 
-// checkSwapped catches the two Slack tokens in each other's place. It knows no more of their form, so that fakes may use any.
-func checkSwapped(p *Problems, name string, s Secret, prefix, holds, wants string) {
-	if strings.HasPrefix(s.Reveal(), prefix) {
-		p.add(name, "holds "+holds, "set it to "+wants)
-	}
-}
-
-// checkURL accepts an absolute http or https URL and gives it the ending its user needs. One that is refused is emptied and not
-// quoted: it may hold a password.
+// checkURL accepts an absolute http or https URL and normalizes its ending. It clears a refused URL and does not quote it, because it
+// may contain a password.
 func checkURL(p *Problems, name string, raw *string, ending string) {
 	u, err := url.Parse(*raw)
 	what := ""
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		what = "is not an absolute http or https URL"
+		what = "must be an absolute http or https URL"
 	case u.User != nil:
-		what = "holds a user or password"
+		what = "must not contain a user or password"
 	case u.RawQuery != "" || u.Fragment != "":
-		what = "holds a query or fragment"
+		what = "must not contain a query or fragment"
 	default:
 		*raw = strings.TrimRight(*raw, "/") + ending
 		return
 	}
 	*raw = ""
-	p.add(name, what, "write only scheme, host and path, like https://ghe.example.com/api/v3")
+	p.add(name, what, "use only scheme, host and path, like https://ghe.example.com/api/v3")
 }
 
-// tokenForm is long enough not to be guessed, by a patient program on the same machine either, and fit for a cookie and a header.
+// tokenForm describes a token that cannot be guessed and fits into a cookie and a header.
 var tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/=-]{16,}$`)
 
 func checkToken(p *Problems, name, token string) {
 	if token != "" && !tokenForm.MatchString(token) && !p.has(name) {
-		p.add(name, "is shorter than 16 characters, or has others than letters, digits and ._~+/=-", "set it to the output of `openssl rand -hex 24`")
+		p.add(name, "must have at least 16 characters from A-Z, a-z, 0-9 and ._~+/=-", "set it to the output of `openssl rand -hex 24`")
 	}
 }
 
@@ -139,17 +138,17 @@ func checkAddr(p *Problems, name, addr string) {
 	if n, perr := strconv.Atoi(port); err == nil && perr == nil && n >= 0 && n <= 65535 {
 		return
 	}
-	p.add(name, fmt.Sprintf("is %q, which is not host:port", addr), "write an address to listen on, like 127.0.0.1:8080, or :8080 for all interfaces")
+	p.add(name, fmt.Sprintf("must be an address like 127.0.0.1:8080, or :8080 for all interfaces, not %q", addr), "")
 }
 
-// checkDirs returns the paths cleaned; an empty element, as a colon at the end leaves it, means nothing.
+// checkDirs returns the cleaned paths without empty ones.
 func checkDirs(p *Problems, name string, dirs []string) []string {
 	var clean []string
 	for _, dir := range dirs {
 		switch {
 		case dir == "":
 		case !filepath.IsAbs(dir):
-			p.add(name, fmt.Sprintf("holds %q, which is not absolute", dir), "write absolute paths, separated by colons")
+			p.add(name, fmt.Sprintf("must be absolute paths separated by colons; %q is not absolute", dir), "")
 		default:
 			clean = append(clean, filepath.Clean(dir))
 		}
@@ -157,47 +156,38 @@ func checkDirs(p *Problems, name string, dirs []string) []string {
 	return clean
 }
 
-// checkRole finds what is missing, for the role and for the sources that are begun.
+// checkRole reports missing settings, for the role and for sources that are partly configured.
 func (c *Config) checkRole(p *Problems, role Role) {
-	switch {
-	case c.Redis.URL != "":
-	case role == RoleClient:
-		if c.HTTP.ConsoleToken == "" {
-			p.add("REDIS_URL", "and ERRAND_CONSOLE_TOKEN are not set", "set one of them to the value the server has, REDIS_URL to go to its Redis or ERRAND_CONSOLE_TOKEN to go by HTTP")
-		}
-	case role != RoleStandalone:
-		p.add("REDIS_URL", "is not set", "set it to redis://:PASSWORD@HOST:6379/0, or run `worker -standalone`, which brings its own")
+	if c.Redis.URL == "" && role != RoleStandalone {
+		p.add("REDIS_URL", "is not set", "set it to redis://:PASSWORD@HOST:6379/0, or run `worker -standalone`, which starts its own Redis")
 	}
 	if role == RoleFrontdoor && c.HTTP.ConsoleToken == "" {
-		p.add("ERRAND_CONSOLE_TOKEN", "is not set", "set it to a long random string, for example from `openssl rand -hex 24`")
-	}
-	if role == RoleClient {
-		return // a laptop may well have some GITHUB_TOKEN in its environment; that says nothing about the server
+		p.add("ERRAND_CONSOLE_TOKEN", "is not set", "set it to the output of `openssl rand -hex 24`")
 	}
 	c.checkSlack(p)
 	c.checkGitHub(p)
 	c.checkResults(p)
-	// A gateway of one's own may ask for no credential.
+	// A custom gateway may need no credential.
 	if m := c.Model; role.runs() && m.AuthToken+m.APIKey+m.OAuthToken == "" && !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
-		p.add("ANTHROPIC_API_KEY", "is not set", "set it, or ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN; without one no run can reach the model")
+		p.add("ANTHROPIC_API_KEY", "is not set", "set it, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN")
 	}
 }
 
-// checkSlack refuses a Slack that is begun but could not speak or hear.
+// checkSlack refuses an incomplete Slack configuration.
 func (c *Config) checkSlack(p *Problems) {
 	s := c.Slack
 	if s.BotToken+s.SigningSecret+s.AppToken == "" {
 		return
 	}
 	if s.BotToken == "" {
-		p.add("SLACK_BOT_TOKEN", "is not set although Slack is configured", "set it to the bot token (xoxb-…), or unset all other SLACK_ variables to do without Slack")
+		p.add("SLACK_BOT_TOKEN", "is not set although Slack is configured", "set it to the bot token (xoxb-…), or unset all SLACK_ variables to disable Slack")
 	}
 	if s.SigningSecret+s.AppToken == "" {
-		p.add("SLACK_SIGNING_SECRET", "is not set although Slack is configured", "set it to the signing secret that the app's Basic Information shows, or SLACK_APP_TOKEN to an app-level token to do without an address that Slack can reach")
+		p.add("SLACK_SIGNING_SECRET", "is not set although Slack is configured", "set it to the signing secret from the app's Basic Information, or set SLACK_APP_TOKEN to an app-level token to use Socket Mode")
 	}
 }
 
-// checkGitHub refuses a GitHub that is begun but has no identity, or two, or cannot verify events.
+// checkGitHub refuses a GitHub configuration without identity, with two, or without a webhook secret.
 func (c *Config) checkGitHub(p *Problems) {
 	g := c.GitHub
 	key := slices.Contains(c.Given, "GITHUB_APP_PRIVATE_KEY_FILE") || g.AppKeyText != ""
@@ -206,23 +196,23 @@ func (c *Config) checkGitHub(p *Problems) {
 	case g.Token == "" && !app && g.WebhookSecret == "":
 		return
 	case g.Token != "" && app:
-		p.add("GITHUB_TOKEN", "and a GitHub App are both set", "unset GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE, so that it is clear who speaks")
+		p.add("GITHUB_TOKEN", "and a GitHub App are both set", "unset GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE")
 	case g.Token == "" && !app:
-		p.add("GITHUB_TOKEN", "is not set although GitHub is configured", "set it, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE, or unset GITHUB_WEBHOOK_SECRET to do without GitHub")
+		p.add("GITHUB_TOKEN", "is not set although GitHub is configured", "set it, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE, or unset GITHUB_WEBHOOK_SECRET to disable GitHub")
 	case app && g.AppID == 0 && !slices.Contains(c.Given, "GITHUB_APP_ID"):
-		p.add("GITHUB_APP_ID", "is not set although the App's private key is", "set it to the number that the settings page of the App shows")
+		p.add("GITHUB_APP_ID", "is not set although the App's private key is", "set it to the number on the App's settings page")
 	case app && !key:
 		p.add("GITHUB_APP_PRIVATE_KEY_FILE", "is not set although GITHUB_APP_ID is", "set it to the path of the App's private key, or GITHUB_APP_PRIVATE_KEY to the key itself")
 	}
 	if g.WebhookSecret == "" {
-		p.add("GITHUB_WEBHOOK_SECRET", "is not set although GitHub is configured", "set it to the secret of the webhook (any long random string, the same on both sides), or unset the other GITHUB_ credentials to do without GitHub")
+		p.add("GITHUB_WEBHOOK_SECRET", "is not set although GitHub is configured", "set it to the webhook's secret, or unset the other GITHUB_ credentials to disable GitHub")
 	}
 }
 
-// Networks are addresses and networks, written 192.0.2.7 and 192.0.2.0/24, with commas between them.
+// Networks is a comma-separated list of addresses and networks, like 192.0.2.7,192.0.2.0/24.
 type Networks []netip.Prefix
 
-// UnmarshalText reads what String writes. A single address is the network of it alone.
+// UnmarshalText parses the form that String returns. A single address is a network of one.
 func (n *Networks) UnmarshalText(text []byte) error {
 	*n = nil
 	for part := range strings.SplitSeq(string(text), ",") {
@@ -243,6 +233,7 @@ func (n *Networks) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// String returns the networks in the form of the setting.
 func (n Networks) String() string {
 	parts := make([]string, len(n))
 	for i, p := range n {
@@ -251,27 +242,27 @@ func (n Networks) String() string {
 	return strings.Join(parts, ",")
 }
 
-// loopback are the addresses that an agent has as well as we.
+// loopback are addresses from which agents can connect.
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
 var headerForm = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
 
-// checkProxy refuses a proxy that is named by half, and one that an agent could pass for.
+// checkProxy refuses an incomplete proxy configuration and addresses that an agent could use.
 func (h HTTP) checkProxy(p *Problems) {
 	const header, from = "ERRAND_TRUSTED_PROXY_HEADER", "ERRAND_TRUSTED_PROXIES"
 	switch {
 	case h.ProxyHeader != "" && !headerForm.MatchString(h.ProxyHeader):
-		p.add(header, fmt.Sprintf("is %q, which is no name of a header", h.ProxyHeader), "write one like X-Forwarded-User")
+		p.add(header, fmt.Sprintf("must be a header name like X-Forwarded-User, not %q", h.ProxyHeader), "")
 	case h.ProxyHeader != "" && len(h.Proxies) == 0 && !p.has(from):
-		p.add(from, "is not set although "+header+" is", "set it to the address from which the proxy connects, like 192.0.2.7")
+		p.add(from, "is not set although "+header+" is", "set it to the proxy's address, like 192.0.2.7")
 	case h.ProxyHeader == "" && len(h.Proxies) > 0:
-		p.add(header, "is not set although "+from+" is", "set it to the header in which the proxy says who has logged in, like X-Forwarded-User")
+		p.add(header, "is not set although "+from+" is", "set it to the header with the user's name, like X-Forwarded-User")
 	}
 	for _, network := range h.Proxies {
 		for _, own := range loopback {
 			if network.Overlaps(own) {
-				p.add(from, fmt.Sprintf("holds %s, and with it %s, from which agents can connect as well", network, own),
-					"write the proxy's own address; a proxy on the same machine can only be trusted in a network of its own, such as a container's")
+				p.add(from, fmt.Sprintf("must not include %s (in %s), from which agents can connect", own, network),
+					"use the proxy's own address; run a proxy on the same machine in a separate network, such as a container's")
 			}
 		}
 	}

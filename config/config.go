@@ -1,8 +1,7 @@
 // Package config turns the environment and errand.yaml into one Config.
 //
-// It promises to report every problem in one go, each with the name of the variable (or the line of errand.yaml) and what to do
-// about it; to keep every secret out of what it prints, logs and returns as an error; and to touch nothing but the files it is
-// pointed at. It does not promise that a credential works or that a server answers: that is for start-up and `enqueue doctor`.
+// It reports all problems at once, each with the variable or the line of errand.yaml and a remedy. It keeps secrets out of its output and
+// errors, and reads only the files that it is given. It does not check that credentials work or servers answer: see `enqueue doctor`.
 //
 // Load is called once, at the start of a program, from one goroutine; a Config is plain data afterwards and is safe to share as long
 // as nobody writes to it. Only MemoryAvailable may be asked at any time. The package imports no other package of ours: cmd hands its fields on, field by field.
@@ -17,23 +16,23 @@ import (
 	"time"
 )
 
-// The time budgets that are not settings. They nest, and a stop in the middle of a run is orderly only because they do:
+// The fixed time budgets. They must nest, so that a worker can stop in the middle of a run:
 // ERRAND_GRACE + Pack <= Drain < Shutdown < StopGrace.
 const (
-	// Pack is how long an interrupted run's clone may take to be packed for whoever goes on with it.
+	// Pack bounds packing an interrupted run's clone for the worker that continues the run.
 	Pack = 10 * time.Second
-	// Drain is how long a stopping worker lets its runs wind down and packs what they leave. The rest of Shutdown is for storing that.
+	// Drain bounds ending runs and packing their clones when a worker stops. The rest of Shutdown is for storing the result.
 	Drain = 45 * time.Second
-	// Shutdown is asynq's ShutdownTimeout, after which it hands unfinished deliveries back.
+	// Shutdown is asynq's ShutdownTimeout, after which asynq returns unfinished deliveries.
 	Shutdown = 60 * time.Second
 	// StopGrace is what a container's stop must allow before its KILL (stop_grace_period in docker-compose.yml).
 	StopGrace = 90 * time.Second
 )
 
-// That they nest is checked by the compiler: a constant below zero is no uint.
+// The compiler checks that they nest: a negative constant is no uint.
 const _ = uint(Drain-Pack-1) + uint(Shutdown-Drain-1) + uint(StopGrace-Shutdown-1)
 
-// Config is everything a program of ours is told from outside. An empty group means that the feature is off.
+// Config is the configuration of a program. An empty group means that the feature is off.
 type Config struct {
 	Redis   Redis
 	Slack   Slack
@@ -52,7 +51,7 @@ type Config struct {
 
 // Redis is where tasks, claims and sessions live.
 type Redis struct {
-	URL       RedisURL `env:"REDIS_URL"`                                  // empty only for RoleStandalone, which then brings its own, and for a RoleClient that goes by HTTP
+	URL       RedisURL `env:"REDIS_URL"`                                  // may be empty for RoleStandalone, which then starts its own Redis
 	AllowOpen bool     `env:"ERRAND_ALLOW_OPEN_REDIS" envDefault:"false"` // programs start although Redis asks for no password
 }
 
@@ -64,10 +63,10 @@ type Slack struct {
 	APIURL        string `env:"SLACK_API_URL" envDefault:"https://slack.com/api/"` // ends in a slash, as slack-go wants it
 }
 
-// Enabled reports whether Slack is a source: it can speak, and can hear, by HTTP or in Socket Mode.
+// Enabled reports whether Slack is a source: it can post, and receive events by HTTP or Socket Mode.
 func (s Slack) Enabled() bool { return s.BotToken != "" && s.SigningSecret+s.AppToken != "" }
 
-// GitHub is the source of pull-request events and comments, and where branches are pushed.
+// GitHub configures the GitHub source and forge.
 type GitHub struct {
 	Token         Secret `env:"GITHUB_TOKEN"`                                        // a user's token; the App below is the alternative
 	AppID         int64  `env:"GITHUB_APP_ID"`                                       // 0 = no App
@@ -85,7 +84,7 @@ func (g GitHub) Enabled() bool { return (g.Token != "" || g.IsApp()) && g.Webhoo
 // IsApp reports whether a GitHub App, and not a user's token, is the identity.
 func (g GitHub) IsApp() bool { return g.AppID != 0 && g.AppKey != "" }
 
-// Model is how runs reach the model. Any one of the credentials will do; between several the agent chooses.
+// Model configures access to the model. One of the credentials is enough; the agent chooses between several.
 type Model struct {
 	APIKey     Secret `env:"ANTHROPIC_API_KEY"`                                         // sent as x-api-key
 	AuthToken  Secret `env:"ANTHROPIC_AUTH_TOKEN"`                                      // a bearer token, as gateways want it
@@ -105,13 +104,13 @@ const (
 type HTTP struct {
 	Addr           string   `env:"ERRAND_HTTP_ADDR" envDefault:"127.0.0.1:8080"` // host:port; port 0 = any free one
 	PublicURL      string   `env:"ERRAND_PUBLIC_URL"`                            // where people reach the console, without a slash at the end; empty = posts have no links to it
-	ConsoleToken   Secret   `env:"ERRAND_CONSOLE_TOKEN"`                         // empty only for RoleStandalone (which makes one), RoleWorker and RoleClient
-	ProxyHeader    string   `env:"ERRAND_TRUSTED_PROXY_HEADER"`                  // in which a proxy that has people log in says who asks; empty = there is none
-	Proxies        Networks `env:"ERRAND_TRUSTED_PROXIES"`                       // whence that proxy connects
+	ConsoleToken   Secret   `env:"ERRAND_CONSOLE_TOKEN"`                         // may be empty for RoleWorker, and for RoleStandalone, which generates one
+	ProxyHeader    string   `env:"ERRAND_TRUSTED_PROXY_HEADER"`                  // header with the user's name, set by an authenticating proxy; empty = no proxy
+	Proxies        Networks `env:"ERRAND_TRUSTED_PROXIES"`                       // addresses of that proxy
 	QueuesWritable bool     `env:"ERRAND_QUEUES_WRITABLE" envDefault:"false"`    // the pages of the queues can do what asynqmon can
 }
 
-// Worker is how runs are carried out.
+// Worker configures workers.
 type Worker struct {
 	Addr        string        `env:"ERRAND_WORKER_ADDR" envDefault:"127.0.0.1:8081"` // host:port of health, metrics and logs; port 0 = any free one
 	URL         string        `env:"ERRAND_WORKER_URL"`                              // where other machines reach Addr, without a slash at the end; empty = made from Addr
@@ -149,29 +148,27 @@ type Paths struct {
 	Shown []string `env:"ERRAND_SANDBOX_SHOW" envSeparator:":"`   // what runs in a sandbox may read of what it hides: toolchains in a home directory
 }
 
-// Role is what the program is that loads the configuration. It decides what may be missing, nothing else: a value that is there is
-// checked for every role.
+// Role is the kind of program that loads the configuration. It only decides which settings are required.
 type Role string
 
 // The roles.
 const (
 	RoleWorker     Role = "worker"     // drains the queues: needs Redis and the model
 	RoleFrontdoor  Role = "frontdoor"  // `enqueue serve`: needs Redis and a console token
-	RoleStandalone Role = "standalone" // both in one process: needs the model, brings a Redis and a token if none is given
-	RoleClient     Role = "client"     // the command line: needs Redis, or a console token to go by HTTP
+	RoleStandalone Role = "standalone" // both in one process: needs the model; starts a Redis and generates a token if none is set
 )
 
 // runs reports whether the role starts the CLI.
 func (r Role) runs() bool { return r == RoleWorker || r == RoleStandalone }
 
-// Fleet is what its processes have in common.
+// Fleet is what the processes of a fleet share.
 type Fleet struct {
-	Token        Secret `env:"ERRAND_FLEET_TOKEN"`   // opens the logs that workers serve; empty = see FleetToken
-	MetricsToken Secret `env:"ERRAND_METRICS_TOKEN"` // opens /metrics and nothing else; empty = workers show none, and front doors to the console's token
+	Token        Secret `env:"ERRAND_FLEET_TOKEN"`   // gives access to the logs that workers serve; empty = see FleetToken
+	MetricsToken Secret `env:"ERRAND_METRICS_TOKEN"` // gives access to /metrics only; empty = workers serve no metrics, and front doors require the console token
 }
 
-// FleetToken is what a front door shows to the workers of other machines. Unless one is set it is made from the password of Redis, which
-// all of them have, and which cannot be told from it. Empty: there is no password either, and no worker serves its logs.
+// FleetToken returns the token that front doors present to workers. By default it is derived from the Redis password, which all of them
+// have and which cannot be derived from it. If it is empty, workers serve no logs.
 func (c Config) FleetToken() Secret {
 	if c.Fleet.Token != "" {
 		return c.Fleet.Token
@@ -185,7 +182,7 @@ func (c Config) FleetToken() Secret {
 	return Secret(hex.EncodeToString(mac.Sum(nil)))
 }
 
-// Keep is how long a worker's disk keeps what is not used any more. 0 = for ever, or any amount.
+// Keep limits what a worker's disk keeps of unused logs and clones. 0 = no limit.
 type Keep struct {
 	Logs     time.Duration `env:"ERRAND_KEEP_LOGS" envDefault:"720h"`   // since the last write
 	LogsGB   int           `env:"ERRAND_KEEP_LOGS_GB" envDefault:"5"`   // of all of them, in 10^9 bytes

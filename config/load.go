@@ -18,13 +18,13 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// readFunc reads a whole file: os.ReadFile, or a map in tests.
+// readFunc is [os.ReadFile] or a test's replacement.
 type readFunc func(name string) ([]byte, error)
 
-// Load reads the configuration of a program in the given role. A variable that is empty counts as not set.
+// Load reads the configuration of a program in the given role. An empty variable counts as not set.
 //
-// The error is a Problems with everything that is wrong. The Config is then as complete as it could be made, with what was refused
-// left at its default or empty: good enough for Print, not for work.
+// The error is a [Problems] with every problem. The Config then has the refused values replaced by their defaults: it can be printed but
+// not used.
 func Load(getenv func(string) string, role Role) (Config, error) {
 	return load(getenv, os.ReadFile, role)
 }
@@ -52,7 +52,7 @@ func parse(p *Problems, getenv func(string) string) Config {
 			continue
 		}
 		given = append(given, s.name)
-		// The library names the Go field in an error, which is not what people set: each variable is tried alone to know its own.
+		// The library's errors name the Go field, so parse each variable separately to know which one is wrong.
 		one := env.Options{Environment: map[string]string{s.name: value}}
 		if err := env.ParseWithOptions(new(Config), one); err != nil {
 			what, remedy := explain(value, err)
@@ -62,13 +62,13 @@ func parse(p *Problems, getenv func(string) string) Config {
 		values[s.name] = value
 	}
 	if err := env.ParseWithOptions(&c, env.Options{Environment: values}); err != nil {
-		p.add("package config", err.Error(), "correct the default in its struct tag") // a bug of ours: no input leads here
+		p.add("package config", err.Error(), "correct the default in its struct tag") // a bug: no input leads here
 	}
 	c.Given = given
 	return c
 }
 
-// explain says in plain words why a value does not fit its field. It is never asked about a secret: any string is a Secret.
+// explain describes a value that does not fit its field. It quotes the value, which cannot be a secret: every string is a valid Secret.
 func explain(value string, err error) (what, remedy string) {
 	pe, ok := errors.AsType[env.ParseError](err)
 	if !ok {
@@ -77,22 +77,21 @@ func explain(value string, err error) (what, remedy string) {
 	switch pe.Type {
 	case reflect.TypeFor[time.Duration]():
 		if _, err := strconv.ParseFloat(value, 64); err == nil {
-			return fmt.Sprintf("is %q, a number without a unit", value), fmt.Sprintf("write %ss for seconds or %sm for minutes", value, value)
+			return fmt.Sprintf("must have a unit, like %ss or %sm", value, value), ""
 		}
-		return fmt.Sprintf("is %q, which is not a duration", value), "write it like 90s, 15m or 2h30m"
+		return fmt.Sprintf("must be a duration like 90s, 15m or 2h30m, not %q", value), ""
 	case reflect.TypeFor[bool]():
-		return fmt.Sprintf("is %q", value), "write true or false"
+		return fmt.Sprintf("must be true or false, not %q", value), ""
 	case reflect.TypeFor[Networks]():
-		return fmt.Sprintf("is %q, which is not a list of addresses", value), "write addresses or networks, like 192.0.2.7,198.51.100.0/24"
+		return fmt.Sprintf("must be addresses or networks like 192.0.2.7,198.51.100.0/24, not %q", value), ""
 	case reflect.TypeFor[slog.Level]():
-		return fmt.Sprintf("is %q, which is not a level", value), "write debug, info, warn or error"
+		return fmt.Sprintf("must be debug, info, warn or error, not %q", value), ""
 	default: // int, int64
-		return fmt.Sprintf("is %q, which is not a whole number", value), "write digits only, like 4"
+		return fmt.Sprintf("must be a whole number, not %q", value), ""
 	}
 }
 
-// readFiles makes the paths absolute and reads the two files that belong to the configuration: errand.yaml and the App's key.
-// Absolute, because runs have another working directory than we do.
+// readFiles reads errand.yaml and the GitHub App's key, and makes paths absolute, because runs have another working directory.
 func (c *Config) readFiles(p *Problems, read readFunc) {
 	c.Paths.State = absolute(p, "ERRAND_STATE_DIR", c.Paths.State)
 	if strings.ContainsRune(c.Worker.Claude, filepath.Separator) {
@@ -111,7 +110,7 @@ func (c *Config) readKey(p *Problems, read readFunc) {
 		p.add("GITHUB_APP_PRIVATE_KEY", "and GITHUB_APP_PRIVATE_KEY_FILE are both set", "unset one of them")
 		return
 	case text != "" && !isKey([]byte(text)):
-		p.add("GITHUB_APP_PRIVATE_KEY", "holds no private key in PEM form", "set it to what is in the key's file, with \\n for each line end where there must be one line")
+		p.add("GITHUB_APP_PRIVATE_KEY", "must be a private key in PEM form", "set it to the content of the key's file, with \\n for line ends if it must be one line")
 		return
 	case text != "":
 		c.GitHub.AppKey = Secret(text)
@@ -120,19 +119,19 @@ func (c *Config) readKey(p *Problems, read readFunc) {
 		return
 	}
 	if strings.ContainsAny(file, "\n") || strings.Contains(file, "-----") {
-		c.GitHub.AppKeyFile = "" // so that Print does not show the key
-		p.add(name, "holds a key, not the path of one", "save the key in a file that only errand can read and set the variable to its path")
+		c.GitHub.AppKeyFile = "" // Print must not show the key
+		p.add(name, "must be the path of the key, not the key", "save the key in a file that only errand can read, or set GITHUB_APP_PRIVATE_KEY")
 		return
 	}
 	c.GitHub.AppKeyFile = absolute(p, name, file)
 	data, err := read(c.GitHub.AppKeyFile)
 	if err != nil {
 		c.GitHub.AppKeyFile = ""
-		p.add(name, "cannot be read ("+reason(err)+")", "correct the path, or let the user errand runs as read the file")
+		p.add(name, "cannot be read ("+reason(err)+")", "correct the path or the file's permissions")
 		return
 	}
 	if !isKey(data) {
-		p.add(name, "is "+file+", which holds no private key in PEM form", "download the key again from the settings page of the App")
+		p.add(name, "is "+file+", which is not a private key in PEM form", "download the key again from the App's settings page")
 		return
 	}
 	c.GitHub.AppKey = Secret(data)
@@ -144,7 +143,7 @@ func isKey(data []byte) bool {
 	return block != nil && strings.HasSuffix(block.Type, "PRIVATE KEY")
 }
 
-// readRouting loads errand.yaml. Only a file that was asked for by name has to exist.
+// readRouting loads errand.yaml. Only a file named by ERRAND_CONFIG must exist.
 func (c *Config) readRouting(p *Problems, read readFunc) {
 	const name = "ERRAND_CONFIG"
 	file := c.Paths.File
@@ -154,7 +153,7 @@ func (c *Config) readRouting(p *Problems, read readFunc) {
 	case errors.Is(err, fs.ErrNotExist) && !slices.Contains(c.Given, name):
 		return
 	case err != nil:
-		p.add(name, "is "+file+", which cannot be read ("+reason(err)+")", "correct the path, or unset it to use errand.yaml in the working directory if there is one")
+		p.add(name, "is "+file+", which cannot be read ("+reason(err)+")", "correct the path, or unset it to use errand.yaml in the working directory")
 		return
 	}
 	c.Paths.File = absolute(p, name, file)
@@ -164,7 +163,7 @@ func (c *Config) readRouting(p *Problems, read readFunc) {
 	}
 }
 
-// keyLines returns the lines of a private key that are secret, and the key as a whole.
+// keyLines returns a private key and each of its secret lines.
 func keyLines(key Secret) []string {
 	all := []string{key.Reveal()}
 	for line := range strings.Lines(key.Reveal()) {
@@ -175,7 +174,7 @@ func keyLines(key Secret) []string {
 	return all
 }
 
-// reason drops the path from an error of the file system. What should be the path of a key may be the key.
+// reason returns a file system error without the path, which may be a key by mistake.
 func reason(err error) string {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pe.Err
@@ -186,7 +185,7 @@ func reason(err error) string {
 // absolute returns the path absolute and clean.
 func absolute(p *Problems, name, path string) string {
 	abs, err := filepath.Abs(path)
-	if err != nil { // only where the working directory is gone
+	if err != nil { // the working directory was removed
 		p.add(name, "cannot be made absolute ("+err.Error()+")", "write an absolute path")
 		return path
 	}

@@ -60,11 +60,11 @@ func (v routingCheck) servers(r Routing) {
 		case ServerHTTP, ServerSSE:
 			v.remote(s, path)
 		default:
-			v.add(fmt.Sprintf("is %q", s.Type), "write stdio, http or sse", append(path, "type")...)
+			v.add(fmt.Sprintf("must be stdio, http or sse, not %q", s.Type), "", append(path, "type")...)
 		}
 		for _, p := range s.Profiles {
 			if p != ProfileWrite && p != ProfileRead {
-				v.add(fmt.Sprintf("has %q", p), "write write or read; runs on what strangers wrote get no servers", append(path, "profiles")...)
+				v.add(fmt.Sprintf("must be `write` or `read`, not %q", p), "runs on untrusted input get no servers", append(path, "profiles")...)
 			}
 		}
 		v.literal(s.Env, append(path, "env"))

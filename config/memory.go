@@ -11,18 +11,17 @@ import (
 	"strings"
 )
 
-// perRun is what a run is reckoned with before it starts, too: the CLI needs 230 MB while it streams and 323 MB at its peak (measured with
-// CLI 2.1.329).
+// perRun is the memory reserved for a run: the CLI needs 230 MB while it streams and 323 MB at its peak (measured with CLI 2.1.329).
 const perRun = 350 << 20
 
-// slots is the default of ERRAND_CONCURRENCY: as many runs as fit into the memory, at least 2 so that a person never waits for an
-// automatic review, at most 4 because more is a decision about money that somebody should take.
+// slots returns the default of ERRAND_CONCURRENCY: as many runs as fit into the memory; at least 2, so that people do not wait for
+// automatic reviews; at most 4, because more should be a deliberate decision about cost.
 func slots(memory int64) int {
 	return max(2, min(4, int(memory/perRun)))
 }
 
-// memory returns the bytes this process may use: those of the machine or of a control group it is in, such as that of its container,
-// whichever is least. 0 means unknown.
+// memory returns the bytes that this process may use: the least of the machine's memory and the limits of its control groups.
+// 0 means unknown.
 func memory(read readFunc) int64 {
 	total, ok := figure(read, "/proc/meminfo", "MemTotal:")
 	if !ok {
@@ -39,8 +38,8 @@ func memory(read readFunc) int64 {
 	return total
 }
 
-// MemoryAvailable returns the bytes that can be taken into use now before the machine, or a control group this process is in, has no
-// more; math.MaxInt64 when nothing tells. It may be called from any goroutine and takes a fraction of a millisecond.
+// MemoryAvailable returns the bytes that are free on the machine and in this process's control groups, or math.MaxInt64 if unknown.
+// It is safe for concurrent use and takes a fraction of a millisecond.
 func MemoryAvailable() int64 { return available(os.ReadFile) }
 
 func available(read readFunc) int64 {
@@ -54,14 +53,14 @@ func available(read readFunc) int64 {
 		if !limited || !known {
 			continue
 		}
-		// Files that nobody has used for a while are counted, but give way before anything runs out.
+		// The usage includes cached files, which the kernel drops under pressure.
 		idle, _ := figure(read, g.stat, g.idle)
 		left = min(left, max(0, limit-used+idle))
 	}
 	return left
 }
 
-// figure reads one figure of a file with a name and a figure per line, as bytes: `MemTotal:       24683520 kB`.
+// figure reads a named line like `MemTotal:       24683520 kB` of a file, in bytes.
 func figure(read readFunc, file, name string) (int64, bool) {
 	data, err := read(file)
 	if err != nil {
@@ -81,7 +80,7 @@ func figure(read readFunc, file, name string) (int64, bool) {
 	return 0, false
 }
 
-// number reads a file that is one number. "max", where there is no limit, is none.
+// number reads a file that contains one number. It fails for "max", which means no limit.
 func number(read readFunc, file string) (int64, bool) {
 	data, err := read(file)
 	if err != nil {
@@ -91,14 +90,14 @@ func number(read readFunc, file string) (int64, bool) {
 	return n, err == nil
 }
 
-// group names the files of a control group that limits memory.
+// group has the files of a control group that limits memory.
 type group struct {
 	limit, usage string
-	stat, idle   string // the file of statistics, and its line for files that have not been used for a while
+	stat, idle   string // the file of statistics, and its line for inactive cached files
 }
 
-// groups are the control groups this process is in, inner before outer; each may set a limit of its own. A container usually shows
-// its own group at the top, whatever /proc/self/cgroup calls it, so that is always among them.
+// groups returns the control groups of this process, inner before outer; each may have a limit. In a container the own group is usually
+// mounted at the top, whatever /proc/self/cgroup says, so the top is always included.
 func groups(read readFunc) []group {
 	data, err := read("/proc/self/cgroup")
 	if err != nil {
@@ -107,7 +106,7 @@ func groups(read readFunc) []group {
 	var all []group
 	for line := range strings.Lines(string(data)) {
 		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
-		controllers, name, ok := strings.Cut(rest, ":") // both empty but for the name in version 2
+		controllers, name, ok := strings.Cut(rest, ":") // in version 2 only the name is set
 		version2 := controllers == ""
 		if !ok || !version2 && !slices.Contains(strings.Split(controllers, ","), "memory") {
 			continue

@@ -6,20 +6,25 @@ import (
 	"strings"
 )
 
-// Problem is one thing that keeps the program from starting, and the way out.
+// Problem is one configuration error with its remedy.
 type Problem struct {
 	Where  string // the variable, or file:line
 	What   string // continues Where: `is not set`
-	Remedy string // a request: `set it to …`
+	Remedy string // an instruction: `set it to …`; empty if What says enough
 }
 
-// String is the problem as one sentence.
-func (p Problem) String() string { return p.Where + " " + p.What + "; " + p.Remedy }
+// String returns the problem as one sentence.
+func (p Problem) String() string {
+	if p.Remedy == "" {
+		return p.Where + " " + p.What
+	}
+	return p.Where + " " + p.What + "; " + p.Remedy
+}
 
-// Problems is the error of Load: all that is wrong, in the order of the variables. It never holds a secret's value.
+// Problems is the error of Load: every problem, in the order of the variables. It contains no secret.
 type Problems []Problem
 
-// Error lists the problems, one a line.
+// Error lists the problems, one per line.
 func (ps Problems) Error() string {
 	var b strings.Builder
 	if len(ps) == 1 {
@@ -37,12 +42,12 @@ func (ps *Problems) add(where, what, remedy string) {
 	*ps = append(*ps, Problem{Where: where, What: what, Remedy: remedy})
 }
 
-// has reports whether something is already known to be wrong with a variable, so that what follows from it is not told as well.
+// has reports whether there is a problem with a variable, so that its consequences need not be reported.
 func (ps Problems) has(where string) bool {
 	return slices.ContainsFunc(ps, func(p Problem) bool { return p.Where == where })
 }
 
-// err avoids the trap of a nil slice in a non-nil error.
+// err returns the problems as an error, or nil.
 func (ps Problems) err() error {
 	if len(ps) == 0 {
 		return nil
@@ -50,13 +55,13 @@ func (ps Problems) err() error {
 	return ps
 }
 
-// ofRuns are the names of ours that a run has in its environment, in which somebody may start a program; package agent sets them.
+// ofRuns are the variables that package agent sets in the environment of a run, where someone may start a program.
 var ofRuns = []string{"ERRAND_RUN", "ERRAND_WORKER"}
 
-// Unknown finds the variables of an environment, as os.Environ gives it, that begin like ours and that no program reads, each with the name
-// that was probably meant. It tells no values.
+// Unknown returns a problem for each variable of an environment (see [os.Environ]) that begins with ERRAND_ and is not a setting, with the
+// name that was probably meant. It reveals no values.
 func Unknown(environ []string) (list []Problem) {
-	known := []string{"ERRAND_PUBLISH"} // docker-compose.yml reads it from the same .env
+	known := []string{"ERRAND_PUBLISH"} // read by docker-compose.yml
 	for _, s := range new(Config).settings() {
 		known = append(known, s.name)
 	}
@@ -75,8 +80,8 @@ func Unknown(environ []string) (list []Problem) {
 	return list
 }
 
-// Nearest is the name that takes the fewest changes of a letter to get from another to it; empty when each takes more than a third of its
-// letters, so that nobody meant it. Names that continue the given one with a further word come first, the shortest of them.
+// Nearest returns the known name with the smallest edit distance to name, or an empty string if each differs in more than a third of its
+// letters. The shortest name that continues the given one with another word is preferred.
 func Nearest(name string, known []string) (nearest string) {
 	for _, k := range known {
 		if strings.HasPrefix(k, name+"_") && (nearest == "" || len(k) < len(nearest)) {
@@ -95,14 +100,14 @@ func Nearest(name string, known []string) (nearest string) {
 	return nearest
 }
 
-// distance counts the letters to add, to remove or to replace (Levenshtein).
+// distance returns the Levenshtein distance.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		above := row[0] // of the letter before in both
+		above := row[0] // the distance without either letter
 		row[0] = i + 1
 		for j := range len(b) {
 			replace := above

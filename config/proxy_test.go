@@ -16,7 +16,7 @@ func TestLoopbackIsNoProxy(t *testing.T) {
 			"REDIS_URL": "redis://localhost", "ERRAND_CONSOLE_TOKEN": "console-token-0123",
 			"ERRAND_TRUSTED_PROXY_HEADER": "X-Forwarded-User", "ERRAND_TRUSTED_PROXIES": networks,
 		}), machine(t, nil), RoleFrontdoor)
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), "and with it "+want) {
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), "must not include "+want) {
 			t.Errorf("%s: %v", networks, err)
 		}
 	}

@@ -16,11 +16,11 @@ func TestResultsNeedSlack(t *testing.T) {
 		c    Slack
 		want []string
 	}{
-		"no Slack":            {RoleStandalone, Slack{}, []string{problem}},
-		"no Slack, worker":    {RoleWorker, Slack{}, []string{problem}},
-		"a client":            {RoleClient, Slack{}, nil},
+		"no Slack":         {RoleStandalone, Slack{}, []string{problem}},
+		"no Slack, worker": {RoleWorker, Slack{}, []string{problem}},
+
 		"Slack":               {RoleStandalone, Slack{BotToken: "b", SigningSecret: "s"}, nil},
-		"Slack without token": {RoleStandalone, Slack{SigningSecret: "s"}, []string{"SLACK_BOT_TOKEN is not set although Slack is configured; set it to the bot token (xoxb-…), or unset all other SLACK_ variables to do without Slack"}},
+		"Slack without token": {RoleStandalone, Slack{SigningSecret: "s"}, []string{"SLACK_BOT_TOKEN is not set although Slack is configured; set it to the bot token (xoxb-…), or unset all SLACK_ variables to disable Slack"}},
 	} {
 		var p Problems
 		c := Config{Slack: tc.c, Redis: Redis{URL: "redis://r"}, Model: Model{APIKey: "k"}, Paths: Paths{File: "errand.yaml"}}

@@ -168,7 +168,7 @@ func (v routingCheck) repositories(r Routing) {
 		}
 		seen[strings.ToLower(name)] = name
 		if profile := r.Repositories[name].Profile; !slices.Contains([]string{"", ProfileWrite, ProfileRead}, profile) {
-			v.add(fmt.Sprintf("is %q", profile), "write write or read", append(path, "profile")...)
+			v.add(fmt.Sprintf("must be `write` or `read`, not %q", profile), "", append(path, "profile")...)
 		}
 		if base := r.Repositories[name].Base; strings.HasPrefix(base, "-") || strings.ContainsAny(base, " \t\n~^:?*[\\") {
 			v.add(fmt.Sprintf("is %q, which is not the name of a branch", base), "write it without refs/heads/, like main", append(path, "base")...)
@@ -203,7 +203,7 @@ func (v routingCheck) people(r Routing) {
 		}
 		names[strings.ToLower(name)] = name
 		if person == (Person{}) {
-			v.add("is nobody", "add `slack: U…` and `github: login`", path...)
+			v.add("has no account", "add `slack: U…` and `github: login`", path...)
 		}
 		if person.Slack != "" && !userID.MatchString(person.Slack) {
 			v.add(fmt.Sprintf("is %q, which is not the id of a user", person.Slack), "write the member id that the profile shows, like U0123ABCD", append(path, "slack")...)

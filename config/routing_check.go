@@ -66,7 +66,7 @@ func (v routingCheck) limits(r Routing) {
 	}{{"repository", r.Limits.Repository}, {"user", r.Limits.User}, {"credential", r.Limits.Credential}} {
 		// yaml.v3 takes 0.5 for an int and makes it 0, which here would be no limit.
 		if value := written.Limits[l.name]; l.n < 0 || value.ShortTag() == "!!float" {
-			v.add("is not a number of runs", "write how many there may be at once, like 3, or 0 for no limit", "limits", l.name)
+			v.add("is not a number of runs", "write the number of concurrent runs, like 3, or 0 for no limit", "limits", l.name)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (v routingCheck) rules(r Routing) {
 			v.add("has no tool", "add `tool: Bash`, or `tool: \"*\"` for all", path...)
 		}
 		if !slices.Contains([]string{ActionAllow, ActionDeny, ActionAsk}, rule.Action) {
-			v.add(fmt.Sprintf("is %q", rule.Action), "write allow, deny or ask", append(path, "action")...)
+			v.add(fmt.Sprintf("must be allow, deny or ask, not %q", rule.Action), "", append(path, "action")...)
 		}
 	}
 }
@@ -174,14 +174,14 @@ var botLogin = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*\[bot\]$`)
 
 func (v routingCheck) github(r Routing) {
 	if l := r.GitHub.Label; strings.ContainsAny(l, "\r\n") || utf8.RuneCountInString(l) > maxLabel {
-		v.add("is not the name of a label", "write at most 50 characters in one line, like errand", "github", "label")
+		v.add("must be a label of at most 50 characters in one line", "", "github", "label")
 	}
 	if r.GitHub.Runs < 0 {
-		v.add("is not a number of runs", "write how many there may be a day, like 5", "github", "fork_runs")
+		v.add("must be the number of runs per day, like 5", "", "github", "fork_runs")
 	}
 	for i, bot := range r.GitHub.Bots {
 		if !botLogin.MatchString(bot) {
-			v.add(fmt.Sprintf("is %q, which is not the login of a bot", bot), "write it as its comments show it and with [bot] behind it, like \"renovate[bot]\"", "github", "bots", strconv.Itoa(i+1))
+			v.add(fmt.Sprintf("must be the login of a bot like \"renovate[bot]\", not %q", bot), "", "github", "bots", strconv.Itoa(i+1))
 		}
 	}
 }
