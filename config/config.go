@@ -4,7 +4,7 @@
 // errors, and reads only the files that it is given. It does not check that credentials work or servers answer: see `enqueue doctor`.
 //
 // Load is called once, at the start of a program, from one goroutine; a Config is plain data afterwards and is safe to share as long
-// as nobody writes to it. Only MemoryAvailable may be asked at any time. The package imports no other package of ours: cmd hands its fields on, field by field.
+// as it is not modified. MemoryAvailable can be called at any time. The package imports no other package of errand.
 package config
 
 import (

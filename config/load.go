@@ -219,7 +219,7 @@ func (c *Config) settings() []setting {
 	return all
 }
 
-// Secrets lists every secret value, for the redactor that stands before each log, record and post. A private key is there whole and
+// Secrets returns every secret value, for the redactor of logs, records and posts. A private key is included whole and
 // line by line, because what leaks is often one line of it, or all of it with the line ends escaped.
 func (c Config) Secrets() []string {
 	all := append(c.Redis.URL.secrets(), keyLines(c.GitHub.AppKey)...)

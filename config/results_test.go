@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Results that nobody could read keep errand from starting, and the problem says what to do; a Slack that is begun has problems of its own.
+// Results without Slack are a configuration problem; a partly configured Slack is reported instead.
 func TestResultsNeedSlack(t *testing.T) {
 	t.Parallel()
 	const problem = "errand.yaml: repositories.acme/handbook.results names a Slack channel although Slack is not configured; " +

@@ -95,7 +95,7 @@ func (r Routing) trimHost(host string) {
 }
 
 // parseRouting reads errand.yaml twice: into the types, strictly, and as nodes, to know the line of a value that is well formed but
-// wrong (a type with an UnmarshalYAML of its own would lose KnownFields: go-yaml#460).
+// wrong (a type with a custom UnmarshalYAML would lose KnownFields: go-yaml#460).
 func parseRouting(p *Problems, file string, data []byte) Routing {
 	var r Routing
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -245,7 +245,7 @@ func line(n *yaml.Node, path []string) int {
 	return at
 }
 
-// What yaml.v3 says, in a form that can be taken apart. It keeps no structure of its own.
+// The messages of yaml.v3, whose errors have no structure.
 var (
 	yamlLine    = regexp.MustCompile(`^line (\d+): (.*)$`)
 	yamlUnknown = regexp.MustCompile(`^field (.*) not found in type config\.(\w+)$`)

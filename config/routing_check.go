@@ -18,7 +18,7 @@ type Options struct {
 	Efforts []string `yaml:"efforts"`
 }
 
-// optionName is what may stand in the CLI's command line as a model or a level of effort.
+// optionName describes a model or an effort in the CLI's arguments.
 var optionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}$`)
 
 func (v routingCheck) options(r Routing) {
@@ -120,7 +120,7 @@ func (v routingCheck) rules(r Routing) {
 	}
 }
 
-// results refuses what is no channel, and makes repositories read-only whose results are told elsewhere.
+// results refuses invalid channels, and makes repositories with results read-only.
 func (v routingCheck) results(r Routing) {
 	for _, name := range slices.Sorted(maps.Keys(r.Repositories)) {
 		repo, path := r.Repositories[name], []string{"repositories", name, "results"}
@@ -137,7 +137,7 @@ func (v routingCheck) results(r Routing) {
 	}
 }
 
-// Results are the Slack channels where it is told what comes of repositories, by "owner/name".
+// Results returns the Slack channels for the results of repositories, by repository name.
 func (r Routing) Results() map[string]string {
 	told := map[string]string{}
 	for name, repo := range r.Repositories {
@@ -148,7 +148,7 @@ func (r Routing) Results() map[string]string {
 	return told
 }
 
-// checkResults refuses results that nobody could read.
+// checkResults refuses results in Slack if Slack is not configured.
 func (c *Config) checkResults(p *Problems) {
 	if s := c.Slack; s.BotToken+s.SigningSecret+s.AppToken != "" { // one that is begun has problems of its own
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redacted is what stands for a secret wherever something of ours is printed.
+// redacted replaces a secret in everything that is printed.
 const redacted = "[redacted]"
 
 // Secret is a value that must not be seen. However it is formatted, logged or marshalled it comes out as "[redacted]" (an empty one
@@ -50,7 +50,7 @@ func (s Secret) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%q", s.
 // MarshalYAML hides the value from YAML.
 func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
 
-// hide writes the stand-in of a secret: Go syntax for %#v, quoted for %q, plain for anything else.
+// hide writes the replacement of a secret: Go syntax for %#v, quoted for %q, plain for other verbs.
 func hide(f fmt.State, verb rune, text, syntax string) {
 	switch {
 	case verb == 'v' && f.Flag('#'):
@@ -58,12 +58,11 @@ func hide(f fmt.State, verb rune, text, syntax string) {
 	case verb == 'q':
 		text = fmt.Sprintf("%q", text)
 	}
-	// fmt collects in memory: there is no error to report and nobody to report it to.
 	_, _ = io.WriteString(f, text)
 }
 
 // RedisURL is an address with a password inside: redis://:password@host:6379/0, rediss:// for TLS or unix:// for a socket. It
-// shows itself with the password hidden, and hides all of it when it cannot tell where the password is. Reveal gives it whole.
+// hides the password when printed, or the whole URL if it cannot be parsed. Reveal returns the URL.
 type RedisURL string
 
 // Reveal returns the URL with its password, for redis.ParseURL.

@@ -37,7 +37,7 @@ func TestChatPrintsTheTask(t *testing.T) {
 	}
 }
 
-// What a message can ask for in Slack it can ask for here.
+// A prompt has the same options as a message in Slack.
 func TestChatOptions(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)

@@ -66,7 +66,7 @@ func TestUnknownVariables(t *testing.T) {
 	}
 }
 
-// What a flag cannot be is a usage error: one line, and 2. What the client can know needs no front door.
+// An invalid flag is a usage error: one line and exit code 2. The client checks what it can without a front door.
 func TestFlagsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)

@@ -88,7 +88,7 @@ func TestDoctorOfRedis(t *testing.T) {
 	}
 }
 
-// A Redis that is away keeps nobody from hearing the rest.
+// The other findings are printed if Redis does not answer.
 func TestDoctorTellsTheRest(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)

@@ -146,7 +146,7 @@ func (f *frontDoor) start(args ...string) *running {
 	return r
 }
 
-// line reads one line; the pipe it comes from tells who said it.
+// line reads one line; the pipe says which stream it is from.
 func (r *running) line(from *bufio.Reader) string {
 	r.Helper()
 	line, err := from.ReadString('\n')

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// What goes to stdout is for the service alone; nobody has to be reachable for it.
+// Only the manifest goes to stdout, and no server is needed.
 func TestInitOfServices(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -79,7 +79,7 @@ var (
 	prose   = regexp.MustCompile(`^ \S`)
 )
 
-// What was written is a configuration, in which nothing is set but fresh secrets, and nobody else can read them.
+// The written files are a valid configuration with nothing set but fresh secrets, which only the owner can read.
 func TestInitWritesFiles(t *testing.T) {
 	t.Parallel()
 	dir, other := t.TempDir(), t.TempDir()
@@ -139,7 +139,7 @@ func TestInitSaysWhatItCannotDo(t *testing.T) {
 	}
 }
 
-// Whoever takes a # away has the example again: nothing of it was lost or made prose.
+// Removing the # restores the example: nothing of it is lost.
 func TestInitCommentsAllKeys(t *testing.T) {
 	t.Parallel()
 	text := routing()

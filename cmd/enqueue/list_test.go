@@ -77,7 +77,7 @@ func TestListFilters(t *testing.T) {
 	}
 }
 
-// What programs get is the API's own answer.
+// Programs get the API's JSON.
 func TestAnswersForPrograms(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
@@ -245,7 +245,7 @@ func TestShowSaysWhatTheDocsQuote(t *testing.T) {
 	}
 }
 
-// The answer of a review is a form, which nobody can read in one line.
+// The answer of a review is JSON, which is hard to read in one line.
 func TestShowIndentsForms(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// console is a command on a terminal of its own, with somebody in front of it.
+// console is a command on a pseudo-terminal.
 type console struct {
 	*testing.T
 	vt     *termtest.VT
@@ -206,7 +206,7 @@ func TestThirdCtrlCLeaves(t *testing.T) {
 	}
 }
 
-// Between asking and cancelling one can leave; and SIGTERM asks nobody.
+// After the first Ctrl-C the user can leave; SIGTERM leaves without a question.
 func TestLeavingATerminal(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -233,7 +233,7 @@ func TestLeavingATerminal(t *testing.T) {
 	}
 }
 
-// With the text in a file there is a status line all the same, and nothing of it in the file.
+// With the text in a file there is a status line on the terminal, and nothing of it in the file.
 func TestChatIntoAFile(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)

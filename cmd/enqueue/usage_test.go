@@ -49,7 +49,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Every command tells how it is called, and has an answer for programs.
+// Every command prints its usage and has an output for programs.
 func TestHelpOfEveryCommand(t *testing.T) {
 	t.Parallel()
 	for _, c := range commands() {
@@ -64,7 +64,7 @@ func TestHelpOfEveryCommand(t *testing.T) {
 	}
 }
 
-// Flags may stand anywhere, and -- ends them.
+// Flags can be anywhere before --.
 func TestFlagsBehindArguments(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)

@@ -99,7 +99,7 @@ func TestChatEndings(t *testing.T) {
 	}
 }
 
-// Whoever is cut off while the server is replaced misses nothing and is told nothing twice.
+// A follower that loses its connection while the server is replaced gets every event once.
 func TestChatThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
@@ -116,7 +116,7 @@ func TestChatThatIsCutOff(t *testing.T) {
 	}
 }
 
-// A server that stays away is not looked for for ever, and whoever comes back later is told how.
+// The follower gives up after a while and prints how to continue.
 func TestChatWhoseServerIsGone(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
@@ -135,7 +135,7 @@ func TestChatWhoseServerIsGone(t *testing.T) {
 	}
 }
 
-// Without a terminal there is nobody to ask: whoever stops listening learns how to come back, and nothing is cancelled.
+// Without a terminal a signal leaves: the command prints how to continue, and nothing is cancelled.
 func TestChatThatIsLeft(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -162,7 +162,7 @@ func TestChatThatIsLeft(t *testing.T) {
 	}
 }
 
-// What the run of another task takes into account is told there, from then on; if that run ends without an answer to it, in a run of its own.
+// The events of an absorbed task are those of the absorbing task, until that ends without an answer to it.
 func TestChatThatIsAbsorbed(t *testing.T) {
 	t.Parallel()
 	for name, covered := range map[string]bool{"and answered there": true, "and waits again": false} {
@@ -206,7 +206,7 @@ func TestChatThatIsAbsorbed(t *testing.T) {
 	}
 }
 
-// Whoever waits for a fleet that can do nothing is told so.
+// The follower prints why a task waits if the fleet cannot run it.
 func TestChatSaysWhyItWaits(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
@@ -321,7 +321,7 @@ func TestWhatCannotBePrintedIsAnError(t *testing.T) {
 	}
 }
 
-// Nor does anybody follow a task to its end whom nobody hears.
+// The follower ends if its output cannot be written.
 func TestFollowingIntoAFullDiskEnds(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
