@@ -92,7 +92,7 @@ func TestClosedIsNotReviewed(t *testing.T) {
 	do("reopened", 1)
 	do("closed", 0)
 	o := origin{Repo: repo, Number: n}
-	if err := w.src.changeState(t.Context(), o, func(p *prState) error { p.LastReviewed = first.Ref; return nil }); err != nil {
+	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error { p.LastReviewed = first.Ref; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	do("reopened", 0)
@@ -132,7 +132,7 @@ func TestPausedIsNotReviewed(t *testing.T) {
 	f := w.listen()
 	n := w.open(func(pr *githubfake.PR) { pr.Draft = true })
 	o := origin{Repo: repo, Number: n}
-	if err := w.src.changeState(t.Context(), o, func(p *prState) error { p.Paused, p.PausedBy = true, "alice"; return nil }); err != nil {
+	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error { p.Paused, p.PausedBy = true, "alice"; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	status, said := f.send("pull_request", ready(w, n), githubfake.SendOptions{})

@@ -39,7 +39,7 @@ func (s *Source) approve(ctx context.Context, o origin, head, by string) error {
 	if err := s.mustWrite(ctx, o, by); err != nil {
 		return err
 	}
-	return s.changeState(ctx, o, func(p *prState) error {
+	return s.memory.changeState(ctx, o, func(p *prState) error {
 		p.Approved, p.ApprovedBy = head, by
 		return nil
 	})
@@ -47,7 +47,7 @@ func (s *Source) approve(ctx context.Context, o origin, head, by string) error {
 
 // approved reports whether somebody has.
 func (s *Source) approved(ctx context.Context, o origin) (bool, error) {
-	p, err := s.state(ctx, o)
+	p, err := s.memory.state(ctx, o)
 	return p.Approved != "" && p.Approved == o.Head, err
 }
 
@@ -120,7 +120,7 @@ func (o origin) byBot() bool { return o.Asked != nil && o.Asked.Bot }
 // round counts a bot's order among the work that comes by itself. An *tasks.InputError refuses what is too much.
 func (s *Source) round(ctx context.Context, t tasks.Task, o origin) error {
 	var why string
-	err := s.changeState(ctx, o, func(p *prState) error {
+	err := s.memory.changeState(ctx, o, func(p *prState) error {
 		why = p.once("bot "+o.Asked.identity(), t.ID)
 		return nil
 	})

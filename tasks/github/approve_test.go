@@ -69,7 +69,7 @@ func TestForkWaitsForLabel(t *testing.T) {
 		if err := brief(w, task); err != nil {
 			w.Error(err)
 		}
-		p := must(w.src.state(w.Context(), must(originOf(task))))
+		p := must(w.src.memory.state(w.Context(), must(originOf(task))))
 		if p.Approved != w.pull(n).HeadSHA || p.ApprovedBy != "ben" {
 			w.Errorf("noted %+v", p)
 		}

@@ -62,7 +62,7 @@ func (s *Source) mend(ctx context.Context, desk *tasks.Desk, kind, why string, p
 		return "", ignored{onlyWatched, slog.LevelDebug}
 	}
 	key := kind + " " + o.Head
-	p, err := s.state(ctx, o)
+	p, err := s.memory.state(ctx, o)
 	if err != nil {
 		return "", err
 	}
@@ -74,7 +74,7 @@ func (s *Source) mend(ctx context.Context, desk *tasks.Desk, kind, why string, p
 		}
 	}
 	id := tasks.NewID(s.cfg.Now(), s.Name(), fmt.Sprintf("%s-%d-%s", kind, o.Number, hub.ShortSHA(o.Head)))
-	err = s.changeState(ctx, o, func(p *prState) error {
+	err = s.memory.changeState(ctx, o, func(p *prState) error {
 		if why := p.tired(); why != "" && (why != enough || p.Begun[enough] != "") { // the first one that is too many says so, by its brief
 			return ignored{why, slog.LevelInfo}
 		}
@@ -122,7 +122,7 @@ func (k talk) once(ctx context.Context, key string) error {
 		return nil
 	}
 	var why string
-	err := k.changeState(ctx, k.o, func(p *prState) error {
+	err := k.memory.changeState(ctx, k.o, func(p *prState) error {
 		why = p.once(key, k.task.ID)
 		return nil
 	})
@@ -160,8 +160,8 @@ func (k talk) mended(prompt string) tasks.Brief {
 }
 
 // spoke begins the count of automatic work anew: somebody has asked for something.
-func (s *Source) spoke(ctx context.Context, o origin) error {
-	return s.changeState(ctx, o, func(p *prState) error {
+func (m memory) spoke(ctx context.Context, o origin) error {
+	return m.changeState(ctx, o, func(p *prState) error {
 		p.rest()
 		return nil
 	})

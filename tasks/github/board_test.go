@@ -129,7 +129,7 @@ func TestReviewsOnTheBoard(t *testing.T) {
 	w.close(overtaken, reviewed("Overtaken.", flaw("overtaken", 8)))
 	want = append(want, "Review of "+was+": 1 new finding, 2 still open")
 	w.want(b, want...)
-	l := must(w.src.ledgerMemo(origin{Repo: repo, Number: n}).Load(t.Context()))
+	l := must(w.src.memory.ledgerMemo(origin{Repo: repo, Number: n}).Load(t.Context()))
 	if slices.ContainsFunc(l.Known, func(k review.Known) bool { return strings.Contains(k.Claim, "overtaken") }) {
 		t.Error("what nobody was told counts as told")
 	}

@@ -45,7 +45,7 @@ func TestListedBots(t *testing.T) {
 			if row.tasks > 0 {
 				w.signs(n, id, eyes)
 			}
-			if p, _ := w.src.state(t.Context(), origin{Repo: repo, Number: n}); p.Paused || len(w.ours(n)) != 0 {
+			if p, _ := w.src.memory.state(t.Context(), origin{Repo: repo, Number: n}); p.Paused || len(w.ours(n)) != 0 {
 				t.Errorf("%+v, %q", p, w.ours(n))
 			}
 		})

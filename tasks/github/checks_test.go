@@ -78,7 +78,7 @@ func TestFailedChecks(t *testing.T) {
 			t.Errorf("brief: %+v", b)
 		}
 	}
-	if p := must(w.src.state(t.Context(), origin{Repo: repo, Number: n})); p.Rounds != 1 {
+	if p := must(w.src.memory.state(t.Context(), origin{Repo: repo, Number: n})); p.Rounds != 1 {
 		t.Errorf("rounds: %d", p.Rounds)
 	}
 
@@ -166,7 +166,7 @@ func TestRoundsAreBounded(t *testing.T) {
 	o := origin{Repo: repo, Number: n}
 	w.job(head, githubfake.Job{Name: "unit", Conclusion: "failure"})
 	task := f.tasks()[0]
-	if err := w.src.changeState(t.Context(), o, func(p *prState) error { p.Rounds = maxRounds; return nil }); err != nil {
+	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error { p.Rounds = maxRounds; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	again := task
@@ -179,13 +179,13 @@ func TestRoundsAreBounded(t *testing.T) {
 			t.Errorf("%s: %d comments", reason, got)
 		}
 	}
-	if err := w.src.spoke(t.Context(), o); err != nil {
+	if err := w.src.memory.spoke(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	if err := brief(w, task); err != nil {
 		t.Errorf("after somebody spoke: %v", err)
 	}
-	if err := w.src.changeState(t.Context(), o, func(p *prState) error { p.Paused, p.PausedBy = true, "alice"; return nil }); err != nil {
+	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error { p.Paused, p.PausedBy = true, "alice"; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	wantInput(t, brief(w, again), "paused by alice")
@@ -207,7 +207,7 @@ func TestLastRoundIsTold(t *testing.T) {
 	f := w.listen()
 	n, head := w.own()
 	o := origin{Repo: repo, Number: n}
-	if err := w.src.changeState(t.Context(), o, func(p *prState) error { p.Rounds = maxRounds; return nil }); err != nil {
+	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error { p.Rounds = maxRounds; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2 {

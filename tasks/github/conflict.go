@@ -68,7 +68,7 @@ func (k talk) never(ctx context.Context, key string, why error) error {
 	if _, ok := errors.AsType[*tasks.InputError](why); !ok {
 		return why
 	}
-	err := k.changeState(ctx, k.o, func(p *prState) error {
+	err := k.memory.changeState(ctx, k.o, func(p *prState) error {
 		p.begin(key, k.task.ID)
 		return nil
 	})

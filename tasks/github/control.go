@@ -50,7 +50,7 @@ func (s *Source) obey(ctx context.Context, desk *tasks.Desk, h heard, command st
 // carryOut does what a control says, unless that was done when the same event came before: then there might be something else to stop or to
 // try again, or nothing any more.
 func (s *Source) carryOut(ctx context.Context, desk *tasks.Desk, h heard, command string) (note string, ok bool, err error) {
-	p, err := s.state(ctx, h.origin())
+	p, err := s.memory.state(ctx, h.origin())
 	if err != nil || slices.Contains(p.Obeyed, h.task()) {
 		return "", err == nil, err
 	}
@@ -58,7 +58,7 @@ func (s *Source) carryOut(ctx context.Context, desk *tasks.Desk, h heard, comman
 	if err != nil || !ok || note != "" {
 		return note, ok, err
 	}
-	return note, ok, s.changeState(ctx, h.origin(), func(p *prState) error {
+	return note, ok, s.memory.changeState(ctx, h.origin(), func(p *prState) error {
 		p.Obeyed = append(p.Obeyed, h.task())
 		p.Obeyed = p.Obeyed[max(0, len(p.Obeyed)-maxObeyed):]
 		return nil
@@ -75,7 +75,7 @@ func signOf(ok bool) string {
 
 // pause keeps us from doing anything by ourselves.
 func (s *Source) pause(ctx context.Context, _ *tasks.Desk, h heard) (string, bool, error) {
-	return "", true, s.changeState(ctx, h.origin(), func(p *prState) error {
+	return "", true, s.memory.changeState(ctx, h.origin(), func(p *prState) error {
 		if p.hears(h.at) {
 			p.Paused, p.PausedBy = true, h.author
 		}
@@ -85,7 +85,7 @@ func (s *Source) pause(ctx context.Context, _ *tasks.Desk, h heard) (string, boo
 
 // resume ends a pause, whoever or whatever began it.
 func (s *Source) resume(ctx context.Context, _ *tasks.Desk, h heard) (string, bool, error) {
-	return "", true, s.changeState(ctx, h.origin(), func(p *prState) error {
+	return "", true, s.memory.changeState(ctx, h.origin(), func(p *prState) error {
 		if p.hears(h.at) {
 			p.Paused, p.PausedBy, p.Reviews = false, "", 0
 			p.rest()

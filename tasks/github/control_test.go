@@ -49,18 +49,18 @@ func TestPauseAndResume(t *testing.T) {
 		f := w.listen()
 		o := origin{Repo: repo, Number: n}
 		w.signs(n, f.comment(n, "ann", "/pause"), "eyes", "hooray")
-		if p := must(w.src.state(w.Context(), o)); !p.Paused || p.PausedBy != "ann" {
+		if p := must(w.src.memory.state(w.Context(), o)); !p.Paused || p.PausedBy != "ann" {
 			w.Errorf("%+v", p)
 		}
 		w.signs(n, f.comment(n, "cleo", "/resume"), "confused")
-		if p := must(w.src.state(w.Context(), o)); !p.Paused {
+		if p := must(w.src.memory.state(w.Context(), o)); !p.Paused {
 			w.Error("a reader has resumed it")
 		}
-		if err := w.src.changeState(w.Context(), o, func(p *prState) error { p.Reviews, p.Rounds = 5, 5; return nil }); err != nil {
+		if err := w.src.memory.changeState(w.Context(), o, func(p *prState) error { p.Reviews, p.Rounds = 5, 5; return nil }); err != nil {
 			w.Fatal(err)
 		}
 		w.signs(n, f.comment(n, "ann", "/resume"), "eyes", "hooray")
-		if p := must(w.src.state(w.Context(), o)); p.Paused || p.PausedBy != "" || p.Reviews != 0 || p.Rounds != 0 {
+		if p := must(w.src.memory.state(w.Context(), o)); p.Paused || p.PausedBy != "" || p.Reviews != 0 || p.Rounds != 0 {
 			w.Errorf("%+v", p)
 		}
 		if all := f.tasks(); len(all) > 0 {
@@ -81,7 +81,7 @@ func TestLatePause(t *testing.T) {
 	if err := w.hub.Redeliver(t.Context(), d.GUID); err != nil {
 		t.Fatal(err)
 	}
-	if p := must(w.src.state(t.Context(), origin{Repo: repo, Number: n})); p.Paused {
+	if p := must(w.src.memory.state(t.Context(), origin{Repo: repo, Number: n})); p.Paused {
 		t.Errorf("%+v", p)
 	}
 }

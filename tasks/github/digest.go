@@ -65,7 +65,7 @@ func (r *notice) Close(ctx context.Context, e tasks.Ending) error {
 		}
 	} else if r.task.Kind == kindReview && e.Kind == tasks.Answered {
 		var state prState
-		state, err = r.source.reviewed(ctx, r.task, r.origin, verdictOf(e))
+		state, err = r.source.memory.reviewed(ctx, r.task, r.origin, verdictOf(e))
 		n.Body += state.pausing()
 	}
 	if err != nil {
@@ -129,7 +129,7 @@ func (r *notice) findings(ctx context.Context, n tasks.Notice, a review.Answer) 
 	}
 	mark := markOf(r.task, r.origin, n.Ending)
 	var p review.Plan
-	err = r.source.changeLedger(ctx, r.origin, func(l *review.Ledger) {
+	err = r.source.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) {
 		p = l.Settle(review.Input{Task: mark.key(), Head: r.origin.Head, Full: r.origin.Full, Answer: a})
 	})
 	if err != nil {
@@ -145,10 +145,10 @@ func (r *notice) findings(ctx context.Context, n tasks.Notice, a review.Answer) 
 		n.Body = "The pull request has moved on to " + hub.ShortSHA(moved) + " meanwhile.\n\n" + n.Body
 		return n, moved, nil
 	}
-	if err := r.source.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(mark.key(), p) }); err != nil {
+	if err := r.source.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(mark.key(), p) }); err != nil {
 		return n, "", err
 	}
-	state, err := r.source.reviewed(ctx, r.task, r.origin, said.verdict)
+	state, err := r.source.memory.reviewed(ctx, r.task, r.origin, said.verdict)
 	n.Body += state.pausing()
 	return n, "", err
 }
@@ -156,7 +156,7 @@ func (r *notice) findings(ctx context.Context, n tasks.Notice, a review.Answer) 
 // overtaken is the head that the pull request has got meanwhile, empty if it has none, and as soon as it is noted that the review is told: then it
 // has to be.
 func (r *notice) overtaken(ctx context.Context) (string, error) {
-	state, err := r.source.state(ctx, r.origin)
+	state, err := r.source.memory.state(ctx, r.origin)
 	if err != nil || state.ReviewedBy == r.task.ID {
 		return "", err
 	}

@@ -24,7 +24,7 @@ func (r *report) settle(ctx context.Context, m mark, a review.Answer) (review.Pl
 		return review.Plan{}, err
 	}
 	var p review.Plan
-	err = r.source.changeLedger(ctx, r.origin, func(l *review.Ledger) {
+	err = r.source.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) {
 		l.Observe(observed(threads))
 		p = l.Settle(review.Input{Task: m.key(), Head: r.origin.Head, Full: r.origin.Full, Answer: a})
 	})
@@ -39,11 +39,11 @@ func (r *report) remember(ctx context.Context, m mark, posted review.Plan, v hub
 			return prState{}, err
 		}
 	}
-	err := r.source.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(m.key(), posted) })
+	err := r.source.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(m.key(), posted) })
 	if err != nil {
 		return prState{}, err
 	}
-	return r.source.reviewed(ctx, r.task, r.origin, v)
+	return r.source.memory.reviewed(ctx, r.task, r.origin, v)
 }
 
 // end ends the threads of findings that are over.
@@ -76,13 +76,13 @@ func (r *report) threads(ctx context.Context) ([]told, error) {
 	return ours, err
 }
 
-func (s *Source) ledgerMemo(o origin) intake.Memo[review.Ledger] {
-	return intake.Memo[review.Ledger]{Memory: s.cfg.Memory, Name: "github/" + o.String() + "/findings", Log: s.cfg.Log}
+func (m memory) ledgerMemo(o origin) intake.Memo[review.Ledger] {
+	return intake.Memo[review.Ledger]{Memory: m.store, Name: "github/" + o.String() + "/findings", Log: m.log}
 }
 
 // changeLedger changes what is remembered of a pull request's findings. change may be called several times.
-func (s *Source) changeLedger(ctx context.Context, o origin, change func(*review.Ledger)) error {
-	return s.ledgerMemo(o).Change(ctx, func(l *review.Ledger) error {
+func (m memory) changeLedger(ctx context.Context, o origin, change func(*review.Ledger)) error {
+	return m.ledgerMemo(o).Change(ctx, func(l *review.Ledger) error {
 		change(l)
 		return nil
 	})
@@ -96,7 +96,7 @@ const (
 // earlier says to the agent what earlier reviews have found and what others have said already, and which head was reviewed last; empty when
 // the pull request is new to us, and when a review from the beginning was asked for.
 func (s *Source) earlier(ctx context.Context, gh *github.Client, t tasks.Task, o origin) (text, since string, err error) {
-	l, err := s.ledgerMemo(o).Load(ctx)
+	l, err := s.memory.ledgerMemo(o).Load(ctx)
 	if err != nil {
 		return "", "", err
 	}
@@ -181,7 +181,7 @@ func (s *Source) dismiss(ctx context.Context, _ *tasks.Desk, h heard) (note stri
 	if m == nil {
 		return whichFinding, false, nil
 	}
-	err = s.changeLedger(ctx, h.origin(), func(l *review.Ledger) { ok = l.Dismiss(m[1]) })
+	err = s.memory.changeLedger(ctx, h.origin(), func(l *review.Ledger) { ok = l.Dismiss(m[1]) })
 	if err == nil && !ok {
 		note = unknownFinding
 	}

@@ -223,7 +223,7 @@ func TestLostMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	forget := func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
-	if err := w.db.Memos.ChangeMemo(w.Context(), w.src.ledgerMemo(must(originOf(w.task(n, 0)))).Name, forget); err != nil {
+	if err := w.db.Memos.ChangeMemo(w.Context(), w.src.memory.ledgerMemo(must(originOf(w.task(n, 0)))).Name, forget); err != nil {
 		t.Fatal(err)
 	}
 	w.close(w.task(n, 1), reviewed("Three.", flaw("dismissed", 4), flaw("open", 7), flaw("new", 9)))
@@ -255,7 +255,7 @@ func TestPauseAfterFiveReviews(t *testing.T) {
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{fmt.Sprint(i): "more\n"}))
 	}
 	o := must(originOf(w.task(n, 0)))
-	p := must(w.src.state(w.Context(), o))
+	p := must(w.src.memory.state(w.Context(), o))
 	if _, err := p.advance("id", o, time.Now()); err == nil {
 		w.Error("one more by itself")
 	}

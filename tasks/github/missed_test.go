@@ -21,7 +21,7 @@ func TestMissedRemarks(t *testing.T) {
 	own, _ := f.own()
 	f.comment(n, "ann", "@errand this was before you came")
 	look(time.Hour)
-	if err := f.src.changeState(t.Context(), origin{Repo: repo, Number: n}, func(p *prState) error { p.Paused, p.PausedBy = true, "ben"; return nil }); err != nil {
+	if err := f.src.memory.changeState(t.Context(), origin{Repo: repo, Number: n}, func(p *prState) error { p.Paused, p.PausedBy = true, "ben"; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	look(2 * margin) // so that the first one is out of its reach
@@ -55,7 +55,7 @@ func TestMissedRemarks(t *testing.T) {
 	}
 	f.signs(n, mention, "eyes")
 	f.signs(n, resume, "eyes", "hooray")
-	if p := must(f.src.state(t.Context(), origin{Repo: repo, Number: n})); p.Paused {
+	if p := must(f.src.memory.state(t.Context(), origin{Repo: repo, Number: n})); p.Paused {
 		t.Error("an order was not carried out")
 	}
 	// An event that comes after all is nothing new.

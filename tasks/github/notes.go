@@ -40,7 +40,7 @@ func (s *Source) tell(ctx context.Context, h heard, sign, words string) {
 		p, err := s.may(ctx, h.origin(), h.author)
 		if err == nil && !p.CanWrite() {
 			var first bool
-			if first, err = s.firstStranger(ctx, h.origin()); !first {
+			if first, err = s.memory.firstStranger(ctx, h.origin()); !first {
 				return err
 			}
 			words = noWork

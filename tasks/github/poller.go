@@ -236,7 +236,7 @@ func (l sight) conflict(ctx context.Context, me string) error {
 
 // missed submits the work that key stands for, unless a task has begun it.
 func (l sight) missed(ctx context.Context, kind, why, key string) error {
-	p, err := l.state(ctx, l.o)
+	p, err := l.memory.state(ctx, l.o)
 	if err != nil || p.Begun[key] != "" {
 		return err
 	}

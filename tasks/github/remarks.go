@@ -140,7 +140,7 @@ type batch struct {
 // unanswered are the remarks since the last one that was answered, and whatever the comment that asks belongs to: its thread on a line, or
 // the review it came with.
 func (k talk) unanswered(ctx context.Context) (batch, error) {
-	before, err := k.cursor(k.o).Load(ctx)
+	before, err := k.memory.cursor(k.o).Load(ctx)
 	if err != nil {
 		return batch{}, err
 	}

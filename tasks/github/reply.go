@@ -67,7 +67,7 @@ func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
 			last, at = p, askedAt(id)
 		}
 	}
-	return r.source.answered(ctx, r.origin, last, at)
+	return r.source.memory.answered(ctx, r.origin, last, at)
 }
 
 // silent reports whether there is nothing to say: what was withdrawn has nobody who waits, and people who may not ask are told so once on each
@@ -83,7 +83,7 @@ func (r *reply) silent(ctx context.Context, e tasks.Ending) (stranger, silent bo
 	if err != nil || p.CanWrite() {
 		return false, false, err
 	}
-	first, err := r.source.firstStranger(ctx, r.origin)
+	first, err := r.source.memory.firstStranger(ctx, r.origin)
 	return true, !first, err
 }
 

@@ -148,11 +148,11 @@ func (r *report) tell(ctx context.Context, e tasks.Ending) (outcome, error) {
 func (r *report) inWords(ctx context.Context, said outcome) (outcome, error) {
 	switch said.ending.Kind {
 	case tasks.Answered:
-		state, err := r.source.reviewed(ctx, r.task, r.origin, said.verdict)
+		state, err := r.source.memory.reviewed(ctx, r.task, r.origin, said.verdict)
 		said.text += state.pausing()
 		return said, err
 	case tasks.Refused:
-		state, err := r.source.state(ctx, r.origin)
+		state, err := r.source.memory.state(ctx, r.origin)
 		if state.LastReviewed == r.origin.Head && state.Verdict != (kept{}) {
 			said.verdict = state.Verdict.verdict(said.ending)
 		}

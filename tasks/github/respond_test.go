@@ -45,7 +45,7 @@ func TestReviewResponse(t *testing.T) {
 				w.Errorf("brief: %+v", b)
 			}
 		}
-		if p := must(w.src.state(w.Context(), origin{Repo: repo, Number: n})); p.Rounds != 1 {
+		if p := must(w.src.memory.state(w.Context(), origin{Repo: repo, Number: n})); p.Rounds != 1 {
 			w.Errorf("rounds: %+v", p)
 		}
 
@@ -57,7 +57,7 @@ func TestReviewResponse(t *testing.T) {
 			w.Fatalf("made %+v", got)
 		}
 		w.briefed(f.tasks()[mention])
-		if p := must(w.src.state(w.Context(), origin{Repo: repo, Number: n})); p.Rounds != 0 {
+		if p := must(w.src.memory.state(w.Context(), origin{Repo: repo, Number: n})); p.Rounds != 0 {
 			w.Errorf("rounds: %+v", p)
 		}
 
@@ -97,7 +97,7 @@ func TestStrangersDoNotKeepUsGoing(t *testing.T) {
 	o := origin{Repo: repo, Number: n}
 	tire := func(p *prState) error { p.Rounds = maxRounds; return nil }
 	for user, want := range map[string]int{"cleo": maxRounds, "ann": 0} {
-		if err := w.src.changeState(t.Context(), o, tire); err != nil {
+		if err := w.src.memory.changeState(t.Context(), o, tire); err != nil {
 			t.Fatal(err)
 		}
 		f.comment(n, user, "@errand go on")
@@ -106,7 +106,7 @@ func TestStrangersDoNotKeepUsGoing(t *testing.T) {
 				_ = brief(w, task)
 			}
 		}
-		if p := must(w.src.state(t.Context(), o)); p.Rounds != want {
+		if p := must(w.src.memory.state(t.Context(), o)); p.Rounds != want {
 			t.Errorf("after %s spoke: %d rounds, want %d", user, p.Rounds, want)
 		}
 	}

@@ -23,7 +23,7 @@ func (s *Source) advance(ctx context.Context, desk *tasks.Desk, t draft, at time
 	if !tasks.ValidID(t.ID) {
 		return submitted(s.submit(ctx, desk, t)) // the desk says what is wrong with it; nothing of it is to be remembered
 	}
-	err = s.changeState(ctx, o, func(p *prState) (err error) {
+	err = s.memory.changeState(ctx, o, func(p *prState) (err error) {
 		t.ID, err = p.advance(t.ID, o, at)
 		return err
 	})
@@ -88,7 +88,7 @@ func (s *Source) retire(ctx context.Context, desk *tasks.Desk, d delivery) (said
 		return "", err
 	}
 	o := asItIs(e.GetRepo().GetFullName(), e.GetPullRequest())
-	err = s.changeState(ctx, o, func(p *prState) error {
+	err = s.memory.changeState(ctx, o, func(p *prState) error {
 		p.Review = ""
 		return p.sees(e.GetPullRequest().GetUpdatedAt().Time)
 	})
@@ -141,7 +141,7 @@ func (s *Source) outdate(ctx context.Context, desk *tasks.Desk, t draft, pr *git
 		return nil
 	}
 	o := t.origin
-	err := s.changeState(ctx, o, func(p *prState) error {
+	err := s.memory.changeState(ctx, o, func(p *prState) error {
 		if err := p.sees(at); err != nil {
 			return err
 		}

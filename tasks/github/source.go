@@ -51,6 +51,7 @@ const (
 type Source struct {
 	cfg     Config
 	forge   *hub.Forge
+	memory  memory
 	inbound intake.Inbound
 	pacer   intake.Pacer
 	wishes  hub.Recent[wish]
@@ -88,7 +89,7 @@ func New(cfg Config) (*Source, error) {
 	cfg.Quiet, cfg.Look = cmp.Or(cfg.Quiet, DefaultQuiet), cmp.Or(cfg.Look, DefaultLook)
 	cfg.ForkLabel, cfg.ForkRuns = cmp.Or(cfg.ForkLabel, DefaultForkLabel), cmp.Or(cfg.ForkRuns, DefaultForkRuns)
 	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
-	return &Source{cfg: cfg, forge: cfg.Forge, pacer: intake.Pacer{Limiter: cfg.Limiter}, log: cfg.Log.With("source", "github")}, nil
+	return &Source{cfg: cfg, forge: cfg.Forge, memory: memory{cfg.Memory, cfg.Log}, pacer: intake.Pacer{Limiter: cfg.Limiter}, log: cfg.Log.With("source", "github")}, nil
 }
 
 // Name is "github".
@@ -204,7 +205,7 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 	case o.byBot():
 		err = s.round(ctx, t, o)
 	case !nobodyAsked(t, o):
-		err = s.spoke(ctx, o) // not when it was said: then anybody could keep us going
+		err = s.memory.spoke(ctx, o) // not when it was said: then anybody could keep us going
 	}
 	if err != nil {
 		return tasks.Brief{}, err

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -85,19 +86,26 @@ func (p *prState) tired() string {
 	return ""
 }
 
-func (s *Source) stateMemo(o origin) intake.Memo[prState] {
-	return intake.Memo[prState]{Memory: s.cfg.Memory, Name: "github/" + o.String() + "/state", Log: s.cfg.Log}
+// memory holds what is remembered of each pull request between its tasks: its state, the findings of its reviews, and how far its
+// conversation was answered.
+type memory struct {
+	store intake.Memory
+	log   *slog.Logger
+}
+
+func (m memory) stateMemo(o origin) intake.Memo[prState] {
+	return intake.Memo[prState]{Memory: m.store, Name: "github/" + o.String() + "/state", Log: m.log}
 }
 
 // state reads what is remembered of a pull request; the zero value if it is new.
-func (s *Source) state(ctx context.Context, o origin) (prState, error) {
-	return s.stateMemo(o).Load(ctx)
+func (m memory) state(ctx context.Context, o origin) (prState, error) {
+	return m.stateMemo(o).Load(ctx)
 }
 
 // changeState changes what is remembered of a pull request. change may be called several times if others change it meanwhile; its error
 // leaves everything as it is and is returned.
-func (s *Source) changeState(ctx context.Context, o origin, change func(*prState) error) error {
-	return s.stateMemo(o).Change(ctx, change)
+func (m memory) changeState(ctx context.Context, o origin, change func(*prState) error) error {
+	return m.stateMemo(o).Change(ctx, change)
 }
 
 // seen is what is remembered of the conversation on a pull request.
@@ -107,13 +115,13 @@ type seen struct {
 	Stranger bool      `json:"stranger,omitempty"` // somebody was told that errand does not work for him
 }
 
-func (s *Source) cursor(o origin) intake.Memo[seen] {
-	return intake.Memo[seen]{Memory: s.cfg.Memory, Name: "github/" + o.String() + "/seen", Log: s.cfg.Log}
+func (m memory) cursor(o origin) intake.Memo[seen] {
+	return intake.Memo[seen]{Memory: m.store, Name: "github/" + o.String() + "/seen", Log: m.log}
 }
 
 // answered notes that a comment was answered.
-func (s *Source) answered(ctx context.Context, o origin, p spot, at time.Time) error {
-	return s.cursor(o).Change(ctx, func(v *seen) error {
+func (m memory) answered(ctx context.Context, o origin, p spot, at time.Time) error {
+	return m.cursor(o).Change(ctx, func(v *seen) error {
 		if at.After(v.Until) {
 			v.Until, v.Last = at, p
 		}
@@ -122,8 +130,8 @@ func (s *Source) answered(ctx context.Context, o origin, p spot, at time.Time) e
 }
 
 // firstStranger reports whether nobody was told yet on a pull request that errand does not work for him, and notes that somebody is.
-func (s *Source) firstStranger(ctx context.Context, o origin) (first bool, err error) {
-	err = s.cursor(o).Change(ctx, func(v *seen) error {
+func (m memory) firstStranger(ctx context.Context, o origin) (first bool, err error) {
+	err = m.cursor(o).Change(ctx, func(v *seen) error {
 		first, v.Stranger = !v.Stranger, true
 		return nil
 	})
@@ -152,7 +160,7 @@ func (s *Source) unchanged(ctx context.Context, gh *github.Client, t tasks.Task,
 	if o.byPerson() {
 		return nil
 	}
-	switch p, err := s.state(ctx, o); {
+	switch p, err := s.memory.state(ctx, o); {
 	case err != nil:
 		return err
 	case p.LastReviewed == o.Head && p.ReviewedBy != t.ID: // its own was tried again by somebody
@@ -169,7 +177,7 @@ func (s *Source) unchanged(ctx context.Context, gh *github.Client, t tasks.Task,
 		return s.sorted("read the changes of "+o.String(), err)
 	}
 	var reviewed string
-	err = s.changeState(ctx, o, func(p *prState) error {
+	err = s.memory.changeState(ctx, o, func(p *prState) error {
 		reviewed = p.sameAs(o.Head, patchID(diff))
 		return nil
 	})
@@ -190,8 +198,8 @@ func (p *prState) sameAs(head, patch string) (reviewed string) {
 }
 
 // reviewed notes that a task's review of a head was posted and how its light ends, and gives what is remembered now. Again it changes nothing.
-func (s *Source) reviewed(ctx context.Context, t tasks.Task, o origin, v hub.Verdict) (state prState, err error) {
-	err = s.changeState(ctx, o, func(p *prState) error {
+func (m memory) reviewed(ctx context.Context, t tasks.Task, o origin, v hub.Verdict) (state prState, err error) {
+	err = m.changeState(ctx, o, func(p *prState) error {
 		if p.LastReviewed != o.Head && !o.byPerson() {
 			p.Reviews++
 		}

@@ -15,7 +15,7 @@ func TestState(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
 	o := origin{Repo: repo, Number: 7}
-	if p, err := w.src.state(t.Context(), o); err != nil || !cmp.Equal(p, prState{}) {
+	if p, err := w.src.memory.state(t.Context(), o); err != nil || !cmp.Equal(p, prState{}) {
 		t.Errorf("of a new pull request: %+v, %v", p, err)
 	}
 	other := w.source(func(c *config) { c.Hub.Token = "ghp_test" })
@@ -23,7 +23,7 @@ func TestState(t *testing.T) {
 	for i, s := range []*Source{w.src, other} {
 		wg.Go(func() {
 			for n := range 3 {
-				err := s.changeState(t.Context(), o, func(p *prState) error {
+				err := s.memory.changeState(t.Context(), o, func(p *prState) error {
 					p.Rounds++
 					p.begin(fmt.Sprintf("%d/%d", i, n), "task")
 					return nil
@@ -36,14 +36,14 @@ func TestState(t *testing.T) {
 	}
 	wg.Wait()
 	refuse := errors.New("no")
-	if err := other.changeState(t.Context(), o, func(p *prState) error { p.Paused = true; return refuse }); !errors.Is(err, refuse) {
+	if err := other.memory.changeState(t.Context(), o, func(p *prState) error { p.Paused = true; return refuse }); !errors.Is(err, refuse) {
 		t.Errorf("the change's own error: %v", err)
 	}
-	p, err := w.src.state(t.Context(), o)
+	p, err := w.src.memory.state(t.Context(), o)
 	if err != nil || p.Rounds != 6 || len(p.Begun) != 6 || p.Paused {
 		t.Errorf("of changes at once: %+v, %v", p, err)
 	}
-	if p, err := w.src.state(t.Context(), origin{Repo: repo, Number: 8}); err != nil || p.Rounds != 0 {
+	if p, err := w.src.memory.state(t.Context(), origin{Repo: repo, Number: 8}); err != nil || p.Rounds != 0 {
 		t.Errorf("of another pull request: %+v, %v", p, err)
 	}
 }
@@ -54,16 +54,16 @@ func TestStateOfAnotherForm(t *testing.T) {
 	w := withToken(t)
 	o := origin{Repo: repo, Number: 7}
 	set := func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`[]`), nil }
-	if err := w.db.Memos.ChangeMemo(t.Context(), w.src.stateMemo(o).Name, set); err != nil {
+	if err := w.db.Memos.ChangeMemo(t.Context(), w.src.memory.stateMemo(o).Name, set); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := w.src.state(t.Context(), o); err != nil || !cmp.Equal(p, prState{}) {
+	if p, err := w.src.memory.state(t.Context(), o); err != nil || !cmp.Equal(p, prState{}) {
 		t.Errorf("read: %+v, %v", p, err)
 	}
-	if err := w.src.changeState(t.Context(), o, func(p *prState) error { p.Rounds++; return nil }); err != nil {
+	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error { p.Rounds++; return nil }); err != nil {
 		t.Error(err)
 	}
-	if p, err := w.src.state(t.Context(), o); err != nil || p.Rounds != 1 {
+	if p, err := w.src.memory.state(t.Context(), o); err != nil || p.Rounds != 1 {
 		t.Errorf("after a change: %+v, %v", p, err)
 	}
 }

@@ -77,7 +77,7 @@ func TestPushGoesOnWithARequestedReview(t *testing.T) {
 	ask := must(w.hub.Payload("review_requested", repo, n, "ben"))
 	ask["requested_reviewer"] = map[string]any{"login": "errand"}
 	f.send("pull_request", ask, githubfake.SendOptions{})
-	if err := w.src.changeState(t.Context(), origin{Repo: repo, Number: n}, func(p *prState) error { p.Reviews = maxReviews; return nil }); err != nil {
+	if err := w.src.memory.changeState(t.Context(), origin{Repo: repo, Number: n}, func(p *prState) error { p.Reviews = maxReviews; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{"a.go", "b.go"} {

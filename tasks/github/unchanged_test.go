@@ -109,7 +109,7 @@ func TestReviewsAreBounded(t *testing.T) {
 		}
 		must(w.hub.PushPR(t.Context(), repo, n, map[string]string{"a": fmt.Sprint(i)}))
 	}
-	if p := must(w.src.state(t.Context(), origin{Repo: repo, Number: n})); p.Reviews != maxReviews {
+	if p := must(w.src.memory.state(t.Context(), origin{Repo: repo, Number: n})); p.Reviews != maxReviews {
 		t.Errorf("state: %+v", p)
 	}
 	status, said := f.send("pull_request", must(w.hub.Payload("synchronize", repo, n, "octocat")), githubfake.SendOptions{})
@@ -145,7 +145,7 @@ func TestWantedReviewsAreNotCounted(t *testing.T) {
 	w := withToken(t)
 	for i, o := range []origin{{}, {Action: "review_requested"}, {Action: "labeled", ApprovedBy: "ben"}, {Action: "asked", Asked: new(asked)}} {
 		o.Repo, o.Number, o.Head = repo, 1, fmt.Sprint("head", i)
-		if p := must(w.src.reviewed(t.Context(), tasks.Task{}, o, hub.Verdict{})); p.Reviews != 1 {
+		if p := must(w.src.memory.reviewed(t.Context(), tasks.Task{}, o, hub.Verdict{})); p.Reviews != 1 {
 			t.Errorf("%s: %d", o.Action, p.Reviews)
 		}
 	}
