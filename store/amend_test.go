@@ -19,7 +19,7 @@ func TestAmend(t *testing.T) {
 			h.ok(err)
 		}
 		amended := func(rec Record) Record {
-			rec.Task, rec.Kin, rec.Scopes, rec.Topic = json.RawMessage(`{"n":2}`), "kin", []string{"user:a"}, json.RawMessage(`{"latest":"`+rec.ID+`","x":1}`)
+			rec.Task, rec.MergeKey, rec.Scopes, rec.Topic = json.RawMessage(`{"n":2}`), "merge_key", []string{"user:a"}, json.RawMessage(`{"latest":"`+rec.ID+`","x":1}`)
 			return rec
 		}
 		h.ok(s.Amend(h.Context(), amended(first), "1"))
@@ -31,7 +31,7 @@ func TestAmend(t *testing.T) {
 			h.Errorf("the topic stayed %s", got)
 		}
 		got := must(s.Get(h.Context(), first.ID))
-		if got.Kin != "kin" || string(got.Task) != `{"n":2}` || !cmp.Equal(got.Scopes, []string{"user:a"}) || got.State != Waiting {
+		if got.MergeKey != "merge_key" || string(got.Task) != `{"n":2}` || !cmp.Equal(got.Scopes, []string{"user:a"}) || got.State != Waiting {
 			h.Errorf("amended: %+v", got)
 		}
 

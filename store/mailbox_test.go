@@ -14,7 +14,7 @@ import (
 // kin is the n-th task of thread "t" that may be absorbed by others of its kind.
 func kin(n int) Record {
 	rec := task(n)
-	rec.Kin = "k"
+	rec.MergeKey = "k"
 	return rec
 }
 
@@ -119,8 +119,8 @@ func TestTakeKeepsTheOrder(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		for name, hinder := range map[string]func(rec *Record) (after func(*Claim)){
-			"other kin": func(rec *Record) func(*Claim) { rec.Kin = "other"; return nil },
-			"no kin":    func(rec *Record) func(*Claim) { rec.Kin = ""; return nil },
+			"other kin": func(rec *Record) func(*Claim) { rec.MergeKey = "other"; return nil },
+			"no kin":    func(rec *Record) func(*Claim) { rec.MergeKey = ""; return nil },
 			"not due":   func(rec *Record) func(*Claim) { rec.At = time.Now().Add(time.Hour); return nil },
 			"cancelled": func(rec *Record) func(*Claim) {
 				return func(*Claim) { must(s.Cancel(ctx, rec.ID, "ann", "user")) }
@@ -179,7 +179,7 @@ func TestSubmitTellsWhoWaits(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		other := kin(3)
-		other.Kin = "other"
+		other.MergeKey = "other"
 		for i, row := range []struct {
 			rec    Record
 			before int

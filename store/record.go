@@ -21,14 +21,14 @@ const (
 
 // Record is one task as the store knows it: a copy, true at the moment it was read.
 type Record struct {
-	ID     string          // begins with 16 digits of unix microseconds and a dash; [a-z0-9.-], at most 80 bytes
-	Thread string          // tasks of one thread run one after the other, in the order of their IDs
-	Class  string          // the queue it belongs to; opaque here
-	Task   json.RawMessage // opaque, at most 1 MiB
-	Scopes []string        // what it counts in, for caps and budgets: "<kind>:<name>" each, names opaque here
-	State  State
-	Kin    string // the run of one task may absorb another of its thread if both have the same, which is not empty; opaque
-	Into   string // whose run has absorbed it; with whom it ended
+	ID       string          // begins with 16 digits of unix microseconds and a dash; [a-z0-9.-], at most 80 bytes
+	Thread   string          // tasks of one thread run one after the other, in the order of their IDs
+	Class    string          // the queue it belongs to; opaque here
+	Task     json.RawMessage // opaque, at most 1 MiB
+	Scopes   []string        // what it counts in, for caps and budgets: "<kind>:<name>" each, names opaque here
+	State    State
+	MergeKey string // the run of one task may absorb another of its thread if both have the same, which is not empty; opaque
+	Into     string // whose run has absorbed it; with whom it ended
 
 	// Topic is what Submit remembers of the thread, for its next task; nil = nothing new. Opaque; see [Threads.Topic], not in records that
 	// were read.
@@ -69,7 +69,7 @@ func (r Record) Due() time.Time {
 
 func decode(id string, f map[string]string) Record {
 	return Record{
-		ID: id, Thread: f["thread"], Class: f["class"], Task: raw(f["task"]), State: State(f["state"]), Kin: f["kin"], Into: f["into"],
+		ID: id, Thread: f["thread"], Class: f["class"], Task: raw(f["task"]), State: State(f["state"]), MergeKey: f["merge_key"], Into: f["into"],
 		Delivery: number(f["delivery"]), At: fromMicros(f["at"]), Why: f["why"], Blocked: blocked(f["blocked"]),
 		Attempt: number(f["attempt"]), Parks: number(f["parks"]), Crashes: number(f["crashes"]),
 		Fence: int64(number(f["fence"])), Worker: f["worker"], Scopes: lines(f["scopes"]), Cost: usd(f["cost"]),

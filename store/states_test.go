@@ -72,11 +72,11 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	},
 	"SetAside": func(ctx context.Context, w world, id string) error { return w.s.SetAside(ctx, id) },
 	"Submit": func(ctx context.Context, w world, id string) error {
-		_, _, err := w.s.Submit(ctx, Record{ID: id, Thread: "t", Kin: "k"})
+		_, _, err := w.s.Submit(ctx, Record{ID: id, Thread: "t", MergeKey: "k"})
 		return err
 	},
 	"Submit, may reply": func(ctx context.Context, w world, id string) error {
-		_, _, err := w.s.Submit(ctx, Record{ID: id, Thread: "t", Kin: "k", Reply: MayReply})
+		_, _, err := w.s.Submit(ctx, Record{ID: id, Thread: "t", MergeKey: "k", Reply: MayReply})
 		return err
 	},
 	"Claim": func(ctx context.Context, w world, id string) error {
@@ -90,7 +90,7 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	"EndWaiting": func(ctx context.Context, w world, id string) error { return failed(w.s.EndWaiting(ctx, id, nil)) },
 	"Withdraw":   func(ctx context.Context, w world, id string) error { return failed(w.s.Withdraw(ctx, id, nil)) },
 	"Amend": func(ctx context.Context, w world, id string) error {
-		return w.s.Amend(ctx, Record{ID: id, Kin: "k"}, "1")
+		return w.s.Amend(ctx, Record{ID: id, MergeKey: "k"}, "1")
 	},
 	"Retry":  func(ctx context.Context, w world, id string) error { return failed(w.s.Retry(ctx, id)) },
 	"Cancel": func(ctx context.Context, w world, id string) error { return failed(w.s.Cancel(ctx, id, "ann", "user")) },

@@ -26,7 +26,7 @@ const (
 )
 
 // Submit stores a new task as waiting, in the thread that rec.Thread resolves to; see [Threads.Alias]. It reads the fields ID, Thread, Class,
-// Task, Scopes, Kin, Topic, At and Reply of rec. It is idempotent by ID: if the record exists, in whatever state, Submit returns it unchanged
+// Task, Scopes, MergeKey, Topic, At and Reply of rec. It is idempotent by ID: if the record exists, in whatever state, Submit returns it unchanged
 // with created = false.
 //
 // It returns [ErrTooLarge] if the task exceeds 1 MiB, [ErrSpent] if the message was used as an answer before (see [Questions.Answer]), and
@@ -37,7 +37,7 @@ func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stor
 		return Record{}, false, fmt.Errorf("submit %s: %w", rec.ID, err)
 	}
 	args := []any{
-		rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), string(rec.Reply), rec.Kin, strings.Join(rec.Scopes, "\n"),
+		rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), string(rec.Reply), rec.MergeKey, strings.Join(rec.Scopes, "\n"),
 		[]byte(rec.Topic), s.cfg.SessionTTL.Milliseconds(),
 	}
 	r, err := s.run(ctx, "submit", append(args, budgetArgs(budgets)...)...)
@@ -50,7 +50,7 @@ func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stor
 	return Record{
 		ID: rec.ID, Thread: r.text(2), Class: rec.Class, Task: rec.Task, Scopes: rec.Scopes, State: Waiting,
 		At: rec.At.Truncate(time.Microsecond).UTC(), Created: fromMicros(r.text(1)),
-		Kin: rec.Kin, Before: r.number(3), Joins: r.text(4) == "1",
+		MergeKey: rec.MergeKey, Before: r.number(3), Joins: r.text(4) == "1",
 	}, true, nil
 }
 

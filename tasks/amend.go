@@ -29,7 +29,7 @@ func (d *Desk) Amend(ctx context.Context, t Task, edit string) (Amendment, error
 	if err != nil {
 		return 0, err
 	}
-	err = d.store.Amend(ctx, store.Record{ID: t.ID, Task: format.JSON(t), Kin: MergeKey(t), Scopes: t.scopes(), Topic: topic}, edit)
+	err = d.store.Amend(ctx, store.Record{ID: t.ID, Task: format.JSON(t), MergeKey: MergeKey(t), Scopes: t.scopes(), Topic: topic}, edit)
 	switch {
 	case errors.Is(err, store.ErrBegun):
 		return d.correct(ctx, t, edit)

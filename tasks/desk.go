@@ -110,7 +110,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, fmt.Errorf("marshal task %s: %w", t.ID, err)
 	}
-	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, Kin: MergeKey(t), Scopes: t.scopes(), Topic: topic, At: t.NotBefore}
+	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, MergeKey: MergeKey(t), Scopes: t.scopes(), Topic: topic, At: t.NotBefore}
 	if err := d.savePictures(ctx, t); err != nil {
 		return Receipt{}, err
 	}

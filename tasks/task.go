@@ -137,7 +137,7 @@ func FromForge(err error) error {
 	return err
 }
 
-// kin is what two tasks of a thread have in common if the run of one may absorb the other; empty for what is never absorbed. Only what
+// MergeKey is what two tasks of a thread have in common if the run of one may absorb the other; empty for what is never absorbed. Only what
 // people wait for is: automatic work is about one thing.
 func MergeKey(t Task) string {
 	if t.Class != Interactive {

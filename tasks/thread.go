@@ -85,9 +85,9 @@ func (d *Desk) Latest(ctx context.Context, t Thread) (Status, error) {
 	return st, err
 }
 
-// Talked is a conversation as far as it is remembered: the newest tasks of a thread in which people talk, at most n, oldest first, in
+// History returns the newest tasks of a thread in which people talk, at most n, oldest first, in
 // whatever state. One whose thread nobody knows is empty.
-func (d *Desk) Talked(ctx context.Context, thread string, n int) ([]Status, error) {
+func (d *Desk) History(ctx context.Context, thread string, n int) ([]Status, error) {
 	thread, err := d.store.Threads.Resolve(ctx, thread)
 	if err != nil {
 		return nil, err

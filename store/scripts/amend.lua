@@ -1,4 +1,4 @@
--- prefix, id, task, kin, scopes, topic, its lifetime ms, edit -> {'ok'} | {'begun'} | {'ended'} | {'stale'} | {'notfound'}
+-- prefix, id, task, merge_key, scopes, topic, its lifetime ms, edit -> {'ok'} | {'begun'} | {'ended'} | {'stale'} | {'notfound'}
 local id, key = ARGV[2], task_key(ARGV[2])
 local r = redis.call('HMGET', key, 'state', 'thread', 'fence', 'cancel_cause', 'edit')
 if not r[1] then return {'notfound'} end
@@ -6,7 +6,7 @@ if r[1] == 'ended' or r[4] then return {'ended'} end
 if r[5] and r[5] > ARGV[8] then return {'stale'} end
 redis.call('HSET', key, 'edit', ARGV[8])
 if r[1] ~= 'waiting' or r[3] ~= '0' then return {'begun'} end
-redis.call('HSET', key, 'task', ARGV[3], 'kin', ARGV[4], 'scopes', ARGV[5])
+redis.call('HSET', key, 'task', ARGV[3], 'merge_key', ARGV[4], 'scopes', ARGV[5])
 -- What the thread goes by only if it goes by this task: a later one has more to say.
 local topic = redis.call('GET', topic_key(r[2]))
 if ARGV[6] ~= '' and topic and string.find(topic, '"' .. id .. '"', 1, true) then redis.call('SET', topic_key(r[2]), ARGV[6], 'PX', ARGV[7]) end

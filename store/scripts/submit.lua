@@ -1,8 +1,8 @@
--- prefix, id, thread, class, task, at, reply mode, kin, scopes, topic, lifetime ms of it and of the alias, (scope or kind, budget)...
+-- prefix, id, thread, class, task, at, reply mode, merge_key, scopes, topic, lifetime ms of it and of the alias, (scope or kind, budget)...
 -- -> {'created', now, the thread that it is in, tasks before it, '1' if it will be absorbed} | {'exists', record} | {'spent'} |
 -- with a reply mode {'openquestion', id} | with 'only' {'noquestion'} | {'overbudget', scope, spent, reserved, budget}
 -- It runs once for every event that comes in, so it asks Redis for nothing that it can know.
-local id, thread, kin = ARGV[2], ARGV[3], ARGV[8]
+local id, thread, merge_key = ARGV[2], ARGV[3], ARGV[8]
 local key = task_key(id)
 if redis.call('EXISTS', key, spent_key(id)) > 0 then
   if redis.call('EXISTS', spent_key(id)) == 1 then return {'spent'} end
@@ -28,7 +28,7 @@ if ARGV[12] then
   end
 end
 redis.call('HSET', key, 'thread', thread, 'class', ARGV[4], 'task', ARGV[5], 'at', ARGV[6], 'state', 'waiting', 'delivery', '0',
-  'attempt', '0', 'crashes', '0', 'fence', '0', 'outbox', '0', 'created', int(t), 'kin', kin, 'scopes', ARGV[9])
+  'attempt', '0', 'crashes', '0', 'fence', '0', 'outbox', '0', 'created', int(t), 'merge_key', merge_key, 'scopes', ARGV[9])
 redis.call('ZADD', waiting, born(id), id)
 redis.call('ZADD', LIVE, '0', id)
 redis.call('ZADD', TASKS, '0', id)
@@ -50,14 +50,14 @@ end
 
 if not head then return {'created', int(t), thread, '0', '0'} end
 
--- It will be absorbed if all before it are its kin, for then the first of them takes up the others; unless that one runs and takes
+-- It will be absorbed if all before it are its merge_key, for then the first of them takes up the others; unless that one runs and takes
 -- nothing more, or is parked: that may be for hours, and whoever asks is to hear that he waits.
 local before = redis.call('ZRANK', waiting, id)
-local absorbed = before > 0 and kin ~= ''
+local absorbed = before > 0 and merge_key ~= ''
 for i, other in ipairs(before > 0 and redis.call('ZRANGE', waiting, '0', int(before - 1)) or {}) do
-  local r = redis.pcall('HMGET', task_key(other), 'kin', 'state', 'closed', 'held', 'fence', 'at')
+  local r = redis.pcall('HMGET', task_key(other), 'merge_key', 'state', 'closed', 'held', 'fence', 'at')
   local busy = r[2] == 'running' and r[3] == r[4] or r[2] == 'waiting' and tonumber(r[6]) > t
-  if r[1] ~= kin or i > 1 and r[5] ~= '0' or i == 1 and busy then absorbed = false end
+  if r[1] ~= merge_key or i > 1 and r[5] ~= '0' or i == 1 and busy then absorbed = false end
 end
 redis.call('PUBLISH', P .. 'mail', thread) -- to the one that runs
 return {'created', int(t), thread, int(before), absorbed and '1' or '0'}

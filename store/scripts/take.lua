@@ -1,21 +1,21 @@
 -- prefix, id, thread, fence, nonce, close, event, event cap -> {'ok', id, record} | {'no'} | {'stale'}
 local id, thread, fence, nonce = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 if not runs(id, fence) then return {'stale'} end
-local host = redis.call('HMGET', task_key(id), 'kin', 'closed', 'took')
-local kin = host[1] or ''
+local host = redis.call('HMGET', task_key(id), 'merge_key', 'closed', 'took')
+local merge_key = host[1] or ''
 
 -- The client sends a command again when the answer got lost. The nonce tells that from the wish for one more.
 local again = host[3] and string.match(host[3], '^' .. nonce .. ' (.*)$')
 if again then return {'ok', again, redis.call('HGETALL', task_key(again))} end
-if kin == '' or host[2] == fence then return {'no'} end
+if merge_key == '' or host[2] == fence then return {'no'} end
 
 -- Only the one behind the running one, which is the head: the order of a thread is never changed.
 local next = redis.call('ZRANGE', waiting_key(thread), '1', '1')[1]
 if next then
-  local r = redis.pcall('HMGET', task_key(next), 'kin', 'at', 'cancel_cause', 'fence', 'crashes')
+  local r = redis.pcall('HMGET', task_key(next), 'merge_key', 'at', 'cancel_cause', 'fence', 'crashes')
   local t = now()
   -- One that was begun before has a conversation of its own to go on with, and one with which a worker has died runs apart from others.
-  if r[1] == kin and not r[3] and r[4] == '0' and (r[5] or '0') == '0' and tonumber(r[2]) <= t then
+  if r[1] == merge_key and not r[3] and r[4] == '0' and (r[5] or '0') == '0' and tonumber(r[2]) <= t then
     unblock(next)
     redis.call('ZREM', waiting_key(thread), next)
     redis.call('HSET', task_key(next), 'state', 'absorbed', 'into', id)

@@ -44,8 +44,8 @@ func turn(interval, waited time.Duration) time.Duration {
 	return upTo(interval)
 }
 
-// heed tells the fleet what the end of a run says of the credential.
-func (w *Worker) heed(run *run, r agent.Result) {
+// recordThrottle tells the fleet what the end of a run says of the credential.
+func (w *Worker) recordThrottle(run *run, r agent.Result) {
 	credential, err := w.cfg.Credential, error(nil)
 	if credential == "" {
 		return
@@ -106,7 +106,7 @@ func (w *Worker) slow(run *run) func() {
 
 // announce tells whoever follows the run that it is tried again, and the thread if that is long after.
 func (w *Worker) announce(run *run, t tasks.Task, s tasks.Source, cause error) {
-	a, ok := errors.AsType[*again](cause)
+	a, ok := errors.AsType[*retryError](cause)
 	if !ok {
 		return
 	}
@@ -147,7 +147,7 @@ const sayLimit = 15 * time.Second
 // notice adds to a run's events what happens to its task outside of a run.
 func (w *Worker) notice(run *run, text string) {
 	e := agent.Event{Kind: agent.Notice, Text: text, Time: time.Now()}
-	run.told.Update(e)
+	run.report.Update(e)
 	if err := run.claim.Append(run.detached, format.JSON(e)); err != nil {
 		w.log.Warn("store events", "run", run.claim.ID(), "err", err)
 	}

@@ -267,9 +267,9 @@ func TestParkedIsSaidOnce(t *testing.T) {
 	}
 	run := w.hold(t.Context(), claim, nil)
 	defer run.release()
-	run.told = w.open(run, f.source, task)
+	run.report = w.open(run, f.source, task)
 	for range 2 {
-		next, _ := w.again(run, limited(time.Now().Add(time.Hour)))
+		next, _ := w.retryDecision(run, limited(time.Now().Add(time.Hour)))
 		w.announce(run, task, s, next)
 	}
 	if len(s.said) != 1 {

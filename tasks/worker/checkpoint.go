@@ -42,7 +42,7 @@ func (w *Worker) checkpoints(r *run, p place, s *agent.Spec) {
 // checkpoint is the better one: told to go on, nobody would know with what.
 func (w *Worker) handOver(r *run, p place, s agent.Spec, res agent.Result, cause error) {
 	c := checkpoint{Session: res.Session, Answers: res.Text}
-	if failed, ok := errors.AsType[*again](cause); ok {
+	if failed, ok := errors.AsType[*retryError](cause); ok {
 		c.Why, c.Fresh = failed.Why, failed.fresh
 	}
 	if c.Fresh {

@@ -35,7 +35,7 @@ type saved struct {
 }
 
 // conversation finds what the task goes on with: the run that was interrupted in it, and had absorbed that, or else the thread's latest one.
-func (w *Worker) conversation(ctx context.Context, t tasks.Task, b tasks.Brief, before *past, absorbed []agent.Turn) (conversation, error) {
+func (w *Worker) conversation(ctx context.Context, t tasks.Task, b tasks.Brief, before *resumeState, absorbed []agent.Turn) (conversation, error) {
 	var c conversation
 	if !b.Fresh {
 		stored, err := w.store.Threads.Session(ctx, t.Thread)
@@ -119,7 +119,7 @@ type answers struct {
 const maxAnswers = 512 << 10
 
 // newAnswers begins with what earlier runs have answered.
-func newAnswers(before *past) *answers {
+func newAnswers(before *resumeState) *answers {
 	if !before.goesOn() {
 		return &answers{}
 	}

@@ -66,7 +66,7 @@ func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 func (w *Worker) handBack(run *run, cause error) error {
 	var wait store.Wait
 	later, asked := errors.AsType[*tasks.ErrLater](cause)
-	failed, again := errors.AsType[*again](cause)
+	failed, again := errors.AsType[*retryError](cause)
 	switch {
 	case again:
 		wait = failed.Wait
@@ -85,7 +85,7 @@ func (w *Worker) handBack(run *run, cause error) error {
 	}
 	w.log.Log(run.detached, level, "task handed back", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", cause)
 	w.meter.Returned(run.claim.Record().Class, returnOf(cause))
-	run.told.leave() // before the next run of the task can begin
+	run.report.leave() // before the next run of the task can begin
 	done, err := w.persist(run, "return", func() error { return run.claim.Return(run.detached, wait) })
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 // host is what the flow is to a run of the agent.
 type host struct {
 	record *recorder
-	report *opening
+	report *pendingReport
 	given  *answers
 	mail   *mailbox
 	talk   *talk  // nil where the agent cannot talk with people
@@ -187,18 +187,18 @@ func encode(events []agent.Event) []json.RawMessage {
 	return list
 }
 
-// opening is a report on its way: the run does not wait for the source's answer. A nil opening is one that never began.
-type opening struct {
+// pendingReport is a report on its way: the run does not wait for the source's answer. A nil opening is one that never began.
+type pendingReport struct {
 	done   chan struct{}
 	cancel context.CancelFunc
 	report tasks.Report // set before done is closed; nil when it could not be opened
 }
 
 // open begins the task's report. A run goes on without one; the final message opens it again.
-func (w *Worker) open(r *run, s tasks.Source, t tasks.Task) *opening {
+func (w *Worker) open(r *run, s tasks.Source, t tasks.Task) *pendingReport {
 	ctx, cancel := context.WithCancel(r.life)
-	o := &opening{done: make(chan struct{}), cancel: cancel}
-	r.told = o
+	o := &pendingReport{done: make(chan struct{}), cancel: cancel}
+	r.report = o
 	go func() {
 		defer close(o.done)
 		report, err := s.Open(ctx, t)
@@ -212,7 +212,7 @@ func (w *Worker) open(r *run, s tasks.Source, t tasks.Task) *opening {
 }
 
 // Update hands an event to the report, if it is there by now.
-func (o *opening) Update(e agent.Event) {
+func (o *pendingReport) Update(e agent.Event) {
 	if o == nil {
 		return
 	}
@@ -226,7 +226,7 @@ func (o *opening) Update(e agent.Event) {
 }
 
 // get waits for the report, which takes a few bounded calls of the source's; nil when there is none.
-func (o *opening) get() tasks.Report {
+func (o *pendingReport) get() tasks.Report {
 	if o == nil {
 		return nil
 	}
@@ -235,7 +235,7 @@ func (o *opening) get() tasks.Report {
 }
 
 // leave ends what the report started and returns when nothing of it is under way.
-func (o *opening) leave() {
+func (o *pendingReport) leave() {
 	if o != nil {
 		o.cancel()
 		<-o.done

@@ -76,7 +76,7 @@ func (w *Worker) mailbox(r *run, t tasks.Task, s tasks.Source) (*mailbox, error)
 }
 
 // resume parts with what an earlier run had absorbed if this one does not go on with that run: then nobody has read it yet.
-func (m *mailbox) resume(before *past) error {
+func (m *mailbox) resume(before *resumeState) error {
 	if before.goesOn() || len(m.mail) == 0 {
 		return nil
 	}

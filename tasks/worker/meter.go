@@ -46,7 +46,7 @@ func (unmetered) Ended(tasks.Task, tasks.Ending, time.Duration) {}
 
 // returnOf is why a task is handed back.
 func returnOf(cause error) Return {
-	failed, again := errors.AsType[*again](cause)
+	failed, again := errors.AsType[*retryError](cause)
 	_, asked := errors.AsType[*tasks.ErrLater](cause)
 	switch {
 	case again && failed.Parked:

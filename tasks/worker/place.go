@@ -30,7 +30,7 @@ type place struct {
 }
 
 // place prepares the directory of a run: the thread's clone, a local directory, or a scratch directory.
-func (w *Worker) place(ctx context.Context, t tasks.Task, b tasks.Brief, files string, before *past) (place, error) {
+func (w *Worker) place(ctx context.Context, t tasks.Task, b tasks.Brief, files string, before *resumeState) (place, error) {
 	p := place{Dir: t.Dir, Files: files, Trusted: true}
 	switch {
 	case t.Repo != "":
@@ -46,7 +46,7 @@ func (w *Worker) place(ctx context.Context, t tasks.Task, b tasks.Brief, files s
 	return p, nil
 }
 
-func (w *Worker) clone(ctx context.Context, t tasks.Task, b tasks.Brief, files string, before *past) (place, error) {
+func (w *Worker) clone(ctx context.Context, t tasks.Task, b tasks.Brief, files string, before *resumeState) (place, error) {
 	var repo tasks.Repository
 	if w.cfg.Policy.Repository != nil {
 		repo, _ = w.cfg.Policy.Repository(t.Repo)
@@ -124,7 +124,7 @@ func (w *Worker) diff(ctx context.Context, c workspace.Clone, files string) (pat
 }
 
 // spec puts a run together.
-func (w *Worker) spec(t tasks.Task, b tasks.Brief, p place, c conversation, before *past) agent.Spec {
+func (w *Worker) spec(t tasks.Task, b tasks.Brief, p place, c conversation, before *resumeState) agent.Spec {
 	prompt := b.Prompt
 	if prompt.Text == "" {
 		prompt.Text = t.Prompt

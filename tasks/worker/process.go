@@ -42,7 +42,7 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	}
 	w.log.Info("task ended", "run", id, "thread", claim.Thread(), "source", run.task.Source, "attempt", claim.Record().Attempt,
 		"outcome", string(ending.Kind), "dur", ending.Result.Duration.Round(time.Millisecond))
-	w.post(run.detached, id, run.told.get())
+	w.post(run.detached, id, run.report.get())
 	return nil
 }
 
@@ -106,8 +106,8 @@ func (w *Worker) brief(r *run) (err error) {
 
 // prepare begins the report and makes ready what the run works in and goes on with.
 func (w *Worker) prepare(r *run) (err error) {
-	r.told = w.open(r, r.source, r.task)
-	if r.before, err = w.past(r.ctx, r.claim.Record()); err != nil {
+	r.report = w.open(r, r.source, r.task)
+	if r.before, err = w.loadResumeState(r.ctx, r.claim.Record()); err != nil {
 		return err
 	}
 	if r.place, err = w.place(r.ctx, r.task, r.words, r.files, r.before); err != nil {
@@ -123,7 +123,7 @@ func (w *Worker) prepare(r *run) (err error) {
 // perform runs the agent.
 func (w *Worker) perform(r *run) (err error) {
 	r.answers = newAnswers(r.before)
-	host := &host{record: w.record(r), report: r.told, given: r.answers, mail: r.mail, slow: w.slow(r)}
+	host := &host{record: w.record(r), report: r.report, given: r.answers, mail: r.mail, slow: w.slow(r)}
 	r.spec = w.spec(r.task, r.words, r.place, r.talked, r.before)
 	host.talk = w.talk(r, r.task, r.source, host.record.add)
 	r.spec.Tools = host.talk.tools(r.place)
@@ -144,7 +144,7 @@ func (w *Worker) perform(r *run) (err error) {
 // finish settles what the run came to, and publishes the work of one that is over or keeps that of one that goes on.
 func (w *Worker) finish(r *run) (tasks.Ending, error) {
 	w.meter.Ran(r.task, r.result)
-	w.heed(r, r.result)
+	w.recordThrottle(r, r.result)
 	bill := w.settle(r, r.result)
 	ending, err := w.conclude(r, r.task, r.result)
 	ending.Bill = bill
@@ -166,7 +166,7 @@ func (w *Worker) conclude(run *run, t tasks.Task, r agent.Result) (tasks.Ending,
 	if err := w.health.blame(run.detached, r.Error); err != nil {
 		return tasks.Ending{}, err
 	}
-	next, given := w.again(run, r)
+	next, given := w.retryDecision(run, r)
 	if next != nil {
 		return tasks.Ending{}, next
 	}

@@ -138,7 +138,7 @@ func TestAbsorbedOfTheDeadComeFirst(t *testing.T) {
 			for range 3 {
 				task := f.task("a", "x")
 				list = append(list, task.ID)
-				if _, _, err := f.store.Submit(t.Context(), store.Record{ID: task.ID, Thread: task.Thread, Class: task.Class, Kin: "k", Task: format.JSON(task)}); err != nil {
+				if _, _, err := f.store.Submit(t.Context(), store.Record{ID: task.ID, Thread: task.Thread, Class: task.Class, MergeKey: "k", Task: format.JSON(task)}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -13,9 +13,9 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// past is what is left of a task's earlier run: a checkpoint to go on from, or the knowledge that there is none. The zero past is that
+// resumeState is what is left of a task's earlier run: a checkpoint to go on from, or the knowledge that there is none. The zero past is that
 // of a task that was not begun before.
-type past struct {
+type resumeState struct {
 	checkpoint
 	at      time.Time
 	crashed bool   // a worker died on the task, perhaps after the checkpoint
@@ -24,15 +24,15 @@ type past struct {
 }
 
 // goesOn reports whether the task goes on where its earlier run stopped.
-func (p *past) goesOn() bool { return p.Session.ID != "" && p.lost == "" }
+func (p *resumeState) goesOn() bool { return p.Session.ID != "" && p.lost == "" }
 
-// past finds out what is left of the task's earlier run. From here on the thread's directories are this run's.
-func (w *Worker) past(ctx context.Context, rec store.Record) (*past, error) {
+// loadResumeState finds out what is left of the task's earlier run. From here on the thread's directories are this run's.
+func (w *Worker) loadResumeState(ctx context.Context, rec store.Record) (*resumeState, error) {
 	left, err := w.workspace.Enter(rec.Thread)
 	if err != nil {
 		return nil, err
 	}
-	p := &past{crashed: rec.Crashes > 0}
+	p := &resumeState{crashed: rec.Crashes > 0}
 	saved, err := w.store.Checkpoint(ctx, rec.ID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -68,14 +68,14 @@ func (w *Worker) past(ctx context.Context, rec store.Record) (*past, error) {
 }
 
 // forget gives up a checkpoint that cannot be restored: neither its session nor its work is.
-func (w *Worker) forget(id string, p *past, err error) {
+func (w *Worker) forget(id string, p *resumeState, err error) {
 	w.log.Warn("restore checkpoint", "run", id, "err", err)
 	p.lost = "what had been kept of it cannot be restored"
 }
 
 // restore gives the task its clone: the one that its earlier run left, if it is there untouched, or else one from the checkpoint. A task
 // without a past gets it as the thread has it.
-func (w *Worker) restore(ctx context.Context, id string, want workspace.Want, p *past) (workspace.Clone, error) {
+func (w *Worker) restore(ctx context.Context, id string, want workspace.Want, p *resumeState) (workspace.Clone, error) {
 	if p.goesOn() && p.asLeft {
 		kept := want
 		kept.Keep = true
@@ -96,7 +96,7 @@ func (w *Worker) restore(ctx context.Context, id string, want workspace.Want, p 
 
 // words are what the agent is told of its past: the prompt of a run that goes on, a part of the context of one that begins again, and
 // nothing when there was none.
-func (p *past) words(t tasks.Task, now place) string {
+func (p *resumeState) words(t tasks.Task, now place) string {
 	if p.lost != "" {
 		return "This task was begun before and interrupted; " + p.lost +
 			". Start from the beginning. What you find changed in your directory may be from then."

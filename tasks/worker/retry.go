@@ -21,27 +21,27 @@ const (
 	muchLater = 4
 )
 
-// again is the cause for which a task has no ending although its run failed: it is tried again.
-type again struct {
+// retryError is the cause for which a task has no ending although its run failed: it is tried again.
+type retryError struct {
 	store.Wait      // its Why is a clause
 	fresh      bool // in a new conversation
 	next, of   int  // attempts
 }
 
-func (a *again) Error() string { return a.Why }
+func (a *retryError) Error() string { return a.Why }
 
-// again decides whether a task whose run failed is tried again, by the class of the failure (docs/errors.md). If not, given is what the
+// retryDecision decides whether a task whose run failed is tried again, by the class of the failure (docs/errors.md). If not, given is what the
 // ending says of that, beside the failure; it may be empty.
 //
 // A time that the model itself gave makes no attempt of the wait: the task is parked.
-func (w *Worker) again(run *run, r agent.Result) (next *again, given string) {
+func (w *Worker) retryDecision(run *run, r agent.Result) (next *retryError, given string) {
 	rec, how := run.claim.Record(), r.Retry()
 	_, stopped := errors.AsType[tasks.Cancellation](run.cause())
 	if stopped || how == agent.RetryNever { // what a person stopped is not begun again
 		return nil, ""
 	}
 	now, tried := time.Now(), attempts(rec)
-	a := &again{Wait: store.Wait{At: now, Why: clause(r), Counts: true}, next: tried + 1, of: maxAttempts}
+	a := &retryError{Wait: store.Wait{At: now, Why: clause(r), Counts: true}, next: tried + 1, of: maxAttempts}
 	pause := w.timing.Again << (tried - 1)
 	switch how {
 	case agent.RetryFresh:

@@ -41,19 +41,19 @@ type run struct {
 	detached context.Context // outlives every cause: for storing and posting
 	life     context.Context // ends when the claim is given up: for what the report starts
 
-	end  context.CancelFunc
-	kept sync.WaitGroup
-	done func() // takes the run from the worker's list
-	told *opening
-	mail *mailbox // nil until the task was read
-	next func()   // wakes the thread's next task
+	end    context.CancelFunc
+	kept   sync.WaitGroup
+	done   func() // takes the run from the worker's list
+	report *pendingReport
+	mail   *mailbox // nil until the task was read
+	next   func()   // wakes the thread's next task
 
 	// What the steps of the flow found out, each for those after it. Of the flow's goroutine.
 	task    tasks.Task
 	source  tasks.Source
 	files   string // the thread's directory for files
 	words   tasks.Brief
-	before  *past
+	before  *resumeState
 	answers *answers
 	place   place
 	talked  conversation
@@ -116,7 +116,7 @@ func (r *run) cause() error { return context.Cause(r.ctx) }
 // release gives up the thread, so that its next task may start.
 func (r *run) release() {
 	r.done()
-	r.told.leave() // the next run of the task looks for what this one posted
+	r.report.leave() // the next run of the task looks for what this one posted
 	// Already returned, or somebody else's: then there is nothing to release. An unreachable Redis lets it expire.
 	_ = r.claim.Release(r.detached)
 	r.end()

@@ -45,7 +45,7 @@ func (w *Worker) verify(run *run, t tasks.Task, p place, used time.Duration) (*t
 			return c, nil
 		}
 		command := c.Unrun[0]
-		run.told.Update(agent.Event{Time: time.Now(), Kind: agent.Notice, Text: "Running the check " + command})
+		run.report.Update(agent.Event{Time: time.Now(), Kind: agent.Notice, Text: "Running the check " + command})
 		s, err := w.runner.Script(run.ctx, agent.Script{
 			ID: t.ID, Dir: p.Dir, Files: p.Files, Reads: p.Reads, Line: command, Limit: time.Until(until),
 		})

@@ -147,7 +147,7 @@ func (c *Console) renderChat(ctx context.Context, v chatView) (*bytes.Buffer, er
 
 // readTurns reads the turns of the conversation. The fields of the form default to those of the last task.
 func (c *Console) readTurns(ctx context.Context, v *chatView) error {
-	past, err := c.view.Desk.Talked(ctx, chatSource+"/"+v.Thread, chatTurns)
+	past, err := c.view.Desk.History(ctx, chatSource+"/"+v.Thread, chatTurns)
 	if err != nil {
 		return err
 	}
