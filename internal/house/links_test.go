@@ -15,11 +15,12 @@ var (
 	mdLink  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 	fenced  = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	tested  = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
 	named   = regexp.MustCompile(`\bdocs/[a-z][a-z-]*(?:/[a-z0-9-]+)?\.md\b`)
 )
 
-// TestLinks checks that the relative links of every Markdown file lead to a file and, with a fragment, to a heading of it, and that the
-// documents named in code, comments and examples exist.
+// TestLinks checks that the relative links of every Markdown file lead to a file and, with a fragment, to a heading of
+// it, and that the documents named in code and the tests named in documents exist.
 func TestLinks(t *testing.T) {
 	repo := os.DirFS("../..")
 	anchors := map[string]map[string]bool{} // of each Markdown file
@@ -43,6 +44,14 @@ func TestLinks(t *testing.T) {
 	if err != nil || len(anchors) < 20 {
 		t.Fatalf("read %d Markdown files: %v", len(anchors), err)
 	}
+	tests := map[string]bool{}
+	for name, text := range texts {
+		if strings.HasSuffix(name, "_test.go") {
+			for _, f := range regexp.MustCompile(`(?m)^func (\w+)\(`).FindAllStringSubmatch(text, -1) {
+				tests[f[1]] = true
+			}
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if path.Ext(name) != ".md" && !strings.HasSuffix(name, "_test.go") {
 			for _, doc := range named.FindAllString(texts[name], -1) {
@@ -53,6 +62,11 @@ func TestLinks(t *testing.T) {
 		}
 		if path.Ext(name) != ".md" {
 			continue
+		}
+		for _, test := range tested.FindAllString(texts[name], -1) {
+			if !tests[test] && test != "TestX" && test != "TestName" {
+				t.Errorf("%s names %s, which does not exist", name, test)
+			}
 		}
 		for _, link := range mdLink.FindAllStringSubmatch(fenced.ReplaceAllString(texts[name], ""), -1) {
 			target, fragment, _ := strings.Cut(link[1], "#")
