@@ -16,6 +16,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/protocol"
+	"github.com/errand-fleet/errand/agent/internal/redact"
 	"github.com/errand-fleet/errand/agent/internal/tools"
 	"golang.org/x/sys/unix"
 
@@ -26,22 +27,22 @@ import (
 
 // Config says how a Runner runs the CLI. LogDir is required.
 type Config struct {
-	CLI          string            // path of the executable; empty: looked for by Find each time, so that it may be installed later
-	LogDir       string            // where <id>.log and <id>.ndjson go
-	TempDir      string            // parent of the runs' own directories; empty: the system's. Keep it short.
+	CLI          string            // path of the executable; empty: searched by Find for each run, so that it can be installed later
+	LogDir       string            // directory of <id>.log and <id>.ndjson
+	TempDir      string            // parent of the runs' own directories; empty: the system's. It must be short.
 	BaseURL      string            // of the model; empty: the CLI's default
-	Credential   Credential        // for the model; kept from the CLI, which gets to the model through a gateway of its run
-	Models       []string          // that a run may ask besides its Spec's and the CLI's small one, and start with; empty: those that the CLI offers
-	Direct       bool              // hands the CLI the credential itself: for one that only its own requests may carry. Tools may then read it
-	Env          map[string]string // further variables of the CLI; they are visible to the agent's tools
-	Sandbox      Sandbox           // what the runs are in; empty: SandboxNone
-	Hidden       []string          // files and directories that no run in a sandbox may see; LogDir and TempDir are always among them
-	Shown        []string          // files and directories below hidden ones that runs in a sandbox may read all the same; they must exist
-	Secrets      []string          // files with secrets of this process: Health warns of those that runs without a sandbox can read
-	Grace        time.Duration     // from the decision to stop a run to its KILL; 0: 15 s
-	MaxProcesses int               // processes and threads a run may have at once: one with more is ended; 0: any number
-	Servers      []MCPServer       // of tools, besides those of a Spec
-	Redactor     *Redactor         // takes secrets out of logs and events; nil: none
+	Credential   Credential        // for the model; the CLI does not get it, but asks the model through the gateway of its run
+	Models       []string          // models that runs may ask, in addition to that of their Spec and the CLI's small one; empty: those that the CLI offers
+	Direct       bool              // gives the CLI the credential itself, where only the CLI's own requests are accepted. Tools can then read it
+	Env          map[string]string // further variables for the CLI, which the agent's tools can read
+	Sandbox      Sandbox           // the sandbox of all runs; empty: SandboxNone
+	Hidden       []string          // files and directories that runs in a sandbox cannot see, in addition to LogDir and TempDir
+	Shown        []string          // files and directories inside hidden ones that runs in a sandbox can read; they must exist
+	Secrets      []string          // files with secrets of this process; Health warns if runs without a sandbox can read them
+	Grace        time.Duration     // time from the decision to stop a run to SIGKILL; 0: 15 s
+	MaxProcesses int               // maximum processes and threads of a run, which is stopped if it has more; 0: any number
+	Servers      []MCPServer       // in addition to the tools of a Spec
+	Redactor     *Redactor         // removes secrets from logs and events; nil: nothing is redacted
 	Log          *slog.Logger      // nil: nothing is logged
 
 	Getenv func(string) string // the worker's environment; nil: os.Getenv
@@ -56,7 +57,7 @@ const (
 	SandboxBwrap Sandbox = "bwrap" // by bubblewrap; if it does not work, nothing runs
 )
 
-// defaultGrace is DESIGN's ERRAND_GRACE.
+// defaultGrace is the default of Config.Grace.
 const defaultGrace = 15 * time.Second
 
 // Runner runs the CLI. It is safe for concurrent use.
@@ -68,19 +69,20 @@ type Runner struct {
 
 	sandbox *sandbox.Bwrap
 
-	model *gateway.Upstream // how all runs get to the model
+	model *gateway.Upstream // how all runs reach the model
 
-	// patience for the CLI's first answer, for its exit after the session ended, with its silence, for the answer to a ping, and for the keeper
-	// beyond Grace, and how often the CLI is asked what it has used up; tests shorten them.
+	// Limits for the CLI's first answer, its exit after the end of the session, its silence, its answer to a ping, and
+	// for the keeper after Grace; and the interval at which the CLI is asked for its usage. Tests shorten them.
 	startLimit, exitLimit, pingAfter, pingLimit, keeperLimit, usedEvery time.Duration
 
 	lines *protocol.Budget // memory of all runs for long lines of the CLI's output
 
-	silentLimit time.Duration // after which a keeper gives its worker up; tests shorten it
+	silentLimit time.Duration // without a sign of life from the worker, after which a keeper ends its run; tests shorten it
 }
 
-// New checks the configuration. It looks neither at the CLI nor at the sandbox: see Health. It makes this process a child subreaper, which
-// is given what a killed keeper leaves behind, and also what other children leave: dead ones of these are reaped after each run.
+// New checks the configuration, but not the CLI or the sandbox: see Health. It makes this process a child subreaper,
+// which inherits the processes that a killed keeper leaves, and those that other children leave. Dead ones are reaped
+// after each run.
 func New(c Config) (*Runner, error) {
 	if c.LogDir == "" {
 		return nil, errors.New("create runner: LogDir is empty")
@@ -188,17 +190,18 @@ func (r *Runner) check(s Spec) *Error {
 	return nil
 }
 
-// KeeperMain must be the first call of main and of TestMain. In a process that was started as the keeper of a run it runs the keeper and
-// exits; in any other process it returns at once.
+// KeeperMain must be the first call of main and of TestMain. In a process that was started as the keeper of a run it
+// runs the keeper and exits; in any other process it returns at once.
 func KeeperMain() { keeper.Main() }
 
-// MakePrivate makes this process unreadable to other processes of its user, such as the shells of an agent's tools. Call it at the start of
-// a process that holds secrets. It returns a notice for the operator if that does not help.
+// MakePrivate makes this process unreadable to other processes of its user, such as the shells of an agent's tools.
+// Call it at the start of a process that holds secrets. It returns a notice for the operator if that does not help.
 func MakePrivate() (notice string, err error) { return keeper.MakePrivate() }
 
-// Sweep ends what dead workers of this machine have left behind, for the case that their keepers were killed as well. It kills every process
-// that carries the mark of a dead worker, until none is left, and then removes the directories of their runs below Config.TempDir. Call it
-// when a worker starts; it waits for at most 10 s. The error says what is left, which does not harm new runs.
+// Sweep ends what dead workers of this machine have left behind, for the case that their keepers were killed as well.
+// It kills every process that carries the mark of a dead worker, until none is left, and then removes the directories
+// of their runs below Config.TempDir. Call it when a worker starts; it waits for at most 10 s. The error says what is
+// left, which does not harm new runs.
 //
 // Processes of other users and of workers in other containers are not touched.
 func (r *Runner) Sweep(ctx context.Context) error {
@@ -209,3 +212,12 @@ func (r *Runner) Sweep(ctx context.Context) error {
 	}
 	return errors.Join(err, dirErr)
 }
+
+// Redactor removes secrets from text: the values it was given, in the forms in which they commonly appear, and anything
+// that looks like a well-known kind of credential. It is immutable and safe for concurrent use. A nil *Redactor hides
+// nothing.
+type Redactor = redact.Redactor
+
+// NewRedactor returns a Redactor for the given secrets and the well-known kinds of credentials. It ignores empty and
+// very short values.
+func NewRedactor(secrets ...string) *Redactor { return redact.New(secrets...) }

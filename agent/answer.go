@@ -27,17 +27,19 @@ func (l *liveRun) answer(ctx context.Context, q *protocol.Request) (any, error) 
 	return nil, fmt.Errorf("unsupported control request subtype: %s", q.Subtype)
 }
 
-// everyCallHook makes the CLI submit each call to hook before it judges the call itself, which rules need: it does not ask about calls that
-// it takes for harmless (claude-cli.md §7). It does not make a call whose hook is not answered in time.
+// everyCallHook makes the CLI submit each call to hook before it judges the call itself, which rules need: it does not
+// ask about calls that it takes for harmless (claude-cli.md §7). It does not make a call whose hook is not answered in
+// time.
 func everyCallHook() map[string]any {
 	return map[string]any{"PreToolUse": []map[string]any{{
 		"matcher": nil, "hookCallbackIds": []string{"route"}, "timeout": time.Hour.Seconds(),
 	}}}
 }
 
-// hook lets a call pass, or makes the CLI ask about it. Only the answer to that question, for which the CLI waits without limit, denies a
-// call, asks a person or makes the call, so that none of that happens twice. The agent would see a refusal by the hook itself as an error of
-// the hook, and the CLI would take an answer that it cannot read for consent.
+// hook lets a call pass, or makes the CLI ask about it. Only the answer to that question, for which the CLI waits
+// without limit, denies a call, asks a person or makes the call, so that none of that happens twice. The agent would
+// see a refusal by the hook itself as an error of the hook, and the CLI would take an answer that it cannot read for
+// consent.
 func (l *liveRun) hook(q *protocol.Request) any {
 	in, err := q.Hook()
 	r := ToolRequest{ID: in.UseID, Tool: in.Tool, Input: json.RawMessage(in.Input)}
@@ -47,8 +49,8 @@ func (l *liveRun) hook(q *protocol.Request) any {
 	return map[string]any{"hookSpecificOutput": map[string]any{"hookEventName": "PreToolUse", "permissionDecision": "ask"}}
 }
 
-// route asks the policy. While the agent plans, it denies every call that may change something: in that mode the CLI asks too, and would
-// make the calls that are allowed.
+// route asks the policy. While the agent plans, it denies every call that may change something: in that mode the CLI
+// asks too, and would make the calls that are allowed.
 func (l *liveRun) route(r ToolRequest) tools.Verdict {
 	v := l.policy.Route(r)
 	if l.planning.Load() && v.Action != Deny && !r.Human && !tools.Harmless(r.Tool) {
@@ -79,8 +81,8 @@ func (l *liveRun) decide(ctx context.Context, r ToolRequest) Decision {
 	}
 }
 
-// permission returns the answer to can_use_tool. A denial needs a message, and CLI 2.1.197 took an allowance without the input for a denial
-// (claude-cli.md §7).
+// permission returns the answer to can_use_tool. A denial needs a message, and CLI 2.1.197 took an allowance without
+// the input for a denial (claude-cli.md §7).
 func permission(d Decision, asked json.RawMessage) any {
 	if !d.Allow {
 		return map[string]any{"behavior": "deny", "message": cmp.Or(d.Reason, "This is not allowed here.")}

@@ -14,9 +14,9 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
-// The CLI's words for failures, with their classes. Indefinite words ("unknown", "api_error") are left out, so that the next field decides.
-// The words seen in a run are in claude-cli.md §9 and testdata/errors; the others are in the schema inside the CLI (2.1.329).
-// TestWordsOfTheCLI checks that the CLI still has them.
+// The CLI's words for failures, with their classes. Indefinite words ("unknown", "api_error") are left out, so that the
+// next field decides. The words seen in a run are in claude-cli.md §9 and testdata/errors; the others are in the schema
+// inside the CLI (2.1.329). TestWordsOfTheCLI checks that the CLI still has them.
 var (
 	// subtypes of a result.
 	subtypes = map[string]Class{
@@ -97,7 +97,8 @@ type startupFailure struct {
 	remedy string // more specific than that of the class; empty: use that of the class
 }
 
-// classifyResult returns the failure in the latest result, or nil. Failures of the API have the subtype "success", so only is_error counts.
+// classifyResult returns the failure in the latest result, or nil. Failures of the API have the subtype "success", so
+// only is_error counts.
 func classifyResult(f *protocol.Facts) *Error {
 	r := f.Last
 	if r == nil || !r.IsError {
@@ -109,8 +110,8 @@ func classifyResult(f *protocol.Facts) *Error {
 	return e
 }
 
-// resultClass uses the most exact word that the result has. CLI 2.1.197 has no api_error and says "completed" for most failures
-// (claude-cli.md §15), and words change between versions, so vaguer words follow.
+// resultClass uses the most exact word that the result has. CLI 2.1.197 has no api_error and says "completed" for most
+// failures (claude-cli.md §15), and words change between versions, so vaguer words follow.
 func resultClass(f *protocol.Facts, text string) Class {
 	r := f.Last
 	return cmp.Or(
@@ -137,8 +138,8 @@ func startupClass(reason string) Class {
 	return cmp.Or(startupFailures[reason].class, ClassConfig)
 }
 
-// limitClass distinguishes a limit of the account's plan, which resets at a known time, from too many requests. The event alone does not
-// decide: it may be about an earlier request.
+// limitClass distinguishes a limit of the account's plan, which resets at a known time, from too many requests. The
+// event alone does not decide: it may be about an earlier request.
 func limitClass(f *protocol.Facts) Class {
 	limited := f.Last.APIStatus == 429 || f.AssistantError == "rate_limit"
 	if limited && f.RateLimit != nil && f.RateLimit.Status == "rejected" {
@@ -180,8 +181,8 @@ func requestClass(f *protocol.Facts) Class {
 	return ""
 }
 
-// texts are beginnings of the CLI's sentences for failures that it reports in no field. Text of a tool, a server or the model can appear in
-// the same place, so no number or single word decides.
+// texts are beginnings of the CLI's sentences for failures that it reports in no field. Text of a tool, a server or the
+// model can appear in the same place, so no number or single word decides.
 var texts = []struct {
 	start string
 	class Class
@@ -202,8 +203,8 @@ func textClass(text string) Class {
 	return ""
 }
 
-// Errors of the operating system for a program that cannot be executed, and for a machine that currently lacks resources or is replacing the
-// program.
+// Errors of the operating system for a program that cannot be executed, and for a machine that currently lacks
+// resources or is replacing the program.
 var (
 	notExecutable = []syscall.Errno{syscall.ENOENT, syscall.EACCES, syscall.ENOEXEC}
 	noRoom        = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ETXTBSY}

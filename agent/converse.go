@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// converse holds the conversation until the session is over or must be stopped, and ends it. finished means that neither the agent nor the
-// host had anything left; cause is what stopped the run before that.
+// converse holds the conversation until the session is over or must be stopped, and ends it. finished means that
+// neither the agent nor the host had anything left; cause is what stopped the run before that.
 func (l *liveRun) converse(ctx context.Context) (finished bool, cause error) {
 	stop := context.AfterFunc(ctx, func() { l.cancel(context.Cause(ctx)) })
 	defer stop()
@@ -85,7 +85,8 @@ func (l *liveRun) initialize() (answer jsontext.Value, ok bool) {
 // send gives the agent a message to answer.
 func (l *liveRun) send(m Message) bool { return l.write(m, true) }
 
-// write writes a message to the CLI, after the changes of model and mode that it asks for. Without query the agent does not answer it.
+// write writes a message to the CLI, after the changes of model and mode that it asks for. Without query the agent does
+// not answer it.
 func (l *liveRun) write(m Message, query bool) bool {
 	m.ID = cmp.Or(m.ID, uuid.NewString())
 	if m.Model != "" {
@@ -150,7 +151,8 @@ func (l *liveRun) endSession(finished bool) (cause error) {
 	return context.Cause(l.ctx)
 }
 
-// closeStdin ends a finished session: the CLI exits at the end of its input. If it does not, it is stopped; the answer counts.
+// closeStdin ends a finished session: the CLI exits at the end of its input. If it does not, it is stopped; the answer
+// counts.
 func (l *liveRun) closeStdin() {
 	l.in.Close()
 	select {
@@ -163,8 +165,8 @@ func (l *liveRun) closeStdin() {
 	l.process.Term(l.r.cfg.Grace * 3 / 5)
 }
 
-// stop stops the CLI in steps: interrupt, end_session, TERM, KILL. Each step leaves the CLI less opportunity to clean up than the one before
-// it. All steps together take at most Config.Grace.
+// stop stops the CLI in steps: interrupt, end_session, TERM, KILL. Each step leaves the CLI less opportunity to clean
+// up than the one before it. All steps together take at most Config.Grace.
 func (l *liveRun) stop() {
 	l.log.Note(time.Now(), "! stopping: %v", context.Cause(l.ctx))
 	grace := l.r.cfg.Grace

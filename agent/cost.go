@@ -24,8 +24,8 @@ func plausible(usd float64, models map[string]protocol.ModelUsage) (float64, Usa
 	return min(max(usd, 0), maxClaim), sum
 }
 
-// share returns a run's share of the usage of its conversation, which the run continued from s. The CLI continues counting from s unless it
-// had nothing to count from. Without s the run has used everything.
+// share returns a run's share of the usage of its conversation, which the run continued from s. The CLI continues
+// counting from s unless it had nothing to count from. Without s the run has used everything.
 func (s *Session) share(usd float64, u Usage) (float64, Usage) {
 	if s == nil || usd < s.CostUSD {
 		return usd, u
@@ -33,8 +33,8 @@ func (s *Session) share(usd float64, u Usage) (float64, Usage) {
 	return usd - s.CostUSD, u.Minus(s.Usage)
 }
 
-// setCost sets the cost of the run and of its conversation: as the gateway counted it, or else as the CLI reports it in last. With a gateway
-// the CLI's report is only compared.
+// setCost sets the cost of the run and of its conversation: as the gateway counted it, or else as the CLI reports it in
+// last. With a gateway the CLI's report is only compared.
 func (l *liveRun) setCost(res *Result, last *protocol.Result) {
 	var claimed protocol.Result
 	if last != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Class classifies failures by what can be done about them. Each class has a Retry, a sentence for the user and one for operators: see
-// classes and docs/errors.md, which lists the same.
+// Class classifies failures by what can be done about them. Each class has a Retry, a sentence for the user and one for
+// operators: see classes and docs/errors.md, which lists the same.
 type Class string
 
 // The classes of failures.

@@ -96,8 +96,8 @@ func (l *liveRun) read() {
 
 func (l *liveRun) removeDirs() { l.r.removeDirs(l.spec.ID, l.dirs) }
 
-// saveCheckpoints hands out the conversation while the run lives. Its cost is the cost before the run: the CLI saves the rest at its end,
-// and continues counting from the saved cost when it resumes the conversation.
+// saveCheckpoints hands out the conversation while the run lives. Its cost is the cost before the run: the CLI saves
+// the rest at its end, and continues counting from the saved cost when it resumes the conversation.
 func (l *liveRun) saveCheckpoints() {
 	if l.spec.Checkpoint == nil || l.spec.CheckpointEvery <= 0 {
 		return
@@ -136,8 +136,8 @@ func (h streamHandler) Idle() {
 	}
 }
 
-// Retry reports why the model is asked again, as far as that is known. It ends a run whose CLI would retry in vain for three minutes
-// (claude-cli.md §9).
+// Retry reports why the model is asked again, as far as that is known. It ends a run whose CLI would retry in vain for
+// three minutes (claude-cli.md §9).
 func (h streamHandler) Retry(reason string, attempt, limit int) {
 	text := cmp.Or(h.gate.Trouble(), fmt.Sprintf("The model did not answer (%s).", cmp.Or(reason, "-")))
 	text = h.r.cfg.Redactor.String(fmt.Sprintf("%s Trying again (%d of %d).", text, attempt, limit))

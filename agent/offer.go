@@ -44,9 +44,9 @@ const (
 	maxOfferWords = 300 // bytes of a description
 )
 
-// Offer asks the CLI what it offers to a run of s. Only ID, Dir, Reads, Profile, TrustedConfig and Model of s are used. The CLI does not ask
-// the model and runs nothing that the directory contains: no hooks, servers or helpers. It is supervised as in any run. The error is an
-// *Error, or that of ctx.
+// Offer asks the CLI what it offers to a run of s. Only ID, Dir, Reads, Profile, TrustedConfig and Model of s are used.
+// The CLI does not ask the model and runs nothing that the directory contains: no hooks, servers or helpers. It is
+// supervised as in any run. The error is an *Error, or that of ctx.
 func (r *Runner) Offer(ctx context.Context, s Spec) (Offer, error) {
 	s = Spec{
 		ID: s.ID, Dir: s.Dir, Reads: s.Reads, Profile: s.Profile, TrustedConfig: s.TrustedConfig, Model: s.Model,
@@ -117,7 +117,8 @@ func readGreeting(answer jsontext.Value) (g greeting, err error) {
 	return g, err
 }
 
-// offered reads the CLI's answer to the initialize request. It omits commands about the session, because there is no terminal.
+// offered reads the CLI's answer to the initialize request. It omits commands about the session, because there is no
+// terminal.
 func offered(answer json.RawMessage) (Offer, error) {
 	told, err := readGreeting(jsontext.Value(answer))
 	if err != nil {

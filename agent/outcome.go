@@ -33,9 +33,9 @@ func hopeless(reason string) bool {
 	return known && c.Retry() == RetryNever
 }
 
-// conclude determines the outcome from the output, the cause that stopped the run, and the end of the process, in this order: exit codes
-// alone are misleading (SIGINT ends with 0, SIGTERM without a result; claude-cli.md §9). finished says that the session had become idle
-// before anything stopped the run.
+// conclude determines the outcome from the output, the cause that stopped the run, and the end of the process, in this
+// order: exit codes alone are misleading (SIGINT ends with 0, SIGTERM without a result; claude-cli.md §9). finished
+// says that the session had become idle before anything stopped the run.
 func conclude(f *protocol.Facts, finished bool, cause error, exit keeper.Exit, stderr string) (Outcome, *Error) {
 	hopeless, isHopeless := errors.AsType[hopelessError](cause)
 	lastWords := fmt.Sprintf("; its last words: %s", cmp.Or(lastWords(f, stderr), "-"))
@@ -74,15 +74,15 @@ func conclude(f *protocol.Facts, finished bool, cause error, exit keeper.Exit, s
 	}
 }
 
-// internal reports whether a run found out the cause itself, such as that the CLI does not answer. If the worker was suspended, such a cause
-// says nothing about the CLI.
+// internal reports whether a run found out the cause itself, such as that the CLI does not answer. If the worker was
+// suspended, such a cause says nothing about the CLI.
 func internal(cause error) bool {
 	_, hopeless := errors.AsType[hopelessError](cause)
 	return hopeless || slices.ContainsFunc([]error{ErrStalled, errStart, errStdin}, func(c error) bool { return errors.Is(cause, c) })
 }
 
-// retryAt returns when a run that failed with a class may succeed: the time that the model gave, or the reset of its usage limit. Zero means
-// that the time is unknown, or that time does not help.
+// retryAt returns when a run that failed with a class may succeed: the time that the model gave, or the reset of its
+// usage limit. Zero means that the time is unknown, or that time does not help.
 func retryAt(c Class, limit *protocol.RateLimit, api *API) (at time.Time) {
 	switch c.Retry() {
 	case RetrySoon, RetryLater, RetryReset:
@@ -121,7 +121,8 @@ func classifyExit(f *protocol.Facts, exit keeper.Exit, stderr string) *Error {
 	}
 }
 
-// lastWords returns the CLI's last output that was not of the protocol: plain lines on stdout, and the last line on stderr.
+// lastWords returns the CLI's last output that was not of the protocol: plain lines on stdout, and the last line on
+// stderr.
 func lastWords(f *protocol.Facts, stderr string) string {
 	words := f.Raw
 	stderr = strings.TrimSpace(stderr)

@@ -53,7 +53,8 @@ type Result struct {
 type Session struct {
 	ID   string `json:"id"` // UUID
 	Data []byte `json:"-"`  // saved by the CLI, packed; at most 8 MiB unless the conversation itself is larger; empty: nothing was saved
-	// Total usage of the conversation. The CLI continues counting from here when it resumes, so a run's own share is the difference.
+	// Total usage of the conversation. The CLI continues counting from here when it resumes, so a run's own share is
+	// the difference.
 	CostUSD float64 `json:"cost_usd"`
 	Usage   Usage   `json:"usage"`
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Run runs the CLI on s until its session has nothing left to do, or until ctx ends or a limit of s is reached. It returns when every
-// process of the run is dead. The error, an *Error, means that nothing ran; everything that ran has a Result. If ctx has ended before, Run
-// starts nothing, and the outcome is Stopped as for any run that ctx ends.
+// Run runs the CLI on s until its session has nothing left to do, or until ctx ends or a limit of s is reached. It
+// returns when every process of the run is dead. The error, an *Error, means that nothing ran; everything that ran has
+// a Result. If ctx has ended before, Run starts nothing, and the outcome is Stopped as for any run that ctx ends.
 func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	if e := r.check(s); e != nil {
 		return Result{}, e
@@ -55,8 +55,8 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	return res, nil
 }
 
-// notResumed returns why a run could not continue its conversation, or nil. It returns nil if the model was asked, because work must not be
-// repeated.
+// notResumed returns why a run could not continue its conversation, or nil. It returns nil if the model was asked,
+// because work must not be repeated.
 func notResumed(res Result, failed *Error) *Error {
 	if failed == nil && res.Outcome == Failed && res.Turns == 0 {
 		failed = res.Error
@@ -117,8 +117,8 @@ func (r *Runner) runOnce(ctx context.Context, in invocation) (Result, *Error) {
 	return l.result(finished, cause), nil
 }
 
-// launch starts the CLI and the goroutines that read its output. It returns nil if ctx has ended before the start. The caller waits for the
-// end of the run, closes its gateway and removes its directories.
+// launch starts the CLI and the goroutines that read its output. It returns nil if ctx has ended before the start. The
+// caller waits for the end of the run, closes its gateway and removes its directories.
 func (r *Runner) launch(ctx context.Context, in invocation) (_ *liveRun, e *Error) {
 	s := &in.spec
 	s.Model = r.model.StartModel(s.Model)

@@ -16,15 +16,15 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/session"
 )
 
-// Script is a command that runs where an agent has worked, as a tool of the agent would: with the same environment, in the same sandbox and
-// under a keeper. It has no gateway, so it cannot ask the model.
+// Script is a command that runs where an agent has worked, as a tool of the agent would: with the same environment, in
+// the same sandbox and under a keeper. It has no gateway, so it cannot ask the model.
 type Script struct {
 	ID    string        // marks its processes, as that of a Spec: no run with that ID may be active
 	Dir   string        // where it runs: absolute, exists
 	Files string        // a further directory that it may write; empty: none
 	Reads []string      // as in a Spec
-	Line  string        // for bash
-	Limit time.Duration // after which it is stopped; 0: none
+	Line  string        // run by bash
+	Limit time.Duration // maximum time; 0: none
 }
 
 // Scripted is the result of a Script.
@@ -40,8 +40,8 @@ type Scripted struct {
 // scriptFile is the name of the script in the run's directory: the configured line must not be in an argument list.
 const scriptFile = "script"
 
-// Script runs s until it ends, ctx ends or its limit is reached, and returns when all its processes are dead. The error, an *Error, means that
-// nothing ran. TERM precedes KILL by three fifths of Config.Grace.
+// Script runs s until it ends, ctx ends or its limit is reached, and returns when all its processes are dead. The
+// error, an *Error, means that nothing ran. TERM precedes KILL by three fifths of Config.Grace.
 func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 	if ctx.Err() != nil {
 		return Scripted{Outcome: Stopped, ExitCode: -1}, nil

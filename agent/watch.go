@@ -9,14 +9,15 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/protocol"
 )
 
-// The CLI answers control requests within a millisecond, also while a tool runs or the model is asked (claude-cli.md §5). After a silence it
-// is sent a ping; if it does not answer, it hangs.
+// The CLI answers control requests within a millisecond, also while a tool runs or the model is asked (claude-cli.md
+// §5). After a silence it is sent a ping; if it does not answer, it hangs.
 const (
 	pingAfter = 30 * time.Second
 	pingLimit = 10 * time.Second
 )
 
-// watch supervises the session. It returns true when the session is finished, and false when the CLI has exited or must be stopped.
+// watch supervises the session. It returns true when the session is finished, and false when the CLI has exited or must
+// be stopped.
 func (l *liveRun) watch() (finished bool) {
 	next := newQuestion(&l.hosted, l.nextMessage)
 	pinged := make(chan struct{}, 1)
@@ -91,7 +92,8 @@ func newQuestion(wg *sync.WaitGroup, next func() (Message, bool)) *question {
 	return q
 }
 
-// nextMessage returns what an idle agent has to do next: to repeat an answer that lacks its form, or what the host wants.
+// nextMessage returns what an idle agent has to do next: to repeat an answer that lacks its form, or what the host
+// wants.
 func (l *liveRun) nextMessage() (Message, bool) {
 	if l.spec.Schema != nil && !l.reminded && l.stream.Unstructured() {
 		l.reminded, l.reminder = true, l.stream.Answers()
@@ -100,7 +102,8 @@ func (l *liveRun) nextMessage() (Message, bool) {
 	return l.host.Idle(l.ctx)
 }
 
-// schemaReminder is sent once to an agent that answered only in words, which the CLI counts as a success (claude-cli.md §3, --json-schema).
+// schemaReminder is sent once to an agent that answered only in words, which the CLI counts as a success (claude-cli.md
+// §3, --json-schema).
 const schemaReminder = "Your answer is read by a program: give it again by calling the StructuredOutput tool, with the same content."
 
 // alarm is a condition on which the watchdog acts.
@@ -119,7 +122,8 @@ type watchdog struct {
 	pingAfter time.Duration // without any output
 }
 
-// next returns the time of the next alarm. pinged is the time of the latest ping; if ping is unset, no further ping is due.
+// next returns the time of the next alarm. pinged is the time of the latest ping; if ping is unset, no further ping is
+// due.
 func (w watchdog) next(now time.Time, c protocol.Clock, pinged time.Time, ping bool) (time.Time, alarm) {
 	if !c.Turn && !c.Ended.IsZero() && !c.Tool {
 		return c.Ended.Add(w.exitLimit), noExit
@@ -151,14 +155,15 @@ func (l *liveRun) nextAlarm(now time.Time, pinging bool) (time.Time, alarm) {
 	return watchdog{l.r.exitLimit, l.spec.IdleLimit, l.r.pingAfter}.next(now, c, l.pinged, !pinging)
 }
 
-// working reports whether the agent has got something to do since it became idle: it has begun a turn, or a message is on its way. A message
-// that the CLI has not taken within exitLimit will not be taken.
+// working reports whether the agent has got something to do since it became idle: it has begun a turn, or a message is
+// on its way. A message that the CLI has not taken within exitLimit will not be taken.
 func (l *liveRun) working() bool {
 	c, waiting := l.stream.Clock(), l.stream.Waiting()
 	return c.Turn || waiting && time.Since(c.Ended) < l.r.exitLimit
 }
 
-// ping stops a CLI that does not answer. A CLI that writes anything meanwhile is alive, even if it only refuses the request.
+// ping stops a CLI that does not answer. A CLI that writes anything meanwhile is alive, even if it only refuses the
+// request.
 func (l *liveRun) ping() {
 	sent := time.Now()
 	ctx, cancel := context.WithTimeout(l.ctx, l.r.pingLimit)
@@ -173,11 +178,12 @@ func (l *liveRun) ping() {
 	}
 }
 
-// usedEvery is how often the CLI is asked for the usage of its run. By itself it reports the usage only at the end of a turn, which can be
-// hours away.
+// usedEvery is how often the CLI is asked for the usage of its run. By itself it reports the usage only at the end of a
+// turn, which can be hours away.
 const usedEvery = 15 * time.Second
 
-// pollUsage asks the CLI for its usage as long as it works. The Stream reports the answers. A CLI that refuses is not asked again.
+// pollUsage asks the CLI for its usage as long as it works. The Stream reports the answers. A CLI that refuses is not
+// asked again.
 func (l *liveRun) pollUsage(ctx context.Context) {
 	tick := time.NewTicker(l.r.usedEvery)
 	defer tick.Stop()

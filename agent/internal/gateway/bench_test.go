@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// BenchmarkFirstByte is how long a question of 50 KB, the CLI's usual one, waits for the first byte of its answer, with and without a
-// gateway between.
+// BenchmarkFirstByte is how long a question of 50 KB, the CLI's usual one, waits for the first byte of its answer, with
+// and without a gateway between.
 func BenchmarkFirstByte(b *testing.B) {
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		_, _ = io.Copy(io.Discard, req.Body)

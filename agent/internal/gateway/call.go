@@ -129,8 +129,8 @@ func apiError(w http.ResponseWriter, status int, kind, message string) {
 	_, _ = w.Write(body)
 }
 
-// reserve waits until the run can pay for the call in addition to those under way. As long as calls cost no more than estimated, at most one
-// call exceeds the maximum. The error is ErrSpent or that of ctx.
+// reserve waits until the run can pay for the call in addition to those under way. As long as calls cost no more than
+// estimated, at most one call exceeds the maximum. The error is ErrSpent or that of ctx.
 func (c *call) reserve(ctx context.Context) error {
 	t, estimate := c.traffic, c.estimate()
 	return t.wait(ctx, func() (bool, error) {
@@ -146,8 +146,9 @@ func (c *call) reserve(ctx context.Context) error {
 	})
 }
 
-// estimate returns the amount to reserve for the call: the whole question written to the cache at the highest price, and the longest answer
-// that it allows. It is no upper bound: pictures, documents, shorter tokens and the model's own tools cost more.
+// estimate returns the amount to reserve for the call: the whole question written to the cache at the highest price,
+// and the longest answer that it allows. It is no upper bound: pictures, documents, shorter tokens and the model's own
+// tools cost more.
 func (c *call) estimate() float64 {
 	b := Bill{Usage: Usage{CacheCreation: c.size / bytesPerToken, Output: max(c.MaxTokens, 0)}, Geo: "us"}
 	b.Cache.Hour = b.CacheCreation

@@ -2,8 +2,8 @@ package gateway
 
 import "cmp"
 
-// Credential authenticates requests to the model. The first field that is set is used. Unless runs ask the model directly, the CLI gets the
-// token of its gateway instead, in the same way.
+// Credential authenticates requests to the model. The first field that is set is used. Unless runs ask the model
+// directly, the CLI gets the token of its gateway instead, in the same way.
 type Credential struct {
 	APIKey     string // handed to the CLI through a pipe: it is not in its environment
 	OAuthToken string // likewise

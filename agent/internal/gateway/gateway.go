@@ -1,14 +1,15 @@
-// Package gateway gives each run its own way to the model: a reverse proxy on loopback that holds the model credential, so that neither the
-// CLI nor its tools ever see it.
+// Package gateway gives each run its own way to the model: a reverse proxy on loopback that holds the model credential,
+// so that neither the CLI nor its tools ever see it.
 //
-// A [Gateway] accepts only requests with its run's token, passes only questions to the models of the run, and stops when the run has spent
-// its maximum. Request bodies and answers pass unchanged and without delay; the gateway counts what they cost on the way (see [API]).
+// A [Gateway] accepts only requests with its run's token, passes only questions to the models of the run, and stops
+// when the run has spent its maximum. Request bodies and answers pass unchanged and without delay; the gateway counts
+// what they cost on the way (see [API]).
 //
-// Loopback is not a trust boundary: the tools of every run can connect. A tool that finds the token of its own run can ask the model, as
-// the run itself can, at the run's expense and for as long as the run lasts.
+// Loopback is not a trust boundary: the tools of every run can connect. A tool that finds the token of its own run can
+// ask the model, as the run itself can, at the run's expense and for as long as the run lasts.
 //
-// An [Upstream] and the methods of a Gateway are safe for concurrent use. The methods of a nil *Gateway do nothing: it stands for a run that
-// asks the model directly.
+// An [Upstream] and the methods of a Gateway are safe for concurrent use. The methods of a nil *Gateway do nothing: it
+// stands for a run that asks the model directly.
 package gateway
 
 import (
@@ -53,11 +54,12 @@ type Run struct {
 
 const messagesPath = "/v1/messages"
 
-// routes are the parts of the model's API that a run needs. The others outlive the run (batches) or belong to the whole account (files).
+// routes are the parts of the model's API that a run needs. The others outlive the run (batches) or belong to the whole
+// account (files).
 var routes = []string{"POST " + messagesPath, "POST " + messagesPath + "/count_tokens"}
 
-// MaxConns limits the connections that have shown the run's token, and separately those that have not, so that tools cannot use up the
-// worker's descriptors. The CLI uses one connection per question and asks few questions at once.
+// MaxConns limits the connections that have shown the run's token, and separately those that have not, so that tools
+// cannot use up the worker's descriptors. The CLI uses one connection per question and asks few questions at once.
 const MaxConns = 64
 
 // Time limits of a connection. Clients are on the same machine and have no reason to be slow.
@@ -160,7 +162,8 @@ func (g *Gateway) authenticated(next http.Handler) http.Handler {
 	})
 }
 
-// Close aborts the requests under way and returns when all goroutines of the gateway have ended. It may be called again.
+// Close aborts the requests under way and returns when all goroutines of the gateway have ended. It may be called
+// again.
 func (g *Gateway) Close() {
 	if g == nil {
 		return
@@ -170,7 +173,8 @@ func (g *Gateway) Close() {
 	g.open.Wait()
 }
 
-// OnOverspent arranges that f is called on its own goroutine once a call is refused because the run has spent its maximum.
+// OnOverspent arranges that f is called on its own goroutine once a call is refused because the run has spent its
+// maximum.
 func (g *Gateway) OnOverspent(f func()) {
 	if g != nil {
 		context.AfterFunc(g.over, f)

@@ -276,7 +276,8 @@ func TestGatewayHidesNoFailure(t *testing.T) {
 	}
 }
 
-// Who holds connections keeps nobody else out: not those without a token, whether they are silent or slow, and not those that have shown it.
+// Who holds connections keeps nobody else out: not those without a token, whether they are silent or slow, and not
+// those that have shown it.
 func TestGatewayDropsTheIdle(t *testing.T) {
 	t.Parallel()
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "answered") }))

@@ -8,9 +8,10 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
-// betas are the values of anthropic-beta that may pass: those that the pinned CLI (2.1.329) sends with a run's own questions. Values are
-// left out that make an answer more expensive or let another model into it (fast mode, advisors, fallbacks on the server), and values that
-// reach beyond the run (files, batches, remote MCP servers, managed agents). TestCLIBetas checks that the list covers what the CLI sends.
+// betas are the values of anthropic-beta that may pass: those that the pinned CLI (2.1.329) sends with a run's own
+// questions. Values are left out that make an answer more expensive or let another model into it (fast mode, advisors,
+// fallbacks on the server), and values that reach beyond the run (files, batches, remote MCP servers, managed agents).
+// TestCLIBetas checks that the list covers what the CLI sends.
 var betas = []string{
 	"afk-mode-2026-01-31", "advanced-tool-use-2025-11-20", "auto-mode-classifier-2026-07-16", "cache-diagnosis-2026-04-07",
 	"claude-code-20250219", "claude-code-side-query-2026-09-29", "context-1m-2025-08-07", "context-hint-2026-04-09",
@@ -27,8 +28,9 @@ var betas = []string{
 // apiHeaders are the headers of the model's API that may pass.
 var apiHeaders = []string{"Anthropic-Version", "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access"}
 
-// cleanHeader removes from a request everything that could charge another account or change the protocol: further credentials, headers that
-// choose an account or a workspace, and unknown beta values. The answers to such requests would count against the fleet's credential.
+// cleanHeader removes from a request everything that could charge another account or change the protocol: further
+// credentials, headers that choose an account or a workspace, and unknown beta values. The answers to such requests
+// would count against the fleet's credential.
 func (g *Gateway) cleanHeader(h http.Header) {
 	for name := range h {
 		switch {

@@ -17,8 +17,8 @@ const (
 	maxBody  = 4 << 20  // of an answer that is not streamed
 )
 
-// meter reads the usage of a call from the answer that passes through it, without holding anything back. It belongs to the goroutine that
-// reads the body.
+// meter reads the usage of a call from the answer that passes through it, without holding anything back. It belongs to
+// the goroutine that reads the body.
 type meter struct {
 	io.ReadCloser
 	first func()                                 // called at the first byte
@@ -91,7 +91,8 @@ func (m *meter) lines(b []byte) {
 // lastUsage is the event that completes the usage of a streamed call.
 const lastUsage = "message_delta"
 
-// count reads the usage in an event or an answer. The API puts it into the message or beside it, and reports the sum so far each time.
+// count reads the usage in an event or an answer. The API puts it into the message or beside it, and reports the sum so
+// far each time.
 func (m *meter) count(data []byte) {
 	var v struct {
 		Message struct {

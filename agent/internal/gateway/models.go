@@ -5,21 +5,22 @@ import (
 	"strings"
 )
 
-// cliModels are the models that the pinned CLI (2.1.329) asks by itself: its default with a key and with a login, the small one for fetched
-// pages, and those behind the names that a sub-agent may be given (TestCLIModelsAndBetas).
+// cliModels are the models that the pinned CLI (2.1.329) asks by itself: its default with a key and with a login, the
+// small one for fetched pages, and those behind the names that a sub-agent may be given (TestCLIModelsAndBetas).
 var cliModels = []string{"claude-opus-5-5", "claude-sonnet-5-5", SmallModel, "claude-fable-5-2"}
 
 // SmallModel is the CLI's model for small jobs, which every run needs.
 const SmallModel = "claude-haiku-5-5"
 
-// families are names by which the CLI chooses a model of a kind. A model may be replaced by another one of its family: the CLI replaces
-// retired models.
+// families are names by which the CLI chooses a model of a kind. A model may be replaced by another one of its family:
+// the CLI replaces retired models.
 var families = []string{"haiku", "sonnet", "opus", "fable", "mythos"}
 
 // cliChoice are names that leave the choice to the CLI.
 var cliChoice = []string{"default", "best", "opusplan"}
 
-// models returns the models that a run may ask: its own (empty: none), and those that an operator allows (none: any that the CLI offers).
+// models returns the models that a run may ask: its own (empty: none), and those that an operator allows (none: any
+// that the CLI offers).
 func models(own string, allowed []string) []string {
 	list := append([]string{SmallModel}, allowed...)
 	if own != "" {
@@ -31,8 +32,8 @@ func models(own string, allowed []string) []string {
 	return list
 }
 
-// StartModel returns the model that a run starts with: its own if it names one, or the first allowed model if the operator does not allow
-// the CLI's default. Empty means the CLI's default.
+// StartModel returns the model that a run starts with: its own if it names one, or the first allowed model if the
+// operator does not allow the CLI's default. Empty means the CLI's default.
 func (u *Upstream) StartModel(own string) string {
 	cliDefault := "claude-opus-5-5"
 	if c := u.cfg.Credential; c.APIKey == "" && c.OAuthToken != "" {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Price is the list price of a model in US dollars per million tokens. Writing to the cache costs 1.25 times the input for 5 minutes, and
-// twice the input for an hour.
+// Price is the list price of a model in US dollars per million tokens. Writing to the cache costs 1.25 times the input
+// for 5 minutes, and twice the input for an hour.
 type Price struct {
 	Input, Output, CacheRead float64
 
@@ -14,8 +14,8 @@ type Price struct {
 	Long      *Price
 }
 
-// Prices are those of the pinned CLI (2.1.329), from the model catalog in its binary. TestCLIPrices compares each with the cost that the CLI
-// reports.
+// Prices are those of the pinned CLI (2.1.329), from the model catalog in its binary. TestCLIPrices compares each with
+// the cost that the CLI reports.
 var Prices = map[string]Price{
 	"claude-3-5-haiku":  {Input: 0.8, Output: 4, CacheRead: 0.08},
 	"claude-haiku-4-5":  {Input: 1, Output: 5, CacheRead: 0.1},
@@ -56,7 +56,8 @@ var highestPrice = func() (d Price) {
 	return d
 }()
 
-// modelName finds a model's ID in the name that a provider uses: with a region and a vendor before the ID, and a date or a version after it.
+// modelName finds a model's ID in the name that a provider uses: with a region and a vendor before the ID, and a date
+// or a version after it.
 var modelName = regexp.MustCompile(`^(?:.*[./])?(claude-(?:[a-z]+-\d(?:-\d)?|\d-\d-[a-z]+))(?:[-@](?:20\d{6}|latest))?(?:-v\d+(?::\d+)?)?$`)
 
 // ModelID returns the key of a model in Prices, or its name in lower case if it has none.

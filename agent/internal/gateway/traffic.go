@@ -32,8 +32,8 @@ func (u Usage) Minus(v Usage) Usage {
 	return Usage{u.Input - v.Input, u.Output - v.Output, u.CacheRead - v.CacheRead, u.CacheCreation - v.CacheCreation}
 }
 
-// API is what the gateway of a run saw of its traffic with the model, which the CLI does not report. A call is a request for an answer; the
-// CLI repeats calls that fail.
+// API is what the gateway of a run saw of its traffic with the model, which the CLI does not report. A call is a
+// request for an answer; the CLI repeats calls that fail.
 type API struct {
 	Calls     int               `json:"calls"`
 	Usage     Usage             `json:"usage"`                // of all calls, as the model reports it; estimated for calls that were broken off
@@ -49,7 +49,8 @@ type API struct {
 // Unreachable reports whether the latest call that ended did not reach the model.
 func (a *API) Unreachable() bool { return a.Status == 0 && a.Problem != "" }
 
-// Throttled reports whether the latest call was refused because the model was overloaded or limits requests, or did not reach it.
+// Throttled reports whether the latest call was refused because the model was overloaded or limits requests, or did not
+// reach it.
 func (a *API) Throttled() bool {
 	return a.Unreachable() || a.Status == http.StatusTooManyRequests || a.Status == http.StatusRequestTimeout || a.Status >= 500
 }
@@ -59,8 +60,8 @@ func (a *API) Refused() bool {
 	return a.Status == http.StatusUnauthorized || a.Status == http.StatusPaymentRequired || a.Status == http.StatusForbidden
 }
 
-// UsageLimit returns what the latest call says about the account's usage limit: its status and when it resets, in Unix seconds. ok is false
-// if it says nothing.
+// UsageLimit returns what the latest call says about the account's usage limit: its status and when it resets, in Unix
+// seconds. ok is false if it says nothing.
 func (a *API) UsageLimit() (status string, resetsAt float64, ok bool) {
 	if a.Status != http.StatusTooManyRequests {
 		return "", 0, false
@@ -69,7 +70,8 @@ func (a *API) UsageLimit() (status string, resetsAt float64, ok bool) {
 	return a.Limits["unified-status"], resetsAt, err == nil
 }
 
-// Trouble describes what was wrong with the latest call, and what to do about it. It is empty if nothing is known to be wrong.
+// Trouble describes what was wrong with the latest call, and what to do about it. It is empty if nothing is known to be
+// wrong.
 func (g *Gateway) Trouble() string {
 	api := g.Seen()
 	if api == nil {
@@ -91,7 +93,8 @@ func (g *Gateway) Trouble() string {
 	return ""
 }
 
-// traffic collects an API and the reservations of the calls under way. It is safe for concurrent use: sub-agents ask at the same time.
+// traffic collects an API and the reservations of the calls under way. It is safe for concurrent use: sub-agents ask at
+// the same time.
 type traffic struct {
 	max float64 // US dollars that the run may spend; 0: any amount
 

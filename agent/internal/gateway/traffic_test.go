@@ -18,7 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// eventStream is an answer as the API streams it: what goes in is told first, what comes out in the end, each as the sum so far.
+// eventStream is an answer as the API streams it: what goes in is told first, what comes out in the end, each as the
+// sum so far.
 const eventStream = `event: message_start
 data: {"type":"message_start","message":{"id":"m","usage":{"input_tokens":7,"cache_creation_input_tokens":5,"cache_read_input_tokens":3,"output_tokens":1}}}
 
@@ -155,7 +156,8 @@ func TestTrafficIsCounted(t *testing.T) {
 	}
 }
 
-// A call that is not answered yet, or that the CLI gives up before it is, says nothing of whether the model can be reached.
+// A call that is not answered yet, or that the CLI gives up before it is, says nothing of whether the model can be
+// reached.
 func TestUnansweredIsNotUnreachable(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{})

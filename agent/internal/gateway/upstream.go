@@ -33,7 +33,8 @@ type Upstream struct {
 	transport http.RoundTripper
 }
 
-// NewUpstream checks the configuration. It logs a warning about certificates that it cannot use, and leaves them out as the CLI does.
+// NewUpstream checks the configuration. It logs a warning about certificates that it cannot use, and leaves them out as
+// the CLI does.
 func NewUpstream(cfg Config) (*Upstream, error) {
 	u, err := url.Parse(cmp.Or(cfg.BaseURL, "https://api.anthropic.com"))
 	if err != nil {
@@ -55,10 +56,10 @@ type Access struct {
 	Credential Credential
 }
 
-// Access returns the access of a run whose gateway is g. The CLI gets a credential of the same kind with and without a gateway, so that it
-// behaves the same. At the gateway's address, however, it leaves out what only the model's own address offers.
-// _CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL would change that, but would also make the CLI send requests with the gateway's token to
-// api.anthropic.com itself.
+// Access returns the access of a run whose gateway is g. The CLI gets a credential of the same kind with and without a
+// gateway, so that it behaves the same. At the gateway's address, however, it leaves out what only the model's own
+// address offers. _CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL would change that, but would also make the CLI send requests
+// with the gateway's token to api.anthropic.com itself.
 func (u *Upstream) Access(g *Gateway) Access {
 	if g == nil {
 		return Access{u.cfg.BaseURL, u.cfg.Credential}
@@ -66,9 +67,9 @@ func (u *Upstream) Access(g *Gateway) Access {
 	return Access{g.url, u.cfg.Credential.With(g.token)}
 }
 
-// newTransport returns the transport of all gateways. It connects as the CLI would: through the proxy and with the certificates that the
-// environment names (crypto/x509 itself reads SSL_CERT_FILE and SSL_CERT_DIR). Answers have no time limit, because the CLI has one of 600 s
-// (claude-cli.md §4).
+// newTransport returns the transport of all gateways. It connects as the CLI would: through the proxy and with the
+// certificates that the environment names (crypto/x509 itself reads SSL_CERT_FILE and SSL_CERT_DIR). Answers have no
+// time limit, because the CLI has one of 600 s (claude-cli.md §4).
 //
 // If NODE_EXTRA_CA_CERTS cannot be used, newTransport returns an error and a transport without it.
 func newTransport(getenv func(string) string) (*http.Transport, error) {

@@ -3,9 +3,9 @@ package protocol
 import "sync/atomic"
 
 const (
-	// MaxLines is the memory for long lines of all runs of a Runner together, and so also the maximum length of a line that must be whole.
-	// The longest line seen from the CLI had 5.6 MB (an edit of a large file, sent with the original file); a limit of 1 MB, the SDKs'
-	// default, loses runs (claude-code#72226).
+	// MaxLines is the memory for long lines of all runs of a Runner together, and so also the maximum length of a line
+	// that must be whole. The longest line seen from the CLI had 5.6 MB (an edit of a large file, sent with the
+	// original file); a limit of 1 MB, the SDKs' default, loses runs (claude-code#72226).
 	MaxLines = 64 << 20
 	// ownLine is the memory that each run may use for a line in addition.
 	ownLine = 1 << 20
@@ -30,8 +30,8 @@ func newAssembler(spare *Budget) *assembler {
 	return &assembler{most: ownLine, spare: spare, cutter: cutter{limit: stringBytes}}
 }
 
-// Add adds a piece. It returns the line if the piece completes it, otherwise nil. For a line that is too long it returns its beginning, once,
-// with whole unset. The line is valid until Release.
+// Add adds a piece. It returns the line if the piece completes it, otherwise nil. For a line that is too long it
+// returns its beginning, once, with whole unset. The line is valid until Release.
 func (a *assembler) Add(p piece) (line []byte, whole bool) {
 	a.lost = a.lost && !p.first
 	switch {
@@ -74,8 +74,8 @@ func (a *assembler) hold(text []byte) bool {
 	return true
 }
 
-// bulky reports whether a line that begins with text is output of tools, whose long strings may be cut. Answers must be whole, and so must
-// questions, which are answered with their own input.
+// bulky reports whether a line that begins with text is output of tools, whose long strings may be cut. Answers must be
+// whole, and so must questions, which are answered with their own input.
 func bulky(text []byte) bool {
 	l, ok := decodeHead(text[:min(len(text), headBytes)])
 	return ok && l.Type == "user"
@@ -90,8 +90,8 @@ func (a *assembler) Release() {
 	a.cutter = cutter{limit: a.cutter.limit}
 }
 
-// Budget limits the memory of several runs together. Taking memory never waits, so that no run can block another. It is safe for concurrent
-// use.
+// Budget limits the memory of several runs together. Taking memory never waits, so that no run can block another. It is
+// safe for concurrent use.
 type Budget struct {
 	total int64
 	used  atomic.Int64

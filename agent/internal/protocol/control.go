@@ -10,7 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Control speaks the CLI's control protocol: requests to the CLI, and the CLI's own requests. It is safe for concurrent use.
+// Control speaks the CLI's control protocol: requests to the CLI, and the CLI's own requests. It is safe for concurrent
+// use.
 type Control struct {
 	in          *Stdin
 	stdinFailed func(error)
@@ -31,12 +32,14 @@ type Refusal struct{ Message string }
 
 func (e *Refusal) Error() string { return e.Message }
 
-// NewControl returns a Control that writes to in. It calls stdinFailed if an answer cannot be written, also because the CLI has exited.
+// NewControl returns a Control that writes to in. It calls stdinFailed if an answer cannot be written, also because the
+// CLI has exited.
 func NewControl(in *Stdin, stdinFailed func(error)) *Control {
 	return &Control{in: in, stdinFailed: stdinFailed, pending: map[string]chan<- response{}, asked: map[string]context.CancelFunc{}}
 }
 
-// Request sends a control request to the CLI and waits for the answer. The error is a *Refusal if the CLI refuses, and ErrGone if it exits.
+// Request sends a control request to the CLI and waits for the answer. The error is a *Refusal if the CLI refuses, and
+// ErrGone if it exits.
 func (c *Control) Request(ctx context.Context, body map[string]any) (jsontext.Value, error) {
 	reply := make(chan response, 1)
 	c.mu.Lock()

@@ -10,8 +10,8 @@ import (
 // lenient accepts what a tool's output can put into the CLI's JSON.
 var lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 
-// essentials are the fields of a line that are read even if others have an unexpected shape. A failed result that cannot be read must not
-// pass for a success, and a question must be answered.
+// essentials are the fields of a line that are read even if others have an unexpected shape. A failed result that
+// cannot be read must not pass for a success, and a question must be answered.
 type essentials struct {
 	Type      string         `json:"type"`
 	Subtype   string         `json:"subtype"`
@@ -51,8 +51,9 @@ func stringValue(v jsontext.Value) string {
 	return s
 }
 
-// decodeHead reads the beginning of a line: the fields before the one that makes it too long. It returns false unless the type is among
-// them; the CLI writes the type and the ID of a request first. A result whose is_error is missing counts as a failure.
+// decodeHead reads the beginning of a line: the fields before the one that makes it too long. It returns false unless
+// the type is among them; the CLI writes the type and the ID of a request first. A result whose is_error is missing
+// counts as a failure.
 func decodeHead(text []byte) (l outputLine, ok bool) {
 	dec := jsontext.NewDecoder(bytes.NewReader(text), lenient)
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {

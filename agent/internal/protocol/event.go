@@ -42,8 +42,8 @@ type liveBlock struct {
 	text   *redact.Stream
 }
 
-// piece reports a piece of a block, except for an end of it that may be the beginning of a secret. Pieces of one kind and tool call form a
-// block, which endBlock ends.
+// piece reports a piece of a block, except for an end of it that may be the beginning of a secret. Pieces of one kind
+// and tool call form a block, which endBlock ends.
 func (s *Stream) piece(e Event) {
 	if s.block.text == nil {
 		s.block.text = s.Redactor.Stream()

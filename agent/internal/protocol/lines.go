@@ -12,8 +12,8 @@ const (
 	stderrPiece = 8 << 10
 )
 
-// lineReader splits its input at newlines. It returns a line that is longer than its buffer in pieces, so it never holds a line. It is not
-// safe for concurrent use.
+// lineReader splits its input at newlines. It returns a line that is longer than its buffer in pieces, so it never
+// holds a line. It is not safe for concurrent use.
 type lineReader struct {
 	r      *bufio.Reader
 	inside bool // the next piece continues a line

@@ -14,7 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// readLines returns what lines makes of r, and the lines that long puts together of it; those that are not whole end in "…".
+// readLines returns what lines makes of r, and the lines that long puts together of it; those that are not whole end in
+// "…".
 func readLines(t *testing.T, in *lineReader, long *assembler) (text string, got []string) {
 	t.Helper()
 	var all strings.Builder
@@ -50,7 +51,8 @@ func TestLinesOfAnyLength(t *testing.T) {
 	}
 }
 
-// A line that is longer than all memory for lines comes in small pieces, its beginning is known, and the line after it is whole again.
+// A line that is longer than all memory for lines comes in small pieces, its beginning is known, and the line after it
+// is whole again.
 func TestLinesBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 30

@@ -12,8 +12,8 @@ import (
 // maxInput limits how much of a tool's input is kept while it arrives.
 const maxInput = 1 << 20
 
-// DelegatedResult begins the result of a tool call that the host made in place of the CLI. It reaches the agent as a refusal of the call,
-// because the CLI accepts no other result than its own.
+// DelegatedResult begins the result of a tool call that the host made in place of the CLI. It reaches the agent as a
+// refusal of the call, because the CLI accepts no other result than its own.
 const DelegatedResult = "errand has done this call in the tool's place. It was not refused; do not repeat it. Its result:\n\n"
 
 // messageState is the state of the main agent's current message.
@@ -76,7 +76,8 @@ func (s *Stream) delta(l *outputLine) {
 	}
 }
 
-// beginMessage records that a message begins. If the one before it was broken off, the CLI repeats it, so its text is dropped.
+// beginMessage records that a message begins. If the one before it was broken off, the CLI repeats it, so its text is
+// dropped.
 func (s *Stream) beginMessage(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,8 +13,9 @@ import (
 // writeLimit limits one write: a CLI that has not emptied its pipe for this long never will.
 const writeLimit = time.Minute
 
-// Stdin writes the CLI's input, one JSON object per line. A line that is not JSON kills the CLI (claude-cli.md §5), so Stdin marshals all
-// values itself. It is safe for concurrent use, but must not be used on the goroutine that reads stdout.
+// Stdin writes the CLI's input, one JSON object per line. A line that is not JSON kills the CLI (claude-cli.md §5), so
+// Stdin marshals all values itself. It is safe for concurrent use, but must not be used on the goroutine that reads
+// stdout.
 type Stdin struct {
 	f     *os.File
 	limit atomic.Int64 // of a write, in nanoseconds; 0: writeLimit

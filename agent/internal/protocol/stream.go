@@ -22,7 +22,8 @@ const (
 	maxRaw     = 10 // the latest lines that are not of the protocol
 )
 
-// Handler receives what a Stream finds in the output. Its methods are called on the goroutine that reads the output, and must not block.
+// Handler receives what a Stream finds in the output. Its methods are called on the goroutine that reads the output,
+// and must not block.
 type Handler interface {
 	// Event reports something that happened, already redacted.
 	Event(e Event)
@@ -46,8 +47,8 @@ type Config struct {
 	Describe func(tool string, input json.RawMessage) (words string, known bool)
 }
 
-// Stream interprets the CLI's output. Read and the unexported methods belong to the goroutine that reads stdout; the others may be called
-// from any goroutine.
+// Stream interprets the CLI's output. Read and the unexported methods belong to the goroutine that reads stdout; the
+// others may be called from any goroutine.
 type Stream struct {
 	Config
 	now func() time.Time
@@ -166,7 +167,8 @@ func (s *Stream) Facts() Facts {
 	return f
 }
 
-// Read reads the CLI's stdout to its end. It waits for nothing except the log's files. Long lines take memory from the budget.
+// Read reads the CLI's stdout to its end. It waits for nothing except the log's files. Long lines take memory from the
+// budget.
 func (s *Stream) Read(stdout io.Reader, budget *Budget) {
 	s.read(newLineReader(stdout, stdoutPiece), newAssembler(budget))
 }
@@ -215,15 +217,16 @@ func (s *Stream) count(whole bool) {
 	}
 }
 
-// line handles one whole line. It is decoded before it is redacted, since a secret could equal a word of the protocol, and an allowed tool
-// call is answered with its own input. Everything that goes to logs, events and results is redacted there.
+// line handles one whole line. It is decoded before it is redacted, since a secret could equal a word of the protocol,
+// and an allowed tool call is answered with its own input. Everything that goes to logs, events and results is redacted
+// there.
 func (s *Stream) line(line []byte) {
 	if s.latest.decode(line) {
 		s.handle(&s.latest)
 		return
 	}
-	// Several objects may share a line, or follow other text: losing the end of a turn or a question would stall the run. An object inside
-	// another value is never read as a line, because a tool may have written it.
+	// Several objects may share a line, or follow other text: losing the end of a turn or a question would stall the
+	// run. An object inside another value is never read as a line, because a tool may have written it.
 	text, at := 0, 0 // text is the start of what is not of the protocol
 	for {
 		dec := jsontext.NewDecoder(bytes.NewBuffer(line[at:]), lenient) // reads a Buffer in place
@@ -249,7 +252,8 @@ func (s *Stream) line(line []byte) {
 	}
 }
 
-// trailingObjects returns the start of the objects at the end of text if they may be lines of the protocol, otherwise 0.
+// trailingObjects returns the start of the objects at the end of text if they may be lines of the protocol, otherwise
+// 0.
 func trailingObjects(text []byte) int {
 	at := 0
 	for range 8 { // limits how often a long line is read
@@ -345,8 +349,8 @@ func (s *Stream) handle(l *outputLine) {
 	}
 }
 
-// showsWork reports whether a line is a sign of work. Heartbeats continue while a tool hangs, and answers to control requests prove that the
-// process lives, not that the agent works.
+// showsWork reports whether a line is a sign of work. Heartbeats continue while a tool hangs, and answers to control
+// requests prove that the process lives, not that the agent works.
 func (l *outputLine) showsWork() bool {
 	return l.Type != "tool_progress" && l.Type != "keep_alive" && l.Type != "control_response"
 }

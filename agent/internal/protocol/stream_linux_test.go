@@ -144,8 +144,8 @@ func TestSecretAtTheCutOfAPartialAnswer(t *testing.T) {
 	}
 }
 
-// Of a line that is too long to be decoded, the beginning is: a question is answered, or the CLI would wait for ever, and a tool's output
-// is a sign of work.
+// Of a line that is too long to be decoded, the beginning is: a question is answered, or the CLI would wait for ever,
+// and a tool's output is a sign of work.
 func TestBeginningsOfLongLinesCount(t *testing.T) {
 	t.Parallel()
 	r := newReading(t, nil)
@@ -220,8 +220,8 @@ func TestTextIsRedactedAsOne(t *testing.T) {
 	}
 }
 
-// sessionOutput is a long session as the CLI writes it, in the proportions of a real one: by bytes a third pieces of answers, a tenth what they
-// make together, and the rest what tools put out, which is written twice.
+// sessionOutput is a long session as the CLI writes it, in the proportions of a real one: by bytes a third pieces of
+// answers, a tenth what they make together, and the rest what tools put out, which is written twice.
 func sessionOutput(tb testing.TB, size int) []byte {
 	tb.Helper()
 	code, err := os.ReadFile("stream.go")

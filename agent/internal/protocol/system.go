@@ -29,7 +29,8 @@ func (s *Stream) system(l *outputLine) {
 		s.checkIdle()
 	case "background_tasks_changed":
 		s.mu.Lock()
-		// The agent learns the result of the task in a new turn, so this is not the end, and the end of the previous turn is past.
+		// The agent learns the result of the task in a new turn, so this is not the end, and the end of the previous
+		// turn is past.
 		if s.facts.Background = int(l.Tasks); l.Tasks == 0 && !s.clock.Ended.IsZero() {
 			s.clock.Ended = s.now()
 		}
@@ -77,8 +78,8 @@ func (s *Stream) init(l *outputLine) {
 	}
 }
 
-// trackMessage handles a line about a message that the CLI was given. Each message is queued, started, and then completed or cancelled, also
-// when the CLI takes several together (observed).
+// trackMessage handles a line about a message that the CLI was given. Each message is queued, started, and then
+// completed or cancelled, also when the CLI takes several together (observed).
 func (s *Stream) trackMessage(l *outputLine) {
 	s.mu.Lock()
 	s.facts.Tracked = true
@@ -94,9 +95,10 @@ func (s *Stream) trackMessage(l *outputLine) {
 	}
 }
 
-// checkIdle tells the handler if the agent has nothing left to do: the session is idle, no task runs in the background, and no message is on
-// its way in. A result alone is only the end of a turn (claude-cli.md §10). One rest shows in several lines, that of the completed message
-// and that of the idle session, and is reported only once: a second report could pass for the next rest, which has not come yet.
+// checkIdle tells the handler if the agent has nothing left to do: the session is idle, no task runs in the background,
+// and no message is on its way in. A result alone is only the end of a turn (claude-cli.md §10). One rest shows in
+// several lines, that of the completed message and that of the idle session, and is reported only once: a second report
+// could pass for the next rest, which has not come yet.
 func (s *Stream) checkIdle() {
 	s.mu.Lock()
 	taken := len(s.sent) == 0 || !s.facts.Tracked

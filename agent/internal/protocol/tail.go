@@ -10,8 +10,8 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
-// ReadText reads r to its end, and calls show with the text as it arrives: plain, and redacted as one text, since a private key has many
-// lines. The argument of show is valid until show returns.
+// ReadText reads r to its end, and calls show with the text as it arrives: plain, and redacted as one text, since a
+// private key has many lines. The argument of show is valid until show returns.
 func ReadText(r io.Reader, redactor *redact.Redactor, show func(text []byte)) {
 	in, clean := newLineReader(r, stderrPiece), redactor.Stream()
 	for {

@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// outputLine is one line of the CLI's output, with the fields of all kinds of lines that this package reads. Fields that are not declared
-// are skipped without being copied, which makes megabytes of tool output cheap.
+// outputLine is one line of the CLI's output, with the fields of all kinds of lines that this package reads. Fields
+// that are not declared are skipped without being copied, which makes megabytes of tool output cheap.
 type outputLine struct {
 	Type      string `json:"type"`
 	Subtype   string `json:"subtype"`
@@ -49,7 +49,8 @@ type outputLine struct {
 	odd bool // a field had another shape than expected, so that only the fields of essentials were read
 }
 
-// Result is what a result line adds. Numbers are floats because some versions wrote fractions (claude-cli.md §6, api_retry).
+// Result is what a result line adds. Numbers are floats because some versions wrote fractions (claude-cli.md §6,
+// api_retry).
 type Result struct {
 	IsError        bool                  `json:"is_error"`
 	Text           string                `json:"result"`
@@ -65,7 +66,8 @@ type Result struct {
 	ModelUsage     map[string]ModelUsage `json:"modelUsage"`
 }
 
-// Said returns the text of a result. It leaves out diagnostics that the CLI writes for its developers (claude-cli.md §9).
+// Said returns the text of a result. It leaves out diagnostics that the CLI writes for its developers (claude-cli.md
+// §9).
 func (r *Result) Said() string {
 	if r.Text != "" || !r.IsError {
 		return r.Text
@@ -129,7 +131,8 @@ func (n *list) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
-// apiMessage is a message of the model's API. Other kinds of lines use the same field for a string (system/permission_denied).
+// apiMessage is a message of the model's API. Other kinds of lines use the same field for a string
+// (system/permission_denied).
 type apiMessage struct {
 	ID      string  `json:"id"`
 	Model   string  `json:"model"`
@@ -177,8 +180,8 @@ func (c *content) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	}
 }
 
-// excerpt is the beginning of a tool's output, as text: somewhat more than is shown of it. The rest, which is most of what a run reads, is
-// neither copied nor decoded.
+// excerpt is the beginning of a tool's output, as text: somewhat more than is shown of it. The rest, which is most of
+// what a run reads, is neither copied nor decoded.
 type excerpt string
 
 // excerptBytes of JSON have at least maxPreview characters: a character has at most two escapes of six bytes.

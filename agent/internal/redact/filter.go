@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// filter finds the places in a text where a pattern may begin. A regular expression, or a search for each of a hundred texts, would be
-// tens of times too slow for the CLI's output, which rarely has a secret. So filter samples the text (a q-gram filter): at every second
-// byte it looks up three bytes in a table that has bytes 0-2 and bytes 1-3 of every pattern. Wherever a pattern is, one of the two is hit.
+// filter finds the places in a text where a pattern may begin. A regular expression, or a search for each of a hundred
+// texts, would be tens of times too slow for the CLI's output, which rarely has a secret. So filter samples the text (a
+// q-gram filter): at every second byte it looks up three bytes in a table that has bytes 0-2 and bytes 1-3 of every
+// pattern. Wherever a pattern is, one of the two is hit.
 type filter struct {
 	slots   [1 << slotBits]uint8 // bucket numbers by the hash of three bytes; bucket 0 stays empty
 	buckets [256][]anchor
@@ -27,8 +28,8 @@ const (
 	slotBits = 17                // with 16, twice as many places would match by accident
 )
 
-// newFilter returns a filter for patterns. It keeps pointers into the slice. Each pattern, with one byte of its body, must have at least
-// shortest bytes.
+// newFilter returns a filter for patterns. It keeps pointers into the slice. Each pattern, with one byte of its body,
+// must have at least shortest bytes.
 func newFilter(patterns []pattern) filter {
 	var f filter
 	for offset := stride - 1; offset >= 0; offset-- { // so that of two patterns, the one that begins first comes first

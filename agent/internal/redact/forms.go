@@ -16,8 +16,9 @@ const (
 	minLine   = 16 // length from which a line of a multi-line secret is hidden by itself
 )
 
-// forms returns the texts in which a secret can appear: the secret itself, each line of a private key, JSON strings (also nested ones),
-// URL encodings, hexadecimal, reversed, and as part of longer data in base64. A very short secret has no forms.
+// forms returns the texts in which a secret can appear: the secret itself, each line of a private key, JSON strings
+// (also nested ones), URL encodings, hexadecimal, reversed, and as part of longer data in base64. A very short secret
+// has no forms.
 func forms(secret string) []string {
 	secret = strings.TrimSpace(secret)
 	if len(secret) < minSecret {
@@ -54,7 +55,8 @@ func reversed(s string) string {
 	return string(r)
 }
 
-// escaped returns s as the content of a JSON string, with <, > and & escaped if html is set, as Go's encoder does by default.
+// escaped returns s as the content of a JSON string, with <, > and & escaped if html is set, as Go's encoder does by
+// default.
 func escaped(s string, html bool) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -63,8 +65,8 @@ func escaped(s string, html bool) string {
 	return strings.TrimSuffix(b.String()[1:], "\"\n")
 }
 
-// inBase64 returns the base64 encodings of s inside longer data: one per alignment of s to the three-byte groups, without the characters at
-// both ends that also encode neighbouring bytes.
+// inBase64 returns the base64 encodings of s inside longer data: one per alignment of s to the three-byte groups,
+// without the characters at both ends that also encode neighbouring bytes.
 func inBase64(s string) []string {
 	var all []string
 	for before := range 3 {

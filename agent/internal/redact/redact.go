@@ -1,11 +1,11 @@
 // Package redact removes secrets from text, and makes text safe to show in a terminal or a chat.
 //
-// A [Redactor] hides the values it was given, in every form in which they commonly appear, and everything that looks like a well-known
-// kind of credential. It is immutable and safe for concurrent use. A [Stream] does the same for text that arrives in pieces. [Plain],
-// [OneLine] and [Clip] make untrusted text harmless and short.
+// A [Redactor] hides the values it was given, in every form in which they commonly appear, and everything that looks
+// like a well-known kind of credential. It is immutable and safe for concurrent use. A [Stream] does the same for text
+// that arrives in pieces. [Plain], [OneLine] and [Clip] make untrusted text harmless and short.
 //
-// The package cannot hide a secret that it was not given and that has no well-known form, nor one that was encrypted, compressed or
-// rewritten character by character.
+// The package cannot hide a secret that it was not given and that has no well-known form, nor one that was encrypted,
+// compressed or rewritten character by character.
 package redact
 
 import (
@@ -17,9 +17,10 @@ import (
 // redacted replaces a secret, whatever its length.
 const redacted = "[redacted]"
 
-// Redactor removes secrets from text: the values it was given, in all their forms (see forms), and anything with the shape of a well-known
-// kind of credential (see shapes). It hides every byte of a secret, also where two secrets overlap, and replaces each run of hidden bytes
-// with one [redacted]. A Redactor is immutable and safe for concurrent use. A nil *Redactor hides nothing.
+// Redactor removes secrets from text: the values it was given, in all their forms (see forms), and anything with the
+// shape of a well-known kind of credential (see shapes). It hides every byte of a secret, also where two secrets
+// overlap, and replaces each run of hidden bytes with one [redacted]. A Redactor is immutable and safe for concurrent
+// use. A nil *Redactor hides nothing.
 type Redactor struct {
 	secrets []pattern
 	filter  filter
@@ -57,7 +58,8 @@ func (r *Redactor) String(s string) string {
 	return s
 }
 
-// JSON returns the JSON value v without secrets. The result is valid JSON: if a secret crosses the bounds of a string, all of v is hidden.
+// JSON returns the JSON value v without secrets. The result is valid JSON: if a secret crosses the bounds of a string,
+// all of v is hidden.
 func (r *Redactor) JSON(v json.RawMessage) json.RawMessage {
 	clean, changed := r.clean(v)
 	if changed && !json.Valid(clean) {
@@ -75,8 +77,8 @@ func (r *Redactor) clean(b []byte) (_ []byte, changed bool) {
 	return clean, true
 }
 
-// Head returns the first n characters of text, without secrets. Cutting text before redacting it would show the beginning of a secret that
-// crosses the cut.
+// Head returns the first n characters of text, without secrets. Cutting text before redacting it would show the
+// beginning of a secret that crosses the cut.
 func (r *Redactor) Head(text []byte, n int) string {
 	if len(text) <= utf8.UTFMax*n {
 		return Clip(string(r.Bytes(text)), n)
@@ -130,7 +132,8 @@ func (r *Redactor) find(b []byte, last bool) findings {
 	return f
 }
 
-// bodies caches the latest body of each set. Overlapping bodies of one set end at the same place, so each is measured only once.
+// bodies caches the latest body of each set. Overlapping bodies of one set end at the same place, so each is measured
+// only once.
 type bodies [charsets]span
 
 // end returns the end of the body of this set that extends to at least at.
@@ -155,8 +158,8 @@ func (r *Redactor) unsettled(b []byte) int {
 	return len(b)
 }
 
-// hide appends b to dst with the spans replaced; parts of spans outside b are ignored. hidden reports whether the byte before b was hidden.
-// hide returns whether the last byte of b was.
+// hide appends b to dst with the spans replaced; parts of spans outside b are ignored. hidden reports whether the byte
+// before b was hidden. hide returns whether the last byte of b was.
 func hide(dst, b []byte, spans []span, hidden bool) ([]byte, bool) {
 	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
 	at := 0

@@ -72,7 +72,8 @@ func TestRedactor(t *testing.T) {
 	}
 }
 
-// In base64 a secret looks different after each number of bytes before it. Only bits that it shares with its neighbours are left.
+// In base64 a secret looks different after each number of bytes before it. Only bits that it shares with its neighbours
+// are left.
 func TestRedactorInBase64(t *testing.T) {
 	t.Parallel()
 	r := New("the-secret-value")
@@ -126,7 +127,8 @@ func TestHeadOfASecret(t *testing.T) {
 	}
 }
 
-// plainRedact does what a Redactor promises in the plainest way: each place of text is compared with each form of a secret, and each shape.
+// plainRedact does what a Redactor promises in the plainest way: each place of text is compared with each form of a
+// secret, and each shape.
 func plainRedact(known []string, text string) string {
 	hidden := make([]bool, len(text))
 	mark := func(from, to int) {
@@ -207,8 +209,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// fuzzParts are what texts are made of, so that secrets, halves of them, and what looks like them are common; known is the forms of
-// fuzzSecrets.
+// fuzzParts are what texts are made of, so that secrets, halves of them, and what looks like them are common; known is
+// the forms of fuzzSecrets.
 func fuzzParts() (parts, known []string) {
 	parts = []string{
 		"a-known-secret", "secret-a-known", "-and-more", "a-kn", "own-secret", " ", "\n", `\n`, "-----", "=", ": ", `\"`, "→", "é", "\xff",
@@ -223,8 +225,8 @@ func fuzzParts() (parts, known []string) {
 	return append(parts, known...), known
 }
 
-// FuzzRedactor holds the redactor, and a stream of it wherever the text is split, against plainRedact. Of the recipe each byte adds a part
-// to the text, the last ones a byte each; cuts says how long the pieces are.
+// FuzzRedactor holds the redactor, and a stream of it wherever the text is split, against plainRedact. Of the recipe
+// each byte adds a part to the text, the last ones a byte each; cuts says how long the pieces are.
 func FuzzRedactor(f *testing.F) {
 	r := New(fuzzSecrets...)
 	parts, known := fuzzParts()

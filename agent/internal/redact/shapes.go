@@ -13,7 +13,8 @@ type shape struct {
 	least int     // minimum length of the body, which extends as far as its characters do
 }
 
-// shapes are the well-known kinds of credentials. A text has at least three bytes, and four with the first byte of the body: see filter.
+// shapes are the well-known kinds of credentials. A text has at least three bytes, and four with the first byte of the
+// body: see filter.
 var shapes = []shape{
 	{text: "sk-ant-", body: dashed, least: 8}, // Anthropic
 	{text: "sk-proj-", body: dashed, least: 20},
@@ -67,8 +68,8 @@ var shapes = []shape{
 	{text: "Bearer ", names: true, body: dotted, least: 20},
 	{text: "bearer ", names: true, body: dotted, least: 20},
 
-	// Private keys, also truncated ones, with line feeds written as \n, or with the line numbers of a tool. An old encrypted key begins with
-	// headers; the last of them is followed by the salt and the key.
+	// Private keys, also truncated ones, with line feeds written as \n, or with the line numbers of a tool. An old
+	// encrypted key begins with headers; the last of them is followed by the salt and the key.
 	{text: "BEGIN PRIVATE KEY-----", body: armour, least: 48},
 	{text: "BEGIN RSA PRIVATE KEY-----", body: armour, least: 48},
 	{text: "BEGIN EC PRIVATE KEY-----", body: armour, least: 48},
@@ -116,7 +117,8 @@ var setsOf = func() (sets [256]charset) {
 	return sets
 }()
 
-// follow returns the length of the longest prefix of b whose bytes are all in one of the sets. If that is all of b, open are those sets.
+// follow returns the length of the longest prefix of b whose bytes are all in one of the sets. If that is all of b,
+// open are those sets.
 func (s charset) follow(b []byte) (n int, open charset) {
 	for i, c := range b {
 		if s &= setsOf[c]; s == 0 {

@@ -1,9 +1,9 @@
 package redact
 
-// Stream removes secrets from text that arrives in pieces, wherever the text is split: its output, joined, equals Redactor.Bytes of the
-// whole text. It holds back only the end of a piece that may be the beginning of a secret. That end is shorter than the longest known value
-// and the minimum length of a shape; the body of a shape is dropped as it arrives, however long it is. A Stream is not safe for concurrent
-// use.
+// Stream removes secrets from text that arrives in pieces, wherever the text is split: its output, joined, equals
+// Redactor.Bytes of the whole text. It holds back only the end of a piece that may be the beginning of a secret. That
+// end is shorter than the longest known value and the minimum length of a shape; the body of a shape is dropped as it
+// arrives, however long it is. A Stream is not safe for concurrent use.
 type Stream struct {
 	redact *Redactor
 	held   []byte
@@ -16,7 +16,8 @@ type Stream struct {
 // Stream returns a Stream for a new text.
 func (r *Redactor) Stream() *Stream { return &Stream{redact: r} }
 
-// Write adds a piece and returns the text that can be shown. The result is valid until the next call, and only as long as piece is.
+// Write adds a piece and returns the text that can be shown. The result is valid until the next call, and only as long
+// as piece is.
 func (s *Stream) Write(piece []byte) []byte { return s.next(piece, false) }
 
 // Flush ends the text and returns the rest of it. The Stream can then be used for another text.

@@ -8,12 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// terminalSequences matches what a terminal interprets: control sequences such as colours, strings such as titles and links, and escapes of
-// two characters (ECMA-48).
+// terminalSequences matches what a terminal interprets: control sequences such as colours, strings such as titles and
+// links, and escapes of two characters (ECMA-48).
 var terminalSequences = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])`)
 
-// Plain makes text valid UTF-8 and safe to show in a terminal. It removes terminal sequences, and spells out invalid bytes, marks that
-// change the direction of writing, and control characters other than tab and newline. It returns text itself if it is already plain.
+// Plain makes text valid UTF-8 and safe to show in a terminal. It removes terminal sequences, and spells out invalid
+// bytes, marks that change the direction of writing, and control characters other than tab and newline. It returns text
+// itself if it is already plain.
 func Plain(text []byte) []byte {
 	if n := plainPrefix(text); n == len(text) {
 		return text
@@ -55,8 +56,9 @@ func plainPrefix(text []byte) int {
 	return len(text)
 }
 
-// OneLine returns s as one line, without secrets and without characters that a terminal or a chat would interpret. It redacts twice:
-// before, because a secret can hold line breaks, and after, because one can be written with invisible characters in between.
+// OneLine returns s as one line, without secrets and without characters that a terminal or a chat would interpret. It
+// redacts twice: before, because a secret can hold line breaks, and after, because one can be written with invisible
+// characters in between.
 func (r *Redactor) OneLine(s string) string {
 	s = strings.Map(func(c rune) rune {
 		switch {

@@ -1,5 +1,5 @@
-// Package runlog writes the two logs of a run: <id>.log for people, and <id>.ndjson, the CLI's output as it came. Both are redacted. A run
-// that is repeated appends to them.
+// Package runlog writes the two logs of a run: <id>.log for people, and <id>.ndjson, the CLI's output as it came. Both
+// are redacted. A run that is repeated appends to them.
 //
 // A full disk never stops a run: a Log keeps the first error and returns it from Close, and goes on trying.
 package runlog
@@ -18,7 +18,8 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
-// Log is the log of one run. Raw and Flush belong to the goroutine that reads stdout; the other methods are safe for concurrent use.
+// Log is the log of one run. Raw and Flush belong to the goroutine that reads stdout; the other methods are safe for
+// concurrent use.
 type Log struct {
 	redactor *redact.Redactor
 	raw      file
@@ -88,8 +89,8 @@ func (l *Log) flushNotes() {
 	l.check("write log", l.people.Flush())
 }
 
-// Note appends a line for people, with the time of day. It indents continuation lines, so that only a time begins a line. The line is in the
-// file after the next Flush, or a moment later.
+// Note appends a line for people, with the time of day. It indents continuation lines, so that only a time begins a
+// line. The line is in the file after the next Flush, or a moment later.
 func (l *Log) Note(t time.Time, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -88,7 +88,8 @@ func TestUnlinkedLogDoesNotStopALog(t *testing.T) {
 	}
 }
 
-// Notes are collected, so that a talkative run does not make a system call for each; they are there soon, whoever wrote them.
+// Notes are collected, so that a talkative run does not make a system call for each; they are there soon, whoever wrote
+// them.
 func TestNotesAreThereSoon(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
