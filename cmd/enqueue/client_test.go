@@ -73,8 +73,8 @@ func TestFlagsThatCannotBe(t *testing.T) {
 	for args, want := range map[string]string{
 		"list -limit abc":          `invalid value "abc" for flag -limit: must be a number of at least 1`,
 		"list -limit 0":            "must be a number of at least 1",
-		"list -limit 1000":         "A limit is a number from 1 to 200.",
-		"list -before x":           "Before is a task's ID",
+		"list -limit 1000":         "limit must be a number from 1 to 200.",
+		"list -before x":           "before must be a task ID",
 		"costs -days -3":           "must be a number of at least 1",
 		"costs -from yesterday":    "must be a day like 2026-01-31",
 		"costs -json=perhaps":      `invalid boolean value "perhaps" for -json`,

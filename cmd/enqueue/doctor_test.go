@@ -30,7 +30,7 @@ func TestDoctor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check(1, "error    no worker is alive", "Start a worker, with the same REDIS_URL", "ok       Redis answers", "ok       the front door answers at http://127.0.0.1:")
+	check(1, "error    no worker is alive", "Start a worker with the same REDIS_URL", "ok       Redis answers", "ok       the front door answers at http://127.0.0.1:")
 	f.submit("wait")
 	beat(store.Worker{ID: "w1", Version: "v1", Slots: 4, Running: 1, Health: json.RawMessage(
 		`{"ok":true,"version":"2.1.329","sandbox":"none","notices":["the agent's tools can read this process's memory\u001b[2J"]}`)})
