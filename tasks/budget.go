@@ -35,14 +35,14 @@ type Bill struct {
 	Near    []string `json:"near,omitempty"`        // the budgets of the day that the task took beyond 80 %
 }
 
-// refusal is what a person is told whose task a budget does not allow.
+// Refusal explains to the asker which budget refused the task.
 func (b Budgets) Refusal(over *store.OverBudget) *InputError {
 	who, whose := cmp.Or(strings.TrimSpace(b.Contact), "An operator"), BudgetName(over.Scope)
 	return &InputError{Sentence: fmt.Sprintf("%s is used up: $%.2f of $%.2f. %s can raise it; a new day begins at midnight UTC.",
 		strings.ToUpper(whose[:1])+whose[1:], over.Spent, over.Budget, who)}
 }
 
-// owner names the budget of a scope to whoever asked for the task.
+// BudgetName names the budget of a scope for the asker of a task.
 func BudgetName(scope string) string {
 	switch kind, name, _ := strings.Cut(scope, ":"); kind + ":" {
 	case userScope:
@@ -55,7 +55,7 @@ func BudgetName(scope string) string {
 	return "the fleet's budget for today"
 }
 
-// lower is the lower of two maxima, of which 0 is none.
+// LowerLimit returns the lower of two limits; 0 means no limit.
 func LowerLimit(a, b float64) float64 {
 	if a <= 0 || b > 0 && b < a {
 		return b

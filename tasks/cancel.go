@@ -17,7 +17,7 @@ const (
 	causeNewer = "newer" // something has made the task pointless: who cancelled is the sentence that says so
 )
 
-// cancelled is the cause of a run that was asked to stop, as the tombstone has it.
+// Cancellation is the cause that ends the context of a run that was asked to stop, as the task's record states it.
 type Cancellation struct{ By, Cause string }
 
 func CancellationOf(rec store.Record) Cancellation {
@@ -26,7 +26,7 @@ func CancellationOf(rec store.Record) Cancellation {
 
 func (c Cancellation) Error() string { return fmt.Sprintf("cancelled by %s", c.By) }
 
-// ending is that of a task that was asked to stop.
+// Ending returns the ending of a task that was asked to stop.
 func (c Cancellation) Ending() Ending {
 	if c.Cause == causeNewer {
 		return Ending{Kind: Superseded, Reason: c.By, At: time.Now()}
@@ -100,7 +100,7 @@ func (d *Desk) stop(ctx context.Context, id, by, cause string) error {
 	return nil
 }
 
-// endWaiting ends a task that waits, and with it those that its earlier run has taken up. It is false when the task does not wait.
+// EndWaiting ends a waiting task and the tasks that its earlier run absorbed. It returns false if the task is not waiting.
 func EndWaiting(ctx context.Context, s *store.Store, id string, e Ending) (bool, error) {
 	with, err := s.Absorbed(ctx, id)
 	if err != nil {

@@ -179,7 +179,7 @@ func (p Policy) apply(t Task) (Task, error) {
 	return t, nil
 }
 
-// narrow is a profile held to what may be done in a repository at most.
+// Narrow returns the wanted profile, limited to what the repository allows.
 func (r Repository) Narrow(wanted agent.Profile) agent.Profile {
 	if r.Profile == agent.Read && wanted == agent.Write {
 		return agent.Read
@@ -187,7 +187,7 @@ func (r Repository) Narrow(wanted agent.Profile) agent.Profile {
 	return wanted
 }
 
-// repository is what may be done in one. Without a list of them, it is all but to trust it.
+// Allowed returns what may be done in a repository. Without a configured list, every repository is allowed and none is trusted.
 func (p Policy) Allowed(name string) (Repository, error) {
 	if p.Repository == nil {
 		return Repository{}, nil

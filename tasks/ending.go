@@ -45,7 +45,7 @@ type Ending struct {
 	Retried time.Time `json:"-"` // when the task was last tried again: what was posted before is of an earlier ending. Set for Close
 }
 
-// of is the ending of a task that was absorbed by the run of another, without what is kept there.
+// ForAbsorbed returns the ending of a task that another task's run absorbed, without the fields that only the other task keeps.
 func (e Ending) ForAbsorbed(id string) json.RawMessage {
 	own := Ending{Kind: e.Kind, By: e.By, Reason: e.Reason, Limit: e.Limit, At: e.At, Published: e.Published}
 	if e.Kind == Answered {
@@ -57,7 +57,7 @@ func (e Ending) ForAbsorbed(id string) json.RawMessage {
 // maxEnding keeps an ending within what the store takes, 1 MiB.
 const maxEnding = 1000 << 10
 
-// encode marshals the ending, cut where it is too large to be stored: first what a process said to stderr, then the answer, of which
+// Encode marshals the ending, cut where it is too large to be stored: first what a process said to stderr, then the answer, of which
 // the log has all.
 func (e Ending) Encode() json.RawMessage {
 	body := format.JSON(e)

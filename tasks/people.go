@@ -12,7 +12,7 @@ type Person struct {
 	GitHub string // login
 }
 
-// account is a person's in a source; empty where there is none.
+// Account returns a person's account in a source, or "".
 func (p Person) Account(source string) string {
 	switch source {
 	case "slack":

@@ -47,7 +47,7 @@ func (e *ErrLater) Error() string {
 	return fmt.Sprintf("later, at %s: %s", e.At.UTC().Format(time.RFC3339), e.Why)
 }
 
-// later waits for d, and lets that be told.
+// Later returns an ErrLater that is due after d.
 func Later(d time.Duration, why string) *ErrLater {
 	return &ErrLater{At: time.Now().Add(d), Why: why, Tell: why}
 }
@@ -71,7 +71,7 @@ func NewQueue(r redis.UniversalClient, limit time.Duration) *Queue {
 	}
 }
 
-// deliveryID is the asynq ID of a task's n-th delivery.
+// DeliveryID returns the asynq ID of a task's n-th delivery.
 func DeliveryID(id string, n int) string {
 	if n == 0 {
 		return id
@@ -79,7 +79,7 @@ func DeliveryID(id string, n int) string {
 	return id + ".r" + strconv.Itoa(n)
 }
 
-// deliveryNumber is the inverse of deliveryID for a known task.
+// DeliveryNumber is the inverse of DeliveryID for a known task.
 func DeliveryNumber(id, delivery string) (int, error) {
 	rest, ok := strings.CutPrefix(delivery, id)
 	if ok && rest == "" {
@@ -92,7 +92,7 @@ func DeliveryNumber(id, delivery string) (int, error) {
 	return n, nil
 }
 
-// enqueue puts a delivery into the queue of its class. That it is there already is success.
+// Enqueue puts a delivery into the queue of its class. It succeeds if the delivery is already there.
 func (q *Queue) Enqueue(ctx context.Context, id, class string, delivery int, at time.Time) error {
 	opts := []asynq.Option{
 		asynq.TaskID(DeliveryID(id, delivery)), asynq.Queue(class), asynq.Retention(retention), asynq.Timeout(q.timeout),
@@ -110,7 +110,7 @@ func (q *Queue) Enqueue(ctx context.Context, id, class string, delivery int, at 
 	return nil
 }
 
-// wake lets a waiting delivery be taken now instead of at its time; that it is not waiting is fine.
+// Wake makes a scheduled delivery due now. It does nothing if the delivery is not scheduled.
 func (q *Queue) Wake(id, class string, delivery int) {
 	_ = q.inspector.RunTask(class, DeliveryID(id, delivery))
 }
@@ -122,7 +122,7 @@ func asynqTask(class, delivery string) string { return "asynq:{" + class + "}:t:
 
 func asynqPending(class string) string { return "asynq:{" + class + "}:pending" }
 
-// delivered tells, in one round trip, what asynq has of deliveries: present, and if so whether it can still reach a worker.
+// Delivered returns, in one round trip, whether asynq has each delivery, and whether that delivery can still reach a worker.
 func (q *Queue) Delivered(ctx context.Context, recs []store.LiveRecord) (present, alive []bool, err error) {
 	states := make([]*redis.StringCmd, len(recs))
 	_, err = q.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -145,7 +145,7 @@ func (q *Queue) Delivered(ctx context.Context, recs []store.LiveRecord) (present
 	return present, alive, nil
 }
 
-// register tells asynq of all queues. Its clients do so once, the first time that they put something in, and not again after Redis has forgotten.
+// Register announces all queues to asynq. An asynq client does so only once per queue, and not again after Redis has lost its data.
 func (q *Queue) Register(ctx context.Context) error {
 	if err := q.redis.SAdd(ctx, asynqQueues, Classes).Err(); err != nil {
 		return fmt.Errorf("register queues: %w", err)
@@ -153,7 +153,7 @@ func (q *Queue) Register(ctx context.Context) error {
 	return nil
 }
 
-// toFront lets a delivery that is pending be the next of its class. Of any other nothing changes.
+// ToFront makes a pending delivery the next of its class. It does nothing to a delivery that is not pending.
 func (q *Queue) ToFront(ctx context.Context, id, class string, delivery int) error {
 	// asynq takes from the right end, and has just put it in at the left.
 	const move = `if redis.call("LREM", KEYS[1], 1, ARGV[1]) == 1 then redis.call("RPUSH", KEYS[1], ARGV[1]) end return 1`
@@ -163,7 +163,7 @@ func (q *Queue) ToFront(ctx context.Context, id, class string, delivery int) err
 	return nil
 }
 
-// server makes the asynq server of one class.
+// Server returns the asynq server of one class.
 func (q *Queue) Server(class string, concurrency int, shutdown time.Duration, log *slog.Logger) *asynq.Server {
 	poll := pollInterval
 	if class == Interactive {
@@ -189,7 +189,7 @@ func retryDelay(n int, err error, _ *asynq.Task) time.Duration {
 	return Backoff(n)
 }
 
-// backoff doubles from 2 s up to 5 min.
+// Backoff doubles from 2 s up to 5 min.
 func Backoff(n int) time.Duration { return min(2*time.Second<<min(max(n, 0), 8), 5*time.Minute) }
 
 // asynqLog lets asynq speak through slog.
@@ -263,7 +263,7 @@ func (d *Desk) Delivered(ctx context.Context, delivery string) (id string, err e
 // asks the desk.
 const cancelChannel = "asynq:cancel"
 
-// cancels gives the IDs of deliveries that are cancelled through asynq, until ctx ends. One that is told while Redis is away is lost,
+// Cancels yields the IDs of deliveries that are cancelled through asynq, until ctx ends. One that is told while Redis is away is lost,
 // for asynq as well as for us.
 func (q *Queue) Cancels(ctx context.Context, heard func(delivery string)) {
 	sub := q.redis.Subscribe(ctx, cancelChannel)

@@ -155,7 +155,7 @@ func (s *Status) follows(n int) {
 	}
 }
 
-// blockedBy says what a task was refused for.
+// BlockedBy returns what refused a task its place.
 func BlockedBy(b store.Blocked) string {
 	switch {
 	case b.Scope != "":

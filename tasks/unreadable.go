@@ -19,7 +19,7 @@ func (e *UnreadableError) Error() string {
 	return fmt.Sprintf("unreadable record %s: %s; remove it with redis-cli DEL errand:task:%s", e.ID, e.Why, e.ID)
 }
 
-// taskOf reads a task as it was stored; the error is an UnreadableError. Its thread is the record's: a task is stored under the name that was
+// ReadTask decodes a stored task. The error is an UnreadableError. Its thread is the record's: a task is stored under the name that was
 // asked for, which may be an alias.
 func ReadTask(rec store.Record) (t Task, _ error) {
 	why := rec.Unreadable
@@ -37,7 +37,7 @@ func ReadTask(rec store.Record) (t Task, _ error) {
 	return t, nil
 }
 
-// endingOf reads a task's ending, nil when it has none; the error is an UnreadableError.
+// ReadEnding decodes a task's ending; it returns nil if the task has none. The error is an UnreadableError.
 func ReadEnding(rec store.Record) (e *Ending, _ error) {
 	if len(rec.Ending) == 0 {
 		return nil, nil

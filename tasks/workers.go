@@ -46,7 +46,7 @@ func Unable(seen []store.Worker) (what, remedy string) {
 	return "all workers are shutting down", ""
 }
 
-// waitsFor is the same for whoever asked for a task, as a clause: without names and paths of machines.
+// WhyNoWorker explains the same to the asker of a task, as a clause without names and paths of machines.
 func WhyNoWorker(seen []store.Worker) string {
 	if what, _ := Unable(seen); what == "" || len(seen) == 0 {
 		return what

@@ -199,8 +199,8 @@ func TestChatTellsWhatIsWrongWithTheCLI(t *testing.T) {
 	h.Tell(func(string) string {
 		return string(h.JSON(map[string]any{"failed": agent.NewError(agent.ClassCLIMissing, "claude is nowhere")}))
 	})
-	if p := h.problem(h.get("/api/agents"), http.StatusServiceUnavailable); !strings.HasPrefix(p.Detail, "Claude is nowhere. ") {
-		t.Errorf("%+v", p)
+	if detail := h.problem(h.get("/api/agents"), http.StatusServiceUnavailable); !strings.HasPrefix(detail, "Claude is nowhere. ") {
+		t.Errorf("detail: %s", detail)
 	}
 	if got := h.handler.view.OfferProblem(t.Context(), errors.New("late")); got != words {
 		t.Errorf("without a response: %s", got)

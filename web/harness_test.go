@@ -136,15 +136,15 @@ func (h *harness) into(a answer, status int, v any) {
 	}
 }
 
-// problem checks that an answer is a problem document.
-func (h *harness) problem(a answer, status int) respond.Problem {
+// problem checks that an answer is a problem document and returns its detail.
+func (h *harness) problem(a answer, status int) (detail string) {
 	h.Helper()
 	var p respond.Problem
 	h.into(a, status, &p)
 	if got := a.Header.Get("Content-Type"); got != "application/problem+json" || p.Status != status || p.Title == "" || p.Detail == "" {
 		h.Errorf("%s %s: %s %+v", a.Request.Method, a.Request.URL.Path, got, p)
 	}
-	return p
+	return p.Detail
 }
 
 // submit submits the n-th task.

@@ -40,12 +40,12 @@ func TestLogsOfElsewhere(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	id := h.submit(1)
-	if p := h.problem(h.get("/api/tasks/"+id+"/log"), http.StatusNotFound); !strings.Contains(p.Detail, "has not run") {
-		t.Errorf("before it ran: %s", p.Detail)
+	if detail := h.problem(h.get("/api/tasks/"+id+"/log"), http.StatusNotFound); !strings.Contains(detail, "has not run") {
+		t.Errorf("before it ran: %s", detail)
 	}
 	h.Claim(id)
-	if p := h.problem(h.get("/api/tasks/"+id+"/log?raw=1"), http.StatusNotFound); !strings.Contains(p.Detail, "worker-1, as "+id+".ndjson") {
-		t.Errorf("the detail does not say where the log is: %s", p.Detail)
+	if detail := h.problem(h.get("/api/tasks/"+id+"/log?raw=1"), http.StatusNotFound); !strings.Contains(detail, "worker-1, as "+id+".ndjson") {
+		t.Errorf("the detail does not say where the log is: %s", detail)
 	}
 	h.log("secret", "x")
 	outside := filepath.Join(t.TempDir(), "outside")

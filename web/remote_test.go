@@ -132,8 +132,8 @@ func TestLogOfAWorkerThatIsGone(t *testing.T) {
 	}
 	far := h.machine("far-1-abcdef02", func(w *store.Worker) { w.Host = "far" }) // its loopback address is useless here
 	far.log(t, id+".log", "not this\n")
-	if p := h.problem(h.get("/api/tasks/"+id+"/log"), http.StatusNotFound); !strings.Contains(p.Detail, "-1-abcdef01, as "+id+".log") {
-		t.Errorf("the detail does not say where the log is: %s", p.Detail)
+	if detail := h.problem(h.get("/api/tasks/"+id+"/log"), http.StatusNotFound); !strings.Contains(detail, "-1-abcdef01, as "+id+".log") {
+		t.Errorf("the detail does not say where the log is: %s", detail)
 	}
 	h.keep(c, "log", "kept\n")
 	h.wantLog(id, "", "kept\n")

@@ -142,7 +142,7 @@ type draft struct {
 // task returns the task with its marshaled origin.
 func (t draft) task() (tasks.Task, error) {
 	var err error
-	if t.Task.Origin, err = json.Marshal(t.origin); err != nil {
+	if t.Origin, err = json.Marshal(t.origin); err != nil {
 		return tasks.Task{}, fmt.Errorf("marshal origin: %w", err)
 	}
 	return t.Task, nil

@@ -1,13 +1,9 @@
-package slack_test
+package slack
 
-import (
-	"fmt"
-
-	"github.com/errand-fleet/errand/tasks/slack"
-)
+import "fmt"
 
 func ExampleManifest() {
-	manifest, err := slack.Manifest("errand", "")
+	manifest, err := Manifest("errand", "")
 	if err != nil {
 		fmt.Println(err)
 		return

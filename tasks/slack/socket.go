@@ -102,7 +102,7 @@ func (s *socketMode) dial(ctx context.Context) (*websocket.Conn, error) {
 		return nil, err
 	}
 	if _, err := url.Parse(addr); err != nil {
-		return nil, errors.New("Slack returned an invalid URL")
+		return nil, errors.New("invalid URL from Slack")
 	}
 	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: callLimit}
 	conn, resp, err := dialer.DialContext(ctx, addr, nil)

@@ -16,7 +16,7 @@ func ExampleServer() {
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	const id = "1700000000000000-chat-x"
 	if err := os.WriteFile(filepath.Join(dir, id+".log"), []byte("12:00:00.000 hello\n"), 0o600); err != nil {
 		panic(err)

@@ -131,7 +131,7 @@ func sweepDir(lock string) (removed bool, err error) {
 	// The agent may have written to the directory: do not follow a link, and do not wait for a pipe.
 	f, err := os.OpenFile(lock, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return false, nil //nolint:nilerr // another user's, or gone
+		return false, nil // another user's, or gone
 	}
 	defer f.Close()
 	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
