@@ -159,7 +159,9 @@ func (c *Config) readRouting(p *Problems, read readFunc) {
 	c.Paths.File = absolute(p, name, file)
 	c.Routing = parseRouting(p, file, data)
 	if site, err := url.Parse(c.GitHub.URL); err == nil {
-		c.Routing.trimHost(site.Host)
+		for _, repo := range c.Routing.trimHost(site.Host) {
+			p.add(file, "lists "+repo+" twice, with and without "+site.Host, "keep one of the two entries")
+		}
 	}
 }
 

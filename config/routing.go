@@ -74,16 +74,20 @@ func (r Routing) Repository(name string) (Repository, bool) {
 	return Repository{}, false
 }
 
-// trimHost removes the forge's host from the names of repositories, so that github.com/acme/api and acme/api are the same.
-func (r Routing) trimHost(host string) {
+// trimHost removes the forge's host from the names of repositories, so that github.com/acme/api and acme/api are the same. It returns the
+// names that are listed both with and without the host.
+func (r Routing) trimHost(host string) (twice []string) {
 	trim := func(name string) string {
 		if first, rest, found := strings.Cut(name, "/"); found && host != "" && strings.EqualFold(first, host) && strings.Contains(rest, "/") {
 			return rest
 		}
 		return name
 	}
-	for name, repo := range r.Repositories {
+	for name, repo := range maps.Clone(r.Repositories) {
 		if short := trim(name); short != name {
+			if _, listed := r.Repository(short); listed {
+				twice = append(twice, short)
+			}
 			delete(r.Repositories, name)
 			r.Repositories[short] = repo
 		}
@@ -92,6 +96,7 @@ func (r Routing) trimHost(host string) {
 		channel.Repository = trim(channel.Repository)
 		r.Channels[id] = channel
 	}
+	return twice
 }
 
 // parseRouting reads errand.yaml twice: into the types, strictly, and as nodes, to know the line of a value that is well formed but

@@ -159,4 +159,8 @@ func TestHostsOfRepositories(t *testing.T) {
 	if got := r.Channels["C1"].Repository; got != "acme/api" {
 		t.Errorf("the channel's is %s", got)
 	}
+	r = parseRouting(&p, "f", []byte("repositories: {github.com/acme/api: {}, acme/api: {}}"))
+	if twice := r.trimHost("github.com"); !slices.Equal(twice, []string{"acme/api"}) {
+		t.Errorf("listed twice: %q", twice)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
 )
 
@@ -31,6 +32,7 @@ type Repository struct {
 
 // Policy is what a task may ask for at most.
 type Policy struct {
+	Host string // of the forge: a repository name may begin with it, and is stored without it
 	// Repository looks up what may be done in "owner/name"; false refuses it.
 	Repository func(name string) (Repository, bool)
 	Limit      time.Duration   // of a run
@@ -165,6 +167,7 @@ func (p Policy) apply(t Task) (Task, error) {
 		return t, err
 	}
 	if t.Repo != "" {
+		t.Repo = p.withoutHost(t.Repo)
 		r, err := p.Allowed(t.Repo)
 		if err != nil {
 			return t, err
@@ -177,6 +180,15 @@ func (p Policy) apply(t Task) (Task, error) {
 	}
 	t.Options.MaxUSD = LowerLimit(t.Options.MaxUSD, p.Budgets.Task)
 	return t, nil
+}
+
+// withoutHost returns a repository name without the forge's host, so that policy, limits and mirrors know each repository by one name.
+func (p Policy) withoutHost(name string) string {
+	r, err := forge.ParseRepository(name)
+	if err != nil || !strings.EqualFold(r.Host, p.Host) {
+		return name // the policy or the workspace refuses a name that is not valid
+	}
+	return r.Path
 }
 
 // Narrow returns the wanted profile, limited to what the repository allows.

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -150,6 +151,9 @@ func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 			return tasks.Repository{}, false
 		}
 		return tasks.Repository{Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile)}, true
+	}
+	if site, err := url.Parse(c.GitHub.URL); err == nil {
+		p.Host = site.Host
 	}
 	var problems config.Problems
 	if p.Rules, problems = rules(c); len(problems) > 0 {
