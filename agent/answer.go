@@ -28,7 +28,7 @@ func (l *liveRun) answer(ctx context.Context, q *protocol.Request) (any, error) 
 }
 
 // everyCallHook makes the CLI submit each call to hook before it judges the call itself, which rules need: it does not
-// ask about calls that it takes for harmless (claude-cli.md §7). It does not make a call whose hook is not answered in
+// ask about calls that it takes for harmless (CLI 2.1.329). It does not make a call whose hook is not answered in
 // time.
 func everyCallHook() map[string]any {
 	return map[string]any{"PreToolUse": []map[string]any{{
@@ -82,7 +82,7 @@ func (l *liveRun) decide(ctx context.Context, r ToolRequest) Decision {
 }
 
 // permission returns the answer to can_use_tool. A denial needs a message, and CLI 2.1.197 took an allowance without
-// the input for a denial (claude-cli.md §7).
+// the input for a denial (CLI 2.1.329).
 func permission(d Decision, asked json.RawMessage) any {
 	if !d.Allow {
 		return map[string]any{"behavior": "deny", "message": cmp.Or(d.Reason, "This is not allowed here.")}

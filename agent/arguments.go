@@ -24,10 +24,10 @@ func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, 
 	args := []string{
 		cli, "--print", "--output-format=stream-json", "--input-format=stream-json", "--verbose", "--include-partial-messages",
 		"--permission-prompt-tool=stdio", "--permission-mode=manual", "--tools=" + strings.Join(tools.BuiltIn(s.Profile), ","),
-		// A follow-up has a new context; the CLI would use the recorded one instead (claude-cli.md §3, --system-prompt).
+		// A follow-up has a new context; the CLI would use the recorded one instead.
 		"--system-prompt-snapshot=off",
 	}
-	// Neither hooks nor MCP servers of the checkout: both are commands that would run without being asked for (claude-cli.md §8).
+	// Neither hooks nor MCP servers of the checkout: both are commands that would run without being asked for.
 	args = append(args, "--strict-mcp-config")
 	sources, err := settingArguments(s, d)
 	if err != nil {

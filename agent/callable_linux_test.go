@@ -72,7 +72,7 @@ func TestCLIReadsNoMentionedFiles(t *testing.T) {
 				told += string(r.Body)
 			}
 			if !strings.Contains(told, c.want) {
-				t.Errorf("the model was not told %q: %s", c.want, told)
+				t.Errorf("the model did not get %q: %s", c.want, told)
 			}
 			if strings.Contains(told, "SECRET-") {
 				t.Error("a file reached the model")

@@ -15,7 +15,7 @@ import (
 )
 
 // The CLI's words for failures, with their classes. Indefinite words ("unknown", "api_error") are left out, so that the
-// next field decides. The words seen in a run are in claude-cli.md §9 and testdata/errors; the others are in the schema
+// next field decides. The words seen in a run are in testdata/errors; the others are in the schema
 // inside the CLI (2.1.329). TestWordsOfTheCLI checks that the CLI still has them.
 var (
 	// subtypes of a result.
@@ -111,7 +111,7 @@ func classifyResult(f *protocol.Facts) *Error {
 }
 
 // resultClass uses the most exact word that the result has. CLI 2.1.197 has no api_error and says "completed" for most
-// failures (claude-cli.md §15), and words change between versions, so vaguer words follow.
+// failures, and words change between versions, so vaguer words follow.
 func resultClass(f *protocol.Facts, text string) Class {
 	r := f.Last
 	return cmp.Or(

@@ -38,7 +38,7 @@ func TestCLIUnknownConversation(t *testing.T) {
 			body := string(model.Requests()[0].Body)
 			for _, want := range []string{"USER: I like teal. /clear", "TOOL RESULT [Bash]: teal", "Greet the pelican."} {
 				if !strings.Contains(body, want) {
-					t.Errorf("the model was not told %q", want)
+					t.Errorf("the model did not get %q", want)
 				}
 			}
 			if n := len(model.Requests()); n != 1 {
@@ -119,7 +119,7 @@ func TestCLIStopWithdrawsWhatWaits(t *testing.T) {
 	}
 	for _, call := range model.Requests() {
 		if strings.Contains(call.Text, "second") {
-			t.Error("the waiting message was begun")
+			t.Error("the waiting message was taken up")
 		}
 	}
 }

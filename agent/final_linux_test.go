@@ -38,7 +38,7 @@ func TestCLIAnswerOfSeveralBlocks(t *testing.T) {
 				}
 			}
 			if said != c.want || ended != c.want {
-				t.Errorf("events say %q, and %q at the end of the turn", said, ended)
+				t.Errorf("events have %q, and %q at the end of the turn", said, ended)
 			}
 		})
 	}
@@ -63,7 +63,7 @@ func TestPrintedAndLeft(t *testing.T) {
 		}
 	}
 	if said != printed {
-		t.Errorf("events say %q", said)
+		t.Errorf("events have %q", said)
 	}
 }
 

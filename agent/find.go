@@ -7,8 +7,7 @@ import (
 )
 
 // MinCLI is the oldest version that this package was verified against. Older versions cannot be kept from reading files that a text names
-// (2.1.268: see callable); still older ones take an allowance without input for a denial and do not report that a session is idle
-// (claude-cli.md §15).
+// (2.1.268: see callable); still older ones take an allowance without input for a denial and do not report that a session is idle.
 const MinCLI = "2.1.329"
 
 // Find returns the absolute path of the CLI: the one that is named explicitly, by a path or by a name on path, otherwise the one that npm

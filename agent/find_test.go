@@ -37,7 +37,7 @@ func TestFind(t *testing.T) {
 		if e, ok := errors.AsType[*Error](err); got != c.want || (c.want == "") != ok || ok && e.Class != ClassCLIMissing {
 			t.Errorf("Find(%q, %q, %q) = %q, %v; want %q", c.explicit, c.dir, c.path, got, err, c.want)
 		} else if ok && strings.Contains(e.Message, "ERRAND_CLAUDE") {
-			t.Errorf("%q: the remedy is the class's, and would be told twice", e.Message)
+			t.Errorf("%q: the remedy is the class's and would appear twice", e.Message)
 		}
 	}
 	if got, err := Find("", ".", ""); err != nil || !filepath.IsAbs(got) {

@@ -92,7 +92,7 @@ func TestCLIModelUnreachable(t *testing.T) {
 			strings.Contains(e.Text, "ANTHROPIC_BASE_URL") && strings.HasSuffix(e.Text, "Trying again (1 of 1).")
 	})
 	if !told {
-		t.Errorf("nobody is told what, where and what to do: %+v", h.events)
+		t.Errorf("reason, place or remedy is missing: %+v", h.events)
 	}
 	if res.Outcome != Failed || res.Error.Class != ClassOverloaded || !strings.Contains(res.Error.Message, "connection refused") {
 		t.Errorf("outcome %s, error %v", res.Outcome, res.Error)

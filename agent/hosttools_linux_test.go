@@ -185,7 +185,7 @@ func TestCLIStopReachesHostTool(t *testing.T) {
 		t.Errorf("outcome %s, %v", res.Outcome, err)
 	}
 	if !errors.Is(heard, enough) {
-		t.Errorf("the tool heard %v", heard)
+		t.Errorf("the tool received %v", heard)
 	}
 }
 

@@ -68,7 +68,7 @@ func opened(t *testing.T, top string) (files func() []string) {
 					all = append(all, filepath.Join(dirs[wd], name))
 				}
 				if mask&unix.IN_Q_OVERFLOW != 0 {
-					t.Fatal("more was opened than can be told")
+					t.Fatal("more was opened than can be recorded")
 				}
 				rest = rest[size:]
 			}

@@ -137,7 +137,7 @@ func (h streamHandler) Idle() {
 }
 
 // Retry reports why the model is asked again, as far as that is known. It ends a run whose CLI would retry in vain for
-// three minutes (claude-cli.md §9).
+// three minutes (CLI 2.1.329).
 func (h streamHandler) Retry(reason string, attempt, limit int) {
 	text := cmp.Or(h.gate.Trouble(), fmt.Sprintf("The model did not answer (%s).", cmp.Or(reason, "-")))
 	text = h.r.cfg.Redactor.String(fmt.Sprintf("%s Trying again (%d of %d).", text, attempt, limit))

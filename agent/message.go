@@ -100,7 +100,7 @@ func (m Message) check() error {
 	return nil
 }
 
-// line returns the message in the CLI's format. A user message without a role would crash the CLI (claude-cli.md §5). Without query it is
+// line returns the message in the CLI's format. A user message without a role would crash the CLI (2.1.329). Without query it is
 // added to the conversation and not answered. Only what known lists is expanded: see callable.
 func (m Message) line(query bool, known callable) any {
 	agent, command := known.called(m)

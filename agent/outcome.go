@@ -34,7 +34,7 @@ func hopeless(reason string) bool {
 }
 
 // conclude determines the outcome from the output, the cause that stopped the run, and the end of the process, in this
-// order: exit codes alone are misleading (SIGINT ends with 0, SIGTERM without a result; claude-cli.md §9). finished
+// order: exit codes alone are misleading (SIGINT ends with 0, SIGTERM without a result). finished
 // says that the session had become idle before anything stopped the run.
 func conclude(f *protocol.Facts, finished bool, cause error, exit keeper.Exit, stderr string) (Outcome, *Error) {
 	hopeless, isHopeless := errors.AsType[hopelessError](cause)

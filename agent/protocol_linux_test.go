@@ -285,7 +285,7 @@ func TestPromptsThatAreForTheTerminal(t *testing.T) {
 	}
 }
 
-// Whatever a message holds, the CLI gets a user message with a role: without one it dies (claude-cli.md §5).
+// Whatever a message holds, the CLI gets a user message with a role: without one it dies.
 func TestEveryMessageHasARole(t *testing.T) {
 	t.Parallel()
 	for _, m := range []Message{

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// oldCLI is the last version that runs on Node 20, which npm picks there without a word (claude-cli.md §1). It is below MinCLI, but the
+// oldCLI is the last version that runs on Node 20, which npm picks there without a word. It is below MinCLI, but the
 // fields it lacks are those that a gateway or a later version may lack as well.
 const oldCLI = "2.1.197"
 

@@ -70,7 +70,7 @@ func TestCLIDenyRule(t *testing.T) {
 		t.Error(diff)
 	}
 	if body := model.Requests()[1].Body; !strings.Contains(string(body), `"content":"No listing here."`) {
-		t.Errorf("the model was not told why: %s", body)
+		t.Errorf("the model got no reason: %s", body)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestCLITellsWhatItUses(t *testing.T) {
 	}}
 	first := runCLI(t, r, Spec{ID: "used", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, h)
 	if len(told) < 2 || told[0].CostUSD <= 0 || told[0].Usage.Output >= first.Usage.Output {
-		t.Fatalf("told %+v of %+v", told, first.Usage)
+		t.Fatalf("reported %+v of %+v", told, first.Usage)
 	}
 	if last := told[len(told)-1]; *last.Usage != first.Usage || last.CostUSD != first.CostUSD {
 		t.Errorf("in the end %+v, $%f; want %+v, $%f", *last.Usage, last.CostUSD, first.Usage, first.CostUSD)

@@ -9,8 +9,8 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/protocol"
 )
 
-// The CLI answers control requests within a millisecond, also while a tool runs or the model is asked (claude-cli.md
-// §5). After a silence it is sent a ping; if it does not answer, it hangs.
+// The CLI answers control requests within a millisecond, also while a tool runs or a model request is open (CLI
+// 2.1.329). After a silence it is sent a ping; if it does not answer, it hangs.
 const (
 	pingAfter = 30 * time.Second
 	pingLimit = 10 * time.Second
@@ -102,8 +102,7 @@ func (l *liveRun) nextMessage() (Message, bool) {
 	return l.host.Idle(l.ctx)
 }
 
-// schemaReminder is sent once to an agent that answered only in words, which the CLI counts as a success (claude-cli.md
-// §3, --json-schema).
+// schemaReminder is sent once to an agent that answered only in words, which the CLI counts as a success (CLI 2.1.329).
 const schemaReminder = "Your answer is read by a program: give it again by calling the StructuredOutput tool, with the same content."
 
 // alarm is a condition on which the watchdog acts.

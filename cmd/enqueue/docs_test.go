@@ -30,7 +30,7 @@ func TestDocsHaveEveryCommand(t *testing.T) {
 	}
 	for name := range known {
 		if !told[name] {
-			t.Errorf("-%s is not told of", name)
+			t.Errorf("-%s is missing", name)
 		}
 	}
 	for name := range told {

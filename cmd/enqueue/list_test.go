@@ -70,10 +70,10 @@ func TestListFilters(t *testing.T) {
 		t.Errorf("older ones: %s", out)
 	}
 	if _, _, errs := f.run("list", "-limit", "1"); errs != "For older tasks add -before "+id+"\n" {
-		t.Errorf("it says %q", errs)
+		t.Errorf("got %q", errs)
 	}
 	if _, _, errs := f.run("list", "-text", "nowhere"); errs != "No tasks.\n" {
-		t.Errorf("it says %q", errs)
+		t.Errorf("got %q", errs)
 	}
 }
 

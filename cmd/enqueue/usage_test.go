@@ -44,7 +44,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%q: exit %d: %s%s", args, code, out.String(), errs.String())
 		}
 		if code == 2 && out.Len() > 0 || code == 0 && errs.Len() > 0 {
-			t.Errorf("%q: it says on stdout %q, on stderr %q", args, out.String(), errs.String())
+			t.Errorf("%q: got on stdout %q, on stderr %q", args, out.String(), errs.String())
 		}
 	}
 }

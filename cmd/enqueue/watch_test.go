@@ -32,7 +32,7 @@ func TestChatFollows(t *testing.T) {
 	c := f.Claim(r.task())
 	f.Append(c, agent.Event{Kind: agent.Text, Text: "Let me see.\n"})
 	if got := r.line(r.stdout); got != "Let me see.\n" {
-		t.Errorf("at first it says %q", got)
+		t.Errorf("at first got %q", got)
 	}
 	f.Append(c,
 		agent.Event{Kind: agent.Text, Text: "Hm"}, agent.Event{Kind: agent.Thinking, Text: "why"},
@@ -179,11 +179,11 @@ func TestChatThatIsAbsorbed(t *testing.T) {
 				t.Fatalf("%v, %v: %s", ok, err, rec.ID)
 			}
 			if got := r.line(r.stderr); got != "+ taken up\n" {
-				t.Errorf("it says %q", got)
+				t.Errorf("got %q", got)
 			}
 			f.Append(c, agent.Event{Kind: agent.Text, Text: "42, 48\n"})
 			if got := r.line(r.stdout); got != "42, 48\n" {
-				t.Errorf("it says %q", got)
+				t.Errorf("got %q", got)
 			}
 			ending := tasks.Ending{Kind: tasks.Answered, At: time.Now(), Result: agent.Result{Text: "42"}}
 			if covered {
@@ -214,7 +214,7 @@ func TestChatSaysWhyItWaits(t *testing.T) {
 	r := f.start("chat", "-follow", "Hello")
 	c := f.Claim(r.task())
 	if got, want := r.line(r.stderr), "! the task waits because no worker is alive; `enqueue doctor` shows what to do\n"; got != want {
-		t.Errorf("it says %q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 	f.End(c, tasks.Ending{Kind: tasks.Answered})
 	if code, _, errs := r.rest(); code != 0 {
@@ -235,7 +235,7 @@ func TestQuestionsAreToldWithTheirAnswer(t *testing.T) {
 	want := "? Which?\n  1. red\n  2. blue\n  answer with: enqueue answer -question k1 " + id + " YOUR WORDS\n" +
 		"! red\n! no answer; the agent decides\n"
 	if !strings.HasPrefix(errs, want) {
-		t.Errorf("it says\n%s\nwant\n%s", errs, want)
+		t.Errorf("got\n%s\nwant\n%s", errs, want)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestLogsAreFollowed(t *testing.T) {
 	f.Append(c, agent.Event{Kind: agent.Started, Text: "opus"})
 	r := f.start("logs", "-f", id)
 	if got := r.line(r.stdout); !strings.HasSuffix(got, "— started, opus\n") {
-		t.Errorf("at first it says %q", got)
+		t.Errorf("at first got %q", got)
 	}
 	f.Append(c, agent.Event{Kind: agent.Text, Text: "one "})
 	if err := c.Return(t.Context(), store.Wait{Why: "its worker shuts down"}); err != nil {

@@ -145,7 +145,7 @@ func TestAbsorbedMessagesSurviveTheirWorker(t *testing.T) {
 			for _, said := range []string{"paint it", "make it blue", "and shiny"} {
 				// A run of its own is told of the thread once more.
 				if n := strings.Count(body, said); n != 1 && (n == 0 || name != "killed" || said == "and shiny") {
-					t.Errorf("%q was said %d times", said, n)
+					t.Errorf("%q was posted %d times", said, n)
 				}
 			}
 		})

@@ -40,7 +40,7 @@ func TestWorkGoesOnElsewhere(t *testing.T) {
 				t.Errorf("the resumed run began with %d prompts, the last of them %q", resumed.Prompts, resumed.Text)
 			}
 			if strings.Contains(resumed.Text, "last kept at") != c.dated || !strings.Contains(resumed.Text, "/another/") {
-				t.Errorf("the agent is told: %s", resumed.Text)
+				t.Errorf("the agent got: %s", resumed.Text)
 			}
 			const session = "X-Claude-Code-Session-Id"
 			if id := calls[0].Header.Get(session); id == "" || last.Header.Get(session) != id {

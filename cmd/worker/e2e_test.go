@@ -135,7 +135,7 @@ func TestPullRequest(t *testing.T) {
 		saw = saw || strings.Contains(r.System, "changes.diff")
 	}
 	if !saw {
-		t.Error("the agent was not told of the diff")
+		t.Error("the agent did not get the diff")
 	}
 
 	d, _ := w.github.LastDelivery("pull_request")
@@ -251,7 +251,7 @@ func TestFrozenWorker(t *testing.T) {
 	again := &fifo{path: alive.path}
 	w.process()
 	again.up(w)
-	t.Logf("another worker had begun after %s", time.Since(at))
+	t.Logf("another worker started after %s", time.Since(at))
 	if err := first.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +366,7 @@ func TestUnusableCLI(t *testing.T) {
 			base := w.standalone()
 			root := w.mention("go", "")
 			if said := w.says(root, c.want); strings.Contains(said, "/nowhere") {
-				t.Errorf("the thread is told a path of the machine: %s", said)
+				t.Errorf("the thread shows a local path: %s", said)
 			}
 			if status := w.get(base + "/api/tasks/" + w.taskID(root)); !strings.Contains(status, `"state": "waiting"`) {
 				t.Errorf("the task is %s", status)

@@ -35,6 +35,6 @@ func TestRedisIsEmptied(t *testing.T) {
 		t.Errorf("after the next: %q", final)
 	}
 	if health := w.get(base + "/api/health"); !strings.Contains(health, "Redis lost its data at ") {
-		t.Errorf("doctor is told: %s", health)
+		t.Errorf("doctor reports: %s", health)
 	}
 }

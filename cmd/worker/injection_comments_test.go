@@ -62,7 +62,7 @@ func TestInjectionByComments(t *testing.T) {
 	}
 	for _, s := range []string{"HIDDEN-REQUEST", "HIDDEN-COMMENT", "@errand approve", spell("T")} {
 		if strings.Contains(prompt, s) {
-			t.Errorf("the model was told %q", s)
+			t.Errorf("the model got %q", s)
 		}
 	}
 	whose := map[string]string{} // what is in a fence, by its label's author
@@ -74,7 +74,7 @@ func TestInjectionByComments(t *testing.T) {
 	}
 	for _, s := range []string{"STRANGER-MENTION", "ESCAPED-COMMENT", "FORGED-COMMENT", "FORGED-REQUEST"} {
 		if !strings.Contains(whose["stranger"], s) || strings.Count(prompt, s) != 1 {
-			t.Errorf("%s does not stand in a fence of the stranger's alone:\n%s", s, prompt)
+			t.Errorf("%s is not only in the stranger's fence:\n%s", s, prompt)
 		}
 	}
 	if !strings.Contains(whose["ann"], "QUOTED-BY-ANN") || len(whose["ann"]) > 200 {

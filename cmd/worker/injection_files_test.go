@@ -85,7 +85,7 @@ func TestInjectionByFiles(t *testing.T) {
 			t.Errorf("%s: it ran", s.name)
 		}
 		if s.words != "" && strings.Contains(all, s.words) {
-			t.Errorf("%s: the model was told %s", s.name, s.words)
+			t.Errorf("%s: the model got %s", s.name, s.words)
 		}
 	}
 	if ran := sang(t, cage); len(ran) > 0 {

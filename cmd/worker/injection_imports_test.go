@@ -44,7 +44,7 @@ func TestInjectionByImports(t *testing.T) {
 		all += string(r.Body)
 	}
 	if strings.Contains(all, "EVIL") {
-		t.Errorf("what nobody has approved reached the model: %.300s", all[max(0, strings.Index(all, "EVIL")-200):])
+		t.Errorf("unapproved text reached the model: %.300s", all[max(0, strings.Index(all, "EVIL")-200):])
 	}
 	found := 0
 	for name := range base {
@@ -58,6 +58,6 @@ func TestInjectionByImports(t *testing.T) {
 	}
 	quoted, _ := json.Marshal(text)
 	if as := strings.Trim(string(quoted), `"`); found != len(imports) || !strings.Contains(all, as) {
-		t.Errorf("%d imports; the model was to be told %s", found, as)
+		t.Errorf("%d imports; the model should get %s", found, as)
 	}
 }

@@ -179,12 +179,12 @@ func TestInjectionByWords(t *testing.T) {
 	} {
 		for _, s := range c.absent {
 			if strings.Contains(all, s) {
-				t.Errorf("%s: the model was told %q", c.name, s)
+				t.Errorf("%s: the model got %q", c.name, s)
 			}
 		}
 		for _, s := range c.inside {
 			if !strings.Contains(fenced, s) || strings.Contains(strings.Replace(system, fenced, "", 1), s) {
-				t.Errorf("%s: %q is not in the fence alone:\n%s", c.name, s, system)
+				t.Errorf("%s: %q is not only in the fence:\n%s", c.name, s, system)
 			}
 		}
 	}
@@ -219,7 +219,7 @@ func TestInjectionByTriggers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status := w.settled(refused); !strings.Contains(status.Description, "cleo may not write") {
-		t.Errorf("the word of somebody who may only read: %+v", status)
+		t.Errorf("a command of a person with read access: %+v", status)
 	}
 	last := w.fork(githubfake.PR{Head: "eight", Files: files("eight")}, "ben")
 	w.settled(last) // all that came before has been taken
@@ -232,7 +232,7 @@ func TestInjectionByTriggers(t *testing.T) {
 		}
 	}
 	if all, _ := w.told(refused); all != "" {
-		t.Error("the model was asked on the word of somebody who may only read")
+		t.Error("a command of a person with read access started a run")
 	}
 	now := w.github.Pulls(repo)[moved-1].HeadSHA
 	if len(w.github.Statuses(repo, now)) != 0 || len(w.github.Statuses(repo, first)) == 0 {

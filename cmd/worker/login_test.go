@@ -62,6 +62,6 @@ func TestChosenTokenIsNotPrinted(t *testing.T) {
 		all.WriteString(lines.Text() + "\n")
 	}
 	if got := all.String(); strings.Contains(got, token) || strings.Contains(got, "token") || !strings.Contains(got, "/login?once=") {
-		t.Errorf("it says %s", got)
+		t.Errorf("got %s", got)
 	}
 }

@@ -40,7 +40,7 @@ func TestFailedCheckIsMended(t *testing.T) {
 		told = told || strings.Contains(string(r.Body), "total_test.go is missing")
 	}
 	if !told {
-		t.Error("the agent was not told what the check said")
+		t.Error("the agent did not get the check's output")
 	}
 
 	// The same once more, of a head that is gone, and of the new one what is no failure: nothing comes of it, nor of our own push.
@@ -55,7 +55,7 @@ func TestFailedCheckIsMended(t *testing.T) {
 		t.Errorf("our own push was reviewed")
 	}
 	if n := len(w.github.Calls("POST /{o}/{r}/git-receive-pack")); n > pushes+1 {
-		t.Errorf("%d pushes more, want that of the second mention alone", n-pushes)
+		t.Errorf("%d more pushes, want only that of the second mention", n-pushes)
 	}
 	w.secretsStayInside()
 }

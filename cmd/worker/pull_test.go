@@ -33,7 +33,7 @@ func TestPullRequestFromSlack(t *testing.T) {
 	}
 	for _, want := range []string{"changes.diff", "pull request #1 of " + repo} {
 		if !bytes.Contains(w.model.Requests()[0].Body, []byte(want)) {
-			t.Errorf("the agent was not told of %q", want)
+			t.Errorf("the agent did not get %q", want)
 		}
 	}
 	if n := len(w.github.Pulls(repo)); n != 1 {

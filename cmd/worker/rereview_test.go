@@ -50,7 +50,7 @@ func TestReReview(t *testing.T) {
 		told = told || strings.Contains(r.System, "since.diff") && strings.Contains(r.System, "id "+id)
 	}
 	if !told {
-		t.Error("the agent was not told of what is new, or of what is open")
+		t.Error("the agent did not get the new commits or the open findings")
 	}
 	threads := w.github.Threads(repo, n)
 	if len(threads) != 1 || threads[0].ResolvedBy != "errand[bot]" || len(threads[0].Comments) != 2 ||

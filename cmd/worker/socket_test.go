@@ -37,6 +37,6 @@ func TestMentionBySocket(t *testing.T) {
 		return strings.Contains(thread[len(thread)-1].Text, "It is 42.")
 	})
 	if health := w.get(base + "/api/health"); !strings.Contains(health, `"name": "slack"`) || !strings.Contains(health, `"last_event"`) {
-		t.Errorf("the health does not tell of Slack: %s", health)
+		t.Errorf("the health does not mention Slack: %s", health)
 	}
 }

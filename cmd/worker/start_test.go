@@ -95,7 +95,7 @@ func TestStartIsRefused(t *testing.T) {
 			logged := w.logged("can read the secrets in")
 			for _, want := range c.want {
 				if !strings.Contains(logged, want) {
-					t.Errorf("%q is not said:\n%s", want, logged)
+					t.Errorf("%q is missing:\n%s", want, logged)
 				}
 			}
 		})
@@ -109,7 +109,7 @@ func TestLogWithoutRedis(t *testing.T) {
 	w.env["REDIS_URL"] = "redis://:pw@127.0.0.1:1/0"
 	logged := w.logged("failed to dial")
 	if !strings.Contains(logged, "127.0.0.1:1") || !strings.Contains(logged, "check that Redis runs") {
-		t.Errorf("not said where and what to do:\n%s", logged)
+		t.Errorf("place or remedy is missing:\n%s", logged)
 	}
 	for line := range strings.Lines(logged) {
 		if !json.Valid([]byte(line)) {

@@ -91,7 +91,7 @@ func TestStandaloneWithoutACLI(t *testing.T) {
 	}()
 	text := strings.Join(head, "\n")
 	if strings.Contains(text, "is up") || !strings.HasPrefix(text, "errand cannot run tasks:") || !strings.Contains(text, "remedy   run npm ci") {
-		t.Errorf("it says: %s", text)
+		t.Errorf("got: %s", text)
 	}
 	w.slack.Deliver(base + "/slack/events")
 	root := w.mention("hello", "")

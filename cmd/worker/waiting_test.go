@@ -38,7 +38,7 @@ func TestUsageLimit(t *testing.T) {
 	id := w.taskID(root)
 	notice := w.says(root, "This waits until")
 	if !strings.Contains(notice, "has reached its usage limit") || !strings.Contains(notice, "enqueue cancel "+id) {
-		t.Errorf("the thread is told: %s", notice)
+		t.Errorf("the thread shows: %s", notice)
 	}
 	if status, health := w.read(base+"/api/health", token); status != http.StatusServiceUnavailable || !strings.Contains(health, "the model account has reached its usage limit") {
 		t.Errorf("health is %d:\n%s", status, health)

@@ -160,6 +160,6 @@ func TestAgentAsksOnGitHub(t *testing.T) {
 	}
 	calls := w.model.Requests()
 	if last := string(calls[len(calls)-1].Body); !strings.Contains(last, "ann answered: blue") {
-		t.Errorf("the agent heard %.2000s", last)
+		t.Errorf("the agent got %.2000s", last)
 	}
 }

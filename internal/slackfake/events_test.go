@@ -160,7 +160,7 @@ func TestRedeliver(t *testing.T) {
 	equal(t, "messages", len(s.Messages(channel, "")), 1)
 
 	if err := s.Redeliver(t.Context(), "1600000000.000001", slackfake.AppMention); err == nil {
-		t.Error("redelivered what nobody said")
+		t.Error("redelivered an unknown message")
 	}
 	if err := s.Redeliver(t.Context(), ts, "reaction_added"); err == nil {
 		t.Error("redelivered an event of another kind")

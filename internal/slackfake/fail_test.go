@@ -179,7 +179,7 @@ func wakes(t *testing.T, s *slackfake.Server, what string, change func()) {
 	<-looked
 	change()
 	if err := <-done; err != nil {
-		t.Errorf("%s wakes nobody", what)
+		t.Errorf("%s wakes no waiter", what)
 	}
 }
 

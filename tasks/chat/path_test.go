@@ -110,7 +110,7 @@ func TestStateIsClosed(t *testing.T) {
 			t.Errorf("%+v: %v", test, err)
 		}
 		if _, err := s.Directory(filepath.Join(top, "open/missing")); strings.Contains(err.Error(), "does not exist") && !test.open {
-			t.Errorf("%+v: what is in there is told: %v", test, err)
+			t.Errorf("%+v: the refusal reveals the contents: %v", test, err)
 		}
 	}
 }
@@ -220,7 +220,7 @@ func TestReportIsSilentAndNeverInTheWay(t *testing.T) {
 	}
 	r.Update(agent.Event{Kind: agent.Text, Text: "x"})
 	if err := r.Close(t.Context(), tasks.Ending{Kind: tasks.Answered}); err != nil {
-		t.Errorf("the outbox would try again for ever: %v", err)
+		t.Errorf("the outbox would retry forever: %v", err)
 	}
 }
 

@@ -100,7 +100,7 @@ func TestBriefWithoutThread(t *testing.T) {
 	task := w.task(w.seed(slackfake.Message{Text: "root"}))
 	w.Fail("conversations.replies", slackfake.Failure{Error: "internal_error"})
 	if said := w.brief(task).System; !strings.Contains(said, "could not be read") {
-		t.Errorf("the agent is not told: %s", said)
+		t.Errorf("the agent got: %s", said)
 	}
 	if !strings.Contains(w.log.String(), "brief without thread") {
 		t.Errorf("log: %s", w.log)
@@ -113,7 +113,7 @@ func TestBriefWithoutThread(t *testing.T) {
 	w.Fail("conversations.replies", slackfake.Failure{RetryAfter: 7})
 	_, err := w.source.Brief(t.Context(), task, "")
 	if _, ok := errors.AsType[*tasks.ErrLater](err); !ok {
-		t.Errorf("err = %v, want one that says when to come back", err)
+		t.Errorf("err = %v, want ErrLater", err)
 	}
 }
 

@@ -80,7 +80,7 @@ func TestEditsWithoutRedis(t *testing.T) {
 	r := w.open(w.source, task)
 	r.Update(agent.Event{Kind: agent.ToolUse, Text: "Step"})
 	if !w.log.wait(t.Context(), "no Redis") {
-		t.Fatal("nobody was told")
+		t.Fatal("no notice was posted")
 	}
 	if err := r.Close(t.Context(), answered("yes")); err != nil {
 		t.Fatal(err)

@@ -169,7 +169,7 @@ func TestFilesThatAreNotFetched(t *testing.T) {
 		"- and 1 more, which you do not get: at most 10 are downloaded",
 	} {
 		if !strings.Contains(prompt, want) {
-			t.Errorf("not said: %s\n%s", want, prompt)
+			t.Errorf("missing: %s\n%s", want, prompt)
 		}
 	}
 	left, err := os.ReadDir(dir)

@@ -174,7 +174,7 @@ func TestPickers(t *testing.T) {
 	messages(t, "picker", list[:1])
 	equal(t, "problems of the longest", slackfake.Lint(list[1].Blocks, list[1].Text), []string(nil))
 	for _, m := range list[2:] {
-		t.Errorf("besides: %s", m.Text)
+		t.Errorf("further: %s", m.Text)
 	}
 }
 

@@ -57,7 +57,7 @@ func TestWhoMayAsk(t *testing.T) {
 			f.say(all[0], tc.channel, "", at+"count") // known by now
 			for i, user := range all[1:] {
 				if told := len(f.Ephemeral(tc.channel, user)); told > 1 || told == 1 && tc.want[i+1] == "" {
-					t.Errorf("%s was told %d times", user, told)
+					t.Errorf("%s got %d notices", user, told)
 				}
 			}
 			if looks := len(f.Calls("users.info")); looks > len(all) {

@@ -34,7 +34,7 @@ func TestCutMention(t *testing.T) {
 		equal(t, tc.name, []any{rest, ok}, []any{tc.rest, tc.ok})
 	}
 	if _, ok := cutMention("<@> x", ""); ok {
-		t.Error("nobody was mentioned")
+		t.Error("no mention arrived")
 	}
 }
 

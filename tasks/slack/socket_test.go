@@ -292,6 +292,6 @@ func TestNoSecretNoAddress(t *testing.T) {
 		t.Errorf("%s is served", pattern)
 	}
 	if last, err := s.Inbound(); err == nil || !last.IsZero() {
-		t.Errorf("connected to nobody: %v, %v", last, err)
+		t.Errorf("not connected: %v, %v", last, err)
 	}
 }

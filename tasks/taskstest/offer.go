@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Tell answers what front doors ask of workers, with reply as it is stored, until the test ends. It returns the questions so far.
+// Tell answers the front doors' questions to workers with the stored reply, until the test ends. It returns the
+// questions so far.
 func (w Worker) Tell(reply func(question string) string) (asked func() []string) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))

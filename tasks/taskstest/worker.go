@@ -1,4 +1,4 @@
-// Package taskstest plays a worker, for the tests of what stands around one: the front door, the console, the command line.
+// Package taskstest plays a worker for tests of the front door, the console and the command line.
 package taskstest
 
 import (
@@ -10,14 +10,14 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Worker does by hand what a worker does to a task, at the same store. What fails ends the test.
+// Worker does by hand to a task what a worker does, in the same store. Errors fail the test.
 type Worker struct {
 	*testing.T
 	Store *store.Store
 	Desk  *tasks.Desk
 }
 
-// Claim takes a task that was never begun before.
+// Claim claims a task that has never started.
 func (w Worker) Claim(id string) *store.Claim {
 	w.Helper()
 	c, err := w.Store.Claim(w.Context(), id, 0, "worker-1")
@@ -27,7 +27,7 @@ func (w Worker) Claim(id string) *store.Claim {
 	return c
 }
 
-// Append tells what the agent does.
+// Append records an event of the agent.
 func (w Worker) Append(c *store.Claim, events ...agent.Event) {
 	w.Helper()
 	for _, e := range events {
@@ -37,7 +37,7 @@ func (w Worker) Append(c *store.Claim, events ...agent.Event) {
 	}
 }
 
-// End ends a task, and lets the next of its thread begin.
+// End ends a task, so that the next of its thread can start.
 func (w Worker) End(c *store.Claim, e tasks.Ending) {
 	w.Helper()
 	if err := c.End(w.Context(), w.JSON(e)); err != nil {
@@ -48,7 +48,7 @@ func (w Worker) End(c *store.Claim, e tasks.Ending) {
 	}
 }
 
-// Status is how a task is now.
+// Status returns the task's current state.
 func (w Worker) Status(id string) tasks.Status {
 	w.Helper()
 	s, err := w.Desk.Status(w.Context(), id)
@@ -58,7 +58,7 @@ func (w Worker) Status(id string) tasks.Status {
 	return s
 }
 
-// JSON is v as it is stored.
+// JSON returns v as it is stored.
 func (w Worker) JSON(v any) json.RawMessage {
 	w.Helper()
 	b, err := json.Marshal(v)

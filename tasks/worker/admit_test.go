@@ -13,7 +13,8 @@ import (
 
 func withCredential(c *Config) { c.Credential = "c" }
 
-// A limit that one run reaches keeps back all tasks of its credential, on every worker, and no other; their threads are told.
+// A usage limit that one run reaches holds back all tasks of its credential, on every worker, and no others. Their
+// threads are informed.
 func TestLimitHoldsTheFleet(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -28,17 +29,17 @@ func TestLimitHoldsTheFleet(t *testing.T) {
 	stop = f.talker(s, withCredential) // another worker
 	second := f.submit(f.task("b", "y"))
 	if said := <-s.said; !strings.Contains(said, "reached its usage limit") || !strings.Contains(said, "enqueue cancel "+second) {
-		t.Errorf("the second thread is told %q", said)
+		t.Errorf("the second thread shows %q", said)
 	}
 	if notice := f.notice(second); !strings.Contains(notice, "reached its usage limit") {
-		t.Errorf("the second task's events say %q", notice)
+		t.Errorf("the second task's events have %q", notice)
 	}
 	if st := f.waiting(second); st.Attempt != 0 || time.Until(st.At) < 59*time.Minute || !strings.Contains(st.Why, "usage limit") {
 		t.Errorf("the second task: %+v", st)
 	}
 	stop()
 	if n := len(f.source.waited); n != 0 {
-		t.Errorf("told %d times in other words as well", n)
+		t.Errorf("posted %d times in other words as well", n)
 	}
 	if n := len(f.agent.specs()); n != 1 {
 		t.Errorf("%d runs", n)
@@ -50,7 +51,7 @@ func TestLimitHoldsTheFleet(t *testing.T) {
 	}
 }
 
-// When the limit is lifted all go on, one after the other, and each ends.
+// When the limit is lifted, all tasks continue one after the other, and each ends.
 func TestReleasedAfterTheLimit(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -70,7 +71,7 @@ func TestReleasedAfterTheLimit(t *testing.T) {
 	}
 }
 
-// Runs that the model throttles slow new starts down while they go on; ones that go well make that pass.
+// Throttled runs continue and slow down new starts; successful runs undo that.
 func TestThrottledRunsSlowStartsDown(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -104,7 +105,8 @@ func TestThrottledRunsSlowStartsDown(t *testing.T) {
 	}
 }
 
-// Who has waited long asks again soon after the next start may be, so that nobody is overtaken for ever by those who come new.
+// A task that has waited long asks again soon after the next start is possible, so that newcomers do not overtake it
+// forever.
 func TestWhoWaitsLongAsksSoon(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -129,7 +131,7 @@ func TestWhoWaitsLongAsksSoon(t *testing.T) {
 	}
 }
 
-// interval lets starts with the credential be so far apart, the next one not before a time.
+// interval sets the interval between starts with the credential, and the time of the next one.
 func (f *fleet) interval(d time.Duration, next time.Time) {
 	f.Helper()
 	if err := f.rdb.HSet(f.Context(), "errand:credential:c", "interval", d.Microseconds(), "next", next.UnixMicro()).Err(); err != nil {
@@ -137,7 +139,7 @@ func (f *fleet) interval(d time.Duration, next time.Time) {
 	}
 }
 
-// Who cannot start for want of a budget keeps nobody else from starting.
+// A task that waits for its budget does not delay others.
 func TestWaitingForABudgetTakesNoTurn(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -171,7 +173,7 @@ func TestWaitingForABudgetTakesNoTurn(t *testing.T) {
 	f.ending(other.ID)
 }
 
-// slowed waits until starts with the credential are so far apart.
+// slowed waits until the interval between starts with the credential is that long.
 func (f *fleet) slowed(want time.Duration) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
@@ -187,7 +189,7 @@ func (f *fleet) slowed(want time.Duration) {
 	}
 }
 
-// The class of a failure says what the fleet learns from it.
+// The class of a failure decides what the fleet records.
 func TestHeed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -205,8 +207,8 @@ func TestHeed(t *testing.T) {
 	}
 }
 
-// A credential that the model refuses is told to the fleet until a run succeeds, and keeps nothing from starting. Where a run has a gateway,
-// only what that saw is believed.
+// A credential that the model refuses is shown for the fleet until a run succeeds, and holds no task back. If a run has
+// a gateway, only what the gateway saw counts.
 func TestRefusedCredentialIsTold(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -228,7 +230,7 @@ func TestRefusedCredentialIsTold(t *testing.T) {
 	f.worker(withCredential, func(c *Config) { c.Timing.Again = time.Hour })
 	for i, want := range []string{"", "", "authentication failed", "the model account has no credit", ""} {
 		id := f.submit(f.task(fmt.Sprint(i), "x"))
-		if i == 1 { // is tried again
+		if i == 1 { // is retried
 			f.waiting(id)
 		} else {
 			f.ending(id)

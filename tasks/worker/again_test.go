@@ -12,7 +12,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// failing is an agent whose first runs fail with these; then it answers.
+// failing is an agent whose first runs fail with these errors; then it answers.
 func failing(results ...agent.Result) func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
 	n := 0
 	return func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
@@ -37,7 +37,7 @@ func times(n int, r agent.Result) []agent.Result {
 	return list
 }
 
-// Every way to repeat a run: how often, and from where the next one goes on.
+// Every kind of retry: how often it happens, and from where the next run continues.
 func TestRetryByClass(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../../docs/errors.md")
@@ -47,10 +47,10 @@ func TestRetryByClass(t *testing.T) {
 	stalled := agent.Result{Outcome: agent.Stalled}
 	for name, row := range map[string]struct {
 		fail     agent.Result
-		attempts int // until it is given up
+		attempts int // until the task is given up
 		fresh    bool
-		told     string // to the agent that goes on
-		words    string // of the ending, when it is given up
+		told     string // to the agent that continues
+		words    string // of the ending, when the task is given up
 	}{
 		"never":   {failed(agent.ClassModel), 1, false, "", "Model not available to this account. Choose another one."},
 		"soon":    {failed(agent.ClassOverloaded), 3, false, "(the model could not be reached or is overloaded)", "It was tried 3 times."},
@@ -78,9 +78,9 @@ func TestRetryByClass(t *testing.T) {
 			for _, s := range runs[1:] {
 				switch resumed := s.Resume != nil && strings.HasPrefix(string(s.Resume.Data), "so far"); {
 				case row.fresh && (s.Resume != nil || s.Prompt.Text != "x" || !strings.Contains(s.System, row.told) || len(s.History) == 0):
-					t.Errorf("goes on in %+v, told %q and %q, history %v", s.Resume, s.Prompt.Text, s.System, s.History)
+					t.Errorf("resumes %+v, prompt %q, system prompt %q, history %v", s.Resume, s.Prompt.Text, s.System, s.History)
 				case !row.fresh && (!resumed || !strings.Contains(s.Prompt.Text, row.told)):
-					t.Errorf("goes on in %+v, told %q", s.Resume, s.Prompt.Text)
+					t.Errorf("resumes %+v, prompt %q", s.Resume, s.Prompt.Text)
 				}
 			}
 
@@ -109,7 +109,7 @@ func documented(doc string, how agent.Retry, attempts int) bool {
 	return false
 }
 
-// While a task waits for another try its status says why and until when, and those who follow its run are told.
+// While a task waits for its retry, its status shows the reason and the time, and followers of its run see a notice.
 func TestWaitsForAnotherTry(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -118,7 +118,7 @@ func TestWaitsForAnotherTry(t *testing.T) {
 	id := f.submit(f.task("a", "x"))
 	notice := f.notice(id)
 	if !strings.Contains(notice, "attempt 2 of 3: the model could not be reached") {
-		t.Errorf("told %q", notice)
+		t.Errorf("posted %q", notice)
 	}
 	s := f.waiting(id)
 	if wait := time.Until(s.At); s.Why != "the model could not be reached or is overloaded" || wait < 29*time.Minute || wait > 91*time.Minute {
@@ -142,7 +142,7 @@ func (f *fleet) notice(id string) string {
 	return ""
 }
 
-// waiting looks until a task waits that was begun.
+// waiting looks up a task until it has started and waits.
 func (f *fleet) waiting(id string) tasks.Status {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
@@ -152,20 +152,21 @@ func (f *fleet) waiting(id string) tasks.Status {
 		if err != nil {
 			f.Fatal(err)
 		}
-		if s.State == "waiting" && s.Why != "" && !s.At.IsZero() { // before a worker lives, it waits for one
+		if s.State == "waiting" && s.Why != "" && !s.At.IsZero() { // without a live worker it waits for one
 			return s
 		}
 	}
 }
 
-// limited is a run that a usage limit ended, which is lifted then.
+// limited is a run that a usage limit ended; the limit is lifted afterwards.
 func limited(at time.Time) agent.Result {
 	r := failed(agent.ClassUsageLimit)
 	r.RetryAt = at
 	return r
 }
 
-// A task waits for a limit to be lifted as often as it is reached, within reason, without using attempts, and says so each time.
+// A task waits for a limit to be lifted as often as necessary, within bounds, without using attempts, and shows it each
+// time.
 func TestParking(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -194,7 +195,7 @@ func TestParking(t *testing.T) {
 	}
 }
 
-// A model that says when to come again is believed, also when that is for too many requests.
+// The model's retry-after is honoured, also for rate limits.
 func TestParkedTaskIsToldAndCancelled(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -221,7 +222,7 @@ func TestParkedTaskIsToldAndCancelled(t *testing.T) {
 				}
 			}
 			if notice := f.notice(id); notice != said {
-				t.Errorf("the run's events say %q", notice)
+				t.Errorf("the run's events have %q", notice)
 			}
 			st := f.waiting(id)
 			if st.Why != row.why || st.At.Before(at) || st.At.After(at.Add(time.Minute)) || st.Attempt != 0 {
@@ -237,7 +238,7 @@ func TestParkedTaskIsToldAndCancelled(t *testing.T) {
 	}
 }
 
-// Nobody is left to wait for days: the task fails, and says when it could work.
+// A task does not wait for days: it fails, and its message says when it could work.
 func TestLimitBeyondTheHorizon(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -253,7 +254,7 @@ func TestLimitBeyondTheHorizon(t *testing.T) {
 	}
 }
 
-// What was said before the worker died is not said again.
+// Messages that were posted before the worker died are not posted again.
 func TestParkedIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -277,7 +278,7 @@ func TestParkedIsSaidOnce(t *testing.T) {
 	}
 }
 
-// A person's word to stop is not undone by another try.
+// A retry does not undo a person's stop.
 func TestCancelledRunIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -285,7 +286,7 @@ func TestCancelledRunIsNotTriedAgain(t *testing.T) {
 	f.agent.do = func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
 		started <- s.ID
 		<-ctx.Done()
-		return failed(agent.ClassOverloaded), nil // it had failed in the very moment
+		return failed(agent.ClassOverloaded), nil // it had failed at that very moment
 	}
 	f.worker()
 	id := f.submit(f.task("a", "x"))

@@ -14,7 +14,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// died leaves a task as that many dead workers do; the claim of the last one has not lapsed yet.
+// died leaves a task as that many dead workers do; the claim of the last one has not expired yet.
 func (f *fleet) died(t tasks.Task, times int) {
 	f.Helper()
 	f.submit(t)
@@ -37,10 +37,10 @@ func (f *fleet) died(t tasks.Task, times int) {
 	}
 }
 
-const noted = "noted" // of claimedBy: as the record says
+const noted = "noted" // claimedBy as the record has it
 
-// claimedBy is the run of a suspect that a worker which is not started has claimed, beside another run or not. crashed is when it
-// was found to have died, in microseconds.
+// claimedBy is the run of a suspect, claimed by a worker that is not started, beside another run or not. crashed is
+// when its crash was found, in microseconds.
 func (f *fleet) claimedBy(w *Worker, deaths int, beside bool, crashed string) *run {
 	f.Helper()
 	task := f.task("b", "x")
@@ -80,7 +80,7 @@ func (f *fleet) claimedBy(w *Worker, deaths int, beside bool, crashed string) *r
 	return r
 }
 
-// idles waits until a suspect has its worker to itself but for the runs that it found there.
+// idles waits until a suspect has its worker to itself, apart from the runs that it found there.
 func (f *fleet) idles(id string) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
@@ -97,7 +97,7 @@ func (f *fleet) idles(id string) {
 	}
 }
 
-// running is an agent that says what it begins and works until it is let go on.
+// running is an agent that reports each start and works until it is released.
 func (f *fleet) running() (started chan string, finish chan struct{}) {
 	started, finish = make(chan string, 10), make(chan struct{})
 	f.agent.do = func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
@@ -111,7 +111,8 @@ func (f *fleet) running() (started chan string, finish chan struct{}) {
 	return started, finish
 }
 
-// Tasks that ran together when their worker died are tried again one after the other, and what comes new does not start beside them.
+// Tasks that ran together when their worker died are retried one after the other, and new tasks do not start beside
+// them.
 func TestSuspectsRunApart(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -142,8 +143,8 @@ func TestSuspectsRunApart(t *testing.T) {
 	}
 }
 
-// A suspect waits for the runs that it finds on its worker, and nothing else is started there meanwhile: for a while only, unless the next
-// death would be its last.
+// A suspect waits for the runs that it finds on its worker, and nothing else starts there in the meantime. The wait is
+// limited unless the next death would be the task's last.
 func TestSuspectWaitsToBeAlone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -190,8 +191,8 @@ func TestSuspectWaitsToBeAlone(t *testing.T) {
 	}
 }
 
-// A suspect whose next death would be its last gives its worker back when the other runs there go on for long, and still does not start
-// beside them.
+// A suspect whose next death would be its last releases its worker if the other runs there last long. It still does not
+// start beside them.
 func TestSuspectGivesItsWorkerBack(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -218,7 +219,8 @@ func TestSuspectGivesItsWorkerBack(t *testing.T) {
 	f.ending(suspect.ID)
 }
 
-// However long a suspect waits, it keeps its worker for half of that time at most, and in the end for longer than any run takes.
+// However long a suspect waits, it holds its worker for at most half of that time, and in the end for longer than any
+// run takes.
 func TestPatienceOfASuspect(t *testing.T) {
 	t.Parallel()
 	w := &Worker{timing: Timing{}.withDefaults()}
@@ -251,7 +253,7 @@ func TestPatienceOfASuspect(t *testing.T) {
 	}
 }
 
-// A record of which the time of the death is not known, or makes no sense, sends no suspect away for long.
+// A record whose time of death is missing or impossible does not delay a suspect for long.
 func TestSuspectAsksAgainSoon(t *testing.T) {
 	t.Parallel()
 	w, now := &Worker{timing: Timing{}.withDefaults()}, time.Unix(1e9, 0)
@@ -269,8 +271,8 @@ func TestSuspectAsksAgainSoon(t *testing.T) {
 	}
 }
 
-// The death of a worker counts against a suspect once it cannot have been another run's, or the task is not given up for it. For a task that
-// kills its worker before its CLI starts, that is so on an empty worker.
+// A worker's death counts against a suspect only if no other run can have caused it; otherwise the task is not given up
+// for it. For a task that kills its worker before its CLI starts, that means on an empty worker.
 func TestDeathBesideOthersIsNotTheLast(t *testing.T) {
 	t.Parallel()
 	accept := func(w *Worker, r *run) error { return w.accept(r) }
@@ -320,7 +322,8 @@ func TestDeathBesideOthersIsNotTheLast(t *testing.T) {
 	}
 }
 
-// A strict suspect that looks beside other runs whether it was answered already is not given up for what these do to the worker.
+// A suspect that checks, beside other runs, whether it was already answered is not given up for what those runs do to
+// the worker.
 func TestRecallBesideOthersIsNoDeath(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -330,7 +333,7 @@ func TestRecallBesideOthersIsNoDeath(t *testing.T) {
 	if err := w.accept(r); err != nil {
 		t.Fatal(err)
 	}
-	r.end() // nobody keeps the claim
+	r.end() // no worker renews the claim
 	r.kept.Wait()
 	f.lapse(r.claim.Thread())
 	rec := r.claim.Record()
@@ -340,7 +343,7 @@ func TestRecallBesideOthersIsNoDeath(t *testing.T) {
 	}
 }
 
-// A record with a crash of which nobody has noted the time counts from its next claim.
+// If the time of a crash was never recorded, it counts from the next claim.
 func TestSuspectWithoutTime(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -351,7 +354,7 @@ func TestSuspectWithoutTime(t *testing.T) {
 	}
 }
 
-// A worker that cannot run tasks any more does not keep a suspect that waits there to be alone.
+// A worker that can no longer run tasks releases a suspect that waits there for the other runs to end.
 func TestUnableWorkerKeepsNoSuspect(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -372,7 +375,8 @@ func TestUnableWorkerKeepsNoSuspect(t *testing.T) {
 	f.ending(busy)
 }
 
-// A suspect whose worker dies while it waits there to be alone has caused nothing: it is not given up, and no attempt is used.
+// A suspect whose worker dies while it waits there for the other runs has caused nothing: it is not given up, and no
+// attempt is used.
 func TestIdleSuspectIsNotGivenUp(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -382,7 +386,7 @@ func TestIdleSuspectIsNotGivenUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What Claim.Idle of the worker that died had noted.
+	// The note of the dead worker's Claim.Idle.
 	if err := f.rdb.HSet(t.Context(), "errand:task:"+suspect.ID, "idle", "1", "why", whyAlone).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +400,7 @@ func TestIdleSuspectIsNotGivenUp(t *testing.T) {
 	}
 }
 
-// A suspect that waits to be alone holds no place under the fleet's limits, and has one when it runs.
+// A suspect that waits for an idle worker holds no place under the fleet's limits, and takes one when it runs.
 func TestIdleSuspectHoldsNoPlace(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

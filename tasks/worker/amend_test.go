@@ -17,7 +17,7 @@ func (f *fleet) amend(t tasks.Task, edit string, want tasks.Amendment) {
 	}
 }
 
-// A task that waits runs as what it was changed to last, where that is.
+// A waiting task runs with its last change, in its original place.
 func TestAmendWaiting(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -51,7 +51,7 @@ func TestAmendWaiting(t *testing.T) {
 	f.amend(task, "3", tasks.TooLate)
 }
 
-// What is changed while it is at work reaches the live run, before what was said after it.
+// A change to a running task reaches the live run before later messages.
 func TestAmendRunning(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -62,13 +62,13 @@ func TestAmendRunning(t *testing.T) {
 	run := <-runs
 	changed := task
 	changed.Prompt, changed.Repo = "paint it blue", "elsewhere/else"
-	for range 2 { // the event comes twice
+	for range 2 { // the event is delivered twice
 		f.amend(changed, "1700000001.000100", tasks.Corrected)
 	}
 	f.amend(task, "1700000001.000099", tasks.Outdated)
 	m := run.next()
 	if want := "I have changed my message. It now reads:\n\npaint it blue"; m.Text != want {
-		t.Errorf("the agent was told %q", m.Text)
+		t.Errorf("the agent got %q", m.Text)
 	}
 	run.take(m)
 	run.end <- answer("blue")
@@ -79,7 +79,7 @@ func TestAmendRunning(t *testing.T) {
 	}
 }
 
-// A task that was taken back ends without a word; one that was begun goes on.
+// A withdrawn task that waits ends without a message; one that has started continues.
 func TestWithdraw(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// selective talks about some tasks alone.
+// selective can ask people about some tasks only.
 type selective struct {
 	*talkingSource
 	thread string
@@ -34,7 +34,8 @@ func TestSelectiveTalker(t *testing.T) {
 	}
 }
 
-// A source can decide who answers and how; a message that can only be an answer never becomes a task, however often it comes.
+// A source can decide who answers and how. A message that can only be an answer never becomes a task, however often it
+// is delivered.
 func TestReplyThatIsOnlyAnAnswer(t *testing.T) {
 	t.Parallel()
 	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {

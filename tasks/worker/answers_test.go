@@ -10,7 +10,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// What an interrupted run had answered is in the task's final message, and nobody is asked to answer it again.
+// Answers that an interrupted run had given are in the task's final message, and the agent is not told to repeat them.
 func TestAnswersSurviveAnInterruption(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -43,14 +43,14 @@ func TestAnswersSurviveAnInterruption(t *testing.T) {
 	stop()
 	f.worker()
 	if s := <-answered; !strings.Contains(s.Prompt.Text, "do not repeat it") {
-		t.Errorf("the prompt does not tell of what is answered: %s", s.Prompt.Text)
+		t.Errorf("the prompt does not mention the answers: %s", s.Prompt.Text)
 	}
 	if e := f.ending(id); e.Result.Text != "the first\n\nthe second" {
 		t.Errorf("ending = %+v", e)
 	}
 }
 
-// An ending that is no answer has the answers to what came before, whole, and the beginning of the rest.
+// An ending without an answer includes the answers to earlier messages, whole, and the start of the rest.
 func TestBodyOfAnEnding(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 2000)

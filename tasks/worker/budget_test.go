@@ -20,7 +20,7 @@ func budgeted(t *testing.T, b tasks.Budgets) *fleet {
 	return f
 }
 
-// interrupted is an agent that is stopped when it has cost so much.
+// interrupted is an agent that is stopped when it has spent that much.
 func interrupted(started chan<- string, usd float64) func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
 	until := untilStopped(started)
 	return func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {
@@ -63,7 +63,7 @@ func TestBudgetWarnsAndRefuses(t *testing.T) {
 		t.Errorf("submit = %v", err)
 	}
 	again := f.task("a", "x")
-	again.ID = ids[0] // what has been taken is not refused when its event comes again
+	again.ID = ids[0] // an accepted task is not refused when its event is delivered again
 	if r, err := f.desk.Submit(t.Context(), again); err != nil || r.New {
 		t.Errorf("submit again = %+v, %v", r, err)
 	}
@@ -74,7 +74,7 @@ func TestBudgetWarnsAndRefuses(t *testing.T) {
 	}
 }
 
-// Who could only start beyond what others have reserved waits, and goes on with what they give back.
+// A task that does not fit beside the reservations of others waits, and starts when they free enough.
 func TestReservedBudgetIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	f := budgeted(t, tasks.Budgets{Day: 1.5})
@@ -95,22 +95,22 @@ func TestReservedBudgetIsWaitedFor(t *testing.T) {
 	if s, err := f.desk.Status(t.Context(), second); err != nil || s.Attempt != 0 || s.State != "waiting" && s.State != "running" {
 		t.Errorf("status = %+v, %v", s, err)
 	}
-	if told := <-f.source.waited; told != second+" Waiting: "+whyReserved { // no amount: where it was asked for may be public
-		t.Errorf("told: %s", told)
+	if told := <-f.source.waited; told != second+" Waiting: "+whyReserved { // no amount: the answer may be public
+		t.Errorf("shown: %s", told)
 	}
 	close(finish)
 	f.ending(first)
 	f.ending(second)
 	f.stopAll()
 	if n := len(f.source.waited); n != 0 {
-		t.Errorf("told %d times more", n)
+		t.Errorf("posted %d more times", n)
 	}
 	if runs := f.agent.specs(); f.agent.peak != 1 || len(runs) != 2 || runs[1].MaxUSD != 1.25 {
 		t.Errorf("%d at once: %+v", f.agent.peak, runs)
 	}
 }
 
-// What an interrupted run has cost counts: for the task's own maximum, in its ending, and in the budgets.
+// The cost of an interrupted run counts for the task's own maximum, in its ending, and in the budgets.
 func TestInterruptedRunsAreSettled(t *testing.T) {
 	t.Parallel()
 	f := budgeted(t, tasks.Budgets{Task: 1})
@@ -146,7 +146,8 @@ func TestInterruptedRunsAreSettled(t *testing.T) {
 	}
 }
 
-// However a run ends it is settled, and holds no reservation after that. A task that is run twice, because it stalled, costs both.
+// However a run ends, its cost is settled and its reservation released. A task that runs twice because it stalled costs
+// both runs.
 func TestEveryOutcomeIsSettled(t *testing.T) {
 	t.Parallel()
 	f := budgeted(t, tasks.Budgets{Day: 100})

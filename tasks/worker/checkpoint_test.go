@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A drained worker's run goes on, by a worker with an empty disk, with its conversation and its files.
+// A worker with an empty disk continues a drained worker's run, with its conversation and its files.
 func TestDrainedRunGoesOnElsewhere(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
@@ -43,19 +43,19 @@ func TestDrainedRunGoesOnElsewhere(t *testing.T) {
 	}
 	for _, want := range []string{"Go on where you stopped", "put back", second.Dir, first.Dir} {
 		if !strings.Contains(second.Prompt.Text, want) {
-			t.Errorf("the prompt does not tell of %q: %s", want, second.Prompt.Text)
+			t.Errorf("the prompt does not mention %q: %s", want, second.Prompt.Text)
 		}
 	}
 	if strings.Contains(second.Prompt.Text, "last kept") || strings.Contains(second.Prompt.Text, "could not") {
-		t.Errorf("the prompt tells of a loss: %s", second.Prompt.Text)
+		t.Errorf("the prompt mentions a loss: %s", second.Prompt.Text)
 	}
 }
 
-// On the disk where it was left it goes on in place, and has what no bundle holds.
+// On the disk where the run was interrupted it continues in place, and has files that no bundle holds.
 func TestDrainedRunGoesOnInPlace(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
-	r.source.brief = func(tasks.Task) (tasks.Brief, error) { return tasks.Brief{}, nil } // to Keep would be to have it anyway
+	r.source.brief = func(tasks.Task) (tasks.Brief, error) { return tasks.Brief{}, nil } // Keep saves it anyway
 	disk := r.disk(t.TempDir())
 	stop := r.worker(disk)
 	id := r.submit(r.repoTask("a"))
@@ -71,7 +71,7 @@ func TestDrainedRunGoesOnInPlace(t *testing.T) {
 	}
 }
 
-// It does not where something may still be at work.
+// It does not continue in place if a process may still be at work there.
 func TestStuckProcessSpoilsThePlace(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
@@ -87,7 +87,7 @@ func TestStuckProcessSpoilsThePlace(t *testing.T) {
 	}
 }
 
-// crash takes the task away from its worker as if that had died.
+// crash takes the task away from its worker as if the worker had died.
 func (r *remote) crash(id string) {
 	r.Helper()
 	for {
@@ -100,16 +100,16 @@ func (r *remote) crash(id string) {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, store.ErrStale) { // the owner may put the claim back in between
+		if !errors.Is(err, store.ErrStale) { // the owner may restore the claim in between
 			r.Fatal(err)
 		}
 	}
 }
 
-// dying is a worker that does not take over anything.
+// dying is a worker that never takes over another's task.
 func dying(c *Config) { c.Timing.Reconcile = time.Hour }
 
-// A dead worker's run goes on from its checkpoint, also on the same disk: session and files are of one moment.
+// A dead worker's run continues from its checkpoint, also on the same disk: session and files are from the same moment.
 func TestCrashedRunGoesOnFromItsCheckpoint(t *testing.T) {
 	t.Parallel()
 	for name, same := range map[string]bool{"elsewhere": false, "same disk": true} {
@@ -132,13 +132,13 @@ func TestCrashedRunGoesOnFromItsCheckpoint(t *testing.T) {
 				t.Errorf("files (-want +got):\n%s", diff)
 			}
 			if second.Resume == nil || !strings.Contains(second.Prompt.Text, "last kept at") {
-				t.Errorf("resumes %+v, told %q", second.Resume, second.Prompt.Text)
+				t.Errorf("resumes %+v, prompt %q", second.Resume, second.Prompt.Text)
 			}
 		})
 	}
 }
 
-// A run that was lost without a trace begins again, and knows.
+// A run that was lost without a checkpoint starts again, and the agent is informed.
 func TestCrashBeforeTheFirstCheckpoint(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
@@ -151,7 +151,7 @@ func TestCrashBeforeTheFirstCheckpoint(t *testing.T) {
 	r.beginsAgain(id, "before anything was kept")
 }
 
-// beginsAgain checks that the second run has nothing of the first, and is told why.
+// beginsAgain checks that the second run has nothing of the first, and that its prompt says why.
 func (r *remote) beginsAgain(id, why string) {
 	r.Helper()
 	second := r.resumed(id)
@@ -170,7 +170,7 @@ func TestCheckpointThatCannotBeRestored(t *testing.T) {
 		"session": func(r *remote, key string) { r.set(key, "data", "so near") },
 		"work":    func(r *remote, key string) { r.set(key, "work", "# v2 git bundle\n\n") },
 		"none":    func(r *remote, key string) { r.set(key, "work", "") },
-		"base": func(r *remote, _ string) { // what the work builds on is gone
+		"base": func(r *remote, _ string) { // the commit that the work builds on is gone
 			bare := filepath.Join(r.root, "acme", "api.git")
 			tree := r.git(bare, "rev-parse", "main^{tree}")
 			r.git(bare, "update-ref", "refs/heads/main", r.git(bare, "commit-tree", "-m", "another", tree))
@@ -191,7 +191,7 @@ func TestCheckpointThatCannotBeRestored(t *testing.T) {
 	}
 }
 
-// What this version cannot read is as good as damaged.
+// A checkpoint that this version cannot read is treated as damaged.
 func TestCheckpointOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]store.Session{
@@ -212,7 +212,7 @@ func TestCheckpointOfAnotherKind(t *testing.T) {
 			}
 			r.worker(r.disk(t.TempDir()))
 			if second := r.resumed(id); second.Resume != nil || second.Prompt.Text != "do it" || !strings.Contains(second.System, "cannot be restored") {
-				t.Errorf("resumes %+v, prompt %q, told %q", second.Resume, second.Prompt.Text, second.System)
+				t.Errorf("resumes %+v, prompt %q, system prompt %q", second.Resume, second.Prompt.Text, second.System)
 			}
 		})
 	}
@@ -225,7 +225,7 @@ func (r *remote) set(key, field, value string) {
 	}
 }
 
-// What could not be kept is told to whoever goes on.
+// The agent that resumes is informed about everything that could not be saved.
 func TestWorkThatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	noise := make([]byte, store.MaxCheckpoint+1)
@@ -269,7 +269,7 @@ func TestWorkThatCannotBeKept(t *testing.T) {
 			r.worker(r.disk(t.TempDir()))
 			second := r.resumed(id)
 			if second.Resume == nil || !strings.Contains(second.Prompt.Text, c.told) {
-				t.Errorf("resumes %+v, told %q; want %q", second.Resume, second.Prompt.Text, c.told)
+				t.Errorf("resumes %+v, prompt %q; want %q", second.Resume, second.Prompt.Text, c.told)
 			}
 			if diff := cmp.Diff(c.want, r.files(second.Dir)); diff != "" {
 				t.Errorf("files (-want +got):\n%s", diff)
@@ -278,7 +278,7 @@ func TestWorkThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// A clone that cannot be kept is still there for the worker that left it.
+// A clone that cannot be saved is still there for the worker that left it.
 func TestWorkThatCannotBeKeptIsStillInPlace(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
@@ -296,11 +296,11 @@ func TestWorkThatCannotBeKeptIsStillInPlace(t *testing.T) {
 	stop()
 	r.worker(disk)
 	if second := r.resumed(id); len(r.files(second.Dir)["large"]) != len(noise) || strings.Contains(second.Prompt.Text, "could not") {
-		t.Errorf("%d bytes, told %q", len(r.files(second.Dir)["large"]), second.Prompt.Text)
+		t.Errorf("%d bytes, prompt %q", len(r.files(second.Dir)["large"]), second.Prompt.Text)
 	}
 }
 
-// Whoever stops a task on purpose has stopped it: tried again, it begins anew.
+// A task that a person stopped starts from the beginning when it is retried.
 func TestStoppedTaskIsNotResumed(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
@@ -328,7 +328,7 @@ func TestStoppedTaskIsNotResumed(t *testing.T) {
 	}
 }
 
-// A run that begins a conversation of its own goes on in that one, and leaves the thread's as it is.
+// A run that starts its own conversation continues in that one, and leaves the thread's conversation unchanged.
 func TestFreshRunGoesOn(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
@@ -346,7 +346,7 @@ func TestFreshRunGoesOn(t *testing.T) {
 	}
 }
 
-// Without a clone only the conversation is kept, and the agent is told so.
+// Without a clone only the conversation is saved, and the agent is informed of that.
 func TestRunWithoutCloneGoesOn(t *testing.T) {
 	t.Parallel()
 	local := t.TempDir()
@@ -366,7 +366,7 @@ func TestRunWithoutCloneGoesOn(t *testing.T) {
 			stop()
 			r.worker(r.disk(t.TempDir()))
 			if second := r.resumed(id); second.Resume == nil || !strings.Contains(second.Prompt.Text, c.told) {
-				t.Errorf("resumes %+v, told %q", second.Resume, second.Prompt.Text)
+				t.Errorf("resumes %+v, prompt %q", second.Resume, second.Prompt.Text)
 			}
 		})
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What was said in a thread is known to its next run in words, for a CLI that has lost the session or never saved one.
+// The next run of a thread gets the earlier conversation as text if the CLI has lost the session or never saved one.
 func TestThreadIsRememberedInWords(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

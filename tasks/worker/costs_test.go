@@ -10,7 +10,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// costs is the table of yesterday, today and tomorrow: a test may run over midnight.
+// costs returns the cost table of yesterday, today and tomorrow, because a test may run over midnight.
 func (f *fleet) costs(q tasks.CostQuery) tasks.Costs {
 	f.Helper()
 	q.First, q.Last = time.Now().AddDate(0, 0, -1), time.Now().AddDate(0, 0, 1)
@@ -21,7 +21,7 @@ func (f *fleet) costs(q tasks.CostQuery) tasks.Costs {
 	return c
 }
 
-// What a worker runs is in the costs once, interrupted runs included, with its model and its tokens.
+// A worker's runs are counted in the costs once, interrupted ones included, with model and tokens.
 func TestRunsAreInTheCosts(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// lines is a log that can be looked at.
+// lines is a log that tests can read.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -31,7 +31,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// await waits until the log says that.
+// await waits until the log contains that line.
 func (l *lines) await(t *testing.T, what string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -50,12 +50,13 @@ func (l *lines) await(t *testing.T, what string) {
 	}
 }
 
-// logged lets a worker log there, too.
+// logged makes a worker write to the log as well.
 func logged(l *lines) func(*Config) {
 	return func(c *Config) { c.Log = slog.New(slog.NewTextHandler(io.Writer(l), nil)) }
 }
 
-// Redis is emptied while a run is live: it goes on and is answered, once, however soon it ends after that; and the log says what happened.
+// Redis is emptied while a run is live. The run continues and is answered once, however soon it ends after that, and
+// the log says what happened.
 func TestRedisIsEmptiedDuringARun(t *testing.T) {
 	t.Parallel()
 	for name, soon := range map[string]bool{"ends at once": true, "goes on": false} {
@@ -126,7 +127,7 @@ func (f *fleet) runningTask() string {
 	return live[0].ID
 }
 
-// Where the thread has gone on meanwhile, the run stops, and its thread is told.
+// If the thread has moved on in the meantime, the run stops and its thread gets a message.
 func TestRedisIsEmptiedAndTheThreadGoesOn(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

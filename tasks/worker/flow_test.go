@@ -52,7 +52,7 @@ func TestFromSubmitToClose(t *testing.T) {
 	}
 }
 
-// The run does not wait for its report to open, and the report hears of the run once it has.
+// The run does not wait for its report to open. Once it is open, the report gets the run's state.
 func TestReportOpensBesideTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -72,7 +72,7 @@ func TestReportOpensBesideTheRun(t *testing.T) {
 	f.worker()
 	f.ending(f.submit(f.task("a", "x")))
 	if got := f.source.told[0].Text; got != "somebody may hear this" {
-		t.Errorf("the report was told %q first", got)
+		t.Errorf("the report got %q first", got)
 	}
 }
 
@@ -90,13 +90,13 @@ func TestSubmitTwiceIsOnce(t *testing.T) {
 	if third, err := f.desk.Submit(t.Context(), task); err != nil || third.New {
 		t.Errorf("after the end: %+v, %v", third, err)
 	}
-	f.ending(f.submit(f.task("b", "another"))) // whatever the third had caused would have come before
+	f.ending(f.submit(f.task("b", "another"))) // any effect of the third would have arrived earlier
 	if n := len(f.agent.specs()); n != 2 {
 		t.Errorf("%d runs, want 2", n)
 	}
 }
 
-// A submitter that dies between storing and enqueueing loses nothing.
+// No task is lost when a submitter dies between storing and enqueueing.
 func TestRecordWithoutDelivery(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -156,7 +156,7 @@ func TestCancel(t *testing.T) {
 	waiting := f.submit(f.task("a", "y"))
 	<-started
 	for _, id := range []string{waiting, running} {
-		for range 2 { // twice is as good as once
+		for range 2 { // a second call changes nothing
 			if _, err := f.desk.Cancel(t.Context(), id, "Ann"); err != nil {
 				t.Fatal(err)
 			}
@@ -240,7 +240,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A source that is rate limited says when to come back, as often as it has to; no attempt is used.
+// A rate-limited source says when to come back, as often as necessary. No attempt is used.
 func TestSourceAsksToWait(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -267,7 +267,7 @@ func TestSourceAsksToWait(t *testing.T) {
 	}
 }
 
-// What does not work is tried again, and given up with a message.
+// A failing task is retried, then given up with a message.
 func TestInfrastructureIsRetriedThenGivenUp(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -301,7 +301,8 @@ func TestFinalMessageIsTriedUntilItIsOut(t *testing.T) {
 	}
 }
 
-// A worker that shuts down hands its run back without using an attempt; another goes on in the same conversation.
+// A worker that shuts down returns its run without using an attempt. Another worker continues it in the same
+// conversation.
 func TestDrainHandsBack(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -326,14 +327,15 @@ func TestDrainHandsBack(t *testing.T) {
 	}
 }
 
-// The claim of a worker that died expires; another takes the task over, and gives up a task that kills its workers.
+// The claim of a dead worker expires. Another worker takes the task over, and gives it up if it keeps killing its
+// workers.
 func TestDeadWorkersTasksAreTakenOver(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	once, always := f.task("a", "x"), f.task("b", "y")
 	for _, task := range []tasks.Task{once, always} {
 		f.submit(task)
-		if _, err := f.store.Claim(t.Context(), task.ID, 0, "dead"); err != nil { // and nobody keeps it
+		if _, err := f.store.Claim(t.Context(), task.ID, 0, "dead"); err != nil { // and no worker renews it
 			t.Fatal(err)
 		}
 	}
@@ -367,11 +369,11 @@ func TestDeadWorkersTasksAreTakenOver(t *testing.T) {
 		t.Errorf("%d runs", n)
 	}
 	if n := strings.Count(strings.Join(p.heard(), "\n"), "returned interactive crash"); n != 2 {
-		t.Errorf("the meter was told of %d crashes: %q", n, p.heard())
+		t.Errorf("the meter got %d crashes: %q", n, p.heard())
 	}
 }
 
-// lapse lets the claim of a thread expire now.
+// lapse makes the claim of a thread expire now.
 func (f *fleet) lapse(thread string) {
 	f.Helper()
 	if err := f.rdb.Del(f.Context(), "errand:claim:"+thread).Err(); err != nil {
@@ -379,7 +381,7 @@ func (f *fleet) lapse(thread string) {
 	}
 }
 
-// A run whose claim is gone stops, and nothing it does after that counts.
+// A run that has lost its claim stops, and nothing it does after that has an effect.
 func TestLostClaimStopsTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -389,7 +391,7 @@ func TestLostClaimStopsTheRun(t *testing.T) {
 		started <- s.ID
 		<-ctx.Done()
 		stopped <- context.Cause(ctx)
-		return answer("too late"), nil // it had finished in the very moment
+		return answer("too late"), nil // it had finished at that very moment
 	}
 	p := newTape()
 	stop := f.worker(func(c *Config) { c.Timing.Reconcile, c.Meter = time.Hour, p })
@@ -418,7 +420,7 @@ func TestLostClaimStopsTheRun(t *testing.T) {
 	if err := <-stopped; !errors.Is(err, errClaimLost) {
 		t.Errorf("cause = %v", err)
 	}
-	stop() // whatever the loser has to write is written
+	stop() // all that the loser still writes is written
 	f.tell(p, 0, "began", "ran done", "returned interactive claim_lost")
 	if s, err := f.desk.Status(t.Context(), id); err != nil || s.State != "running" || s.Worker != "other" || s.Attempt != 2 || s.Ending != nil {
 		t.Errorf("the loser changed something: %+v, %v", s, err)
@@ -431,7 +433,7 @@ func TestLostClaimStopsTheRun(t *testing.T) {
 	}
 }
 
-// asynq ends its handlers' contexts when it thinks that their time is up. That is none of the run's business.
+// asynq ends a handler's context when it thinks that its time is up. The run ignores that.
 func TestRunIsDetachedFromAsynq(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -451,7 +453,7 @@ func TestRunIsDetachedFromAsynq(t *testing.T) {
 	}
 }
 
-// An answer that the store would not take is cut, not run again.
+// An answer that the store would refuse is cut; the task does not run again.
 func TestHugeAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -468,7 +470,7 @@ func TestHugeAnswer(t *testing.T) {
 	}
 }
 
-// A task of a source that no worker here knows ends, and is not taken for one that kills its workers.
+// A task of a source that no worker here knows ends. It is not treated as a task that kills its worker.
 func TestUnknownSource(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -491,7 +493,7 @@ func TestUnknownSource(t *testing.T) {
 	}
 }
 
-// A prompt that the CLI had not read when its run was broken off is said again.
+// If the CLI had not read a prompt when its run was interrupted, the next run sends it again.
 func TestDrainBeforeThePromptWasRead(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -508,7 +510,7 @@ func TestDrainBeforeThePromptWasRead(t *testing.T) {
 	f.ending(id)
 	runs := f.agent.specs()
 	if last := runs[len(runs)-1]; last.Prompt.Text != "second" {
-		t.Errorf("the resumed run was told %q", last.Prompt.Text)
+		t.Errorf("the resumed run got %q", last.Prompt.Text)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// hangingSource does not find the report of one thread's tasks before it is told to give up.
+// hangingSource blocks while it looks for the report of one thread's tasks, until its context ends.
 type hangingSource struct {
 	*fakeSource
 	thread string
@@ -24,7 +24,7 @@ func (s *hangingSource) Open(ctx context.Context, t tasks.Task) (tasks.Report, e
 	return s.fakeSource.Open(ctx, t)
 }
 
-// A final message that hangs holds up no other, not even one that comes up later.
+// A final message that hangs delays no other, not even a later one.
 func TestHangingMessageHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -45,7 +45,7 @@ func TestHangingMessageHoldsUpNoOther(t *testing.T) {
 	f.ending(other)
 }
 
-// A task that is given up, and whose message hangs, keeps no other from being taken over.
+// A task that is given up and whose message hangs does not keep others from being taken over.
 func TestHangingMessageHoldsUpNoRecovery(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

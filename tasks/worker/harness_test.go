@@ -25,14 +25,14 @@ import (
 
 func TestMain(m *testing.M) {
 	agent.KeeperMain()
-	// These tests wait more than they compute. An option -parallel, which is read later, overrides it.
+	// These tests wait more than they compute. The flag -parallel, which is read later, overrides it.
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
 	m.Run()
 }
 
-// fleet is a desk and any number of workers on a real Redis, with a source and an agent that do as the test says.
+// fleet is a desk and any number of workers on a real Redis, with a source and an agent that do what the test says.
 type fleet struct {
 	*testing.T
 	url    string
@@ -59,7 +59,7 @@ func newFleet(t *testing.T) *fleet {
 	return f
 }
 
-// connect is a process of its own, as far as Redis can tell.
+// connect opens a client that looks like a separate process to Redis.
 func (f *fleet) connect() (*store.Store, *tasks.Queue) {
 	f.Helper()
 	return f.over(f.redis())
@@ -70,7 +70,7 @@ func (f *fleet) over(client *redis.Client) (*store.Store, *tasks.Queue) {
 	return f.open(store.Config{Redis: client, ClaimTTL: 600 * time.Millisecond, Refresh: 100 * time.Millisecond}), tasks.NewQueue(client, time.Hour)
 }
 
-// redis is a client of its own.
+// redis returns a client of its own.
 func (f *fleet) redis() *redis.Client {
 	f.Helper()
 	opt, err := redis.ParseURL(f.url)
@@ -82,7 +82,7 @@ func (f *fleet) redis() *redis.Client {
 	return client
 }
 
-// open is a store with times of its own.
+// open returns a store with its own times.
 func (f *fleet) open(c store.Config) *store.Store {
 	f.Helper()
 	s, err := store.New(c)
@@ -99,7 +99,7 @@ func (f *fleet) stopAll() {
 	}
 }
 
-// worker starts a worker and returns what drains it and waits for its end.
+// worker starts a worker and returns a function that drains it and waits for its end.
 func (f *fleet) worker(change ...func(*Config)) (stop func()) {
 	f.Helper()
 	w := f.idle(change...)
@@ -117,7 +117,7 @@ func (f *fleet) worker(change ...func(*Config)) (stop func()) {
 	return stop
 }
 
-// idle makes a worker that does not run.
+// idle creates a worker that does not run.
 func (f *fleet) idle(change ...func(*Config)) *Worker {
 	f.Helper()
 	s, q := f.connect()
@@ -144,7 +144,7 @@ func (f *fleet) idle(change ...func(*Config)) *Worker {
 	return w
 }
 
-// task makes a task; each is a microsecond later than the one before.
+// task creates a task; each is one microsecond later than the one before.
 func (f *fleet) task(thread, prompt string) tasks.Task {
 	f.n++
 	return tasks.Task{
@@ -161,7 +161,7 @@ func (f *fleet) submit(t tasks.Task) string {
 	return t.ID
 }
 
-// ending waits until a task's final message is out and returns it.
+// ending waits until a task's final message is posted and returns it.
 func (f *fleet) ending(id string) tasks.Ending {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
@@ -183,20 +183,20 @@ func (f *fleet) ending(id string) tasks.Ending {
 	}
 }
 
-// fakeSource remembers what it is told.
+// fakeSource records the calls it gets.
 type fakeSource struct {
 	brief func(tasks.Task) (tasks.Brief, error)
 	fail  func(attempt int) error // of Close
 	open  <-chan struct{}         // Open waits for it; nil: it does not
 
-	waited chan string // what is shown of tasks that wait
+	waited chan string // what is shown for waiting tasks
 
 	mu     sync.Mutex
 	closed map[string]tasks.Ending
 	closes map[string]int
 	opened int
 	told   []agent.Event
-	news   chan struct{} // closed and replaced at each Close that worked
+	news   chan struct{} // closed and replaced at each Close that succeeds
 }
 
 func (s *fakeSource) Name() string { return "fake" }
@@ -257,24 +257,24 @@ func (r *fakeReport) Close(_ context.Context, e tasks.Ending) error {
 	return nil
 }
 
-// fakeAgent runs do and keeps count.
+// fakeAgent runs do and counts its runs.
 type fakeAgent struct {
 	do     func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error)
 	script func(ctx context.Context, s agent.Script) (agent.Scripted, error)
 	health *agent.Error // of the CLI; see breaks
-	unread bool         // a run that is stopped has not taken its prompt
+	unread bool         // a run that is stopped has not read its prompt
 
 	offered error // why it offers nothing
 
 	mu     sync.Mutex
 	offers []agent.Spec
-	noted  []string // messages that are in the conversation besides
+	noted  []string // further messages that are in the conversation
 	runs   []agent.Spec
 	swept  int
-	live   map[string]int // by directory of files, that is by thread
-	most   int            // the most runs of one thread that were alive at once
+	live   map[string]int // by directory of files, which means by thread
+	most   int            // the most runs of one thread alive at the same time
 	all    int
-	peak   int // the most runs alive at once
+	peak   int // the most runs alive at the same time
 }
 
 func (a *fakeAgent) Health(context.Context, string) agent.Health {
@@ -286,7 +286,7 @@ func (a *fakeAgent) Health(context.Context, string) agent.Health {
 	return agent.Health{Problem: a.health.Message, Sentence: a.health.User, Remedy: a.health.Remedy, Error: a.health}
 }
 
-// breaks gives the CLI a problem; nil mends it.
+// breaks gives the CLI a problem; nil repairs it.
 func (a *fakeAgent) breaks(e *agent.Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -334,10 +334,10 @@ func (a *fakeAgent) Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.
 	return r, err
 }
 
-// line is what the CLI writes down of a message that it has taken up.
+// line is what the CLI records of a message that it has taken up.
 func line(id string) string { return fmt.Sprintf(`{"uuid":%q}`+"\n", id) }
 
-// Script runs as script says, and succeeds without.
+// Script runs what script says, and succeeds if there is no script.
 func (a *fakeAgent) Script(ctx context.Context, s agent.Script) (agent.Scripted, error) {
 	if a.script != nil {
 		return a.script(ctx, s)
@@ -358,7 +358,7 @@ func answer(text string) agent.Result {
 	}
 }
 
-// untilStopped is an agent that works until it is stopped, and says so as the real one does.
+// untilStopped is an agent that works until it is stopped, and ends as the real one does.
 func untilStopped(started chan<- string) func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
 	return func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
 		started <- s.ID

@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The operator's rules are those of every run, and what they leave to a person is refused while nobody can be asked.
+// The operator's rules apply to every run, and calls that they leave to a person are denied while the source cannot
+// ask.
 func TestRulesReachTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -23,7 +23,7 @@ func TestRetentionTakesTheOldest(t *testing.T) {
 	for name, tc := range map[string]struct {
 		bound Bound
 		stays []int // that cannot be removed
-		want  []int // removed, of five that are a day apart, the first the youngest, of 10 bytes each
+		want  []int // those removed; there are five, a day apart, the first the youngest, of 10 bytes each
 	}{
 		"no bound":         {},
 		"by age":           {bound: Bound{Age: 60 * time.Hour}, want: []int{4, 3}},
@@ -50,7 +50,7 @@ func TestRetentionTakesTheOldest(t *testing.T) {
 	}
 }
 
-// disk is what the workers of one machine share.
+// disk is the disk that the workers of one machine share.
 type disk struct {
 	*fleet
 	logs  string
@@ -71,7 +71,7 @@ func (d *disk) config(c *Config) {
 	c.Timing.Tidy = time.Hour // when the test says so
 }
 
-// age makes all there is of a task and its thread as old as that.
+// age gives all files of a task and its thread that age.
 func (d *disk) age(id, thread string, days int) {
 	d.Helper()
 	files, err := d.space.Files("fake/" + thread)
@@ -88,7 +88,7 @@ func (d *disk) age(id, thread string, days int) {
 	}
 }
 
-// there tells what is left of a task and its thread.
+// there reports what is left of a task and its thread.
 func (d *disk) there(id, thread string) (log, directory bool) {
 	d.Helper()
 	_, err := os.Stat(filepath.Join(d.logs, id+".log"))
@@ -99,7 +99,7 @@ func (d *disk) there(id, thread string) (log, directory bool) {
 	return err == nil, slices.ContainsFunc(list, func(t workspace.Thread) bool { return t.Name == "fake/"+thread })
 }
 
-// tidyAll lets several workers clear up at once, and each of them once more.
+// tidyAll makes several workers clean up at the same time, and each of them once more.
 func tidyAll(ctx context.Context, workers ...*Worker) {
 	var all sync.WaitGroup
 	for _, w := range workers {
@@ -111,8 +111,8 @@ func tidyAll(ctx context.Context, workers ...*Worker) {
 	}
 }
 
-// Several workers share a disk: what is old goes, what a task needs that runs, waits or is parked stays, and so does what else is of its
-// thread.
+// Several workers share a disk. Old files are removed; files of a task that runs, waits or is parked stay, and so do
+// other files of its thread.
 func TestJanitorLeavesTheLivingAlone(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t)
@@ -174,7 +174,7 @@ func TestJanitorLeavesTheLivingAlone(t *testing.T) {
 		t.Error(err)
 	}
 	stop()
-	tidyAll(t.Context(), a, b) // handed back it waits, with a checkpoint
+	tidyAll(t.Context(), a, b) // it waits with a checkpoint after it was returned
 	if log, directory := d.there(running, "runs"); !log || !directory {
 		t.Error("what was handed back is gone")
 	}
@@ -187,7 +187,7 @@ func TestJanitorLeavesTheLivingAlone(t *testing.T) {
 	}
 }
 
-// A thread that is being cleared away keeps its new task waiting, for a moment.
+// A thread that is being removed makes its new task wait for a moment.
 func TestTaskWaitsForTheJanitor(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -211,7 +211,8 @@ func TestTaskWaitsForTheJanitor(t *testing.T) {
 	}
 }
 
-// Whatever was not pushed is beside the logs before its clone goes; what cannot be saved stays, however old it is.
+// Commits that were not pushed are saved beside the logs before the clone is removed. A clone that cannot be saved
+// stays, however old it is.
 func TestWorkOfOldClonesIsSaved(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t)
@@ -267,7 +268,7 @@ func TestWorkOfOldClonesIsSaved(t *testing.T) {
 	}
 }
 
-// A mirror goes with the last of its clones, and no sooner, however old and large it is.
+// A mirror is removed with the last of its clones and not earlier, however old and large it is.
 func TestMirrorsGoWithTheirClones(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t)
@@ -299,7 +300,7 @@ func TestMirrorsGoWithTheirClones(t *testing.T) {
 	}
 	write(filepath.Join(c.Dir, ".git", "HEAD"), "ref: refs/heads/main\n")
 	w.tidy(t.Context())
-	w.tidy(t.Context()) // it may be older than the clone, and come first
+	w.tidy(t.Context()) // it may be older than the clone and be removed first
 	for _, dir := range []string{c.Dir, c.Mirror} {
 		if _, err := os.Stat(dir); err == nil {
 			t.Errorf("%s is still there", dir)
@@ -307,7 +308,8 @@ func TestMirrorsGoWithTheirClones(t *testing.T) {
 	}
 }
 
-// One thread that cannot be moved, because somebody is in its directories, costs a moment and no other thread its turn.
+// A thread that cannot be moved because a process is in its directory costs a moment, and does not stop the cleaning of
+// other threads.
 func TestJanitorGoesOn(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t)
@@ -334,14 +336,14 @@ func TestJanitorGoesOn(t *testing.T) {
 	w := d.idle(d.config, func(c *Config) { c.Timing.Discard = 10 * time.Millisecond })
 	w.tidy(t.Context())
 	if _, directory := d.there(held, "held"); !directory {
-		t.Error("what somebody is in is gone")
+		t.Error("a directory in use was removed")
 	}
 	if log, directory := d.there(free, "free"); log || directory {
 		t.Error("what is free is still there, or its log")
 	}
 }
 
-// Without the store nobody can tell what is needed.
+// Nothing is removed while the store cannot say what is needed.
 func TestNothingGoesWithoutTheStore(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t)

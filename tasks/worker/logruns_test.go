@@ -9,7 +9,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 )
 
-// Each line on behalf of a run has its ID, once.
+// Each log line of a run has its ID, once.
 func TestLogRuns(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -31,7 +31,7 @@ func TestLogRuns(t *testing.T) {
 	}
 }
 
-// What a run gives to others says whose it is.
+// Everything that a run passes to other parts carries its ID.
 func TestRunsContextHasItsID(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// conversing is a run whose test says when it listens.
+// conversing is a run whose test decides when it takes messages.
 type conversing struct {
 	*testing.T
 	ctx  context.Context
@@ -27,7 +27,7 @@ type conversing struct {
 	end  chan agent.Result
 }
 
-// converses lets the agent of a fleet do as the test says; each run is handed to it.
+// converses makes a fleet's agent do what the test says; the test gets each run.
 func (f *fleet) converses() <-chan *conversing {
 	runs := make(chan *conversing, 10)
 	f.agent.do = func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {
@@ -51,7 +51,7 @@ func (f *fleet) converses() <-chan *conversing {
 	return runs
 }
 
-// note lets the conversation hold a message.
+// note adds a message to the conversation.
 func (a *fakeAgent) note(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,7 +78,7 @@ func (c *conversing) take(m agent.Message) {
 	c.host.Event(agent.Event{Kind: agent.Taken, Text: m.ID})
 }
 
-// rest is idle, and gives what is said then; empty when the session is to end.
+// rest makes the run idle and returns the message that it gets then, or an empty one if the session should end.
 func (c *conversing) rest() agent.Message {
 	m, _ := c.host.Idle(c.ctx)
 	return m
@@ -93,7 +93,7 @@ func (f *fleet) status(id string) tasks.Status {
 	return s
 }
 
-// closes is how often final messages were posted, by task.
+// closes returns how often final messages were posted, by task.
 func (f *fleet) closes() map[string]int {
 	f.source.mu.Lock()
 	defer f.source.mu.Unlock()
@@ -107,7 +107,7 @@ func (f *fleet) equal(what string, got, want any) {
 	}
 }
 
-// What is said while a run lives is taken up by it, and told; one answer and one ending are for both.
+// A live run absorbs messages of its thread and reports it; one answer and one ending cover both.
 func TestMessageIsAbsorbed(t *testing.T) {
 	t.Parallel()
 	f, s := talking(t, nil)
@@ -125,7 +125,7 @@ func TestMessageIsAbsorbed(t *testing.T) {
 		t.Errorf("message = %+v", m)
 	}
 	if said := <-s.said; !strings.Contains(said, "into account") {
-		t.Errorf("the sender is told %q", said)
+		t.Errorf("the sender got %q", said)
 	}
 	if st := f.status(second); st.State != "absorbed" || st.Into != first || st.Worker == "" || st.Ending != nil {
 		t.Errorf("while it runs: %+v", st)
@@ -159,7 +159,7 @@ func TestMessageIsAbsorbed(t *testing.T) {
 	}
 }
 
-// turns are requests and, the last, an answer.
+// turns are requests followed by an answer.
 func turns(texts ...string) (list []agent.Turn) {
 	for _, text := range texts {
 		list = append(list, agent.Turn{Role: agent.User, Text: text})
@@ -168,7 +168,7 @@ func turns(texts ...string) (list []agent.Turn) {
 	return list
 }
 
-// events are those of a kind in a task's stream.
+// events returns the events of a kind in a task's stream.
 func (f *fleet) events(id string, kind agent.Kind) (list []string) {
 	f.Helper()
 	for l, err := range f.desk.Follow(f.Context(), id, "") {
@@ -182,7 +182,7 @@ func (f *fleet) events(id string, kind agent.Kind) (list []string) {
 	return list
 }
 
-// What the agent was given and has not taken up makes a run of its own.
+// A message that was passed to the agent and not taken up gets its own run.
 func TestMessageThatIsNotTakenUp(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -210,7 +210,7 @@ func TestMessageThatIsNotTakenUp(t *testing.T) {
 	}
 }
 
-// The order of a thread never changes: what comes through Next, what comes at rest, and what waits for a run of its own.
+// The order of a thread never changes, whether a message comes through Next, at rest, or waits for its own run.
 func TestAbsorbedInOrder(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -224,7 +224,7 @@ func TestAbsorbedInOrder(t *testing.T) {
 	}
 	m := run.next()
 	order = append(order, m.Text)
-	if m := run.rest(); m.Text != "" { // it is about to be taken up
+	if m := run.rest(); m.Text != "" { // about to be taken up
 		t.Errorf("overtaken by %q", m.Text)
 	}
 	run.take(m)
@@ -235,7 +235,7 @@ func TestAbsorbedInOrder(t *testing.T) {
 		m = run.rest()
 		order = append(order, m.Text)
 		ctx, cancel := context.WithTimeout(run.ctx, 30*time.Millisecond)
-		if m, ok := run.host.Next(ctx); ok { // what was given at rest is sent first
+		if m, ok := run.host.Next(ctx); ok { // a message passed at rest is sent first
 			t.Errorf("overtaken by %q", m.Text)
 		}
 		cancel()
@@ -248,7 +248,8 @@ func TestAbsorbedInOrder(t *testing.T) {
 	f.equal("order", order, []string{"1", "2", "3", "4", "5", "6"})
 }
 
-// What is of another profile, repository or option set, of another source or no person's, is never absorbed, nor is what is behind it.
+// A task with another profile, repository or options, from another source or not from a person, is never absorbed, and
+// neither are the tasks behind it.
 func TestOnlyItsKindIsAbsorbed(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*tasks.Task){
@@ -286,7 +287,7 @@ func TestOnlyItsKindIsAbsorbed(t *testing.T) {
 	}
 }
 
-// A run that has ended its session takes nothing more; what comes then waits, and its sender knows.
+// A run that has ended its session takes nothing more. A later message waits, and its sender is informed.
 func TestClosedMailbox(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -314,7 +315,7 @@ func TestClosedMailbox(t *testing.T) {
 	f.ending(receipt.ID)
 }
 
-// Somebody else's words say whose they are.
+// Messages of another person name their author.
 func TestAbsorbedFromAnother(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -331,8 +332,8 @@ func TestAbsorbedFromAnother(t *testing.T) {
 	run.end <- answer("one")
 }
 
-// One that its source refuses ends by itself, and those behind it are taken. One that cannot be briefed now, or needs a run of its own, waits
-// for that, and those behind it with it.
+// A task that its source refuses ends by itself, and the ones behind it are taken. A task that cannot be briefed now,
+// or that needs its own run, waits, and the ones behind it wait with it.
 func TestAbsorbingIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -387,7 +388,7 @@ func TestAbsorbingIsRefused(t *testing.T) {
 	}
 }
 
-// A run about a change hears what is said meanwhile; a task about another change does not go into it.
+// A run about a change absorbs what is said in the meantime; a task about another change is not absorbed.
 func TestRunAboutAChangeAbsorbs(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -409,7 +410,7 @@ func TestRunAboutAChangeAbsorbs(t *testing.T) {
 	run.end <- answer("fine, too")
 }
 
-// joined is a run whose agent was given the second task of its thread, and has taken it up or has not.
+// joined is a run whose agent was given the second task of its thread and may have taken it up.
 func (f *fleet) joined(runs <-chan *conversing, taken bool) (run *conversing, first, second string) {
 	f.Helper()
 	f.worker()
@@ -422,8 +423,8 @@ func (f *fleet) joined(runs <-chan *conversing, taken bool) (run *conversing, fi
 	return run, first, second
 }
 
-// A conversation that begins anew within the run has not heard what the one before had. That waits for a run of its own, and nothing
-// overtakes it.
+// A conversation that restarts within the run does not have the messages of the one before. Those wait for their own
+// run, and nothing overtakes them.
 func TestConversationBeginsAnew(t *testing.T) {
 	t.Parallel()
 	for name, taken := range map[string]bool{"taken up": true, "given": false} {
@@ -442,7 +443,7 @@ func TestConversationBeginsAnew(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
-			for f.status(second).State != "waiting" && ctx.Err() == nil { // already, so that who writes next is told the truth
+			for f.status(second).State != "waiting" && ctx.Err() == nil { // stored: the next sender is informed correctly
 				runtime.Gosched()
 			}
 			if r, err := f.desk.Submit(t.Context(), f.task("a", "four")); err != nil || r.Joins || r.Position != 3 {
@@ -461,7 +462,7 @@ func TestConversationBeginsAnew(t *testing.T) {
 	}
 }
 
-// A drained run goes on with what its conversation holds; what it had only been given waits.
+// A drained run resumes with what its conversation holds; messages it had only been given wait.
 func TestDrainWithAbsorbed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -474,7 +475,7 @@ func TestDrainWithAbsorbed(t *testing.T) {
 	run.take(m)
 	f.agent.note(m.ID) // it is in the conversation
 	run.take(run.next())
-	f.agent.note(run.next().ID) // thrown away when it was interrupted
+	f.agent.note(run.next().ID) // dropped when the run was interrupted
 	stop()
 	if s := f.status(first); s.State != "waiting" || s.Attempt != 0 {
 		t.Errorf("%+v", s)
@@ -500,7 +501,7 @@ func TestDrainWithAbsorbed(t *testing.T) {
 	f.equal("final messages", f.closes(), map[string]int{first: 1, fourth: 1})
 }
 
-// A dead worker's run goes on with what its checkpoint holds. If it has to begin again, it has absorbed nothing.
+// A dead worker's run resumes with what its checkpoint holds. If it has to start over, it has absorbed nothing.
 func TestCrashWithAbsorbed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -537,7 +538,8 @@ func TestCrashWithAbsorbed(t *testing.T) {
 			if goesOn := c.checkpoint && !c.damaged; goesOn != (run.spec.Resume != nil) {
 				t.Errorf("resumes %+v", run.spec.Resume)
 			}
-			// Whichever of them the worker has died of: the message is a suspect as well, and does not go into the run of another.
+			// Either message may have killed the worker, so the absorbed one is a suspect as well and is not absorbed
+			// by another run.
 			own, covers := []string{third}, []string{second}
 			if !c.checkpoint || c.damaged {
 				own, covers = []string{second, third}, nil
@@ -556,7 +558,7 @@ func TestCrashWithAbsorbed(t *testing.T) {
 	}
 }
 
-// A task that is cancelled while it waits to go on ends with what its run had taken up, whichever of them is cancelled.
+// If a task waits to resume, cancelling it or a task that it absorbed ends all of them.
 func TestCancelWhileItWaitsWithAbsorbed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -581,7 +583,8 @@ func TestCancelWhileItWaitsWithAbsorbed(t *testing.T) {
 	f.equal("final messages", f.closes(), map[string]int{first: 1})
 }
 
-// Who cancels an absorbed task stops its run. Taken up, it ends with that; otherwise by itself, and never runs.
+// Cancelling an absorbed task stops its run. If the message was taken up, it ends with the run; otherwise it ends by
+// itself and never runs.
 func TestCancelAbsorbed(t *testing.T) {
 	t.Parallel()
 	for name, taken := range map[string]bool{"taken up": true, "given": false} {
@@ -612,7 +615,7 @@ func TestCancelAbsorbed(t *testing.T) {
 	}
 }
 
-// A task that ended with another can be tried again by itself, and the other without it.
+// A task that ended together with another can be retried without it, and the other way round.
 func TestRetryAbsorbed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -649,7 +652,7 @@ func TestRetryAbsorbed(t *testing.T) {
 	}
 }
 
-// A task whose workers died too often is given up with what it had taken up.
+// A task whose workers died too often is given up together with the tasks it had absorbed.
 func TestGivenUpWithAbsorbed(t *testing.T) {
 	t.Parallel()
 	r := &remote{fleet: newFleet(t)}
@@ -663,7 +666,7 @@ func TestGivenUpWithAbsorbed(t *testing.T) {
 	run.spec.Checkpoint(run.ctx, agent.Session{ID: "s", Data: []byte(line(run.spec.Prompt.ID) + line(m.ID))})
 	r.set("errand:task:"+first, "crashes", "2")
 	w := r.idle()
-	for r.status(first).State != "ended" { // the owner may put its claim back in between
+	for r.status(first).State != "ended" { // the owner may restore its claim in between
 		rec, err := r.store.Get(t.Context(), first)
 		if err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// A run gets a slot when it fits beside those that have not got to their size yet.
+// A run gets a slot if it fits beside the runs that have not reached their full size yet.
 func TestSlotsWaitForMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestSlotsWaitForMemory(t *testing.T) {
 			}
 			return got
 		}
-		first := take(tasks.Interactive, nil) // alone, and so however little there is
+		first := take(tasks.Interactive, nil) // the only one, so it starts however little there is
 		take(tasks.Interactive, errNoMemory)
 		available = 199
 		take(tasks.Interactive, errNoMemory) // the first will take 100 of it
@@ -38,9 +38,9 @@ func TestSlotsWaitForMemory(t *testing.T) {
 		first.begin()
 		<-time.After(settling - 1)
 		take(tasks.Review, errNoMemory)
-		<-time.After(1) // the first has got to its size, the second has not even begun
+		<-time.After(1) // the first has reached its size, the second has not started
 		available = 200
-		take(tasks.Review, errNoMemory) // a person could not come any more
+		take(tasks.Review, errNoMemory) // an interactive task no longer fits
 		available = 300
 		third := take(tasks.Review, nil)
 		third.release()
@@ -52,7 +52,7 @@ func TestSlotsWaitForMemory(t *testing.T) {
 	})
 }
 
-// The log tells when memory becomes short and when it does not lack any more, however many deliveries ask meanwhile.
+// The log says once when memory gets short and once when there is enough again, however many deliveries ask in between.
 func TestShortMemoryIsToldOnce(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -61,7 +61,7 @@ func TestShortMemoryIsToldOnce(t *testing.T) {
 	told := func(short, enough int) {
 		t.Helper()
 		if a, b := strings.Count(log.String(), "memory is short"), strings.Count(log.String(), "suffices again"); a != short || b != enough {
-			t.Errorf("told %d times that it is short, %d times that it suffices; want %d, %d:\n%s", a, b, short, enough, log.String())
+			t.Errorf("reported %d times that it is short, %d times that it suffices; want %d, %d:\n%s", a, b, short, enough, log.String())
 		}
 	}
 	for range 5 {
@@ -81,7 +81,7 @@ func TestShortMemoryIsToldOnce(t *testing.T) {
 	told(2, 1)
 }
 
-// A task that does not fit beside the one that runs waits for it, and is then the only one.
+// A task that does not fit beside the running one waits for it, and then runs without neighbours.
 func TestTasksWaitForMemory(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -99,7 +99,7 @@ func TestTasksWaitForMemory(t *testing.T) {
 		}
 	})
 	first, second := f.submit(f.task("a", "x")), f.submit(f.task("b", "x"))
-	for range 4 { // the heart and each task has asked, and one again
+	for range 4 { // the heartbeat and each task have asked, and one has asked twice
 		<-looked
 	}
 	close(enough)

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tape is a meter that writes down what it is told.
+// tape is a meter that records its calls.
 type tape struct {
 	ended chan tasks.Ending
 
@@ -64,7 +64,7 @@ func (f *fleet) metered(p *tape) (stop func()) {
 	return f.worker(func(c *Config) { c.Meter = p })
 }
 
-// tell waits until so many endings are told, and expects what the tape has then.
+// tell waits for that many endings and compares the tape.
 func (f *fleet) tell(p *tape, endings int, want ...string) {
 	f.Helper()
 	for range endings {
@@ -79,7 +79,7 @@ func (f *fleet) tell(p *tape, endings int, want ...string) {
 	}
 }
 
-// The meter is told of each step of a task once, and of its ending only when the final message is out.
+// The meter gets each step of a task once, and its ending only when the final message is posted.
 func TestMeterFollowsTheTask(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -96,7 +96,7 @@ func TestMeterFollowsTheTask(t *testing.T) {
 	f.tell(p, 1, "began", "ran failed", "returned interactive retry", "ran done", "ended answered")
 }
 
-// Nothing runs, and yet it has ended.
+// Nothing runs, and still it has ended.
 func TestMeterHearsOfWhatNeverRan(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -107,7 +107,7 @@ func TestMeterHearsOfWhatNeverRan(t *testing.T) {
 	f.tell(p, 1, "ended refused")
 }
 
-// A drained worker returns what it ran; the one that goes on with it does not count it as begun again.
+// A drained worker returns its run; the worker that continues it does not count another start.
 func TestMeterCountsAHandOver(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -136,7 +136,7 @@ func TestReturns(t *testing.T) {
 	}
 }
 
-// A task waits from when it may begin, not from when somebody thought of it.
+// A task's wait counts from when it may start, not from when it was submitted.
 func TestWaited(t *testing.T) {
 	t.Parallel()
 	at := func(s int64) time.Time { return time.Unix(1_700_000_000+s, 0) }
@@ -155,7 +155,7 @@ func TestWaited(t *testing.T) {
 	}
 }
 
-// What comes twice is told twice, and only once as new; what is refused is not told.
+// A duplicate is counted as a duplicate, and only once as new; a refused task is not counted.
 func TestMeterAtTheDesk(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

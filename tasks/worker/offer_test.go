@@ -45,7 +45,7 @@ func TestOffer(t *testing.T) {
 		}
 	}
 	if o, err := f.desk.Offer(t.Context(), tasks.Where{Repo: "acme/api"}); err != nil || o.Configured {
-		t.Errorf("what is not heeded is told of: %+v, %v", o, err)
+		t.Errorf("ignored settings are offered: %+v, %v", o, err)
 	}
 	if _, err := f.desk.Offer(t.Context(), tasks.Where{}); err != nil {
 		t.Error(err)
@@ -86,7 +86,7 @@ func TestOfferOfACLIThatFails(t *testing.T) {
 	}
 }
 
-// A worker whose CLI does not work says nothing: another may.
+// A worker whose CLI does not work does not reply, because another may.
 func TestOfferThatNobodyTells(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

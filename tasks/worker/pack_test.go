@@ -25,7 +25,7 @@ func unpack(t *testing.T, data []byte) string {
 	return string(text)
 }
 
-// noise are lines that do not pack well.
+// noise returns lines that do not compress well.
 func noise(size int) string {
 	r := rand.New(rand.NewPCG(1, 2))
 	var b strings.Builder

@@ -11,7 +11,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// A consent for all of a task holds for what is asked for the same reason, also in the task's next run, and is told each time.
+// A consent for the whole task covers calls with the same reason, also in the task's next run, and is reported each
+// time.
 func TestConsentForTheTask(t *testing.T) {
 	t.Parallel()
 	f, s := talking(t, nil)

@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Pictures that came with a message are given to the agent with it: with the prompt of a run, and with what a live run absorbs.
+// Pictures that come with a message are passed to the agent with it: in the prompt of a run, and in a message that a
+// live run absorbs.
 func TestPicturesReachTheAgent(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -45,7 +46,7 @@ func TestPicturesReachTheAgent(t *testing.T) {
 	}
 }
 
-// What is too much is refused, with the reason, before anything is stored.
+// Too many or too large pictures are refused with the reason before anything is stored.
 func TestTooManyPictures(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -63,7 +64,7 @@ func TestTooManyPictures(t *testing.T) {
 	}
 }
 
-// A task that is not taken leaves no pictures behind.
+// A task that is refused leaves no pictures behind.
 func TestPicturesOfWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// hub is a forge with one pull request per branch. fail is asked before the n-th call, from 1.
+// hub is a forge with one pull request per branch. fail is called before the n-th call, counted from 1.
 type hub struct {
 	fail func(n int) error
 
@@ -54,7 +54,7 @@ func (h *hub) proposed() []forge.Proposal {
 	return slices.Clone(h.works)
 }
 
-// publishing is a fleet with a publisher whose agents do as edit says.
+// publishing is a fleet with a publisher whose agents edit as the test says.
 func publishingFleet(t *testing.T, edit func(r *remote, s agent.Spec)) (*remote, *hub, func(*Config)) {
 	t.Helper()
 	r, h := newRemote(t), &hub{}
@@ -65,7 +65,7 @@ func publishingFleet(t *testing.T, edit func(r *remote, s agent.Spec)) (*remote,
 	return r, h, func(c *Config) { c.Publisher, c.Commands = h, h.commands }
 }
 
-// pushed is what the remote has of a thread's branch: subjects of its commits, newest first.
+// pushed returns the commit subjects of a thread's branch at the remote, newest first.
 func (r *remote) pushed(thread string) string {
 	r.Helper()
 	bare := filepath.Join(r.root, "acme", "api.git")
@@ -75,7 +75,7 @@ func (r *remote) pushed(thread string) string {
 	return strings.ReplaceAll(r.git(bare, "log", "--format=%s", "main.."+branchOf(thread)), "\n", ", ")
 }
 
-// A repository that has become one to read alone since the task was given is not written to for it.
+// If a repository became read-only after the task was submitted, the task does not write to it.
 func TestWorkIsNotPublishedAnyMore(t *testing.T) {
 	t.Parallel()
 	r, h, with := publishingFleet(t, (*remote).everything)
@@ -122,10 +122,10 @@ func TestWorkIsPublished(t *testing.T) {
 		t.Errorf("its conversation is %s, %v", got, err)
 	}
 	if about := r.agent.specs()[0].System; !strings.Contains(about, "draft pull request") || strings.Contains(about, "nothing is published") {
-		t.Errorf("the agent was told %s", about)
+		t.Errorf("the agent got %s", about)
 	}
 
-	// The next task of the thread, on another disk, goes on there.
+	// The next task of the thread, on another disk, continues there.
 	r.stopAll()
 	r.worker(r.disk(t.TempDir()), with)
 	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
@@ -137,7 +137,7 @@ func TestWorkIsPublished(t *testing.T) {
 		t.Errorf("pushed %s", got)
 	}
 	if about := r.agent.specs()[1].System; !strings.Contains(about, "begins at what was published") || !strings.Contains(about, "origin/"+want.Branch) {
-		t.Errorf("the agent was told %s", about)
+		t.Errorf("the agent got %s", about)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestNothingIsPublished(t *testing.T) {
 				t.Errorf("pushed %s, proposed %+v", got, h.proposed())
 			}
 			if about := r.agent.specs()[0].System; strings.Contains(about, "pull request") != (task.Profile == agent.Write) {
-				t.Errorf("the agent was told %s", about)
+				t.Errorf("the agent got %s", about)
 			}
 		})
 	}
@@ -187,7 +187,7 @@ func TestNothingIsPublished(t *testing.T) {
 	})
 }
 
-// A push that does not work costs neither the answer nor the work, which the next task of the thread publishes.
+// A failed push loses neither the answer nor the work; the next task of the thread publishes it.
 func TestRefusedPushIsTold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -228,7 +228,7 @@ func TestRefusedPushIsTold(t *testing.T) {
 	}
 }
 
-// What is due is done before the answer is posted, unless it would have to wait too long.
+// A pending push is done before the answer is posted, unless that would take too long.
 func TestPullRequestIsDue(t *testing.T) {
 	t.Parallel()
 	away := errors.New("GitHub is away")
@@ -267,7 +267,7 @@ func TestPullRequestIsDue(t *testing.T) {
 			if h.calls != c.calls {
 				t.Errorf("%d calls, want %d", h.calls, c.calls)
 			}
-			// The thread's next task has it done, though it changes nothing.
+			// The thread's next task publishes it, although it changes nothing.
 			h.fail, r.agent.do = nil, nil
 			if e := r.ending(r.submit(r.repoTask("a"))); e.Published == nil || e.Published.PullRequest.Number != 7 {
 				t.Errorf("the next ending = %+v", e.Published)
@@ -276,7 +276,7 @@ func TestPullRequestIsDue(t *testing.T) {
 	}
 }
 
-// A worker that was replaced pushes nothing, and nothing of it is told.
+// A worker that was replaced pushes nothing, and its push is not reported.
 func TestReplacedWorkerPushesNothing(t *testing.T) {
 	t.Parallel()
 	r, h, with := publishingFleet(t, (*remote).everything)
@@ -311,8 +311,8 @@ func TestReplacedWorkerPushesNothing(t *testing.T) {
 	}
 }
 
-// An answer is not given up because Redis was away for so long that the claim cannot be trusted any more, as long as nobody else has it.
-// Its work is not published then, but kept.
+// An answer is not dropped because Redis was unreachable for so long that the claim is no longer certain, as long as no
+// other worker holds it. Its work is kept and not published.
 func TestAnswerAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	r, h, with := publishingFleet(t, (*remote).everything)
@@ -344,7 +344,8 @@ func TestAnswerAfterAnOutage(t *testing.T) {
 	}
 }
 
-// A worker that dies between push and pull request leaves a branch that the next one goes on with, also where it does not build on it.
+// If a worker dies between push and pull request, the next one continues with the branch, also if its own work does not
+// build on it.
 func TestCrashAfterThePush(t *testing.T) {
 	t.Parallel()
 	for name, same := range map[string]bool{"elsewhere": false, "same disk": true} {
@@ -392,7 +393,7 @@ func TestCrashAfterThePush(t *testing.T) {
 	}
 }
 
-// What a stranger has written is not in the clone in which the thread works later, although both are in the same repository.
+// A stranger's commits are not in the clone in which the thread works later, although both are in the same repository.
 func TestStrangersContentStaysApart(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
@@ -417,7 +418,7 @@ func TestStrangersContentStaysApart(t *testing.T) {
 	}
 }
 
-// What goes wrong on the worker's machine is for its log: no path of it is posted.
+// Local failures are only logged: no path of the worker's machine is posted.
 func TestWhyNothingWasPublished(t *testing.T) {
 	t.Parallel()
 	const dir = "/var/lib/errand/clones/1"

@@ -10,7 +10,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// What is cancelled in asynq's console is cancelled: running or waiting, it ends once, with a message, and does not run again.
+// A cancel in asynq's console cancels the task: running or waiting, it ends once, with a message, and does not run
+// again.
 func TestAsynqCancelIsOurs(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -29,7 +30,7 @@ func TestAsynqCancelIsOurs(t *testing.T) {
 	f.source.mu.Lock()
 	delete(f.source.closed, retried)
 	f.source.mu.Unlock()
-	if _, err := f.desk.Retry(t.Context(), retried); err != nil { // its delivery has another ID than the task
+	if _, err := f.desk.Retry(t.Context(), retried); err != nil { // its delivery's ID differs from the task's
 		t.Fatal(err)
 	}
 	<-started
@@ -44,14 +45,14 @@ func TestAsynqCancelIsOurs(t *testing.T) {
 			t.Errorf("ending of %s = %+v", id, e)
 		}
 	}
-	// asynq brings the delivery that it took from its handler again, and it finds nothing to do.
+	// asynq redelivers what it took from its handler, and the handler finds nothing to do.
 	f.settled(retried, 1)
 	if n := len(f.agent.specs()); n != 2 {
 		t.Errorf("%d runs, want the one before and one: %v", n, ids(f.agent.specs()))
 	}
 }
 
-// subscribed waits until so many listen for asynq's cancels.
+// subscribed waits until that many clients listen for asynq's cancels.
 func (f *fleet) subscribed(want int) {
 	f.Helper()
 	client := f.redis()
@@ -67,7 +68,7 @@ func (f *fleet) subscribed(want int) {
 	}
 }
 
-// settled waits until a delivery is done with, and not longer than it takes.
+// settled waits until a delivery is finished, and no longer.
 func (f *fleet) settled(id string, delivery int) {
 	f.Helper()
 	for {
@@ -84,7 +85,7 @@ func (f *fleet) settled(id string, delivery int) {
 	}
 }
 
-// A worker that nobody can cancel anything of any more, because its Redis client was closed, does not fall over.
+// A worker that no longer receives cancels, because its Redis client was closed, does not crash.
 func TestClosedClientEndsTheListening(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -94,7 +95,7 @@ func TestClosedClientEndsTheListening(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		tasks.NewQueue(client, time.Hour).Cancels(ctx, func(string) { t.Error("heard something") })
+		tasks.NewQueue(client, time.Hour).Cancels(ctx, func(string) { t.Error("received a cancel") })
 	}()
 	f.subscribed(1)
 	if err := client.Close(); err != nil {

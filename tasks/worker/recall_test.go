@@ -9,7 +9,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// recalling is a source that is asked for final messages.
+// recalling is a source that can look up posted final messages.
 type recalling struct {
 	*fakeSource
 	final func() (*tasks.Ending, error)
@@ -24,7 +24,8 @@ func (f *fleet) recalls(final func() (*tasks.Ending, error)) func(*Config) {
 	return func(c *Config) { c.Sources = []tasks.Source{recalling{f.source, final}} }
 }
 
-// A source that says when it can be asked is waited for: what was answered already is not done again.
+// If a source says when it can be queried, the worker waits until then: a task that was already answered is not done
+// again.
 func TestRecallWaitsForALimit(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -46,7 +47,7 @@ func TestRecallWaitsForALimit(t *testing.T) {
 	}
 }
 
-// A task that was answered already waits for nobody, and keeps nobody waiting.
+// A task that is already answered does not wait and delays no other.
 func TestRecallComesBeforeAllWaiting(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

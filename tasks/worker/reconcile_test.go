@@ -15,10 +15,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// backlog makes n tasks that wait in threads of their own, as Submit would but faster: half of them are due and have a delivery, half are not.
+// backlog creates n waiting tasks, each in a thread of its own. It does what Submit would do, but faster. Half of them
+// are due and have a delivery; half have none.
 func (f *fleet) backlog(n int) {
 	f.Helper()
-	const step = 500 // a pipeline is written within the time limit of the client, also under load
+	const step = 500 // a pipeline must finish within the client's time limit, also under load
 	for from := 0; from < n; from += step {
 		_, err := f.rdb.Pipelined(f.Context(), func(p redis.Pipeliner) error {
 			for i := range step {
@@ -39,13 +40,13 @@ func (f *fleet) backlog(n int) {
 	}
 }
 
-// However many tasks wait, what a dead worker ran is taken over, and a task without a delivery gets one.
+// With a large backlog, a dead worker's run is still taken over and a task without a delivery still gets one.
 func TestBacklogHoldsUpNoRecovery(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.backlog(50_000)
 	dead := f.submit(f.task("a", "x"))
-	if _, err := f.store.Claim(t.Context(), dead, 0, "dead"); err != nil { // and nobody keeps it
+	if _, err := f.store.Claim(t.Context(), dead, 0, "dead"); err != nil { // and no worker renews it
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -60,7 +61,7 @@ func TestBacklogHoldsUpNoRecovery(t *testing.T) {
 func TestLeaderIsReplaced(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	term, err := f.store.Leader("recovery", 300*time.Millisecond).Lead(t.Context()) // and is not heard of again
+	term, err := f.store.Leader("recovery", 300*time.Millisecond).Lead(t.Context()) // and stops responding
 	if err != nil || term == "" {
 		t.Fatal(term, err)
 	}
@@ -72,7 +73,7 @@ func TestLeaderIsReplaced(t *testing.T) {
 	f.ending(task.ID)
 }
 
-// We read and write what asynq keeps where its API is too slow, or has nothing: it has to be where we think.
+// We read and write asynq's keys where its API is too slow or has no call. The keys must be where we expect them.
 func TestLayoutOfAsynq(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -103,7 +104,7 @@ func TestLayoutOfAsynq(t *testing.T) {
 			t.Errorf("%s is present %t, alive %t, %v", id, present, alive, err)
 		}
 	}
-	for _, id := range []string{"second", "later", "archived"} { // of which the first alone is pending
+	for _, id := range []string{"second", "later", "archived"} { // of which only the first is pending
 		if err := f.queue.ToFront(ctx, id, tasks.Review, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +128,8 @@ func TestLayoutOfAsynq(t *testing.T) {
 	}
 }
 
-// What a dead worker's run had absorbed is as soon delivered as its task, and behind it: also where that is given up.
+// A task that a dead worker's run had absorbed is redelivered as soon as the run's own task, and behind it, also when
+// that task is given up.
 func TestAbsorbedOfTheDeadComeFirst(t *testing.T) {
 	t.Parallel()
 	for name, deaths := range map[string]int{"tried again": 0, "given up": maxCrashes - 1} {
@@ -176,7 +178,7 @@ func TestAbsorbedOfTheDeadComeFirst(t *testing.T) {
 	}
 }
 
-// Where asynq keeps a delivery and the list of pending ones.
+// The keys where asynq stores a delivery and the list of pending ones.
 func asynqTaskKey(class, delivery string) string { return "asynq:{" + class + "}:t:" + delivery }
 
 func asynqPendingKey(class string) string { return "asynq:{" + class + "}:pending" }

@@ -13,11 +13,11 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// remote is a fleet whose workers have disks of their own and clone from a repository "acme/api".
+// remote is a fleet whose workers each have their own disk and clone from a repository "acme/api".
 type remote struct {
 	*fleet
 	root    string
-	started chan agent.Spec // a run has done what work says
+	started chan agent.Spec // a run has done what work writes
 	work    func(s agent.Spec)
 	save    bool // and has called Spec.Checkpoint
 	stuck   int  // processes that outlive the run
@@ -62,7 +62,7 @@ func (r *remote) write(dir, name, content string) {
 	}
 }
 
-// disk is a machine of a worker's own.
+// disk is the machine of one worker.
 func (r *remote) disk(dir string) func(*Config) {
 	return func(c *Config) {
 		var err error
@@ -73,7 +73,7 @@ func (r *remote) disk(dir string) func(*Config) {
 	}
 }
 
-// everything is what an agent leaves in its clone.
+// everything is what an agent may leave in its clone.
 func (r *remote) everything(s agent.Spec) {
 	r.write(s.Dir, "committed.txt", "committed\n")
 	r.git(s.Dir, "add", "committed.txt")
@@ -83,7 +83,7 @@ func (r *remote) everything(s agent.Spec) {
 	r.write(s.Dir, "ignored.log", "ignored\n")
 }
 
-// run works until it is stopped, the first time; whoever goes on answers at once.
+// run works until it is stopped the first time; the run that resumes it answers immediately.
 func (r *remote) run(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
 	if len(r.agent.specs()) > 1 {
 		return answer("done"), nil
@@ -108,7 +108,7 @@ func (r *remote) repoTask(thread string) tasks.Task {
 	return t
 }
 
-// resumed is the spec of the last run, when its task has ended.
+// resumed returns the spec of the last run after its task has ended.
 func (r *remote) resumed(id string) agent.Spec {
 	r.Helper()
 	if e := r.ending(id); e.Kind != tasks.Answered {
@@ -118,7 +118,7 @@ func (r *remote) resumed(id string) agent.Spec {
 	return specs[len(specs)-1]
 }
 
-// files are what is in a work tree.
+// files returns the files of a work tree.
 func (r *remote) files(dir string) map[string]string {
 	r.Helper()
 	files := map[string]string{}

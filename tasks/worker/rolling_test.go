@@ -10,8 +10,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// All workers are replaced, one after the other, while tasks come and run: none is lost, none is done twice, and one that was interrupted
-// uses no attempt and goes on in its conversation.
+// All workers are replaced one after the other while tasks arrive and run. No task is lost or done twice, and an
+// interrupted one uses no attempt and continues in its conversation.
 func TestRollingDeploy(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -49,7 +49,7 @@ func TestRollingDeploy(t *testing.T) {
 			steps <- struct{}{}
 		}
 		replacement := f.worker()
-		workers[i%2]() // returns when it has handed back what it ran
+		workers[i%2]() // returns when it has returned its runs
 		workers[i%2] = replacement
 		submit(7)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// waits returns when a task's delivery has been refused and is to come again.
+// waits returns when a task's delivery has been refused and will come again.
 func (f *fleet) waits(id string) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
@@ -27,7 +27,7 @@ func (f *fleet) waits(id string) {
 	f.Fatalf("task %s was not refused", id)
 }
 
-// next is what starts next.
+// next returns the task that starts next.
 func (f *fleet) next(started <-chan string) string {
 	f.Helper()
 	select {
@@ -39,7 +39,7 @@ func (f *fleet) next(started <-chan string) string {
 	}
 }
 
-// noneCounts checks that nothing is held under a cap any more.
+// noneCounts checks that no place under a cap is still taken.
 func (f *fleet) noneCounts() {
 	f.Helper()
 	keys, err := f.rdb.Keys(f.Context(), "errand:cap:*").Result()
@@ -48,7 +48,8 @@ func (f *fleet) noneCounts() {
 	}
 }
 
-// All workers together keep to the limits; who finds no place keeps its place in the thread and uses no attempt.
+// All workers together stay within the limits. A task that finds no place keeps its place in the thread and uses no
+// attempt.
 func TestLimitsHoldAcrossWorkers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -113,7 +114,7 @@ func TestLimitsHoldAcrossWorkers(t *testing.T) {
 	f.noneCounts()
 }
 
-// A drained, a cancelled and a crashed run leave their place to others.
+// A drained, a cancelled and a crashed run free their places for others.
 func TestLimitsDoNotLeak(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// A run that is told of an earlier head finds beside its clone what is new since then; one whose earlier head nobody has any more runs all
-// the same, and what an agent put in the file's place is not followed.
+// A run with a known earlier head finds a diff of what is new beside its clone. If the earlier head no longer exists,
+// the task runs without it. A symlink that an agent put in the file's place is not followed.
 func TestSinceAnEarlierHead(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)

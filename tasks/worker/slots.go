@@ -116,7 +116,7 @@ func (s *slots) running() int {
 }
 
 const (
-	// runMemory is what a run needs: the CLI was seen to take 323 MB at its peak (claude-cli.md §2). What its tools take on top
+	// runMemory is what a run needs: CLI 2.1.329 was seen to take 323 MB at its peak. What its tools take on top
 	// nobody can know.
 	runMemory = 350 << 20
 	// settling is how long a CLI may take to get to its size. Until then the memory it will need still looks available.

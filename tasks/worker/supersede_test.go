@@ -7,7 +7,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// What is pointless by now ends, whether it waits or runs, and everything else goes on.
+// A superseded task ends, whether it waits or runs. All others continue.
 func TestSupersede(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -23,7 +23,7 @@ func TestSupersede(t *testing.T) {
 	<-started
 	<-started
 	old := func(t tasks.Task) bool { return t.Prompt == "old" }
-	for range 2 { // twice is as good as once
+	for range 2 { // a second call changes nothing
 		if err := f.desk.Supersede(t.Context(), running.Thread, "Superseded by abc1234.", old); err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +42,7 @@ func TestSupersede(t *testing.T) {
 	}
 }
 
-// A task that is not to start yet does not, and says since when it may.
+// A task with a later start time does not start, and shows that time.
 func TestNotBefore(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

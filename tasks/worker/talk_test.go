@@ -15,14 +15,14 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// talkingSource hears what the agent says, and hands questions to the test.
+// talkingSource receives what the agent says, and passes questions to the test.
 type talkingSource struct {
 	*fakeSource
 	said  chan string
 	asked chan tasks.Question
 	mute  error // of Ask
 
-	settled chan tasks.Answer // nil: nobody looks
+	settled chan tasks.Answer // nil: the test ignores them
 }
 
 func (s *talkingSource) Say(_ context.Context, _ tasks.Task, text string) error {
@@ -51,7 +51,7 @@ func (s *talkingSource) Attach(_ context.Context, _ tasks.Task, name string, dat
 	return nil
 }
 
-// talking is a fleet whose source talks; its agent does what the test says with the tools it is offered.
+// talking is a fleet whose source can ask people; its agent uses the offered tools as the test says.
 func talking(t *testing.T, do func(ctx context.Context, call func(tool, args string) string) string) (*fleet, *talkingSource) {
 	f := newFleet(t)
 	s := &talkingSource{fakeSource: f.source, said: make(chan string, 10), asked: make(chan tasks.Question, 10)}
@@ -77,7 +77,7 @@ func talking(t *testing.T, do func(ctx context.Context, call func(tool, args str
 	return f, s
 }
 
-// reply is a message that is written now, and not when the tests' tasks are.
+// reply is a message with the current time, unlike the tests' tasks.
 func (f *fleet) reply(thread, text string) tasks.Task {
 	t := f.task(thread, text)
 	t.ID = tasks.NewID(time.Now().Add(time.Duration(f.n)*time.Millisecond), "fake", thread)
@@ -116,7 +116,7 @@ func TestAgentAsksAndIsAnswered(t *testing.T) {
 		t.Errorf("answered %+v, %v", a, err)
 	}
 	if e := f.ending(id); e.Result.Text != "ann answered: blue" {
-		t.Errorf("the agent heard %q", e.Result.Text)
+		t.Errorf("the agent got %q", e.Result.Text)
 	}
 	var told []string
 	for l, err := range f.desk.Follow(t.Context(), id, "") {
@@ -130,7 +130,7 @@ func TestAgentAsksAndIsAnswered(t *testing.T) {
 	}
 }
 
-// What a rule leaves to people is a question to them, and only their consent is one.
+// A call that a rule leaves to people becomes a question to them, and runs only if they consent.
 func TestPeopleApproveOfACall(t *testing.T) {
 	t.Parallel()
 	for reply, want := range map[string]agent.Decision{
@@ -165,7 +165,8 @@ func TestPeopleApproveOfACall(t *testing.T) {
 	}
 }
 
-// What the one who asked says in the thread while the agent waits is the answer, once; what others say, or what comes later, is a task.
+// The first message of the requester in the thread while the agent waits is the answer. Messages of others, and later
+// ones, are tasks.
 func TestMessageInTheThreadIsTheAnswer(t *testing.T) {
 	t.Parallel()
 	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
@@ -188,7 +189,7 @@ func TestMessageInTheThreadIsTheAnswer(t *testing.T) {
 		}
 	}
 	if e := f.ending(id); e.Result.Text != "somebody answered: blue" {
-		t.Errorf("the agent heard %q", e.Result.Text)
+		t.Errorf("the agent got %q", e.Result.Text)
 	}
 	stop()
 	if r, err := f.desk.Submit(t.Context(), reply); err != nil || !r.Answered || r.New {
@@ -199,7 +200,7 @@ func TestMessageInTheThreadIsTheAnswer(t *testing.T) {
 	}
 }
 
-// The same question after a restart is the same question: it is shown once, and an answer given meanwhile is there.
+// The same question after a restart is recognised: it is shown once, and an answer given in between is found.
 func TestAnswerSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
@@ -209,20 +210,21 @@ func TestAnswerSurvivesARestart(t *testing.T) {
 	stop := f.talker(s)
 	id := f.submit(f.task("a", "x"))
 	<-s.asked
-	stop() // drains: the run is handed back
+	stop() // drains: the run is returned
 	if _, err := f.desk.Answer(t.Context(), id, "", "ann", "that one"); err != nil {
 		t.Fatal(err)
 	}
 	f.talker(s)
 	if e := f.ending(id); e.Result.Text != "ann answered: that one" {
-		t.Errorf("the agent heard %q", e.Result.Text)
+		t.Errorf("the agent got %q", e.Result.Text)
 	}
 	if len(s.asked) != 0 || len(s.said) != 1 {
-		t.Errorf("asked %d times more, said %d times", len(s.asked), len(s.said))
+		t.Errorf("asked %d more times, posted %d times", len(s.asked), len(s.said))
 	}
 }
 
-// One consent is not one to all that follows; a question that nobody waits for swallows no message; and options mean what they say.
+// One consent does not cover later calls; a question without a waiting run swallows no message; and options have the
+// meaning they state.
 func TestEachQuestionIsAnsweredForItself(t *testing.T) {
 	t.Parallel()
 	f, s := talking(t, nil)
@@ -266,7 +268,7 @@ func TestEachQuestionIsAnsweredForItself(t *testing.T) {
 	}
 }
 
-// A question that could not be posted is not waited for.
+// The run does not wait for an answer if the question could not be posted.
 func TestQuestionThatNobodySees(t *testing.T) {
 	t.Parallel()
 	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
@@ -276,7 +278,7 @@ func TestQuestionThatNobodySees(t *testing.T) {
 	f.talker(s)
 	id := f.submit(f.task("a", "x"))
 	if e := f.ending(id); !strings.Contains(e.Result.Text, "no such thread") {
-		t.Errorf("the agent heard %q", e.Result.Text)
+		t.Errorf("the agent got %q", e.Result.Text)
 	}
 }
 
@@ -288,7 +290,7 @@ func TestUnansweredQuestionExpires(t *testing.T) {
 	f.talker(s, func(c *Config) { c.Timing.Answer = time.Millisecond })
 	id := f.submit(f.task("a", "x"))
 	if e := f.ending(id); !strings.HasPrefix(e.Result.Text, "Nobody answered within 1ms.") {
-		t.Errorf("the agent heard %q", e.Result.Text)
+		t.Errorf("the agent got %q", e.Result.Text)
 	}
 	if _, err := f.desk.Answer(t.Context(), id, "", "ann", "too late"); !errors.Is(err, tasks.ErrNotFound) {
 		t.Errorf("a late answer: %v", err)
@@ -319,7 +321,7 @@ func TestAgentReadsAndAttaches(t *testing.T) {
 	e := f.ending(f.submit(task))
 	lines := strings.Split(e.Result.Text, "\n")
 	if len(lines) != 8 || lines[0] != "Attached report.md." || !strings.HasPrefix(lines[1], "This very file was given") || lines[2] != lines[1] || lines[7] != "thread fake/a" {
-		t.Fatalf("the agent heard %q", e.Result.Text)
+		t.Fatalf("the agent got %q", e.Result.Text)
 	}
 	for _, line := range lines[3:7] {
 		if !strings.HasPrefix(line, "error: ") {
@@ -331,7 +333,7 @@ func TestAgentReadsAndAttaches(t *testing.T) {
 	}
 }
 
-// Content of strangers is given no voice, and a source that cannot talk offers nothing.
+// Text of strangers cannot use the talking tools, and a source that cannot ask offers none.
 func TestWhoMayTalk(t *testing.T) {
 	t.Parallel()
 	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {

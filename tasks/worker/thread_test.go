@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A plan is thought over and not carried out; what follows it in the thread is.
+// A task with the plan option only plans; the next task of the thread carries the plan out.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -28,7 +28,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// A thread remembers what its latest task asked for, not what the policy made of it; automatic work leaves nothing behind.
+// A thread remembers what its latest task requested, not what the policy made of it. Automatic work is not remembered.
 func TestThread(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

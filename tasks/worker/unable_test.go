@@ -18,13 +18,14 @@ import (
 
 var noCLI = agent.NewError(agent.ClassCLIMissing, "/opt/claude is not there")
 
-// lookOften makes a worker find out soon that its CLI has changed.
+// lookOften makes a worker notice quickly that its CLI has changed.
 func lookOften(c *Config) { c.Timing.Health = 300 * time.Millisecond }
 
-// with gives a worker a CLI of its own.
+// with gives a worker its own CLI.
 func with(a *fakeAgent) func(*Config) { return func(c *Config) { c.Runner = a } }
 
-// Beside a worker that can run tasks, one that cannot takes none and fails none: each is run once, at the first attempt.
+// Beside a healthy worker, a worker that cannot run tasks takes none and fails none: each task runs once, at its first
+// attempt.
 func TestUnableWorkerTakesNoTasks(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -49,7 +50,8 @@ func TestUnableWorkerTakesNoTasks(t *testing.T) {
 	}
 }
 
-// Where no worker can run tasks they wait, and their threads are told why, once and without a path; then they start by themselves.
+// If no worker can run tasks, they wait, and their threads get the reason once and without a path. Later they start by
+// themselves.
 func TestTasksWaitForAnAbleWorker(t *testing.T) {
 	t.Parallel()
 	f, source := talking(t, func(context.Context, func(string, string) string) string { return "done" })
@@ -64,7 +66,7 @@ func TestTasksWaitForAnAbleWorker(t *testing.T) {
 	text := <-source.said
 	const why = "o worker can run tasks: the worker has no Claude Code CLI"
 	if !strings.HasPrefix(text, "N"+why+".") || !strings.Contains(text, "enqueue cancel "+id) || strings.Contains(text, "/opt") {
-		t.Errorf("the thread is told: %s", text)
+		t.Errorf("the thread shows: %s", text)
 	}
 	s, err := f.desk.Status(t.Context(), id)
 	if err != nil || s.State != string(store.Waiting) || s.Attempt != 0 || !strings.HasPrefix(s.Why, "n"+why) {
@@ -82,12 +84,12 @@ func TestTasksWaitForAnAbleWorker(t *testing.T) {
 	}
 	select {
 	case again := <-source.said:
-		t.Errorf("told again: %s", again)
+		t.Errorf("posted again: %s", again)
 	default:
 	}
 }
 
-// Of the workers that cannot run tasks one tells the threads, a few at a time, and looks at none again that it has told.
+// Among workers that cannot run tasks, one informs the threads, a few at a time and each only once.
 func TestOneUnableWorkerTells(t *testing.T) {
 	t.Parallel()
 	f, source := talking(t, nil)
@@ -107,23 +109,24 @@ func TestOneUnableWorkerTells(t *testing.T) {
 		one.tellUnable(t.Context())
 		other.tellUnable(t.Context())
 		if n := len(source.said); n != want {
-			t.Errorf("look %d told %d threads, want %d", look, n, want)
+			t.Errorf("round %d updated %d threads, want %d", look, n, want)
 		}
 		for len(source.said) > 0 {
 			<-source.said
 		}
 	}
 	if n := len(one.unable.told); n != maxTold+5 || len(other.unable.heads) != 0 {
-		t.Errorf("told %d; the other has looked at %d", n, len(other.unable.heads))
+		t.Errorf("updated %d; the other has checked %d", n, len(other.unable.heads))
 	}
 	for thread, id := range one.unable.heads {
 		if !one.unable.told[id] {
-			t.Errorf("%s: %s is not told", thread, id)
+			t.Errorf("%s: %s got no update", thread, id)
 		}
 	}
 }
 
-// What runs while the CLI breaks goes on, nothing is begun, and a worker that is mended takes tasks again, though the earlier run is not over.
+// Runs continue when the CLI breaks, and no new one starts. A repaired worker takes tasks again, although the earlier
+// run is not over.
 func TestWorkerStopsAndResumesTaking(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -142,7 +145,7 @@ func TestWorkerStopsAndResumesTaking(t *testing.T) {
 	quick := f.submit(f.task("b", "quick"))
 	f.workers(func(all []store.Worker) bool { return !tasks.Able(all[0]) && all[0].Running == 1 }) // another beat
 	if n := len(f.agent.specs()); n != 1 {
-		t.Errorf("%d runs were begun, want 1", n)
+		t.Errorf("%d runs started, want 1", n)
 	}
 	f.agent.breaks(nil)
 	if e := f.ending(quick); e.Kind != tasks.Answered {
@@ -154,7 +157,7 @@ func TestWorkerStopsAndResumesTaking(t *testing.T) {
 	}
 }
 
-// A CLI that breaks after the worker has looked at it fails no task either: another worker runs it.
+// A CLI that breaks after the worker has checked it fails no task either: another worker runs it.
 func TestRunThatFindsTheCLIBroken(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]func() (agent.Result, error){
@@ -181,7 +184,7 @@ func TestRunThatFindsTheCLIBroken(t *testing.T) {
 			}
 			f.stopAll()
 			if n := len(f.source.waited); n != 0 {
-				t.Errorf("told %d times that it waits", n)
+				t.Errorf("reported %d times that it waits", n)
 			}
 		})
 	}
@@ -216,7 +219,7 @@ func TestUnable(t *testing.T) {
 	}
 }
 
-// workers waits until those that live, as they tell it, are as they are wanted, after at least one further beat.
+// workers waits until the live workers report the wanted states, after at least one further heartbeat.
 func (f *fleet) workers(want func([]store.Worker) bool) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// Automatic work of all classes together leaves a slot, however it comes.
+// Automatic work of all classes together leaves one slot free, in any order of arrival.
 func TestSlotsLeaveOneForPeople(t *testing.T) {
 	t.Parallel()
 	for total := 1; total <= 6; total++ {
@@ -28,7 +28,7 @@ func TestSlotsLeaveOneForPeople(t *testing.T) {
 		}
 		slot, err := s.take(tasks.Interactive)
 		if err != nil {
-			t.Errorf("of %d slots none is left for a person", total)
+			t.Errorf("none of %d slots is left for interactive tasks", total)
 			continue
 		}
 		if total > 2 && s.running() < 2 {
@@ -36,7 +36,7 @@ func TestSlotsLeaveOneForPeople(t *testing.T) {
 		}
 		before := s.running()
 		slot.release()
-		slot.release() // twice gives back once
+		slot.release() // a second call returns nothing
 		if s.running() != before-1 {
 			t.Errorf("after release %d slots are taken, before %d", s.running(), before)
 		}
@@ -75,7 +75,7 @@ func TestRecorderJoinsAndNeverWaits(t *testing.T) {
 			return nil
 		})
 		r.add(agent.Event{Kind: agent.Text, Text: "first"})
-		synctest.Wait() // the store has the first piece and hangs
+		synctest.Wait() // the store has the first piece, then blocks
 		for range 3000 {
 			r.add(agent.Event{Kind: agent.Text, Text: "x"})
 		}
@@ -96,7 +96,7 @@ func TestRecorderJoinsAndNeverWaits(t *testing.T) {
 	})
 }
 
-// The first word does not wait for what an event before it would be joined to; what follows it is joined.
+// The first word is sent without waiting for more text to join; the text after it is joined.
 func TestRecorderStoresTheFirstWordSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -164,13 +164,13 @@ func TestEncodeSplitsTextBetweenCharacters(t *testing.T) {
 	if got := encode([]agent.Event{{Kind: agent.ToolUse, Text: "Running x", Input: input}}); len(got) != 1 || len(got[0]) > 16<<10 || !strings.Contains(string(got[0]), "Running x") {
 		t.Errorf("large input: %d events", len(got))
 	}
-	// What is not text is cut: one event stays one.
+	// Other events are cut: one event stays one event.
 	if got := encode([]agent.Event{{Kind: agent.ToolResult, Text: long}}); len(got) != 1 || len(got[0]) > 16<<10 {
 		t.Errorf("%d events", len(got))
 	}
 }
 
-// The servers of tools that an operator configured are told what the run is about.
+// The tool servers that an operator configured get the run's IDs.
 func TestSpecNamesThreadAndRepository(t *testing.T) {
 	t.Parallel()
 	s := new(Worker).spec(tasks.Task{ID: "1", Thread: "chat/1", Repo: "acme/api"}, tasks.Brief{}, place{}, conversation{}, &resumeState{})

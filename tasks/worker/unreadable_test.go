@@ -9,7 +9,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// put overwrites a field of what is stored.
+// put overwrites a field of a stored record.
 func (f *fleet) put(key, field, value string) {
 	f.Helper()
 	if err := f.rdb.HSet(f.Context(), key, field, value).Err(); err != nil {
@@ -17,7 +17,7 @@ func (f *fleet) put(key, field, value string) {
 	}
 }
 
-// A task whose record cannot be read is listed as such, beside all others.
+// A task whose record cannot be read is listed as unreadable beside all others.
 func TestUnreadableTaskIsListed(t *testing.T) {
 	t.Parallel()
 	for field, value := range map[string]string{"task": `{"id":7}`, "task ": "{", "ending": `"x"`, "state": "paused"} {
@@ -44,21 +44,21 @@ func TestUnreadableTaskIsListed(t *testing.T) {
 			}
 			found, err := f.store.Doctor.Diagnose(t.Context())
 			if err != nil || !strings.HasPrefix(found[len(found)-1].What, "unreadable record "+bad) {
-				t.Errorf("doctor is told of %+v, %v", found, err)
+				t.Errorf("doctor reports %+v, %v", found, err)
 			}
 		})
 	}
 }
 
-// A waiting task that cannot be read is given up after a few attempts, for another worker may be able to; one without so much as a record is set
-// aside. Either way its thread goes on, and so does recovery.
+// A waiting task that cannot be read is given up after a few attempts, because another worker may be able to read it. A
+// task without a record is set aside. Either way its thread continues, and so does recovery.
 func TestUnreadableTaskDoesNotHoldUpItsThread(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	bad, next := f.submit(f.task("a", "bad")), f.submit(f.task("a", "next"))
 	worse, other := f.submit(f.task("b", "worse")), f.submit(f.task("b", "other"))
 	f.put("errand:task:"+bad, "task", "{")
-	f.put("errand:task:"+bad, "attempt", "2") // else it takes its time
+	f.put("errand:task:"+bad, "attempt", "2") // without this it takes longer
 	if err := f.rdb.Set(t.Context(), "errand:task:"+worse, "x", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestUnreadableTaskDoesNotHoldUpItsThread(t *testing.T) {
 	}
 }
 
-// A thread whose session or topic cannot be read goes on, and the answer says that it is a new conversation.
+// A thread whose session or topic cannot be read continues, and the answer says that it is a new conversation.
 func TestUnreadableSession(t *testing.T) {
 	t.Parallel()
 	for way, spoil := range map[string]func(*fleet){
@@ -115,7 +115,7 @@ func TestUnreadableSession(t *testing.T) {
 	}
 }
 
-// A question or an answer that cannot be read is passed over: the task is shown, and its other question can be answered.
+// A question or an answer that cannot be read is skipped: the task is shown, and its other question can be answered.
 func TestUnreadableQuestion(t *testing.T) {
 	t.Parallel()
 	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
@@ -139,7 +139,7 @@ func TestUnreadableQuestion(t *testing.T) {
 		t.Error(err)
 	}
 	if e := f.ending(id); e.Result.Text != "ann answered: blue" {
-		t.Errorf("the agent heard %q", e.Result.Text)
+		t.Errorf("the agent got %q", e.Result.Text)
 	}
 	if err := f.rdb.Set(t.Context(), "errand:questions:"+id, "x", 0).Err(); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// keptLog reads what is kept of a log, part by part.
+// keptLog reads the stored parts of a log.
 func (f *fleet) keptLog(id, name string) []string {
 	f.Helper()
 	parts, err := f.store.Log(f.Context(), id, name)
@@ -42,7 +42,7 @@ func appendTo(t *testing.T, path, text string) {
 	}
 }
 
-// Each run leaves its own part, also one that is handed back, and on a disk that has the parts before.
+// Each run stores its own part, also when it is returned, and also on a disk that has the earlier parts.
 func TestRunsLeaveTheirLogs(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -63,11 +63,11 @@ func TestRunsLeaveTheirLogs(t *testing.T) {
 	}
 	dirs <- shared
 	dirs <- shared
-	dirs <- t.TempDir() // and so nothing of this one, whose worker writes elsewhere
+	dirs <- t.TempDir() // and so no part of this one, whose worker writes elsewhere
 	stop := f.worker(onShared)
 	id := f.submit(f.task("a", "x"))
 	<-started
-	stop() // handed back
+	stop() // returned
 	stop = f.worker(onShared)
 	<-started
 	stop()
@@ -85,7 +85,7 @@ func TestRunsLeaveTheirLogs(t *testing.T) {
 	}
 }
 
-// The worker says where it can be asked for logs, and what memory there is for runs.
+// The worker publishes the address at which its logs can be read, and the memory it has for runs.
 func TestWorkerTellsOfItself(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -97,7 +97,8 @@ func TestWorkerTellsOfItself(t *testing.T) {
 	}
 }
 
-// However much an agent says, in however small pieces, its stream stays within bounds, and what the stream still has is whole.
+// However much an agent writes and in however small pieces, its stream stays bounded, and every event that is still in
+// it is complete.
 func TestStreamIsBoundedUnderDeltas(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

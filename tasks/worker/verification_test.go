@@ -15,7 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// What the checks came to is known before the work is pushed, and told with it, whatever the agent says.
+// The verification finishes before the work is pushed, and its result is posted with the answer, whatever the agent
+// says.
 func TestChecksAreRun(t *testing.T) {
 	t.Parallel()
 	failed := func(said string) agent.Scripted {
@@ -101,7 +102,7 @@ func TestChecksAreRun(t *testing.T) {
 	}
 }
 
-// Where nothing is published, nothing is checked; where it was published before, it is not checked again.
+// Nothing is verified if nothing is published, or if the work was verified before.
 func TestChecksAreNotRun(t *testing.T) {
 	t.Parallel()
 	r, h, with := publishingFleet(t, (*remote).everything)
@@ -123,7 +124,7 @@ func TestChecksAreNotRun(t *testing.T) {
 	}
 }
 
-// Whatever could still change what is published keeps it from being so.
+// A process that could still change the work keeps it from being published.
 func TestCheckThatCannotBeEnded(t *testing.T) {
 	t.Parallel()
 	r, h, with := publishingFleet(t, (*remote).everything)

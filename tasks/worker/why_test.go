@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Who waits for a full scope is told why and where in line, once, wherever that is shown.
+// A task that waits for a full scope gets the reason and its place in line, once, wherever that is shown.
 func TestWaitingIsTold(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -35,7 +35,7 @@ func TestWaitingIsTold(t *testing.T) {
 			t.Errorf("why: %q, in the list %q, %v", s.Why, list.Tasks[0].Why, err)
 		}
 		if told := <-f.source.waited; told != id+" Waiting: "+why {
-			t.Errorf("told: %s", told)
+			t.Errorf("shown: %s", told)
 		}
 		notices = append(notices, "Waiting: "+why)
 	}
@@ -54,7 +54,8 @@ func TestWaitingIsTold(t *testing.T) {
 	}
 }
 
-// A reason that comes soon after another is told later, and a place in a line is not: the task asks again, and may have another by then.
+// A reason that follows another one quickly is shown later. A place in line is not: the task will ask again and may
+// have another place by then.
 func TestReasonsAreToldApart(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -78,7 +79,7 @@ func TestReasonsAreToldApart(t *testing.T) {
 	w.tellWait(telling{id: id, key: "1", why: "place 1", asks: true})
 	w.posting.Wait()
 	if len(w.tellings.later) != 0 {
-		t.Errorf("to be told later: %+v", w.tellings.later)
+		t.Errorf("pending updates: %+v", w.tellings.later)
 	}
 	handBack("d")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -88,15 +89,15 @@ func TestReasonsAreToldApart(t *testing.T) {
 		select {
 		case told := <-f.source.waited:
 			if told != id+" Waiting: "+want {
-				t.Errorf("told %s, want %s", told, want)
+				t.Errorf("updated %s, want %s", told, want)
 			}
 		case <-ctx.Done():
-			t.Fatalf("%s is not told", want)
+			t.Fatalf("%s got no update", want)
 		}
 	}
 }
 
-// However many wait, few are told at once; the others later, as far as they are kept.
+// However many tasks wait, only a few are updated at a time; the others later, within the limit of what is kept.
 func TestFewAreToldAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -116,7 +117,7 @@ func TestFewAreToldAtOnce(t *testing.T) {
 	}
 }
 
-// A run that waits for a person gives its places to others.
+// A run that waits for a person frees its places for others.
 func TestQuestionsHoldNoPlace(t *testing.T) {
 	t.Parallel()
 	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
@@ -126,7 +127,7 @@ func TestQuestionsHoldNoPlace(t *testing.T) {
 	f.talker(s)
 	ids := []string{f.submit(f.task("a", "x")), f.submit(f.task("b", "x"))}
 	for range ids {
-		<-s.asked // the second only if the first does not count
+		<-s.asked // the second starts only if the first does not count
 	}
 	for _, id := range ids {
 		if _, err := f.desk.Answer(t.Context(), id, "", "ann", "red"); err != nil {
@@ -140,7 +141,7 @@ func TestQuestionsHoldNoPlace(t *testing.T) {
 	f.noneCounts()
 }
 
-// faulty fails as many commands as it is told to.
+// faulty fails as many commands as it is set to.
 type faulty struct{ next atomic.Int32 }
 
 func (*faulty) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -160,7 +161,7 @@ func (h *faulty) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A run whose person has answered counts again, also when Redis was away just then.
+// A run whose person has answered counts again, even if Redis was unreachable at that moment.
 func TestPlacesAreTakenBack(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -185,5 +186,5 @@ func TestPlacesAreTakenBack(t *testing.T) {
 	takeBack = k.lend()
 	away.next.Store(1000)
 	end()
-	takeBack() // it does not outlast the run
+	takeBack() // it ends with the run
 }

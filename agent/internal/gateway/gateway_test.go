@@ -268,7 +268,7 @@ func TestGatewayHidesNoFailure(t *testing.T) {
 	}
 	model.Close()
 	if status, text := answerTo(t, request(t, g, kinds["key"], "/v1/messages", anyQuestion)); status != 0 {
-		t.Errorf("an answer of nobody: %d %q", status, text)
+		t.Errorf("an unexpected answer: %d %q", status, text)
 	}
 	api := g.Seen()
 	if api.Calls != 2 || api.Status != 0 || api.Errors[0] != 1 || !strings.Contains(api.Problem, "connection refused") {

@@ -78,7 +78,7 @@ func TestMeterCountsTokens(t *testing.T) {
 				m := newMeter(res, func() { begun++ }, func(b Bill, _ string, _ bool) { sum = b.Usage })
 				passed, err := io.ReadAll(m)
 				if err != nil || string(passed) != c.body || begun != 1 {
-					t.Errorf("%s: %d of %d bytes passed, begun %d times, %v", how, len(passed), len(c.body), begun, err)
+					t.Errorf("%s: %d of %d bytes passed, started %d times, %v", how, len(passed), len(c.body), begun, err)
 				}
 				if diff := cmp.Diff(c.want, sum); diff != "" {
 					t.Errorf("%s: %s", how, diff)

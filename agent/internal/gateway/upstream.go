@@ -69,7 +69,7 @@ func (u *Upstream) Access(g *Gateway) Access {
 
 // newTransport returns the transport of all gateways. It connects as the CLI would: through the proxy and with the
 // certificates that the environment names (crypto/x509 itself reads SSL_CERT_FILE and SSL_CERT_DIR). Answers have no
-// time limit, because the CLI has one of 600 s (claude-cli.md §4).
+// time limit, because the CLI has one of 600 s (seen with CLI 2.1.329).
 //
 // If NODE_EXTRA_CA_CERTS cannot be used, newTransport returns an error and a transport without it.
 func newTransport(getenv func(string) string) (*http.Transport, error) {

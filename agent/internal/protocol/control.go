@@ -100,7 +100,7 @@ func (c *Control) Answer(ctx context.Context, id string, answer func(context.Con
 		if !open || ctx.Err() != nil {
 			return // withdrawn, so there is nothing to answer
 		}
-		// request_id belongs inside response; at the top level it is ignored and the CLI hangs (claude-cli.md §14).
+		// request_id belongs inside response; at the top level it is ignored and the CLI hangs (CLI 2.1.329).
 		response := map[string]any{"request_id": id}
 		if err != nil {
 			response["subtype"], response["error"] = "error", err.Error()

@@ -24,6 +24,6 @@ func TestEachRestIsToldOnce(t *testing.T) {
 	r.Sent("two")
 	r.read(newLineReader(strings.NewReader(`{"type":"system","subtype":"session_state_changed","state":"idle"}`+"\n"+turn("two")), stdoutPiece), newAssembler(&Budget{}))
 	if len(rests) != 3 || rests[0] != 1 || rests[1] != 2 || rests[2] != 3 {
-		t.Errorf("rests were told after so many results: %v", rests)
+		t.Errorf("rests were reported after these results: %v", rests)
 	}
 }

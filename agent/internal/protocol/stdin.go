@@ -13,7 +13,7 @@ import (
 // writeLimit limits one write: a CLI that has not emptied its pipe for this long never will.
 const writeLimit = time.Minute
 
-// Stdin writes the CLI's input, one JSON object per line. A line that is not JSON kills the CLI (claude-cli.md §5), so
+// Stdin writes the CLI's input, one JSON object per line. A line that is not JSON kills the CLI (2.1.329), so
 // Stdin marshals all values itself. It is safe for concurrent use, but must not be used on the goroutine that reads
 // stdout.
 type Stdin struct {

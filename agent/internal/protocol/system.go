@@ -96,7 +96,7 @@ func (s *Stream) trackMessage(l *outputLine) {
 }
 
 // checkIdle tells the handler if the agent has nothing left to do: the session is idle, no task runs in the background,
-// and no message is on its way in. A result alone is only the end of a turn (claude-cli.md §10). One rest shows in
+// and no message is on its way in. A result alone is only the end of a turn. One rest shows in
 // several lines, that of the completed message and that of the idle session, and is reported only once: a second report
 // could pass for the next rest, which has not come yet.
 func (s *Stream) checkIdle() {
@@ -111,7 +111,7 @@ func (s *Stream) checkIdle() {
 	}
 }
 
-// usageAnswer handles the answer to get_usage (claude-cli.md §5). Answers to other requests have no session.
+// usageAnswer handles the answer to get_usage. Answers to other requests have no session.
 func (s *Stream) usageAnswer(answer jsontext.Value) {
 	var u struct {
 		Session struct {

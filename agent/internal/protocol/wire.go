@@ -49,8 +49,7 @@ type outputLine struct {
 	odd bool // a field had another shape than expected, so that only the fields of essentials were read
 }
 
-// Result is what a result line adds. Numbers are floats because some versions wrote fractions (claude-cli.md §6,
-// api_retry).
+// Result is what a result line adds. Numbers are floats because some versions wrote fractions.
 type Result struct {
 	IsError        bool                  `json:"is_error"`
 	Text           string                `json:"result"`
@@ -66,8 +65,7 @@ type Result struct {
 	ModelUsage     map[string]ModelUsage `json:"modelUsage"`
 }
 
-// Said returns the text of a result. It leaves out diagnostics that the CLI writes for its developers (claude-cli.md
-// §9).
+// Said returns the text of a result. It leaves out diagnostics that the CLI writes for its developers.
 func (r *Result) Said() string {
 	if r.Text != "" || !r.IsError {
 		return r.Text

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dirs are the directories of one run. Each run has its own: sessions that share a configuration see one another and can exchange messages
-// (claude-cli.md §4), and a home that outlived its run would be a way from one run into the next.
+// Dirs are the directories of one run. Each run has its own, because sessions that share a configuration see one another
+// and can exchange messages (CLI 2.1.329), and because a home that outlived its run would lead from one run to the next.
 type Dirs struct {
 	Root, Config, Temp, Home string
 

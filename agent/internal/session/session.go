@@ -13,7 +13,7 @@ import (
 )
 
 // The CLI saves a conversation as a file of JSON lines and, in a directory with the session's name beside it, the tool results that were
-// too long for a message and the conversations of sub-agents (claude-cli.md §2).
+// too long for a message and the conversations of sub-agents.
 
 // projectDir returns the CLI's directory for sessions that run in dir, below that of its configuration. Its name is the path with
 // everything but letters and digits turned into dashes.

@@ -56,7 +56,7 @@ func (r Rule) Validate() error {
 }
 
 // canonical returns the CLI's name of a tool, which a rule may also call by its neutral name. The tool of sub-agents has two names: the
-// init message calls it Task, calls name it Agent (claude-cli.md §3).
+// init message calls it Task, calls name it Agent (CLI 2.1.329).
 func canonical(tool string) string {
 	if _, ok := catalog[tool]; !ok {
 		for name, t := range catalog {

@@ -15,7 +15,7 @@ import (
 )
 
 // Server offers the tools of one run to its CLI as an MCP server inside this process: the CLI sends each message in a control request, and
-// takes the reply from the control response (claude-cli.md §8).
+// takes the reply from the control response.
 type Server struct {
 	run     context.Context
 	redact  *redact.Redactor

@@ -52,7 +52,7 @@ func TestToolServerWithdrawal(t *testing.T) {
 				<-begun
 				withdraw(t, s, cancel)
 				if err := <-heard; !errors.Is(err, errWithdrawn) {
-					t.Errorf("the tool heard %v", err)
+					t.Errorf("the tool received %v", err)
 				}
 				<-answered
 				got, err := s.Answer(t.Context(), json.RawMessage(`{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"now"}}`))

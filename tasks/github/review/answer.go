@@ -12,7 +12,7 @@ import (
 )
 
 // Bounds of an answer. What is longer is cut, for GitHub would refuse it and nobody would read it; in the schema they would only make
-// the agent try again until it gives up (claude-cli.md §3).
+// the agent try again until it gives up.
 const (
 	maxAnswer     = 512 << 10 // bytes, as does the number of findings: beyond it the answer is not taken
 	maxFindings   = 100
