@@ -11,10 +11,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// OpenRedis is what a [Finding] says of a Redis that takes orders from everybody.
+// OpenRedis is the text of the [Finding] about a Redis without a password.
 const OpenRedis = "Redis asks for no password"
 
-// accessFresh is how long an answer of access serves all who ask: it opens connections, and everybody may ask for readiness.
+// accessFresh is how long a result of access is reused. access opens connections, and every readiness probe may
+// trigger it.
 const accessFresh = 5 * time.Second
 
 // Doctor examines Redis.
@@ -25,14 +26,14 @@ type Doctor struct {
 
 func newDoctor(d *db) *Doctor { return &Doctor{d, &accessed{asking: make(chan struct{}, 1)}} }
 
-// accessed is what access last found. Whoever has put something into asking may use the rest; it is a channel so that a wait ends with its context.
+// accessed caches the last result of access. The channel acts as a lock whose wait ends with the caller's context.
 type accessed struct {
 	asking chan struct{} // holds one
 	at     time.Time     // zero: never
 	found  []Finding
 }
 
-// recentAccess is access at most once in accessFresh, and by one at a time.
+// recentAccess runs access at most once per accessFresh and never concurrently. Otherwise it returns the last result.
 func (s *Doctor) recentAccess(ctx context.Context) ([]Finding, error) {
 	a := s.accessed
 	select {
@@ -51,7 +52,7 @@ func (s *Doctor) recentAccess(ctx context.Context) ([]Finding, error) {
 	return a.found, nil
 }
 
-// access finds out who may use Redis: everybody, which is one mistake, or less than this process needs, which is another.
+// access reports whether anyone can use Redis, and which permissions this process lacks.
 func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 	client, ok := s.redis.(*redis.Client)
 	if !ok {
@@ -67,7 +68,7 @@ func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 			"Set requirepass in Redis' configuration and the password in REDIS_URL, or ERRAND_ALLOW_OPEN_REDIS=true.",
 		})
 	}
-	// Keys and channels of ours and of asynq's, and scripts.
+	// The keys and channels of errand and asynq, and scripts.
 	for _, key := range []string{s.cfg.Prefix + "x", "asynq:x"} {
 		err := s.redis.Eval(ctx, "return redis.call('EXISTS', KEYS[1])", []string{key}).Err()
 		if denied(err) {
@@ -80,7 +81,7 @@ func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 	return append(found, refusals...), err
 }
 
-// channels finds out which channels this process may not use. What a script may not publish breaks it off half-way.
+// channels reports the channels that this process may not use. A script that may not publish stops half-way.
 func (s *Doctor) channels(ctx context.Context) (found []Finding, err error) {
 	hear := func(channel string) error {
 		subscription := s.redis.Subscribe(ctx, channel)
@@ -88,7 +89,8 @@ func (s *Doctor) channels(ctx context.Context) (found []Finding, err error) {
 		_, err := subscription.Receive(ctx)
 		return err
 	}
-	say := func(channel string) error { return s.redis.Publish(ctx, channel, "").Err() } // of no task: it is a hint for nobody
+	// The hint names no task, so no process acts on it.
+	say := func(channel string) error { return s.redis.Publish(ctx, channel, "").Err() }
 	const noOffer = "No front door can ask workers without it, and a chat does not know what it may offer."
 	for _, use := range []struct {
 		channel string
@@ -112,7 +114,8 @@ func (s *Doctor) channels(ctx context.Context) (found []Finding, err error) {
 	return found, nil
 }
 
-// isOpen reports whether a Redis answers to who shows no credential. A socket of the file system counts as closed if nobody else may open it.
+// isOpen reports whether a Redis accepts commands without credentials. A Unix socket counts as closed if other users
+// cannot open it.
 func isOpen(ctx context.Context, o *redis.Options) bool {
 	if o.Network == "unix" {
 		if info, err := os.Stat(o.Addr); err == nil && info.Mode().Perm()&0o022 == 0 {
@@ -127,13 +130,13 @@ func isOpen(ctx context.Context, o *redis.Options) bool {
 	return anybody.Ping(ctx).Err() == nil
 }
 
-// denied reports whether Redis' access control lists forbid what was asked.
+// denied reports whether Redis' access control lists rejected a command.
 func denied(err error) bool { return err != nil && strings.Contains(err.Error(), "NOPERM") }
 
-// deniedWhat is how such a finding begins.
+// deniedWhat is the start of the text of such a finding.
 const deniedWhat = "the Redis user may not use "
 
-// refused is what to say about it.
+// refused returns the finding for a rejected command.
 func refused(level Severity, what, why string, err error) Finding {
 	return Finding{level, deniedWhat + what, why + " Redis says: " + err.Error(), "Allow it by ACL SETUSER (docs/operations.md)."}
 }

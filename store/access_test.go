@@ -44,7 +44,7 @@ func TestDiagnoseUserOfACLs(t *testing.T) {
 		"enough":     {all, []string{"warning: appendonly is off"}, ""},
 		"no info":    {append(all[:7:7], "-info"), []string{"warning: the Redis user may not use INFO"}, "'info'"},
 		"no time":    {append(all[:8:8], "-time"), []string{"error: the Redis user may not use TIME"}, "'time'"},
-		"no hashes":  {append(all[:8:8], "-hgetall"), []string{"warning: the Redis user may not use the keys that tell what happened to its data", "warning: appendonly is off"}, "'hgetall'"},
+		"no hashes":  {append(all[:8:8], "-hgetall"), []string{"warning: the Redis user may not use the keys that record lost data", "warning: appendonly is off"}, "'hgetall'"},
 		"no keys":    {append([]any{"~asynq:*"}, all[2:]...), []string{"error: the Redis user may not use scripts on errand:*", "warning: appendonly is off"}, "key"},
 		"no channel": {append(all[:2:2], all[3:]...), []string{"error: the Redis user may not use the channel asynq:cancel", "warning: appendonly is off"}, "channel"},
 		"no channel of ours": {append(all[:3:3], all[4:]...), []string{

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// Amend replaces what a task is that waits and was never begun, in the same step as the look: of rec it reads ID, Task, MergeKey, Scopes and
-// Topic, which has to name the ID in quotes, as JSON does, and counts only while the thread's topic is of the same task. edit names the
-// change, later ones by greater names: [ErrStale] after a later one. [ErrBegun], and [ErrEnded] also when it was cancelled.
+// Amend replaces the content of a waiting task that has never started, in one atomic step. It uses ID, Task, MergeKey,
+// Scopes and Topic of rec. Topic must contain the ID in quotes, as JSON does, and is stored only if the thread's topic
+// is still from the same task. edit names the change; later changes have greater names. Amend returns [ErrStale] after
+// a later change, [ErrBegun] if the task has started, and [ErrEnded] if it has ended or was cancelled.
 func (s *Store) Amend(ctx context.Context, rec Record, edit string) error {
 	if len(rec.Task) > maxTask {
 		return fmt.Errorf("amend %s: task of %d bytes, limit %d: %w", rec.ID, len(rec.Task), maxTask, ErrTooLarge)
@@ -22,7 +23,7 @@ func (s *Store) Amend(ctx context.Context, rec Record, edit string) error {
 	return nil
 }
 
-// Withdraw is [Store.EndWaiting] for a task that was never begun: one that has is not ended.
+// Withdraw is [Store.EndWaiting] for a task that has never started. It does not end a task that has.
 func (s *Store) Withdraw(ctx context.Context, id string, ending json.RawMessage) (bool, error) {
 	return s.endWaiting(ctx, id, ending, true)
 }

@@ -15,7 +15,8 @@ import (
 // Fleet is the scope of every task.
 const Fleet = "fleet"
 
-// Budget bounds the cost of a scope's tasks per day (UTC, by Redis' clock). Spending counts on the day of its settlement.
+// Budget bounds the cost of a scope's tasks per day (UTC, by Redis' clock). Spending counts on the day of its
+// settlement.
 type Budget struct {
 	Scope string  // Fleet, or a kind ending in a colon: each scope of that kind has a separate budget
 	USD   float64 // 0: no budget
@@ -38,10 +39,10 @@ func (e *OverBudget) Error() string {
 	return fmt.Sprintf("%s has spent $%.2f today and reserved $%.2f, of $%.2f", e.Scope, e.Spent, e.Reserved, e.Budget)
 }
 
-// Reserve reserves the expected cost of the running task in all of its scopes that have a budget, or in none: reservations and spending
-// together never exceed a budget. If less is left and there is no other reservation, it reserves what is left. It returns what the run can
-// spend before it exceeds a budget, or 0 if no budget applies. The reservation ends with [Claim.Spend] and with the run. A second call
-// replaces the reservation.
+// Reserve reserves the expected cost of the running task in all of its scopes that have a budget, or in none:
+// reservations and spending together never exceed a budget. If less is left and there is no other reservation, it
+// reserves what is left. It returns what the run can spend before it exceeds a budget, or 0 if no budget applies. The
+// reservation ends with [Claim.Spend] and with the run. A second call replaces the reservation.
 //
 // It returns [*OverBudget] if a budget is used up or reserved by others, and [ErrStale] if the claim is lost.
 func (c *Claim) Reserve(ctx context.Context, amount float64, budgets ...Budget) (left float64, err error) {
@@ -53,9 +54,9 @@ func (c *Claim) Reserve(ctx context.Context, amount float64, budgets ...Budget) 
 	return usd(r.text(1)), nil
 }
 
-// Spend records the cost of the run in all scopes of its task, with or without a budget, in [Record.Cost] and in [Costs.Days]. Only the
-// first call of a claim counts. It returns the budgets of which the task's runs have used more than 80 %, as they were then. It returns
-// [ErrStale] if the claim is lost or the task has ended.
+// Spend records the cost of the run in all scopes of its task, with or without a budget, in [Record.Cost] and in
+// [Costs.Days]. Only the first call of a claim counts. It returns the budgets of which the task's runs have used more
+// than 80 %, as they were then. It returns [ErrStale] if the claim is lost or the task has ended.
 func (c *Claim) Spend(ctx context.Context, e Expense, budgets ...Budget) (near []Spending, err error) {
 	args := []any{
 		c.ID(), c.fence, c.store.cfg.CostCap, e.Model, microUSD(e.USD), e.Input, e.Output, e.CacheRead, e.CacheCreation,
@@ -133,9 +134,9 @@ type Cost struct {
 	Tokens
 }
 
-// Days reads what was settled on these days, UTC, the first and the last included, in no order within a day. It is the same truth as
-// [Costs.Spent], written in the same step, but lives longer. Runs that were lost with their worker are not in it: nobody knows what they
-// had cost. What is wrong comes as an error, once, as the last element.
+// Days returns the settled costs of the given days (UTC, both included), in no order within a day. They are written in
+// the same step as [Costs.Spent] but kept longer. Runs that were lost with their worker are not included, because
+// their cost is unknown. An error is the last element.
 func (s *Costs) Days(ctx context.Context, first, last time.Time) iter.Seq2[Cost, error] {
 	return func(yield func(Cost, error) bool) {
 		from, to := dayOf(first), dayOf(last)

@@ -14,7 +14,7 @@ type Cap struct {
 	Max   int    // 0: no cap
 }
 
-// Of returns those of a task's scopes that the cap bounds.
+// Of returns the task's scopes that the cap bounds.
 func (c Cap) Of(scopes []string) (bound []string) {
 	switch {
 	case c.Max <= 0:
@@ -30,19 +30,20 @@ func (c Cap) Of(scopes []string) (bound []string) {
 	return bound
 }
 
-// Full refuses to claim a task because one of its scopes has reached its cap. The task keeps its place and uses no attempt.
+// Full refuses to claim a task because one of its scopes has reached its cap. The task keeps its place and uses no
+// attempt.
 type Full struct {
 	Blocked
 
-	Explained string // key of the last [Store.Explain]; empty if there was none
+	Explained string // key of the last [Store.Explain]; empty if it was never explained
 }
 
 // Blocked is why a waiting task was refused at its last delivery. The zero value means nothing.
 type Blocked struct {
-	Scope string // that is full; empty = its thread is busy
+	Scope string // the scope that is full; empty if the thread is busy
 	Runs  int    // in that scope
-	Max   int    // of them
-	Place int    // in the line of those that wait for the scope, the oldest first, from 1 on; without a scope, how many of its thread come first
+	Max   int    // the cap of that scope
+	Place int    // place in the scope's line, from 1, oldest first; without a scope, the thread's tasks ahead
 }
 
 // blocked decodes a field that a script wrote.
@@ -57,8 +58,8 @@ func blocked(field string) Blocked {
 // Error implements error.
 func (e *Full) Error() string { return e.Scope + " has as many runs as it may have at once" }
 
-// lease is how long a run counts under its caps without a renewal. It is longer than the claim, because the owner of a claim that Redis
-// lost continues for Outage. The run of a dead owner counts until it is requeued.
+// lease is how long a run counts under its caps without a renewal. It is longer than the claim, because the owner of a
+// claim that Redis lost continues for Outage. The run of a dead owner counts until it is requeued.
 func (s *db) lease() time.Duration { return s.cfg.ClaimTTL + s.cfg.Outage }
 
 // capArgs returns caps as arguments of claim.lua: the additional scopes, then pairs.
@@ -86,8 +87,9 @@ func (s *Store) InLine(ctx context.Context, scope string) (Record, error) {
 	return s.Get(ctx, r.text(1))
 }
 
-// NoSlot notes why no worker has room for a waiting task that nothing else keeps from starting, for people. It is no refusal of a claim: the
-// task keeps its place in the line that it stands in. What still keeps it from starting, or waits for another delivery, is left as it is.
+// NoSlot stores for display why no worker has room for a waiting task that is otherwise ready. It does not count as a
+// refused claim, so the task keeps its place in line. It changes nothing if the task is blocked by something else or
+// waits for another delivery.
 func (s *Store) NoSlot(ctx context.Context, id string, delivery int, why string) error {
 	if _, err := s.run(ctx, "noslot", id, delivery, why); err != nil {
 		return fmt.Errorf("note why %s waits: %w", id, err)
@@ -95,8 +97,8 @@ func (s *Store) NoSlot(ctx context.Context, id string, delivery int, why string)
 	return nil
 }
 
-// Lend gives the places of a running task to others while it waits for a person. It is undone by [Claim.TakeBack], and by whatever ends the
-// run. [ErrStale] when the task is not ours any more.
+// Lend frees a running task's places under its caps while it waits for a person, until [Claim.TakeBack] or the end of
+// the run. It returns [ErrStale] if the claim is lost.
 func (c *Claim) Lend(ctx context.Context) error {
 	if _, err := c.store.run(ctx, "lend", c.ID(), c.fence); err != nil {
 		return fmt.Errorf("lend the places of %s: %w", c.ID(), err)
@@ -104,8 +106,8 @@ func (c *Claim) Lend(ctx context.Context) error {
 	return nil
 }
 
-// TakeBack counts the task again where it did before [Claim.Lend], whether or not there is a place: a scope may so have more runs than its
-// cap, by those that were waiting for a person. [ErrStale] when the task is not ours any more.
+// TakeBack undoes [Claim.Lend]. It does not wait for a free place, so a scope may exceed its cap by the runs that
+// waited for a person. It returns [ErrStale] if the claim is lost.
 func (c *Claim) TakeBack(ctx context.Context) error {
 	if _, err := c.store.run(ctx, "takeback", c.ID(), c.fence, c.store.lease().Milliseconds()); err != nil {
 		return fmt.Errorf("take back the places of %s: %w", c.ID(), err)
@@ -113,8 +115,9 @@ func (c *Claim) TakeBack(ctx context.Context) error {
 	return nil
 }
 
-// Idle notes that a claimed task waits before it begins, and why, for people; an empty why, that it begins. The death of a worker is not
-// counted against a task that has not begun. One with which a worker has died has not begun until that is said. [ErrStale] when the task is not ours any more.
+// Idle stores for display why a claimed task waits before it starts; an empty why means that it starts now. A worker's
+// death does not count against a task that has not started. A task that has already lost a worker stays idle until
+// Idle is called with an empty why. It returns [ErrStale] if the claim is lost.
 func (c *Claim) Idle(ctx context.Context, why string) error {
 	if _, err := c.store.run(ctx, "idle", c.ID(), c.fence, why); err != nil {
 		return fmt.Errorf("note that %s waits: %w", c.ID(), err)
@@ -122,17 +125,17 @@ func (c *Claim) Idle(ctx context.Context, why string) error {
 	return nil
 }
 
-// Explanation is an event that tells the followers of a waiting task why it waits.
+// Explanation is an event that explains to the followers of a waiting task why it waits.
 type Explanation struct {
-	Delivery int // for which the task waits
+	Delivery int // delivery that the task waits for
 	Key      string
 	Event    json.RawMessage
 	Interval time.Duration // minimum time between two explanations
 }
 
-// Explain appends an explanation to a waiting task's events. It returns fresh = false and changes nothing if the last explanation had the same
-// key or is more recent than the interval, or if the task no longer waits for the delivery. If only the interval was in the way, retryIn is
-// what is left of it.
+// Explain appends an explanation to a waiting task's events. It returns fresh = false and changes nothing if the last
+// explanation had the same key or is more recent than the interval, or if the task no longer waits for the delivery.
+// If only the interval was in the way, retryIn is what is left of it.
 func (s *Store) Explain(ctx context.Context, id string, e Explanation) (fresh bool, retryIn time.Duration, err error) {
 	r, err := s.run(ctx, "explain", id, e.Delivery, e.Key, []byte(e.Event), e.Interval.Microseconds(), s.cfg.EventCap)
 	if err != nil {

@@ -13,16 +13,18 @@ import (
 // MaxCheckpoint bounds the session's data and the work of a checkpoint, together, in bytes.
 const MaxCheckpoint = 8 << 20
 
-// Checkpoint is where a task that has not ended can go on. Session and work are one: they are saved, read and replaced together.
+// Checkpoint is the state from which an unfinished task can resume. Session and work are saved, read and replaced
+// together.
 type Checkpoint struct {
 	Session Session
 	Work    []byte    // opaque
-	Holds   []string  // IDs of absorbed tasks that are in the session: they stay with the task while it waits; not read back
+	Holds   []string  // IDs of absorbed tasks that are in the session: they stay with the waiting task; not read back
 	At      time.Time // when it was saved, by Redis' clock; ignored by SaveCheckpoint
 }
 
-// SaveCheckpoint replaces the running task's checkpoint, of which there is one. It is gone when the task ends, however that comes about,
-// and after SessionTTL. [ErrTooLarge] when it exceeds MaxCheckpoint, [ErrStale] when the task is not ours any more or has ended.
+// SaveCheckpoint replaces the running task's only checkpoint. The checkpoint is deleted when the task ends and expires
+// after SessionTTL. SaveCheckpoint returns [ErrTooLarge] beyond MaxCheckpoint, and [ErrStale] if the claim is lost or
+// the task has ended.
 func (c *Claim) SaveCheckpoint(ctx context.Context, p Checkpoint) error {
 	if n := len(p.Session.Data) + len(p.Work); n > MaxCheckpoint {
 		return fmt.Errorf("save checkpoint of %s: %d bytes, limit %d: %w", c.ID(), n, MaxCheckpoint, ErrTooLarge)
@@ -37,7 +39,8 @@ func (c *Claim) SaveCheckpoint(ctx context.Context, p Checkpoint) error {
 	return nil
 }
 
-// Checkpoint reads a task's checkpoint, whole or not at all; [ErrNotFound] when there is none, [ErrDamaged] when it is not what was saved.
+// Checkpoint reads a task's checkpoint. It returns [ErrNotFound] if the task has no checkpoint and [ErrDamaged] if it
+// differs from what was saved.
 func (s *Store) Checkpoint(ctx context.Context, id string) (Checkpoint, error) {
 	f, err := s.redis.HGetAll(ctx, s.key.checkpoint(id)).Result()
 	switch {
@@ -55,11 +58,11 @@ func (s *Store) Checkpoint(ctx context.Context, id string) (Checkpoint, error) {
 	}, nil
 }
 
-// digest is the SHA-256, in hex, of the parts and of where each ends.
+// digest returns the SHA-256, in hex, of the parts and their lengths.
 func digest(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
-		_ = binary.Write(h, binary.BigEndian, int64(len(p))) // a hash takes everything
+		_ = binary.Write(h, binary.BigEndian, int64(len(p))) // a hash never fails
 		_, _ = h.Write([]byte(p))
 	}
 	return fmt.Sprintf("%x", h.Sum(nil))
@@ -68,14 +71,15 @@ func digest(parts ...string) string {
 // maxSession bounds a session's data, in bytes.
 const maxSession = 8 << 20
 
-// Session is what a later run of the thread needs in order to go on where this one stopped.
+// Session is what a later run of the thread needs to resume the conversation.
 type Session struct {
-	ID   string          // the CLI's session
-	Meta json.RawMessage // what its owner remembers of it, opaque, some 100 KiB at most
-	Data []byte          // what the CLI saved, opaque
+	ID   string          // the CLI's session ID
+	Meta json.RawMessage // the owner's notes about the session; opaque, at most about 100 KiB
+	Data []byte          // the CLI's saved state; opaque
 }
 
-// SaveSession replaces the thread's session. [ErrTooLarge] when it exceeds 8 MiB, [ErrStale] when the thread is not ours.
+// SaveSession replaces the thread's session. It returns [ErrTooLarge] beyond 8 MiB and [ErrStale] if the claim is
+// lost.
 func (c *Claim) SaveSession(ctx context.Context, ses Session) error {
 	if n := len(ses.Data); n > maxSession {
 		return fmt.Errorf("save session of %s: %d bytes, limit %d: %w", c.Thread(), n, maxSession, ErrTooLarge)
@@ -88,8 +92,8 @@ func (c *Claim) SaveSession(ctx context.Context, ses Session) error {
 	return nil
 }
 
-// Session reads the thread's latest session; [ErrNotFound] when there is none, or no more, [ErrDamaged] when it is
-// something else.
+// Session reads the thread's latest session. It returns [ErrNotFound] if the thread has no session or it has expired,
+// and [ErrDamaged] if it differs from what was saved.
 func (s *Threads) Session(ctx context.Context, thread string) (Session, error) {
 	f, err := s.redis.HGetAll(ctx, s.key.session(thread)).Result()
 	if wrongType(err) {

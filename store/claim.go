@@ -12,27 +12,27 @@ import (
 	"time"
 )
 
-// Claim is the exclusive, expiring right to run one task, and with it its thread. It lives while [Claim.Keep] runs, and survives
-// [Claim.End], until [Claim.Return] or [Claim.Release].
+// Claim is the exclusive, expiring right to run one task, and with it its thread. It lives while [Claim.Keep] runs,
+// and survives [Claim.End], until [Claim.Return] or [Claim.Release].
 type Claim struct {
 	store  *db
 	record Record
 	token  string // the value of the claim key
 	fence  string // record.Fence as scripts compare it
 
-	fields   []any       // of the record, name and value by turns, as it was when it was claimed
-	over     atomic.Bool // it has ended or waits again, by this holder
+	fields   []any       // of the record at the time of the claim, names and values alternating
+	over     atomic.Bool // this holder has ended the task or returned it to waiting
 	restored atomic.Bool // see Restored
 
-	nonce string // of the Take that has had no answer yet; its caller's
+	nonce string // of the Take that is still unanswered; owned by Take's caller
 
 	given sync.Once     // closes done
 	done  chan struct{} // closed when the holder gives the claim up; ends Keep
 }
 
-// Claim claims a waiting task for a worker, so that the task is running. It returns, checked in this order, [ErrNotFound], [ErrEnded],
-// [ErrStale] if another delivery is the valid one, [ErrRunning], [*NotDue], [ErrBusy] or [*Full]. A cancelled task can be claimed:
-// [Claim.Record] has the cancellation.
+// Claim claims a waiting task for a worker, so that the task is running. It returns, checked in this order,
+// [ErrNotFound], [ErrEnded], [ErrStale] if another delivery is the valid one, [ErrRunning], [*NotDue], [ErrBusy] or
+// [*Full]. A cancelled task can be claimed: [Claim.Record] has the cancellation.
 func (s *Store) Claim(ctx context.Context, id string, delivery int, worker string, caps ...Cap) (*Claim, error) {
 	args := []any{id, delivery, worker, rand.Text(), s.cfg.ClaimTTL.Milliseconds(), s.lease().Milliseconds()}
 	r, err := s.run(ctx, "claim", append(args, capArgs(caps)...)...)
@@ -57,9 +57,9 @@ func (c *Claim) Fence() int64 { return c.record.Fence }
 // Record returns the task as it was when it was claimed, already running.
 func (c *Claim) Record() Record { return c.record }
 
-// End gives the running task its ending: it leaves its thread, is in the outbox, and its events get their end mark. The claim
-// stays, so that the holder can post and clean up before the next task of the thread starts. [ErrStale] when it is not ours to end.
-// What its run has absorbed waits again; see [Claim.EndWith].
+// End gives the running task its ending: the task leaves its thread, enters the outbox, and its events get the end
+// mark. The holder keeps the claim, so that it can post and clean up before the thread's next task starts. End returns
+// [ErrStale] if the claim is lost. Absorbed tasks wait again; see [Claim.EndWith].
 func (c *Claim) End(ctx context.Context, ending json.RawMessage) error {
 	return c.EndWith(ctx, ending, Covered{})
 }
@@ -70,8 +70,8 @@ type Covered struct {
 	Ending json.RawMessage // of each; opaque
 }
 
-// EndWith is End for a run that has absorbed tasks: those that it covers end with it, have no message of their own to be posted, and
-// expire after Retention. The others that it has absorbed wait again.
+// EndWith is End for a run that has absorbed tasks. The covered tasks end with it, have no message of their own, and
+// expire after Retention. The other absorbed tasks wait again.
 func (c *Claim) EndWith(ctx context.Context, ending json.RawMessage, with Covered) error {
 	if len(ending) > maxTask {
 		return fmt.Errorf("end %s: ending of %d bytes, limit %d: %w", c.ID(), len(ending), maxTask, ErrTooLarge)
@@ -88,18 +88,18 @@ func (c *Claim) EndWith(ctx context.Context, ending json.RawMessage, with Covere
 	return nil
 }
 
-// Wait says how a started task waits.
+// Wait describes how a started task waits.
 type Wait struct {
 	At     time.Time // not to be started before; zero = at once
-	Why    string    // for people, at most a sentence; gone when the task is claimed again
+	Why    string    // for display, at most a sentence; deleted by the next claim
 	Counts bool      // the attempt counts; otherwise it is taken back
 	Parked bool      // counts in Record.Parks
 }
 
-// Return lets the running task wait again, for this same delivery and in its old place, and gives the claim up. [ErrStale] when it is not
-// ours to return.
+// Return puts the running task back to waiting, for the same delivery and in its old place, and gives the claim up. It
+// returns [ErrStale] if the claim is lost.
 //
-// It ends [Claim.Keep], also when it fails: nothing of the run is alive by then, so the claim may as well expire.
+// It ends [Claim.Keep] even if it fails: no process of the run is alive by then, so the claim may expire.
 func (c *Claim) Return(ctx context.Context, w Wait) error {
 	c.giveUp()
 	_, err := c.run(ctx, "return", c.ID(), c.Thread(), c.fence, c.token, c.record.Delivery, micros(w.At), w.Why, w.Counts, w.Parked)
@@ -110,8 +110,9 @@ func (c *Claim) Return(ctx context.Context, w Wait) error {
 	return nil
 }
 
-// Release gives the claim up: after End the thread's next task may start. A task that still runs is then as one whose worker died.
-// [ErrStale] when somebody else holds the thread, who keeps it. Like Return it ends [Claim.Keep] in any case.
+// Release gives the claim up. After End, the thread's next task may start. A task that is still running is then
+// treated as if its worker had died. Release returns [ErrStale] if another holder has the thread. Like Return it
+// always ends [Claim.Keep].
 func (c *Claim) Release(ctx context.Context) error {
 	c.giveUp()
 	if _, err := c.store.run(ctx, "release", c.ID(), c.Thread(), c.fence, c.token); err != nil {
@@ -120,10 +121,11 @@ func (c *Claim) Release(ctx context.Context) error {
 	return nil
 }
 
-// giveUp comes before the script: a refresh that finds the claim gone by our own doing is no loss to report.
+// giveUp must run before the script, so that a refresh that finds the claim gone does not report a loss.
 func (c *Claim) giveUp() { c.given.Do(func() { close(c.done) }) }
 
-// refresh extends the claim, or puts it back where Redis has forgotten it, and reads the tombstone. [ErrStale] when it is not ours.
+// refresh extends the claim, or restores it if Redis lost it, and reads the tombstone. It returns [ErrStale] if the
+// claim is lost.
 func (c *Claim) refresh(ctx context.Context) (by, cause string, err error) {
 	ttl, lease := c.store.cfg.ClaimTTL.Milliseconds(), c.store.lease().Milliseconds()
 	r, err := c.run(ctx, "refresh", c.ID(), c.Thread(), c.fence, c.token, ttl, lease)
@@ -133,8 +135,9 @@ func (c *Claim) refresh(ctx context.Context) (by, cause string, err error) {
 	return r.text(1), r.text(2), nil
 }
 
-// run executes a step of the holder. Where Redis has lost the task (FLUSHALL, another volume) it is put back first, as it was claimed: the holder
-// is the last who knows of it. What it had stored since then is lost. A task that was taken over or has ended stays what it is: [ErrStale].
+// run executes a step of the holder. If Redis has lost the task (FLUSHALL, another volume), run first restores it as
+// it was claimed, because only the holder still has it. Everything stored since the claim is lost. It returns
+// [ErrStale] for a task that was taken over or has ended.
 func (c *Claim) run(ctx context.Context, name string, args ...any) (reply, error) {
 	r, err := c.store.run(ctx, name, args...)
 	if !errors.Is(err, ErrStale) {
@@ -146,8 +149,9 @@ func (c *Claim) run(ctx context.Context, name string, args ...any) (reply, error
 	return c.store.run(ctx, name, args...)
 }
 
-// restore puts back the record of a task that Redis has lost. When another task of the thread has begun since, the right to run is lost, too:
-// then the task only gets its ending, if there is one, and its final message is in the outbox.
+// restore restores the record of a task that Redis has lost. If another task of the thread has started since, the
+// right to run is lost too. Then restore only stores the ending, if there is one, and puts the final message into the
+// outbox.
 func (c *Claim) restore(ctx context.Context, ending json.RawMessage) (ended bool, err error) {
 	if c.over.Load() {
 		return false, ErrStale
@@ -163,5 +167,5 @@ func (c *Claim) restore(ctx context.Context, ending json.RawMessage) (ended bool
 	return r.text(0) == "no", nil
 }
 
-// Restored reports whether Redis had lost the task, and has it again from this holder.
+// Restored reports whether Redis had lost the task and this holder restored it.
 func (c *Claim) Restored() bool { return c.restored.Load() }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Bounds of the time between two starts with a credential whose runs the model throttles, and how far apart it is doubled.
+// Bounds of the interval between two starts with a throttled credential, and the minimum time between two doublings.
 const (
 	leastInterval = time.Second
 	mostInterval  = time.Minute
@@ -17,17 +17,18 @@ const (
 // refusedFor is how long a credential counts as refused unless a run succeeds with it before.
 const refusedFor = 24 * time.Hour
 
-// Credential is one whose runs do not start freely. All workers that use it share what is known of it; its name is theirs, and no secret.
-// What nobody confirms is forgotten after ten minutes, or that long after Until.
+// Credential is a model credential with restricted starts. All workers that use the credential share this state under
+// a name that they choose; the name is not a secret. The state is deleted ten minutes after its last confirmation or
+// after Until.
 type Credential struct {
 	Name     string        `json:"name"`
 	Until    time.Time     `json:"until,omitzero"`    // no run starts before
-	Why      string        `json:"why,omitempty"`     // for people: the reason for Until
+	Why      string        `json:"why,omitempty"`     // for display: the reason for Until
 	Interval time.Duration `json:"interval"`          // between two starts; 0 = none
-	Refused  string        `json:"refused,omitempty"` // for people: what the model said when it last refused the credential; runs start all the same
+	Refused  string        `json:"refused,omitempty"` // for display: the model's last refusal; runs may still start
 }
 
-// InUse leaves out the credentials that no worker uses any more, as far as the workers tell.
+// InUse returns the credentials that at least one of the workers reports.
 func InUse(list []Credential, workers []Worker) []Credential {
 	return slices.DeleteFunc(slices.Clone(list), func(c Credential) bool {
 		uses := func(w Worker) bool { return w.Credential == "" || w.Credential == c.Name }
@@ -35,11 +36,11 @@ func InUse(list []Credential, workers []Worker) []Credential {
 	})
 }
 
-// Held is the refusal to start a run with a credential.
+// Held refuses to start a run with a credential.
 type Held struct {
-	At       time.Time     // when to ask again, by Redis' clock
-	Interval time.Duration // between two starts, from then on
-	Why      string        // why the credential is held; empty: only another run has just started
+	At       time.Time     // when to try again, by Redis' clock
+	Interval time.Duration // between two starts from then on
+	Why      string        // why the credential is held; empty if another run has just started
 }
 
 // Error implements error.
@@ -47,8 +48,8 @@ func (e *Held) Error() string {
 	return fmt.Sprintf("credential is held until %s", e.At.UTC().Format(time.RFC3339Nano))
 }
 
-// Admit asks whether a run may start with a credential now; [*Held] when not. One that may puts off the next by the credential's interval.
-// An answer that gets lost costs an interval.
+// Admit reports whether a run may start with a credential now, and returns [*Held] if not. An admitted run delays the
+// next one by the credential's interval, even if the reply is lost.
 func (s *Credentials) Admit(ctx context.Context, credential string) error {
 	if _, err := s.run(ctx, "admit", credential); err != nil {
 		return fmt.Errorf("admit a run: %w", err)
@@ -56,8 +57,8 @@ func (s *Credentials) Admit(ctx context.Context, credential string) error {
 	return nil
 }
 
-// Hold keeps runs from starting with a credential until then, by Redis' clock; the latest time counts. Afterwards they start at least
-// interval apart, until [Credentials.Ease] has said often enough that all is well.
+// Hold prevents runs from starting with a credential until a time by Redis' clock; the latest such time counts.
+// Afterwards runs start at least interval apart, until enough calls of [Credentials.Ease].
 func (s *Credentials) Hold(ctx context.Context, credential string, until time.Time, interval time.Duration, why string) error {
 	if _, err := s.run(ctx, "hold", credential, micros(until), interval.Microseconds(), why); err != nil {
 		return fmt.Errorf("hold credential: %w", err)
@@ -65,7 +66,8 @@ func (s *Credentials) Hold(ctx context.Context, credential string, until time.Ti
 	return nil
 }
 
-// Refuse says that the model does not take a credential, and why. It keeps no run from starting: a success, told to [Credentials.Ease], ends it.
+// Refuse records that the model rejects a credential, and why. It does not prevent starts. [Credentials.Ease] clears
+// it.
 func (s *Credentials) Refuse(ctx context.Context, credential, why string) error {
 	if _, err := s.run(ctx, "refuse", credential, why, refusedFor.Microseconds()); err != nil {
 		return fmt.Errorf("refuse credential: %w", err)
@@ -73,8 +75,8 @@ func (s *Credentials) Refuse(ctx context.Context, credential, why string) error 
 	return nil
 }
 
-// Slow says that the model throttles a run of this credential: the interval doubles, from 1 s to 1 min, but only once in 5 s, however many
-// runs say so.
+// Slow records that the model throttles a run of this credential. The interval doubles, from 1 s up to 1 min, but at
+// most once per 5 s, regardless of the number of reports.
 func (s *Credentials) Slow(ctx context.Context, credential string) error {
 	_, err := s.run(ctx, "slow", credential, leastInterval.Microseconds(), mostInterval.Microseconds(), slowedApart.Microseconds())
 	if err != nil {
@@ -83,7 +85,8 @@ func (s *Credentials) Slow(ctx context.Context, credential string) error {
 	return nil
 }
 
-// Ease says that a run of this credential went well: the interval halves, and is gone below 1 s. It does not end a hold, but a refusal.
+// Ease records a successful run of this credential. It halves the interval, removes it below 1 s, and clears a refusal
+// but not a hold.
 func (s *Credentials) Ease(ctx context.Context, credential string) error {
 	if _, err := s.run(ctx, "ease", credential, leastInterval.Microseconds()); err != nil {
 		return fmt.Errorf("ease credential: %w", err)
@@ -91,19 +94,19 @@ func (s *Credentials) Ease(ctx context.Context, credential string) error {
 	return nil
 }
 
-// List lists those whose runs do not start freely, in no particular order.
+// List lists the credentials with restricted starts, in no particular order.
 func (s *Credentials) List(ctx context.Context) ([]Credential, error) {
 	names, err := s.redis.ZRange(ctx, s.key.credentials(), 0, -1).Result()
 	if err != nil {
 		return nil, fmt.Errorf("list credentials: %w", err)
 	}
 	var list []Credential
-	for _, name := range names { // a fleet has one, or a few
+	for _, name := range names { // usually one or a few
 		f, err := s.redis.HGetAll(ctx, s.key.credential(name)).Result()
 		if err != nil {
 			return nil, fmt.Errorf("read credential %s: %w", name, err)
 		}
-		if len(f) > 0 { // else its time has run out
+		if len(f) > 0 { // otherwise it has expired
 			list = append(list, Credential{
 				Name: name, Until: fromMicros(f["until"]), Why: f["why"], Interval: time.Duration(number(f["interval"])) * time.Microsecond,
 				Refused: f["refused"],

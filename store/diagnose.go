@@ -11,32 +11,34 @@ import (
 	"time"
 )
 
-// Severity is what a [Finding] means for the fleet.
+// Severity is the meaning of a [Finding] for the fleet.
 type Severity string
 
 // The severities.
 const (
 	Fatal   Severity = "error"   // tasks cannot be run, or will be lost in ordinary operation
 	Warning Severity = "warning" // tasks are lost, or late, when something else goes wrong
-	Note    Severity = "note"    // a choice that an operator should know of
+	Note    Severity = "note"    // a choice that an operator should be aware of
 )
 
-// Finding is something about this Redis that an operator should know. It holds no address and no secret.
+// Finding describes something about this Redis that an operator should know. It contains no address and no secret.
 type Finding struct {
 	Severity Severity `json:"severity"`
-	What     string   `json:"what"` // how it is
-	Why      string   `json:"why"`  // why that matters
+	What     string   `json:"what"` // the state of Redis
+	Why      string   `json:"why"`  // why it matters
 	Remedy   string   `json:"remedy,omitempty"`
 }
 
-// oldest is the version that has what we use: GETEX, ZRANGE with BYLEX and REV, XRANGE from behind an ID.
+// oldest is the first version with the commands that the store uses: GETEX, ZRANGE with BYLEX and REV, XRANGE with an
+// exclusive start.
 const oldest = "6.2"
 
-// maxSkew is how far this machine's clock may be from Redis' before anybody notices.
+// maxSkew is the largest clock difference to Redis that is not reported.
 const maxSkew = 5 * time.Second
 
-// Diagnose looks at how Redis is set up, without changing anything: version, eviction, persistence, clock, and what happened to
-// its data. No finding is good news. Who may use Redis is up to 5 s old. The error says that it did not answer.
+// Diagnose checks Redis' setup without changing anything: version, eviction, persistence, clock, and the history of
+// its data. No findings means that all is well. The access check may be up to 5 s old. It returns an error if Redis
+// does not answer.
 func (s *Doctor) Diagnose(ctx context.Context) ([]Finding, error) {
 	found, err := s.recentAccess(ctx)
 	if err != nil {
@@ -50,11 +52,11 @@ func (s *Doctor) Diagnose(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("diagnose redis: %w", err)
 	}
-	ahead := time.Since(asked)/2 + asked.Sub(clock) // of Redis; as exact as the way there and back is even
+	ahead := time.Since(asked)/2 + asked.Sub(clock) // of Redis; assumes that request and reply take equally long
 	lost, err := s.history(ctx, clock)
 	switch mayNot := func(f Finding) bool { return strings.HasPrefix(f.What, deniedWhat) }; {
-	case denied(err) && !slices.ContainsFunc(found, mayNot): // else it was named, and with what depends on it
-		lost = []Finding{refused(Warning, "the keys that tell what happened to its data", "What was lost and what is unreadable is not told.", err)}
+	case denied(err) && !slices.ContainsFunc(found, mayNot): // otherwise a finding already names the key
+		lost = []Finding{refused(Warning, "the keys that record lost data", "Lost data and unreadable records are not reported.", err)}
 	case err != nil && !denied(err):
 		return nil, fmt.Errorf("diagnose redis: %w", err)
 	}
@@ -67,13 +69,13 @@ func (s *Doctor) Diagnose(ctx context.Context) ([]Finding, error) {
 		return nil, fmt.Errorf("diagnose redis: %w", err)
 	}
 	server := parseInfo(text)
-	if settings, err := s.redis.ConfigGet(ctx, "appendfsync").Result(); err == nil { // else it is forbidden, as on many hosted ones
+	if settings, err := s.redis.ConfigGet(ctx, "appendfsync").Result(); err == nil { // many hosted services forbid CONFIG
 		server["appendfsync"] = settings["appendfsync"]
 	}
 	return append(diagnose(server), found...), nil
 }
 
-// history is what happened to Redis' data.
+// history returns findings about lost data and unreadable records.
 func (s *Doctor) history(ctx context.Context, now time.Time) ([]Finding, error) {
 	lost, err := s.loss(ctx, now)
 	if err != nil {
@@ -86,7 +88,7 @@ func (s *Doctor) history(ctx context.Context, now time.Time) ([]Finding, error) 
 	return append(lost, bad...), nil
 }
 
-// parseInfo reads Redis' INFO.
+// parseInfo parses the reply to Redis' INFO.
 func parseInfo(text string) map[string]string {
 	fields := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -97,14 +99,14 @@ func parseInfo(text string) map[string]string {
 	return fields
 }
 
-// diagnose judges what INFO says, and the setting appendfsync where it is known.
+// diagnose checks the fields of INFO, and the setting appendfsync if it is known.
 func diagnose(server map[string]string) (found []Finding) {
 	add := func(level Severity, what, why, remedy string) {
 		found = append(found, Finding{level, what, why, remedy})
 	}
 	if server["redis_version"] == "" {
 		add(Warning, "Redis is in memory, within this program", "Tasks do not survive its exit.", "Install redis-server, or set REDIS_URL.")
-		return found // it has none of the settings
+		return found // it has none of these settings
 	}
 	if v := server["redis_version"]; before(v, oldest) {
 		add(Fatal, "Redis is version "+v, "The store uses commands that it does not have.", "Run Redis "+oldest+" or newer.")
@@ -127,7 +129,7 @@ func diagnose(server map[string]string) (found []Finding) {
 	return append(found, persistence(server)...)
 }
 
-// persistence is the part of diagnose about what a restart of Redis loses.
+// persistence checks what a restart of Redis would lose.
 func persistence(server map[string]string) []Finding {
 	one := func(level Severity, what, why, remedy string) []Finding { return []Finding{{level, what, why, remedy}} }
 	if server["aof_enabled"] != "1" {
@@ -151,7 +153,7 @@ func persistence(server map[string]string) []Finding {
 	}
 }
 
-// skewed judges by how much this machine's clock is ahead of Redis'.
+// skewed returns a finding if this machine's clock is too far ahead of or behind Redis'.
 func skewed(ahead time.Duration) []Finding {
 	if ahead.Abs() <= maxSkew {
 		return nil
@@ -167,7 +169,7 @@ func skewed(ahead time.Duration) []Finding {
 	}}
 }
 
-// before compares two versions, number by number.
+// before reports whether version a is older than b, comparing number by number.
 func before(a, b string) bool {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range min(len(x), len(y)) {
@@ -180,8 +182,9 @@ func before(a, b string) bool {
 	return false
 }
 
-// Epoch names the data that Redis has. It is made at the first start, and is another one when Redis has lost its data since: lost is when that
-// was noticed, zero if it never was. known is what an earlier call returned, "" before the first: only who knows an epoch can miss it.
+// Epoch returns the name of Redis' current data set. The name is created at the first start and changes when Redis
+// loses its data. lost is when the loss was noticed, or zero. known is the result of an earlier call, "" for the
+// first: a loss can only be noticed by a caller that knows an epoch.
 func (s *Doctor) Epoch(ctx context.Context, known string) (epoch string, lost time.Time, err error) {
 	r, err := s.run(ctx, "epoch", known, rand.Text())
 	if err != nil {
@@ -190,7 +193,7 @@ func (s *Doctor) Epoch(ctx context.Context, known string) (epoch string, lost ti
 	return r.text(1), fromMicros(r.text(2)), nil
 }
 
-// loss tells for [Config.Retention] that Redis has lost its data.
+// loss reports for [Config.Retention] that Redis has lost its data.
 func (s *Doctor) loss(ctx context.Context, now time.Time) ([]Finding, error) {
 	r, err := s.redis.HMGet(ctx, s.key.epoch(), "lost").Result()
 	if err != nil {

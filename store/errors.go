@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The errors that callers may have to distinguish. They are wrapped: use errors.Is.
+// The errors that callers may have to distinguish. They are wrapped, so use errors.Is.
 var (
 	ErrNotFound   = errors.New("not found")           // no such record, session, checkpoint
 	ErrBusy       = errors.New("thread is busy")      // claimed by another, or an earlier task of the thread comes first
@@ -32,13 +32,14 @@ func (e *NotDue) Error() string {
 	return fmt.Sprintf("not due before %s", e.At.UTC().Format(time.RFC3339Nano))
 }
 
-// OpenQuestion is returned by [Store.Submit] for a message that may be an answer, if the thread's running task has asked something.
+// OpenQuestion is returned by [Store.Submit] for a message that may be an answer, if the thread's running task has
+// asked something.
 type OpenQuestion struct{ ID string }
 
 // Error implements error.
 func (e *OpenQuestion) Error() string { return "task " + e.ID + " waits for an answer" }
 
-// verdict returns the error that the first word of a script's reply stands for, or nil for success.
+// verdict returns the error for the first word of a script's reply, or nil for success.
 func verdict(r reply) error {
 	switch status := r.text(0); status {
 	case "ok", "no", "created", "exists":

@@ -31,13 +31,13 @@ func newEventLog(d *db) *EventLog {
 
 // Event is one entry of a task's stream.
 type Event struct {
-	ID   string          // its place in the stream: what comes after it is asked for with this
-	Data json.RawMessage // opaque; nil for the end mark. Followers share it: it must not be changed
-	End  bool            // the task has ended; nothing follows, unless it is tried again
+	ID   string          // its place in the stream; pass it as after to read on from here
+	Data json.RawMessage // opaque; nil for the end mark. Followers share it, so do not change it
+	End  bool            // the task has ended; nothing follows unless it is retried
 }
 
-// Append adds to the running task's events, in order, all or none. The oldest go when there are more than EventCap. [ErrTooLarge] when
-// one exceeds 16 KiB, [ErrStale] when the task is not ours any more or has ended.
+// Append adds to the running task's events, in order, all or none. The oldest events are dropped beyond EventCap.
+// Append returns [ErrTooLarge] if an event exceeds 16 KiB, and [ErrStale] if the claim is lost or the task has ended.
 func (c *Claim) Append(ctx context.Context, events ...json.RawMessage) error {
 	args := []any{c.ID(), c.fence, c.store.cfg.EventCap}
 	for _, e := range events {
@@ -52,8 +52,8 @@ func (c *Claim) Append(ctx context.Context, events ...json.RawMessage) error {
 	return nil
 }
 
-// Read reads what is there after an event's ID, oldest first; "" or "0" is from the beginning, limit 0 is 100. A task without events,
-// or one that does not exist, has none.
+// Read returns the events after an event's ID, oldest first. "" or "0" starts at the beginning; a limit of 0 means
+// 100. It returns nothing for a task that has no events or does not exist.
 func (s *EventLog) Read(ctx context.Context, id, after string, limit int) ([]Event, error) {
 	if limit <= 0 {
 		limit = batch
@@ -72,8 +72,8 @@ func (s *EventLog) Read(ctx context.Context, id, after string, limit int) ([]Eve
 	return decodeEvents(entries), nil
 }
 
-// ReadBefore reads the latest events before an event's ID, oldest first, for whoever pages back; "" is from the end. more tells that there
-// are older ones still, as far as the stream goes back. limit must be positive.
+// ReadBefore returns the latest events before an event's ID, oldest first, for paging back; "" starts at the end. more
+// reports whether the stream has older events. limit must be positive.
 func (s *EventLog) ReadBefore(ctx context.Context, id, before string, limit int) (events []Event, more bool, err error) {
 	from := "+"
 	if before != "" {
@@ -102,7 +102,7 @@ func decodeEvents(entries []redis.XMessage) []Event {
 	return events
 }
 
-// checkEventID: the ID may come from a browser (Last-Event-ID).
+// checkEventID validates an ID, which may come from a browser (Last-Event-ID).
 func checkEventID(id string) error {
 	ms, seq, _ := strings.Cut(id, "-")
 	_, err1 := strconv.ParseUint(ms, 10, 64)
@@ -113,12 +113,12 @@ func checkEventID(id string) error {
 	return nil
 }
 
-// Follow gives the history after an event's ID and then what comes, until the end mark, or at once when the task has ended and nothing
-// is left to read. The sequence ends with an error when there is one: ctx's, Redis', or [ErrNotFound]. Whoever breaks off goes on later
-// with the last ID.
+// Follow yields the events after an event's ID and then new ones as they arrive. It stops at the end mark, or when the
+// task has ended and nothing is left to read. An error (ctx's, Redis' or [ErrNotFound]) is the last element. A caller
+// that breaks off can continue later with the last ID.
 //
-// Whatever is followed in this process is heard of over one subscription and read once for all who follow it (see hub). A caller that is
-// slow holds up nobody, and misses nothing that the stream still has.
+// A process uses one subscription for everything that it follows, and reads each stream once for all followers (see
+// hub). A slow caller does not delay others, and misses nothing that the stream still has.
 func (s *EventLog) Follow(ctx context.Context, id, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f := &follower{log: s, id: id, after: after, yield: yield}
@@ -131,19 +131,19 @@ func (s *EventLog) Follow(ctx context.Context, id, after string) iter.Seq2[Event
 	}
 }
 
-// follower is one call of Follow, and used by its goroutine alone.
+// follower is one call of Follow. Only its goroutine uses it.
 type follower struct {
 	log   *EventLog
 	id    string
-	after string // the last event that was handed out; empty: none
+	after string // the last event that was yielded; empty if none
 	yield func(Event, error) bool
-	over  bool // the caller has heard enough, or the end
+	over  bool // the caller has stopped, or the end was reached
 }
 
-// follow reads for itself what is there, and then lets the hub read. It starts over whenever the hub has let go of it.
+// follow reads the existing events itself and then lets the hub read. It starts over whenever the hub drops it.
 func (f *follower) follow(ctx context.Context) error {
 	for {
-		// The state before the stream: what was appended until the end is then in the stream.
+		// Read the state before the stream: if the task has ended, the stream then has all of its events.
 		state, err := f.log.state(ctx, f.id)
 		if err == nil {
 			err = f.catchUp(ctx)
@@ -157,7 +157,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// catchUp reads until nothing is left.
+// catchUp reads until the stream has nothing more.
 func (f *follower) catchUp(ctx context.Context) error {
 	for {
 		events, err := f.log.Read(ctx, f.id, f.after, batch)
@@ -171,11 +171,11 @@ func (f *follower) catchUp(ctx context.Context) error {
 	}
 }
 
-// listen hands out what the hub reads, until the hub says that we have to look for ourselves.
+// listen yields what the hub reads, until the hub drops this follower.
 func (f *follower) listen(ctx context.Context) error {
 	news, leave := f.log.hub.join(f.id, f.after)
 	defer leave()
-	// What came after our own reading may have been read for the others before we joined them.
+	// The hub may have read events for other followers after our own read and before we joined.
 	if err := f.catchUp(ctx); err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (f *follower) listen(ctx context.Context) error {
 	return nil
 }
 
-// emit hands out what the caller does not have yet.
+// emit yields the events that the caller does not have yet.
 func (f *follower) emit(events []Event) {
 	for _, e := range events {
 		if f.over {
@@ -207,14 +207,14 @@ func (f *follower) emit(events []Event) {
 	}
 }
 
-// later tells whether an event comes after another in its stream; every event does after "".
+// later reports whether an event comes after another in its stream; every event comes after "".
 func later(id, than string) bool {
 	ms1, seq1 := eventTime(id)
 	ms2, seq2 := eventTime(than)
 	return than == "" || ms1 > ms2 || ms1 == ms2 && seq1 > seq2
 }
 
-// eventTime splits an event's ID, which has been checked where it came from outside.
+// eventTime splits an event's ID. IDs from outside have already been validated.
 func eventTime(id string) (ms, seq uint64) {
 	first, second, _ := strings.Cut(id, "-")
 	ms, _ = strconv.ParseUint(first, 10, 64)

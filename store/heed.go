@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// heed calls look at once, whenever subject is announced on the channel, and every Refresh in case that an announcement got lost, until
-// look says that it has seen enough, or ctx ends, which is the error.
+// heed calls look at once, whenever subject is announced on the channel, and every Refresh in case an announcement was
+// lost. It returns when look returns true, or with ctx's error when ctx ends.
 func (s *db) heed(ctx context.Context, channel, subject string, look func() bool) error {
 	sub := s.redis.Subscribe(ctx, channel)
 	defer sub.Close()
@@ -27,7 +27,8 @@ func (s *db) heed(ctx context.Context, channel, subject string, look func() bool
 					hints = nil
 					continue
 				}
-				// A subscription, first or after a reconnect, may have come after the message it was for: look then, too.
+				// A subscription, first or after a reconnect, may be later than the message that it was for, so look
+				// then, too.
 				m, ok := hint.(*redis.Message)
 				again = !ok || m.Payload == subject
 			}

@@ -8,38 +8,38 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// backlog is how many readings wait for a follower before it has to read for itself.
+// backlog is the number of reads that may be queued for a follower before the hub drops it.
 const backlog = 8
 
-// hub reads the streams of all tasks that are followed in this process, and hands what it read to their followers. It hears of new events
-// over one subscription, and looks by itself every Store.slice, for a hint may get lost. While somebody follows it has one goroutine,
-// which alone talks to Redis.
+// hub reads the streams of all tasks that are followed in this process and passes the events to their followers. One
+// subscription announces new events. The hub also polls every Store.slice, because a hint may be lost. While anyone
+// follows, it has one goroutine, and only that goroutine talks to Redis.
 //
-// It waits for no follower and keeps no errors: a follower who cannot take what was read, a task that ended without a mark, a Redis that
-// does not answer all come to the same. The channel is closed, and the follower looks for itself what there is.
+// The hub waits for no follower and keeps no errors. If a follower is too slow, a task ended without a mark, or Redis
+// does not answer, the hub closes the follower's channel, and the follower reads the stream itself.
 type hub struct {
 	*db
 	poll time.Duration // how often streams are read without a hint
 
 	mu    sync.Mutex
 	feeds map[string]*feed // by task
-	users int              // who have joined and not left
+	users int              // followers that have joined and not left
 	stop  context.CancelFunc
 }
 
-// feed is one task that is followed. hub.mu guards it.
+// feed is one followed task. hub.mu guards it.
 type feed struct {
-	last      string // what was read last, hence handed out
+	last      string // ID of the last event that was read and passed on
 	followers map[chan []Event]bool
 }
 
-// join gives what is appended to a task's stream, in order, from about the event after on: what was appended before is the caller's to
-// read. A closed channel asks to read again, and to join anew. leave must be called, once.
+// join returns the events that are appended to a task's stream after about the event after. The caller reads earlier
+// events itself. If the channel is closed, the caller must read and join again. It must call leave exactly once.
 func (h *hub) join(id, after string) (news <-chan []Event, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.users++; h.users == 1 {
-		ctx, stop := context.WithCancel(context.Background()) // it outlives whoever comes first
+		ctx, stop := context.WithCancel(context.Background()) // outlives the first follower's context
 		h.stop = stop
 		go h.run(ctx)
 	}
@@ -48,7 +48,7 @@ func (h *hub) join(id, after string) (news <-chan []Event, leave func()) {
 		f = &feed{last: after, followers: map[chan []Event]bool{}}
 		h.feeds[id] = f
 	}
-	if later(f.last, after) { // what another began after may be no event at all, and far ahead: it came from a browser
+	if later(f.last, after) { // another follower's after may be invented and far ahead: it came from a browser
 		f.last = after
 	}
 	mine := make(chan []Event, backlog)
@@ -66,7 +66,8 @@ func (h *hub) join(id, after string) (news <-chan []Event, leave func()) {
 	}
 }
 
-// run hears and reads until the last follower has left. The next one may be there before it returns: what two of them read is the same.
+// run subscribes and reads until the last follower has left. Its successor may start before it returns; both then read
+// the same.
 func (h *hub) run(ctx context.Context) {
 	sub := h.blocking.Subscribe(ctx, h.key.news())
 	defer sub.Close()
@@ -80,7 +81,7 @@ func (h *hub) run(ctx context.Context) {
 		case <-look.C:
 			h.read(ctx, h.followed(nil))
 		case hint, open := <-hints:
-			if !open { // the client was closed: reading will tell
+			if !open { // the client was closed: the next read reports it
 				hints = nil
 				continue
 			}
@@ -89,8 +90,8 @@ func (h *hub) run(ctx context.Context) {
 	}
 }
 
-// gather takes the hints that are there by now, for a task that has many is read once. Nil stands for every task: a subscription, first
-// or after a reconnect, may have come after the hint it was for.
+// gather collects the pending hints, so that a task with many hints is read once. It returns nil for every task: a
+// subscription, first or after a reconnect, may have missed hints.
 func gather(hint any, more <-chan any) map[string]bool {
 	ids := map[string]bool{}
 	for {
@@ -110,7 +111,7 @@ func gather(hint any, more <-chan any) map[string]bool {
 	}
 }
 
-// followed are those of the tasks, or of all, that somebody follows, with where to go on.
+// followed returns the given tasks (nil: all) that are followed, with the last event read of each.
 func (h *hub) followed(ids map[string]bool) map[string]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +124,7 @@ func (h *hub) followed(ids map[string]bool) map[string]string {
 	return last
 }
 
-// read reads what is new of some tasks, all in one round trip, and again those that have more.
+// read reads the new events of some tasks in one round trip, and repeats that for tasks that have more.
 func (h *hub) read(ctx context.Context, last map[string]string) {
 	for len(last) > 0 {
 		states, streams := map[string]*redis.StringCmd{}, map[string]*redis.XMessageSliceCmd{}
@@ -143,7 +144,7 @@ func (h *hub) read(ctx context.Context, last map[string]string) {
 		}
 		for id := range last {
 			events, err := decodeEvents(streams[id].Val()), streams[id].Err()
-			state := State(states[id].Val()) // empty: it is gone, or could not be read
+			state := State(states[id].Val()) // empty if the record is gone or could not be read
 			if err != nil || len(events) == 0 && (state == "" || state == Ended) {
 				h.dismiss(id)
 			} else {
@@ -158,7 +159,7 @@ func (h *hub) read(ctx context.Context, last map[string]string) {
 	}
 }
 
-// hand gives what was read to all who follow the task, and lets go of those who have too much before them.
+// hand passes events to all followers of the task, and drops those whose backlog is full.
 func (h *hub) hand(id string, events []Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -177,7 +178,7 @@ func (h *hub) hand(id string, events []Event) {
 	}
 }
 
-// dismiss lets go of all who follow a task.
+// dismiss drops all followers of a task.
 func (h *hub) dismiss(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

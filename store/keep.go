@@ -9,16 +9,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Watch has the callbacks of [Claim.Keep], which may be nil. Keep calls each at most once from its own goroutine. They delay the next
-// renewal, so they should cancel a context and return.
+// Watch has the callbacks of [Claim.Keep], which may be nil. Keep calls each at most once from its own goroutine. They
+// delay the next renewal, so they should cancel a context and return.
 type Watch struct {
 	Cancelled func(by, cause string) // the task was cancelled; the claim remains
-	Lost      func(error)            // the claim is gone: ErrStale if another holder may exist, ErrOutage if Redis did not answer for too long
+	Lost      func(error)            // the claim is gone: ErrStale (perhaps another holder) or ErrOutage (no reply from Redis)
 }
 
-// Keep renews the claim every Refresh until ctx ends, the claim is given up, or it is lost. Call it once per claim. Each renewal reads the
-// task's cancellation; a published hint makes Keep renew at once. If Redis restarted and lost the claim while the task is still the
-// holder's, the claim is restored. While Redis does not answer, Keep retries five times as often for Outage.
+// Keep renews the claim every Refresh until ctx ends, the claim is given up, or it is lost. Call it once per claim.
+// Each renewal reads the task's cancellation; a published hint makes Keep renew at once. If Redis restarted and lost
+// the claim while the task is still the holder's, the claim is restored. While Redis does not answer, Keep retries
+// five times as often for Outage.
 func (c *Claim) Keep(ctx context.Context, w Watch) {
 	cfg := c.store.cfg
 	sub := c.store.redis.Subscribe(ctx, c.store.key.cancel())
@@ -74,8 +75,8 @@ type renewal struct {
 	err       error
 }
 
-// renew renews the claim on another goroutine, at most one at a time: a client blocks for its timeouts if Redis hangs, and neither
-// Outage nor the end of ctx may wait for that.
+// renew renews the claim on another goroutine, at most one at a time: a client blocks for its timeouts if Redis hangs,
+// and neither Outage nor the end of ctx may wait for that.
 func (k *keeping) renew(ctx context.Context) {
 	if k.again = k.renewing; k.again {
 		return

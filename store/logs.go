@@ -14,18 +14,19 @@ import (
 
 const (
 	maxLog   = 5 << 20 // bytes of a part
-	logParts = 4       // kept of one log: a task may be handed from worker to worker many times
+	logParts = 4       // kept per log: a task may move between workers many times
 )
 
-// LogPart is a run's part of a log.
+// LogPart is the part of a log that one run wrote.
 type LogPart struct {
 	Fence int64  // of the run's claim: later runs have greater ones
 	Data  []byte // opaque
 }
 
-// SaveLog keeps what this claim's run wrote to one of the task's logs, by a name such as "log". Unlike all else that a holder writes it is
-// taken also when the task has ended or is another's by now, because it replaces nothing but itself. It lives for Retention, as the
-// task's record does. Of one log the latest 4 parts are kept. [ErrTooLarge] beyond 5 MiB, [ErrNotFound] when the task is gone.
+// SaveLog stores what this claim's run wrote to one of the task's logs, by a name such as "log". Unlike the other
+// steps of a holder it also works after the task has ended or was taken over, because it only replaces its own part.
+// The part lives for Retention, like the record. Each log keeps its latest 4 parts. SaveLog returns [ErrTooLarge]
+// beyond 5 MiB and [ErrNotFound] if the task is gone.
 func (c *Claim) SaveLog(ctx context.Context, name string, data []byte) error {
 	if len(data) > maxLog {
 		return fmt.Errorf("save log of %s: %d bytes, limit %d: %w", c.ID(), len(data), maxLog, ErrTooLarge)
@@ -37,7 +38,8 @@ func (c *Claim) SaveLog(ctx context.Context, name string, data []byte) error {
 	return nil
 }
 
-// Log reads the stored parts of one of a task's logs in the order of its runs. It returns [ErrNotFound] if there is none.
+// Log reads the stored parts of one of a task's logs in the order of its runs. It returns [ErrNotFound] if no part is
+// stored.
 func (s *Store) Log(ctx context.Context, id, name string) ([]LogPart, error) {
 	fields, err := s.redis.HKeys(ctx, s.key.log(id)).Result()
 	if err != nil {
@@ -50,7 +52,7 @@ func (s *Store) Log(ctx context.Context, id, name string) ([]LogPart, error) {
 			continue
 		}
 		data, err := s.redis.HGet(ctx, s.key.log(id), field).Bytes()
-		if errors.Is(err, redis.Nil) { // a later run's part took its place
+		if errors.Is(err, redis.Nil) { // a later run's part replaced it
 			continue
 		}
 		if err != nil {
@@ -68,9 +70,9 @@ func (s *Store) Log(ctx context.Context, id, name string) ([]LogPart, error) {
 // maxPictures bounds the pictures of one task, in bytes.
 const maxPictures = 8 << 20
 
-// Save stores what was sent along with a task, before the task itself is submitted. It may be repeated, and changes nothing once the task
-// is there: then they are as well, for as long as it is. The data lives for SessionTTL, and for Retention from the moment in which the task's
-// final message is posted. [ErrTooLarge] beyond 8 MiB in all.
+// Save stores the pictures of a task before the task is submitted. It can be repeated, and changes nothing once the
+// task exists. The pictures live for SessionTTL, and for Retention after the task's final message is posted. Save
+// returns [ErrTooLarge] beyond 8 MiB in all.
 func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 	size, fields := 0, make([]any, 0, 2*len(data))
 	for i, d := range data {
@@ -96,7 +98,7 @@ func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 	return nil
 }
 
-// Drop removes what SavePictures stored for a task that was not taken. It changes nothing if there is such a task after all.
+// Drop removes what Save stored for a task that was not accepted. It changes nothing if the task exists.
 func (s *Pictures) Drop(ctx context.Context, id string) error {
 	if _, err := s.run(ctx, "droppictures", id); err != nil {
 		return fmt.Errorf("drop pictures of %s: %w", id, err)
@@ -104,7 +106,7 @@ func (s *Pictures) Drop(ctx context.Context, id string) error {
 	return nil
 }
 
-// Read reads what SavePictures stored, in the same order; nothing if it is gone.
+// Read returns what Save stored, in the same order, or nothing if it has expired.
 func (s *Pictures) Read(ctx context.Context, id string) ([][]byte, error) {
 	fields, err := s.redis.HGetAll(ctx, s.key.pictures(id)).Result()
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Take takes the thread's next task into the run of this one, if it is due, was not cancelled, was never begun, has seen no
-// worker die and has the same kin: it is absorbed then, and event is in its stream. It is false when there is none for now; with last that is also for good, for this claim: what
-// is submitted from then on waits for its own turn. A task that was taken waits again when the run is over, however that comes about,
-// unless [Claim.EndWith] or the checkpoint says that it stays.
+// Take absorbs the thread's next task into this run if it is due, not cancelled, never started, has lost no worker and
+// has the same merge key. The absorbed task's stream then gets event. Take returns false if no task can be absorbed
+// now. If last is set, false is final for this claim: tasks submitted from then on wait for their own turn. An
+// absorbed task waits again when the run is over, unless [Claim.EndWith] or the checkpoint keeps it.
 //
-// One goroutine at a time takes. A Take that failed may have worked; the next one then finds the same task. [ErrStale] when the run is not
-// ours any more.
+// Call Take from one goroutine at a time. A Take that failed may have succeeded in Redis; the next call then returns
+// the same task. It returns [ErrStale] if the claim is lost.
 func (c *Claim) Take(ctx context.Context, last bool, event json.RawMessage) (Record, bool, error) {
 	if c.nonce == "" {
 		c.nonce = rand.Text()
@@ -30,8 +30,8 @@ func (c *Claim) Take(ctx context.Context, last bool, event json.RawMessage) (Rec
 	return r.record(r.text(1), 2), true, nil
 }
 
-// GiveBack lets absorbed tasks wait again, in their old places; with last the run takes nothing more. Those that it has not absorbed are
-// left alone. [ErrStale] as for Take.
+// GiveBack returns absorbed tasks to waiting, in their old places. If last is set, the run absorbs nothing more. IDs
+// that the run has not absorbed are ignored. It returns [ErrStale] like Take.
 func (c *Claim) GiveBack(ctx context.Context, last bool, ids ...string) error {
 	if _, err := c.store.run(ctx, "giveback", c.ID(), c.Thread(), c.fence, strings.Join(ids, " "), last); err != nil {
 		return fmt.Errorf("give back to %s: %w", c.Thread(), err)
@@ -39,13 +39,14 @@ func (c *Claim) GiveBack(ctx context.Context, last bool, ids ...string) error {
 	return nil
 }
 
-// Mail calls look, at once and until ctx ends, whenever there may be something to take: when a task is submitted to the thread, and every
-// Refresh in case that a hint got lost or a task became due.
+// Mail calls look at once and then, until ctx ends, whenever a task is submitted to the thread, and every Refresh in
+// case a hint was lost or a task became due.
 func (c *Claim) Mail(ctx context.Context, look func()) {
 	_ = c.store.heed(ctx, c.store.key.mail(), c.Thread(), func() bool { look(); return false })
 }
 
-// Absorbed reads the tasks that a task's run has absorbed and not given back, in the order in which it took them.
+// Absorbed returns the tasks that a task's run has absorbed and not given back, in the order in which it absorbed
+// them.
 func (s *Store) Absorbed(ctx context.Context, id string) ([]Record, error) {
 	ids, err := s.redis.ZRange(ctx, s.key.absorbed(id), 0, -1).Result()
 	if err != nil {

@@ -9,15 +9,16 @@ import (
 	"time"
 )
 
-// memo is what a source remembers of something between its tasks, such as a pull request.
+// memo is a note that a source keeps between tasks, for example about a pull request.
 type memo struct {
-	body json.RawMessage // nil: there is none
-	rev  int64           // goes up with every change; 0: there is none
+	body json.RawMessage // nil if no memo exists
+	rev  int64           // increases with every change; 0 if no memo exists
 }
 
 const maxMemo = 256 << 10
 
-// Memo reads what was written under a name, nil where nothing was for SessionTTL, or what is there is no memo.
+// Memo reads the note under a name. It returns nil if nothing was written for SessionTTL or the key holds something
+// else.
 func (s *Memos) Memo(ctx context.Context, name string) (json.RawMessage, error) {
 	m, err := s.memo(ctx, name)
 	return m.body, err
@@ -33,14 +34,14 @@ func (s *Memos) memo(ctx context.Context, name string) (memo, error) {
 	}
 	body, _ := values[0].(string)
 	digits, _ := values[1].(string)
-	rev, err := strconv.ParseUint(digits, 10, 49) // setmemo.lua takes as many digits
+	rev, err := strconv.ParseUint(digits, 10, 49) // setmemo.lua accepts as many digits
 	if err != nil {
-		return memo{}, nil //nolint:nilerr // no memo
+		return memo{}, nil //nolint:nilerr // not a memo
 	}
 	return memo{body: raw(body), rev: int64(rev)}, nil
 }
 
-// setMemo writes one over that of revision rev. [ErrStale]: somebody else wrote meanwhile.
+// setMemo replaces revision rev of a memo. It returns [ErrStale] if the revision has changed meanwhile.
 func (s *Memos) setMemo(ctx context.Context, name string, rev int64, body json.RawMessage) error {
 	if len(body) > maxMemo {
 		return fmt.Errorf("write memo %s: %d bytes, limit %d: %w", name, len(body), maxMemo, ErrTooLarge)
@@ -51,13 +52,14 @@ func (s *Memos) setMemo(ctx context.Context, name string, rev int64, body json.R
 	return nil
 }
 
-// changeTries bounds how often ChangeMemo begins anew because somebody else wrote meanwhile.
+// changeTries bounds how often ChangeMemo starts over because of concurrent changes.
 const changeTries = 10
 
 var errContended = errors.New("others keep changing it")
 
-// ChangeMemo reads a memo (nil: there is none), lets change make of it what it should be, and writes that, again from the beginning while
-// others do the same. A change that returns nil leaves it as it is; its error is returned. [ErrTooLarge] beyond 256 KiB.
+// ChangeMemo reads a memo (nil if it does not exist), calls change and writes the result. It starts over if another
+// process changed the memo meanwhile. If change returns nil, the memo stays as it is. ChangeMemo returns change's
+// error, and [ErrTooLarge] beyond 256 KiB.
 func (s *Memos) ChangeMemo(ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error)) error {
 	for range changeTries {
 		m, err := s.memo(ctx, name)
@@ -75,8 +77,8 @@ func (s *Memos) ChangeMemo(ctx context.Context, name string, change func(json.Ra
 	return fmt.Errorf("write memo %s: %w", name, errContended)
 }
 
-// Allow is a rate limiter that the fleet shares under a name: one turn per interval, and up to burst turns at once after a pause. It does
-// not block. It returns 0 if it took a turn, and otherwise the time until the next turn.
+// Allow is a rate limiter that the fleet shares under a name: one turn per interval, and up to burst turns at once
+// after a pause. It does not block. It returns 0 if it took a turn, and otherwise the time until the next turn.
 func (s *Memos) Allow(ctx context.Context, name string, every time.Duration, burst int) (wait time.Duration, err error) {
 	r, err := s.run(ctx, "allow", name, every.Microseconds(), max(burst, 1))
 	if err != nil {

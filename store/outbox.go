@@ -12,14 +12,14 @@ import (
 // Post is a lease on an ended task whose final message is due.
 type Post struct {
 	ID      string // the task
-	Attempt int    // 1 = the first; from 2 on an earlier one may have posted without telling
+	Attempt int    // 1 = the first; from 2 on, an earlier attempt may have posted the message without recording it
 
-	delivery int // with Attempt the lease's token: attempts start again when a task is tried again
+	delivery int // the lease's token, together with Attempt: attempts start again when a task is retried
 }
 
-// Take leases a task whose message is due, for OutboxLease: this one, or with id "" the one that is due longest. It is false when
-// there is none: not ended, posted, leased to another, or put off. For 10 s after [Claim.End] only who asks by ID gets it: that is who
-// ended it and has its report open.
+// Take leases a task whose message is due for OutboxLease: the given task, or with id "" the one that has been due
+// longest. It returns false if the task has not ended, or is posted, leased or postponed. For 10 s after [Claim.End]
+// the task must be requested by ID: the worker that ended it still has its report open.
 func (s *Outbox) Take(ctx context.Context, id string) (Post, bool, error) {
 	r, err := s.run(ctx, "takeoutbox", id, s.cfg.OutboxLease.Microseconds(), rand.Text())
 	if err != nil {
@@ -31,8 +31,8 @@ func (s *Outbox) Take(ctx context.Context, id string) (Post, bool, error) {
 	return Post{ID: r.text(1), Attempt: r.number(2), delivery: r.number(3)}, true, nil
 }
 
-// MarkPosted notes that the final message is out: the record and its events now expire after Retention. [ErrStale] when the lease has gone
-// to another, who decides then.
+// MarkPosted records that the final message is posted. The record and its events then expire after Retention. It
+// returns [ErrStale] if another process has the lease; that process then decides.
 func (s *Outbox) MarkPosted(ctx context.Context, p Post) error {
 	_, err := s.run(ctx, "posted", p.ID, p.delivery, p.Attempt, s.cfg.Retention.Milliseconds())
 	if err != nil {
@@ -41,7 +41,8 @@ func (s *Outbox) MarkPosted(ctx context.Context, p Post) error {
 	return nil
 }
 
-// Postpone gives the lease back: the message is due at that time, by Redis' clock. [ErrStale] as for Posted.
+// Postpone returns the lease and makes the message due at the given time, by Redis' clock. It returns [ErrStale] like
+// MarkPosted.
 func (s *Outbox) Postpone(ctx context.Context, p Post, at time.Time) error {
 	if _, err := s.run(ctx, "postlater", p.ID, p.delivery, p.Attempt, micros(at)); err != nil {
 		return fmt.Errorf("post %s later: %w", p.ID, err)
@@ -52,13 +53,13 @@ func (s *Outbox) Postpone(ctx context.Context, p Post, at time.Time) error {
 // Unposted is the state of the outbox.
 type Unposted struct {
 	Endings int
-	Oldest  time.Time // when the one ended that waits longest; zero: none waits
+	Oldest  time.Time // when the oldest of them ended; zero if all are posted
 }
 
-// lookedAt is how many endings of the outbox Unposted looks at: those that are due first.
+// lookedAt is how many endings Backlog reads: those that are due first.
 const lookedAt = 1000
 
-// Backlog looks at the outbox, in two round trips. The oldest is that of the first 1,000.
+// Backlog reads the state of the outbox in two round trips. Oldest considers only the first 1,000.
 func (s *Outbox) Backlog(ctx context.Context) (Unposted, error) {
 	var count *redis.IntCmd
 	var ids *redis.StringSliceCmd

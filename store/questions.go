@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Question is something a running task asks of people. Its key is its owner's: the same question has the same key in every run of the
-// task, and so the same answer.
+// Question is a question of a running task to people. Its owner chooses the key. The same question has the same key in
+// every run of the task, and so the same answer.
 type Question struct {
 	Key    string
 	Body   json.RawMessage // opaque
-	Answer json.RawMessage // opaque; nil while there is none
+	Answer json.RawMessage // opaque; nil until answered
 	Fence  int64           // of the claim that asked last
 }
 
-// Ask stores a question of the running task. It returns the answer if an earlier run of the task asked the same question and got one. It
-// returns [ErrStale] if the claim is lost and [ErrTooLarge] beyond 16 KiB.
+// Ask stores a question of the running task. It returns the answer if an earlier run of the task asked the same
+// question and got one. It returns [ErrStale] if the claim is lost and [ErrTooLarge] beyond 16 KiB.
 func (c *Claim) Ask(ctx context.Context, key string, body json.RawMessage) (answer json.RawMessage, err error) {
 	if len(body) > maxEvent {
 		return nil, fmt.Errorf("ask for %s: question of %d bytes, limit %d: %w", c.ID(), len(body), maxEvent, ErrTooLarge)
@@ -31,8 +31,8 @@ func (c *Claim) Ask(ctx context.Context, key string, body json.RawMessage) (answ
 	return raw(r.text(1)), nil
 }
 
-// Await waits for the answer to a question that was asked, until ctx ends. It looks when an answer is announced, and every Refresh in
-// case that an announcement got lost.
+// Await waits for the answer to a question of this task, until ctx ends. It reads when an answer is announced, and
+// every Refresh in case an announcement was lost.
 func (c *Claim) Await(ctx context.Context, key string) (json.RawMessage, error) {
 	var answer string
 	err := c.store.heed(ctx, c.store.key.answers(), c.ID(), func() (known bool) {
@@ -46,7 +46,8 @@ func (c *Claim) Await(ctx context.Context, key string) (json.RawMessage, error) 
 	return raw(answer), nil
 }
 
-// First reports whether this is the first time that the task says what key stands for, in whichever of its runs.
+// First reports whether this is the first call with the key in any run of the task. Callers use it to say something
+// only once.
 func (c *Claim) First(ctx context.Context, key string) (bool, error) {
 	r, err := c.store.run(ctx, "first", c.ID(), c.fence, key, rand.Text())
 	if err != nil {
@@ -55,7 +56,8 @@ func (c *Claim) First(ctx context.Context, key string) (bool, error) {
 	return r.text(0) == "ok", nil
 }
 
-// FirstWhileWaiting is [Claim.First] for a task that waits, which nobody has claimed; [ErrStale] when it does not.
+// FirstWhileWaiting is [Claim.First] for a waiting task that no worker has claimed. It returns [ErrStale] if the task
+// is not waiting.
 func (s *Questions) FirstWhileWaiting(ctx context.Context, id, key string) (bool, error) {
 	r, err := s.run(ctx, "first", id, "", key, rand.Text())
 	if err != nil {
@@ -64,9 +66,10 @@ func (s *Questions) FirstWhileWaiting(ctx context.Context, id, key string) (bool
 	return r.text(0) == "ok", nil
 }
 
-// Answer answers a question of a task, from any process. The first answer stands; it comes back. message is the ID that the answer would
-// have as a task: if it becomes the answer, it will be [ErrSpent] to submit that, or to answer with it again, for as long as an ended task is known; empty for
-// none. [ErrNotFound] when there is no such question, [ErrEnded] when nobody waits for it any more, [ErrTooLarge] beyond 16 KiB.
+// Answer answers a question of a task, from any process. The first answer counts, and Answer returns it. message is
+// the ID that the answer would have as a task, or empty. If it becomes the answer, submitting it or answering with it
+// again returns [ErrSpent], for as long as the task is kept. Answer returns [ErrNotFound] if the question does not
+// exist, [ErrEnded] if the task has ended, and [ErrTooLarge] beyond 16 KiB.
 func (s *Questions) Answer(ctx context.Context, id, key string, answer json.RawMessage, message string) (stands json.RawMessage, err error) {
 	if len(answer) > maxEvent {
 		return nil, fmt.Errorf("answer %s: %d bytes, limit %d: %w", id, len(answer), maxEvent, ErrTooLarge)
@@ -81,7 +84,7 @@ func (s *Questions) Answer(ctx context.Context, id, key string, answer json.RawM
 // List reads the questions of a task, sorted by key.
 func (s *Questions) List(ctx context.Context, id string) ([]Question, error) {
 	fields, err := s.redis.HGetAll(ctx, s.key.questions(id)).Result()
-	if err != nil && !wrongType(err) { // such are no questions
+	if err != nil && !wrongType(err) { // a key of another type holds no questions
 		return nil, fmt.Errorf("read questions of %s: %w", id, err)
 	}
 	var list []Question

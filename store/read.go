@@ -10,7 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Get reads one record; [ErrNotFound] when there is none, or no more. One that is there and cannot be read says so.
+// Get reads one record. It returns [ErrNotFound] if the record does not exist or has expired. An unreadable record has
+// Unreadable set.
 func (s *Store) Get(ctx context.Context, id string) (Record, error) { return s.get(ctx, id) }
 
 func (s *db) get(ctx context.Context, id string) (Record, error) {
@@ -27,14 +28,14 @@ func (s *db) get(ctx context.Context, id string) (Record, error) {
 	return decode(id, fields), nil
 }
 
-// LiveRecord is a task that waits or runs, as the reconciler looks at it.
+// LiveRecord is a task that waits or runs, with the fields that the reconciler needs.
 type LiveRecord struct {
-	Record       // with what a reconciler decides on, not with Task, Ending and the like
+	Record       // without Task, Ending and other fields that the reconciler does not need
 	Claimed bool // its thread's claim exists and is this record's latest
 }
 
-// Live reads all tasks that wait or run, oldest first, in three round trips. It is no snapshot: a record may have moved between them,
-// so [Store.Requeue] checks again what was seen here.
+// Live reads all tasks that wait or run, oldest first, in three round trips. The result is not a snapshot: a record
+// may change between the round trips, so [Store.Requeue] checks it again.
 func (s *Store) Live(ctx context.Context) ([]LiveRecord, error) {
 	ids, err := s.redis.ZRange(ctx, s.key.live(), 0, -1).Result()
 	if err != nil {
@@ -43,7 +44,7 @@ func (s *Store) Live(ctx context.Context) ([]LiveRecord, error) {
 	return s.readable(ctx, ids)
 }
 
-// Running reads the tasks that run, however many wait, likewise.
+// Running reads only the running tasks, in the same way.
 func (s *Store) Running(ctx context.Context) ([]LiveRecord, error) {
 	ids, err := s.redis.ZRange(ctx, s.key.running(), 0, -1).Result()
 	if err != nil {
@@ -52,8 +53,8 @@ func (s *Store) Running(ctx context.Context) ([]LiveRecord, error) {
 	return s.readable(ctx, ids)
 }
 
-// LiveAfter reads the next of the tasks that wait or run, likewise, and those that cannot be read or are gone: at most n, behind the one with
-// that ID, "" for the first. next is where to go on, "" when these were the last.
+// LiveAfter reads the next n tasks that wait or run, including unreadable and missing ones, starting after an ID (""
+// for the first). next is the ID to continue with, or "" if these were the last.
 func (s *Store) LiveAfter(ctx context.Context, after string, n int) (live []LiveRecord, next string, err error) {
 	first := "-"
 	if after != "" {
@@ -70,19 +71,19 @@ func (s *Store) LiveAfter(ctx context.Context, after string, n int) (live []Live
 	return live, next, err
 }
 
-// liveFields are what a reconciler reads of a task, which may be large.
+// liveFields are the fields that a reconciler reads. A whole record may be large.
 var liveFields = []string{
 	"thread", "class", "state", "delivery", "at", "attempt", "crashes", "fence", "created", "started", "retried",
 	"cancel_by", "cancel_cause",
 }
 
-// readable reads those of some tasks that wait or run, as far as they can be read.
+// readable returns those of the given tasks that wait or run and can be read.
 func (s *Store) readable(ctx context.Context, ids []string) ([]LiveRecord, error) {
 	live, err := s.live(ctx, ids)
 	return slices.DeleteFunc(live, func(r LiveRecord) bool { return r.Unreadable != "" }), err
 }
 
-// live reads those of some tasks that wait or run, or cannot be read.
+// live returns those of the given tasks that wait or run, or cannot be read.
 func (s *Store) live(ctx context.Context, ids []string) ([]LiveRecord, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -123,8 +124,8 @@ func (s *Store) live(ctx context.Context, ids []string) ([]LiveRecord, error) {
 	return live, nil
 }
 
-// Position tells how many tasks of its thread start before this one: 0 = the next, perhaps behind one that runs. A task that does not
-// wait has no position: [ErrRunning], [ErrEnded].
+// Position returns how many tasks of the thread start before this one; 0 means that it is next, perhaps after a
+// running one. It returns [ErrRunning] or [ErrEnded] if the task is not waiting.
 func (s *Store) Position(ctx context.Context, id string) (int, error) {
 	r, err := s.run(ctx, "position", id)
 	if err != nil {
@@ -133,7 +134,7 @@ func (s *Store) Position(ctx context.Context, id string) (int, error) {
 	return r.number(1), nil
 }
 
-// Counts is how many tasks there are in each state but the last.
+// Counts is the number of tasks in each state but the last.
 type Counts struct{ Waiting, Running, Absorbed int }
 
 // Counts counts the tasks that have not ended, in one round trip, however many there are.
@@ -151,29 +152,31 @@ func (s *Store) Counts(ctx context.Context) (Counts, error) {
 	return c, nil
 }
 
-// glance is how many IDs a listing that chooses looks at in one round trip.
+// glance is how many IDs a filtered listing reads per round trip.
 const glance = 500
 
-// ListQuery says what to list. The zero value is the newest tasks in any state.
+// ListQuery selects what to list. The zero value means the newest tasks in any state.
 type ListQuery struct {
 	State  State  // empty = any
 	Limit  int    // 0 = 50
-	Before string // an ID: only older ones, for the next page; it need not exist any more
+	Before string // an ID: only older tasks, for the next page; the task itself may have expired
 
-	// Head and Match choose; nil = all. Head decides by ID, Class, State and Scopes, the only fields that it is given, so that the rest of
-	// what it drops is never read. Match decides by the whole record.
+	// Head and Match filter; nil accepts all. Head sees only ID, Class, State and Scopes, so that the rest of a
+	// dropped record is never read. Match sees the whole record.
 	Head, Match func(Record) bool
-	Look        int // after how many tasks to stop looking, give or take a few hundred; 0 = never
+	Look        int // stop after about this many tasks, give or take a few hundred; 0 = never
 }
 
 // Page is a part of a listing, newest first.
 type Page struct {
 	Records []Record
-	// Next is Before of the page that follows; empty = there is none. With fewer records than Limit, it is where the listing stopped looking.
+	// Next is the Before of the following page; empty on the last page. If there are fewer records than Limit, the
+	// listing stopped looking here.
 	Next string
 }
 
-// List reads records, newest first by ID. It is no snapshot: a task that changes state meanwhile may be missing.
+// List reads records, newest first by ID. The result is not a snapshot: a task that changes state meanwhile may be
+// missing.
 func (s *Store) List(ctx context.Context, q ListQuery) (Page, error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
@@ -205,10 +208,10 @@ func (s *Store) List(ctx context.Context, q ListQuery) (Page, error) {
 	}
 }
 
-// all reports whether every ID of the index is wanted.
+// all reports whether the query accepts every ID of the index.
 func (q ListQuery) all() bool { return q.State == "" && q.Head == nil && q.Match == nil }
 
-// wants is what can be said by the head of a record.
+// wants reports whether the query accepts the head of a record.
 func (q ListQuery) wants(r Record) bool {
 	return (q.State == "" || q.State == r.State) && (q.Head == nil || q.Head(r))
 }
@@ -222,17 +225,17 @@ func (s *Store) older(ctx context.Context, q ListQuery, n int) ([]string, error)
 	if q.Before != "" {
 		last = "(" + q.Before
 	}
-	// With REV the greater bound comes first: go-redis passes both on as they are.
+	// With REV the greater bound comes first; go-redis passes both bounds through unchanged.
 	return s.redis.ZRangeArgs(ctx, redis.ZRangeArgs{Key: index, Start: last, Stop: "-", ByLex: true, Rev: true, Count: int64(n)}).Result()
 }
 
-// choose adds the records that are wanted, until there are enough.
+// choose appends the matching records until the page is full.
 func (s *Store) choose(ctx context.Context, q ListQuery, ids []string, found []Record) ([]Record, error) {
 	ids, err := s.heads(ctx, q, ids)
 	if err != nil {
 		return nil, err
 	}
-	// Records may be large: no more of them at once than a page has.
+	// Records may be large, so read at most a page of them at once.
 	for some := range slices.Chunk(ids, q.Limit) {
 		records, err := s.records(ctx, some)
 		if err != nil {
@@ -249,7 +252,7 @@ func (s *Store) choose(ctx context.Context, q ListQuery, ids []string, found []R
 	return found, nil
 }
 
-// heads drops the IDs of records that are not wanted, as far as their heads tell.
+// heads drops the IDs of records whose heads do not match.
 func (s *Store) heads(ctx context.Context, q ListQuery, ids []string) ([]string, error) {
 	if len(ids) == 0 || q.State == "" && q.Head == nil {
 		return ids, nil
@@ -275,7 +278,7 @@ func (s *Store) heads(ctx context.Context, q ListQuery, ids []string) ([]string,
 	return wanted, nil
 }
 
-// records reads many in one round trip and leaves out those that have expired. One that cannot be read says so.
+// records reads many records in one round trip and leaves out expired ones. An unreadable record has Unreadable set.
 func (s *db) records(ctx context.Context, ids []string) ([]Record, error) {
 	if len(ids) == 0 {
 		return nil, nil

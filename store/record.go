@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// State is where a task is in its life.
+// State is the stage of a task's life.
 type State string
 
-// The states. Waiting and running or absorbed may alternate many times; ended is left by Retry only.
+// The states. A task may change between waiting and running or absorbed many times. Only Retry leaves ended.
 const (
 	Waiting  State = "waiting"
 	Running  State = "running"
@@ -19,19 +19,19 @@ const (
 	Ended    State = "ended"
 )
 
-// Record is one task as the store knows it: a copy, true at the moment it was read.
+// Record is a copy of one task, true at the moment it was read.
 type Record struct {
 	ID       string          // begins with 16 digits of unix microseconds and a dash; [a-z0-9.-], at most 80 bytes
 	Thread   string          // tasks of one thread run one after the other, in the order of their IDs
 	Class    string          // the queue it belongs to; opaque here
 	Task     json.RawMessage // opaque, at most 1 MiB
-	Scopes   []string        // what it counts in, for caps and budgets: "<kind>:<name>" each, names opaque here
+	Scopes   []string        // "<kind>:<name>" each, for caps and budgets; the names are opaque here
 	State    State
-	MergeKey string // the run of one task may absorb another of its thread if both have the same, which is not empty; opaque
-	Into     string // whose run has absorbed it; with whom it ended
+	MergeKey string // a run may absorb another task of the thread with the same non-empty key; opaque
+	Into     string // the task whose run has absorbed it, or with which it ended
 
-	// Topic is what Submit remembers of the thread, for its next task; nil = nothing new. Opaque; see [Threads.Topic], not in records that
-	// were read.
+	// Topic is stored for the thread's next task; nil leaves the stored one. Opaque; see [Threads.Topic]. Records that
+	// were read do not have it.
 	Topic json.RawMessage
 
 	Reply ReplyMode // read by Submit; not in records that were read
@@ -42,27 +42,27 @@ type Record struct {
 
 	Delivery int       // which delivery is the valid one: asynq's task ID is <id> for 0, <id>.r<n> for n
 	At       time.Time // not to be started before; zero = at once
-	Why      string    // what a task waits for that was begun before, for people; see Wait
-	Blocked  Blocked   // what a waiting task was refused for when it last asked to start
+	Why      string    // what a started task waits for, for display; see Wait
+	Blocked  Blocked   // why a waiting task was last refused
 	Attempt  int       // runs started, without those given back
 	Parks    int       // times it was parked; see Wait
 	Crashes  int       // runs lost with their worker
-	Crashed  time.Time // when the latest of these was found; zero = none was
+	Crashed  time.Time // when the latest of these was found; zero if no run was lost
 	Fence    int64     // token of the latest claim of this task, 0 = never claimed
-	Worker   string    // who runs it or ran it last
-	Cost     float64   // US dollars, of all its runs, as far as they were settled; see [Claim.Spend]
+	Worker   string    // the worker that runs it or ran it last
+	Cost     float64   // US dollars of all settled runs; see [Claim.Spend]
 
 	Created, Started, Ended time.Time // by Redis' clock; Started is the latest run's
-	Retried                 time.Time // since when it is tried again, zero if it is not
+	Retried                 time.Time // since when it is retried; zero if it is not
 
 	CancelBy, CancelCause string          // the tombstone: the first cancel wins; no cause = not cancelled
 	Ending                json.RawMessage // opaque, set when ended
 	Outbox                int             // attempts to post the final message, -1 = posted
 
-	Unreadable string // why the record cannot be read; empty = it can. Of one that cannot, what else there is counts for little
+	Unreadable string // why the record cannot be read; empty if it can. Its other fields are then unreliable
 }
 
-// Due is from when on the task could have started; one that is tried again, since then.
+// Due returns when the task could first have started, or when it was retried.
 func (r Record) Due() time.Time {
 	return slices.MaxFunc([]time.Time{r.Created, r.Retried, r.At}, time.Time.Compare)
 }
@@ -79,7 +79,7 @@ func decode(id string, f map[string]string) Record {
 	}
 }
 
-// number reads what a script wrote; a field that is not there is 0.
+// number parses a number that a script wrote; a missing field is 0.
 func number(s string) int {
 	n, _ := strconv.Atoi(s)
 	return n
@@ -92,7 +92,7 @@ func raw(s string) json.RawMessage {
 	return json.RawMessage(s)
 }
 
-// lines reads a list as scripts keep it in a field; nil for none.
+// lines splits a list that scripts keep in a field; an empty field is nil.
 func lines(field string) []string {
 	if field == "" {
 		return nil

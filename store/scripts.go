@@ -14,13 +14,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// scriptFiles are the steps that touch more than one key. The first lines of each file are its contract: arguments and replies.
+// scriptFiles are the steps that touch more than one key. The first lines of each file describe its arguments and
+// replies.
 //
 //go:embed scripts/*.lua
 var scriptFiles embed.FS
 
-// loadScripts reads all scripts by file name without .lua, each with what it needs of common.lua in front. They are the same for all stores of
-// a process, and nobody changes them.
+// loadScripts returns all scripts by file name without .lua, each preceded by the parts of common.lua that it needs.
+// All stores of a process share them; they are read-only.
 var loadScripts = sync.OnceValues(func() (map[string]*redis.Script, error) {
 	const dir = "scripts"
 	common, err := scriptFiles.ReadFile(dir + "/common.lua")
@@ -48,9 +49,9 @@ var (
 	word    = regexp.MustCompile(`\w+`)
 )
 
-// link puts in front of a script those definitions of common that it uses, and what these use. Redis executes a script from its first line
-// at every call: all of common would cost more there than most scripts do themselves. A definition begins at the left margin and uses only
-// those before it.
+// link prepends the definitions of common that a script uses, directly or indirectly. Redis executes a script from its
+// first line at every call, and all of common would cost more than most scripts do. A definition begins at the left
+// margin and uses only earlier ones.
 func link(common, script string) string {
 	used := map[string]bool{}
 	use := func(code string) {
@@ -71,7 +72,8 @@ func link(common, script string) string {
 	return script
 }
 
-// run executes one script: one round trip, two when Redis does not know the script yet. The error is Redis' or the script's refusal.
+// run executes one script in one round trip, or two if Redis does not have the script yet. It returns Redis' errors
+// and the script's refusals.
 func (s *db) run(ctx context.Context, name string, args ...any) (reply, error) {
 	values, err := s.scripts[name].Run(ctx, s.redis, nil, append([]any{s.key.prefix}, args...)...).Slice()
 	if err != nil {
@@ -81,7 +83,7 @@ func (s *db) run(ctx context.Context, name string, args ...any) (reply, error) {
 	return r, verdict(r)
 }
 
-// reply is what a script answers: a word, then strings, then perhaps a record.
+// reply is a script's reply: a word, then strings, then perhaps a record.
 type reply []any
 
 func (r reply) text(i int) string {
@@ -106,7 +108,7 @@ func (r reply) record(id string, i int) Record {
 	return decode(id, fields)
 }
 
-// micros is how times are stored: unix microseconds, 0 for the zero time.
+// micros returns a time as it is stored: Unix microseconds, 0 for the zero time.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -28,8 +28,8 @@ type Config struct {
 	CostCap     int           // how many combinations of scopes and model the costs of a day distinguish [2000]
 }
 
-// Store holds the tasks. Its fields hold everything else and share its connection. All methods are safe for concurrent use. A store
-// starts a goroutine only while tasks are followed.
+// Store holds the tasks. Its fields hold everything else and share its connection. All methods are safe for concurrent
+// use. A store starts a goroutine only while tasks are followed.
 type Store struct {
 	*db
 

@@ -25,13 +25,14 @@ const (
 	OnlyReply ReplyMode = "only" // an answer, never a task
 )
 
-// Submit stores a new task as waiting, in the thread that rec.Thread resolves to; see [Threads.Alias]. It reads the fields ID, Thread, Class,
-// Task, Scopes, MergeKey, Topic, At and Reply of rec. It is idempotent by ID: if the record exists, in whatever state, Submit returns it unchanged
-// with created = false.
+// Submit stores a new task as waiting, in the thread that rec.Thread resolves to; see [Threads.Alias]. It reads the
+// fields ID, Thread, Class, Task, Scopes, MergeKey, Topic, At and Reply of rec. It is idempotent by ID: if the record
+// exists, in whatever state, Submit returns it unchanged with created = false.
 //
-// It returns [ErrTooLarge] if the task exceeds 1 MiB, [ErrSpent] if the message was used as an answer before (see [Questions.Answer]), and
-// [*OverBudget] if one of today's budgets is used up. Unless rec.Reply is [NoReply], it stores nothing and returns [*OpenQuestion] if the
-// thread's running task has asked something; [OnlyReply] returns [ErrNoQuestion] if it has not.
+// It returns [ErrTooLarge] if the task exceeds 1 MiB, [ErrSpent] if the message was used as an answer before (see
+// [Questions.Answer]), and [*OverBudget] if one of today's budgets is used up. Unless rec.Reply is [NoReply], it
+// stores nothing and returns [*OpenQuestion] if the thread's running task has asked something; [OnlyReply] returns
+// [ErrNoQuestion] if it has not.
 func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stored Record, created bool, err error) {
 	if err := check(rec); err != nil {
 		return Record{}, false, fmt.Errorf("submit %s: %w", rec.ID, err)

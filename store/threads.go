@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Topic reads what the latest task of a thread left for its next one; see [Record]. It outlives the tasks themselves and is gone with the
-// thread's session: [ErrNotFound] then, and in a thread that never had a task.
+// Topic reads what the latest task of a thread stored for its next one; see [Record]. It outlives the tasks and
+// expires with the thread's session. Topic returns [ErrNotFound] if it has expired or the thread never had a task.
 func (s *Threads) Topic(ctx context.Context, thread string) (json.RawMessage, error) {
 	topic, err := s.redis.Get(ctx, s.key.topic(thread)).Result()
 	switch {
@@ -26,8 +26,8 @@ func (s *Threads) Topic(ctx context.Context, thread string) (json.RawMessage, er
 	return raw(topic), nil
 }
 
-// OpenTasks reads the tasks of a thread that wait or run, in the order in which they start. Those that are in the run of another are not among
-// them.
+// OpenTasks reads the tasks of a thread that wait or run, in the order in which they start. Absorbed tasks are not
+// included.
 func (s *Threads) OpenTasks(ctx context.Context, thread string) ([]Record, error) {
 	ids, err := s.redis.ZRange(ctx, s.key.waiting(thread), 0, -1).Result()
 	if err != nil {
@@ -40,8 +40,8 @@ func (s *Threads) OpenTasks(ctx context.Context, thread string) ([]Record, error
 	return records, nil
 }
 
-// LatestTasks reads the newest tasks of a thread that left a topic, at most n, oldest first. They may be in any state, also in the run of another;
-// those that have expired are left out.
+// LatestTasks reads the newest n tasks of a thread that stored a topic, oldest first, in any state. Expired tasks are
+// left out.
 func (s *Threads) LatestTasks(ctx context.Context, thread string, n int) ([]Record, error) {
 	ids, err := s.redis.ZRange(ctx, s.key.thread(thread), int64(-n), -1).Result()
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Threads) LatestTasks(ctx context.Context, thread string, n int) ([]Reco
 	return records, nil
 }
 
-// Next reads the thread's task that starts next, or is running already; [ErrNotFound] when none waits.
+// Next reads the thread's running task or the one that starts next. It returns [ErrNotFound] if none waits or runs.
 func (s *Threads) Next(ctx context.Context, thread string) (Record, error) {
 	ids, err := s.redis.ZRange(ctx, s.key.waiting(thread), 0, 0).Result()
 	if err != nil {
@@ -66,8 +66,8 @@ func (s *Threads) Next(ctx context.Context, thread string) (Record, error) {
 	return s.get(ctx, ids[0])
 }
 
-// Alias makes one thread's name an alias of another thread, so that a pull request opened from a Slack thread joins that thread. The
-// latest alias of a name wins. It affects [Threads.Resolve], not tasks that were submitted before.
+// Alias makes one thread's name an alias of another thread, so that a pull request opened from a Slack thread joins
+// that thread. The latest alias of a name wins. It affects [Threads.Resolve], not tasks that were submitted before.
 func (s *Threads) Alias(ctx context.Context, alias, thread string) error {
 	r, err := s.run(ctx, "alias", alias, thread, s.cfg.SessionTTL.Milliseconds())
 	if err == nil && r.text(0) == "no" {
@@ -79,8 +79,8 @@ func (s *Threads) Alias(ctx context.Context, alias, thread string) error {
 	return nil
 }
 
-// Resolve returns the thread that a name stands for, or the name itself if it is no alias. It follows one hop. An alias expires SessionTTL
-// after its last use, with the thread's session.
+// Resolve returns the thread that a name stands for, or the name itself if it is no alias. It follows one hop. An
+// alias expires SessionTTL after its last use, with the thread's session.
 func (s *Threads) Resolve(ctx context.Context, thread string) (string, error) {
 	target, err := s.redis.GetEx(ctx, s.key.alias(thread), s.cfg.SessionTTL).Result()
 	if errors.Is(err, redis.Nil) {
@@ -92,15 +92,16 @@ func (s *Threads) Resolve(ctx context.Context, thread string) (string, error) {
 	return target, nil
 }
 
-// ThreadLock locks an idle thread, for example to remove its directories. New tasks of the thread find it busy until the lock is released
-// or expires.
+// ThreadLock locks an idle thread, for example to remove its directories. New tasks of the thread find it busy until
+// the lock is released or expires.
 type ThreadLock struct {
 	db     *db
 	thread string
 	token  string
 }
 
-// Lock takes an idle thread for at most ttl. [ErrBusy] when one of its tasks waits or runs, or somebody else has it.
+// Lock locks an idle thread for at most ttl. It returns [ErrBusy] if one of its tasks waits or runs, or the thread is
+// locked already.
 func (s *Threads) Lock(ctx context.Context, thread string, ttl time.Duration) (*ThreadLock, error) {
 	l := &ThreadLock{db: s.db, thread: thread, token: "lock " + rand.Text()}
 	if _, err := s.run(ctx, "lockthread", thread, l.token, ttl.Milliseconds()); err != nil {
@@ -117,11 +118,12 @@ func (l *ThreadLock) Release(ctx context.Context) error {
 	return nil
 }
 
-// maxPushed is how many commits of a branch are remembered. The last two would do: of the last push nobody may have seen the end.
+// maxPushed is the number of commits kept per branch. Two would be enough: the result of the last push may be unknown.
 const maxPushed = 10
 
-// Pushing notes that the running task is about to push a commit to a branch of a repository. [ErrStale] when the task is not ours any
-// more, and so not ours to push. The branch may get to that commit or not: it is noted before, because afterwards it could be too late.
+// Pushing records that the running task is about to push a commit to a branch of a repository, whether or not the push
+// succeeds. It is recorded first, because the worker may die right after the push. Pushing returns [ErrStale] if the
+// claim is lost; the run must not push then.
 func (c *Claim) Pushing(ctx context.Context, repo, branch, commit string) error {
 	_, err := c.run(ctx, "pushing", c.ID(), c.fence, repo+" "+branch, commit, maxPushed, c.store.cfg.SessionTTL.Milliseconds())
 	if err != nil {
@@ -130,7 +132,7 @@ func (c *Claim) Pushing(ctx context.Context, repo, branch, commit string) error 
 	return nil
 }
 
-// Pushed lists the latest commits that a branch may be at by our doing. There are none of a branch that nobody pushed to for SessionTTL.
+// Pushed lists the latest commits that errand may have pushed to a branch. They expire SessionTTL after the last push.
 func (s *Threads) Pushed(ctx context.Context, repo, branch string) ([]string, error) {
 	commits, err := s.redis.LRange(ctx, s.key.pushed(repo, branch), 0, -1).Result()
 	if err != nil {

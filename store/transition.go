@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Silent tells for how long runs have been without their claims, by their IDs and by Redis' clock, in one round trip: 0 the first time that it is
-// asked of a run and in this term, see [Leader.Lead]. The holder may put the claim back, which begins the time anew. Tasks that are claimed or
-// do not run any more are left out.
+// Silent returns for how long runs have been without their claims, by ID and by Redis' clock, in one round trip. The
+// time is 0 at the first call for a run in this term; see [Leader.Lead]. If the holder restores the claim, the time
+// starts over. Tasks that are claimed or no longer run are left out.
 func (s *Store) Silent(ctx context.Context, term string, runs ...LiveRecord) (map[string]time.Duration, error) {
 	if len(runs) == 0 {
 		return nil, nil
@@ -33,10 +33,10 @@ func (s *Store) Silent(ctx context.Context, term string, runs ...LiveRecord) (ma
 	return silent, nil
 }
 
-// Requeue makes a new delivery the valid one, for a task whose delivery got lost or whose worker died; it is the reconciler's.
-// delivery and fence are those it saw; when either has moved, the task ended, or a running one is claimed, it is [ErrStale]. A running
-// task waits again, in its old place. crashed counts a run that was lost, unless it was idle, see [Claim.Idle]. The record comes back as it is
-// then.
+// Requeue makes a new delivery the valid one, for a task whose delivery was lost or whose worker died. Only the
+// reconciler calls it. delivery and fence are the values that it saw; Requeue returns [ErrStale] if either has
+// changed, the task has ended, or it is running and claimed. A running task waits again, in its old place. crashed
+// counts a lost run, unless the run was idle; see [Claim.Idle]. Requeue returns the record after the change.
 func (s *Store) Requeue(ctx context.Context, id string, delivery int, fence int64, crashed bool) (Record, error) {
 	r, err := s.run(ctx, "requeue", id, delivery, fence, crashed, rand.Text())
 	if err != nil {
@@ -45,9 +45,9 @@ func (s *Store) Requeue(ctx context.Context, id string, delivery int, fence int6
 	return r.record(id, 1), nil
 }
 
-// EndWaiting ends a task that has not started (withdrawn, refused) and puts it into the outbox, due now. It is false, and nothing
-// changes, when the task does not wait: then whoever runs it decides its ending, or it has one. Tasks that stayed with it while it waits
-// end with it.
+// EndWaiting ends a waiting task (withdrawn, refused) and puts it into the outbox, due now. It returns false and
+// changes nothing if the task does not wait: then its run decides the ending, or it has ended. Absorbed tasks that
+// stayed with it while it waits end with it.
 func (s *Store) EndWaiting(ctx context.Context, id string, ending json.RawMessage) (bool, error) {
 	return s.endWaiting(ctx, id, ending, false)
 }
@@ -63,9 +63,10 @@ func (s *Store) endWaiting(ctx context.Context, id string, ending json.RawMessag
 	return r.text(0) == "ok", nil
 }
 
-// Cancel writes the tombstone of a task that waits or runs, and then hints the holder at it. The first cancel wins, a later one and
-// one after the end change nothing. It stops nobody by itself: see [Watch], and [Store.EndWaiting] for a task that waits. The record
-// comes back as it is then, of an absorbed task that of the one whose run it is in, which has to stop. cause must not be empty.
+// Cancel writes the tombstone of a task that waits or runs, and then sends the holder a hint. The first cancel wins;
+// later ones, and one after the end, change nothing. Cancel does not stop the run itself: see [Watch], and
+// [Store.EndWaiting] for a waiting task. It returns the record after the change. For an absorbed task it returns the
+// record of the task whose run has to stop. cause must not be empty.
 func (s *Store) Cancel(ctx context.Context, id, by, cause string) (Record, error) {
 	if cause == "" {
 		return Record{}, fmt.Errorf("cancel %s: %w", id, errors.New("no cause"))
@@ -77,9 +78,9 @@ func (s *Store) Cancel(ctx context.Context, id, by, cause string) (Record, error
 	return r.record(r.text(1), 2), nil
 }
 
-// Retry lets an ended task wait again under a new delivery, due at once and as if it had never run: without ending, tombstone, attempts
-// and crashes, and on its own if it had been absorbed. Its place in the thread is that of its ID, its events go on behind the earlier
-// ones. [ErrNotEnded] otherwise.
+// Retry makes an ended task wait again under a new delivery, due at once, as if it had never run: without ending,
+// tombstone, attempts and crashes, and no longer absorbed. It keeps its place in the thread, and its events continue
+// after the earlier ones. Retry returns [ErrNotEnded] if the task has not ended.
 func (s *Store) Retry(ctx context.Context, id string) (Record, error) {
 	r, err := s.run(ctx, "retry", id, rand.Text())
 	if err != nil {

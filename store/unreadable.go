@@ -9,13 +9,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A record may be unreadable: written by another version, or by mistake. That is this record's trouble alone. Whoever reads many passes over it,
-// and says which and why; no step waits for it.
+// A record may be unreadable because another version or a mistake wrote it. It must not affect other tasks: a step
+// that reads many records skips it and reports its ID and the reason.
 
-// wrongType reports whether a key holds something else than it should.
+// wrongType reports whether a command failed because the key has another type.
 func wrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
 
-// pipelined is Redis' Pipelined for readings of which each may fail by itself with wrongType.
+// pipelined is Redis' Pipelined for reads that may each fail with wrongType.
 func (s *db) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) error {
 	cmds, err := s.redis.Pipelined(ctx, fn)
 	if !wrongType(err) {
@@ -29,7 +29,7 @@ func (s *db) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) erro
 	return nil
 }
 
-// flaw is why the fields of a record cannot be read; empty when they can.
+// flaw returns why the fields of a record cannot be read, or "" if they can.
 func flaw(f map[string]string) string {
 	switch state := State(f["state"]); {
 	case state == "":
@@ -42,11 +42,11 @@ func flaw(f map[string]string) string {
 	return ""
 }
 
-// noHash is the flaw of a record of which wrongType is true.
+// noHash returns an unreadable record for a key that is not a hash.
 func noHash(id string) Record { return Record{ID: id, Unreadable: "it is no hash"} }
 
-// SetAside takes a task out of those that live whose record is gone or so damaged that no step can be taken with it. Its thread goes on without
-// it. [ErrStale] when it is not as bad as that.
+// SetAside removes a task from the live tasks if its record is gone or so damaged that no step can use it. Its thread
+// continues without it. SetAside returns [ErrStale] if the record is still usable.
 func (s *Store) SetAside(ctx context.Context, id string) error {
 	if _, err := s.run(ctx, "setaside", id); err != nil {
 		return fmt.Errorf("set aside %s: %w", id, err)
@@ -54,10 +54,11 @@ func (s *Store) SetAside(ctx context.Context, id string) error {
 	return nil
 }
 
-// maxUnreadable is how many unreadable records Diagnose tells of.
+// maxUnreadable is the number of unreadable records that Diagnose reports.
 const maxUnreadable = 20
 
-// NoteUnreadable lets Diagnose tell of unreadable records, each by its ID and why it is, until they are gone or Retention is over.
+// NoteUnreadable makes Diagnose report unreadable records, by ID with the reason, until they are gone or Retention is
+// over.
 func (s *Doctor) NoteUnreadable(ctx context.Context, why map[string]string) error {
 	if len(why) == 0 {
 		return nil
@@ -73,7 +74,7 @@ func (s *Doctor) NoteUnreadable(ctx context.Context, why map[string]string) erro
 	return nil
 }
 
-// unreadable tells of the records that were noted and are still there.
+// unreadable returns findings for the noted records that still exist.
 func (s *Doctor) unreadable(ctx context.Context) (found []Finding, err error) {
 	why, err := s.redis.HGetAll(ctx, s.key.unreadable()).Result()
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"fmt"
 )
 
-// maxVoters is how many people may have their say about one task.
+// maxVoters is the number of people who can vote on one task.
 const maxVoters = 1000
 
-// Vote notes what somebody thinks of a task's answer, in the word of whoever asks. The first vote of each person stands; it comes back.
-// Votes are kept as long as a record, from the last one on.
+// Vote stores a person's rating of a task's answer; the words are the caller's. The first vote of each person counts,
+// and Vote returns it. Votes are kept for Retention after the last one.
 func (s *Votes) Vote(ctx context.Context, id, voter, vote string) (stands string, err error) {
 	r, err := s.run(ctx, "vote", id, voter, vote, maxVoters, s.cfg.Retention.Milliseconds())
 	if err == nil && r.text(0) == "no" {
@@ -22,7 +22,7 @@ func (s *Votes) Vote(ctx context.Context, id, voter, vote string) (stands string
 	return r.text(1), nil
 }
 
-// Of tells what people think of a task's answer, by voter.
+// Of returns the votes on a task's answer, by voter.
 func (s *Votes) Of(ctx context.Context, id string) (map[string]string, error) {
 	votes, err := s.redis.HGetAll(ctx, s.key.votes(id)).Result()
 	if err != nil {

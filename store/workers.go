@@ -20,14 +20,14 @@ const workerTTL = 15 * time.Second
 type Worker struct {
 	ID, Host, Version   string
 	Pid, Slots, Running int   // Running of Slots are taken
-	Memory              int64 `json:",omitempty"` // bytes available for further runs; 0 = nothing tells
+	Memory              int64 `json:",omitempty"` // bytes available for further runs; 0 = unknown
 	Started             time.Time
 	Seen                time.Time       `json:"-"` // of the last beat, by Redis' clock; Beat ignores it
-	Draining            bool            // takes nothing new
+	Draining            bool            // takes no new tasks
 	Health              json.RawMessage `json:",omitempty"` // of its CLI; opaque
-	Credential          string          `json:",omitempty"` // for the model, by its name; see [Credential]
+	Credential          string          `json:",omitempty"` // name of its model credential; see [Credential]
 	Notices             []Finding       `json:",omitempty"` // about its configuration
-	URL                 string          `json:",omitempty"` // where front doors of other machines may ask it for logs
+	URL                 string          `json:",omitempty"` // where front doors on other machines can request logs
 }
 
 // Beat records that the worker is alive for the next 15 s.
@@ -42,7 +42,7 @@ func (s *Workers) Beat(ctx context.Context, w Worker) error {
 	return nil
 }
 
-// List lists those that live, by ID.
+// List lists the live workers, by ID.
 func (s *Workers) List(ctx context.Context) ([]Worker, error) {
 	seen, err := s.redis.ZRangeWithScores(ctx, s.key.workers(), 0, -1).Result()
 	if err != nil {
@@ -63,9 +63,9 @@ func (s *Workers) List(ctx context.Context) ([]Worker, error) {
 	var workers []Worker
 	for i, z := range seen {
 		var w Worker
-		// The index may name one that is gone until another worker's beat trims it.
+		// The index may name a dead worker until another worker's beat trims it.
 		if state := reply(states).text(i); state != "" {
-			if json.Unmarshal([]byte(state), &w) != nil { // of another version; it lives all the same
+			if json.Unmarshal([]byte(state), &w) != nil { // written by another version; the worker is alive
 				w = Worker{ID: fmt.Sprint(z.Member), Health: json.RawMessage(`"unreadable"`)}
 			}
 			w.Seen = at(z)
@@ -76,9 +76,9 @@ func (s *Workers) List(ctx context.Context) ([]Worker, error) {
 	return workers, nil
 }
 
-// Bounds of what waits for a worker.
+// Bounds of inquiries.
 const (
-	inquiryTTL   = 30 * time.Second // nobody waits longer for an answer
+	inquiryTTL   = 30 * time.Second // nothing waits longer for a reply
 	maxInquiries = 1000
 )
 
@@ -88,8 +88,9 @@ type inquiry struct {
 	Question json.RawMessage `json:"question"`
 }
 
-// Inquire asks whichever worker is free, and waits for its answer until ctx ends, which is the error; the question is then taken back, unless a
-// worker is at it. The key stands for the question: while the answer to an earlier one with that key is kept, it is that.
+// Inquire sends a question to any free worker and waits for the reply until ctx ends, which is the error. It then
+// withdraws the question unless a worker has it already. The key identifies the question: while an earlier reply with
+// that key is kept, Inquire returns that reply.
 func (s *Workers) Inquire(ctx context.Context, key string, question json.RawMessage) (json.RawMessage, error) {
 	answer, err := s.replied(ctx, key)
 	if err != nil || answer != nil {
@@ -114,14 +115,14 @@ func (s *Workers) Inquire(ctx context.Context, key string, question json.RawMess
 		return answer != nil
 	})
 	if gone != nil {
-		// Taken back, so that no worker looks for what nobody waits for; where that fails, it lapses.
+		// Withdraw the question, so that no worker prepares a reply for nothing. If that fails, the question expires.
 		_ = s.redis.LRem(context.WithoutCancel(ctx), s.key.inquiries(), 1, body).Err()
 		return nil, fmt.Errorf("inquire %s: %w", key, errors.Join(gone, err))
 	}
 	return answer, nil
 }
 
-// replied is the answer that is kept; nil when there is none.
+// replied returns the stored reply, or nil.
 func (s *Workers) replied(ctx context.Context, key string) (json.RawMessage, error) {
 	answer, err := s.redis.Get(ctx, s.key.reply(key)).Result()
 	switch {
@@ -133,8 +134,9 @@ func (s *Workers) replied(ctx context.Context, key string) (json.RawMessage, err
 	return raw(answer), nil
 }
 
-// Respond answers what is inquired, one question after the other, until ctx ends, which is the error. While ready says no, questions are left
-// to others. An answer is kept for as long as answer says; nil is none, and whoever asked waits on.
+// Respond answers inquiries one after the other until ctx ends, which is the error. While ready returns false, it
+// leaves them to other workers. A reply is kept for the time that answer returns; nil is no reply, and the inquirer
+// keeps waiting.
 func (s *Workers) Respond(
 	ctx context.Context, ready func() bool, answer func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration),
 ) error {
@@ -142,7 +144,7 @@ func (s *Workers) Respond(
 		for ctx.Err() == nil && ready() {
 			body, err := s.redis.RPop(ctx, s.key.inquiries()).Bytes()
 			if err != nil {
-				return false // there is none, or Redis is away
+				return false // no inquiry, or Redis is away
 			}
 			var q inquiry
 			if json.Unmarshal(body, &q) != nil {
@@ -155,7 +157,7 @@ func (s *Workers) Respond(
 			if words == nil {
 				continue
 			}
-			_, _ = s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error { // whoever waits asks again
+			_, _ = s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error { // on failure the inquirer asks again
 				p.Set(ctx, s.key.reply(q.Key), []byte(words), keep)
 				p.Publish(ctx, s.key.replies(), q.Key)
 				return nil
@@ -165,9 +167,9 @@ func (s *Workers) Respond(
 	})
 }
 
-// Leader is a candidate for doing, alone in the fleet, what one process does for all. Leadership is a lock that expires: it keeps work from
-// being done twice, and does not make it safe to do. Two may believe that they lead, one of them after a pause, so every step that a leader
-// takes must be refused by the store where it comes too late.
+// Leader is a candidate for work that one process does for the whole fleet. Leadership is an expiring lock. It avoids
+// duplicate work but does not make it safe: after a pause two processes may both believe that they lead. So the store
+// must refuse every step of a leader that comes too late.
 //
 // Methods may be called from any goroutine.
 type Leader struct {
@@ -177,13 +179,14 @@ type Leader struct {
 	ttl  time.Duration
 }
 
-// Leader makes a candidate for the lead of that name. A leader that stops calling [Leader.Lead] is replaced after ttl.
+// Leader returns a candidate for the lead of that name. A leader that stops calling [Leader.Lead] is replaced after
+// ttl.
 func (s *Store) Leader(name string, ttl time.Duration) *Leader {
 	return &Leader{db: s.db, name: name, who: rand.Text(), ttl: ttl}
 }
 
-// Lead takes the lead if it is free, or renews it. term names the time through which this candidate has led without interruption: a new one
-// begins whenever the lead was free, be it that a leader died or that Redis was away. It is empty when another leads.
+// Lead takes the lead if it is free, or renews it. term identifies a period of uninterrupted leadership: a new one
+// begins whenever the lead was free, because a leader died or Redis was away. It is empty if another process leads.
 func (l *Leader) Lead(ctx context.Context) (term string, err error) {
 	r, err := l.db.run(ctx, "lead", l.name, l.who, l.ttl.Milliseconds())
 	if err != nil {

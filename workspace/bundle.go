@@ -9,29 +9,30 @@ import (
 	"strings"
 )
 
-// ErrBundle says that a bundle cannot be restored, and will not be by trying again: it is damaged, or the repository does not have the
-// commits any more that it builds on.
+// ErrBundle means that a bundle can never be restored: it is damaged, or the repository no longer has the commits that
+// it builds on.
 var ErrBundle = errors.New("the work cannot be restored")
 
-// Bundle is what a clone held at one moment and its mirror did not. All but Data is plain data, to be stored beside it.
+// Bundle holds what a clone had at one moment and its mirror lacked. Everything but Data is plain data, to be stored
+// beside Data.
 type Bundle struct {
 	Repo   string            `json:"repo"`
 	Head   string            `json:"head"`             // SHA checked out
 	Branch string            `json:"branch,omitempty"` // checked out; empty: HEAD is detached
 	Refs   map[string]string `json:"refs,omitempty"`   // local branches and the stash, by full name
-	// Work is a commit of the files as they were. Its parent is one of the index, whose parent is Head. Empty: nothing was uncommitted,
-	// or it was too large.
+	// Work is a commit of the work tree. Its parent is a commit of the index, whose parent is Head. It is empty if
+	// nothing was uncommitted or the changes were too large.
 	Work string `json:"work,omitempty"`
-	// Missing names what is not in it: files, by their path, or, at the end, how many more; and states of git, such as a merge.
+	// Missing lists what was left out: file paths, a final count of further files, and git states such as a merge.
 	Missing []string `json:"missing,omitempty"`
 	Sum     string   `json:"sum"` // SHA-256 of Data, in hex
-	Data    []byte   `json:"-"`   // a git bundle; empty when the mirror had everything
+	Data    []byte   `json:"-"`   // a git bundle; empty if the mirror has everything
 }
 
-// maxNamed is how many missing files are named.
+// maxNamed is the number of missing files that are listed by name.
 const maxNamed = 50
 
-// short keeps a list of files to what a person, or an agent, reads.
+// short shortens a list of files for readers.
 func short(names []string) []string {
 	if more := len(names) - maxNamed; more > 0 {
 		return append(slices.Clip(names[:maxNamed]), fmt.Sprintf("%d more files", more))
@@ -41,9 +42,9 @@ func short(names []string) []string {
 
 func sum(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
-// open checks a bundle and reads what it holds: the commits that the mirror has to have for it, and a pack, if any.
+// open validates a bundle and returns the commits that it requires of the mirror, and its pack, if any.
 func (b Bundle) open(repo string) (needs []string, pack []byte, err error) {
-	// What becomes an argument of git is of the form that Snapshot gives it.
+	// Fields that become git arguments must have the form that Snapshot gives them.
 	ok := b.Repo == repo && fullSHA.MatchString(b.Head) && (b.Work == "" || fullSHA.MatchString(b.Work)) && !notInRef.MatchString(b.Branch)
 	tips := []string{b.Head}
 	for name, sha := range b.Refs {

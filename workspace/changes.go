@@ -14,33 +14,34 @@ import (
 	"time"
 )
 
-// The commits that carry what is not committed: the index, and on top of it the files.
+// The refs of the commits that hold uncommitted work: the index, and the files on top of it.
 const (
 	indexRef = "refs/errand/index"
 	workRef  = "refs/errand/work"
 )
 
-// maxRaw bounds what is read and compressed for one attempt at a bundle.
+// maxRaw bounds the bytes that one attempt at a bundle reads and compresses.
 const maxRaw = 128 << 20
 
-// changes is how a work tree differs from its index, and the index from HEAD.
+// changes is the difference between a work tree and its index, and between the index and HEAD.
 type changes struct {
-	tree   string // the index
-	staged bool   // it is not that of HEAD
+	tree   string // of the index
+	staged bool   // the index differs from HEAD
 	files  []change
 }
 
-// change is a file that is not as in the index.
+// change is a file that differs from the index.
 type change struct {
 	name string
-	size int64 // as it was listed; -1: the file is gone
-	odd  bool  // neither file nor link, or of a name that git does not take: cannot be kept
+	size int64 // when it was listed; -1: the file is gone
+	odd  bool  // cannot be stored: neither file nor link, or a name that git rejects
 }
 
-// changes lists what is to be kept. Git reads names and times in the work tree, and of a file's content only whether it is as in the index.
+// changes lists what must be stored. Git reads names and times in the work tree, and compares contents with the index
+// only.
 func (s *shadow) changes(ctx context.Context) (c changes, err error) {
 	tree, err := s.git.run(ctx, "write-tree")
-	if _, failed := errors.AsType[*gitError](err); failed { // unmerged files, or an index that is none
+	if _, failed := errors.AsType[*gitError](err); failed { // unmerged files, or a damaged index
 		if err := s.unstage(ctx); err != nil {
 			return c, err
 		}
@@ -76,7 +77,7 @@ func (s *shadow) changes(ctx context.Context) (c changes, err error) {
 	return c, nil
 }
 
-// unstage makes the index that of HEAD, so that whatever was staged is a change of a file.
+// unstage resets the index to HEAD, so that staged changes become changes of files.
 func (s *shadow) unstage(ctx context.Context) error {
 	_, err := s.git.run(ctx, "read-tree", "--reset", "HEAD")
 	if _, failed := errors.AsType[*gitError](err); failed {
@@ -95,7 +96,7 @@ func (s *shadow) change(name string, gone bool) change {
 	}
 	info, err := s.files.Lstat(name)
 	switch {
-	case gone || err != nil || s.throughLink(name): // in place of its directory there may be a link
+	case gone || err != nil || s.throughLink(name): // a link may have replaced its directory
 	case info.Mode().IsRegular(), info.Mode()&fs.ModeSymlink != 0:
 		c.size = info.Size()
 	default:
@@ -104,7 +105,7 @@ func (s *shadow) change(name string, gone bool) change {
 	return c
 }
 
-// throughLink reports whether a directory of the name is a link. Nothing that git knows lies behind one.
+// throughLink reports whether a directory of the name is a link. Git tracks nothing behind a link.
 func (s *shadow) throughLink(name string) bool {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if info, err := s.files.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -114,8 +115,8 @@ func (s *shadow) throughLink(name string) bool {
 	return false
 }
 
-// commit makes the commits of index and files, without those larger than most, which are missing. There is none if most is 0 or there is
-// nothing to keep. errLong says that there is more than raw to read, too much to even try.
+// commit creates the commits of index and files. Files larger than most are left out and listed as missing. It creates
+// none if most is 0 or nothing has changed. It returns errLong if there are more than raw bytes to read.
 func (s *shadow) commit(ctx context.Context, head string, c changes, most, raw int64) (work string, missing []string, err error) {
 	var gone, there []change
 	total := int64(0)
@@ -136,7 +137,7 @@ func (s *shadow) commit(ctx context.Context, head string, c changes, most, raw i
 	case most == 0, len(gone)+len(there) == 0 && !c.staged:
 		return "", missing, nil
 	}
-	// What is gone goes first: there may be a directory in its place.
+	// Removals go first: a directory may be in the place of a removed file.
 	in := &importer{files: s.files, changes: append(gone, there...), most: most, missing: missing}
 	who := fmt.Sprintf("committer errand <errand@localhost> %d +0000\ndata 0\n\n", time.Now().Unix())
 	fmt.Fprintf(&in.out, "commit %s\n%sfrom %s\nM 040000 %s \"\"\n\n", indexRef, who, head, c.tree)
@@ -151,18 +152,18 @@ func (s *shadow) commit(ctx context.Context, head string, c changes, most, raw i
 	return work, in.missing, err
 }
 
-// importer is the input of git fast-import: it reads a file when git has taken the one before.
+// importer is the input of git fast-import. It reads a file only when git has consumed the previous one.
 type importer struct {
 	files   *os.Root
 	changes []change // still to come
 	most    int64    // size of a file
-	missing []string // with those that turn out to be larger, or not to be read
+	missing []string // including files that turn out to be too large or unreadable
 	out     bytes.Buffer
-	large   *largeFile // being read, when out is empty
+	large   *largeFile // being read once out is empty
 	done    bool
 }
 
-// Read is called by one goroutine, until git has ended.
+// Read implements io.Reader. One goroutine calls it until git has ended.
 func (in *importer) Read(p []byte) (int, error) {
 	for in.out.Len() == 0 {
 		if in.large != nil {
@@ -188,7 +189,7 @@ func (in *importer) Read(p []byte) (int, error) {
 	return in.out.Read(p)
 }
 
-// close lets go of a large file, read or not.
+// close closes a large file, whether or not it was read.
 func (in *importer) close() {
 	if in.large != nil {
 		in.large.f.Close()
@@ -196,10 +197,10 @@ func (in *importer) close() {
 	}
 }
 
-// inC is how a path is quoted.
+// inC quotes a path for fast-import.
 var inC = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// write puts one change into out. A file that is gone by now, or is missing, is as the index has it.
+// write appends one change to out. A file that is gone by now, or is missing, stays as in the index.
 func (in *importer) write(c change) {
 	path := `"` + inC.Replace(c.name) + `"`
 	if c.size < 0 {
@@ -225,7 +226,7 @@ func (in *importer) write(c change) {
 	in.out.WriteByte('\n')
 }
 
-// read gives a file's content, or, of a large one, from where it can be read.
+// read returns a file's content, or a reader for a large file.
 func (in *importer) read(name string) (mode string, content []byte, large *largeFile, err error) {
 	info, err := in.files.Lstat(name)
 	if err != nil {
@@ -254,11 +255,11 @@ func (in *importer) read(name string) (mode string, content []byte, large *large
 	return mode, content, nil, err
 }
 
-// maxHeld is the size of a file that is read before git is told how long it is. A checkpoint has no larger ones: they could become
-// shorter under the hands of an agent.
+// maxHeld is the largest size of a file that is read before git learns its length. Checkpoints contain no larger
+// files, because an agent could truncate them meanwhile.
 const maxHeld = 32 << 20
 
-// largeFile is read piece by piece, for as long as git was told it is.
+// largeFile is read piece by piece, up to the length that git was given.
 type largeFile struct {
 	f    *os.File
 	left int64

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// clone is the directory of one thread and repository. Its lock is held by whoever has one, and no agent runs in it.
+// clone is the directory of one thread and repository. The caller holds its lock, and no agent runs in it.
 type clone struct {
 	dir    string
-	index  string // what was checked out there, remembered; see inherit.go
+	index  string // copy of the index as it was checked out; see inherit.go
 	mirror mirror
 	git    git // in dir, never with a credential
 }
@@ -21,18 +21,19 @@ func (m mirror) clone(dir string) clone {
 	return c
 }
 
-// beside is a path next to the clone: no repository's name has a tilde.
+// beside returns a path next to the clone. No repository name contains a tilde.
 func (c clone) beside(suffix string) string {
 	return filepath.Join(filepath.Dir(c.dir), "."+filepath.Base(c.dir)+"~"+suffix)
 }
 
-// secure must come before the first git in a directory that an agent had.
+// secure must run before the first git command in a directory that an agent had.
 func (c clone) secure() error {
 	return secure(filepath.Join(c.dir, ".git"), cloneConfig, filepath.Join(c.mirror.dir, "objects"))
 }
 
-// make builds the clone in a temporary directory, lets fill check out what belongs into it, and puts it where the old one is. Nothing
-// of the old one is looked at, and it is removed (after keep refused it: set aside) only when the new one is complete.
+// make builds the clone in a temporary directory, calls fill to check out its content, and moves it to its place. It
+// reads nothing of the old clone. The old clone is removed only when the new one is complete, or set aside if keep
+// failed on it.
 func (c clone) make(ctx context.Context, want Want, t tip, fill func(clone) error) (Clone, error) {
 	tmp := c
 	tmp.dir = c.beside("tmp")
@@ -43,7 +44,7 @@ func (c clone) make(ctx context.Context, want Want, t tip, fill func(clone) erro
 	_, err := c.mirror.git.in("").run(ctx, "clone", "--quiet", "--shared", "--no-checkout", "--template=", "--",
 		c.mirror.dir, tmp.dir)
 	if err == nil {
-		err = tmp.secure() // which also takes the remote out of the configuration, and leaves its refs
+		err = tmp.secure() // also removes the remote from the configuration, but not its refs
 	}
 	if err == nil {
 		err = fill(tmp)
@@ -53,7 +54,7 @@ func (c clone) make(ctx context.Context, want Want, t tip, fill func(clone) erro
 		made, err = tmp.finish(ctx, want, t)
 	}
 	if err != nil {
-		_ = removeAll(tmp.dir) // the next make would do it
+		_ = removeAll(tmp.dir) // otherwise the next make removes it
 		return Clone{}, err
 	}
 	aside := c.beside("broken")
@@ -67,7 +68,7 @@ func (c clone) make(ctx context.Context, want Want, t tip, fill func(clone) erro
 	return made, removeAll(c.beside("old"))
 }
 
-// checkOut puts a commit into a new clone.
+// checkOut checks a commit out in a new clone.
 func (c clone) checkOut(ctx context.Context, commit, branch string) error {
 	head := []string{"update-ref", "--no-deref", "HEAD", commit}
 	if branch != "" {
@@ -76,17 +77,17 @@ func (c clone) checkOut(ctx context.Context, commit, branch string) error {
 	if _, err := c.git.run(ctx, head...); err != nil {
 		return err
 	}
-	// Not checkout: with an object missing it leaves the file out and succeeds (git 2.39).
+	// Not git checkout: if an object is missing, it leaves the file out and succeeds (git 2.39).
 	if _, err := c.git.run(ctx, "reset", "--quiet", "--hard", commit); err != nil {
 		return err
 	}
 	return c.remember()
 }
 
-// strange is there while the clone may hold what strangers wrote.
+// strange returns the path of a marker that exists while the clone may contain files by strangers.
 func (c clone) strange() string { return c.beside("strange") }
 
-// mark says so before anything of theirs is in the clone.
+// mark creates that marker before any such files are in the clone.
 func (c clone) mark(want Want) error {
 	if !want.Strange {
 		return nil
@@ -94,8 +95,8 @@ func (c clone) mark(want Want) error {
 	return os.WriteFile(c.strange(), nil, 0o600)
 }
 
-// keep leaves commits, index and files of the last run alone and shows it what is new on the remote. An error means that
-// git cannot work with the clone any more.
+// keep leaves the commits, index and files of the last run as they are and updates the remote's refs. An error means
+// that git can no longer use the clone.
 func (c clone) keep(ctx context.Context, want Want, t tip) (Clone, error) {
 	if err := c.secure(); err != nil {
 		return Clone{}, err
@@ -108,9 +109,10 @@ func (c clone) keep(ctx context.Context, want Want, t tip) (Clone, error) {
 	return c.finish(ctx, want, t)
 }
 
-// finish is what a new and a kept clone have in common.
+// finish does the steps that new and kept clones share.
 func (c clone) finish(ctx context.Context, want Want, t tip) (Clone, error) {
-	// The head of a pull request from a fork is on no branch; without a remote this is the only way to see it move.
+	// The head of a fork's pull request is on no branch. Without a remote, the agent sees it move only through this
+	// ref.
 	if pull, found := strings.CutPrefix(want.Ref, "refs/pull/"); found && t.head != "" {
 		if _, err := c.git.run(ctx, "update-ref", "refs/remotes/pull/"+pull, t.head); err != nil {
 			return Clone{}, err

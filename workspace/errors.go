@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// What a caller of Checkout can tell apart. None of them goes away by trying again.
+// Errors of Checkout that callers can distinguish. Retrying does not help.
 var (
-	// ErrNotFound: there is no such repository, or our credential may not see it; hosts do not tell which.
+	// ErrNotFound means that the repository does not exist or the credential cannot see it; hosts do not say which.
 	ErrNotFound = errors.New("repository not found or no access")
-	// ErrAuth: the host refused the credential itself. The operator's matter, not the user's.
+	// ErrAuth means that the host refused the credential. The operator has to fix it, not the user.
 	ErrAuth = errors.New("credential refused")
-	// ErrRef: the repository has no such branch, tag or commit.
+	// ErrRef means that the repository has no such branch, tag or commit.
 	ErrRef = errors.New("reference not found")
 )
 
-// gitError is a git that ended badly. stderr is bounded and holds no secret.
+// gitError is a failed git command. stderr is bounded and contains no secret.
 type gitError struct {
 	command string // fetch
 	stderr  string
@@ -32,8 +32,8 @@ func (e *gitError) Error() string {
 
 func (e *gitError) Unwrap() error { return e.err }
 
-// line is the one line of stderr worth telling: git's first own complaint, as advice and consequences follow it,
-// or else the last line of all.
+// line returns the most useful line of stderr: git's first own error, because advice and consequences follow it, or
+// else the last line.
 func (e *gitError) line() string {
 	last := ""
 	for line := range strings.Lines(e.stderr) {
@@ -56,8 +56,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// remoteError gives an error of a git that talked to the remote its meaning. Git has no exit codes for these; the phrases
-// are those of git 2.31 to 2.50 in the C locale (http.c, remote-curl.c, setup.c, upload-pack.c).
+// remoteError classifies an error of a git that talked to the remote. Git has no exit codes for these errors, so it
+// matches the phrases of git 2.31 to 2.50 in the C locale (http.c, remote-curl.c, setup.c, upload-pack.c).
 func remoteError(err error) error {
 	var ge *gitError
 	if !errors.As(err, &ge) {
@@ -75,7 +75,7 @@ func remoteError(err error) error {
 	switch {
 	case has("Authentication failed for", "returned error: 401", "returned error: 403"):
 		meaning = ErrAuth
-	// A host that asks an anonymous reader for a name hides a private repository just as a missing one.
+	// A host that prompts an anonymous reader for a name hides a private repository like a missing one.
 	case has("' not found", "does not appear to be a git repository", "could not read Username", "returned error: 404"):
 		meaning = ErrNotFound
 	case has("not our ref", "unadvertised object", "couldn't find remote ref"):
@@ -86,13 +86,13 @@ func remoteError(err error) error {
 	return fmt.Errorf("%w (%s)", meaning, ge.line())
 }
 
-// malformed reports that git has refused what a remote sent.
+// malformed reports whether git rejected the objects that a remote sent.
 func malformed(err error) bool {
 	ge, ok := errors.AsType[*gitError](err)
 	return ok && strings.Contains(ge.stderr, "fsck error")
 }
 
-// lasting reports an error that another attempt, or another mirror, would not cure.
+// lasting reports whether neither a retry nor a new mirror can fix an error.
 func lasting(err error) bool {
 	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrAuth) || errors.Is(err, ErrRef)
 }

@@ -27,38 +27,41 @@ import (
 	"github.com/errand-fleet/errand/internal/connlimit"
 )
 
-// gate is a proxy on loopback between one git and the remote it talks to. It puts the credential into what it passes on, so git never has
-// it: every process of the same user can read the environment, the arguments, the pipes and the memory of a git.
+// gate is a loopback proxy between one git process and its remote. It adds the credential to the requests, so that git
+// never has it: every process of the same user can read the environment, arguments, pipes and memory of git.
 //
-// The same process can read the gate's address there, and use it while that git lives. So a gate takes no more than its git has to ask: to
-// read this one repository, whose mirror such a process can read anyway, or to make the one change that is being pushed.
+// Such a process can also read the gate's address and use it while that git lives. So a gate accepts only what its git
+// needs: to read this one repository, whose mirror that process can read anyway, or to make the one change that is
+// being pushed.
 type gate struct {
 	path    string  // "/" and a random token
 	service string  // git-upload-pack or git-receive-pack
-	change  *update // the one that may be pushed; nil: none
+	change  *update // the only change that may be pushed; nil: none
 	auth    string  // the Authorization header of the remote
 	client  *http.Client
 	conns   *connlimit.Limiter
 
 	mu   sync.Mutex
-	base *url.URL // of the repository; where a redirect led, if there was one
-	open bool     // base is where the credential belongs
+	base *url.URL // of the repository, after a redirect
+	open bool     // the credential may be sent to base
 	err  error    // why the remote could not be reached
 }
 
-// update is one change of a branch: the commit it has, empty if there is none, and the one it gets.
+// update is one change of a branch, from a commit (empty if the branch is new) to another.
 type update struct{ from, to, ref string }
 
-// gateConns is how many connections to a gate are kept that have not shown its token, and how many that have. A git has one or two.
+// gateConns bounds the connections to a gate that have not shown its token, and separately those that have. A git
+// needs one or two.
 const gateConns = 256
 
-// gated reports whether a remote takes a credential by HTTP. To any other git goes by itself, without one.
+// gated reports whether a remote accepts a credential by HTTP. For all others git connects directly, without a
+// credential.
 func (r remote) gated() (*url.URL, bool) {
 	u, err := url.Parse(r.url)
 	return u, err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && r.username+r.password != ""
 }
 
-// remotely runs a git that talks to r, through a gate of its own if r takes a credential.
+// remotely runs a git that talks to r, through a separate gate if r accepts a credential.
 func (g git) remotely(ctx context.Context, r remote, args ...string) (string, error) {
 	u, gated := r.gated()
 	if !gated {
@@ -73,7 +76,7 @@ func (g git) remotely(ctx context.Context, r remote, args ...string) (string, er
 	go func() { _ = server.Serve(l) }()
 	defer server.Close()
 
-	// A name and a password make git tell a credential that is refused from one that is asked for. They open nothing.
+	// With a name and a password, git distinguishes a refused credential from a missing one. They open nothing.
 	host := l.Addr().String() + p.path
 	g.conf = append(slices.Clip(g.conf), "url.http://gate:-@"+host+".insteadOf="+r.url, "http.proxy=")
 	g.secret = r.password
@@ -84,7 +87,7 @@ func (g git) remotely(ctx context.Context, r remote, args ...string) (string, er
 	return out, err
 }
 
-// newGate is a gate to a remote that has the address u.
+// newGate returns a gate to a remote with the address u.
 func newGate(u *url.URL, r remote) *gate {
 	p := &gate{
 		path: "/" + rand.Text(), service: "git-upload-pack", change: r.change, auth: basic(r.username, r.password),
@@ -96,7 +99,8 @@ func newGate(u *url.URL, r remote) *gate {
 	return p
 }
 
-// server serves the gate. It keeps connections of other processes from holding places for long, and from holding git's.
+// server returns the gate's HTTP server. It keeps connections of other processes from occupying places for long or
+// taking git's places.
 func (p *gate) server() *http.Server {
 	return &http.Server{
 		Handler: p, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
@@ -104,7 +108,8 @@ func (p *gate) server() *http.Server {
 	}
 }
 
-// explain names the remote in place of the gate, and says why the remote could not be reached, which git does not know.
+// explain replaces the gate's address by the remote's in an error, and adds why the remote was unreachable, which git
+// does not know.
 func (p *gate) explain(e *gitError, remote string, addresses ...string) {
 	for _, address := range addresses {
 		e.stderr = strings.ReplaceAll(e.stderr, address, remote)
@@ -116,15 +121,15 @@ func (p *gate) explain(e *gitError, remote string, addresses ...string) {
 	}
 }
 
-// basic is an Authorization header.
+// basic returns an Authorization header.
 func basic(username, password string) string {
 	req := http.Request{Header: http.Header{}}
 	req.SetBasicAuth(username, password)
 	return req.Header.Get("Authorization")
 }
 
-// ServeHTTP passes on what its git has to ask, and nothing else. A connection without the token counts as one that has not asked yet, so it
-// takes no place of git's, and ends with the refusal.
+// ServeHTTP forwards the requests that its git needs, and nothing else. A connection without the token takes no place
+// of git's and is closed after the refusal.
 func (p *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i := min(len(r.URL.Path), len(p.path))
 	if subtle.ConstantTimeCompare([]byte(r.URL.Path[:i]), []byte(p.path)) != 1 {
@@ -164,14 +169,14 @@ func (p *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	proxy.ServeHTTP(w, r)
 }
 
-// refuse answers and has the connection closed, without waiting for a body.
+// refuse replies with an error and closes the connection without reading the body.
 func refuse(w http.ResponseWriter, why string, status int) {
 	w.Header().Set("Connection", "close")
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 	http.Error(w, why, status)
 }
 
-// rewrite makes a request of git's one for the remote.
+// rewrite turns git's request into one for the remote.
 func (p *gate) rewrite(req *http.Request, what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,7 +189,8 @@ func (p *gate) rewrite(req *http.Request, what string) {
 	}
 }
 
-// send asks the remote. Where it sends git elsewhere at first, as for a repository that was renamed, what follows goes there, too.
+// send sends a request to the remote. If the first one is redirected, for example because the repository was renamed,
+// later ones go to the new address.
 func (p *gate) send(req *http.Request) (*http.Response, error) {
 	resp, err := p.client.Do(req)
 	if err != nil {
@@ -201,7 +207,8 @@ func (p *gate) send(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// judge keeps an answer from being taken for one to the credential: 401 to a request that had none is how a host hides a repository.
+// judge keeps an answer from being taken for one to the credential: 401 to a request that had none is how a host hides
+// a repository.
 func (p *gate) judge(resp *http.Response) error {
 	resp.Header.Del("Set-Cookie")
 	if resp.StatusCode == http.StatusUnauthorized && resp.Request.Header.Get("Authorization") == "" {
@@ -210,14 +217,14 @@ func (p *gate) judge(resp *http.Response) error {
 	return nil
 }
 
-// roundTrip is a function as a transport.
+// roundTrip makes a function an http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 // RoundTrip calls f.
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// sameOrigin follows redirects of the first request, as git does, and lets the credential go to the host alone that it is for. What
-// net/http does by itself is not enough: it goes by the name, whatever the port and the scheme.
+// sameOrigin follows redirects of the first request, as git does, but sends the credential only to its own host.
+// net/http compares only the name and ignores port and scheme, which is not enough.
 func sameOrigin(req *http.Request, via []*http.Request) error {
 	if via[0].Method != http.MethodGet {
 		return http.ErrUseLastResponse
@@ -231,8 +238,8 @@ func sameOrigin(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// alone reports whether the body of a push asks for this change and no other. Nothing at all is fine: git looks that way whether it may push.
-// The body begins with one line for each update, the length in front, and an empty one.
+// alone reports whether the body of a push contains only this change. An empty body is accepted: git uses one to probe
+// for permission. The body starts with a line per update, preceded by its length, and an empty line.
 func (c update) alone(body *bufio.Reader) bool {
 	const empty = "0000"
 	size, err := body.Peek(4)
@@ -247,12 +254,13 @@ func (c update) alone(body *bufio.Reader) bool {
 	if err != nil || string(begin[n:]) != empty {
 		return false
 	}
-	line, _, _ := strings.Cut(string(begin[4:n]), "\x00") // behind it is what git can do
+	line, _, _ := strings.Cut(string(begin[4:n]), "\x00") // git's capabilities follow
 	from, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 	return strings.Trim(from, "0") == c.from && rest == c.to+" "+c.ref || from == c.from && rest == c.to+" "+c.ref
 }
 
-// newTransport connects gates to remotes as git would by the same environment: through its proxies, trusting its certificates.
+// newTransport connects gates to remotes as git would in the same environment: through its proxies, with its
+// certificates.
 func newTransport(env []string) (http.RoundTripper, error) {
 	vars := map[string]string{}
 	for _, v := range env {
@@ -271,7 +279,7 @@ func newTransport(env []string) (http.RoundTripper, error) {
 		DialContext:         (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout: 10 * time.Second,
 		IdleConnTimeout:     30 * time.Second,
-		DisableCompression:  true, // bodies pass as they are
+		DisableCompression:  true, // forward bodies unchanged
 		ForceAttemptHTTP2:   true,
 	}
 	file := vars["GIT_SSL_CAINFO"]

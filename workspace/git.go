@@ -27,32 +27,32 @@ const (
 // errLong is the error of a call whose output passed its limit; the output up to there is returned with it.
 var errLong = errors.New("output too long")
 
-// git is one way to run git: where, with which environment. It is a value; its methods return changed copies.
-// Every git of this package runs through run.
+// git describes how to run git: directory and environment. It is a value; its methods return modified copies. All git
+// commands of this package go through run.
 type git struct {
 	path  string // of the program
 	cwd   string // the root directory, never a clone: git must find no repository by itself
 	dir   string // --git-dir; empty: outside a repository
 	tree  string // --work-tree
 	env   []string
-	conf  []string  // key=value, above every configuration file
-	stdin io.Reader // for the next run only; nil: none
+	conf  []string  // key=value, overrides every configuration file
+	stdin io.Reader // for the next run only, or nil
 	limit int
 	held  []*os.File // locks; see lock for why git inherits them
-	// secret is kept out of errors.
+	// secret is removed from errors.
 	secret string
 }
 
 func (g git) in(dir string) git { g.dir = dir; return g }
 
-// at is g in the clone whose work tree is dir.
+// at returns g for the clone with the work tree dir.
 func (g git) at(dir string) git { g.dir, g.tree = filepath.Join(dir, ".git"), dir; return g }
 
 func (g git) holding(f *os.File) git { g.held = append(slices.Clip(g.held), f); return g }
 
 func (g git) reading(stdin string) git { g.stdin = strings.NewReader(stdin); return g }
 
-// findGit finds the program and says what holds for each of its runs.
+// findGit finds the program and returns the settings of all its runs.
 func findGit(root string, env []string) (git, error) {
 	path, err := exec.LookPath("git")
 	if err != nil {
@@ -61,13 +61,13 @@ func findGit(root string, env []string) (git, error) {
 	g := git{path: path, cwd: root, limit: stdoutMax}
 	g.env = append([]string{
 		"PATH=" + os.Getenv("PATH"), // for sh and git's own helpers
-		// A home that nobody can put a .gitconfig, .netrc or .config/git into.
+		// Use a home without .gitconfig, .netrc or .config/git.
 		"HOME=/dev/null",
 		"GIT_CONFIG_NOSYSTEM=1",
 		"GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_ATTR_NOSYSTEM=1",
-		"GIT_CEILING_DIRECTORIES=" + filepath.Dir(root), // the root may lie inside a developer's checkout
-		"GIT_ALLOW_PROTOCOL=file:http:https",            // no ssh, no ext: these start programs
+		"GIT_CEILING_DIRECTORIES=" + filepath.Dir(root), // the root may be inside a developer's checkout
+		"GIT_ALLOW_PROTOCOL=file:http:https",            // no ssh or ext: they start programs
 		"GIT_TERMINAL_PROMPT=0",
 		"GIT_ASKPASS=", // set and empty: never ask
 		"GIT_LFS_SKIP_SMUDGE=1",
@@ -82,16 +82,17 @@ func findGit(root string, env []string) (git, error) {
 		"core.quotePath=false",
 		"submodule.recurse=false",
 		"credential.helper=",
-		// Clones borrow from mirrors, so nothing is ever packed away or pruned behind our back.
+		// Clones borrow from mirrors, so git must never pack or prune objects automatically.
 		"gc.auto=0",
 		"maintenance.auto=false",
-		"checkout.workers=2", // since git 2.32; it takes them for a hundred files and more
+		"checkout.workers=2", // since git 2.32; used for a hundred files or more
 		"transfer.fsckObjects=true",
-		// Harmless and found in the history of well-known repositories (ohmyzsh#4963); fetching is stricter than fsck.
+		// Harmless, and present in the history of well-known repositories (ohmyzsh#4963). Fetching is stricter than
+		// fsck.
 		"fetch.fsck.zeroPaddedFilemode=ignore",
 		"fetch.fsck.badTimezone=ignore",
 		"fetch.fsck.missingSpaceBeforeDate=ignore",
-		// A silent remote ends the call. A busy one is never silent: uploadpack.keepAlive is 5 s.
+		// End the call if the remote is silent. A busy one never is: uploadpack.keepAlive is 5 s.
 		"http.lowSpeedLimit=1",
 		"http.lowSpeedTime=120",
 	}
@@ -110,13 +111,13 @@ func (g git) checkVersion() error {
 	return newEnough(out)
 }
 
-// newEnough wants 2.31, the first that takes configuration from GIT_CONFIG_COUNT; an older one would ignore it silently.
+// newEnough requires git 2.31, the first version that reads GIT_CONFIG_COUNT. Older versions ignore it silently.
 func newEnough(out string) error {
 	m := version.FindStringSubmatch(out)
 	if m == nil {
 		return fmt.Errorf("git version: %q is not understood", out)
 	}
-	major, _ := strconv.Atoi(m[1]) // digits by the pattern
+	major, _ := strconv.Atoi(m[1]) // the pattern matches digits only
 	minor, _ := strconv.Atoi(m[2])
 	if major < 2 || major == 2 && minor < 31 {
 		return fmt.Errorf("git version: %s.%s is too old, 2.31 is needed", m[1], m[2])
@@ -124,8 +125,8 @@ func newEnough(out string) error {
 	return nil
 }
 
-// run runs git to its end and returns its standard output. Nothing of it outlives the call, also if ctx ends:
-// git and its helpers are one process group, killed at once. What a killed git leaves on disk sweep removes.
+// run runs git and returns its standard output. No process outlives the call, even if ctx ends: git and its helpers
+// are one process group and are killed together. sweep removes what a killed git leaves on disk.
 func (g git) run(ctx context.Context, args ...string) (string, error) {
 	command := args[0]
 	if g.tree != "" {
@@ -158,7 +159,7 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 	return "", &gitError{command: command, stderr: redact(string(errs.kept), g.secret), err: err}
 }
 
-// confEnv puts configuration into the environment: unlike -c it is in no command line.
+// confEnv puts configuration into the environment, which unlike -c does not show in the command line.
 func confEnv(conf []string) []string {
 	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(conf))}
 	for i, kv := range conf {
@@ -172,7 +173,7 @@ func confEnv(conf []string) []string {
 type head struct {
 	kept []byte
 	max  int
-	full bool // more than max came
+	full bool // more than max bytes were written
 }
 
 func (h *head) Write(p []byte) (int, error) {
@@ -199,8 +200,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// redact removes the secret, also as it would look inside a URL. A cut at the head of a tail may split the secret, so
-// a remainder at the very beginning goes too.
+// redact removes the secret, also in its URL-encoded form. The beginning of a tail may contain the end of a split
+// secret, so redact removes that too.
 func redact(s, secret string) string {
 	if secret == "" {
 		return s

@@ -11,7 +11,8 @@ import (
 	"syscall"
 )
 
-// The whole configuration of our git directories. Neither names a remote: mirrors get the URL as an argument, clones have none.
+// The whole configuration of errand's git directories. Neither contains a remote: mirrors get the URL as an argument,
+// clones have none.
 const (
 	mirrorConfig = `[core]
 	repositoryformatversion = 0
@@ -22,7 +23,7 @@ const (
 [maintenance]
 	auto = false
 `
-	// Housekeeping is off for the agent's own git too: it would go on in the background after the run.
+	// Housekeeping is off for the agent's git too, because it would continue in the background after the run.
 	cloneConfig = `[core]
 	repositoryformatversion = 0
 	bare = false
@@ -34,13 +35,14 @@ const (
 `
 )
 
-// secure makes a git directory one that the host's git may work in, whatever was done to it: its configuration is ours,
-// it borrows from alternates only, nothing in it leads elsewhere, and no leftover lock is in the way. It fails if
-// there is no git directory.
+// secure makes a git directory safe for the host's git, regardless of what an agent did to it. It replaces the
+// configuration, limits borrowed objects to alternates, removes links that lead elsewhere, and removes stale locks. It
+// fails if there is no git directory.
 //
-// Configuration is replaced and not overruled, as the keys that execute something are many and some cannot be overruled
-// (core.alternateRefsCommand, include.path, remote.<url>.uploadpack). Attributes only name filters and drivers, which
-// without configuration do not exist, and hooks are off by core.hooksPath in every call; both may stay.
+// The configuration is replaced and not overridden, because many keys execute something and some cannot be overridden
+// (core.alternateRefsCommand, include.path, remote.<url>.uploadpack). Attributes and hooks may stay: attributes only
+// name filters and drivers, which the configuration would have to define, and core.hooksPath disables hooks in every
+// call.
 func secure(dir, config, alternates string) error {
 	for _, d := range []string{filepath.Dir(dir), dir} {
 		fi, err := os.Lstat(d)
@@ -59,7 +61,7 @@ func secure(dir, config, alternates string) error {
 	if err := sweep(root); err != nil {
 		return err
 	}
-	// Git would read configuration and refs from where it says.
+	// Git would read configuration and refs from the directory that it names.
 	if err := root.RemoveAll("commondir"); err != nil {
 		return err
 	}
@@ -72,7 +74,8 @@ func secure(dir, config, alternates string) error {
 	return put(root, "objects/info/alternates", alternates+"\n")
 }
 
-// shared reports whether a file has a second name somewhere. Git appends to logs in place, and would write there.
+// shared reports whether a file has several hard links. Git appends to logs in place, and would change the other file
+// too.
 func shared(d fs.DirEntry) bool {
 	info, err := d.Info()
 	if err != nil {
@@ -82,8 +85,8 @@ func shared(d fs.DirEntry) bool {
 	return ok && st.Nlink > 1
 }
 
-// sweep removes what cannot belong to a living git, as none lives here: lock files, half written objects, and whatever is
-// neither file nor directory. Git follows links when it writes, and waits for ever when it reads a pipe.
+// sweep removes everything that belongs to no running git, as none runs here: lock files, partly written objects, and
+// everything that is neither file nor directory. Git follows links when it writes, and hangs when it reads a pipe.
 func sweep(root *os.Root) error {
 	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -104,8 +107,8 @@ func sweep(root *os.Root) error {
 	})
 }
 
-// put replaces a file in one step, so that a git reading at the same time sees the old or the new content, and
-// never writes through a hard link.
+// put replaces a file atomically, so that a concurrent git sees the old or the new content. It never writes through a
+// hard link.
 func put(root *os.Root, name, content string) error {
 	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
@@ -125,13 +128,13 @@ func put(root *os.Root, name, content string) error {
 	return root.Rename(tmp, name)
 }
 
-// exists reports whether something, also a dangling link, is at path.
+// exists reports whether path exists, even as a dangling link.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// replace puts the finished tmp where dst is, and what was there to aside.
+// replace moves the finished tmp to dst, and what was at dst to aside.
 func replace(tmp, dst, aside string) error {
 	if err := removeAll(aside); err != nil {
 		return err
@@ -142,14 +145,15 @@ func replace(tmp, dst, aside string) error {
 	return os.Rename(tmp, dst)
 }
 
-// removeAll is os.RemoveAll also for directories without write permission, such as Go's module cache. It follows no links.
+// removeAll is os.RemoveAll that also removes directories without write permission, such as Go's module cache. It
+// follows no links.
 func removeAll(dir string) error {
 	err := os.RemoveAll(dir)
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	if info, statErr := os.Lstat(dir); statErr != nil || !info.IsDir() {
-		return err // what cannot be removed may be a link, and OpenRoot would follow it
+		return err // it may be a link, which OpenRoot would follow
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {

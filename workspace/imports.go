@@ -14,15 +14,17 @@ import (
 	"unicode/utf8"
 )
 
-// importDir holds what trusted instructions import (@path), as it is in the base commit. In the work tree the same path leads to what
-// nobody has approved. It lies in .claude, which is removed before trusted configuration is put, and is never published.
+// importDir holds the files that trusted instructions import (@path), from the base commit. In the work tree the same
+// path leads to unapproved files. The directory is in .claude, which is removed before the trusted configuration is
+// written and is never published.
 const importDir = ".claude/errand-imports"
 
-// importForm is what the CLI (2.1.329) may take for an import behind an @. White space is JavaScript's. Absolute paths lead outside, where the
-// CLI follows none.
+// importForm matches everything that the CLI (2.1.329) may treat as an import after an @. White space is JavaScript's.
+// Absolute paths lead outside the repository, where the CLI follows no imports.
 var importForm = regexp.MustCompile(`^[a-zA-Z0-9._-](?:[^\s\v\p{Z}\x{feff}\\]|\\ ){0,999}`)
 
-// isInstructions reports whether the CLI looks for imports in a file of the configuration. In agents, commands and skills it does not.
+// isInstructions reports whether the CLI looks for imports in a configuration file. It does not do so in agents,
+// commands and skills.
 func isInstructions(name string) bool {
 	switch strings.ToLower(path.Base(name)) {
 	case "claude.md", "claude.local.md", "agents.md":
@@ -31,18 +33,18 @@ func isInstructions(name string) bool {
 	return strings.Contains(strings.ToLower("/"+name), "/.claude/rules/")
 }
 
-// imports makes the imports of trusted instructions lead to the base commit.
+// imports redirects the imports of trusted instructions to files of the base commit.
 type imports struct {
 	mirror mirror
 	commit string
-	base   map[string]treeFile // of the commit, by name
+	base   map[string]treeFile // files of the commit, by name
 	root   *os.Root            // of the work tree
-	files  []treeFile          // that are to be put
+	files  []treeFile          // to be written
 	seen   map[string]bool
 }
 
-// redirect rewrites the imports of a file, and notes the files that they name. One that the base lacks and the work tree has leads nowhere; what
-// is in neither is text, and stays as it is.
+// redirect rewrites the imports of a file and records the imported files. An import that the base lacks and the work
+// tree has is redirected to a missing file. An import that is in neither is text and stays.
 func (i *imports) redirect(name, content string) string {
 	up := strings.Repeat("../", strings.Count(name, "/"))
 	return replaceImports(content, func(token string) (string, int) {
@@ -78,7 +80,8 @@ func (i *imports) readable(name string) bool {
 	return !fi.IsDir()
 }
 
-// enclose takes the meaning from imports of a copy that lead out of the repository: from where the copy lies they might lead into it.
+// enclose disables imports of a copy that lead out of the repository, because from the copy's directory they might
+// lead into it.
 func enclose(name, content string) string {
 	return replaceImports(content, func(token string) (string, int) {
 		for _, end := range ends(token) {
@@ -90,16 +93,17 @@ func enclose(name, content string) string {
 	})
 }
 
-// replaceImports replaces what the CLI may take for an import. In code the CLI takes nothing for one; but where code begins and ends, parsers of
-// Markdown disagree, and there the path of the copy does no harm. change is given what follows an @, without the backslashes before spaces, and
-// returns what stands for the @ and how much of that; nothing of it stays as it is.
+// replaceImports replaces everything that the CLI may treat as an import. The CLI ignores imports in code, but
+// Markdown parsers disagree about where code begins and ends, and a path of a copy does no harm there. change gets the
+// text after an @, without the backslashes before spaces. It returns the replacement and how much of the text it
+// replaces.
 func replaceImports(content string, change func(token string) (string, int)) string {
 	var b strings.Builder
 	last := 0
 	for at := strings.IndexByte(content, '@'); at >= 0; {
 		next := at + 1
 		before, _ := utf8.DecodeLastRuneInString(content[:at])
-		word := unicode.IsLetter(before) || unicode.IsDigit(before) // as in an address: the CLI wants white space there, or the end of a mark
+		word := unicode.IsLetter(before) || unicode.IsDigit(before) // as in an address: the CLI requires white space or punctuation there
 		if written := importForm.FindString(content[next:]); written != "" && !word {
 			token := strings.ReplaceAll(written, `\ `, " ")
 			if by, length := change(token); length > 0 {
@@ -117,7 +121,8 @@ func replaceImports(content string, change func(token string) (string, int)) str
 	return b.String() + content[last:]
 }
 
-// ends are where the path of an import may end: behind all of it, or before a mark, since Markdown may take that away.
+// ends returns the possible ends of an import's path: its full length, or before a punctuation mark that Markdown may
+// remove.
 func ends(token string) (all []int) {
 	token, _, _ = strings.Cut(token, "#")
 	for end := len(token); end > 0; end-- {
@@ -128,8 +133,8 @@ func ends(token string) (all []int) {
 	return all
 }
 
-// put writes what was noted, with all that it imports in turn. There the files lie as in the repository, so that their own imports lead from
-// one to the other by themselves.
+// put writes the recorded files and everything that they import in turn. They have the same layout as in the
+// repository, so imports between them work unchanged.
 func (i *imports) put(ctx context.Context) error {
 	for ; len(i.files) > 0; i.files = i.files[1:] {
 		f := i.files[0]
@@ -147,7 +152,7 @@ func (i *imports) put(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		i.redirect(f.name, content) // notes what it imports
+		i.redirect(f.name, content) // records what it imports
 		content = enclose(f.name, content)
 		f.name = importDir + "/" + f.name
 		if err := f.write(i.root, content); err != nil {

@@ -11,12 +11,13 @@ import (
 	"strings"
 )
 
-// A clone that Checkout makes anew takes over the files of the one before, as writing them is what takes the time. It trusts nothing of it:
-// its git directory is thrown away, whatever is not in our own copy of the index is removed, and by that copy git sees which files were
-// touched. An agent can set a file's times and size back, but not the time of that change (ctime), nor its inode.
+// A new clone reuses the files of the previous clone, because writing them takes most of the time. It trusts nothing
+// else of it: the old git directory is discarded, and every file that is not in errand's copy of the index is removed.
+// With that copy git finds the files that were changed. An agent can restore a file's times and size, but not its
+// ctime or inode.
 
-// remember copies the index of what was just checked out to where no agent writes. It keeps its time, by which git tells the files that
-// were written in the same moment: those it reads.
+// remember copies the index right after the checkout to a place that no agent can write. The copy keeps its time,
+// because git reads files again that were written at that same moment.
 func (c clone) remember() error {
 	from := filepath.Join(c.dir, ".git", "index")
 	info, err := os.Stat(from)
@@ -39,7 +40,7 @@ func (c clone) remember() error {
 	return beside.Chtimes(name, info.ModTime(), info.ModTime())
 }
 
-// renew is make with the files of the clone before, if that can be. On error there may be no clone any more.
+// renew is make that reuses the files of the previous clone if possible. After an error the clone may be gone.
 func (c clone) renew(ctx context.Context, want Want, t tip, fill func(clone) error) (Clone, error) {
 	return c.make(ctx, want, t, func(made clone) error {
 		if err := made.inherit(ctx, c); err != nil {
@@ -49,8 +50,8 @@ func (c clone) renew(ctx context.Context, want Want, t tip, fill func(clone) err
 	})
 }
 
-// inherit puts the files of old, which is no clone any more after that, into c, which has none. c keeps its git directory, with old's
-// index as it was remembered.
+// inherit moves the files of old into c, which has none; old is then no longer a clone. c keeps its git directory and
+// gets old's remembered index.
 func (c clone) inherit(ctx context.Context, old clone) error {
 	if fi, err := os.Lstat(old.dir); err != nil || !fi.IsDir() {
 		return errors.Join(err, errNoDir)
@@ -82,8 +83,8 @@ func (c clone) inherit(ctx context.Context, old clone) error {
 
 var errNoDir = errors.New("not a directory")
 
-// clean removes whatever is not in the index. It is not git clean, which leaves pipes and sockets, reads the ignore files and
-// attributes that it is about to remove, and waits for ever where one of them is a pipe.
+// clean removes everything that is not in the index. git clean is not suitable: it leaves pipes and sockets, reads the
+// ignore files and attributes that it is about to remove, and hangs if one of them is a pipe.
 func (c clone) clean(ctx context.Context) error {
 	out, err := c.git.run(ctx, "ls-files", "-z")
 	if err != nil {

@@ -12,15 +12,16 @@ import (
 	"time"
 )
 
-// Thread is what one thread has here: clones, files, scratch.
+// Thread describes the directories of one thread: clones, files, scratch.
 type Thread struct {
 	Name string
 	Dir  string
-	Used time.Time // when a run in it began or was left last
+	Used time.Time // when a run last began or ended in it
 	Size int64     // bytes of its files
 }
 
-// Alone calls do, unless another process is in its own on this root: false then. What it does is clearing up, and one at a time suffices.
+// Alone calls do unless another process is in Alone on the same root; then it returns false. One clean-up at a time is
+// enough.
 func (w *Workspace) Alone(do func() error) (bool, error) {
 	held, err := tryLock(filepath.Join(w.cfg.Dir, "janitor.lock"))
 	if held == nil || err != nil {
@@ -30,7 +31,8 @@ func (w *Workspace) Alone(do func() error) (bool, error) {
 	return true, do()
 }
 
-// Threads lists those that Enter or Files have named. It reads every directory, which takes a while where there are many.
+// Threads lists the threads that Enter or Files have named. It reads every directory, which takes time if there are
+// many.
 func (w *Workspace) Threads(ctx context.Context) ([]Thread, error) {
 	dir := filepath.Join(w.cfg.Dir, "threads")
 	entries, err := os.ReadDir(dir)
@@ -48,15 +50,15 @@ func (w *Workspace) Threads(ctx context.Context) ([]Thread, error) {
 		path := filepath.Join(dir, e.Name())
 		name, err := os.ReadFile(filepath.Join(path, nameFile))
 		if err != nil || w.threadDir(string(name)) != path {
-			continue // a lock, or something whose thread nobody can tell
+			continue // a lock, or a directory without a name
 		}
 		all = append(all, Thread{Name: string(name), Dir: path, Used: used(path), Size: diskSize(ctx, path)})
 	}
 	return all, nil
 }
 
-// Discard takes a thread's directories away, to be removed by Empty; false when somebody has used them since they were listed. The caller
-// sees to it that no run begins in them meanwhile.
+// Discard moves a thread's directories to the trash, for Empty to remove. It returns false if they were used since
+// they were listed. The caller must ensure that no run begins in them meanwhile.
 func (w *Workspace) Discard(ctx context.Context, t Thread) (bool, error) {
 	dir := w.threadDir(t.Name)
 	held, err := lock(ctx, dir+".lock")
@@ -77,7 +79,7 @@ func (w *Workspace) Discard(ctx context.Context, t Thread) (bool, error) {
 	return true, nil
 }
 
-// Empty removes what was discarded, by a process that was killed before it came to this as well.
+// Empty removes everything in the trash, including what a killed process left there.
 func (w *Workspace) Empty() error {
 	if err := removeAll(w.trash()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove discarded threads: %w", err)
@@ -87,10 +89,10 @@ func (w *Workspace) Empty() error {
 
 func (w *Workspace) trash() string { return filepath.Join(w.cfg.Dir, "trash") }
 
-// nameFile holds the thread's name, which its directory's own does not tell. It changes when a run begins.
+// nameFile holds the thread's name, which cannot be derived from its directory. Its time changes when a run begins.
 const nameFile = ".thread"
 
-// name makes the thread's directory and notes whose it is; begun says that a run begins.
+// name creates the thread's directory and stores the thread's name. begun means that a run begins.
 func (w *Workspace) name(thread string, begun bool) error {
 	file := filepath.Join(w.threadDir(thread), nameFile)
 	if !begun && exists(file) {
@@ -102,7 +104,7 @@ func (w *Workspace) name(thread string, begun bool) error {
 	return os.WriteFile(file, []byte(thread), 0o600)
 }
 
-// used is when a run began in a thread's directory or was left there last; the zero time when nobody can tell.
+// used returns when a run last began or ended in a thread's directory, or the zero time if unknown.
 func used(dir string) (last time.Time) {
 	for _, name := range []string{nameFile, leftName} {
 		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && info.ModTime().After(last) {
@@ -112,11 +114,12 @@ func used(dir string) (last time.Time) {
 	return last
 }
 
-// diskSize adds up what files take on the disk, at most their lengths, without following links. A file may be far longer than that, by holes.
+// diskSize returns the disk usage of the files, each at most its length, without following links. A sparse file may be
+// much longer.
 func diskSize(ctx context.Context, dir string) (total int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // what cannot be read, or is gone by now, does not count
+			return nil //nolint:nilerr // skip what is unreadable or gone by now
 		}
 		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
 			total += taken(info)
@@ -126,7 +129,7 @@ func diskSize(ctx context.Context, dir string) (total int64) {
 	return total
 }
 
-// blockSize is what stat(2) counts in, whatever the file system.
+// blockSize is the unit of stat(2) on every file system.
 const blockSize = 512
 
 func taken(info fs.FileInfo) int64 {

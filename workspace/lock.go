@@ -13,20 +13,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockPoll is how often a waiter looks again. flock(2) can wait by itself, but not until a context ends.
+// lockPoll is the interval between attempts. flock(2) can wait, but not until a context ends.
 const lockPoll = 50 * time.Millisecond
 
-// lock takes the lock at path, waiting until ctx ends. Locks of threads come before locks of mirrors.
+// lock takes the lock at path, waiting until ctx ends. Lock threads before mirrors.
 //
-// The git processes that work under a lock inherit it (git.holding): if this process is killed, the lock lasts until its
-// orphans are gone too, so whoever holds a lock knows that nothing else writes there, and that lock and temporary
-// files of git found there are leftovers. The file stays: removing it would let two holders hold two files of one name.
+// The git processes under a lock inherit it (git.holding). If this process is killed, the lock lasts until its orphans
+// are gone too. So the holder of a lock knows that nothing else writes there, and that git's lock and temporary files
+// found there are leftovers. The lock file is never removed: otherwise two holders could lock two files of one name.
 func lock(ctx context.Context, path string) (*os.File, error) { return wait(ctx, path, unix.LOCK_EX) }
 
-// share takes the lock at path together with others that share it.
+// share takes a shared lock at path.
 func share(ctx context.Context, path string) (*os.File, error) { return wait(ctx, path, unix.LOCK_SH) }
 
-// tryLock takes the lock at path if it is free; nil when it is not.
+// tryLock takes the lock at path if it is free, and returns nil otherwise.
 func tryLock(path string) (*os.File, error) { return try(path, unix.LOCK_EX) }
 
 func wait(ctx context.Context, path string, how int) (*os.File, error) {
@@ -61,16 +61,17 @@ func try(path string, how int) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: %w", filepath.Base(path), err)
 }
 
-// unlock lets go explicitly: closing would not, as long as some process still has the file open.
+// unlock unlocks explicitly: closing has no effect while another process has the file open.
 func unlock(f *os.File) {
-	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN) // cannot fail on a file we locked
+	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN) // cannot fail on a locked file
 	f.Close()
 }
 
-// A thread's directories are worth more than any bundle of them, if they are there and nobody was in them since: they have the ignored
-// files too. A token in a file beside them tells.
+// An untouched directory of a thread is better than any bundle of it, because it also has the ignored files. A token
+// in a file beside the directories shows that they are untouched.
 
-// Leave notes that nothing runs in the thread's directories any more. Whoever gets the token from Enter finds them as they are now.
+// Leave records that nothing runs in the thread's directories any more. A later Enter that returns the same token
+// finds them unchanged.
 func (w *Workspace) Leave(thread string) (token string, err error) {
 	token = rand.Text()
 	if err := os.MkdirAll(w.threadDir(thread), 0o700); err != nil {
@@ -82,8 +83,8 @@ func (w *Workspace) Leave(thread string) (token string, err error) {
 	return token, nil
 }
 
-// Enter is called before a run begins in the thread's directories. It tells the token of the last Leave, once; empty if there is none,
-// because somebody has entered since, or on another machine.
+// Enter must be called before a run begins in the thread's directories. It returns the token of the last Leave once.
+// The token is empty if there was another Enter since, or on another machine.
 func (w *Workspace) Enter(thread string) (token string, err error) {
 	if err := w.name(thread, true); err != nil {
 		return "", fmt.Errorf("enter thread: %w", err)

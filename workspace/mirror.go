@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// mirror is the one full copy of a repository, shared by all workers on this root. It is written under its lock only;
-// reading needs no lock, as git's refs are atomic and objects are never dropped.
+// mirror is the only full copy of a repository; all workers on this root share it. Writing requires its lock. Reading
+// does not, because git's refs are atomic and objects are never dropped.
 type mirror struct {
 	w    *Workspace
 	repo string
 	dir  string
 	git  git // in dir
-	// asked is when whoever has it began to wait for it: the remote's state is wanted as of then, or later.
+	// asked is when the caller began to wait for the mirror: it needs the remote's state as of then, or later.
 	asked time.Time
 }
 
@@ -27,17 +27,18 @@ func (w *Workspace) mirror(repo string) mirror {
 	return mirror{w: w, repo: repo, dir: dir, git: w.git.in(dir)}
 }
 
-// beside is a path next to the mirror: "lock", "tmp", "broken". No repository can have it, each ends in ".git".
+// beside returns a path next to the mirror: "lock", "tmp", "broken". It differs from every mirror's path, because
+// those end in ".git".
 func (m mirror) beside(suffix string) string { return strings.TrimSuffix(m.dir, "git") + suffix }
 
-// tip is what a Want means at one moment.
+// tip is the result of resolving a Want at one moment.
 type tip struct {
 	head, branch  string // branch: only if Ref is one
 	base, baseSHA string
 	fallback      string // the default branch
 }
 
-// sync brings the mirror up to date, if need be, and resolves want in it. With ErrRef the tip holds what was found.
+// sync updates the mirror if necessary and resolves want in it. With ErrRef the tip holds what was found.
 func (m mirror) sync(ctx context.Context, want Want) (tip, error) {
 	if fullSHA.MatchString(want.Ref) && want.Own == "" {
 		if t, err := m.resolve(ctx, want); err == nil {
@@ -62,7 +63,7 @@ func (m mirror) sync(ctx context.Context, want Want) (tip, error) {
 	}
 	t, err := m.resolve(ctx, want)
 	if t.head == "" && t.baseSHA != "" && fullSHA.MatchString(want.Ref) {
-		// A commit that no ref has any more, after a force push for one; hosts give it to who knows its name.
+		// A commit without a ref, for example after a force push. Hosts serve it by its SHA.
 		if _, err := m.git.remotely(ctx, r, fetchArgs(r, want.Ref)...); err != nil {
 			return t, remoteError(err)
 		}
@@ -71,14 +72,15 @@ func (m mirror) sync(ctx context.Context, want Want) (tip, error) {
 	return t, err
 }
 
-// fetchedSinceAsked reports whether somebody else brought the mirror up to date while we waited for its lock. Many tasks of one repository
-// that start at once need one fetch. A time that is still to come is not believed: a clock may be set back.
+// fetchedSinceAsked reports whether another worker has updated the mirror while we waited for its lock. Many tasks of
+// one repository that start together need one fetch. A time in the future is ignored: the clock may have been set
+// back.
 func (m mirror) fetchedSinceAsked() bool {
 	at := m.fetched()
 	return exists(m.dir) && at.After(m.asked) && !at.After(time.Now())
 }
 
-// update fetches everything, into a new mirror if there is none or if the one there is damaged.
+// update fetches everything, into a new mirror if none exists or the existing one is damaged.
 func (m mirror) update(ctx context.Context) (remote, error) {
 	began := time.Now()
 	r, head, err := m.ask(ctx)
@@ -100,8 +102,8 @@ func (m mirror) update(ctx context.Context) (remote, error) {
 	return r, m.noteFetch(began)
 }
 
-// ask finds out which branch the remote's HEAD is on, which fetch does not tell. It needs no repository, so what fails here (the
-// credential, the network) says nothing about the state of the mirror. head is empty if the remote's HEAD is on no branch.
+// ask finds the branch of the remote's HEAD, which fetch does not report. It needs no repository, so its failures
+// (credential, network) say nothing about the mirror. head is empty if the remote's HEAD is on no branch.
 func (m mirror) ask(ctx context.Context) (r remote, head string, err error) {
 	if r, err = m.w.remote(ctx, m.repo); err != nil {
 		return r, "", err
@@ -116,11 +118,11 @@ func (m mirror) ask(ctx context.Context) (r remote, head string, err error) {
 	return r, head, nil
 }
 
-// create clones into a temporary directory and renames it, so that a mirror is never half there. What was in its
-// place is set aside, not removed: clones may borrow objects from it that the remote no longer has.
-// It is git clone and not a first fetch, because that writes all refs as one file; thousands of pull requests matter.
+// create clones into a temporary directory and renames it, so that a mirror is never incomplete. An existing mirror is
+// set aside, not removed: clones may borrow objects from it that the remote no longer has. It uses git clone instead
+// of a first fetch, because clone writes all refs to one file, which matters with thousands of pull requests.
 func (m mirror) create(ctx context.Context, r remote, head string) error {
-	tmp := m.beside("tmp") // one name suffices under the lock, and a leftover is found again
+	tmp := m.beside("tmp") // the lock makes one name enough, and the next call finds a leftover
 	err := m.withPulls(ctx, func(refspecs ...string) error {
 		if err := removeAll(tmp); err != nil {
 			return err
@@ -147,7 +149,7 @@ func (m mirror) create(ctx context.Context, r remote, head string) error {
 
 const pullRefs = "+refs/pull/*/head:refs/pull/*/head"
 
-// fetch makes the refs of the mirror those of the remote.
+// fetch updates the mirror's refs to those of the remote.
 func (m mirror) fetch(ctx context.Context, r remote, head string) error {
 	if err := secure(m.dir, mirrorConfig, ""); err != nil {
 		return err
@@ -167,8 +169,8 @@ func (m mirror) fetch(ctx context.Context, r remote, head string) error {
 	return err
 }
 
-// withPulls fetches with the heads of pull requests, which anybody can make, and without them if git finds something malformed: a stranger's
-// commit must not keep the repository's own from us.
+// withPulls fetches with the heads of pull requests, which anyone can create, and again without them if git finds
+// something malformed: a stranger's commit must not block the repository's own commits.
 func (m mirror) withPulls(ctx context.Context, fetch func(refspecs ...string) error) error {
 	err := fetch(pullRefs)
 	if !malformed(err) {
@@ -178,22 +180,22 @@ func (m mirror) withPulls(ctx context.Context, fetch func(refspecs ...string) er
 	return fetch()
 }
 
-// fetchArgs: pruned, or a new branch a/b could not come where a deleted branch a was. Refs we keep ourselves, outside of
-// these refspecs, are not touched by it.
+// fetchArgs returns the arguments of a fetch. It prunes, because otherwise a new branch a/b could not be created after
+// branch a was deleted. It does not affect our own refs outside these refspecs.
 func fetchArgs(r remote, refspecs ...string) []string {
 	return append([]string{
 		"fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--", r.url,
 	}, refspecs...)
 }
 
-// healthy reports whether every object that a ref needs is there. It reads all of history, so it is asked only after
-// something failed that should not.
+// healthy reports whether every object that a ref needs exists. It reads all of history, so call it only after an
+// unexpected failure.
 func (m mirror) healthy(ctx context.Context) bool {
 	_, err := m.git.run(ctx, "fsck", "--connectivity-only", "--no-dangling", "--no-progress")
 	return err == nil
 }
 
-// repair makes the mirror anew, unless another worker just did.
+// repair recreates the mirror, unless another worker has just done so.
 func (m mirror) repair(ctx context.Context) error {
 	held, err := lock(ctx, m.beside("lock"))
 	if err != nil {
@@ -211,7 +213,7 @@ func (m mirror) repair(ctx context.Context) error {
 	return m.create(ctx, r, head)
 }
 
-// resolve finds the commits that want names in the mirror as it is.
+// resolve finds the commits that want names in the mirror, without fetching.
 func (m mirror) resolve(ctx context.Context, want Want) (tip, error) {
 	name, err := m.git.run(ctx, "symbolic-ref", "HEAD")
 	if err != nil {
@@ -257,11 +259,11 @@ func (m mirror) resolve(ctx context.Context, want Want) (tip, error) {
 	return t, fmt.Errorf("%w: %q", ErrRef, ref)
 }
 
-// commit is the commit behind a full ref name or SHA.
+// commit returns the commit of a full ref name or SHA.
 func (m mirror) commit(ctx context.Context, name string) (string, error) {
 	out, err := m.git.run(ctx, "rev-parse", "--quiet", "--verify", name+"^{commit}")
 	var ge *gitError
-	if errors.As(err, &ge) && ge.stderr == "" { // what --quiet does for a name that is not there
+	if errors.As(err, &ge) && ge.stderr == "" { // --quiet fails this way for an unknown name
 		return "", fmt.Errorf("%w: %q", ErrRef, strings.TrimPrefix(name, "refs/heads/"))
 	}
 	return strings.TrimSpace(out), err

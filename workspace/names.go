@@ -11,20 +11,21 @@ import (
 )
 
 var (
-	// A name has an owner, or a host and nested groups, before its last slash. No segment begins with a dash, and none but the last with a
-	// dot: acme/.github exists.
+	// A name has an owner, or a host and nested groups, before its last slash. No segment begins with a dash, and only
+	// the last may begin with a dot: acme/.github exists.
 	repoName = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/)+\.?[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 	fullSHA  = regexp.MustCompile(`^[0-9a-f]{40}$`)
-	// notInRef is what git check-ref-format forbids; without it a name can be no revision expression (main~1, a..b).
+	// notInRef matches what git check-ref-format forbids. A name without it cannot be a revision expression (main~1,
+	// a..b).
 	notInRef = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|^[-/.]|[/.]$`)
-	// refs that a mirror holds; others there are our own.
+	// mirrored matches the refs that a mirror copies; its other refs are errand's.
 	mirrored = regexp.MustCompile(`^refs/(heads|tags|pull)/`)
-	// refs of a clone that are the agent's.
+	// ownRef matches the refs of a clone that belong to the agent.
 	ownRef  = regexp.MustCompile(`^refs/(heads/.|stash$)`)
 	notSlug = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
-// check refuses what must not become a path or an argument. The meaning of the errors is the user's mistake.
+// check refuses what must not become a path or an argument. Its errors describe a mistake of the user.
 func (w Want) check() error {
 	if w.Thread == "" {
 		return errors.New("the thread has no name")
@@ -41,7 +42,7 @@ func (w Want) check() error {
 	return nil
 }
 
-// maxRepoName bounds a whole name, so that the directory of its groups has a name that file systems accept.
+// maxRepoName bounds a whole name, so that file systems accept the name of the groups' directory.
 const maxRepoName = 200
 
 func checkRepo(repo string) error {
@@ -51,11 +52,12 @@ func checkRepo(repo string) error {
 	return nil
 }
 
-// groupSeparator stands for the slashes before the last one in the name of a repository's directory. No name contains it. So all
-// repositories are at the same depth, and none lies within another one's clone or mirror.
+// groupSeparator replaces all slashes but the last one in a repository's directory name. No name contains it. So all
+// repositories are at the same depth, and none is inside another one's clone or mirror.
 const groupSeparator = "+"
 
-// repoPath returns the directory and the file name of a repository, below the directory of mirrors or of a thread's clones.
+// repoPath returns the directory and the file name of a repository, below the directory of mirrors or of a thread's
+// clones.
 func repoPath(repo string) (dir, name string) {
 	last := strings.LastIndexByte(repo, '/')
 	return strings.ReplaceAll(repo[:max(last, 0)], "/", groupSeparator), repo[last+1:]
@@ -66,7 +68,7 @@ func repoAt(dir, name string) string {
 	return strings.ReplaceAll(dir, groupSeparator, "/") + "/" + name
 }
 
-// threadDir is everything of one thread. The name is readable and, by its hash, never that of another thread.
+// threadDir returns the directory of one thread. Its name is readable and, because of a hash, unique to the thread.
 func (w *Workspace) threadDir(thread string) string {
 	slug := strings.Trim(notSlug.ReplaceAllString(strings.ToLower(thread), "-"), "-")
 	slug = slug[:min(len(slug), 40)]
@@ -78,11 +80,11 @@ func (w *Workspace) cloneDir(thread, repo string) string {
 	return filepath.Join(w.threadDir(thread), "repos", dir, name)
 }
 
-// Scratch is the thread's directory for work without a repository. It is empty at first and kept between runs.
+// Scratch returns the thread's directory for work without a repository. It starts empty and is kept between runs.
 func (w *Workspace) Scratch(thread string) (string, error) { return w.subdir(thread, "scratch") }
 
-// Files is the thread's directory for files given to the agent; it is outside every clone, so they never get into
-// a commit. An agent may have written there: go through os.Root to put something into it.
+// Files returns the thread's directory for files given to the agent. It is outside every clone, so the files never get
+// into a commit. An agent may have written there, so use os.Root to add files.
 func (w *Workspace) Files(thread string) (string, error) { return w.subdir(thread, "files") }
 
 func (w *Workspace) subdir(thread, name string) (string, error) {
@@ -93,7 +95,7 @@ func (w *Workspace) subdir(thread, name string) (string, error) {
 		return "", fmt.Errorf("make %s: %w", name, err)
 	}
 	dir := filepath.Join(w.threadDir(thread), name)
-	// A link in its place would lead our caller somewhere else.
+	// A link in its place would lead the caller somewhere else.
 	if fi, err := os.Lstat(dir); err == nil && !fi.IsDir() {
 		if err := os.Remove(dir); err != nil {
 			return "", fmt.Errorf("make %s: %w", name, err)

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// What a caller of Publish can tell apart, besides ErrNotFound and ErrAuth. The work is kept in the clone whatever the error is.
+// What a caller of Publish can tell apart, besides ErrNotFound and ErrAuth. The work is kept in the clone whatever the
+// error is.
 var (
 	// ErrUnfit: the clone holds what is not published; the error says what, so that somebody can change it.
 	ErrUnfit = errors.New("the work is not fit to be published")
@@ -27,7 +28,8 @@ type Publication struct {
 	Message string
 	// TrustedConfig is as it was in Want: then nothing that was put in place of the commit's own is published.
 	TrustedConfig bool
-	// Ours are the commits that Branch may be at by our doing. Only those are ever replaced by what does not contain them.
+	// Ours are the commits that Branch may be at by our doing. Only those are ever replaced by what does not contain
+	// them.
 	Ours []string
 	// Permit is asked with the commit, right before it is pushed; with its error, which is returned, it is not.
 	Permit func(ctx context.Context, commit string) error
@@ -42,11 +44,12 @@ type Pushed struct {
 
 var publishable = regexp.MustCompile(`^errand/[a-z0-9][a-z0-9.-]{0,99}$`)
 
-// Publish pushes what is checked out in c, and as a commit on top of it what is not committed, to a branch of the remote. The commit then
-// is in the clone as well. There is nothing to publish where the remote has all of it on another branch.
+// Publish pushes what is checked out in c, and as a commit on top of it what is not committed, to a branch of the
+// remote. The commit then is in the clone as well. There is nothing to publish where the remote has all of it on
+// another branch.
 //
-// It is all or nothing: a file that is too large or is none, a merge that is not done, or an object that git would not make is an error.
-// Calling it again does no harm: what is there already is not pushed again.
+// It is all or nothing: a file that is too large or is none, a merge that is not done, or an object that git would not
+// make is an error. Calling it again does no harm: what is there already is not pushed again.
 func (w *Workspace) Publish(ctx context.Context, c Clone, p Publication) (Pushed, error) {
 	pushed, err := w.publish(ctx, c, p)
 	if err != nil {

@@ -37,8 +37,8 @@ func (w *Workspace) remote(ctx context.Context, repo string) (remote, error) {
 	return r, nil
 }
 
-// push makes a branch of the remote that commit, if it still is where it was ("": there was none). Nobody else's commits are lost: the
-// remote compares.
+// push makes a branch of the remote that commit, if it still is where it was ("": there was none). Nobody else's
+// commits are lost: the remote compares.
 func (m mirror) push(ctx context.Context, r remote, commit, branch, was string) error {
 	ref := "refs/heads/" + branch
 	r.change = &update{from: was, to: commit, ref: ref}
@@ -50,8 +50,8 @@ func (m mirror) push(ctx context.Context, r remote, commit, branch, was string) 
 // maxRefusal is how much of the remote's words is repeated.
 const maxRefusal = 500
 
-// pushError finds out what a remote did not like. The phrases are those of git 2.31 to 2.50 (transport.c); what stands in brackets is the
-// remote's, and so are the lines "remote: ".
+// pushError finds out what a remote did not like. The phrases are those of git 2.31 to 2.50 (transport.c); what stands
+// in brackets is the remote's, and so are the lines "remote: ".
 func pushError(err error) error {
 	refused, ok := errors.AsType[*gitError](err)
 	if !ok {

@@ -12,11 +12,12 @@ import (
 	"strings"
 )
 
-// Restore gives the thread the clone that b was made of, on whatever machine: its commits, branches and index, and its files as they
-// were, so that what was not committed is not committed again. Of want, Ref decides nothing. The clone is complete before it is put
-// where the thread's is, which is then set aside or, without want.Keep, removed.
+// Restore gives the thread the clone that b was made of, on whatever machine: its commits, branches and index, and its
+// files as they were, so that what was not committed is not committed again. Of want, Ref decides nothing. The clone
+// is complete before it is put where the thread's is, which is then set aside or, without want.Keep, removed.
 //
-// ErrBundle says that b cannot be restored; then there is no clone, or the old one. Other errors are those of Checkout.
+// ErrBundle says that b cannot be restored; then there is no clone, or the old one. Other errors are those of
+// Checkout.
 func (w *Workspace) Restore(ctx context.Context, want Want, b Bundle) (Clone, error) {
 	c, err := w.restore(ctx, want, b)
 	if err != nil {
@@ -68,7 +69,8 @@ func (c clone) unbundle(ctx context.Context, b Bundle, pack []byte) error {
 	if len(pack) > 0 {
 		g := c.git
 		g.stdin = bytes.NewReader(pack)
-		// Strict: no object is missing that another one names, and none is what git would not make, such as a file .git/config.
+		// Strict: no object is missing that another one names, and none is what git would not make, such as a file
+		// .git/config.
 		if _, err := g.run(ctx, "index-pack", "--stdin", "--fix-thin", "--strict"); err != nil {
 			return err
 		}
@@ -86,7 +88,8 @@ func (c clone) unbundle(ctx context.Context, b Bundle, pack []byte) error {
 	return c.overlay(ctx, b.Work)
 }
 
-// exact makes git write files byte by byte, whatever the attributes in the work tree say of line ends, encodings and filters.
+// exact makes git write files byte by byte, whatever the attributes in the work tree say of line ends, encodings and
+// filters.
 const exact = "* -text -ident -filter !eol !working-tree-encoding\n"
 
 // overlay puts index and files of a snapshot over its HEAD, which is checked out.
@@ -112,7 +115,8 @@ func (c clone) overlay(ctx context.Context, work string) error {
 	if err != nil || files == "" {
 		return err
 	}
-	// From an index of their own, so that the clone's stays that of the snapshot; and byte by byte, as they were taken.
+	// From an index of their own, so that the clone's stays that of the snapshot; and byte by byte, as they were
+	// taken.
 	const attributes, other = ".git/info/attributes", ".git/work.index"
 	g := c.git
 	g.env = append(slices.Clip(g.env), "GIT_INDEX_FILE="+filepath.Join(c.dir, other))

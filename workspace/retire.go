@@ -58,13 +58,14 @@ func (w *Workspace) Mirrors(ctx context.Context) ([]Mirror, error) {
 // mirrorExts end the names of what a mirror is made of: itself, as the last, and what lies beside it.
 var mirrorExts = []string{".broken", ".tmp", ".fetched", ".git"}
 
-// parts are all that is to go when a mirror does, itself last: whoever is killed on the way leaves something behind that is listed.
+// parts are all that is to go when a mirror does, itself last: whoever is killed on the way leaves something behind
+// that is listed.
 func (m mirror) parts() []string {
 	return []string{m.beside("broken"), m.beside("tmp"), m.beside("fetched"), m.dir}
 }
 
-// DiscardMirror takes a mirror away, to be removed by Empty. It stays, false, when a clone borrows from it, when it has been used since it
-// was listed, or when it holds commits of ours that the remote has on no branch.
+// DiscardMirror takes a mirror away, to be removed by Empty. It stays, false, when a clone borrows from it, when it
+// has been used since it was listed, or when it holds commits of ours that the remote has on no branch.
 func (w *Workspace) DiscardMirror(ctx context.Context, gone Mirror) (bool, error) {
 	discarded, err := w.discardMirror(ctx, gone)
 	if err != nil {

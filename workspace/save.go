@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// ErrUnsaved says that a clone holds what Save has no form for: another repository, or a file that git or we cannot read.
+// ErrUnsaved says that a clone holds what Save has no form for: another repository, or a file that git or we cannot
+// read.
 var ErrUnsaved = errors.New("the work cannot be saved")
 
 // SavedExts end the names of the files that Save makes.
@@ -24,12 +25,13 @@ const (
 	patchExt  = ".patch"
 )
 
-// Save writes what the clones of a thread hold, those that were set aside included, and the mirror does not, to files in dir: a git bundle
-// of all refs, stash entries and reflogs, with what is not committed as refs/errand/work, and a patch from the newest commit that
-// the repository has to the files as they are. Of a clone that holds nothing of its own there are none. Ignored files are not work.
+// Save writes what the clones of a thread hold, those that were set aside included, and the mirror does not, to files
+// in dir: a git bundle of all refs, stash entries and reflogs, with what is not committed as refs/errand/work, and a
+// patch from the newest commit that the repository has to the files as they are. Of a clone that holds nothing of its
+// own there are none. Ignored files are not work.
 //
-// It is all or nothing, whatever the size, and on the disk when it returns. No agent may run in the clones, and one process at a time saves
-// to dir.
+// It is all or nothing, whatever the size, and on the disk when it returns. No agent may run in the clones, and one
+// process at a time saves to dir.
 func (w *Workspace) Save(ctx context.Context, thread, dir string) (names []string, err error) {
 	staging := filepath.Join(dir, ".saving")
 	if err := removeAll(staging); err != nil { // a killed one's
@@ -232,8 +234,8 @@ func (s *shadow) nameStashes(ctx context.Context) error {
 	return s.name(ctx, "stash", strings.Fields(out))
 }
 
-// nameLost gives names to what only reflogs know, such as a commit before it was amended: a bundle must name something, and whoever has it
-// looks for names.
+// nameLost gives names to what only reflogs know, such as a commit before it was amended: a bundle must name
+// something, and whoever has it looks for names.
 func (s *shadow) nameLost(ctx context.Context) error {
 	out, err := s.git.run(ctx, "rev-list", "--parents", "--reflog", "--not", "HEAD", "--all", "--alternate-refs")
 	if err != nil {

@@ -38,7 +38,8 @@ func (s *shadow) work(ctx context.Context, trusted bool) (w work, err error) {
 	return w, err
 }
 
-// seal gives the commit to be published: what is checked out in the clone, with what is not committed as one commit on top of parent.
+// seal gives the commit to be published: what is checked out in the clone, with what is not committed as one commit on
+// top of parent.
 func (s *shadow) seal(ctx context.Context, w work, parent, message string) (tip string, err error) {
 	tip = w.head
 	old, err := s.rev(ctx, w.head+"^{tree}")
@@ -55,8 +56,8 @@ func (s *shadow) seal(ctx context.Context, w work, parent, message string) (tip 
 	return tip, s.weigh(ctx, tip)
 }
 
-// everything is the tree of all files as they are in the work tree. Git reads those that differ from the index, so that line ends are
-// converted as the repository wants them.
+// everything is the tree of all files as they are in the work tree. Git reads those that differ from the index, so
+// that line ends are converted as the repository wants them.
 func (s *shadow) everything(ctx context.Context, trusted bool) (tree string, err error) {
 	c, err := s.changes(ctx)
 	if err != nil {
@@ -144,7 +145,8 @@ func (s *shadow) weigh(ctx context.Context, tip string) error {
 	return fmt.Errorf("%w: %q is in its commits and has more than %d MiB", ErrUnfit, name, maxFile>>20)
 }
 
-// take brings a commit of the shadow into the mirror, every object checked, whose lock is held. It stays there, as clones borrow it.
+// take brings a commit of the shadow into the mirror, every object checked, whose lock is held. It stays there, as
+// clones borrow it.
 func (m mirror) take(ctx context.Context, s *shadow, tip, branch string) error {
 	const sealed = "refs/errand/sealed"
 	if _, err := s.git.run(ctx, "update-ref", sealed, tip); err != nil {

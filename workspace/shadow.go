@@ -15,8 +15,8 @@ import (
 	"syscall"
 )
 
-// shadow is a git directory of ours for the work tree of a clone in which an agent may be at work. What the agent's git directory says
-// of commits and files is copied; what it could say to be executed, or followed elsewhere, is not.
+// shadow is a git directory of ours for the work tree of a clone in which an agent may be at work. What the agent's
+// git directory says of commits and files is copied; what it could say to be executed, or followed elsewhere, is not.
 type shadow struct {
 	dir        string
 	git        git
@@ -26,7 +26,8 @@ type shadow struct {
 
 // extent is how much of a git directory is copied.
 type extent struct {
-	// parts say what is in it. What one of them names is in a later one, so that nothing is missing that the agent adds meanwhile.
+	// parts say what is in it. What one of them names is in a later one, so that nothing is missing that the agent
+	// adds meanwhile.
 	parts []string
 	room  int64 // bytes. The objects of a clone are those that the agent made, as it borrows all others.
 }
@@ -145,7 +146,8 @@ func (s *shadow) take(from *os.Root, name string, room *int64) error {
 
 var errNoFile = errors.New("not a regular file")
 
-// openFile opens a regular file and tells its size. To open a pipe would wait for its other end, if it were not asked not to.
+// openFile opens a regular file and tells its size. To open a pipe would wait for its other end, if it were not asked
+// not to.
 func openFile(root *os.Root, name string) (*os.File, int64, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -168,8 +170,8 @@ func (s *shadow) rev(ctx context.Context, name string) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
-// reveal makes git look again at files that an agent told it not to look at. Those that hide has marked stay so: what is there in their place
-// is ours. So do those that are not there: a sparse checkout leaves them out.
+// reveal makes git look again at files that an agent told it not to look at. Those that hide has marked stay so: what
+// is there in their place is ours. So do those that are not there: a sparse checkout leaves them out.
 func (s *shadow) reveal(ctx context.Context) error {
 	out, err := s.git.run(ctx, "ls-files", "-v", "-z")
 	if _, failed := errors.AsType[*gitError](err); failed {
@@ -196,8 +198,8 @@ func (s *shadow) reveal(ctx context.Context) error {
 	return err
 }
 
-// nested lists where the clone holds other repositories, or other work trees of its own: submodules, and what an agent has cloned into it and
-// added. Git looks at no more of them than which commit they are at.
+// nested lists where the clone holds other repositories, or other work trees of its own: submodules, and what an agent
+// has cloned into it and added. Git looks at no more of them than which commit they are at.
 func (s *shadow) nested(ctx context.Context) (found []string, err error) {
 	// Git's own places for the repositories of submodules and for work trees; it removes the latter with the last one.
 	places := []string{".git/modules", ".git/worktrees"}

@@ -11,9 +11,11 @@ import (
 )
 
 const (
-	// maxSinceCommits is up to how many commits on either side a rewritten history is compared commit by commit: git compares each with each.
+	// maxSinceCommits is up to how many commits on either side a rewritten history is compared commit by commit: git
+	// compares each with each.
 	maxSinceCommits = 60
-	// maxSincePaths is up to how many bytes of names a comparison is held to the files of the change. They are in git's command line.
+	// maxSincePaths is up to how many bytes of names a comparison is held to the files of the change. They are in
+	// git's command line.
 	maxSincePaths = 100 << 10
 )
 
@@ -24,9 +26,10 @@ type Since struct {
 	Truncated bool   // after a whole line
 }
 
-// Since compares c.Head with an earlier head of the same change, in at most limit bytes, as a patch of the files of the change only, so that
-// most of what came from the base is not in it. After a rewrite of few commits what git range-diff says of them comes first, in at most half
-// of that. The earlier head is fetched if need be; ErrRef says that nobody has it any more. Git runs in the mirror, as for Diff.
+// Since compares c.Head with an earlier head of the same change, in at most limit bytes, as a patch of the files of
+// the change only, so that most of what came from the base is not in it. After a rewrite of few commits what git
+// range-diff says of them comes first, in at most half of that. The earlier head is fetched if need be; ErrRef says
+// that nobody has it any more. Git runs in the mirror, as for Diff.
 func (w *Workspace) Since(ctx context.Context, c Clone, earlier string, limit int) (Since, error) {
 	s, err := w.since(ctx, c, earlier, limit)
 	if err != nil {
@@ -122,9 +125,9 @@ func (g git) lines(ctx context.Context, limit int, args ...string) (text string,
 	return text, false, err
 }
 
-// Diff is what c.Head changed since it left c.Base, as a patch of at most limit bytes, cut after a whole line. Git runs in the
-// mirror, so neither configuration nor attributes of the clone can hide a change or execute anything.
-// If Head was made in the clone (Keep), its objects are read from there, and no agent may run in it meanwhile.
+// Diff is what c.Head changed since it left c.Base, as a patch of at most limit bytes, cut after a whole line. Git
+// runs in the mirror, so neither configuration nor attributes of the clone can hide a change or execute anything. If
+// Head was made in the clone (Keep), its objects are read from there, and no agent may run in it meanwhile.
 func (w *Workspace) Diff(ctx context.Context, c Clone, limit int) (text string, truncated bool, err error) {
 	text, truncated, err = w.diff(ctx, c, limit)
 	if err != nil {

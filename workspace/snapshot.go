@@ -9,16 +9,18 @@ import (
 	"strings"
 )
 
-// fileSteps are the sizes of files that go into a snapshot: if it is too large with one, the next is tried. At 0 there are no files.
+// fileSteps are the sizes of files that go into a snapshot: if it is too large with one, the next is tried. At 0 there
+// are no files.
 var fileSteps = []int64{maxHeld, 1 << 20, 64 << 10, 0}
 
-// Snapshot packs what c holds and its mirror does not into at most limit bytes: the commits of local branches and of the stash, the
-// index, and the files that are not as in the index, untracked ones included and ignored ones not. If that is too large, large files
-// are left out, then all files, and named in Bundle.Missing; if the commits alone are, it is an error.
+// Snapshot packs what c holds and its mirror does not into at most limit bytes: the commits of local branches and of
+// the stash, the index, and the files that are not as in the index, untracked ones included and ignored ones not. If
+// that is too large, large files are left out, then all files, and named in Bundle.Missing; if the commits alone are,
+// it is an error.
 //
-// An agent may run in c meanwhile. It is not disturbed, and nothing it wrote is executed: git works in a copy of its git directory
-// that has a configuration of ours, and files are read byte by byte, without following links. What changes in that moment may be in
-// the bundle or not.
+// An agent may run in c meanwhile. It is not disturbed, and nothing it wrote is executed: git works in a copy of its
+// git directory that has a configuration of ours, and files are read byte by byte, without following links. What
+// changes in that moment may be in the bundle or not.
 func (w *Workspace) Snapshot(ctx context.Context, c Clone, limit int) (Bundle, error) {
 	b, err := w.snapshot(ctx, c, limit)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errLong) {
@@ -144,8 +146,8 @@ func (s *shadow) attempt(ctx context.Context, b Bundle, c changes, most int64, l
 	return b, nil
 }
 
-// pack is the git bundle of what b names and the mirror lacks; nil when it lacks nothing. Other mirrors have what this one has, or can
-// fetch it.
+// pack is the git bundle of what b names and the mirror lacks; nil when it lacks nothing. Other mirrors have what this
+// one has, or can fetch it.
 func (s *shadow) pack(ctx context.Context, b Bundle, limit int) ([]byte, error) {
 	args := []string{"HEAD"}
 	if b.Work != "" {

@@ -93,8 +93,9 @@ type treeFile struct {
 	name, mode, object string
 }
 
-// agentConfig lists the configuration in a commit, of which all is there. A link is resolved within the commit (CLAUDE.md -> AGENTS.md,
-// .claude/skills -> ../skills): in the work tree it would lead to what is not trusted. Links that lead out are left out.
+// agentConfig lists the configuration in a commit, of which all is there. A link is resolved within the commit
+// (CLAUDE.md -> AGENTS.md, .claude/skills -> ../skills): in the work tree it would lead to what is not trusted. Links
+// that lead out are left out.
 func (m mirror) agentConfig(ctx context.Context, commit string, all []treeFile) ([]treeFile, error) {
 	var files []treeFile
 	for _, f := range all {
@@ -150,7 +151,8 @@ func (m mirror) tree(ctx context.Context, object string) ([]treeFile, error) {
 	return files, nil
 }
 
-// write leaves a file out if the work tree has no directory for it, but a file or a link: nobody will look for it there.
+// write leaves a file out if the work tree has no directory for it, but a file or a link: nobody will look for it
+// there.
 func (f treeFile) write(root *os.Root, content string) error {
 	dir := ""
 	for part := range strings.SplitSeq(path.Dir(f.name), "/") {

@@ -1,5 +1,5 @@
-// Package workspace gives every thread its own clone of a repository: one full mirror per repository,
-// fetched with a credential, and per thread a shared clone without remote, which belongs to the agent.
+// Package workspace gives every thread its own clone of a repository: one full mirror per repository, fetched with a
+// credential, and per thread a shared clone without remote, which belongs to the agent.
 //
 //	<root>/mirrors/<owner>/<name>.git               the mirror; .lock, .use, .fetched, .tmp and .broken lie beside it
 //	<root>/threads/<thread>/repos/<owner>/<name>    the clone; .<name>~index, ~snap, ~tmp, ~old, ~broken and ~strange lie beside it
@@ -9,23 +9,25 @@
 //	<root>/trash, janitor.lock                      see Discard and Alone
 //
 // It promises:
-//   - No credential reaches a file, a URL, a clone or another process. A git that talks to a remote with one does so through a
-//     proxy of this process's (see gate), which passes on no more than that git has to ask.
+//   - No credential reaches a file, a URL, a clone or another process. A git that talks to a remote with one does so
+//     through a proxy of this process's (see gate), which passes on no more than that git has to ask.
 //   - Nothing an agent writes into its clone makes git on the host execute anything, or write elsewhere: before git
-//     looks at a clone its configuration is replaced (see secure), and hooks, fsmonitor and filters are off in every call.
-//     While the agent is at work git looks at a copy (see shadow).
-//   - Several processes may share a root. A mirror or clone is under its path complete or not at all; what
-//     a killed process left is found and removed by the next one.
-//   - What is published is pushed from the mirror, where all of it is checked first, to branches errand/* only, and replaces no commits
-//     but our own (see Publish).
-//   - No object of a mirror is dropped as long as a clone borrows from it. What is damaged is set aside as broken, once.
+//     looks at a clone its configuration is replaced (see secure), and hooks, fsmonitor and filters are off in every
+//     call. While the agent is at work git looks at a copy (see shadow).
+//   - Several processes may share a root. A mirror or clone is under its path complete or not at all; what a killed
+//     process left is found and removed by the next one.
+//   - What is published is pushed from the mirror, where all of it is checked first, to branches errand/* only, and
+//     replaces no commits but our own (see Publish).
+//   - No object of a mirror is dropped as long as a clone borrows from it. What is damaged is set aside as broken,
+//     once.
 //   - A cancelled call returns soon and leaves no git process.
 //
-// It does not promise to protect from a process of the same user outside a sandbox: that one can write to mirrors. Nor does it pack mirrors, which whoever adds takes the same locks for (see lock), or
-// decide what is not needed any more: Threads, Save and Discard, Mirrors and DiscardMirror are for who does.
+// It does not promise to protect from a process of the same user outside a sandbox: that one can write to mirrors. Nor
+// does it pack mirrors, which whoever adds takes the same locks for (see lock), or decide what is not needed any more:
+// Threads, Save and Discard, Mirrors and DiscardMirror are for who does.
 //
-// All methods may be called from any goroutine. While Checkout, Restore, Publish or Diff works on a clone no agent may run in it; Snapshot
-// is made for clones in which one does.
+// All methods may be called from any goroutine. While Checkout, Restore, Publish or Diff works on a clone no agent may
+// run in it; Snapshot is made for clones in which one does.
 package workspace
 
 import (
@@ -105,19 +107,20 @@ type Want struct {
 	Ref string
 	// Base is the branch whose state counts as trusted, for Diff and TrustedConfig; empty is the default branch.
 	Base string
-	// Own is a branch that earlier runs of the thread have published. A clone that is made anew begins there, if the remote has it, and
-	// not at Ref.
+	// Own is a branch that earlier runs of the thread have published. A clone that is made anew begins there, if the
+	// remote has it, and not at Ref.
 	Own string
 	// Keep leaves an existing clone as the last run left it (commits, dirty files, ignored files) and only updates its
-	// origin/* refs; Ref is then not checked out and need not exist any more. Configuration the agent wrote with
-	// git config is lost even so. False makes the clone anew: a reset and clean that trusts nothing, and takes over the files that nobody
-	// touched. When that fails or is cancelled half way there is no clone any more.
+	// origin/* refs; Ref is then not checked out and need not exist any more. Configuration the agent wrote with git
+	// config is lost even so. False makes the clone anew: a reset and clean that trusts nothing, and takes over the
+	// files that nobody touched. When that fails or is cancelled half way there is no clone any more.
 	Keep bool
-	// Strange: what is at Ref was written by strangers, and the clone is only read. Nothing of such a clone is kept for who does not say so.
+	// Strange: what is at Ref was written by strangers, and the clone is only read. Nothing of such a clone is kept
+	// for who does not say so.
 	Strange bool
-	// TrustedConfig puts what the CLI would obey (.claude, CLAUDE.md, CLAUDE.local.md, AGENTS.md, .mcp.json, in every directory) as it
-	// is on Base, removes it where Base has none, and hides the difference from git status and commit -a. What trusted
-	// instructions import (@path) is put beside them as it is on Base, and the imports lead there.
+	// TrustedConfig puts what the CLI would obey (.claude, CLAUDE.md, CLAUDE.local.md, AGENTS.md, .mcp.json, in every
+	// directory) as it is on Base, removes it where Base has none, and hides the difference from git status and commit
+	// -a. What trusted instructions import (@path) is put beside them as it is on Base, and the imports lead there.
 	TrustedConfig bool
 }
 

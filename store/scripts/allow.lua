@@ -1,5 +1,6 @@
 -- prefix, name, us between two, burst -> {'ok', us to wait, 0 = taken}
--- What is kept is when the bucket would be full again if nothing more came (generic cell rate algorithm): one number per name.
+-- The stored number is the time at which the bucket would be full again (generic cell rate algorithm): one number per
+-- name.
 local key, every, burst = P .. 'rate:' .. ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local t = now()
 local full = math.max(tonumber(redis.call('GET', key) or '0'), t) + every

@@ -1,4 +1,4 @@
--- prefix, id, by, cause -> {'ok', id of who has to stop, record of that} | {'notfound'}
+-- prefix, id, by, cause -> {'ok', id of the task that has to stop, its record} | {'notfound'}
 local id = ARGV[2]
 local r = redis.call('HMGET', task_key(id), 'state', 'into')
 if not r[1] then return {'notfound'} end
@@ -14,7 +14,7 @@ end
 
 tombstone(id)
 if r[1] == 'absorbed' then
-  -- It stops with the run that it is in. Its own tombstone is for the case that it had not been taken up there, and waits again.
+  -- The run that absorbed it has to stop. Its own tombstone counts if that run gives it back.
   id = r[2]
   tombstone(id)
 end

@@ -4,11 +4,11 @@ local id, delivery, worker, nonce, ttl, lease = ARGV[2], ARGV[3], ARGV[4], ARGV[
 local key = task_key(id)
 local r = redis.pcall('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence', 'scopes', 'explained', 'crashes')
 local state, thread, at = r[1], r[2], r[4]
-if not state or not thread then return {'notfound'} end -- or it is no record
+if not state or not thread then return {'notfound'} end -- or the key holds no record
 local claim = claim_key(thread)
 local holder = redis.call('GET', claim)
 
--- The client sends a command again when the answer got lost. The nonce tells our own claim from another's.
+-- The client sends a command again if the reply was lost. The nonce distinguishes our own claim from another one.
 if state == 'running' and holder == r[5] .. ' ' .. id .. ' ' .. nonce then
   return {'ok', holder, redis.call('HGETALL', key)}
 end
@@ -36,15 +36,15 @@ for scope in each((r[6] or '') .. '\n' .. ARGV[8]) do
   end
 end
 
--- The fence follows the clock, so that it also grows over a Redis that came back without its last second (appendfsync everysec):
--- a mere counter would give the token of a live, forgotten holder out again.
+-- The fence follows the clock, so that it also grows after Redis came back without its last second (appendfsync
+-- everysec). A counter would give out the token of a live, forgotten holder again.
 local fence = int(math.max(tonumber(redis.call('GET', FENCE) or '0') + 1, t))
 redis.call('SET', FENCE, fence)
 redis.call('HSET', key, 'state', 'running', 'worker', worker, 'started', int(t), 'fence', fence, 'held', fence)
 redis.call('HDEL', key, 'why')
 if tonumber(r[8] or '0') > 0 then -- see Claim.Idle
   redis.call('HSET', key, 'idle', '1')
-  redis.call('HSETNX', key, 'crashed', int(t)) -- an older requeue.lua did not note it
+  redis.call('HSETNX', key, 'crashed', int(t)) -- an older requeue.lua did not store it
 end
 unblock(id)
 redis.call('HINCRBY', key, 'attempt', '1')
@@ -53,8 +53,8 @@ if #places > 0 then
   redis.call('HSET', key, 'caps', caps)
   hold(id, caps, t, lease)
 end
--- Score 0 keeps the running task at the head, also before a task whose older ID arrives late. So nobody else can claim the thread,
--- even while the claim itself has vanished with a Redis that forgot it.
+-- Score 0 keeps the running task at the head, even if a task with an older ID arrives late. So no other task can claim
+-- the thread, even if Redis lost the claim.
 redis.call('ZADD', waiting, '0', id)
 redis.call('ZADD', RUNNING, fence, id)
 local token = fence .. ' ' .. id .. ' ' .. nonce

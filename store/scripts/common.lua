@@ -1,6 +1,6 @@
--- What scripts have in common: link, in scripts.go, puts in front of each what it uses. ARGV[1] is always the prefix of all
--- keys; keys.go says what each key is.
--- Numbers stay strings wherever they only pass through: microseconds as a Lua number would be written as 1.7e+15.
+-- Definitions that scripts share. link in scripts.go prepends to each script the ones that it uses. ARGV[1] is always
+-- the prefix of all keys; keys.go documents every key. Numbers that only pass through stay strings: Lua would write
+-- microseconds as 1.7e+15.
 
 local P = ARGV[1]
 local LIVE, TASKS, OUTBOX = P .. 'live', P .. 'tasks', P .. 'outbox'
@@ -32,35 +32,35 @@ local function absorbed_key(id) return P .. 'absorbed:' .. id end
 
 local function int(n) return string.format('%.0f', n) end
 
--- now is Redis' clock in unix microseconds: the only clock all workers share.
+-- now returns Redis' clock in Unix microseconds, the only clock that all workers share.
 local function now()
   local t = redis.call('TIME')
   return tonumber(t[1]) * 1000000 + tonumber(t[2])
 end
 
--- day is the day of a time, as days since 1970, UTC.
+-- day returns the UTC day of a time, as days since 1970.
 local function day(t) return int(math.floor(t / 86400000000)) end
 
--- born is the unix microseconds an ID starts with: a task's place in its thread.
+-- born returns the Unix microseconds that an ID starts with, which order the tasks of a thread.
 local function born(id) return string.match(id, '^%d+') end
 
--- runs tells whether this fence still holds the right to run the task. While it does, the claim of the thread is this one's or has
--- vanished, never another's: the running task is the head of its thread, and only the head can be claimed.
+-- runs reports whether this fence still has the right to run the task. If so, the thread's claim belongs to it or is
+-- lost, but is never another's: the running task is the head of its thread, and only the head can be claimed.
 local function runs(id, fence)
   local r = redis.call('HMGET', task_key(id), 'state', 'held')
   return r[1] == 'running' and r[2] == fence
 end
 
--- repeated tells a command that the client sends again, because its answer got lost, from a second one: by the nonce of the last step that
--- has noted its own.
+-- repeated reports whether the client sends a command again because the reply was lost. It compares the nonce of the
+-- last step that stored one.
 local function repeated(id, nonce) return redis.call('HGET', task_key(id), 'nonce') == nonce end
 local function note(id, nonce) redis.call('HSET', task_key(id), 'nonce', nonce) end
 
--- runner is the thread's running task, nil if none runs: claim.lua gives it the score 0.
+-- runner returns the thread's running task, or nil: claim.lua gives it the score 0.
 local function runner(thread) return redis.call('ZRANGEBYSCORE', waiting_key(thread), '0', '0')[1] end
 
--- head is the task of a thread that starts next or runs. One whose record was removed, or is no record of a task of this thread, would hold up the
--- thread for ever: it is taken out.
+-- head returns the task of a thread that runs or starts next. It removes tasks whose record is gone or is not a task
+-- of this thread, because they would block the thread forever.
 local function head(thread)
   while true do
     local id = redis.call('ZRANGE', waiting_key(thread), '0', '0')[1]
@@ -69,11 +69,11 @@ local function head(thread)
   end
 end
 
--- each goes through a list as it is kept in a field: one entry per line.
+-- each iterates over a list in a field, one entry per line.
 local function each(list) return string.gmatch(list or '', '[^\n]+') end
 
--- bound is the limit that holds for a scope, nil if none does. From ARGV[first] on there are pairs: a scope or, ending in a colon, a kind
--- of scopes; and the limit.
+-- bound returns the limit of a scope, or nil. The arguments from ARGV[first] on are pairs of a scope, or a kind ending
+-- in a colon, and a limit.
 local function bound(scope, first)
   local kind = string.match(scope, '^[^:]*:')
   for i = first, #ARGV, 2 do
@@ -81,7 +81,7 @@ local function bound(scope, first)
   end
 end
 
--- hold counts a running task in these scopes for lease milliseconds from t on.
+-- hold counts a running task in these scopes until lease milliseconds after t.
 local function hold(id, scopes, t, lease)
   for scope in each(scopes) do
     local key = cap_key(scope)
@@ -91,7 +91,7 @@ local function hold(id, scopes, t, lease)
   end
 end
 
--- free_reservation gives back what a run has reserved of its budgets.
+-- free_reservation releases the run's reservations in its budgets.
 local function free_reservation(id)
   local key = task_key(id)
   local r = redis.call('HMGET', key, 'reserved', 'scopes')
@@ -100,8 +100,8 @@ local function free_reservation(id)
   redis.call('HDEL', key, 'reserved')
 end
 
--- let_go frees what a run held of the fleet's limits. Whatever takes a task out of the running state calls it, so that nothing else has
--- to remember.
+-- let_go releases the run's places and reservations. Every step that takes a task out of the running state must call
+-- it.
 local function let_go(id)
   local key = task_key(id)
   redis.call('ZREM', RUNNING, id)
@@ -110,19 +110,22 @@ local function let_go(id)
   free_reservation(id)
 end
 
--- block notes what a waiting task was refused for last: "<runs> <cap> <place> <scope>", or "0 0 <before it> " for its thread's sake.
+-- block stores why a waiting task was refused: "<runs> <cap> <place> <scope>", or "0 0 <tasks before it> " if its
+-- thread is busy.
 local function block(id, what)
   if redis.call('HGET', task_key(id), 'blocked') ~= what then redis.call('HSET', task_key(id), 'blocked', what) end
 end
 
--- unblock forgets that, and takes the task out of the line it stands in. Whatever takes a task out of the waiting state calls it.
+-- unblock deletes that and removes the task from its line. Every step that takes a task out of the waiting state must
+-- call it.
 local function unblock(id)
   local scope = redis.call('HGET', task_key(id), 'line')
   if scope then redis.call('ZREM', line_key(scope), id) end
   redis.call('HDEL', task_key(id), 'blocked', 'line')
 end
 
--- first_in is the task that has waited longest for a place in a scope, nil if none does. One whose record was removed would stand there for ever.
+-- first_in returns the task that has waited longest for a place in a scope, or nil. It removes tasks whose record is
+-- gone.
 local function first_in(scope)
   while true do
     local id = redis.call('ZRANGE', line_key(scope), '0', '0')[1]
@@ -131,7 +134,7 @@ local function first_in(scope)
   end
 end
 
--- line_up puts a task into the line of those that wait for a place in a scope, the oldest first, and gives its place there, from 1 on.
+-- line_up adds a task to a scope's line, oldest first, and returns its place, from 1.
 local function line_up(id, scope)
   local now_in = redis.call('HGET', task_key(id), 'line')
   if now_in ~= scope then
@@ -144,8 +147,8 @@ local function line_up(id, scope)
   return redis.call('ZRANK', line_key(scope), id) + 1
 end
 
--- finish gives a task its ending: out of the thread, into the outbox, and a mark for those who follow its events. The outbox hands it
--- to just anybody only after head microseconds: its holder, who asks for it by ID, has a report open and goes first.
+-- finish ends a task: it leaves the thread, enters the outbox, and its events get the end mark. For head microseconds
+-- the outbox gives it out only by ID, because its holder has a report open and goes first.
 local function finish(id, thread, ending, cap, head)
   local t = int(now())
   redis.call('HSET', task_key(id), 'state', 'ended', 'ended', t, 'ending', ending, 'outbox', '0')
@@ -153,13 +156,13 @@ local function finish(id, thread, ending, cap, head)
   redis.call('ZREM', LIVE, id)
   let_go(id)
   unblock(id)
-  redis.call('DEL', checkpoint_key(id)) -- what has ended is not gone on with
+  redis.call('DEL', checkpoint_key(id)) -- an ended task is never resumed
   redis.call('ZADD', OUTBOX, int(tonumber(t) + head), id)
   redis.call('XADD', events_key(id), 'MAXLEN', '=', cap, '*', 'end', '1')
   redis.call('PUBLISH', NEWS, id)
 end
 
--- remember keeps what is known of a credential for ten minutes longer than it is held or counts as refused: what nobody confirms is forgotten.
+-- remember keeps a credential's state until ten minutes after it is no longer held or refused.
 local function remember(name, held)
   local t = now()
   held = math.max(held, tonumber(redis.call('HGET', credential_key(name), 'lapse') or '0'))
@@ -169,7 +172,8 @@ local function remember(name, held)
   redis.call('ZREMRANGEBYSCORE', CREDENTIALS, '-inf', int(t))
 end
 
--- expire lets a task go whose final message is out. A minute later than the record, so that submit.lua finds it gone.
+-- expire lets a posted task expire. Its entry goes a minute later than the record, so that submit.lua finds the record
+-- gone.
 local function expire(id, retention)
   redis.call('HSET', task_key(id), 'outbox', '-1')
   redis.call('ZREM', OUTBOX, id)
@@ -177,21 +181,22 @@ local function expire(id, retention)
   redis.call('ZADD', EXPIRING, int(now() + tonumber(retention) * 1000 + 60000000), id)
 end
 
--- set makes a set of a list of words.
+-- set returns the words of a string as a set.
 local function set(words)
   local s = {}
   for word in string.gmatch(words or '', '%S+') do s[word] = true end
   return s
 end
 
--- part lets go of the tasks that a run has absorbed, but for those in stay, a set: they wait again in their old places, for the
--- deliveries that are valid (after a crash requeue.lua makes new ones first). Everything that ends a run or lets it wait calls it, so that nobody is left with a run that is over.
+-- part returns the tasks that a run has absorbed to waiting, except those in the set stay, in their old places and for
+-- their valid deliveries (after a crash requeue.lua creates new ones first). Every step that ends a run or makes it
+-- wait must call it, so that no task stays with a run that is over.
 local function part(host, thread, stay)
   local left = {}
   for _, id in ipairs(redis.call('ZRANGE', absorbed_key(host), '0', '-1')) do
     local r = redis.pcall('HMGET', task_key(id), 'state', 'into')
     if r[1] ~= 'absorbed' or r[2] ~= host then
-      if r[1] ~= 'absorbed' then redis.call('SREM', JOINED, id) end -- its record was removed
+      if r[1] ~= 'absorbed' then redis.call('SREM', JOINED, id) end -- its record is gone
       redis.call('ZREM', absorbed_key(host), id)
     elseif stay[id] then
       left[#left + 1] = id
@@ -206,10 +211,10 @@ local function part(host, thread, stay)
   return left
 end
 
--- kept is the set of the absorbed tasks that are in a task's checkpoint.
+-- kept returns the set of absorbed tasks in a task's checkpoint.
 local function kept(id) return set(redis.call('HGET', checkpoint_key(id), 'absorbed')) end
 
--- cover ends tasks with the one whose run has absorbed them. Its final message is theirs.
+-- cover ends tasks with the task whose run has absorbed them. They share its final message.
 local function cover(ids, ending, cap, retention)
   for _, id in ipairs(ids) do
     redis.call('HSET', task_key(id), 'state', 'ended', 'ended', int(now()), 'ending', ending)

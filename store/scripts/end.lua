@@ -7,7 +7,7 @@ if runs(id, fence) then
   redis.call('DEL', absorbed_key(id))
   return {'ok'}
 end
--- Ended by this very holder, and the answer got lost.
+-- This holder has ended it already, and the reply was lost.
 local r = redis.call('HMGET', task_key(id), 'state', 'held')
 if r[1] == 'ended' and r[2] == fence then return {'ok'} end
 return {'stale'}

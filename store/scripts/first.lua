@@ -6,5 +6,5 @@ elseif not runs(ARGV[2], ARGV[3]) then
 end
 local key, field = questions_key(ARGV[2]), 's:' .. ARGV[4]
 redis.call('HSETNX', key, field, ARGV[5])
-if redis.call('HGET', key, field) == ARGV[5] then return {'ok'} end -- also when the answer got lost
+if redis.call('HGET', key, field) == ARGV[5] then return {'ok'} end -- also if the reply was lost
 return {'no'}

@@ -7,8 +7,9 @@ local holder = redis.call('GET', claim)
 if holder == token then
   redis.call('PEXPIRE', claim, ttl)
 elseif not holder and r[2] == fence and (runner(thread) or id) == id then
-  -- Redis came back without the claim, and nobody has taken the task over: "held" goes with Requeue, Return, Retry and Release. Who has
-  -- ended it comes too late if the thread's next task runs by now, whose claim may have vanished as well.
+  -- Redis came back without the claim, and the task was not taken over: Requeue, Return, Retry and Release delete
+  -- "held". If the task has ended and the thread's next task runs by now, whose claim may be lost as well, it is too
+  -- late to restore the claim.
   redis.call('SET', claim, token, 'PX', ttl)
   redis.call('HDEL', task_key(id), 'silent')
 else

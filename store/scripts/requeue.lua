@@ -14,13 +14,13 @@ if state == 'running' then
   let_go(id)
   redis.call('ZADD', waiting_key(thread), born(id), id)
   local stay = kept(id)
-  if counts then -- any of those that it parts from may have done it
+  if counts then -- any of the absorbed tasks may have caused the crash
     for _, other in ipairs(redis.call('ZRANGE', absorbed_key(id), '0', '-1')) do
       local o = redis.pcall('HMGET', task_key(other), 'state', 'into')
       if not stay[other] and o[1] == 'absorbed' and o[2] == id then
         redis.call('HINCRBY', task_key(other), 'crashes', '1')
         redis.call('HSET', task_key(other), 'crashed', int(now()))
-        redis.call('HINCRBY', task_key(other), 'delivery', '1') -- the dead worker may have had the one that it has
+        redis.call('HINCRBY', task_key(other), 'delivery', '1') -- the dead worker may hold its present delivery
       end
     end
   end
@@ -28,7 +28,7 @@ if state == 'running' then
 end
 note(id, ARGV[6])
 if ARGV[5] == '1' then
-  -- One that had not begun yet, and waited beside the runs of others, has taken nobody down, and was not tried.
+  -- A run that had not started yet, and waited beside others, has not caused a crash and does not count as an attempt.
   if r[5] then
     redis.call('HINCRBY', key, 'attempt', '-1')
   else

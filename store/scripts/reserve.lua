@@ -19,7 +19,8 @@ for scope in each(scopes) do
       end
     end
     local free = budget - spent - reserved
-    -- The last of a budget is given to who asks for more than that, but not while others may give back what they do not need.
+    -- Give the rest of a budget to a run that wants more than that, but not while other runs may return part of
+    -- theirs.
     if spent >= budget or free < wanted and reserved > 0 then
       return {'overbudget', scope, int(spent), int(reserved), int(budget)}
     end

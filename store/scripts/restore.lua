@@ -1,17 +1,17 @@
 -- prefix, id, thread, fence, token, ttl ms, lease ms, ending or '', event cap, field, value...
 --   -> {'ok'}: it runs again | {'no'}: it has that ending | {'stale'}
--- Puts a running task back that Redis has lost, as its holder knew it, if the thread is still its holder's to have.
+-- Restores a running task that Redis has lost, as its holder knew it, if the thread still belongs to the holder.
 local id, thread, fence, token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local key = task_key(id)
 local r = redis.call('HMGET', key, 'state', 'fence')
--- A service may have delivered the event again meanwhile: that is this very task, and nobody has begun it.
+-- The service may have redelivered the event meanwhile. That is the same task, and it has not started.
 if r[1] and not (r[1] == 'waiting' and r[2] == '0') then return {'stale'} end
 local holder = redis.call('GET', claim_key(thread))
 local free = (not holder or holder == token) and (runner(thread) or id) == id
 if not free and ARGV[8] == '' then return {'stale'} end
 redis.call('DEL', key)
 redis.call('HSET', key, unpack(ARGV, 10))
-redis.call('HDEL', key, 'idle') -- it has begun since the claim
+redis.call('HDEL', key, 'idle') -- it has started since the claim
 redis.call('ZADD', TASKS, '0', id)
 if not free then
   finish(id, thread, ARGV[8], ARGV[9], 10000000)

@@ -18,8 +18,8 @@ redis.call('ZREM', EXPIRING, id)
 redis.call('PERSIST', key)
 redis.call('PERSIST', events)
 redis.call('PERSIST', pictures_key(id))
-redis.call('DEL', questions_key(id)) -- it is asked again, and may be answered otherwise
--- The history stays, without the mark that ends it: the last entry, for nothing is appended to an ended task.
+redis.call('DEL', questions_key(id)) -- the new run asks again
+-- Keep the history but remove its end mark, which is the last entry: an ended task gets no further events.
 local last = redis.call('XREVRANGE', events, '+', '-', 'COUNT', '1')[1]
 if last and last[2][1] == 'end' then redis.call('XDEL', events, last[1]) end
 return {'ok', redis.call('HGETALL', key)}

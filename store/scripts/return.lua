@@ -2,7 +2,7 @@
 local id, thread, fence, token, delivery = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local key = task_key(id)
 if not runs(id, fence) then
-  -- Done already, and the answer got lost: nobody has claimed or requeued it since.
+  -- It is done already and the reply was lost, if the task was not claimed or requeued since.
   local r = redis.call('HMGET', key, 'state', 'fence', 'delivery')
   if r[1] == 'waiting' and r[2] == fence and r[3] == delivery then return {'ok'} end
   return {'stale'}

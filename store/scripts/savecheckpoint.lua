@@ -1,4 +1,4 @@
--- prefix, id, fence, ttl ms, session id, meta, data, work, sum, absorbed IDs it holds -> {'ok'} | {'stale'}
+-- prefix, id, fence, ttl ms, session id, meta, data, work, sum, IDs of its absorbed tasks -> {'ok'} | {'stale'}
 local id = ARGV[2]
 if not runs(id, ARGV[3]) then return {'stale'} end
 local key = checkpoint_key(id)

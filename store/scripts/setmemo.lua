@@ -1,7 +1,7 @@
--- prefix, key, revision it is written over, body, ttl ms -> {'ok'} | {'stale'}
+-- prefix, key, revision that it replaces, body, ttl ms -> {'ok'} | {'stale'}
 local key = ARGV[2]
 local rev = redis.pcall('HGET', key, 'rev')
-if rev and not (type(rev) == 'string' and #rev < 15 and rev:match('^%d+$')) then -- no memo
+if rev and not (type(rev) == 'string' and #rev < 15 and rev:match('^%d+$')) then -- not a memo
   redis.call('DEL', key)
   rev = nil
 end

@@ -1,5 +1,5 @@
 -- prefix, id, fence, cost cap, model, cost, tokens: input, output, cache read, cache creation, (scope or kind, budget)...
---   -> {'ok', 'spent budget scope' that the task took beyond 80 %...} | {'stale'}
+--   -> {'ok', 'spent budget scope' for each budget that this cost takes beyond 80 %...} | {'stale'}
 -- Amounts are micro-dollars. The second time, with the same fence, changes nothing.
 local id, fence, cost = ARGV[2], ARGV[3], tonumber(ARGV[6])
 if not runs(id, fence) then return {'stale'} end
@@ -13,7 +13,7 @@ if r[1] ~= fence then
     local spend = spend_key(today, scope)
     local spent, budget = redis.call('HINCRBY', spend, 'spent', int(cost)), bound(scope, 11)
     redis.call('EXPIRE', spend, '691200')
-    -- Only who crosses the line says so: that is one warning a day.
+    -- Report only the crossing of the line: one warning a day.
     if budget and spent >= 0.8 * budget and spent - cost < 0.8 * budget then
       near = near .. int(spent) .. ' ' .. int(budget) .. ' ' .. scope .. '\n'
     end
@@ -21,7 +21,7 @@ if r[1] ~= fence then
   redis.call('HINCRBY', key, 'cost', int(cost))
   redis.call('HSET', key, 'settled', fence, 'near', near)
 
-  -- Names are people's: neither their number nor their length makes the costs of a day grow without end.
+  -- Users choose names, so bound their number and length: the costs of a day must not grow without limit.
   local costs, cell = costs_key(today), scopes .. '\n' .. ARGV[5]
   local sums = redis.call('HGET', costs, cell)
   if not sums and (#cell > 1000 or redis.call('HLEN', costs) >= tonumber(ARGV[4])) then

@@ -1,7 +1,7 @@
 -- prefix, id, thread, class, task, at, reply mode, merge_key, scopes, topic, lifetime ms of it and of the alias, (scope or kind, budget)...
--- -> {'created', now, the thread that it is in, tasks before it, '1' if it will be absorbed} | {'exists', record} | {'spent'} |
+-- -> {'created', now, its thread, tasks before it, '1' if it will be absorbed} | {'exists', record} | {'spent'} |
 -- with a reply mode {'openquestion', id} | with 'only' {'noquestion'} | {'overbudget', scope, spent, reserved, budget}
--- It runs once for every event that comes in, so it asks Redis for nothing that it can know.
+-- It runs once for every incoming event, so it makes as few Redis calls as possible.
 local id, thread, merge_key = ARGV[2], ARGV[3], ARGV[8]
 local key = task_key(id)
 if redis.call('EXISTS', key, spent_key(id)) > 0 then
@@ -39,7 +39,7 @@ if ARGV[10] ~= '' then
   redis.call('PEXPIRE', thread_key(thread), ARGV[11])
 end
 
--- The listing index outlives the records it names; every submit takes some of the expired out, so that it never grows for ever.
+-- The listing index outlives its records. Every submit removes some expired IDs, so that the index stays bounded.
 local gone = redis.call('ZRANGEBYSCORE', EXPIRING, '-inf', int(t), 'LIMIT', '0', '10')
 for _, old in ipairs(gone) do
   redis.call('ZREM', EXPIRING, old)
@@ -50,8 +50,9 @@ end
 
 if not head then return {'created', int(t), thread, '0', '0'} end
 
--- It will be absorbed if all before it are its merge_key, for then the first of them takes up the others; unless that one runs and takes
--- nothing more, or is parked: that may be for hours, and whoever asks is to hear that he waits.
+-- The task will be absorbed if all tasks before it have its merge key, because the first of them then absorbs the
+-- others. The exception is a running task that absorbs nothing more, or a parked one: that may take hours, and the
+-- user should hear that they wait.
 local before = redis.call('ZRANK', waiting, id)
 local absorbed = before > 0 and merge_key ~= ''
 for i, other in ipairs(before > 0 and redis.call('ZRANGE', waiting, '0', int(before - 1)) or {}) do
@@ -59,5 +60,5 @@ for i, other in ipairs(before > 0 and redis.call('ZRANGE', waiting, '0', int(bef
   local busy = r[2] == 'running' and r[3] == r[4] or r[2] == 'waiting' and tonumber(r[6]) > t
   if r[1] ~= merge_key or i > 1 and r[5] ~= '0' or i == 1 and busy then absorbed = false end
 end
-redis.call('PUBLISH', P .. 'mail', thread) -- to the one that runs
+redis.call('PUBLISH', P .. 'mail', thread) -- for the running task
 return {'created', int(t), thread, int(before), absorbed and '1' or '0'}

@@ -4,17 +4,17 @@ if not runs(id, fence) then return {'stale'} end
 local host = redis.call('HMGET', task_key(id), 'merge_key', 'closed', 'took')
 local merge_key = host[1] or ''
 
--- The client sends a command again when the answer got lost. The nonce tells that from the wish for one more.
+-- The client sends a command again if the reply was lost. The nonce distinguishes that from a request for one more.
 local again = host[3] and string.match(host[3], '^' .. nonce .. ' (.*)$')
 if again then return {'ok', again, redis.call('HGETALL', task_key(again))} end
 if merge_key == '' or host[2] == fence then return {'no'} end
 
--- Only the one behind the running one, which is the head: the order of a thread is never changed.
+-- Take only the task right behind the running one, which is the head: the order of a thread never changes.
 local next = redis.call('ZRANGE', waiting_key(thread), '1', '1')[1]
 if next then
   local r = redis.pcall('HMGET', task_key(next), 'merge_key', 'at', 'cancel_cause', 'fence', 'crashes')
   local t = now()
-  -- One that was begun before has a conversation of its own to go on with, and one with which a worker has died runs apart from others.
+  -- A task that has started before has a conversation to resume, and one that has lost a worker runs separately.
   if r[1] == merge_key and not r[3] and r[4] == '0' and (r[5] or '0') == '0' and tonumber(r[2]) <= t then
     unblock(next)
     redis.call('ZREM', waiting_key(thread), next)
@@ -27,6 +27,6 @@ if next then
     return {'ok', next, redis.call('HGETALL', task_key(next))}
   end
 end
--- In the same step as the look: what is submitted after this is seen by whoever submits it to wait for its own turn.
+-- Close in the same step: the submitter of any later task then sees that it waits for its own turn.
 if ARGV[6] == '1' then redis.call('HSET', task_key(id), 'closed', fence) end
 return {'no'}

@@ -12,11 +12,11 @@ repeat
   end
   delivery = redis.pcall('HGET', task_key(id), 'delivery')
   if type(delivery) ~= 'string' then delivery = nil end
-  -- A record removed by hand, or no record: incrementing its attempts would bring back a stump of it.
+  -- The record is gone or is no record. Incrementing its attempts would create an incomplete one.
   if not delivery then redis.call('ZREM', OUTBOX, id) end
 until delivery
 note(id, ARGV[4])
 redis.call('ZADD', OUTBOX, int(t + tonumber(ARGV[3])), id)
--- The attempt is the lease's token: whoever takes the item after the lease makes the earlier holder a stranger.
+-- The attempt is the lease's token: when another poster takes the item, the earlier lease is void.
 local attempt = redis.call('HINCRBY', task_key(id), 'outbox', '1')
 return {'ok', id, int(attempt), delivery}

@@ -1,4 +1,4 @@
--- prefix, id, voter, vote, most voters, ttl ms -> {'ok', the vote that stands} | {'no'}
+-- prefix, id, voter, vote, most voters, ttl ms -> {'ok', the voter's first vote} | {'no'}
 local key = votes_key(ARGV[2])
 local stands = redis.call('HGET', key, ARGV[3])
 if stands then return {'ok', stands} end
