@@ -16,7 +16,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// fleet reads the states of all tasks, by their prompts.
+// fleet returns the states of all tasks by their prompts.
 func (w *world) fleet(base string) map[string]tasks.Status {
 	w.Helper()
 	var list struct{ Tasks []tasks.Status }
@@ -48,7 +48,8 @@ func (w *world) gate() (call modelfake.ToolCall, open func()) {
 	}
 }
 
-// What is said in a thread while a tool runs reaches the same run, through the CLI: one answer for both, and both tasks have ended.
+// A message of the thread reaches the live run through the CLI while a tool runs: one answer covers both, and both
+// tasks end.
 func TestMessageIsAbsorbed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -84,9 +85,9 @@ func TestMessageIsAbsorbed(t *testing.T) {
 	}
 }
 
-// A worker is killed, or shut down, when one message has been taken up and another has not: the run goes on with the first, and the second
-// is said again. After a shutdown that is within the same run, with the prompt or behind it; after a death it is a run of its own, for the
-// second message may have been the cause.
+// A worker is killed or shut down when one message has been taken up and another has not. The run continues with the
+// first, and the second is sent again. After a shutdown that happens within the same run, with the prompt or after it;
+// after a death the second message gets its own run, because it may have been the cause.
 func TestAbsorbedMessagesSurviveTheirWorker(t *testing.T) {
 	t.Parallel()
 	for name, signal := range map[string]os.Signal{"killed": os.Kill, "shut down": syscall.SIGTERM} {
@@ -127,7 +128,7 @@ func TestAbsorbedMessagesSurviveTheirWorker(t *testing.T) {
 				final := w.answers(root, 1)[0]
 				for _, r := range w.model.Requests() {
 					if strings.Contains(r.Text, "You were interrupted") && strings.Contains(r.Text, "and shiny") {
-						want = []string{"All of it; 3 prompts."} // the CLI had both before it began, and made one prompt of them
+						want = []string{"All of it; 3 prompts."} // the CLI had both before it started, and made one prompt of them
 					}
 				}
 				for _, words := range want {
@@ -143,7 +144,7 @@ func TestAbsorbedMessagesSurviveTheirWorker(t *testing.T) {
 			}
 			body := string(w.model.Requests()[len(w.model.Requests())-1].Body)
 			for _, said := range []string{"paint it", "make it blue", "and shiny"} {
-				// A run of its own is told of the thread once more.
+				// A separate run gets the thread's history once more.
 				if n := strings.Count(body, said); n != 1 && (n == 0 || name != "killed" || said == "and shiny") {
 					t.Errorf("%q was posted %d times", said, n)
 				}
@@ -152,7 +153,7 @@ func TestAbsorbedMessagesSurviveTheirWorker(t *testing.T) {
 	}
 }
 
-// until waits for the workspace to be so.
+// until waits until the workspace satisfies a condition.
 func (w *world) until(what string, done func() bool) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
@@ -162,13 +163,13 @@ func (w *world) until(what string, done func() bool) {
 	}
 }
 
-// saying waits until the bot has said something in a thread.
+// saying waits until the bot has posted a text in a thread.
 func (w *world) saying(thread, text string) {
 	w.Helper()
 	w.until(text, func() bool { return w.said(thread, text) > 0 })
 }
 
-// said counts the bot's messages in a thread that have a text in them.
+// said counts the bot's messages in a thread that contain a text.
 func (w *world) said(thread, text string) (n int) {
 	for _, m := range w.slack.Messages(channel, thread) {
 		if m.BotID != "" && strings.Contains(m.Text+string(m.Blocks), text) {

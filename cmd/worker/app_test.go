@@ -15,7 +15,7 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// asApp lets errand be an App, whose tokens are due for a new one as soon as they are made.
+// asApp makes errand an App whose tokens are due for renewal as soon as they are issued.
 func (w *world) asApp() {
 	w.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -40,7 +40,7 @@ func (w *world) asApp() {
 	w.env["GITHUB_APP_ID"], w.env["GITHUB_APP_PRIVATE_KEY_FILE"] = "77", file
 }
 
-// An installation token lives an hour, a run two. What the clone was fetched with is worthless when the work is pushed.
+// An installation token lives for an hour, a run for two. The token of the fetch is invalid when the work is pushed.
 func TestRunOutlivesItsTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -31,14 +31,14 @@ func pressWhen(ctx context.Context, w *world, thread, action string) {
 	}
 }
 
-// said is a thread, for failures.
+// said returns a thread's messages for failures.
 func said(w *world, thread string) string {
 	b, _ := json.MarshalIndent(w.slack.Messages(channel, thread), "", "  ")
 	return string(b)
 }
 
-// A rule leaves commands to people: the agent's first one is approved for the whole task by a button in Slack, and the second one, of the same
-// rule, needs nobody any more. Then the task is tried again by a button, and stopped by one.
+// A rule leaves commands to people. The agent's first one is approved for the whole task by a button in Slack, and the
+// second one, of the same rule, needs no approval. Then the task is retried by a button and stopped by another.
 func TestButtonsInSlack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -73,7 +73,7 @@ func TestButtonsInSlack(t *testing.T) {
 	if n := strings.Count(texts, "May I do this?"); n != 2 { // in blocks and text of one message
 		t.Errorf("asked %d times in %s", n, texts)
 	}
-	// A task that is tried again is asked again, and may be stopped while it waits for that.
+	// A task that is retried asks again, and can be stopped while it waits for that.
 	if err := w.slack.Wait(ctx, func(s *slackfake.Server) bool { return strings.Count(said(w, thread), "May I do this?") == 4 }); err != nil {
 		t.Fatalf("%v\n%s", err, said(w, thread))
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// browser keeps what the console gives it, and shows the token.
+// browser keeps the console's cookies and shows the token.
 func (w *world) browser(method, address, body string, hs ...string) *http.Response {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
@@ -40,10 +40,10 @@ func (w *world) browser(method, address, body string, hs ...string) *http.Respon
 	return resp
 }
 
-// chatEvent is an event of the stream, as far as the tests look at it.
+// chatEvent has the fields of a stream event that the tests read.
 type chatEvent struct{ Type, ID, Thread, Content, Result, Partial string }
 
-// talk posts a message and gives what comes of it, one event after the other; nil at the end.
+// talk posts a message and returns its events one after the other; nil at the end.
 func (w *world) talk(base, body string) (next func() *chatEvent) {
 	w.Helper()
 	resp := w.browser(http.MethodPost, base+"/api/chat", body, "Content-Type", "application/json")
@@ -84,7 +84,8 @@ func (w *world) heard(next func() *chatEvent, kind string) *chatEvent {
 	return nil
 }
 
-// A message is answered as it is written; cancelled, what was said stays; and the conversation goes on with both.
+// A message is answered while the answer is written. When it is cancelled, the partial answer stays. The conversation
+// continues with both.
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -95,7 +96,7 @@ func TestConversation(t *testing.T) {
 	next := w.talk(base, `{"message": "count"}`)
 	task := w.heard(next, "task")
 	words := ""
-	for !strings.Contains(words, "two") { // and not to the end: the beginning of a word may be that of a secret
+	for !strings.Contains(words, "two") { // not all of it: the beginning of a word may be that of a secret
 		words += w.heard(next, "token").Content
 	}
 	if resp := w.browser(http.MethodPost, base+"/tasks/"+task.ID+"/cancel", "thread="+task.Thread, "Content-Type", "application/x-www-form-urlencoded"); resp.Header.Get("Location") != "/chat/"+task.Thread+"#latest" {
@@ -121,7 +122,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// What a place offers is told by a worker, of a clone or a local directory, at no cost and with nothing left behind.
+// A worker describes what a clone or a local directory offers, at no cost, and leaves nothing behind.
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -159,7 +160,7 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// A picture that comes with a message reaches the model as a picture, and its task as it is listed has the name.
+// A picture that comes with a message reaches the model as a picture, and the task's list entry has its name.
 func TestPictureReachesTheModel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

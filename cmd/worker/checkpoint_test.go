@@ -14,13 +14,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A worker is killed, or shut down, in the middle of its work. Another, with an empty disk, goes on: the same session, all that was said,
-// the commits, the files, and the tool result that was too long to be said.
+// A worker is killed or shut down in the middle of its work. Another one with an empty disk continues: the same
+// session, the whole conversation, the commits, the files, and the tool result that was too long for a message.
 func TestWorkGoesOnElsewhere(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		signal os.Signal
-		dated  bool // the agent is told of what moment its conversation is
+		dated  bool // the prompt names the moment of the conversation
 	}{
 		"killed":    {os.Kill, true},
 		"shut down": {syscall.SIGTERM, false},
@@ -86,8 +86,8 @@ func (w *world) interrupted(by os.Signal) (root string) {
 	return root
 }
 
-// checkpointed waits for a checkpoint that was begun after now, which the second one is that is saved, and has in it what tasks said that
-// were absorbed.
+// checkpointed waits for a checkpoint that was started after now (the second one to be saved) and that contains the
+// messages of absorbed tasks.
 func (w *world) checkpointed(id string, absorbed ...string) {
 	w.Helper()
 	opt, err := redis.ParseURL(w.env["REDIS_URL"])
@@ -99,7 +99,7 @@ func (w *world) checkpointed(id string, absorbed ...string) {
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	seen := map[string]bool{}
-	for holds := ""; len(seen) < 3 || holds != strings.Join(absorbed, " "); { // what there is now, and two more
+	for holds := ""; len(seen) < 3 || holds != strings.Join(absorbed, " "); { // the present ones, and two more
 		fields, err := client.HMGet(ctx, "errand:checkpoint:"+id, "at", "absorbed").Result()
 		if err != nil || ctx.Err() != nil {
 			w.Fatalf("wait for a checkpoint: %v", errors.Join(err, ctx.Err()))

@@ -7,7 +7,7 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// Whatever the agent says of the repository's checks, people are told what they came to; they see no credential.
+// Whatever the agent says about the repository's checks, the posted result is theirs. The checks see no credential.
 func TestChecksAreTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

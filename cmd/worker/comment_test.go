@@ -14,7 +14,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// pull opens a pull request that nobody reviews: it is a draft.
+// pull opens a pull request that is not reviewed, because it is a draft.
 func (w *world) pull() (number int) {
 	w.Helper()
 	w.github.SetPermission(repo, "ann", "write")
@@ -37,7 +37,7 @@ func (w *world) comment(n int, body string) (id int64) {
 	return id
 }
 
-// replies waits until we have answered in a pull request that often, and returns the answers.
+// replies waits until errand has answered that often in a pull request, and returns the answers.
 func (w *world) replies(number, n int) (all []string) {
 	w.Helper()
 	w.onGitHub(func() bool {
@@ -55,7 +55,7 @@ func (w *world) replies(number, n int) (all []string) {
 	return all
 }
 
-// signed waits for a reaction of ours.
+// signed waits for a reaction of errand.
 func (w *world) signed(number int, id int64, sign string) {
 	w.Helper()
 	w.onGitHub(func() bool {
@@ -79,7 +79,8 @@ func (w *world) onGitHub(holds func() bool) {
 	}
 }
 
-// endless is a tool call that does not end by itself. up waits until it is under way; after over the next one ends at once.
+// endless is a tool call that does not end by itself. up waits until it is under way; after over is called, the next
+// one ends at once.
 func (w *world) endless() (call modelfake.ToolCall, up, over func()) {
 	w.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "we") // see gate
@@ -127,7 +128,8 @@ func (w *world) announcedGate() (call modelfake.ToolCall, up, open func()) {
 	}, open
 }
 
-// A mention on a pull request is answered there once; what is said meanwhile is in the same answer, and the next question goes on with it.
+// A mention on a pull request is answered there once. A comment in the meantime is covered by the same answer, and the
+// next question continues it.
 func TestMentionOnPullRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -138,7 +140,7 @@ func TestMentionOnPullRequest(t *testing.T) {
 	n := w.pull()
 	w.standalone()
 	first := w.comment(n, "@errand why one?")
-	up() // or the CLI has both as one prompt
+	up() // or the CLI gets both as one prompt
 	second := w.comment(n, "@errand why not two?")
 	open()
 	w.signed(n, first, "hooray")
@@ -157,7 +159,7 @@ func TestMentionOnPullRequest(t *testing.T) {
 	w.secretsStayInside()
 }
 
-// What runs for a pull request can be stopped and tried again from there; each end is told once.
+// A run for a pull request can be stopped and retried from there. Each ending is posted once.
 func TestCancelAndRetryOnPullRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -180,8 +182,8 @@ func TestCancelAndRetryOnPullRequest(t *testing.T) {
 	}
 }
 
-// Work that was begun in Slack goes on in its pull request, in the same conversation and on the same branch, and who asks there is answered
-// there.
+// Work that started in Slack continues in its pull request, in the same conversation and on the same branch, and
+// questions there are answered there.
 func TestPullRequestJoinsItsThread(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

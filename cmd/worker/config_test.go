@@ -11,7 +11,8 @@ import (
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 )
 
-// -print-config finds whatever would stop the start, with everything else that is wrong, and says what errand.yaml puts in force.
+// -print-config reports every problem that would stop the start, and prints the settings that errand.yaml puts in
+// force.
 func TestPrintConfigFindsWhatStopsTheStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -64,7 +65,8 @@ func TestPrintConfigChecksContainment(t *testing.T) {
 	}
 }
 
-// A setting with a wrong name is told with the one that was probably meant: printed, in the log of the start, and in the fleet's health.
+// A setting with a wrong name is reported with the likely right one: in the printed configuration, in the log of the
+// start, and in the fleet's health.
 func TestUnknownSettings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -90,7 +92,7 @@ func TestUnknownSettings(t *testing.T) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	text := ""
-	for !strings.Contains(text, want) && ctx.Err() == nil { // until the worker's first beat
+	for !strings.Contains(text, want) && ctx.Err() == nil { // until the worker's first heartbeat
 		<-tick.C
 		_, text = w.read(front+"/api/health", token)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
-// A mention becomes an answer in its thread, a second one goes on in the same conversation, and however often and in whatever form
-// an event is delivered, it is one task.
+// A mention is answered in its thread, and a second one continues the same conversation. However often and in whatever
+// form an event is delivered, it is one task.
 func TestMention(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -42,7 +42,7 @@ func TestMention(t *testing.T) {
 		t.Errorf("second answer: %s", got)
 	}
 
-	// The same mention in every form in which Slack may send it again.
+	// The same mention in every form in which Slack may redeliver it.
 	for _, kind := range []string{slackfake.MessageEvent, slackfake.AppMention} {
 		if err := w.slack.Redeliver(t.Context(), second, kind); err != nil {
 			t.Fatal(err)
@@ -79,7 +79,7 @@ func TestMention(t *testing.T) {
 	w.secretsStayInside()
 }
 
-// secretsStayInside looks for the fleet's secrets wherever they must not be.
+// secretsStayInside looks for the fleet's secrets in every place where they must not be.
 func (w *world) secretsStayInside() {
 	w.Helper()
 	secrets := []string{"sk-ant-end-to-end", "xoxb-test", "slack-secret", "ghp_test", "github-secret", token}
@@ -107,7 +107,8 @@ func (w *world) secretsStayInside() {
 	}
 }
 
-// An opened pull request is reviewed: a status on its head and one comment, which a new head edits and a redelivery leaves alone.
+// An opened pull request is reviewed: a status on its head and one comment, which is edited for a new head and left
+// unchanged by a redelivery.
 func TestPullRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -181,7 +182,7 @@ func (w *world) reviewed(n int, head string) {
 	}
 }
 
-// A CLI that ignores everything is gone after its limit, with all it started, and the thread is told.
+// A CLI that ignores everything is gone after its limit, with every process that it started, and the thread shows why.
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -199,7 +200,7 @@ func TestLimit(t *testing.T) {
 	w.noneMarked(root)
 }
 
-// The same when its worker is killed: the keeper ends the run, and another worker takes the task to its end.
+// The same when its worker is killed: the keeper ends the run, and another worker finishes the task.
 func TestKilledWorker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -228,8 +229,8 @@ func TestKilledWorker(t *testing.T) {
 	w.noneMarked(root)
 }
 
-// The same when its worker is frozen: all of the run is dead before another worker may have the task, and the first one, when it goes on, adds
-// nothing.
+// The same when its worker is frozen: the whole run is dead before another worker may have the task, and the first
+// worker adds nothing when it continues.
 func TestFrozenWorker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -270,13 +271,13 @@ func TestFrozenWorker(t *testing.T) {
 	w.noneMarked(root)
 }
 
-// taskID is the ID of the task that a mention became.
+// taskID returns the ID of the task of a mention.
 func (w *world) taskID(ts string) string {
 	return strings.ReplaceAll(ts, ".", "") + "-slack-" + strings.ToLower(channel)
 }
 
-// someMarked sees to it that noneMarked looks for the right thing. One is enough: the other may be between fork and exec, where it
-// shows no environment.
+// someMarked proves that noneMarked looks for the right thing. One is enough: the other may be between fork and exec,
+// where it shows no environment.
 func (w *world) someMarked(ts string) {
 	w.Helper()
 	if len(w.marked(w.taskID(ts))) == 0 {
@@ -291,7 +292,7 @@ func (w *world) noneMarked(ts string) {
 	}
 }
 
-// What is wrong with a request is said at the door, and nothing comes of it.
+// An invalid request is refused at once and starts nothing.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -334,7 +335,7 @@ func TestBadInput(t *testing.T) {
 	if got := w.get(base + "/api/tasks"); strings.Contains(got, `"id"`) {
 		t.Errorf("tasks came of it: %s", got)
 	}
-	// Without the token, nothing but probes and webhooks.
+	// Without the token, only probes and webhooks are served.
 	for path, want := range map[string]int{"/": 401, "/api/tasks": 401, "/queues/": 401, "/metrics": 401, "/livez": 200, "/readyz": 200} {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
 		resp, err := http.DefaultClient.Do(req)
@@ -348,7 +349,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A task waits where no worker has a CLI that can be used, and its thread is told why.
+// A task waits if no worker has a usable CLI, and its thread shows why.
 func TestUnusableCLI(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -375,7 +376,7 @@ func TestUnusableCLI(t *testing.T) {
 	}
 }
 
-// The HTTP API streams a run to whoever asked, and the run outlives the connection.
+// The HTTP API streams a run to its client, and the run outlives the connection.
 func TestChat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -403,8 +404,8 @@ func TestChat(t *testing.T) {
 	cancel()
 	_ = resp.Body.Close()
 	close(gate)
-	// The next message of the thread wants another model, so it waits for the run that nobody listens to any more, and goes on in its
-	// conversation.
+	// The next message of the thread wants another model, so it waits for the run whose client is gone, and continues
+	// its conversation.
 	if body := w.chat(t.Context(), base, `{"message":"{{turns}}","thread":"t1","model":"opus"}`); !strings.Contains(body, "[DONE]") {
 		t.Error(body)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Redis loses everything while a run is live: its thread hears once how the run ended.
+// Redis loses everything while a run is live: its thread still gets the ending, once.
 func TestRedisIsEmptied(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// ERRAND_GATEWAY decides whether runs get to the model by way of the worker; the model sees the credential either way.
+// ERRAND_GATEWAY decides whether runs reach the model through the worker. The model sees the credential either way.
 func TestGatewaySetting(t *testing.T) {
 	t.Parallel()
 	for setting, want := range map[string]bool{"": true, "off": false} {
@@ -20,7 +20,7 @@ func TestGatewaySetting(t *testing.T) {
 				t.Fatalf("chat:\n%s", body)
 			}
 			asked := w.model.Requests()[0]
-			through := asked.Header.Get("Accept-Encoding") == "identity" // as the gateway asks, and the CLI does not
+			through := asked.Header.Get("Accept-Encoding") == "identity" // sent by the gateway, not by the CLI
 			if asked.Key != "sk-ant-end-to-end" || through != want {
 				t.Errorf("the model was asked with key %q, through a gateway: %v", asked.Key, through)
 			}

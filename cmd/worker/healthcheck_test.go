@@ -11,11 +11,11 @@ import (
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 )
 
-// A container's health check says in its exit code whether the worker takes work, and why not.
+// A container's health check reports in its exit code whether the worker takes tasks, and prints why not.
 func TestHealthcheck(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		status int // of the worker; 0: there is none
+		status int // of the worker; 0: no worker
 		code   int
 		says   string
 	}{
@@ -46,7 +46,7 @@ func TestHealthcheck(t *testing.T) {
 	}
 }
 
-// A worker that listens everywhere is asked directly, though 0.0.0.0 is not loopback to a proxy's settings.
+// A worker that listens on all addresses is asked directly, though 0.0.0.0 is not loopback for a proxy's settings.
 func TestHealthcheckUsesNoProxy(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -64,7 +64,7 @@ func TestHealthcheckUsesNoProxy(t *testing.T) {
 	}
 }
 
-// What is not understood is not taken for something else: a health check that asked nobody would call anything healthy.
+// Unknown arguments are refused: a health check that asked no worker would call anything healthy.
 func TestWorkerCalledWrongly(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"healthcheck", "-v"}, {"healthcheck", "now"}, {"work"}, {"-loud"}} {

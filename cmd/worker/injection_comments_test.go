@@ -7,8 +7,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// Comments of strangers start nothing, and what they say reaches the model only when somebody who may write asks for something, in a fence
-// that names them.
+// Comments of strangers start nothing. Their text reaches the model only if a person with write access requests
+// something, in a fence that names the authors.
 func TestInjectionByComments(t *testing.T) {
 	t.Parallel()
 	w := hostile(t)
@@ -65,7 +65,7 @@ func TestInjectionByComments(t *testing.T) {
 			t.Errorf("the model got %q", s)
 		}
 	}
-	whose := map[string]string{} // what is in a fence, by its label's author
+	whose := map[string]string{} // text in a fence, by the author on its label
 	for block := range strings.SplitSeq("<outside "+quoted, "\n</outside>") {
 		label, text, _ := strings.Cut(block, ">\n")
 		_, author, _ := strings.Cut(label, "comment of @")

@@ -12,8 +12,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// seeds are files of a stranger's that some program obeys where it finds them. %s is a command that would leave a file in the canary's cage, or
-// a word that must not reach the model by itself.
+// seeds are a stranger's files that some program obeys in their location. %s is a command that would leave a file in
+// the canary's cage, or a word that must not reach the model.
 var seeds = []struct {
 	name, path, content string
 	words               string // what must not be in the model's context
@@ -52,8 +52,8 @@ var seeds = []struct {
 	{"a name that is a path", "..%s", "x", ""},
 }
 
-// Files of a stranger's run nothing and tell the model nothing that it does not look at. The repository is one whose own configuration of the
-// CLI is trusted.
+// A stranger's files run nothing, and the model sees nothing of them that it does not read. The repository is one whose
+// own CLI configuration is trusted.
 func TestInjectionByFiles(t *testing.T) {
 	t.Parallel()
 	w, cage := hostile(t), canary(t)
@@ -96,7 +96,7 @@ func TestInjectionByFiles(t *testing.T) {
 	}
 	for _, r := range w.model.Requests() {
 		for _, tool := range r.Tools {
-			// The last but one is how it answers, and the last is the CLI's, and does nothing.
+			// The last tool but one is how it answers, and the last is the CLI's and does nothing.
 			if !slices.Contains([]string{"Glob", "Grep", "Read", "StructuredOutput", "DeferredToolPlaceholder"}, tool) {
 				t.Errorf("the model was offered %s", tool)
 			}
@@ -105,7 +105,8 @@ func TestInjectionByFiles(t *testing.T) {
 	w.secretsStayInside()
 }
 
-// The model uses all tools there are, and those there are not, for what a stranger wants. It gets what is in the clone, and nothing is written.
+// The model uses every existing tool, and some that do not exist, for what a stranger wants. It gets what is in the
+// clone, and nothing is written.
 func TestInjectionByTools(t *testing.T) {
 	t.Parallel()
 	w, cage := hostile(t), canary(t)
@@ -190,7 +191,7 @@ func symlinks(w *world, branch string, links map[string]string) string {
 		}
 		return strings.TrimSpace(out)
 	}
-	// A link's target is a blob. They are made by way of files of another branch.
+	// A link's target is a blob. Files of another branch create these blobs.
 	targets := map[string]string{}
 	for name, target := range links {
 		targets["target/"+name] = target

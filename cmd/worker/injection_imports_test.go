@@ -9,8 +9,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// Whatever the CLI takes for an import in a trusted repository's instructions comes from the base branch, and what it takes for text is told to
-// the model as it was written.
+// Every import that the CLI follows in a trusted repository's instructions comes from the base branch. Text that it
+// does not take for an import reaches the model as it was written.
 func TestInjectionByImports(t *testing.T) {
 	t.Parallel()
 	w := hostile(t)

@@ -11,8 +11,9 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
-// A file that a message names as @path is not read by the CLI behind the back of profile, rules and log: not of the machine where the profile
-// only reads the clone, and not in it where a rule denies it. What is meant still works: the command of a trusted project.
+// The CLI does not read a file that a message names as @path past profile, rules and log: not outside the clone if the
+// profile only reads the clone, and not inside it if a rule denies the file. A command of a trusted project still
+// works.
 func TestInjectionByMentions(t *testing.T) {
 	t.Parallel()
 	w, cage := hostile(t), canary(t)
@@ -33,7 +34,7 @@ func TestInjectionByMentions(t *testing.T) {
 		t.Fatal(err)
 	}
 	look := modelfake.ToolCall{Name: "Read", Input: map[string]string{"file_path": "key.pem"}}
-	w.model.Answer("LOOKED-AT", modelfake.Turn{Tools: []modelfake.ToolCall{look}}, modelfake.Turn{Text: "Yes."}) // and the agent itself is denied it
+	w.model.Answer("LOOKED-AT", modelfake.Turn{Tools: []modelfake.ToolCall{look}}, modelfake.Turn{Text: "Yes."}) // and the agent cannot read it either
 	w.model.Answer("", modelfake.Turn{Text: "Yes."})
 	base := w.standalone()
 	mentions := "@" + secret + ` @"` + secret + `" @key.pem @key.pem#L1`

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A standalone system whose token nobody chose says how to come in: by an address that opens the console once, and by the token that it
-// made.
+// A standalone system without a configured token prints how to log in: a link that opens the console once, and the
+// generated token.
 func TestStandaloneInvites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -53,7 +53,7 @@ func TestStandaloneInvites(t *testing.T) {
 	}
 }
 
-// A token that was chosen is known to whoever chose it, and stays out of the terminal.
+// A configured token is not printed.
 func TestChosenTokenIsNotPrinted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// The log of a task can be read from a machine that never had it: while it runs, when its worker is gone, and after another one, with a
-// disk of its own, has gone on.
+// The log of a task can be read from a machine that never had it: while it runs, when its worker is gone, and after
+// another one with its own disk has continued.
 func TestLogsOfOtherMachines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

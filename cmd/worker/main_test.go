@@ -27,7 +27,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/worker"
 )
 
-// quick shortens every rhythm that a test would have to wait for.
+// quick shortens every interval that a test would have to wait for.
 var quick = wire.Options{
 	Store:  store.Config{ClaimTTL: 2 * time.Second, Refresh: 300 * time.Millisecond},
 	Timing: worker.Timing{Observe: 600 * time.Millisecond, Reconcile: 200 * time.Millisecond, Lead: time.Second, Outbox: 200 * time.Millisecond, Beat: time.Second, Checkpoint: 300 * time.Millisecond, Again: 50 * time.Millisecond, Reset: 50 * time.Millisecond, Release: 100 * time.Millisecond, Health: 6 * time.Second},
@@ -36,7 +36,8 @@ var quick = wire.Options{
 	Look:   time.Second,
 }
 
-// underTest is argv[0] of this binary when it plays a worker that can be killed; forgetful, one that keeps no checkpoints.
+// underTest is argv[0] of this binary when it plays a worker that can be killed; forgetful is a worker that saves no
+// checkpoints.
 const (
 	underTest = "errand-worker-under-test"
 	forgetful = "errand-forgetful-worker-under-test"
@@ -54,7 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// world is everything around errand, each a server spoken to over real connections.
+// world is everything around errand, each a server with real connections.
 type world struct {
 	*testing.T
 	slack  *slackfake.Server
@@ -93,7 +94,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatalf("%v (make setup)", err)
 	}
-	temp, err := os.MkdirTemp("", "we") //nolint:usetesting // t.TempDir holds the test's name, which is too long for a run's sockets
+	temp, err := os.MkdirTemp("", "we") //nolint:usetesting // t.TempDir contains the test's name, which is too long for a run's sockets
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func newWorld(t *testing.T) *world {
 		"PATH": os.Getenv("PATH"), "TMPDIR": temp, "REDIS_URL": redisserver.ForTest(t), "ERRAND_CONFIG": yaml,
 		"ERRAND_STATE_DIR": filepath.Join(dir, "state"), "ERRAND_HTTP_ADDR": "127.0.0.1:0", "ERRAND_WORKER_ADDR": "127.0.0.1:0",
 		"ERRAND_CONSOLE_TOKEN": token, "ERRAND_CLAUDE": cli, "ERRAND_GRACE": "2s", "ERRAND_CONCURRENCY": "3",
-		"ERRAND_ALLOW_ROOT":  "true", // whoever runs the tests
+		"ERRAND_ALLOW_ROOT":  "true", // the user who runs the tests
 		"ANTHROPIC_BASE_URL": w.model.URL(), "ANTHROPIC_API_KEY": "sk-ant-end-to-end",
 		"SLACK_API_URL": w.slack.APIURL(), "SLACK_BOT_TOKEN": "xoxb-test", "SLACK_SIGNING_SECRET": "slack-secret",
 		"GITHUB_API_URL": w.github.APIURL(), "GITHUB_URL": w.github.URL(), "GITHUB_TOKEN": "ghp_test", "GITHUB_WEBHOOK_SECRET": "github-secret",
@@ -112,7 +113,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	if _, err := sandbox.Protection(t.Context()); err != nil {
-		w.env["ERRAND_SANDBOX"] = "none" // which has to be said
+		w.env["ERRAND_SANDBOX"] = "none" // must be set explicitly
 	}
 	return w
 }
@@ -128,7 +129,7 @@ func dirOf(t *testing.T) string {
 
 func (w *world) getenv(name string) string { return w.env[name] }
 
-// start starts the whole system in this process and returns what it prints.
+// start starts the whole system in this process and returns its output.
 func (w *world) start() *bufio.Scanner {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -144,7 +145,7 @@ func (w *world) start() *bufio.Scanner {
 			w.Errorf("worker exited with %d", code)
 		}
 	})
-	w.Cleanup(func() { _ = r.Close() }) // first: it shall not wait for somebody to read the rest
+	w.Cleanup(func() { _ = r.Close() }) // registered first, so that it does not wait for a reader of the rest
 	return bufio.NewScanner(r)
 }
 
@@ -162,7 +163,7 @@ func (w *world) standalone() (base string) {
 		w.Fatal("the worker did not say where its console is")
 	}
 	go func() {
-		for lines.Scan() { // to the end, so that it does not wait
+		for lines.Scan() { // to the end, so that it does not block
 		}
 	}()
 	w.slack.Deliver(base + "/slack/events")
@@ -170,10 +171,10 @@ func (w *world) standalone() (base string) {
 	return base
 }
 
-// process starts a worker of its own, without a front door, and returns it.
+// process starts a worker process without a front door and returns it.
 func (w *world) process() *exec.Cmd { return w.processAs(underTest, w.Output()) }
 
-// processTo is process with another place for what it prints.
+// processTo is process with another destination for its output.
 func (w *world) processTo(out io.Writer) *exec.Cmd { return w.processAs(underTest, out) }
 
 // processAs is processTo for a worker that TestMain knows by another name.
@@ -223,7 +224,7 @@ func (w *world) frontDoor() (base string) {
 	return server.URL
 }
 
-// get asks the API and returns the body.
+// get sends a GET request to the API and returns the body.
 func (w *world) get(url string) string {
 	w.Helper()
 	req, err := http.NewRequestWithContext(w.Context(), http.MethodGet, url, nil)
@@ -252,7 +253,7 @@ func (w *world) mention(text, thread string) (ts string) {
 	return ts
 }
 
-// answers waits until the bot has posted n messages in a thread, beside its status messages, and returns them.
+// answers waits until the bot has posted n messages in a thread, not counting its status messages, and returns them.
 func (w *world) answers(thread string, n int) []string {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
@@ -273,8 +274,8 @@ func (w *world) answers(thread string, n int) []string {
 	return got
 }
 
-// stubborn is a CLI that ignores every polite request to end and has started a process in a session of its own. Both hold the
-// fifo at path open.
+// stubborn is a CLI that ignores every request to end and has started a process in another session. Both hold the fifo
+// at path open.
 func (w *world) stubborn() (alive *fifo) {
 	w.Helper()
 	// Not below the directory for temporary files, which a sandbox replaces.
@@ -313,7 +314,7 @@ while :; do /bin/sleep 1; done
 	return &fifo{path: path}
 }
 
-// fifo tells whether anybody still has its other end open.
+// fifo reports whether any process still has its other end open.
 type fifo struct {
 	path string
 	f    *os.File
@@ -333,7 +334,7 @@ func (p *fifo) up(w *world) {
 	}
 }
 
-// gone waits until everybody who had the other end open is dead.
+// gone waits until every process that had the other end open is dead.
 func (p *fifo) gone(w *world) {
 	w.Helper()
 	if _, err := io.Copy(io.Discard, p.f); err != nil {
@@ -341,7 +342,8 @@ func (p *fifo) gone(w *world) {
 	}
 }
 
-// marked lists the processes that carry the marker of any run of this world, known by its state directory's runs.
+// marked lists the processes that carry the marker of any run of this world. They are recognised by its state
+// directory's runs.
 func (w *world) marked(run string) []int {
 	w.Helper()
 	var pids []int

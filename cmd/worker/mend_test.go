@@ -8,7 +8,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// A check that fails on a pull request of ours is mended by itself, on its own branch and in the thread that it came from, once.
+// A check that fails on errand's own pull request is fixed automatically, on the same branch and in the thread that it
+// came from, once.
 func TestFailedCheckIsMended(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -43,7 +44,8 @@ func TestFailedCheckIsMended(t *testing.T) {
 		t.Error("the agent did not get the check's output")
 	}
 
-	// The same once more, of a head that is gone, and of the new one what is no failure: nothing comes of it, nor of our own push.
+	// The same check again for a head that is gone, a result that is no failure for the new head, and errand's own
+	// push: none of them starts a task.
 	pushes := len(w.github.Calls("POST /{o}/{r}/git-receive-pack"))
 	w.failed(pr.HeadSHA)
 	w.mention("mend the total", root)
@@ -60,7 +62,7 @@ func TestFailedCheckIsMended(t *testing.T) {
 	w.secretsStayInside()
 }
 
-// failed lets somebody's check fail on a commit.
+// failed reports a failed check of another app on a commit.
 func (w *world) failed(sha string) {
 	w.Helper()
 	const body = `{"state": "failure", "context": "ci/unit", "description": "total_test.go is missing", "target_url": "https://ci.example/1"}`

@@ -13,7 +13,7 @@ import (
 
 const metricsToken = "metrics-token-for-tests"
 
-// read asks with a token and returns status and body.
+// read sends a request with a token and returns status and body.
 func (w *world) read(url, token string) (int, string) {
 	w.Helper()
 	req, err := http.NewRequestWithContext(w.Context(), http.MethodGet, url, nil)
@@ -35,7 +35,8 @@ func (w *world) read(url, token string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// A mention leaves its traces in every part: the desk, the run, the ending, Slack, the fleet. Each token opens what it is for.
+// A mention appears in the metrics of every part: the desk, the run, the ending, Slack, the fleet. Each token gives
+// access only to its own pages.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -73,7 +74,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A worker shows its metrics to their token alone, and without one to nobody: whoever runs on its machine could ask.
+// A worker serves its metrics only to their token, and to no client if there is no token: any process on its machine
+// could ask.
 func TestWorkerShowsMetrics(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// What an agent changed is a draft pull request, linked in the thread; what it changes next in the thread is in the same one, also on a
-// machine that has nothing of it.
+// An agent's changes become a draft pull request, linked in the thread. Its next changes in the thread go to the same
+// one, also on a machine that has no local copy.
 func TestWorkIsPublished(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -56,7 +56,7 @@ func TestWorkIsPublished(t *testing.T) {
 	w.published(branch, "mend the total, Count in cents", "package total\n// cents\n")
 	w.secretsStayInside()
 
-	// The next worker begins with an empty disk.
+	// The next worker starts with an empty disk.
 	if err := first.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestWorkIsPublished(t *testing.T) {
 	}
 }
 
-// published holds the branch to the subjects of its commits, newest first, and to what total.go is.
+// published compares the branch with the subjects of its commits, newest first, and with the content of total.go.
 func (w *world) published(branch, log, total string) {
 	w.Helper()
 	r := w.github.Repo(repo)
@@ -105,7 +105,7 @@ func (w *world) published(branch, log, total string) {
 	}
 }
 
-// A push that GitHub refuses is told, and costs neither the answer nor the work.
+// A push that GitHub refuses is reported, and loses neither the answer nor the work.
 func TestRefusedPushIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -136,7 +136,7 @@ func TestRefusedPushIsTold(t *testing.T) {
 	}
 }
 
-// Reviews read, and nothing of theirs is published.
+// Reviews only read, and nothing of theirs is published.
 func TestReviewPublishesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

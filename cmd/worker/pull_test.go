@@ -10,8 +10,8 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
-// A pull request that is named in Slack is what the agent works at: it is looked at without being changed, and what is to be mended
-// afterwards, in the same thread and without a mention, goes on from its head.
+// The agent works on a pull request that is named in Slack. First it only reads it. A later change, in the same thread
+// and without a mention, continues from its head.
 func TestPullRequestFromSlack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -22,7 +22,7 @@ func TestPullRequestFromSlack(t *testing.T) {
 	w.model.Answer("mend that", tool("Bash", map[string]string{"command": "cat total.go && echo '// mended' >> total.go"}), modelfake.Turn{Text: "Mended."})
 	w.standalone()
 	if _, err := w.github.OpenPR(t.Context(), githubfake.PR{
-		Repo: repo, Base: "main", Head: "fix-total", Title: "Fix the total", User: "ann", Draft: true, // which nobody reviews by himself
+		Repo: repo, Base: "main", Head: "fix-total", Title: "Fix the total", User: "ann", Draft: true, // which is not reviewed automatically
 		Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
 	}); err != nil {
 		t.Fatal(err)

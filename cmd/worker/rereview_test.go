@@ -11,8 +11,9 @@ import (
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
-// The review of a further push begins at what is new: the agent has it as a file and is asked about what is open. What it says is mended is
-// said to be so at its place, and the thread ends; nobody is told anything twice.
+// The review of a further push starts at the new commits: the agent gets them as a file, and the open findings in the
+// prompt. A finding that it reports as fixed is marked as fixed at its place and its thread is resolved. No finding is
+// posted twice.
 func TestReReview(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

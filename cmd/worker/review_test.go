@@ -14,8 +14,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// The CLI gives findings by its tool for them, and they become one review with a comment at each line, one comment that sums them up and
-// one check run. The agent is held to the form by the CLI itself: what does not have it never comes out.
+// The CLI returns findings by its structured output tool, and they become one review with a comment at each line, one
+// summary comment and one check run. The CLI itself enforces the schema: it never accepts other output.
 func TestReviewWithFindings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

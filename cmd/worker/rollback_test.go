@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Redis loses its last moments after an ending was stored and posted. The thread still has the final message: nothing runs again, and no
-// second message appears.
+// Redis loses its last writes after an ending was stored and posted. The thread still has the final message: nothing
+// runs again, and no second message appears.
 func TestForgottenEnding(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -42,7 +42,7 @@ func TestForgottenEnding(t *testing.T) {
 	}
 }
 
-// becomes waits until a page of the API has these words.
+// becomes waits until a page of the API contains this text.
 func (w *world) becomes(url, words string) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
@@ -54,7 +54,8 @@ func (w *world) becomes(url, words string) {
 	}
 }
 
-// snapshot remembers all that Redis holds, and returns what puts it back, as a server does that comes back without what was written since.
+// snapshot saves everything in Redis and returns a function that restores it, like a server that restarts without its
+// last writes.
 func (w *world) snapshot() (rollback func()) {
 	w.Helper()
 	opt, err := redis.ParseURL(w.env["REDIS_URL"])
@@ -75,7 +76,7 @@ func (w *world) snapshot() (rollback func()) {
 	for _, key := range keys {
 		dump, err := client.Dump(w.Context(), key).Result()
 		if err != nil {
-			continue // it has lapsed meanwhile
+			continue // it has expired in the meantime
 		}
 		all = append(all, entry{key, dump, max(client.PTTL(w.Context(), key).Val(), 0)})
 	}

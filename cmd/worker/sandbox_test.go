@@ -10,12 +10,13 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// In a sandbox the agent sees its clone whole, and neither the worker's state nor its configuration; health says what runs are in.
+// In a sandbox the agent sees its whole clone, and neither the worker's state nor its configuration. Health reports the
+// sandbox of the runs.
 func TestSandbox(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	// Not below the directory for temporary files, of which a sandbox shows nothing anyway.
-	dir, err := os.MkdirTemp("/var/tmp", "we") //nolint:usetesting // it would be below /tmp
+	// Not below the directory for temporary files, which a sandbox hides anyway.
+	dir, err := os.MkdirTemp("/var/tmp", "we") //nolint:usetesting // the default would be below /tmp
 	if err != nil {
 		t.Fatal(err)
 	}

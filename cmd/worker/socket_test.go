@@ -10,7 +10,7 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
-// Without any address that Slack could reach, a mention gets its answer.
+// A mention gets its answer without any address that Slack could reach.
 func TestMentionBySocket(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -31,7 +31,7 @@ func (w *world) admin() *redis.Client {
 	return c
 }
 
-// logged starts a worker of its own and reads what it logs up to a line that has these words, or to its end.
+// logged starts a worker process and reads its log up to a line with this text, or to its end.
 func (w *world) logged(words string) (text string) {
 	w.Helper()
 	r, out, err := os.Pipe()
@@ -39,7 +39,7 @@ func (w *world) logged(words string) (text string) {
 		w.Fatal(err)
 	}
 	defer r.Close()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute) // for a worker that starts and should not
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute) // for a worker that starts although it should not
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Args = []string{underTest}
@@ -63,7 +63,7 @@ func (w *world) logged(words string) (text string) {
 	return text
 }
 
-// A worker whose agents could do more than the operator has agreed to does not start, or says what they can do.
+// A worker whose agents could do more than the operator has accepted does not start, or logs what they can do.
 func TestStartIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -75,7 +75,7 @@ func TestStartIsRefused(t *testing.T) {
 		}, []string{"there is no sandbox: bwrap is not on PATH", "ERRAND_SANDBOX=none", agent.Reach}},
 		"root": {func(w *world) {
 			if delete(w.env, "ERRAND_ALLOW_ROOT"); os.Geteuid() != 0 {
-				w.env["ERRAND_SANDBOX"], w.env["PATH"] = "auto", "" // so that it does not start, either
+				w.env["ERRAND_SANDBOX"], w.env["PATH"] = "auto", "" // so that it does not start either
 			}
 		}, []string{"worker: configuration: 1 problem\n"}},
 		"open Redis": {func(w *world) {
@@ -102,7 +102,7 @@ func TestStartIsRefused(t *testing.T) {
 	}
 }
 
-// Without Redis each line of the log is a line of the log, and says what to do.
+// Without Redis, each line of output is a log line and contains a remedy.
 func TestLogWithoutRedis(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -118,7 +118,8 @@ func TestLogWithoutRedis(t *testing.T) {
 	}
 }
 
-// The whole system works as a user of Redis' access control lists with the rights that docs/operations.md names, its queue pages included.
+// The whole system, including its queue pages, works as a Redis user with only the ACL rights that docs/operations.md
+// lists.
 func TestUserOfACLs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -148,13 +149,14 @@ func TestUserOfACLs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range log {
-		if e.Object != "config|get" { // asked where it is allowed
+		if e.Object != "config|get" { // asked where it is permitted
 			t.Errorf("refused: %s %s %s", e.Reason, e.Object, e.Username)
 		}
 	}
 }
 
-// A Redis that was away at the start is looked at before any task is taken: a worker ends on one that is open.
+// A Redis that was unreachable at the start is checked before any task is taken: a worker ends if it is open to the
+// network.
 func TestOpenRedisIsLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -164,7 +166,7 @@ func TestOpenRedisIsLate(t *testing.T) {
 	w.env["REDIS_URL"] = "redis://" + addr
 	r, stderr := io.Pipe()
 	code := make(chan int, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a worker that starts and should not
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a worker that starts although it should not
 	defer cancel()
 	go func() {
 		code <- run(ctx, nil, func(k string) string { return w.env[k] }, io.Discard, stderr, wire.Options{})

@@ -9,8 +9,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// A request that takes its worker down each time is given up after three deaths. Those that ran beside it the first time are answered, once
-// each, and no death but that one is counted against them.
+// A request that kills its worker each time is given up after three deaths. The tasks that ran beside it the first time
+// are answered once each, and only that death counts against them.
 func TestCulpritIsToldFromBystanders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -27,7 +27,7 @@ func TestCulpritIsToldFromBystanders(t *testing.T) {
 		roots = append(roots, w.mention(words, ""))
 		<-beside
 	}
-	close(gate) // too late for those that are under way: their worker dies first
+	close(gate) // too late for runs under way: their worker dies first
 	for n := 1; ; n++ {
 		if err := worker.Process.Signal(os.Kill); err != nil {
 			t.Fatal(err)

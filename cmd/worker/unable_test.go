@@ -15,8 +15,8 @@ import (
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 )
 
-// Of two workers one has no CLI: every task is run by the other, none fails, and the broken one says in its log, its probes and the fleet's
-// health what is wrong with it and what to do.
+// One of two workers has no CLI. The other runs every task and none fails. The broken worker shows problem and remedy
+// in its log, its probes and the fleet's health.
 func TestWorkerWithoutACLI(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -65,7 +65,7 @@ func TestWorkerWithoutACLI(t *testing.T) {
 	}
 }
 
-// The first line of a standalone start says that tasks cannot be run, and what to do; with the CLI in its place they are.
+// The first line of a standalone start says that tasks cannot run and what to do. Once the CLI is in place, they run.
 func TestStandaloneWithoutACLI(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -86,7 +86,7 @@ func TestStandaloneWithoutACLI(t *testing.T) {
 		}
 	}
 	go func() {
-		for lines.Scan() { // to the end, so that it does not wait
+		for lines.Scan() { // to the end, so that it does not block
 		}
 	}()
 	text := strings.Join(head, "\n")
@@ -102,7 +102,7 @@ func TestStandaloneWithoutACLI(t *testing.T) {
 	w.answers(root, 1)
 }
 
-// processLog starts a worker of its own, like process, and gives the first line of its log with these words.
+// processLog starts a worker process, like process, and returns the first line of its log that contains these words.
 func (w *world) processLog(words string) string {
 	w.Helper()
 	r, out, err := os.Pipe()
@@ -114,7 +114,7 @@ func (w *world) processLog(words string) string {
 	_ = out.Close()
 	found := make(chan string, 1)
 	go func() {
-		for log := bufio.NewScanner(r); log.Scan(); { // to the end, so that the worker does not wait
+		for log := bufio.NewScanner(r); log.Scan(); { // to the end, so that the worker does not block
 			if strings.Contains(log.Text(), words) {
 				select {
 				case found <- log.Text():

@@ -12,8 +12,9 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
-// The account's usage limit is reached in the middle of the work. The thread is told until when that is, and then the work goes on where it
-// was, in the same conversation, to one final message. Meanwhile the fleet shows that its credential is held.
+// The account's usage limit is reached in the middle of the work. The thread shows until when it lasts. Then the work
+// continues where it was, in the same conversation, to one final message. In between, the fleet shows that its
+// credential is held back.
 func TestUsageLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -60,7 +61,7 @@ func TestUsageLimit(t *testing.T) {
 	w.secretsStayInside()
 }
 
-// A model that is overloaded for longer than the CLI has patience is asked again by another run, in the same conversation.
+// If a model is overloaded for longer than the CLI retries, another run asks it again in the same conversation.
 func TestOverload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -73,7 +74,7 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// says waits for a message of the bot's with these words.
+// says waits for a message of the bot with this text.
 func (w *world) says(thread, words string) (text string) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)

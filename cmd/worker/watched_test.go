@@ -12,10 +12,10 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
-// results is where it is told what comes of the repository.
+// results is the channel for the repository's results.
 const results = "C0RESULTS"
 
-// watch lets nothing be written to the repository.
+// watch makes the repository read-only for errand.
 func (w *world) watch() {
 	w.Helper()
 	text := "repositories:\n  " + repo + ":\n    results: " + results + "\nchannels:\n  " + channel + ":\n    repository: " + repo + "\n"
@@ -24,7 +24,7 @@ func (w *world) watch() {
 	}
 }
 
-// written lists the requests by which we have changed anything on GitHub.
+// written lists the requests by which errand changed anything on GitHub.
 func (w *world) written() (all []string) {
 	for _, c := range w.github.Calls("") {
 		switch {
@@ -39,7 +39,7 @@ func (w *world) written() (all []string) {
 	return all
 }
 
-// told waits until n notices stand in a thread of the channel for results, and returns their text with their blocks.
+// told waits until a thread of the results channel has n notices, and returns their text with their blocks.
 func (w *world) notices(root string, n int) (all []string) {
 	w.Helper()
 	w.until(fmt.Sprintf("%d notices", n), func() bool {
@@ -54,8 +54,8 @@ func (w *world) notices(root string, n int) (all []string) {
 	return all
 }
 
-// What is found in a repository that is only watched goes to Slack, into one thread for each pull request, and nothing at all is written to
-// GitHub, whoever asks for it there. Who asks in that thread is answered there, about that pull request.
+// Findings in a watched repository go to Slack, into one thread for each pull request. Nothing is written to GitHub,
+// even if a person asks for it there. A question in that thread is answered there, about that pull request.
 func TestWatchedRepository(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -110,7 +110,7 @@ func TestWatchedRepository(t *testing.T) {
 	for _, said := range []string{"/help", "/nonsense @errand", "/pause", "/cancel"} {
 		w.comment(n, said)
 	}
-	if _, err := w.github.Comment(t.Context(), repo, n, "cleo", "@errand why one?"); err != nil { // who may not ask
+	if _, err := w.github.Comment(t.Context(), repo, n, "cleo", "@errand why one?"); err != nil { // who may not use errand
 		t.Fatal(err)
 	}
 

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// deltaRunes is the length of a delta: short enough to cut words, tool arguments and escapes in the middle, as the real API
-// does, because a reader of the stream must stand that.
+// deltaRunes is the length of a delta. It is short enough to cut words, tool arguments and escapes in the middle, as
+// the real API does, because a reader of the stream must handle that.
 const deltaRunes = 12
 
-// object is a JSON object. The fake writes few enough of them not to need a type for each.
+// object is a JSON object. The fake writes too few of them to need a type for each.
 type object = map[string]any
 
-// answer is a turn as it goes over the wire, the same whether it is streamed or not.
+// answer is a turn as it goes over the wire, the same with and without streaming.
 type answer struct {
 	head   object // the message without content
 	blocks []block
@@ -25,13 +25,13 @@ type answer struct {
 	usage  Usage
 }
 
-// block is one content block: how its stream begins, the pieces, and the whole.
+// block is one content block: the start of its stream, the pieces, and the whole.
 type block struct {
 	start, whole object
 	deltas       []object
 }
 
-// answer fills the turn in for one request.
+// answer fills in the turn for one request.
 func (t Turn) answer(model string, conv conversation) answer {
 	a := answer{tools: len(t.Tools), stop: t.Stop, usage: t.Usage}
 	if a.usage == (Usage{}) {
@@ -43,7 +43,7 @@ func (t Turn) answer(model string, conv conversation) answer {
 			a.stop = "tool_use"
 		}
 	}
-	// A resumed session may hold answers of an earlier server, so ids are random and not counted.
+	// A resumed session may hold answers of an earlier server, so IDs are random and not counted.
 	a.head = object{
 		"id": "msg_" + rand.Text(), "type": "message", "role": "assistant", "model": cmp.Or(t.Model, model),
 		"content": []object{}, "stop_reason": nil, "stop_sequence": nil, "usage": a.used(1),
@@ -59,7 +59,7 @@ func (t Turn) answer(model string, conv conversation) answer {
 	return a
 }
 
-// words are the blocks of thinking and text.
+// words returns the blocks of thinking and text.
 func (t Turn) words(fill *strings.Replacer) (blocks []block) {
 	if t.Thinking != "" {
 		blocks = append(blocks, thinking(t.Thinking))
@@ -77,7 +77,7 @@ func (t Turn) words(fill *strings.Replacer) (blocks []block) {
 	return blocks
 }
 
-// message is the answer to a request without streaming.
+// message returns the answer to a request without streaming.
 func (a answer) message() object {
 	content := make([]object, len(a.blocks))
 	for i, b := range a.blocks {
@@ -87,7 +87,7 @@ func (a answer) message() object {
 	return a.head
 }
 
-// used is the usage with so many tokens put out: one when the stream begins, all at its end.
+// used returns the usage with that many output tokens: one when the stream starts, all at its end.
 func (a answer) used(output int) object {
 	u := object{
 		"input_tokens": a.usage.Input, "output_tokens": output, "service_tier": "standard",
@@ -113,7 +113,7 @@ func text(chunks []string) block {
 	return b
 }
 
-// thinking ends with its signature, without which the CLI would not send the block back.
+// thinking ends with its signature, because the CLI sends no block back without one.
 func thinking(s string) block {
 	const signature = "bW9kZWxmYWtl"
 	b := block{
@@ -141,7 +141,8 @@ func toolUse(call ToolCall) block {
 	return b
 }
 
-// json is the input as it is sent. It panics for what is not JSON, which Server.Answer makes the test's own panic.
+// json returns the input as it is sent. It panics if the input is not valid JSON; Server.Answer makes that panic the
+// test's.
 func (c ToolCall) json() json.RawMessage {
 	if c.Input == nil {
 		return json.RawMessage("{}")
@@ -153,7 +154,7 @@ func (c ToolCall) json() json.RawMessage {
 	return b
 }
 
-// cut never divides a rune: a chunk must be valid JSON by itself.
+// cut never splits a rune: a chunk must be valid JSON by itself.
 func cut(s string) []string {
 	var chunks []string
 	for c := range slices.Chunk([]rune(s), deltaRunes) {

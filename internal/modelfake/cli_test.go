@@ -12,8 +12,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// These tests run the real CLI. They pin what the fake takes for granted about it, so that a new version of the CLI
-// fails here and not in the tests of those who use the fake.
+// These tests run the real CLI. They pin the behaviour that the fake assumes, so that a new version of the CLI fails
+// here and not in the tests that use the fake.
 
 const (
 	firstID  = "11111111-1111-4111-8111-111111111111"
@@ -104,7 +104,7 @@ func TestCLIResume(t *testing.T) {
 	}
 }
 
-// Nobody wrote what the CLI says here to make the model go on.
+// The CLI itself writes this text to make the model continue.
 func TestCLIGoesOnByItself(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -175,7 +175,7 @@ func TestCLIInterrupt(t *testing.T) {
 	}
 }
 
-// A subagent is a conversation of its own; its end, when it ran in the background, is told to the first one.
+// A subagent is a separate conversation. If it ran in the background, the first one is notified when it ends.
 func TestCLISubagent(t *testing.T) {
 	t.Parallel()
 	s := modelfake.New()
@@ -197,7 +197,7 @@ func bash(command string) modelfake.ToolCall {
 	return modelfake.ToolCall{Name: "Bash", Input: map[string]any{"command": command, "description": "Say it"}}
 }
 
-// turns gives the turn and the prompt of each request.
+// turns returns the turn and the prompt of each request.
 func turns(s *modelfake.Server) []string {
 	var lines []string
 	for _, r := range s.Requests() {

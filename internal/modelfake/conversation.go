@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// A message that arrives while tools run is not a user message: it comes as role "system", behind the tool results, in
-// these words, several of them in one text. (The CLI hides it inside the tool result for models before Claude 4, where
-// it is not looked for.)
+// A message that arrives while tools run is not a user message: it has the role "system" and comes after the tool
+// results, in these words, several messages in one text. (For models before Claude 4 the CLI hides it inside the tool
+// result; the fake does not look there.)
 const (
 	midTurnStart = "The user sent a new message while you were working:\n"
 	midTurnEnd   = "\n\nThis is how Claude Code surfaces messages"
 )
 
-// A reminder fills its text. Background tasks tell their end in one, too.
+// A reminder fills its whole text. Background tasks report their end in one, too.
 const reminderStart, reminderEnd = "<system-reminder>", "</system-reminder>"
 
-// injected are the beginnings of user texts which nobody wrote: the CLI (2.1.329) puts them between the prompts, as a
-// note about what happened or to make the model go on. All were read off the wire.
+// injected are the beginnings of user texts that the CLI (2.1.329) itself puts between the prompts, as a note about
+// what happened or to make the model continue. All were observed on the wire.
 var injected = []string{
 	"[Request interrupted by user",
 	"Your response above was stopped by a safety classifier",
@@ -29,14 +29,14 @@ var injected = []string{
 	"[Image: source: ",
 }
 
-// conversation is what decides the answer. It is a function of the request's body alone.
+// conversation decides the answer. It depends only on the request's body.
 type conversation struct {
 	prompt  string
 	prompts int
 	turn    int
 }
 
-// call is the body of a request to /v1/messages, as far as it matters here.
+// call is the body of a request to /v1/messages, with the fields that matter here.
 type call struct {
 	Model    string  `json:"model"`
 	Stream   bool    `json:"stream"`
@@ -50,7 +50,7 @@ type call struct {
 	} `json:"tools"`
 }
 
-// content is a string or a list of blocks on the wire; here it is the texts in it.
+// content is a string or a list of blocks on the wire; here it holds their texts.
 type content []string
 
 // UnmarshalJSON keeps text blocks and drops all others: tool results, images, thinking.
@@ -71,7 +71,7 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// conversation finds the latest message in which somebody said something, and counts the answers after it.
+// conversation finds the latest message with a prompt, and counts the answers after it.
 func (c call) conversation() conversation {
 	var conv conversation
 	for _, m := range c.Messages {
@@ -121,7 +121,7 @@ func said(text string) bool {
 	return !slices.ContainsFunc(injected, func(start string) bool { return strings.HasPrefix(text, start) })
 }
 
-// midTurnText returns what people said while tools ran, in one text, as the CLI itself joins what was queued.
+// midTurnText returns the messages that arrived while tools ran, in one text, as the CLI itself joins queued messages.
 func midTurnText(c content) (text string, n int) {
 	var texts []string
 	for _, part := range strings.Split(strings.Join(c, "\n\n"), midTurnStart)[1:] {

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// The messages have the shape of those the CLI sends, with the texts shortened where they do not matter.
+// The messages have the shape of the CLI's, with the texts shortened.
 func TestPromptAndTurn(t *testing.T) {
 	t.Parallel()
 	const (

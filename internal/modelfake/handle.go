@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// errCut is why a connection is dropped when the turn asks for it.
+// errCut is the reason for dropping a connection when the turn demands it.
 var errCut = errors.New("modelfake: cut")
 
-// handle serves every request there is: record it, then answer.
+// handle records every request, then answers it.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	if !s.enter() {
 		panic(http.ErrAbortHandler)
 	}
 	defer s.active.Done()
 
-	body, err := io.ReadAll(r.Body) // to its end, or net/http does not notice that the client goes
+	body, err := io.ReadAll(r.Body) // to its end, or net/http does not notice that the client disconnects
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
@@ -52,13 +52,13 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, object{"input_tokens": len(body) / 4}) // the usual rule of thumb
 	default:
 		if s.model(r.Context(), w, c) != nil {
-			// A handler that returns would end the body properly, and the client take it for complete.
+			// A handler that returned would end the body properly, and the client would take it for complete.
 			panic(http.ErrAbortHandler)
 		}
 	}
 }
 
-// model answers as the script has it. An error means that the connection has to be dropped.
+// model answers as the script says. An error means that the connection must be dropped.
 func (s *Server) model(ctx context.Context, w http.ResponseWriter, c call) error {
 	conv := c.conversation()
 	t, fail := s.next(conv)
@@ -91,7 +91,7 @@ func (s *Server) model(ctx context.Context, w http.ResponseWriter, c call) error
 	return nil
 }
 
-// read takes from the body what tests ask about. What cannot be read stays empty.
+// read takes the fields that tests ask about from the body. Unreadable fields stay empty.
 func (r *Request) read(c call) {
 	conv := c.conversation()
 	r.Text, r.Prompts, r.Turn = conv.prompt, conv.prompts, conv.turn
@@ -133,7 +133,7 @@ func writeError(w http.ResponseWriter, t Turn) {
 	})
 }
 
-// writeJSON ignores a client that is gone: there is nobody left to tell.
+// writeJSON ignores errors: they mean that the client is gone.
 func writeJSON(w http.ResponseWriter, status int, body object) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// When a client goes, net/http cancels the context of its request. No socket here: this is about what happens then.
+// When a client disconnects, net/http cancels the context of its request. The test needs no socket: it is about what
+// happens then.
 func TestNothingOutlivesTheClient(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

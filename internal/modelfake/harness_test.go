@@ -17,15 +17,15 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// home is where one or more runs of the CLI keep what they keep.
+// home is the directory in which one or more runs of the CLI keep their files.
 type home struct {
 	dir, cli, url string
 }
 
-// newHome makes a directory with a short path, because the CLI puts a unix socket into it.
+// newHome creates a directory with a short path, because the CLI creates a Unix socket in it.
 func newHome(t *testing.T, s *modelfake.Server) home {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "mf") //nolint:usetesting // t.TempDir holds the test's name, which is too long for the CLI's sockets
+	dir, err := os.MkdirTemp("", "mf") //nolint:usetesting // t.TempDir contains the test's name, which is too long for the CLI's sockets
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,10 +62,10 @@ func findCLI(t *testing.T) string {
 	}
 }
 
-// command is the CLI with nothing of this process's environment but PATH.
+// command is the CLI with only PATH of this process's environment.
 func (h home) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	// The limit is no expectation: it only keeps a hanging CLI from outliving the test binary.
+	// The limit only keeps a hanging CLI from outliving the test binary.
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, h.cli, append([]string{"--print"}, args...)...)
@@ -87,7 +87,7 @@ func (h home) command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run gives what the CLI prints, and its exit code.
+// run returns the CLI's output and exit code.
 func (h home) run(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	var stderr strings.Builder
@@ -171,7 +171,7 @@ func (s session) until(t *testing.T, parts ...string) string {
 	}
 }
 
-// end closes stdin and waits for the CLI to leave, so that nothing writes to its directory any more.
+// end closes stdin and waits for the CLI to exit, so that nothing writes to its directory after that.
 func (s session) end(t *testing.T) {
 	t.Helper()
 	if err := s.in.Close(); err != nil {

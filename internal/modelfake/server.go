@@ -21,28 +21,28 @@ import (
 	"sync"
 )
 
-// Server is a running fake. New makes one.
+// Server is a running fake. New creates one.
 type Server struct {
 	url    string
 	http   *http.Server
 	served chan struct{}      // closed when Serve has returned
 	cancel context.CancelFunc // ends the context of every request
 
-	mu       sync.Mutex // guards all below, and active against Close
+	mu       sync.Mutex // guards the fields below, and active against Close
 	closed   bool
 	requests []Request
 	scripts  []*script
 	active   sync.WaitGroup // handlers
 }
 
-// script is what one Answer said.
+// script is the content of one call of Answer.
 type script struct {
 	match  string
 	turns  []Turn
 	failed []int // per turn, how many of its Times are used up
 }
 
-// New listens on a free loopback port. It panics when there is none, as a test could do nothing else about it.
+// New listens on a free loopback port. It panics if no port is free, because a test could do nothing else about it.
 func New() *Server {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -65,7 +65,7 @@ func New() *Server {
 func (s *Server) URL() string { return s.url }
 
 // Close drops every connection, open streams included, and returns when no handler runs any more. It does not wait for
-// clients, gates or pauses. Calling it again does nothing.
+// clients, gates or pauses. A second call does nothing.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -76,10 +76,10 @@ func (s *Server) Close() {
 	s.active.Wait()
 }
 
-// Answer gives turns to the conversations whose latest prompt contains match: the first answer after that prompt is
-// turns[0], the one after its tool results turns[1], and so on. "" is for conversations that match nothing else. A later
-// call wins over an earlier one. Past the last turn, and without any match, the answer is a short text that says so.
-// It panics for a tool input that has no JSON.
+// Answer assigns turns to the conversations whose latest prompt contains match: the first answer after that prompt is
+// turns[0], the one after its tool results turns[1], and so on. "" matches conversations that match nothing else. A
+// later call wins over an earlier one. Past the last turn, and without any match, the answer is a short text that says
+// so. It panics if a tool input cannot be encoded as JSON.
 func (s *Server) Answer(match string, turns ...Turn) {
 	for _, t := range turns {
 		for _, call := range t.Tools {
@@ -91,14 +91,14 @@ func (s *Server) Answer(match string, turns ...Turn) {
 	s.scripts = append(s.scripts, &script{match: match, turns: slices.Clone(turns), failed: make([]int, len(turns))})
 }
 
-// Requests returns all that was received so far, in order of arrival.
+// Requests returns all requests received so far, in order of arrival.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// next picks the turn for a conversation and says whether this request gets its error or its answer.
+// next picks the turn for a conversation and reports whether this request gets its error or its answer.
 func (s *Server) next(conv conversation) (t Turn, fail bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *Server) next(conv conversation) (t Turn, fail bool) {
 	return t, true
 }
 
-// enter reports whether a handler may start; after Close it may not, so that Close can wait for those that did.
+// enter reports whether a handler may start. After Close it may not, so that Close can wait for those that did.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

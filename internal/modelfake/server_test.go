@@ -140,12 +140,12 @@ func TestStartedAndGate(t *testing.T) {
 		t.Errorf("got %s", r.body)
 	}
 	close(gate)
-	if r := ask(t, s, whole); !strings.Contains(r.body, "through") { // and nobody receives from started
+	if r := ask(t, s, whole); !strings.Contains(r.body, "through") { // and no test receives from started
 		t.Errorf("got %s", r.body)
 	}
 }
 
-// response is what a client got; err is that of reading the body.
+// response is what a client got; err is the error of reading the body.
 type response struct {
 	status int
 	header http.Header
@@ -184,7 +184,7 @@ func do(t *testing.T, req *http.Request) response {
 	return response{resp.StatusCode, resp.Header, string(body), err}
 }
 
-// answerText asks without streaming and gives the one text in the answer.
+// answerText asks without streaming and returns the only text of the answer.
 func answerText(t *testing.T, s *modelfake.Server, messages ...string) string {
 	t.Helper()
 	var got struct{ Content []struct{ Text string } }

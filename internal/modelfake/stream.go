@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// stream writes server-sent events and flushes each, so that the client sees what has been said so far.
+// stream writes server-sent events and flushes each, so that the client sees all text so far.
 type stream struct {
 	w    http.ResponseWriter
 	pace time.Duration
 }
 
-// send streams the answer of the turn. The error, if any, means that the connection has to be dropped: the client is
-// gone, the server closes, or the turn says so.
+// send streams the answer of the turn. An error means that the connection must be dropped: the client is gone, the
+// server closes, or the turn demands it.
 func (s stream) send(ctx context.Context, a answer, t Turn) error {
 	s.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	s.w.Header().Set("Cache-Control", "no-cache")
@@ -72,7 +72,7 @@ func (s stream) block(ctx context.Context, i int, b block) error {
 	return nil
 }
 
-// event writes one event; its name is repeated in the data, as the API has it.
+// event writes one event; its name is repeated in the data, as in the API.
 func (s stream) event(name string, data object) error {
 	data["type"] = name
 	b, err := json.Marshal(data)

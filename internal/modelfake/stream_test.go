@@ -11,7 +11,7 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// full has one of everything.
+// full uses every kind of block.
 func full() modelfake.Turn {
 	return modelfake.Turn{
 		Thinking: "Let me think.",
@@ -51,7 +51,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// The CLI must get from a request without streaming what it would have put together from the stream.
+// The CLI must get the same from a request without streaming as from the stream.
 func TestWhole(t *testing.T) {
 	t.Parallel()
 	s := modelfake.New()
@@ -140,7 +140,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// outline gives each event in a few words, and checks that its name and its data agree.
+// outline describes each event in a few words, and checks that its name and its data agree.
 func outline(t *testing.T, body string) []string {
 	t.Helper()
 	var lines []string

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Whom the front door knows by name is who asks.
+// A user whom the front door has authenticated is the task's requester.
 func TestActorIsWhoTheFrontDoorSays(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Config{}, func(_ context.Context, s *http.Server) {

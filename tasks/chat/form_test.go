@@ -9,7 +9,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// A form is the same as a request of the API, and says the same about mistakes.
+// A form is the same as a request of the API, and reports mistakes in the same words.
 func TestForm(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Config{})

@@ -27,10 +27,10 @@ type harness struct {
 	redis    *redis.Client
 	server   *httptest.Server
 	stop     context.CancelFunc // ends the context of Listen
-	returned chan struct{}      // gets one for every request whose handler has returned
+	returned chan struct{}      // receives for every request whose handler has returned
 }
 
-// newHarness starts one; server changes it first, and is given the context of Listen.
+// newHarness starts one. server may change it first, and gets the context of Listen.
 func newHarness(t *testing.T, cfg Config, server ...func(context.Context, *http.Server)) *harness {
 	t.Helper()
 	opt, err := redis.ParseURL(redisserver.ForTest(t))
@@ -70,7 +70,7 @@ func newHarnessAt(t *testing.T, opt *redis.Options, cfg Config, server ...func(c
 	return h
 }
 
-// post sends a body; the answer must begin within 20 s.
+// post sends a body; the answer must start within 20 s.
 func (h *harness) post(body string) *http.Response {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), 20*time.Second)
@@ -86,7 +86,7 @@ func (h *harness) post(body string) *http.Response {
 	return resp
 }
 
-// refused posts what must be answered by a problem, and gives it.
+// refused posts a body that must be answered by a problem, and returns the problem.
 func (h *harness) refused(body string) problem {
 	h.Helper()
 	resp := h.post(body)
@@ -112,7 +112,7 @@ type reading struct {
 	id, thread string
 }
 
-// ask posts what must be taken, and reads the first event.
+// ask posts a body that must be accepted, and reads the first event.
 func (h *harness) ask(body string) *reading {
 	h.Helper()
 	resp := h.post(body)
@@ -147,7 +147,7 @@ func (r *reading) block() string {
 	}
 }
 
-// data reads the next event's data, beyond heartbeats.
+// data reads the next event's data, skipping heartbeats.
 func (r *reading) data() string {
 	r.Helper()
 	for {

@@ -147,8 +147,8 @@ func TestMissingRedisIsSaid(t *testing.T) {
 	}
 }
 
-// A Redis that takes connections and says nothing, asked by a client that is in no hurry itself but minds a caller's deadline, as a front
-// door's does: without one, the answer would come after the 20 s that post waits.
+// A Redis that accepts connections and says nothing. The client is patient but honours a caller's deadline, as the
+// front door's does: without one, the answer would come after the 20 s that post waits.
 func TestHungRedisIsSaid(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// The stream, and what is refused, are as the API's description says.
+// The stream and the refusals match the API's description.
 func TestChatIsAsDescribed(t *testing.T) {
 	t.Parallel()
 	d, err := openapi.Load("../../web/api/openapi.yaml")

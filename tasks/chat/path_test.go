@@ -46,7 +46,7 @@ func tree(t *testing.T) string {
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	top := tree(t)
-	for path, want := range map[string]string{ // the real path below top, or what the refusal says
+	for path, want := range map[string]string{ // the real path below top, or a part of the refusal
 		"open":               "=open",
 		"open/project":       "=open/project",
 		"open//project/./":   "=open/project",
@@ -56,7 +56,7 @@ func TestPaths(t *testing.T) {
 		"open/..":            "has .. in it",
 		"beside":             "is not in a directory that ERRAND_DIRS opens",
 		"openly":             "is not in a directory that ERRAND_DIRS opens",
-		"beside/missing":     "is not in a directory that ERRAND_DIRS opens", // likewise: nobody learns what exists there
+		"beside/missing":     "is not in a directory that ERRAND_DIRS opens", // likewise: the refusal does not reveal what exists there
 		"missing":            "is not in a directory that ERRAND_DIRS opens",
 		"open/out":           "is not in a directory that ERRAND_DIRS opens",
 		"open/system":        "is in /usr, which belongs to the system",
@@ -83,7 +83,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// What errand keeps for itself is not worked in, but for what an operator has opened in there by name.
+// Tasks cannot work in errand's own directories, unless an operator has opened one of them by name.
 func TestStateIsClosed(t *testing.T) {
 	t.Parallel()
 	top := tree(t)
@@ -139,7 +139,7 @@ func TestRelativePathsAreRefused(t *testing.T) {
 	}
 }
 
-// With everything opened, the system's directories stay closed, whether they exist here or not.
+// If everything is open, the system's directories stay closed, whether they exist here or not.
 func TestSystemDirectoriesAreClosed(t *testing.T) {
 	t.Parallel()
 	s, err := New(Config{Dirs: []string{"/"}, StateDir: "/var/lib/errand"})
@@ -154,7 +154,7 @@ func TestSystemDirectoriesAreClosed(t *testing.T) {
 			t.Errorf("%s is %q, %v", dir, got, err)
 		}
 	}
-	// Whether these exist does not matter: only the rule is asked.
+	// These need not exist: only the rule is tested.
 	for _, dir := range []string{"/variety", "/usrlocal", "/library", "/srv/etc", "/home/root", "/", "/var/lib/errand", "/var/lib/errand/x"} {
 		if err := s.open(dir); err != nil {
 			t.Errorf("%s: %v", dir, err)
@@ -180,7 +180,7 @@ func TestBriefKeepsTheWords(t *testing.T) {
 	}
 }
 
-// Between the request and the run the directory may have become something else.
+// The directory may have been replaced between the request and the run.
 func TestBriefLooksAtTheDirectoryAgain(t *testing.T) {
 	t.Parallel()
 	top := tree(t)

@@ -24,7 +24,7 @@ func TestAnswerIsStreamed(t *testing.T) {
 	s := h.ask(`{"message": "What is 6 × 7?", "thread": "sums"}`)
 	c := h.Claim(s.id)
 	h.Append(c, agent.Event{Kind: agent.Text, Text: "It is "})
-	// What was said is read before more is said: streamed, not collected.
+	// Text arrives before more is written: it is streamed, not collected.
 	if diff := cmp.Diff(object{"type": "token", "content": "It is "}, s.event()); diff != "" {
 		t.Error(diff)
 	}
@@ -74,7 +74,7 @@ func TestTalkIsStreamed(t *testing.T) {
 	}
 }
 
-// Who is taken up by a live run is told where the work is, and gets its answer; who has to wait is told behind how many.
+// A message that a live run absorbs gets the run's ID and its answer; one that waits gets its position.
 func TestAbsorbedIsStreamed(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Config{})
@@ -240,7 +240,7 @@ func TestSilenceIsFilledWithHeartbeats(t *testing.T) {
 	}
 }
 
-// The limits of a server are for short requests: a stream must not be cut off by them.
+// A server's time limits are meant for short requests: they must not cut a stream.
 func TestStreamOutlivesTheServersLimits(t *testing.T) {
 	t.Parallel()
 	const limit = time.Second
