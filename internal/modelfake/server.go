@@ -1,14 +1,14 @@
 // Package modelfake is Anthropic's Messages API without a model: a real HTTP server on a loopback port that speaks the
-// protocol to the real Claude Code CLI (2.1.329) and says what a test, or the demo, told it to say.
+// protocol to the real Claude Code CLI (2.1.329) and gives the answers that a test or the demo has set.
 //
-// It promises that the same request always gets the same answer: which turn is served is read off the request's own
+// It promises that the same request always gets the same answer: the turn is chosen by the request's own
 // conversation (the prompt, and the answers since), so concurrent runs, subagents and resumed sessions need no shared
 // state and cannot disturb each other. The one exception is Turn.Times.
 //
-// It refuses what the API refuses for its form: no credential (any will do), no anthropic-version, no messages. It does
-// not check what a model would be asked to understand: tool schemas, tool results without a call, token limits.
+// Like the API, it refuses malformed requests: no credential (any will do), no anthropic-version, no messages. It does
+// not check what only a model would understand: tool schemas, tool results without a call, token limits.
 //
-// All methods of Server may be called from any goroutine. A Turn belongs to the server once it was given to Answer.
+// All methods of Server may be called from any goroutine. A Turn belongs to the server once it is passed to Answer.
 package modelfake
 
 import (

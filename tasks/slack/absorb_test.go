@@ -10,7 +10,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// A final message says which tasks it is for, is found again by that, and lets nobody look at us any more.
+// A final message names the tasks that it answers, can be found by that, and removes errand's reactions from their
+// messages.
 func TestFinalMessageCoversWhatWasAbsorbed(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})
@@ -37,7 +38,7 @@ func TestFinalMessageCoversWhatWasAbsorbed(t *testing.T) {
 	}
 }
 
-// Of a run that has taken up more than its message can tell, the message is posted all the same, and once.
+// If a run has absorbed more tasks than its message can name, the message is still posted, and only once.
 func TestFinalMessageThatCoversVeryMany(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})
@@ -57,8 +58,8 @@ func TestFinalMessageThatCoversVeryMany(t *testing.T) {
 	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1"})
 }
 
-// Who has to wait behind something else is shown so, once, and may stop it; whose words the live run takes up is not. The message becomes that
-// of the run, and ends with the one that has taken it up.
+// A message that has to wait gets a status with a stop button, once; a message that the live run absorbs gets none. The
+// status becomes that of the run, and ends with the run that absorbed it.
 func TestWaitingIsShown(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})

@@ -13,7 +13,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// consent is a question whether the agent may do something.
+// consent is a question that asks permission for a call.
 func consent() tasks.Question {
 	return tasks.Question{
 		Key: "c", Text: "May I do this? Bash (it is Friday)\n\n```\nmake deploy\n```", Options: []string{tasks.Approve, tasks.Always, tasks.Deny},
@@ -21,7 +21,7 @@ func consent() tasks.Question {
 	}
 }
 
-// ask lets a running task ask, as a worker does, and gives the ts of the message.
+// ask makes a running task ask a question, as a worker does, and returns the ts of the message.
 func (f *frontDoor) ask(task tasks.Task, claim *store.Claim, q tasks.Question) (ts string) {
 	f.Helper()
 	body, err := json.Marshal(q)
@@ -56,7 +56,8 @@ func (f *frontDoor) heard(task tasks.Task, claim *store.Claim, q tasks.Question)
 	return a
 }
 
-// An option is chosen by its button, by who asked and by approvers, once, also where it came in at another front door.
+// The requester and approvers choose an option by its button. The choice counts once, also if it arrives at another
+// front door.
 func TestAnswerByButton(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Approvers: []string{carol}}, tasks.Policy{})
@@ -65,7 +66,7 @@ func TestAnswerByButton(t *testing.T) {
 	ts := f.ask(task, claim, q)
 	f.press(bob, ts, "answer/1")
 	f.told(bob, intake.NotAllowed)
-	f.source = f.process(Config{Approvers: []string{carol}}) // where nobody remembers anything
+	f.source = f.process(Config{Approvers: []string{carol}}) // which has nothing in memory
 	f.listen(t.Context(), f.desk)
 	f.press(carol, ts, "answer/1")
 	f.settle()
@@ -96,7 +97,7 @@ func TestApproveByButton(t *testing.T) {
 	}
 }
 
-// Who denies may say why, to the agent. Until the dialog is sent off nothing is decided.
+// A person who denies a call may give the agent a reason. Nothing is decided until the dialog is submitted.
 func TestDenyWithReason(t *testing.T) {
 	t.Parallel()
 	for typed, want := range map[string]string{"": "Deny", " ok, but not on a Friday ": "Deny: ok, but not on a Friday"} {
@@ -127,7 +128,7 @@ func TestDenyWithReason(t *testing.T) {
 	}
 }
 
-// A dialog that cannot be opened any more is asked for again.
+// If the dialog can no longer be opened, the person is asked to press again.
 func TestDenyTooLate(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})

@@ -17,7 +17,7 @@ func (w *workspace) brief(t tasks.Task) tasks.Brief {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if b.Prompt.Composed || b.Prompt.Text != t.Prompt || !b.Keep { // the request, word for word and alone
+	if b.Prompt.Composed || b.Prompt.Text != t.Prompt || !b.Keep { // only the request, word for word
 		w.Errorf("brief: %+v", b)
 	}
 	return b
@@ -48,7 +48,7 @@ func TestBriefTellsTheThread(t *testing.T) {
 	golden(t, "thread.golden", w.brief(task).System)
 }
 
-// The newest messages are told, of threads of any length.
+// The agent gets the newest messages of a thread of any length.
 func TestBriefIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})
@@ -82,7 +82,7 @@ func TestBriefIsBounded(t *testing.T) {
 	}
 }
 
-// Nothing in a message can end its fence.
+// No text in a message can end its fence.
 func TestQuotedMessages(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ text, fence string }{

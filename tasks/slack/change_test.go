@@ -16,8 +16,8 @@ func (f *frontDoor) edit(ts, text string) {
 	}
 }
 
-// While a request waits its author may change all of it; while it is at work the change goes to its run; and afterwards nothing comes of
-// it unless we are mentioned once more.
+// While a request waits, its author may edit all of it. While it runs, the edit goes to its run. After that an edit has
+// no effect unless it mentions errand again.
 func TestEdits(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -56,7 +56,7 @@ func TestEdits(t *testing.T) {
 	equal(t, "tasks", len(f.tasks()), 3)
 }
 
-// Whoever forgot to mention us may do so afterwards.
+// A message without a mention becomes a request when a mention is edited in.
 func TestMentionAfterwards(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -70,7 +70,7 @@ func TestMentionAfterwards(t *testing.T) {
 	f.word(general, ann, 1)
 }
 
-// Only who has written a message changes or withdraws it.
+// Only a message's author can edit or withdraw the request.
 func TestEditsOfOthers(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -117,7 +117,7 @@ func TestEditsOfOthers(t *testing.T) {
 	equal(t, "told", len(f.Ephemeral(general, ann))+len(f.Ephemeral(general, bob)), 0)
 }
 
-// A request that is deleted while it waits is gone with all that we said of it; one that is at work is not.
+// A waiting request that is deleted disappears with all of errand's messages about it; a running one does not.
 func TestDeletion(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -155,7 +155,7 @@ func TestDeletion(t *testing.T) {
 	equal(t, "said", len(f.Messages(general, alone)), 0)
 }
 
-// Edits and deletions come by Socket Mode as well.
+// Edits and deletions arrive by Socket Mode as well.
 func TestEditBySocket(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{AppToken: "xapp-test"}, tasks.Policy{}, slackfake.Config{})

@@ -9,7 +9,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// say lets somebody speak in a thread, or with an empty one at the top level, with the events that Slack would send.
+// say posts a user's message in a thread, or at the top level if the thread is empty, with the events that Slack would
+// send.
 func (f *frontDoor) say(user, channel, thread, text string) (ts string) {
 	f.Helper()
 	m := slackfake.Message{Channel: channel, User: user, Text: text, ThreadTS: thread}
@@ -23,14 +24,14 @@ func (f *frontDoor) say(user, channel, thread, text string) (ts string) {
 	return ts
 }
 
-// word waits for the n-th word that a user alone is told in a channel.
+// word waits for the n-th ephemeral message to a user in a channel.
 func (f *frontDoor) word(channel, user string, n int) string {
 	f.Helper()
 	f.until("what is told", func() bool { return len(f.Ephemeral(channel, user)) >= n })
 	return f.Ephemeral(channel, user)[n-1].Text
 }
 
-// one is the only task there is.
+// one returns the only task.
 func (f *frontDoor) one() tasks.Task {
 	f.Helper()
 	list := f.tasks()
@@ -42,7 +43,7 @@ func (f *frontDoor) one() tasks.Task {
 
 const at = "<@" + bot + "> "
 
-// The message says where it is worked on, else its thread, else its channel.
+// The repository comes from the message, otherwise from its thread, otherwise from its channel.
 func TestWhichRepository(t *testing.T) {
 	t.Parallel()
 	channels := func(id string) (string, bool) { return "acme/api", id == general }
@@ -73,7 +74,7 @@ func TestWhichRepository(t *testing.T) {
 	equal(t, "the number", last(), [2]string{"elsewhere/else", ""})
 }
 
-// Where nothing says which one, people are asked, alone; nothing is guessed.
+// If none of them names a repository, the requester is asked, in an ephemeral message; errand does not guess.
 func TestNoRepository(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Repositories: []string{"acme/api", "acme/web", "other/web"}}, tasks.Policy{})
@@ -101,7 +102,7 @@ func TestOnlyRepository(t *testing.T) {
 	equal(t, "repository", f.one().Repo, "acme/api")
 }
 
-// What a message asks for is held to the policy, and goes for its thread as well, but for the plan.
+// The options of a message are checked against the policy, and apply to its thread as well, except the plan.
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	policy := tasks.Policy{Limit: time.Hour, Budgets: tasks.Budgets{Task: 5}}

@@ -13,7 +13,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// begin lets a worker, played by the test, begin the newest task.
+// begin makes a worker, which the test plays, start the newest task.
 func (f *frontDoor) begin() (tasks.Task, *store.Claim) {
 	f.Helper()
 	task := f.tasks()[0]
@@ -39,7 +39,7 @@ func (f *frontDoor) finish(claim *store.Claim, e tasks.Ending) {
 	}
 }
 
-// lastWord waits for the n-th word to somebody in a channel, and n is the last.
+// lastWord waits for the n-th ephemeral message to a user in a channel, and checks that it is the last.
 func (f *frontDoor) lastWord(user string, n int, want string) {
 	f.Helper()
 	equal(f.T, "word to "+user, f.word(general, user, n), want)
@@ -47,7 +47,8 @@ func (f *frontDoor) lastWord(user string, n int, want string) {
 	equal(f.T, "words to "+user, len(f.Ephemeral(general, user)), n)
 }
 
-// In a direct message nobody has to be mentioned, nor in a thread that we take part in; everywhere else people are among themselves.
+// A direct message needs no mention, and neither does a thread with errand in it; everywhere else messages without a
+// mention are ignored.
 func TestUntagged(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: "U0GUEST", Guest: true}}})
@@ -94,7 +95,7 @@ func TestStop(t *testing.T) {
 			equal(t, "waiting", f.state(waiting.ID).Ending.Kind, tasks.Cancelled)
 			equal(t, "another's", f.state(bobs.ID).Cancel, "")
 
-			// An old event that comes again stops nothing that was asked for since.
+			// A redelivered old stop does not stop newer requests.
 			f.say(ann, general, root, at+"[model=sonnet] four")
 			if err := f.Redeliver(t.Context(), said, slackfake.MessageEvent); err != nil {
 				t.Error(err)
@@ -110,7 +111,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// Controls are words to a thread. Elsewhere they are not understood, and nothing is started.
+// Controls work in threads. Elsewhere they are not understood, and nothing is started.
 func TestControlsOutsideThreads(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -162,7 +163,8 @@ func TestStatusInThread(t *testing.T) {
 	f.lastWord(bob, 5, "“two” has ended: cancelled")
 }
 
-// The thread's latest request is tried again, with those that its run had taken up; once, however often the word arrives.
+// A retry repeats the thread's latest request with the ones that its run had absorbed, once, however often the event
+// arrives.
 func TestRetryInThread(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -203,7 +205,7 @@ func TestRetryInThread(t *testing.T) {
 	equal(t, "state", f.state(task.ID).State, "ended")
 }
 
-// Whose words another's run has taken up cannot stop that run by them.
+// A person whose message was absorbed by another person's run cannot stop that run.
 func TestStopOfAnothersRun(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -228,7 +230,8 @@ func TestStopOfAnothersRun(t *testing.T) {
 	equal(t, "stopped", f.state(task.ID).Cancel, "@u0ann")
 }
 
-// A control that mentions us is two events, in any order: it is done once, and told as what it has done.
+// A control that mentions errand arrives as two events in any order. It is executed once, and its result is posted
+// once.
 func TestControlWithMention(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{"retry": intake.Retrying, "stop": intake.Stopping} {
@@ -253,7 +256,7 @@ func TestControlWithMention(t *testing.T) {
 	}
 }
 
-// An old event that comes again does not stop what was tried again since.
+// A redelivered old stop does not stop what has been retried since.
 func TestOldStopAfterRetry(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -279,7 +282,7 @@ func TestOldStopAfterRetry(t *testing.T) {
 	equal(t, "a new one", f.state(id).State, "ended")
 }
 
-// ❌ on a request or on its status stops it, for those who may; everything else that people put somewhere is theirs.
+// ❌ on a request or on its status stops it, for people who may do so; all other reactions are ignored.
 func TestStopSign(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Approvers: []string{carol}}, tasks.Policy{})

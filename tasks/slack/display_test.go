@@ -16,7 +16,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// All processes of the fleet share Slack's limit: however much happens in however many threads, edits come at the fleet's pace.
+// All processes of the fleet share Slack's limit: with any number of busy threads, edits stay within the fleet's rate.
 func TestEditsOfTheFleet(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -33,7 +33,7 @@ func TestEditsOfTheFleet(t *testing.T) {
 	}
 }
 
-// In no minute are there more edits than Slack takes, whenever it begins.
+// No minute, wherever it starts, has more edits than Slack permits.
 func TestEditsOfAMinute(t *testing.T) {
 	t.Parallel()
 	const tier = 50
@@ -42,7 +42,7 @@ func TestEditsOfAMinute(t *testing.T) {
 	}
 }
 
-// The end of a status message has turns of its own; where even those are used up, or nobody knows, it comes all the same.
+// The last edit of a status message has its own budget. If that is used up or unknown, the edit is made anyway.
 func TestEndsComeFirst(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -66,7 +66,7 @@ func TestEndsComeFirst(t *testing.T) {
 	equal(t, "edits", len(f.Calls("chat.update")), 1)
 }
 
-// broken is a limiter whose Redis is away.
+// broken is a limiter whose Redis is unreachable.
 type broken struct{}
 
 func (broken) Allow(context.Context, string, time.Duration, int) (time.Duration, error) {
@@ -89,7 +89,7 @@ func TestEditsWithoutRedis(t *testing.T) {
 	equal(t, "edits", len(w.Calls("chat.update")), 1)
 }
 
-// What Slack does not take with blocks is shown without, from then on, and without the old ones.
+// If Slack refuses a message with blocks, it is shown without them from then on, and the old blocks are removed.
 func TestStatusInPlainText(t *testing.T) {
 	t.Parallel()
 	for _, drop := range []bool{false, true} {
@@ -116,7 +116,7 @@ func TestStatusInPlainText(t *testing.T) {
 	equal(t, "status that was posted so", w.status(task), "⏳ On it…")
 }
 
-// A message that cannot be edited any more is left alone, and the task is answered all the same.
+// A message that can no longer be edited is left unchanged, and the task is still answered.
 func TestStatusThatIsGone(t *testing.T) {
 	t.Parallel()
 	for _, why := range []string{"message_not_found", "edit_window_closed", "cant_update_message"} {

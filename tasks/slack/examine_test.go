@@ -13,7 +13,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// wrongs are the checks that are not well.
+// wrongs returns the checks that fail.
 func wrongs(list []doctor.Finding) (what []string) {
 	for _, c := range list {
 		if c.Why != "" {
@@ -69,7 +69,7 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// A wrong signing secret shows as soon as Slack has tried.
+// A wrong signing secret shows as soon as Slack has sent an event.
 func TestExamineSignatures(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -82,7 +82,7 @@ func TestExamineSignatures(t *testing.T) {
 	equal(t, "after a right one", wrongs(f.source.Diagnose(t.Context())), []string(nil))
 }
 
-// The manifest asks for exactly what the doctor looks for, and for one way in.
+// The manifest requests exactly what the doctor checks, and one way of receiving events.
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	for base, name := range map[string]string{"": "manifest_socket.json", "https://e.example/": "manifest_http.json"} {

@@ -10,7 +10,7 @@ import (
 // veryLongAnswer takes more messages than people read.
 func veryLongAnswer() string { return strings.Repeat(longAnswer()+"\n\n", 2) }
 
-// Of a very long answer the beginning is said, and all of it is in a file: once, whatever happens on the way.
+// The start of a very long answer is posted, and the whole answer is in a file: once, whatever fails on the way.
 func TestVeryLongAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})
@@ -18,7 +18,7 @@ func TestVeryLongAnswer(t *testing.T) {
 	e := answered(veryLongAnswer())
 	for _, method := range []string{"files.completeUploadExternal", "chat.postMessage"} {
 		r := w.open(w.source, task)
-		w.Fail(method, slackfake.Failure{After: true}) // it is there, and nobody knows
+		w.Fail(method, slackfake.Failure{After: true}) // it exists, and the response was lost
 		if err := r.Close(t.Context(), e); err == nil {
 			t.Errorf("%s: no error", method)
 		}
@@ -34,7 +34,7 @@ func TestVeryLongAnswer(t *testing.T) {
 	messages(t, "file", posted)
 }
 
-// An app that may not post files says all of it.
+// An app that may not post files posts the whole answer as messages.
 func TestVeryLongAnswerWithoutFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})
@@ -48,7 +48,7 @@ func TestVeryLongAnswerWithoutFiles(t *testing.T) {
 	}
 }
 
-// What is not taken in plain text either becomes a file, which notifies like a message.
+// A message that Slack also refuses as plain text becomes a file, which notifies like a message.
 func TestAnswerAsFile(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})

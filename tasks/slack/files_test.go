@@ -18,7 +18,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// brief is what the agent is told of a task, and the directory that is left for it.
+// brief returns the agent's text about a task, and the directory for its files.
 func (f *frontDoor) brief(t tasks.Task) (prompt, dir string) {
 	f.Helper()
 	dir = f.TempDir()
@@ -38,7 +38,7 @@ func (f *frontDoor) briefed(t tasks.Task) tasks.Brief {
 	return b
 }
 
-// A correction brings along what its message has by then, and not once more what it has no more.
+// An edited message brings its present files, and not the ones that were removed from it.
 func TestFilesOfACorrection(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Pulls: somePulls}, tasks.Policy{})
@@ -65,7 +65,7 @@ func TestFilesOfACorrection(t *testing.T) {
 	equal(t, "where", []any{correction.Repo, b.Diff, strings.Contains(b.System, "acme/web")}, []any{"acme/api", false, false})
 }
 
-// What is sent along is put where the agent finds it, under a name that leads nowhere else, and it is told what it is.
+// Files are saved for the agent under a name that leads nowhere else, and the prompt describes them.
 func TestFilesAreFetched(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -95,7 +95,7 @@ Attached files:
 	equal(t, "origin", mustOrigin(t, task).TS, ts)
 }
 
-// The model is shown the pictures themselves, the first five; what only calls itself one stays a file.
+// The model sees the first five pictures themselves. A file that only claims to be a picture stays a file.
 func TestPicturesAreShown(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -118,7 +118,7 @@ func TestPicturesAreShown(t *testing.T) {
 	}
 }
 
-// Files alone are a request, too, in a channel as well.
+// Files without text are a request, too, in a channel as well.
 func TestOnlyFiles(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -131,7 +131,7 @@ func TestOnlyFiles(t *testing.T) {
 	}
 }
 
-// What cannot be had is said, and costs nothing else: not the others, not the run.
+// A file that cannot be fetched is reported, and affects neither the other files nor the run.
 func TestFilesThatAreNotFetched(t *testing.T) {
 	t.Parallel()
 	var asked []string
@@ -178,7 +178,7 @@ func TestFilesThatAreNotFetched(t *testing.T) {
 	}
 }
 
-// An app without the scope is told so; the token goes nowhere else.
+// An app without the scope gets a message that says so; the token is sent nowhere else.
 func TestFilesWithoutScope(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -200,7 +200,7 @@ func TestFilesWithoutScope(t *testing.T) {
 	}
 }
 
-// What is sent along with an answer reaches the agent beside it, once.
+// Files that come with an answer reach the agent beside it, once.
 func TestFilesOfAnAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -228,7 +228,7 @@ func TestFilesOfAnAnswer(t *testing.T) {
 	equal(t, "sign", f.Reactions(general, ts), []string{check})
 }
 
-// However many files do not come, the run waits for them once.
+// However many files fail to arrive, the run waits for them once.
 func TestFilesThatDoNotCome(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, maxFiles)
@@ -249,7 +249,7 @@ func TestFilesThatDoNotCome(t *testing.T) {
 	equal(t, "waits", len(asked), 1)
 }
 
-// An agent may have put a link where a file is to be.
+// An agent may have put a link in a file's place.
 func TestFilesDoNotFollowLinks(t *testing.T) {
 	t.Parallel()
 	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "precious")
@@ -270,7 +270,7 @@ func TestFilesDoNotFollowLinks(t *testing.T) {
 	}
 }
 
-// An odd file costs itself alone.
+// An unusual file affects only itself.
 func TestOddFiles(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})

@@ -14,7 +14,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// endings are what a task can come to.
+// endings are the possible endings of a task.
 func endings() map[string]tasks.Ending {
 	stopped := answered("").Result
 	stopped.Text, stopped.Partial = "", "I looked at\n\n```go\nmain()\n```\nand <!channel>"
@@ -39,10 +39,10 @@ func endings() map[string]tasks.Ending {
 	}
 }
 
-// nobody votes.
+// nobody is a vote store without votes.
 type nobody struct{ Ballot }
 
-// steady is a clock that gives every message a time of its own, the same in every run.
+// steady is a clock that gives every message its own time, the same in every run.
 func steady() func() time.Time {
 	now := time.Unix(1_700_000_000, 0)
 	return func() time.Time { now = now.Add(time.Second); return now }
@@ -68,7 +68,7 @@ func TestFinalMessages(t *testing.T) {
 	}
 }
 
-// longAnswer has paragraphs, code that has to be cut, and a line that has to be.
+// longAnswer has paragraphs, a code block that must be cut, and a line that must be cut.
 func longAnswer() string {
 	var b strings.Builder
 	for i := range 60 {
@@ -96,7 +96,7 @@ func TestLongAnswer(t *testing.T) {
 	}
 }
 
-// Where Slack takes no blocks, the same is said in plain text.
+// If Slack refuses blocks, the same content is posted as plain text.
 func TestLongAnswerInPlainText(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})
@@ -114,7 +114,7 @@ func TestLongAnswerInPlainText(t *testing.T) {
 	}
 }
 
-// Everything is said, fits, and pings nobody but the person who asked.
+// The whole answer is posted, fits the limits, and pings only the requester.
 func TestPlainText(t *testing.T) {
 	t.Parallel()
 	console := render.Console("")

@@ -23,7 +23,8 @@ type goldenMessage struct {
 	Blocks   json.RawMessage `json:"blocks,omitempty"`
 }
 
-// messages compares messages with a golden file, and holds each to Slack's published limits. Long texts are shortened in the file.
+// messages compares messages with a golden file, and checks each against Slack's published limits. Long texts are
+// shortened in the file.
 func messages(t *testing.T, name string, list []slackfake.Message) {
 	t.Helper()
 	var out []goldenMessage
@@ -52,7 +53,7 @@ func goldenJSON(t *testing.T, name string, v any) {
 	golden(t, filepath.Join("golden", name+".json"), b.String())
 }
 
-// shortened are blocks with their long texts shortened.
+// shortened returns blocks with their long texts shortened.
 func shortened(t *testing.T, blocks json.RawMessage) json.RawMessage {
 	t.Helper()
 	var v any
@@ -84,7 +85,7 @@ func shortened(t *testing.T, blocks json.RawMessage) json.RawMessage {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// shorten leaves out the middle of a long text.
+// shorten cuts the middle out of a long text.
 func shorten(text string) string {
 	if r := []rune(text); len(r) > 600 {
 		return fmt.Sprintf("%s\n[… %d characters …]\n%s", string(r[:200]), len(r)-400, string(r[len(r)-200:]))
@@ -92,7 +93,7 @@ func shorten(text string) string {
 	return text
 }
 
-// What a status message shows from the first moment to the last.
+// The states of a status message, from the first to the last.
 func TestStatusMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{ConsoleURL: "https://e.example"}, slackfake.Config{Now: steady()})
@@ -121,7 +122,7 @@ func TestStatusMessages(t *testing.T) {
 	messages(t, "status", w.posted(task))
 }
 
-// What one person alone is told: every sentence that a press can lead to.
+// The ephemeral messages: every sentence that a press can cause.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})
@@ -137,7 +138,7 @@ func TestWords(t *testing.T) {
 	messages(t, "words", w.Ephemeral(general, ann))
 }
 
-// What a question becomes.
+// The states of a question.
 func TestSettledQuestions(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})

@@ -44,7 +44,7 @@ type workspace struct {
 	*testing.T
 	*slackfake.Server
 	source *Source
-	cfg    Config // of the source that was made last
+	cfg    Config // of the newest source
 	log    *record
 	door   string // where its events go
 }
@@ -58,13 +58,13 @@ func newWorkspace(t *testing.T, cfg Config, fake ...slackfake.Config) *workspace
 	return w
 }
 
-// process is one more process of the fleet.
+// process adds a process to the fleet.
 func (w *workspace) process(cfg Config) *Source {
 	w.Helper()
 	cfg.Token, cfg.APIURL, cfg.SigningSecret = "xoxb-test", w.APIURL(), "slack-secret"
 	cfg.Log = slog.New(slog.NewTextHandler(w.log, nil))
 	if cfg.Interval == 0 {
-		cfg.Interval = time.Hour // no edits but those a test wants
+		cfg.Interval = time.Hour // only the edits that a test wants
 	}
 	w.cfg = cfg
 	s, err := New(cfg)
@@ -74,7 +74,7 @@ func (w *workspace) process(cfg Config) *Source {
 	return s
 }
 
-// until waits for the workspace to be so.
+// until waits until the workspace satisfies a condition.
 func (w *workspace) until(what string, done func() bool) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
@@ -84,7 +84,7 @@ func (w *workspace) until(what string, done func() bool) {
 	}
 }
 
-// seed lets something have been said that no event tells of.
+// seed adds a message without sending an event.
 func (w *workspace) seed(m slackfake.Message) (ts string) {
 	w.Helper()
 	if m.Channel == "" {
@@ -100,7 +100,7 @@ func (w *workspace) seed(m slackfake.Message) (ts string) {
 	return ts
 }
 
-// task is one that a mention in the thread (or, with none, at the top level) became, without a desk.
+// task returns the task of a mention in the thread, or at the top level if thread is empty, without a desk.
 func (w *workspace) task(thread string) tasks.Task {
 	w.Helper()
 	ts := w.seed(slackfake.Message{Text: "<@" + bot + "> count", ThreadTS: thread})
@@ -119,7 +119,7 @@ func (w *workspace) open(s *Source, t tasks.Task) *report {
 	return r
 }
 
-// posted is what the bot has posted below the request of a task.
+// posted returns the bot's messages below the request of a task.
 func (w *workspace) posted(t tasks.Task) []slackfake.Message {
 	w.Helper()
 	o, err := originOf(t)
@@ -148,7 +148,7 @@ func partsOf(messages []slackfake.Message) []string {
 	return list
 }
 
-// status is the text of the task's one status message.
+// status returns the text of the task's only status message.
 func (w *workspace) status(t tasks.Task) string {
 	w.Helper()
 	var text []string
@@ -211,7 +211,7 @@ func (w *workspace) listen(ctx context.Context, d *tasks.Desk) {
 	w.Interactivity(server.URL + "/slack/interactions")
 }
 
-// mention lets Ann address the bot.
+// mention mentions the bot as Ann.
 func (f *frontDoor) mention(text string) (ts string) {
 	f.Helper()
 	ts, err := f.Mention(f.Context(), slackfake.Message{Channel: general, User: ann, Text: text})
@@ -221,7 +221,7 @@ func (f *frontDoor) mention(text string) (ts string) {
 	return ts
 }
 
-// send delivers an inner event and wants that answer.
+// send delivers an inner event and checks the answer.
 func (f *frontDoor) send(event any, want int) {
 	f.Helper()
 	resp, err := f.Send(f.Context(), f.Envelope(event), slackfake.SendOptions{})
@@ -230,7 +230,7 @@ func (f *frontDoor) send(event any, want int) {
 	}
 }
 
-// tasks are all that were submitted, the newest first.
+// tasks returns all submitted tasks, the newest first.
 func (f *frontDoor) tasks() []tasks.Task {
 	f.Helper()
 	list, err := f.desk.List(context.WithoutCancel(f.Context()), tasks.Filter{Limit: 100})
@@ -244,7 +244,7 @@ func (f *frontDoor) tasks() []tasks.Task {
 	return out
 }
 
-// prompts are what they ask for.
+// prompts returns their prompts.
 func (f *frontDoor) prompts() []string {
 	f.Helper()
 	var list []string
@@ -254,11 +254,11 @@ func (f *frontDoor) prompts() []string {
 	return list
 }
 
-// record is a log that is read while it is written.
+// record is a log that can be read while it is written.
 type record struct {
 	mu      sync.Mutex
 	b       bytes.Buffer
-	written chan struct{} // closed at the next line; nil as long as nobody waits
+	written chan struct{} // closed at the next line; nil without a waiting reader
 }
 
 func (r *record) Write(p []byte) (int, error) {
@@ -271,7 +271,7 @@ func (r *record) Write(p []byte) (int, error) {
 	return r.b.Write(p)
 }
 
-// wait returns true as soon as the log holds the text.
+// wait returns true as soon as the log contains the text.
 func (r *record) wait(ctx context.Context, text string) bool {
 	for {
 		r.mu.Lock()
@@ -297,7 +297,7 @@ func (r *record) String() string {
 	return r.b.String()
 }
 
-// answered is the ending of a task whose agent said that.
+// answered returns the ending of a task whose agent gave that answer.
 func answered(text string) tasks.Ending {
 	return tasks.Ending{Kind: tasks.Answered, At: time.UnixMicro(1_700_000_000_000_001), Result: agent.Result{
 		Outcome: agent.Done, Text: text, Model: "opus", Turns: 5, CostUSD: 0.123, Duration: 125 * time.Second,
@@ -331,7 +331,8 @@ func slackMessage(text string) slack.Message {
 	return slack.Message{Msg: slack.Msg{User: ann, Text: text}}
 }
 
-// occupy waits until no call is under way and lets none begin until release is called, after which at least one can.
+// occupy waits until no call is under way and blocks new ones until release is called, after which at least one can
+// start.
 func occupy(t *testing.T, b *intake.Background) (release func()) {
 	t.Helper()
 	hold := make(chan struct{})

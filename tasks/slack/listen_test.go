@@ -52,7 +52,7 @@ func TestMentionBecomesATask(t *testing.T) {
 	})
 }
 
-// One mention arrives as two events, each of which Slack may repeat. It is one task, and is looked at once.
+// One mention arrives as two events, and Slack may repeat each. It is one task, and gets one reaction.
 func TestOneTaskForAMention(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -130,7 +130,7 @@ func TestRequestsThatAreNotSlacks(t *testing.T) {
 	equal(t, "tasks", f.prompts(), []string{"x"})
 }
 
-// What is not for us is answered with 200, so that Slack does not repeat it, and leaves no trace.
+// An event that is not for errand is answered with 200, so that Slack does not repeat it, and has no effect.
 func TestDroppedEvents(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -177,8 +177,8 @@ func TestDroppedEvents(t *testing.T) {
 		t.Errorf("not an event: %v, %v", resp, err)
 	}
 	equal(t, "tasks", f.prompts(), []string(nil))
-	equal(t, "calls", len(f.Calls("")), 1)                                 // who we are, once
-	if said := f.log.String(); strings.Count(said, "event dropped") != 5 { // the odd ones of ours
+	equal(t, "calls", len(f.Calls("")), 1)                                 // auth.test, once
+	if said := f.log.String(); strings.Count(said, "event dropped") != 5 { // errand's own odd events
 		t.Errorf("log: %s", said)
 	}
 
@@ -186,7 +186,8 @@ func TestDroppedEvents(t *testing.T) {
 	equal(t, "tasks", f.prompts(), []string{"x"})
 }
 
-// Until Slack has said who we are only an app_mention is known to be for us. Slack is not asked for every event.
+// Until Slack has named the bot's user, only an app_mention is known to be for errand. Slack is not called for every
+// event.
 func TestUnknownIdentity(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
@@ -204,7 +205,7 @@ func TestUnknownIdentity(t *testing.T) {
 	f.mention("mention")
 	equal(t, "tasks", f.prompts(), []string{"mention"})
 
-	// Nothing tells who is mentioned: Slack has to send it again.
+	// Without the bot's user, a mention cannot be recognised: Slack has to send the event again.
 	bare := map[string]any{"type": "event_callback", "team_id": team, "event_id": "Ev1", "event": map[string]any{
 		"type": "app_mention", "user": ann, "channel": general, "ts": "1700000000.000200", "text": "<@" + bot + "> bare",
 	}}
@@ -224,7 +225,7 @@ func TestUnknownIdentity(t *testing.T) {
 	equal(t, "asked", len(f.Calls("auth.test")), 2)
 }
 
-// What errand refuses is said to the person alone, once, and Slack is told that it was dealt with.
+// A refusal is shown only to the person, once, and Slack gets a 200.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	policy := tasks.Policy{Repository: func(string) (tasks.Repository, bool) { return tasks.Repository{}, false }}
@@ -258,7 +259,8 @@ func TestRefusal(t *testing.T) {
 	equal(t, "eyes", len(f.Calls("reactions.add")), 0)
 }
 
-// While Redis does not answer, Slack is asked to come again in time; and what comes again is not taken for a repetition.
+// While Redis does not answer, Slack gets an error in time and sends the event again; the repetition is not dropped as
+// a duplicate.
 func TestRedisHangs(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -283,7 +285,7 @@ func TestRedisHangs(t *testing.T) {
 	f.until("the eyes", func() bool { return len(f.Reactions(general, ts)) == 1 })
 }
 
-// The eyes hold up nobody, are bounded, and end with the listener.
+// Reactions with eyes delay no event, are bounded in number, and end with the listener.
 func TestEyes(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -315,7 +317,7 @@ func TestEyes(t *testing.T) {
 	}
 }
 
-// What Slack would refuse, because it is too much for its tier, is not sent.
+// Calls beyond Slack's tier are not sent.
 func TestSignsArePaced(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -332,7 +334,7 @@ func TestSignsArePaced(t *testing.T) {
 	put(2, reactBurst+1)
 }
 
-// A call may take 10 s, and no longer.
+// A call may take at most 10 s.
 func TestEveryCallIsBounded(t *testing.T) {
 	t.Parallel()
 	late := errors.New("no deadline within 10 s")

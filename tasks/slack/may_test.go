@@ -9,7 +9,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Whoever may not ask is told so once, alone, and nothing is started; nor for bots, which are told nothing.
+// A person without access gets one ephemeral message, and nothing is started. A bot without access gets no message.
 func TestWhoMayAsk(t *testing.T) {
 	t.Parallel()
 	users := []slackfake.User{
@@ -68,7 +68,7 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
-// A refusal is quiet, even where Slack does not let us be.
+// A refusal stays ephemeral, even if Slack refuses to post it.
 func TestRefusalStaysQuiet(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Access: Access{People: []string{bob}}}, tasks.Policy{})
@@ -79,12 +79,13 @@ func TestRefusalStaysQuiet(t *testing.T) {
 	equal(t, "said in public", len(f.Calls("chat.postMessage")), 0)
 }
 
-// settleCalls returns when no call in the background is under way any more.
+// settleCalls returns when no background call is under way any more.
 func (f *frontDoor) settleCalls() {
 	occupy(f.T, f.source.listener.background)()
 }
 
-// Bots are listened to if they are listed, and never answered otherwise; we do not listen to ourselves whatever is listed.
+// Bots are accepted if they are listed, and otherwise never answered. errand ignores its own messages even if it is
+// listed.
 func TestBots(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Access: Access{Bots: []string{"B0FRIEND", "B0ERRAND"}, Channels: []string{general}}}, tasks.Policy{})
@@ -102,7 +103,8 @@ func TestBots(t *testing.T) {
 	equal(t, "told", len(f.Calls("chat.postEphemeral")), 0)
 }
 
-// While Slack does not say who somebody is, nobody is let in: the event has to come again. Slack is not asked each time.
+// While Slack does not return a user's profile, the user has no access: the event has to come again. Slack is not
+// called each time.
 func TestUnknownPerson(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
@@ -128,7 +130,7 @@ func TestUnknownPerson(t *testing.T) {
 	}
 	equal(t, "tasks", f.prompts(), []string{"count"})
 
-	// What is known is asked again after a while: people become guests.
+	// A profile is fetched again after a while, because people become guests.
 	mu.Lock()
 	now = now.Add(personLife)
 	mu.Unlock()
@@ -136,7 +138,7 @@ func TestUnknownPerson(t *testing.T) {
 	equal(t, "looks", len(f.Calls("users.info")), 3)
 }
 
-// Whom Slack does not know is nobody of ours.
+// A user whom Slack does not know has no access.
 func TestInvisiblePerson(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -146,7 +148,7 @@ func TestInvisiblePerson(t *testing.T) {
 	equal(t, "tasks", f.prompts(), []string(nil))
 }
 
-// However many speak at once, each is looked at once, and no more are remembered than there is room for.
+// Each of many concurrent users is looked up once, and the cache stays within its size.
 func TestPeopleAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})

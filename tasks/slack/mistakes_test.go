@@ -10,7 +10,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// What is said, to one person alone, to who may not ask, to who has asked in a way that is not understood, and of how things stand.
+// The ephemeral messages to people without access, to people whose request is not understood, and about the state of a
+// task.
 func TestWordsAboutRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{Pulls: somePulls, Repositories: []string{"acme/api", "acme/web", "other/api", "acme/slow"}}, slackfake.Config{

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// results is where it is told what comes of acme/web.
+// results is the channel for the results of acme/web.
 const results = "C0RESULTS"
 
 // mind is a Memory.
@@ -48,7 +48,7 @@ func watching(cfg Config) Config {
 	return cfg
 }
 
-// told is a notice of the n-th task of a pull request.
+// told returns a notice of the n-th task of a pull request.
 func told(n, pull int, e tasks.Ending, said, body string) tasks.Notice {
 	e.At = e.At.Add(time.Duration(n) * time.Second)
 	return tasks.Notice{
@@ -65,7 +65,7 @@ func (w *workspace) tell(s *Source, n tasks.Notice) {
 	}
 }
 
-// thread are the parts of the messages at the top of the channel and in the thread of the first of them.
+// thread returns the parts of the messages at the top of the channel and in the thread of the first of them.
 func (w *workspace) notices() (top, thread []string) {
 	all := w.Messages(results, "")
 	return partsOf(all), partsOf(w.Messages(results, all[0].TS))
@@ -106,7 +106,8 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// Whatever gets lost on the way, and whichever process goes on, each notice is there once, and all of a pull request are in one thread.
+// Whatever request or response is lost, and whichever process continues, each notice is posted once, and all notices of
+// a pull request are in one thread.
 func TestNoticesOnce(t *testing.T) {
 	t.Parallel()
 	lost, failed := slackfake.Failure{After: true}, slackfake.Failure{Error: "internal_error"}
@@ -123,7 +124,7 @@ func TestNoticesOnce(t *testing.T) {
 			w := newWorkspace(t, cfg, slackfake.Config{})
 			fail(w)
 			for _, n := range []tasks.Notice{told(1, 7, answered("x"), "One", longAnswer()[:20_000]), told(2, 7, answered("x"), "Two", "Two.")} {
-				for range 4 { // as the outbox does, anywhere
+				for range 4 { // as the outbox does, in any process
 					_ = w.process(cfg).Tell(t.Context(), n)
 				}
 				w.tell(w.source, n)
@@ -135,7 +136,7 @@ func TestNoticesOnce(t *testing.T) {
 	}
 }
 
-// Two that are the first at once begin one thread.
+// Two concurrent first notices start one thread.
 func TestNoticesAtOnce(t *testing.T) {
 	t.Parallel()
 	cfg := watching(Config{})
@@ -159,14 +160,14 @@ func TestNoticesAtOnce(t *testing.T) {
 	equal(t, "top", top, []string{"final/1", "final/1"})
 }
 
-// One whose process died before it could post is followed by another one, after a while.
+// If the process of the first notice died before it could post, another one takes over after a while.
 func TestNoticeThatNeverBegan(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
 	w := newWorkspace(t, watching(Config{Now: func() time.Time { return now }}), slackfake.Config{})
 	w.Fail("chat.postMessage", slackfake.Failure{Error: "not_in_channel"})
 	if err := w.source.Tell(t.Context(), told(1, 7, answered("x"), "One", "One.")); code(err) != "not_in_channel" {
-		t.Error(err) // nobody gives up: the app may be invited
+		t.Error(err) // no process gives up: the app may be invited
 	}
 	if _, ok := errors.AsType[*tasks.ErrLater](w.source.Tell(t.Context(), told(2, 7, answered("x"), "Two", "Two."))); !ok {
 		t.Error("two began at once")
@@ -178,7 +179,8 @@ func TestNoticeThatNeverBegan(t *testing.T) {
 	equal(t, "thread", thread, []string{"final/1", "final/1"})
 }
 
-// What is new to nobody is told once, and not again; where somebody has deleted the beginning of a thread, there is a new one.
+// A notice without changes is posted once and not repeated. If a person has deleted the start of a thread, a new thread
+// is started.
 func TestQuietNotices(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, watching(Config{}), slackfake.Config{})
@@ -201,7 +203,7 @@ func TestQuietNotices(t *testing.T) {
 	}
 }
 
-// What Slack does not take with blocks is said in plain text; what is too long is a file.
+// If Slack refuses blocks, the notice is posted as plain text; if it is too long, as a file.
 func TestNoticesInOtherForms(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, watching(Config{}), slackfake.Config{})
@@ -219,7 +221,8 @@ func TestNoticesInOtherForms(t *testing.T) {
 	}
 }
 
-// Who mentions the bot in the thread of a notice asks about its pull request, unless he says otherwise. Nobody else is heard there.
+// A mention in the thread of a notice is about its pull request, unless the message names another. Messages without a
+// mention are ignored there.
 func TestRequestBelowANotice(t *testing.T) {
 	t.Parallel()
 	policy := tasks.Policy{Repository: func(name string) (tasks.Repository, bool) {

@@ -13,14 +13,14 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// choosing makes a front door the one of the workspace, that works on two repositories.
+// choosing connects the workspace to a front door that works on two repositories.
 func (f *frontDoor) choosing(ctx context.Context) {
 	f.Helper()
 	f.source = f.process(Config{Repositories: []string{"acme/api", "acme/web"}, Memory: f.store.Memos})
 	f.listen(ctx, f.desk)
 }
 
-// offered waits for the menu and gives its ts.
+// offered waits for the menu and returns its ts.
 func (f *frontDoor) offered() (ts string) {
 	f.Helper()
 	f.until("the menu", func() bool {
@@ -55,7 +55,7 @@ func TestPickRepository(t *testing.T) {
 			if err := f.Redeliver(t.Context(), root, slackfake.AppMention); err != nil {
 				t.Fatal(err)
 			}
-			f.choosing(t.Context()) // another process, which has nothing but the store
+			f.choosing(t.Context()) // another process, which shares only the store
 			f.choose(ann, menu, repo)
 			task := f.tasks()[0]
 			equal(t, "task", []string{task.Repo, task.Prompt, task.Actor}, []string{want, "mend it", ann})
@@ -65,7 +65,7 @@ func TestPickRepository(t *testing.T) {
 	}
 }
 
-// A second choice for the same request is answered by where it is worked on.
+// A second choice for the same request is answered with the repository that was chosen.
 func TestPickTwice(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -94,7 +94,7 @@ func TestPickTooLate(t *testing.T) {
 	equal(t, "tasks", len(f.tasks()), 0)
 }
 
-// pick lets somebody choose in the menu of a task.
+// pick chooses in the menu of a task as a user.
 func (f *frontDoor) pick(user, menu, task, repo string) {
 	f.Helper()
 	f.source.listener.buttons.handler(press{
@@ -102,7 +102,7 @@ func (f *frontDoor) pick(user, menu, task, repo string) {
 	})(f.Context())
 }
 
-// While nobody has decided, a request may be edited and deleted like one that waits.
+// While no choice has been made, a request can be edited and deleted like one that waits.
 func TestUndecidedIsChanged(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -122,7 +122,7 @@ func TestUndecidedIsChanged(t *testing.T) {
 	equal(t, "tasks", len(f.tasks()), 1)
 }
 
-// A menu is of who sees it, of what it offers, and of one day.
+// A menu belongs to the person who sees it and the options that it offers, and lasts for a day.
 func TestPickNothing(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -142,7 +142,7 @@ func TestPickNothing(t *testing.T) {
 	equal(t, "tasks", len(f.tasks()), 0)
 }
 
-// Where Slack shows no menu, who asked is told what to write.
+// If Slack shows no menu, the requester is informed how to name the repository.
 func TestPickWithoutMenu(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -152,7 +152,7 @@ func TestPickWithoutMenu(t *testing.T) {
 	f.told(ann, undecided([]string{"acme/api", "acme/web"}).Error())
 }
 
-// The new words of a request are about the repository that was chosen for the old ones.
+// The edited text of a request belongs to the repository that was chosen for the old text.
 func TestEditAfterTheChoice(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -167,7 +167,7 @@ func TestEditAfterTheChoice(t *testing.T) {
 	equal(t, "correction", f.tasks()[0].Prompt, "I have changed my message. It now reads:\n\nmend most of it")
 }
 
-// Whoever knows where a menu is put away can write in its place.
+// A stored menu is untrusted: a person who knows its key can write there.
 func TestAddressOfTheMenuIsSecret(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})

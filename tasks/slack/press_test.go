@@ -20,7 +20,7 @@ import (
 // carol may approve what others ask for.
 const carol = "U0CAROL"
 
-// running is a task that a worker, played by the test, has begun.
+// running is a task that has been started by a worker, which the test plays.
 func (f *frontDoor) running(text string) (tasks.Task, *store.Claim) {
 	f.Helper()
 	f.mention(text)
@@ -36,7 +36,7 @@ func (f *frontDoor) running(text string) (tasks.Task, *store.Claim) {
 	return task, claim
 }
 
-// end lets the worker end a task and posts its final message, whose ts it returns.
+// end makes the worker end a task and post its final message, and returns the message's ts.
 func (f *frontDoor) end(task tasks.Task, claim *store.Claim, e tasks.Ending) (ts string) {
 	f.Helper()
 	body, err := json.Marshal(e)
@@ -53,7 +53,7 @@ func (f *frontDoor) end(task tasks.Task, claim *store.Claim, e tasks.Ending) (ts
 	return posted[len(posted)-1].TS
 }
 
-// press lets somebody press a button.
+// press presses a button as a user.
 func (f *frontDoor) press(user, ts, action string) {
 	f.Helper()
 	if err := f.Press(f.Context(), user, general, ts, action); err != nil {
@@ -61,12 +61,12 @@ func (f *frontDoor) press(user, ts, action string) {
 	}
 }
 
-// settle returns when nothing is left to do about what was pressed.
+// settle returns when all work for the presses is done.
 func (f *frontDoor) settle() {
 	occupy(f.T, f.source.listener.pressing)()
 }
 
-// told waits for what a user is told next, and nobody else.
+// told waits for the next ephemeral message to a user, and checks that only that user gets one.
 func (f *frontDoor) told(user, want string) {
 	f.Helper()
 	f.until("the word to "+user, func() bool {
@@ -117,7 +117,7 @@ func TestStopButton(t *testing.T) {
 	}
 }
 
-// A task that waits ends with the press, and says so by its messages alone.
+// A waiting task ends with the press, and shows it only in its own messages.
 func TestStopWhatWaits(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -149,7 +149,7 @@ func TestTryAgain(t *testing.T) {
 	f.told(carol, intake.StillRunning)
 }
 
-// What a button is about may be gone, or of a time when buttons were others.
+// A button may refer to something that is gone, or come from a version with other buttons.
 func TestButtonOfNothing(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -194,7 +194,7 @@ func TestInteractionsAreSlacks(t *testing.T) {
 	_ = resp.Body.Close()
 	equal(t, "unsigned", resp.StatusCode, http.StatusUnauthorized)
 
-	// More than can be dealt with is not taken: Slack says so to who pressed.
+	// Presses beyond the limit are refused, and Slack shows that to the user who pressed.
 	defer occupy(t, f.source.listener.pressing)()
 	if err := f.Press(t.Context(), ann, general, f.posted(task)[0].TS, render.ActionStop); err == nil {
 		t.Error("taken beyond the limit")
@@ -202,7 +202,7 @@ func TestInteractionsAreSlacks(t *testing.T) {
 	equal(t, "cancelled by", f.state(task.ID).Cancel, "")
 }
 
-// An interaction that cannot be read, or is none of ours, is taken and dropped.
+// An interaction that cannot be read, or that belongs to another app, is acknowledged and dropped.
 func TestOddInteractions(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{AppToken: "xapp-test"}, tasks.Policy{}, slackfake.Config{})

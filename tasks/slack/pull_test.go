@@ -14,7 +14,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// pullsOf stands in for GitHub: what package github makes of it is tested there, and both together in cmd/worker.
+// pullsOf stands in for GitHub. Package github tests its own part, and cmd/worker tests both together.
 type pullsOf map[string]forge.PullRequest
 
 func (p pullsOf) PullRequest(ctx context.Context, repo string, number int) (forge.PullRequest, error) {
@@ -96,8 +96,8 @@ func TestPullCommands(t *testing.T) {
 	}
 }
 
-// A pull request that is named is what the task, and what follows in its thread, works at: to be looked at is to be left alone, and
-// strangers' code is not run, then or later.
+// The task and later ones of its thread work on the pull request that was named. If it was named for reading, it is not
+// changed, and strangers' code never runs, then or later.
 func TestPinned(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Pulls: somePulls, Repositories: []string{"acme/api", "acme/web", "acme/slow"}}, tasks.Policy{})
@@ -139,7 +139,7 @@ func TestPinned(t *testing.T) {
 	equal(t, "tasks", len(f.tasks()), n)
 }
 
-// The agent is told which pull request it is about, in words that its author has no part in, and gets its diff.
+// The agent's prompt names the pull request, in words that the author does not control, and contains its diff.
 func TestPinnedBrief(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Pulls: somePulls, Repositories: []string{"acme/api", "acme/web"}}, tasks.Policy{})
@@ -161,7 +161,7 @@ func TestPinnedBrief(t *testing.T) {
 	}
 }
 
-// Without access to GitHub a pull request is a repository, and its commands are refused.
+// Without access to GitHub a pull request only names its repository, and its commands are refused.
 func TestNoPulls(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -173,7 +173,7 @@ func TestNoPulls(t *testing.T) {
 	}
 }
 
-// The open pull requests are listed for all in the thread, once, without a model.
+// The list of open pull requests is posted to the whole thread, once, without a model.
 func TestListPulls(t *testing.T) {
 	t.Parallel()
 	channels := func(id string) (string, bool) { return "acme/api", id == general }
@@ -187,7 +187,7 @@ func TestListPulls(t *testing.T) {
 		}
 		f.settleCalls()
 		list := f.Messages(general, ts)[1:]
-		for i := range list { // its ID is another one each time
+		for i := range list { // its ID differs each time
 			list[i].Metadata = bytes.ReplaceAll(list[i].Metadata, []byte(origin{Channel: general, TS: ts}.taskID()), []byte("…"))
 		}
 		return list

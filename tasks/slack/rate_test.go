@@ -11,8 +11,8 @@ import (
 
 const requestBurst = 20 // of intake.Pacer
 
-// A thread that asks without end is told so once and otherwise left alone, whichever front door it comes to; other threads are not, and
-// whoever wants to stop it is heard.
+// A thread that asks too fast is informed once and then ignored, at every front door. Other threads are not limited,
+// and a stop is always accepted.
 func TestCrowdedThread(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Access: Access{Bots: []string{"B0OTHER"}}}, tasks.Policy{})
@@ -50,7 +50,7 @@ func TestCrowdedThread(t *testing.T) {
 	equal(t, "stopped", f.word(general, ann, 1), intake.Stopping)
 }
 
-// Mentions have an end, too, and it is said about one of their events.
+// Mentions are limited, too. The notice is posted for only one of a mention's events.
 func TestCrowdedWithMentions(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})

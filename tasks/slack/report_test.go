@@ -29,7 +29,7 @@ func TestOpenFindsItsStatus(t *testing.T) {
 	equal(t, "posts", len(w.Calls("chat.postMessage")), 2)
 }
 
-// A status message is a comfort: without one a task is answered all the same.
+// A status message is best effort: without it a task is still answered.
 func TestWithoutStatus(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(*workspace){
@@ -57,7 +57,7 @@ func TestWithoutStatus(t *testing.T) {
 	}
 }
 
-// One whose answer was lost is there, and ends like any other.
+// A status message whose response was lost exists, and ends like any other.
 func TestStatusWithLostAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})
@@ -89,7 +89,7 @@ func TestUpdateNeverWaits(t *testing.T) {
 	}
 }
 
-// The last edit is the last, even if another is under way; and none of them matters.
+// The last edit is the last, even if another is under way; failures of edits do not matter.
 func TestCloseEndsTheStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{Interval: time.Millisecond})
@@ -176,7 +176,8 @@ func TestReportEndsWithItsContext(t *testing.T) {
 	<-r.done
 }
 
-// Whatever breaks off an attempt to close, and in whichever process the next one is made: every part is said once, in order.
+// Whatever interrupts an attempt to close, and in whichever process the next attempt is made, every part is posted
+// once, in order.
 func TestCloseGoesOnWhereItStopped(t *testing.T) {
 	t.Parallel()
 	lost, refused := slackfake.Failure{After: true}, slackfake.Failure{Error: "internal_error"}
@@ -217,7 +218,7 @@ func TestCloseGoesOnWhereItStopped(t *testing.T) {
 			equal(t, "parts", partsOf(w.posted(task)), tc.parts)
 			equal(t, "status", w.status(task), "✅ Done · 2m5s")
 
-			// And once more, as if nobody had noted that it was done.
+			// And again, as if it had never been recorded as done.
 			if err := w.open(w.process(Config{}), task).Close(t.Context(), answered(longAnswer())); err != nil {
 				t.Error(err)
 			}
@@ -228,10 +229,10 @@ func TestCloseGoesOnWhereItStopped(t *testing.T) {
 
 var plainFirst = []string{"status", "final/1.1", "final/1.2", "final/1.3", "final/1.4", "final/2", "final/3", "final/4"}
 
-// free holds nobody up: a failure that only has it is none.
+// free is a Hold that is already closed: a failure with nothing else changes nothing.
 var free = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// A task that was tried again ends again, below what was said before.
+// A task that was retried ends again, below its earlier messages.
 func TestASecondEndingIsSaid(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})
@@ -240,7 +241,7 @@ func TestASecondEndingIsSaid(t *testing.T) {
 	again := answered("Yes.")
 	again.Retried = failed.At.Add(time.Second)
 	forgotten := answered("Yes, once more.")
-	forgotten.At, forgotten.Retried = again.At.Add(time.Minute), again.Retried // Redis has lost the ending before
+	forgotten.At, forgotten.Retried = again.At.Add(time.Minute), again.Retried // Redis has lost the earlier ending
 	for _, e := range []tasks.Ending{failed, failed, again, again, forgotten} {
 		if err := w.open(w.source, task).Close(t.Context(), e); err != nil {
 			t.Fatal(err)
@@ -250,7 +251,7 @@ func TestASecondEndingIsSaid(t *testing.T) {
 	equal(t, "status", w.status(task), "✅ Done · 2m5s")
 }
 
-// A thread may hold the reports of many tasks.
+// A thread may contain the reports of many tasks.
 func TestAnotherTasksReportIsNotOurs(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})
@@ -264,7 +265,7 @@ func TestAnotherTasksReportIsNotOurs(t *testing.T) {
 	equal(t, "parts", partsOf(w.posted(first)), []string{"status", "final/1", "status", "final/1"})
 }
 
-// Another errand in the channel has the same task, when both were mentioned.
+// Another errand in the channel has the same task if both were mentioned.
 func TestAnotherBotsReportIsNotOurs(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})
@@ -285,7 +286,7 @@ func TestAnotherBotsReportIsNotOurs(t *testing.T) {
 	equal(t, "status", w.status(task), "✅ Done · 2m5s")
 }
 
-// What can never be said is given up, and logged.
+// A message that can never be posted is given up and logged.
 func TestNowhereToPost(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"is_archived", "channel_not_found", "not_in_channel"} {
@@ -301,7 +302,7 @@ func TestNowhereToPost(t *testing.T) {
 		}
 	}
 
-	// Slack would post to the channel what answers a message that was deleted.
+	// Slack would post a reply to a deleted message at the top of the channel.
 	w := newWorkspace(t, Config{})
 	task := origin{Team: team, Channel: general, TS: "1600000000.000001", User: ann}.task("x")
 	if err := w.open(w.source, task).Close(t.Context(), answered("yes")); err != nil {
@@ -312,7 +313,7 @@ func TestNowhereToPost(t *testing.T) {
 		t.Errorf("calls: %+v", w.Calls(""))
 	}
 
-	// Anything else may pass.
+	// Other errors may be temporary.
 	w = newWorkspace(t, Config{})
 	task = w.task("")
 	r := w.open(w.source, task)
@@ -323,7 +324,7 @@ func TestNowhereToPost(t *testing.T) {
 	equal(t, "parts", partsOf(w.posted(task)), []string{"status"})
 }
 
-// An app that may write but not read still says its final word.
+// An app that may write but not read still posts its final message.
 func TestCloseWithoutTheRightToRead(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})
@@ -343,7 +344,7 @@ func TestCloseWithoutTheRightToRead(t *testing.T) {
 	}
 }
 
-// Slack's limits are the queue's to wait for.
+// The queue waits for Slack's limits.
 func TestCloseIsToldWhenToComeBack(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})
@@ -355,7 +356,7 @@ func TestCloseIsToldWhenToComeBack(t *testing.T) {
 	}
 }
 
-// A Slack that is asked too often says when it may be asked for an earlier message: the task waits until then.
+// If Slack is called too often, it says when an earlier message can be looked up: the task waits until then.
 func TestLimitedRecallSaysWhen(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})

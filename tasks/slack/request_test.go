@@ -98,7 +98,7 @@ func TestWrongOptions(t *testing.T) {
 	}
 }
 
-// GitHub may be somewhere else, and below a path.
+// GitHub Enterprise has another host, and possibly a path.
 func TestAddressOfGitHub(t *testing.T) {
 	t.Parallel()
 	const text = "see https://code.acme.org:8443/git/acme/api/pull/7 and https://github.com/acme/web/pull/8"

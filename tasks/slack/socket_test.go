@@ -15,7 +15,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// newSocketDoor is a front door that Slack reaches in Socket Mode alone.
+// newSocketDoor returns a front door that Slack reaches only by Socket Mode.
 func newSocketDoor(t *testing.T, change func(*timing), fake ...slackfake.Config) *frontDoor {
 	t.Helper()
 	f := newFrontDoor(t, Config{}, tasks.Policy{}, fake...)
@@ -31,7 +31,7 @@ func newSocketDoor(t *testing.T, change func(*timing), fake ...slackfake.Config)
 	return f
 }
 
-// reborn is a source with the configuration that the old one has now.
+// reborn returns a source with the present configuration of the old one.
 func (f *frontDoor) reborn() *Source {
 	f.Helper()
 	s, err := New(f.cfg)
@@ -53,7 +53,7 @@ func (f *frontDoor) connect(d *tasks.Desk) {
 	f.greeted()
 }
 
-// greeted returns when the source has heard the greeting of the newest connection: what comes after it is acked.
+// greeted returns when the source has received the greeting of the newest connection: later envelopes are acknowledged.
 func (f *frontDoor) greeted() {
 	f.Helper()
 	if _, err := f.Push(f.Context(), slackfake.SlashCommands, map[string]any{}, 0); err != nil {
@@ -100,7 +100,7 @@ func TestSocketMode(t *testing.T) {
 	}
 }
 
-// What is not stored is not acked, and so comes again.
+// An event that is not stored is not acknowledged, so that Slack sends it again.
 func TestUnstoredEventIsNotAcked(t *testing.T) {
 	t.Parallel()
 	f := newSocketDoor(t, nil, slackfake.Config{AnswerWithin: 500 * time.Millisecond})
@@ -129,7 +129,7 @@ func TestUnstoredEventIsNotAcked(t *testing.T) {
 	equal(t, "tasks", f.prompts(), []string{"patience"})
 }
 
-// Envelopes that nobody can use are acked: they would come again the same. What is none at all does no harm.
+// Unusable envelopes are acknowledged, because they would come again unchanged. Text that is no envelope does no harm.
 func TestOddEnvelopes(t *testing.T) {
 	t.Parallel()
 	f := newSocketDoor(t, nil)
@@ -156,7 +156,7 @@ func TestOddEnvelopes(t *testing.T) {
 	f.until("the ack of an envelope that is odd outside", func() bool { return f.StrayAcks() == 1 })
 }
 
-// Slack asks for another connection: it is made while the old one goes on, so that nothing on its way is lost.
+// Slack asks for another connection. It is opened while the old one continues, so that no event in transit is lost.
 func TestConnectionIsReplacedBeforeItGoes(t *testing.T) {
 	t.Parallel()
 	f := newSocketDoor(t, func(r *timing) { r.linger = time.Minute })
@@ -176,7 +176,7 @@ func TestReplacedConnectionIsClosed(t *testing.T) {
 	f.until("the second connection alone", func() bool { return f.Dialled() == 2 && f.Sockets() == 1 })
 }
 
-// However a connection ends or dies, there is another.
+// However a connection ends or dies, the source opens another.
 func TestConnectionIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -198,7 +198,7 @@ func TestConnectionIsMadeAgain(t *testing.T) {
 	}
 }
 
-// Pings keep a connection for longer than one without them would live.
+// Pings keep a connection open for longer than one without them would live.
 func TestPingsAreLife(t *testing.T) {
 	t.Parallel()
 	f := newSocketDoor(t, func(r *timing) { r.dead = time.Second }, slackfake.Config{PingEvery: 20 * time.Millisecond})
@@ -208,7 +208,8 @@ func TestPingsAreLife(t *testing.T) {
 	equal(t, "tasks", f.prompts(), []string{"hello"})
 }
 
-// Slack may refuse for as long as it likes: that is told, and tried again, but not before the time that Slack wants.
+// Slack may refuse for as long as it likes. The refusal is logged and retried, but not before the time that Slack
+// names.
 func TestSlackRefusesToConnect(t *testing.T) {
 	t.Parallel()
 	f := newSocketDoor(t, nil)
@@ -229,7 +230,7 @@ func TestSlackRefusesToConnect(t *testing.T) {
 	}
 }
 
-// Events that wait for the desk are bounded, and so is what is read beyond them.
+// The number of events that wait for the desk is bounded, and so is the number read beyond them.
 func TestEventsUnderWayAreBounded(t *testing.T) {
 	t.Parallel()
 	f := newSocketDoor(t, nil)
@@ -253,7 +254,7 @@ func TestEventsUnderWayAreBounded(t *testing.T) {
 	equal(t, "tasks", f.prompts(), []string{"patience"})
 }
 
-// The address of a connection holds a ticket, which whoever reads the log could use.
+// The address of a connection contains a ticket that a reader of the log could use.
 func TestTicketIsNotLogged(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"ws://127.0.0.1:1/link/?ticket=secret", "ws://127.0.0.1:1%zz/?ticket=secret", "ftp://127.0.0.1/?ticket=secret"} {
@@ -271,7 +272,7 @@ func TestTicketIsNotLogged(t *testing.T) {
 	}
 }
 
-// Without a signing secret there is no address for events: anybody's would count.
+// Without a signing secret the event URL does not exist: it would accept anyone's events.
 func TestNoSecretNoAddress(t *testing.T) {
 	t.Parallel()
 	s, err := New(Config{Token: "xoxb-1", AppToken: "xapp-1"})

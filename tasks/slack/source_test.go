@@ -42,7 +42,7 @@ func TestDefaults(t *testing.T) {
 	equal(t, "link", s.reporter.console.LogButton("1-slack-c1")[0].URL, "https://e.example/x/tasks/1-slack-c1")
 }
 
-// Calls at the same time find a connection each that an earlier one has left.
+// Concurrent calls reuse the connections of earlier ones.
 func TestConnectionsAreKept(t *testing.T) {
 	t.Parallel()
 	var dialled atomic.Int64

@@ -40,7 +40,7 @@ func TestStatusText(t *testing.T) {
 	said("later", "⏳ Working: Reading a b · 2 steps · 2h3m")
 }
 
-// said is a status in one line.
+// said returns a status in one line.
 func said(s render.Status) string { return render.Dots(s.State, s.Detail) }
 
 func TestClosingStatus(t *testing.T) {
@@ -56,7 +56,7 @@ func TestClosingStatus(t *testing.T) {
 	equal(t, "nothing ran", said(render.Ended(tasks.Ending{Kind: tasks.Cancelled})), "🛑 Cancelled")
 }
 
-// board is where a progress is written, with the time of each edit.
+// board records what a progress writes, with the time of each edit.
 type board struct {
 	began time.Time
 	fails []error // of the next edits
@@ -91,7 +91,7 @@ func keeping(t *testing.T, last render.Status, b *board) (p *progress, stop func
 	return p, func() { cancel(); <-done }
 }
 
-// pass lets time go by within a bubble.
+// pass lets time pass within a bubble.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -109,7 +109,7 @@ func TestKeepWritesTheLatest(t *testing.T) {
 			pass(time.Second)
 		}
 		pass(40 * time.Second)
-		p.add(agent.Event{Kind: agent.ToolUse, Text: "Step 10"}) // after a rest: at once
+		p.add(agent.Event{Kind: agent.ToolUse, Text: "Step 10"}) // after a pause: immediately
 		p.add(agent.Event{Kind: agent.ToolUse, Text: "Step 10"}) // nothing new
 		pass(3 * time.Minute)
 		stop()
@@ -122,7 +122,8 @@ func TestKeepWritesTheLatest(t *testing.T) {
 	})
 }
 
-// A status message that was found may say anything; it is put right, but not by a report that is only opened to be closed.
+// A status message that is found may have any text. It is corrected, except by a report that is only opened to be
+// closed.
 func TestKeepOfAFoundMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -149,7 +150,7 @@ func TestKeepLeavesSlackAlone(t *testing.T) {
 		pass(10 * time.Second)
 		p.add(agent.Event{Kind: agent.ToolUse, Text: "Two"})
 		pass(34 * time.Second)
-		p.add(agent.Event{Kind: agent.ToolUse, Text: "Three"}) // fails, and is not tried again
+		p.add(agent.Event{Kind: agent.ToolUse, Text: "Three"}) // fails, and is not retried
 		pass(10 * time.Second)
 		p.add(agent.Event{Kind: agent.ToolUse, Text: "Four"})
 		pass(time.Second)

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// colours is a question with everything in it that a question can have.
+// colours is a question that uses every field.
 func colours() tasks.Question {
 	return tasks.Question{
 		Key: "k", Text: "Which one, <@U0BOB>?\n\n```go\nif a < b { // <!channel>", Options: []string{"red", "blue,\nas\tbefore", "<!here> & all"},

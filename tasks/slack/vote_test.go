@@ -7,7 +7,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// What people think of an answer is kept, of each the first word. Where nobody would keep it they are not asked.
+// Each person's first vote on an answer is saved. Without a store for votes there are no vote buttons.
 func TestVotes(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})

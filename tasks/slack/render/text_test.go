@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// invisible stands for the space that keeps a mention from being one.
+// invisible stands for the space that keeps text from being a mention.
 const invisible = "\u200b"
 
 func TestQuiet(t *testing.T) {
@@ -54,7 +54,7 @@ func TestMrkdwn(t *testing.T) {
 	}
 }
 
-// A link is the only thing of ours that Slack reads as notation, and none of them calls anybody.
+// A link is the only Slack notation that errand writes, and no link notifies a person.
 func TestMrkdwnOfQuietTextPingsNobody(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -76,7 +76,7 @@ func TestLine(t *testing.T) {
 	equal(t, "cut", Line("äöü ß", 4), "äöü…")
 }
 
-// A table that Slack would not show is readable all the same.
+// A table that Slack would not show is still readable.
 func TestTables(t *testing.T) {
 	t.Parallel()
 	rows := func(n int) string { return "| a | b |\n|---|:-:|\n" + strings.Repeat("| 1 | 2 |\n", n) }
