@@ -10,46 +10,48 @@ import (
 	"strings"
 )
 
-// What a caller of Publish can tell apart, besides ErrNotFound and ErrAuth. The work is kept in the clone whatever the
-// error is.
+// Errors of Publish that callers can distinguish, in addition to ErrNotFound and ErrAuth. The work stays in the clone
+// after every error.
 var (
-	// ErrUnfit: the clone holds what is not published; the error says what, so that somebody can change it.
+	// ErrUnfit means that the clone holds something that cannot be published. The error names it, so that it can be
+	// corrected.
 	ErrUnfit = errors.New("the work is not fit to be published")
-	// ErrForeign: there are commits of somebody else on the branch, which the work does not contain.
+	// ErrForeign means that the branch has someone else's commits, which the work does not contain.
 	ErrForeign = errors.New("the branch has commits of somebody else")
-	// ErrRejected: the remote did not take the push; the error says why, in the remote's words.
+	// ErrRejected means that the remote refused the push. The error contains the remote's reason.
 	ErrRejected = errors.New("the remote refused the push")
 )
 
-// Publication says how the work in a clone becomes a branch of the remote.
+// Publication describes how the work in a clone becomes a branch of the remote.
 type Publication struct {
 	Branch string // "errand/…"
-	// Message is that of the commit that what is not committed becomes. Its author is errand.
+	// Message is the message of the commit of uncommitted work. Its author is errand.
 	Message string
-	// TrustedConfig is as it was in Want: then nothing that was put in place of the commit's own is published.
+	// TrustedConfig is the value of Want. If it is set, configuration that replaced the commit's own is not published.
 	TrustedConfig bool
-	// Ours are the commits that Branch may be at by our doing. Only those are ever replaced by what does not contain
-	// them.
+	// Ours are the commits that errand may have pushed to Branch. Only these may be replaced by commits that do not
+	// contain them.
 	Ours []string
-	// Permit is asked with the commit, right before it is pushed; with its error, which is returned, it is not.
+	// Permit is called with the commit right before the push. If it returns an error, Publish does not push and
+	// returns that error.
 	Permit func(ctx context.Context, commit string) error
 }
 
-// Pushed is what a branch of the remote was made to be.
+// Pushed describes the remote's branch after Publish.
 type Pushed struct {
-	Commit  string // the latest of ours on the branch, of others there may be later ones; empty: there is nothing to publish
+	Commit  string // the latest of ours on the branch, where others may have added more; empty: there is nothing to publish
 	Subject string // of the branch's first commit, in one line
-	New     bool   // pushed by this call: before, the branch had not all of the work
+	New     bool   // pushed by this call: the branch did not have all of the work before
 }
 
 var publishable = regexp.MustCompile(`^errand/[a-z0-9][a-z0-9.-]{0,99}$`)
 
-// Publish pushes what is checked out in c, and as a commit on top of it what is not committed, to a branch of the
-// remote. The commit then is in the clone as well. There is nothing to publish where the remote has all of it on
-// another branch.
+// Publish pushes the commit that is checked out in c, plus a commit of the uncommitted work, to a branch of the
+// remote. The clone then has that commit too. There is nothing to publish if the remote has all of it on another
+// branch.
 //
-// It is all or nothing: a file that is too large or is none, a merge that is not done, or an object that git would not
-// make is an error. Calling it again does no harm: what is there already is not pushed again.
+// Publish is all or nothing: it fails on a file that is too large or not a regular file, an unfinished merge, or an
+// object that git would not create. It can be repeated: commits that are already there are not pushed again.
 func (w *Workspace) Publish(ctx context.Context, c Clone, p Publication) (Pushed, error) {
 	pushed, err := w.publish(ctx, c, p)
 	if err != nil {
@@ -73,7 +75,7 @@ func (w *Workspace) publish(ctx context.Context, c Clone, p Publication) (Pushed
 	}
 	defer s.remove()
 	work, err := s.work(ctx, p.TrustedConfig)
-	if err != nil || work.known && len(p.Ours) == 0 { // the remote need not be asked
+	if err != nil || work.known && len(p.Ours) == 0 { // no need to contact the remote
 		return Pushed{}, err
 	}
 	l, err := load{mirror: own.mirror, head: work.head}.prepare(ctx, s, work, c.Base, p)
@@ -83,23 +85,23 @@ func (w *Workspace) publish(ctx context.Context, c Clone, p Publication) (Pushed
 	pushed, err := l.deliver(ctx, p)
 	if err == nil && pushed.Commit == l.tip && l.tip != l.head {
 		if err := own.adopt(ctx, l.head, l.tip, p.TrustedConfig); err != nil {
-			// It will be published again from where the clone stands, which is as good.
+			// The next call publishes from the clone's present commit, which works as well.
 			w.log.WarnContext(ctx, "clone stays behind what was published", "dir", c.Dir, "err", err)
 		}
 	}
 	return pushed, err
 }
 
-// load is work that was taken into the mirror, and the remote as it was then.
+// load is work that was copied into the mirror, and the state of the remote at that time.
 type load struct {
 	mirror    mirror
 	remote    remote
-	head, tip string // of the clone; with what was not committed
+	head, tip string // of the clone; tip includes uncommitted work
 	base      string // of the remote; both may be empty
 	branch    string
 }
 
-// prepare updates the mirror and copies the work into it, with every object checked.
+// prepare updates the mirror and copies the work into it, checking every object.
 func (l load) prepare(ctx context.Context, s *shadow, work work, base string, p Publication) (_ load, err error) {
 	held, err := lock(ctx, l.mirror.beside("lock"))
 	if err != nil {
@@ -124,7 +126,7 @@ func (l load) prepare(ctx context.Context, s *shadow, work work, base string, p 
 			return l, err
 		}
 		if behind {
-			parent = l.branch // an earlier call got as far as the push
+			parent = l.branch // an earlier call has pushed it
 		}
 	}
 	if l.tip, err = s.seal(ctx, work, parent, p.Message); err != nil {
@@ -133,7 +135,7 @@ func (l load) prepare(ctx context.Context, s *shadow, work work, base string, p 
 	return l, m.take(ctx, s, l.tip, p.Branch)
 }
 
-// deliver pushes the work, if the remote lacks any of it.
+// deliver pushes the work unless the remote has all of it.
 func (l load) deliver(ctx context.Context, p Publication) (_ Pushed, err error) {
 	m := l.mirror
 	elsewhere := []string{"--exclude=" + p.Branch, "--branches", "--tags"}
@@ -147,7 +149,7 @@ func (l load) deliver(ctx context.Context, p Publication) (_ Pushed, err error) 
 			return Pushed{}, err
 		}
 	}
-	if !there { // else it is in our own pull request
+	if !there { // otherwise it is in our own pull request
 		elsewhere = append(elsewhere, "--glob=refs/pull/*")
 	}
 	beyond, err := m.git.run(ctx, append([]string{"rev-list", "--max-count=1", l.tip, "--not"}, elsewhere...)...)
@@ -176,7 +178,7 @@ func (l load) deliver(ctx context.Context, p Publication) (_ Pushed, err error) 
 	return pushed, m.push(ctx, l.remote, l.tip, p.Branch, l.branch)
 }
 
-// contains reports whether a commit has the other one among its ancestors, or is it.
+// contains reports whether a commit equals another one or has it as an ancestor.
 func (g git) contains(ctx context.Context, commit, ancestor string) (bool, error) {
 	_, err := g.run(ctx, "merge-base", "--is-ancestor", ancestor, commit)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 {

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// remote is a repository where it comes from, with what opens it.
+// remote is the origin of a repository, with the credential for it.
 type remote struct {
 	url, username, password string
 
 	transport http.RoundTripper
-	change    *update // what may be pushed; nil: it is only read
+	change    *update // the change that may be pushed; nil: read only
 }
 
 func (w *Workspace) remote(ctx context.Context, repo string) (remote, error) {
@@ -30,15 +30,15 @@ func (w *Workspace) remote(ctx context.Context, repo string) (remote, error) {
 	if r.username, r.password, err = w.cfg.Credential(ctx, repo); err != nil {
 		return remote{}, fmt.Errorf("credential: %w", err)
 	}
-	// A colon would end the name early, in the header that carries both; a line break has no place there.
+	// The header that carries both would end the name at a colon, and cannot contain a line break.
 	if strings.ContainsAny(r.username+r.password, "\n\r\x00") || strings.Contains(r.username, ":") {
 		return remote{}, errors.New("the credential holds a line break, or its name a colon")
 	}
 	return r, nil
 }
 
-// push makes a branch of the remote that commit, if it still is where it was ("": there was none). Nobody else's
-// commits are lost: the remote compares.
+// push moves a branch of the remote to commit if it still is at was ("": it does not exist). The remote compares, so
+// no other commits are lost.
 func (m mirror) push(ctx context.Context, r remote, commit, branch, was string) error {
 	ref := "refs/heads/" + branch
 	r.change = &update{from: was, to: commit, ref: ref}
@@ -47,11 +47,11 @@ func (m mirror) push(ctx context.Context, r remote, commit, branch, was string) 
 	return pushError(err)
 }
 
-// maxRefusal is how much of the remote's words is repeated.
+// maxRefusal bounds the quoted part of the remote's message.
 const maxRefusal = 500
 
-// pushError finds out what a remote did not like. The phrases are those of git 2.31 to 2.50 (transport.c); what stands
-// in brackets is the remote's, and so are the lines "remote: ".
+// pushError classifies the failure of a push. The phrases are those of git 2.31 to 2.50 (transport.c). The text in
+// brackets and the lines "remote: " are the remote's.
 func pushError(err error) error {
 	refused, ok := errors.AsType[*gitError](err)
 	if !ok {

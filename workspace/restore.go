@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// Restore gives the thread the clone that b was made of, on whatever machine: its commits, branches and index, and its
-// files as they were, so that what was not committed is not committed again. Of want, Ref decides nothing. The clone
-// is complete before it is put where the thread's is, which is then set aside or, without want.Keep, removed.
+// Restore recreates the clone that b was made of, on any machine: its commits, branches and index, and its files, so
+// that uncommitted work is uncommitted again. It ignores want.Ref. The new clone is complete before it replaces the
+// thread's clone, which is then set aside or, without want.Keep, removed.
 //
-// ErrBundle says that b cannot be restored; then there is no clone, or the old one. Other errors are those of
+// ErrBundle means that b cannot be restored; then there is no clone, or the old one. Other errors are those of
 // Checkout.
 func (w *Workspace) Restore(ctx context.Context, want Want, b Bundle) (Clone, error) {
 	c, err := w.restore(ctx, want, b)
@@ -64,13 +64,13 @@ func (w *Workspace) restore(ctx context.Context, want Want, b Bundle) (Clone, er
 	return made, err
 }
 
-// unbundle checks all that is in the bundle, and only then checks it out.
+// unbundle checks the whole bundle and then checks it out.
 func (c clone) unbundle(ctx context.Context, b Bundle, pack []byte) error {
 	if len(pack) > 0 {
 		g := c.git
 		g.stdin = bytes.NewReader(pack)
-		// Strict: no object is missing that another one names, and none is what git would not make, such as a file
-		// .git/config.
+		// Strict: every object that another one names exists, and none is one that git would not create, such as a
+		// file .git/config.
 		if _, err := g.run(ctx, "index-pack", "--stdin", "--fix-thin", "--strict"); err != nil {
 			return err
 		}
@@ -88,11 +88,10 @@ func (c clone) unbundle(ctx context.Context, b Bundle, pack []byte) error {
 	return c.overlay(ctx, b.Work)
 }
 
-// exact makes git write files byte by byte, whatever the attributes in the work tree say of line ends, encodings and
-// filters.
+// exact makes git write files byte by byte and ignore the work tree's attributes for line ends, encodings and filters.
 const exact = "* -text -ident -filter !eol !working-tree-encoding\n"
 
-// overlay puts index and files of a snapshot over its HEAD, which is checked out.
+// overlay applies the index and files of a snapshot to its HEAD, which is checked out.
 func (c clone) overlay(ctx context.Context, work string) error {
 	root, err := os.OpenRoot(c.dir)
 	if err != nil {
@@ -115,8 +114,8 @@ func (c clone) overlay(ctx context.Context, work string) error {
 	if err != nil || files == "" {
 		return err
 	}
-	// From an index of their own, so that the clone's stays that of the snapshot; and byte by byte, as they were
-	// taken.
+	// Use a separate index, so that the clone's index stays that of the snapshot, and write the files byte by byte, as
+	// they were read.
 	const attributes, other = ".git/info/attributes", ".git/work.index"
 	g := c.git
 	g.env = append(slices.Clip(g.env), "GIT_INDEX_FILE="+filepath.Join(c.dir, other))
@@ -136,7 +135,7 @@ func (c clone) overlay(ctx context.Context, work string) error {
 	return err
 }
 
-// prune removes a file and the directories that are empty without it.
+// prune removes a file and the directories that become empty.
 func prune(root *os.Root, name string) {
 	for name != "." && name != "" && root.Remove(name) == nil {
 		name = path.Dir(name)

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// Mirror is the mirror of one repository.
+// Mirror describes the mirror of one repository.
 type Mirror struct {
 	Repo string
-	Used time.Time // when it was brought up to date last
+	Used time.Time // when it was last updated
 	Size int64     // bytes of its files
 }
 
-// Mirrors lists them. It reads every directory, as Threads does.
+// Mirrors lists all mirrors. It reads every directory, as Threads does.
 func (w *Workspace) Mirrors(ctx context.Context) ([]Mirror, error) {
 	root := filepath.Join(w.cfg.Dir, "mirrors")
 	owners, err := list(root)
@@ -55,17 +55,17 @@ func (w *Workspace) Mirrors(ctx context.Context) ([]Mirror, error) {
 	return all, nil
 }
 
-// mirrorExts end the names of what a mirror is made of: itself, as the last, and what lies beside it.
+// mirrorExts are the extensions of a mirror's files and directories. The mirror itself is last.
 var mirrorExts = []string{".broken", ".tmp", ".fetched", ".git"}
 
-// parts are all that is to go when a mirror does, itself last: whoever is killed on the way leaves something behind
-// that is listed.
+// parts returns everything to remove with a mirror, the mirror itself last: if the removal is interrupted, the rest is
+// still listed.
 func (m mirror) parts() []string {
 	return []string{m.beside("broken"), m.beside("tmp"), m.beside("fetched"), m.dir}
 }
 
-// DiscardMirror takes a mirror away, to be removed by Empty. It stays, false, when a clone borrows from it, when it
-// has been used since it was listed, or when it holds commits of ours that the remote has on no branch.
+// DiscardMirror moves a mirror to the trash, for Empty to remove. It returns false and keeps the mirror if a clone
+// borrows from it, it was used since it was listed, or it has commits of ours that are on no branch of the remote.
 func (w *Workspace) DiscardMirror(ctx context.Context, gone Mirror) (bool, error) {
 	discarded, err := w.discardMirror(ctx, gone)
 	if err != nil {
@@ -76,7 +76,7 @@ func (w *Workspace) DiscardMirror(ctx context.Context, gone Mirror) (bool, error
 
 func (w *Workspace) discardMirror(ctx context.Context, gone Mirror) (bool, error) {
 	m := w.mirror(gone.Repo)
-	held, err := tryLock(m.beside("use")) // while it is held no clone is made of the mirror
+	held, err := tryLock(m.beside("use")) // prevents new clones of the mirror
 	if held == nil || err != nil {
 		return false, err
 	}
@@ -99,10 +99,10 @@ func (w *Workspace) discardMirror(ctx context.Context, gone Mirror) (bool, error
 	return true, nil
 }
 
-// holdsOurs reports whether there are commits of ours in it that the remote has on no branch.
+// holdsOurs reports whether the mirror has commits of ours that are on no branch of the remote.
 func (m mirror) holdsOurs(ctx context.Context) (bool, error) {
 	if !exists(m.dir) {
-		return false, nil // the rest of one that was set aside, or discarded by a process that was killed
+		return false, nil // the rest of a mirror that was set aside or partly discarded
 	}
 	if err := secure(m.dir, mirrorConfig, ""); err != nil {
 		return false, err
@@ -111,7 +111,7 @@ func (m mirror) holdsOurs(ctx context.Context) (bool, error) {
 	return ours != "", err
 }
 
-// borrowed reports whether there is a clone of the repository in any thread, also one that is set aside.
+// borrowed reports whether any thread has a clone of the repository, including one that is set aside.
 func (m mirror) borrowed() (bool, error) {
 	root := filepath.Join(m.w.cfg.Dir, "threads")
 	threads, err := list(root)
@@ -135,7 +135,7 @@ func (m mirror) borrowed() (bool, error) {
 	return false, nil
 }
 
-// fetched is when the mirror was last brought up to date: when that began. The zero time if nobody can tell.
+// fetched returns when the last update of the mirror began, or the zero time if unknown.
 func (m mirror) fetched() time.Time {
 	info, err := os.Stat(m.beside("fetched"))
 	if err != nil {
@@ -144,7 +144,7 @@ func (m mirror) fetched() time.Time {
 	return info.ModTime()
 }
 
-// noteFetch is called with the mirror's lock held.
+// noteFetch records the time of an update. The caller holds the mirror's lock.
 func (m mirror) noteFetch(began time.Time) error {
 	name := m.beside("fetched")
 	if err := os.WriteFile(name, nil, 0o600); err != nil {

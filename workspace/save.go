@@ -13,11 +13,10 @@ import (
 	"strings"
 )
 
-// ErrUnsaved says that a clone holds what Save has no form for: another repository, or a file that git or we cannot
-// read.
+// ErrUnsaved means that a clone holds something that Save cannot store: another repository, or an unreadable file.
 var ErrUnsaved = errors.New("the work cannot be saved")
 
-// SavedExts end the names of the files that Save makes.
+// SavedExts returns the extensions of the files that Save creates.
 func SavedExts() []string { return []string{bundleExt, patchExt} }
 
 const (
@@ -25,16 +24,16 @@ const (
 	patchExt  = ".patch"
 )
 
-// Save writes what the clones of a thread hold, those that were set aside included, and the mirror does not, to files
-// in dir: a git bundle of all refs, stash entries and reflogs, with what is not committed as refs/errand/work, and a
-// patch from the newest commit that the repository has to the files as they are. Of a clone that holds nothing of its
-// own there are none. Ignored files are not work.
+// Save writes the work in a thread's clones that the mirror lacks to files in dir, including clones that were set
+// aside. The files are a git bundle of all refs, stash entries and reflogs, with uncommitted work as refs/errand/work,
+// and a patch from the newest commit that the repository has to the current files. A clone without work gets no files.
+// Ignored files are not work.
 //
-// It is all or nothing, whatever the size, and on the disk when it returns. No agent may run in the clones, and one
-// process at a time saves to dir.
+// Save is all or nothing, regardless of size, and flushes the files to disk. No agent may run in the clones, and only
+// one process at a time may save to dir.
 func (w *Workspace) Save(ctx context.Context, thread, dir string) (names []string, err error) {
 	staging := filepath.Join(dir, ".saving")
-	if err := removeAll(staging); err != nil { // a killed one's
+	if err := removeAll(staging); err != nil { // left by a killed process
 		return nil, fmt.Errorf("save %s: %w", thread, err)
 	}
 	if err := os.MkdirAll(staging, 0o700); err != nil {
@@ -64,7 +63,7 @@ func (w *Workspace) Save(ctx context.Context, thread, dir string) (names []strin
 	return names, nil
 }
 
-// clones are those of a thread, in its place or set aside.
+// clones returns the clones of a thread, including those set aside.
 func (w *Workspace) clones(thread string) (all []Clone, err error) {
 	root := filepath.Join(w.threadDir(thread), "repos")
 	owners, err := list(root)
@@ -80,7 +79,7 @@ func (w *Workspace) clones(thread string) (all []Clone, err error) {
 			repo := name
 			if beside := besideClone.FindStringSubmatch(name); beside != nil {
 				if beside[2] != "broken" {
-					continue // nothing of it is the agent's, or it was to be thrown away
+					continue // not the agent's, or already discarded
 				}
 				repo = beside[1]
 			}
@@ -92,7 +91,7 @@ func (w *Workspace) clones(thread string) (all []Clone, err error) {
 
 var besideClone = regexp.MustCompile(`^\.(.+)~(index|index\.new|snap|tmp|old|broken|strange)$`)
 
-// list is the names in a directory; none when it is not there.
+// list returns the names in a directory, or nothing if it does not exist.
 func list(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -129,7 +128,7 @@ func (w *Workspace) save(ctx context.Context, thread string, c Clone, dir string
 	if err != nil || out == "" {
 		return err
 	}
-	// By all its commits: other work of the thread may stand at the same one, and must not be written over.
+	// Name the files by all commits: other work of the thread may be at the same commit and must not be overwritten.
 	commits := strings.Fields(out)
 	slices.Sort(commits)
 	id := sum([]byte(strings.Join(commits, "\n")))[:12]
@@ -153,7 +152,7 @@ func (w *Workspace) save(ctx context.Context, thread string, c Clone, dir string
 	return nil
 }
 
-// preserve makes commits of whatever is not committed; work is the one of the files, HEAD if they are as committed.
+// preserve commits everything uncommitted. work is the commit of the files, or HEAD if they are unchanged.
 func (s *shadow) preserve(ctx context.Context) (head, work string, err error) {
 	if head, err = s.rev(ctx, "HEAD^{commit}"); err != nil {
 		return "", "", err
@@ -186,16 +185,16 @@ func (s *shadow) preserve(ctx context.Context) (head, work string, err error) {
 	return head, work, nil
 }
 
-// hollow reports whether a name is that of a pipe, a socket or a device, which hold nothing.
+// hollow reports whether a name is that of a pipe, a socket or a device, which have no content to save.
 func (s *shadow) hollow(name string) bool {
 	info, err := s.files.Lstat(name)
 	return err == nil && !info.IsDir() && !info.Mode().IsRegular()
 }
 
-// emptyTree is what every repository has.
+// emptyTree is git's empty tree, which every repository has.
 const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
-// known is the newest commit that the mirror has of those that led to head; the empty tree if it has none.
+// known returns head's newest ancestor that the mirror has, or the empty tree.
 func (s *shadow) known(ctx context.Context, head string) (string, error) {
 	out, err := s.git.run(ctx, "rev-list", "--boundary", head, "--not", "--alternate-refs")
 	if err != nil {
@@ -212,7 +211,7 @@ func (s *shadow) known(ctx context.Context, head string) (string, error) {
 	return emptyTree, nil
 }
 
-// flush waits until a file, or the names in a directory, are on the disk.
+// flush flushes a file or a directory to disk.
 func flush(name string) error {
 	f, err := os.Open(name)
 	if err != nil {
@@ -221,7 +220,7 @@ func flush(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// nameStashes gives all stash entries names; only the latest has one, and fetch takes what has one.
+// nameStashes creates refs for all stash entries. Only the latest has a ref, and fetch copies only refs.
 func (s *shadow) nameStashes(ctx context.Context) error {
 	found, err := s.git.run(ctx, "for-each-ref", "refs/stash")
 	if err != nil || found == "" {
@@ -234,8 +233,8 @@ func (s *shadow) nameStashes(ctx context.Context) error {
 	return s.name(ctx, "stash", strings.Fields(out))
 }
 
-// nameLost gives names to what only reflogs know, such as a commit before it was amended: a bundle must name
-// something, and whoever has it looks for names.
+// nameLost creates refs for commits that only reflogs have, such as one before it was amended: a bundle contains refs
+// only, and readers look for refs.
 func (s *shadow) nameLost(ctx context.Context) error {
 	out, err := s.git.run(ctx, "rev-list", "--parents", "--reflog", "--not", "HEAD", "--all", "--alternate-refs")
 	if err != nil {
@@ -253,7 +252,7 @@ func (s *shadow) nameLost(ctx context.Context) error {
 	return s.name(ctx, "lost", slices.DeleteFunc(lost, func(sha string) bool { return parents[sha] }))
 }
 
-// name makes a ref of each commit: refs/errand/<kind>/0, 1, …
+// name creates a ref for each commit: refs/errand/<kind>/0, 1, …
 func (s *shadow) name(ctx context.Context, kind string, commits []string) error {
 	var refs strings.Builder
 	for n, sha := range commits {

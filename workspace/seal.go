@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	maxFile   = 10 << 20 // of a file that is published
-	maxCommit = 64 << 20 // of all files of the commit that errand makes
+	maxFile   = 10 << 20 // bytes of a published file
+	maxCommit = 64 << 20 // bytes of all files of the commit that errand creates
 )
 
-// work is what is in a clone.
+// work describes the content of a clone.
 type work struct {
-	head, tree string // what is checked out; all files as they are
+	head, tree string // the commit checked out; a tree of all files as they are
 	known      bool   // the mirror has all of it
 }
 
@@ -38,12 +38,11 @@ func (s *shadow) work(ctx context.Context, trusted bool) (w work, err error) {
 	return w, err
 }
 
-// seal gives the commit to be published: what is checked out in the clone, with what is not committed as one commit on
-// top of parent.
+// seal returns the commit to publish: the one checked out, plus one commit of the uncommitted work on top of parent.
 func (s *shadow) seal(ctx context.Context, w work, parent, message string) (tip string, err error) {
 	tip = w.head
 	old, err := s.rev(ctx, w.head+"^{tree}")
-	if err == nil && w.tree != old { // else nothing is uncommitted
+	if err == nil && w.tree != old { // otherwise nothing is uncommitted
 		tip = parent
 		old, err = s.rev(ctx, parent+"^{tree}")
 	}
@@ -56,8 +55,8 @@ func (s *shadow) seal(ctx context.Context, w work, parent, message string) (tip 
 	return tip, s.weigh(ctx, tip)
 }
 
-// everything is the tree of all files as they are in the work tree. Git reads those that differ from the index, so
-// that line ends are converted as the repository wants them.
+// everything returns the tree of all files in the work tree. Git reads those that differ from the index, so that line
+// ends are converted as the repository requires.
 func (s *shadow) everything(ctx context.Context, trusted bool) (tree string, err error) {
 	c, err := s.changes(ctx)
 	if err != nil {
@@ -82,7 +81,7 @@ func (s *shadow) everything(ctx context.Context, trusted bool) (tree string, err
 	}
 	g := s.git
 	g.tree = s.files.Name()
-	// What is gone goes first: there may be a directory in its place.
+	// Removals go first: a directory may be in the place of a removed file.
 	if _, err := g.reading(gone.String()).run(ctx, "update-index", "--force-remove", "-z", "--stdin"); err != nil {
 		return "", err
 	}
@@ -98,7 +97,8 @@ func (s *shadow) everything(ctx context.Context, trusted bool) (tree string, err
 	return strings.TrimSpace(tree), err
 }
 
-// unstageConfig makes the agent's configuration in the index that of HEAD: in the work tree is what was put there.
+// unstageConfig resets the agent's configuration in the index to HEAD, because the work tree has errand's version of
+// it.
 func (s *shadow) unstageConfig(ctx context.Context) error {
 	out, err := s.git.run(ctx, "diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "-z", "HEAD")
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *shadow) commitTree(ctx context.Context, tree, parent, message string) (
 	return strings.TrimSpace(out), err
 }
 
-// weigh refuses commits with files that are too large. The agent makes commits of its own.
+// weigh refuses commits with files that are too large, including the agent's own commits.
 func (s *shadow) weigh(ctx context.Context, tip string) error {
 	args := []string{"rev-list", "--objects", tip, "--not", "--alternate-refs"}
 	large, err := s.git.run(ctx, append(args, fmt.Sprintf("--filter=blob:limit=%d", maxFile+1), "--filter-print-omitted")...)
@@ -145,8 +145,8 @@ func (s *shadow) weigh(ctx context.Context, tip string) error {
 	return fmt.Errorf("%w: %q is in its commits and has more than %d MiB", ErrUnfit, name, maxFile>>20)
 }
 
-// take brings a commit of the shadow into the mirror, every object checked, whose lock is held. It stays there, as
-// clones borrow it.
+// take copies a commit of the shadow into the mirror and checks every object. The caller holds the mirror's lock. The
+// commit stays there, because clones borrow it.
 func (m mirror) take(ctx context.Context, s *shadow, tip, branch string) error {
 	const sealed = "refs/errand/sealed"
 	if _, err := s.git.run(ctx, "update-ref", sealed, tip); err != nil {
@@ -160,7 +160,7 @@ func (m mirror) take(ctx context.Context, s *shadow, tip, branch string) error {
 	return err
 }
 
-// adopt makes the clone stand at the commit that was made of what it held, so that it is not uncommitted any more.
+// adopt moves the clone to the commit made of its work, so that the work is no longer uncommitted.
 func (c clone) adopt(ctx context.Context, head, tip string, trusted bool) error {
 	if err := c.secure(); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (c clone) adopt(ctx context.Context, head, tip string, trusted bool) error 
 	}
 	_, err := c.git.run(ctx, "update-index", "-q", "--refresh")
 	if _, failed := errors.AsType[*gitError](err); failed {
-		return nil // it says so where files have changed meanwhile
+		return nil // it fails if files have changed meanwhile
 	}
 	return err
 }

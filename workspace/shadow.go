@@ -15,21 +15,21 @@ import (
 	"syscall"
 )
 
-// shadow is a git directory of ours for the work tree of a clone in which an agent may be at work. What the agent's
-// git directory says of commits and files is copied; what it could say to be executed, or followed elsewhere, is not.
+// shadow is errand's own git directory for the work tree of a clone in which an agent may be running. It copies
+// commits and the index from the agent's git directory, but nothing that git would execute or follow elsewhere.
 type shadow struct {
 	dir        string
 	git        git
 	files      *os.Root // the work tree
-	unfinished []string // what git was in the middle of, which is not copied
+	unfinished []string // operations that git had not finished; they are not copied
 }
 
-// extent is how much of a git directory is copied.
+// extent selects how much of a git directory is copied.
 type extent struct {
-	// parts say what is in it. What one of them names is in a later one, so that nothing is missing that the agent
-	// adds meanwhile.
+	// parts are the copied parts. Each refers only to later ones, so that nothing is missing that the agent adds
+	// meanwhile.
 	parts []string
-	room  int64 // bytes. The objects of a clone are those that the agent made, as it borrows all others.
+	room  int64 // bytes. A clone has only the objects that the agent created; it borrows all others.
 }
 
 var (
@@ -48,13 +48,13 @@ var (
 	}
 )
 
-// newShadow is called with the thread's lock held. Whoever gets one removes it.
+// newShadow creates a shadow. The caller holds the thread's lock and removes the shadow.
 func newShadow(ctx context.Context, c clone, x extent) (*shadow, error) {
 	s := &shadow{dir: c.beside("snap")}
 	s.git = c.mirror.git.in(s.dir)
 	s.git.conf = append(slices.Clip(s.git.conf), "core.untrackedCache=false", "pack.threads=1",
-		"core.bigFileThreshold=1m", "pack.windowMemory=16m") // a worker packs beside its runs, whose memory was reckoned without it
-	err := removeAll(s.dir) // a killed worker's
+		"core.bigFileThreshold=1m", "pack.windowMemory=16m") // packing runs beside the runs, in memory that is not reserved for it
+	err := removeAll(s.dir) // left by a killed worker
 	for name, content := range map[string]string{
 		"config": cloneConfig, "objects/info/alternates": filepath.Join(c.mirror.dir, "objects") + "\n",
 	} {
@@ -83,7 +83,7 @@ func (s *shadow) remove() {
 	if s.files != nil {
 		s.files.Close()
 	}
-	_ = removeAll(s.dir) // the next one would do it
+	_ = removeAll(s.dir) // otherwise the next shadow removes it
 }
 
 // copy fills the shadow from the agent's git directory.
@@ -104,7 +104,7 @@ func (s *shadow) copy(ctx context.Context, x extent) error {
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
 			case errors.Is(err, fs.ErrNotExist):
-				return nil // not there, or not any more
+				return nil // it does not exist, or no longer
 			case err != nil:
 				return err
 			case !d.Type().IsRegular(), strings.HasPrefix(name, "objects/") && !object.MatchString(name):
@@ -119,7 +119,7 @@ func (s *shadow) copy(ctx context.Context, x extent) error {
 	return nil
 }
 
-// take copies one file, if it is there and is one.
+// take copies one file if it exists and is a regular file.
 func (s *shadow) take(from *os.Root, name string, room *int64) error {
 	f, size, err := openFile(from, name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoFile) {
@@ -146,8 +146,7 @@ func (s *shadow) take(from *os.Root, name string, room *int64) error {
 
 var errNoFile = errors.New("not a regular file")
 
-// openFile opens a regular file and tells its size. To open a pipe would wait for its other end, if it were not asked
-// not to.
+// openFile opens a regular file and returns its size. It does not block on a pipe without a writer.
 func openFile(root *os.Root, name string) (*os.File, int64, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -164,14 +163,14 @@ func openFile(root *os.Root, name string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// rev is the SHA behind a name.
+// rev returns the SHA of a name.
 func (s *shadow) rev(ctx context.Context, name string) (string, error) {
 	out, err := s.git.run(ctx, "rev-parse", "--verify", name)
 	return strings.TrimSpace(out), err
 }
 
-// reveal makes git look again at files that an agent told it not to look at. Those that hide has marked stay so: what
-// is there in their place is ours. So do those that are not there: a sparse checkout leaves them out.
+// reveal clears the index flags by which an agent told git to ignore files. Files that hide has marked keep the flag,
+// because errand wrote what is in their place. So do missing files: a sparse checkout leaves them out.
 func (s *shadow) reveal(ctx context.Context) error {
 	out, err := s.git.run(ctx, "ls-files", "-v", "-z")
 	if _, failed := errors.AsType[*gitError](err); failed {
@@ -180,7 +179,7 @@ func (s *shadow) reveal(ctx context.Context) error {
 		return err
 	}
 	var names strings.Builder
-	for entry := range strings.SplitSeq(out, "\x00") { // "H name"; S for one to be skipped, small for one that is assumed to be as it was
+	for entry := range strings.SplitSeq(out, "\x00") { // "H name"; S: skip-worktree, lower case: assume-unchanged
 		tag, name, found := strings.Cut(entry, " ")
 		if !found || tag != "S" && tag == strings.ToUpper(tag) || isAgentConfig(name) {
 			continue
@@ -189,7 +188,7 @@ func (s *shadow) reveal(ctx context.Context) error {
 			names.WriteString(name + "\x00")
 		}
 	}
-	// One at a time: each of the options turns off the other.
+	// Separately, because each option turns off the other.
 	for _, option := range []string{"--no-assume-unchanged", "--no-skip-worktree"} {
 		if names.Len() > 0 && err == nil {
 			_, err = s.git.reading(names.String()).run(ctx, "update-index", option, "-z", "--stdin")
@@ -198,10 +197,10 @@ func (s *shadow) reveal(ctx context.Context) error {
 	return err
 }
 
-// nested lists where the clone holds other repositories, or other work trees of its own: submodules, and what an agent
-// has cloned into it and added. Git looks at no more of them than which commit they are at.
+// nested lists the other repositories and work trees inside the clone: submodules, and repositories that an agent has
+// cloned into it and added. Git records only their commits.
 func (s *shadow) nested(ctx context.Context) (found []string, err error) {
-	// Git's own places for the repositories of submodules and for work trees; it removes the latter with the last one.
+	// Git's own directories for submodules and work trees; it removes the latter with the last work tree.
 	places := []string{".git/modules", ".git/worktrees"}
 	out, err := s.git.run(ctx, "ls-files", "--stage", "-z")
 	if err != nil {
@@ -214,7 +213,7 @@ func (s *shadow) nested(ctx context.Context) (found []string, err error) {
 	}
 	for _, dir := range places {
 		if info, err := s.files.Lstat(dir); err != nil || !info.IsDir() || s.throughLink(dir) {
-			continue // not there; what is in its place is a change as any
+			continue // missing; what is in its place is an ordinary change
 		}
 		entries, err := fs.ReadDir(s.files.FS(), dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) || len(entries) > 0 {

@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// maxSinceCommits is up to how many commits on either side a rewritten history is compared commit by commit: git
-	// compares each with each.
+	// maxSinceCommits bounds the commits on either side for a comparison commit by commit: git compares each with
+	// each.
 	maxSinceCommits = 60
-	// maxSincePaths is up to how many bytes of names a comparison is held to the files of the change. They are in
+	// maxSincePaths bounds the bytes of names by which a comparison is limited to the files of the change. They are in
 	// git's command line.
 	maxSincePaths = 100 << 10
 )
 
-// Since is what a change has become since an earlier state of it.
+// Since is the difference between a change and an earlier state of it.
 type Since struct {
-	Text      string // empty where nothing has changed
-	Rewritten bool   // the earlier state is no ancestor any more
+	Text      string // empty if nothing has changed
+	Rewritten bool   // the earlier state is no longer an ancestor
 	Truncated bool   // after a whole line
 }
 
-// Since compares c.Head with an earlier head of the same change, in at most limit bytes, as a patch of the files of
-// the change only, so that most of what came from the base is not in it. After a rewrite of few commits what git
-// range-diff says of them comes first, in at most half of that. The earlier head is fetched if need be; ErrRef says
-// that nobody has it any more. Git runs in the mirror, as for Diff.
+// Since compares c.Head with an earlier head of the same change, in at most limit bytes. The result is a patch of the
+// change's files only, so that most changes of the base are left out. After a rewrite of few commits it starts with
+// the output of git range-diff, in at most half of the limit. The earlier head is fetched if necessary; ErrRef means
+// that it no longer exists. Git runs in the mirror, as for Diff.
 func (w *Workspace) Since(ctx context.Context, c Clone, earlier string, limit int) (Since, error) {
 	s, err := w.since(ctx, c, earlier, limit)
 	if err != nil {
@@ -70,13 +70,13 @@ func (w *Workspace) since(ctx context.Context, c Clone, earlier string, limit in
 	return s, nil
 }
 
-// isNo reports whether git answered a question with no, which is exit code 1 without a word.
+// isNo reports whether git answered a question with no: exit code 1 without a message.
 func isNo(err error) bool {
 	ge, ok := errors.AsType[*gitError](err)
 	return ok && ge.stderr == ""
 }
 
-// ranges compares commit by commit, unless there are too many, or none on one side.
+// ranges compares commit by commit, unless one side has too many commits or none.
 func (g git) ranges(ctx context.Context, c Clone, earlier string, limit int) (text string, truncated bool, err error) {
 	args := []string{"range-diff", "--no-color", "--no-ext-diff", "--no-textconv"}
 	for _, head := range []string{earlier, c.Head} {
@@ -86,7 +86,7 @@ func (g git) ranges(ctx context.Context, c Clone, earlier string, limit int) (te
 			return "", false, err
 		}
 		if n, err := strconv.Atoi(strings.TrimSpace(out)); err != nil || n == 0 || n > maxSinceCommits {
-			return "", false, nil //nolint:nilerr // what is no number is too many
+			return "", false, nil //nolint:nilerr // treat an invalid number as too many
 		}
 		args = append(args, span)
 	}
@@ -115,7 +115,7 @@ func (g git) patch(ctx context.Context, c Clone, earlier string, limit int) (tex
 	return g.lines(ctx, limit, append(args, paths...)...)
 }
 
-// lines runs git for at most limit bytes of its output, in whole lines.
+// lines runs git and returns at most limit bytes of its output, in whole lines.
 func (g git) lines(ctx context.Context, limit int, args ...string) (text string, truncated bool, err error) {
 	g.limit = limit
 	text, err = g.run(ctx, args...)
@@ -125,9 +125,9 @@ func (g git) lines(ctx context.Context, limit int, args ...string) (text string,
 	return text, false, err
 }
 
-// Diff is what c.Head changed since it left c.Base, as a patch of at most limit bytes, cut after a whole line. Git
-// runs in the mirror, so neither configuration nor attributes of the clone can hide a change or execute anything. If
-// Head was made in the clone (Keep), its objects are read from there, and no agent may run in it meanwhile.
+// Diff returns what c.Head changed since it left c.Base, as a patch of at most limit bytes, cut after a whole line.
+// Git runs in the mirror, so neither configuration nor attributes of the clone can hide a change or execute anything.
+// If Head was created in the clone (Keep), its objects are read from there, and no agent may run in it meanwhile.
 func (w *Workspace) Diff(ctx context.Context, c Clone, limit int) (text string, truncated bool, err error) {
 	text, truncated, err = w.diff(ctx, c, limit)
 	if err != nil {
@@ -153,11 +153,11 @@ func (w *Workspace) diff(ctx context.Context, c Clone, limit int) (string, bool,
 		objects := filepath.Join(c.Dir, ".git", "objects")
 		g.env = append(slices.Clip(g.env), `GIT_ALTERNATE_OBJECT_DIRECTORIES="`+quoted.Replace(objects)+`"`)
 	}
-	// Larger files are binary: nobody reads their diff, and it takes memory.
+	// Treat larger files as binary: their diff is not readable, and it takes memory.
 	g.conf = append(slices.Clip(g.conf), "core.bigFileThreshold=8m")
 	out, truncated, err := g.lines(ctx, limit, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", c.BaseSHA+"..."+c.Head, "--")
 	return strings.ToValidUTF8(out, "\uFFFD"), truncated, err
 }
 
-// quoted is what git undoes in a path list that otherwise ends at the first colon.
+// quoted quotes a path for git's path lists, which otherwise end at the first colon.
 var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`)

@@ -9,22 +9,21 @@ import (
 	"strings"
 )
 
-// fileSteps are the sizes of files that go into a snapshot: if it is too large with one, the next is tried. At 0 there
-// are no files.
+// fileSteps are the maximum file sizes that Snapshot tries, until the result is small enough. 0 means no files.
 var fileSteps = []int64{maxHeld, 1 << 20, 64 << 10, 0}
 
-// Snapshot packs what c holds and its mirror does not into at most limit bytes: the commits of local branches and of
-// the stash, the index, and the files that are not as in the index, untracked ones included and ignored ones not. If
-// that is too large, large files are left out, then all files, and named in Bundle.Missing; if the commits alone are,
-// it is an error.
+// Snapshot packs what c holds and its mirror lacks into at most limit bytes: the commits of local branches and of the
+// stash, the index, and the files that differ from the index, including untracked but not ignored files. If that is
+// too large, it leaves out large files, then all files, and lists them in Bundle.Missing. If the commits are too large
+// by themselves, it returns an error.
 //
-// An agent may run in c meanwhile. It is not disturbed, and nothing it wrote is executed: git works in a copy of its
-// git directory that has a configuration of ours, and files are read byte by byte, without following links. What
-// changes in that moment may be in the bundle or not.
+// An agent may run in c meanwhile. Snapshot does not disturb it and executes nothing that it wrote: git works in a
+// copy of its git directory with errand's configuration, and files are read byte by byte, without following links. The
+// bundle may or may not contain a change that happens meanwhile.
 func (w *Workspace) Snapshot(ctx context.Context, c Clone, limit int) (Bundle, error) {
 	b, err := w.snapshot(ctx, c, limit)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errLong) {
-		b, err = w.snapshot(ctx, c, limit) // perhaps the agent had just packed away what we were reading
+		b, err = w.snapshot(ctx, c, limit) // the agent may just have packed what we were reading
 	}
 	if errors.Is(err, errLong) {
 		err = fmt.Errorf("it is too large: %w", err)
@@ -55,7 +54,7 @@ func (w *Workspace) snapshot(ctx context.Context, c Clone, limit int) (Bundle, e
 	return s.bundle(ctx, b, limit)
 }
 
-// reach takes the lock of the thread that c belongs to, until release is called.
+// reach locks the thread that c belongs to, until release is called.
 func (w *Workspace) reach(ctx context.Context, c Clone) (_ clone, release func(), _ error) {
 	if err := checkRepo(c.Repo); err != nil {
 		return clone{}, nil, err
@@ -67,7 +66,7 @@ func (w *Workspace) reach(ctx context.Context, c Clone) (_ clone, release func()
 	return w.lockClone(ctx, thread, c)
 }
 
-// lockClone takes the lock of a thread by its directory, until release is called.
+// lockClone locks a thread by its directory, until release is called.
 func (w *Workspace) lockClone(ctx context.Context, thread string, c Clone) (_ clone, release func(), _ error) {
 	held, err := lock(ctx, thread+".lock")
 	if err != nil {
@@ -78,10 +77,10 @@ func (w *Workspace) lockClone(ctx context.Context, thread string, c Clone) (_ cl
 	return m.clone(c.Dir), func() { unlock(held) }, nil
 }
 
-// maxRefs bounds the local branches; a clone begins with one.
+// maxRefs bounds the local branches. A clone starts with one.
 const maxRefs = 1000
 
-// describe tells what the refs say.
+// describe returns a bundle with the fields that the refs determine.
 func (s *shadow) describe(ctx context.Context) (b Bundle, err error) {
 	if b.Head, err = s.rev(ctx, "HEAD^{commit}"); err != nil {
 		return b, err
@@ -108,7 +107,7 @@ func (s *shadow) describe(ctx context.Context) (b Bundle, err error) {
 	return b, nil
 }
 
-// bundle packs what b describes, and as much of the index and the files as there is room for.
+// bundle packs what b describes, and as much of the index and the files as fits.
 func (s *shadow) bundle(ctx context.Context, b Bundle, limit int) (Bundle, error) {
 	changed, err := s.changes(ctx)
 	if err != nil {
@@ -122,7 +121,7 @@ func (s *shadow) bundle(ctx context.Context, b Bundle, limit int) (Bundle, error
 			step++
 			continue
 		}
-		// What is too large may be in the index. Without that, all that is in the work tree are files.
+		// The index may be too large. Without it, all changes are in the work tree's files.
 		if err := s.unstage(ctx); err != nil {
 			return b, err
 		}
@@ -133,7 +132,7 @@ func (s *shadow) bundle(ctx context.Context, b Bundle, limit int) (Bundle, error
 	return b, err
 }
 
-// attempt makes a bundle with the files of at most that size. errLong says that it is too large.
+// attempt makes a bundle with files up to the given size. It returns errLong if the bundle is too large.
 func (s *shadow) attempt(ctx context.Context, b Bundle, c changes, most int64, limit int) (_ Bundle, err error) {
 	var missing []string
 	if b.Work, missing, err = s.commit(ctx, b.Head, c, most, maxRaw); err != nil {
@@ -146,8 +145,8 @@ func (s *shadow) attempt(ctx context.Context, b Bundle, c changes, most int64, l
 	return b, nil
 }
 
-// pack is the git bundle of what b names and the mirror lacks; nil when it lacks nothing. Other mirrors have what this
-// one has, or can fetch it.
+// pack returns the git bundle of what b names and the mirror lacks, or nil if it lacks nothing. Other mirrors have, or
+// can fetch, what this one has.
 func (s *shadow) pack(ctx context.Context, b Bundle, limit int) ([]byte, error) {
 	args := []string{"HEAD"}
 	if b.Work != "" {

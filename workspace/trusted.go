@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// agentConfig is what the CLI obeys or executes when it finds it: in the root, in parents of the working
-// directory, and below it as soon as it reads a file there.
+// agentConfig lists the files that the CLI obeys or executes: in the root, in parents of the working directory, and
+// below it as soon as it reads a file there.
 var agentConfig = []string{".claude", "CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".mcp.json"}
 
-// isAgentConfig looks at every directory of the name, without case as some file systems do.
+// isAgentConfig checks every element of the name, ignoring case as some file systems do.
 func isAgentConfig(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if slices.ContainsFunc(agentConfig, func(s string) bool { return strings.EqualFold(s, part) }) {
@@ -25,7 +25,7 @@ func isAgentConfig(name string) bool {
 	return false
 }
 
-// trust puts the agent's configuration as it is in the commit base. The clone must be secure.
+// trust writes the agent's configuration from the commit base. The clone must be secure.
 func (c clone) trust(ctx context.Context, base string) error {
 	all, err := c.mirror.tree(ctx, base)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c clone) trust(ctx context.Context, base string) error {
 	return c.hide(ctx, root)
 }
 
-// removeConfig removes it from the work tree, tracked or not. What cannot be read cannot be obeyed either.
+// removeConfig removes the configuration from the work tree, tracked or not. The CLI cannot obey what it cannot read.
 func removeConfig(root *os.Root) error {
 	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -93,9 +93,9 @@ type treeFile struct {
 	name, mode, object string
 }
 
-// agentConfig lists the configuration in a commit, of which all is there. A link is resolved within the commit
-// (CLAUDE.md -> AGENTS.md, .claude/skills -> ../skills): in the work tree it would lead to what is not trusted. Links
-// that lead out are left out.
+// agentConfig lists the configuration in a commit, given all of its files. It resolves links within the commit
+// (CLAUDE.md -> AGENTS.md, .claude/skills -> ../skills), because in the work tree they would lead to untrusted files.
+// It leaves out links that lead out of the commit.
 func (m mirror) agentConfig(ctx context.Context, commit string, all []treeFile) ([]treeFile, error) {
 	var files []treeFile
 	for _, f := range all {
@@ -128,7 +128,7 @@ func (m mirror) agentConfig(ctx context.Context, commit string, all []treeFile) 
 	return files, nil
 }
 
-// follow finds what a link leads to within its commit; kind is that of the object, or any other word.
+// follow returns the target of a link within its commit; kind is the object's type, or any other word.
 func (m mirror) follow(ctx context.Context, commit, name string) (object, kind string, err error) {
 	out, err := m.git.reading(commit+":"+name).run(ctx, "cat-file", "--batch-check", "--follow-symlinks")
 	object, kind, _ = strings.Cut(out, " ")
@@ -151,8 +151,8 @@ func (m mirror) tree(ctx context.Context, object string) ([]treeFile, error) {
 	return files, nil
 }
 
-// write leaves a file out if the work tree has no directory for it, but a file or a link: nobody will look for it
-// there.
+// write writes a file. It skips the file if the work tree has a file or a link in place of its directory: the CLI does
+// not look for it there.
 func (f treeFile) write(root *os.Root, content string) error {
 	dir := ""
 	for part := range strings.SplitSeq(path.Dir(f.name), "/") {
@@ -174,7 +174,7 @@ func (f treeFile) write(root *os.Root, content string) error {
 	return root.WriteFile(f.name, []byte(content), mode)
 }
 
-// rehide is hide after the index was made anew.
+// rehide runs hide again after the index was recreated.
 func (c clone) rehide(ctx context.Context) error {
 	root, err := os.OpenRoot(c.dir)
 	if err != nil {
@@ -184,8 +184,8 @@ func (c clone) rehide(ctx context.Context) error {
 	return c.hide(ctx, root)
 }
 
-// hide keeps the difference out of status and commit -a: skip-worktree for what is in the index, an exclude for
-// what only Base has.
+// hide keeps the difference out of status and commit -a: skip-worktree for files in the index, an exclude for files
+// that only Base has.
 func (c clone) hide(ctx context.Context, root *os.Root) error {
 	out, err := c.git.run(ctx, "ls-files", "--stage", "-z")
 	if err != nil {
@@ -194,7 +194,7 @@ func (c clone) hide(ctx context.Context, root *os.Root) error {
 	var names strings.Builder
 	for line := range strings.SplitSeq(out, "\x00") { // "100644 <object> <stage>\t<name>"
 		meta, name, _ := strings.Cut(line, "\t")
-		if strings.HasSuffix(meta, " 0") && isAgentConfig(name) { // a conflict cannot be marked, and should be seen
+		if strings.HasSuffix(meta, " 0") && isAgentConfig(name) { // a conflict cannot be marked, and should be visible
 			names.WriteString(name + "\x00")
 		}
 	}

@@ -9,25 +9,25 @@
 //	<root>/trash, janitor.lock                      see Discard and Alone
 //
 // It promises:
-//   - No credential reaches a file, a URL, a clone or another process. A git that talks to a remote with one does so
-//     through a proxy of this process's (see gate), which passes on no more than that git has to ask.
-//   - Nothing an agent writes into its clone makes git on the host execute anything, or write elsewhere: before git
-//     looks at a clone its configuration is replaced (see secure), and hooks, fsmonitor and filters are off in every
-//     call. While the agent is at work git looks at a copy (see shadow).
-//   - Several processes may share a root. A mirror or clone is under its path complete or not at all; what a killed
-//     process left is found and removed by the next one.
-//   - What is published is pushed from the mirror, where all of it is checked first, to branches errand/* only, and
-//     replaces no commits but our own (see Publish).
-//   - No object of a mirror is dropped as long as a clone borrows from it. What is damaged is set aside as broken,
+//   - No credential reaches a file, a URL, a clone or another process. A git that uses one talks to the remote through
+//     a proxy in this process (see gate), which forwards only what that git needs.
+//   - Nothing that an agent writes into its clone makes git on the host execute anything, or write elsewhere: before
+//     git reads a clone, its configuration is replaced (see secure), and hooks, fsmonitor and filters are off in every
+//     call. While the agent is running, git reads a copy (see shadow).
+//   - Several processes may share a root. A mirror or clone at its path is complete; the next process removes what a
+//     killed one left.
+//   - Publish pushes from the mirror, after checking everything there, only to branches errand/*, and replaces only
+//     errand's own commits.
+//   - No object of a mirror is dropped while a clone borrows from it. Damaged directories are set aside as broken,
 //     once.
 //   - A cancelled call returns soon and leaves no git process.
 //
-// It does not promise to protect from a process of the same user outside a sandbox: that one can write to mirrors. Nor
-// does it pack mirrors, which whoever adds takes the same locks for (see lock), or decide what is not needed any more:
-// Threads, Save and Discard, Mirrors and DiscardMirror are for who does.
+// It does not protect against a process of the same user outside a sandbox, which can write to mirrors. It does not
+// pack mirrors; code that adds this must take the same locks (see lock). It does not decide what is no longer needed:
+// its callers do, with Threads, Save and Discard, Mirrors and DiscardMirror.
 //
-// All methods may be called from any goroutine. While Checkout, Restore, Publish or Diff works on a clone no agent may
-// run in it; Snapshot is made for clones in which one does.
+// All methods may be called from any goroutine. While Checkout, Restore, Publish or Diff works on a clone, no agent
+// may run in it. Snapshot works while one does.
 package workspace
 
 import (
@@ -42,19 +42,19 @@ import (
 	"time"
 )
 
-// Config says where a Workspace keeps its directories and how it reaches repositories.
+// Config sets where a Workspace keeps its directories and how it reaches repositories.
 type Config struct {
 	// Dir is the root, made with mode 0700. Clones remember its path, so it must not move.
 	Dir string
-	// URL is the clone URL of "owner/name": http, https or a path. One that holds a credential is refused.
+	// URL returns the clone URL of "owner/name": http, https or a path. A URL with a credential is refused.
 	URL func(repo string) string
-	// Credential is asked before each fetch, so it may hand out short-lived tokens. Its error is returned wrapped.
-	// Nil reads anonymously.
+	// Credential is called before each fetch, so it may return short-lived tokens. Its error is returned wrapped. Nil
+	// means anonymous access.
 	Credential func(ctx context.Context, repo string) (username, password string, err error)
-	// Env is added to git's environment, for proxies and certificates (HTTPS_PROXY=…, GIT_SSL_CAINFO=…).
-	// Git inherits nothing but PATH from this process.
+	// Env is added to git's environment, for proxies and certificates (HTTPS_PROXY=…, GIT_SSL_CAINFO=…). Git inherits
+	// only PATH from this process.
 	Env []string
-	// Log hears of what was found damaged and replaced, and of work that is lost; nil is silence.
+	// Log receives reports of damaged and replaced directories, and of lost work. Nil discards them.
 	Log *slog.Logger
 }
 
@@ -64,10 +64,10 @@ type Workspace struct {
 	log *slog.Logger
 	git git // outside any repository
 
-	transport http.RoundTripper // to remotes that take a credential
+	transport http.RoundTripper // to remotes that accept a credential
 }
 
-// New makes the root directory and checks that git is there and new enough.
+// New creates the root directory and checks that git is installed and new enough.
 func New(cfg Config) (*Workspace, error) {
 	if cfg.Dir == "" || cfg.URL == nil {
 		return nil, errors.New("workspace: Dir and URL are required")
@@ -75,13 +75,13 @@ func New(cfg Config) (*Workspace, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make workspace: %w", err)
 	}
-	// Resolved, because git compares it with its own idea of where it is (GIT_CEILING_DIRECTORIES).
+	// Resolve links, because git compares the path with its own idea of where it is (GIT_CEILING_DIRECTORIES).
 	dir, err := filepath.EvalSymlinks(cfg.Dir)
 	if err == nil {
 		dir, err = filepath.Abs(dir)
 	}
 	if err == nil {
-		err = os.Chmod(dir, 0o700) //nolint:gosec // a directory needs its x
+		err = os.Chmod(dir, 0o700) //nolint:gosec // a directory needs the x bit
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make workspace: %w", err)
@@ -98,7 +98,7 @@ func New(cfg Config) (*Workspace, error) {
 	return &Workspace{cfg: cfg, log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), git: g, transport: transport}, nil
 }
 
-// Want says which clone a run needs.
+// Want describes the clone that a run needs.
 type Want struct {
 	Thread string // names the clone, any non-empty text
 	Repo   string // "owner/name"
@@ -107,45 +107,46 @@ type Want struct {
 	Ref string
 	// Base is the branch whose state counts as trusted, for Diff and TrustedConfig; empty is the default branch.
 	Base string
-	// Own is a branch that earlier runs of the thread have published. A clone that is made anew begins there, if the
-	// remote has it, and not at Ref.
+	// Own is a branch that earlier runs of the thread have published. A new clone starts there instead of at Ref if
+	// the remote has it.
 	Own string
 	// Keep leaves an existing clone as the last run left it (commits, dirty files, ignored files) and only updates its
-	// origin/* refs; Ref is then not checked out and need not exist any more. Configuration the agent wrote with git
-	// config is lost even so. False makes the clone anew: a reset and clean that trusts nothing, and takes over the
-	// files that nobody touched. When that fails or is cancelled half way there is no clone any more.
+	// origin/* refs. Ref is then not checked out and need not exist. Configuration that the agent wrote with git
+	// config is lost in any case. False recreates the clone: a reset and clean that trusts nothing and reuses
+	// unchanged files. If that fails or is cancelled, the clone may be gone.
 	Keep bool
-	// Strange: what is at Ref was written by strangers, and the clone is only read. Nothing of such a clone is kept
-	// for who does not say so.
+	// Strange means that strangers wrote what is at Ref, and the clone is only read. A later Want without Strange
+	// keeps nothing of such a clone.
 	Strange bool
-	// TrustedConfig puts what the CLI would obey (.claude, CLAUDE.md, CLAUDE.local.md, AGENTS.md, .mcp.json, in every
-	// directory) as it is on Base, removes it where Base has none, and hides the difference from git status and commit
-	// -a. What trusted instructions import (@path) is put beside them as it is on Base, and the imports lead there.
+	// TrustedConfig replaces the files that the CLI would obey (.claude, CLAUDE.md, CLAUDE.local.md, AGENTS.md,
+	// .mcp.json, in every directory) by those of Base, removes files that Base does not have, and hides the difference
+	// from git status and commit -a. Files that trusted instructions import (@path) are also taken from Base, and the
+	// imports lead there.
 	TrustedConfig bool
 }
 
-// Clone is a clone as Checkout left it. It is plain data and may be stored.
+// Clone describes a clone as Checkout left it. It is plain data and may be stored.
 type Clone struct {
 	Repo    string
 	Dir     string // the agent's; the same for every run of the thread in this repository
-	Mirror  string // where Dir borrows objects: a sandbox must let the agent read it, and never write it
+	Mirror  string // Dir borrows objects from it: a sandbox must let the agent read it, but never write it
 	Head    string // SHA checked out
 	Base    string // branch
 	BaseSHA string
-	// DefaultBranch is what the remote's HEAD named at the last fetch.
+	// DefaultBranch is the branch of the remote's HEAD at the last fetch.
 	DefaultBranch string
-	// Published: the remote has Want.Own.
+	// Published means that the remote has Want.Own.
 	Published bool
-	// Fresh: made by this call, nothing of an earlier run is in it. With Keep that is the first clone, or one whose
-	// predecessor git could not read any more; that one is set aside with all its files.
+	// Fresh means that this call created the clone, without anything of an earlier run. With Keep that is the first
+	// clone, or one whose predecessor git could no longer read; the predecessor is set aside with all its files.
 	Fresh bool
 }
 
-// Checkout brings the mirror up to date and gives the thread its clone. A full SHA that the mirror has, with a
-// base it has, needs no fetch and waits for none; everything else fetches.
+// Checkout updates the mirror and prepares the thread's clone. A full SHA and a base that the mirror has need no fetch
+// and wait for none; everything else fetches.
 //
-// An error is one sentence for people, without secrets. ErrNotFound, ErrAuth and ErrRef say that trying again
-// will not help; if ctx ended it wraps its cause; anything else is infrastructure.
+// An error is one sentence for people, without secrets. After ErrNotFound, ErrAuth and ErrRef retrying does not help.
+// If ctx ended, the error wraps its cause. All other errors are infrastructure errors.
 func (w *Workspace) Checkout(ctx context.Context, want Want) (Clone, error) {
 	c, err := w.checkout(ctx, want)
 	if err != nil {
@@ -189,7 +190,7 @@ func (w *Workspace) checkout(ctx context.Context, want Want) (Clone, error) {
 	return w.make(ctx, c, want, tip, fill)
 }
 
-// hold takes the thread's lock, and sees to it that the mirror stays, until release is called.
+// hold locks the thread and keeps the mirror from being removed, until release is called.
 func (w *Workspace) hold(ctx context.Context, want Want) (_ clone, release func(), _ error) {
 	dir := w.cloneDir(want.Thread, want.Repo)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
@@ -210,7 +211,7 @@ func (w *Workspace) hold(ctx context.Context, want Want) (_ clone, release func(
 	return m.clone(dir), func() { unlock(used); unlock(held) }, nil
 }
 
-// make makes the clone anew, and the mirror as well if that turns out to be damaged.
+// make recreates the clone, and the mirror as well if it turns out to be damaged.
 func (w *Workspace) make(ctx context.Context, c clone, want Want, t tip, fill func(clone) error) (Clone, error) {
 	if err := c.mark(want); err != nil {
 		return Clone{}, err
