@@ -98,8 +98,9 @@ func TestServer(t *testing.T) {
 func TestBodiesThatDoNotCome(t *testing.T) {
 	t.Parallel()
 	const limit = 3
-	closed := make(chan struct{}, limit+1)
+	begun, closed := make(chan struct{}, 3*limit+1), make(chan struct{}, limit+1)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun <- struct{}{}
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			closed <- struct{}{}
@@ -119,6 +120,7 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 		if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
+		<-begun // else it may be closed as a new connection
 	}
 	<-closed
 	for range 2 * limit {
