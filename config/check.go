@@ -19,7 +19,7 @@ const minProcesses = 50
 func (c *Config) check(p *Problems) {
 	checkSecrets(p, c.settings())
 	c.Redis.URL.check(p)
-	// The two Slack tokens in each other's place. Nothing else is checked of their form, so that fakes may use any.
+	// Detect swapped Slack tokens. No other form is checked, so that fakes may use any tokens.
 	if strings.HasPrefix(c.Slack.BotToken.Reveal(), "xapp-") {
 		p.add("SLACK_BOT_TOKEN", "must be the bot token (xoxb-…), not the app-level token", "")
 	}

@@ -43,24 +43,24 @@ type Config struct {
 	Worker  Worker
 	Paths   Paths
 	Keep    Keep
-	Routing Routing // what errand.yaml says
+	Routing Routing // the content of errand.yaml
 
 	// Given names the variables that were set, in the order of the fields. Print comments out all others.
 	Given []string `env:"-"`
 }
 
-// Redis is where tasks, claims and sessions live.
+// Redis configures the connection to Redis.
 type Redis struct {
 	URL       RedisURL `env:"REDIS_URL"`                                  // may be empty for RoleStandalone, which then starts its own Redis
-	AllowOpen bool     `env:"ERRAND_ALLOW_OPEN_REDIS" envDefault:"false"` // programs start although Redis asks for no password
+	AllowOpen bool     `env:"ERRAND_ALLOW_OPEN_REDIS" envDefault:"false"` // start even if Redis has no password
 }
 
-// Slack is the source of mentions and messages.
+// Slack configures the Slack source.
 type Slack struct {
-	BotToken      Secret `env:"SLACK_BOT_TOKEN"`                                   // xoxb-…, speaks
-	SigningSecret Secret `env:"SLACK_SIGNING_SECRET"`                              // verifies what arrives by HTTP
-	AppToken      Secret `env:"SLACK_APP_TOKEN"`                                   // xapp-…, fetches events in Socket Mode
-	APIURL        string `env:"SLACK_API_URL" envDefault:"https://slack.com/api/"` // ends in a slash, as slack-go wants it
+	BotToken      Secret `env:"SLACK_BOT_TOKEN"`                                   // xoxb-…, posts messages
+	SigningSecret Secret `env:"SLACK_SIGNING_SECRET"`                              // verifies HTTP requests
+	AppToken      Secret `env:"SLACK_APP_TOKEN"`                                   // xapp-…, receives events in Socket Mode
+	APIURL        string `env:"SLACK_API_URL" envDefault:"https://slack.com/api/"` // ends in a slash, as slack-go requires
 }
 
 // Enabled reports whether Slack is a source: it can post, and receive events by HTTP or Socket Mode.
@@ -71,39 +71,39 @@ type GitHub struct {
 	Token         Secret `env:"GITHUB_TOKEN"`                                        // a user's token; the App below is the alternative
 	AppID         int64  `env:"GITHUB_APP_ID"`                                       // 0 = no App
 	AppKeyFile    string `env:"GITHUB_APP_PRIVATE_KEY_FILE"`                         // absolute
-	AppKeyText    Secret `env:"GITHUB_APP_PRIVATE_KEY"`                              // what AppKeyFile would hold, instead of it; \n may stand for a line end
+	AppKeyText    Secret `env:"GITHUB_APP_PRIVATE_KEY"`                              // the key itself, instead of AppKeyFile; \n may stand for a line end
 	AppKey        Secret `env:"-"`                                                   // the key in PEM, from either
 	WebhookSecret Secret `env:"GITHUB_WEBHOOK_SECRET"`                               // never empty when Enabled: go-github takes unsigned events without one
-	APIURL        string `env:"GITHUB_API_URL" envDefault:"https://api.github.com/"` // ends in a slash, as go-github wants it
-	URL           string `env:"GITHUB_URL" envDefault:"https://github.com"`          // base of clone URLs, without a slash at the end
+	APIURL        string `env:"GITHUB_API_URL" envDefault:"https://api.github.com/"` // ends in a slash, as go-github requires
+	URL           string `env:"GITHUB_URL" envDefault:"https://github.com"`          // base of clone URLs, without a trailing slash
 }
 
 // Enabled reports whether GitHub is a source: it has an identity and can verify events.
 func (g GitHub) Enabled() bool { return (g.Token != "" || g.IsApp()) && g.WebhookSecret != "" }
 
-// IsApp reports whether a GitHub App, and not a user's token, is the identity.
+// IsApp reports whether the identity is a GitHub App and not a user's token.
 func (g GitHub) IsApp() bool { return g.AppID != 0 && g.AppKey != "" }
 
 // Model configures access to the model. One of the credentials is enough; the agent chooses between several.
 type Model struct {
 	APIKey     Secret `env:"ANTHROPIC_API_KEY"`                                         // sent as x-api-key
-	AuthToken  Secret `env:"ANTHROPIC_AUTH_TOKEN"`                                      // a bearer token, as gateways want it
+	AuthToken  Secret `env:"ANTHROPIC_AUTH_TOKEN"`                                      // a bearer token, as gateways expect it
 	OAuthToken Secret `env:"CLAUDE_CODE_OAUTH_TOKEN"`                                   // of a Claude subscription
 	BaseURL    string `env:"ANTHROPIC_BASE_URL" envDefault:"https://api.anthropic.com"` // without a slash at the end
 	Gateway    string `env:"ERRAND_GATEWAY" envDefault:"on"`                            // GatewayOn or GatewayOff
-	Name       string `env:"ERRAND_MODEL"`                                              // what the CLI is told to use; empty = its own default
+	Name       string `env:"ERRAND_MODEL"`                                              // model that the CLI uses; empty = the CLI's default
 }
 
 // The values of Model.Gateway.
 const (
-	GatewayOn  = "on"  // the worker keeps the credential and stands between each run and the model
-	GatewayOff = "off" // each run is given the credential, and its tools may read it
+	GatewayOn  = "on"  // the worker keeps the credential and forwards each run's requests to the model
+	GatewayOff = "off" // each run gets the credential, and its tools can read it
 )
 
-// HTTP is the front door: webhooks, API and console.
+// HTTP configures the front door: webhooks, API and console.
 type HTTP struct {
 	Addr           string   `env:"ERRAND_HTTP_ADDR" envDefault:"127.0.0.1:8080"` // host:port; port 0 = any free one
-	PublicURL      string   `env:"ERRAND_PUBLIC_URL"`                            // where people reach the console, without a slash at the end; empty = posts have no links to it
+	PublicURL      string   `env:"ERRAND_PUBLIC_URL"`                            // URL of the console for users, without a trailing slash; empty = posts do not link to it
 	ConsoleToken   Secret   `env:"ERRAND_CONSOLE_TOKEN"`                         // may be empty for RoleWorker, and for RoleStandalone, which generates one
 	ProxyHeader    string   `env:"ERRAND_TRUSTED_PROXY_HEADER"`                  // header with the user's name, set by an authenticating proxy; empty = no proxy
 	Proxies        Networks `env:"ERRAND_TRUSTED_PROXIES"`                       // addresses of that proxy
@@ -113,11 +113,11 @@ type HTTP struct {
 // Worker configures workers.
 type Worker struct {
 	Addr        string        `env:"ERRAND_WORKER_ADDR" envDefault:"127.0.0.1:8081"` // host:port of health, metrics and logs; port 0 = any free one
-	URL         string        `env:"ERRAND_WORKER_URL"`                              // where other machines reach Addr, without a slash at the end; empty = made from Addr
+	URL         string        `env:"ERRAND_WORKER_URL"`                              // URL of Addr for other machines, without a trailing slash; empty = made from Addr
 	Claude      string        `env:"ERRAND_CLAUDE" envDefault:"claude"`              // the CLI: an absolute path, or a name to find on PATH
-	MinClaude   string        `env:"ERRAND_MIN_CLAUDE" envDefault:"2.1.329"`         // oldest CLI that speaks the protocol agent expects
+	MinClaude   string        `env:"ERRAND_MIN_CLAUDE" envDefault:"2.1.329"`         // oldest CLI with the protocol that agent expects
 	Sandbox     string        `env:"ERRAND_SANDBOX" envDefault:"auto"`               // SandboxAuto, SandboxBwrap or SandboxNone
-	AllowRoot   bool          `env:"ERRAND_ALLOW_ROOT" envDefault:"false"`           // the worker starts although it runs as root
+	AllowRoot   bool          `env:"ERRAND_ALLOW_ROOT" envDefault:"false"`           // start even as root
 	Concurrency int           `env:"ERRAND_CONCURRENCY"`                             // runs at once, at least 2; the default follows the memory
 	RunLimit    time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h"`               // longest run; 0 = no limit
 	IdleLimit   time.Duration `env:"ERRAND_IDLE_LIMIT" envDefault:"15m"`             // longest silence of a run; 0 = no limit
@@ -135,17 +135,17 @@ const (
 
 // The values of Worker.Sandbox.
 const (
-	SandboxAuto  = "auto"  // bubblewrap; where it does not work, the worker does not start
-	SandboxBwrap = "bwrap" // bubblewrap; where it does not work, no run starts until it does
-	SandboxNone  = "none"  // none: what the agent can reach then, start-up says
+	SandboxAuto  = "auto"  // bubblewrap; if it does not work, the worker does not start
+	SandboxBwrap = "bwrap" // bubblewrap; while it does not work, no run starts
+	SandboxNone  = "none"  // no sandbox: the start logs what agents can reach
 )
 
-// Paths are the places on disk. All are absolute and clean.
+// Paths are the locations on disk. All are absolute and clean.
 type Paths struct {
-	File  string   `env:"ERRAND_CONFIG" envDefault:"errand.yaml"` // errand.yaml; empty when there is none
-	State string   `env:"ERRAND_STATE_DIR" envDefault:".errand"`  // logs, mirrors, clones; made by those who write there
+	File  string   `env:"ERRAND_CONFIG" envDefault:"errand.yaml"` // errand.yaml; empty if it does not exist
+	State string   `env:"ERRAND_STATE_DIR" envDefault:".errand"`  // logs, mirrors, clones; created on first use
 	Dirs  []string `env:"ERRAND_DIRS" envSeparator:":"`           // roots below which a task may name a local directory
-	Shown []string `env:"ERRAND_SANDBOX_SHOW" envSeparator:":"`   // what runs in a sandbox may read of what it hides: toolchains in a home directory
+	Shown []string `env:"ERRAND_SANDBOX_SHOW" envSeparator:":"`   // hidden paths that sandboxed runs may read, such as toolchains in a home directory
 }
 
 // Role is the kind of program that loads the configuration. It only decides which settings are required.
@@ -161,7 +161,7 @@ const (
 // runs reports whether the role starts the CLI.
 func (r Role) runs() bool { return r == RoleWorker || r == RoleStandalone }
 
-// Fleet is what the processes of a fleet share.
+// Fleet holds settings that the processes of a fleet share.
 type Fleet struct {
 	Token        Secret `env:"ERRAND_FLEET_TOKEN"`   // gives access to the logs that workers serve; empty = see FleetToken
 	MetricsToken Secret `env:"ERRAND_METRICS_TOKEN"` // gives access to /metrics only; empty = workers serve no metrics, and front doors require the console token
@@ -178,7 +178,7 @@ func (c Config) FleetToken() Secret {
 		return ""
 	}
 	mac := hmac.New(sha256.New, []byte(passwords[0]))
-	_, _ = mac.Write([]byte("errand fleet token")) // a hash takes everything
+	_, _ = mac.Write([]byte("errand fleet token")) // a hash never fails
 	return Secret(hex.EncodeToString(mac.Sum(nil)))
 }
 

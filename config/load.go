@@ -194,16 +194,16 @@ func absolute(p *Problems, name, path string) string {
 	return abs
 }
 
-// setting is one variable as the struct tags declare it, with the value it has.
+// setting is one variable as declared by its struct tags, with its value.
 type setting struct {
 	group  string // the field of Config it is in
 	name   string // of the variable
-	preset string // the default, as one would write it
+	preset string // the default, as text
 	value  any
 }
 
-// settings lists every variable in the order of the fields. Print, Secrets and the checks all go by it, so that a field added
-// to a group is covered by each of them from the start.
+// settings lists every variable in the order of the fields. Print, Secrets and the checks use it, so that they cover
+// new fields automatically.
 func (c *Config) settings() []setting {
 	var all []setting
 	for group, fields := range reflect.ValueOf(c).Elem().Fields() {
@@ -221,8 +221,8 @@ func (c *Config) settings() []setting {
 	return all
 }
 
-// Secrets returns every secret value, for the redactor of logs, records and posts. A private key is included whole and
-// line by line, because what leaks is often one line of it, or all of it with the line ends escaped.
+// Secrets returns every secret value, for the redactor of logs, records and posts. It includes a private key as a
+// whole, line by line, and with escaped line ends, because leaks often contain only one of these forms.
 func (c Config) Secrets() []string {
 	all := append(c.Redis.URL.secrets(), keyLines(c.GitHub.AppKey)...)
 	all = append(all, c.FleetToken().Reveal())

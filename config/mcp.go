@@ -10,16 +10,17 @@ import (
 	"strings"
 )
 
-// Server is a server of tools for the agent, over MCP. Args, Env and Headers may hold {{.Thread}}, {{.Repo}} and {{.Run}}; Env and
-// Headers also {{env "NAME"}}, which is where their secrets come from. The agent's runner reads those when it is made.
+// Server configures an MCP server with tools for the agent. Args, Env and Headers may contain {{.Thread}}, {{.Repo}}
+// and {{.Run}}. Env and Headers may also contain {{env "NAME"}} for secrets, which are read when the agent's runner is
+// created.
 type Server struct {
-	Type     string            `yaml:"type"`    // ServerStdio, ServerHTTP or ServerSSE; empty: by what else there is
+	Type     string            `yaml:"type"`    // ServerStdio, ServerHTTP or ServerSSE; empty: derived from the other fields
 	Command  string            `yaml:"command"` // stdio: an absolute path, or a name to find on PATH
 	Args     []string          `yaml:"args"`
 	Env      map[string]string `yaml:"env"`
 	URL      string            `yaml:"url"` // http, sse
 	Headers  map[string]string `yaml:"headers"`
-	Profiles []string          `yaml:"profiles"` // of the runs that get it: ProfileWrite, ProfileRead; empty: ProfileWrite
+	Profiles []string          `yaml:"profiles"` // profiles of the runs that get it: ProfileWrite, ProfileRead; empty: ProfileWrite
 }
 
 // The values of Server.Type.
@@ -29,7 +30,7 @@ const (
 	ServerSSE   = "sse"
 )
 
-// Kind is the type that is meant.
+// Kind returns the type, derived from the other fields if Type is empty.
 func (s Server) Kind() string {
 	switch {
 	case s.Type != "":
@@ -43,7 +44,7 @@ func (s Server) Kind() string {
 
 var (
 	serverName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
-	// credential is what names of variables and headers that hold one end in.
+	// credential matches names of variables and headers that usually hold a credential.
 	credential = regexp.MustCompile(`(?i)(authorization|token|secret|password|api[_-]?key)$`)
 )
 
@@ -93,7 +94,7 @@ func (v routingCheck) remote(s Server, path []string) {
 	}
 }
 
-// literal refuses a credential that is written down here: nothing would know it for a secret.
+// literal refuses a credential in errand.yaml, because the redactor would not know it.
 func (v routingCheck) literal(values map[string]string, path []string) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if value := values[name]; credential.MatchString(name) && value != "" && !strings.Contains(value, "{{") {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Print writes every variable as NAME=value, group by group, with secrets hidden and what was not set commented out with its
-// default. What it writes is an env file again, for a shell as for Compose, once the secrets are put back.
+// Print writes every variable as NAME=value, group by group. Secrets are hidden, and unset variables are commented out
+// with their defaults. With the secrets filled in, the output is an env file for a shell or Compose.
 func (c Config) Print(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	group := ""
@@ -30,7 +30,7 @@ func (c Config) Print(w io.Writer) error {
 			continue
 		}
 		value := s.preset
-		if value == "" { // a default that is found out, like that of ERRAND_CONCURRENCY
+		if value == "" { // a computed default, like that of ERRAND_CONCURRENCY
 			value = text(s.value)
 		}
 		fmt.Fprintf(out, "# %s=%s\n", s.name, quote(value))
@@ -42,7 +42,7 @@ func (c Config) Print(w io.Writer) error {
 	return nil
 }
 
-// text writes a value the way Load reads it.
+// text formats a value the way Load reads it.
 func text(value any) string {
 	switch v := value.(type) {
 	case []string:
@@ -73,8 +73,8 @@ func shortDuration(d time.Duration) string {
 
 var plain = regexp.MustCompile(`^[\w./:@%+,=\[\]-]*$`)
 
-// quote protects what a shell or Compose would read otherwise. Both take single quotes literally; only a value that has one itself
-// needs the double ones, in which both know the same four escapes.
+// quote quotes a value for a shell and Compose. Both take single quotes literally. A value with a single quote gets
+// double quotes, in which both know the same four escapes.
 func quote(s string) string {
 	switch {
 	case plain.MatchString(s):
@@ -85,7 +85,7 @@ func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(s) + `"`
 }
 
-// Summary says in one line what errand.yaml puts in force, or that there is none.
+// Summary describes the content of errand.yaml in one line, or says that it is missing.
 func (c Config) Summary() string {
 	r, b := c.Routing, c.Routing.Budgets
 	var parts []string
@@ -123,7 +123,7 @@ func (c Config) Summary() string {
 	return c.Paths.File + ": " + strings.Join(parts, ", ")
 }
 
-// Routed reports whether there is an errand.yaml that lists repositories, or bounds what runs or what it costs.
+// Routed reports whether errand.yaml exists and lists repositories or limits runs or costs.
 func (c Config) Routed() bool {
 	b := c.Routing.Budgets
 	return len(c.Routing.Repositories) > 0 || c.Routing.Limits != (Limits{}) || b.Task+b.User+b.Channel+b.Repository+b.Day > 0

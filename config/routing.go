@@ -15,36 +15,36 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Routing is errand.yaml: what belongs to what. It holds no secrets.
+// Routing is the content of errand.yaml. It holds no secrets.
 type Routing struct {
-	// Repositories by "owner/name". When there are any, they are all that errand works on.
+	// Repositories by "owner/name". If any are listed, errand works on no others.
 	Repositories map[string]Repository `yaml:"repositories"`
-	// Channels by Slack channel id.
+	// Channels by Slack channel ID.
 	Channels map[string]Channel `yaml:"channels"`
-	// People by any name: who in Slack is who on GitHub.
+	// People by any name: their accounts in Slack and on GitHub.
 	People map[string]Person `yaml:"people"`
-	// MCP servers by the name the agent knows them under.
+	// MCP servers, by the name that the agent uses.
 	MCP map[string]Server `yaml:"mcp"`
-	// Rules for the agents' tools, in order: the first that fits a call decides it.
+	// Rules for the agents' tools, in order: the first matching rule decides a call.
 	Rules []Rule `yaml:"rules"`
 	// Options that a request may choose.
 	Options Options `yaml:"options"`
-	// Limits of what runs at once.
+	// Limits of concurrent runs.
 	Limits Limits `yaml:"limits"`
-	// Budgets of a day.
+	// Budgets per day.
 	Budgets Budgets `yaml:"budgets"`
-	// Slack is who may do what there.
+	// Slack sets permissions in Slack.
 	Slack SlackPeople `yaml:"slack"`
-	// GitHub is who may ask there, and what strangers get.
+	// GitHub sets permissions on GitHub, and limits for outside authors.
 	GitHub GitHubPeople `yaml:"github"`
 }
 
-// Repository is what errand may do in a repository.
+// Repository configures a repository.
 type Repository struct {
-	Trusted bool   `yaml:"trusted"` // its own settings, hooks and servers for the CLI are used
+	Trusted bool   `yaml:"trusted"` // the CLI uses the repository's own settings, hooks and servers
 	Base    string `yaml:"base"`    // branch to start from and to open pull requests against; empty = the default branch
 	Profile string `yaml:"profile"` // the most a run may do: ProfileWrite or ProfileRead; empty = write, or read with Results
-	Results string `yaml:"results"` // Slack channel where it is told what comes of its pull requests; then nothing is written to it. Empty = told on them
+	Results string `yaml:"results"` // Slack channel for the results of its pull requests, which are then read-only; empty = results go to GitHub
 }
 
 // The values of Repository.Profile.
@@ -53,18 +53,18 @@ const (
 	ProfileRead  = "read"
 )
 
-// Channel is what a Slack channel is about.
+// Channel configures a Slack channel.
 type Channel struct {
-	Repository string `yaml:"repository"` // "owner/name" that a mention there means when it names none
+	Repository string `yaml:"repository"` // "owner/name" for mentions that name no repository
 }
 
-// Person is one human in both places. Either may be empty.
+// Person is one person's accounts. Either may be empty.
 type Person struct {
 	Slack  string `yaml:"slack"`  // user id, U… or W…
 	GitHub string `yaml:"github"` // login
 }
 
-// Repository looks a repository up. Like GitHub itself it does not mind upper and lower case.
+// Repository looks up a repository, ignoring case as GitHub does.
 func (r Routing) Repository(name string) (Repository, bool) {
 	for key, repo := range r.Repositories {
 		if strings.EqualFold(key, name) {
@@ -99,8 +99,8 @@ func (r Routing) trimHost(host string) (twice []string) {
 	return twice
 }
 
-// parseRouting reads errand.yaml twice: into the types, strictly, and as nodes, to know the line of a value that is well formed but
-// wrong (a type with a custom UnmarshalYAML would lose KnownFields: go-yaml#460).
+// parseRouting reads errand.yaml twice: strictly into the types, and as nodes, to find the line of a well-formed but
+// invalid value (a type with a custom UnmarshalYAML would lose KnownFields: go-yaml#460).
 func parseRouting(p *Problems, file string, data []byte) Routing {
 	var r Routing
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -139,7 +139,7 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	return r
 }
 
-// routingCheck adds problems with the line of the value they are about.
+// routingCheck adds problems with the line of their value.
 type routingCheck struct {
 	p    *Problems
 	file string
@@ -149,7 +149,7 @@ type routingCheck struct {
 func (v routingCheck) add(what, remedy string, path ...string) {
 	where := fmt.Sprintf("%s:%d:", v.file, line(v.root, path))
 	if v.p.has(where) {
-		return // of a line that could not be read right, what is missing afterwards is not news
+		return // the line could not be read, so do not report what is missing from it
 	}
 	v.p.add(where+" "+strings.Join(path, "."), what, remedy)
 }
@@ -225,7 +225,7 @@ func (v routingCheck) people(r Routing) {
 	}
 }
 
-// line returns the line that a path of keys, and of places in lists counted from 1, leads to, or of the last one found.
+// line returns the line of a path of keys and list positions (from 1), or of the last part found.
 func line(n *yaml.Node, path []string) int {
 	at := n.Line
 	if n.Kind == yaml.DocumentNode {
@@ -258,7 +258,7 @@ var (
 	yamlType    = regexp.MustCompile("^cannot unmarshal !!\\w+(?: `(.*)`)? into (.*)$")
 )
 
-// addYAML reports an error of yaml.v3 without the Go types it speaks of.
+// addYAML reports an error of yaml.v3 without its Go types.
 func addYAML(p *Problems, file, text string) {
 	where := file
 	if m := yamlLine.FindStringSubmatch(text); m != nil {

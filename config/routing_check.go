@@ -12,7 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Options are what a request may name for itself. Empty = whatever the CLI takes. Models also bounds runs that name none.
+// Options are the values that a request may choose. Empty = anything that the CLI accepts. Models also bounds runs
+// that name none.
 type Options struct {
 	Models  []string `yaml:"models"`
 	Efforts []string `yaml:"efforts"`
@@ -34,22 +35,22 @@ func (v routingCheck) options(r Routing) {
 	}
 }
 
-// Limits is how many tasks run at once, in all of the fleet. 0 = no limit.
+// Limits bounds concurrent tasks in the whole fleet. 0 = no limit.
 type Limits struct {
 	Repository int `yaml:"repository"` // of each repository
-	User       int `yaml:"user"`       // of each person who asks
+	User       int `yaml:"user"`       // of each user
 	Credential int `yaml:"credential"` // with each credential for the model
 }
 
-// Budgets is what tasks may cost, in US dollars at list price. 0 = no budget. A day is one of UTC.
+// Budgets bounds the cost of tasks in US dollars at list price. 0 = no budget. Days are UTC.
 type Budgets struct {
-	Task       float64 `yaml:"task"`       // one task, whatever it asks for itself
-	User       float64 `yaml:"user"`       // of each person who asks, a day
-	Channel    float64 `yaml:"channel"`    // of each channel in which tasks are asked for, a day
-	Repository float64 `yaml:"repository"` // of each repository, a day
-	Day        float64 `yaml:"day"`        // of all of the fleet, a day
-	Reserve    float64 `yaml:"reserve"`    // what a task that names no maximum is expected to cost; 0 = 1
-	Contact    string  `yaml:"contact"`    // who can raise them, told to whoever is refused
+	Task       float64 `yaml:"task"`       // per task, regardless of the task's own maximum
+	User       float64 `yaml:"user"`       // per user and day
+	Channel    float64 `yaml:"channel"`    // per channel and day
+	Repository float64 `yaml:"repository"` // per repository and day
+	Day        float64 `yaml:"day"`        // of the whole fleet per day
+	Reserve    float64 `yaml:"reserve"`    // expected cost of a task without a maximum; 0 = 1
+	Contact    string  `yaml:"contact"`    // who can raise budgets; shown in refusals
 }
 
 // maxBudget keeps sums of millionths exact.
@@ -59,12 +60,12 @@ func (v routingCheck) limits(r Routing) {
 	var written struct {
 		Limits map[string]yaml.Node `yaml:"limits"`
 	}
-	_ = v.root.Decode(&written) // what has another form has been told
+	_ = v.root.Decode(&written) // other errors are already reported
 	for _, l := range []struct {
 		name string
 		n    int
 	}{{"repository", r.Limits.Repository}, {"user", r.Limits.User}, {"credential", r.Limits.Credential}} {
-		// yaml.v3 takes 0.5 for an int and makes it 0, which here would be no limit.
+		// yaml.v3 decodes 0.5 into an int as 0, which would mean no limit.
 		if value := written.Limits[l.name]; l.n < 0 || value.ShortTag() == "!!float" {
 			v.add("is not a number of runs", "write the number of concurrent runs, like 3, or 0 for no limit", "limits", l.name)
 		}
@@ -84,7 +85,7 @@ func (v routingCheck) budgets(r Routing) {
 		{"day", b.Day},
 		{"reserve", b.Reserve},
 	} {
-		if !(amount.usd >= 0 && amount.usd <= maxBudget) { // so that it holds for .nan, too
+		if !(amount.usd >= 0 && amount.usd <= maxBudget) { // written so that it also holds for .nan
 			v.add("is not an amount", "write US dollars, like 20 or 2.5, or 0 for no budget", "budgets", amount.name)
 		}
 	}
@@ -93,12 +94,12 @@ func (v routingCheck) budgets(r Routing) {
 	}
 }
 
-// Rule decides calls of the agents' tools. Whether there is such a tool, package agent knows.
+// Rule decides calls of the agents' tools. Package agent checks whether the tool exists.
 type Rule struct {
 	Tool   string `yaml:"tool"`   // name of a tool, or a pattern of names
-	Input  string `yaml:"input"`  // pattern of what the call is about; empty = anything
+	Input  string `yaml:"input"`  // pattern of the call's subject; empty = anything
 	Action string `yaml:"action"` // ActionAllow, ActionDeny or ActionAsk
-	Reason string `yaml:"reason"` // told to the agent, or to whoever is asked
+	Reason string `yaml:"reason"` // shown to the agent, or to the person who decides
 }
 
 // The values of Rule.Action.
@@ -150,7 +151,7 @@ func (r Routing) Results() map[string]string {
 
 // checkResults refuses results in Slack if Slack is not configured.
 func (c *Config) checkResults(p *Problems) {
-	if s := c.Slack; s.BotToken+s.SigningSecret+s.AppToken != "" { // one that is begun has problems of its own
+	if s := c.Slack; s.BotToken+s.SigningSecret+s.AppToken != "" { // checkSlack reports a partial configuration
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Results())) {
@@ -159,17 +160,18 @@ func (c *Config) checkResults(p *Problems) {
 	}
 }
 
-// GitHubPeople is who may ask for something on GitHub besides the people who may write to a repository, and what outside authors get there.
+// GitHubPeople sets who may use errand on GitHub, in addition to people with write access to a repository, and the
+// limits for outside authors.
 type GitHubPeople struct {
-	Label string   `yaml:"label"`     // who gives it to a pull request from a fork, and may write there, lets its head be reviewed; empty = errand
-	Runs  int      `yaml:"fork_runs"` // on pull requests of one outside author a day (UTC); 0 = 5
+	Label string   `yaml:"label"`     // a person with write access sets it on a fork's pull request to allow a review; empty = errand
+	Runs  int      `yaml:"fork_runs"` // per day (UTC) on the pull requests of one outside author; 0 = 5
 	Bots  []string `yaml:"bots"`      // logins of other bots that may ask
 }
 
-// maxLabel is how long GitHub lets the name of a label be, in characters.
+// maxLabel is GitHub's limit for the name of a label, in characters.
 const maxLabel = 50
 
-// botLogin is what the login of a bot looks like: no account of a person's can be called so.
+// botLogin matches the login of a bot. No person's account can have such a name.
 var botLogin = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*\[bot\]$`)
 
 func (v routingCheck) github(r Routing) {
@@ -186,14 +188,14 @@ func (v routingCheck) github(r Routing) {
 	}
 }
 
-// SlackPeople is who may do what in Slack. Without People and Teams every full member of the app's own workspace may ask; with either of
-// them nobody else may.
+// SlackPeople sets permissions in Slack. Without People and Teams every full member of the app's own workspace may use
+// errand; with either of them only the listed ones may.
 type SlackPeople struct {
-	People    []string `yaml:"people"`    // user ids: they may ask, guests and people of other workspaces among them
-	Teams     []string `yaml:"teams"`     // workspace ids: their full members may ask, those of our own only if it is listed
-	Channels  []string `yaml:"channels"`  // channel ids: where it may be asked, besides direct messages; empty = everywhere
-	Bots      []string `yaml:"bots"`      // bot ids: other bots that may ask
-	Approvers []string `yaml:"approvers"` // user ids: they may stop, repeat and approve what others have asked for
+	People    []string `yaml:"people"`    // user IDs that may use errand, including guests and people of other workspaces
+	Teams     []string `yaml:"teams"`     // workspace IDs whose full members may use errand; the app's own workspace must be listed too
+	Channels  []string `yaml:"channels"`  // channel IDs in which errand may be used, besides direct messages; empty = everywhere
+	Bots      []string `yaml:"bots"`      // bot IDs of other bots that may use errand
+	Approvers []string `yaml:"approvers"` // user IDs that may stop, repeat and approve other people's tasks
 }
 
 var (

@@ -14,14 +14,14 @@ import (
 // redacted replaces a secret in everything that is printed.
 const redacted = "[redacted]"
 
-// Secret is a value that must not be seen. However it is formatted, logged or marshalled it comes out as "[redacted]" (an empty one
-// as empty, so that one can see what is not set); only Reveal gives the value. Reading a Secret from JSON or YAML works as for a string.
+// Secret is a value that must not be shown. It is formatted, logged and marshalled as "[redacted]", or as empty if it
+// is empty, to show what is not set. Only Reveal returns the value. A Secret is read from JSON or YAML like a string.
 //
-// Keep it in exported fields and out of the keys of maps: fmt cannot call methods through an unexported field, and encoding/json
-// asks no method of a key that is a string; both would show it.
+// Keep it in exported fields and out of map keys: fmt cannot call methods through an unexported field, and
+// encoding/json calls no method of a string key. Both would show the value.
 type Secret string
 
-// Reveal returns the value itself. Every call is a place to look at when a secret has leaked.
+// Reveal returns the value itself. Check every call if a secret has leaked.
 func (s Secret) Reveal() string { return string(s) }
 
 // String hides the value.
@@ -35,7 +35,7 @@ func (s Secret) String() string {
 // GoString hides the value from code that asks for Go syntax.
 func (s Secret) GoString() string { return fmt.Sprintf("config.Secret(%q)", s.String()) }
 
-// Format hides the value from every verb of fmt, also from those that make no sense: for %d fmt itself would print the string.
+// Format hides the value from every verb of fmt, including unsuitable ones: for %d fmt itself would print the string.
 func (s Secret) Format(f fmt.State, verb rune) { hide(f, verb, s.String(), s.GoString()) }
 
 // LogValue hides the value from slog.
@@ -77,7 +77,7 @@ func (r RedisURL) String() string {
 	if err != nil {
 		return redacted
 	}
-	// Redacted writes xxxxx; the brackets of our word would be percent-encoded by net/url itself.
+	// Redacted writes xxxxx; net/url would percent-encode the brackets of our word.
 	return strings.Replace(u.Redacted(), ":xxxxx@", ":"+redacted+"@", 1)
 }
 
@@ -96,7 +96,7 @@ func (r RedisURL) MarshalText() ([]byte, error) { return []byte(r.String()), nil
 // MarshalYAML hides the password from YAML.
 func (r RedisURL) MarshalYAML() (any, error) { return r.String(), nil }
 
-// secrets returns the password as it is sent and, where that differs, as it is written in the URL.
+// secrets returns the password as it is sent and, if that differs, as it is written in the URL.
 func (r RedisURL) secrets() []string {
 	u, err := r.parse()
 	if err != nil || u.User == nil {
@@ -111,7 +111,7 @@ func (r RedisURL) secrets() []string {
 	return []string{sent, written}
 }
 
-// parse splits the URL, and accepts only one in which the password is where it belongs. The reasons it gives are not for people.
+// parse splits the URL. It accepts only a URL with the password in the right place. Its errors are not for users.
 func (r RedisURL) parse() (*url.URL, error) {
 	if _, err := redis.ParseURL(string(r)); err != nil {
 		return nil, err
@@ -120,17 +120,17 @@ func (r RedisURL) parse() (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	if u.Host == "" && u.Scheme != "unix" { // go-redis takes redis:password for localhost
+	if u.Host == "" && u.Scheme != "unix" { // go-redis reads redis:password as localhost
 		return nil, errors.New("no host")
 	}
-	if _, ok := u.User.Password(); u.User != nil && !ok { // redis://password@host: go-redis would send none
+	if _, ok := u.User.Password(); u.User != nil && !ok { // redis://password@host: go-redis would send no password
 		return nil, errors.New("a user and no password")
 	}
 	return u, nil
 }
 
-// check says what is wrong with the URL. The reason of the parser is dropped on purpose: it quotes the URL, or the piece it took
-// for a port, and with an unescaped password that piece is the password.
+// check reports an invalid URL. It drops the parser's reason on purpose: the reason quotes the URL, or the part that
+// it took for a port, which with an unescaped password is the password.
 func (r RedisURL) check(p *Problems) {
 	if r == "" {
 		return

@@ -1,6 +1,6 @@
-// Command demo shows the whole system at work without any account: it starts fakes of Slack, GitHub and the model, starts the real
-// `worker -standalone` against them, sends one mention and one pull request, and tells what happens. `demo -once` ends by itself,
-// successfully only if both answers were posted.
+// Command demo runs the whole system without any account: it starts fakes of Slack, GitHub and the model, starts the
+// real `worker -standalone` against them, sends one mention and one pull request, and prints what happens. `demo
+// -once` then exits, successfully only if both answers were posted.
 package main
 
 import (

@@ -14,7 +14,7 @@ import (
 // patience bounds the demo with -once, set-up included; it takes about ten seconds.
 const patience = 2 * time.Minute
 
-// run is the whole command; it returns the exit code.
+// run runs the command and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// show plays the scene.
+// show runs the demo.
 func show(ctx context.Context, once bool, stdout, log io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "errand-demo-")
 	if err != nil {
@@ -78,7 +78,7 @@ func show(ctx context.Context, once bool, stdout, log io.Writer) (err error) {
 	return nil
 }
 
-// teller prints what happens, with the time since the start and where it happens.
+// teller prints events with the time since the start and their place.
 type teller struct {
 	w     io.Writer
 	start time.Time

@@ -13,7 +13,7 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
-// scene is the world of the demo: one channel, one repository, one model that knows its lines.
+// scene holds the parts of the demo: one channel, one repository, and one model with scripted answers.
 type scene struct {
 	slack  *slackfake.Server
 	github *githubfake.Server
@@ -58,7 +58,7 @@ func (s *scene) close() {
 	s.model.Close()
 }
 
-// lines are what the model says. The tools in them really run, in a real clone.
+// lines scripts the model's answers. The tools in them really run, in a real clone.
 func (s *scene) lines() {
 	tool := func(name string, input map[string]string) []modelfake.ToolCall {
 		return []modelfake.ToolCall{{Name: name, Input: input}}
@@ -85,7 +85,7 @@ func (s *scene) lines() {
 		}}}})
 }
 
-// environment is the whole configuration of the worker.
+// environment returns the whole configuration of the worker.
 func (s *scene) environment(state string) []string {
 	env := []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir(),
@@ -94,7 +94,7 @@ func (s *scene) environment(state string) []string {
 		"SLACK_API_URL=" + s.slack.APIURL(), "SLACK_BOT_TOKEN=xoxb-test", "SLACK_SIGNING_SECRET=slack-secret",
 		"GITHUB_API_URL=" + s.github.APIURL(), "GITHUB_URL=" + s.github.URL(), "GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret",
 	}
-	// Its agents do what the two stories say, so it may be looked at anywhere: also as root, and where there is no sandbox.
+	// The agents only follow the two scripts, so the demo may also run as root, and without a sandbox.
 	env = append(env, "ERRAND_ALLOW_ROOT=true")
 	if !sandboxWorks() {
 		env = append(env, "ERRAND_SANDBOX=none")
@@ -105,7 +105,7 @@ func (s *scene) environment(state string) []string {
 	return env
 }
 
-// sandboxWorks tries what the worker tries at its start.
+// sandboxWorks makes the same check as the worker's start.
 func sandboxWorks() bool {
 	r, err := agent.New(agent.Config{LogDir: os.TempDir(), Sandbox: agent.SandboxBwrap})
 	if err == nil {
@@ -114,7 +114,7 @@ func sandboxWorks() bool {
 	return err == nil
 }
 
-// mention asks in Slack and waits for the answer there.
+// mention posts a question in Slack and waits for the answer.
 func (s *scene) mention(ctx context.Context, sys *system, t *teller) error {
 	ts, err := s.slack.Mention(ctx, slackfake.Message{Channel: channel, User: person, Text: question})
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *scene) mention(ctx context.Context, sys *system, t *teller) error {
 	return nil
 }
 
-// pullRequest opens one on GitHub and waits for its review.
+// pullRequest opens a pull request on GitHub and waits for its review.
 func (s *scene) pullRequest(ctx context.Context, sys *system, t *teller) error {
 	n, err := s.github.OpenPR(ctx, githubfake.PR{
 		Repo: repo, Base: "main", Head: "round-totals", Title: "Round totals instead of truncating them",

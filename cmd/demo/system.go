@@ -19,16 +19,16 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// system is the worker the demo started: the real binary, as anybody would run it.
+// system is the worker that the demo started: the real binary, started the usual way.
 type system struct {
 	cmd     *exec.Cmd
-	console string // opens once
+	console string // login link, which works once
 	base    string
 	token   string
-	seen    map[string]bool // tasks told about
+	seen    map[string]bool // tasks that were already reported
 }
 
-// stopWithin is the worker's own time budget for an orderly stop, and some.
+// stopWithin is the worker's time budget for an orderly stop, plus a margin.
 const stopWithin = 75 * time.Second
 
 func startSystem(ctx context.Context, env []string, log io.Writer) (*system, error) {
@@ -36,10 +36,10 @@ func startSystem(ctx context.Context, env []string, log io.Writer) (*system, err
 	if err != nil {
 		return nil, fmt.Errorf("find the worker: %w", err)
 	}
-	// Not with ctx itself, whose end would kill the worker: a stop shall be orderly.
+	// Do not use ctx itself: its end would kill the worker, but the stop should be orderly.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(filepath.Dir(self), "worker"), "-standalone")
 	cmd.Env, cmd.Stderr = env, log
-	// Ctrl-C at the terminal reaches the demo alone, which then stops the worker.
+	// Ctrl-C in the terminal must reach only the demo, which then stops the worker.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -54,7 +54,7 @@ func startSystem(ctx context.Context, env []string, log io.Writer) (*system, err
 		switch name, value, _ := strings.Cut(strings.TrimSpace(lines.Text()), " "); name {
 		case "console":
 			s.console = strings.TrimSpace(value)
-		case "token": // which is told after the console
+		case "token": // printed after the console
 			s.token = strings.TrimSpace(value)
 		}
 	}
@@ -66,7 +66,7 @@ func startSystem(ctx context.Context, env []string, log io.Writer) (*system, err
 	return s, nil
 }
 
-// stop ends the worker in an orderly way.
+// stop stops the worker in an orderly way.
 func (s *system) stop() error {
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop the worker: %w", err)
@@ -79,7 +79,7 @@ func (s *system) stop() error {
 	return nil
 }
 
-// get asks the worker's API.
+// get sends a request to the worker's API.
 func (s *system) get(ctx context.Context, path string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+path, nil)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *system) get(ctx context.Context, path string) (*http.Response, error) {
 	return resp, nil
 }
 
-// newest is the source's task that has not been told about yet. Its event was answered, so it is there.
+// newest returns the source's task that was not reported yet. It exists, because its event was answered.
 func (s *system) newest(ctx context.Context, source string) (string, error) {
 	resp, err := s.get(ctx, "/api/tasks")
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *system) newest(ctx context.Context, source string) (string, error) {
 	return "", fmt.Errorf("the event from %s became no task", source)
 }
 
-// follow tells what the agent does on the source's new task until it has ended.
+// follow prints what the agent does on the source's new task until the task has ended.
 func (s *system) follow(ctx context.Context, source string, t *teller) error {
 	id, err := s.newest(ctx, source)
 	if err != nil {

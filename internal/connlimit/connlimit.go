@@ -1,6 +1,7 @@
-// Package connlimit bounds the connections of an HTTP server, so that clients that only hold connections lock nobody out.
+// Package connlimit bounds the connections of an HTTP server, so that clients that only hold connections do not block
+// others.
 //
-// It promises that a connection in use, such as an event stream, is never closed. Time limits are the server's own.
+// It promises never to close a connection in use, such as an event stream. The server's own time limits still apply.
 //
 // All functions and methods may be called from any goroutine.
 package connlimit
@@ -14,9 +15,10 @@ import (
 	"sync"
 )
 
-// Server bounds the connections of a server whose requests need no token. Beyond limit connections that have not
-// sent a whole request header yet, the oldest of these is closed; beyond limit that have not sent the whole body of their request, the oldest of
-// those is; beyond limit others, the one that has been idle for longest is. While all of these are in use, a further request is answered 503.
+// Server bounds the connections of a server whose requests need no token. It allows limit connections in each of three
+// groups. If more have not sent a whole request header, it closes the oldest of them. If more have not sent the whole
+// body of their request, it closes the oldest of those. If there are more of the others, it closes the one that has
+// been idle for longest. If all of these are in use, it answers further requests with 503.
 //
 // It sets ConnContext and ConnState and wraps Handler. Call it before the server serves.
 func Server(s *http.Server, limit int) {
@@ -25,7 +27,7 @@ func Server(s *http.Server, limit int) {
 	s.ConnContext, s.ConnState = c.Enter, c.State
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		use := c.Use
-		if r.ContentLength != 0 { // its sender is not authenticated yet, so it takes no place in use before it is here
+		if r.ContentLength != 0 { // the sender is not authenticated yet: it counts as in use only after the whole body
 			use = c.receive
 			r.Body = &receivedBody{r.Body, sync.OnceFunc(func() { c.received(r.Context()) })}
 		}
@@ -40,7 +42,7 @@ func Server(s *http.Server, limit int) {
 	})
 }
 
-// receivedBody is the body of a request that says when it has been read to its end.
+// receivedBody is a request body that reports when it has been read to its end.
 type receivedBody struct {
 	io.ReadCloser
 	received func()
@@ -54,8 +56,9 @@ func (b *receivedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Limiter tracks the connections of a server: new ones without a whole request header, those that send a body, those in use, and idle ones.
-// A server that asks for a token calls Use once it has seen the token: connections without one stay new.
+// Limiter tracks the connections of a server in four groups: those without a whole request header, those that send a
+// body, those in use, and idle ones. A server that requires a token calls Use after it has checked the token:
+// connections without one stay in the first group.
 type Limiter struct {
 	limit int // of new ones, of those that send a body, and of the others
 
@@ -81,7 +84,7 @@ func New(limit int) *Limiter {
 
 type connKey struct{}
 
-// Enter is for http.Server.ConnContext.
+// Enter adds a connection. Use it in http.Server.ConnContext.
 func (c *Limiter) Enter(ctx context.Context, conn net.Conn) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +97,7 @@ func (c *Limiter) Enter(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, g)
 }
 
-// State is for http.Server.ConnState.
+// State tracks a connection's state. Use it as http.Server.ConnState.
 func (c *Limiter) State(conn net.Conn, s http.ConnState) {
 	if s != http.StateClosed && s != http.StateHijacked {
 		return
@@ -107,7 +110,7 @@ func (c *Limiter) State(conn net.Conn, s http.ConnState) {
 	}
 }
 
-// Use says that a connection's request is being answered, until done is called. It is not ok when too many are.
+// Use marks a connection as in use until done is called. It returns false if too many are in use.
 func (c *Limiter) Use(ctx context.Context) (done func(), ok bool) {
 	g, known := ctx.Value(connKey{}).(*trackedConn)
 	if !known {
@@ -122,7 +125,7 @@ func (c *Limiter) Use(ctx context.Context) (done func(), ok bool) {
 	return func() { c.rest(g) }, true
 }
 
-// receive says that the body of a connection's request is awaited, until received is called, and that it is being answered then, until done is.
+// receive marks a connection as sending a body until received is called, and then as in use until done is called.
 func (c *Limiter) receive(ctx context.Context) (done func(), ok bool) {
 	g, known := ctx.Value(connKey{}).(*trackedConn)
 	if !known {
@@ -138,7 +141,8 @@ func (c *Limiter) receive(ctx context.Context) (done func(), ok bool) {
 	return func() { c.rest(g) }, true
 }
 
-// received ends what receive begins. What has come as far as this is answered however many there are: it takes no time.
+// received ends the state that receive begins. The request is answered regardless of the limit, because that takes
+// little time.
 func (c *Limiter) received(ctx context.Context) {
 	g, known := ctx.Value(connKey{}).(*trackedConn)
 	if !known {
@@ -160,7 +164,7 @@ func (c *Limiter) use(g *trackedConn) {
 	}
 }
 
-// rest is the end of a connection's request.
+// rest marks a connection as idle at the end of its request.
 func (c *Limiter) rest(g *trackedConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +189,7 @@ func (c *Limiter) unqueue(g *trackedConn) {
 	}
 }
 
-// drop closes the first connection of a list, if there is one. The caller holds mu.
+// drop closes the first connection of a list, if any. The caller holds mu.
 func (c *Limiter) drop(from *queue.List) {
 	if first := from.Front(); first != nil {
 		g := first.Value.(*trackedConn)

@@ -1,8 +1,10 @@
-// Package redisbatch lets scripts that are called at the same time travel to Redis together, as a database commits transactions of many
-// clients at once: a call that finds nobody under way goes at once, and those that come meanwhile go next, in one pipeline. One at a time
-// is as fast as without; under load there are fewer system calls on both sides, and no waiting for connections.
+// Package redisbatch sends concurrent script calls to Redis together, like a database that commits the transactions of
+// many clients at once: a call goes at once if no other is under way, and calls that arrive meanwhile go next, in one
+// pipeline. A single call is as fast as without batching. Under load there are fewer system calls on both sides, and
+// no waiting for connections.
 //
-// Calls that travel together are executed in the order in which they came, but each by itself: one that fails does not touch the others.
+// The calls of a batch are executed in the order of arrival, but independently: a failing call does not affect the
+// others.
 package redisbatch
 
 import (
@@ -13,25 +15,26 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// lanes is how many batches are under way at once: while Redis answers one, the next is on its way.
+// lanes is the number of concurrent batches: while Redis answers one, the next is on its way.
 const lanes = 2
 
-// Add makes a client batch its scripts. It is for clients of many short calls: a long one holds up those that come with it.
+// Add makes a client batch its scripts. Use it for clients with many short calls: a long call delays the others of its
+// batch.
 func Add(c redis.UniversalClient) { c.AddHook(&batcher{client: c}) }
 
-// batcher is the hook.
+// batcher is the go-redis hook.
 type batcher struct {
 	client redis.UniversalClient
 
 	mu       sync.Mutex
 	waiting  []*call
-	underWay int // batches
+	underWay int // number of batches
 }
 
-// call is one command on its way.
+// call is one command under way.
 type call struct {
 	ctx  context.Context
-	cmd  *redis.Cmd // our own: whoever gave up waiting has his back
+	cmd  *redis.Cmd // a copy: a caller that gave up has its own back
 	done chan struct{}
 }
 
@@ -70,14 +73,14 @@ func (b *batcher) add(c *call) {
 	}
 }
 
-// drive sends what waits until nothing does.
+// drive sends batches until no call waits.
 func (b *batcher) drive() {
 	for batch := b.next(); batch != nil; batch = b.next() {
 		b.send(batch)
 	}
 }
 
-// next takes all that waits.
+// next returns and removes all waiting calls.
 func (b *batcher) next() (batch []*call) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,15 +91,15 @@ func (b *batcher) next() (batch []*call) {
 	return batch
 }
 
-// send is one exchange. The client's own time limits bound it: it is nobody's alone.
+// send sends one batch. Only the client's own time limits apply, because several callers share it.
 func (b *batcher) send(batch []*call) {
 	pipe := b.client.Pipeline()
 	for _, c := range batch {
-		if err := c.ctx.Err(); err != nil { // nobody waits for it any more
+		if err := c.ctx.Err(); err != nil { // its caller has given up
 			c.cmd.SetErr(err)
 			continue
 		}
-		_ = pipe.Process(c.ctx, c.cmd) // it only queues
+		_ = pipe.Process(c.ctx, c.cmd) // only queues the command
 	}
 	_, _ = pipe.Exec(context.Background()) // each call has its own error
 	for _, c := range batch {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Config says what to run. Path is required, everything else has a usable zero value.
+// Config describes the server to run. Path is required; everything else has a usable zero value.
 type Config struct {
 	Path       string    // the redis-server binary, as [Find] returns it
-	Dir        string    // where the append-only file lives; required with AppendOnly
-	Password   string    // empty = a fresh random one, which [Server.URL] tells
-	AppendOnly bool      // keep what is written, in Dir
+	Dir        string    // directory of the append-only file; required with AppendOnly
+	Password   string    // empty = a random one, which [Server.URL] contains
+	AppendOnly bool      // persist data in Dir
 	Fsync      string    // appendfsync: always, everysec or no; empty = everysec
-	Log        io.Writer // the server's own log; written to from one goroutine; nil = nowhere
+	Log        io.Writer // the server's log; written from one goroutine; nil = discarded
 }
 
 // Find looks for redis-server on PATH.
@@ -23,7 +23,7 @@ func Find() (path string, ok bool) {
 	return path, err == nil
 }
 
-// text is the configuration file. It goes to the server's stdin rather than into a file: there is nothing to protect or to remove.
+// text returns the configuration file. It goes to the server's stdin, so no file has to be protected or removed.
 func (c Config) text(port int) string {
 	var b strings.Builder
 	line := func(key string, value any) { fmt.Fprintf(&b, "%s %s\n", key, quote(fmt.Sprint(value))) }
@@ -32,14 +32,14 @@ func (c Config) text(port int) string {
 	line("requirepass", c.Password)
 	line("daemonize", "no")
 	line("dir", c.Dir)
-	line("save", "") // no snapshots: either the append-only file or nothing
+	line("save", "") // no snapshots: the append-only file or nothing
 	line("appendonly", yesNo(c.AppendOnly))
 	line("appendfsync", c.Fsync)
-	line("maxmemory-policy", "noeviction") // any other policy drops live tasks, asynq's as well as ours (asynq#799, asynq#1144)
+	line("maxmemory-policy", "noeviction") // any other policy drops live tasks of errand and asynq (asynq#799, asynq#1144)
 	return b.String()
 }
 
-// quote writes s so that Redis reads back exactly s, whatever bytes a password or a path holds.
+// quote quotes s for Redis' configuration, with any bytes that a password or a path may contain.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -1,10 +1,11 @@
 // Package redisserver runs a real redis-server as a child process: the database of `worker -standalone` and of tests.
 //
-// It promises that the server listens on loopback only, wants a password, never evicts a key, has that password nowhere on disk and
-// in no argument list (the whole configuration goes in by stdin), is up when [Start] returns, and dies with this process, even if
-// that is killed with -9 (Linux; elsewhere it then stays behind). It is reaped when [Server.Stop] returns.
+// It promises that the server listens on loopback only, requires a password, never evicts a key, is ready when [Start]
+// returns, and dies with this process, even on kill -9 (on Linux; on other systems it survives). The password is in no
+// file and no argument list, because the whole configuration goes in by stdin. The process is reaped when
+// [Server.Stop] returns.
 //
-// It does not restart a server that died by itself, and it does not replicate: who needs that brings a Redis of their own.
+// It does not restart a server that died, and it does not replicate. If you need that, run your own Redis.
 //
 // All functions and methods may be called from any goroutine.
 package redisserver

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TB is what [ForTest] needs of testing.TB. It is spelt out so that no program of ours links package testing.
+// TB is the part of testing.TB that [ForTest] needs. It is declared here so that no program of errand links package
+// testing.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -14,7 +15,7 @@ type TB interface {
 	Fatal(args ...any)
 }
 
-// ForTest starts a server for one test and stops it when the test ends; it returns the URL. A start takes about 10 ms.
+// ForTest starts a server for one test, stops it when the test ends, and returns its URL. A start takes about 10 ms.
 func ForTest(tb TB) string {
 	tb.Helper()
 	path, ok := Find()

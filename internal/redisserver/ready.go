@@ -13,15 +13,16 @@ import (
 
 const (
 	patience = 10 * time.Second      // for a server that does not answer at all
-	between  = 2 * time.Millisecond  // connects; a start takes about 10 ms
+	between  = 2 * time.Millisecond  // between connects; a start takes about 10 ms
 	answer   = 2 * time.Second       // for one AUTH and PING
-	loading  = 20 * time.Millisecond // between questions while it reads its append-only file
+	loading  = 20 * time.Millisecond // between pings while the server reads its append-only file
 )
 
-// errLoading is the answer of a server that is up and still reads its file. It is progress, so it costs no patience.
+// errLoading means that the server is up and still reads its file. That is progress and does not count against
+// patience.
 var errLoading = errors.New("loading")
 
-// ready returns when the server answers to its password, or why it never will.
+// ready waits until the server accepts its password. It returns an error if the server never will.
 func (s *Server) ready(ctx context.Context) error {
 	deadline := time.Now().Add(patience)
 	for {
@@ -46,8 +47,8 @@ func (s *Server) ready(ctx context.Context) error {
 	}
 }
 
-// ping says AUTH and PING on a connection of its own. Only our server knows the password, so a stranger that took the port does not
-// pass for it.
+// ping sends AUTH and PING on a new connection. Only our server knows the password, so another program on the port
+// does not pass.
 func (s *Server) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
@@ -85,7 +86,7 @@ func errOr(err, other error) error {
 	return other
 }
 
-// tail keeps the end of the server's log, for the error of a start that did not work.
+// tail keeps the end of the server's log for the error of a failed start.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
@@ -93,7 +94,7 @@ type tail struct {
 
 const tailSize = 2 << 10
 
-// Write never fails.
+// Write implements io.Writer and never fails.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

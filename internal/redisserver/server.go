@@ -17,10 +17,11 @@ import (
 	"time"
 )
 
-// attempts is how many ports are tried. Another process can take the one we chose before the server binds it, hardly five times in a row.
+// attempts is the number of ports to try. Another process may take the chosen port before the server binds it, but
+// hardly five times in a row.
 const attempts = 5
 
-// errPortTaken is why a start is tried again on another port.
+// errPortTaken makes the start try another port.
 var errPortTaken = errors.New("port taken")
 
 // Server is one running redis-server.
@@ -29,13 +30,13 @@ type Server struct {
 	port     int
 	process  *os.Process
 	exited   chan struct{} // closed when the process is reaped
-	exit     error         // how it went; read only after exited is closed
+	exit     error         // result of the process; read only after exited is closed
 	log      *tail
 }
 
-// Start runs a server on a free loopback port and returns when it answers. ctx bounds the start only: the server lives until
-// [Server.Stop], or until this process is gone. Reading a large append-only file may take as long as ctx allows; anything else has 10 s.
-// An error holds the last lines of the server's log.
+// Start runs a server on a free loopback port and returns when it answers. ctx bounds only the start: the server lives
+// until [Server.Stop] or the end of this process. Reading a large append-only file may take as long as ctx allows;
+// everything else has 10 s. An error contains the last lines of the server's log.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Path == "" {
 		return nil, errors.New("start redis-server: no path to the binary")
@@ -49,7 +50,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return startOn(ctx, cfg, freePort)
 }
 
-// startOn tries one port after the other.
+// startOn tries several ports in turn.
 func startOn(ctx context.Context, cfg Config, port func(context.Context) (int, error)) (*Server, error) {
 	var err error
 	for range attempts {
@@ -76,7 +77,7 @@ func start(ctx context.Context, cfg Config, port func(context.Context) (int, err
 	}
 	if err := s.ready(ctx); err != nil {
 		stopped, cancel := context.WithCancel(context.Background())
-		cancel() // at once: nothing was written yet
+		cancel() // kill at once: nothing was written yet
 		_ = s.Stop(stopped)
 		if said := s.log.String(); strings.Contains(said, "Address already in use") {
 			return nil, errPortTaken
@@ -88,8 +89,9 @@ func start(ctx context.Context, cfg Config, port func(context.Context) (int, err
 	return s, nil
 }
 
-// spawn starts the process from a goroutine that keeps its OS thread until the child is gone. The kernel sends the child its
-// parent-death signal when the *thread* that made it ends, not the process, and Go ends threads as it likes (golang/go#27505).
+// spawn starts the process from a goroutine that keeps its OS thread until the child is gone. The kernel sends the
+// parent-death signal when the *thread* that created the child ends, not the process, and Go ends threads at any time
+// (golang/go#27505).
 func (s *Server) spawn(cfg Config) error {
 	cmd := exec.Command(cfg.Path, "-")
 	cmd.Stdin = strings.NewReader(cfg.text(s.port))
@@ -98,9 +100,9 @@ func (s *Server) spawn(cfg Config) error {
 		cmd.Stdout = io.MultiWriter(s.log, cfg.Log)
 	}
 	cmd.Stderr = cmd.Stdout
-	cmd.Env = []string{} // our environment holds secrets, and Redis needs none of it
+	cmd.Env = []string{} // our environment has secrets, and Redis needs none of it
 	cmd.SysProcAttr = attributes()
-	cmd.WaitDelay = time.Second // a rewrite of the append-only file is a grandchild with the same stdout
+	cmd.WaitDelay = time.Second // the process that rewrites the append-only file has the same stdout
 
 	started := make(chan error)
 	go func() {
@@ -117,19 +119,20 @@ func (s *Server) spawn(cfg Config) error {
 	return <-started
 }
 
-// URL is the address with the password, as go-redis and asynq parse it.
+// URL returns the address with the password, in the form that go-redis and asynq parse.
 func (s *Server) URL() string {
 	u := url.URL{Scheme: "redis", User: url.UserPassword("", s.password), Host: s.addr(), Path: "/0"}
 	return u.String()
 }
 
-// Pid is the process id of the server.
+// Pid returns the server's process ID.
 func (s *Server) Pid() int { return s.process.Pid }
 
-// Stop lets the server write what it holds and end, kills it when ctx is done first, and returns when it is reaped. Stopping again,
-// or a server that has died by itself, is fine. The error tells that it had to be killed; it is gone all the same.
+// Stop stops the server after it has written its data, kills it if ctx ends first, and returns when it is reaped. Stop
+// may be called again, or after the server has died. An error means that the server had to be killed; it is gone in
+// any case.
 func (s *Server) Stop(ctx context.Context) error {
-	// A signal to a process that is gone already is success: nothing else can come of it.
+	// Ignore the error: if the process is gone, there is nothing to stop.
 	_ = s.process.Signal(syscall.SIGTERM)
 	select {
 	case <-s.exited:
@@ -143,7 +146,7 @@ func (s *Server) Stop(ctx context.Context) error {
 
 func (s *Server) addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 
-// freePort asks the kernel for one. It is free when we return and may be taken when the server binds it.
+// freePort returns a free port. Another process may take it before the server binds it.
 func freePort(ctx context.Context) (int, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")

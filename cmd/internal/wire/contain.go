@@ -9,7 +9,7 @@ import (
 	"github.com/errand-fleet/errand/config"
 )
 
-// sandbox is what a Runner makes of ERRAND_SANDBOX; see contained for the rest.
+// sandbox returns the Runner's sandbox for ERRAND_SANDBOX; see contained for the rest.
 func sandbox(c config.Config) agent.Sandbox {
 	if c.Worker.Sandbox == config.SandboxAuto {
 		return agent.SandboxBwrap
@@ -17,8 +17,9 @@ func sandbox(c config.Config) agent.Sandbox {
 	return agent.Sandbox(c.Worker.Sandbox)
 }
 
-// contained finds why a worker must not start although its settings are valid: its agents could do more than the operator has agreed to. It
-// does not depend on which repositories or tools are configured: people's tasks run commands.
+// contained returns why a worker must not start although its settings are valid: its agents could do more than the
+// operator has agreed to. It does not depend on the configured repositories or tools, because users' tasks run
+// commands.
 func contained(c config.Config) (problems config.Problems) {
 	if os.Geteuid() == 0 && !c.Worker.AllowRoot {
 		problems = append(problems, config.Problem{
@@ -29,12 +30,12 @@ func contained(c config.Config) (problems config.Problems) {
 	if c.Worker.Sandbox != config.SandboxAuto {
 		return problems
 	}
-	c.Routing.MCP = nil // a mistake there is a problem of its own
+	c.Routing.MCP = nil // mistakes there are reported separately
 	r, err := newRunner(c, redactor(c), slog.New(slog.DiscardHandler))
 	if err != nil {
-		return problems // of a setting that is reported as well
+		return problems // load reports the setting
 	}
-	if _, err := r.Protection(context.Background()); err != nil { // which is bounded by itself
+	if _, err := r.Protection(context.Background()); err != nil { // has its own time limit
 		problems = append(problems, config.Problem{
 			Where: "ERRAND_SANDBOX", What: "is auto, and there is no sandbox: " + err.Error(), Remedy: "with none: " + agent.Reach,
 		})
@@ -42,9 +43,9 @@ func contained(c config.Config) (problems config.Problems) {
 	return problems
 }
 
-// tellContainment logs what a worker's agents can do.
+// tellContainment logs what a worker's agents can reach.
 func tellContainment(c config.Config, r *agent.Runner, log *slog.Logger) {
-	p, err := r.Protection(context.Background()) // which is bounded by itself
+	p, err := r.Protection(context.Background()) // has its own time limit
 	switch {
 	case err != nil:
 		log.Error("no task can run without the sandbox", "why", err)

@@ -8,8 +8,8 @@ import (
 	"github.com/errand-fleet/errand/config"
 )
 
-// credentialName stands for the model's credential where workers tell each other of its limits. The same credential has the same name on
-// every worker, and cannot be found by it: it is long and random.
+// credentialName returns the name under which workers share the limits of the model's credential. It is the same on
+// every worker. The credential cannot be derived from it, because it is long and random.
 func credentialName(c config.Config) string {
 	secret := c.Model.APIKey.Reveal() + c.Model.OAuthToken.Reveal() + c.Model.AuthToken.Reveal()
 	if secret == "" {

@@ -16,16 +16,18 @@ import (
 	"github.com/errand-fleet/errand/web/console"
 )
 
-// signed are the routes guarded by their own signatures; everything else at the front door needs the console token.
+// signed lists the routes that verify signatures themselves. Everything else at the front door requires the console
+// token.
 var signed = []string{"/slack/", "/github/"}
 
-// Door is the front door. It is all of [web.Handler], and shows the metrics to their own token as well.
+// Door is the front door: all of [web.Handler], and the metrics for holders of the metrics token.
 type Door struct {
 	*web.Handler
 	parts *Parts
 }
 
-// ServeHTTP shows the metrics to who has their token. To who has the console's, web's handler shows them.
+// ServeHTTP serves the metrics to requests with the metrics token. web's handler serves them to requests with the
+// console token.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && r.URL.Path == "/metrics" && d.parts.MayScrape(r) {
 		d.parts.Metrics.ServeHTTP(w, r)
@@ -34,7 +36,8 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.Handler.ServeHTTP(w, r)
 }
 
-// FrontDoor is everything that is asked over HTTP: webhooks, API, console, queues. Close it after the server has stopped.
+// FrontDoor returns the handler of all HTTP routes: webhooks, API, console, queues. Close it after the server has
+// stopped.
 func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	mux := http.NewServeMux()
 	var inbound []web.Inbound
@@ -87,18 +90,18 @@ func (s fleetState) Credentials(ctx context.Context) ([]store.Credential, error)
 	return s.Store.Credentials.List(ctx)
 }
 
-// MayScrape reports whether a request shows the token of the metrics.
+// MayScrape reports whether a request has the metrics token.
 func (p *Parts) MayScrape(r *http.Request) bool {
 	return auth.BearerMatches(r, p.Config.Fleet.MetricsToken.Reveal())
 }
 
-// Token makes a secret for people to paste: 128 random bits.
+// Token returns a random secret of 128 bits for people to paste.
 func Token() string { return rand.Text() }
 
-// version is set by the linker where there is no git to ask (Dockerfile).
+// version is set by the linker if the build has no git information (Dockerfile).
 var version string
 
-// Version is what this binary was built from.
+// Version returns the version that this binary was built from.
 func Version() string {
 	if version != "" {
 		return version

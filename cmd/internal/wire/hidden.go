@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// secretFiles hold secrets of this process.
+// secretFiles returns the files with secrets of this process.
 func secretFiles(c config.Config) []string {
 	files := []string{".env"}
 	if c.GitHub.AppKeyFile != "" {
@@ -19,9 +19,10 @@ func secretFiles(c config.Config) []string {
 	return files
 }
 
-// hidden is what no run in a sandbox may see although the worker's user may: the home directories, where people and programs keep
-// credentials under more names than any list has; /run, whose sockets make whoever may talk to one as good as root, or as the person who is
-// logged in; what others left in the state directory; our own configuration. What is not there does not matter.
+// hidden returns the paths that no sandboxed run may see although the worker's user may: home directories, where
+// people and programs keep credentials under more names than any list has; /run, whose sockets may give the rights of
+// root or of the logged-in user; other files in the state directory; and errand's configuration. Missing paths do no
+// harm.
 func hidden(c config.Config) []string {
 	paths := append(secretFiles(c), "/home", "/root", "/run", "/var/run", "/var/mail", "/var/spool", c.Paths.State)
 	if c.Paths.File != "" {
@@ -30,18 +31,18 @@ func hidden(c config.Config) []string {
 	if o, err := redis.ParseURL(c.Redis.URL.Reveal()); err == nil && o.Network == "unix" {
 		paths = append(paths, o.Addr)
 	}
-	// Root's alone, which matters to a worker that is root.
+	// Only root can read these, so they matter to a worker that runs as root.
 	keys, _ := filepath.Glob("/etc/ssh/ssh_host_*_key") // the pattern is well-formed
 	paths = append(append(paths, keys...), "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d",
 		"/etc/security/opasswd", "/etc/krb5.keytab", "/etc/ssl/private", "/etc/errand")
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return paths // a user without a home has nothing in it
+		return paths // the user has no home directory
 	}
 	if !ofSystem(home) {
 		paths = append(paths, home)
 	}
-	// For a home directory that is shown all the same, since a task works there.
+	// Hide these even if the home directory is shown because a task works there.
 	for _, name := range []string{
 		".aws", ".azure", ".bash_history", ".cargo/credentials.toml", ".claude", ".claude.json", ".config/gcloud", ".config/gh", ".config/git",
 		".docker", ".git-credentials", ".gnupg", ".kube", ".local/share/keyrings", ".netrc", ".npmrc", ".pgpass", ".pypirc", ".ssh", ".vault-token",
@@ -51,14 +52,14 @@ func hidden(c config.Config) []string {
 	return paths
 }
 
-// ofSystem reports whether a directory, which is the home of some users of the system's own, is one that programs need.
+// ofSystem reports whether a directory is the home of system users but needed by programs.
 func ofSystem(dir string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(filepath.Clean(dir), "/"), "/")
 	return slices.Contains([]string{"", "bin", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr", "nonexistent"}, first)
 }
 
-// shown is what a run needs of the places that are hidden: what the operator says, and what the environment that it inherits and our
-// configuration name.
+// shown returns the hidden paths that a run needs: those that the operator set, and those that the inherited
+// environment and the configuration name.
 func shown(c config.Config, hidden []string) []string {
 	needed := []string{"/etc/resolv.conf", os.Getenv("SSL_CERT_FILE"), os.Getenv("NODE_EXTRA_CA_CERTS")}
 	needed = append(needed, filepath.SplitList(os.Getenv("SSL_CERT_DIR"))...)

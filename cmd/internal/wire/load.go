@@ -10,9 +10,9 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// Load reads and checks the configuration. Its error is a [config.Problems] and lists everything that keeps a program of that role from
-// starting, except what only Redis can tell. For a role that runs tasks it also checks the user and the sandbox. Starting and -print-config
-// both begin with it.
+// Load reads and checks the configuration. Its error is a [config.Problems] with everything that prevents a program of
+// that role from starting, except problems that only Redis can reveal. For a role that runs tasks it also checks the
+// user and the sandbox. Both the start and -print-config use it.
 func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 	c, err := config.Load(getenv, role)
 	problems, ok := errors.AsType[config.Problems](err)
@@ -38,10 +38,11 @@ func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 	return c, nil
 }
 
-// try makes the parts, which talk to nobody yet, and lets them go: what they refuse, such as a key that is none, would stop the start.
+// try creates the parts, which do not connect yet, and closes them, to find errors that would stop the start, such as
+// an invalid key.
 func try(c config.Config) config.Problems {
 	if c.Redis.URL == "" {
-		c.Redis.URL = "redis://127.0.0.1:1/0" // a standalone system brings its own
+		c.Redis.URL = "redis://127.0.0.1:1/0" // a standalone system starts its own Redis
 	}
 	p, err := New(c, slog.New(slog.DiscardHandler), Options{})
 	if err == nil {
@@ -53,11 +54,11 @@ func try(c config.Config) config.Problems {
 	return nil
 }
 
-// rules are those of errand.yaml. One that would never do what it says is a problem.
+// rules returns the rules of errand.yaml. A rule that can never apply is a problem.
 func rules(c config.Config) (list []agent.Rule, problems config.Problems) {
 	for i, r := range c.Routing.Rules {
 		rule := agent.Rule{Tool: r.Tool, Input: r.Input, Action: agent.Action(r.Action), Reason: r.Reason}
-		if err := rule.Validate(); err != nil && r.Tool != "" && r.Action != "" { // config has told what is left out
+		if err := rule.Validate(); err != nil && r.Tool != "" && r.Action != "" { // config reports missing fields
 			problems = append(problems, config.Problem{
 				Where: fmt.Sprintf("%s: rule %d", c.Paths.File, i+1), What: "cannot work: " + err.Error(),
 				Remedy: "correct it; docs/security.md says what a rule may name",
@@ -68,7 +69,7 @@ func rules(c config.Config) (list []agent.Rule, problems config.Problems) {
 	return list, problems
 }
 
-// Notices are what an operator should know of the configuration although it is valid: the first is what errand.yaml puts in force.
+// Notices returns findings about a valid configuration for the operator. The first one summarizes errand.yaml.
 func Notices(c config.Config, environ []string) []store.Finding {
 	list := []store.Finding{{What: c.Summary()}}
 	if !c.Routed() {

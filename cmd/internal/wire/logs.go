@@ -8,8 +8,9 @@ import (
 	"github.com/errand-fleet/errand/tasks/worker"
 )
 
-// WorkerURL is where a worker that listens at an address can be reached for logs. An address of all interfaces becomes the machine's
-// name; a loopback one stays, and is good on this machine alone. Empty: nowhere, for there is no token of the fleet.
+// WorkerURL returns the URL at which a worker that listens at an address can be reached for logs. An address of all
+// interfaces becomes the machine's name. A loopback address stays and works on this machine only. The URL is empty if
+// the fleet has no token.
 func WorkerURL(c config.Config, listens net.Addr) string {
 	if c.FleetToken() == "" {
 		return ""
@@ -29,7 +30,7 @@ func WorkerURL(c config.Config, listens net.Addr) string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-// retention is how long a worker keeps what it has on its disk.
+// retention returns how long a worker keeps data on its disk.
 func retention(k config.Keep) worker.Retention {
 	const gb = 1_000_000_000
 	return worker.Retention{

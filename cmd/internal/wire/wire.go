@@ -1,5 +1,5 @@
-// Package wire puts the parts of errand together as the configuration says. It is the one place, besides the main functions, where
-// the packages meet: a new source is one more line in sources, and its settings in config.
+// Package wire builds the parts of errand from the configuration. Besides the main functions, it is the only place
+// where the packages meet. A new source needs one more line in sources, and its settings in config.
 package wire
 
 import (
@@ -35,7 +35,7 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// Parts are what every program of the fleet shares. Close them when the program ends.
+// Parts are the parts that all programs of the fleet share. Close them when the program ends.
 type Parts struct {
 	Config   config.Config
 	Log      *slog.Logger
@@ -46,7 +46,7 @@ type Parts struct {
 	Desk     *tasks.Desk
 	Sources  []tasks.Source
 	Forge    forge.Forge  // nil if none is configured
-	Metrics  http.Handler // of this process; whoever serves it wants a token, see MayScrape
+	Metrics  http.Handler // of this process; servers must check a token, see MayScrape
 
 	blocking     redis.UniversalClient
 	door         redis.UniversalClient // the desk's
@@ -57,18 +57,18 @@ type Parts struct {
 	redisChecked bool                                                           // Redis has answered once
 }
 
-// Options are what a test does differently, but for Process.
+// Options are settings that tests change, except Process.
 type Options struct {
-	Process bool // the process is this program's own: what libraries log there goes to its log
+	Process bool // the program owns the process: messages of libraries go to its log
 
 	Store  store.Config  // its durations
 	Timing worker.Timing // of the worker
-	Quiet  time.Duration // after a push; 0: the source's own
-	Look   time.Duration // between two looks for missed events; 0: the source's own
-	Status time.Duration // between two edits of a status message; 0: the source's own
+	Quiet  time.Duration // after a push; 0: the source's default
+	Look   time.Duration // between two searches for missed events; 0: the source's default
+	Status time.Duration // between two edits of a status message; 0: the source's default
 }
 
-// New makes the parts. It talks to nobody yet: an unreachable Redis shows in /readyz and in each request.
+// New builds the parts. It does not connect yet: an unreachable Redis shows in /readyz and in each request.
 func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	p := &Parts{Config: c, Log: log, Redactor: redactor(c), registry: metrics.NewRegistry(Version()), notices: Notices(c, os.Environ())}
 	var err error
@@ -82,7 +82,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	if p.Redis, err = client(c.Redis.URL.Reveal()); err != nil {
 		return nil, err
 	}
-	// What is followed is read by a client of its own, which keeps that from starving everything else.
+	// A separate client for followed streams keeps them from starving everything else.
 	if p.blocking, err = client(c.Redis.URL.Reveal()); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -100,8 +100,8 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	return p, nil
 }
 
-// desk makes the way in. It has a client of its own, in which events that come at once share their way to Redis; claims, which must be
-// kept in time, do not wait there. Who gives up gets his answer at once, whatever Redis does; see [tasks.Desk.Submit].
+// desk builds the desk. It has a separate client, which batches concurrent events. Claims must be renewed in time, so
+// they do not wait there. A caller that gives up returns at once, whatever Redis does; see [tasks.Desk.Submit].
 func (p *Parts) desk(c store.Config) (_ *tasks.Desk, err error) {
 	if p.door, err = client(p.Config.Redis.URL.Reveal()); err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (p *Parts) desk(c store.Config) (_ *tasks.Desk, err error) {
 	return desk.Metered(metrics.NewDesk(p.registry)), nil
 }
 
-// Close ends the connections to Redis.
+// Close closes the connections to Redis.
 func (p *Parts) Close() error {
 	var errs []error
 	for _, c := range []redis.UniversalClient{p.Redis, p.blocking, p.door} {
@@ -127,8 +127,8 @@ func (p *Parts) Close() error {
 	return errors.Join(errs...)
 }
 
-// client is tuned for a front door that answers within 3 s and for claims that are refreshed every 5 s: a Redis that hangs has to
-// be noticed in time.
+// client returns a Redis client for a front door that answers within 3 s and for claims that are renewed every 5 s: it
+// notices in time that Redis hangs.
 func client(url string) (redis.UniversalClient, error) {
 	o, err := redis.ParseURL(url)
 	if err != nil {
@@ -139,7 +139,7 @@ func client(url string) (redis.UniversalClient, error) {
 	return redis.NewClient(o), nil
 }
 
-// policy is what errand.yaml says about repositories and tools. A rule that would never do what it says is an error.
+// policy returns the policy of errand.yaml for repositories and tools. A rule that can never apply is an error.
 func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 	p := tasks.Policy{
 		Limit: c.Worker.RunLimit, Redactor: r, Choices: tasks.Choices(c.Routing.Options), Limits: tasks.Limits(c.Routing.Limits), Budgets: tasks.Budgets(c.Routing.Budgets),
@@ -162,7 +162,7 @@ func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 	return p, nil
 }
 
-// sources makes those that are configured.
+// sources creates the configured sources.
 func (p *Parts) sources(o Options) error {
 	c, asked := p.Config, metrics.NewServices(p.registry)
 	var told board
@@ -210,7 +210,7 @@ func (p *Parts) sources(o Options) error {
 	return nil
 }
 
-// people is who is who in the sources.
+// people returns the accounts of each person in the sources.
 func people(c config.Config) (list tasks.People) {
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.People)) {
 		one := c.Routing.People[name]
@@ -219,12 +219,12 @@ func people(c config.Config) (list tasks.People) {
 	return list
 }
 
-// access is who may ask for something in Slack.
+// access returns who may use errand in Slack.
 func access(s config.SlackPeople) slack.Access {
 	return slack.Access{People: s.People, Teams: s.Teams, Channels: s.Channels, Bots: s.Bots}
 }
 
-// Worker makes the worker of this process; its logs are served at an address, see WorkerURL.
+// Worker creates the worker of this process. address is where its logs are served, see WorkerURL.
 func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, error) {
 	c := p.Config
 	runner, err := newRunner(c, p.Redactor, p.Log)
@@ -236,7 +236,8 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	if p.Forge != nil {
 		w.URL, w.Credential = p.Forge.CloneURL, p.Forge.Credential
 	}
-	// Git inherits nothing; behind a proxy it has to know of it. Config has no say in these: they are every program's.
+	// Git inherits no environment, but needs these behind a proxy. They are not in config, because they are standard
+	// variables.
 	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"} {
 		if v := os.Getenv(name); v != "" {
 			w.Env = append(w.Env, name+"="+v)
@@ -259,15 +260,15 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	})
 }
 
-// newRunner makes what starts the CLI.
+// newRunner creates the runner, which starts the CLI.
 func newRunner(c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Runner, error) {
 	base := c.Model.BaseURL
 	if !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
-		base = "" // the CLI treats its own address differently from one it is given
+		base = "" // the CLI treats its default address differently from a given one
 	}
 	cli := c.Worker.Claude
 	if !slices.Contains(c.Given, "ERRAND_CLAUDE") {
-		cli = "" // looked for by each run, in this checkout first
+		cli = "" // each run looks for it, first in this checkout
 	}
 	return agent.New(agent.Config{
 		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: r, Log: log, Servers: servers(c),
@@ -278,7 +279,8 @@ func newRunner(c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Run
 	})
 }
 
-// askable are the models that the gateways let runs ask, besides what a run names itself; none: those that the CLI offers.
+// askable lists the models that gateways let runs use, in addition to a run's own. Empty means those that the CLI
+// offers.
 func askable(c config.Config) []string {
 	list := slices.Clone(c.Routing.Options.Models)
 	if len(list) > 0 && c.Model.Name != "" {
@@ -287,10 +289,11 @@ func askable(c config.Config) []string {
 	return list
 }
 
-// LogDir is where the logs of runs are.
+// LogDir returns the directory of the run logs.
 func LogDir(c config.Config) string { return filepath.Join(c.Paths.State, "logs") }
 
-// Logger writes as it is configured, or else for people in standalone mode and for machines otherwise, and never one of the secrets.
+// Logger returns the configured logger. By default it writes text in standalone mode and JSON otherwise. It redacts
+// secrets.
 func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
 	r := redactor(c)
 	o := &slog.HandlerOptions{Level: c.Worker.LogLevel, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -302,7 +305,7 @@ func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
 			case error:
 				a.Value = slog.StringValue(r.String(v.Error()))
 			case slog.Level:
-				a.Value = slog.StringValue(v.String()) // as the handlers write it, which take reflection for it where attributes are replaced
+				a.Value = slog.StringValue(v.String()) // the handlers' own form; with ReplaceAttr they would use reflection
 			}
 		}
 		return a
