@@ -9,11 +9,11 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// process is the life of one delivery, from the queue to the posted answer. What it returns is for the queue: nil means that the
-// delivery is done with, *ErrLater that the task waits, and any other error that errand itself did not work. How the agent fared
-// is in the task's ending.
+// process handles one delivery, from the queue to the posted answer. It returns nil if the delivery is done, a
+// *tasks.ErrLater if the task has to wait, and any other error if errand's infrastructure failed. How the agent fared
+// is in the task's ending, never in the error.
 //
-// When it returns, no process of the run is alive, and its ending is stored or nothing was started.
+// When process returns, no process of the run is alive, and the ending is stored or nothing was started.
 func (w *Worker) process(ctx context.Context, class, id string, delivery int) error {
 	slot, err := w.slots.take(class)
 	if err != nil {
@@ -29,7 +29,7 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 		return w.unclaimed(id, delivery, err)
 	}
 	run := w.hold(ctx, claim, slot)
-	defer w.upload(run) // when the thread is free again: nobody waits for it
+	defer w.upload(run) // runs last, so that the thread's next task does not wait for it
 	defer run.release()
 
 	ending, err := w.execute(run)
@@ -46,15 +46,16 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	return nil
 }
 
-// execute does the work of a claimed task. An error means that it must be tried again, by this worker or another.
+// execute runs a claimed task to its ending. An error means that the task must be tried again, by this worker or
+// another.
 func (w *Worker) execute(r *run) (tasks.Ending, error) {
 	for _, step := range []func(*run) error{
-		w.accept,  // what it is
-		w.recall,  // whether it has been answered already
-		w.allow,   // what it may cost, and whether it may start just now
-		w.brief,   // what its source says to it
-		w.prepare, // its report, its directory, the conversation it goes on with
-		w.perform, // the agent
+		w.accept,  // decode the task
+		w.recall,  // look for an answer that was posted before Redis lost the ending
+		w.allow,   // reserve its cost and check that a run can start now
+		w.brief,   // ask the source, which may refuse it
+		w.prepare, // open the report, prepare the directory, load the conversation
+		w.perform, // run the agent
 	} {
 		if err := step(r); err != nil {
 			return w.refused(r, err)
@@ -63,12 +64,13 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 	return w.finish(r)
 }
 
-// accept reads the task, and sends a suspect on that cannot start here now.
+// accept decodes the task and hands it to another worker if it has crashed workers and cannot have this one to
+// itself.
 func (w *Worker) accept(r *run) (err error) {
 	if r.task, r.source, err = w.read(r.claim.Record()); err != nil {
 		return err
 	}
-	if repo, err := w.cfg.Policy.Allowed(r.task.Repo); err == nil { // it may be less than when the task was given
+	if repo, err := w.cfg.Policy.Allowed(r.task.Repo); err == nil { // the policy may have become stricter since Submit
 		r.task.Profile = repo.Narrow(r.task.Profile)
 	}
 	if r.mail, err = w.mailbox(r, r.task, r.source); err != nil {
@@ -80,8 +82,8 @@ func (w *Worker) accept(r *run) (err error) {
 	return w.elsewhere(r)
 }
 
-// allow sets aside what the task may cost, and lets it wait or end where no run can start. It comes after whatever may find that none is to
-// start: it puts off others.
+// allow reserves what the task may cost. It returns an error if no run can start now. Call it after every step that
+// can find that no run is needed, because an admitted run delays others.
 func (w *Worker) allow(r *run) (err error) {
 	if err := w.health.problem(r.ctx); err != nil {
 		return err
@@ -92,10 +94,10 @@ func (w *Worker) allow(r *run) (err error) {
 	if r.task.Options.MaxUSD, err = w.afford(r, r.task); err != nil {
 		return err
 	}
-	return w.admit(r, r.task, r.source) // last: who is admitted and does not start after all has put off all others
+	return w.admit(r, r.task, r.source) // keep this last: a run that is admitted and does not start delays everyone else
 }
 
-// brief asks the source, which may refuse the task.
+// brief asks the source for the prompt and its context. The source may refuse the task.
 func (w *Worker) brief(r *run) (err error) {
 	if r.files, err = w.workspace.Files(r.task.Thread); err != nil {
 		return err
@@ -104,7 +106,8 @@ func (w *Worker) brief(r *run) (err error) {
 	return err
 }
 
-// prepare begins the report and makes ready what the run works in and goes on with.
+// prepare opens the report and loads what the run needs: its directory, the state to resume from and the
+// conversation.
 func (w *Worker) prepare(r *run) (err error) {
 	r.report = w.open(r, r.source, r.task)
 	if r.before, err = w.loadResumeState(r.ctx, r.claim.Record()); err != nil {
@@ -120,7 +123,7 @@ func (w *Worker) prepare(r *run) (err error) {
 	return err
 }
 
-// perform runs the agent.
+// perform runs the agent and collects its result.
 func (w *Worker) perform(r *run) (err error) {
 	r.answers = newAnswers(r.before)
 	host := &host{record: w.record(r), report: r.report, given: r.answers, mail: r.mail, slow: w.slow(r)}
@@ -141,7 +144,8 @@ func (w *Worker) perform(r *run) (err error) {
 	return err
 }
 
-// finish settles what the run came to, and publishes the work of one that is over or keeps that of one that goes on.
+// finish settles the run's cost and decides how the task goes on. If the task has ended, it publishes the work; if
+// the run is to be resumed, it saves the state for the next worker.
 func (w *Worker) finish(r *run) (tasks.Ending, error) {
 	w.meter.Ran(r.task, r.result)
 	w.recordThrottle(r, r.result)
@@ -152,15 +156,15 @@ func (w *Worker) finish(r *run) (tasks.Ending, error) {
 	case err == nil:
 		r.talked.keep(r, w, r.task, r.words, r.result)
 		w.publish(r, r.task, r.place, &ending)
-	case !errors.Is(err, errClaimLost): // whoever has the claim now has the say
+	case !errors.Is(err, errClaimLost): // another worker has the claim now and decides
 		w.handOver(r, r.place, r.spec, r.result, err)
 		w.announce(r, r.task, r.source, err)
 	}
 	return ending, err
 }
 
-// conclude turns what a run came to into the task's ending. A run that was only interrupted has none: the error is what did it. Nor has one
-// that failed and is tried again: the error says when.
+// conclude turns the result of a run into the task's ending. It returns an error instead if the run was interrupted,
+// with the cause, or if it failed and will be tried again, with the time.
 func (w *Worker) conclude(run *run, t tasks.Task, r agent.Result) (tasks.Ending, error) {
 	e := tasks.Ending{Result: r, At: time.Now()}
 	if err := w.health.blame(run.detached, r.Error); err != nil {

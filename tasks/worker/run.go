@@ -12,43 +12,44 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// How long a task waits before it asks again for what it lacks.
+// Delays after which a task that lacks something is delivered again.
 const (
 	slotWait = time.Second
-	busyWait = 2 * time.Second // for its thread, whose release wakes it, so that this only bounds a missed wake; for a place under a cap
+	busyWait = 2 * time.Second // for its thread or a place under a cap; a release wakes the task earlier, so this bounds a missed wake
 )
 
-// maxAttempts bounds how often a task is tried when errand itself does not work.
+// maxAttempts bounds how often a task is tried if the infrastructure fails.
 const maxAttempts = 3
 
-// maxCrashes bounds how many workers one task may take down with it.
+// maxCrashes bounds how many workers may die while they run one task.
 const maxCrashes = 3
 
-// How long a worker tries to store what a run came to while Redis does not answer. A drain has to fit into what the container's stop
-// allows.
+// How long a worker tries to store a result while Redis is unreachable. During a drain the limit has to fit into the
+// container's stop timeout.
 const (
 	persistFor      = 2 * time.Minute
 	persistDraining = 15 * time.Second
 )
 
-// run is a claimed task. Its context is detached from asynq's, which ends when asynq thinks that it should and takes the delivery
-// away at that moment (queue.md §1); it ends by our own causes only.
+// run is a claimed task. Its context is detached from asynq's context, which ends when asynq decides that the
+// delivery timed out and gives it away at that moment (queue.md §1). The run's context ends only for errand's own
+// causes.
 type run struct {
 	claim    *store.Claim
 	slot     *slot
 	logs     runLogs
-	ctx      context.Context // ends with the first cause
-	detached context.Context // outlives every cause: for storing and posting
-	life     context.Context // ends when the claim is given up: for what the report starts
+	ctx      context.Context // cancelled with the first cause
+	detached context.Context // never cancelled; for storing and posting
+	life     context.Context // cancelled when the claim is released; for background work of the report
 
 	end    context.CancelFunc
 	kept   sync.WaitGroup
-	done   func() // takes the run from the worker's list
+	done   func() // removes the run from the worker's live runs
 	report *pendingReport
-	mail   *mailbox // nil until the task was read
+	mail   *mailbox // nil until accept has decoded the task
 	next   func()   // wakes the thread's next task
 
-	// What the steps of the flow found out, each for those after it. Of the flow's goroutine.
+	// Results of the steps in execute, each for the steps after it. Used only by the goroutine of process.
 	task    tasks.Task
 	source  tasks.Source
 	files   string // the thread's directory for files
@@ -60,10 +61,11 @@ type run struct {
 	spec    agent.Spec
 	result  agent.Result
 
-	away time.Time // since when Redis has not taken what the run came to; zero: it does. Of the flow's goroutine
+	away time.Time // when Redis began to refuse the run's results; zero if it does not. Used only by the goroutine of process
 }
 
-// hold keeps the claim and lets the run be stopped: by whoever cancels the task, by the worker's drain, by the loss of the claim.
+// hold keeps the claim renewed and returns a run that is stopped by a cancel, by the worker's drain or by the loss of
+// the claim.
 func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
 	r := &run{claim: claim, slot: s, detached: withRun(context.WithoutCancel(ctx), claim.ID())}
 	var stop context.CancelCauseFunc
@@ -90,16 +92,17 @@ func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
 	return r
 }
 
-// wakeNext lets the next task of a thread that was given up start now. It would by itself after busyWait.
+// wakeNext delivers the next task of a released thread now instead of after busyWait.
 func (w *Worker) wakeNext(ctx context.Context, thread string) {
 	next, err := w.store.Threads.Next(ctx, thread)
 	if err != nil {
-		return // there is none, or Redis is away
+		return // no task waits, or Redis is unreachable
 	}
 	w.queue.Wake(next.ID, next.Class, next.Delivery)
 }
 
-// wakeLines lets those start now that have waited longest for a place in a scope of a task that runs no more. They would ask by themselves.
+// wakeLines wakes, for each cap that the finished task counted in, the task that has waited longest for a place.
+// Without it they would be delivered again after busyWait.
 func (w *Worker) wakeLines(ctx context.Context, rec store.Record) {
 	for _, c := range w.cfg.caps() {
 		for _, scope := range c.Of(rec.Scopes) {
@@ -110,24 +113,24 @@ func (w *Worker) wakeLines(ctx context.Context, rec store.Record) {
 	}
 }
 
-// cause is what stopped the run, nil while nothing has.
+// cause returns why the run was stopped, or nil if it was not.
 func (r *run) cause() error { return context.Cause(r.ctx) }
 
-// release gives up the thread, so that its next task may start.
+// release releases the claim, so that the thread's next task can start.
 func (r *run) release() {
 	r.done()
-	r.report.leave() // the next run of the task looks for what this one posted
-	// Already returned, or somebody else's: then there is nothing to release. An unreachable Redis lets it expire.
+	r.report.leave() // the next run of the task finds what this report has posted
+	// The claim may be released already or belong to another worker. If Redis is unreachable, it expires.
 	_ = r.claim.Release(r.detached)
 	r.end()
 	r.kept.Wait()
 	r.next()
 }
 
-// end gives the task its ending; false when it is not ours to end any more.
+// end stores the task's ending. stored is false if another worker has the claim.
 func (w *Worker) end(r *run, e tasks.Ending) (stored bool, err error) {
 	e.Reason = w.cfg.Policy.Redactor.String(e.Reason)
-	if !e.Found { // else it is what the message says
+	if !e.Found { // a found ending already lists what its message covers
 		e.Covers = r.mail.covered()
 	}
 	body, with := e.Encode(), store.Covered{IDs: e.Covers, Ending: e.ForAbsorbed(r.claim.ID())}
@@ -144,8 +147,8 @@ func (w *Worker) end(r *run, e tasks.Ending) (stored bool, err error) {
 	return stored, err
 }
 
-// persist stores what a run came to, however long Redis takes, within reason: until then the work is not done. done is false when
-// the task is not ours any more.
+// persist repeats step until Redis accepts it, for at most persistFor, or persistDraining during a drain. done is
+// false if another worker has the claim.
 func (w *Worker) persist(r *run, what string, step func() error) (done bool, _ error) {
 	for {
 		err := step()
@@ -154,7 +157,7 @@ func (w *Worker) persist(r *run, what string, step func() error) (done bool, _ e
 			return true, nil
 		}
 		if r.away.IsZero() {
-			r.away = time.Now() // one patience for all that is to be stored
+			r.away = time.Now() // all results of the run share one time limit
 		}
 		if errors.Is(err, store.ErrStale) {
 			w.log.Warn("claim lost", "run", r.claim.ID(), "err", err)
@@ -171,7 +174,7 @@ func (w *Worker) persist(r *run, what string, step func() error) (done bool, _ e
 	}
 }
 
-// read decodes the task of a record and finds its source.
+// read decodes the task of a record and returns its source.
 func (w *Worker) read(rec store.Record) (tasks.Task, tasks.Source, error) {
 	t, err := tasks.ReadTask(rec)
 	if bad, ok := errors.AsType[*tasks.UnreadableError](err); ok {
@@ -186,13 +189,13 @@ func (w *Worker) read(rec store.Record) (tasks.Task, tasks.Source, error) {
 	return t, nil, fmt.Errorf("task %s is from source %q, which this worker does not have", t.ID, t.Source)
 }
 
-// Causes for which a worker stops a run. They travel as context causes: the first one wins, and decides the ending.
+// Causes for which a worker stops a run. They are context causes: the first one wins and decides the ending.
 var (
 	errDrain     = errors.New("the worker is shutting down")
 	errClaimLost = errors.New("the claim on the thread is lost")
 )
 
-// liveRuns are the runs of this worker, to be interrupted by its drain.
+// liveRuns holds the runs of this worker, so that a drain can stop them.
 type liveRuns struct {
 	mu    sync.Mutex
 	stops map[int]context.CancelCauseFunc
@@ -200,7 +203,7 @@ type liveRuns struct {
 	cause error // set once drained
 }
 
-// add registers a run until forget is called. During a drain it is stopped at once.
+// add registers a run until forget is called. If the worker is draining, the run is stopped at once.
 func (l *liveRuns) add(stop context.CancelCauseFunc) (forget func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,7 +223,7 @@ func (l *liveRuns) add(stop context.CancelCauseFunc) (forget func()) {
 	}
 }
 
-// drain stops all runs, present and to come.
+// drain stops all runs, including those that are added later.
 func (l *liveRuns) drain(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Runner runs the agent; *agent.Runner does.
+// Runner runs the agent. *agent.Runner implements it.
 type Runner interface {
 	Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error)
 	Script(ctx context.Context, s agent.Script) (agent.Scripted, error)
@@ -26,7 +26,7 @@ type Runner interface {
 	Offer(ctx context.Context, s agent.Spec) (agent.Offer, error)
 }
 
-// Config is what a worker needs; all but Publisher and the last block is required.
+// Config configures a Worker. Everything up to ConsoleURL is required except Publisher and Commands.
 type Config struct {
 	Store     *store.Store
 	Queue     *tasks.Queue
@@ -34,48 +34,49 @@ type Config struct {
 	Workspace *workspace.Workspace
 	Sources   []tasks.Source
 	Policy    tasks.Policy
-	Publisher tasks.Publisher // nil: what runs leave in their clones stays there
-	// Commands lists the verification commands of a repository: what its people want to succeed before work on a branch is published. nil: none.
+	Publisher tasks.Publisher // nil: nothing is published
+	// Commands returns the verification commands of a repository, which should succeed before work on a branch is
+	// published. nil: none.
 	Commands   func(ctx context.Context, repo, base string) ([]string, error)
-	ConsoleURL string // where /tasks/{id} shows a run, without a slash at its end; may be empty
+	ConsoleURL string // base URL of the console, without a trailing slash; may be empty
 
-	Slots      int             // runs at once; at least 2, so that a person never waits behind automatic work alone
-	Memory     func() int64    // bytes available for further runs just now; nil: only Slots counts
+	Slots      int             // concurrent runs; at least 2, so that a person never waits only for automatic work
+	Memory     func() int64    // returns the bytes available for further runs; nil: only Slots limits them
 	RunMemory  int64           // bytes a run needs; 0: 350 MiB
-	IdleLimit  time.Duration   // of a run without a sign of work; 0: none
-	Model      string          // unless a task names one; empty: the CLI's default
+	IdleLimit  time.Duration   // stops a run that shows no sign of work for this long; 0: no limit
+	Model      string          // for tasks that name none; empty: the CLI's default
 	MinVersion string          // of the CLI; empty: agent.MinCLI
 	Version    string          // of errand
-	Credential string          // names what the runs have in common to pay for the model, and tells nothing of it; empty: nothing is known
-	LogDir     string          // where Runner writes the logs; empty: nothing is kept of them, and none is ever removed
-	Notices    []store.Finding // about its configuration, for whoever looks after the fleet
-	URL        string          // where front doors of other machines may ask for logs; empty: nowhere
-	Retention  Retention       // of what is on this disk; zero: all is kept
-	Meter      Meter           // nil: nothing is counted
-	Log        *slog.Logger    // nil: silence
+	Credential string          // identifies the model credential of the runs without revealing it; empty: unknown
+	LogDir     string          // directory where Runner writes the logs; empty: logs are neither stored nor removed
+	Notices    []store.Finding // findings about the configuration, for operators
+	URL        string          // where front doors on other machines can fetch logs; empty: nowhere
+	Retention  Retention       // for data on this disk; zero: everything is kept
+	Meter      Meter           // nil: no metrics
+	Log        *slog.Logger    // nil: discard
 
 	Timing Timing // zero: the defaults
 }
 
-// Timing is the rhythm of a worker; tests shorten it.
+// Timing holds the intervals and time limits of a worker. Tests shorten them.
 type Timing struct {
-	Observe    time.Duration // a claim must be seen missing this long before its run is taken for dead, or all workers unable before threads are told; 6 s
-	Reconcile  time.Duration // between two looks at live tasks; 2 s
-	Lead       time.Duration // a leader is replaced that was not heard of for this long; less than Observe; 5 s
-	Outbox     time.Duration // between two looks at unposted endings; 2 s
-	Beat       time.Duration // of the heart; 5 s
-	Health     time.Duration // between two checks of the CLI, a twelfth of it while the CLI cannot be used; 1 min
-	Answer     time.Duration // an agent waits for a person's answer; 15 min
+	Observe    time.Duration // how long a claim must be missing before its run counts as dead, or all workers unable before threads are informed; 6 s
+	Reconcile  time.Duration // between two reconciliations of live tasks; 2 s
+	Lead       time.Duration // after this long without a sign of life a leader is replaced; less than Observe; 5 s
+	Outbox     time.Duration // between two checks of the outbox; 2 s
+	Beat       time.Duration // between two heartbeats; 5 s
+	Health     time.Duration // between two checks of the CLI; a twelfth of it while the CLI cannot be used; 1 min
+	Answer     time.Duration // how long an agent waits for a person's answer; 15 min
 	Checkpoint time.Duration // between two checkpoints of a run; 5 min
-	Pack       time.Duration // the most it takes at a shutdown to pack an interrupted run's clone; 10 s
-	Again      time.Duration // before a run that failed is tried again, give or take half; twice as long each time; 30 s
-	Reset      time.Duration // after a usage limit is lifted, before its task goes on; up to three times as long; 1 min
-	Release    time.Duration // between two starts after that, until a run goes well; 10 s
-	Budget     time.Duration // a task waits for what others have reserved of a budget and may give back; 15 s
-	Alone      time.Duration // a task with which a worker has died waits for the others on its worker to end, and then has it to itself; 2 min
+	Pack       time.Duration // at most, to pack an interrupted run's clone at a shutdown; 10 s
+	Again      time.Duration // before a failed run is retried, ± 50 %; doubles each time; 30 s
+	Reset      time.Duration // after a usage limit is lifted, before its task resumes; up to three times as long; 1 min
+	Release    time.Duration // between two starts after a usage limit, until a run succeeds; 10 s
+	Budget     time.Duration // how long a task waits for budget that others have reserved and may release; 15 s
+	Alone      time.Duration // how long a task whose worker died waits for the other runs on its worker to end, before it runs there without them; 2 min
 	Shutdown   time.Duration // for running tasks to be interrupted and handed back; 60 s
-	Discard    time.Duration // for whoever is in an old thread's directories to leave them; 30 s
-	Tidy       time.Duration // between two looks for what the disk need not keep; 1 h
+	Discard    time.Duration // for the users of an old thread's directories to leave them; 30 s
+	Tidy       time.Duration // between two cleanups of the disk; 1 h
 }
 
 func (t Timing) withDefaults() Timing {
@@ -104,7 +105,7 @@ func (t Timing) withDefaults() Timing {
 	return t
 }
 
-// Worker drains the queues. Run is called once.
+// Worker takes tasks from the queues and runs them. Call Run once; Health and Examine are safe for concurrent use.
 type Worker struct {
 	cfg       Config
 	id        string
@@ -118,19 +119,19 @@ type Worker struct {
 	health    health
 	recovery  recovery
 	unable    unableTold
-	epoch     string // of Redis' data, as the beat saw it last
+	epoch     string // identifies Redis' data; last value that watchData saw
 	timing    Timing
 	meter     Meter
 	log       *slog.Logger
 	started   time.Time
 
-	posters chan struct{}  // a token for each ending of the outbox that is being posted
-	posting sync.WaitGroup // likewise, and of what is told of tasks that wait; Run waits for it
+	posters chan struct{}  // holds a token for each final message that is being posted
+	posting sync.WaitGroup // counts them, and the messages about waiting tasks; Run waits for it
 
 	tellings tellings
 }
 
-// New makes a worker with an identity of its own.
+// New returns a worker with a new identity.
 func New(c Config) (*Worker, error) {
 	if c.Store == nil || c.Queue == nil || c.Runner == nil || c.Workspace == nil || len(c.Sources) == 0 {
 		return nil, errors.New("create worker: store, queue, runner, workspace and sources are required")
@@ -146,23 +147,25 @@ func New(c Config) (*Worker, error) {
 		return nil, fmt.Errorf("create worker: %w", err)
 	}
 	w := &Worker{
-		cfg: c, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8]), store: c.Store, queue: c.Queue, desk: tasks.NewDesk(c.Store, c.Queue, c.Policy, c.Log), runner: c.Runner,
-		workspace: c.Workspace, slots: newSlots(c.Slots, memory{available: c.Memory, run: c.RunMemory}, c.Log), timing: c.Timing.withDefaults(), meter: c.Meter, log: c.Log, started: time.Now(),
+		cfg: c, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8]),
+		store: c.Store, queue: c.Queue, desk: tasks.NewDesk(c.Store, c.Queue, c.Policy, c.Log), runner: c.Runner, workspace: c.Workspace,
+		slots:  newSlots(c.Slots, memory{available: c.Memory, run: c.RunMemory}, c.Log),
+		timing: c.Timing.withDefaults(), meter: c.Meter, log: c.Log, started: time.Now(),
 		posters: make(chan struct{}, posters), tellings: newTellings(),
 	}
 	w.health = health{runner: c.Runner, min: c.MinVersion, fresh: w.timing.Health * 3 / 2, log: c.Log, news: make(chan struct{}, 1)}
 	w.recovery = recovery{leader: c.Store.Leader("recovery", w.timing.Lead)}
-	w.unable = unableTold{leader: c.Store.Leader("unable", 2*w.timing.Observe)} // it looks once in Observe
+	w.unable = unableTold{leader: c.Store.Leader("unable", 2*w.timing.Observe)} // tellUnable runs once per Observe
 	return w, nil
 }
 
-// Run works until ctx ends and then shuts down within Timing.Shutdown: it takes nothing new, interrupts what runs, hands it back to
-// the fleet, and returns. The error says why it could not begin.
+// Run takes tasks until ctx ends and then shuts down within Timing.Shutdown: it takes no new tasks, interrupts the
+// running ones, hands them back to the fleet and returns. It returns an error if the worker could not start.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.runner.Sweep(ctx); err != nil {
-		w.log.Warn("sweep", "worker", w.id, "err", err) // the claims of what is left have run out or will
+		w.log.Warn("sweep", "worker", w.id, "err", err) // the claims of leftover runs have expired or will
 	}
-	// The loops go on through the drain: endings are still posted then, and the fleet still sees the worker.
+	// The loops continue during the drain: endings are still posted, and the fleet still sees the worker.
 	loops, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	for _, l := range []struct {
@@ -192,16 +195,17 @@ func (w *Worker) Run(ctx context.Context) error {
 	return err
 }
 
-// Health is the latest answer of this worker's CLI; false: there is none yet. Safe for concurrent use.
+// Health returns the latest state of this worker's CLI, and false if the CLI has not been checked yet. It is safe for
+// concurrent use.
 func (w *Worker) Health() (agent.Health, bool) { return w.health.known(), w.health.since(time.Time{}) }
 
-// Examine asks the CLI now, or waits for the answer to whoever is asking it. Safe for concurrent use.
+// Examine checks the CLI now, or waits for a check that is running. It is safe for concurrent use.
 func (w *Worker) Examine(ctx context.Context) agent.Health {
 	w.health.check(ctx)
 	return w.health.known()
 }
 
-// every calls do at once and then in that rhythm, until ctx ends.
+// every calls do at once and then once per d, until ctx ends.
 func every(ctx context.Context, d time.Duration, do func(context.Context)) {
 	tick := time.NewTicker(d)
 	defer tick.Stop()
@@ -215,12 +219,12 @@ func every(ctx context.Context, d time.Duration, do func(context.Context)) {
 	}
 }
 
-// beat tells the fleet about this worker.
+// beat writes this worker's heartbeat.
 func (w *Worker) beat(ctx context.Context) {
 	if !w.health.since(time.Time{}) {
-		w.health.check(ctx) // the fleet shall not see a worker whose CLI nobody has looked at
+		w.health.check(ctx) // do not announce a worker whose CLI is unchecked
 	}
-	host, _ := os.Hostname() // it worked in New
+	host, _ := os.Hostname() // it succeeded in New
 	err := w.store.Workers.Beat(ctx, store.Worker{
 		ID: w.id, Host: host, Version: w.cfg.Version, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
 		Started: w.started, Draining: w.live.draining(), Health: format.JSON(w.health.known()), Notices: w.cfg.Notices, URL: w.cfg.URL, Memory: w.slots.memory.known(),
@@ -231,11 +235,11 @@ func (w *Worker) beat(ctx context.Context) {
 	}
 }
 
-// watchData notices that Redis has lost its data. One goroutine calls it. Runs under way put back what is needed of theirs by themselves.
+// watchData detects that Redis has lost its data. Only one goroutine calls it. Live runs restore their own records.
 func (w *Worker) watchData(ctx context.Context) {
 	epoch, lost, err := w.store.Doctor.Epoch(ctx, w.epoch)
 	if err != nil {
-		return // the beat has said so
+		return // beat logs the error
 	}
 	known := w.epoch
 	w.epoch = epoch
@@ -248,5 +252,5 @@ func (w *Worker) watchData(ctx context.Context) {
 	}
 }
 
-// caps are the limits as a claim takes them.
+// caps returns the limits in the form that a claim takes.
 func (c Config) caps() []store.Cap { return c.Policy.Limits.Caps(c.Credential) }
