@@ -9,20 +9,21 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// Amendment is what became of a change to a task.
+// Amendment is the result of [Desk.Amend].
 type Amendment int
 
 // The amendments. The zero value goes with an error.
 const (
-	Replaced  Amendment = iota + 1 // it waits, and is what it was changed to
-	Corrected                      // it was begun, and the change is a message of its own to its thread
-	TooLate                        // it has ended
-	Outdated                       // it was changed again since
+	Replaced  Amendment = iota + 1 // the task was waiting and has the new text
+	Corrected                      // the task had started, and the change became a new message in its thread
+	TooLate                        // the task has ended
+	Outdated                       // the task has a newer change
 )
 
-// Amend changes a task that somebody has written anew: t is the whole of it, by its ID. One that was begun stays what it is; its live run is
-// given the new words, or the next one of its thread. edit tells this change from others of the same task, of which later ones have greater
-// names; the same one once more changes nothing, nor does one before it. The errors are those of Submit, and ErrNotFound.
+// Amend replaces a task whose message was edited; t is the whole new task with the same ID. A task that has started
+// does not change; instead its live run, or the next run of its thread, gets the new text. edit identifies this edit;
+// later edits of a task have greater values. Repeating an edit, or applying an older one, changes nothing. Amend
+// returns the errors of Submit, and ErrNotFound.
 func (d *Desk) Amend(ctx context.Context, t Task, edit string) (Amendment, error) {
 	topic := topic(t)
 	t, err := d.policy.apply(t)
@@ -46,7 +47,8 @@ func (d *Desk) Amend(ctx context.Context, t Task, edit string) (Amendment, error
 	return Replaced, nil
 }
 
-// correct gives the new words of a task to its thread, where they come next: as a task of the same kin, so that its live run takes them up.
+// correct submits the new text of a task that has started as the next task of its thread. It has the same merge key,
+// so that the live run absorbs it.
 func (d *Desk) correct(ctx context.Context, t Task, edit string) (Amendment, error) {
 	rec, err := d.store.Get(ctx, t.ID)
 	if err != nil {
@@ -57,21 +59,22 @@ func (d *Desk) correct(ctx context.Context, t Task, edit string) (Amendment, err
 		return 0, err
 	}
 	c.ID = Edited(t.ID, edit)
-	c.Prompt, c.Origin = "I have changed my message. It now reads:\n\n"+t.Prompt, t.Origin
+	c.Prompt, c.Origin = "I have edited my message. It now reads:\n\n"+t.Prompt, t.Origin
 	if _, err := d.Submit(ctx, c); err != nil {
 		return 0, err
 	}
 	return Corrected, nil
 }
 
-// Edited is the ID of what an edit of a task asks for: behind it in the order of its thread, and before all that was said later.
+// Edited returns the ID of the task for an edit. In the order of the thread it comes right after the task that it
+// edits.
 func Edited(id, edit string) string {
 	id += "-edit-" + idForbid.ReplaceAllString(edit, "-")
 	return id[:min(len(id), maxID)]
 }
 
-// Withdraw ends a task that nobody has begun, because there is nobody any more who asks for it: nothing is said of it. It is false, and
-// nothing changes, when it was begun or has ended. ErrNotFound when there is none.
+// Withdraw ends a task that has not started, because its message was deleted. No message is posted. It returns false
+// and changes nothing if the task has started or ended, and ErrNotFound if it does not exist.
 func (d *Desk) Withdraw(ctx context.Context, id string) (bool, error) {
 	done, err := d.store.Withdraw(ctx, id, format.JSON(Ending{Kind: Withdrawn, At: time.Now()}))
 	if err != nil {

@@ -16,12 +16,13 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// maxAnswer bounds an answer to a question; more belongs into a message.
+// maxAnswer bounds an answer to a question, in characters. A longer text should be a message.
 const maxAnswer = 4 << 10
 
-// Answer answers a question of a running task, on behalf of by; an empty key means the only one that is open. Where options are offered,
-// their number will do. The first answer stands: it comes back, whoever gave it. An *InputError says what is wrong with the answer,
-// ErrNotFound that there is no such task or question, or that it is not open any more.
+// Answer answers a question of a running task on behalf of by. An empty key means the only open question. If the
+// question offers options, text can be the number of one. The first answer wins, and Answer returns it, whoever gave
+// it. An *InputError says why the answer is invalid; ErrNotFound means that the task or question does not exist or is
+// not open.
 func (d *Desk) Answer(ctx context.Context, id, key, by, text string) (Answer, error) {
 	return d.answer(ctx, id, key, Answer{Text: text, By: by, At: time.Now()})
 }
@@ -64,7 +65,8 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 	return a, nil
 }
 
-// choose reads an answer as one of the options, if it is: by its words, or by its number where no option is one.
+// choose returns the option that an answer names by its text, or by its number if no option has that text. It returns
+// any other answer unchanged.
 func (q Question) choose(text string) string {
 	for _, o := range q.Options {
 		if strings.EqualFold(o, text) {
@@ -77,7 +79,8 @@ func (q Question) choose(text string) string {
 	return text
 }
 
-// Questions reads what a task has asked people, answered or not. What another version has written is passed over.
+// Questions returns the questions of a task, answered or not. It skips questions that another version wrote and that
+// it cannot decode.
 func (d *Desk) Questions(ctx context.Context, id string) ([]Question, error) {
 	stored, err := d.store.Questions.List(ctx, id)
 	if err != nil {
@@ -101,22 +104,24 @@ func (d *Desk) Questions(ctx context.Context, id string) ([]Question, error) {
 	return list, nil
 }
 
-// open are the questions that the task's run waits for: not those of an earlier run that nobody has asked again.
+// open returns the questions that the task's run waits for. It leaves out those of an earlier run that this run has
+// not asked again.
 func (d *Desk) open(ctx context.Context, rec store.Record) ([]Question, error) {
 	all, err := d.Questions(ctx, rec.ID)
 	return slices.DeleteFunc(all, func(q Question) bool { return q.Answer != nil || q.fence != rec.Fence }), err
 }
 
-// Reply makes a submitted message a possible answer to the question that the running task of its thread waits for. The zero value takes
-// the prompt of a message by the person who asked for that task.
+// Reply makes a submitted message a possible answer to the question that the running task of its thread waits for.
+// With the zero value, only the person who asked for that task can answer, and the answer is the message's prompt.
 type Reply struct {
-	// Text returns the message's answer to q, or the error that Submit returns. If it is nil, only the person who asked for the running task
-	// can answer, with the prompt.
+	// Text returns the message's answer to q, or the error that Submit returns. If it is nil, the rule of the zero
+	// value applies.
 	Text func(ctx context.Context, q Question) (string, error)
-	// Precision is that of the time in the message's ID. A message that is older than the question is not an answer to it.
+	// Precision is the precision of the time in the message's ID. A message that is older than the question is not an
+	// answer to it.
 	Precision time.Duration
-	// Only says that the message never becomes a task: Submit returns ErrNoQuestion if it is not an answer. Of the task, Submit then needs
-	// ID, Source, Thread, Class and Actor.
+	// Only means that the message never becomes a task: Submit returns ErrNoQuestion if it is not an answer. In this
+	// case t only needs ID, Source, Thread, Class and Actor.
 	Only bool
 }
 
@@ -137,7 +142,7 @@ func (d *Desk) submitReply(ctx context.Context, t Task) (Receipt, error) {
 	case err != nil:
 		return Receipt{}, fmt.Errorf("submit reply %s: %w", t.ID, err)
 	}
-	d.enqueueWaiting(ctx, rec) // the message became a task before
+	d.enqueueWaiting(ctx, rec) // the message has become a task before
 	return Receipt{ID: t.ID, Class: rec.Class}, nil
 }
 
@@ -180,14 +185,14 @@ func (d *Desk) reply(ctx context.Context, running string, t Task) (Receipt, erro
 	return receipt, nil
 }
 
-// The answers that are offered to a question of consent. Others will do as well: see permit.
+// The answers that are offered to a request for approval. Others are understood as well: see permit.
 const (
 	Approve = "Approve"
 	Always  = "Always for this task"
 	Deny    = "Deny"
 )
 
-// Denial is the answer that refuses a call for a reason, whatever words that has.
+// Denial returns the answer that denies a call for a reason.
 func Denial(reason string) string {
 	if reason = strings.TrimSpace(reason); reason == "" {
 		return Deny
@@ -195,31 +200,31 @@ func Denial(reason string) string {
 	return Deny + ": " + reason
 }
 
-// Question is something the agent wants to know from a person.
+// Question is a question of the agent to a person.
 type Question struct {
-	Key     string    `json:"key"` // the same question of the same task has the same key
+	Key     string    `json:"key"` // the same for the same question of the same task
 	Text    string    `json:"text"`
-	Options []string  `json:"options,omitempty"` // offered answers; other words will do as well
+	Options []string  `json:"options,omitempty"` // offered answers; other text is accepted, too
 	Asked   time.Time `json:"asked"`
-	Until   time.Time `json:"until"`             // then the agent goes on without
-	Consent string    `json:"consent,omitempty"` // it is whether the agent may do something: what a consent for the whole task would be to
+	Until   time.Time `json:"until"`             // when the agent continues without an answer
+	Consent string    `json:"consent,omitempty"` // for a request for approval: the calls that "Always for this task" would approve
 	Answer  *Answer   `json:"answer,omitempty"`
 
-	fence int64 // of the run that asked
+	fence int64 // fence of the run that asked
 }
 
-// Answer is what became of a question.
+// Answer is the answer to a question, or the fact that it expired.
 type Answer struct {
 	Text    string    `json:"text,omitempty"`
 	By      string    `json:"by,omitempty"`
 	At      time.Time `json:"at"`
-	Expired bool      `json:"expired,omitempty"` // nobody had answered in time
-	Message string    `json:"message,omitempty"` // the ID that the answer would have had as a task
+	Expired bool      `json:"expired,omitempty"` // there was no answer in time
+	Message string    `json:"message,omitempty"` // the ID that the answering message would have had as a task
 }
 
-// What is told of questions among a run's events.
+// The kinds of events about messages, questions and answers of a run.
 const (
-	Said    agent.Kind = "said"    // Text is what the agent told people on its way
+	Said    agent.Kind = "said"    // Text is an intermediate message of the agent
 	Asked   agent.Kind = "asked"   // Input is the Question
-	Replied agent.Kind = "replied" // Text is the answer, Tool who gave it; Error says that nobody did
+	Replied agent.Kind = "replied" // Text is the answer, Tool who gave it; Error means that there was no answer
 )

@@ -8,14 +8,15 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// Budgets is what tasks may cost, in US dollars at list price. 0: no budget. All but Task are of a day, UTC.
+// Budgets limits the cost of tasks, in US dollars at list price. 0 means no budget. All budgets but Task are per day,
+// UTC.
 type Budgets struct {
-	Task       float64 // of one task, whatever it asks for itself
-	User       float64 // of each person who asks
-	Channel    float64 // of each channel in which tasks are asked for
+	Task       float64 // of one task, even if it asks for more
+	User       float64 // of each person
+	Channel    float64 // of each channel
 	Repository float64 // of each repository
-	Day        float64 // of all of the fleet
-	Reserve    float64 // what a task that names no maximum is expected to cost; 0: 1
+	Day        float64 // of the whole fleet
+	Reserve    float64 // expected cost of a task that names no limit; 0: $1
 	Contact    string  // who can raise them
 }
 
@@ -28,11 +29,11 @@ func (b Budgets) Daily() []store.Budget {
 	}
 }
 
-// Bill is what is to be said of a task's cost besides that of its last run.
+// Bill is what the final message says about a task's cost beyond the cost of its last run.
 type Bill struct {
-	Earlier float64  `json:"earlier_usd,omitempty"` // what runs that were interrupted had cost
-	Crashes int      `json:"crashes,omitempty"`     // runs that were lost with their worker: nobody knows what they had cost
-	Near    []string `json:"near,omitempty"`        // the budgets of the day that the task took beyond 80 %
+	Earlier float64  `json:"earlier_usd,omitempty"` // cost of its interrupted runs
+	Crashes int      `json:"crashes,omitempty"`     // runs that died with their worker, at unknown cost
+	Near    []string `json:"near,omitempty"`        // the daily budgets that the task pushed above 80 %
 }
 
 // Refusal explains to the asker which budget refused the task.
@@ -63,10 +64,10 @@ func LowerLimit(a, b float64) float64 {
 	return a
 }
 
-// CostUSD is what the task has cost, with its interrupted runs, as far as that is known.
+// CostUSD returns the known cost of the task, including its interrupted runs.
 func (e Ending) CostUSD() float64 { return e.Result.CostUSD + e.Bill.Earlier }
 
-// cost is that for people; empty where nothing is known.
+// cost returns that cost as text; empty if nothing is known.
 func (e Ending) cost() string {
 	text := ""
 	switch usd := e.CostUSD(); {
@@ -76,7 +77,7 @@ func (e Ending) cost() string {
 		text = "under $0.01"
 	}
 	if e.Bill.Crashes > 0 {
-		text = strings.TrimPrefix(text+" and the unknown cost of what was lost with a worker", " and ")
+		text = strings.TrimPrefix(text+" and the unknown cost of runs that died with a worker", " and ")
 	}
 	return text
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// What the store's tombstone says for a cancel.
+// The causes of a cancel, as the store records them.
 const (
-	causeUser  = "user"  // by a person
-	causeNewer = "newer" // something has made the task pointless: who cancelled is the sentence that says so
+	causeUser  = "user"  // a person cancelled the task
+	causeNewer = "newer" // something newer made the task pointless; By is the sentence that says what
 )
 
 // Cancellation is the cause that ends the context of a run that was asked to stop, as the task's record states it.
@@ -34,9 +34,10 @@ func (c Cancellation) Ending() Ending {
 	return Ending{Kind: Cancelled, By: c.By, At: time.Now()}
 }
 
-// StopAll cancels, on behalf of by, what is under way in a thread and was asked for, for the last time, before the task with that ID would have
-// been: the word to stop may come late, and often. Those that wait go first, so that none of them starts meanwhile. governs says of each whether by may have it
-// stopped; spared are those of which he may not.
+// StopAll cancels, on behalf of by, the unfinished tasks of a thread that were requested, or last retried, before the
+// time of the ID before. So a stop command can arrive late and repeatedly. Waiting tasks are cancelled first, so that
+// none of them starts in the meantime. governs reports whether by may stop a task; spared counts the tasks for which
+// it returns false.
 func (d *Desk) StopAll(ctx context.Context, thread, before, by string, governs func(Task) bool) (stopped, spared int, err error) {
 	open, err := d.Open(ctx, thread)
 	if err != nil {
@@ -57,7 +58,8 @@ func (d *Desk) StopAll(ctx context.Context, thread, before, by string, governs f
 	return stopped, spared, nil
 }
 
-// Repeat is Retry for a word that may come late, and often: what has been tried again since it was said is left alone, as ErrNotEnded.
+// Repeat is Retry for a command that may arrive late and repeatedly. It returns ErrNotEnded for a task that was
+// retried after the command was given.
 func (d *Desk) Repeat(ctx context.Context, st Status, said time.Time) error {
 	if st.Ending == nil || st.Ended.After(said) {
 		return ErrNotEnded
@@ -66,15 +68,15 @@ func (d *Desk) Repeat(ctx context.Context, st Status, said time.Time) error {
 	return err
 }
 
-// Supersede ends the tasks of a thread that something newer has made pointless, as outdated tells of each that waits or runs. reason is one
-// sentence for people. It may be called again, and finds what is left. It is for automatic work: of what a run has absorbed it knows
-// nothing.
+// Supersede ends the waiting and running tasks of a thread for which outdated returns true, because something newer
+// made them pointless. reason is one sentence for people. It can be called again and then ends the rest. Use it for
+// automatic work only: it does not look at absorbed tasks.
 func (d *Desk) Supersede(ctx context.Context, thread, reason string, outdated func(Task) bool) error {
 	open, err := d.Open(ctx, thread)
 	if err != nil {
 		return fmt.Errorf("supersede tasks: %w", err)
 	}
-	for _, st := range slices.Backward(open) { // or the end of the first would start the next
+	for _, st := range slices.Backward(open) { // backwards, because the end of the first would start the next
 		if !outdated(st.Task) {
 			continue
 		}
@@ -85,7 +87,7 @@ func (d *Desk) Supersede(ctx context.Context, thread, reason string, outdated fu
 	return nil
 }
 
-// stop leaves the tombstone of a task, and ends it where no run does.
+// stop records a cancel, and ends the task if it is not running.
 func (d *Desk) stop(ctx context.Context, id, by, cause string) error {
 	rec, err := d.store.Cancel(ctx, id, by, cause)
 	if err != nil {

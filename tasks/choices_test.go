@@ -11,7 +11,7 @@ func TestChoices(t *testing.T) {
 	}{
 		{Options{}, ""},
 		{Options{Model: "sonnet", Effort: "any"}, ""},
-		{Options{Model: "best"}, "The model best is not one that can be asked for here: choose opus, sonnet."},
+		{Options{Model: "best"}, "The model best is not available here. Choose opus, sonnet."},
 	} {
 		_, err := Policy{Choices: c}.apply(Task{ID: "1700000000000000-test-x", Source: "test", Thread: "t", Prompt: "go", Options: row.options})
 		got := ""

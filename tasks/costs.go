@@ -12,11 +12,11 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// CostGroup is by what costs are told apart.
+// CostGroup is a property by which costs are grouped.
 type CostGroup string
 
-// The groups. A run counts on the day it is settled, by Redis' clock, UTC; for who asked for the task, where, about what repository; and
-// with its main model.
+// The groups. A run counts on the day (UTC, by Redis' clock) when it is settled; for its task's asker, channel and
+// repository; and for its main model.
 const (
 	ByDay        CostGroup = "day"
 	ByPerson     CostGroup = "person"
@@ -25,52 +25,54 @@ const (
 	ByModel      CostGroup = "model"
 )
 
-// CostGroups lists them.
+// CostGroups lists all groups.
 var CostGroups = []CostGroup{ByDay, ByPerson, ByChannel, ByRepository, ByModel}
 
-// CostQuery says which costs to sum up. Names are those of a [CostKey]; of people and channels what stands behind the source is enough.
+// CostQuery selects the costs to sum up. Names are those of a [CostKey]; people and channels can be named without
+// their source.
 type CostQuery struct {
-	First, Last time.Time   // days, UTC, both included; see [store.CostDays]
-	By          []CostGroup // none: all in one row
+	First, Last time.Time   // days in UTC, inclusive; see [store.CostDays]
+	By          []CostGroup // empty: everything in one row
 
-	Person, Channel, Repo, Model string // only of these; empty: of any
+	Person, Channel, Repo, Model string // filters; empty: any
 
-	Limit int // of rows; 0: none
+	Limit int // maximum number of rows; 0: no limit
 }
 
-// CostKey is what the runs of a row have in common: of what they are told apart by. Empty: nothing of the kind.
+// CostKey identifies a row by the properties in CostQuery.By. The others are empty, as is a property that the runs do
+// not have.
 type CostKey struct {
 	Day     string `json:"day,omitempty"`    // 2006-01-02
-	Person  string `json:"person,omitempty"` // by their name in People, or with the source in front: slack/U02ABC
+	Person  string `json:"person,omitempty"` // their name in People, or source and account, such as slack/U02ABC
 	Channel string `json:"channel,omitempty"`
 	Repo    string `json:"repository,omitempty"` // in lower case
 	Model   string `json:"model,omitempty"`
-	Other   bool   `json:"other,omitempty"` // runs of which nobody knows more than the day, because that day had too many kinds
+	Other   bool   `json:"other,omitempty"` // runs of which only the day is known, because that day had too many kinds
 }
 
-// CostSum is what runs came to.
+// CostSum is the total of several runs.
 type CostSum struct {
 	USD   float64     `json:"cost_usd"`
 	Runs  int64       `json:"runs"`
 	Usage agent.Usage `json:"usage"`
 }
 
-// CostRow is a line of the table.
+// CostRow is one row of the table.
 type CostRow struct {
 	CostKey
 	CostSum
 }
 
-// Costs is the table: newest days first, and of a day what cost most.
+// Costs is a table of costs: newest days first, and within a day the highest cost first.
 type Costs struct {
 	Rows    []CostRow `json:"rows"`
 	More    int       `json:"more,omitempty"`     // rows beyond the limit
 	Total   CostSum   `json:"total"`              // of all rows
-	LeftOut *CostSum  `json:"left_out,omitempty"` // runs of those days of which nobody knows whether they were asked for
+	LeftOut *CostSum  `json:"left_out,omitempty"` // runs in those days that may or may not match the query
 }
 
-// Costs sums up what runs have cost. Runs of an absorbed task are those of the task whose run has taken it up; those that were lost with
-// their worker are in no row.
+// Costs sums up the cost of runs. The cost of an absorbed task counts for the task whose run absorbed it. Runs that
+// died with their worker are in no row.
 func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 	sums := map[CostKey]*CostSum{}
 	var total, left CostSum
@@ -114,7 +116,7 @@ func (q CostQuery) wants(c store.Cost, persons []string) bool {
 	return within(c.Scopes, q.Repo, persons, q.Channel) && (q.Model == "" || strings.EqualFold(c.Model, q.Model))
 }
 
-// key is the row that a cost belongs to. What somebody asked for by several accounts is in one row.
+// key returns the row that a cost belongs to. The accounts of one person share a row.
 func (q CostQuery) key(c store.Cost, people People) (k CostKey) {
 	for _, group := range q.By {
 		*k.field(group) = valueOf(c, group)
@@ -126,7 +128,7 @@ func (q CostQuery) key(c store.Cost, people People) (k CostKey) {
 	return k
 }
 
-// valueOf is what a cost has of a group.
+// valueOf returns a cost's value for a group.
 func valueOf(c store.Cost, group CostGroup) string {
 	named := func(kind string) string {
 		for _, s := range c.Scopes {
@@ -150,7 +152,7 @@ func valueOf(c store.Cost, group CostGroup) string {
 	}
 }
 
-// Name is what the runs of a row have in common of a group.
+// Name returns the row's value for a group.
 func (k CostKey) Name(group CostGroup) string { return *k.field(group) }
 
 func (k *CostKey) field(group CostGroup) *string {
@@ -183,7 +185,7 @@ func (s *CostSum) add(c store.Cost) {
 	s.Usage.CacheCreation += c.CacheCreation
 }
 
-// whole is the sum in whole micro-dollars, as amounts are stored.
+// whole rounds the sum to micro-dollars, the precision of stored amounts.
 func (s CostSum) whole() CostSum {
 	s.USD = math.Round(s.USD*1e6) / 1e6
 	return s

@@ -15,37 +15,38 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// ErrNotFound says that there is no such task, or no more.
+// ErrNotFound means that the task does not exist or has expired.
 var ErrNotFound = errors.New("no such task")
 
-// ErrNotEnded says that a task cannot be tried again because it has not ended.
+// ErrNotEnded means that a task cannot be retried because it has not ended.
 var ErrNotEnded = errors.New("the task has not ended")
 
 // ErrNoQuestion is returned by [Desk.Submit] for a message that can only be an answer, if it answers no open question.
 var ErrNoQuestion = errors.New("no open question")
 
-// Repository is what the fleet may do in a repository.
+// Repository says what the fleet may do in a repository.
 type Repository struct {
-	Trusted bool   // its own settings, hooks and servers for the CLI are used
+	Trusted bool   // use the repository's own settings, hooks and servers for the CLI
 	Base    string // branch to start from; empty: the default branch
 	Profile agent.Profile
 }
 
-// Policy is what a task may ask for at most.
+// Policy limits what a task may ask for.
 type Policy struct {
 	Host string // of the forge: a repository name may begin with it, and is stored without it
-	// Repository looks up what may be done in "owner/name"; false refuses it.
+	// Repository looks up the repository "owner/name". It returns false if no task may use it.
 	Repository func(name string) (Repository, bool)
-	Limit      time.Duration   // of a run
-	Rules      []agent.Rule    // decide the tool calls of every run
+	Limit      time.Duration   // on the duration of a run
+	Rules      []agent.Rule    // for the tool calls of every run
 	Redactor   *agent.Redactor // keeps the fleet's own secrets out of stored prompts; nil: none
-	Choices    Choices         // of what a task may name
-	Limits     Limits          // of what runs at once
-	Budgets    Budgets         // of what it costs
-	People     People          // who is who in the sources
+	Choices    Choices         // the models and efforts that a task may name
+	Limits     Limits          // on concurrent tasks
+	Budgets    Budgets         // on the cost of tasks
+	People     People          // maps accounts to people
 }
 
-// Desk is the only way in: everything that is asked of the fleet is asked here. Safe for concurrent use.
+// Desk is the only way in: sources, the console and the command line make every request to the fleet through it. It
+// is safe for concurrent use.
 type Desk struct {
 	store  *store.Store
 	queue  *Queue
@@ -53,10 +54,10 @@ type Desk struct {
 	meter  DeskMeter
 	log    *slog.Logger
 
-	patience time.Duration // with workers that are asked something; tests shorten it
+	patience time.Duration // how long Offer waits for a worker; tests shorten it
 }
 
-// NewDesk makes a desk at a store and a queue. A nil log is silence.
+// NewDesk returns a desk for a store and a queue. If log is nil, nothing is logged.
 func NewDesk(s *store.Store, q *Queue, p Policy, log *slog.Logger) *Desk {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -64,33 +65,34 @@ func NewDesk(s *store.Store, q *Queue, p Policy, log *slog.Logger) *Desk {
 	return &Desk{store: s, queue: q, policy: p, meter: unmetered{}, log: log, patience: offerWait}
 }
 
-// Metered is the same desk, whose meter is told what is submitted.
+// Metered returns a copy of the desk that reports submitted tasks to m.
 func (d *Desk) Metered(m DeskMeter) *Desk {
 	metered := *d
 	metered.meter = m
 	return &metered
 }
 
-// Receipt says what became of a submitted task.
+// Receipt describes the result of [Desk.Submit].
 type Receipt struct {
 	ID    string
-	New   bool // false: the same task had been submitted before
+	New   bool // false if the same task was submitted before
 	Class string
 
-	Answered bool // the message answered a question of the thread's running task, whose ID this is; it did not become a task
+	Answered bool // the message answered a question of the thread's running task, which ID names; it did not become a task
 
-	Position int  // of a new task: how many tasks of its thread are before it, a running one included
-	Joins    bool // the live run of its thread is going to take it up; else it waits for its turn
+	Position int  // of a new task: how many tasks of its thread come first, a running one included
+	Joins    bool // the live run of its thread will absorb it; otherwise it waits its turn
 }
 
-// Submit stores a task and enqueues it. It is idempotent: the same ID again, at any time and from any process, is success and
-// changes nothing. An *InputError says what the person has to change; any other error means that the task may not have been
-// taken, and that the sender should try again.
+// Submit stores a task and enqueues it. It is idempotent: submitting the same ID again, at any time and from any
+// process, succeeds and changes nothing. An *InputError says what the person has to change. After any other error the
+// task may not have been stored, and the sender should try again.
 //
-// If t.Reply is set and the thread's running task waits for an answer, the message may be that answer instead of a task.
+// If t.Reply is set and the thread's running task waits for an answer, the message may become that answer instead of
+// a task.
 //
-// It returns when ctx ends as far as the Redis client minds ctx, which a front door's has to: it must answer in time. What was under way may
-// still get through; the same event then finds its task.
+// Submit returns soon after ctx ends, so that a front door can answer in time. A request to Redis that was under way
+// may still succeed; when the same event arrives again, Submit finds the task.
 func (d *Desk) Submit(ctx context.Context, t Task) (Receipt, error) {
 	receipt, err := d.submit(ctx, t)
 	d.dropPictures(ctx, t, receipt, err)
@@ -104,7 +106,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	if t.Reply != nil && t.Reply.Only {
 		return d.submitReply(ctx, t)
 	}
-	topic := topic(t) // what was asked for: the policy may have changed by the next time
+	topic := topic(t) // before the policy is applied, because the policy may have changed by the next task
 	t, err := d.policy.apply(t)
 	if err != nil {
 		return Receipt{}, err
@@ -130,7 +132,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 		rec, created, err = d.store.Submit(ctx, record, budgets...)
 	}
 	switch {
-	case errors.Is(err, store.ErrSpent): // the message comes again after it was used as an answer
+	case errors.Is(err, store.ErrSpent): // the message was used as an answer before and is redelivered
 		return Receipt{ID: t.ID, Class: t.Class, Answered: true}, nil
 	case errors.Is(err, store.ErrTooLarge):
 		return Receipt{}, tooLong()
@@ -159,7 +161,7 @@ func (d *Desk) enqueueWaiting(ctx context.Context, rec store.Record) {
 	}
 }
 
-// apply holds a task to the policy.
+// apply checks a task against the policy and returns it with the policy's limits applied.
 func (p Policy) apply(t Task) (Task, error) {
 	if err := t.check(); err != nil {
 		return t, err
@@ -212,8 +214,8 @@ func (p Policy) Allowed(name string) (Repository, error) {
 	return r, nil
 }
 
-// Cancel asks that a task be stopped, on behalf of by. A task that waits ends at once, one that runs within seconds; for one that
-// has ended nothing changes. With a task that was absorbed the run stops that it is in. The status is as it is then.
+// Cancel stops a task on behalf of by, and returns its new status. A waiting task ends at once, a running one within
+// seconds, and a task that has ended does not change. If the task was absorbed by a run, the whole run stops.
 func (d *Desk) Cancel(ctx context.Context, id, by string) (Status, error) {
 	if err := d.stop(ctx, id, by, causeUser); err != nil {
 		return Status{}, err
@@ -221,7 +223,8 @@ func (d *Desk) Cancel(ctx context.Context, id, by string) (Status, error) {
 	return d.Status(ctx, id)
 }
 
-// Retry lets a task that has ended run again, as if for the first time but in the same conversation. ErrNotEnded otherwise.
+// Retry runs a task that has ended again, with fresh attempts, in the same conversation. It returns ErrNotEnded if
+// the task has not ended.
 func (d *Desk) Retry(ctx context.Context, id string) (Status, error) {
 	rec, err := d.store.Retry(ctx, id)
 	if errors.Is(err, store.ErrNotEnded) {
@@ -231,20 +234,20 @@ func (d *Desk) Retry(ctx context.Context, id string) (Status, error) {
 		return Status{}, d.notFound(id, err)
 	}
 	if err := d.queue.Enqueue(ctx, rec.ID, rec.Class, rec.Delivery, rec.At); err != nil {
-		d.log.Warn("enqueue task", "run", id, "err", err) // it waits again, and the reconciler enqueues it
+		d.log.Warn("enqueue task", "run", id, "err", err) // the task waits again, and the reconciler enqueues it
 	}
 	return d.Status(ctx, id)
 }
 
-// Logged is an event of a run as it is stored.
+// Logged is a stored event of a run.
 type Logged struct {
-	ID    string // where to go on from
+	ID    string // pass it to Follow to continue after this event
 	Event agent.Event
 	End   bool // the task has ended; Event is empty
 }
 
-// Follow gives a task's events after the one with that ID ("" for all) and then what comes, until the task has ended. It ends with
-// an error when ctx does.
+// Follow yields a task's events after the one with the ID after ("" for all), and then new ones until the task has
+// ended. If ctx ends first, it yields an error.
 func (d *Desk) Follow(ctx context.Context, id, after string) iter.Seq2[Logged, error] {
 	return func(yield func(Logged, error) bool) {
 		for e, err := range d.store.Events.Follow(ctx, id, after) {
@@ -254,7 +257,7 @@ func (d *Desk) Follow(ctx context.Context, id, after string) iter.Seq2[Logged, e
 				err = d.notFound(id, err)
 			case !e.End:
 				if json.Unmarshal(e.Data, &l.Event) != nil {
-					l.Event = agent.Event{Kind: agent.Notice, Text: "Here is an event that this version of errand cannot read."}
+					l.Event = agent.Event{Kind: agent.Notice, Text: "This version of errand cannot read an event that is stored here."}
 				}
 			}
 			if !yield(l, err) || err != nil {
@@ -271,12 +274,12 @@ func (d *Desk) notFound(id string, err error) error {
 	return fmt.Errorf("task %s: %w", id, err)
 }
 
-// DeskMeter is told what is submitted. It is called by many goroutines, and returns at once.
+// DeskMeter counts submitted tasks. Its methods are called from many goroutines and must not block.
 type DeskMeter interface {
 	Submitted(t Task, r Receipt)
 }
 
-// unmetered is the meter of a desk without one.
+// unmetered is the meter of a desk without metrics.
 type unmetered struct{}
 
 func (unmetered) Submitted(Task, Receipt) {}

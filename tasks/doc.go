@@ -1,10 +1,11 @@
-// Package tasks is the spine of errand: what a task is, the only way in (Desk), and the flow from there to the posted answer
-// (process.go, the file to read first). It knows no product: Slack, GitHub and chat are sources in folders of their own.
+// Package tasks is the domain of errand: tasks, the [Desk] through which they come in, the [Source] and [Report] interfaces that
+// connect products, endings, limits, budgets and costs. Package tasks/worker runs the tasks; read its process.go first. Slack,
+// GitHub and chat are sources in packages of their own.
 //
-// It promises that a submitted task is run to exactly one ending, that the ending is told where the task came from, and that
-// nothing of a run is alive when its delivery is given back to the queue. It does not promise at-most-once execution: a run whose
-// worker died is started again, by design, and goes on from its checkpoint, which may be minutes old.
+// The package promises that a submitted task is stored once per ID, that it gets exactly one ending, and that it gets a delivery
+// even if the submitter dies before it has enqueued the task. It does not promise at-most-once execution: a task whose worker died
+// runs again and resumes from its checkpoint, which may be minutes old.
 //
-// A Desk may be used from any goroutine of any process; a Worker is started once. The calls into a Source and its Reports are
-// described at the interfaces.
+// A [Desk] and a [Queue] are safe for concurrent use by any number of processes on one Redis. The comments of [Source] and [Report] say
+// which of their methods are called from which goroutine.
 package tasks

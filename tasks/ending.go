@@ -12,10 +12,10 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// EndingKind is how a task ended, for people.
+// EndingKind says how a task ended.
 type EndingKind string
 
-// The kinds of endings. docs/runs.md draws how a task gets there.
+// The kinds of endings. docs/runs.md shows how a task gets to each.
 const (
 	Answered   EndingKind = "answered"
 	Failed     EndingKind = "failed"
@@ -23,26 +23,26 @@ const (
 	Stalled    EndingKind = "stalled"
 	Cancelled  EndingKind = "cancelled"
 	Refused    EndingKind = "refused"    // before anything ran
-	Lost       EndingKind = "lost"       // its workers died, too many times
-	Superseded EndingKind = "superseded" // by something newer, which Reason tells
-	Withdrawn  EndingKind = "withdrawn"  // before anything ran, by whoever asked: there is nobody to tell
+	Lost       EndingKind = "lost"       // its workers died too many times
+	Superseded EndingKind = "superseded" // by something newer; see Reason
+	Withdrawn  EndingKind = "withdrawn"  // by the asker, before anything ran; no message is posted
 )
 
-// Ending is the one terminal state of a task, decided by the first cause.
+// Ending is the one terminal state of a task. The first cause decides it.
 type Ending struct {
 	Kind   EndingKind   `json:"kind"`
 	By     string       `json:"by,omitempty"`     // who cancelled
-	Reason string       `json:"reason,omitempty"` // one sentence for people, where the kind alone does not say it
+	Reason string       `json:"reason,omitempty"` // one sentence for people, if Kind does not say enough
 	Limit  string       `json:"limit,omitempty"`  // the limit that was reached, as a duration
 	Result agent.Result `json:"result"`           // zero when nothing ran
 	Bill   Bill         `json:"bill,omitzero"`
 	At     time.Time    `json:"at"`
-	Covers []string     `json:"covers,omitempty"` // further tasks that end with this, because the run has absorbed them
+	Covers []string     `json:"covers,omitempty"` // absorbed tasks that end with this one
 
 	Published *Published `json:"published,omitempty"` // nil: there was nothing to publish
-	Found     bool       `json:"found,omitempty"`     // its final message was found in the thread: Redis had forgotten the ending
+	Found     bool       `json:"found,omitempty"`     // Redis had lost the ending, and the final message was found in the thread
 
-	Retried time.Time `json:"-"` // when the task was last tried again: what was posted before is of an earlier ending. Set for Close
+	Retried time.Time `json:"-"` // when the task was last retried; earlier messages belong to an earlier ending. Set for Close
 }
 
 // ForAbsorbed returns the ending of a task that another task's run absorbed, without the fields that only the other task keeps.
@@ -54,11 +54,11 @@ func (e Ending) ForAbsorbed(id string) json.RawMessage {
 	return format.JSON(own)
 }
 
-// maxEnding keeps an ending within what the store takes, 1 MiB.
+// maxEnding keeps an ending within the store's limit of 1 MiB.
 const maxEnding = 1000 << 10
 
-// Encode marshals the ending, cut where it is too large to be stored: first what a process said to stderr, then the answer, of which
-// the log has all.
+// Encode marshals the ending. If it is too large for the store, Encode cuts stderr first and then the answer. The log
+// has the whole answer.
 func (e Ending) Encode() json.RawMessage {
 	body := format.JSON(e)
 	if len(body) > maxEnding {
@@ -67,16 +67,16 @@ func (e Ending) Encode() json.RawMessage {
 	}
 	for n := min(len(e.Result.Text), maxEnding); len(body) > maxEnding && n > 0; n /= 2 {
 		e.Result.Text, _ = format.Head(e.Result.Text, n)
-		e.Result.Text += "\n\n[The answer is longer than can be kept. The log has all of it.]"
+		e.Result.Text += "\n\n[The answer was too long to store. The log has all of it.]"
 		body = format.JSON(e)
 	}
 	return body
 }
 
-// partialLength is how much of an unfinished answer people are shown.
+// partialLength is how much of an unfinished answer is shown, in characters.
 const partialLength = 1000
 
-// Sentence says in one sentence how the task ended and what to do about it; empty when the answer speaks for itself.
+// Sentence says in one sentence how the task ended and what to do about it; empty if the answer is enough.
 func (e Ending) Sentence() string {
 	switch e.Kind {
 	case Answered:
@@ -85,7 +85,7 @@ func (e Ending) Sentence() string {
 		}
 		return ""
 	case TimedOut:
-		return fmt.Sprintf("This timed out after %s and was stopped. Ask for less at once, or ask again to go on from here.", e.Limit)
+		return fmt.Sprintf("This timed out after %s and was stopped. Ask for less at once, or ask again to continue from here.", e.Limit)
 	case Stalled:
 		return fmt.Sprintf("The agent showed no sign of work for %s and was stopped. Ask again to go on.", e.Limit)
 	case Cancelled:
@@ -96,7 +96,7 @@ func (e Ending) Sentence() string {
 	case Withdrawn:
 		return "This was withdrawn."
 	case Lost:
-		return "The workers running this died several times, so it was given up, at unknown cost. An operator should look at the log."
+		return "The workers running this died several times, so errand gave up, at unknown cost. Ask an operator to look at the log."
 	}
 	if e.Reason != "" {
 		return e.Reason
@@ -104,7 +104,8 @@ func (e Ending) Sentence() string {
 	return "This failed. The log says more."
 }
 
-// Partial is the beginning of what the agent had said when it was stopped, at most 1,000 characters; empty when it had answered.
+// Partial returns the beginning of what the agent was saying when it was stopped, at most 1,000 characters; empty for
+// an answered task.
 func (e Ending) Partial() string {
 	if e.Kind == Answered {
 		return ""
@@ -116,21 +117,21 @@ func (e Ending) Partial() string {
 	return string(runes[:partialLength]) + "…"
 }
 
-// Said is what the agent has said until it ended: what it had answered in full, and the beginning of what it was saying then.
+// Said returns the agent's complete answers and the beginning of what it was saying when it was stopped.
 func (e Ending) Said() string { return format.Paragraphs(e.Result.Text, e.Partial()) }
 
-// Body is what the agent has said, in Markdown: its answer, or what there is of one. That is what it had answered in full, and the beginning
-// of what it was saying then, as a quote, which ends whatever the break has left open.
+// Body returns the same as Markdown. The unfinished part is a quote, so that it closes any Markdown that the
+// interruption left open.
 func (e Ending) Body() string {
 	partial := e.Partial()
 	if partial != "" {
-		e.Result.Text = markdown.Closed(e.Result.Text) // or else it would go on in the partial answer
-		partial = "What the agent had said until then:\n\n> " + strings.ReplaceAll(partial, "\n", "\n> ")
+		e.Result.Text = markdown.Closed(e.Result.Text) // otherwise an open block would continue into the partial answer
+		partial = "Partial answer:\n\n> " + strings.ReplaceAll(partial, "\n", "\n> ")
 	}
 	return format.Paragraphs(e.Result.Text, partial)
 }
 
-// Footer is the line of facts below a final message: duration, turns, cost, model.
+// Footer returns the line of facts below a final message: duration, turns, cost, model.
 func (e Ending) Footer() string {
 	r := e.Result
 	if r.Duration == 0 {
@@ -151,16 +152,16 @@ func (e Ending) Footer() string {
 	}
 	switch r.StopReason {
 	case "", "end_turn", "stop_sequence", "tool_use":
-	default: // the model did not end by itself what it had to say
+	default: // the model was cut off
 		parts = append(parts, "stopped by "+r.StopReason)
 	}
 	if r.Fresh {
-		parts = append(parts, "a new conversation, the earlier one could not be resumed")
+		parts = append(parts, "a new conversation, because the earlier one could not be resumed")
 	}
 	return strings.Join(append(parts, e.Bill.Near...), " · ")
 }
 
-// Lasted writes a duration in whole seconds as people do: 2h, 15m, 1h0m5s.
+// Lasted formats a duration in whole seconds, without zero units: 2h, 15m, 1h0m5s.
 func Lasted(d time.Duration) string {
 	s := d.Round(time.Second).String()
 	if cut, ok := strings.CutSuffix(s, "m0s"); ok {

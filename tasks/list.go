@@ -11,35 +11,35 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// How many tasks one listing looks at, at most, give or take a few hundred: by what is quickly read of each, and by the whole of each. More
-// would keep the reader waiting; he goes on from where it stopped.
+// How many tasks one listing examines, give or take a few hundred: with filters on the record's fields, and with
+// filters on the whole task. More would take too long; the caller continues with Listing.Next.
 const (
 	lookQuickly = 5000
 	lookClosely = 1000
 )
 
-// Filter says which tasks to list. The zero value is the newest ones.
+// Filter selects tasks. The zero value selects the newest ones.
 type Filter struct {
 	State  string // waiting, running, absorbed, ended; empty: any
 	Limit  int    // 0: 50
-	Before string // an ID: only older ones, for the next page
+	Before string // an ID: only older tasks, for the next page
 
 	Source, Repo string
-	Person       string     // by their name in People, or as a source calls them; "slack/U1" is the one of that source alone
-	Channel      string     // likewise
+	Person       string     // their name in People or their account in any source; "slack/U1" is that source only
+	Channel      string     // its name in any source, or with a source like Person
 	Ending       EndingKind // how it ended
-	Text         string     // in the request or in the ID; case does not matter
+	Text         string     // part of the prompt or the ID; case does not matter
 }
 
 // Listing is a page of tasks, newest first.
 type Listing struct {
 	Tasks []Status
-	// Next is Before of the page that follows; empty: there is none. With fewer tasks than the limit, it is where the listing stopped looking
-	// for more.
+	// Next is Before for the next page; empty if there is none. If the page has fewer tasks than the limit, Next is
+	// where the listing stopped examining tasks.
 	Next string
 }
 
-// List reads the newest tasks that pass a filter.
+// List returns the newest tasks that match a filter.
 func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
 	page, err := d.store.List(ctx, f.query(d.policy.People))
 	if err != nil {
@@ -54,7 +54,7 @@ func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
 	return l, nil
 }
 
-// query is the filter as the store takes it.
+// query converts the filter for the store.
 func (f Filter) query(people People) store.ListQuery {
 	q := store.ListQuery{State: store.State(f.State), Limit: f.Limit, Before: f.Before, Look: lookQuickly}
 	if f.Source != "" || f.Repo != "" || f.Person != "" || f.Channel != "" {
@@ -70,12 +70,13 @@ func (f Filter) query(people People) store.ListQuery {
 	return q
 }
 
-// head decides by what a task counts in, and by its ID.
+// head matches the record's scopes and ID.
 func (f Filter) head(r store.Record, persons []string) bool {
 	return (f.Source == "" || f.Source == sourceOf(r.ID)) && within(r.Scopes, f.Repo, persons, f.Channel)
 }
 
-// within reports whether scopes are of that repository, of one of these persons and of that channel; empty: of any.
+// within reports whether scopes contain the repository, one of the persons and the channel. An empty argument matches
+// anything.
 func within(scopes []string, repo string, persons []string, channel string) bool {
 	asked := func(person string) bool { return inScope(scopes, userScope, format.OneWord(person)) }
 	return (repo == "" || inScope(scopes, repoScope, repo)) &&
@@ -83,14 +84,14 @@ func within(scopes []string, repo string, persons []string, channel string) bool
 		(channel == "" || inScope(scopes, channelScope, format.OneWord(channel)))
 }
 
-// sourceOf is the source that an ID names.
+// sourceOf returns the source in a task's ID.
 func sourceOf(id string) string {
 	_, rest, _ := strings.Cut(id, "-")
 	source, _, _ := strings.Cut(rest, "-")
 	return source
 }
 
-// inScope reports whether one of the scopes is that name, or ends in it after a source.
+// inScope reports whether one of the scopes has that kind and name, with or without its source.
 func inScope(scopes []string, kind, name string) bool {
 	for _, s := range scopes {
 		of, ok := strings.CutPrefix(s, kind)
@@ -102,7 +103,7 @@ func inScope(scopes []string, kind, name string) bool {
 	return false
 }
 
-// match decides by what was asked and how it ended.
+// match matches the prompt and the ending.
 func (f Filter) match(r store.Record) bool {
 	var ending Ending
 	if f.Ending != "" && (json.Unmarshal(r.Ending, &ending) != nil || ending.Kind != f.Ending) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// notInBranch is what git check-ref-format forbids.
+// notInBranch matches what git check-ref-format forbids.
 var notInBranch = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|^[-/.]|[/.]$`)
 
 // ParseBranch checks the name of a branch that a person wrote. The error is an *InputError.
@@ -38,20 +38,21 @@ func ParseTimeout(length string) (time.Duration, error) {
 	return d, nil
 }
 
-// Choices are what a task may ask for by name. What is empty is not restricted; a task that names nothing gets the fleet's own.
+// Choices lists the models and efforts that a task may name. An empty list allows any. A task that names none gets
+// the fleet's default.
 type Choices struct {
 	Models  []string
 	Efforts []string
 }
 
-// check finds what a task may not ask for.
+// check validates the names in a task's options.
 func (c Choices) check(o Options) error {
 	for _, choice := range []struct {
 		what, name string
 		of         []string
 	}{{"model", o.Model, c.Models}, {"level of effort", o.Effort, c.Efforts}} {
 		if choice.name != "" && len(choice.of) > 0 && !slices.Contains(choice.of, choice.name) {
-			return &InputError{Sentence: fmt.Sprintf("The %s %s is not one that can be asked for here: choose %s.",
+			return &InputError{Sentence: fmt.Sprintf("The %s %s is not available here. Choose %s.",
 				choice.what, choice.name, strings.Join(choice.of, ", "))}
 		}
 	}

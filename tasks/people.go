@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// Person is one human in several sources, by a name that the operator chose. Accounts may be empty.
+// Person is one human with accounts in several sources, under a name that the operator chose. An account may be
+// empty.
 type Person struct {
 	Name   string
-	Slack  string // user id
+	Slack  string // user ID
 	GitHub string // login
 }
 
@@ -23,10 +24,10 @@ func (p Person) Account(source string) string {
 	return ""
 }
 
-// People is who is who in the sources. It says how people are called, and nothing of what they may do.
+// People maps accounts to people. It only affects how they are named, never what they may do.
 type People []Person
 
-// Find looks an account up, as its source calls it; false when nobody is known to have it. Like GitHub it does not mind upper and lower case.
+// Find returns the person with an account in a source, and false if there is none. Like GitHub, it ignores case.
 func (p People) Find(source, account string) (Person, bool) {
 	for _, one := range p {
 		if own := one.Account(source); own != "" && strings.EqualFold(own, account) {
@@ -36,7 +37,7 @@ func (p People) Find(source, account string) (Person, bool) {
 	return Person{}, false
 }
 
-// Name is what an account's person is called, or the account itself.
+// Name returns the name of an account's person, or the account if it has none.
 func (p People) Name(source, account string) string {
 	if one, ok := p.Find(source, account); ok {
 		return one.Name
@@ -44,7 +45,7 @@ func (p People) Name(source, account string) string {
 	return account
 }
 
-// Asker is who asked for a task, by name where that is known, with the account they did it by.
+// Asker returns who asked for the task: their account, preceded by their name if it is configured.
 func (s Status) Asker() string {
 	if s.Person == "" {
 		return s.Task.Actor
@@ -52,7 +53,7 @@ func (s Status) Asker() string {
 	return s.Person + " (" + s.Task.Actor + ")"
 }
 
-// named is the name of the person behind a source and an account with a slash between them, or that itself.
+// named returns the name of the person with the account "source/account", or the argument if there is none.
 func (p People) named(who string) string {
 	source, account, _ := strings.Cut(who, "/")
 	if one, ok := p.Find(source, account); ok {
@@ -61,8 +62,8 @@ func (p People) named(who string) string {
 	return who
 }
 
-// filter is what a person to filter by may be called in scopes: as it stands, and where it is somebody's name by the person's accounts. None:
-// anybody.
+// filter returns the scopes' names for a person to filter by: the name itself and, if it is a configured name, the
+// person's accounts. It returns nil for an empty name, which matches everyone.
 func (p People) filter(who string) []string {
 	if who == "" {
 		return nil
@@ -81,17 +82,17 @@ func (p People) filter(who string) []string {
 	return list
 }
 
-// Console is who asks at a front door that knows no more than that they have the console's token: there are no users behind it.
+// Console is the actor for requests with the console's token, which does not identify a user.
 const Console = "console"
 
 type actorKey struct{}
 
-// WithActor notes in a request's context who asks, as the front door knows them.
+// WithActor returns a context that carries the name of the user who makes a request.
 func WithActor(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, actorKey{}, name)
 }
 
-// Actor is who asks with a request, for Task.Actor, Cancel and Answer: [Console] if nobody noted a name.
+// Actor returns the name that WithActor set, for Task.Actor, Cancel and Answer, or [Console] if there is none.
 func Actor(ctx context.Context) string {
 	if name, ok := ctx.Value(actorKey{}).(string); ok {
 		return name

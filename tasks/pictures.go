@@ -11,9 +11,9 @@ import (
 
 // Picture is an image that came with a prompt.
 type Picture struct {
-	Name string `json:"name"` // as people know it
+	Name string `json:"name"` // file name
 	Type string `json:"type"` // see agent.PictureType
-	Data []byte `json:"-"`    // only between a source and Submit
+	Data []byte `json:"-"`    // set by a source for Submit
 }
 
 // NewPicture checks an image that a person sent. An *InputError says why it cannot be used.
@@ -44,13 +44,14 @@ func (d *Desk) savePictures(ctx context.Context, t Task) error {
 	return err
 }
 
-// dropPictures removes them again when the task was refused, or was an answer. After any other error the sender tries again.
+// dropPictures removes the pictures again if the task was refused or was an answer. After any other error it keeps
+// them, because the sender tries again.
 func (d *Desk) dropPictures(ctx context.Context, t Task, r Receipt, err error) {
 	_, refused := errors.AsType[*InputError](err)
 	if len(t.Pictures) == 0 || !refused && !r.Answered {
 		return
 	}
 	if err := d.store.Pictures.Drop(ctx, t.ID); err != nil {
-		d.log.Warn("drop pictures", "run", t.ID, "err", err) // they go with time
+		d.log.Warn("drop pictures", "run", t.ID, "err", err) // they expire
 	}
 }

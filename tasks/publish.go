@@ -13,26 +13,26 @@ type Publisher interface {
 	Publish(ctx context.Context, p forge.Proposal) (forge.PullRequestRef, error)
 }
 
-// Work is what a run left in its clone, on a branch of the remote.
+// Work is the work of a run on a branch of the remote.
 type Work struct {
 	Repo   string `json:"repo"`   // owner/name
-	Branch string `json:"branch"` // of the thread
-	Commit string `json:"commit"` // the latest of errand's there
-	Base   string `json:"base"`   // branch it is to be merged into
+	Branch string `json:"branch"` // the thread's branch
+	Commit string `json:"commit"` // errand's latest commit there
+	Base   string `json:"base"`   // branch to merge it into
 	Title  string `json:"title"`  // one line
 
 	Verification *Verification `json:"verification,omitempty"` // nil: the repository has no verification commands
 }
 
-// Published is what became of the work of a run.
+// Published is the result of publishing a run's work.
 type Published struct {
 	Work
 	PullRequest forge.PullRequestRef `json:"pull_request,omitzero"`
-	Problem     string               `json:"problem,omitempty"` // one sentence: what could not be done, and what to do about it
-	Due         bool                 `json:"due,omitempty"`     // it is pushed, and the pull request is yet to be opened or brought up to date
+	Problem     string               `json:"problem,omitempty"` // one sentence: what failed, and what to do about it
+	Due         bool                 `json:"due,omitempty"`     // the branch is pushed, and the pull request has to be opened or updated
 }
 
-// Note is a line of plain text that tells people what was published; empty when nothing was to be.
+// Note returns a line of plain text about the published work; empty if there was nothing to publish.
 func (e Ending) Note() string {
 	p := e.Published
 	if p == nil {

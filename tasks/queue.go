@@ -17,42 +17,45 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// asynq is the engine that brings deliveries to workers, and no more: its lease, its cancel and its retries are not safe for
-// children that live for hours (docs/concurrency.md). A delivery's payload is a task's ID; what the task is, whether the
-// delivery is still the valid one and who may run it is in the store.
+// asynq only delivers tasks to workers. Its lease, its cancel and its retries are not safe for child processes that
+// live for hours (docs/concurrency.md). The payload of a delivery is a task's ID. The store knows what the task is,
+// whether the delivery is still valid and who may run it.
 
 const (
 	taskType = "errand"
-	// retention keeps finished deliveries for operators to look at, and their IDs taken.
+	// retention is how long finished deliveries stay visible to operators and their IDs stay taken.
 	retention = 7 * 24 * time.Hour
-	// timeoutMargin keeps asynq's own deadline out of play: it gives a delivery back while the child still runs.
+	// timeoutMargin keeps asynq's own deadline from passing first, because asynq then gives the delivery away while
+	// the child still runs.
 	timeoutMargin = 10 * time.Minute
 	noLimit       = 365 * 24 * time.Hour
-	// Idle workers look this often, give or take half. Where somebody waits, a task starts within about 50 ms, most of which is the start of
-	// processes.
+	// How often idle workers poll, ± 50 %. An interactive task starts within about 50 ms, most of which is the start
+	// of processes.
 	pollInterval      = 100 * time.Millisecond
 	pollWhereOneWaits = 15 * time.Millisecond
-	// delayedInterval is how often deliveries that waited are moved back; asynq counts in whole seconds.
+	// delayedInterval is how often asynq moves scheduled deliveries to the pending list. asynq counts in whole
+	// seconds.
 	delayedInterval = time.Second
 )
 
-// ErrLater is the one way in which a task waits: for its thread, for a slot, for a better time. It is not a failure.
+// ErrLater postpones a task: until its thread is free, until there is a slot, or until a given time. All waiting uses
+// it. It is not a failure.
 type ErrLater struct {
 	At   time.Time
-	Why  string // a clause for people, without amounts, names of machines or what another service has said
-	Tell string // names the reason to those who follow the task: they are told Why when the name changes. Empty: only its status has Why
+	Why  string // a clause for people, without amounts of money, host names or texts of other services
+	Tell string // identifies the reason; followers of the task see Why again when Tell changes. Empty: only the status shows Why
 }
 
 func (e *ErrLater) Error() string {
 	return fmt.Sprintf("later, at %s: %s", e.At.UTC().Format(time.RFC3339), e.Why)
 }
 
-// Later returns an ErrLater that is due after d.
+// Later returns an ErrLater that is due after d and whose reason is shown to followers of the task.
 func Later(d time.Duration, why string) *ErrLater {
 	return &ErrLater{At: time.Now().Add(d), Why: why, Tell: why}
 }
 
-// Queue is our use of asynq. Safe for concurrent use.
+// Queue wraps asynq. It is safe for concurrent use.
 type Queue struct {
 	client    *asynq.Client
 	inspector *asynq.Inspector
@@ -60,10 +63,11 @@ type Queue struct {
 	timeout   time.Duration
 }
 
-// NewQueue uses a Redis client that it does not close. limit is the longest a run may last; 0 means that there is none.
+// NewQueue returns a queue on a Redis client, which it does not close. limit is the longest duration of a run; 0
+// means no limit.
 func NewQueue(r redis.UniversalClient, limit time.Duration) *Queue {
 	if limit <= 0 {
-		limit = noLimit // asynq would take 0 for its default of 30 min
+		limit = noLimit // for asynq, 0 is its default of 30 min
 	}
 	return &Queue{
 		client: asynq.NewClientFromRedisClient(r), inspector: asynq.NewInspectorFromRedisClient(r), redis: r,
@@ -96,8 +100,8 @@ func DeliveryNumber(id, delivery string) (int, error) {
 func (q *Queue) Enqueue(ctx context.Context, id, class string, delivery int, at time.Time) error {
 	opts := []asynq.Option{
 		asynq.TaskID(DeliveryID(id, delivery)), asynq.Queue(class), asynq.Retention(retention), asynq.Timeout(q.timeout),
-		// asynq archives a task that has used up its retries before it asks whether the error was a failure at all, so the
-		// number is out of reach and attempts are counted in the record.
+		// asynq archives a task that has used up its retries, without calling IsFailure. So the limit is out of
+		// reach, and the record counts attempts.
 		asynq.MaxRetry(math.MaxInt32),
 	}
 	if !at.IsZero() {
@@ -117,7 +121,8 @@ func (q *Queue) Wake(id, class string, delivery int) {
 
 const asynqQueues = "asynq:queues"
 
-// Where asynq v0.26 keeps what its own API gives one by one, or not at all. TestLayoutOfAsynq holds this to asynq itself.
+// Redis keys of asynq v0.26, for data that its API returns one at a time or not at all. TestLayoutOfAsynq checks them
+// against asynq.
 func asynqTask(class, delivery string) string { return "asynq:{" + class + "}:t:" + delivery }
 
 func asynqPending(class string) string { return "asynq:{" + class + "}:pending" }
@@ -155,7 +160,7 @@ func (q *Queue) Register(ctx context.Context) error {
 
 // ToFront makes a pending delivery the next of its class. It does nothing to a delivery that is not pending.
 func (q *Queue) ToFront(ctx context.Context, id, class string, delivery int) error {
-	// asynq takes from the right end, and has just put it in at the left.
+	// asynq takes from the right end and has just added the delivery at the left.
 	const move = `if redis.call("LREM", KEYS[1], 1, ARGV[1]) == 1 then redis.call("RPUSH", KEYS[1], ARGV[1]) end return 1`
 	if err := q.redis.Eval(ctx, move, []string{asynqPending(class)}, DeliveryID(id, delivery)).Err(); err != nil {
 		return fmt.Errorf("put task %s first: %w", id, err)
@@ -181,7 +186,8 @@ func (q *Queue) Server(class string, concurrency int, shutdown time.Duration, lo
 	})
 }
 
-// retryDelay is the wait an ErrLater asks for. Anything else is infrastructure that did not work, such as Redis itself.
+// retryDelay returns the wait that an ErrLater asks for, and a backoff for any other error, which means that
+// infrastructure such as Redis failed.
 func retryDelay(n int, err error, _ *asynq.Task) time.Duration {
 	if l, ok := errors.AsType[*ErrLater](err); ok {
 		return max(0, time.Until(l.At))
@@ -189,10 +195,10 @@ func retryDelay(n int, err error, _ *asynq.Task) time.Duration {
 	return Backoff(n)
 }
 
-// Backoff doubles from 2 s up to 5 min.
+// Backoff returns the wait after n failures: 2 s, doubling up to 5 min.
 func Backoff(n int) time.Duration { return min(2*time.Second<<min(max(n, 0), 8), 5*time.Minute) }
 
-// asynqLog lets asynq speak through slog.
+// asynqLog writes asynq's log messages to slog.
 type asynqLog struct{ log *slog.Logger }
 
 func (l asynqLog) Debug(args ...any) { l.log.Debug("asynq", "says", fmt.Sprint(args...)) }
@@ -201,16 +207,18 @@ func (l asynqLog) Warn(args ...any)  { l.log.Warn("asynq", "says", fmt.Sprint(ar
 func (l asynqLog) Error(args ...any) { l.log.Error("asynq", "says", fmt.Sprint(args...)) }
 func (l asynqLog) Fatal(args ...any) { l.log.Error("asynq", "says", fmt.Sprint(args...)) }
 
-// Depth is how full the queue of a class is. What is counted are deliveries, so it may differ for a moment from what the tasks say.
+// Depth is the length of a class's queue. It counts deliveries, so it can differ for a moment from what the tasks'
+// states say.
 type Depth struct {
 	Class   string  `json:"class"`
-	Waiting int     `json:"waiting"`             // for a worker to take them
-	Oldest  float64 `json:"oldest_wait_seconds"` // how long the first of these has waited
-	Later   int     `json:"later"`               // wait for their thread, a slot or a certain time
+	Waiting int     `json:"waiting"`             // deliveries that a worker can take now
+	Oldest  float64 `json:"oldest_wait_seconds"` // age of the oldest of these
+	Later   int     `json:"later"`               // wait for their thread, a slot or a given time
 	Running int     `json:"running"`
 }
 
-// Depths tells of every class, the most urgent first. It costs the same however much waits.
+// Depths returns the queue depth of every class, the most urgent first. Its cost does not depend on the number of
+// waiting tasks.
 func (d *Desk) Depths(ctx context.Context) ([]Depth, error) { return d.queue.depths(ctx) }
 
 func (q *Queue) depths(ctx context.Context) ([]Depth, error) {
@@ -222,9 +230,9 @@ func (q *Queue) depths(ctx context.Context) ([]Depth, error) {
 	for _, class := range Classes {
 		info := &asynq.QueueInfo{}
 		if err := context.Cause(ctx); err != nil {
-			return nil, fmt.Errorf("read queue %s: %w", class, err) // asynq takes no context
+			return nil, fmt.Errorf("read queue %s: %w", class, err) // asynq's inspector takes no context
 		}
-		if slices.Contains(used, class) { // the others do not exist until something is put in
+		if slices.Contains(used, class) { // asynq creates a queue with its first task
 			if info, err = q.inspector.GetQueueInfo(class); err != nil {
 				return nil, fmt.Errorf("read queue %s: %w", class, err)
 			}
@@ -236,11 +244,11 @@ func (q *Queue) depths(ctx context.Context) ([]Depth, error) {
 	return list, nil
 }
 
-// redelivery is the form of a delivery's ID that is not the task's first (deliveryID).
+// redelivery matches the IDs of all deliveries of a task but the first; see DeliveryID.
 var redelivery = regexp.MustCompile(`^(.+)\.r[1-9][0-9]*$`)
 
-// delivered finds the task of a delivery. A task's own ID may end as a redelivery's does, so it is looked for first. With an error comes
-// the ID that was looked for last.
+// delivered returns the task of a delivery. A task's own ID may end like a redelivery's, so delivered looks for that
+// task first. If it returns an error, id is the last ID that it looked for.
 func delivered(ctx context.Context, s *store.Store, delivery string) (id string, err error) {
 	id = delivery
 	_, err = s.Get(ctx, id)
@@ -251,7 +259,7 @@ func delivered(ctx context.Context, s *store.Store, delivery string) (id string,
 	return id, err
 }
 
-// Delivered tells which task a delivery belongs to, by the delivery's ID in the queue; ErrNotFound when there is none, or no more.
+// Delivered returns the ID of the task that a delivery belongs to, or ErrNotFound. delivery is its ID in the queue.
 func (d *Desk) Delivered(ctx context.Context, delivery string) (id string, err error) {
 	if id, err = delivered(ctx, d.store, delivery); err != nil {
 		return "", d.notFound(id, err)
@@ -259,12 +267,12 @@ func (d *Desk) Delivered(ctx context.Context, delivery string) (id string, err e
 	return id, nil
 }
 
-// cancelChannel is where asynq tells its servers of a cancel: from its command line, its Inspector, or an asynqmon that is not ours, which
-// asks the desk.
+// cancelChannel is where asynq publishes a cancel to its servers. The cancel can come from asynq's command line, its
+// Inspector or a foreign asynqmon. (errand's own asynqmon cancels through the desk.)
 const cancelChannel = "asynq:cancel"
 
-// Cancels yields the IDs of deliveries that are cancelled through asynq, until ctx ends. One that is told while Redis is away is lost,
-// for asynq as well as for us.
+// Cancels calls heard with the ID of each delivery that is cancelled through asynq, until ctx ends. A cancel that is
+// published while Redis is unreachable is lost, for asynq as well.
 func (q *Queue) Cancels(ctx context.Context, heard func(delivery string)) {
 	sub := q.redis.Subscribe(ctx, cancelChannel)
 	defer sub.Close()
@@ -272,7 +280,7 @@ func (q *Queue) Cancels(ctx context.Context, heard func(delivery string)) {
 	for {
 		select {
 		case m, open := <-messages:
-			if !open { // the client was closed
+			if !open { // the Redis client was closed
 				return
 			}
 			heard(m.Payload)

@@ -7,7 +7,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// The kinds of scopes, as they begin.
+// The prefixes of scopes.
 const (
 	repoScope       = "repo:"
 	userScope       = "user:"
@@ -15,14 +15,14 @@ const (
 	credentialScope = "credential:"
 )
 
-// Limits is how many tasks run at once, in all of the fleet. 0: no limit.
+// Limits is how many tasks may run at once in the whole fleet. 0 means no limit.
 type Limits struct {
-	Repository int // of each repository
-	User       int // of each person who asks
-	Credential int // with each credential for the model
+	Repository int // for each repository
+	User       int // for each person
+	Credential int // for each model credential
 }
 
-// Caps are the limits as a claim takes them. credential is that of the claiming worker; empty: it is not known.
+// Caps returns the limits in the form that a claim takes. credential is the claiming worker's; empty if unknown.
 func (l Limits) Caps(credential string) []store.Cap {
 	caps := []store.Cap{{Scope: repoScope, Max: l.Repository}, {Scope: userScope, Max: l.User}}
 	if credential != "" {
@@ -31,7 +31,7 @@ func (l Limits) Caps(credential string) []store.Cap {
 	return caps
 }
 
-// scopes is what a task counts in, for limits and budgets.
+// scopes returns the scopes in which a task counts for limits and budgets.
 func (t Task) scopes() []string {
 	var list []string
 	add := func(kind, name string) {
@@ -39,7 +39,7 @@ func (t Task) scopes() []string {
 			list = append(list, kind+name)
 		}
 	}
-	add(repoScope, strings.ToLower(t.Repo)) // GitHub does not mind upper and lower case
+	add(repoScope, strings.ToLower(t.Repo)) // GitHub ignores case
 	if t.Actor != "" {
 		add(userScope, t.Source+"/"+t.Actor)
 	}

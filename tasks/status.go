@@ -11,38 +11,38 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// Status is a task as it is at the moment.
+// Status describes a task at one moment.
 type Status struct {
 	Task     Task      `json:"task"`
-	Person   string    `json:"person,omitempty"` // who asked, by the name the operator gave them; see People
+	Person   string    `json:"person,omitempty"` // the asker's configured name; see People
 	State    string    `json:"state"`            // waiting, running, absorbed, ended
-	Into     string    `json:"into,omitempty"`   // the task whose run has taken it up: its log and its answer are there
+	Into     string    `json:"into,omitempty"`   // the task whose run absorbed this one and has its log and answer
 	Position int       `json:"position,omitempty"`
 	Attempt  int       `json:"attempt"`
-	Delivery string    `json:"delivery"` // its latest one: an ID in the queue of its class
+	Delivery string    `json:"delivery"` // the asynq ID of its latest delivery
 	Worker   string    `json:"worker,omitempty"`
 	Created  time.Time `json:"created"`
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
-	Retried  time.Time `json:"retried,omitzero"`    // since when it is tried again
-	At       time.Time `json:"not_before,omitzero"` // a waiting task is not started earlier
-	Why      string    `json:"why,omitempty"`       // what it waits for, as a clause; of a running task, if it has not begun to work
+	Retried  time.Time `json:"retried,omitzero"`    // when it was last retried
+	At       time.Time `json:"not_before,omitzero"` // the earliest start of a waiting task
+	Why      string    `json:"why,omitempty"`       // why it waits, as a clause; set for a running task only until its work begins
 	Cancel   string    `json:"cancelled_by,omitempty"`
 	Ending   *Ending   `json:"ending,omitempty"`
 
-	Questions []Question `json:"questions,omitempty"` // of a running task, that wait for an answer; Status alone tells them
-	Posted    bool       `json:"posted"`              // the final message is out
+	Questions []Question `json:"questions,omitempty"` // open questions of a running task; only Desk.Status sets them
+	Posted    bool       `json:"posted"`              // the final message was posted
 
-	Unreadable string `json:"unreadable,omitempty"` // why the record cannot be read, and what to do; the prompt says so, too
+	Unreadable string `json:"unreadable,omitempty"` // why the record cannot be read and what to do; the prompt says so, too
 	flaw       string // the same without the ID and the remedy
 }
 
-// Stopping reports whether somebody has asked for the end of a run that goes on.
+// Stopping reports whether the task's run has been cancelled and has not ended yet.
 func (s Status) Stopping() bool {
 	return s.Ending == nil && s.Cancel != "" && (s.State == string(store.Running) || s.Into != "")
 }
 
-// Status reads one task; ErrNotFound when there is none.
+// Status returns the status of one task, or ErrNotFound.
 func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 	rec, err := d.store.Get(ctx, id)
 	if err != nil {
@@ -51,7 +51,7 @@ func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 	return d.complete(ctx, rec)
 }
 
-// complete is a record with what is kept beside it.
+// complete returns the status of a record, including what is stored outside the record.
 func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
 	s := d.status(rec)
 	if s.flaw != "" {
@@ -60,7 +60,7 @@ func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
 	var err error
 	switch rec.State {
 	case store.Waiting:
-		s.Position, _ = d.store.Position(ctx, rec.ID) // it may have started meanwhile
+		s.Position, _ = d.store.Position(ctx, rec.ID) // the task may have started in the meantime
 		s.follows(s.Position)
 		list := []Status{s}
 		d.noteUnable(ctx, list)
@@ -74,7 +74,7 @@ func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
 	return s, err
 }
 
-// status is a record with the name of who asked.
+// status returns the status of a record, with the asker's name.
 func (d *Desk) status(rec store.Record) Status {
 	s := status(rec)
 	if one, ok := d.policy.People.Find(s.Task.Source, s.Task.Actor); ok {
@@ -83,7 +83,7 @@ func (d *Desk) status(rec store.Record) Status {
 	return s
 }
 
-// status is a record for people. Of one that cannot be read it says so in the task's place, or in the ending's.
+// status returns the status of a record. If the record cannot be read, the prompt and the ending say so.
 func status(rec store.Record) Status {
 	t, err := ReadTask(rec)
 	if err != nil {
@@ -100,7 +100,7 @@ func status(rec store.Record) Status {
 	s.Ending = ending
 	if bad, ok := errors.AsType[*UnreadableError](errors.Join(err, broken)); ok {
 		s.Unreadable, s.flaw = bad.Error(), bad.Why
-		if rec.Unreadable != "" { // not even its state counts: nothing will come of it any more
+		if rec.Unreadable != "" { // the state is unreliable, and the task will never run
 			s.State = string(store.Ended)
 		}
 		if s.Ending == nil && s.State == string(store.Ended) {
@@ -110,8 +110,8 @@ func status(rec store.Record) Status {
 	return s
 }
 
-// shared completes the status of a task that is, or was to its end, in the run of another: who runs it, and the whole ending, which is kept
-// with that one as long as it has it. After that one was tried again, or has expired, the task's own short ending has to do.
+// shared completes the status of an absorbed task with its host's: the worker, the start and the whole ending, which
+// only the host stores. If the host was retried or has expired, the task's own short ending remains.
 func (d *Desk) shared(ctx context.Context, s *Status) error {
 	rec, err := d.store.Get(ctx, s.Into)
 	if errors.Is(err, store.ErrNotFound) {
@@ -130,14 +130,15 @@ func (d *Desk) shared(ctx context.Context, s *Status) error {
 	return nil
 }
 
-// noWorker is why a task waits that no worker has looked at yet.
-const noWorker = "no worker has been free for it yet"
+// noWorker is why a task waits that no worker has claimed or postponed yet.
+const noWorker = "no worker is free yet"
 
-// reason is why a task waits, as a clause for people: the same wherever it is shown. Empty for a task that does not wait.
+// reason returns why a task waits, as a clause for people. Every view shows the same clause. It is empty for a task
+// that does not wait.
 func reason(rec store.Record) string {
 	switch {
 	case rec.State == store.Running:
-		return rec.Why // it was claimed, and has not begun
+		return rec.Why // claimed, but its work has not begun
 	case rec.State != store.Waiting:
 		return ""
 	case rec.Blocked != (store.Blocked{}):
@@ -148,36 +149,36 @@ func reason(rec store.Record) string {
 	return noWorker
 }
 
-// follows says of a task that nobody has looked at yet how many of its thread come first.
+// follows sets how many tasks of the same thread come first, if no worker has looked at this task yet.
 func (s *Status) follows(n int) {
 	if s.Why == noWorker && n > 0 {
 		s.Why = BlockedBy(store.Blocked{Place: n})
 	}
 }
 
-// BlockedBy returns what refused a task its place.
+// BlockedBy explains, as a clause, why a task could not be claimed.
 func BlockedBy(b store.Blocked) string {
 	switch {
 	case b.Scope != "":
 		return fmt.Sprintf("%d of %d runs busy %s; you are %s", b.Runs, b.Max, inScopeOf(b.Scope), ordinal(b.Place))
 	case b.Place <= 1:
-		return "what comes before it in its thread is at work"
+		return "an earlier task in its thread is running"
 	}
-	return fmt.Sprintf("%d requests of its thread come first", b.Place)
+	return fmt.Sprintf("%d tasks in its thread come first", b.Place)
 }
 
-// inScopeOf names a scope to people.
+// inScopeOf names a scope for people.
 func inScopeOf(scope string) string {
 	switch kind, name, _ := strings.Cut(scope, ":"); kind + ":" {
 	case repoScope:
 		return "in " + name
 	case userScope:
-		return "for whoever asked"
+		return "for the same person"
 	}
 	return "with the model account"
 }
 
-// ordinal is 1st, 2nd, 3rd and so on.
+// ordinal returns 1st, 2nd, 3rd and so on.
 func ordinal(n int) string {
 	suffix := "th"
 	if n/10%10 != 1 {

@@ -14,54 +14,55 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// The classes of tasks, each a queue of its own, from the most to the least urgent.
+// The classes of tasks, from the most to the least urgent. Each has its own queue.
 const (
-	Interactive = "interactive" // somebody waits for the answer
-	Review      = "review"      // an event asked for it
+	Interactive = "interactive" // a person waits for the answer
+	Review      = "review"      // requested by an event
 	Background  = "background"
 	Maintenance = "maintenance"
 )
 
-// Classes lists them in that order.
+// Classes lists the classes in that order.
 var Classes = []string{Interactive, Review, Background, Maintenance}
 
-// Task is what somebody asked for. It is written once, at Submit, and stored as JSON.
+// Task is one request. Submit stores it as JSON; only Amend changes it afterwards.
 type Task struct {
 	ID      string        `json:"id"`     // see NewID
-	Source  string        `json:"source"` // by whose Source it is briefed and reported
-	Kind    string        `json:"kind"`   // the source's own word for the sort of work, such as "mention"
-	Thread  string        `json:"thread"` // tasks of one thread run one after the other
+	Source  string        `json:"source"` // name of the Source that briefs and reports it
+	Kind    string        `json:"kind"`   // the source's word for the kind of work, such as "mention"
+	Thread  string        `json:"thread"` // tasks of one thread run one at a time
 	Class   string        `json:"class"`
 	Profile agent.Profile `json:"profile"`
 
-	// Where the agent works: a repository, or a local directory below ERRAND_DIRS; neither means a scratch directory.
+	// Where the agent works: a repository or a local directory below ERRAND_DIRS. If both are empty, it works in a
+	// scratch directory.
 	Repo string `json:"repo,omitempty"` // owner/name
 	Ref  string `json:"ref,omitempty"`  // branch, tag or commit; empty: the default branch
 	Dir  string `json:"dir,omitempty"`
 
-	Actor   string  `json:"actor"`             // who asked, as the source calls them
-	Channel string  `json:"channel,omitempty"` // where, if the source has places that many people share
-	Prompt  string  `json:"prompt"`            // their own words
+	Actor   string  `json:"actor"`             // who asked: their account in the source
+	Channel string  `json:"channel,omitempty"` // where they asked, if the source has channels
+	Prompt  string  `json:"prompt"`            // the request, in their words
 	Options Options `json:"options,omitzero"`
 
-	// Pictures that came with the prompt. The record has their names and types; Submit stores the data beside it.
+	// Pictures that came with the prompt. The record has their names and types; Submit stores the data separately.
 	Pictures []Picture `json:"pictures,omitempty"`
 
-	Reply *Reply `json:"-"` // between a source and Submit: the message may be an answer; nil: it is a task
+	Reply *Reply `json:"-"` // set by a source for Submit if the message may be an answer; nil: it is a task
 
-	NotBefore time.Time `json:"not_before,omitzero"` // when to start it at the earliest; zero: at once
+	NotBefore time.Time `json:"not_before,omitzero"` // earliest start; zero: at once
 
-	Origin json.RawMessage `json:"origin,omitempty"` // the source's return address, opaque to everyone else
+	Origin json.RawMessage `json:"origin,omitempty"` // the source's return address; only the source reads it
 }
 
-// Options is what a task may ask for besides its prompt. Submit holds limit and cost to those of the fleet.
+// Options are what a task may request besides its prompt. Submit limits duration and cost to the fleet's limits.
 type Options struct {
 	Model  string        `json:"model,omitempty"`
 	Effort string        `json:"effort,omitempty"`
-	Agent  string        `json:"agent,omitempty"`   // a named agent of the project
-	MaxUSD float64       `json:"max_usd,omitempty"` // of all its runs; 0: the fleet's
-	Limit  time.Duration `json:"limit,omitempty"`   // of the run; 0: the fleet's
-	Plan   bool          `json:"plan,omitempty"`    // nothing is changed: the answer is what would be done
+	Agent  string        `json:"agent,omitempty"`   // a named agent of the repository
+	MaxUSD float64       `json:"max_usd,omitempty"` // limit on the cost of all its runs; 0: the fleet's
+	Limit  time.Duration `json:"limit,omitempty"`   // limit on the duration of a run; 0: the fleet's
+	Plan   bool          `json:"plan,omitempty"`    // change nothing: the answer is a plan
 }
 
 // maxID keeps an ID usable as a file name and inside a URL.
@@ -73,17 +74,18 @@ var (
 	wordForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:\[\]-]{0,99}$`)
 )
 
-// NewID makes a task's ID from the event alone, so that a redelivered event makes the same one. IDs sort by time, which is also
-// the order of a thread. identity is what makes the event unique within its source; characters outside [a-z0-9.-] become dashes.
+// NewID returns a task's ID. It depends only on the event, so that a redelivered event gets the same ID. IDs sort by
+// time, which is also the order of a thread. identity makes the event unique within its source; characters outside
+// [a-z0-9.-] become dashes.
 func NewID(at time.Time, source, identity string) string {
 	id := fmt.Sprintf("%016d-%s-%s", at.UnixMicro(), source, idForbid.ReplaceAllString(strings.ToLower(identity), "-"))
 	return id[:min(len(id), maxID)]
 }
 
-// ValidID reports whether s has the form of a task's ID; anything else in a URL or a command line is a mistake or an attack.
+// ValidID reports whether s has the form of a task's ID. Reject anything else in a URL or on a command line.
 func ValidID(s string) bool { return len(s) <= maxID && idForm.MatchString(s) }
 
-// Born is when the event came that an ID was made of; zero for what is no ID.
+// Born returns the time of the event that an ID was made from; zero if s is not an ID.
 func Born(id string) time.Time {
 	micros, err := strconv.ParseInt(id[:max(0, strings.IndexByte(id, '-'))], 10, 64)
 	if err != nil {
@@ -92,7 +94,7 @@ func Born(id string) time.Time {
 	return time.UnixMicro(micros)
 }
 
-// check finds what is wrong with a task before it is stored.
+// check validates a task before it is stored.
 func (t Task) check() error {
 	bad := func(format string, args ...any) error {
 		return &InputError{Sentence: fmt.Sprintf(format, args...)}
@@ -103,14 +105,14 @@ func (t Task) check() error {
 	case t.Source == "" || t.Thread == "":
 		return bad("A task needs a source and a thread.")
 	case strings.TrimSpace(t.Prompt) == "":
-		return bad("The request is empty: say what to do.")
+		return bad("The request is empty. Say what to do.")
 	case t.Repo != "" && t.Dir != "":
 		return bad("Name either a repository or a directory, not both.")
 	}
 	if err := agent.CheckPrompt(t.Prompt); err != nil {
 		return bad("%s.", err)
 	}
-	// These end up in the CLI's argument list, so they are held to what names of models and agents look like.
+	// These become arguments of the CLI, so allow only what names of models and agents look like.
 	for _, o := range [...]struct{ what, word string }{{"a model", t.Options.Model}, {"a level of effort", t.Options.Effort}, {"an agent", t.Options.Agent}} {
 		if o.word != "" && !wordForm.MatchString(o.word) {
 			return bad("%q is not the name of %s.", o.word, o.what)
@@ -121,12 +123,12 @@ func (t Task) check() error {
 
 func tooLong() error { return &InputError{Sentence: "The request is too long: at most 1 MiB of text."} }
 
-// InputError is a mistake of whoever asked, told in one sentence for them. Trying again does not help.
+// InputError is a mistake of the person who asked. Sentence explains it to them. Retrying does not help.
 type InputError struct{ Sentence string }
 
 func (e *InputError) Error() string { return e.Sentence }
 
-// FromForge turns a forge's errors into those of this package; any other error is returned as it is.
+// FromForge converts a forge's errors to those of this package. It returns any other error unchanged.
 func FromForge(err error) error {
 	if refused, ok := errors.AsType[*forge.RefusedError](err); ok {
 		return &InputError{Sentence: refused.Sentence}
@@ -137,8 +139,8 @@ func FromForge(err error) error {
 	return err
 }
 
-// MergeKey is what two tasks of a thread have in common if the run of one may absorb the other; empty for what is never absorbed. Only what
-// people wait for is: automatic work is about one thing.
+// MergeKey returns a key that two tasks of a thread share if the run of one may absorb the other; empty if the task
+// is never absorbed. Only interactive tasks are: automatic work is about one thing.
 func MergeKey(t Task) string {
 	if t.Class != Interactive {
 		return ""
@@ -146,7 +148,7 @@ func MergeKey(t Task) string {
 	return format.Hash(t.Source, string(t.Profile), t.Repo, t.Ref, t.Dir, string(format.JSON(t.Options)))
 }
 
-// Title is the task's prompt in one short line.
+// Title returns the first line of the prompt, shortened.
 func (t Task) Title() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(t.Prompt), "\n")
 	if r := []rune(line); len(r) > 100 {
@@ -155,8 +157,8 @@ func (t Task) Title() string {
 	return line
 }
 
-// The names of a run's two logs: of their files in the log directory after "<id>.", and in the store.
+// The names of a run's two logs: the extensions of their files in the log directory, and their names in the store.
 const (
 	PeopleLog = "log"    // for people
-	RawLog    = "ndjson" // the CLI's own lines
+	RawLog    = "ndjson" // the CLI's output lines
 )

@@ -11,16 +11,17 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// Thread is what a thread's latest task leaves to its next one, which goes on in the same place and the same way unless it says otherwise.
+// Thread is what a thread's latest task passes on to its next one, which by default works in the same place with the
+// same options.
 type Thread struct {
-	Latest  string        `json:"latest"` // ID of that task
+	Latest  string        `json:"latest"` // ID of the latest task
 	Repo    string        `json:"repo,omitempty"`
 	Ref     string        `json:"ref,omitempty"`
 	Profile agent.Profile `json:"profile,omitempty"`
-	Options Options       `json:"options,omitzero"` // without Plan: what is said to a plan is that it be carried out
+	Options Options       `json:"options,omitzero"` // without Plan, because a reply to a plan asks to carry it out
 }
 
-// topic is what the store keeps of it. Only where people talk is there a next one to go by it.
+// topic returns the thread state that the store keeps for a task. Only threads with conversations have one.
 func topic(t Task) json.RawMessage {
 	if t.Class != Interactive {
 		return nil
@@ -29,7 +30,8 @@ func topic(t Task) json.RawMessage {
 	return format.JSON(Thread{Latest: t.ID, Repo: t.Repo, Ref: t.Ref, Profile: t.Profile, Options: t.Options})
 }
 
-// Thread reads it; ErrNotFound where nobody has asked for anything, or not for long, or where it cannot be read.
+// Thread returns the state of a thread. It returns ErrNotFound if the thread has no tasks, has expired or cannot be
+// decoded.
 func (d *Desk) Thread(ctx context.Context, name string) (Thread, error) {
 	var t Thread
 	name, err := d.store.Threads.Resolve(ctx, name)
@@ -51,8 +53,8 @@ func (d *Desk) Thread(ctx context.Context, name string) (Thread, error) {
 	return Thread{}, fmt.Errorf("read thread %s: %w", name, ErrNotFound)
 }
 
-// Open reads the tasks of a thread that have not ended, in the order in which they start. Those that are in the run of another are not
-// among them, nor those that cannot be read.
+// Open returns the tasks of a thread that have not ended, in the order in which they start. It leaves out absorbed
+// tasks and those that cannot be decoded.
 func (d *Desk) Open(ctx context.Context, thread string) ([]Status, error) {
 	thread, err := d.store.Threads.Resolve(ctx, thread)
 	if err != nil {
@@ -73,7 +75,7 @@ func (d *Desk) Open(ctx context.Context, thread string) ([]Status, error) {
 	return list, nil
 }
 
-// Latest is a thread's latest task, or the one whose run has taken it up. ErrNotFound where there is none any more.
+// Latest returns a thread's latest task, or the one whose run absorbed it. It returns ErrNotFound if there is none.
 func (d *Desk) Latest(ctx context.Context, t Thread) (Status, error) {
 	if t.Latest == "" {
 		return Status{}, ErrNotFound
@@ -85,8 +87,8 @@ func (d *Desk) Latest(ctx context.Context, t Thread) (Status, error) {
 	return st, err
 }
 
-// History returns the newest tasks of a thread in which people talk, at most n, oldest first, in
-// whatever state. One whose thread nobody knows is empty.
+// History returns the newest n tasks of a conversation in any state, oldest first. An unknown thread yields an empty
+// list.
 func (d *Desk) History(ctx context.Context, thread string, n int) ([]Status, error) {
 	thread, err := d.store.Threads.Resolve(ctx, thread)
 	if err != nil {

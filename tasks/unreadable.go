@@ -9,8 +9,8 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// UnreadableError says that what is stored of a task cannot be read: another version wrote it, or somebody by mistake. Other tasks do not depend
-// on it, so that whoever reads many shows it as such and passes over it.
+// UnreadableError means that a task's record cannot be decoded, because another version or a mistake wrote it. It
+// does not affect other tasks, so a list shows such a record and continues.
 type UnreadableError struct {
 	ID, Why string
 }
@@ -19,13 +19,13 @@ func (e *UnreadableError) Error() string {
 	return fmt.Sprintf("unreadable record %s: %s; remove it with redis-cli DEL errand:task:%s", e.ID, e.Why, e.ID)
 }
 
-// ReadTask decodes a stored task. The error is an UnreadableError. Its thread is the record's: a task is stored under the name that was
-// asked for, which may be an alias.
+// ReadTask decodes a stored task. The error is an UnreadableError. The task's Thread is the record's, because a task
+// may have been submitted under an alias of its thread.
 func ReadTask(rec store.Record) (t Task, _ error) {
 	why := rec.Unreadable
 	if why == "" {
 		if err := json.Unmarshal(rec.Task, &t); err != nil {
-			why = "its task is no JSON of ours: " + err.Error()
+			why = "its task cannot be decoded: " + err.Error()
 		} else if t.ID != rec.ID || t.Source == "" {
 			why = "its task has no source or another ID"
 		}
@@ -43,13 +43,13 @@ func ReadEnding(rec store.Record) (e *Ending, _ error) {
 		return nil, nil
 	}
 	if err := json.Unmarshal(rec.Ending, &e); err != nil {
-		return nil, &UnreadableError{rec.ID, "its ending is no JSON of ours: " + err.Error()}
+		return nil, &UnreadableError{rec.ID, "its ending cannot be decoded: " + err.Error()}
 	}
 	return e, nil
 }
 
-// ReadMemo reads what a source remembers under a name into v. What cannot be read, because another version wrote it, is forgotten and logged: a
-// thread or a pull request goes on without.
+// ReadMemo decodes the value that a source stores under a name. If the value cannot be decoded, because another
+// version wrote it, ReadMemo logs that and leaves v unchanged.
 func ReadMemo[T any](log *slog.Logger, name string, body json.RawMessage, v *T) {
 	if body == nil {
 		return
@@ -62,12 +62,12 @@ func ReadMemo[T any](log *slog.Logger, name string, body json.RawMessage, v *T) 
 	*v = read
 }
 
-// standIn is shown in the place of a task that cannot be read.
+// standIn returns a task to show in place of one that cannot be decoded.
 func standIn(rec store.Record, why error) Task {
 	return Task{ID: rec.ID, Source: sourceOf(rec.ID), Kind: "unreadable", Thread: rec.Thread, Class: rec.Class, Prompt: why.Error()}
 }
 
-// noteUnreadable lets doctor tell of those tasks that cannot be read.
+// noteUnreadable records the tasks that cannot be decoded for `enqueue doctor`.
 func (d *Desk) noteUnreadable(ctx context.Context, list []Status) {
 	why := map[string]string{}
 	for _, s := range list {

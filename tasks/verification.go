@@ -101,12 +101,12 @@ func (c *Verification) Markdown() string {
 	return b.String() + "\n---\n"
 }
 
-// codeSpan shows somebody's word as code.
+// codeSpan formats untrusted text as a code span.
 func codeSpan(s string) string {
 	return "`" + strings.ReplaceAll(untrusted.Line(s, 300), "`", "'") + "`"
 }
 
-// fate says how a command ended, and how long it took.
+// fate says how a command ended and how long it took.
 func (v Verified) fate() string {
 	lasted := Lasted(v.Duration)
 	switch {

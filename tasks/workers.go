@@ -12,7 +12,8 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// Able reports whether a worker takes tasks and can run them. One that says nothing about its CLI is taken at its word.
+// Able reports whether a worker takes tasks and can run them. A worker that reports nothing about its CLI counts as
+// able.
 func Able(w store.Worker) bool {
 	h, err := cliOf(w)
 	return err == nil && !w.Draining && h.OK
@@ -26,8 +27,8 @@ func cliOf(w store.Worker) (h agent.Health, err error) {
 	return h, err
 }
 
-// Unable says, for operators, why none of these workers would run a task now, in the words of the first that cannot, and what to do about
-// it. Both are empty when one of them would.
+// Unable says, for operators, why none of these workers can run a task now, and what to do about it. If no other
+// reason applies, it uses the first worker that cannot. Both results are empty if a worker can.
 func Unable(seen []store.Worker) (what, remedy string) {
 	if len(seen) == 0 {
 		return "no worker is alive", "start one, with the same REDIS_URL"
@@ -38,7 +39,7 @@ func Unable(seen []store.Worker) (what, remedy string) {
 	for _, w := range seen {
 		switch h, err := cliOf(w); {
 		case err != nil:
-			return fmt.Sprintf("what worker %s tells of its CLI cannot be read", w.Host), "run the same version of errand everywhere"
+			return fmt.Sprintf("the CLI state of worker %s cannot be read", w.Host), "run the same version of errand everywhere"
 		case !h.OK:
 			return fmt.Sprintf("no worker can run tasks: %s (%s)", h.Problem, w.Host), h.Remedy
 		}
@@ -59,7 +60,7 @@ func WhyNoWorker(seen []store.Worker) string {
 	return "no worker can run tasks"
 }
 
-// noteUnable fills in why a task that is due waits, where no worker can run any.
+// noteUnable sets why a due task waits, if no worker can run tasks.
 func (d *Desk) noteUnable(ctx context.Context, list []Status) {
 	due := func(s Status) bool { return s.State == string(store.Waiting) && !s.At.After(time.Now()) }
 	if !slices.ContainsFunc(list, due) {
@@ -67,7 +68,7 @@ func (d *Desk) noteUnable(ctx context.Context, list []Status) {
 	}
 	seen, err := d.store.Workers.List(ctx)
 	if err != nil {
-		return // what the task says of itself still holds
+		return // the task's own reason still holds
 	}
 	why := WhyNoWorker(seen)
 	for i := range list {

@@ -76,7 +76,7 @@ func TestChatEndings(t *testing.T) {
 		},
 		"timed out": {
 			tasks.Ending{Kind: tasks.TimedOut, Limit: "2h"},
-			[]any{4, "", "timed_out\nThis timed out after 2h and was stopped. Ask for less at once, or ask again to go on from here.\n"},
+			[]any{4, "", "timed_out\nThis timed out after 2h and was stopped. Ask for less at once, or ask again to continue from here.\n"},
 		},
 		"cancelled": {
 			tasks.Ending{Kind: tasks.Cancelled, By: "ann", Result: agent.Result{Partial: "So far"}},

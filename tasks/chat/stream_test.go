@@ -149,7 +149,7 @@ func TestEndings(t *testing.T) {
 			tasks.Ending{Kind: tasks.TimedOut, Limit: "2h", Result: agent.Result{Partial: "So far I know"}},
 			object{
 				"type": "error", "partial": "So far I know",
-				"content": "This timed out after 2h and was stopped. Ask for less at once, or ask again to go on from here.",
+				"content": "This timed out after 2h and was stopped. Ask for less at once, or ask again to continue from here.",
 			},
 		},
 	} {

@@ -29,7 +29,8 @@ type cached[T any] struct {
 	until time.Time // zero: forever
 }
 
-// Get returns the answer for key, by ask unless it is known. It returns when ctx ends, even if ask goes on for another caller.
+// Get returns the answer for key, and calls ask if it is unknown. It returns when ctx ends, even if ask continues for
+// another caller.
 func (c *Cache[T]) Get(ctx context.Context, key string, ask func(context.Context) (T, error)) (T, error) {
 	e, first := c.entry(key)
 	if first {
@@ -66,7 +67,7 @@ func (c *Cache[T]) entry(key string) (e *cached[T], first bool) {
 		c.entries = map[string]*cached[T]{}
 	}
 	if len(c.entries) >= maxCached {
-		for other := range c.entries { // any: asking again costs one call
+		for other := range c.entries { // any entry: asking again costs one call
 			delete(c.entries, other)
 			break
 		}

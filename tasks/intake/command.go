@@ -46,7 +46,7 @@ type Reply struct {
 	Done bool   // whether the command changed anything
 }
 
-// Command is a command of one person. It changes nothing when it is carried out again, so that an event may come late and twice.
+// Command is a command of one person. Carrying it out again changes nothing, so an event may arrive late and twice.
 type Command struct {
 	Desk *tasks.Desk
 	ID   string                // what the message's ID would be as a task: the command is about earlier tasks only
@@ -132,7 +132,7 @@ func (c Command) Status(ctx context.Context, name string, thread tasks.Thread, n
 // maxTitle is how much of a task's title a status line shows, in characters.
 const maxTitle = 80
 
-// Describe is the state of one task in a sentence.
+// Describe returns the state of one task in a sentence.
 func Describe(st tasks.Status, now time.Time) string {
 	title := "“" + shorten(st.Task.Title(), maxTitle) + "”"
 	switch {
@@ -152,7 +152,7 @@ func Describe(st tasks.Status, now time.Time) string {
 	return title + " has been added to the run in this thread."
 }
 
-// shorten is text in one line of at most n characters.
+// shorten returns text in one line of at most n characters.
 func shorten(text string, n int) string {
 	runes := []rune(strings.Join(strings.Fields(text), " "))
 	if len(runes) <= n {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Inbound is what a front door knows of the events that reach it. The zero value has seen none.
+// Inbound records the events and connections of a front door. The zero value is ready to use.
 type Inbound struct {
 	mu          sync.Mutex
 	last        time.Time

@@ -9,10 +9,10 @@ import (
 // maxAnswer is how much of an answer is quoted, in characters.
 const maxAnswer = 300
 
-// NotWaiting is said to a person whose answer comes too late.
+// NotWaiting is the reply to an answer that comes too late.
 const NotWaiting = "No question is waiting for an answer."
 
-// AnsweredBefore tells a person whose answer comes too late which answer came first.
+// AnsweredBefore returns the reply to an answer that comes too late: it quotes the first answer.
 func AnsweredBefore(a tasks.Answer) string {
 	if a.Expired {
 		return NotWaiting
@@ -20,8 +20,8 @@ func AnsweredBefore(a tasks.Answer) string {
 	return fmt.Sprintf("%s has already answered: %s", shorten(a.By, 100), shorten(a.Text, maxAnswer))
 }
 
-// Outcome is the line below a question that shows its answer; empty while it is open. person and quote put a person and their words into the
-// source's notation.
+// Outcome returns the line below a question that shows its answer; empty while the question is open. person and quote
+// convert a name and a text to the source's notation.
 func Outcome(q tasks.Question, person, quote func(string) string) string {
 	switch a := q.Answer; {
 	case a == nil:

@@ -34,7 +34,7 @@ func TestEdits(t *testing.T) {
 	_, claim := f.begin()
 	f.edit(ts, at+"count all files")
 	got := f.tasks()[0]
-	equal(t, "correction", []string{got.Prompt, got.Thread, got.Repo}, []string{"I have changed my message. It now reads:\n\ncount all files", task.Thread, "acme/api"})
+	equal(t, "correction", []string{got.Prompt, got.Thread, got.Repo}, []string{"I have edited my message. It now reads:\n\ncount all files", task.Thread, "acme/api"})
 	correction, ok, err := claim.Take(t.Context(), false, []byte(`{}`))
 	if err != nil || !ok || correction.ID != got.ID {
 		t.Errorf("taken up %v, %v, %v", correction.ID, ok, err)

@@ -139,12 +139,12 @@ func TestStatusInThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.say(bob, general, root, "status")
-	f.lastWord(bob, 2, "“one” waits: no worker has been free for it yet.")
+	f.lastWord(bob, 2, "“one” waits: no worker is free yet.")
 	_, claim := f.begin()
 	f.say(ann, general, root, at+"[model=opus] two")
 	f.say(bob, general, root, "status")
 	said := f.word(general, bob, 3)
-	if first, second, _ := strings.Cut(said, "\n"); !strings.HasPrefix(first, "“one” has been running for ") || second != "“two” waits: what comes before it in its thread is at work." {
+	if first, second, _ := strings.Cut(said, "\n"); !strings.HasPrefix(first, "“one” has been running for ") || second != "“two” waits: an earlier task in its thread is running." {
 		t.Errorf("status %q", said)
 	}
 	question, err := json.Marshal(tasks.Question{Key: "q", Text: "Which?"})

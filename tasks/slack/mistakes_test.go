@@ -57,7 +57,7 @@ func TestWordsAboutRequests(t *testing.T) {
 	task := tasks.Task{Prompt: "count <!channel>\nall"}
 	e := answered("42")
 	for _, st := range []tasks.Status{
-		{State: "waiting", Task: task, Why: "no worker has been free for it yet"},
+		{State: "waiting", Task: task, Why: "no worker is free yet"},
 		{State: "waiting", Task: task, Why: "the limit is reached"},
 		{State: "running", Task: task, Started: w.source.client.now().Add(-90 * time.Second)},
 		{State: "running", Task: task, Questions: []tasks.Question{{}}},

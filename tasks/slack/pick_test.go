@@ -164,7 +164,7 @@ func TestEditAfterTheChoice(t *testing.T) {
 	equal(t, "task", []string{f.one().Prompt, f.one().Repo}, []string{"mend all of it", "acme/web"})
 	f.begin()
 	f.edit(ts, at+"mend most of it")
-	equal(t, "correction", f.tasks()[0].Prompt, "I have changed my message. It now reads:\n\nmend most of it")
+	equal(t, "correction", f.tasks()[0].Prompt, "I have edited my message. It now reads:\n\nmend most of it")
 }
 
 // A stored menu is untrusted: a person who knows its key can write there.

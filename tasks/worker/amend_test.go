@@ -67,7 +67,7 @@ func TestAmendRunning(t *testing.T) {
 	}
 	f.amend(task, "1700000001.000099", tasks.Outdated)
 	m := run.next()
-	if want := "I have changed my message. It now reads:\n\npaint it blue"; m.Text != want {
+	if want := "I have edited my message. It now reads:\n\npaint it blue"; m.Text != want {
 		t.Errorf("the agent got %q", m.Text)
 	}
 	run.take(m)

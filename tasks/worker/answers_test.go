@@ -55,7 +55,7 @@ func TestBodyOfAnEnding(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 2000)
 	e := tasks.Ending{Kind: tasks.Cancelled, Result: agent.Result{Text: long, Partial: "half\nof it"}}
-	if got, want := e.Body(), long+"\n\nWhat the agent had said until then:\n\n> half\n> of it"; got != want {
+	if got, want := e.Body(), long+"\n\nPartial answer:\n\n> half\n> of it"; got != want {
 		t.Errorf("body = %s", got)
 	}
 	if got := e.Said(); got != long+"\n\nhalf\nof it" {

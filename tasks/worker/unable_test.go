@@ -209,7 +209,7 @@ func TestUnable(t *testing.T) {
 		"leaving": {[]store.Worker{leaving}, [3]string{"all workers are shutting down", "", "no worker can run tasks"}},
 		"unreadable": {
 			[]store.Worker{{Host: "d", Health: json.RawMessage(`[]`)}},
-			[3]string{"what worker d tells of its CLI cannot be read", "run the same version of errand everywhere", "no worker can run tasks"},
+			[3]string{"the CLI state of worker d cannot be read", "run the same version of errand everywhere", "no worker can run tasks"},
 		},
 	} {
 		what, remedy := tasks.Unable(c.seen)

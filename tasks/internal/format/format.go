@@ -11,7 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// JSON marshals one of our own structs, which cannot fail. It does not escape HTML: escaped markup takes six times the space.
+// JSON marshals one of errand's own structs, which cannot fail. It does not escape HTML, because escaped markup takes
+// six times the space.
 func JSON(v any) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -22,7 +23,7 @@ func JSON(v any) json.RawMessage {
 	return b.Bytes()
 }
 
-// Head splits s after at most n bytes, not inside a character.
+// Head splits s after at most n bytes and never inside a character.
 func Head(s string, n int) (head, rest string) {
 	if len(s) <= n {
 		return s, ""
@@ -33,7 +34,7 @@ func Head(s string, n int) (head, rest string) {
 	return strings.ToValidUTF8(s[:n], "\uFFFD"), s[n:]
 }
 
-// Paragraphs joins the texts that are not empty as paragraphs.
+// Paragraphs joins the non-empty texts as paragraphs.
 func Paragraphs(texts ...string) string {
 	var list []string
 	for _, t := range texts {
@@ -47,7 +48,7 @@ func Paragraphs(texts ...string) string {
 // OneWord replaces the white space in a name with dashes.
 func OneWord(name string) string { return strings.Join(strings.Fields(name), "-") }
 
-// Hash is a short hash of the parts, as a key.
+// Hash returns a short hash of the parts, for use as a key.
 func Hash(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:8])
