@@ -14,18 +14,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// take takes the next task that can be briefed. With last and none there it closes the mailbox.
+// take takes the thread's next task whose brief succeeds. If last is set and there is none, it closes the mailbox.
 func (m *mailbox) take(ctx context.Context, last bool) (agent.Message, bool) {
 	event := format.JSON(agent.Event{Kind: tasks.Absorbed, ToolID: m.task.ID, Text: "The run of task " + m.task.ID + " takes this into account.", Time: time.Now()})
 	for {
 		select {
-		case <-m.closed: // just now
+		case <-m.closed: // closed in the meantime
 			return agent.Message{}, false
 		default:
 		}
 		rec, ok, err := m.run.claim.Take(ctx, last, event)
 		if err != nil {
-			m.complain(ctx, "", err) // it is tried again, or the claim is lost
+			m.complain(ctx, "", err) // the next hint tries again, or the claim is lost
 			return agent.Message{}, false
 		}
 		if !ok {
@@ -47,11 +47,11 @@ func (m *mailbox) take(ctx context.Context, last bool) (agent.Message, bool) {
 	}
 }
 
-// decline deals with a task that cannot be taken in, and reports whether the next one can be looked at. One that its source refuses ends. Any
-// other waits again, and the mailbox is closed, because nothing must overtake it.
+// decline handles a task that cannot be absorbed, and reports whether to try the next one. A task that its source
+// refuses ends. Any other task waits again, and the mailbox is closed, because nothing may overtake it.
 func (m *mailbox) decline(ctx context.Context, id string, why error) (more bool) {
 	if ctx.Err() != nil {
-		return false // the run is over, and with it what it has taken
+		return false // the run is over, and its tasks wait again
 	}
 	var err error
 	input, refused := errors.AsType[*tasks.InputError](why)
@@ -74,7 +74,8 @@ func (m *mailbox) complain(ctx context.Context, id string, err error) {
 	}
 }
 
-// refuse ends a task that its source does not let run. It waits again for that moment, in which nobody can claim it: its thread is ours.
+// refuse ends a task that its source refused. Only waiting tasks can be ended this way, so it gives the task back
+// first; nobody else can claim it, because this run has the thread.
 func (m *mailbox) refuse(ctx context.Context, id string, why *tasks.InputError) error {
 	if err := m.run.claim.GiveBack(ctx, false, id); err != nil {
 		return err
@@ -84,11 +85,11 @@ func (m *mailbox) refuse(ctx context.Context, id string, why *tasks.InputError) 
 	return err
 }
 
-// errOwnRun keeps a task out of a live run.
-var errOwnRun = errors.New("it needs a run of its own")
+// errOwnRun means that a task cannot be absorbed.
+var errOwnRun = errors.New("the task needs a separate run")
 
-// brief makes the message of an absorbed task. The context that the source would give a run is not in it; somebody else's words say whose
-// they are.
+// brief returns the message for an absorbed task. It leaves out the system prompt that the source would give a
+// separate run. If another person wrote the message, it says who.
 func (m *mailbox) brief(ctx context.Context, rec store.Record) (t tasks.Task, _ agent.Message, err error) {
 	if t, err = tasks.ReadTask(rec); err != nil {
 		return t, agent.Message{}, err
@@ -105,14 +106,14 @@ func (m *mailbox) brief(ctx context.Context, rec store.Record) (t tasks.Task, _ 
 	if t.Actor != m.task.Actor {
 		message.Text = m.worker.cfg.Policy.People.Name(t.Source, t.Actor) + " says:\n\n" + message.Text
 	}
-	message.ID = uuid.NewString() // by which the agent says that it has taken it up
+	message.ID = uuid.NewString() // the agent confirms the message by this ID
 	return t, message, nil
 }
 
-// plain reports whether a task's message can go into the conversation of another.
+// plain reports whether a task's message can join the conversation of another task.
 func plain(b tasks.Brief) bool { return !b.Fresh && !b.Diff && b.Schema == nil }
 
-// tell tells of a message that was handed to the agent: among the run's events, and to who wrote it.
+// tell reports a message that was handed to the agent: in the run's events, and to its author.
 func (m *mailbox) tell(ctx context.Context, message string) {
 	m.mu.Lock()
 	var t tasks.Task
@@ -127,7 +128,7 @@ func (m *mailbox) tell(ctx context.Context, message string) {
 	if some, is := m.source.(tasks.Selective); !ok || is && !some.Assures(t) {
 		return
 	}
-	m.carried.Go(func() { // the agent does not wait for the source's answer
+	m.carried.Go(func() { // do not make the agent wait for the source
 		first, err := m.run.claim.First(ctx, "absorbed-"+format.Hash(t.ID))
 		if err == nil && first {
 			err = to.Say(ctx, t, "I'll take that into account.")
@@ -138,8 +139,9 @@ func (m *mailbox) tell(ctx context.Context, message string) {
 	})
 }
 
-// took notes that the agent has taken up a message. When it takes up the first one again, the conversation could not be resumed and began
-// anew: what the agent was given before is not in it. That waits for a run of its own, and all else behind it.
+// took records that the agent has read a message. If it reads the first one again, the conversation could not be
+// resumed and a new one has begun, without the messages that the agent was given before. They, and everything after
+// them, wait for a separate run.
 func (m *mailbox) took(message string) {
 	m.mu.Lock()
 	again := m.begun && message == m.prompt
@@ -160,7 +162,7 @@ func (m *mailbox) took(message string) {
 	m.look()
 }
 
-// part lets all wait that was given to a conversation that is no more.
+// part gives back the tasks whose messages went to a conversation that no longer exists.
 func (m *mailbox) part(ctx context.Context) {
 	m.mu.Lock()
 	var lost []string
@@ -174,11 +176,11 @@ func (m *mailbox) part(ctx context.Context) {
 		return
 	}
 	if err := m.run.claim.GiveBack(ctx, true, lost...); err != nil {
-		m.complain(ctx, "", err) // they wait again when the run is over
+		m.complain(ctx, "", err) // they wait again after the run
 	}
 }
 
-// covered are the tasks whose messages the run has taken up: its ending is theirs.
+// covered returns the tasks whose messages the run has read. They end with it.
 func (m *mailbox) covered() (ids []string) {
 	for _, t := range m.absorbed() {
 		ids = append(ids, t.ID)
@@ -186,7 +188,7 @@ func (m *mailbox) covered() (ids []string) {
 	return ids
 }
 
-// said are their messages, as turns of a conversation.
+// said returns the messages of the covered tasks as turns of a conversation.
 func (m *mailbox) said() (turns []agent.Turn) {
 	for _, t := range m.absorbed() {
 		turns = append(turns, agent.Turn{Role: agent.User, Text: t.Prompt})
@@ -208,7 +210,7 @@ func (m *mailbox) absorbed() (list []tasks.Task) {
 	return list
 }
 
-// held are those of them whose message is in a session: who goes on with it goes on with them.
+// held returns the covered tasks whose message is in a session: a run that resumes the session covers them, too.
 func (m *mailbox) held(s agent.Session) (ids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,11 +13,13 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// What one run learns of the credential they all use holds for the fleet: a limit keeps every start back, an overload slows starts down.
-// Runs under way are left alone: the CLI's own retries suit them. What passes only after horizon is no reason to hold the credential: each
-// task then ends at once and says so, and the first one finds out if the account's plan was raised.
+// All runs share one credential, so the fleet shares what one run learns about it: a usage limit stops all starts, an
+// overload slows them down. Live runs continue, because the CLI retries by itself. A limit that is lifted only after
+// horizon does not stop other starts: each task then ends at once with that reason, and the first one finds out if
+// the account's plan was upgraded.
 
-// admit lets a claimed task start unless its credential is held: then it waits, and the thread is told if that is for a limit.
+// admit returns nil if a claimed task may start, and otherwise postpones it. If the reason is a usage limit, it
+// informs the thread.
 func (w *Worker) admit(run *run, t tasks.Task, s tasks.Source) error {
 	if w.cfg.Credential == "" {
 		return nil
@@ -32,11 +34,12 @@ func (w *Worker) admit(run *run, t tasks.Task, s tasks.Source) error {
 		return tasks.Later(time.Until(wait.At), "runs start one after the other, because the model had too many requests")
 	}
 	w.sayOnce(run, t, s, fmt.Sprintf("held-%d", held.At.Unix()), parked(t, wait, time.Now()))
-	return &tasks.ErrLater{At: wait.At, Why: wait.Why} // told just now
+	return &tasks.ErrLater{At: wait.At, Why: wait.Why} // sayOnce has informed the thread
 }
 
-// turn is how long after the next start may be a task asks again: at any time of the interval, so that all who wait come one after the
-// other, but the sooner the longer it has waited, so that it is not overtaken for ever by those who come new.
+// turn returns how long after the next possible start a task tries again. It is a random part of the interval, so
+// that the waiting tasks come one after the other. The longer a task has waited, the shorter the interval, so that
+// newer tasks do not overtake it again and again.
 func turn(interval, waited time.Duration) time.Duration {
 	if waited > 0 {
 		interval = time.Duration(float64(interval) * float64(interval) / float64(interval+waited))
@@ -44,7 +47,7 @@ func turn(interval, waited time.Duration) time.Duration {
 	return upTo(interval)
 }
 
-// recordThrottle tells the fleet what the end of a run says of the credential.
+// recordThrottle records what the end of a run says about the credential, for the whole fleet.
 func (w *Worker) recordThrottle(run *run, r agent.Result) {
 	credential, err := w.cfg.Credential, error(nil)
 	if credential == "" {
@@ -66,7 +69,8 @@ func (w *Worker) recordThrottle(run *run, r agent.Result) {
 	}
 }
 
-// refused reports whether the model did not take the credential of a run, or wanted it paid for: by what the run's gateway saw, if it had one.
+// refused reports whether the model refused the credential or required payment, according to the run's gateway if it
+// had one.
 func refused(r agent.Result) bool {
 	if r.Error == nil || r.Error.Class != agent.ClassAuth && r.Error.Class != agent.ClassBilling {
 		return false
@@ -77,8 +81,8 @@ func refused(r agent.Result) bool {
 // throttles reports whether a failure means that the model wants fewer requests.
 func throttles(c agent.Class) bool { return c == agent.ClassOverloaded || c == agent.ClassRateLimit }
 
-// slow makes what a live run calls when the model throttles it. The store is told by a goroutine that ends with the run's claim; what
-// comes while it does so is the same news.
+// slow returns the function that a live run calls when the model throttles it. A goroutine, which ends with the run's
+// claim, informs the store; calls that come meanwhile count as one.
 func (w *Worker) slow(run *run) func() {
 	if w.cfg.Credential == "" {
 		return func() {}
@@ -104,7 +108,7 @@ func (w *Worker) slow(run *run) func() {
 	}
 }
 
-// announce tells whoever follows the run that it is tried again, and the thread if that is long after.
+// announce tells the run's followers that the task will be retried, and the thread if that is much later.
 func (w *Worker) announce(run *run, t tasks.Task, s tasks.Source, cause error) {
 	a, ok := errors.AsType[*retryError](cause)
 	if !ok {
@@ -115,17 +119,17 @@ func (w *Worker) announce(run *run, t tasks.Task, s tasks.Source, cause error) {
 		w.sayOnce(run, t, s, fmt.Sprintf("park-%d", run.claim.Record().Parks), parked(t, a.Wait, now))
 		return
 	}
-	w.notice(run, fmt.Sprintf("This is tried again in %s, attempt %d of %d: %s.", span(a.At.Sub(now)), a.next, a.of, a.Why))
+	w.notice(run, fmt.Sprintf("Retrying in %s, attempt %d of %d: %s.", span(a.At.Sub(now)), a.next, a.of, a.Why))
 }
 
-// parked says why and how long a task waits, and what can be done about it.
+// parked says why and until when a task waits, and how to cancel it.
 func parked(t tasks.Task, wait store.Wait, now time.Time) string {
-	return fmt.Sprintf("This waits until %s: %s. What was done so far is kept, and it goes on by itself. To give it up instead, cancel it "+
+	return fmt.Sprintf("This waits until %s: %s. The work so far is kept, and it continues by itself. To stop it, cancel it "+
 		"in the console or with `enqueue cancel %s`.", moment(wait.At, now), wait.Why, t.ID)
 }
 
-// sayOnce says words of errand's own, in the task's thread too if the source talks, and only the first time that key comes up. Failing is
-// no failure: the task's status says the same.
+// sayOnce reports text in the run's events and, if the source can speak, in the thread. It does so only the first
+// time for a key. Errors are only logged, because the task's status says the same.
 func (w *Worker) sayOnce(run *run, t tasks.Task, s tasks.Source, key, text string) {
 	ctx, cancel := context.WithTimeout(run.detached, sayLimit)
 	defer cancel()
@@ -141,10 +145,10 @@ func (w *Worker) sayOnce(run *run, t tasks.Task, s tasks.Source, key, text strin
 	}
 }
 
-// sayLimit bounds how long a task's thread is tried to be told.
+// sayLimit bounds the time for informing a task's thread.
 const sayLimit = 15 * time.Second
 
-// notice adds to a run's events what happens to its task outside of a run.
+// notice adds an event to a run's events that says what happens to its task outside the run.
 func (w *Worker) notice(run *run, text string) {
 	e := agent.Event{Kind: agent.Notice, Text: text, Time: time.Now()}
 	run.report.Update(e)

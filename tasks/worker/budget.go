@@ -11,23 +11,24 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// whyReserved is why a task waits for a budget that is not used up, for people.
+// whyReserved is why a task waits for a budget that is not used up yet.
 const whyReserved = "the day's budget is reserved by other runs"
 
-// afford reserves what a task that is about to run may cost, and says at which cost its run is to be stopped; 0: at none. It refuses a task
-// with an *InputError when a budget is used up, and lets it wait while others have reserved what is left.
+// afford reserves the expected cost of a task that is about to run, and returns the cost at which to stop the run; 0
+// means no limit. It refuses the task with an *InputError if a budget is used up, and postpones it while others have
+// reserved the rest.
 func (w *Worker) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
 	b := w.cfg.Policy.Budgets
 	maxUSD = t.Options.MaxUSD
 	if maxUSD > 0 {
-		if maxUSD -= r.claim.Record().Cost; maxUSD <= 0 { // its earlier runs, which were interrupted, had used it up
+		if maxUSD -= r.claim.Record().Cost; maxUSD <= 0 { // its interrupted runs have used it up
 			return 0, agent.NewError(agent.ClassBudget, "spent before the run")
 		}
 	}
 	left, err := r.claim.Reserve(r.ctx, cmp.Or(maxUSD, b.Reserve, 1), b.Daily()...)
 	if over, ok := errors.AsType[*store.OverBudget](err); ok {
 		if over.Spent < over.Budget {
-			return 0, tasks.Later(w.timing.Budget, whyReserved) // what others have spent is nobody's business where this is told
+			return 0, tasks.Later(w.timing.Budget, whyReserved) // do not reveal what others have spent
 		}
 		return 0, b.Refusal(over)
 	}
@@ -37,7 +38,7 @@ func (w *Worker) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
 	return tasks.LowerLimit(maxUSD, left), nil
 }
 
-// settle notes what a run has cost, however it ended: also one that was interrupted has cost something.
+// settle records what a run has cost, however it ended. An interrupted run has a cost, too.
 func (w *Worker) settle(r *run, res agent.Result) tasks.Bill {
 	rec := r.claim.Record()
 	bill := tasks.Bill{Earlier: rec.Cost, Crashes: rec.Crashes}
@@ -56,7 +57,7 @@ func (w *Worker) settle(r *run, res agent.Result) tasks.Bill {
 	return bill
 }
 
-// expense is a run as it is settled.
+// expense converts a run's result for the store.
 func expense(r agent.Result) store.Expense {
 	return store.Expense{USD: r.CostUSD, Model: format.OneWord(r.Model), Tokens: store.Tokens(r.Usage)}
 }

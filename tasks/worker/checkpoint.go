@@ -11,35 +11,37 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// packFor is how long a clone may take to be packed while its run lives. It takes a fraction of a second, unless it is huge or hostile. A
-// drain has less patience: Timing.Pack.
+// packFor bounds the packing of a clone while its run is live. Packing takes a fraction of a second unless the clone
+// is huge or hostile. During a drain the bound is Timing.Pack.
 const packFor = time.Minute
 
-// checkpoint is what is remembered of a run, beside its session and the bundle of its clone.
+// checkpoint is the state of a run from which another run can resume, apart from its session's data and the bundle of
+// its clone.
 type checkpoint struct {
 	Session agent.Session     `json:"session"`
-	Work    *workspace.Bundle `json:"work,omitempty"`    // nil: it had no clone, or nothing of it could be kept
-	Answers string            `json:"answers,omitempty"` // of the turns it had finished: nobody will give them again
-	Dir     string            `json:"dir"`               // where it worked
-	Why     string            `json:"why,omitempty"`     // it was interrupted, in a clause; empty: its worker had to stop
-	Fresh   bool              `json:"fresh,omitempty"`   // its conversation cannot be continued, so there is nothing else in here
-	Left    string            `json:"left,omitempty"`    // handed back in peace: by which its worker finds the directories as they were
+	Work    *workspace.Bundle `json:"work,omitempty"`    // nil: it had no clone, or the clone could not be packed
+	Answers string            `json:"answers,omitempty"` // answers of its finished turns, which the agent will not repeat
+	Dir     string            `json:"dir"`               // working directory
+	Why     string            `json:"why,omitempty"`     // why it was interrupted, as a clause; empty: its worker stopped
+	Fresh   bool              `json:"fresh,omitempty"`   // the conversation cannot be resumed; all other fields but Dir are empty
+	Left    string            `json:"left,omitempty"`    // set by a clean hand-back: identifies the directories as the run left them
 }
 
-// checkpoints lets a run keep what it has come to, every now and then.
+// checkpoints makes a run save a checkpoint from time to time.
 func (w *Worker) checkpoints(r *run, p place, s *agent.Spec) {
 	s.CheckpointEvery = w.timing.Checkpoint
 	prompt := s.Prompt.ID
 	s.Checkpoint = func(ctx context.Context, session agent.Session) {
 		if session.Holds(prompt) {
-			// After the session was read: an answer that is in neither would be lost, one that is in both is said twice at worst.
+			// Read the answers after the session: an answer that is in neither would be lost, and one that is in both
+			// is at worst given twice.
 			w.keep(ctx, r, p, checkpoint{Session: session, Answers: r.answers.text()}, packFor)
 		}
 	}
 }
 
-// handOver keeps what an interrupted run has come to for whoever goes on with it. If the CLI had not even read the prompt, an earlier
-// checkpoint is the better one: told to go on, nobody would know with what.
+// handOver saves the state of an interrupted run for the run that resumes it. If the CLI had not read the prompt, an
+// earlier checkpoint is better, because the agent could not know what to continue.
 func (w *Worker) handOver(r *run, p place, s agent.Spec, res agent.Result, cause error) {
 	c := checkpoint{Session: res.Session, Answers: res.Text}
 	if failed, ok := errors.AsType[*retryError](cause); ok {
@@ -61,7 +63,8 @@ func (w *Worker) handOver(r *run, p place, s agent.Spec, res agent.Result, cause
 	w.keep(r.detached, r, p, c, w.timing.Pack)
 }
 
-// keep saves a checkpoint. A clone that cannot be packed does not keep the conversation from being saved; who goes on in it is told.
+// keep saves a checkpoint. If the clone cannot be packed, the conversation is saved without it, and the prompt of the
+// next run says so.
 func (w *Worker) keep(ctx context.Context, r *run, p place, c checkpoint, patience time.Duration) {
 	c.Dir = p.Dir
 	saved := store.Checkpoint{Session: store.Session{ID: c.Session.ID, Data: c.Session.Data}, Holds: r.mail.held(c.Session)}

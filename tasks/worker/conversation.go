@@ -14,27 +14,28 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// conversation is what a run goes on with.
+// conversation is what a run continues.
 type conversation struct {
-	session *agent.Session // as the CLI saved it; nil: there is none
+	session *agent.Session // as the CLI saved it; nil: none
 	thread  []agent.Turn   // requests and answers of the thread's earlier tasks
-	lost    bool           // there was a session, and it cannot be read
-	said    []agent.Turn   // these, and what an interrupted run had been told, for a CLI that cannot resume the session
+	lost    bool           // there is a session, but it cannot be read
+	said    []agent.Turn   // thread and the prompts of an interrupted run, for a CLI that cannot resume the session
 }
 
-// Bounds of what is kept of a thread in words, in bytes.
+// Bounds of the turns that are stored for a thread, in bytes.
 const (
 	maxTurn = 8 << 10
 	maxSaid = 64 << 10
 )
 
-// saved is what is stored beside a session.
+// saved is stored with a session.
 type saved struct {
 	Session agent.Session `json:"session"`
 	Said    []agent.Turn  `json:"said,omitempty"`
 }
 
-// conversation finds what the task goes on with: the run that was interrupted in it, and had absorbed that, or else the thread's latest one.
+// conversation returns what the task continues: its interrupted run, which had absorbed the given turns, or the
+// thread's latest session.
 func (w *Worker) conversation(ctx context.Context, t tasks.Task, b tasks.Brief, before *resumeState, absorbed []agent.Turn) (conversation, error) {
 	var c conversation
 	if !b.Fresh {
@@ -56,22 +57,22 @@ func (w *Worker) conversation(ctx context.Context, t tasks.Task, b tasks.Brief, 
 		}
 	}
 	if before.Fresh {
-		c.session = nil // it is what could not be continued
+		c.session = nil // this session could not be resumed
 	}
 	if before.goesOn() {
-		// Its prompt will be to go on, and nobody would know with what.
+		// The prompt only says to continue, so the history has to contain the request.
 		c.session, c.said = &before.Session, remember(c.thread, asked(t, absorbed)...)
 	}
 	return c, nil
 }
 
-// asked is all that a run was told: the task, and what it has absorbed.
+// asked returns everything that a run was asked: its task and the absorbed turns.
 func asked(t tasks.Task, absorbed []agent.Turn) []agent.Turn {
 	return append([]agent.Turn{{Role: agent.User, Text: t.Prompt}}, absorbed...)
 }
 
-// keep stores the conversation for the thread's next task, with what this one was about. Without it that starts a new one, so failing is no
-// failure.
+// keep stores the conversation for the thread's next task. Errors are only logged: without it, the next task starts a
+// new conversation.
 func (c conversation) keep(r *run, w *Worker, t tasks.Task, b tasks.Brief, res agent.Result) {
 	answer := format.Paragraphs(res.Text, res.Partial)
 	said := remember(c.thread, append(asked(t, r.mail.said()), agent.Turn{Role: agent.Assistant, Text: answer})...)
@@ -86,8 +87,8 @@ func (c conversation) keep(r *run, w *Worker, t tasks.Task, b tasks.Brief, res a
 	}
 }
 
-// remember adds to what was said, and forgets the oldest of it where it gets too much. The same words once more are not said twice: a task
-// that was interrupted may have been remembered already.
+// remember appends turns, and drops the oldest ones if there are too many. It skips a repeated turn, because an
+// interrupted task may have been added before.
 func remember(said []agent.Turn, more ...agent.Turn) []agent.Turn {
 	said = append([]agent.Turn(nil), said...)
 	for _, turn := range more {
@@ -106,19 +107,19 @@ func remember(said []agent.Turn, more ...agent.Turn) []agent.Turn {
 	return said
 }
 
-// answers are those of the turns that a task's runs have finished. A run that goes on where another was interrupted does not give them
-// again, so they go along with its checkpoint. Safe for concurrent use.
+// answers collects the answers of a task's finished turns. A resumed run does not repeat them, so they are part of
+// its checkpoint. It is safe for concurrent use.
 type answers struct {
-	before string // of the task's earlier runs
+	before string // answers of the task's earlier runs
 
 	mu    sync.Mutex
 	given string
 }
 
-// maxAnswers bounds them, in bytes; the log has all.
+// maxAnswers bounds the stored answers, in bytes; the log has all of them.
 const maxAnswers = 512 << 10
 
-// newAnswers begins with what earlier runs have answered.
+// newAnswers starts with the answers of earlier runs.
 func newAnswers(before *resumeState) *answers {
 	if !before.goesOn() {
 		return &answers{}
@@ -126,7 +127,7 @@ func newAnswers(before *resumeState) *answers {
 	return &answers{before: before.Answers, given: before.Answers}
 }
 
-// after puts what earlier runs have answered before the answer of this one.
+// after returns the answers of earlier runs followed by text.
 func (a *answers) after(text string) string {
 	if a.before == "" {
 		return text
@@ -134,7 +135,7 @@ func (a *answers) after(text string) string {
 	return format.Paragraphs(a.before, text)
 }
 
-// note takes the answer of a turn from a run's event.
+// note records the answer of a turn.
 func (a *answers) note(e agent.Event) {
 	if e.Kind != agent.TurnEnd || e.Error {
 		return

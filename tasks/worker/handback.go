@@ -12,18 +12,18 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// What becomes of a delivery whose task was not run to its end.
+// This file handles deliveries whose tasks did not run to an ending.
 
-// stoppedBefore is the ending of a task that was cancelled before it started.
+// stoppedBefore returns the ending of a task that was cancelled before it started.
 func (w *Worker) stoppedBefore(run *run) (tasks.Ending, bool) {
 	by, ok := errors.AsType[tasks.Cancellation](run.cause())
 	return by.Ending(), ok
 }
 
-// refused sorts an error from before the run: what the person or an operator has to change ends the task, and so does a cancel or an
-// error that has come too often; the rest is tried again, and is returned.
+// refused handles an error from before the run. A cancel, an error that the person or an operator has to fix, and an
+// error that occurred too often end the task. refused returns any other error, and the task is tried again.
 func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
-	if told, ok := errors.AsType[*alreadyTold](err); ok { // whatever has become of it since, it is over
+	if told, ok := errors.AsType[*alreadyTold](err); ok { // the task is over, whatever happened since
 		return told.ending, nil
 	}
 	if ending, ok := w.stoppedBefore(run); ok {
@@ -53,7 +53,7 @@ func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 	case attempts(run.claim.Record()) >= maxAttempts:
 		w.log.Error("task failed", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", err)
 		e.Kind = tasks.Failed
-		e.Reason = fmt.Sprintf("This could not be started in %d attempts. The worker's log says why.", maxAttempts)
+		e.Reason = fmt.Sprintf("This could not be started in %d attempts. The worker's log has details.", maxAttempts)
 		e.Result = agent.Result{Outcome: agent.Failed, Error: agent.NewError(agent.ClassInternal, err.Error())}
 	default:
 		return tasks.Ending{}, err
@@ -61,8 +61,9 @@ func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 	return e, nil
 }
 
-// handBack returns an unfinished task to the fleet: without using an attempt when only this worker had to stop, at once, or when a better
-// time was asked for; a run that failed as its class says; else after a while, as one attempt more.
+// handBack returns an unfinished task to the fleet. The cause decides when it is delivered again and whether the
+// attempt counts: a drain or a lost claim means at once and uncounted, an ErrLater and a retryError name the time,
+// and any other error counts and backs off.
 func (w *Worker) handBack(run *run, cause error) error {
 	var wait store.Wait
 	later, asked := errors.AsType[*tasks.ErrLater](cause)
@@ -70,22 +71,22 @@ func (w *Worker) handBack(run *run, cause error) error {
 	switch {
 	case again:
 		wait = failed.Wait
-	case asked: // by a source that is rate limited, or for the model's sake: it says when
+	case asked: // a rate-limited source or the credential's limit names the time
 		wait = store.Wait{At: later.At, Why: w.cfg.Policy.Redactor.String(later.Why)}
 	case errors.Is(cause, errDrain), errors.Is(cause, errClaimLost):
 		wait = store.Wait{Why: cause.Error()}
 	default:
 		wait = store.Wait{
-			At: time.Now().Add(tasks.Backoff(run.claim.Record().Attempt)), Counts: true, Why: "errand did not work; the worker's log says why",
+			At: time.Now().Add(tasks.Backoff(run.claim.Record().Attempt)), Counts: true, Why: "an internal error occurred; the worker's log has details",
 		}
 	}
 	level := slog.LevelWarn
 	if asked {
-		level = slog.LevelInfo // to wait is nothing out of the ordinary
+		level = slog.LevelInfo // waiting is normal
 	}
 	w.log.Log(run.detached, level, "task handed back", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", cause)
 	w.meter.Returned(run.claim.Record().Class, returnOf(cause))
-	run.report.leave() // before the next run of the task can begin
+	run.report.leave() // before the task's next run can start
 	done, err := w.persist(run, "return", func() error { return run.claim.Return(run.detached, wait) })
 	if err != nil {
 		return err
@@ -95,21 +96,21 @@ func (w *Worker) handBack(run *run, cause error) error {
 	} else if asked && later.Tell != "" {
 		w.tellWait(telling{id: run.claim.ID(), delivery: run.claim.Record().Delivery, key: later.Tell, why: wait.Why})
 	}
-	return &tasks.ErrLater{At: wait.At, Why: cause.Error()} // also when somebody else has it by now: the next delivery finds out
+	return &tasks.ErrLater{At: wait.At, Why: cause.Error()} // also if another worker has the task by now: the next delivery finds out
 }
 
-// orphaned ends a task that nobody has any more: Redis lost it while it ran, and the thread's next task has begun since. One that somebody else
-// has by now is theirs to end.
+// orphaned ends a task that no worker has: Redis lost it while it ran, and the thread's next task has started. If
+// another worker has the task, End fails and that worker ends it.
 func (w *Worker) orphaned(run *run) {
-	e := tasks.Ending{Kind: tasks.Failed, At: time.Now(), Result: run.result, Reason: "The fleet's database lost this task while it ran, and this thread has gone on " +
-		"without it. What the agent had done may be incomplete; ask again."}
+	e := tasks.Ending{Kind: tasks.Failed, At: time.Now(), Result: run.result, Reason: "The fleet's database lost this task while it ran, and this thread has continued " +
+		"without it. The agent's work may be incomplete. Ask again."}
 	if err := run.claim.End(run.detached, e.Encode()); err == nil {
 		w.log.Warn("task ended: redis had lost it, and its thread has gone on", "run", run.claim.ID(), "thread", run.claim.Thread())
 		w.post(run.detached, run.claim.ID(), nil)
 	}
 }
 
-// unclaimed says what a delivery does that could not claim its task.
+// unclaimed returns the result of a delivery that could not claim its task.
 func (w *Worker) unclaimed(id string, delivery int, err error) error {
 	if due, ok := errors.AsType[*store.NotDue](err); ok {
 		return &tasks.ErrLater{At: due.At, Why: err.Error()}
@@ -122,7 +123,7 @@ func (w *Worker) unclaimed(id string, delivery int, err error) error {
 	}
 	switch {
 	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrStale), errors.Is(err, store.ErrNotFound):
-		return nil // nothing is left to do for this delivery
+		return nil // nothing left to do for this delivery
 	case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrRunning):
 		return tasks.Later(busyWait, err.Error())
 	}

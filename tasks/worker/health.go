@@ -11,27 +11,27 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// health is what is known of this worker's CLI. While the answer is bad the worker takes no tasks (DESIGN invariant 11), and the CLI is asked
-// more often, so that a remedy works soon.
+// health is the state of this worker's CLI. While the CLI cannot be used, the worker takes no tasks (DESIGN invariant
+// 11) and checks the CLI more often, so that a fix takes effect soon.
 type health struct {
 	runner Runner
 	min    string
-	fresh  time.Duration // how long a good answer is believed
+	fresh  time.Duration // how long a good result is valid
 	log    *slog.Logger
-	news   chan struct{} // holds a token when ready may answer otherwise than before
+	news   chan struct{} // holds a token when the result of ready may have changed
 
-	asking sync.Mutex // one question at a time: it starts the CLI twice
+	asking sync.Mutex // one check at a time, because a check starts the CLI twice
 
 	mu     sync.Mutex
 	last   agent.Health
 	at     time.Time
-	turned chan struct{} // closed and replaced when last is another; nil until somebody waits for that
+	turned chan struct{} // closed when last changes, and set to nil; nil until turns is called
 }
 
-// unableChecks is how many times more often the CLI is asked while it cannot be used.
+// unableChecks is how many times more often the CLI is checked while it cannot be used.
 const unableChecks = 12
 
-// watch asks the CLI at once and then in a rhythm, until ctx ends.
+// watch checks the CLI at once and then once per rhythm, until ctx ends.
 func (h *health) watch(ctx context.Context, rhythm time.Duration) {
 	for {
 		h.check(ctx)
@@ -47,17 +47,17 @@ func (h *health) watch(ctx context.Context, rhythm time.Duration) {
 	}
 }
 
-// check asks the CLI.
+// check checks the CLI now.
 func (h *health) check(ctx context.Context) {
 	begun := time.Now()
 	h.asking.Lock()
 	defer h.asking.Unlock()
 	if h.since(begun) {
-		return // somebody has asked while we waited
+		return // another check ended while this one waited
 	}
 	answer := h.runner.Health(ctx, h.min)
 	if ctx.Err() != nil {
-		return // broken off: it says nothing of the CLI
+		return // the check was interrupted and says nothing about the CLI
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -81,21 +81,21 @@ func (h *health) check(ctx context.Context) {
 	}
 }
 
-// since reports whether there is an answer from after t; the zero time asks for any.
+// since reports whether the latest check ended after t. With the zero time it reports whether there was a check.
 func (h *health) since(t time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.at.After(t)
 }
 
-// ready reports whether the latest answer was good.
+// ready reports whether the latest check found a usable CLI.
 func (h *health) ready() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.last.OK
 }
 
-// turns is ready, and what is closed when there is another answer.
+// turns returns ready, and a channel that is closed when the result changes.
 func (h *health) turns() (ready bool, turned <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,14 +111,15 @@ func (h *health) good() bool {
 	return h.last.OK && time.Since(h.at) < h.fresh
 }
 
-// known is the latest answer.
+// known returns the latest result.
 func (h *health) known() agent.Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.last
 }
 
-// problem is why no run can start here, nil when one can: then the task waits for a worker that can run it.
+// problem returns nil if a run can start here. Otherwise it returns an error with which the task waits for another
+// worker.
 func (h *health) problem(ctx context.Context) error {
 	if !h.good() {
 		h.check(ctx)
@@ -132,17 +133,17 @@ func (h *health) problem(ctx context.Context) error {
 	return nil
 }
 
-// unable hands a task back that this worker cannot run, without an attempt being counted. Nobody is told: another worker takes it at once, or
-// tellUnable says that there is none.
+// unable hands back a task that this worker cannot run, without counting an attempt. No thread is informed: another
+// worker takes the task at once, or informUnable says that there is no such worker.
 func unable() *tasks.ErrLater {
 	return &tasks.ErrLater{At: time.Now(), Why: "the worker that took it cannot run tasks"}
 }
 
-// machineClasses are failures that may be this worker's and not the task's.
+// machineClasses are failures that may be caused by this worker rather than by the task.
 var machineClasses = []agent.Class{agent.ClassCLIMissing, agent.ClassCLIVersion, agent.ClassAuth, agent.ClassConfig, agent.ClassStart}
 
-// blame asks the CLI anew after a run failed in a way that may be the worker's own: the answer the run was started on may be older than
-// what broke the CLI. The error hands the task back; nil: the failure is the task's.
+// blame checks the CLI again after a failure that may be the worker's fault, because the last check may be older than
+// what broke the CLI. An error hands the task back; nil means that the failure is the task's.
 func (h *health) blame(ctx context.Context, failure *agent.Error) error {
 	if failure == nil || !slices.Contains(machineClasses, failure.Class) {
 		return nil

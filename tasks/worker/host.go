@@ -12,17 +12,18 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// host is what the flow is to a run of the agent.
+// host is the worker's side of one run of the agent.
 type host struct {
 	record *recorder
 	report *pendingReport
 	given  *answers
 	mail   *mailbox
-	talk   *talk  // nil where the agent cannot talk with people
-	slow   func() // told when the model throttles the run; does not block
+	talk   *talk  // nil if the agent cannot talk with people
+	slow   func() // called when the model throttles the run; does not block
 }
 
-// Event tells the store and the report; neither waits. A tool's input as it is being written is for a live report alone: the whole follows.
+// Event passes an event to the store and the report without waiting. Only a live report gets ToolInput events; the
+// complete input follows.
 func (h *host) Event(e agent.Event) {
 	if e.Kind != agent.ToolInput {
 		h.record.add(e)
@@ -37,38 +38,38 @@ func (h *host) Event(e agent.Event) {
 	h.report.Update(e)
 }
 
-// Permit asks people, where the agent can talk with them.
+// Permit asks people for approval, if the agent can talk with them.
 func (h *host) Permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
 	switch {
-	case r.Human: // the CLI's own way of asking; ours is the tool ask_user
-		return agent.Decision{Reason: "Nobody answers this tool. Use ask_user, if you have it, or decide yourself and say in your answer what you assumed."}
+	case r.Human: // the CLI's own question tool; errand's is ask_user
+		return agent.Decision{Reason: "This tool is not available. Use ask_user, if you have it. Otherwise decide yourself and state your assumptions in your answer."}
 	case h.talk != nil:
 		return h.talk.permit(ctx, r)
 	}
-	reason := "This needs a person's approval, and nobody is there to give it. Go on without it, and say in your answer what is left to do."
+	reason := "This needs a person's approval, and no one is available to give it. Continue without it, and say in your answer what is left to do."
 	if r.Reason != "" {
-		reason += " Why it needs approval: " + r.Reason
+		reason += " Reason: " + r.Reason
 	}
 	return agent.Decision{Reason: reason}
 }
 
-// Next brings what is said in the thread meanwhile.
+// Next returns messages that are posted in the thread during the run.
 func (h *host) Next(ctx context.Context) (agent.Message, bool) { return h.mail.Next(ctx) }
 
-// Idle ends the session when nothing has been said.
+// Idle ends the session if no message is waiting.
 func (h *host) Idle(ctx context.Context) (agent.Message, bool) { return h.mail.Idle(ctx) }
 
-// Bounds of what waits to be stored, and of one stored event.
+// Bounds of the events that wait to be stored, and of one stored event.
 const (
-	recordEvery = 100 * time.Millisecond // pieces that come closer together are joined
-	recordSoon  = 25 * time.Millisecond  // behind what no piece is joined to: the first word of an answer does not wait for long
+	recordEvery = 100 * time.Millisecond // pieces that arrive closer together are joined
+	recordSoon  = 25 * time.Millisecond  // after other events: the first word of an answer does not wait long
 	maxWaiting  = 1000
 	maxText     = 8 << 10
-	maxEvent    = 16 << 10 // what the store takes
+	maxEvent    = 16 << 10 // the store's limit
 )
 
-// recorder brings events to the store without ever holding up the agent: pieces of text are joined while they wait, and beyond
-// maxWaiting the oldest are dropped; the log has them all.
+// recorder passes events to the store and never delays the agent. It joins pieces of text while they wait, and drops
+// the oldest events beyond maxWaiting; the log has all of them.
 type recorder struct {
 	append func(...json.RawMessage) error
 	wake   chan struct{}
@@ -98,7 +99,7 @@ func newRecorder(store func(...json.RawMessage) error) *recorder {
 	return rec
 }
 
-// add takes an event. It does not block.
+// add queues an event. It does not block.
 func (r *recorder) add(e agent.Event) {
 	r.mu.Lock()
 	if last := len(r.waiting) - 1; last >= 0 && joins(r.waiting[last], e) {
@@ -116,16 +117,16 @@ func (r *recorder) add(e agent.Event) {
 	}
 }
 
-// pieces reports whether an event is one of those that come in pieces.
+// pieces reports whether an event is a piece of a longer text.
 func pieces(e agent.Event) bool { return e.Kind == agent.Text || e.Kind == agent.Thinking }
 
-// joins reports whether b is the continuation of a.
+// joins reports whether b continues a.
 func joins(a, b agent.Event) bool {
 	return a.Kind == b.Kind && pieces(b) && a.Parent == b.Parent &&
 		len(a.Text)+len(b.Text) <= maxText
 }
 
-// close stores what is left and returns when nothing more will be stored.
+// close stores the remaining events and returns when that is done.
 func (r *recorder) close() {
 	r.mu.Lock()
 	r.closed = true
@@ -137,7 +138,7 @@ func (r *recorder) close() {
 	r.done.Wait()
 }
 
-// loop stores the first piece at once, so that a reader sees it as soon as it is there, and then joins what comes.
+// loop stores the first piece at once, so that readers see it, and joins the following ones.
 func (r *recorder) loop() {
 	for range r.wake {
 		r.mu.Lock()
@@ -145,7 +146,7 @@ func (r *recorder) loop() {
 		r.waiting = nil
 		r.mu.Unlock()
 		if len(batch) > 0 {
-			_ = r.append(encode(batch)...) // said once by the caller; the log has everything
+			_ = r.append(encode(batch)...) // append logs the first error; the log has every event
 		}
 		if closed {
 			return
@@ -159,15 +160,15 @@ func (r *recorder) loop() {
 	}
 }
 
-// encode marshals events, each within what the store takes. Text is split rather than cut, because chat is read from here; of
-// anything else the input goes first, and then the end of the text.
+// encode marshals events, each within the store's limit. It splits text instead of cutting it, because the chat reads
+// it from here. For other events it drops the input first and then the end of the text.
 func encode(events []agent.Event) []json.RawMessage {
 	var list []json.RawMessage
 	for _, e := range events {
 		for rest := e.Text; ; {
 			e.Text, rest = format.Head(rest, maxText)
 			b := format.JSON(e)
-			// Escaping can make six bytes of one.
+			// Escaping can turn one byte into six.
 			for n := maxText / 2; len(b) > maxEvent && n > 0; n /= 2 {
 				if e.Input != nil {
 					e.Input = nil
@@ -187,14 +188,16 @@ func encode(events []agent.Event) []json.RawMessage {
 	return list
 }
 
-// pendingReport is a report on its way: the run does not wait for the source's answer. A nil opening is one that never began.
+// pendingReport is a report that may still be opening, so that the run does not wait for the source. A nil
+// pendingReport is a report that was never opened.
 type pendingReport struct {
 	done   chan struct{}
 	cancel context.CancelFunc
-	report tasks.Report // set before done is closed; nil when it could not be opened
+	report tasks.Report // set before done is closed; nil if it could not be opened
 }
 
-// open begins the task's report. A run goes on without one; the final message opens it again.
+// open opens the task's report in the background. The run continues if that fails; posting the final message opens it
+// again.
 func (w *Worker) open(r *run, s tasks.Source, t tasks.Task) *pendingReport {
 	ctx, cancel := context.WithCancel(r.life)
 	o := &pendingReport{done: make(chan struct{}), cancel: cancel}
@@ -211,7 +214,7 @@ func (w *Worker) open(r *run, s tasks.Source, t tasks.Task) *pendingReport {
 	return o
 }
 
-// Update hands an event to the report, if it is there by now.
+// Update passes an event to the report if it is open.
 func (o *pendingReport) Update(e agent.Event) {
 	if o == nil {
 		return
@@ -225,7 +228,7 @@ func (o *pendingReport) Update(e agent.Event) {
 	}
 }
 
-// get waits for the report, which takes a few bounded calls of the source's; nil when there is none.
+// get waits for the report, which takes a few bounded requests of the source. It returns nil if there is none.
 func (o *pendingReport) get() tasks.Report {
 	if o == nil {
 		return nil
@@ -234,7 +237,7 @@ func (o *pendingReport) get() tasks.Report {
 	return o.report
 }
 
-// leave ends what the report started and returns when nothing of it is under way.
+// leave stops the report's background work and waits for it.
 func (o *pendingReport) leave() {
 	if o != nil {
 		o.cancel()

@@ -9,31 +9,33 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// A task that takes its worker down takes down whatever runs beside it, and nothing tells which of them did it. So all of them are suspects,
-// and no two suspects run on one worker, unless one of them has run there for long: whichever dies again was the only suspect there. A
-// suspect has the worker to itself where that can be had soon, so that a culprit does not take others down as well. One that would be given
-// up at its next death has it in any case: no task is given up for a death that another may have caused.
+// If a worker dies, any of the tasks that ran on it may be the cause, so all of them are suspects. Two suspects do
+// not run on one worker at the same time, unless one of them has run there for long: then the next death has one
+// suspect only. If possible soon, a suspect gets a worker without other runs, so that a culprit does not kill those.
+// A suspect whose next death would be its last always does: no task is given up for a death that another may have
+// caused.
 
 // whyAlone is why a suspect waits, for people.
-const whyAlone = "it runs alone, because a worker died while it ran"
+const whyAlone = "it needs a worker without other runs, because a worker died while it ran"
 
-// searches is the part of Timing.Alone for which a suspect goes round the fleet in search of an idle worker, before it waits where it is.
+// searches is the fraction of Timing.Alone during which a suspect looks for an idle worker in the fleet before it
+// waits on one.
 const searches = 12
 
-// innocent times Timing.Alone is how long a suspect has to run before another one may start beside it. A machine that went down with many
-// long runs on it would else have them one after the other.
+// innocent times Timing.Alone is how long a suspect has to run before another one may start on the same worker.
+// Otherwise, after a crash of a machine with many long runs, they would run one after the other.
 const innocent = 10
 
-// longest is how long the longest run takes where runs have no limit.
+// longest is the assumed duration of the longest run if runs have no limit.
 const longest = 2 * time.Hour
 
-// goOnMost is how long a suspect waits at most before it asks again, give or take half.
+// goOnMost is the longest wait of a suspect before it is delivered again, ± 50 %.
 const goOnMost = 3 * time.Minute
 
-// strict reports whether a suspect has to be alone: its next death would be its last.
+// strict reports whether a suspect must not share its worker, because its next crash would end it.
 func strict(rec store.Record) bool { return rec.Crashes+1 >= maxCrashes }
 
-// searched is how long after the death of its worker a suspect was claimed; 0 where the time of that is not known.
+// searched returns how long after the crash a suspect was claimed; 0 if the time of the crash is unknown.
 func searched(rec store.Record) time.Duration {
 	if rec.Crashed.IsZero() {
 		return 0
@@ -41,10 +43,11 @@ func searched(rec store.Record) time.Duration {
 	return max(0, rec.Started.Sub(rec.Crashed))
 }
 
-// patience is for how long a suspect may keep its worker from starting anything while other runs there go on; 0: it looks for an idle worker. A
-// strict one, which does not start beside them, gives the worker back then, and keeps one again for the second half of each doubling of the
-// time that it has waited, but for no longer than the longest run takes: then it gives the worker back for as long. So one suspect never takes
-// more than half of one worker for long.
+// patience returns how long a suspect may keep its worker from starting anything while other runs there continue.
+// With 0 it looks for an idle worker instead. A suspect that is not strict then starts beside them. A strict one
+// gives the worker back, and holds one again for the second half of each doubling of its waiting time. Holding is
+// limited to the duration of the longest run, followed by an equal pause, so one suspect never takes more than half
+// of one worker for long.
 func (w *Worker) patience(rec store.Record) time.Duration {
 	waited, span := searched(rec), w.timing.Alone
 	switch {
@@ -66,30 +69,30 @@ func (w *Worker) patience(rec store.Record) time.Duration {
 	return span - waited
 }
 
-// goOn lets a suspect ask again, at first after seconds, and in the end after minutes.
+// goOn postpones a suspect: at first by seconds, in the end by minutes.
 func goOn(rec store.Record) error {
 	return tasks.Later(around(min(max(busyWait, searched(rec)/32), goOnMost)), whyAlone)
 }
 
-// elsewhere sends a suspect on while it can look for an idle worker, and from one on which it could not start for another suspect's sake. It
-// asks nobody: it is done every few seconds. From here on a death counts against a suspect, but not against a strict one beside which others
-// run. One that finds the worker empty keeps it so.
+// elsewhere postpones a suspect while it can look for an idle worker, and on a worker where another suspect keeps it
+// from starting. It makes no requests, because it runs every few seconds. After it, a crash counts against the
+// suspect, except a strict one beside which others run. A strict suspect that finds the worker empty reserves it.
 func (w *Worker) elsewhere(r *run) error {
 	rec := r.claim.Record()
 	if rec.Crashes == 0 {
 		return nil
 	}
 	if n, _ := r.slot.others(); n > 0 && w.patience(rec) == 0 || r.slot.reserved() {
-		return goOn(rec) // they come one after the other the next time
+		return goOn(rec) // random delays separate them the next time
 	}
 	if strict(rec) && !r.slot.reserveEmpty() {
 		return nil
 	}
-	return r.claim.Idle(r.ctx, "") // claim.lua has set it
+	return r.claim.Idle(r.ctx, "") // claim.lua has set the reason
 }
 
-// isolate sees to it that a suspect runs alone, or at least beside no other suspect. It waits for as long as its patience until the worker's
-// other runs have ended; meanwhile nothing new is started there.
+// isolate makes sure that a suspect runs without other runs, or at least without another suspect. It waits for at
+// most its patience until the worker's other runs have ended; meanwhile nothing new starts there.
 func (w *Worker) isolate(r *run) error {
 	rec := r.claim.Record()
 	if rec.Crashes == 0 {
@@ -113,8 +116,9 @@ func (w *Worker) isolate(r *run) error {
 	return r.claim.Idle(r.ctx, "")
 }
 
-// awaitSolitude waits until no other run is on the worker, for so long at most; then it sends a strict suspect on. A worker that cannot run it
-// any more does not keep it. Meanwhile its places under the fleet's limits are lent: other runs there may take hours.
+// awaitSolitude waits at most atMost until no other run is on the worker, and then postpones a strict suspect. It
+// stops waiting if the worker can no longer run tasks. Meanwhile it lends the suspect's places under the fleet's
+// limits, because other runs there may take hours.
 func (w *Worker) awaitSolitude(r *run, atMost time.Duration) error {
 	if err := r.claim.Idle(r.ctx, whyAlone); err != nil {
 		return err

@@ -16,21 +16,22 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// Clearing a thread's directories away keeps its tasks from starting for at most lockFor, of which saving its work may take saveFor, and moving
-// them Timing.Discard.
+// Removing a thread's directories blocks its tasks for at most lockFor, of which saving its work may take saveFor and
+// moving them Timing.Discard.
 const (
 	lockFor = 6 * time.Minute
 	saveFor = 5 * time.Minute
 )
 
-// tidy removes from the disk what exceeds the retention. Of several workers on one disk one does it. Nothing is removed that belongs to a
-// thread of which a task waits or runs, and none can begin while it is: the store has the word, and without it nothing goes.
+// tidy removes data from the disk that exceeds the retention. If several workers share a disk, one of them does it.
+// It removes nothing of a thread with a waiting or running task, and no task of the thread can start meanwhile: the
+// store's lock decides, and without it nothing is removed.
 func (w *Worker) tidy(ctx context.Context) {
 	if w.cfg.LogDir == "" {
 		return
 	}
 	_, err := w.workspace.Alone(func() error {
-		// Threads first: what they leave of their work counts among the logs.
+		// Threads first: the work that is saved from them counts as logs.
 		return errors.Join(w.tidyThreads(ctx), w.workspace.Empty(), w.tidyLogs(ctx))
 	})
 	if err != nil && ctx.Err() == nil {
@@ -38,10 +39,10 @@ func (w *Worker) tidy(ctx context.Context) {
 	}
 }
 
-// tidyThreads takes threads and mirrors together: a mirror goes when the last of its clones has.
+// tidyThreads handles threads and mirrors together: a mirror can go when its last clone has gone.
 func (w *Worker) tidyThreads(ctx context.Context) error {
 	if w.cfg.Retention.Threads == (Bound{}) {
-		return nil // spare the disk the reading
+		return nil // do not scan the disk for nothing
 	}
 	threads, err := w.workspace.Threads(ctx)
 	if err != nil {
@@ -68,7 +69,7 @@ func (w *Worker) discardMirror(ctx context.Context, m workspace.Mirror) (bool, e
 	switch {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
-	case err != nil: // damaged; who needs it repairs it
+	case err != nil: // damaged; the next checkout repairs it
 		w.log.Warn("old mirror stays", "repo", m.Repo, "err", err)
 	case gone:
 		w.log.Info("old mirror removed", "repo", m.Repo, "used", m.Used, "bytes", m.Size)
@@ -76,7 +77,8 @@ func (w *Worker) discardMirror(ctx context.Context, m workspace.Mirror) (bool, e
 	return gone, nil
 }
 
-// whileIdle does something with a thread of which no task waits or runs, nor starts meanwhile; false when that is not to be had.
+// whileIdle calls do while it holds the lock of a thread without waiting or running tasks. It returns false if it
+// cannot get the lock.
 func (w *Worker) whileIdle(ctx context.Context, thread string, do func() (bool, error)) (bool, error) {
 	lock, err := w.store.Threads.Lock(ctx, thread, lockFor)
 	if errors.Is(err, store.ErrBusy) {
@@ -87,14 +89,15 @@ func (w *Worker) whileIdle(ctx context.Context, thread string, do func() (bool, 
 	}
 	defer func() {
 		if err := lock.Release(context.WithoutCancel(ctx)); err != nil {
-			w.log.Warn("release thread", "thread", thread, "err", err) // its time runs out
+			w.log.Warn("release thread", "thread", thread, "err", err) // the lock expires
 		}
 		w.wakeNext(context.WithoutCancel(ctx), thread)
 	}()
 	return do()
 }
 
-// discard takes a thread's directories away, after its work was saved. When it cannot be, they stay.
+// discard removes a thread's directories after it has saved the thread's work. If the work cannot be saved, the
+// directories stay.
 func (w *Worker) discard(ctx context.Context, t workspace.Thread) (bool, error) {
 	saving, cancel := context.WithTimeout(ctx, saveFor)
 	defer cancel()
@@ -112,7 +115,7 @@ func (w *Worker) discard(ctx context.Context, t workspace.Thread) (bool, error) 
 	switch {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
-	case err != nil: // somebody is in it, or it cannot be moved; others can
+	case err != nil: // in use, or it cannot be moved; continue with others
 		w.log.Warn("old thread stays", "thread", t.Name, "dir", t.Dir, "used", t.Used, "bytes", t.Size, "err", err)
 	case gone:
 		w.log.Info("directories of old thread removed", "thread", t.Name, "used", t.Used, "bytes", t.Size, "saved", saved)
@@ -143,14 +146,14 @@ func (w *Worker) tidyLogs(ctx context.Context) error {
 		case slices.Contains([]string{"." + tasks.PeopleLog, "." + tasks.RawLog}, ext) && tasks.ValidID(id):
 			k.remove = func() (bool, error) { return w.removeLog(ctx, id, path) }
 		default:
-			continue // not ours
+			continue // not errand's file
 		}
 		all = append(all, k)
 	}
 	return w.cfg.Retention.Logs.apply(time.Now(), all)
 }
 
-// removeLog removes a log of a task that has ended, or is gone.
+// removeLog removes a log if its task has ended or expired.
 func (w *Worker) removeLog(ctx context.Context, id, path string) (bool, error) {
 	rec, err := w.store.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -169,27 +172,27 @@ func remove(path string) (bool, error) {
 	return true, nil
 }
 
-// Retention is how long a worker's disk keeps what is not used any more.
+// Retention limits how long a worker's disk keeps data that is no longer used.
 type Retention struct {
-	Logs    Bound // logs of runs, and the work that was left in clones
-	Threads Bound // directories of threads, with their clones, and the mirrors that no clone needs any more
+	Logs    Bound // logs of runs, and work saved from clones
+	Threads Bound // directories of threads with their clones, and mirrors without clones
 }
 
-// Bound limits what is kept of something, the oldest goes first. Zeros are no limits.
+// Bound limits age and size; the oldest data goes first. 0 means no limit.
 type Bound struct {
-	Age  time.Duration // since it was used last
-	Size int64         // of all of it, in bytes
+	Age  time.Duration // since the last use
+	Size int64         // of all data together, in bytes
 }
 
-// kept is one thing that takes room.
+// kept is one item on the disk.
 type kept struct {
 	used time.Time
 	size int64
-	// remove tries to; false when it must stay. An error ends all.
+	// remove removes the item. It returns false if the item must stay. An error stops the cleanup.
 	remove func() (bool, error)
 }
 
-// apply removes what exceeds the bound.
+// apply removes the items that exceed the bound.
 func (b Bound) apply(now time.Time, all []kept) error {
 	slices.SortStableFunc(all, func(x, y kept) int { return x.used.Compare(y.used) })
 	total := int64(0)
@@ -199,7 +202,7 @@ func (b Bound) apply(now time.Time, all []kept) error {
 	for _, k := range all {
 		old, large := b.Age > 0 && now.Sub(k.used) > b.Age, b.Size > 0 && total > b.Size
 		if !old && !large {
-			return nil // nor is what comes after it
+			return nil // the rest is newer
 		}
 		removed, err := k.remove()
 		if err != nil {

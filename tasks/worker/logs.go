@@ -17,16 +17,17 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// What of a run's logs is kept in the store, in packed bytes: together as much as the store takes of a run.
+// How many packed bytes of a run's logs are stored; together this is the store's limit per run.
 const (
 	keptPeople = 2 << 20
 	keptRaw    = 3 << 20
 )
 
-// uploadFor bounds an upload; a drain has to go on.
+// uploadFor bounds an upload, because a drain has to continue.
 const uploadFor = 10 * time.Second
 
-// runLogs are the parts of a task's logs that one run of it writes. Earlier runs on this machine are before them in the same files.
+// runLogs are the parts of a task's log files that one run writes. Earlier runs on this machine wrote the parts
+// before.
 type runLogs []runLog
 
 type runLog struct {
@@ -35,7 +36,7 @@ type runLog struct {
 	from, to   int64
 }
 
-// begin is called before the run starts, end when it is over.
+// begin notes where the run's part begins. Call it before the run, and end after it.
 func (l *runLogs) begin(dir, id string) {
 	if dir == "" {
 		return
@@ -53,7 +54,7 @@ func (l runLogs) end() {
 	}
 }
 
-// size of a file; 0 when there is none.
+// size returns the size of a file; 0 if it does not exist.
 func size(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -62,8 +63,8 @@ func size(path string) int64 {
 	return info.Size()
 }
 
-// upload keeps the run's part of the logs where it can be read when this machine is gone, as gzip. That it cannot is no failure: the logs
-// are on this disk.
+// upload stores the run's part of the logs, as gzip, so that they can be read when this machine is gone. Errors are
+// only logged, because the logs are on this disk.
 func (w *Worker) upload(r *run) {
 	ctx, cancel := context.WithTimeout(r.detached, uploadFor)
 	defer cancel()
@@ -93,28 +94,28 @@ func (l runLog) save(ctx context.Context, r *run) error {
 	return r.claim.SaveLog(ctx, l.name, data)
 }
 
-// cutLine is what stands in a log for the middle that was cut out of it.
+// cutLine returns the line that replaces the missing middle of a log.
 func cutLine(name string) string {
 	if name == tasks.RawLog {
 		return `{"type":"errand_cut","bytes":%d}` + "\n"
 	}
-	return "[… %d bytes were cut out here: the machine of the worker has all of it …]\n"
+	return "[… %d bytes are missing here; the complete log is on the worker's machine …]\n"
 }
 
-// runKey is the key under which the context of a run has its ID.
+// runKey is the context key of a run's ID.
 type runKey struct{}
 
 func withRun(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, runKey{}, id)
 }
 
-// LogRuns adds the key run to what is logged on behalf of a run, unless it is there: packages that know nothing of runs, such as workspace,
-// need only log with the context they were given.
+// LogRuns returns a handler that adds the key run to records that are logged with a run's context, unless they have
+// it. Packages that know nothing of runs, such as workspace, only have to log with the context that they were given.
 func LogRuns(next slog.Handler) slog.Handler { return runMarker{Handler: next} }
 
 type runMarker struct {
 	slog.Handler
-	told bool // the logger has the key
+	told bool // the logger has the key already
 }
 
 func (h runMarker) Handle(ctx context.Context, r slog.Record) error {
@@ -145,20 +146,21 @@ func (h runMarker) WithGroup(name string) slog.Handler {
 }
 
 const (
-	packPiece = 64 << 10 // what is packed at once, in whole lines where they are shorter
-	packMost  = 64 << 20 // what is read for one half of a log, however well it packs
+	packPiece = 64 << 10 // bytes that are packed at once, in whole lines if possible
+	packMost  = 64 << 20 // bytes that are read at most for one half of a log
 )
 
-// pack compresses the bytes of a file from one place to another into at most limit bytes of gzip. Of what is too large the beginning and
-// the end are kept, with a line between them that says how many bytes are missing; cut is its format.
+// pack compresses the bytes of a file between two offsets into at most limit bytes of gzip. If that is too little, it
+// keeps the beginning and the end, with a line between them that says how many bytes are missing; cut is the format
+// of that line.
 func pack(file io.ReaderAt, from, to int64, limit int, cut string) ([]byte, error) {
-	half := (limit - 1<<10) / 2 // room for the line
+	half := (limit - 1<<10) / 2 // leave room for the line
 	head, n, err := packSome(file, from, to, half)
 	from += n
 	if err != nil || from == to {
 		return head, err
 	}
-	// How much of the end will fit is only known by trying; it mostly packs as well as the beginning.
+	// Only trying shows how much of the end fits. It usually packs as well as the beginning.
 	var tail []byte
 	start := max(from, to-n)
 	for {
@@ -182,12 +184,12 @@ func pack(file io.ReaderAt, from, to int64, limit int, cut string) ([]byte, erro
 		if err := z.Close(); err != nil {
 			return nil, err
 		}
-		head = append(head, line.Bytes()...) // gzip files in a row are one
+		head = append(head, line.Bytes()...) // concatenated gzip files are a gzip file
 	}
 	return append(head, tail...), nil
 }
 
-// packSome compresses as much as fits into limit bytes, and tells how much that was.
+// packSome compresses as much as fits into limit bytes, and returns how much that was.
 func packSome(file io.ReaderAt, from, to int64, limit int) (data []byte, n int64, err error) {
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
@@ -195,7 +197,7 @@ func packSome(file io.ReaderAt, from, to int64, limit int) (data []byte, n int64
 		return nil, 0, err
 	}
 	in := bufio.NewReaderSize(io.NewSectionReader(file, from, to-from), packPiece)
-	// What does not pack at all takes a little more than itself.
+	// Incompressible data grows a little.
 	for room := packPiece + packPiece/64; out.Len()+room <= limit && n < packMost; {
 		piece, err := in.Peek(packPiece)
 		if err != nil && err != io.EOF {
@@ -210,17 +212,18 @@ func packSome(file io.ReaderAt, from, to int64, limit int) (data []byte, n int64
 		if _, err := z.Write(piece); err != nil {
 			return nil, 0, err
 		}
-		if err := z.Flush(); err != nil { // so that out is all there is
+		if err := z.Flush(); err != nil { // so that out has everything
 			return nil, 0, err
 		}
 		n += int64(len(piece))
-		_, _ = in.Discard(len(piece)) // it has been peeked
+		_, _ = in.Discard(len(piece)) // cannot fail after Peek
 	}
 	err = z.Close()
 	return out.Bytes(), n, err
 }
 
-// nextLine is where the first line after a place begins; at to when there is none, and right there when that would be too far.
+// nextLine returns where the first line after an offset begins, or the offset itself if that line is too far away or
+// does not exist.
 func nextLine(file io.ReaderAt, from, to int64) (int64, error) {
 	piece := make([]byte, min(packPiece, to-from))
 	n, err := file.ReadAt(piece, from)

@@ -9,51 +9,51 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// mailbox brings what is said in a thread into the thread's live run. It takes the next task of the thread from the store, lets the source
-// brief it, and hands its message to the agent. What the agent is seen to take up belongs to the run from then on, and ends with it; all
-// else waits again when the run is over, and makes a run of its own.
+// mailbox passes messages that are posted in a thread to the thread's live run. It takes the thread's next task from
+// the store, asks the source for its brief, and hands its message to the agent. If the agent reads the message, the
+// task belongs to the run and ends with it. All other tasks wait again when the run is over, for a separate run.
 //
-// Its carrier alone takes, so that messages reach the agent in the order of the thread: those for Next, and at rest, when the last look
-// also closes the mailbox, those for Idle.
+// Only the goroutine of carry takes tasks, so messages reach the agent in the order of the thread: through Next while
+// the agent works, and through Idle when it has finished. Finding no task for Idle also closes the mailbox.
 type mailbox struct {
 	worker *Worker
 	run    *run
 	source tasks.Source
-	task   tasks.Task // whose run it is
+	task   tasks.Task // the task of the run
 
 	files  string            // the thread's directory for files
 	prompt string            // ID of the run's first message
 	emit   func(agent.Event) // stores an event of the run
 
-	hint   chan struct{}      // holds a token when there may be something to take
-	next   chan agent.Message // to Next
-	idle   chan chan<- letter // from Idle
-	closed chan struct{}      // closed by shut: nothing will be taken any more
+	hint   chan struct{}      // holds a token when there may be a task to take
+	next   chan agent.Message // messages for Next
+	idle   chan chan<- letter // requests of Idle
+	closed chan struct{}      // closed by shut: no more tasks will be taken
 	shut   func()
 
-	stop    context.CancelFunc // ends all of the following
+	stop    context.CancelFunc // stops the goroutines in carried
 	carried sync.WaitGroup
 
 	mu     sync.Mutex
 	mail   []*mail
-	begun  bool // the agent has taken up the first message
-	broken bool // and has begun anew after it was given others
+	begun  bool // the agent has read the first message
+	broken bool // the agent began a new conversation after it had been given other messages
 }
 
 // mail is an absorbed task.
 type mail struct {
 	task    tasks.Task
-	message string // ID of its message in this run; empty: an earlier run of the task has taken it up
-	taken   bool   // the agent has taken it up
+	message string // ID of its message in this run; empty: an earlier run has read it
+	taken   bool   // the agent has read it
 }
 
-// letter is what Idle gets.
+// letter is the reply to Idle.
 type letter struct {
 	message agent.Message
 	ok      bool
 }
 
-// mailbox makes the mailbox of a claimed task, with what its earlier runs had absorbed.
+// mailbox returns the mailbox of a claimed task, with the tasks that its earlier runs absorbed.
 func (w *Worker) mailbox(r *run, t tasks.Task, s tasks.Source) (*mailbox, error) {
 	m := &mailbox{
 		worker: w, run: r, source: s, task: t, stop: func() {},
@@ -66,7 +66,7 @@ func (w *Worker) mailbox(r *run, t tasks.Task, s tasks.Source) (*mailbox, error)
 	}
 	for _, rec := range before {
 		absorbed, err := tasks.ReadTask(rec)
-		if err != nil { // it waits again after the run, and ends by itself
+		if err != nil { // it waits again after the run and then fails
 			w.log.Warn("pass over absorbed task", "run", t.ID, "err", err)
 			continue
 		}
@@ -75,7 +75,8 @@ func (w *Worker) mailbox(r *run, t tasks.Task, s tasks.Source) (*mailbox, error)
 	return m, nil
 }
 
-// resume parts with what an earlier run had absorbed if this one does not go on with that run: then nobody has read it yet.
+// resume gives back what an earlier run had absorbed if this run does not resume that one, because then no agent has
+// read it.
 func (m *mailbox) resume(before *resumeState) error {
 	if before.goesOn() || len(m.mail) == 0 {
 		return nil
@@ -87,8 +88,9 @@ func (m *mailbox) resume(before *resumeState) error {
 	return nil
 }
 
-// open begins to carry, for a run that is about to start. One that begins a conversation of its own, or whose answer has to have a form, takes
-// nothing in: it is one answer to one question. Nor does one with which a worker has died: what it took in may have done that.
+// open starts taking tasks for a run that is about to start. A run with a new conversation or an answer schema takes
+// none: it is one answer to one question. Nor does a task whose worker died, because an absorbed task may have caused
+// that.
 func (m *mailbox) open(b tasks.Brief, files, prompt string, emit func(agent.Event)) {
 	m.files, m.prompt, m.emit = files, prompt, emit
 	if tasks.MergeKey(m.task) == "" || b.Fresh || b.Schema != nil {
@@ -97,7 +99,7 @@ func (m *mailbox) open(b tasks.Brief, files, prompt string, emit func(agent.Even
 	}
 	if m.run.claim.Record().Crashes > 0 {
 		m.shut()
-		if err := m.run.claim.GiveBack(m.run.detached, true); err != nil { // who asks meanwhile hears that he waits
+		if err := m.run.claim.GiveBack(m.run.detached, true); err != nil { // askers then see that their task waits
 			m.worker.log.Warn("close mailbox", "run", m.task.ID, "err", err)
 		}
 		return
@@ -108,13 +110,13 @@ func (m *mailbox) open(b tasks.Brief, files, prompt string, emit func(agent.Even
 	m.carried.Go(func() { m.carry(ctx); m.part(ctx) })
 }
 
-// close ends what the mailbox does. What it knows of the absorbed tasks stands from then on.
+// close stops the mailbox. The set of absorbed tasks is final afterwards.
 func (m *mailbox) close() {
 	m.stop()
 	m.carried.Wait()
 }
 
-// look lets the carrier look for mail.
+// look makes carry look for a task.
 func (m *mailbox) look() {
 	select {
 	case m.hint <- struct{}{}:
@@ -122,10 +124,10 @@ func (m *mailbox) look() {
 	}
 }
 
-// carry hands out the mail, one by one.
+// carry hands out messages one by one.
 func (m *mailbox) carry(ctx context.Context) {
 	all := func(string) bool { return true }
-	first := "" // given to Idle, whose caller sends it: it has to be taken up before any other is handed out
+	first := "" // given to Idle, whose caller sends it: the agent must read it before another one is handed out
 	for {
 		var asked chan<- letter
 		select {
@@ -135,10 +137,10 @@ func (m *mailbox) carry(ctx context.Context) {
 			return
 		case <-m.hint:
 			if first != "" && m.waits(func(id string) bool { return id == first }) {
-				continue // there will be another hint when it is taken up
+				continue // another hint follows when the agent has read it
 			}
 		case asked = <-m.idle:
-			if m.waits(all) { // the agent has got something to do, and will ask again
+			if m.waits(all) { // the agent has something to do and will ask again
 				asked <- letter{}
 				continue
 			}
@@ -154,7 +156,7 @@ func (m *mailbox) carry(ctx context.Context) {
 				handed = true
 			case asked = <-m.idle:
 				if handed = !m.waits(func(id string) bool { return id != message.ID }); !handed {
-					asked <- letter{} // as above: this one must not overtake it
+					asked <- letter{} // as above: the agent's message must not overtake this one
 					asked = nil
 				}
 			}
@@ -170,7 +172,7 @@ func (m *mailbox) carry(ctx context.Context) {
 	}
 }
 
-// waits reports whether the agent has been given such a message, by its ID, and has not taken it up.
+// waits reports whether the agent has been given a message with such an ID and has not read it yet.
 func (m *mailbox) waits(such func(id string) bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -188,7 +190,7 @@ func (m *mailbox) Next(ctx context.Context) (agent.Message, bool) {
 	return agent.Message{}, false
 }
 
-// Idle gives one more message to an agent that has nothing left to do, or closes the mailbox.
+// Idle returns one more message for an agent that has finished, or closes the mailbox.
 func (m *mailbox) Idle(ctx context.Context) (agent.Message, bool) {
 	answer := make(chan letter, 1)
 	select {
@@ -199,7 +201,7 @@ func (m *mailbox) Idle(ctx context.Context) (agent.Message, bool) {
 		return agent.Message{}, false
 	}
 	select {
-	case l := <-answer: // the carrier answers whatever it was asked
+	case l := <-answer: // carry replies to every request
 		return l.message, l.ok
 	case <-ctx.Done():
 		return agent.Message{}, false

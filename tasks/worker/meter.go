@@ -9,16 +9,17 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Meter is told what a worker does with tasks, for its metrics. Its methods are called by many goroutines, and return at once.
+// Meter receives what a worker does with tasks, for its metrics. Its methods are called from many goroutines and must
+// not block.
 type Meter interface {
-	// Began tells of a task's first run, and how long the task had been due until a worker took it.
+	// Began reports a task's first run, and how long the task had been due before a worker took it.
 	Began(t tasks.Task, waited time.Duration)
-	// Ran tells of a run that is over, whatever becomes of its task: what it came to and what it cost.
+	// Ran reports the result and cost of a run that is over, even if its task continues.
 	Ran(t tasks.Task, r agent.Result)
-	// Returned tells of a claimed task of that class that this worker does not end.
+	// Returned reports a claimed task of a class that this worker did not end.
 	Returned(class string, why Return)
-	// Ended tells of a task whose final message is out, and how long after the ending. One worker of the fleet is told, once, however often it
-	// was tried.
+	// Ended reports a task whose final message was posted, and how long after the ending. It is called once per
+	// ending in the whole fleet.
 	Ended(t tasks.Task, e tasks.Ending, lag time.Duration)
 }
 
@@ -27,16 +28,16 @@ type Return string
 
 // The reasons.
 const (
-	ReturnDrain  Return = "drain"      // the worker stops
-	ReturnLost   Return = "claim_lost" // the claim was gone: somebody else has the task, or will
-	ReturnWait   Return = "wait"       // it could not start just now, for the sake of a limit
-	ReturnRetry  Return = "retry"      // its run failed in a way that may pass
-	ReturnParked Return = "parked"     // likewise, and the model said when
-	ReturnError  Return = "error"      // errand did not work
-	ReturnCrash  Return = "crash"      // its worker died: this is told by the one that has found out
+	ReturnDrain  Return = "drain"      // the worker shuts down
+	ReturnLost   Return = "claim_lost" // the claim was lost to another worker
+	ReturnWait   Return = "wait"       // a limit kept it from starting
+	ReturnRetry  Return = "retry"      // its run failed and will be retried
+	ReturnParked Return = "parked"     // its run failed, and the model said when to retry
+	ReturnError  Return = "error"      // an internal error
+	ReturnCrash  Return = "crash"      // its worker died; reported by the worker that detected it
 )
 
-// unmetered is the meter of whoever has none.
+// unmetered is the meter of a worker without metrics.
 type unmetered struct{}
 
 func (unmetered) Began(tasks.Task, time.Duration)               {}
@@ -44,7 +45,7 @@ func (unmetered) Ran(tasks.Task, agent.Result)                  {}
 func (unmetered) Returned(string, Return)                       {}
 func (unmetered) Ended(tasks.Task, tasks.Ending, time.Duration) {}
 
-// returnOf is why a task is handed back.
+// returnOf returns why a task is handed back.
 func returnOf(cause error) Return {
 	failed, again := errors.AsType[*retryError](cause)
 	_, asked := errors.AsType[*tasks.ErrLater](cause)
@@ -63,12 +64,13 @@ func returnOf(cause error) Return {
 	return ReturnError
 }
 
-// began meters the start of a task's first run. One that goes on, or is tried again, has waited for other reasons as well.
+// began reports the start of a task's first run. It skips resumed and retried tasks, which have waited for other
+// reasons as well.
 func (w *Worker) began(r *run) {
 	if rec := r.claim.Record(); rec.Attempt == 1 && rec.Delivery == 0 && !r.before.goesOn() && r.before.lost == "" {
 		w.meter.Began(r.task, waited(rec))
 	}
 }
 
-// waited is how long a claimed task had been due, by Redis' clock.
+// waited returns how long a claimed task had been due, by Redis' clock.
 func waited(rec store.Record) time.Duration { return max(rec.Started.Sub(rec.Due()), 0) }

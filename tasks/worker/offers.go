@@ -15,16 +15,17 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// Bounds of an offer. A clone that is made for the first time may take longer than anybody waits; the next one who asks then has it.
+// Bounds of an offer. Making a clone for the first time may take longer than the asker waits; the next request then
+// finds it.
 const (
-	offerTime = 2 * time.Minute // of the worker
+	offerTime = 2 * time.Minute // for one query
 	offerKept = time.Minute
-	offerFail = 5 * time.Second // a failure is kept
+	offerFail = 5 * time.Second // how long a failure is cached
 )
 
-// tellOffers answers front doors until ctx ends, one at a time: that many CLIs run beside those of tasks. A worker whose CLI does not work
-// leaves them to others.
-func (w *Worker) tellOffers(ctx context.Context) {
+// answerOffers answers the offer queries of front doors until ctx ends, one at a time, so that at most one extra CLI
+// runs. A worker whose CLI does not work leaves them to others.
+func (w *Worker) answerOffers(ctx context.Context) {
 	_ = w.store.Workers.Respond(ctx, w.health.good, func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration) {
 		ctx, cancel := context.WithTimeout(ctx, offerTime)
 		defer cancel()
@@ -44,18 +45,18 @@ func (w *Worker) tellOffers(ctx context.Context) {
 		case isFailed:
 			reply.Failed = failed
 		case ctx.Err() != nil:
-			return nil, 0 // it stops, and another worker may be asked
+			return nil, 0 // the worker stops; another one may be asked
 		default:
 			reply.Failed = agent.NewError(agent.ClassWorkspace, w.cfg.Policy.Redactor.String(err.Error()))
 		}
 		if reply.Offer == nil {
-			w.log.Warn("tell what is offered", "worker", w.id, "repo", where.Repo, "dir", where.Dir, "err", err)
+			w.log.Warn("answer offer query", "worker", w.id, "repo", where.Repo, "dir", where.Dir, "err", err)
 		}
 		return format.JSON(reply), keep
 	})
 }
 
-// offer asks the CLI in a place that is as a run there would have it.
+// offer queries the CLI in the same environment as a run's.
 func (w *Worker) offer(ctx context.Context, where tasks.Where) (*tasks.Offer, error) {
 	spec := agent.Spec{ID: fmt.Sprintf("offer-%d", time.Now().UnixNano()), Profile: agent.Write, Model: w.cfg.Model}
 	if err := w.offered(ctx, where, &spec); err != nil {
@@ -68,11 +69,11 @@ func (w *Worker) offer(ctx context.Context, where tasks.Where) (*tasks.Offer, er
 	return &tasks.Offer{Offer: told, Configured: spec.TrustedConfig && configured(spec.Dir)}, nil
 }
 
-// offerThread names the directories in which workers look at what is offered.
+// offerThread names the directories that workers use for offers.
 const offerThread = "offer"
 
-// offered finds the directory, and whether its own configuration counts. What does not count need not be there: a scratch directory
-// then offers the same as a clone.
+// offered sets the directory, and whether its own configuration counts. If it does not count, an empty scratch
+// directory offers the same as a clone.
 func (w *Worker) offered(ctx context.Context, where tasks.Where, s *agent.Spec) (err error) {
 	var repo tasks.Repository
 	if where.Repo != "" {

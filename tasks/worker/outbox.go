@@ -10,35 +10,37 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// postLimit bounds one attempt to post a final message, which may have several parts; it ends before the lease does.
+// postLimit bounds one attempt to post a final message, which may have several parts. It is shorter than the outbox's
+// lease.
 const postLimit = 50 * time.Second
 
-// post says a task's final word where it came from. Until that has worked the ending stays in the outbox, and every worker tries
-// again; the report finds what an earlier attempt had posted. report may be nil: then it is opened again.
+// post posts a task's final message. Until that has succeeded, the ending stays in the outbox and every worker
+// retries; the report finds what an earlier attempt has posted. If report is nil, it is opened again.
 func (w *Worker) post(ctx context.Context, id string, report tasks.Report) {
 	p, ok, err := w.store.Outbox.Take(ctx, id)
 	if err != nil {
 		w.log.Warn("take outbox", "run", id, "err", err)
-		return // whoever looks at the outbox next has it
+		return // the next pass over the outbox posts it
 	}
 	if ok {
 		w.send(ctx, p, report)
 	}
 }
 
-// posters is how many endings a worker posts at once, so that a source that hangs does not hold up the others.
+// posters is how many final messages a worker posts at once, so that a source that hangs does not delay the others.
 const posters = 8
 
-// maxPosts is how often an ending is posted before it is given up: with the longest pause between them, for about a day.
+// maxPosts is how many attempts a final message gets: about a day's worth at the longest pause.
 const maxPosts = 300
 
-// postDue begins to post what is due, whoever ran it. It does not wait for that: what comes up meanwhile would wait as well.
+// postDue starts posting the final messages that are due, of any worker's tasks. It does not wait for them, so that
+// it can start others.
 func (w *Worker) postDue(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case w.posters <- struct{}{}:
 		default:
-			return // the next look finds the rest
+			return // the next pass finds the rest
 		}
 		p, ok, err := w.store.Outbox.Take(ctx, "")
 		if err != nil && ctx.Err() == nil {
@@ -58,12 +60,12 @@ func (w *Worker) postDue(ctx context.Context) {
 func (w *Worker) send(ctx context.Context, p store.Post, report tasks.Report) {
 	word, err := w.close(ctx, p.ID, report)
 	if err != nil && p.Attempt >= maxPosts {
-		w.log.Error("ending given up: it could not be posted", "run", p.ID, "attempt", p.Attempt, "err", err)
+		w.log.Error("final message dropped: it could not be posted", "run", p.ID, "attempt", p.Attempt, "err", err)
 		err = nil
 	}
 	if err == nil {
 		if err = w.store.Outbox.MarkPosted(ctx, p); err != nil {
-			w.log.Warn("note posted ending", "run", p.ID, "err", err)
+			w.log.Warn("record posted message", "run", p.ID, "err", err)
 			return
 		}
 		w.meter.Ended(word.task, word.ending, time.Since(word.at))
@@ -73,20 +75,20 @@ func (w *Worker) send(ctx context.Context, p store.Post, report tasks.Report) {
 	if wait, ok := errors.AsType[*tasks.ErrLater](err); ok {
 		at = wait.At
 	}
-	w.log.Warn("post ending", "run", p.ID, "attempt", p.Attempt, "again", at, "err", err)
+	w.log.Warn("post final message", "run", p.ID, "attempt", p.Attempt, "again", at, "err", err)
 	if err := w.store.Outbox.Postpone(ctx, p, at); err != nil {
-		w.log.Warn("put off ending", "run", p.ID, "err", err) // its lease runs out
+		w.log.Warn("postpone final message", "run", p.ID, "err", err) // its lease expires
 	}
 }
 
-// lastWord is what a final message says: of which task, how it ended, and when.
+// lastWord is what a final message is about: the task, its ending, and when it ended.
 type lastWord struct {
 	task   tasks.Task
 	ending tasks.Ending
 	at     time.Time
 }
 
-// close lets the task's report say its ending.
+// close posts the task's ending through its report.
 func (w *Worker) close(ctx context.Context, id string, report tasks.Report) (word lastWord, _ error) {
 	ctx, cancel := context.WithTimeout(withRun(ctx, id), postLimit)
 	defer cancel()
@@ -110,7 +112,7 @@ func (w *Worker) close(ctx context.Context, id string, report tasks.Report) (wor
 	if err := w.proposeDue(ctx, word.task, &word.ending); err != nil {
 		return word, err
 	}
-	if report == nil { // the run's own could not be opened, or there was no run
+	if report == nil { // the run could not open its report, or there was no run
 		if report, err = source.Open(ctx, word.task); err != nil {
 			return word, fmt.Errorf("open report: %w", err)
 		}

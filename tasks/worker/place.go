@@ -14,19 +14,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// diffLimit bounds the diff left for the agent; beyond it the agent has the clone.
+// diffLimit bounds the diff that is written for the agent. The clone has the rest.
 const diffLimit = 1 << 20
 
 // place is where a run works.
 type place struct {
 	Dir, Files string
-	Reads      []string        // what Dir needs besides, if only to read it
-	Clone      workspace.Clone // what Dir is; zero: no clone
-	Trusted    bool            // the directory's own configuration of the CLI counts
-	Fresh      bool            // nothing of an earlier run is in it
-	Into       string          // branch that it is proposed for; empty: the clone's base
-	Branch     string          // where what is left in Clone is published; empty: nowhere
-	About      string          // one paragraph for the agent on what lies where
+	Reads      []string        // other directories that Dir needs, read-only
+	Clone      workspace.Clone // the clone in Dir; zero: no clone
+	Trusted    bool            // use the directory's own configuration of the CLI
+	Fresh      bool            // the directory has nothing from an earlier run
+	Into       string          // base branch of the pull request; empty: the clone's base
+	Branch     string          // branch on which the work in Clone is published; empty: not published
+	About      string          // a paragraph for the agent about the directories
 }
 
 // place prepares the directory of a run: the thread's clone, a local directory, or a scratch directory.
@@ -95,20 +95,20 @@ func (w *Worker) clone(ctx context.Context, t tasks.Task, b tasks.Brief, files s
 	return p, nil
 }
 
-// fate tells the agent what becomes of what it leaves in its clone.
+// fate explains to the agent what happens to its work in the clone.
 func (p place) fate(t tasks.Task) string {
 	if p.Branch == "" {
-		return "and nothing is published from here: whatever people are to see, such as a diff, has to be in your answer."
+		return "and nothing is published from here: put everything that people should see, such as a diff, in your answer."
 	}
-	said := "and you need none: when you have answered, the commits that are checked out, and as one more commit what you left uncommitted, are published as branch " +
-		p.Branch + " with a draft pull request. So leave nothing in the clone that does not belong there, and end the message of each commit with the line " + trailer(t) + "."
+	said := "and you need none: when you have answered, the commits on your current branch, and your uncommitted changes as one more commit, are published as branch " +
+		p.Branch + " with a draft pull request. Leave nothing in the clone that does not belong there, and end each commit message with the line " + trailer(t) + "."
 	if p.Clone.Published {
-		said += " What was published before is origin/" + p.Branch + "; if it has commits that you lack, merge it before you go on."
+		said += " Your earlier work was published as origin/" + p.Branch + ". If that has commits that you lack, merge it before you continue."
 	}
 	return said
 }
 
-// diff leaves the change in the thread's directory.
+// diff writes the change to the thread's directory.
 func (w *Worker) diff(ctx context.Context, c workspace.Clone, files string) (path, note string, err error) {
 	text, cut, err := w.workspace.Diff(ctx, c, diffLimit)
 	if err != nil {
@@ -123,7 +123,7 @@ func (w *Worker) diff(ctx context.Context, c workspace.Clone, files string) (pat
 	return path, note, nil
 }
 
-// spec puts a run together.
+// spec returns the specification of a run.
 func (w *Worker) spec(t tasks.Task, b tasks.Brief, p place, c conversation, before *resumeState) agent.Spec {
 	prompt := b.Prompt
 	if prompt.Text == "" {
@@ -131,7 +131,7 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, p place, c conversation, befo
 	}
 	system, words := b.System, before.words(t, p)
 	if before.goesOn() {
-		// The prompt is in the conversation already; said twice it would be done twice.
+		// The conversation has the prompt already. If it came twice, the agent would do the work twice.
 		prompt = agent.Message{Text: words, Composed: true}
 	} else if words != "" {
 		system += "\n\n" + words
@@ -139,16 +139,16 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, p place, c conversation, befo
 	if t.Options.Plan {
 		prompt.Mode = agent.Plan
 	}
-	prompt.ID = uuid.NewString() // by which a checkpoint is seen to hold it
+	prompt.ID = uuid.NewString() // a session that contains this ID has the prompt
 	if p.About != "" {
 		system += "\n\n" + p.About
 	}
 	switch {
 	case !p.Fresh || c.session == nil:
 	case p.Clone.Published:
-		system += " The clone is new, and begins at what was published of your work; what was not is not there any more."
+		system += " The clone is new and starts from your published work. Your unpublished changes are gone."
 	default:
-		system += " The clone is new: what you had changed in it earlier in this conversation is not there any more."
+		system += " The clone is new: the changes that you made earlier in this conversation are gone."
 	}
 	where := t.Repo
 	if where == "" {
@@ -166,8 +166,8 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, p place, c conversation, befo
 	}
 }
 
-// since leaves in the thread's directory what the change has become since an earlier head, and says so to the agent. Where that head cannot be
-// had any more there is only the whole change.
+// since writes the change since an earlier head to the thread's directory, and returns a sentence about it for the
+// agent. If that head no longer exists, there is only the whole change.
 func (w *Worker) since(ctx context.Context, c workspace.Clone, earlier, files string) (about string, err error) {
 	s, err := w.workspace.Since(ctx, c, earlier, diffLimit)
 	if errors.Is(err, workspace.ErrRef) {
@@ -179,31 +179,32 @@ func (w *Worker) since(ctx context.Context, c workspace.Clone, earlier, files st
 	if err != nil {
 		return "", err
 	}
-	about = fmt.Sprintf(" What has changed in it since %s, an earlier head, is in %s", earlier, path)
+	about = fmt.Sprintf(" The changes since %s, an earlier head, are in %s", earlier, path)
 	if s.Truncated {
 		about += " (only the beginning)"
 	}
 	if s.Rewritten {
-		about += "; its history was rewritten since, which is why git range-diff may come first there"
+		about += "; the history was rewritten since then, so the file may start with the output of git range-diff"
 	}
 	return about + ".", nil
 }
 
-// leave writes a file into the thread's directory. An agent may have written there before: os.Root does not follow its links out.
+// leave writes a file to the thread's directory. An agent may have written there before; os.Root does not follow
+// links out of the directory.
 func leave(files, name, text string) (path string, err error) {
 	root, err := os.OpenRoot(files)
 	if err != nil {
 		return "", fmt.Errorf("open directory for files: %w", err)
 	}
 	defer root.Close()
-	_ = root.Remove(name) // an earlier run's, perhaps a link
+	_ = root.Remove(name) // from an earlier run, perhaps a link
 	if err := root.WriteFile(name, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("write %s: %w", name, err)
 	}
 	return filepath.Join(files, name), nil
 }
 
-// briefed asks a task's source what to tell the agent, and adds the pictures that are stored with the task.
+// briefed returns the source's brief of a task, with the pictures that are stored for the task.
 func (w *Worker) briefed(ctx context.Context, s tasks.Source, t tasks.Task, files string) (tasks.Brief, error) {
 	b, err := s.Brief(ctx, t, files)
 	if err != nil {
@@ -218,7 +219,7 @@ func (w *Worker) briefed(ctx context.Context, s tasks.Source, t tasks.Task, file
 	}
 	for i, p := range t.Pictures {
 		if i >= len(data) {
-			b.Prompt.Text = cmp.Or(b.Prompt.Text, t.Prompt) + fmt.Sprintf("\n\n(The picture %q was sent along, but is no longer stored.)", p.Name)
+			b.Prompt.Text = cmp.Or(b.Prompt.Text, t.Prompt) + fmt.Sprintf("\n\n(The picture %q came with this message but is no longer stored.)", p.Name)
 			continue
 		}
 		b.Prompt.Files = append(b.Prompt.Files, agent.File{Name: p.Name, Type: p.Type, Data: data[i]})

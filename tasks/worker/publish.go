@@ -17,28 +17,29 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// How long publishing may take; what is left of that when the worker is to stop, because a drain has to go on; and how long an answer
-// waits for its pull request.
+// How long publishing may take; how much longer it may take when the worker drains; and how long an answer waits for
+// its pull request.
 const (
 	publishFor      = 2 * time.Minute
 	publishDraining = 20 * time.Second
 	proposeFor      = 3 * time.Minute
 )
 
-// branchOf is where the work of a thread is published: always the same branch, without what the thread's name may tell of people.
+// branchOf returns the branch for the work of a thread. It is always the same branch, and a hash hides names of
+// people in the thread's name.
 func branchOf(thread string) string {
 	source, _, _ := strings.Cut(thread, "/")
 	return fmt.Sprintf("errand/%s-%x", source, sha256.Sum256([]byte(thread)))[:len("errand/")+len(source)+1+10]
 }
 
-// publishes reports whether what the task leaves in its clone is published.
+// publishes reports whether the task's work is published.
 func (w *Worker) publishes(t tasks.Task) bool {
 	return w.cfg.Publisher != nil && t.Repo != "" && t.Profile == agent.Write
 }
 
-// publish pushes what an answered task left in its clone, and tries once to have a pull request for it. What goes wrong is told in the
-// ending: it costs neither the answer nor the work, which stays in the clone. Nor does the loss of the claim: whether the ending is still
-// ours to give, the store decides.
+// publish pushes the work of an answered task and tries once to open its pull request. Errors are reported in the
+// ending: they lose neither the answer nor the work, which stays in the clone. After a lost claim, the store decides
+// whether this worker may store the ending.
 func (w *Worker) publish(run *run, t tasks.Task, p place, e *tasks.Ending) {
 	if p.Branch == "" || e.Kind != tasks.Answered {
 		return
@@ -49,8 +50,8 @@ func (w *Worker) publish(run *run, t tasks.Task, p place, e *tasks.Ending) {
 	switch {
 	case err != nil:
 		w.log.Warn("publish work", "run", t.ID, "thread", t.Thread, "err", err)
-		said := w.cfg.Policy.Redactor.String(unpublished(err, p.Clone.Dir)) // it may be the remote's words
-		e.Published = &tasks.Published{Problem: "The changes were not published: " + said + ". They are kept; ask again here to go on."}
+		said := w.cfg.Policy.Redactor.String(unpublished(err, p.Clone.Dir)) // it may quote the remote
+		e.Published = &tasks.Published{Problem: "The changes were not published: " + said + ". They are kept. Ask again here to continue."}
 		return
 	case pushed.Commit == "":
 		return
@@ -63,25 +64,26 @@ func (w *Worker) publish(run *run, t tasks.Task, p place, e *tasks.Ending) {
 		w.log.Info("work published", "run", t.ID, "thread", t.Thread, "branch", p.Branch, "commit", pushed.Commit)
 	}
 	if err := w.propose(ctx, t, e); err != nil {
-		w.log.Warn("open pull request", "run", t.ID, "thread", t.Thread, "err", err) // the outbox tries again
+		w.log.Warn("open pull request", "run", t.ID, "thread", t.Thread, "err", err) // the outbox retries
 	}
 }
 
-// tellable are the errors of publishing whose words are meant for people.
+// tellable lists the errors of publishing whose texts are meant for people.
 var tellable = []error{
 	workspace.ErrUnfit, workspace.ErrForeign, workspace.ErrRejected, workspace.ErrNotFound, workspace.ErrAuth, errPublishTime, errStuck, errVerifyStuck,
 }
 
 var (
 	errPublishTime = errors.New("it took too long")
-	errStuck       = errors.New("a process of the run could not be ended, and may still change them")
-	errVerifyStuck = errors.New("a process of the checks could not be ended, and may still change them")
+	errStuck       = errors.New("a process of the run could not be stopped and may still change them")
+	errVerifyStuck = errors.New("a process of the checks could not be stopped and may still change them")
 )
 
-// unpublished is why nothing was published, for people. Other errors are about the worker's machine, of which a post says nothing.
+// unpublished says, for people, why nothing was published. Other errors are about the worker's machine and are only
+// in its log.
 func unpublished(err error, dir string) string {
 	if !slices.ContainsFunc(tellable, func(known error) bool { return errors.Is(err, known) }) {
-		return "the worker could not do it, and its log says why"
+		return "the worker failed to do it; its log has details"
 	}
 	said := err.Error()
 	if dir != "" {
@@ -90,7 +92,7 @@ func unpublished(err error, dir string) string {
 	return said
 }
 
-// publishing is the time for it, which patience measures. It ends at once with the claim.
+// publishing returns the context of publishing, which patience limits. It ends at once if the claim is lost.
 func publishing(run *run) (_ context.Context, patience *time.Timer, cancel context.CancelFunc) {
 	ctx, stop := context.WithCancelCause(run.detached)
 	patience = time.AfterFunc(publishFor, func() { stop(errPublishTime) })
@@ -108,10 +110,11 @@ func publishing(run *run) (_ context.Context, patience *time.Timer, cancel conte
 	return ctx, patience, func() { forget(); patience.Stop(); stop(nil) }
 }
 
-// push brings the work to the remote, if this worker may still speak for the task. Right before, when it is known what is pushed, the checks run;
-// what they leave behind is not in it. Time stands still meanwhile.
+// push pushes the work to the remote, if this worker still has the claim. Right before the push, when its content is
+// fixed, the verification commands run; files that they leave behind are not pushed. Their time does not count
+// against patience.
 func (w *Worker) push(ctx context.Context, patience *time.Timer, run *run, t tasks.Task, p place, r agent.Result) (_ workspace.Pushed, checks *tasks.Verification, err error) {
-	if r.Resources.Stuck > 0 { // git reads files there by their names, and somebody might exchange them
+	if r.Resources.Stuck > 0 { // git opens files by name, and the process could replace them
 		return workspace.Pushed{}, nil, errStuck
 	}
 	ours, err := w.store.Threads.Pushed(ctx, t.Repo, p.Branch)
@@ -141,7 +144,7 @@ func (w *Worker) push(ctx context.Context, patience *time.Timer, run *run, t tas
 	return pushed, checks, err
 }
 
-// message is that of the commit that uncommitted changes become.
+// message returns the message of the commit with the uncommitted changes.
 func message(t tasks.Task) string {
 	subject := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -152,10 +155,10 @@ func message(t tasks.Task) string {
 	return subject + "\n\n" + trailer(t) + "\n"
 }
 
-// trailer is the last line of each commit that a run makes: by it people find the run.
+// trailer returns the last line of each commit message of a run, by which people find the run.
 func trailer(t tasks.Task) string { return "Errand-Run: " + t.ID }
 
-// propose has the pull request opened or updated that is due, and lets its conversation join the thread.
+// propose opens or updates the pull request, and makes its conversation an alias of the thread.
 func (w *Worker) propose(ctx context.Context, t tasks.Task, e *tasks.Ending) error {
 	p := e.Published
 	pr, err := w.cfg.Publisher.Publish(ctx, w.proposal(t, p.Work, e.Result.Text))
@@ -194,7 +197,8 @@ func (w *Worker) proposal(t tasks.Task, work tasks.Work, summary string) forge.P
 	return p
 }
 
-// proposeDue does when an ending is posted what could not be done when it was stored. The answer does not wait for it for long.
+// proposeDue opens the pull request when an ending is posted, if that failed when the ending was stored. The answer
+// waits at most proposeFor for it.
 func (w *Worker) proposeDue(ctx context.Context, t tasks.Task, e *tasks.Ending) error {
 	if e.Published == nil || !e.Published.Due {
 		return nil
@@ -215,6 +219,6 @@ func (w *Worker) proposeDue(ctx context.Context, t tasks.Task, e *tasks.Ending) 
 	}
 	w.log.Warn("answer without pull request", "run", t.ID, "thread", t.Thread, "err", err)
 	e.Published.Problem = "The changes are on branch " + e.Published.Branch + " of " + e.Published.Repo +
-		"; a pull request could not be opened for now. Ask again here to have it."
+		". A pull request could not be opened. Ask again here to retry."
 	return nil
 }

@@ -10,21 +10,23 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// recovery repairs what a death leaves behind: a run without a claim waits again, and a waiting task without a delivery gets one. Every worker
-// is a candidate for it, and the leader alone does it; where two believe that they lead, the store lets one of them win. Used by one goroutine.
+// recovery repairs the state that a dead worker leaves: a run without a claim waits again, and a waiting task without
+// a delivery gets one. Every worker is a candidate, and only the leader does it. If two workers believe that they
+// lead, the store lets one of them win. Only one goroutine uses it.
 type recovery struct {
 	leader *store.Leader
-	after  string // the live task at which the walk through all of them goes on; empty: at the first
+	after  string // the walk through all live tasks continues after this one; empty: at the first
 }
 
-// A look at live tasks reads lookStep at once, few enough that to repair all of them does not take as long as a lead lasts, and at most lookMost.
-// A larger backlog takes several looks, which hold up no recovery: what runs is looked at first, each time.
+// One pass over live tasks reads lookStep tasks at a time, few enough to be repaired within a leader's lease, and at
+// most lookMost. A larger backlog takes several passes. Recovery is not delayed by that, because each pass examines
+// the running tasks first.
 const (
 	lookStep = 100
 	lookMost = 5000
 )
 
-// reconcile looks at every run, and goes on with the walk through all live tasks.
+// reconcile examines every run and continues the walk through all live tasks.
 func (w *Worker) reconcile(ctx context.Context) {
 	term, err := w.recovery.leader.Lead(ctx)
 	if err == nil && term != "" {
@@ -45,7 +47,7 @@ func (w *Worker) examine(ctx context.Context, term string) error {
 			return lerr // somebody else may have begun
 		}
 	}
-	// Repairs take time, too: after that much the rest is for the next look.
+	// Repairs take time, too: after one interval, the rest is left to the next pass.
 	for begun, looked := time.Now(), 0; err == nil && looked < lookMost && time.Since(begun) < w.timing.Reconcile; looked += lookStep {
 		if again, err := w.recovery.leader.Lead(ctx); err != nil || again != term {
 			return err // somebody else may have begun
@@ -63,13 +65,13 @@ func (w *Worker) examine(ctx context.Context, term string) error {
 			err = w.deliver(ctx, live)
 		}
 		if w.recovery.after == "" {
-			break // the next look begins anew
+			break // the next pass starts from the beginning
 		}
 	}
 	return err
 }
 
-// resign lets another worker lead at once.
+// resign gives up the leadership, so that another worker leads at once.
 func (w *Worker) resign(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -78,9 +80,10 @@ func (w *Worker) resign(ctx context.Context) {
 	}
 }
 
-// recoverDead takes over the runs whose claims have been missing for long enough. Redis counts that time, so that it goes on whoever looks and
-// however long a look takes. Whoever begins to lead begins to count: a Redis that was away for as long as a lead lasts may have lost claims of
-// workers that live, and after a shorter time these have what is left of Observe to put them back.
+// recoverDead takes over runs whose claims have been missing for Timing.Observe. Redis counts that time, so it
+// continues across passes and leaders' restarts of a pass. A new leader starts counting from zero: if Redis was
+// unreachable for as long as a lease, claims of live workers may be missing, and after a shorter time these workers
+// have the rest of Observe to restore them.
 func (w *Worker) recoverDead(ctx context.Context, term string, live []store.LiveRecord) error {
 	unclaimed := slices.DeleteFunc(slices.Clone(live), func(rec store.LiveRecord) bool {
 		return rec.State != store.Running || rec.Claimed || rec.Unreadable != ""
@@ -90,19 +93,19 @@ func (w *Worker) recoverDead(ctx context.Context, term string, live []store.Live
 		return err
 	}
 	for _, rec := range unclaimed {
-		if since, is := silent[rec.ID]; is && since >= w.timing.Observe { // else the owner has put its claim back, or it ended
+		if since, is := silent[rec.ID]; is && since >= w.timing.Observe { // otherwise the owner has restored its claim, or the task ended
 			w.recover(ctx, rec)
 		}
 	}
 	return nil
 }
 
-// recover takes over a run whose worker died. Its keeper has ended it long ago (DESIGN invariant 1).
+// recover takes over a run whose worker died. The run's keeper ended it long ago (DESIGN invariant 1).
 func (w *Worker) recover(ctx context.Context, rec store.LiveRecord) {
-	absorbed, aerr := w.store.Absorbed(ctx, rec.ID) // nothing takes more into a run that is dead
+	absorbed, aerr := w.store.Absorbed(ctx, rec.ID) // a dead run absorbs no more
 	now, err := w.store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, true)
 	if errors.Is(err, store.ErrStale) {
-		return // somebody was faster, or it lives after all
+		return // another worker was faster, or the run is alive after all
 	}
 	if err != nil {
 		w.log.Warn("recover task", "run", rec.ID, "err", err)
@@ -111,23 +114,23 @@ func (w *Worker) recover(ctx context.Context, rec store.LiveRecord) {
 	w.meter.Returned(rec.Class, ReturnCrash)
 	w.log.Warn("worker died, task recovered", "run", rec.ID, "thread", rec.Thread, "crashes", now.Crashes)
 	if aerr != nil {
-		w.log.Warn("recover what a run had absorbed", "run", rec.ID, "err", aerr) // the walk finds what has no delivery
+		w.log.Warn("recover what a run had absorbed", "run", rec.ID, "err", aerr) // the walk finds tasks without a delivery
 	}
-	for _, other := range slices.Backward(absorbed) { // the oldest is the last that is put in front
-		if other, err := w.store.Get(ctx, other.ID); err == nil && other.State == store.Waiting { // else it stays with the run
+	for _, other := range slices.Backward(absorbed) { // the oldest is put in front last
+		if other, err := w.store.Get(ctx, other.ID); err == nil && other.State == store.Waiting { // otherwise it stays with the run
 			w.deliverFirst(ctx, other)
 		}
 	}
-	if now.Crashes > rec.Crashes && now.Crashes >= maxCrashes { // else this death does not count
+	if now.Crashes > rec.Crashes && now.Crashes >= maxCrashes { // otherwise this death does not count
 		if _, err := tasks.EndWaiting(ctx, w.store, rec.ID, tasks.Ending{Kind: tasks.Lost, At: time.Now()}); err != nil {
 			w.log.Warn("end task", "run", rec.ID, "err", err)
 		}
-		return // its message is in the outbox; a source that hangs must not hold up the next recovery
+		return // the outbox posts the message, so that a source that hangs does not delay the next recovery
 	}
 	w.deliverFirst(ctx, now)
 }
 
-// deliverFirst enqueues a task that had its turn before all that wait now.
+// deliverFirst enqueues a task that has had its turn before all that wait now.
 func (w *Worker) deliverFirst(ctx context.Context, rec store.Record) {
 	err := w.queue.Enqueue(ctx, rec.ID, rec.Class, rec.Delivery, time.Time{})
 	if err == nil {
@@ -138,15 +141,15 @@ func (w *Worker) deliverFirst(ctx context.Context, rec store.Record) {
 	}
 }
 
-// deliver sees to it that waiting tasks have a delivery: the submitter may have died before it enqueued. One that is not due yet, such as a task
-// parked by a usage limit, needs none, and is looked for when it is.
+// deliver makes sure that due tasks have a delivery, because the submitter may have died before it enqueued one. A
+// task that is not due yet, such as one that waits for a usage limit, needs none until then.
 func (w *Worker) deliver(ctx context.Context, live []store.LiveRecord) error {
 	var due []store.LiveRecord
 	for _, rec := range live {
 		switch {
 		case rec.State != store.Waiting, rec.Unreadable != "":
 		case rec.CancelCause != "":
-			// Cancelled while it ran, and then it was handed back or its worker died.
+			// It was cancelled while it ran, and then it was handed back or its worker died.
 			if _, err := tasks.EndWaiting(ctx, w.store, rec.ID, tasks.CancellationOf(rec.Record).Ending()); err != nil {
 				w.log.Warn("end task", "run", rec.ID, "err", err)
 			}
@@ -169,7 +172,8 @@ func (w *Worker) deliver(ctx context.Context, live []store.LiveRecord) error {
 	return nil
 }
 
-// redeliver enqueues a task again whose delivery is gone, or finished or archived: then its ID is taken.
+// redeliver enqueues a task whose delivery is gone, finished or archived. A finished or archived delivery keeps its
+// ID taken.
 func (w *Worker) redeliver(ctx context.Context, rec store.LiveRecord, taken bool) {
 	now, err := rec.Record, error(nil)
 	if taken {
@@ -188,8 +192,8 @@ func (w *Worker) redeliver(ctx context.Context, rec store.LiveRecord, taken bool
 	w.log.Info("task without delivery enqueued", "run", rec.ID, "thread", rec.Thread)
 }
 
-// passOver lets doctor tell of a live record that cannot be read, and lets its thread go on if no step can be taken with it. What another
-// version may be able to read stays where it is.
+// passOver reports a live record that cannot be decoded, and sets it aside if no version can use it, so that its
+// thread continues. A record that another version may be able to read stays.
 func (w *Worker) passOver(ctx context.Context, rec store.LiveRecord) {
 	err := w.store.SetAside(ctx, rec.ID)
 	if err == nil {
@@ -204,20 +208,21 @@ func (w *Worker) noteUnreadable(ctx context.Context, e *tasks.UnreadableError) {
 	}
 }
 
-// A Redis that comes back without its last second (appendfsync everysec), or from a backup, may have forgotten that a task has ended, and
-// its run is taken for one whose worker died. The thread still has the final message: a source is asked for it before a task is run again.
+// Redis may come back without its last second (appendfsync everysec) or from a backup, and may then have lost a
+// task's ending, so that the task looks like one whose worker died. The thread still has the final message. So recall
+// asks the source for it before a task is run again.
 
-// recallLimit bounds how long a thread is asked.
+// recallLimit bounds the search for an earlier final message.
 const recallLimit = 30 * time.Second
 
-// alreadyTold is the cause of a task that does not run again because its final message is out.
+// alreadyTold is the cause of a task that does not run again because its final message is posted.
 type alreadyTold struct{ ending tasks.Ending }
 
 func (*alreadyTold) Error() string { return "the final message is in the thread already" }
 
-// recall looks in the thread for the final message of a task that was begun before. A source that cannot be asked just now and says when it can be
-// is waited for: the work would be done twice. Any other thread that cannot be asked keeps no task from running: the report looks again before it
-// posts.
+// recall looks in the thread for the final message of a task that has started before. If the source is rate limited,
+// the task waits, because otherwise the work would be done twice. After any other error the task runs, and the report
+// looks again before it posts.
 func (w *Worker) recall(r *run) error {
 	rec := r.claim.Record()
 	source, ok := r.source.(tasks.Recaller)
@@ -239,14 +244,14 @@ func (w *Worker) recall(r *run) error {
 	w.log.Warn("task was answered before, and Redis has forgotten it", "run", r.task.ID, "thread", r.task.Thread, "ended", e.At)
 	e.Found = true
 	if e.Kind == tasks.Answered {
-		e.Reason = "This was answered before: the answer is where it was asked for. Its record was lost."
+		e.Reason = "This was answered before, and the record was lost. The answer is in the thread."
 	} else {
-		e.Reason = "This ended before, as is said where it was asked for. Its record was lost."
+		e.Reason = "This ended before, and the record was lost. The thread says how."
 	}
 	return &alreadyTold{ending: *e}
 }
 
-// endCovered ends the tasks that a message which was found has answered as well, and that wait again.
+// endCovered ends the waiting tasks that a found message has answered as well.
 func (w *Worker) endCovered(r *run, e tasks.Ending) {
 	for _, id := range e.Covers {
 		own := tasks.Ending{Kind: e.Kind, At: e.At, Found: true, Reason: "This was answered together with task " + r.task.ID + "."}

@@ -13,20 +13,21 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// resumeState is what is left of a task's earlier run: a checkpoint to go on from, or the knowledge that there is none. The zero past is that
-// of a task that was not begun before.
+// resumeState is the state of a task's earlier run: a checkpoint to resume from, or the reason why there is none. The
+// zero value is that of a task that has not started before.
 type resumeState struct {
 	checkpoint
 	at      time.Time
-	crashed bool   // a worker died on the task, perhaps after the checkpoint
+	crashed bool   // a worker died while it ran the task, perhaps after the checkpoint
 	asLeft  bool   // the thread's directories are as that run left them
-	lost    string // why there is nothing to go on from, although there was a run
+	lost    string // why the run cannot resume although there was an earlier run
 }
 
-// goesOn reports whether the task goes on where its earlier run stopped.
+// goesOn reports whether the task resumes from its earlier run.
 func (p *resumeState) goesOn() bool { return p.Session.ID != "" && p.lost == "" }
 
-// loadResumeState finds out what is left of the task's earlier run. From here on the thread's directories are this run's.
+// loadResumeState returns the state of the task's earlier run. It also takes over the thread's directories for this
+// run.
 func (w *Worker) loadResumeState(ctx context.Context, rec store.Record) (*resumeState, error) {
 	left, err := w.workspace.Enter(rec.Thread)
 	if err != nil {
@@ -37,7 +38,7 @@ func (w *Worker) loadResumeState(ctx context.Context, rec store.Record) (*resume
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		if rec.Crashes > 0 {
-			p.lost = "its worker died before anything was kept"
+			p.lost = "its worker died before anything was saved"
 		}
 		return p, nil
 	case errors.Is(err, store.ErrDamaged):
@@ -49,7 +50,7 @@ func (w *Worker) loadResumeState(ctx context.Context, rec store.Record) (*resume
 	err = json.Unmarshal(saved.Session.Meta, &p.checkpoint)
 	p.Session.ID, p.Session.Data, p.at = saved.Session.ID, saved.Session.Data, saved.At
 	if err == nil && p.Fresh {
-		p.lost = "its conversation could not be continued"
+		p.lost = "its conversation could not be resumed"
 		return p, nil
 	}
 	if err == nil {
@@ -67,14 +68,14 @@ func (w *Worker) loadResumeState(ctx context.Context, rec store.Record) (*resume
 	return p, nil
 }
 
-// forget gives up a checkpoint that cannot be restored: neither its session nor its work is.
+// forget drops a checkpoint that cannot be restored, both the session and the work.
 func (w *Worker) forget(id string, p *resumeState, err error) {
 	w.log.Warn("restore checkpoint", "run", id, "err", err)
-	p.lost = "what had been kept of it cannot be restored"
+	p.lost = "its saved state cannot be restored"
 }
 
-// restore gives the task its clone: the one that its earlier run left, if it is there untouched, or else one from the checkpoint. A task
-// without a past gets it as the thread has it.
+// restore returns the clone for the task: the untouched clone of its earlier run, or one from the checkpoint. Without
+// an earlier run it returns the thread's clone.
 func (w *Worker) restore(ctx context.Context, id string, want workspace.Want, p *resumeState) (workspace.Clone, error) {
 	if p.goesOn() && p.asLeft {
 		kept := want
@@ -82,7 +83,7 @@ func (w *Worker) restore(ctx context.Context, id string, want workspace.Want, p 
 		if c, err := w.workspace.Checkout(ctx, kept); err != nil || !c.Fresh {
 			return c, err
 		}
-		p.asLeft = false // it was spoilt, and is set aside
+		p.asLeft = false // it was damaged and has been set aside
 	}
 	if p.goesOn() && p.Work != nil {
 		c, err := w.workspace.Restore(ctx, want, *p.Work)
@@ -94,12 +95,12 @@ func (w *Worker) restore(ctx context.Context, id string, want workspace.Want, p 
 	return w.workspace.Checkout(ctx, want)
 }
 
-// words are what the agent is told of its past: the prompt of a run that goes on, a part of the context of one that begins again, and
-// nothing when there was none.
+// words returns the text for the agent about the earlier run: the prompt of a run that resumes, a part of the system
+// prompt of one that starts over, and nothing if there was none.
 func (p *resumeState) words(t tasks.Task, now place) string {
 	if p.lost != "" {
-		return "This task was begun before and interrupted; " + p.lost +
-			". Start from the beginning. What you find changed in your directory may be from then."
+		return "This task was started before and interrupted; " + p.lost +
+			". Start from the beginning. Changes in your directory may be from the earlier run."
 	}
 	if !p.goesOn() {
 		return ""
@@ -108,28 +109,28 @@ func (p *resumeState) words(t tasks.Task, now place) string {
 	if p.Why != "" && !p.crashed {
 		why = "(" + p.Why + ")"
 	}
-	say := []string{"You were interrupted " + why + ". Go on where you stopped."}
+	say := []string{"You were interrupted " + why + ". Continue where you stopped."}
 	if p.Answers != "" {
-		say = append(say, "What you have answered so far is kept, and people get it with what you answer now: do not repeat it.")
+		say = append(say, "Your answers so far are saved, and people get them together with your next answer. Do not repeat them.")
 	}
 	if p.Left == "" || p.crashed {
-		say = append(say, fmt.Sprintf("This conversation was last kept at %s UTC: if you did more than it says, look what came of that.",
+		say = append(say, fmt.Sprintf("This conversation was last saved at %s UTC. If you did more after that, check the results.",
 			p.at.UTC().Format("15:04:05 on 2006-01-02")))
 	}
 	switch {
 	case p.asLeft:
 	case t.Dir != "":
-		say = append(say, "Of the local directory nothing is kept, and on another machine it is another one: look at it first.")
+		say = append(say, "The local directory is not checkpointed and may differ on this machine. Inspect it first.")
 	case t.Repo == "":
-		say = append(say, "Of the scratch directory nothing is kept: look at what is there first.")
+		say = append(say, "The scratch directory is not checkpointed. Inspect it first.")
 	case p.Work == nil && now.Fresh:
-		say = append(say, "Your commits and changes could not be kept. The clone is new, and they are lost.")
+		say = append(say, "Your commits and changes could not be saved. The clone is new, and they are lost.")
 	case p.Work == nil:
-		say = append(say, "Your commits and changes could not be kept. What is in the clone may be older or newer than you know it: look at it first.")
+		say = append(say, "Your commits and changes could not be saved. The clone may be older or newer than you remember. Inspect it first.")
 	default:
-		say = append(say, "Your clone was put back as it was, but for the files that git ignores. What was outside of it is gone.")
+		say = append(say, "Your clone was restored, except for files that git ignores. Files outside it are gone.")
 		if len(p.Work.Missing) > 0 {
-			say = append(say, "These could not be kept: "+quoted(p.Work.Missing)+".")
+			say = append(say, "These files could not be saved: "+quoted(p.Work.Missing)+".")
 		}
 	}
 	if p.Dir != now.Dir {
@@ -138,7 +139,7 @@ func (p *resumeState) words(t tasks.Task, now place) string {
 	return strings.Join(say, " ")
 }
 
-// quoted lists names; those of files are whatever the agent made up.
+// quoted lists names in quotes, because the agent chose the names of files.
 func quoted(names []string) string {
 	list := make([]string, len(names))
 	for i, n := range names {

@@ -13,31 +13,31 @@ import (
 )
 
 const (
-	// horizon is how long a task waits for the model at most. Whoever asked should hear of a longer wait, and decide.
+	// horizon is the longest wait for the model. For a longer one the task ends, so that the asker can decide.
 	horizon = 6 * time.Hour
-	// maxParks bounds how often a task waits for a limit that is then reached again.
+	// maxParks bounds how often a task waits for a usage limit that is reached again afterwards.
 	maxParks = 5
-	// muchLater makes of the wait before an overloaded model is asked again that for one that had too many requests.
+	// muchLater is the factor between the pause after an overload and the pause after a rate limit.
 	muchLater = 4
 )
 
-// retryError is the cause for which a task has no ending although its run failed: it is tried again.
+// retryError is the cause of a task that has no ending although its run failed: it is retried.
 type retryError struct {
-	store.Wait      // its Why is a clause
-	fresh      bool // in a new conversation
-	next, of   int  // attempts
+	store.Wait      // Why is a clause
+	fresh      bool // retry in a new conversation
+	next, of   int  // number of the next attempt, and of all attempts
 }
 
 func (a *retryError) Error() string { return a.Why }
 
-// retryDecision decides whether a task whose run failed is tried again, by the class of the failure (docs/errors.md). If not, given is what the
-// ending says of that, beside the failure; it may be empty.
+// retryDecision decides by the class of a failure whether the task is retried (docs/errors.md). If it is not, given
+// is a sentence about that for the ending; it may be empty.
 //
-// A time that the model itself gave makes no attempt of the wait: the task is parked.
+// If the model itself named a time, the wait does not count as an attempt: the task is parked.
 func (w *Worker) retryDecision(run *run, r agent.Result) (next *retryError, given string) {
 	rec, how := run.claim.Record(), r.Retry()
 	_, stopped := errors.AsType[tasks.Cancellation](run.cause())
-	if stopped || how == agent.RetryNever { // what a person stopped is not begun again
+	if stopped || how == agent.RetryNever { // do not retry what a person stopped
 		return nil, ""
 	}
 	now, tried := time.Now(), attempts(rec)
@@ -56,9 +56,9 @@ func (w *Worker) retryDecision(run *run, r agent.Result) (next *retryError, give
 	lifted := w.lifted(r)
 	switch {
 	case r.RetryAt.After(now.Add(horizon)):
-		return nil, fmt.Sprintf(" It takes requests again at %s, which is too long to wait for.", moment(r.RetryAt, now))
+		return nil, fmt.Sprintf(" It takes requests again at %s, which is too long to wait.", moment(r.RetryAt, now))
 	case !lifted.IsZero() && rec.Parks >= maxParks:
-		return nil, fmt.Sprintf(" The task has waited for that %d times.", rec.Parks)
+		return nil, fmt.Sprintf(" The task has already waited for that %d times.", rec.Parks)
 	case !lifted.IsZero():
 		a.At, a.Counts, a.Parked = lifted.Add(upTo(2*w.timing.Reset)), false, true
 	case tried >= a.of:
@@ -69,12 +69,12 @@ func (w *Worker) retryDecision(run *run, r agent.Result) (next *retryError, give
 	return a, ""
 }
 
-// attempts is how often a claimed task was tried, this time included. A worker's death is not the run's failure; one that handed the run
-// back just before may have been counted all the same.
+// attempts returns how often a claimed task was tried, this time included. Crashes of workers do not count as
+// attempts, but an attempt that was handed back just before a crash may count.
 func attempts(rec store.Record) int { return max(rec.Attempt-rec.Crashes, 1) }
 
-// lifted is from when on the model takes requests again, where a run failed by a limit that is worth waiting for, and the model said when
-// it is lifted; zero otherwise. It is a little later than it said: clocks differ.
+// lifted returns when a usage limit that failed the run is lifted, if the model said so and it is soon enough; zero
+// otherwise. It adds a margin, because clocks differ.
 func (w *Worker) lifted(r agent.Result) time.Time {
 	how, now := r.Retry(), time.Now()
 	limited := how == agent.RetryReset && !r.RetryAt.IsZero() || how == agent.RetryLater && r.RetryAt.After(now.Add(w.timing.Again))
@@ -87,7 +87,7 @@ func (w *Worker) lifted(r agent.Result) time.Time {
 	return r.RetryAt.Add(w.timing.Reset)
 }
 
-// clause is why a run failed, as a part of a sentence.
+// clause returns why a run failed, as a clause.
 func clause(r agent.Result) string {
 	if r.Error == nil {
 		return "the agent showed no sign of work"
@@ -96,7 +96,7 @@ func clause(r agent.Result) string {
 	return strings.ToLower(first[:1]) + strings.TrimSuffix(first[1:], ".")
 }
 
-// moment is a time for readers anywhere, and how far off it is.
+// moment formats a time in UTC and how far away it is.
 func moment(at, now time.Time) string {
 	form := "15:04 UTC"
 	if at.Sub(now) > 12*time.Hour {
@@ -105,7 +105,7 @@ func moment(at, now time.Time) string {
 	return at.UTC().Format(form) + " (in " + span(at.Sub(now)) + ")"
 }
 
-// span is a duration in words, as exact as its length makes sensible.
+// span formats a duration with a sensible precision.
 func span(d time.Duration) string {
 	switch s, m := int(d.Seconds()), int(d.Round(time.Minute).Minutes()); {
 	case s < 90:
@@ -119,8 +119,8 @@ func span(d time.Duration) string {
 	}
 }
 
-// around is d, give or take half, so that what failed together does not come again together.
+// around returns a random duration of d ± 50 %, so that tasks that failed together do not retry together.
 func around(d time.Duration) time.Duration { return d/2 + upTo(d) }
 
-// upTo is any time from 0 to d.
-func upTo(d time.Duration) time.Duration { return rand.N(max(d, 1)) } //nolint:gosec // no secret is made of it
+// upTo returns a random duration from 0 to d.
+func upTo(d time.Duration) time.Duration { return rand.N(max(d, 1)) } //nolint:gosec // not used for secrets

@@ -10,19 +10,20 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// serverSet is one asynq server per class, so that a full class keeps no other from being served. asynq can neither pause a server nor start
-// it again: a worker that can run tasks again starts another set, and the earlier one ends after its last delivery.
+// serverSet is one asynq server per class, so that a full class does not block the others. asynq can neither pause a
+// server nor restart it: a worker that can run tasks again starts a new set, and the old one ends after its last
+// delivery.
 type serverSet struct {
 	servers  []*asynq.Server
 	handling sync.RWMutex  // read-locked by each delivery that is being processed
-	ended    chan struct{} // closed when the set was retired and nothing of it runs any more
+	ended    chan struct{} // closed when the set is retired and its deliveries have ended
 }
 
-// takeTasks takes deliveries while this worker can run tasks (DESIGN invariant 11), until ctx ends. Then it interrupts what runs, hands it back
-// to the fleet and returns.
+// takeTasks takes deliveries while this worker can run tasks (DESIGN invariant 11), until ctx ends. Then it
+// interrupts the live runs, hands them back to the fleet and returns.
 func (w *Worker) takeTasks(ctx context.Context) error {
 	var current *serverSet
-	var sets []*serverSet // all that were started
+	var sets []*serverSet // all sets that may still have deliveries
 	defer func() { w.shutdown(sets) }()
 	for {
 		switch ready := w.health.ready(); {
@@ -36,7 +37,7 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 			current.retire()
 			current = nil
 		}
-		w.beat(ctx) // the fleet knows at once
+		w.beat(ctx) // inform the fleet at once
 		select {
 		case <-w.health.news:
 		case <-ctx.Done():
@@ -53,7 +54,7 @@ func (w *Worker) serve() (*serverSet, error) {
 		s := w.queue.Server(class, limit(class, w.slots.total), w.timing.Shutdown, w.log)
 		err := s.Start(asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 			if !set.handling.TryRLock() {
-				return unable() // it was fetched while the set was retired
+				return unable() // it was fetched while the set was being retired
 			}
 			defer set.handling.RUnlock()
 			id := string(t.Payload())
@@ -72,18 +73,18 @@ func (w *Worker) serve() (*serverSet, error) {
 	return set, nil
 }
 
-// stop lets the set take no more deliveries.
+// stop makes the set take no more deliveries.
 func (s *serverSet) stop() {
 	for _, server := range s.servers {
 		server.Stop()
 	}
 }
 
-// retire stops the set, and ends it when the runs that it began have ended: they are not interrupted.
+// retire stops the set, and ends it when its deliveries have ended; they are not interrupted.
 func (s *serverSet) retire() {
 	s.stop()
 	go func() {
-		s.handling.Lock() // and never unlocked: a delivery that comes late is handed back
+		s.handling.Lock() // never unlocked: a late delivery is handed back
 		s.end()
 		close(s.ended)
 	}()
@@ -98,7 +99,7 @@ func (s *serverSet) end() {
 	down.Wait()
 }
 
-// over reports whether the set was retired and nothing of it runs any more.
+// over reports whether the set was retired and its deliveries have ended.
 func (s *serverSet) over() bool {
 	select {
 	case <-s.ended:
@@ -108,7 +109,7 @@ func (s *serverSet) over() bool {
 	}
 }
 
-// shutdown stops all servers side by side, because each has the whole of Timing.Shutdown for itself.
+// shutdown stops all servers in parallel, because each may take the whole of Timing.Shutdown.
 func (w *Worker) shutdown(sets []*serverSet) {
 	for _, s := range sets {
 		s.stop()
@@ -121,12 +122,12 @@ func (w *Worker) shutdown(sets []*serverSet) {
 	down.Wait()
 }
 
-// byQueue is who cancelled there. asynq does not ask who it is.
+// byQueue is the actor of such a cancel. asynq does not know who it was.
 const byQueue = "the queue's console"
 
-// forwardAsynqCancels cancels the tasks whose deliveries are cancelled through asynq. By itself asynq only takes the delivery from its handler
-// and brings it again later, while the run, which is detached from that, continues (hibiken/asynq#532, #968). Every worker receives the cancel
-// and any may write the tombstone; the first one counts.
+// forwardAsynqCancels cancels the tasks whose deliveries are cancelled through asynq. asynq itself would only take
+// the delivery from its handler and deliver it again later, while the detached run continues (hibiken/asynq#532,
+// #968). Every worker receives the cancel and any may record it; the first one counts.
 func (w *Worker) forwardAsynqCancels(ctx context.Context) {
 	w.queue.Cancels(ctx, func(delivery string) {
 		id, err := w.desk.Delivered(ctx, delivery)

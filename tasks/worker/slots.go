@@ -10,15 +10,15 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Why a delivery gets no slot for now.
+// The reasons why a delivery gets no slot.
 var (
 	errNoSlot   = errors.New("all slots are taken")
 	errNoMemory = errors.New("the worker has no memory for another run")
-	errAlone    = errors.New("a task runs alone on the worker, because an earlier worker died while it ran")
+	errAlone    = errors.New("a task needs the worker without other runs, because an earlier worker died while it ran")
 )
 
-// slots are how many runs a worker has at once: so many by number, and of those as many as fit into the memory there is. Automatic work
-// never takes the last one, so that a person does not wait behind it.
+// slots limits how many runs a worker has at once, by number and by available memory. Automatic work never takes the
+// last slot, so that a person does not wait behind it.
 type slots struct {
 	total  int
 	memory memory
@@ -26,25 +26,25 @@ type slots struct {
 
 	mu    sync.Mutex
 	held  map[*slot]bool
-	freed chan struct{} // closed and replaced when a slot is given back
-	alone *slot         // of a run that is to have the worker to itself; nil: there is none
-	until time.Time     // nothing is started beside that before; zero: not before it ends
-	apart time.Time     // nor another such run before then
-	short bool          // the log has said that memory is short, and not yet that it is not
+	freed chan struct{} // closed and replaced when a slot is released
+	alone *slot         // slot of a run that reserved the worker; nil: none
+	until time.Time     // no other run starts before then; zero: before that run ends
+	apart time.Time     // no other suspect starts before then
+	short bool          // the log has reported that memory is short, and not yet that it suffices
 }
 
 // slot is the place of one run.
 type slot struct {
 	of    *slots
 	class string
-	begun time.Time // of its CLI; zero before. Guarded by of.mu
+	begun time.Time // when its CLI was started; zero before. Guarded by of.mu
 }
 
 func newSlots(n int, m memory, log *slog.Logger) *slots {
 	return &slots{total: max(n, 2), memory: m.withDefaults(), log: log, held: map[*slot]bool{}, freed: make(chan struct{})}
 }
 
-// limit is how many slots a class may have of n.
+// limit returns how many of n slots a class may take.
 func limit(class string, n int) int {
 	switch class {
 	case tasks.Interactive:
@@ -58,7 +58,7 @@ func limit(class string, n int) int {
 	}
 }
 
-// take gets a slot for a class, or says why there is none. The caller releases it.
+// take returns a slot for a class, or the reason why there is none. The caller releases it.
 func (s *slots) take(class string) (*slot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *slots) take(class string) (*slot, error) {
 	case len(s.held) >= s.total, same >= limit(class, s.total):
 		return nil, errNoSlot
 	case class != tasks.Interactive && automatic >= s.total-1:
-		return nil, errNoSlot // review, background and maintenance together leave one as well
+		return nil, errNoSlot // all automatic classes together leave one slot
 	case !s.fits(class):
 		return nil, errNoMemory
 	}
@@ -86,14 +86,14 @@ func (s *slots) take(class string) (*slot, error) {
 	return taken, nil
 }
 
-// begin says that the CLI of the slot's run is being started.
+// begin records that the CLI of the slot's run is being started.
 func (s *slot) begin() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	s.begun = time.Now()
 }
 
-// release gives the slot back. Only the first call counts.
+// release releases the slot. Only the first call counts.
 func (s *slot) release() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *slot) release() {
 	s.of.freed = make(chan struct{})
 }
 
-// running is how many slots are taken.
+// running returns how many slots are taken.
 func (s *slots) running() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,17 +116,18 @@ func (s *slots) running() int {
 }
 
 const (
-	// runMemory is what a run needs: CLI 2.1.329 was seen to take 323 MB at its peak. What its tools take on top
-	// nobody can know.
+	// runMemory is the memory of a run: the CLI's measured peak is 323 MB (CLI 2.1.329). Its tools take an unknown
+	// amount more.
 	runMemory = 350 << 20
-	// settling is how long a CLI may take to get to its size. Until then the memory it will need still looks available.
+	// settling is how long a CLI may take to reach its size. Until then, the memory that it will use still looks
+	// available.
 	settling = 30 * time.Second
 )
 
-// memory is what a worker knows of the memory for its runs.
+// memory is the memory for a worker's runs.
 type memory struct {
-	available func() int64 // bytes; nil: it does not look
-	run       int64        // bytes a run needs; 0: runMemory
+	available func() int64 // bytes; nil: memory is not limited
+	run       int64        // bytes per run; 0: runMemory
 }
 
 func (m memory) withDefaults() memory {
@@ -139,7 +140,7 @@ func (m memory) withDefaults() memory {
 	return m
 }
 
-// known is what is available, in bytes; 0 where nothing tells.
+// known returns the available bytes; 0 if unknown.
 func (m memory) known() int64 {
 	if n := m.available(); n < math.MaxInt64 {
 		return n
@@ -147,9 +148,9 @@ func (m memory) known() int64 {
 	return 0
 }
 
-// fits reports whether a further run fits into the memory: beside what the latest runs will still take and, when it is automatic
-// work, beside a run for a person. A run that would be the only one is let through all the same: if it does not fit now it never
-// might, and waiting for ever helps nobody. s.mu is held.
+// fits reports whether another run fits into the memory, in addition to what recently started runs will still use
+// and, for automatic work, to a run for a person. The only run of a worker is always allowed, because it would
+// otherwise never run. s.mu is held.
 func (s *slots) fits(class string) bool {
 	young := int64(0)
 	for h := range s.held {
@@ -158,7 +159,7 @@ func (s *slots) fits(class string) bool {
 		}
 	}
 	available := s.memory.available()
-	spare := available/s.memory.run - young // runs there is room for
+	spare := available/s.memory.run - young // runs that still fit
 	enough := spare >= 1
 	if class != tasks.Interactive {
 		enough = spare >= 2
@@ -168,14 +169,15 @@ func (s *slots) fits(class string) bool {
 		s.short = true
 		s.log.Warn("memory is short: tasks wait for it unless nothing else runs",
 			"available", available, "need", s.memory.run, "running", len(s.held), "starting", young)
-	case spare >= 2 && s.short: // for any class, lest the word changes with each task
+	case spare >= 2 && s.short: // for any class, so that the log does not alternate
 		s.short = false
 		s.log.Info("memory suffices again", "available", available)
 	}
 	return enough || len(s.held) == 0
 }
 
-// reserve keeps everything else from starting on the slot's worker. It is false where another run is to be alone there.
+// reserve keeps everything else from starting on the slot's worker. It returns false if another run has reserved the
+// worker.
 func (s *slot) reserve() bool {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -186,7 +188,7 @@ func (s *slot) reserve() bool {
 	return true
 }
 
-// reserveEmpty is reserve where no other run is on the worker, and false where one is.
+// reserveEmpty is reserve for an otherwise empty worker. It returns false if the worker has another run.
 func (s *slot) reserveEmpty() bool {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -197,26 +199,26 @@ func (s *slot) reserveEmpty() bool {
 	return true
 }
 
-// reserved reports whether reserve would be false.
+// reserved reports whether reserve would return false.
 func (s *slot) reserved() bool {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	return s.of.apartFrom(s)
 }
 
-// apartFrom reports whether another run is to be alone, or without another suspect. mu is held.
+// apartFrom reports whether another run has reserved the worker, for itself or against other suspects. mu is held.
 func (s *slots) apartFrom(other *slot) bool {
 	return s.alone != nil && s.alone != other && (s.until.IsZero() || time.Now().Before(s.apart))
 }
 
-// admitAfter lets others start beside the slot's run when d has passed. Suspects are among them only after much longer.
+// admitAfter lets other runs start beside the slot's run after d, and other suspects after innocent times d.
 func (s *slot) admitAfter(d time.Duration) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	s.of.until, s.of.apart = time.Now().Add(d), time.Now().Add(innocent*d)
 }
 
-// others is how many other slots of the worker are taken, and what is closed when one of them is given back.
+// others returns how many other slots of the worker are taken, and a channel that is closed when a slot is released.
 func (s *slot) others() (n int, freed <-chan struct{}) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// talker is who speaks with people about a task; false where nobody does.
+// talker returns the Talker for a task, and false if there is none.
 func talker(s tasks.Source, t tasks.Task) (tasks.Talker, bool) {
 	k, ok := s.(tasks.Talker)
 	if some, is := s.(tasks.Selective); is && !some.Talks(t) {
@@ -25,25 +25,25 @@ func talker(s tasks.Source, t tasks.Task) (tasks.Talker, bool) {
 	return k, ok
 }
 
-// talk is how the agent of one run speaks with people.
+// talk lets the agent of one run speak with people.
 type talk struct {
 	claim    *store.Claim
 	store    *store.Store
-	run      context.Context // ends with the task's run; a call of a tool may end before
+	run      context.Context // the run's context; a tool call may end earlier
 	task     tasks.Task
 	talker   tasks.Talker
 	redact   *agent.Redactor
 	emit     func(agent.Event)
-	lent     func() // wakes who waits for the places of the run
+	lent     func() // wakes tasks that wait for the run's places
 	patience time.Duration
 	log      *slog.Logger
 
-	one   chan struct{} // holds a token while a question is open: whoever answers in a thread cannot say which one is meant
+	one   chan struct{} // holds a token while a question is open, because an answer in a thread cannot name its question
 	mu    sync.Mutex
-	asked map[string]int // how often this run has asked the same
+	asked map[string]int // how often this run has asked the same question
 }
 
-// talk lets the agent of a run speak with people; nil where it cannot. Content of strangers is not given a voice.
+// talk returns the run's talk, or nil if the agent cannot speak with people. A run on untrusted content cannot.
 func (w *Worker) talk(r *run, t tasks.Task, s tasks.Source, emit func(agent.Event)) *talk {
 	to, ok := talker(s, t)
 	if !ok || t.Profile == agent.Untrusted {
@@ -55,15 +55,15 @@ func (w *Worker) talk(r *run, t tasks.Task, s tasks.Source, emit func(agent.Even
 	}
 }
 
-// say posts words to the thread, once, and says what the agent is to know of that.
+// say posts text to the thread once, and returns a result for the agent.
 func (k *talk) say(ctx context.Context, text string) (string, error) {
 	text = k.redact.String(text)
 	first, err := k.claim.First(ctx, "say-"+format.Hash(text))
 	if err != nil {
 		return "", err
 	}
-	if !first { // of a try that failed nobody knows whether it arrived
-		return "This very text was posted before.", nil
+	if !first { // an earlier attempt may or may not have arrived
+		return "This text was already posted.", nil
 	}
 	k.emit(agent.Event{Kind: tasks.Said, Text: text, Time: time.Now()})
 	if err := k.talker.Say(ctx, k.task, text); err != nil {
@@ -72,7 +72,7 @@ func (k *talk) say(ctx context.Context, text string) (string, error) {
 	return "Posted.", nil
 }
 
-// ask puts a question to people and waits for the answer, which may be that nobody gave one.
+// ask asks people a question and waits for the answer, which may have expired.
 func (k *talk) ask(ctx context.Context, q tasks.Question) (tasks.Answer, error) {
 	content := append([]string{q.Text, ""}, q.Options...)
 	select {
@@ -98,14 +98,14 @@ func (k *talk) ask(ctx context.Context, q tasks.Question) (tasks.Answer, error) 
 		if err != nil || !known {
 			return a, err
 		}
-		if !a.Expired { // else an earlier run of the task had asked in vain; now somebody may be there
+		if !a.Expired { // otherwise an earlier run got no answer; someone may be available now
 			return a, nil
 		}
 	}
 }
 
-// next names a question by its content and by how often this run has asked it before, so that a run that is repeated finds its answers, and a
-// consent is not one to all that follows.
+// next returns the key of a question: its content and how often this run has asked it. So a repeated run finds its
+// answers, and one approval does not approve all later calls.
 func (k *talk) next(content []string) string {
 	sum := format.Hash(content...)
 	k.mu.Lock()
@@ -114,7 +114,7 @@ func (k *talk) next(content []string) string {
 	return fmt.Sprintf("%s-%d", sum, k.asked[sum])
 }
 
-// put asks one question. known means that the answer had been given to an earlier run of the task.
+// put asks one question. known means that an earlier run of the task has the answer.
 func (k *talk) put(ctx context.Context, q tasks.Question) (a tasks.Answer, known bool, err error) {
 	body := format.JSON(q)
 	answer, err := k.claim.Ask(ctx, q.Key, body)
@@ -133,7 +133,7 @@ func (k *talk) put(ctx context.Context, q tasks.Question) (a tasks.Answer, known
 	return a, known, nil
 }
 
-// settleLimit bounds how long the agent is kept from its answer for people to see that it is there.
+// settleLimit bounds how long the agent waits for its answer to be shown to people.
 const settleLimit = 10 * time.Second
 
 func (k *talk) settle(ctx context.Context, q tasks.Question, a tasks.Answer) {
@@ -149,8 +149,8 @@ func (k *talk) settle(ctx context.Context, q tasks.Question, a tasks.Answer) {
 	}
 }
 
-// wait shows a question and waits for its answer as long as there is patience. A question that nobody waits for any more is answered by that,
-// so that no message is taken for its answer; only one of a run that is to go on elsewhere stays open.
+// wait shows a question and waits for its answer. When it gives up, it closes the question with an expired answer, so
+// that no message is taken for the answer. Only the question of a run that will resume elsewhere stays open.
 func (k *talk) wait(ctx context.Context, q tasks.Question) (json.RawMessage, error) {
 	waiting, cancel := context.WithTimeoutCause(ctx, k.patience, errUnanswered)
 	defer cancel()
@@ -172,8 +172,8 @@ func (k *talk) wait(ctx context.Context, q tasks.Question) (json.RawMessage, err
 	return nil, err
 }
 
-// lend gives the run's places under the fleet's limits to others while it waits for a person. Whoever has answered is not made to wait for
-// one: the run takes them back at once, and a limit is then exceeded by the runs that go on so.
+// lend lends the run's places under the fleet's limits to others while it waits for a person. An answer does not wait
+// for a place: the run takes its places back at once, and may exceed a limit until runs end.
 func (k *talk) lend() (takeBack func()) {
 	ctx := context.WithoutCancel(k.run)
 	step := func(do func(context.Context) error) (done bool) {
@@ -185,10 +185,10 @@ func (k *talk) lend() (takeBack func()) {
 		}
 		return done
 	}
-	step(k.claim.Lend) // it may have worked also where it seems to have failed
+	step(k.claim.Lend) // it may have worked even if it returned an error
 	k.lent()
 	return func() {
-		for !step(k.claim.TakeBack) { // the run would count nowhere to its end; without Redis it does not last long either
+		for !step(k.claim.TakeBack) { // otherwise the run would not count until its end; without Redis it ends soon
 			select {
 			case <-time.After(takeBackPause):
 			case <-k.run.Done():
@@ -198,16 +198,16 @@ func (k *talk) lend() (takeBack func()) {
 	}
 }
 
-// takeBackPause is how long to wait before places are taken back again after that has failed.
+// takeBackPause is the pause between attempts to take places back.
 const takeBackPause = 500 * time.Millisecond
 
-// closeLimit bounds how long it is tried to close a question.
+// closeLimit bounds an attempt to close a question.
 const closeLimit = 5 * time.Second
 
 // errUnanswered ends the wait for an answer.
-var errUnanswered = errors.New("nobody answered in time")
+var errUnanswered = errors.New("no answer in time")
 
-// show lets the source show the question, unless an earlier run of the task did.
+// show posts the question, unless an earlier run of the task did.
 func (k *talk) show(ctx context.Context, q tasks.Question) error {
 	first, err := k.claim.First(ctx, "ask-"+q.Key)
 	if err != nil || !first {

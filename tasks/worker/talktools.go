@@ -22,7 +22,7 @@ import (
 // maxAttachment is the largest file an agent may post.
 const maxAttachment = 20 << 20
 
-// tools are what the agent is offered for speaking with people, as far as the source can.
+// tools returns the agent's tools for speaking with people, as far as the source supports them.
 func (k *talk) tools(p place) []agent.Tool {
 	if k == nil {
 		return nil
@@ -31,24 +31,24 @@ func (k *talk) tools(p place) []agent.Tool {
 		Text string `json:"text" jsonschema:"one or two sentences of Markdown"`
 	}
 	type question struct {
-		Question string   `json:"question" jsonschema:"one question, with what a reader has to know in order to answer it"`
-		Options  []string `json:"options,omitempty" jsonschema:"at most 5 short answers to choose from; leave them out to get free text"`
+		Question string   `json:"question" jsonschema:"one question, with the context that a reader needs to answer it"`
+		Options  []string `json:"options,omitempty" jsonschema:"at most 5 short answers to choose from; omit for free text"`
 	}
 	list := []agent.Tool{
-		agent.NewTool("post_update", "Tell the people in the thread something while you go on working: a result on the way, or a change of plan. "+
-			"Your progress is shown to them anyway, so use it seldom.",
+		agent.NewTool("post_update", "Post a message to the thread while you continue working, for example an intermediate result or a change of plan. "+
+			"People already see your progress, so use it rarely.",
 			func(ctx context.Context, in update) (string, error) {
 				if strings.TrimSpace(in.Text) == "" {
 					return "", errors.New("the text is empty")
 				}
 				return k.say(ctx, in.Text)
 			}),
-		agent.NewTool("ask_user", "Ask whoever gave you this task, and wait for the answer, which may take minutes. Use it only where a "+
+		agent.NewTool("ask_user", "Ask the person who gave you this task, and wait for the answer, which may take minutes. Use it only if a "+
 			"wrong guess would waste the work.",
 			func(ctx context.Context, in question) (string, error) { return k.askUser(ctx, in.Question, in.Options) }),
 	}
 	if reader, ok := k.talker.(tasks.ThreadReader); ok {
-		read := agent.NewTool("read_thread", "Read the conversation of this task again, with what has been said since you started.",
+		read := agent.NewTool("read_thread", "Read the conversation of this task again, including messages since you started.",
 			func(ctx context.Context, _ struct{}) (string, error) { return reader.ReadThread(ctx, k.task) })
 		read.ReadOnly = true
 		list = append(list, read)
@@ -75,13 +75,13 @@ func (k *talk) askUser(ctx context.Context, text string, options []string) (stri
 	case err != nil:
 		return "", err
 	case a.Expired:
-		return fmt.Sprintf("Nobody answered within %s. Decide yourself, and say in your answer what you assumed.", k.patience), nil
+		return fmt.Sprintf("No one answered within %s. Decide yourself, and state your assumptions in your answer.", k.patience), nil
 	default:
 		return fmt.Sprintf("%s answered: %s", a.By, a.Text), nil
 	}
 }
 
-// attach reads the file as the agent would, but through no link that leads out of its directories.
+// attach posts a file that the agent can read. It follows no link that leads out of the agent's directories.
 func (k *talk) attach(ctx context.Context, to tasks.Attacher, p place, path string) (string, error) {
 	data, err := p.read(path)
 	if err != nil {
@@ -93,7 +93,7 @@ func (k *talk) attach(ctx context.Context, to tasks.Attacher, p place, path stri
 		return "", err
 	}
 	if !first { // of a try that failed nobody knows whether it arrived
-		return "This very file was given to the thread before; if it is not there, give it another name.", nil
+		return "This file was already posted. If it is missing from the thread, post it under another name.", nil
 	}
 	if err := to.Attach(ctx, k.task, name, k.redact.Bytes(data)); err != nil {
 		return "", fmt.Errorf("attach %s: %w", name, err)
@@ -101,7 +101,7 @@ func (k *talk) attach(ctx context.Context, to tasks.Attacher, p place, path stri
 	return "Attached " + name + ".", nil
 }
 
-// read reads a file of the agent's.
+// read reads a file from the run's directories.
 func (p place) read(path string) ([]byte, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(p.Dir, path)
@@ -116,7 +116,7 @@ func (p place) read(path string) ([]byte, error) {
 			return nil, fmt.Errorf("open %s: %w", dir, err)
 		}
 		defer root.Close()
-		// Opened first and looked at then; a pipe would otherwise hold us up until somebody opens its other end.
+		// Open the file before looking at it; opening a pipe would block without O_NONBLOCK.
 		f, err := root.OpenFile(rel, os.O_RDONLY|unix.O_NONBLOCK, 0)
 		if err != nil {
 			return nil, err
@@ -136,20 +136,20 @@ func (p place) read(path string) ([]byte, error) {
 	return nil, fmt.Errorf("%s is not in your working directory", path)
 }
 
-// maxCall is how much of a call's input people are shown; they cannot judge more.
+// maxCall is the longest input of a call that people are shown.
 const maxCall = 6 << 10
 
-// What people may say to a call, in whatever case.
+// Answers to a request for approval, in any case.
 var (
 	consent = []string{"approve", "approved", "allow", "yes", "y", "ok", "okay"}
 	dissent = []string{"deny", "no", "n"}
 )
 
-// permit asks people whether the agent may do something. They see the whole of it, or are not asked.
+// permit asks people whether the agent may make a call. They see the complete input; a longer one is denied.
 func (k *talk) permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
 	var input bytes.Buffer
 	if json.Indent(&input, r.Input, "", "  ") != nil || input.Len() > maxCall {
-		return agent.Decision{Reason: "This needs a person's approval, and is too long for one to judge. Do it in smaller steps."}
+		return agent.Decision{Reason: "This needs a person's approval and is too long to review. Do it in smaller steps."}
 	}
 	what := r.Tool
 	if r.Reason != "" {
@@ -161,20 +161,20 @@ func (k *talk) permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
 	said := strings.ToLower(strings.TrimRight(a.Text, ".! "))
 	switch {
 	case err != nil:
-		return agent.Decision{Reason: "Nobody could be asked for approval: " + err.Error()}
+		return agent.Decision{Reason: "Could not ask for approval: " + err.Error()}
 	case a.Expired:
-		return agent.Decision{Reason: "Nobody approved of this in time. Go on without it, and say in your answer what is left to do."}
+		return agent.Decision{Reason: "No one approved this in time. Continue without it, and say in your answer what is left to do."}
 	case a.Text == tasks.Always, slices.Contains(consent, said):
 		return agent.Decision{Allow: true}
 	case slices.Contains(dissent, said):
-		return agent.Decision{Reason: a.By + " does not approve of this."}
+		return agent.Decision{Reason: a.By + " denied this."}
 	default:
-		return agent.Decision{Reason: a.By + " does not approve of this: " + strings.TrimPrefix(a.Text, tasks.Deny+": ")}
+		return agent.Decision{Reason: a.By + " denied this: " + strings.TrimPrefix(a.Text, tasks.Deny+": ")}
 	}
 }
 
-// consented finds a consent that was given for all of the task, in this run or an earlier one: to calls of the same tool that people are
-// asked about for the same reason. The store's questions are what remembers it, so it ends with them, when the task is tried again.
+// consented finds an approval for the whole task, from this run or an earlier one: for calls of the same tool that
+// need approval for the same reason. It is stored with the task's questions, and a retry of the task removes it.
 func (k *talk) consented(ctx context.Context, to string) (tasks.Answer, bool, error) {
 	stored, err := k.store.Questions.List(ctx, k.task.ID)
 	if err != nil {
@@ -186,13 +186,13 @@ func (k *talk) consented(ctx context.Context, to string) (tasks.Answer, bool, er
 		if s.Answer == nil || json.Unmarshal(s.Body, &q) != nil || json.Unmarshal(s.Answer, &a) != nil || q.Consent != to || a.Text != tasks.Always {
 			continue
 		}
-		k.emit(agent.Event{Kind: agent.Notice, Text: to + ": " + a.By + " has approved of this for the whole task.", Time: time.Now()})
+		k.emit(agent.Event{Kind: agent.Notice, Text: to + ": " + a.By + " approved this for the whole task.", Time: time.Now()})
 		return a, true, nil
 	}
 	return tasks.Answer{}, false, nil
 }
 
-// fenced puts text into a code block that nothing in it can end.
+// fenced puts text into a code block that the text cannot close.
 func fenced(text string) string {
 	fence := "```"
 	for strings.Contains(text, fence) {

@@ -9,29 +9,29 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// maxTold is how many threads are told at a time why they wait, so that a long queue does not use up what a source may post.
+// maxTold is how many threads one pass informs, so that a long queue does not use up a source's rate limit.
 const maxTold = 20
 
-// unableTold is how far the threads have been told, and by whom: one worker for all, as with recovery. Used by one goroutine.
+// unableTold is the progress of informing threads. Like recovery, only a leader does it. Only one goroutine uses it.
 type unableTold struct {
 	leader *store.Leader
-	after  string            // the live task at which the walk goes on; empty: at the first
-	heads  map[string]string // by thread: the first of its tasks that the walk has come to
-	told   map[string]bool   // the tasks that this worker need not look at again; FirstWaiting knows what others have told
+	after  string            // the walk through live tasks continues after this one; empty: at the first
+	heads  map[string]string // by thread: the first of its tasks in this walk
+	told   map[string]bool   // tasks that are done; FirstWhileWaiting knows those of other workers
 }
 
-// tellUnable tells the threads of waiting tasks once that no worker can run them.
-func (w *Worker) tellUnable(ctx context.Context) {
+// informUnable tells the threads of waiting tasks, once, that no worker can run them.
+func (w *Worker) informUnable(ctx context.Context) {
 	if w.health.ready() || !w.health.since(time.Time{}) {
 		return
 	}
 	seen, err := w.store.Workers.List(ctx)
 	why := tasks.WhyNoWorker(seen)
-	if err != nil || why == "" || len(seen) == 0 { // we have not been heard of ourselves
+	if err != nil || why == "" || len(seen) == 0 { // this worker's heartbeat is not visible yet
 		return
 	}
 	if term, err := w.unable.leader.Lead(ctx); err != nil || term == "" {
-		return // another tells them, or the reconciler says that Redis is away
+		return // another worker does it, or Redis is unreachable, which the reconciler logs
 	}
 	for told, looked := 0, 0; told < maxTold && looked < lookMost && ctx.Err() == nil; looked += lookStep {
 		live, next, err := w.store.LiveAfter(ctx, w.unable.after, lookStep)
@@ -56,12 +56,12 @@ func (w *Worker) tellUnable(ctx context.Context) {
 			}
 		}
 		if next == "" {
-			return // the next look begins anew
+			return // the next pass starts from the beginning
 		}
 	}
 }
 
-// begin begins the walk anew. What was told and is not the first of its thread any more is over.
+// begin starts a new walk. It forgets tasks that are no longer the first of their thread.
 func (u *unableTold) begin() {
 	still := map[string]bool{}
 	for _, id := range u.heads {
@@ -72,7 +72,7 @@ func (u *unableTold) begin() {
 	u.heads, u.told = map[string]string{}, still
 }
 
-// due reports whether a task is the first of its thread, waits, and has not been looked at.
+// due reports whether a task is the first of its thread, waits, and has not been handled.
 func (u *unableTold) due(rec store.Record) bool {
 	if rec.Unreadable != "" {
 		return false
@@ -84,17 +84,18 @@ func (u *unableTold) due(rec store.Record) bool {
 	return rec.State == store.Waiting && !u.told[rec.ID]
 }
 
-// tellWaiting tells the thread of one task, unless it had been told or nobody can be. over means that it need not be tried again.
+// tellWaiting informs the thread of one task, unless that was done before or is impossible. over means that it need
+// not be tried again.
 func (w *Worker) tellWaiting(ctx context.Context, id, why string) (said, over bool) {
 	ctx, cancel := context.WithTimeout(ctx, sayLimit)
 	defer cancel()
 	rec, err := w.store.Get(ctx, id)
 	if err != nil {
-		return false, false // it is gone, or Redis is away
+		return false, false // it is gone, or Redis is unreachable
 	}
 	t, s, err := w.read(rec)
 	if err != nil {
-		return false, true // who can run it says so
+		return false, true // a worker that can read it will do it
 	}
 	to, ok := talker(s, t)
 	if !ok {
@@ -103,7 +104,7 @@ func (w *Worker) tellWaiting(ctx context.Context, id, why string) (said, over bo
 	if first, err := w.store.Questions.FirstWhileWaiting(ctx, id, "unable"); err != nil || !first {
 		return false, err == nil
 	}
-	text := upperFirst(why) + ". This waits, and starts by itself when that is mended. To give it up instead, cancel it in the console or with " +
+	text := upperFirst(why) + ". This waits and starts by itself when that is fixed. To stop it, cancel it in the console or with " +
 		"`enqueue cancel " + id + "`."
 	if err := to.Say(ctx, t, text); err != nil {
 		w.log.Warn("say that the task waits", "run", id, "thread", t.Thread, "err", err)

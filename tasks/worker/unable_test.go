@@ -106,8 +106,8 @@ func TestOneUnableWorkerTells(t *testing.T) {
 		f.submit(f.task(fmt.Sprint(min(i, maxTold+4)), "x"))
 	}
 	for look, want := range []int{maxTold, 5, 0} {
-		one.tellUnable(t.Context())
-		other.tellUnable(t.Context())
+		one.informUnable(t.Context())
+		other.informUnable(t.Context())
 		if n := len(source.said); n != want {
 			t.Errorf("round %d updated %d threads, want %d", look, n, want)
 		}

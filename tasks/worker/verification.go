@@ -9,15 +9,16 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Bounds for the time of all commands together; between them it is what is left of the run's limit. asynq's deadline follows soon after.
+// Bounds of the time for all commands together; within them it is the rest of the run's limit. asynq's deadline
+// follows soon after.
 const (
 	verifyAtLeast = 2 * time.Minute
 	verifyAtMost  = 15 * time.Minute
 )
 
 const (
-	askCommandsFor  = 10 * time.Second // for the list of commands
-	maxVerifyOutput = 2000             // bytes kept of the end of an output
+	askCommandsFor  = 10 * time.Second // to get the list of commands
+	maxVerifyOutput = 2000             // bytes that are kept of the end of an output
 )
 
 // verify runs a repository's verification commands in the directory where its agent has worked. An error means that nothing may be published.
@@ -25,7 +26,7 @@ func (w *Worker) verify(run *run, t tasks.Task, p place, used time.Duration) (*t
 	commands, err := w.verificationCommands(run.ctx, t, p)
 	if err != nil {
 		w.log.Warn("read checks", "run", t.ID, "err", err)
-		return &tasks.Verification{Problem: "what they are could not be read"}, nil
+		return &tasks.Verification{Problem: "their list could not be read"}, nil
 	}
 	if len(commands) == 0 {
 		return nil, nil
@@ -41,7 +42,7 @@ func (w *Worker) verify(run *run, t tasks.Task, p place, used time.Duration) (*t
 			c.Problem = run.cause().Error()
 			return c, nil //nolint:nilerr // reported as c.Problem
 		case !time.Now().Before(until):
-			c.Problem = "there were " + tasks.Lasted(left) + " for all of them"
+			c.Problem = "the time limit for all of them is " + tasks.Lasted(left)
 			return c, nil
 		}
 		command := c.Unrun[0]

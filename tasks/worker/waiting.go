@@ -13,10 +13,12 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// waitsApart is the least time between two words on why a task waits: places in a line change often, and Slack's edits are counted.
+// waitsApart is the minimum time between two notices of why a task waits, because positions change often and Slack
+// limits edits.
 const waitsApart = 15 * time.Second
 
-// fullKey names what is told of a full scope: another place further back is news only when it has halved.
+// fullKey identifies a notice about a full scope. Further back than third, a new position is worth a notice only when
+// it has halved.
 func fullKey(b store.Blocked) string {
 	place := b.Place
 	if place > 3 {
@@ -25,32 +27,32 @@ func fullKey(b store.Blocked) string {
 	return fmt.Sprintf("%s %d", b.Scope, place)
 }
 
-// tellings are what is to be told of tasks that wait. Safe for concurrent use.
+// tellings holds the notices of why tasks wait. It is safe for concurrent use.
 type tellings struct {
 	apart  time.Duration // waitsApart
-	tokens chan struct{} // one for each that is being told
+	tokens chan struct{} // one for each notice that is being posted
 
 	mu    sync.Mutex
-	later map[string]telling // by task: what could not be told yet
+	later map[string]telling // by task: notices to post later
 }
 
-// telling is why a task waits: key names it.
+// telling is a notice of why a task waits. key identifies the reason.
 type telling struct {
 	id       string
 	delivery int
 	key, why string
-	asks     bool      // the task asks again soon, and is told then what could not be told now
-	at       time.Time // to be told then; zero: at once
+	asks     bool      // the task is delivered again soon, and will then report its reason again
+	at       time.Time // when to post it; zero: at once
 }
 
-// maxTellings is how many tasks are to be told of later. What comes beyond is not told: the task's status has it.
+// maxTellings is how many notices are kept for later. Others are dropped, because the task's status has the reason.
 const maxTellings = 1000
 
 func newTellings() tellings {
 	return tellings{apart: waitsApart, tokens: make(chan struct{}, posters), later: map[string]telling{}}
 }
 
-// put keeps what is to be told later of a task, unless there is something newer, or too much.
+// put keeps a notice for later, unless there is a newer one or there are too many.
 func (l *tellings) put(t telling) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,14 +61,14 @@ func (l *tellings) put(t telling) {
 	}
 }
 
-// drop forgets what was to be told of a task.
+// drop drops the notice of a task.
 func (l *tellings) drop(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.later, id)
 }
 
-// due takes what is to be told now, at most n.
+// due removes and returns at most n notices that are due.
 func (l *tellings) due(n int) (list []telling) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,14 +81,15 @@ func (l *tellings) due(n int) (list []telling) {
 	return list
 }
 
-// tellWait tells those who follow a task, and the place where it was asked for, why it waits, unless that was told last. Nobody waits for it.
-// What comes too soon after another reason, or while too much else is told, is told later if it holds then.
+// tellWait reports why a task waits, to the task's followers and in the place where it was requested, unless that was
+// the last reason reported. It does not block. If it is too soon after another notice, or too many are under way, it
+// is posted later, if it is still true.
 func (w *Worker) tellWait(t telling) {
 	w.tellings.drop(t.id)
 	w.tell(t)
 }
 
-// tellLater tells what could not be told before.
+// tellLater posts the notices that are due.
 func (w *Worker) tellLater(context.Context) {
 	for _, t := range w.tellings.due(posters) {
 		w.tell(t)
@@ -107,7 +110,7 @@ func (w *Worker) tell(t telling) {
 		defer cancel()
 		if !t.at.IsZero() {
 			if rec, err := w.store.Get(ctx, t.id); err != nil || rec.Why != t.why || rec.Blocked != (store.Blocked{}) {
-				return // it has gone on, or waits for something else
+				return // it no longer waits, or waits for another reason
 			}
 		}
 		text := "Waiting: " + t.why

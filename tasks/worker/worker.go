@@ -155,7 +155,7 @@ func New(c Config) (*Worker, error) {
 	}
 	w.health = health{runner: c.Runner, min: c.MinVersion, fresh: w.timing.Health * 3 / 2, log: c.Log, news: make(chan struct{}, 1)}
 	w.recovery = recovery{leader: c.Store.Leader("recovery", w.timing.Lead)}
-	w.unable = unableTold{leader: c.Store.Leader("unable", 2*w.timing.Observe)} // tellUnable runs once per Observe
+	w.unable = unableTold{leader: c.Store.Leader("unable", 2*w.timing.Observe)} // informUnable runs once per Observe
 	return w, nil
 }
 
@@ -177,14 +177,14 @@ func (w *Worker) Run(ctx context.Context) error {
 		{w.timing.Outbox, w.postDue},
 		{w.timing.Outbox, w.tellLater},
 		{w.timing.Reconcile, w.reconcile},
-		{w.timing.Observe, w.tellUnable},
+		{w.timing.Observe, w.informUnable},
 		{w.timing.Tidy, w.tidy},
 	} {
 		running.Go(func() { every(loops, l.every, l.do) })
 	}
 	running.Go(func() { w.health.watch(loops, w.timing.Health) })
 	running.Go(func() { w.forwardAsynqCancels(loops) })
-	running.Go(func() { w.tellOffers(ctx) })
+	running.Go(func() { w.answerOffers(ctx) })
 	w.log.Info("worker started", "worker", w.id, "slots", w.slots.total)
 	err := w.takeTasks(ctx)
 	stop()
