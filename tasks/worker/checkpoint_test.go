@@ -41,7 +41,7 @@ func TestDrainedRunGoesOnElsewhere(t *testing.T) {
 	if got := r.git(second.Dir, "status", "--porcelain"); got != "M README.md\n?? untracked.txt" {
 		t.Errorf("status:\n%s", got)
 	}
-	for _, want := range []string{"Go on where you stopped", "put back", second.Dir, first.Dir} {
+	for _, want := range []string{"Continue where you stopped", "restored", second.Dir, first.Dir} {
 		if !strings.Contains(second.Prompt.Text, want) {
 			t.Errorf("the prompt does not mention %q: %s", want, second.Prompt.Text)
 		}
@@ -66,7 +66,7 @@ func TestDrainedRunGoesOnInPlace(t *testing.T) {
 	if second.Dir != first.Dir || r.files(second.Dir)["ignored.log"] != "ignored\n" || r.files(second.Dir)["README.md"] != "changed\n" {
 		t.Errorf("in %s with %v, before in %s", second.Dir, r.files(second.Dir), first.Dir)
 	}
-	if want := "You were interrupted by a restart of the worker. Go on where you stopped."; second.Prompt.Text != want {
+	if want := "You were interrupted by a restart of the worker. Continue where you stopped."; second.Prompt.Text != want {
 		t.Errorf("prompt: %s", second.Prompt.Text)
 	}
 }
@@ -237,7 +237,7 @@ func TestWorkThatCannotBeKept(t *testing.T) {
 	}{
 		"large file": {
 			func(r *remote, dir string) { r.write(dir, "large \"file\"", string(noise)) },
-			`These could not be kept: "large \"file\"".`, everything,
+			`These files could not be saved: "large \"file\"".`, everything,
 		},
 		"large commit": {
 			func(r *remote, dir string) {
@@ -245,7 +245,7 @@ func TestWorkThatCannotBeKept(t *testing.T) {
 				r.git(dir, "add", "--all")
 				r.git(dir, "commit", "--quiet", "--message", "large")
 			},
-			"Your commits and changes could not be kept. The clone is new",
+			"Your commits and changes could not be saved. The clone is new",
 			map[string]string{".gitignore": "*.log\n", "README.md": "one\n"},
 		},
 		"hostile": {
@@ -254,7 +254,7 @@ func TestWorkThatCannotBeKept(t *testing.T) {
 					r.Error(err)
 				}
 			},
-			"Your commits and changes could not be kept. The clone is new",
+			"Your commits and changes could not be saved. The clone is new",
 			map[string]string{".gitignore": "*.log\n", "README.md": "one\n"},
 		},
 	} {

@@ -66,7 +66,7 @@ func TestConsentForTheTask(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l.Event.Kind == agent.Notice && l.Event.Text == "Bash (it is Friday): ann has approved of this for the whole task." {
+		if l.Event.Kind == agent.Notice && l.Event.Text == "Bash (it is Friday): ann approved this for the whole task." {
 			notices++
 		}
 	}

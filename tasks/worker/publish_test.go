@@ -423,7 +423,7 @@ func TestWhyNothingWasPublished(t *testing.T) {
 	t.Parallel()
 	const dir = "/var/lib/errand/clones/1"
 	for want, err := range map[string]error{
-		"the worker could not do it, and its log says why":        fmt.Errorf("publish acme/api: %w", &fs.PathError{Op: "open", Path: dir + "/x", Err: fs.ErrPermission}),
+		"the worker failed to do it; its log has details":         fmt.Errorf("publish acme/api: %w", &fs.PathError{Op: "open", Path: dir + "/x", Err: fs.ErrPermission}),
 		"publish acme/api: the remote refused the push: no tests": fmt.Errorf("publish acme/api: %w: no tests", workspace.ErrRejected),
 		"the work is not fit to be published: the clone/a":        fmt.Errorf("%w: %s/a", workspace.ErrUnfit, dir),
 		"it took too long": errPublishTime,

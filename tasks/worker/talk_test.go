@@ -136,11 +136,11 @@ func TestPeopleApproveOfACall(t *testing.T) {
 	for reply, want := range map[string]agent.Decision{
 		"1":                    {Allow: true},
 		"always for this task": {Allow: true},
-		"Deny: 1":              {Reason: "somebody does not approve of this: 1"},
+		"Deny: 1":              {Reason: "somebody denied this: 1"},
 		"allow":                {Allow: true},
-		"Deny":                 {Reason: "somebody does not approve of this."},
+		"Deny":                 {Reason: "somebody denied this."},
 		"Yes.":                 {Allow: true},
-		"only in the clone":    {Reason: "somebody does not approve of this: only in the clone"},
+		"only in the clone":    {Reason: "somebody denied this: only in the clone"},
 	} {
 		t.Run(reply, func(t *testing.T) {
 			t.Parallel()
@@ -289,7 +289,7 @@ func TestUnansweredQuestionExpires(t *testing.T) {
 	})
 	f.talker(s, func(c *Config) { c.Timing.Answer = time.Millisecond })
 	id := f.submit(f.task("a", "x"))
-	if e := f.ending(id); !strings.HasPrefix(e.Result.Text, "Nobody answered within 1ms.") {
+	if e := f.ending(id); !strings.HasPrefix(e.Result.Text, "No one answered within 1ms.") {
 		t.Errorf("the agent got %q", e.Result.Text)
 	}
 	if _, err := f.desk.Answer(t.Context(), id, "", "ann", "too late"); !errors.Is(err, tasks.ErrNotFound) {
@@ -320,7 +320,7 @@ func TestAgentReadsAndAttaches(t *testing.T) {
 	task.Dir = dir
 	e := f.ending(f.submit(task))
 	lines := strings.Split(e.Result.Text, "\n")
-	if len(lines) != 8 || lines[0] != "Attached report.md." || !strings.HasPrefix(lines[1], "This very file was given") || lines[2] != lines[1] || lines[7] != "thread fake/a" {
+	if len(lines) != 8 || lines[0] != "Attached report.md." || !strings.HasPrefix(lines[1], "This file was already posted") || lines[2] != lines[1] || lines[7] != "thread fake/a" {
 		t.Fatalf("the agent got %q", e.Result.Text)
 	}
 	for _, line := range lines[3:7] {
