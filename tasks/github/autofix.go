@@ -16,24 +16,24 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// What follows from a pull request of ours by itself: failed checks are mended, conflicts resolved, reviews answered. An event or a look at the
-// pull request submits a task; whether there is anything to do is found out when it is briefed, by how things are then, and what is done
-// once is noted there. So an event too many does no harm.
+// This file submits automatic work on errand's own pull requests: fix failed checks, resolve conflicts, answer reviews.
+// An event or the poller submits a task. Its brief decides from the current state whether there is anything to do, and
+// records there what was begun. A superfluous event does no harm.
 
-// ownBranches is how the names of the branches begin that we push to.
+// ownBranches is the prefix of the branches that errand pushes to.
 const ownBranches = "errand/"
 
-// nobodyAsked reports whether a task is of those that follow by themselves.
+// nobodyAsked reports whether a task is automatic.
 func nobodyAsked(t tasks.Task, o origin) bool { return o.Asked == nil || t.Kind == kindReviewResponse }
 
-// unheard reports whether nothing is said of the ending of a task that nobody asked for: nothing was to be done. That we have stopped is worth a
-// word.
+// unheard reports whether the ending of an automatic task is not reported: there was nothing to do. The message that
+// errand stops working is reported.
 func unheard(e tasks.Ending) bool {
 	nothing := slices.Contains([]tasks.EndingKind{tasks.Refused, tasks.Superseded, tasks.Withdrawn}, e.Kind)
 	return nothing && e.Reason != enough
 }
 
-// ownPull finds our open pull request of a branch. It is an ignored if there is none with this head.
+// ownPull finds errand's open pull request of a branch. It returns an ignored if there is none with this head.
 func (s *Source) ownPull(ctx context.Context, o origin, branch, head string) (*github.PullRequest, error) {
 	gh, err := s.client(ctx, o)
 	if err != nil {
@@ -53,10 +53,10 @@ func (s *Source) ownPull(ctx context.Context, o origin, branch, head string) (*g
 			return pr, nil
 		}
 	}
-	return nil, ignored{"It is not the head of a pull request of errand's.", slog.LevelDebug}
+	return nil, ignored{"It is not the head of one of errand's pull requests.", slog.LevelDebug}
 }
 
-// mend submits work on a pull request that follows by itself, one task of a kind and head at a time.
+// autofix submits automatic work on a pull request. At most one task of a kind runs for a head.
 func (s *Source) mend(ctx context.Context, desk *tasks.Desk, kind, why string, pr *github.PullRequest, o origin) (said string, err error) {
 	if s.watched(o.Repo) {
 		return "", ignored{onlyWatched, slog.LevelDebug}
@@ -75,7 +75,7 @@ func (s *Source) mend(ctx context.Context, desk *tasks.Desk, kind, why string, p
 	}
 	id := tasks.NewID(s.cfg.Now(), s.Name(), fmt.Sprintf("%s-%d-%s", kind, o.Number, hub.ShortSHA(o.Head)))
 	err = s.memory.changeState(ctx, o, func(p *prState) error {
-		if why := p.tired(); why != "" && (why != enough || p.Begun[enough] != "") { // the first one that is too many says so, by its brief
+		if why := p.tired(); why != "" && (why != enough || p.Begun[enough] != "") { // the brief of the first task over the limit says so
 			return ignored{why, slog.LevelInfo}
 		}
 		if now := p.Begun[key]; now != "" && (now != old || !over) {
@@ -99,7 +99,7 @@ func (s *Source) mend(ctx context.Context, desk *tasks.Desk, kind, why string, p
 	return submitted(s.submit(ctx, desk, t))
 }
 
-// mending looks at the pull request of a task that mends it. One that nobody asked for is about a head, and as the settings want it.
+// autofixTalk reads the pull request of an automatic task. Unrequested work is for one head and follows the settings.
 func (s *Source) mending(ctx context.Context, t tasks.Task, o origin) (talk, error) {
 	k, err := s.talk(ctx, t, o)
 	if err != nil {
@@ -116,7 +116,8 @@ func (s *Source) mending(ctx context.Context, t tasks.Task, o origin) (talk, err
 	return k, nil
 }
 
-// once lets a task do what key stands for if no other one has, and no more of them than people want. Who was asked does it anyway.
+// once lets a task do the work of key unless another task has it, within the limit of automatic work. A requested task
+// is always allowed.
 func (k talk) once(ctx context.Context, key string) error {
 	if !nobodyAsked(k.task, k.o) {
 		return nil
@@ -132,34 +133,35 @@ func (k talk) once(ctx context.Context, key string) error {
 	return err
 }
 
-// once notes it, or says why not.
+// once records the task under key, or returns why it must not run.
 func (p *prState) once(key, task string) (why string) {
 	switch why = p.tired(); {
 	case p.Begun[key] == task:
-		return "" // it is briefed again
+		return "" // the task is briefed again
 	case why == enough && !p.begin(enough, task):
-		return "It was said before that somebody has to go on."
+		return "It was already reported that a person has to continue."
 	case why != "":
 		return why
 	case !p.begin(key, task):
-		return "This was looked at before."
+		return "This was handled before."
 	}
 	p.Rounds++
 	return ""
 }
 
-// mended is the brief of such work. On a pull request of others what comes of it is proposed to them.
+// autofixBrief is the brief of such work. On a pull request of others the result is proposed to them.
 func (k talk) mended(prompt string) tasks.Brief {
 	if len(k.want.Checks) > 0 && k.task.Profile == agent.Write {
-		prompt += "\n\nBefore you end, these have to succeed, in the directory of the repository:\n\n    " + strings.Join(k.want.Checks, "\n    ") +
-			"\n\nerrand runs them again after you, and tells people what they came to.\n"
+		prompt += "\n\nBefore you finish, these commands must succeed in the repository's directory:\n\n    " +
+			strings.Join(k.want.Checks, "\n    ") +
+			"\n\nerrand runs them again after you and reports the results.\n"
 	}
 	b := k.brief(prompt)
 	b.Into = k.pr.GetHead().GetRef()
 	return b
 }
 
-// spoke begins the count of automatic work anew: somebody has asked for something.
+// spoke resets the count of automatic work, because a person has requested something.
 func (m memory) spoke(ctx context.Context, o origin) error {
 	return m.changeState(ctx, o, func(p *prState) error {
 		p.rest()
@@ -172,12 +174,13 @@ func (p *prState) rest() {
 	delete(p.Begun, enough)
 }
 
-// respond submits the answer to a review of a pull request of ours that does not speak to us: feedback is meant for its author all the same.
+// respond submits the answer to a review of errand's pull request that does not mention errand: feedback is for the
+// author anyway.
 func (s *Source) respond(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	return s.heed(ctx, desk, *d.remark)
 }
 
-// heed submits the answer to a review.
+// respondTo submits the answer to a review.
 func (s *Source) heed(ctx context.Context, desk *tasks.Desk, h heard) (said string, err error) {
 	text, named, err := s.addressed(ctx, h)
 	if err != nil {
@@ -185,20 +188,20 @@ func (s *Source) heed(ctx context.Context, desk *tasks.Desk, h heard) (said stri
 	}
 	me, err := s.forge.Login(ctx)
 	if err != nil {
-		return "", fmt.Errorf("take a review: %w", err)
+		return "", fmt.Errorf("read review: %w", err)
 	}
 	command, _ := readCommand(text)
 	switch {
 	case h.pull.GetUser().GetLogin() != me:
-		return "", ignored{"It is a review of somebody else's work.", slog.LevelDebug}
+		return "", ignored{"The pull request is not errand's.", slog.LevelDebug}
 	case s.watched(h.repo):
 		return "", ignored{onlyWatched, slog.LevelDebug}
 	case h.bot:
-		return "", ignored{"It is a bot's.", slog.LevelDebug}
+		return "", ignored{"The author is a bot.", slog.LevelDebug}
 	case named || command != "":
-		return "", ignored{"It speaks to errand, and is answered as such.", slog.LevelDebug}
+		return "", ignored{"It is a request to errand and is handled as such.", slog.LevelDebug}
 	case strings.EqualFold(h.verdict, "approved"), strings.EqualFold(h.verdict, "dismissed"):
-		return "", ignored{"The review asks for nothing.", slog.LevelDebug}
+		return "", ignored{"The review has no text.", slog.LevelDebug}
 	}
 	if err := s.pace(ctx, h); err != nil {
 		return "", err
@@ -207,14 +210,14 @@ func (s *Source) heed(ctx context.Context, desk *tasks.Desk, h heard) (said stri
 	if err != nil {
 		return "", err
 	}
-	t.Prompt, t.Class = cmp.Or(text, "See the comments on the lines."), tasks.Background // nobody has asked for it, and waits
+	t.Prompt, t.Class = cmp.Or(text, "See the comments on the lines."), tasks.Background // unrequested work can wait
 	return submitted(s.submit(ctx, desk, t))
 }
 
-// responder is what the agent is asked for when its work was reviewed.
-const responder = `This pull request is your work, and somebody has reviewed it. Go through the points of the review: check each in the code, then mend what is right about it, run the tests that it concerns, and commit. Where a point is mistaken, or is a question, change nothing and answer it. In your answer go through the points in a line or two each.`
+// responder is the prompt for answering a review of the agent's work.
+const responder = `This pull request is your work, and a reviewer has commented on it. Go through the points of the review. Check each one in the code, fix those that are right, run the affected tests, and commit. If a point is wrong or is a question, do not change anything for it; answer it. In your answer, list the points with one or two lines each.`
 
-// briefResponse hands on the review.
+// briefResponse passes on the review.
 func (s *Source) briefResponse(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
 	k, err := s.mending(ctx, t, o)
 	if err != nil {
@@ -225,7 +228,7 @@ func (s *Source) briefResponse(ctx context.Context, t tasks.Task, o origin, _ st
 		return tasks.Brief{}, err
 	}
 	if !b.asksMore() {
-		return tasks.Brief{}, &tasks.InputError{Sentence: "All that the review says speaks to errand, and is answered as such."}
+		return tasks.Brief{}, &tasks.InputError{Sentence: "Everything in the review is a request to errand and is handled as such."}
 	}
 	if err := k.once(ctx, "review "+o.Asked.identity()); err != nil {
 		return tasks.Brief{}, err

@@ -12,7 +12,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// A comment may be a command: its first line is one of these words and nothing else. What stands below is told to the agent.
+// A comment is a command if its first line is one of these words. The text below it is given to the agent.
 const (
 	sayReview     = "/review"
 	sayReviewFull = "/review full"
@@ -20,68 +20,68 @@ const (
 	sayFixCI      = "/fix-ci"
 	sayResolve    = "/resolve-conflicts"
 	sayAnalyze    = "/analyze"
-	sayAsk        = "/ask"     // with a question behind it
-	sayDismiss    = "/dismiss" // with the ID of a finding behind it
+	sayAsk        = "/ask"     // followed by a question
+	sayDismiss    = "/dismiss" // followed by the ID of a finding
 	sayPause      = "/pause"
 	sayResume     = "/resume"
 	sayCancel     = "/cancel"
 	sayRetry      = "/retry"
 	sayHelp       = "/help"
-	sayAnswer     = "/answer" // with the answer behind it
+	sayAnswer     = "/answer" // followed by the answer
 	sayApprove    = "/approve"
 	sayAlways     = "/approve always"
-	sayDeny       = "/deny" // perhaps with a reason behind it
+	sayDeny       = "/deny" // optionally followed by a reason
 )
 
-// work is what the agent is to do.
+// work describes a task for the agent.
 type work struct {
 	kind    string
-	profile agent.Profile // at most
-	apart   bool          // in the thread of automatic analyses, and not in the conversation
+	profile agent.Profile // the most it may do
+	apart   bool          // in the thread of automatic analyses, not in the conversation
 	full    bool
 }
 
-// command is one thing that a comment can ask for with its first line.
+// command describes one command.
 type command struct {
 	word     string
-	argument bool   // words may follow on the first line
+	argument bool   // more words may follow on the first line
 	help     string // its row in the list of commands; empty: it is in another command's row
-	label    string // in that row; empty: the word
+	label    string // in that row; empty: the word itself
 
-	// One of these is set.
-	work    *work   // what the agent is to do
-	control control // what errand does itself
-	answers bool    // it answers a question of the agent
+	// Exactly one of these is set.
+	work    *work   // a task for the agent
+	control control // an action of errand itself
+	answers bool    // it answers a question by the agent
 }
 
-// control carries out a command that takes no agent. It returns a note for the person, and whether it was done. Doing it again changes
-// nothing: an event may come late, and several times.
+// control carries out a command that needs no agent. It returns a note for the author, and whether it succeeded.
+// Repeating it must change nothing: an event may come late, and several times.
 type control func(*Source, context.Context, *tasks.Desk, heard) (note string, ok bool, err error)
 
-// commands returns every command, in the order of the help. (A variable would be an initialization cycle.)
+// commands returns all commands in the order of the help. (A variable would be an initialization cycle.)
 func commands() []command {
 	return []command{
 		{word: sayReview, help: "review what is new since my last review", work: &work{kind: kindReview, profile: agent.Read, apart: true}},
 		{word: sayReviewFull, help: "review all of it", work: &work{kind: kindReview, profile: agent.Read, apart: true, full: true}},
-		{word: sayFix, help: "do what the open reviews and comments ask for; what you write below it counts most", work: &work{kind: kindFix, profile: agent.Write}},
+		{word: sayFix, help: "do what the open reviews and comments ask for; text below the command has priority", work: &work{kind: kindFix, profile: agent.Write}},
 		{word: sayFixCI, help: "fix the failing checks", work: &work{kind: kindCheckFailure, profile: agent.Write}},
 		{word: sayResolve, help: "merge the base branch and resolve the conflicts", work: &work{kind: kindMergeConflict, profile: agent.Write}},
-		{word: sayAnalyze, help: "report on the state of this pull request, and change nothing", work: &work{kind: kindAnalyze, profile: agent.Read, apart: true}},
-		{word: sayAsk, argument: true, help: "answer a question, and change nothing", work: &work{kind: kindComment, profile: agent.Read}},
-		{word: sayDismiss, argument: true, help: "never bring up that finding again", control: (*Source).dismiss},
-		{word: sayPause, help: "do nothing here by myself; do so again", label: "`/pause`, `/resume`", control: (*Source).pause},
+		{word: sayAnalyze, help: "report on the state of this pull request without changing anything", work: &work{kind: kindAnalyze, profile: agent.Read, apart: true}},
+		{word: sayAsk, argument: true, help: "answer a question without changing anything", work: &work{kind: kindComment, profile: agent.Read}},
+		{word: sayDismiss, argument: true, help: "never report that finding again", control: (*Source).dismiss},
+		{word: sayPause, help: "stop or resume automatic work on this pull request", label: "`/pause`, `/resume`", control: (*Source).pause},
 		{word: sayResume, control: (*Source).resume},
-		{word: sayCancel, help: "stop what I am doing here", control: (*Source).stopAll},
-		{word: sayAnswer, argument: true, help: "answer what I have asked", label: "`/answer …`, `/approve`, `/deny …`", answers: true},
+		{word: sayCancel, help: "stop the running tasks on this pull request", control: (*Source).stopAll},
+		{word: sayAnswer, argument: true, help: "answer my question", label: "`/answer …`, `/approve`, `/deny …`", answers: true},
 		{word: sayApprove, answers: true},
 		{word: sayAlways, answers: true},
 		{word: sayDeny, argument: true, answers: true},
-		{word: sayRetry, help: "try again what failed last", control: (*Source).retry},
-		{word: sayHelp, help: "this list", control: func(*Source, context.Context, *tasks.Desk, heard) (string, bool, error) { return help(), true, nil }},
+		{word: sayRetry, help: "retry the last failed task", control: (*Source).retry},
+		{word: sayHelp, help: "show this list", control: func(*Source, context.Context, *tasks.Desk, heard) (string, bool, error) { return help(), true, nil }},
 	}
 }
 
-// findCommand returns the command with a word; the zero value if there is none.
+// findCommand returns the command with this word, or the zero value.
 func findCommand(word string) command {
 	for _, c := range commands() {
 		if c.word == word {
@@ -91,11 +91,11 @@ func findCommand(word string) command {
 	return command{}
 }
 
-// help lists the commands.
+// help lists the commands as Markdown.
 func help() string {
 	var b strings.Builder
-	b.WriteString("Mention me with what you want done, in a comment, on a line of the diff or in a review; I answer there. Or begin a comment " +
-		"with one of these lines:\n\n| | |\n|---|---|")
+	b.WriteString("To give me a task, mention me in a comment, on a line of the diff or in a review; I answer there. " +
+		"Or begin a comment with one of these lines:\n\n| | |\n|---|---|")
 	for _, c := range commands() {
 		label := "`" + c.word + "`"
 		if c.argument {
@@ -108,21 +108,22 @@ func help() string {
 	return b.String()
 }
 
-// mentioned is what a mention asks for that is no command.
+// mentioned is the work for a mention that is not a command.
 var mentioned = work{kind: kindComment, profile: agent.Write}
 
-// slash is what looks like a command, of whomever.
+// slash matches anything that looks like a command, including those of other bots.
 var slash = regexp.MustCompile(`^/[a-z][a-z-]*(?:\s|$)`)
 
-// added is what somebody has written below a command, for the prompt; empty where there is nothing.
+// added returns the text below a command for the prompt, or "".
 func (o origin) added(t tasks.Task) string {
 	if o.Asked == nil || o.Asked.Command == "" || o.Asked.Words == "" {
 		return ""
 	}
-	return fmt.Sprintf("\n\n@%s adds, and this counts most:\n\n%s", t.Actor, o.Asked.Words)
+	return fmt.Sprintf("\n\n@%s adds this, which has priority:\n\n%s", t.Actor, o.Asked.Words)
 }
 
-// readCommand reads a comment without mentions of us: the command, empty if it begins with none of ours, and what else is said.
+// readCommand parses a comment without its mentions of errand: the command, or "" if the comment has none, and the
+// other text.
 func readCommand(text string) (command, words string) {
 	first, below, _ := strings.Cut(text, "\n")
 	first, below = strings.TrimSpace(first), strings.TrimSpace(below)
@@ -137,7 +138,7 @@ func readCommand(text string) (command, words string) {
 	return "", text
 }
 
-// What is not said but shown: blocks of code, code in a line, quotes.
+// Text that is quoted rather than said: code blocks, inline code, quotes.
 var shown = []*regexp.Regexp{
 	regexp.MustCompile("(?ms)^[ \t>*+.)0-9-]*```.*?(?:^[ \t>]*```|\\z)"),
 	regexp.MustCompile(`(?ms)^[ \t>*+.)0-9-]*~~~.*?(?:^[ \t>]*~~~|\z)`),
@@ -145,11 +146,12 @@ var shown = []*regexp.Regexp{
 	regexp.MustCompile(`(?m)^[ \t]*>.*$`),
 }
 
-// mention is anybody's, with what is typed after it. What GitHub links as a team or takes for an address is none.
+// mention matches a mention of any login, with the punctuation after it. Teams and mail addresses do not match.
 var mention = regexp.MustCompile(`(?:^|[^0-9A-Za-z_/.@-])(@([0-9A-Za-z](?:-?[0-9A-Za-z_])*(?:\[bot\])?)[,:]?[ \t]*)`)
 
-// cutMention takes the mentions of a login out of a comment and reports whether there were any. Those in code and in quotes do not
-// count, and stay: somebody shows there how one asks, or what another has asked. An App is mentioned without the [bot] of its login.
+// cutMention removes the mentions of a login from a comment and reports whether there were any. Mentions in code and
+// quotes do not count and stay, because they are examples or quotations. An App is mentioned without the [bot] of its
+// login.
 func cutMention(text, login string) (rest string, ok bool) {
 	login = strings.TrimSuffix(login, "[bot]")
 	if login == "" {
@@ -176,7 +178,7 @@ func (r remark) speaksTo(login string) bool {
 	return named || command != ""
 }
 
-// hidden is a comment of the same length in which nothing is left of what is only shown.
+// hidden blanks out quoted text in a comment and keeps its length.
 func hidden(text string) string {
 	for _, form := range shown {
 		text = form.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat("\x00", len(s)) })

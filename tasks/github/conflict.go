@@ -15,16 +15,16 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// GitHub finds out whether a pull request can be merged when somebody asks, and says so some seconds later.
+// GitHub computes whether a pull request can be merged only on request, and has the result some seconds later.
 const (
 	mergePause    = 10 * time.Second
 	mergePatience = 5 * time.Minute
 )
 
-// resolver is what the agent is asked for when there are conflicts.
-const resolver = `This pull request cannot be merged: it has conflicts with its base, origin/%s. Merge origin/%[1]s, and resolve each conflict so that what both sides meant is kept: read how both came about before you decide. Do not rebase, and change nothing else. Build and run the tests, then commit the merge. In your answer say for each conflict what both sides wanted and how you resolved it. If you cannot tell what is right, abort the merge and say what has to be decided.`
+// resolver is the prompt for resolving conflicts.
+const resolver = `This pull request has merge conflicts with its base, origin/%s. Merge origin/%[1]s and resolve each conflict so that the intent of both sides is kept. Read the history of both sides before you decide. Do not rebase, and change nothing else. Build and run the tests, then commit the merge. In your answer say for each conflict what both sides wanted and how you resolved it. If you cannot tell what is right, abort the merge and say what has to be decided.`
 
-// briefConflict makes sure that there are conflicts.
+// briefConflict checks that there are conflicts.
 func (s *Source) briefConflict(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
 	k, err := s.mending(ctx, t, o)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Source) briefConflict(ctx context.Context, t tasks.Task, o origin, _ st
 	now := s.cfg.Now()
 	switch {
 	case k.pr.Mergeable == nil && now.Before(askedAt(t.ID).Add(mergePatience)):
-		return tasks.Brief{}, &tasks.ErrLater{At: now.Add(mergePause), Why: "GitHub has yet to say whether " + o.String() + " can be merged", Tell: "merge"}
+		return tasks.Brief{}, &tasks.ErrLater{At: now.Add(mergePause), Why: "GitHub is still computing whether " + o.String() + " can be merged", Tell: "merge"}
 	case k.pr.Mergeable == nil || k.pr.GetMergeable():
 		return tasks.Brief{}, &tasks.InputError{Sentence: "There are no conflicts with " + o.Base + "."}
 	}
@@ -51,7 +51,7 @@ func (s *Source) briefConflict(ctx context.Context, t tasks.Task, o origin, _ st
 			return tasks.Brief{}, err
 		}
 		if key += " " + by; !labelled(k.pr, conflictsLabel) {
-			return tasks.Brief{}, &tasks.InputError{Sentence: "The pull request has not the label " + conflictsLabel + " any more."}
+			return tasks.Brief{}, &tasks.InputError{Sentence: "The pull request no longer has the label " + conflictsLabel + "."}
 		}
 		if err := k.mustWrite(ctx, o, by); err != nil {
 			return tasks.Brief{}, k.never(ctx, key, err)
@@ -63,7 +63,7 @@ func (s *Source) briefConflict(ctx context.Context, t tasks.Task, o origin, _ st
 	return k.mended(fmt.Sprintf(resolver, o.Base) + o.added(t)), nil
 }
 
-// never notes of an *tasks.InputError that what key stands for was refused for good, so that no look brings it up again.
+// never records an *tasks.InputError as a final refusal for key, so that the poller does not submit it again.
 func (k talk) never(ctx context.Context, key string, why error) error {
 	if _, ok := errors.AsType[*tasks.InputError](why); !ok {
 		return why
@@ -75,8 +75,8 @@ func (k talk) never(ctx context.Context, key string, why error) error {
 	return cmp.Or(err, why)
 }
 
-// conflicts is what stands for the conflicts of a head with its base: one of both has to move before it is tried again. What a pull request
-// itself says of its base is of its last push.
+// conflicts returns the key for the conflicts of a head with its base: after one attempt, one of the two has to move
+// before the next. The base SHA in a pull request itself is that of its last push, so the branch is read.
 func (s *Source) conflicts(ctx context.Context, gh *github.Client, o origin, pr *github.PullRequest) (key string, err error) {
 	owner, name := o.path()
 	base, _, err := gh.Repositories.GetBranch(ctx, owner, name, pr.GetBase().GetRef(), 0)
@@ -86,7 +86,8 @@ func (s *Source) conflicts(ctx context.Context, gh *github.Client, o origin, pr 
 	return "conflict " + pr.GetHead().GetSHA() + " " + base.GetCommit().GetSHA(), nil
 }
 
-// conflictsLabel on a pull request of others has its conflicts resolved like those of ours, if whoever gave it may write.
+// conflictsLabel requests the resolution of conflicts on a pull request of others, if a person with write access sets
+// it.
 const conflictsLabel = "errand:resolve-conflicts"
 
 // labelled reports whether a pull request has a label.
@@ -94,7 +95,8 @@ func labelled(pr *github.PullRequest, label string) bool {
 	return slices.ContainsFunc(pr.Labels, func(l *github.Label) bool { return l.GetName() == label })
 }
 
-// labelledBy is who gave a pull request a label for the last time; ghost where nobody knows. Neither a list nor a pull request tells.
+// labelledBy returns who last added a label to a pull request, or ghost if unknown. Lists and pull requests do not
+// contain this.
 func (s *Source) labelledBy(ctx context.Context, gh *github.Client, o origin, label string) (login string, err error) {
 	owner, name := o.path()
 	opt := &github.ListOptions{PerPage: 100}
@@ -112,15 +114,15 @@ func (s *Source) labelledBy(ctx context.Context, gh *github.Client, o origin, la
 	return cmp.Or(login, ghost), nil
 }
 
-// ghost is in whose name GitHub shows what a deleted account has done. It may do nothing.
+// ghost is the name GitHub shows for deleted accounts. It has no permissions.
 const ghost = "ghost"
 
-// onOwnBranch reports whether nobody but us pushes to the branch of a pull request.
+// onOwnBranch reports whether only errand pushes to the branch of a pull request.
 func onOwnBranch(pr *github.PullRequest) bool {
 	return strings.HasPrefix(pr.GetHead().GetRef(), ownBranches) && !hub.IsFork(pr)
 }
 
-// ownWork reports whether a pull request is one that we have opened for work of ours.
+// ownWork reports whether errand opened a pull request for its own work.
 func ownWork(pr *github.PullRequest, me string) bool {
 	return onOwnBranch(pr) && pr.GetUser().GetLogin() == me
 }

@@ -11,22 +11,22 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// What is said of commands.
+// Replies to commands.
 const (
 	unknownCommand = "Unknown command. Comment `/help` for the list."
-	nothing        = "Nothing is under way here."
-	neverFailed    = "Nothing has gone wrong here that I could try again."
-	underWay       = "This is under way already."
-	slower         = "Whoever wrote it asks faster here than errand takes it."
+	nothing        = "Nothing is running here."
+	neverFailed    = "There is no failed task to retry."
+	underWay       = "This is already running."
+	slower         = "The author has sent too many requests on this pull request."
 )
 
-// Bounds of what is looked through for something to try again, in tasks of a repository, and of the orders that are known to be done.
+// Bounds of the search for a task to retry, in tasks of a repository, and of the remembered commands.
 const (
 	maxTried  = 200
 	maxObeyed = 20
 )
 
-// obey does what a control says, for somebody who may write to the repository.
+// obey carries out a control command of a person with write access.
 func (s *Source) obey(ctx context.Context, desk *tasks.Desk, h heard, command string) (said string, err error) {
 	err = s.mustWrite(ctx, h.origin(), h.author)
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
@@ -37,7 +37,7 @@ func (s *Source) obey(ctx context.Context, desk *tasks.Desk, h heard, command st
 	}
 	note, ok, err := s.carryOut(ctx, desk, h, command)
 	if err != nil {
-		return "", fmt.Errorf("obey %s on %s: %w", command, h.origin(), err)
+		return "", fmt.Errorf("carry out %s on %s: %w", command, h.origin(), err)
 	}
 	s.log.Info("command obeyed", "command", command, "thread", h.thread(), "user", h.author, "done", ok)
 	h.after(func(ctx context.Context) {
@@ -47,8 +47,8 @@ func (s *Source) obey(ctx context.Context, desk *tasks.Desk, h heard, command st
 	return "Obeyed " + command + ".", nil
 }
 
-// carryOut does what a control says, unless that was done when the same event came before: then there might be something else to stop or to
-// try again, or nothing any more.
+// carryOut carries out a control command once. When the same event comes again, there may be another task to stop or
+// retry.
 func (s *Source) carryOut(ctx context.Context, desk *tasks.Desk, h heard, command string) (note string, ok bool, err error) {
 	p, err := s.memory.state(ctx, h.origin())
 	if err != nil || slices.Contains(p.Obeyed, h.task()) {
@@ -65,7 +65,7 @@ func (s *Source) carryOut(ctx context.Context, desk *tasks.Desk, h heard, comman
 	})
 }
 
-// signOf is the last sign that a comment gets.
+// signOf returns the final reaction for a comment.
 func signOf(ok bool) string {
 	if ok {
 		return done
@@ -73,7 +73,7 @@ func signOf(ok bool) string {
 	return notDone
 }
 
-// pause keeps us from doing anything by ourselves.
+// pause stops automatic work.
 func (s *Source) pause(ctx context.Context, _ *tasks.Desk, h heard) (string, bool, error) {
 	return "", true, s.memory.changeState(ctx, h.origin(), func(p *prState) error {
 		if p.hears(h.at) {
@@ -83,7 +83,7 @@ func (s *Source) pause(ctx context.Context, _ *tasks.Desk, h heard) (string, boo
 	})
 }
 
-// resume ends a pause, whoever or whatever began it.
+// resume ends a pause, whether a person or a limit caused it.
 func (s *Source) resume(ctx context.Context, _ *tasks.Desk, h heard) (string, bool, error) {
 	return "", true, s.memory.changeState(ctx, h.origin(), func(p *prState) error {
 		if p.hears(h.at) {
@@ -94,7 +94,7 @@ func (s *Source) resume(ctx context.Context, _ *tasks.Desk, h heard) (string, bo
 	})
 }
 
-// hears notes when somebody has said to pause or to resume, and reports whether nobody has said either since: the event may be a late one.
+// hears records the time of a pause or resume command and reports whether it is the latest one: an event may come late.
 func (p *prState) hears(at time.Time) bool {
 	if at.Before(p.Said) {
 		return false
@@ -103,7 +103,7 @@ func (p *prState) hears(at time.Time) bool {
 	return true
 }
 
-// stopAll stops what is under way for a pull request and was asked for before.
+// stopAll stops the tasks of a pull request that were requested before this comment.
 func (s *Source) stopAll(ctx context.Context, d *tasks.Desk, h heard) (note string, ok bool, err error) {
 	for _, thread := range h.threads() {
 		stopped, _, err := d.StopAll(ctx, thread, h.task(), h.author, func(tasks.Task) bool { return true })
@@ -118,9 +118,9 @@ func (s *Source) stopAll(ctx context.Context, d *tasks.Desk, h heard) (note stri
 	return note, ok, nil
 }
 
-// retry lets what ended badly last run again.
+// retry runs the last failed task again.
 func (s *Source) retry(ctx context.Context, d *tasks.Desk, h heard) (note string, ok bool, err error) {
-	said := h.at.Add(time.Second) // GitHub tells times in whole seconds
+	said := h.at.Add(time.Second) // GitHub gives times in whole seconds
 	last, live, err := s.lastFailed(ctx, d, h, said)
 	switch {
 	case err != nil:
@@ -136,8 +136,8 @@ func (s *Source) retry(ctx context.Context, d *tasks.Desk, h heard) (note string
 	return "", err == nil, err
 }
 
-// lastFailed is the latest task of a pull request, whoever began it, that has ended badly before somebody spoke and that he may have run again;
-// zero where there is none among the newest. live reports whether one has not ended.
+// lastFailed returns the latest task of a pull request that failed before the comment and that its author may retry, or
+// the zero value if there is none among the newest tasks. live reports whether a task has not ended.
 func (s *Source) lastFailed(ctx context.Context, d *tasks.Desk, h heard, said time.Time) (last tasks.Status, live bool, err error) {
 	page, err := d.List(ctx, tasks.Filter{Source: s.Name(), Repo: h.repo, Limit: maxTried})
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *Source) lastFailed(ctx context.Context, d *tasks.Desk, h heard, said ti
 		if o, err := originOf(st.Task); err != nil || o.Number != h.number || !strings.EqualFold(o.Repo, h.repo) || st.Task.ID > h.task() {
 			continue
 		}
-		if st.Into != "" { // all that its run has taken up
+		if st.Into != "" { // the task whose run absorbed it
 			if st, err = d.Status(ctx, st.Into); errors.Is(err, tasks.ErrNotFound) {
 				continue
 			} else if err != nil {
@@ -164,8 +164,8 @@ func (s *Source) lastFailed(ctx context.Context, d *tasks.Desk, h heard, said ti
 	return tasks.Status{}, live, nil
 }
 
-// failedFor reports whether a task ended so that it may be tried again: not if it was answered, overtaken or taken back. What was refused
-// was so for reasons that are its own, which are for whoever asked to mend.
+// failedFor reports whether login may retry a task that has ended: not if it was answered, superseded or withdrawn. A
+// refused task can only be retried by its author, who has to fix the reason.
 func failedFor(login string, st tasks.Status) bool {
 	switch st.Ending.Kind {
 	case tasks.Failed, tasks.TimedOut, tasks.Stalled, tasks.Cancelled, tasks.Lost:

@@ -15,32 +15,32 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// remark is something that somebody has said on a pull request.
+// remark is something a person or bot wrote on a pull request.
 type remark struct {
 	spot
-	author, standing string // login, and what he is to the repository, in GitHub's words
+	author, standing string // login, and its relation to the repository, in GitHub's words
 	bot              bool
 	body             string
 	at, edited       time.Time
 	url              string
 
-	review int64  // of a comment on a line: the review it came with
-	path   string // and where it is: the file,
-	line   int    // the line, 0 when the diff has it no more,
-	hunk   string // and the part of the diff above it
+	review int64  // of a comment on a line: the review it belongs to
+	path   string // its place: the file,
+	line   int    // the line, 0 if the diff no longer contains it,
+	hunk   string // and the hunk above it
 }
 
-// heard is an event in which somebody says something on a pull request.
+// comment is an event in which a remark was made on a pull request.
 type heard struct {
 	remark
 	repo         string
 	number       int
 	installation int64
-	pull         *github.PullRequest // nil where the event does not tell it,
-	issue        *github.Issue       // which then tells this of it
+	pull         *github.PullRequest // nil if the event does not contain it,
+	issue        *github.Issue       // and then this is set
 	verdict      string              // of a review, in GitHub's words
 
-	after func(do func(context.Context)) // does what nobody waits for
+	after func(do func(context.Context)) // runs work after the response
 }
 
 func fromIssueComment(c *github.IssueComment) remark {
@@ -63,7 +63,7 @@ func fromLine(c *github.PullRequestComment) remark {
 	}
 }
 
-// fromReview cannot know whether the body was edited: GitHub does not say so of reviews.
+// fromReview leaves edited unset: GitHub does not report whether a review's body was edited.
 func fromReview(v *github.PullRequestReview) remark {
 	u, at := v.GetUser(), v.GetSubmittedAt().Time
 	return remark{
@@ -72,10 +72,10 @@ func fromReview(v *github.PullRequestReview) remark {
 	}
 }
 
-// readHeard reads the event of a remark.
+// readHeard decodes the event of a remark.
 func readHeard(d delivery) (_ *heard, action string, err error) {
 	h := new(heard)
-	var e struct { // what the three events bring
+	var e struct { // the fields of the three events
 		Action      string                    `json:"action"`
 		Issue       *github.Issue             `json:"issue"`
 		PullRequest *github.PullRequest       `json:"pull_request"`
@@ -111,32 +111,32 @@ func readHeard(d delivery) (_ *heard, action string, err error) {
 	return h, e.Action, nil
 }
 
-// validate refuses what was not said on a pull request.
+// validate refuses remarks that are not on a pull request.
 func (h *heard) validate() error {
 	switch {
 	case h.issue != nil && !h.issue.IsPullRequest():
-		return ignored{why: "It is no pull request.", level: slog.LevelDebug}
+		return ignored{why: "It is not a pull request.", level: slog.LevelDebug}
 	case h.repo == "" || h.number == 0 || h.ID == 0 || h.author == "" || h.at.IsZero():
-		return unreadable{errors.New("read payload: no remark on a pull request in it")}
+		return unreadable{errors.New("read payload: it contains no remark on a pull request")}
 	}
 	return nil
 }
 
-// origin is where it was said; of the pull request it tells no more than its number.
+// origin returns the place of the remark. Of the pull request it has only the number.
 func (h heard) origin() origin {
 	return origin{Repo: h.repo, Number: h.number, Installation: h.installation}
 }
 
-// thread is the conversation of the pull request.
+// thread returns the thread of the pull request's conversation.
 func (h heard) thread() string { return "github/" + h.origin().String() }
 
-// task is the ID of the task that a comment becomes.
+// task returns the ID of the task that a comment becomes.
 func (h heard) task() string { return tasks.NewID(h.at, "github", h.identity()) }
 
-// threads are those of the pull request: its conversation, and what is analysed apart.
+// threads returns both threads of the pull request: the conversation and the analyses.
 func (h heard) threads() []string { return []string{h.thread(), h.thread() + "/review"} }
 
-// place is where on a pull request people say something.
+// place is the kind of place where a remark was made.
 type place string
 
 const (
@@ -145,14 +145,14 @@ const (
 	inReview       place = "review" // its body
 )
 
-// spot is one comment.
+// spot identifies one comment.
 type spot struct {
 	Place  place `json:"place"`
 	ID     int64 `json:"id"`
-	Thread int64 `json:"thread,omitempty"` // on a line: the comment that began the thread, to which alone GitHub takes replies
+	Thread int64 `json:"thread,omitempty"` // on a line: the first comment of the thread; GitHub takes replies only to that one
 }
 
-// identity is the spot as a part of a task's ID. A comment is the same task however often, and in how many forms, GitHub tells of it.
+// identity returns the spot as a part of a task's ID. A comment gives the same task for all deliveries and events.
 func (p spot) identity() string {
 	switch p.Place {
 	case onLine:
@@ -165,7 +165,7 @@ func (p spot) identity() string {
 
 var identityForm = regexp.MustCompile(`-github-(?:c([0-9]+)|l([0-9]+)\.([0-9]+)|r([0-9]+))$`)
 
-// spotOf is the comment that asked for a task, by the task's ID; false where no comment did.
+// spotOf returns the comment that requested a task, by the task's ID, or false if it was not requested by a comment.
 func spotOf(task string) (p spot, ok bool) {
 	m := identityForm.FindStringSubmatch(task)
 	if m == nil {
@@ -184,19 +184,20 @@ func spotOf(task string) (p spot, ok bool) {
 	return spot{Place: onLine, Thread: number(m[2]), ID: number(m[3])}, true
 }
 
-// beside reports whether what is said at one spot is read at the other.
+// beside reports whether readers of one spot also see the other.
 func (p spot) beside(o spot) bool {
 	return p.Place == onLine == (o.Place == onLine) && p.Thread == o.Thread
 }
 
-// The signs that a comment gets: when it is taken, and when what it asked for has been done, or has not.
+// The reactions to a comment: when errand accepts it, and when its request succeeded or failed.
 const (
 	eyes    = "eyes"
 	done    = "hooray"
 	notDone = "confused"
 )
 
-// react puts a sign on a comment. The same one again changes nothing. The body of a review takes none from a REST client.
+// react adds a reaction to a comment. Adding the same one again changes nothing. REST cannot add one to the body of a
+// review.
 func react(ctx context.Context, gh *github.Client, o origin, p spot, sign string) (err error) {
 	owner, name := o.path()
 	switch p.Place {

@@ -13,33 +13,33 @@ import (
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
-// A repository may be watched alone: its pull requests are reviewed and asked about like those of others, but nothing is ever written to it.
-// What comes of that is told on a board, which is somewhere else.
+// A repository may be only watched: its pull requests are reviewed and discussed like others, but nothing is written to
+// it. The results go to a board elsewhere, such as a Slack channel.
 
-// Board is where it is told what comes of repositories that are only watched.
+// Board shows the results of repositories that are only watched.
 type Board interface {
-	// Watches reports whether "owner/name" is one of them.
+	// Watches reports whether "owner/name" is such a repository.
 	Watches(repo string) bool
-	// Tell says a notice once, however often it is called with it, in any process. An *tasks.ErrLater says when to try again. An HTTP
-	// attempt inside lasts at most 10 s.
+	// Tell posts a notice once, even if it is called again with it in another process. An *tasks.ErrLater says when to
+	// try again. An HTTP attempt lasts at most 10 s.
 	Tell(ctx context.Context, n tasks.Notice) error
 }
 
-// onlyWatched is why something is not done.
-const onlyWatched = "Nothing is written to this repository."
+// onlyWatched is the reason why something is not done.
+const onlyWatched = "This repository is only watched; nothing is written to it."
 
-// unwritten is what the agent is told there.
-const unwritten = "Nothing is written to this repository: whatever was said above of where your answer is posted, people read it in a chat channel, with a link to the pull request.\n"
+// unwritten is added to the agent's prompt for such a repository.
+const unwritten = "Nothing is written to this repository. Contrary to the above, your answer is posted in a chat channel, with a link to the pull request.\n"
 
 func (c Config) watched(repo string) bool { return c.Board != nil && c.Board.Watches(repo) }
 
-// watched reports whether nothing may be written to a repository.
+// watched reports whether a repository is only watched.
 func (s *Source) watched(repo string) bool { return s.cfg.watched(repo) }
 
-// notice tells of a task on the board.
+// notice reports a task on the board.
 type notice struct{ report }
 
-// openNotice has nothing to begin.
+// openNotice opens the report. Nothing is posted before the end.
 func (s *Source) openNotice(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
 	gh, err := s.client(ctx, o)
 	if err != nil {
@@ -48,10 +48,10 @@ func (s *Source) openNotice(ctx context.Context, t tasks.Task, o origin) (tasks.
 	return &notice{report{source: s, gh: gh, origin: o, task: t, log: s.log.With("run", t.ID, "thread", t.Thread)}}, nil
 }
 
-// Update shows nothing.
+// Update does nothing.
 func (r *notice) Update(agent.Event) {}
 
-// Close tells what has come of the task, if that is worth a word.
+// Close posts the result of the task, unless it is silent.
 func (r *notice) Close(ctx context.Context, e tasks.Ending) error {
 	silent, err := r.silent(ctx, e)
 	if err != nil || silent {
@@ -61,7 +61,7 @@ func (r *notice) Close(ctx context.Context, e tasks.Ending) error {
 	if answer, ok := r.answer(e); ok {
 		var moved string
 		if n, moved, err = r.findings(ctx, n, answer); moved != "" && !r.origin.byPerson() {
-			return nil // by the next review, which finds again what counts
+			return nil // the next review reports the findings that still apply
 		}
 	} else if r.task.Kind == kindReview && e.Kind == tasks.Answered {
 		var state prState
@@ -69,16 +69,16 @@ func (r *notice) Close(ctx context.Context, e tasks.Ending) error {
 		n.Body += state.pausing()
 	}
 	if err != nil {
-		return r.source.later("tell of "+r.origin.String(), err)
+		return r.source.later("post notice of "+r.origin.String(), err)
 	}
 	if err := r.source.cfg.Board.Tell(ctx, n); err != nil {
-		return fmt.Errorf("tell of %s: %w", r.origin, err)
+		return fmt.Errorf("post notice of %s: %w", r.origin, err)
 	}
 	return nil
 }
 
-// silent reports whether nobody misses a word of an ending: of what was not begun, or not ended, although nobody had asked for it, and of
-// what somebody asks who may not.
+// silent reports whether an ending is not posted: of an automatic task that did not start or finish, and of a request
+// by a person who has no permission.
 func (r *notice) silent(ctx context.Context, e tasks.Ending) (bool, error) {
 	switch {
 	case e.Kind == tasks.Withdrawn:
@@ -90,12 +90,12 @@ func (r *notice) silent(ctx context.Context, e tasks.Ending) (bool, error) {
 	}
 	p, err := r.source.may(ctx, r.origin, r.task.Actor)
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
-		return true, nil // GitHub does not say it, to a token that may only read for instance
+		return true, nil // GitHub does not list reactions to every token, for example a read-only one
 	}
 	return !p.CanWrite(), err
 }
 
-// headline is what has come of a task in one line, where it has no findings.
+// headline returns the result of a task without findings in one line.
 func (r *notice) headline(e tasks.Ending) string {
 	said := "Answer to " + r.source.cfg.People.Name(r.task.Source, r.task.Actor)
 	if r.task.Kind == kindReview {
@@ -110,7 +110,7 @@ func (r *notice) headline(e tasks.Ending) string {
 	return said
 }
 
-// pull is the pull request, by the address of the comment that asked if one did.
+// pull returns the pull request with the address of the comment that made the request, if any.
 func (r *notice) pull() forge.PullRequest {
 	o := r.origin
 	p := forge.PullRequest{Repo: o.Repo, Number: o.Number, Title: o.Title, Base: o.Base, URL: o.URL, Fork: r.task.Profile == agent.Untrusted}
@@ -120,8 +120,8 @@ func (r *notice) pull() forge.PullRequest {
 	return p
 }
 
-// findings completes a notice by what the agent has found and was not told before, and notes that it is told. moved is the head that the pull request
-// has got meanwhile, if it is another one; then nothing is noted.
+// findings adds the new findings of the agent to a notice, and records them as posted. moved is the new head if the
+// pull request has got one since; then nothing is recorded.
 func (r *notice) findings(ctx context.Context, n tasks.Notice, a review.Answer) (_ tasks.Notice, moved string, err error) {
 	limits, unknown, err := r.limits(ctx)
 	if err != nil {
@@ -142,7 +142,7 @@ func (r *notice) findings(ctx context.Context, n tasks.Notice, a review.Answer) 
 	said := r.found(n.Ending, p, a.Summary, moved)
 	n.Headline, n.Body, n.Quiet = said.title, p.Notice(a.Summary, r.where())+misunderstood(unknown), !p.News() && !r.origin.byPerson()
 	if moved != "" {
-		n.Body = "The pull request has moved on to " + hub.ShortSHA(moved) + " meanwhile.\n\n" + n.Body
+		n.Body = "The pull request has moved on to " + hub.ShortSHA(moved) + " in the meantime.\n\n" + n.Body
 		return n, moved, nil
 	}
 	if err := r.source.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(mark.key(), p) }); err != nil {
@@ -153,8 +153,8 @@ func (r *notice) findings(ctx context.Context, n tasks.Notice, a review.Answer) 
 	return n, "", err
 }
 
-// overtaken is the head that the pull request has got meanwhile, empty if it has none, and as soon as it is noted that the review is told: then it
-// has to be.
+// overtaken returns the new head if the pull request has got one, or "". Once the review is recorded as posted it
+// returns "", because then it has to be posted.
 func (r *notice) overtaken(ctx context.Context) (string, error) {
 	state, err := r.source.memory.state(ctx, r.origin)
 	if err != nil || state.ReviewedBy == r.task.ID {
@@ -162,7 +162,7 @@ func (r *notice) overtaken(ctx context.Context) (string, error) {
 	}
 	head, err := r.moved(ctx)
 	if hub.Permanent(err) {
-		r.log.Warn("tell of a pull request that cannot be read any more", "err", err)
+		r.log.Warn("post notice of a pull request that cannot be read any more", "err", err)
 		return "", nil
 	}
 	return head, err

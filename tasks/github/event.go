@@ -16,8 +16,9 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// handled lists the events we act on, and what each does: it submits tasks, or does at once what takes no agent, and says so. Whatever is
-// not here is answered with 202 and forgotten. One event may stand here several times; all of them act.
+// handled lists the events that errand handles and the function for each, which submits tasks or does at once what
+// needs no agent, and describes it. All other events are answered with 202. If an event is listed several times, all
+// its functions run.
 var handled = []struct {
 	event   string
 	actions []string
@@ -38,32 +39,32 @@ var handled = []struct {
 	{"status", []string{""}, (*Source).checked}, // it has no actions
 }
 
-// delivery is one webhook whose signature was right.
+// delivery is one webhook with a correct signature.
 type delivery struct {
 	id, event, action string
 	payload           []byte
 
-	// The payload, decoded once by decode: the field that the event has.
-	pull   *github.PullRequestEvent // use its getters: a head without repository is what a deleted fork looks like
+	// The payload, decoded once by decode into the field for the event.
+	pull   *github.PullRequestEvent // use its getters: a deleted fork is a head without repository
 	remark *heard
 	check  *checkEvent
 
-	after func(do func(context.Context)) // does what nobody waits for, once GitHub has its answer
+	after func(do func(context.Context)) // runs work after GitHub has its answer
 }
 
-// ignored says why an event becomes no task. It is the ordinary case and no failure.
+// ignored says why an event becomes no task. This is the usual case and not a failure.
 type ignored struct {
 	why   string
-	level slog.Level // an operator asks about pull requests; GitHub sends far more
+	level slog.Level // events of pull requests matter to an operator; GitHub sends many others
 }
 
 func (e ignored) Error() string { return e.why }
 
-// unreadable is a payload that is not what its event should bring.
+// unreadable is a payload that does not match its event.
 type unreadable struct{ error }
 
-// act does what a delivery asks for, and says what that was. The error is ignored, unreadable, an *tasks.InputError, or that the event should
-// come again.
+// act handles a delivery and describes what was done. The error is an ignored, an unreadable or an *tasks.InputError;
+// any other error means that the event should be delivered again.
 func (s *Source) act(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	var all []string
 	var last error
@@ -99,10 +100,10 @@ func (s *Source) act(ctx context.Context, desk *tasks.Desk, d delivery) (said st
 	if last != nil {
 		return "", last
 	}
-	return "", ignored{strings.TrimSpace("Nothing is to be done for " + d.event + " " + d.action), slog.LevelDebug}
+	return "", ignored{strings.TrimSpace("There is nothing to do for " + d.event + " " + d.action), slog.LevelDebug}
 }
 
-// decode reads the payload into the field for its event.
+// decode decodes the payload into the field for its event.
 func (d *delivery) decode() (err error) {
 	switch d.event {
 	case "pull_request":
@@ -122,18 +123,18 @@ func (d *delivery) decode() (err error) {
 	return nil
 }
 
-// validate refuses a payload without what its event should have.
+// validate refuses a payload that lacks required fields.
 func (d *delivery) validate() error {
 	switch e := d.pull; {
 	case d.remark != nil:
 		return d.remark.validate()
 	case e != nil && (e.GetRepo().GetFullName() == "" || e.GetPullRequest().GetNumber() == 0 || e.GetPullRequest().GetHead().GetSHA() == ""):
-		return unreadable{errors.New("read payload: no pull request in it")}
+		return unreadable{errors.New("read payload: it contains no pull request")}
 	}
 	return nil
 }
 
-// draft is a task before it is submitted, with its origin, which only submit marshals.
+// draft is a task before it is submitted. Only submit marshals its origin.
 type draft struct {
 	tasks.Task
 	origin origin
@@ -157,7 +158,7 @@ func (s *Source) submit(ctx context.Context, desk *tasks.Desk, d draft) (tasks.R
 	return desk.Submit(ctx, t)
 }
 
-// submitted is the response to a webhook that became a task.
+// submitted returns the response to a webhook that became a task.
 func submitted(r tasks.Receipt, err error) (string, error) {
 	if err != nil {
 		return "", err
@@ -165,26 +166,26 @@ func submitted(r tasks.Receipt, err error) (string, error) {
 	return "Task " + r.ID, nil
 }
 
-// origin is where a task came from and where its report goes. It holds more than is read today: what was so at the time of the
-// event cannot be learnt later.
+// origin is where a task came from and where its report goes. It keeps more than is used today, because the state at
+// the time of the event cannot be read later.
 type origin struct {
 	Repo         string `json:"repo"` // owner/name
 	Number       int    `json:"number"`
 	Head         string `json:"head"` // commit
 	Base         string `json:"base"` // branch
 	BaseSHA      string `json:"base_sha"`
-	Title        string `json:"title"`          // in one visible line
-	Body         string `json:"body,omitempty"` // the description, as far as it is visible
+	Title        string `json:"title"`          // on one line, without hidden text
+	Body         string `json:"body,omitempty"` // the description, without hidden text
 	Installation int64  `json:"installation,omitempty"`
 	URL          string `json:"html_url"`
 	Action       string `json:"action"`
-	ApprovedBy   string `json:"approved_by,omitempty"` // who let this head of a stranger's run, by what he did; that he may is asked later
-	Full         bool   `json:"full,omitempty"`        // not only what is new since the last review
-	Asked        *asked `json:"asked,omitempty"`       // nil: nobody has
-	Also         []spot `json:"also,omitempty"`        // further comments that have asked for the same, of a head before this one
+	ApprovedBy   string `json:"approved_by,omitempty"` // who approved this head of a fork; their permission is checked later
+	Full         bool   `json:"full,omitempty"`        // not only the changes since the last review
+	Asked        *asked `json:"asked,omitempty"`       // nil: no one requested it
+	Also         []spot `json:"also,omitempty"`        // more comments that requested the same, for an earlier head
 }
 
-// originOf reads a task's return address.
+// originOf decodes the origin of a task.
 func originOf(t tasks.Task) (origin, error) {
 	var o origin
 	if err := json.Unmarshal(t.Origin, &o); err != nil {
@@ -193,7 +194,7 @@ func originOf(t tasks.Task) (origin, error) {
 	return o, nil
 }
 
-// asItIs is the origin of a task about a pull request as it is in this moment. What its author changes later is not what was asked for.
+// asItIs returns the origin of a task for a pull request in its present state. Later edits are not part of the request.
 func asItIs(repo string, pr *github.PullRequest) origin {
 	head, base := pr.GetHead(), pr.GetBase()
 	o := origin{
@@ -203,20 +204,20 @@ func asItIs(repo string, pr *github.PullRequest) origin {
 	return o
 }
 
-// described is what of a title and a description is kept.
+// described returns the parts of a title and a description that are kept.
 func described(title, body string) (string, string) {
 	return untrusted.Line(title, 200), untrusted.Cut(untrusted.Visible(body), maxDescription)
 }
 
 func (o origin) String() string { return fmt.Sprintf("%s#%d", o.Repo, o.Number) }
 
-// path is owner and name, as the client wants them.
+// path returns owner and name for the client.
 func (o origin) path() (owner, name string) {
 	owner, name, _ = strings.Cut(o.Repo, "/")
 	return owner, name
 }
 
-// review submits the review of a pull request that somebody has opened, changed or wants reviewed.
+// review submits the review of a pull request that was opened or changed, or whose review was requested.
 func (s *Source) review(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	t, why := s.reviewOf(ctx, d)
 	if _, ok := errors.AsType[ignored](why); t.ID == "" || why != nil && !ok {
@@ -226,7 +227,7 @@ func (s *Source) review(ctx context.Context, desk *tasks.Desk, d delivery) (said
 	return s.succeed(ctx, desk, t, pr, pr.GetUpdatedAt().Time, why)
 }
 
-// reviewOf makes the task of reviewing the pull request that an event is about. If nobody wants that it is an ignored, with the task.
+// reviewOf returns the review task for an event. If no review is wanted, it returns the task and an ignored.
 func (s *Source) reviewOf(ctx context.Context, d delivery) (draft, error) {
 	e := d.pull
 	pr, repo := e.GetPullRequest(), e.GetRepo().GetFullName()
@@ -243,29 +244,29 @@ func (s *Source) reviewOf(ctx context.Context, d delivery) (draft, error) {
 	me, err := s.forge.Login(login)
 	cancel()
 	if err != nil {
-		s.log.Warn("take an event without knowing who we are", "err", err) // Brief asks again
+		s.log.Warn("take an event without knowing who we are", "err", err) // Brief checks again
 	}
 	if why := unwanted(pr, t.Actor, me); why != "" {
 		return t, ignored{why, slog.LevelInfo}
 	}
 	if d.action == requestedReview && (me == "" || e.GetRequestedReviewer().GetLogin() != me) {
-		return t, ignored{"Somebody else was asked for a review.", slog.LevelDebug}
+		return t, ignored{"The review was requested from someone else.", slog.LevelDebug}
 	}
 	if e.GetSender().GetType() == "Bot" && slices.Contains([]string{requestedReview, "labeled"}, d.action) {
-		return t, ignored{"A bot asks for it.", slog.LevelInfo} // whoever asks is not counted, so it would never end
+		return t, ignored{"A bot requested it.", slog.LevelInfo} // a bot's requests are not counted here, so this would never end
 	}
 	return t, nil
 }
 
-// worksOn refuses what is about a repository that errand does not work on.
+// worksOn refuses repositories that errand does not work on.
 func (s *Source) worksOn(repo string) error {
 	if s.cfg.Repository != nil && !s.cfg.Repository(repo) {
-		return ignored{"Repository " + repo + " is not one errand works on.", slog.LevelInfo}
+		return ignored{"Repository " + repo + " is not configured.", slog.LevelInfo}
 	}
 	return nil
 }
 
-// reviewTask is the task of reviewing a pull request.
+// reviewTask returns the task of reviewing a pull request.
 func (s *Source) reviewTask(id, actor string, pr *github.PullRequest, o origin) draft {
 	return draft{tasks.Task{
 		ID: id, Source: s.Name(), Kind: kindReview, Thread: reviews(o), Class: tasks.Review, Profile: profileOf(pr, agent.Read),
@@ -274,7 +275,7 @@ func (s *Source) reviewTask(id, actor string, pr *github.PullRequest, o origin) 
 	}, o}
 }
 
-// unwanted says why a pull request is not reviewed, or nothing. It is asked when the event arrives and again before the run.
+// unwanted returns why a pull request is not reviewed, or "". It is called for the event and again before the run.
 func unwanted(pr *github.PullRequest, actor, me string) string {
 	switch {
 	case pr.GetMerged():
@@ -284,9 +285,9 @@ func unwanted(pr *github.PullRequest, actor, me string) string {
 	case pr.GetDraft():
 		return "The pull request is a draft."
 	case pr.GetUser().GetType() == "Bot":
-		return "The pull request is a bot's."
+		return "The pull request was opened by a bot."
 	case me != "" && (pr.GetUser().GetLogin() == me || actor == me):
-		return "The pull request is our own doing."
+		return "The pull request or the change is errand's own."
 	}
 	return ""
 }

@@ -15,21 +15,21 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// How long the checks that still run are waited for once one has failed, and how often they are looked at meanwhile: the longer, the less often.
-// A check that has not ended by then never may, such as one that waits for a person.
+// After one check has failed, errand waits for the others, up to this time and with growing pauses. A check that has
+// not ended by then may never end, for example one that waits for a person.
 const (
 	checksPatience = 2 * time.Hour
 	checksPause    = 30 * time.Second
 	maxChecksPause = 5 * time.Minute
 )
 
-// untilChecks is when to look again at the checks of a head that were waited for since then; false when that was long enough.
+// untilChecks returns when to read the checks again, or false if the wait since then was long enough.
 func untilChecks(since, now time.Time) (time.Time, bool) {
 	waited := now.Sub(since)
 	return now.Add(min(max(checksPause, waited/4), maxChecksPause)), waited < checksPatience
 }
 
-// checkEvent is what the four events about checks bring.
+// checkEvent holds the fields of the four events about checks.
 type checkEvent struct {
 	Action string `json:"action"`
 	Repo   struct {
@@ -43,7 +43,7 @@ type checkEvent struct {
 	CheckSuite  checkOf `json:"check_suite"`
 	WorkflowRun checkOf `json:"workflow_run"`
 
-	// A status stands beside the repository.
+	// The event "status" has its fields at the top level.
 	SHA      string `json:"sha"`
 	State    string `json:"state"`
 	Context  string `json:"context"`
@@ -52,7 +52,7 @@ type checkEvent struct {
 	} `json:"branches"`
 }
 
-// checkOf is one check, or many of one commit.
+// checkOf is one check, or a suite of checks of one commit.
 type checkOf struct {
 	Name       string `json:"name"`
 	SHA        string `json:"head_sha"`
@@ -63,7 +63,7 @@ type checkOf struct {
 	} `json:"check_suite"`
 }
 
-// checked submits the mending of checks that have failed on a pull request of ours.
+// onCheckEvent submits a fix of failed checks on errand's pull request.
 func (s *Source) checked(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	e := d.check
 	o := origin{Repo: e.Repo.FullName, Installation: e.Install.ID}
@@ -85,9 +85,9 @@ func (s *Source) checked(ctx context.Context, desk *tasks.Desk, d delivery) (sai
 	case !hub.IsFailure(c.Conclusion):
 		return "", ignored{"No check has failed.", slog.LevelDebug}
 	case c.Name == hub.IndicatorName:
-		return "", ignored{"It is our own check.", slog.LevelDebug}
+		return "", ignored{"It is errand's own check.", slog.LevelDebug}
 	case own < 0:
-		return "", ignored{"It is not on a branch of errand's.", slog.LevelDebug}
+		return "", ignored{"It is not on one of errand's branches.", slog.LevelDebug}
 	}
 	pr, err := s.ownPull(ctx, o, branches[own], c.SHA)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Source) checked(ctx context.Context, desk *tasks.Desk, d delivery) (sai
 	return s.mend(ctx, desk, kindCheckFailure, "Failed checks", pr, about)
 }
 
-// failureKey identifies the same failures of the same head.
+// failureKey identifies a set of failures of one head.
 func failureKey(c forge.CIStatus, head string) string {
 	var names []string
 	for _, f := range c.Failed {
@@ -113,7 +113,7 @@ func (s *Source) ciStatus(ctx context.Context, o origin, head string) (forge.CIS
 	return ci, tasks.FromForge(err)
 }
 
-// unpaid is what GitHub says of jobs that it has not begun for want of money: nobody can mend that by a commit.
+// unpaid lists what GitHub says about jobs that did not start for lack of payment. No commit can fix these.
 var unpaid = []string{"account payments have failed", "spending limit", "billing"}
 
 func isUnpaid(c forge.CIStatus) bool {
@@ -124,10 +124,10 @@ func isUnpaid(c forge.CIStatus) bool {
 	})
 }
 
-// mechanic is what the agent is asked for when checks have failed.
-const mechanic = `Checks have failed on the head of this pull request, %s. Find out why, beginning with what they said below, and mend it: the cause, not the check. Merge the base branch first if it has moved and the merge is clean. If the failure is not of this change, or not to be mended by a commit, change nothing and say so. Run the checks that failed, as far as they can be run here, then commit. In your answer say for each check what was wrong and what you did.`
+// mechanic is the prompt for fixing failed checks.
+const mechanic = `Checks have failed on the head of this pull request, %s. Find out why, starting with their output below, and fix the cause; do not weaken the check. If the base branch has moved and merges cleanly, merge it first. If this change did not cause the failure, or no commit can fix it, change nothing and say so. Run the failed checks, as far as they can be run here, then commit. In your answer say for each check what was wrong and what you did.`
 
-// briefChecks waits until all checks have finished, and hands on what the failed ones said.
+// briefChecks waits until all checks have finished, and passes on the output of the failed ones.
 func (s *Source) briefChecks(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
 	k, err := s.mending(ctx, t, o)
 	if err != nil {
@@ -143,9 +143,9 @@ func (s *Source) briefChecks(ctx context.Context, t tasks.Task, o origin, _ stri
 	case len(c.Failed) == 0:
 		return tasks.Brief{}, &tasks.InputError{Sentence: "No check of " + hub.ShortSHA(head) + " has failed."}
 	case isUnpaid(c):
-		return tasks.Brief{}, &tasks.InputError{Sentence: "The checks of " + hub.ShortSHA(head) + " were not started for want of payment."}
+		return tasks.Brief{}, &tasks.InputError{Sentence: "The checks of " + hub.ShortSHA(head) + " did not start for lack of payment."}
 	case o.Asked == nil && c.Pending > 0 && wait:
-		return tasks.Brief{}, &tasks.ErrLater{At: again, Why: "other checks of " + hub.ShortSHA(head) + " still run", Tell: "checks"}
+		return tasks.Brief{}, &tasks.ErrLater{At: again, Why: "other checks of " + hub.ShortSHA(head) + " are still running", Tell: "checks"}
 	}
 	if err := k.once(ctx, failureKey(c, head)); err != nil {
 		return tasks.Brief{}, err
@@ -153,20 +153,20 @@ func (s *Source) briefChecks(ctx context.Context, t tasks.Task, o origin, _ stri
 	return k.mended(fmt.Sprintf(mechanic, hub.ShortSHA(head)) + o.added(t) + "\n\n" + k.said(ctx, c.Failed)), nil
 }
 
-// What the agent is told of failed checks: enough to begin with.
+// Bounds of what the prompt says about failed checks.
 const (
 	maxFailures = 8     // checks
-	maxSaid     = 4_000 // characters of what a check says of itself
+	maxSaid     = 4_000 // characters of one check's output
 )
 
-// said tells what failed checks said, each in a fence of its own.
+// said formats the output of failed checks, each in its own fence.
 func (k talk) said(ctx context.Context, failed []forge.FailedCheck) string {
 	var b strings.Builder
 	for _, f := range failed[:min(len(failed), maxFailures)] {
 		text := untrusted.Cut(untrusted.Visible(f.Output), maxSaid)
 		if f.Job != 0 {
 			log, err := k.forge.JobLog(ctx, k.gh, k.o.Repo, f.Job)
-			if err != nil { // it may have expired, and the check itself says the gist
+			if err != nil { // it may have expired; the check run itself has a summary
 				k.log.Warn("read log of check", "run", k.task.ID, "check", f.Name, "err", err)
 			}
 			text = strings.TrimSpace(text + "\n\n" + untrusted.Plain(log))

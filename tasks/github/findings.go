@@ -17,7 +17,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// settle decides by the pull request's ledger what of an answer is to be said. For one ending that is always the same.
+// selectFindings returns the plan of a review: it drops findings that the ledger already has. Calling it again for the
+// same ending gives the same plan.
 func (r *report) settle(ctx context.Context, m mark, a review.Answer) (review.Plan, error) {
 	threads, err := r.threads(ctx)
 	if err != nil {
@@ -31,8 +32,8 @@ func (r *report) settle(ctx context.Context, m mark, a review.Answer) (review.Pl
 	return p, err
 }
 
-// remember is called when the findings of a plan stand at their lines. It ends the threads of what is mended, and notes that all was told,
-// with which verdict.
+// remember is called when the findings of a plan are posted on their lines. It resolves the threads of fixed findings,
+// and records the plan as posted with its verdict.
 func (r *report) remember(ctx context.Context, m mark, posted review.Plan, v hub.Verdict) (prState, error) {
 	if over := slices.Concat(posted.Fixed, posted.Gone); len(over) > 0 {
 		if err := r.end(ctx, over); err != nil {
@@ -46,7 +47,7 @@ func (r *report) remember(ctx context.Context, m mark, posted review.Plan, v hub
 	return r.source.memory.reviewed(ctx, r.task, r.origin, v)
 }
 
-// end ends the threads of findings that are over.
+// resolveThreads resolves the threads of findings that are fixed or outdated.
 func (r *report) end(ctx context.Context, over []review.Known) error {
 	threads, err := r.threads(ctx)
 	if err != nil {
@@ -55,7 +56,7 @@ func (r *report) end(ctx context.Context, over []review.Known) error {
 	for _, k := range over {
 		i := slices.IndexFunc(threads, func(t told) bool { return t.Finding == k.ID })
 		if i < 0 {
-			continue // it was in the summary, or somebody has deleted it
+			continue // it was in the summary, or was deleted
 		}
 		if err := r.endThread(ctx, threads[i], k); hub.Permanent(err) {
 			r.log.Warn("end thread", "err", err)
@@ -66,7 +67,7 @@ func (r *report) end(ctx context.Context, over []review.Known) error {
 	return nil
 }
 
-// threads reads those about findings of ours, as they are now. Where GitHub does not let us, all else goes on without.
+// threads reads the threads of errand's findings. If GitHub refuses, the review continues without them.
 func (r *report) threads(ctx context.Context) ([]told, error) {
 	ours, _, err := r.source.threads(ctx, r.gh, r.origin)
 	if hub.Permanent(err) {
@@ -80,7 +81,7 @@ func (m memory) ledgerMemo(o origin) intake.Memo[review.Ledger] {
 	return intake.Memo[review.Ledger]{Memory: m.store, Name: "github/" + o.String() + "/findings", Log: m.log}
 }
 
-// changeLedger changes what is remembered of a pull request's findings. change may be called several times.
+// changeLedger changes a pull request's ledger. change may be called several times.
 func (m memory) changeLedger(ctx context.Context, o origin, change func(*review.Ledger)) error {
 	return m.ledgerMemo(o).Change(ctx, func(l *review.Ledger) error {
 		change(l)
@@ -89,12 +90,12 @@ func (m memory) changeLedger(ctx context.Context, o origin, change func(*review.
 }
 
 const (
-	maxOthers = 30  // threads that others have begun, of which the agent is told
+	maxOthers = 30  // threads of others that the agent gets
 	maxOther  = 300 // characters of each
 )
 
-// earlier says to the agent what earlier reviews have found and what others have said already, and which head was reviewed last; empty when
-// the pull request is new to us, and when a review from the beginning was asked for.
+// earlier tells the agent the findings of earlier reviews, the comments of others and the last reviewed head. It
+// returns "" for a new pull request. A full review gets no head.
 func (s *Source) earlier(ctx context.Context, gh *github.Client, t tasks.Task, o origin) (text, since string, err error) {
 	l, err := s.memory.ledgerMemo(o).Load(ctx)
 	if err != nil {
@@ -106,7 +107,7 @@ func (s *Source) earlier(ctx context.Context, gh *github.Client, t tasks.Task, o
 	} else if err != nil {
 		return "", "", s.later("read threads", err)
 	}
-	l.Observe(observed(ours)) // of this copy: the report writes it down
+	l.Observe(observed(ours)) // a copy; the report saves it
 	text = recheck(l) + said(others, askedAt(t.ID))
 	if l.Reviewed == "" {
 		return text, "", nil
@@ -114,23 +115,23 @@ func (s *Source) earlier(ctx context.Context, gh *github.Client, t tasks.Task, o
 	if o.Full || l.Reviewed == o.Head {
 		return text + fmt.Sprintf("The pull request was reviewed before, at %s. Review all of it again.\n", hub.ShortSHA(l.Reviewed)), "", nil
 	}
-	text += fmt.Sprintf("The pull request was reviewed before, at %s. Look at the open findings first, then at what is new since then: in since.diff, if there is one. "+
-		"What has not changed was reviewed already; report it only if what is new breaks it.\n", hub.ShortSHA(l.Reviewed))
+	text += fmt.Sprintf("The pull request was reviewed before, at %s. Check the open findings first, then the changes since then, in since.diff if it exists. "+
+		"Unchanged code was already reviewed; report it only if the new changes break it.\n", hub.ShortSHA(l.Reviewed))
 	if l.Floor != "" {
-		text += "Report nothing that is less grave than " + string(l.Floor) + ".\n"
+		text += "Do not report findings less severe than " + string(l.Floor) + ".\n"
 	}
 	return text, l.Reviewed, nil
 }
 
-// recheck lists the findings that are open and those that are settled between people.
+// recheck lists the open findings, and those that people have settled.
 func recheck(l review.Ledger) string {
 	var b strings.Builder
 	if open := l.Recheck(); len(open) > 0 {
-		b.WriteString("These findings of earlier reviews are open. Look at each and say under earlier, by its id, what has become of it: " +
-			"fixed, open, or outdated if what it was about is gone. Do not report them again.\n" + untrusted.Quote("open findings", list(open)))
+		b.WriteString("These findings of earlier reviews are open. Check each one and give its status under earlier, by its id: " +
+			"fixed, open, or outdated if its code is gone. Do not report them again.\n" + untrusted.Quote("open findings", list(open)))
 	}
 	if final := l.Final(); len(final) > 0 {
-		b.WriteString("These were dismissed or answered by people. That is final: do not report them again, in whatever words.\n" +
+		b.WriteString("People have dismissed or answered these. This is final: do not report them again, in any wording.\n" +
 			untrusted.Quote("settled findings", list(final)))
 	}
 	return b.String()
@@ -144,7 +145,7 @@ func list(all []review.Known) string {
 	return b.String()
 }
 
-// located is a line of a file, or the file alone where the line is not known any more.
+// located formats a file and line, or only the file if the line is no longer known.
 func located(path string, at int) string {
 	path = untrusted.Line(path, 300)
 	if at == 0 {
@@ -153,7 +154,7 @@ func located(path string, at int) string {
 	return fmt.Sprintf("%s:%d", path, at)
 }
 
-// said lists what others have said at lines of the diff, as it was at a time.
+// said formats what others had written on lines of the diff by a certain time.
 func said(others []thread, at time.Time) string {
 	var b strings.Builder
 	for _, t := range others[max(0, len(others)-maxOthers):] {
@@ -164,18 +165,18 @@ func said(others []thread, at time.Time) string {
 	if b.Len() == 0 {
 		return ""
 	}
-	return "Others have said this at lines of the diff. Do not repeat it.\n" + untrusted.Quote("comments of others", b.String())
+	return "Others wrote these comments on lines of the diff. Do not repeat them.\n" + untrusted.Quote("comments of others", b.String())
 }
 
-// What is said of findings that somebody wants ended.
+// Replies to /dismiss.
 const (
-	unknownFinding = "There is no such finding here. The summary of the review names them."
-	whichFinding   = "Say which finding, as it stands in the summary of the review: `/dismiss 0123456789ab`."
+	unknownFinding = "Unknown finding. The summary of the review lists the findings with their IDs."
+	whichFinding   = "Give the ID of a finding from the summary of the review: `/dismiss 0123456789ab`."
 )
 
 var dismissForm = regexp.MustCompile(`(?m)` + sayDismiss + `[ \t]+([0-9a-f]{12}(?:-[0-9]+)?)\s*$`)
 
-// dismiss ends a finding for good, as resolving its thread does. It is for those that have none.
+// dismiss dismisses a finding, as resolving its thread does. It is for findings without a thread.
 func (s *Source) dismiss(ctx context.Context, _ *tasks.Desk, h heard) (note string, ok bool, err error) {
 	m := dismissForm.FindStringSubmatch(untrusted.Visible(h.body))
 	if m == nil {

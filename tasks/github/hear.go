@@ -16,22 +16,22 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// asked is the comment that asked for a task.
+// request is the comment that requested a task.
 type asked struct {
 	spot
 	At      time.Time `json:"at"`
 	URL     string    `json:"html_url"`
 	Command string    `json:"command,omitempty"` // empty: a mention
-	Words   string    `json:"words,omitempty"`   // what was said with a command
-	Bot     bool      `json:"bot,omitempty"`     // it is a bot's, which may ask
+	Words   string    `json:"words,omitempty"`   // text that came with a command
+	Bot     bool      `json:"bot,omitempty"`     // it is by a listed bot
 }
 
-// hear does what a comment asks for, if it speaks to us: by a mention, or by a command as its first line.
+// hear handles a comment that mentions errand or begins with a command.
 func (s *Source) hear(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	return s.attend(ctx, desk, *d.remark)
 }
 
-// attend does what somebody asks for.
+// handleComment does what a comment requests.
 func (s *Source) attend(ctx context.Context, desk *tasks.Desk, h heard) (said string, err error) {
 	text, named, err := s.addressed(ctx, h)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Source) attend(ctx context.Context, desk *tasks.Desk, h heard) (said st
 	command, words := readCommand(text)
 	unknown := named && command == "" && slash.MatchString(text)
 	if !named && command == "" {
-		return "", ignored{"It does not speak to errand.", slog.LevelDebug}
+		return "", ignored{"It is not addressed to errand.", slog.LevelDebug}
 	}
 	if err := s.pace(ctx, h); err != nil {
 		if _, ok := errors.AsType[ignored](err); ok {
@@ -55,12 +55,12 @@ func (s *Source) attend(ctx context.Context, desk *tasks.Desk, h heard) (said st
 	}
 	switch {
 	case h.bot && (findCommand(command).control != nil || findCommand(command).answers):
-		return "", ignored{"That is for people to say.", slog.LevelInfo}
+		return "", ignored{"Only people may do this.", slog.LevelInfo}
 	case findCommand(command).control != nil:
 		return s.obey(ctx, desk, h, command)
 	case unknown:
 		h.after(func(ctx context.Context) { s.tell(ctx, h, notDone, unknownCommand) })
-		return "No command of errand's.", nil
+		return "Unknown command.", nil
 	}
 	said, err = s.order(ctx, desk, h, command, words)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
@@ -69,28 +69,29 @@ func (s *Source) attend(ctx context.Context, desk *tasks.Desk, h heard) (said st
 	return said, err
 }
 
-// addressed is what a comment says without the mentions of us, and whether there were any. What is not said to us, or by nobody, is ignored.
+// addressed returns a comment without the mentions of errand, and whether there were any. Comments that are not
+// addressed to errand, or whose author does not count, are ignored.
 func (s *Source) addressed(ctx context.Context, h heard) (text string, named bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, loginPatience)
 	defer cancel()
 	me, err := s.forge.Login(ctx)
 	switch {
 	case s.cfg.Repository != nil && !s.cfg.Repository(h.repo):
-		return "", false, ignored{"Repository " + h.repo + " is not one errand works on.", slog.LevelInfo}
+		return "", false, ignored{"Repository " + h.repo + " is not configured.", slog.LevelInfo}
 	case h.bot && !s.mayAsk(h.author):
-		return "", false, ignored{"It is a bot's.", slog.LevelDebug}
+		return "", false, ignored{"The author is a bot.", slog.LevelDebug}
 	case ours(h.body), strings.EqualFold(h.author, me):
-		return "", false, ignored{"It is our own.", slog.LevelDebug}
+		return "", false, ignored{"The author is errand.", slog.LevelDebug}
 	}
 	text = untrusted.Visible(h.body)
 	if command, _ := readCommand(text); err != nil && (command != "" || !strings.Contains(text, "@")) {
-		return text, false, nil // nobody can be meant, or we are anyway
+		return text, false, nil // without a login there are no mentions; or errand is addressed anyway
 	}
 	text, named = cutMention(text, me)
 	return text, named, err
 }
 
-// order submits the task that a comment asks for: a command, or what a mention says.
+// order submits the task that a comment requests, by a command or a mention.
 func (s *Source) order(ctx context.Context, desk *tasks.Desk, h heard, command, words string) (said string, err error) {
 	w := mentioned
 	if command != "" {
@@ -110,14 +111,14 @@ func (s *Source) order(ctx context.Context, desk *tasks.Desk, h heard, command, 
 	return "Task " + receipt.ID, nil
 }
 
-// orderOf is that task.
+// orderOf returns that task.
 func (s *Source) orderOf(ctx context.Context, h heard, w work, command, words string) (draft, error) {
 	pr, err := s.pull(ctx, h)
 	if err != nil {
 		return draft{}, err
 	}
 	o := asItIs(h.repo, pr)
-	if h.issue != nil { // as it was then: the event may be late, and what we have been told of the pull request is of now
+	if h.issue != nil { // the state at that time: the event may be late, and the pull request was read just now
 		o.Title, o.Body = described(h.issue.GetTitle(), h.issue.GetBody())
 	}
 	o.Installation, o.Action, o.Full = h.installation, "asked", w.full
@@ -129,16 +130,16 @@ func (s *Source) orderOf(ctx context.Context, h heard, w work, command, words st
 	if w.apart {
 		t.Thread = h.thread() + "/review"
 	}
-	if w.apart || hub.IsFork(pr) { // of a fork nothing but the head that somebody has agreed to
+	if w.apart || hub.IsFork(pr) { // of a fork, only the approved head
 		t.Ref = o.Head
 	}
 	switch {
 	case hub.IsFork(pr) && h.bot:
-		return t, ignored{"Only people let a stranger's code be looked at.", slog.LevelInfo}
+		return t, ignored{"Only people can approve the review of a fork.", slog.LevelInfo}
 	case hub.IsFork(pr) && w.profile == agent.Write && command != "":
-		return t, &tasks.InputError{Sentence: "The branch is in a fork, and I change nobody's code but the repository's own. I can review it."}
+		return t, &tasks.InputError{Sentence: "The branch is in a fork, and I only change branches of this repository. I can review it."}
 	case hub.IsFork(pr) && movedSince(pr, h.at):
-		return t, &tasks.InputError{Sentence: "The head of the pull request has moved since you wrote that. Have a look at it, and say it again."}
+		return t, &tasks.InputError{Sentence: "The head of the pull request has moved since you wrote that. Look at the new head and repeat the command."}
 	case w.kind == "review":
 		o.ApprovedBy = h.author
 	}
@@ -152,14 +153,14 @@ func (s *Source) orderOf(ctx context.Context, h heard, w work, command, words st
 	return s.expected(ctx, t, pr)
 }
 
-// wordless is what somebody asks for who only mentions us.
+// wordless is the request of a comment that only mentions errand.
 var wordless = map[place]string{
-	inConversation: "See what was said here, and answer it.",
-	onLine:         "See what was said in this thread, and answer it.",
+	inConversation: "Read the conversation and answer it.",
+	onLine:         "Read this thread and answer it.",
 	inReview:       "Do what this review asks for.",
 }
 
-// pull is the pull request that somebody has said something on, as it is now where the event does not tell.
+// pull returns the pull request of a comment, read now if the event does not contain it.
 func (s *Source) pull(ctx context.Context, h heard) (*github.PullRequest, error) {
 	if h.pull != nil {
 		return h.pull, nil
@@ -168,7 +169,7 @@ func (s *Source) pull(ctx context.Context, h heard) (*github.PullRequest, error)
 	return pr, err
 }
 
-// forget withdraws what a comment has asked for that is not there any more, if nobody has begun with it.
+// forget withdraws the task of a deleted comment, if it has not started.
 func (s *Source) forget(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	h := d.remark
 	done, err := desk.Withdraw(ctx, h.task())
@@ -176,7 +177,7 @@ func (s *Source) forget(ctx context.Context, desk *tasks.Desk, d delivery) (said
 	case err != nil && !errors.Is(err, tasks.ErrNotFound):
 		return "", err
 	case !done:
-		return "", ignored{"Nothing waits that it has asked for.", slog.LevelDebug}
+		return "", ignored{"No task of this comment is waiting.", slog.LevelDebug}
 	}
 	return "Withdrawn " + h.task(), nil
 }

@@ -11,19 +11,19 @@ import (
 	"unicode"
 )
 
-// Bounds of an answer. What is longer is cut, for GitHub would refuse it and nobody would read it; in the schema they would only make
-// the agent try again until it gives up.
+// Bounds of an answer. Longer text is cut: GitHub would refuse it. The schema does not state the bounds, because then
+// the agent would try again until it gives up.
 const (
-	maxAnswer     = 512 << 10 // bytes, as does the number of findings: beyond it the answer is not taken
+	maxAnswer     = 512 << 10 // bytes; an answer with more bytes, or with too many findings, is refused
 	maxFindings   = 100
-	maxClaim      = 300 // characters, as are those below
+	maxClaim      = 300 // characters, like the following
 	maxEvidence   = 2000
 	maxSuggestion = 2000
 	maxSummary    = 4000
 	maxPath       = 500
 )
 
-// Schema is the form of an answer, as JSON schema.
+// Schema returns the JSON schema of an answer.
 func Schema() json.RawMessage { return json.RawMessage(schema) }
 
 const schema = `{
@@ -34,47 +34,48 @@ const schema = `{
     "summary": {"type": "string", "description": "The result of the review in one to three sentences. Do not repeat the findings."},
     "findings": {
       "type": "array",
-      "description": "What is wrong with the change, the gravest first. Empty if there is nothing to report.",
+      "description": "The problems with the change, the most serious first. Empty if there is nothing to report.",
       "items": {
         "type": "object",
         "additionalProperties": false,
         "required": ["id", "severity", "confidence", "path", "line", "claim", "evidence"],
         "properties": {
-          "id": {"type": "string", "description": "A short name, unique among your findings: lower case letters, digits and dashes."},
+          "id": {"type": "string", "description": "A short name, unique among your findings: lowercase letters, digits and dashes."},
           "severity": {"enum": ["critical", "major", "minor"]},
           "confidence": {"enum": ["high", "medium", "low"]},
-          "path": {"type": "string", "description": "The file, from the root of the repository. Empty if it is about the change as a whole."},
-          "line": {"type": "integer", "description": "The line in question, the last one of several, counted from 1. 0 if it is about the whole file."},
-          "start_line": {"type": "integer", "description": "The first one of several lines. Leave it out for a single line."},
-          "side": {"enum": ["RIGHT", "LEFT"], "description": "RIGHT: the number is a line's in the new version; that is the rule. LEFT: of a line that is gone, in the old version."},
-          "claim": {"type": "string", "description": "What is wrong, in one sentence."},
-          "evidence": {"type": "string", "description": "What happens and when, and how you know, in a few sentences."},
-          "original": {"type": "string", "description": "With a suggestion: the lines start_line to line as they are now, word for word."},
-          "suggestion": {"type": "string", "description": "At most five lines to write in the place of exactly the lines start_line to line, with their indentation and without a fence. Only if that mends it."}
+          "path": {"type": "string", "description": "The file, relative to the root of the repository. Empty if the finding concerns the change as a whole."},
+          "line": {"type": "integer", "description": "The line, counted from 1; the last one of a range. 0 if the finding concerns the whole file."},
+          "start_line": {"type": "integer", "description": "The first line of a range. Omit it for a single line."},
+          "side": {"enum": ["RIGHT", "LEFT"], "description": "RIGHT (the usual case): a line of the new version. LEFT: a deleted line, numbered in the old version."},
+          "claim": {"type": "string", "description": "The problem, in one sentence."},
+          "evidence": {"type": "string", "description": "The effect, when it occurs and how you know, in a few sentences."},
+          "original": {"type": "string", "description": "With a suggestion: the current lines start_line to line, verbatim."},
+          "suggestion": {"type": "string", "description": "At most five lines that replace exactly the lines start_line to line, with their indentation and without a code fence. Only if that fixes the problem."}
         }
       }
     },
     "earlier": {
       "type": "array",
-      "description": "What has become of each finding of an earlier review that you were asked about.",
+      "description": "The status of each finding of an earlier review that you were asked to check.",
       "items": {
         "type": "object",
         "additionalProperties": false,
         "required": ["id", "status"],
         "properties": {
           "id": {"type": "string"},
-          "status": {"enum": ["open", "fixed", "outdated"], "description": "outdated: what it was about is gone."}
+          "status": {"enum": ["open", "fixed", "outdated"], "description": "outdated: the code that the finding was about is gone."}
         }
       }
     }
   }
 }`
 
-// Read takes an answer of that form. What GitHub could not take is cut or left out; an answer of another form is refused whole.
+// Read decodes an answer. It cuts or leaves out what GitHub would refuse, and refuses an answer that does not match the
+// schema.
 func Read(raw json.RawMessage) (Answer, error) {
 	var a Answer
 	if len(raw) > maxAnswer {
-		return a, fmt.Errorf("read answer: it has %d bytes", len(raw))
+		return a, fmt.Errorf("read answer: %d bytes are too many", len(raw))
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
@@ -82,10 +83,10 @@ func Read(raw json.RawMessage) (Answer, error) {
 		return Answer{}, fmt.Errorf("read answer: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Answer{}, errors.New("read answer: something follows it")
+		return Answer{}, errors.New("read answer: trailing data")
 	}
 	if len(a.Findings) > maxFindings || len(a.Earlier) > maxFindings {
-		return Answer{}, fmt.Errorf("read answer: it has %d findings and %d earlier ones", len(a.Findings), len(a.Earlier))
+		return Answer{}, fmt.Errorf("read answer: %d findings and %d earlier ones are too many", len(a.Findings), len(a.Earlier))
 	}
 	seen := map[string]bool{}
 	for i := range a.Findings {
@@ -100,24 +101,25 @@ func Read(raw json.RawMessage) (Answer, error) {
 	}
 	for i, c := range a.Earlier {
 		if c.Status != Open && c.Status != Fixed && c.Status != Outdated {
-			return Answer{}, fmt.Errorf("read earlier finding %d: %q is no status of one", i+1, c.Status)
+			return Answer{}, fmt.Errorf("read earlier finding %d: unknown status %q", i+1, c.Status)
 		}
 	}
 	a.Summary = plain(cut(strings.TrimSpace(a.Summary), maxSummary))
 	return a, nil
 }
 
-// nameForm is what a finding's ID looks like.
+// nameForm matches the ID of a finding.
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 
-// What an agent's prose must not do: only Comment makes blocks of which GitHub makes a button, and nothing folds away what stands below.
+// The agent's prose must not contain suggestion blocks, which GitHub turns into a button (only Comment makes them), nor
+// tags that fold the text below them away.
 var (
 	suggested = regexp.MustCompile("(?i)([`~]{3,})[ \\t]*suggestion")
 	disguised = regexp.MustCompile("([`~]{3,})[ \\t]*([^\\s`~]*&)") // the same word, written in entities
 	folds     = regexp.MustCompile(`(?i)<(\s*/?\s*(?:pre|details|summary))\b`)
 )
 
-// plain is prose without such effects.
+// plain removes such effects from prose.
 func plain(s string) string {
 	s = disguised.ReplaceAllString(suggested.ReplaceAllString(s, "$1"), "${1}text $2")
 	return folds.ReplaceAllString(s, "&lt;$1")
@@ -128,13 +130,13 @@ func (f *Finding) tidy() error {
 	f.Claim = plain(oneLine(f.Claim, maxClaim))
 	switch {
 	case !f.Severity.Known():
-		return fmt.Errorf("%q is no severity", f.Severity)
+		return fmt.Errorf("unknown severity %q", f.Severity)
 	case f.Confidence != High && f.Confidence != Medium && f.Confidence != Low:
-		return fmt.Errorf("%q is no confidence", f.Confidence)
+		return fmt.Errorf("unknown confidence %q", f.Confidence)
 	case f.Side != "" && f.Side != Right && f.Side != Left:
-		return fmt.Errorf("%q is no side of a diff", f.Side)
+		return fmt.Errorf("unknown side %q of a diff", f.Side)
 	case f.Claim == "":
-		return errors.New("it claims nothing")
+		return errors.New("the claim is empty")
 	}
 	if f.Side == "" {
 		f.Side = Right
@@ -157,12 +159,12 @@ func (f *Finding) tidy() error {
 	return nil
 }
 
-// trimLines is text of whole lines without the break after the last one. A lone carriage return ends a line of Markdown, too.
+// trimLines removes the last line break. A single carriage return also ends a line of Markdown.
 func trimLines(s string) string {
 	return strings.TrimSuffix(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s), "\n")
 }
 
-// oneLine is text in one line of at most n characters.
+// oneLine joins text into one line of at most n characters.
 func oneLine(s string, n int) string { return cut(strings.Join(strings.Fields(s), " "), n) }
 
 // cut keeps the first n characters.

@@ -8,13 +8,13 @@ import (
 	"github.com/errand-fleet/errand/internal/markdown"
 )
 
-// The words of a review, in Markdown. The text of findings and summaries goes in as it is: what the agent wrote is to be made harmless
-// before. Paths are not, they only ever stand in code.
+// This file puts a review into words, in Markdown. The text of findings and summaries is inserted unchanged: the caller
+// has made it harmless. Paths have not been made harmless; they appear only as code.
 
-// markerForm begins a line, where no words of a finding can stand.
+// markerForm matches at the beginning of a line, where the text of a finding cannot appear.
 var markerForm = regexp.MustCompile(`(?m)^<!-- errand:finding=([a-z0-9-]{1,40}) -->`)
 
-// FindingOf is the ID of the finding that a comment of ours tells. That it is ours is for the caller to know.
+// FindingOf returns the ID of the finding that a comment by errand describes. The caller checks the author.
 func FindingOf(body string) (id string, ok bool) {
 	m := markerForm.FindStringSubmatchIndex(body)
 	if m == nil || m[0] != 0 {
@@ -23,7 +23,7 @@ func FindingOf(body string) (id string, ok bool) {
 	return body[m[2]:m[3]], true
 }
 
-// FindingsIn are the IDs of all findings that a text of ours tells in full.
+// FindingsIn returns the IDs of all findings that a text by errand contains in full.
 func FindingsIn(body string) (ids []string) {
 	for _, m := range markerForm.FindAllStringSubmatch(body, -1) {
 		ids = append(ids, m[1])
@@ -31,17 +31,17 @@ func FindingsIn(body string) (ids []string) {
 	return ids
 }
 
-// marked is a text behind the marker of its finding, which GitHub does not show.
+// marked puts the finding's marker, which GitHub does not show, before a text.
 func (f Finding) marked(text string) string {
 	return fmt.Sprintf("<!-- errand:finding=%s -->\n%s", f.ID, text)
 }
 
-// Comment is the body of a finding at its line.
+// Comment returns the body of a finding's comment on its line.
 func Comment(f Finding) string {
 	return f.marked(fmt.Sprintf("**%s**: %s%s\n", f.Severity, f.Claim, f.details()))
 }
 
-// details is all below the claim.
+// details returns everything below the claim.
 func (f Finding) details() string {
 	var b strings.Builder
 	if f.Evidence != "" {

@@ -7,11 +7,11 @@ import (
 	"unicode"
 )
 
-// Diff is what a pull request changes, by the path of the new version. It says on which lines GitHub takes a comment: those inside
-// hunks, the unchanged ones there included.
+// Diff holds the changes of a pull request, by path in the new version. GitHub takes comments only on lines inside
+// hunks, which include unchanged lines.
 type Diff map[string]File
 
-// File is what changes in one file. A file without a text of its changes, being binary or too large, has no lines.
+// File holds the changes of one file. A file without a patch, because it is binary or too large, has no lines.
 type File struct{ right, left map[int]spot }
 
 // spot is one line inside a hunk.
@@ -22,13 +22,13 @@ type spot struct {
 
 var hunkForm = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
 
-// ParsePatch reads the hunks of one file, as GitHub has them in `patch`: without the lines above the first @@.
+// ParsePatch reads the hunks of one file from GitHub's `patch` field, which lacks the lines above the first @@.
 func ParsePatch(patch string) File {
 	f := File{right: map[int]spot{}, left: map[int]spot{}}
 	var hunk, old, oldLeft, now, nowLeft int
 	for l := range strings.SplitSeq(patch, "\n") {
 		if oldLeft <= 0 && nowLeft <= 0 {
-			// Only between hunks: a line that was added may look like a header.
+			// Only between hunks: an added line may look like a header.
 			if m := hunkForm.FindStringSubmatch(l); m != nil {
 				hunk++
 				old, oldLeft, now, nowLeft = number(m[1]), count(m[2]), number(m[3]), count(m[4])
@@ -56,7 +56,7 @@ func number(s string) int {
 	return n
 }
 
-// count is how many lines a header announces: one if it does not say.
+// count parses the line count of a hunk header; a missing one means 1.
 func count(s string) int {
 	if s == "" {
 		return 1
@@ -71,11 +71,11 @@ func (f File) side(s Side) map[int]spot {
 	return f.right
 }
 
-// maxRange is how many lines a finding may stand at. One that is about more is about the last of them.
+// maxRange is the most lines a finding may span. A finding with more is put on its last line.
 const maxRange = 200
 
-// anchor finds where a finding can stand: at its lines, or at those of them that are inside one hunk. It reports false where there are
-// none. Only at all its lines may a suggestion be exact.
+// anchor finds the lines for a finding: all of its lines, or those of them that are inside one hunk. It returns false
+// if there are none. A suggestion can be exact only if all lines are there.
 func (d Diff) anchor(f Finding) (Finding, bool) {
 	lines := d[f.Path].side(f.Side)
 	first, last := f.StartLine, f.Line
@@ -104,16 +104,17 @@ func (d Diff) anchor(f Finding) (Finding, bool) {
 	return f, true
 }
 
-// maxReplaced is how many lines a suggestion may take or give.
+// maxReplaced is the most lines a suggestion may replace or insert.
 const maxReplaced = 5
 
-// unseen reports whether a character could make lines mean something else than they show, which nobody should take over by a button.
+// unseen reports whether a character could make lines mean something other than they show. Such text must not be
+// applied by a button.
 func unseen(r rune) bool {
 	return r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// exact reports whether a suggestion replaces just the lines from start to end. That the agent has counted right is shown by its
-// copy of them.
+// exact reports whether a suggestion replaces exactly the lines from start to end. The agent's copy of the lines shows
+// whether it counted correctly.
 func (f Finding) exact(lines map[int]spot, start, end int) bool {
 	if f.Suggestion == "" || f.Suggestion == f.Original || f.Side == Left || end-start >= maxReplaced ||
 		strings.Count(f.Suggestion, "\n") >= maxReplaced || strings.ContainsFunc(f.Suggestion, unseen) {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Severity is how bad a finding is, Confidence how sure the agent is of it, Side where in the diff it is, Status what has become of it.
+// Severity is how bad a finding is, Confidence how sure the agent is, Side which version of the diff it is in, and
+// Status its current state.
 type (
 	Severity   string
 	Confidence string
@@ -14,20 +15,20 @@ type (
 	Status     string
 )
 
-// The severities, gravest first.
+// The severities, most serious first.
 const (
 	Critical Severity = "critical"
 	Major    Severity = "major"
 	Minor    Severity = "minor"
 )
 
-// severities lists them in that order.
+// severities lists the severities in that order.
 var severities = []Severity{Critical, Major, Minor}
 
-// Known reports whether it is one of ours.
+// Known reports whether a severity is one of the above.
 func (s Severity) Known() bool { return slices.Contains(severities, s) }
 
-// Compare orders severities, the graver first; unknown ones come last.
+// Compare orders severities, the more serious first and unknown ones last.
 func (s Severity) Compare(o Severity) int { return cmp.Compare(s.rank(), o.rank()) }
 
 func (s Severity) rank() int {
@@ -37,31 +38,31 @@ func (s Severity) rank() int {
 	return len(severities)
 }
 
-// The confidences. What the agent is not sure of is told in the summary only.
+// The confidences. Findings with low confidence appear only in the summary.
 const (
 	High   Confidence = "high"
 	Medium Confidence = "medium"
 	Low    Confidence = "low"
 )
 
-// The sides of a diff, in GitHub's words: lines of the new version, and lines that are gone.
+// The sides of a diff, in GitHub's words: lines of the new version, and deleted lines.
 const (
 	Right Side = "RIGHT"
 	Left  Side = "LEFT"
 )
 
-// What becomes of a finding, as the ledger keeps it.
+// The states of a finding in the ledger.
 const (
 	Open      Status = "open"
 	Fixed     Status = "fixed"
-	Dismissed Status = "dismissed" // a person said no, or resolved the thread
-	Outdated  Status = "outdated"  // what it was about is gone
+	Dismissed Status = "dismissed" // a person dismissed it, or resolved the thread
+	Outdated  Status = "outdated"  // the code it was about is gone
 )
 
-// Finding is one thing that is wrong with a change.
+// Finding is one problem with a change.
 type Finding struct {
-	// ID is the agent's own word in an Answer, and the ledger's in a Plan, where it is unique within the pull request and stands in
-	// the marker of what is posted: [a-z0-9-], at most 40 characters.
+	// ID is chosen by the agent in an Answer and by the ledger in a Plan. The ledger's ID is unique within the pull
+	// request and is part of the posted marker: [a-z0-9-], at most 40 characters.
 	ID         string     `json:"id"`
 	Severity   Severity   `json:"severity"`
 	Confidence Confidence `json:"confidence,omitempty"`
@@ -73,21 +74,21 @@ type Finding struct {
 
 	Claim      string `json:"claim"` // one sentence
 	Evidence   string `json:"evidence,omitempty"`
-	Suggestion string `json:"suggestion,omitempty"` // what to write instead of Original, without a fence; empty: none
-	Original   string `json:"original,omitempty"`   // the lines as the agent has read them, word for word
+	Suggestion string `json:"suggestion,omitempty"` // replaces Original, without a fence; empty: none
+	Original   string `json:"original,omitempty"`   // the lines as the agent read them, verbatim
 
-	// Exact means that Suggestion replaces exactly the lines the finding stands at, so that a button may do it. Place finds out.
+	// Exact means that Suggestion replaces exactly the finding's lines, so that a button may apply it. Place sets it.
 	Exact bool `json:"-"`
 }
 
-// Answer is what the agent found.
+// Answer is the result of the agent's review.
 type Answer struct {
 	Findings []Finding `json:"findings"`
-	Earlier  []Checked `json:"earlier,omitempty"` // what became of earlier findings it was asked about
-	Summary  string    `json:"summary"`           // the whole in a few sentences
+	Earlier  []Checked `json:"earlier,omitempty"` // the earlier findings it was asked to check
+	Summary  string    `json:"summary"`           // of the result, in a few sentences
 }
 
-// Checked is what the agent says of an earlier finding.
+// Checked is the agent's verdict on an earlier finding.
 type Checked struct {
 	ID     string `json:"id"`     // the ledger's, as the brief named it
 	Status Status `json:"status"` // Open, Fixed or Outdated
@@ -98,25 +99,25 @@ type Known struct {
 	Finding
 	Status  Status `json:"status"`
 	Thread  string `json:"thread,omitempty"`  // node ID of its review thread; empty: it is in the summary only
-	Comment int64  `json:"comment,omitempty"` // ID of the comment that began the thread
+	Comment int64  `json:"comment,omitempty"` // ID of the comment that started the thread
 	First   string `json:"first,omitempty"`   // head it was found in
-	// Answered: somebody has replied, so it is not brought up again, but its thread is still resolved when it is mended.
+	// Answered: a person has replied. The finding is not raised again, but its thread is still resolved when it is fixed.
 	Answered bool   `json:"answered,omitempty"`
 	Last     string `json:"last,omitempty"` // head it was last seen in, or fixed in
 }
 
-// Plan is what a review says, after the ledger has taken out what was said before. All lists have the gravest first.
+// Plan is the content of a review, without what was said before. All lists have the most serious finding first.
 type Plan struct {
-	// Inline are the new findings that are to stand at their lines, and Summary those that are not. The ledger puts all that is new into
-	// Inline; Place, which knows the diff, moves on what cannot stay there.
+	// Inline are the new findings for lines of the diff, and Summary those without a line. The ledger puts all new
+	// findings into Inline; Place, which knows the diff, moves those that cannot stay there.
 	Inline, Summary []Finding
 	Fixed           []Known // since the last review
-	Gone            []Known // since then what they were about has left the change; their threads end, and the summary does not name them
-	StillOpen       []Known // found before, told before, not mended
-	Below           int     // new findings that are not told, because they are below the floor; Place counts them
+	Gone            []Known // their code has left the change since then; their threads end, and the summary omits them
+	StillOpen       []Known // found and posted before, not fixed
+	Below           int     // new findings that are omitted because they are below the floor; counted by Place
 }
 
-// Gravest orders findings for people: the gravest first, then by place.
+// Gravest sorts findings for people: the most serious first, then by place.
 func Gravest(all []Finding) {
 	slices.SortStableFunc(all, gravest)
 }

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// The bounds of what is remembered. The store takes 256 KiB.
+// The bounds of a ledger. The store takes 256 KiB.
 const (
 	maxKnown   = 100       // findings of a pull request
-	maxSettled = 3         // reviews whose reports may still be closed again
+	maxSettled = 3         // reviews whose reports may be closed again
 	maxPlan    = 120 << 10 // bytes of one review, as JSON
-	maxLedger  = 240 << 10 // bytes of all
+	maxLedger  = 240 << 10 // bytes of the whole ledger
 )
 
-// id names a new finding by its file and the words of its claim, so that it is the same if all memory is lost. One that was mended and has come
-// back gets a number.
+// id derives the ID of a new finding from its file and the words of its claim, so that it stays the same if the ledger
+// is lost. A finding that was fixed and has come back gets a number.
 func (l *Ledger) id(f Finding, also []Finding) string {
 	sum := sha256.Sum256([]byte(f.Path + "\x00" + strings.Join(slices.Sorted(maps.Keys(words(f.Claim))), " ")))
 	name := hex.EncodeToString(sum[:6])
@@ -34,14 +34,14 @@ func (l *Ledger) id(f Finding, also []Finding) string {
 	}
 }
 
-// brief is a finding without its details.
+// brief returns a finding without its details.
 func (f Finding) brief() Finding {
 	f.Evidence, f.Original, f.Suggestion = "", "", ""
 	return f
 }
 
-// fit forgets what counts least until the ledger is within its bounds: details, then old reviews, then findings that are closed, then the oldest
-// ones.
+// fit drops the least important data until the ledger is within its bounds: details, then old reviews, then closed
+// findings, then the oldest ones.
 func (l *Ledger) fit() {
 	l.Settled = l.Settled[max(0, len(l.Settled)-maxSettled):]
 	for len(l.Known) > maxKnown {
@@ -58,12 +58,12 @@ func (l *Ledger) fit() {
 		case len(l.Known) > 0:
 			over -= size(l.forget())
 		default:
-			return // the plan at hand has bounds of its own
+			return // the current plan has its own bounds
 		}
 	}
 }
 
-// forget drops the known finding that counts least.
+// forget drops the least important known finding.
 func (l *Ledger) forget() Known {
 	at := max(0, slices.IndexFunc(l.Known, Known.closed))
 	k := l.Known[at]
@@ -71,15 +71,15 @@ func (l *Ledger) forget() Known {
 	return k
 }
 
-// shorten takes the details off a finding, and says how many bytes that saves.
+// shorten removes the details of a finding and returns how many bytes that saves.
 func (f *Finding) shorten() int {
 	before := size(f)
 	*f = f.brief()
 	return before - size(f)
 }
 
-// fit takes details from what was told before, then from what is new, then new findings themselves, each from the end, until the plan is within its
-// bounds.
+// fit brings a plan within its bounds. It drops details of earlier findings, then details of new ones, then new
+// findings, each from the end.
 func (p *Plan) fit() {
 	over := size(p) - maxPlan
 	for i := len(p.StillOpen) - 1; i >= 0 && over > 0; i-- {
@@ -95,6 +95,6 @@ func (p *Plan) fit() {
 }
 
 func size(v any) int {
-	body, _ := json.Marshal(v) // plain data: there is nothing in it that cannot be marshalled
+	body, _ := json.Marshal(v) // plain data, which always marshals
 	return len(body)
 }

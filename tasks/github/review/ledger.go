@@ -2,19 +2,19 @@ package review
 
 import "slices"
 
-// Ledger is what is remembered of the findings of one pull request. It is plain data, stored as JSON, and changed by its methods, which give
+// Ledger remembers the findings of one pull request. It is plain data, stored as JSON. Its methods change it, and give
 // the same result for the same input in every process.
 //
-// A review is settled before it is posted and told after that. What was settled and never told, because the head had moved, say, leaves
-// no finding behind: the next review finds it again.
+// A review is settled before it is posted and recorded by Told afterwards. If a review was settled but not posted, for
+// example because the head had moved, it leaves no finding behind: the next review finds them again.
 type Ledger struct {
-	Reviewed string    `json:"reviewed,omitempty"` // head of the last review that was told
-	Floor    Severity  `json:"floor,omitempty"`    // what is less grave is not raised any more; empty: everything is
-	Known    []Known   `json:"known,omitempty"`    // in the order in which they were told
+	Reviewed string    `json:"reviewed,omitempty"` // head of the last posted review
+	Floor    Severity  `json:"floor,omitempty"`    // less serious findings are not raised any more; empty: all are
+	Known    []Known   `json:"known,omitempty"`    // in the order in which they were posted
 	Settled  []settled `json:"settled,omitempty"`  // the newest reviews, the newest last
 }
 
-// settled is what was decided for one task. A report that is closed again, in whatever process, says the same.
+// settled is the decision for one task. If its report is closed again, in any process, it says the same.
 type settled struct {
 	Task string `json:"task"`
 	Head string `json:"head"`
@@ -22,15 +22,15 @@ type settled struct {
 	Told bool   `json:"told,omitempty"`
 }
 
-// Input is what a review is settled from.
+// Input is what Settle decides from.
 type Input struct {
-	Task   string // and which of its endings: the same one is settled once
+	Task   string // task and ending; each is settled once
 	Head   string // commit
-	Full   bool   // a review from the beginning: all severities count again
+	Full   bool   // a review from scratch: all severities count again
 	Answer Answer
 }
 
-// Plan returns what was decided for a task.
+// Plan returns the decision for a task.
 func (l *Ledger) Plan(task string) (Plan, bool) {
 	if i := l.index(task); i >= 0 {
 		return l.Settled[i].Plan, true
@@ -42,14 +42,14 @@ func (l *Ledger) index(task string) int {
 	return slices.IndexFunc(l.Settled, func(s settled) bool { return s.Task == task })
 }
 
-// Settle decides what a review says: only what was not said before, not what a person has dismissed or answered, and in a later review
-// nothing less grave than in the ones before. Everything new is in the plan's Inline.
+// Settle decides the content of a review: findings that are new and that no person has dismissed or answered. A later
+// review raises nothing less serious than the ones before. All new findings are in the plan's Inline.
 func (l *Ledger) Settle(in Input) Plan {
 	if p, done := l.Plan(in.Task); done {
 		return p
 	}
 	found := slices.Clone(in.Answer.Findings)
-	Gravest(found) // of repetitions within an answer the gravest stays
+	Gravest(found) // of duplicates in one answer, keep the most serious
 	var p Plan
 	seen := map[int]bool{}
 	for i, at := range match(l.Known, found) {
@@ -71,10 +71,10 @@ func (l *Ledger) Settle(in Input) Plan {
 	return p
 }
 
-// closed reports whether a finding that comes up again is a new one.
+// closed reports whether a finding counts as new if it comes up again.
 func (k Known) closed() bool { return k.Status == Fixed || k.Status == Outdated }
 
-// recheck goes through what is open. What the agent has found again is not mended, whatever else it says of it.
+// recheck updates the open findings. One that the agent has found again is not fixed, even if the agent says so.
 func (l *Ledger) recheck(p *Plan, in Input, seen map[int]bool) {
 	said := map[string]Status{}
 	for _, c := range in.Answer.Earlier {
@@ -102,14 +102,14 @@ func (l *Ledger) recheck(p *Plan, in Input, seen map[int]bool) {
 	}
 }
 
-// repeated reports whether an answer says the same twice.
+// repeated reports whether an answer already has the same finding.
 func repeated(before []Finding, f Finding) bool {
 	return slices.ContainsFunc(before, func(b Finding) bool {
 		return b.Path == f.Path && b.Side.actual() == f.Side.actual() && together(b, f) && alike(b.Claim, f.Claim) >= alikeSome
 	})
 }
 
-// Told notes that what was settled for a task can be read by people, as it was posted. It may be called again.
+// Told records that the plan settled for a task is posted and readable. It may be called again.
 func (l *Ledger) Told(task string, posted Plan) {
 	i := l.index(task)
 	if i < 0 || l.Settled[i].Told {
@@ -123,9 +123,9 @@ func (l *Ledger) Told(task string, posted Plan) {
 	}
 	for i, f := range slices.Concat(posted.Inline, posted.Summary) {
 		if f.Original = ""; i < len(posted.Inline) {
-			f = f.brief() // its thread says the rest; the summary is written anew each time
+			f = f.brief() // its thread has the rest; the summary is written again each time
 		}
-		if l.find(f.ID) < 0 { // or its thread has been observed before we came here
+		if l.find(f.ID) < 0 { // or Observe has adopted its thread already
 			l.Known = append(l.Known, Known{Finding: f, Status: Open, First: s.Head, Last: s.Head})
 		}
 	}
@@ -133,7 +133,7 @@ func (l *Ledger) Told(task string, posted Plan) {
 	l.fit()
 }
 
-// rechecked notes what a plan says of earlier findings. What it has as open may have been dismissed since it was made.
+// rechecked records a plan's verdicts on earlier findings. One that the plan has as open may have been dismissed since.
 func (l *Ledger) rechecked(p Plan) {
 	for _, k := range slices.Concat(p.Fixed, p.Gone, p.StillOpen) {
 		at := l.find(k.ID)
@@ -150,8 +150,8 @@ func (l *Ledger) find(id string) int {
 	return slices.IndexFunc(l.Known, func(k Known) bool { return k.ID == id })
 }
 
-// narrow raises the floor to the least grave of what was told: what nobody said at first need not be said later. What is major is always
-// said, because later code may be new code.
+// narrow raises the floor to the least serious posted finding, so later reviews do not raise smaller ones.
+// Major findings are always raised, because later code may be new code.
 func (l *Ledger) narrow(told []Finding) {
 	if len(told) == 0 {
 		return

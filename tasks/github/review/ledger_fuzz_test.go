@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Whatever agents answer and people do: names are unique, what is final stays quiet, and a second closing says what the first said.
+// Whatever agents answer and people do: names are unique, what is final stays quiet, and a second closing says what the
+// first said.
 func FuzzLedger(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
 	f.Add([]byte("the same again the same again the same again"))

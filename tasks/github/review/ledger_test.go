@@ -273,8 +273,9 @@ func TestLedgerIsBounded(t *testing.T) {
 	}
 }
 
-// GitHub does not know any more where an outdated thread stands, and neither do we: what was dismissed there does not come back in other words
-// because the code around it has moved, nor does the summary point to what stands at its old line now.
+// GitHub does not know any more where an outdated thread stands, and neither do we: what was dismissed there does not
+// come back in other words because the code around it has moved, nor does the summary point to what stands at its old
+// line now.
 func TestOutdatedThread(t *testing.T) {
 	t.Parallel()
 	l, ids := reviewed(at(10, Major, closes))
@@ -340,7 +341,8 @@ func TestDetailsAreBounded(t *testing.T) {
 	}
 }
 
-// A report that GitHub held up is closed after that of a later review: what it told is known, but the later one has the last word.
+// A report that GitHub held up is closed after that of a later review: what it told is known, but the later one has the
+// last word.
 func TestToldLate(t *testing.T) {
 	t.Parallel()
 	l, ids := reviewed(at(10, Major, closes))

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Notice is a review for where nothing of it stands at lines, and for pages that show no code within lists: each new finding is told in
-// full, in paragraphs of its own.
+// Notice formats a review for places where no finding is on a line, and for pages that do not show code in lists. Each
+// new finding is given in full, in its own paragraphs.
 func (p Plan) Notice(summary string, pg Page) string {
 	parts := []string{summary}
 	for _, f := range p.All() {
-		f.Exact = false // there are no lines here that a button could replace
+		f.Exact = false // without lines, no button can replace them
 		parts = append(parts, fmt.Sprintf("**%s**%s%s", f.Severity, pg.placed(f), f.details()))
 	}
 	section := func(title string, known []Known, say func(Known) string) {
@@ -21,10 +21,10 @@ func (p Plan) Notice(summary string, pg Page) string {
 	section("Still open", p.StillOpen, func(k Known) string { return pg.line(k.Finding) })
 	section("Fixed", p.Fixed, func(k Known) string { return "- ~~" + k.Claim + "~~" })
 	if p.Below > 0 {
-		parts = append(parts, plural(p.Below, "finding")+" below the repository's floor: not told.")
+		parts = append(parts, plural(p.Below, "finding")+" below the repository's severity threshold omitted.")
 	}
 	return strings.TrimSpace(strings.Join(parts, "\n\n"))
 }
 
-// News reports whether a plan names anything that was not told before.
+// News reports whether a plan has anything that was not posted before.
 func (p Plan) News() bool { return len(p.Inline)+len(p.Summary)+len(p.Fixed) > 0 }

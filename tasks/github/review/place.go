@@ -1,13 +1,13 @@
 package review
 
-// Limits says how much a review may say at lines.
+// Limits bounds the findings of a review.
 type Limits struct {
-	Max   int      // findings at lines; further ones are in the summary
-	Floor Severity // the least grave that is told at all
+	Max   int      // findings on lines; further ones are in the summary
+	Floor Severity // the least serious that is shown at all
 }
 
-// Place is the plan with each new finding where it can be: at a line of the diff, if the agent is sure enough of it and there are not
-// too many, or else in the summary. It may be asked again with another diff.
+// Place puts each new finding where it can be shown: on a line of the diff, if the agent is sure enough and the limit
+// is not reached, otherwise in the summary. It may be called again with another diff.
 func (p Plan) Place(d Diff, l Limits) Plan {
 	var inline, summary []Finding
 	for _, f := range p.Inline {
@@ -34,7 +34,7 @@ func (p Plan) Place(d Diff, l Limits) Plan {
 	return p
 }
 
-// Posted is a plan without anything at lines, in which those findings are back at theirs whose IDs were found there.
+// Posted moves all new findings to the summary, except those whose IDs were found on lines.
 func (p Plan) Posted(told map[string]bool) Plan {
 	all := p.Summary
 	p.Summary = nil
@@ -48,7 +48,7 @@ func (p Plan) Posted(told map[string]bool) Plan {
 	return p
 }
 
-// All are the new findings, wherever they are, the gravest first.
+// All returns the new findings of both lists, the most serious first.
 func (p Plan) All() []Finding {
 	all := append(append([]Finding(nil), p.Inline...), p.Summary...)
 	Gravest(all)

@@ -2,18 +2,19 @@ package review
 
 import "slices"
 
-// Recheck lists what is open, for the agent to look at again.
+// Recheck lists the open findings that the agent should check again.
 func (l *Ledger) Recheck() []Known {
 	return l.those(func(k Known) bool { return k.Status == Open })
 }
 
-// Final lists what a person has dismissed or answered, and nobody wants to read again. What was answered is open all the same.
+// Final lists the findings that a person has dismissed or answered and that must not be raised again. Answered findings
+// are still open.
 func (l *Ledger) Final() []Known {
 	return l.those(func(k Known) bool { return k.Status == Dismissed || k.Status == Open && k.Answered })
 }
 
-// Dismiss ends an open finding for good because a person says so; false where there is none of that ID. It may be called again. One that stands
-// in the summary of a review that was overtaken is not known yet, and will not be raised.
+// Dismiss closes an open finding for good at a person's request, and returns false if the ID is unknown. It may be
+// called again. A finding in the summary of a superseded review is not known yet; it will not be raised.
 func (l *Ledger) Dismiss(id string) bool {
 	at := l.find(id)
 	if at < 0 {

@@ -5,19 +5,20 @@ import (
 	"unicode"
 )
 
-// near is how many lines apart two findings may stand and still be of one place.
+// near is the most lines between two findings at the same place.
 const near = 3
 
-// How much two claims have to have in common to be one: at one place, where the place is not known any more, and anywhere in the file. Models
-// say the same thing in other words each time they are asked.
+// How similar two claims must be to count as one: at the same place, if the place is no longer known, and anywhere in
+// the file. Models use different words each time they describe the same problem.
 const (
 	alikeHere    = 0.4
 	alikeSome    = 0.6
 	alikeWhereso = 0.8
 )
 
-// match finds for each of the new findings the known one it repeats, by index; -1 where there is none. A known finding takes all repetitions
-// at its own place, but elsewhere in the file only one, and only if none is at its own: the same mistake may be made twice.
+// match finds for each new finding the index of the known one that it repeats, or -1. A known finding matches all
+// repetitions at its own place. Elsewhere in the file it matches only one, and only if none is at its own place: the
+// same mistake may be made twice.
 func match(known []Known, found []Finding) []int {
 	matched, taken := make([]int, len(found)), make([]bool, len(known))
 	for i, f := range found {
@@ -40,7 +41,7 @@ func match(known []Known, found []Finding) []int {
 	return matched
 }
 
-// best is the known finding that is most alike; of several the last one, whose state is the present one.
+// best returns the most similar known finding. Among equals the last one wins, because its state is current.
 func best(known []Known, alike func(Known) float64) int {
 	at, most := -1, 0.0
 	for i, k := range known {
@@ -51,7 +52,8 @@ func best(known []Known, alike func(Known) float64) int {
 	return at
 }
 
-// here is how much a finding is the known one, at its place; 0: it is another. An agent that names the known one's ID means it.
+// here returns how similar a finding is to a known one at the same place; 0: they differ. If the agent gives the known
+// one's ID, they are the same.
 func here(k Known, f Finding) float64 {
 	if f.ID == k.ID {
 		return 2
@@ -62,7 +64,7 @@ func here(k Known, f Finding) float64 {
 	return enough(alike(k.Claim, f.Claim), alikeHere)
 }
 
-// anywhere is the same wherever in the file the finding is.
+// anywhere is like here, for a finding anywhere in the file.
 func anywhere(k Known, f Finding) float64 {
 	if k.Path != f.Path {
 		return 0
@@ -80,7 +82,7 @@ func enough(a, least float64) float64 {
 	return a
 }
 
-// actual is the side that is meant.
+// actual returns the side, with the default filled in.
 func (s Side) actual() Side {
 	if s == "" {
 		return Right
@@ -88,10 +90,10 @@ func (s Side) actual() Side {
 	return s
 }
 
-// together reports whether two findings of one file are at one place.
+// together reports whether two findings of one file are at the same place.
 func together(a, b Finding) bool {
 	if (a.Line == 0) != (b.Line == 0) {
-		return false // one is of the file as a whole
+		return false // one of them concerns the file as a whole
 	}
 	first := func(f Finding) int {
 		if f.StartLine > 0 {
@@ -102,7 +104,7 @@ func together(a, b Finding) bool {
 	return first(a) <= b.Line+near && first(b) <= a.Line+near
 }
 
-// alike is what share of the words of two claims they have in common.
+// alike returns the share of words that two claims have in common.
 func alike(a, b string) float64 {
 	x, y := words(a), words(b)
 	common := 0
@@ -117,11 +119,11 @@ func alike(a, b string) float64 {
 	return 0
 }
 
-// filler are words that say nothing of what a sentence is about.
+// filler are words that carry no meaning of their own.
 var filler = wordSet("a an the this that these those it its is are was were be been being of to in on at by for from with as and or " +
 	"so then than when if while because which who what where there here can could may might will would should must do does did has have had")
 
-// words are those of a claim that matter, without their endings: identifiers stay whole.
+// words returns the significant words of a claim without their endings. Identifiers are kept as they are.
 func words(s string) map[string]bool {
 	all := wordSet(s)
 	for w := range all {
@@ -140,7 +142,7 @@ func wordSet(s string) map[string]bool {
 	return set
 }
 
-// stem takes the commonest endings off an English word: "returns", "returned" and "returning" are one.
+// stem removes the most common endings of an English word: "returns", "returned" and "returning" become one.
 func stem(w string) string {
 	for _, end := range []string{"ing", "ed", "es", "s"} {
 		if rest, found := strings.CutSuffix(w, end); found && len(rest) >= 4 {

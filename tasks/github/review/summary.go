@@ -8,14 +8,14 @@ import (
 	"github.com/errand-fleet/errand/internal/markdown"
 )
 
-// Page tells where things are that a text points to.
+// Page knows the web addresses that a text links to.
 type Page struct {
-	Repo string // its address, without a slash at the end
+	Repo string // its address, without a trailing slash
 	Pull string // address of the pull request
 	Head string // the commit that was reviewed
 }
 
-// Headline is the result in a few words that can stand in a line of their own, such as "2 new findings, 1 fixed".
+// Headline returns the result in a few words that fit on one line, such as "2 new findings, 1 fixed".
 func (p Plan) Headline() string {
 	var parts []string
 	switch n := len(p.Inline) + len(p.Summary); {
@@ -35,7 +35,7 @@ func (p Plan) Headline() string {
 	return strings.Join(parts, ", ")
 }
 
-// Intro is the body of the review that carries the comments.
+// Intro returns the body of the review that carries the comments.
 func (p Plan) Intro(pg Page) string {
 	text := fmt.Sprintf("%s at %s.", plural(len(p.Inline), "finding"), short(pg.Head))
 	if n := len(p.Summary); n > 0 {
@@ -44,21 +44,21 @@ func (p Plan) Intro(pg Page) string {
 	return text + "\n"
 }
 
-// Whole is the body of a review that carries no comments, because GitHub does not take them: it has the findings in full.
+// Whole returns the body of a review without comments, for when GitHub refuses them. It has the findings in full.
 func (p Plan) Whole(pg Page) string {
 	plain := func(f Finding) string {
-		f.Exact = false // there are no lines here that a button could replace
+		f.Exact = false // without lines, no button can replace them
 		return f.marked(pg.full(f))
 	}
 	return Plan{Inline: p.Inline}.Intro(pg) + "\n" + strings.Join(each(p.Inline, plain), "\n\n") + "\n"
 }
 
-// Aside is the body of a review that says what is new in the summary, where nothing new is at any line.
+// Aside returns the body of a review that lists the new findings of the summary, when no new finding is on a line.
 func (p Plan) Aside(pg Page) string {
 	return fmt.Sprintf("%s at %s, in the summary:\n\n%s\n", plural(len(p.Summary), "finding"), short(pg.Head), strings.Join(each(p.Summary, pg.line), "\n"))
 }
 
-// Text is the body of the summary: what the agent says of the whole, and every finding, with those in full that stand nowhere else.
+// Text returns the body of the summary: the agent's summary and every finding, in full if it appears nowhere else.
 func (p Plan) Text(summary string, pg Page) string {
 	parts := []string{summary}
 	section := func(title, between string, items []string) {
@@ -66,17 +66,17 @@ func (p Plan) Text(summary string, pg Page) string {
 			parts = append(parts, "#### "+title, strings.Join(items, between))
 		}
 	}
-	section("New, at their lines", "\n", each(p.Inline, pg.line))
-	section("New, in full here", "\n\n", each(p.Summary, pg.full))
+	section("New, on lines of the diff", "\n", each(p.Inline, pg.line))
+	section("New", "\n\n", each(p.Summary, pg.full))
 	section("Still open", "\n", each(p.StillOpen, pg.known))
 	section("Fixed", "\n", each(p.Fixed, pg.known))
 	if p.Below > 0 {
-		parts = append(parts, plural(p.Below, "finding")+" below the repository's floor: not told.")
+		parts = append(parts, plural(p.Below, "finding")+" below the repository's severity threshold omitted.")
 	}
 	return strings.TrimSpace(strings.Join(parts, "\n\n"))
 }
 
-// each is a list in words.
+// each formats every element of a list.
 func each[T any](all []T, say func(T) string) (said []string) {
 	for _, one := range all {
 		said = append(said, say(one))
@@ -84,18 +84,18 @@ func each[T any](all []T, say func(T) string) (said []string) {
 	return said
 }
 
-// Lines lists the findings without details, for where there is no room.
+// Lines lists the findings without details, for short texts.
 func (p Plan) Lines(pg Page) string {
 	open := func(k Known) string { return pg.line(k.Finding) + " (still open)" }
 	return strings.Join(append(each(p.All(), pg.line), each(p.StillOpen, open)...), "\n")
 }
 
-// line is a finding as an item of a list.
+// line formats a finding as a list item.
 func (pg Page) line(f Finding) string {
 	return fmt.Sprintf("- **%s**%s", f.Severity, pg.placed(f))
 }
 
-// known is a finding of an earlier review, with the way to where it is talked about; in full, if that is nowhere else.
+// known formats a finding of an earlier review with a link to its thread, or in full if it has none.
 func (pg Page) known(k Known) string {
 	text := pg.line(k.Finding)
 	switch {
@@ -110,14 +110,14 @@ func (pg Page) known(k Known) string {
 	return text
 }
 
-// full is a finding with all that there is to say, as an item of a list: whatever is left open in it ends with the item. It has no thread that
-// somebody could resolve, so it says how else it is ended.
+// full formats a finding with all details as a list item. Markdown that is left open in it ends with the item. The
+// finding has no thread to resolve, so the item says how to dismiss it.
 func (pg Page) full(f Finding) string {
-	details := f.details() + "\n\n<sub>To end this, comment `/dismiss " + f.ID + "`.</sub>"
+	details := f.details() + "\n\n<sub>To dismiss this, comment `/dismiss " + f.ID + "`.</sub>"
 	return pg.line(f) + strings.ReplaceAll(strings.ReplaceAll(details, "\n", "\n  "), "\n  \n", "\n\n")
 }
 
-// placed is a claim behind its place, for after a severity.
+// placed formats a claim after its place, to follow a severity.
 func (pg Page) placed(f Finding) string {
 	if f.Path == "" {
 		return ": " + f.Claim
@@ -130,7 +130,7 @@ func (pg Page) placed(f Finding) string {
 			anchor = fmt.Sprintf("#L%d-L%d", f.StartLine, f.Line)
 		}
 	}
-	if f.Side == Left { // what is gone is not in the head
+	if f.Side == Left { // deleted lines are not in the head
 		return fmt.Sprintf(" %s (removed): %s", markdown.Span(label), f.Claim)
 	}
 	var parts []string

@@ -2,22 +2,23 @@ package review
 
 import "strings"
 
-// Thread is a conversation at a line of the diff that began with a finding of ours, as it is now.
+// Thread is the current state of a conversation on a line of the diff that errand started with a finding.
 type Thread struct {
 	ID      string // node ID
-	Comment int64  // that began it
-	Finding string // ID of the finding, from the marker of that comment
+	Comment int64  // the first one of the thread
+	Finding string // ID of the finding, from the first comment's marker
 	Path    string
-	Line    int    // in the present diff; 0: the line is not in it any more
-	Text    string // of the comment that began it
+	Line    int    // in the present diff; 0: the line is no longer in it
+	Text    string // of the first comment
 
 	Resolved bool
-	Ours     bool // it was we who resolved it
-	Answered bool // somebody whose word counts has replied
+	Ours     bool // errand resolved it
+	Answered bool // a person with a say in the repository has replied
 }
 
-// Observe brings the ledger up to date with what people did: what they resolved is dismissed, what they answered is not raised again, and
-// where a line has moved the finding moves along. A thread of ours that the ledger has no finding for, because its memory was lost, becomes one.
+// Observe updates the ledger with what people did: a resolved finding is dismissed, an answered one is not raised
+// again, and a finding moves with its line. If the ledger lacks the finding of one of errand's threads, because the
+// ledger was lost, Observe adds it.
 func (l *Ledger) Observe(threads []Thread) {
 	for _, t := range threads {
 		at := l.find(t.Finding)
@@ -39,7 +40,7 @@ func (l *Ledger) Observe(threads []Thread) {
 	l.fit()
 }
 
-// move takes a finding along to where its line is now. One that is nowhere has no line, and is of the file as a whole.
+// move moves a finding to the current place of its line. If the line is gone, the finding concerns the whole file.
 func (k *Known) move(line int) {
 	switch {
 	case line == 0:
@@ -50,7 +51,7 @@ func (k *Known) move(line int) {
 	k.Line = line
 }
 
-// adopt makes a known finding of a thread: of one that was posted by a report that could not say so any more, or of what the comment tells.
+// adopt makes a known finding of a thread: from the plan of a report that could not record it, or from the comment.
 func (l *Ledger) adopt(t Thread) Known {
 	for _, s := range l.Settled {
 		for _, f := range s.Plan.Inline {
