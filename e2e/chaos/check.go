@@ -57,7 +57,7 @@ func checkCovered(events []event, finals []final) (lost, doubled check) {
 }
 
 // overtaken is errand's response to an event of a pull request with a known newer head.
-const overtaken = "Ignored: Something newer is known of the pull request."
+const overtaken = "Ignored: A newer state of the pull request is known."
 
 // reviewedLater reports whether a later head of the same pull request has become a task.
 func reviewedLater(e event, later []event) bool {

@@ -53,7 +53,7 @@ func TestOctokit(t *testing.T) {
 		if a.Status >= 500 {
 			t.Errorf("%s %s was answered with %d %s", a.ID, a.Action, a.Status, a.Said)
 		}
-		if !strings.HasPrefix(a.Said, "Ignored: Nothing is to be done for ") {
+		if !strings.HasPrefix(a.Said, "Ignored: There is nothing to do for ") {
 			fmt.Fprintf(&got, "%s %s: %d %s\n", a.ID, a.Action, a.Status, a.Said)
 		}
 	}

@@ -62,7 +62,7 @@ func TestPushesAreReviewedOnce(t *testing.T) {
 	late := must(w.hub.Payload("synchronize", repo, n, "octocat"))
 	pr := late["pull_request"].(map[string]any)
 	pr["updated_at"], pr["head"].(map[string]any)["sha"] = "2020-01-01T00:00:00Z", first.Ref
-	if status, said := f.send("pull_request", late, githubfake.SendOptions{}); status != 202 || said != "Ignored: Something newer is known of the pull request." {
+	if status, said := f.send("pull_request", late, githubfake.SendOptions{}); status != 202 || said != "Ignored: A newer state of the pull request is known." {
 		t.Errorf("late: %d %s", status, said)
 	}
 }

@@ -60,7 +60,7 @@ func TestForkWaitsForLabel(t *testing.T) {
 		if task.Profile != agent.Untrusted || task.Ref != w.pull(n).HeadSHA || task.Kind != "review" || task.Actor != "cleo" {
 			w.Errorf("submitted %+v", task)
 		}
-		wantInput(w.T, brief(w, task), "cleo may not write to acme/api.")
+		wantInput(w.T, brief(w, task), "cleo has no write access to acme/api.")
 		f.send("pull_request", must(w.hub.Payload("reopened", repo, n, "stranger")), githubfake.SendOptions{})
 		count(1, "reopened")
 
@@ -81,7 +81,7 @@ func TestForkWaitsForLabel(t *testing.T) {
 
 		// Who may not agree has nothing run, although somebody else has agreed.
 		f.label(n, DefaultForkLabel, "cleo")
-		wantInput(w.T, brief(w, count(4, "a reader's label")), "cleo may not write to acme/api.")
+		wantInput(w.T, brief(w, count(4, "a reader's label")), "cleo has no write access to acme/api.")
 
 		// What comes after the word is not covered by it, and the word not by what came after.
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"evil.go": "package main\n"}))

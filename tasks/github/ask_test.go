@@ -60,7 +60,7 @@ func TestQuestionBodies(t *testing.T) {
 func TestTalkOnce(t *testing.T) {
 	both(t, func(w *world) {
 		n, task, _ := w.talk()
-		must(w.hub.Comment(w.Context(), repo, n, "mallory", letter{task: task.ID, ending: questionOf(colours)}.mark(1)+"\nNo."))
+		must(w.hub.Comment(w.Context(), repo, n, "mallory", idempotentComment{task: task.ID, ending: questionOf(colours)}.mark(1)+"\nNo."))
 		for _, say := range []func() error{
 			func() error { return w.src.Ask(w.Context(), task, colours) },
 			func() error { return w.src.Say(w.Context(), task, "Half.") },
@@ -115,14 +115,14 @@ func TestTalks(t *testing.T) {
 		o    origin
 		want bool
 	}{
-		"a mention":        {"comment", origin{Repo: repo, Asked: &asked{}}, true},
-		"/fix":             {"fix", origin{Repo: repo, Asked: &asked{}}, true},
-		"/review":          {"review", origin{Repo: repo, Asked: &asked{}}, false},
-		"/analyze":         {"analyze", origin{Repo: repo, Asked: &asked{}}, false},
-		"a bot's mention":  {"comment", origin{Repo: repo, Asked: &asked{Bot: true}}, false},
-		"a watched one":    {"comment", origin{Repo: "acme/web", Asked: &asked{}}, false},
+		"a mention":        {"comment", origin{Repo: repo, Asked: &request{}}, true},
+		"/fix":             {"fix", origin{Repo: repo, Asked: &request{}}, true},
+		"/review":          {"review", origin{Repo: repo, Asked: &request{}}, false},
+		"/analyze":         {"analyze", origin{Repo: repo, Asked: &request{}}, false},
+		"a bot's mention":  {"comment", origin{Repo: repo, Asked: &request{Bot: true}}, false},
+		"a watched one":    {"comment", origin{Repo: "acme/web", Asked: &request{}}, false},
 		"checks":           {"check_failure", origin{Repo: repo}, false},
-		"a review of ours": {"review_response", origin{Repo: repo, Asked: &asked{}}, false},
+		"a review of ours": {"review_response", origin{Repo: repo, Asked: &request{}}, false},
 	} {
 		if got := w.src.Talks(tasks.Task{Kind: row.kind, Origin: must(jsonOf(row.o))}); got != row.want {
 			t.Errorf("%s: %t", name, got)

@@ -57,7 +57,7 @@ func (s *Source) ownPull(ctx context.Context, o origin, branch, head string) (*g
 }
 
 // autofix submits automatic work on a pull request. At most one task of a kind runs for a head.
-func (s *Source) mend(ctx context.Context, desk *tasks.Desk, kind, why string, pr *github.PullRequest, o origin) (said string, err error) {
+func (s *Source) autofix(ctx context.Context, desk *tasks.Desk, kind, why string, pr *github.PullRequest, o origin) (said string, err error) {
 	if s.watched(o.Repo) {
 		return "", ignored{onlyWatched, slog.LevelDebug}
 	}
@@ -100,7 +100,7 @@ func (s *Source) mend(ctx context.Context, desk *tasks.Desk, kind, why string, p
 }
 
 // autofixTalk reads the pull request of an automatic task. Unrequested work is for one head and follows the settings.
-func (s *Source) mending(ctx context.Context, t tasks.Task, o origin) (talk, error) {
+func (s *Source) autofixTalk(ctx context.Context, t tasks.Task, o origin) (talk, error) {
 	k, err := s.talk(ctx, t, o)
 	if err != nil {
 		return k, err
@@ -150,7 +150,7 @@ func (p *prState) once(key, task string) (why string) {
 }
 
 // autofixBrief is the brief of such work. On a pull request of others the result is proposed to them.
-func (k talk) mended(prompt string) tasks.Brief {
+func (k talk) autofixBrief(prompt string) tasks.Brief {
 	if len(k.want.Checks) > 0 && k.task.Profile == agent.Write {
 		prompt += "\n\nBefore you finish, these commands must succeed in the repository's directory:\n\n    " +
 			strings.Join(k.want.Checks, "\n    ") +
@@ -177,11 +177,11 @@ func (p *prState) rest() {
 // respond submits the answer to a review of errand's pull request that does not mention errand: feedback is for the
 // author anyway.
 func (s *Source) respond(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
-	return s.heed(ctx, desk, *d.remark)
+	return s.respondTo(ctx, desk, *d.remark)
 }
 
 // respondTo submits the answer to a review.
-func (s *Source) heed(ctx context.Context, desk *tasks.Desk, h heard) (said string, err error) {
+func (s *Source) respondTo(ctx context.Context, desk *tasks.Desk, h heard) (said string, err error) {
 	text, named, err := s.addressed(ctx, h)
 	if err != nil {
 		return "", err
@@ -219,7 +219,7 @@ const responder = `This pull request is your work, and a reviewer has commented 
 
 // briefResponse passes on the review.
 func (s *Source) briefResponse(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, err := s.mending(ctx, t, o)
+	k, err := s.autofixTalk(ctx, t, o)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
@@ -233,5 +233,5 @@ func (s *Source) briefResponse(ctx context.Context, t tasks.Task, o origin, _ st
 	if err := k.once(ctx, "review "+o.Asked.identity()); err != nil {
 		return tasks.Brief{}, err
 	}
-	return k.mended(responder + "\n\n" + b.prompt(k)), nil
+	return k.autofixBrief(responder + "\n\n" + b.prompt(k)), nil
 }

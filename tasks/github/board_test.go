@@ -152,7 +152,7 @@ func TestAnswersOnTheBoard(t *testing.T) {
 	w.close(review, tasks.Ending{Kind: tasks.Refused, Reason: "It is closed."})
 	stranger := task
 	stranger.Actor = "cleo"
-	w.close(stranger, tasks.Ending{Kind: tasks.Refused, Reason: "cleo may not write to acme/api."})
+	w.close(stranger, tasks.Ending{Kind: tasks.Refused, Reason: "cleo has no write access to acme/api."})
 	// A token that may only read is not told who may.
 	unknown := task
 	unknown.Actor = "dan"
@@ -185,7 +185,7 @@ func TestEventsOfAWatchedRepository(t *testing.T) {
 	own := must(w.hub.OpenPR(t.Context(), githubfake.PR{Repo: repo, Head: "errand/x", User: me, Files: map[string]string{"x.go": "package x\n"}}))
 	must(w.hub.Review(t.Context(), repo, own, "ann", "REQUEST_CHANGES", "Mend it."))
 	o := asItIs(repo, mustPull(w, own))
-	if _, err := w.src.mend(t.Context(), f.desk, "check_failure", "Failed checks", mustPull(w, own), o); !isIgnored(err) {
+	if _, err := w.src.autofix(t.Context(), f.desk, "check_failure", "Failed checks", mustPull(w, own), o); !isIgnored(err) {
 		t.Errorf("mended: %v", err)
 	}
 	var kinds []string

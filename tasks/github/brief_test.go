@@ -92,7 +92,7 @@ func TestBriefKnowsOwnAndForks(t *testing.T) {
 	o := must(originOf(task))
 	o.Number, o.Head = fork, w.pull(fork).HeadSHA
 	task.Origin = must(json.Marshal(o))
-	wantInput(t, brief(w, task), "from a fork: errand reads it and does nothing else")
+	wantInput(t, brief(w, task), "from a fork. errand can only review it")
 	task.Profile = agent.Untrusted
 	wantInput(t, brief(w, task), "from a fork: somebody who may write")
 	if err := w.hub.DeleteFork(repo, fork); err != nil {

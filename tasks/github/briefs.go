@@ -78,7 +78,7 @@ func (s *Source) briefComment(ctx context.Context, t tasks.Task, o origin, _ str
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	return k.mended(batch.prompt(k)), nil
+	return k.autofixBrief(batch.prompt(k)), nil
 }
 
 // ordered returns the pull request and the prompt for a command that concerns everything that was said on it.
@@ -102,7 +102,7 @@ func (s *Source) briefFix(ctx context.Context, t tasks.Task, o origin, _ string)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	return k.mended(prompt), nil
+	return k.autofixBrief(prompt), nil
 }
 
 // analyst is the prompt of /analyze.

@@ -85,7 +85,7 @@ func TestFailedChecks(t *testing.T) {
 	// The same failures once more, and then another one.
 	other := task
 	other.ID = tasks.NewID(now.Add(-checksPatience), "github", "other")
-	wantInput(t, brief(w, other), "This was looked at before.")
+	wantInput(t, brief(w, other), "This was handled before.")
 	w.job(head, githubfake.Job{Name: "slow", Conclusion: "timed_out"})
 	if err := brief(w, other); err != nil {
 		t.Errorf("another failure: %v", err)
@@ -173,7 +173,7 @@ func TestRoundsAreBounded(t *testing.T) {
 	again.ID = tasks.NewID(time.Now(), "github", "again")
 	wantInput(t, brief(w, task), enough)
 	wantInput(t, brief(w, again), "It was said before")
-	for i, reason := range []string{"This was looked at before.", enough} {
+	for i, reason := range []string{"This was handled before.", enough} {
 		w.close(task, tasks.Ending{Kind: tasks.Refused, Reason: reason, At: ended})
 		if got := len(w.hub.Comments(repo, n)); got != i {
 			t.Errorf("%s: %d comments", reason, got)

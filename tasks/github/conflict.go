@@ -26,7 +26,7 @@ const resolver = `This pull request has merge conflicts with its base, origin/%s
 
 // briefConflict checks that there are conflicts.
 func (s *Source) briefConflict(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, err := s.mending(ctx, t, o)
+	k, err := s.autofixTalk(ctx, t, o)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
@@ -60,7 +60,7 @@ func (s *Source) briefConflict(ctx context.Context, t tasks.Task, o origin, _ st
 	if err := k.once(ctx, key); err != nil {
 		return tasks.Brief{}, err
 	}
-	return k.mended(fmt.Sprintf(resolver, o.Base) + o.added(t)), nil
+	return k.autofixBrief(fmt.Sprintf(resolver, o.Base) + o.added(t)), nil
 }
 
 // never records an *tasks.InputError as a final refusal for key, so that the poller does not submit it again.

@@ -30,7 +30,7 @@ const (
 func (s *Source) obey(ctx context.Context, desk *tasks.Desk, h heard, command string) (said string, err error) {
 	err = s.mustWrite(ctx, h.origin(), h.author)
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
-		h.after(func(ctx context.Context) { s.tell(ctx, h, notDone, "") })
+		h.after(func(ctx context.Context) { s.postNote(ctx, h, notDone, "") })
 	}
 	if err != nil {
 		return "", err
@@ -42,7 +42,7 @@ func (s *Source) obey(ctx context.Context, desk *tasks.Desk, h heard, command st
 	s.log.Info("command obeyed", "command", command, "thread", h.thread(), "user", h.author, "done", ok)
 	h.after(func(ctx context.Context) {
 		s.sign(ctx, h, eyes)
-		s.tell(ctx, h, signOf(ok), note)
+		s.postNote(ctx, h, signOf(ok), note)
 	})
 	return "Obeyed " + command + ".", nil
 }

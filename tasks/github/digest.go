@@ -90,7 +90,7 @@ func (r *notice) silent(ctx context.Context, e tasks.Ending) (bool, error) {
 	}
 	p, err := r.source.may(ctx, r.origin, r.task.Actor)
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
-		return true, nil // GitHub does not list reactions to every token, for example a read-only one
+		return true, nil // GitHub does not give permissions to some tokens, for example read-only ones
 	}
 	return !p.CanWrite(), err
 }

@@ -33,10 +33,10 @@ var handled = []struct {
 	{"issue_comment", []string{"deleted"}, (*Source).forget},
 	{"pull_request_review_comment", []string{"deleted"}, (*Source).forget},
 	{"pull_request_review", []string{"submitted"}, (*Source).respond},
-	{"check_run", []string{"completed"}, (*Source).checked},
-	{"check_suite", []string{"completed"}, (*Source).checked},
-	{"workflow_run", []string{"completed"}, (*Source).checked},
-	{"status", []string{""}, (*Source).checked}, // it has no actions
+	{"check_run", []string{"completed"}, (*Source).onCheckEvent},
+	{"check_suite", []string{"completed"}, (*Source).onCheckEvent},
+	{"workflow_run", []string{"completed"}, (*Source).onCheckEvent},
+	{"status", []string{""}, (*Source).onCheckEvent}, // it has no actions
 }
 
 // delivery is one webhook with a correct signature.
@@ -181,7 +181,7 @@ type origin struct {
 	Action       string `json:"action"`
 	ApprovedBy   string `json:"approved_by,omitempty"` // who approved this head of a fork; their permission is checked later
 	Full         bool   `json:"full,omitempty"`        // not only the changes since the last review
-	Asked        *asked `json:"asked,omitempty"`       // nil: no one requested it
+	Asked        *request `json:"asked,omitempty"`       // nil: no one requested it
 	Also         []spot `json:"also,omitempty"`        // more comments that requested the same, for an earlier head
 }
 

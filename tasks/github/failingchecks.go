@@ -64,7 +64,7 @@ type checkOf struct {
 }
 
 // onCheckEvent submits a fix of failed checks on errand's pull request.
-func (s *Source) checked(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+func (s *Source) onCheckEvent(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	e := d.check
 	o := origin{Repo: e.Repo.FullName, Installation: e.Install.ID}
 	if err := s.worksOn(o.Repo); err != nil {
@@ -95,7 +95,7 @@ func (s *Source) checked(ctx context.Context, desk *tasks.Desk, d delivery) (sai
 	}
 	about := asItIs(o.Repo, pr)
 	about.Installation, about.Action = o.Installation, d.event
-	return s.mend(ctx, desk, kindCheckFailure, "Failed checks", pr, about)
+	return s.autofix(ctx, desk, kindCheckFailure, "Failed checks", pr, about)
 }
 
 // failureKey identifies a set of failures of one head.
@@ -129,7 +129,7 @@ const mechanic = `Checks have failed on the head of this pull request, %s. Find 
 
 // briefChecks waits until all checks have finished, and passes on the output of the failed ones.
 func (s *Source) briefChecks(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, err := s.mending(ctx, t, o)
+	k, err := s.autofixTalk(ctx, t, o)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
@@ -150,7 +150,7 @@ func (s *Source) briefChecks(ctx context.Context, t tasks.Task, o origin, _ stri
 	if err := k.once(ctx, failureKey(c, head)); err != nil {
 		return tasks.Brief{}, err
 	}
-	return k.mended(fmt.Sprintf(mechanic, hub.ShortSHA(head)) + o.added(t) + "\n\n" + k.said(ctx, c.Failed)), nil
+	return k.autofixBrief(fmt.Sprintf(mechanic, hub.ShortSHA(head)) + o.added(t) + "\n\n" + k.said(ctx, c.Failed)), nil
 }
 
 // Bounds of what the prompt says about failed checks.

@@ -19,7 +19,7 @@ import (
 
 // selectFindings returns the plan of a review: it drops findings that the ledger already has. Calling it again for the
 // same ending gives the same plan.
-func (r *report) settle(ctx context.Context, m mark, a review.Answer) (review.Plan, error) {
+func (r *report) selectFindings(ctx context.Context, m mark, a review.Answer) (review.Plan, error) {
 	threads, err := r.threads(ctx)
 	if err != nil {
 		return review.Plan{}, err
@@ -36,7 +36,7 @@ func (r *report) settle(ctx context.Context, m mark, a review.Answer) (review.Pl
 // and records the plan as posted with its verdict.
 func (r *report) remember(ctx context.Context, m mark, posted review.Plan, v hub.Verdict) (prState, error) {
 	if over := slices.Concat(posted.Fixed, posted.Gone); len(over) > 0 {
-		if err := r.end(ctx, over); err != nil {
+		if err := r.resolveThreads(ctx, over); err != nil {
 			return prState{}, err
 		}
 	}
@@ -48,13 +48,13 @@ func (r *report) remember(ctx context.Context, m mark, posted review.Plan, v hub
 }
 
 // resolveThreads resolves the threads of findings that are fixed or outdated.
-func (r *report) end(ctx context.Context, over []review.Known) error {
+func (r *report) resolveThreads(ctx context.Context, over []review.Known) error {
 	threads, err := r.threads(ctx)
 	if err != nil {
 		return err
 	}
 	for _, k := range over {
-		i := slices.IndexFunc(threads, func(t told) bool { return t.Finding == k.ID })
+		i := slices.IndexFunc(threads, func(t postedFinding) bool { return t.Finding == k.ID })
 		if i < 0 {
 			continue // it was in the summary, or was deleted
 		}
@@ -68,7 +68,7 @@ func (r *report) end(ctx context.Context, over []review.Known) error {
 }
 
 // threads reads the threads of errand's findings. If GitHub refuses, the review continues without them.
-func (r *report) threads(ctx context.Context) ([]told, error) {
+func (r *report) threads(ctx context.Context) ([]postedFinding, error) {
 	ours, _, err := r.source.threads(ctx, r.gh, r.origin)
 	if hub.Permanent(err) {
 		r.log.Warn("review without threads", "err", err)

@@ -17,7 +17,7 @@ import (
 )
 
 // request is the comment that requested a task.
-type asked struct {
+type request struct {
 	spot
 	At      time.Time `json:"at"`
 	URL     string    `json:"html_url"`
@@ -28,11 +28,11 @@ type asked struct {
 
 // hear handles a comment that mentions errand or begins with a command.
 func (s *Source) hear(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
-	return s.attend(ctx, desk, *d.remark)
+	return s.handleComment(ctx, desk, *d.remark)
 }
 
 // handleComment does what a comment requests.
-func (s *Source) attend(ctx context.Context, desk *tasks.Desk, h heard) (said string, err error) {
+func (s *Source) handleComment(ctx context.Context, desk *tasks.Desk, h heard) (said string, err error) {
 	text, named, err := s.addressed(ctx, h)
 	if err != nil {
 		return "", err
@@ -59,12 +59,12 @@ func (s *Source) attend(ctx context.Context, desk *tasks.Desk, h heard) (said st
 	case findCommand(command).control != nil:
 		return s.obey(ctx, desk, h, command)
 	case unknown:
-		h.after(func(ctx context.Context) { s.tell(ctx, h, notDone, unknownCommand) })
+		h.after(func(ctx context.Context) { s.postNote(ctx, h, notDone, unknownCommand) })
 		return "Unknown command.", nil
 	}
 	said, err = s.order(ctx, desk, h, command, words)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		h.after(func(ctx context.Context) { s.tell(ctx, h, notDone, input.Sentence) })
+		h.after(func(ctx context.Context) { s.postNote(ctx, h, notDone, input.Sentence) })
 	}
 	return said, err
 }
@@ -122,7 +122,7 @@ func (s *Source) orderOf(ctx context.Context, h heard, w work, command, words st
 		o.Title, o.Body = described(h.issue.GetTitle(), h.issue.GetBody())
 	}
 	o.Installation, o.Action, o.Full = h.installation, "asked", w.full
-	o.Asked = &asked{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot}
+	o.Asked = &request{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot}
 	t := draft{Task: tasks.Task{
 		ID: h.task(), Source: s.Name(), Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive, Profile: profileOf(pr, w.profile),
 		Repo: h.repo, Ref: fmt.Sprintf("refs/pull/%d/head", h.number), Actor: h.author, Prompt: words,

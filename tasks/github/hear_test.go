@@ -273,7 +273,7 @@ func TestWordsBelowCommands(t *testing.T) {
 		t.Fatalf("%+v", all)
 	}
 	for _, task := range all {
-		if b := w.briefed(task); !strings.Contains(b.Prompt.Text, "@ann adds, and this counts most:\n\nMind the locks.") {
+		if b := w.briefed(task); !strings.Contains(b.Prompt.Text, "@ann adds this, which has priority:\n\nMind the locks.") {
 			t.Errorf("%s: %s", task.Kind, b.Prompt.Text)
 		}
 	}
@@ -345,7 +345,7 @@ func TestUnreadableComments(t *testing.T) {
 		}
 	}
 	issue := `{"action":"created","issue":{"number":7},"comment":{"id":1,"body":"@errand","user":{"login":"ann"}},"repository":{"full_name":"acme/api"}}`
-	if status, said := f.send("issue_comment", nil, githubfake.SendOptions{Body: []byte(issue)}); status != http.StatusAccepted || said != "Ignored: It is no pull request." {
+	if status, said := f.send("issue_comment", nil, githubfake.SendOptions{Body: []byte(issue)}); status != http.StatusAccepted || said != "Ignored: It is not a pull request." {
 		t.Errorf("%d %s", status, said)
 	}
 }

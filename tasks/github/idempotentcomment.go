@@ -14,19 +14,19 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// letter is text that is posted once, however often it is sent: each of its parts is found again by its mark.
-type letter struct {
-	task   string // whose it is
+// idempotentComment is text that is posted once, however often it is sent: each part is found again by its mark.
+type idempotentComment struct {
+	task   string // its task
 	ending tasks.EndingKind
-	at     int64 // of the ending, in Unix microseconds: a task that was tried again has another one
-	to     spot  // beside which comment
+	at     int64 // of the ending, in Unix microseconds: a retried task has another one
+	to     spot  // the comment that it answers
 	since  time.Time
-	after  time.Time // what tells of an earlier ending of the task does not count; only what tells of a later one keeps this from being sent
+	after  time.Time // comments of earlier endings of the task do not count; only one of a later ending prevents posting
 	parts  []string  // Markdown
 }
 
-// mark is what a part says of itself, in a line at its very beginning that GitHub does not show.
-func (l letter) mark(part int) string {
+// mark returns the first line of a part, which GitHub does not show.
+func (l idempotentComment) mark(part int) string {
 	return fmt.Sprintf("<!-- errand:reply task=%s part=%d ending=%s at=%d -->", l.task, part, l.ending, l.at)
 }
 
@@ -35,11 +35,11 @@ var (
 	oursForm   = regexp.MustCompile(`^\s*<!-- errand:`)
 )
 
-// ours reports whether a comment begins with a mark, be it of whatever of ours.
+// ours reports whether a comment begins with one of errand's marks.
 func ours(body string) bool { return oursForm.MatchString(body) }
 
-// send posts what of a letter is not there yet, in order. Where its thread on a line is gone, it goes to the conversation.
-func (s *Source) send(ctx context.Context, gh *github.Client, o origin, l letter) error {
+// send posts the parts that are not there yet, in order. If its thread on a line is gone, it posts to the conversation.
+func (s *Source) send(ctx context.Context, gh *github.Client, o origin, l idempotentComment) error {
 	err := s.sendTo(ctx, gh, o, l)
 	if code := hub.StatusCode(err); l.to.Place == onLine && hub.Permanent(err) && (code == http.StatusNotFound || code == http.StatusUnprocessableEntity) {
 		l.to = spot{Place: inConversation}
@@ -48,14 +48,14 @@ func (s *Source) send(ctx context.Context, gh *github.Client, o origin, l letter
 	return err
 }
 
-func (s *Source) sendTo(ctx context.Context, gh *github.Client, o origin, l letter) error {
+func (s *Source) sendTo(ctx context.Context, gh *github.Client, o origin, l idempotentComment) error {
 	sent, err := s.sent(ctx, gh, o, l)
 	if err != nil {
 		return fmt.Errorf("look for an earlier reply on %s: %w", o, err)
 	}
 	isFinal := l.at != 0 && l.ending != noteEnding
 	if e := l.final(sent, l.after); isFinal && e != nil && e.At.UnixMicro() != l.at {
-		s.log.Warn("final message left out: there is one of an ending that Redis has forgotten", "run", l.task, "ended", e.At)
+		s.log.Warn("final message skipped: one is posted for an ending that is missing in Redis", "run", l.task, "ended", e.At)
 		return nil
 	}
 	owner, name := o.path()
@@ -77,8 +77,8 @@ func (s *Source) sendTo(ctx context.Context, gh *github.Client, o origin, l lett
 	return nil
 }
 
-// sent finds the parts that are there, by their marks. Others may have copied one, so the author has to be us.
-func (s *Source) sent(ctx context.Context, gh *github.Client, o origin, l letter) (map[string]bool, error) {
+// sent finds the posted parts by their marks. Others may have copied a mark, so the author has to be errand.
+func (s *Source) sent(ctx context.Context, gh *github.Client, o origin, l idempotentComment) (map[string]bool, error) {
 	me, err := s.forge.Login(ctx)
 	if err != nil {
 		return nil, err
@@ -95,16 +95,16 @@ func (s *Source) sent(ctx context.Context, gh *github.Client, o origin, l letter
 	return found, nil
 }
 
-// beside lists the remarks among which a letter is.
-func (s *Source) beside(ctx context.Context, gh *github.Client, o origin, l letter) remarks {
+// beside lists the remarks at the place where the comment is posted.
+func (s *Source) beside(ctx context.Context, gh *github.Client, o origin, l idempotentComment) remarks {
 	if l.to.Place == onLine {
 		return s.lines(ctx, gh, o, l.since)
 	}
 	return s.conversation(ctx, gh, o, l.since)
 }
 
-// Final finds a task's final message: the review's comment, or the reply, by the mark. What is told of a repository that is only watched is
-// not looked for.
+// Final finds a task's final message by its mark: the review's comment, or the reply. It does not look for results of
+// repositories that are only watched.
 func (s *Source) Final(ctx context.Context, t tasks.Task, after time.Time) (*tasks.Ending, error) {
 	o, err := originOf(t)
 	if err != nil || s.watched(o.Repo) {
@@ -130,7 +130,7 @@ func (s *Source) findFinal(ctx context.Context, t tasks.Task, o origin, after ti
 		}
 		return &tasks.Ending{Kind: all[1].mark.ending, At: time.UnixMicro(all[1].mark.at).UTC()}, nil
 	}
-	l := letter{task: t.ID, to: spot{Place: inConversation}}
+	l := idempotentComment{task: t.ID, to: spot{Place: inConversation}}
 	places := []spot{l.to}
 	if o.Asked != nil {
 		l.since = o.Asked.At
@@ -150,9 +150,9 @@ func (s *Source) findFinal(ctx context.Context, t tasks.Task, o origin, after ti
 	return nil, nil
 }
 
-// final is the latest ending after that time that one of these marks tells of; nil where there is none. Questions, updates and notes are no
-// endings: their marks have no time, or the name of a note.
-func (l letter) final(sent map[string]bool, after time.Time) *tasks.Ending {
+// final returns the latest ending after that time among the marks, or nil. Marks of questions, updates and notes do not
+// count: they have no time, or the name of a note.
+func (l idempotentComment) final(sent map[string]bool, after time.Time) *tasks.Ending {
 	var last *tasks.Ending
 	for mark := range sent {
 		m := letterForm.FindStringSubmatch(mark)

@@ -11,12 +11,12 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// openIndicator finds the status indicator of a review or creates it.
+// openIndicator finds or creates the status indicator of a review.
 func (s *Source) openIndicator(ctx context.Context, gh *github.Client, o origin, t tasks.Task) (hub.StatusIndicator, error) {
 	return s.forge.OpenIndicator(ctx, gh, hub.IndicatorTarget{Repo: o.Repo, Commit: o.Head, Task: t.ID, URL: s.page(o, t.ID)})
 }
 
-// Waits shows beside its commit why a review waits. Other tasks show nothing before their end.
+// Waits shows on the commit why a review waits. Other tasks show nothing before they end.
 func (s *Source) Waits(ctx context.Context, t tasks.Task, text string) error {
 	o, err := originOf(t)
 	if err != nil || t.Kind != kindReview || s.watched(o.Repo) {
@@ -31,12 +31,12 @@ func (s *Source) Waits(ctx context.Context, t tasks.Task, text string) error {
 		err = indicator.Show(ctx, markdown.NeutralLine(untrusted.Line(text, hub.MaxStatus)))
 	}
 	if hub.Permanent(err) {
-		return nil // GitHub allows no indicator, as the report will say
+		return nil // GitHub allows no indicator; the report says so
 	}
 	return err
 }
 
-// kept is the part of a verdict that also holds for a later head that changes the same.
+// kept is the part of a verdict that also holds for a later head with the same changes.
 type kept struct {
 	Conclusion string `json:"conclusion"`
 	Title      string `json:"title"`
@@ -45,12 +45,12 @@ type kept struct {
 
 func keep(v hub.Verdict) kept { return kept{v.Conclusion, v.Title, v.Line} }
 
-// verdict is the same verdict for a later head that a review was refused for.
+// verdict returns the verdict for a later head whose review was refused because it has the same changes.
 func (k kept) verdict(e tasks.Ending) hub.Verdict {
 	return hub.Verdict{Conclusion: k.Conclusion, Title: k.Title, Line: k.Line, Summary: markdown.Unping(untrusted.Line(e.Sentence(), 500)), At: e.At}
 }
 
-// verdictOf is the verdict on an ending without findings.
+// verdictOf returns the verdict on an ending without findings.
 func verdictOf(e tasks.Ending) hub.Verdict {
 	v := hub.Verdict{Conclusion: conclusion(e.Kind), At: e.At}
 	if e.Kind == tasks.Answered {
@@ -63,8 +63,9 @@ func verdictOf(e tasks.Ending) hub.Verdict {
 	return v
 }
 
-// conclusion returns the conclusion for an ending without findings. None counts as failed at GitHub, as timed_out does: people judge the
-// change, and errand's problems are not theirs. Nor is it success, which would say that there is nothing to read.
+// conclusion returns the conclusion for an ending without findings. It is never one that GitHub counts as failed, such
+// as timed_out: people judge the change, and errand's problems are not theirs. Nor is it success, which would say that
+// there is nothing to read.
 func conclusion(k tasks.EndingKind) string {
 	if k == tasks.Cancelled {
 		return "cancelled"

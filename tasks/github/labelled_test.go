@@ -24,7 +24,7 @@ func TestConflictsLabelOfWhomever(t *testing.T) {
 	}
 	look(time.Hour)
 	refused := conflicts()[0]
-	wantInput(t, brief(f.world, refused), "cleo may not write to acme/api.")
+	wantInput(t, brief(f.world, refused), "cleo has no write access to acme/api.")
 	if _, err := f.desk.Withdraw(t.Context(), refused.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestConflictsLabelOfWhomever(t *testing.T) {
 	if err := f.hub.UnlabelPR(repo, n, conflictsLabel); err != nil {
 		t.Fatal(err)
 	}
-	wantInput(t, brief(f.world, task), "has not the label "+conflictsLabel+" any more.")
+	wantInput(t, brief(f.world, task), "no longer has the label "+conflictsLabel+" any more.")
 	f.label(n, conflictsLabel, "ann")
 	if err := brief(f.world, task); err != nil {
 		t.Error(err)
@@ -69,7 +69,7 @@ func TestReviewRequestedByWhomever(t *testing.T) {
 			f.send("pull_request", p, githubfake.SendOptions{})
 		}
 		ask("cleo")
-		wantInput(w.T, brief(w, f.only()), "cleo may not write to acme/api.")
+		wantInput(w.T, brief(w, f.only()), "cleo has no write access to acme/api.")
 		if _, err := f.desk.Withdraw(w.Context(), f.only().ID); err != nil {
 			w.Fatal(err)
 		}

@@ -21,19 +21,19 @@ import (
 const (
 	// maxBody is GitHub's own bound on a payload.
 	maxBody = 25 << 20
-	// patience bounds all that an answer may have to wait for, so that it comes within 3 s; loginPatience is what of it may go into
-	// learning who we are.
+	// patience bounds everything an answer waits for, so that it is sent within 3 s; loginPatience is the part of it that
+	// looking up errand's login may take.
 	patience      = 2500 * time.Millisecond
 	loginPatience = time.Second
 )
 
-// Listen registers POST /github/webhook. What is done after an answer ends with ctx.
+// Listen registers POST /github/webhook. Work that continues after an answer ends with ctx.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
 	background := intake.NewBackground(s.log)
 	after := func(do func(context.Context)) { background.Go(ctx, do) }
 	mux.HandleFunc("POST "+hub.HookPath, func(w http.ResponseWriter, r *http.Request) {
 		status, said := s.receive(w, r, d, after)
-		// As plain text, whatever the status: GitHub shows it beside the delivery, where an operator looks first.
+		// Plain text for every status: GitHub shows it beside the delivery, where an operator looks first.
 		http.Error(w, said, status)
 	})
 	if len(s.cfg.Repositories) > 0 {
@@ -42,7 +42,7 @@ func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) 
 	return nil
 }
 
-// receive turns a webhook into a task and says how to answer it.
+// receive turns a webhook into a task and returns the response.
 func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk, after func(func(context.Context))) (status int, said string) {
 	body, status := intake.ReadBody(w, r, maxBody)
 	switch status {
@@ -63,7 +63,7 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk, 
 		return http.StatusBadRequest, err.Error()
 	}
 	if in.event == "ping" {
-		return http.StatusOK, "errand is here."
+		return http.StatusOK, "Webhook is set up."
 	}
 	log := s.log.With("delivery", in.id, "event", in.event)
 
@@ -75,22 +75,22 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk, 
 		return http.StatusAccepted, "Ignored: " + why.why
 	}
 	if _, ok := errors.AsType[unreadable](err); ok {
-		log.Warn("webhook not understood", "err", err)
-		return http.StatusBadRequest, "The payload is not what this event should bring."
+		log.Warn("read webhook", "err", err)
+		return http.StatusBadRequest, "The payload does not match the event."
 	}
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		log.Warn("webhook refused", "why", input.Sentence)
 		return http.StatusAccepted, "Refused: " + input.Sentence
 	}
 	if err != nil {
-		log.Error("webhook not taken", "err", err)
-		return http.StatusServiceUnavailable, "What it asks for could not be stored. Redeliver this event."
+		log.Error("handle webhook", "err", err)
+		return http.StatusServiceUnavailable, "The event could not be stored. Redeliver it."
 	}
 	return http.StatusAccepted, said
 }
 
-// within returns when ctx ends: a Redis client notices that only between its exchanges. What was under way may still get through, and the
-// same event then finds what it did.
+// within runs act and returns when ctx ends: a Redis client notices that only between commands. The running command may
+// still succeed; a redelivery then finds its result.
 func within(ctx context.Context, act func() (string, error)) (said string, err error) {
 	done := make(chan struct{})
 	var late struct {
@@ -109,13 +109,14 @@ func within(ctx context.Context, act func() (string, error)) (said string, err e
 	}
 }
 
-// signed checks the one header that counts. go-github goes by the prefix of the value, and would take a SHA-1 there.
+// signed checks the SHA-256 signature. go-github picks the hash by the value's prefix and would accept SHA-1 there.
 func (s *Source) signed(signature string, body []byte) bool {
 	return strings.HasPrefix(signature, "sha256=") &&
 		github.ValidateSignature(signature, body, []byte(s.cfg.WebhookSecret)) == nil
 }
 
-// payload takes the JSON out of a body; as a form is what GitHub's settings page proposes.
+// payload extracts the JSON from a body. GitHub's settings page proposes the form encoding, so that is supported as
+// well.
 func payload(contentType string, body []byte) ([]byte, error) {
 	switch kind, _, _ := mime.ParseMediaType(contentType); kind {
 	case "application/json":
@@ -127,13 +128,13 @@ func payload(contentType string, body []byte) ([]byte, error) {
 		}
 		return []byte(form.Get("payload")), nil
 	}
-	return nil, errors.New("the content type should be application/json")
+	return nil, errors.New("content type must be application/json")
 }
 
-// Inbound returns when the last webhook came from GitHub; zero if none has. There is no connection that could be lost.
+// Inbound returns when the last webhook from GitHub arrived, or zero. There is no connection that could be lost.
 func (s *Source) Inbound() (last time.Time, err error) { return s.inbound.Last(), nil }
 
-// Diagnose reports how GitHub is set up, and whether webhooks arrive.
+// Diagnose reports how GitHub is configured, and whether webhooks arrive.
 func (s *Source) Diagnose(ctx context.Context) []doctor.Finding {
 	list := s.forge.Diagnose(ctx)
 	if s.inbound.LastRefused() {

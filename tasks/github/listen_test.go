@@ -127,7 +127,7 @@ func TestIgnoredPullRequests(t *testing.T) {
 		// What we push to somebody's pull request is no news to us.
 		n = w.open(func(pr *githubfake.PR) { pr.Head = "mended" })
 		status, said = f.send("pull_request", must(w.hub.Payload("synchronize", repo, n, bot)), githubfake.SendOptions{})
-		if status != 202 || said != "Ignored: The pull request is our own doing." || len(f.tasks()) != 1 {
+		if status != 202 || said != "Ignored: The pull request or the change is errand's own." || len(f.tasks()) != 1 {
 			w.Errorf("our own push: %d %s, %d tasks", status, said, len(f.tasks()))
 		}
 	})
@@ -189,8 +189,8 @@ func TestAnswers(t *testing.T) {
 		{"changed type", "pull_request", nil, githubfake.SendOptions{Body: []byte(`{"action":"opened","pull_request":[]}`)}, 400, "not what"},
 		{"without pull request", "pull_request", without("pull_request"), githubfake.SendOptions{}, 400, "not what"},
 		{"without repository", "pull_request", without("repository"), githubfake.SendOptions{}, 400, "not what"},
-		{"unknown event", "watch", map[string]any{"action": "started"}, githubfake.SendOptions{}, 202, "Nothing is to be done for watch"},
-		{"unknown action", "pull_request", map[string]any{"action": "locked"}, githubfake.SendOptions{}, 202, "Nothing is to be done for pull_request locked"},
+		{"unknown event", "watch", map[string]any{"action": "started"}, githubfake.SendOptions{}, 202, "There is nothing to do for watch"},
+		{"unknown action", "pull_request", map[string]any{"action": "locked"}, githubfake.SendOptions{}, 202, "There is nothing to do for pull_request locked"},
 		{"refused by the desk", "pull_request", old, githubfake.SendOptions{}, 202, "Refused: Task ID"},
 		{"form", "pull_request", payload, githubfake.SendOptions{Form: true}, 202, "Task "},
 	} {

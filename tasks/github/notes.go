@@ -10,18 +10,18 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// tellLimit bounds what is said outside of any task. Nobody waits for it, and nothing depends on it.
+// tellLimit bounds messages outside of tasks, which are best effort.
 const tellLimit = 30 * time.Second
 
-// noteEnding is, in the mark of what is said outside of any task, the place of an ending's name.
+// noteEnding replaces the name of an ending in the mark of a message outside of tasks.
 const noteEnding tasks.EndingKind = "note"
 
-// strangers are told once on each pull request why errand does not serve them.
-const noWork = "I work here only for people who may write to this repository. One of them can ask me for you."
+// noWork tells people without write access, once on each pull request, why errand does not work for them.
+const noWork = "Only people with write access can use errand here."
 
-// sign puts a sign on a comment, if GitHub lets us.
+// sign adds a reaction to a comment, if GitHub allows it.
 func (s *Source) sign(ctx context.Context, h heard, sign string) {
-	s.aside(ctx, h, func(ctx context.Context) error {
+	s.inBackground(ctx, h, func(ctx context.Context) error {
 		gh, err := s.client(ctx, h.origin())
 		if err != nil {
 			return err
@@ -30,13 +30,14 @@ func (s *Source) sign(ctx context.Context, h heard, sign string) {
 	})
 }
 
-// tell answers a comment that became no task: by a sign, and to people who may write to the repository also in words, if there are any.
-func (s *Source) tell(ctx context.Context, h heard, sign, words string) {
+// postNote answers a comment that became no task: by a reaction, and for people with write access also by a text, if
+// any.
+func (s *Source) postNote(ctx context.Context, h heard, sign, words string) {
 	s.sign(ctx, h, sign)
 	if h.bot {
-		return // it would perhaps answer
+		return // it might answer
 	}
-	s.aside(ctx, h, func(ctx context.Context) error {
+	s.inBackground(ctx, h, func(ctx context.Context) error {
 		p, err := s.may(ctx, h.origin(), h.author)
 		if err == nil && !p.CanWrite() {
 			var first bool
@@ -52,14 +53,14 @@ func (s *Source) tell(ctx context.Context, h heard, sign, words string) {
 		if err != nil {
 			return err
 		}
-		return s.send(ctx, gh, h.origin(), letter{
+		return s.send(ctx, gh, h.origin(), idempotentComment{
 			task: h.task(), ending: noteEnding, to: h.spot, since: h.at, parts: []string{markdown.Neutral(words)},
 		})
 	})
 }
 
-// aside does what nobody waits for, where anything may be done.
-func (s *Source) aside(ctx context.Context, h heard, do func(context.Context) error) {
+// inBackground runs work that no response waits for, in repositories that errand may write to.
+func (s *Source) inBackground(ctx context.Context, h heard, do func(context.Context) error) {
 	if s.watched(h.repo) {
 		return
 	}
@@ -70,8 +71,8 @@ func (s *Source) aside(ctx context.Context, h heard, do func(context.Context) er
 	}
 }
 
-// pace takes a turn on the pull request of whoever wrote a comment. It is ignored if there is none. Nobody uses up the turns of others: somebody
-// who may not ask at all could keep those from being heard who may.
+// pace counts a comment against its author's rate limit on the pull request. It returns an ignored if the limit is
+// reached. Each author has a separate limit, so people without permission cannot block others.
 func (s *Source) pace(ctx context.Context, h heard) error {
 	ok, err := s.pacer.AllowRequest(ctx, "ask/"+h.thread()+"/"+strings.ToLower(h.author))
 	if err == nil && !ok {

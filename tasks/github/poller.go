@@ -13,22 +13,23 @@ import (
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// Webhooks get lost: while no front door is up, and at GitHub, which does not send them again by itself. And of some things there are none,
-// such as of a conflict. So now and then one front door looks at the pull requests that are open, and submits what it finds. What an event
-// has brought before is the same task, and nothing new.
+// Webhooks get lost: when no front door is running, and at GitHub, which does not resend them automatically. And for
+// some things, such as conflicts, there are no webhooks. So from time to time one front door polls the open pull
+// requests and submits what it finds. If an event was handled before, the poll gives the same task, which is a
+// duplicate.
 
-// looked is the action of what no event has brought.
+// looked is the action of work that the poller found.
 const looked = "looked"
 
 const (
-	// looksBack is how long a look goes back at most, and margin by how much our clock and GitHub's may differ.
+	// looksBack is how far back a poll goes at most, and margin the assumed clock difference to GitHub.
 	looksBack = 7 * 24 * time.Hour
 	margin    = time.Minute
-	// maxLooked is how many pull requests of a repository are looked at, those that were touched last.
+	// maxLooked is the most pull requests polled in a repository, the most recently updated ones.
 	maxLooked = 100
 )
 
-// lookout looks at once and then again and again, until ctx ends.
+// lookout polls immediately and then repeatedly, until ctx ends.
 func (s *Source) lookout(ctx context.Context, desk *tasks.Desk) {
 	for {
 		pause := s.cfg.Look
@@ -47,7 +48,7 @@ func (s *Source) lookout(ctx context.Context, desk *tasks.Desk) {
 	}
 }
 
-// lookIfDue looks at what may have been missed.
+// lookIfDue polls if a poll is due.
 func (s *Source) lookIfDue(ctx context.Context, desk *tasks.Desk) error {
 	begun := s.cfg.Now()
 	seen, mine, err := s.turn(ctx, begun)
@@ -57,16 +58,16 @@ func (s *Source) lookIfDue(ctx context.Context, desk *tasks.Desk) error {
 	return s.lookAround(ctx, desk, begun, seen)
 }
 
-// looks is what is remembered of looks.
+// looks records the polls.
 type looks struct {
-	Last time.Time            `json:"last"` // when one was begun
-	Seen map[string]time.Time `json:"seen"` // by repository, when the last one was begun that saw all of it
+	Last time.Time            `json:"last"` // start of the last poll
+	Seen map[string]time.Time `json:"seen"` // by repository: start of the last complete poll
 }
 
 const looksMemo = "github/looks"
 
-// turn takes the next look for this front door, if it is time for one and no other has it. seen says of each repository until when nothing was
-// missed there; before its very first look nothing was.
+// turn claims the next poll for this front door, if one is due and no other has it. seen has for each repository the
+// time until which no event was missed; before the first poll none was.
 func (s *Source) turn(ctx context.Context, now time.Time) (seen map[string]time.Time, mine bool, err error) {
 	err = s.changeLooks(ctx, func(l *looks) {
 		if mine = !now.Before(l.Last.Add(s.cfg.Look)); !mine {
@@ -94,8 +95,8 @@ func (s *Source) changeLooks(ctx context.Context, change func(*looks)) error {
 	})
 }
 
-// lookAround looks at all repositories. What does not work in one is no reason not to look at the next, but for GitHub's rate limit, nor to look
-// further back there the next time.
+// lookAround polls all repositories. If one fails, the others are still polled, except after a rate limit. The next
+// poll of the failed one covers the same time again.
 func (s *Source) lookAround(ctx context.Context, desk *tasks.Desk, begun time.Time, seen map[string]time.Time) error {
 	var failed []error
 	for _, repo := range s.cfg.Repositories {
@@ -117,7 +118,7 @@ func (s *Source) lookAround(ctx context.Context, desk *tasks.Desk, begun time.Ti
 	return errors.Join(failed...)
 }
 
-// limited is retryAfter, also for an error that was sorted before.
+// limited is retryAfter, also for an error that sorted has wrapped.
 func (s *Source) limited(err error) (time.Duration, bool) {
 	if later, ok := errors.AsType[*tasks.ErrLater](err); ok {
 		return later.At.Sub(s.cfg.Now()), true
@@ -125,8 +126,8 @@ func (s *Source) limited(err error) (time.Duration, bool) {
 	return hub.RetryAfter(err)
 }
 
-// look looks at one repository. What does not work with one pull request is no reason not to look at the next. all reports whether nothing was
-// missed that happened since then. Failed checks and conflicts are looked at however old they are, so they do not count.
+// look polls one repository. If one pull request fails, the others are still handled. all reports whether every event
+// since then was covered. Failed checks and conflicts do not count, because they are found however old they are.
 func (s *Source) look(ctx context.Context, desk *tasks.Desk, repo string, since time.Time) (all bool, err error) {
 	me, err := s.forge.Login(ctx)
 	if err != nil {
@@ -175,7 +176,7 @@ func (s *Source) look(ctx context.Context, desk *tasks.Desk, repo string, since 
 	return all && err == nil, errors.Join(append(failed, err)...)
 }
 
-// sight is a pull request as a look finds it.
+// sight is a pull request found by a poll.
 type sight struct {
 	*Source
 	gh   *github.Client
@@ -184,7 +185,7 @@ type sight struct {
 	o    origin
 }
 
-// review submits the review that an event should have brought.
+// review submits the review that an event should have submitted.
 func (l sight) review(ctx context.Context, me string) error {
 	author := l.pr.GetUser().GetLogin()
 	var why error
@@ -197,7 +198,7 @@ func (l sight) review(ctx context.Context, me string) error {
 	return err
 }
 
-// failures submits the mending of failed checks.
+// failures submits the fix of failed checks.
 func (l sight) failures(ctx context.Context) error {
 	c, err := l.ciStatus(ctx, l.o, l.o.Head)
 	if err != nil {
@@ -209,8 +210,8 @@ func (l sight) failures(ctx context.Context) error {
 	return l.missed(ctx, kindCheckFailure, "Failed checks", failureKey(c, l.o.Head))
 }
 
-// conflict submits the resolution of conflicts. Lists do not tell of them, and GitHub begins to find out when it is asked for the first time:
-// then the next look sees it.
+// conflict submits the resolution of conflicts. Lists do not contain them, and GitHub starts to compute them on the
+// first request, so the next poll sees them.
 func (l sight) conflict(ctx context.Context, me string) error {
 	owner, name := l.o.path()
 	pr, _, err := l.gh.PullRequests.Get(ctx, owner, name, l.o.Number)
@@ -234,19 +235,19 @@ func (l sight) conflict(ctx context.Context, me string) error {
 	return l.missed(ctx, kindMergeConflict, "Conflicts", key)
 }
 
-// missed submits the work that key stands for, unless a task has begun it.
+// missed submits the work with this key, unless a task has started it.
 func (l sight) missed(ctx context.Context, kind, why, key string) error {
 	p, err := l.memory.state(ctx, l.o)
 	if err != nil || p.Begun[key] != "" {
 		return err
 	}
-	_, err = l.mend(ctx, l.desk, kind, why, l.pr, l.o)
+	_, err = l.autofix(ctx, l.desk, kind, why, l.pr, l.o)
 	return err
 }
 
-// missedRemarks does what was asked for in comments and reviews that no event has told of. open are the pull requests that are open: reviews
-// can be listed only of one after the other, and those are looked at that were touched since then. What an event has told of is a task already, or
-// an order that changes nothing when it is given again.
+// missedRemarks handles requests in comments and reviews whose events were lost. Reviews can be listed only for one
+// pull request at a time, so it reads those of the open pull requests that were updated since then. If an event was
+// handled, its task exists already, or its command changes nothing when it is repeated.
 func (s *Source) missedRemarks(ctx context.Context, gh *github.Client, desk *tasks.Desk, repo string, open []*github.PullRequest, since time.Time) error {
 	var failed []error
 	take := func(h heard, err error) (more bool) {
@@ -278,7 +279,7 @@ func (s *Source) missedRemarks(ctx context.Context, gh *github.Client, desk *tas
 	return errors.Join(failed...)
 }
 
-// missedRemark takes one, unless it is a task.
+// missedRemark handles one remark, unless it has a task.
 func (s *Source) missedRemark(ctx context.Context, desk *tasks.Desk, h heard) error {
 	switch _, err := desk.Status(ctx, h.task()); {
 	case err == nil:
@@ -287,16 +288,16 @@ func (s *Source) missedRemark(ctx context.Context, desk *tasks.Desk, h heard) er
 		return err
 	}
 	h.after = func(do func(context.Context)) { do(ctx) }
-	_, err := s.attend(ctx, desk, h)
+	_, err := s.handleComment(ctx, desk, h)
 	if _, not := errors.AsType[ignored](err); not && h.pull != nil {
-		_, err = s.heed(ctx, desk, h)
+		_, err = s.respondTo(ctx, desk, h)
 	}
 	_, not := errors.AsType[ignored](err)
-	if _, input := errors.AsType[*tasks.InputError](err); not || input { // who asked was told
+	if _, input := errors.AsType[*tasks.InputError](err); not || input { // the author has been answered
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("take what was said on %s: %w", h.origin(), err)
+		return fmt.Errorf("handle remark on %s: %w", h.origin(), err)
 	}
 	return nil
 }

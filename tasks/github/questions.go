@@ -22,9 +22,9 @@ const (
 	noConsent  = "This question does not ask for approval. Answer it with `/answer` or a mention."
 )
 
-// reply submits a comment as the answer to the open question of the pull request's running task. Anyone who can write to the repository may
-// answer. A comment that was written before the question does not answer it: an approval of one call is not an approval of the next.
-// It returns tasks.ErrNoQuestion for a mention that answers nothing.
+// reply submits a comment as the answer to the open question of the pull request's running task. Anyone who can write
+// to the repository may answer. A comment that was written before the question does not answer it: an approval of one
+// call is not an approval of the next. It returns tasks.ErrNoQuestion for a mention that answers nothing.
 func (s *Source) reply(ctx context.Context, desk *tasks.Desk, h heard, command, words string) (said string, err error) {
 	receipt, err := desk.Submit(ctx, tasks.Task{
 		ID: h.task(), Source: s.Name(), Thread: h.thread(), Class: tasks.Interactive, Actor: h.author,
@@ -55,10 +55,10 @@ func (s *Source) reply(ctx context.Context, desk *tasks.Desk, h heard, command, 
 		return "Answered before.", nil
 	default:
 		s.log.Info("question answered by comment", "run", receipt.ID, "user", h.author)
-		h.after(func(ctx context.Context) { s.tell(ctx, h, done, "") })
+		h.after(func(ctx context.Context) { s.postNote(ctx, h, done, "") })
 		return "Answer to task " + receipt.ID, nil
 	}
-	h.after(func(ctx context.Context) { s.tell(ctx, h, notDone, note) })
+	h.after(func(ctx context.Context) { s.postNote(ctx, h, notDone, note) })
 	return note, nil
 }
 
@@ -77,25 +77,25 @@ func answerText(q tasks.Question, command, words string) (string, error) {
 	return words, nil
 }
 
-// What the agent says and asks on its way is a comment where the task was asked for. Each of them is found again by its mark, so that it is
-// there once, even if GitHub's answer to it is lost.
+// The agent's updates and questions are comments at the place of the request. Each is found again by its mark, so that
+// it is posted once, even if GitHub's response is lost.
 
-// Talks reports whether people have asked for a task in the conversation of a pull request: of what is done by itself, or for a bot, nobody is asked.
+// Talks reports whether a person requested the task in a pull request's conversation. Only then may the agent ask.
 func (s *Source) Talks(t tasks.Task) bool {
 	o, err := originOf(t)
 	return err == nil && !nobodyAsked(t, o) && !o.byBot() && !s.watched(o.Repo) && kinds()[t.Kind].asks
 }
 
-// Assures is false: the comment has its sign, and each comment of ours is a mail to many.
+// Assures returns false: the request has its reaction, and each comment is mailed to many people.
 func (s *Source) Assures(tasks.Task) bool { return false }
 
-// Say posts the agent's words.
+// Say posts an update by the agent.
 func (s *Source) Say(ctx context.Context, t tasks.Task, text string) error {
 	sum := sha256.Sum256([]byte(text))
 	return s.speak(ctx, t, tasks.EndingKind("update-"+hex.EncodeToString(sum[:8])), markdown.Parts(text, hub.MaxComment-512, markdown.Bytes)...)
 }
 
-// Ask posts a question, which notifies whoever asked for the task, and how it is answered.
+// Ask posts a question that says how to answer it. It notifies the person who requested the task.
 func (s *Source) Ask(ctx context.Context, t tasks.Task, q tasks.Question) error {
 	me, err := s.forge.Login(ctx)
 	if err != nil {
@@ -104,9 +104,9 @@ func (s *Source) Ask(ctx context.Context, t tasks.Task, q tasks.Question) error 
 	return s.speak(ctx, t, questionOf(q), question(t, q, howToAnswer(q, me)))
 }
 
-// Settle shows below a question what became of it.
+// Settle shows the outcome of a question below it.
 func (s *Source) Settle(ctx context.Context, t tasks.Task, q tasks.Question) error {
-	o, gh, l, err := s.letterOf(ctx, t, questionOf(q), question(t, q, became(q)))
+	o, gh, l, err := s.commentOf(ctx, t, questionOf(q), question(t, q, became(q)))
 	if err != nil {
 		return err
 	}
@@ -136,12 +136,12 @@ func (s *Source) Settle(ctx context.Context, t tasks.Task, q tasks.Question) err
 	return nil
 }
 
-// speakTries is how often something is said whose answer was lost. What is there is found first.
+// speakTries is how often a comment is posted if GitHub's response is lost. Posted parts are found first.
 const speakTries = 3
 
-// speak posts what is not there yet.
+// speak posts the parts that are not there yet.
 func (s *Source) speak(ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string) error {
-	o, gh, l, err := s.letterOf(ctx, t, what, parts...)
+	o, gh, l, err := s.commentOf(ctx, t, what, parts...)
 	if err != nil {
 		return err
 	}
@@ -154,25 +154,25 @@ func (s *Source) speak(ctx context.Context, t tasks.Task, what tasks.EndingKind,
 	return err
 }
 
-// letterOf is what is said on the way of a task, beside the comment that asked for it.
-func (s *Source) letterOf(ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string) (origin, *github.Client, letter, error) {
+// commentOf returns an update or question of a task, as a comment beside the request.
+func (s *Source) commentOf(ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string) (origin, *github.Client, idempotentComment, error) {
 	o, err := originOf(t)
 	if err != nil {
-		return o, nil, letter{}, err
+		return o, nil, idempotentComment{}, err
 	}
 	gh, err := s.client(ctx, o)
 	if err != nil {
-		return o, nil, letter{}, fmt.Errorf("reach %s: %w", o, err)
+		return o, nil, idempotentComment{}, fmt.Errorf("reach %s: %w", o, err)
 	}
-	return o, gh, letter{task: t.ID, ending: what, to: o.Asked.spot, since: o.Asked.At, parts: parts}, nil
+	return o, gh, idempotentComment{task: t.ID, ending: what, to: o.Asked.spot, since: o.Asked.At, parts: parts}, nil
 }
 
-// questionOf is, in the mark of a question, the place of an ending's name.
+// questionOf replaces the name of an ending in the mark of a question.
 func questionOf(q tasks.Question) tasks.EndingKind { return tasks.EndingKind("question-" + q.Key) }
 
-// question is a question in Markdown, with a line below it.
+// question formats a question as Markdown, with a line below it.
 func question(t tasks.Task, q tasks.Question, below string) string {
-	lead := "I have a question before I go on."
+	lead := "I have a question before I continue."
 	if hub.IsLogin(t.Actor) {
 		lead = "@" + t.Actor + ", " + lead
 	}
@@ -187,30 +187,30 @@ func question(t tasks.Task, q tasks.Question, below string) string {
 	return strings.Join(append(said, "---\n"+below), "\n\n") + "\n"
 }
 
-// howToAnswer tells it.
+// howToAnswer says how people answer a question.
 func howToAnswer(q tasks.Question, me string) string {
 	until := q.Until.UTC().Format("2006-01-02 15:04 UTC")
 	if q.Consent != "" {
-		return fmt.Sprintf("Whoever may write to the repository comments `%s`, `%s` (for all that I am to ask about: %s), or `%s` with a reason, until %s. Then I do without it.",
+		return fmt.Sprintf("Anyone with write access can comment `%s`, `%s` (all %s calls in this task) or `%s <reason>` before %s. After that the call is denied.",
 			sayApprove, sayAlways, markdown.NeutralLine(untrusted.Line(q.Consent, 300)), sayDeny, until)
 	}
 	what := "the answer"
 	if len(q.Options) > 0 {
-		what = "a number or other words"
+		what = "a number or other text"
 	}
-	return fmt.Sprintf("Whoever may write to the repository answers by a comment that mentions me, `@%s`, or begins with `%s`, with %s, until %s. Then I go on without an answer.",
+	return fmt.Sprintf("Anyone with write access can answer before %[4]s: mention me, `@%[1]s`, or begin a comment with `%[2]s`, and give %[3]s. After that I continue without an answer.",
 		strings.TrimSuffix(me, "[bot]"), sayAnswer, what, until)
 }
 
-// became tells what became of a question.
+// became describes the outcome of a question.
 func became(q tasks.Question) string {
 	switch a := q.Answer; {
 	case a == nil:
 		return ""
 	case a.Expired && q.Consent != "":
-		return "⏱ Nobody approved of this in time."
+		return "⏱ This was not approved in time."
 	case a.Expired:
-		return "⏱ Nobody answered in time."
+		return "⏱ There was no answer in time."
 	default:
 		return "✅ " + markdown.NeutralLine(untrusted.Line(a.By, 100)) + ": " + markdown.NeutralLine(untrusted.Line(a.Text, 300))
 	}

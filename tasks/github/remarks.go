@@ -18,11 +18,11 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 )
 
-// The lists of a pull request: its remarks, of each sort oldest first, and its files. An error ends a list.
+// The iterators of a pull request: its remarks, each kind oldest first, and its files. An error ends the iteration.
 
 type remarks = iter.Seq2[remark, error]
 
-// conversation lists the comments written or edited since then.
+// conversation iterates over the comments written or edited since then.
 func (s *Source) conversation(ctx context.Context, gh *github.Client, o origin, since time.Time) remarks {
 	owner, name := o.path()
 	opt := &github.IssueListCommentsOptions{ListOptions: github.ListOptions{PerPage: 100}}
@@ -34,7 +34,7 @@ func (s *Source) conversation(ctx context.Context, gh *github.Client, o origin, 
 	})
 }
 
-// lines lists the comments on lines written or edited since then.
+// lines iterates over the comments on lines written or edited since then.
 func (s *Source) lines(ctx context.Context, gh *github.Client, o origin, since time.Time) remarks {
 	owner, name := o.path()
 	opt := &github.PullRequestListCommentsOptions{Since: since, ListOptions: github.ListOptions{PerPage: 100}}
@@ -43,7 +43,7 @@ func (s *Source) lines(ctx context.Context, gh *github.Client, o origin, since t
 	})
 }
 
-// reviews lists the bodies of all reviews.
+// reviews iterates over the bodies of all reviews.
 func (s *Source) reviews(ctx context.Context, gh *github.Client, o origin) remarks {
 	owner, name := o.path()
 	opt := &github.ListOptions{PerPage: 100}
@@ -52,8 +52,8 @@ func (s *Source) reviews(ctx context.Context, gh *github.Client, o origin) remar
 	})
 }
 
-// remarksSince lists what was said in a repository since then on whatever pull request, in the conversation and on lines: the first so many of
-// each. Of the same second there may be what was said before.
+// remarksSince iterates over the remarks on all pull requests of a repository since then, in conversations and on
+// lines, up to maxSaidSince of each. It may include remarks from earlier in the same second.
 func (s *Source) remarksSince(ctx context.Context, gh *github.Client, repo string, since time.Time) iter.Seq2[heard, error] {
 	owner, name := origin{Repo: repo}.path()
 	lists := github.ListOptions{PerPage: 100}
@@ -84,7 +84,7 @@ func (s *Source) remarksSince(ctx context.Context, gh *github.Client, repo strin
 	}
 }
 
-// reviewsOf lists the reviews of a pull request.
+// reviewsOf iterates over the reviews of a pull request.
 func (s *Source) reviewsOf(ctx context.Context, gh *github.Client, repo string, pr *github.PullRequest) iter.Seq2[heard, error] {
 	o := origin{Repo: repo, Number: pr.GetNumber()}
 	owner, name := o.path()
@@ -97,12 +97,12 @@ func (s *Source) reviewsOf(ctx context.Context, gh *github.Client, repo string, 
 	})
 }
 
-// maxSaidSince bounds each of the two.
+// maxSaidSince bounds each of the two lists.
 const maxSaidSince = 1000
 
 var pullPage = regexp.MustCompile(`/pull/([0-9]+)#`)
 
-// pullOfPage is the number of the pull request that the address of a comment is on; 0: it is an issue's.
+// pullOfPage returns the number of the pull request from a comment's URL, or 0 if the URL is that of an issue.
 func pullOfPage(address string) int {
 	m := pullPage.FindStringSubmatch(address)
 	if m == nil {
@@ -112,7 +112,7 @@ func pullOfPage(address string) int {
 	return n
 }
 
-// files lists what a pull request changes, in the order of GitHub: 3,000 files at most.
+// files iterates over the changed files of a pull request in GitHub's order, at most 3,000.
 func (s *Source) files(ctx context.Context, gh *github.Client, o origin) iter.Seq2[*github.CommitFile, error] {
 	owner, name := o.path()
 	opt := &github.ListOptions{PerPage: 100}
@@ -122,23 +122,22 @@ func (s *Source) files(ctx context.Context, gh *github.Client, o origin) iter.Se
 	})
 }
 
-// What the agent is told of what was said: the newest remarks.
+// Bounds of the remarks in a prompt, the newest first.
 const (
 	maxRemarks = 50
-	maxBatch   = 20_000 // characters in all
+	maxBatch   = 20_000 // characters of all
 	maxRemark  = 10_000 // characters of one
 	maxHunk    = 3_000  // characters of the diff above a line, its end
 )
 
-// batch is what was said on a pull request up to the comment that asks, oldest first.
+// batch holds the remarks on a pull request up to the request, oldest first.
 type batch struct {
 	me      string
 	remarks []remark
-	asked   remark // that comment; of it only what the event cannot have told is new
+	asked   remark // the request; only fields that its event may lack are used
 }
 
-// unanswered are the remarks since the last one that was answered, and whatever the comment that asks belongs to: its thread on a line, or
-// the review it came with.
+// unanswered returns the remarks since the last answered one, and those in the same thread or review as the request.
 func (k talk) unanswered(ctx context.Context) (batch, error) {
 	before, err := k.memory.cursor(k.o).Load(ctx)
 	if err != nil {
@@ -153,17 +152,17 @@ func (k talk) unanswered(ctx context.Context) (batch, error) {
 		case r.review != 0 && r.review == b.asked.review:
 			return true
 		}
-		return !mine && !last && !r.at.Before(before.Until) // there may be others of the same second
+		return !mine && !last && !r.at.Before(before.Until) // there may be others in the same second
 	})
 }
 
-// everything is all that was said.
+// everything returns all remarks.
 func (k talk) everything(ctx context.Context) (batch, error) {
 	return k.gather(ctx, time.Time{}, func(batch, remark) bool { return true })
 }
 
-// gather reads what was said and is wanted. What was written or edited after the comment that asks is left out: nobody who agreed to it has
-// seen it. So is that comment, which is known by the event.
+// gather reads the wanted remarks. It leaves out remarks written or edited after the request, because the author of the
+// request has not seen them. It also leaves out the request itself, which is known from the event.
 func (k talk) gather(ctx context.Context, since time.Time, wanted func(batch, remark) bool) (batch, error) {
 	b := batch{}
 	var err error
@@ -174,7 +173,7 @@ func (k talk) gather(ctx context.Context, since time.Time, wanted func(batch, re
 	for _, list := range []remarks{k.conversation(ctx, k.gh, k.o, since), k.lines(ctx, k.gh, k.o, time.Time{}), k.reviews(ctx, k.gh, k.o)} {
 		for r, err := range list {
 			if err != nil {
-				return b, k.sorted("read what was said on "+k.o.String(), err)
+				return b, k.sorted("read remarks on "+k.o.String(), err)
 			}
 			if r.spot == k.o.Asked.spot {
 				b.asked = r
@@ -186,7 +185,7 @@ func (k talk) gather(ctx context.Context, since time.Time, wanted func(batch, re
 	for _, r := range all {
 		late := r.at.After(until) || r.edited.After(until)
 		if late && r.review != 0 && r.review == b.asked.review && r.author == k.task.Actor {
-			late = false // GitHub dates what was written before a review to when that was sent, or so
+			late = false // GitHub dates comments of a review to about the time it was submitted
 		}
 		if late || r.spot == k.o.Asked.spot || untrusted.Visible(r.body) == "" || !wanted(b, r) {
 			continue
@@ -197,14 +196,14 @@ func (k talk) gather(ctx context.Context, since time.Time, wanted func(batch, re
 	return b, nil
 }
 
-// asksMore reports whether a review says anything but what speaks to us: each comment of it that does is a task of its own.
+// asksMore reports whether a review has text besides its requests: each comment with a request is a separate task.
 func (b batch) asksMore() bool {
 	return untrusted.Visible(b.asked.body) != "" || slices.ContainsFunc(b.remarks, func(r remark) bool {
 		return r.review == b.asked.review && !r.speaksTo(b.me)
 	})
 }
 
-// prompt is what somebody said to us, in his own words, and what he may refer to.
+// prompt returns the prompt of a request: its text, and the remarks it may refer to.
 func (b batch) prompt(k talk) string {
 	where := map[place]string{
 		inConversation: "in the conversation of pull request " + k.o.String(),
@@ -214,12 +213,12 @@ func (b batch) prompt(k talk) string {
 	return strings.TrimSpace(fmt.Sprintf("@%s asks you, %s:\n\n%s\n\n%s%s", k.task.Actor, where, k.task.Prompt, b.asked.shown(), b.said()))
 }
 
-// order is a command, with what was written below it.
+// order returns the prompt of a command with the text below it.
 func (b batch) order(k talk, what string) string {
 	return strings.TrimSpace(what + k.o.added(k.task) + "\n\n" + b.said())
 }
 
-// said shows the remarks, each in a fence of its own; empty when there are none. Where there are too many the oldest are left out.
+// said quotes the remarks, each in its own fence, or returns "". If there are too many, it drops the oldest.
 func (b batch) said() string {
 	var blocks []string
 	left, shown := maxBatch, map[int64]bool{0: true, b.asked.Thread: true}
@@ -238,10 +237,10 @@ func (b batch) said() string {
 		return ""
 	}
 	slices.Reverse(blocks)
-	return "This was said on the pull request before, oldest first, and may be what is meant:\n\n" + strings.Join(blocks, "\n")
+	return "These earlier remarks on the pull request, oldest first, may be relevant:\n\n" + strings.Join(blocks, "\n")
 }
 
-// shown is the part of the diff that a remark on a line stands below; empty for any other.
+// shown quotes the part of the diff above a remark on a line, or returns "".
 func (r remark) shown() string {
 	if r.hunk == "" {
 		return ""

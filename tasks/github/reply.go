@@ -18,8 +18,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// reply tells of a task by one comment at its end, where it was asked for. What the agent does meanwhile is in the log: comments that
-// are edited all the time are no use to people who read them in their mail.
+// reply reports a task by one comment at its end, where it was requested. The agent's progress is in the log: comments
+// that are edited often do not help people who read them in their mail.
 type reply struct {
 	source *Source
 	gh     *github.Client
@@ -28,7 +28,7 @@ type reply struct {
 	log    *slog.Logger
 }
 
-// openReply has nothing to begin.
+// openReply opens the report. Nothing is posted before the end.
 func (s *Source) openReply(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
 	gh, err := s.client(ctx, o)
 	if err != nil {
@@ -37,10 +37,11 @@ func (s *Source) openReply(ctx context.Context, t tasks.Task, o origin) (tasks.R
 	return &reply{source: s, gh: gh, origin: o, task: t, log: s.log.With("run", t.ID, "thread", t.Thread)}, nil
 }
 
-// Update shows nothing.
+// Update does nothing.
 func (r *reply) Update(agent.Event) {}
 
-// Close posts the answer. What GitHub refuses for good is logged; after any other error the next attempt finds what this one has posted.
+// Close posts the answer. If GitHub refuses it for good, it logs that; after any other error the next attempt finds the
+// posted parts.
 func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
 	stranger, silent, err := r.silent(ctx, e)
 	if err != nil || silent {
@@ -49,7 +50,7 @@ func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
 	if stranger {
 		e.Reason = noWork
 	}
-	l := letter{task: r.task.ID, ending: e.Kind, at: e.At.UnixMicro(), to: r.place(e), since: r.since(), after: e.Retried, parts: r.bodies(e)}
+	l := idempotentComment{task: r.task.ID, ending: e.Kind, at: e.At.UnixMicro(), to: r.place(e), since: r.since(), after: e.Retried, parts: r.bodies(e)}
 	if e.Found {
 		l.parts = nil
 	}
@@ -70,8 +71,8 @@ func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
 	return r.source.memory.answered(ctx, r.origin, last, at)
 }
 
-// silent reports whether there is nothing to say: what was withdrawn has nobody who waits, and people who may not ask are told so once on each
-// pull request.
+// silent reports whether there is no reply: to a withdrawn request, and to people without permission, who get one
+// answer on each pull request.
 func (r *reply) silent(ctx context.Context, e tasks.Ending) (stranger, silent bool, _ error) {
 	if nobodyAsked(r.task, r.origin) || r.origin.byBot() {
 		return false, unheard(e), nil
@@ -87,7 +88,7 @@ func (r *reply) silent(ctx context.Context, e tasks.Ending) (stranger, silent bo
 	return true, !first, err
 }
 
-// place is where the answer goes: to the comment that asked. What comes from several places is answered in the conversation.
+// place returns the comment to answer. Requests from several places are answered in the conversation.
 func (r *reply) place(e tasks.Ending) spot {
 	if r.origin.Asked == nil {
 		return spot{Place: inConversation}
@@ -101,7 +102,7 @@ func (r *reply) place(e tasks.Ending) spot {
 	return to
 }
 
-// since is when the answer cannot have been posted before.
+// since returns the earliest time at which the answer can have been posted.
 func (r *reply) since() time.Time {
 	if r.origin.Asked == nil {
 		return time.Time{}
@@ -109,13 +110,13 @@ func (r *reply) since() time.Time {
 	return r.origin.Asked.At
 }
 
-// bodies are the parts of the answer.
+// bodies returns the parts of the answer.
 func (r *reply) bodies(e tasks.Ending) []string {
 	foot := "\n\n---\n<sub>" + r.footer(e) + "</sub>\n"
 	if note := e.Note(); note != "" {
 		foot = "\n\n" + markdown.Neutral(untrusted.Line(note, 500)) + foot
 	}
-	const head = 512 // of the mark, with room
+	const head = 512 // room for the mark
 	parts := markdown.Parts(text(e), hub.MaxComment-head-len(foot), markdown.Bytes)
 	for i := range parts {
 		if len(parts) > 1 {
@@ -126,7 +127,7 @@ func (r *reply) bodies(e tasks.Ending) []string {
 	return parts
 }
 
-// footer is the line of facts, with the addresses of what was asked and of the run.
+// footer returns the line of facts, with links to the request and the run.
 func (r *reply) footer(e tasks.Ending) string {
 	var facts []string
 	if a := r.origin.Asked; a != nil && a.Place != onLine && a.URL != "" {
@@ -146,14 +147,14 @@ func (r *reply) footer(e tasks.Ending) string {
 	return strings.Join(append(facts, run), " · ")
 }
 
-// askedAt is when a task was asked for, by its ID.
+// askedAt returns when a task was requested, from its ID.
 func askedAt(id string) time.Time {
 	digits, _, _ := strings.Cut(id, "-")
 	micros, _ := strconv.ParseInt(digits, 10, 64)
 	return time.UnixMicro(micros).UTC()
 }
 
-// acked is the report of a task that comments have asked for: when it is closed they get a sign of how it ended.
+// acked is the report of a task that comments have requested. Close adds a reaction to them that shows the result.
 type acked struct {
 	tasks.Report
 	source *Source
@@ -161,7 +162,7 @@ type acked struct {
 	origin origin
 }
 
-// acked adds the sign to a report, if a comment asked for the task.
+// acked adds the reactions to a report if a comment requested the task.
 func (s *Source) acked(ctx context.Context, o origin, r tasks.Report, err error) (tasks.Report, error) {
 	if err != nil || len(o.spots()) == 0 {
 		return r, err
@@ -173,7 +174,7 @@ func (s *Source) acked(ctx context.Context, o origin, r tasks.Report, err error)
 	return &acked{Report: r, source: s, gh: gh, origin: o}, nil
 }
 
-// spots are the comments that have asked for a task.
+// spots returns the comments that requested a task.
 func (o origin) spots() []spot {
 	if o.Asked == nil {
 		return slices.Clone(o.Also)
@@ -181,7 +182,7 @@ func (o origin) spots() []spot {
 	return append(slices.Clone(o.Also), o.Asked.spot)
 }
 
-// Close closes the report and puts up the signs. A comment that is gone needs none, nor does one that another task answers for now.
+// Close closes the report and adds the reactions. It skips deleted comments and those that another task answers now.
 func (a *acked) Close(ctx context.Context, e tasks.Ending) error {
 	if err := a.Report.Close(ctx, e); err != nil || e.Kind == tasks.Withdrawn {
 		return err

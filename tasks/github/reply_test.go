@@ -130,7 +130,7 @@ func TestReplyOnce(t *testing.T) {
 		n, task, comment := w.talk()
 		// Somebody has copied our mark.
 		e := answered("Because.")
-		must(w.hub.Comment(w.Context(), repo, n, "mallory", letter{task: task.ID, ending: e.Kind, at: e.At.UnixMicro()}.mark(1)+"\nNo."))
+		must(w.hub.Comment(w.Context(), repo, n, "mallory", idempotentComment{task: task.ID, ending: e.Kind, at: e.At.UnixMicro()}.mark(1)+"\nNo."))
 		close := func() error { return w.report(task).Close(w.Context(), e) }
 		w.hub.Fail(createComment, githubfake.Failure{Status: 502, After: true}) // it arrived all the same
 		if close() == nil {
@@ -242,7 +242,7 @@ func TestStrangersAreToldOnce(t *testing.T) {
 	w := withToken(t)
 	n, task, comment := w.talk()
 	task.Actor = "cleo"
-	refused := tasks.Ending{Kind: tasks.Refused, Reason: "cleo may not write to acme/api.", At: ended}
+	refused := tasks.Ending{Kind: tasks.Refused, Reason: "cleo has no write access to acme/api.", At: ended}
 	for range 2 {
 		w.close(task, refused)
 		task.ID = strings.Replace(task.ID, "1790000000", "1790000001", 1)

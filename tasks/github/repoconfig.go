@@ -18,30 +18,30 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 )
 
-// settings is .github/errand.yml: what the people of a repository want of errand there. The zero value is that of a repository without one.
+// settings is .github/errand.yml, the repository's own settings. The zero value is that of a repository without one.
 type settings struct {
-	Triggers map[string]bool `yaml:"triggers"` // kinds of work that happen by themselves or do not; see on
+	Triggers map[string]bool `yaml:"triggers"` // kinds of automatic work, on or off; see on
 	Skip     skip            `yaml:"skip"`
 	Review   struct {
-		Severity     string `yaml:"severity"`     // the least grave that is told: critical, major or minor; empty: all
-		MaxFindings  int    `yaml:"max_findings"` // at lines; 0: the usual number
-		Instructions string `yaml:"instructions"` // file of the base branch with what reviewers are told besides
+		Severity     string `yaml:"severity"`     // the least serious findings to show: critical, major or minor; empty: all
+		MaxFindings  int    `yaml:"max_findings"` // on lines; 0: the default
+		Instructions string `yaml:"instructions"` // a file of the base branch with more instructions for reviewers
 	} `yaml:"review"`
-	Checks []string          `yaml:"checks"` // commands that have to succeed: the agent is told, and the worker runs them before work is published
-	Models map[string]string `yaml:"models"` // by kind
+	Checks []string          `yaml:"checks"` // commands that have to succeed; the worker runs them before it publishes
+	Models map[string]string `yaml:"models"` // by kind of task
 
-	Unread bool `yaml:"-"` // there may be more checks than Checks, which could not be read
+	Unread bool `yaml:"-"` // there may be more Checks that could not be read
 }
 
-// skip is what is not worked on by itself.
+// skip selects pull requests without automatic work.
 type skip struct {
-	Paths    []string `yaml:"paths"`    // a pull request that changes nothing but these files, as in agent.Rule
-	Labels   []string `yaml:"labels"`   // that has one of these labels
-	Authors  []string `yaml:"authors"`  // whose author is one of these
-	Branches []string `yaml:"branches"` // against one of these branches; * stands for any characters but a slash
+	Paths    []string `yaml:"paths"`    // if the pull request changes only these files, as in agent.Rule
+	Labels   []string `yaml:"labels"`   // if it has one of these labels
+	Authors  []string `yaml:"authors"`  // if its author is one of these
+	Branches []string `yaml:"branches"` // if its base is one of these; * matches any characters except a slash
 }
 
-// on reports whether a kind of work happens by itself.
+// on reports whether a kind of work is done automatically.
 func (c settings) on(kind string) bool {
 	if wanted, said := c.Triggers[kind]; said {
 		return wanted
@@ -49,7 +49,8 @@ func (c settings) on(kind string) bool {
 	return kinds()[kind].automatic
 }
 
-// skips says why nothing happens by itself on a pull request that changes these files, or nothing. Files that are not known yet are nil.
+// skips returns why there is no automatic work on a pull request that changes these files, or "". files is nil if they
+// are not known yet.
 func (c settings) skips(pr *github.PullRequest, files []string) (why string) {
 	for _, l := range pr.Labels {
 		if containsFold(c.Skip.Labels, l.GetName()) {
@@ -80,14 +81,14 @@ func containsFold(list []string, s string) bool {
 	return slices.ContainsFunc(list, func(have string) bool { return strings.EqualFold(have, s) })
 }
 
-// Bounds of what a repository can make us keep in mind or do.
+// Bounds of what a repository can make errand store or do.
 const (
 	maxList   = 50  // entries
 	maxEntry  = 300 // characters of one
-	maxChosen = 20  // findings at lines
+	maxChosen = 20  // findings on lines
 )
 
-// parseSettings reads the file. What is wrong with it, one line each, is left out; the rest counts.
+// parseSettings reads the file. It skips invalid settings and returns a line about each.
 func parseSettings(data []byte) (c settings, wrong []string) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
@@ -99,17 +100,17 @@ func parseSettings(data []byte) (c settings, wrong []string) {
 	} else if err != nil && !errors.Is(err, io.EOF) {
 		return settings{Unread: true}, []string{"The file is not YAML: " + untrusted.Line(strings.TrimPrefix(err.Error(), "yaml: "), maxEntry) + "."}
 	}
-	c, wrong = c.mended(wrong)
+	c, wrong = c.validated(wrong)
 	c.Unread = len(c.Checks) != wantedChecks(data)
 	return c, wrong
 }
 
-// wantedChecks is how many checks a file names, whether they make sense or not.
+// wantedChecks counts the checks in a file, including invalid ones.
 func wantedChecks(data []byte) int {
 	var c struct {
 		Checks yaml.Node `yaml:"checks"`
 	}
-	_ = yaml.Unmarshal(data, &c) // what is wrong elsewhere is known
+	_ = yaml.Unmarshal(data, &c) // other errors are reported elsewhere
 	node := &c.Checks
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
@@ -128,29 +129,29 @@ var (
 	wrongKind    = regexp.MustCompile(`^(line \d+): .*$`)
 )
 
-// misread puts what yaml says of Go's types into words for people.
+// misread rewrites the YAML package's errors, which mention Go types.
 func misread(e string) string {
 	if m := unknownField.FindStringSubmatch(e); m != nil {
-		return fmt.Sprintf("Line %s: there is no setting %s.", m[1], code(m[2]))
+		return fmt.Sprintf("Line %s: unknown setting %s.", m[1], code(m[2]))
 	}
 	if m := wrongKind.FindStringSubmatch(e); m != nil {
-		return "L" + m[1][1:] + ": this is not a value of the right kind."
+		return "L" + m[1][1:] + ": the value has the wrong type."
 	}
 	return untrusted.Line(e, maxEntry)
 }
 
-// mended leaves out what could be read and makes no sense.
-func (c settings) mended(wrong []string) (settings, []string) {
+// validated drops settings that could be read but make no sense.
+func (c settings) validated(wrong []string) (settings, []string) {
 	refuse := func(key, why string) { wrong = append(wrong, code(key)+" "+why+".") }
 	for _, kind := range slices.Sorted(maps.Keys(c.Triggers)) {
 		if !kinds()[kind].automatic {
-			refuse("triggers."+kind, "is nothing that happens by itself")
+			refuse("triggers."+kind, "is not a kind of automatic work")
 			delete(c.Triggers, kind)
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(c.Models)) {
 		if _, ok := kinds()[kind]; !ok || !modelForm.MatchString(c.Models[kind]) {
-			refuse("models."+kind, "is not the name of a model for a kind of work")
+			refuse("models."+kind, "is not a model name for a kind of task")
 			delete(c.Models, kind)
 		}
 	}
@@ -188,10 +189,10 @@ func (c settings) mended(wrong []string) (settings, []string) {
 	return c, wrong
 }
 
-// modelForm is what tasks takes for a name of a model.
+// modelForm matches what tasks accepts as the name of a model.
 var modelForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:\[\]-]{0,99}$`)
 
-// code shows somebody's word as one.
+// code formats text from others as inline code.
 func code(s string) string {
 	return "`" + strings.ReplaceAll(untrusted.Line(s, maxEntry), "`", "'") + "`"
 }

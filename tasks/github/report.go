@@ -14,22 +14,22 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// report tells of one review: by a light beside the commit while it runs, by a comment when there is something to read. A comment at
-// the beginning would only send mail.
+// report reports one review: by the status indicator of the commit while it runs, and by a comment when there is a
+// result. A comment at the start would only send mail.
 type report struct {
 	source *Source
 	gh     *github.Client
 	origin origin
 	task   tasks.Task
-	light  hub.StatusIndicator
+	indicator  hub.StatusIndicator
 	log    *slog.Logger
 
 	actions latest
 	stop    context.CancelFunc
-	done    chan struct{} // closed when no show is under way any more
+	done    chan struct{} // closed when no write is running
 }
 
-// openReview finds the task's light or switches it on. Where GitHub does not allow one, the report goes on without.
+// openReview finds or creates the task's status indicator. If GitHub does not allow one, the report continues without.
 func (s *Source) openReview(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
 	gh, err := s.client(ctx, o)
 	if err != nil {
@@ -43,27 +43,27 @@ func (s *Source) openReview(ctx context.Context, t tasks.Task, o origin) (tasks.
 	} else if err != nil {
 		return nil, s.later("open report", err)
 	}
-	return s.start(ctx, &report{gh: gh, origin: o, task: t, light: l, log: log}), nil
+	return s.start(ctx, &report{gh: gh, origin: o, task: t, indicator: l, log: log}), nil
 }
 
-// start gives a report its goroutine.
+// start starts the goroutine of a report.
 func (s *Source) start(ctx context.Context, r *report) *report {
 	r.source, r.actions, r.done = s, newLatest(), make(chan struct{})
 	var stop context.Context
 	stop, r.stop = context.WithCancel(ctx)
 	go func() {
 		defer close(r.done)
-		// The writes have ctx, not stop: one that was broken off could still arrive, after the final word.
-		r.actions.run(stop, r.light.Interval(), r.shower(ctx))
+		// The writes use ctx, not stop: a cancelled one could still arrive, after the final status.
+		r.actions.run(stop, r.indicator.Interval(), r.shower(ctx))
 	}()
 	return r
 }
 
-// shower writes an action to the light and complains once.
+// shower returns a function that writes an action to the indicator and logs the first failure.
 func (r *report) shower(ctx context.Context) func(string) {
 	warned := false
 	return func(action string) {
-		err := r.light.Show(ctx, markdown.NeutralLine(untrusted.Line(action, hub.MaxStatus)))
+		err := r.indicator.Show(ctx, markdown.NeutralLine(untrusted.Line(action, hub.MaxStatus)))
 		if err != nil && !warned && ctx.Err() == nil {
 			warned = true
 			r.log.Warn("show action", "err", err)
@@ -71,7 +71,7 @@ func (r *report) shower(ctx context.Context) func(string) {
 	}
 }
 
-// Update shows what the agent does, now and then.
+// Update shows the agent's actions, at intervals.
 func (r *report) Update(e agent.Event) {
 	switch e.Kind {
 	case agent.Started:
@@ -81,8 +81,9 @@ func (r *report) Update(e agent.Event) {
 	}
 }
 
-// Close posts the findings, then the comment that sums them up, and then ends the light, which says that they are there. What GitHub refuses for good is logged
-// and said by the light; anything else is an error, and the next attempt finds what this one has done.
+// Close posts the findings, then the summary comment, and then completes the indicator, which links to them. If GitHub
+// refuses something for good, it is logged and shown by the indicator. Any other error is returned, and the next
+// attempt finds what this one has posted.
 func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	r.stop()
 	select {
@@ -93,7 +94,7 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	if e.Found {
 		return nil
 	}
-	said, err := r.tell(ctx, e)
+	said, err := r.postFindings(ctx, e)
 	if err != nil {
 		return r.source.later("post findings", err)
 	}
@@ -105,7 +106,7 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	} else if err != nil {
 		return r.source.later("post review", err)
 	}
-	if err := r.light.Finish(ctx, said.verdict); hub.Permanent(err) {
+	if err := r.indicator.Finish(ctx, said.verdict); hub.Permanent(err) {
 		r.log.Warn("end check", "err", err)
 	} else if err != nil {
 		return r.source.later("end report", err)
@@ -113,8 +114,8 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	return nil
 }
 
-// tell posts what the agent found at the lines it found it, if it gave findings, and says what the comment and the light are to tell.
-func (r *report) tell(ctx context.Context, e tasks.Ending) (outcome, error) {
+// postFindings posts the agent's findings on their lines, if any, and returns the content of the comment and indicator.
+func (r *report) postFindings(ctx context.Context, e tasks.Ending) (outcome, error) {
 	answer, ok := r.answer(e)
 	if !ok {
 		return r.inWords(ctx, r.spoken(e))
@@ -124,27 +125,28 @@ func (r *report) tell(ctx context.Context, e tasks.Ending) (outcome, error) {
 		return outcome{}, err
 	}
 	ours := markOf(r.task, r.origin, e)
-	plan, err := r.settle(ctx, ours, answer)
+	plan, err := r.selectFindings(ctx, ours, answer)
 	if err != nil {
 		return outcome{}, err
 	}
 	plan, moved, err := r.post(ctx, plan, limits, ours)
 	if hub.Permanent(err) {
-		r.log.Error("post findings", "err", err) // they are all in the comment
+		r.log.Error("post findings", "err", err) // the comment has all of them
 	} else if err != nil {
 		return outcome{}, err
 	}
 	said := r.found(e, plan, answer.Summary, moved)
 	said.text += misunderstood(unknown)
 	if moved != "" {
-		return said, nil // the next review finds again what counts
+		return said, nil // the next review reports the findings that still apply
 	}
 	state, err := r.remember(ctx, ours, plan, said.verdict)
 	said.text += state.pausing()
 	return said, err
 }
 
-// inWords completes the outcome of a task without findings. A head that was refused because it was reviewed in another guise keeps that verdict.
+// inWords completes the outcome of a task without findings. A head that was refused because the same changes were
+// reviewed keeps that verdict.
 func (r *report) inWords(ctx context.Context, said outcome) (outcome, error) {
 	switch said.ending.Kind {
 	case tasks.Answered:
@@ -161,8 +163,7 @@ func (r *report) inWords(ctx context.Context, said outcome) (outcome, error) {
 	return said, nil
 }
 
-// latest brings the newest of many words to where writing is slow. Between two of them there is a pause; what was put in meanwhile
-// and overtaken is dropped.
+// latest passes the newest value to a slow writer. It pauses between two writes and drops values that are overtaken.
 type latest struct{ words chan string }
 
 func newLatest() latest { return latest{make(chan string, 1)} }
@@ -182,7 +183,7 @@ func (l latest) put(word string) {
 	}
 }
 
-// run writes until stop ends. A write that has begun is waited for.
+// run writes until stop ends. It waits for a running write.
 func (l latest) run(stop context.Context, pause time.Duration, write func(string)) {
 	last := ""
 	for {

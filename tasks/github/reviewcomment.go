@@ -22,12 +22,12 @@ import (
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
-// comment puts an outcome into the pull request's review comment. What it finds there it leaves, edits or removes by the marks, so
-// that it may be called again after any failure, and beside another task's.
+// comment writes an outcome to the pull request's summary comment. It keeps, edits or removes existing comments by
+// their marks, so it may be called again after any failure, and concurrently with another task's.
 func (r *report) comment(ctx context.Context, said outcome) error {
 	e := said.ending
 	if slices.Contains([]tasks.EndingKind{tasks.Refused, tasks.Cancelled, tasks.Superseded}, e.Kind) {
-		return nil // nobody is missing a review
+		return nil // no review is missing
 	}
 	old, err := r.comments(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (r *report) comment(ctx context.Context, said outcome) error {
 		case c.mark.compare(ours) != 0:
 			_, _, err = r.gh.Issues.EditComment(ctx, owner, name, c.id, text)
 			if hub.StatusCode(err) == http.StatusNotFound {
-				err = errors.New("somebody has just deleted it") // not for good: the next attempt writes a new one
+				err = errors.New("it was just deleted") // not permanent: the next attempt posts a new one
 			}
 		}
 		if err != nil {
@@ -61,7 +61,7 @@ func (r *report) comment(ctx context.Context, said outcome) error {
 		if part <= len(parts) {
 			continue
 		}
-		// The rest of a longer text than ours.
+		// The rest of an older, longer text.
 		if _, err := r.gh.Issues.DeleteComment(ctx, owner, name, c.id); err != nil && hub.StatusCode(err) != http.StatusNotFound {
 			return fmt.Errorf("remove part %d of the review of %s: %w", part, r.origin, err)
 		}
@@ -69,13 +69,13 @@ func (r *report) comment(ctx context.Context, said outcome) error {
 	return nil
 }
 
-// posted is a comment of ours.
+// posted is a comment by errand.
 type posted struct {
 	id   int64
 	mark mark
 }
 
-// comments finds our comments with a mark, by part. Others may have copied a mark, so the author has to be us.
+// comments finds errand's comments with a mark, by part. Others may have copied a mark, so the author has to be errand.
 func (r *report) comments(ctx context.Context) (map[int]posted, error) {
 	me, err := r.source.forge.Login(ctx)
 	if err != nil {
@@ -94,16 +94,16 @@ func (r *report) comments(ctx context.Context) (map[int]posted, error) {
 	return found, nil
 }
 
-// bodies are the comments that tell an outcome.
+// bodies returns the comments for an outcome.
 func (r *report) bodies(m mark, said outcome) []string {
 	foot := "\n\n---\n<sub>" + r.footer(said.ending) + "</sub>\n"
 	if note := said.ending.Note(); note != "" {
 		foot = "\n\n" + markdown.Neutral(untrusted.Line(note, 500)) + foot
 	}
-	const head = 512 // of the mark and the title, with room
+	const head = 512 // room for the mark and the title
 	room := hub.MaxComment - head - len(foot)
 	texts := []string{said.text}
-	if len(said.text) > room { // with the markup that is our own it cannot be cut
+	if len(said.text) > room { // text with errand's markup cannot be split
 		texts = markdown.Parts(strings.NewReplacer("<sub>", "", "</sub>", "").Replace(said.text), room, markdown.Bytes)
 	}
 	bodies := make([]string, len(texts))
@@ -119,13 +119,13 @@ func (r *report) bodies(m mark, said outcome) []string {
 	return bodies
 }
 
-// text is what is said: the answer, or why there is none and what there was of it.
+// text returns the answer, or why there is none with the partial answer.
 func text(e tasks.Ending) string {
 	e.Result.Text = strings.TrimSpace(e.Result.Text)
 	return strings.TrimSpace(e.Sentence() + "\n\n" + e.Body())
 }
 
-// footer is the line of facts and the run's address.
+// footer returns the line of facts with a link to the run.
 func (r *report) footer(e tasks.Ending) string {
 	run := "run " + r.task.ID
 	if r.source.cfg.ConsoleURL != "" {
@@ -137,15 +137,15 @@ func (r *report) footer(e tasks.Ending) string {
 	return run
 }
 
-// outcome is what has come of a review: how it ended, and what its comment and its light say.
+// outcome is the result of a review: its ending, and the content of its comment and status indicator.
 type outcome struct {
 	ending  tasks.Ending
 	title   string // of the comment
-	text    string // of the comment, harmless
+	text    string // of the comment, made harmless
 	verdict hub.Verdict
 }
 
-// spoken is the outcome of a task that has words only: the agent's, where it gave no findings, or ours, where there was no answer.
+// spoken returns the outcome of a task without findings: the agent's text, or errand's if there is no answer.
 func (r *report) spoken(e tasks.Ending) outcome {
 	o := outcome{ending: e, title: "Review of " + hub.ShortSHA(r.origin.Head), text: markdown.Neutral(text(e)), verdict: verdictOf(e)}
 	if e.Kind != tasks.Answered {
@@ -154,8 +154,8 @@ func (r *report) spoken(e tasks.Ending) outcome {
 	return o
 }
 
-// found is the outcome of a review with findings, as they were placed. moved is the head that has taken the place of the one that was
-// reviewed; empty: it is still there.
+// found returns the outcome of a review with placed findings. moved is the new head of the pull request, or "" if it is
+// still the reviewed one.
 func (r *report) found(e tasks.Ending, p review.Plan, summary, moved string) outcome {
 	headline := p.Headline()
 	o := outcome{
@@ -170,29 +170,29 @@ func (r *report) found(e tasks.Ending, p review.Plan, summary, moved string) out
 	}
 	if moved != "" {
 		word := "Superseded by " + hub.ShortSHA(moved) + "."
-		o.text = "The pull request has moved on to " + hub.ShortSHA(moved) + " meanwhile, so nothing of this stands at its lines.\n\n" + o.text
+		o.text = "The pull request has moved on to " + hub.ShortSHA(moved) + " in the meantime, so no finding is shown on its line.\n\n" + o.text
 		o.verdict = hub.Verdict{Conclusion: "neutral", Title: "Superseded", Summary: word, Line: word, At: e.At}
 	}
 	return o
 }
 
-// maxSummary is how much of a check run's summary the findings may take, in characters, of the 65,535 that GitHub allows.
+// maxSummary is the most characters of findings in a check run's summary, of the 65,535 that GitHub allows.
 const maxSummary = 60_000
 
-// where is where the pull request's pages are.
+// where returns the web addresses of the pull request.
 func (r *report) where() review.Page {
 	address, _, _ := strings.Cut(r.origin.URL, "/pull/")
 	return review.Page{Repo: address, Pull: r.origin.URL, Head: r.origin.Head}
 }
 
-// answer is what the agent found; false when it gave words only.
+// answer decodes the agent's findings, or returns false if it gave only text.
 func (r *report) answer(e tasks.Ending) (review.Answer, bool) {
 	if e.Kind != tasks.Answered || len(e.Result.Structured) == 0 {
 		return review.Answer{}, false
 	}
 	a, err := review.Read(e.Result.Structured)
 	if err != nil {
-		r.log.Warn("review without findings", "err", err) // its words are posted
+		r.log.Warn("review without findings", "err", err) // its text is posted
 		return review.Answer{}, false
 	}
 	a.Summary = markdown.Neutral(a.Summary)
@@ -203,31 +203,31 @@ func (r *report) answer(e tasks.Ending) (review.Answer, bool) {
 	return a, true
 }
 
-// capital is a line that begins as a sentence does.
+// capital returns a line with a capital first letter.
 func capital(s string) string {
 	_, n := utf8.DecodeRuneInString(s)
 	return strings.ToUpper(s[:n]) + s[n:]
 }
 
-// mark is what a comment of ours says of itself, in two lines at its very beginning that GitHub does not show. There nothing but our
-// code can have put them; what looks like a mark further down is text.
+// mark identifies a comment by errand, in two lines at its beginning that GitHub does not show. Only errand can have
+// written them there; a mark further down is text.
 type mark struct {
-	part int // a text that is too long for one comment goes on in part 2
+	part int // a text that is too long for one comment continues in part 2
 
 	task, head string
 	ending     tasks.EndingKind
-	at         int64 // of the ending, in Unix microseconds: a task that was tried again has another one
+	at         int64 // of the ending, in Unix microseconds: a retried task has another one
 }
 
 var markForm = regexp.MustCompile(`^<!-- errand:review(?: part=([0-9]{1,3}))? -->` +
 	`(?:\r?\n<!-- errand:task=(\S+) head=(\S+) ending=(\S+) at=([0-9]{1,18}) -->)?`)
 
-// markOf is the mark of task t's ending.
+// markOf returns the mark of task t's ending.
 func markOf(t tasks.Task, o origin, e tasks.Ending) mark {
 	return mark{part: 1, task: t.ID, head: o.Head, ending: e.Kind, at: e.At.UnixMicro()}
 }
 
-// readMark finds the mark of a comment. Without its second line, which somebody may have edited away, it is older than any other.
+// readMark parses the mark of a comment. Without its second line, which a user may have removed, it is the oldest mark.
 func readMark(body string) (mark, bool) {
 	m := markForm.FindStringSubmatch(body)
 	if m == nil {
@@ -249,19 +249,19 @@ func (m mark) String() string {
 	return fmt.Sprintf("<!-- errand:review%s -->\n%s", part, m.line())
 }
 
-// findings is the mark of the review that brings the findings to their lines, which belongs to the same ending.
+// findings returns the mark of the review with the findings on their lines, for the same ending.
 func (m mark) findings() string { return "<!-- errand:findings -->\n" + m.line() }
 
-// line is the second line.
+// line returns the second line of the mark.
 func (m mark) line() string {
 	return fmt.Sprintf("<!-- errand:task=%s head=%s ending=%s at=%d -->\n", m.task, m.head, m.ending, m.at)
 }
 
-// key tells the endings of a task apart: one that is tried again may have another answer.
+// key distinguishes the endings of a task: a retry may have another answer.
 func (m mark) key() string { return fmt.Sprintf("%s@%d", m.task, m.at) }
 
-// compare orders marks by age: that of the endings, because a pull request's tasks run one after the other. Their IDs are of whole
-// seconds, and two pushes may be closer together than that.
+// compare orders marks by the time of the endings, because the tasks of a pull request run one after another. Task IDs
+// have whole seconds, and two pushes may be closer together.
 func (m mark) compare(o mark) int {
 	return cmp.Or(cmp.Compare(m.at, o.at), strings.Compare(m.task, o.task))
 }

@@ -12,11 +12,12 @@ import (
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
-// post submits what a plan has for the lines of the diff: as one review, a comment each. It returns the plan as it came out, and the head
-// that the pull request has got meanwhile, if it is another one; then nothing is posted. A review that is there already is found by its mark.
+// post submits a plan's findings for lines of the diff as one review with a comment each. It returns the plan as
+// posted, and the new head if the pull request has got one; then nothing is posted. An existing review is found by its
+// mark.
 //
-// GitHub refuses a review whole for one comment outside the diff, which can change until the review arrives. So after a refusal all is worked out
-// again, once, and after another one the findings go into the review's own text.
+// GitHub refuses a whole review for one comment outside the diff, which can change before the review arrives. After one
+// refusal post reads the diff again; after another it puts the findings into the review's text.
 func (r *report) post(ctx context.Context, p review.Plan, limits review.Limits, m mark) (placed review.Plan, moved string, err error) {
 	unplaced := p.Place(nil, limits)
 	if len(p.Inline) == 0 {
@@ -46,7 +47,7 @@ func (r *report) post(ctx context.Context, p review.Plan, limits review.Limits, 
 		if !refused(err) {
 			return unplaced, "", err
 		}
-		r.log.Warn("post findings at their lines", "err", err)
+		r.log.Warn("post findings on lines", "err", err)
 	}
 	if err := r.submit(ctx, m.findings()+placed.Whole(r.where()), nil); err != nil {
 		return unplaced, "", err
@@ -54,8 +55,8 @@ func (r *report) post(ctx context.Context, p review.Plan, limits review.Limits, 
 	return placed, "", nil
 }
 
-// announce tells of new findings that stand in the summary alone, by a review without comments: a summary that is edited notifies nobody. One that
-// is yet to be written does.
+// announce posts new findings that are only in the summary as a review without comments, because an edited summary
+// notifies no one. A new summary does notify people.
 func (r *report) announce(ctx context.Context, p review.Plan, m mark) error {
 	if len(p.Summary) == 0 {
 		return nil
@@ -64,18 +65,18 @@ func (r *report) announce(ctx context.Context, p review.Plan, m mark) error {
 	if err != nil {
 		return fmt.Errorf("list comments of %s: %w", r.origin, err)
 	}
-	if first, ok := old[1]; !ok || first.mark.compare(m) == 0 { // it is this ending's: written after this, or the first of all
+	if first, ok := old[1]; !ok || first.mark.compare(m) == 0 { // written for this ending: after this review, or the first of all
 		return nil
 	}
 	return r.submit(ctx, m.findings()+p.Aside(r.where()), nil)
 }
 
-// refused reports whether GitHub does not take a review as it is.
+// refused reports whether GitHub rejects the content of a review.
 func refused(err error) bool {
 	return hub.Permanent(err) && hub.StatusCode(err) == http.StatusUnprocessableEntity
 }
 
-// submit creates a review. Event COMMENT: whether the change is good enough is for people to say.
+// submit creates a review with the event COMMENT: errand leaves approval to people.
 func (r *report) submit(ctx context.Context, body string, findings []review.Finding) error {
 	ask := &github.PullRequestReviewRequest{CommitID: &r.origin.Head, Body: &body, Event: new("COMMENT")}
 	for _, f := range findings {
@@ -92,7 +93,7 @@ func (r *report) submit(ctx context.Context, body string, findings []review.Find
 	return nil
 }
 
-// posted finds the review with a mark, and which findings it tells.
+// posted finds the review with a mark, and the IDs of the findings in it.
 func (r *report) posted(ctx context.Context, m mark) (told map[string]bool, found bool, err error) {
 	me, err := r.source.forge.Login(ctx)
 	if err != nil {
@@ -110,7 +111,7 @@ func (r *report) posted(ctx context.Context, m mark) (told map[string]bool, foun
 	return nil, false, nil
 }
 
-// told lists the findings of one review of ours: those of its comments and those in its own text.
+// told lists the findings of one of errand's reviews: those in its comments and in its text.
 func (r *report) told(ctx context.Context, id int64, body string) (map[string]bool, error) {
 	told := map[string]bool{}
 	for _, f := range review.FindingsIn(body) {
@@ -129,14 +130,14 @@ func (r *report) told(ctx context.Context, id int64, body string) (map[string]bo
 	return told, nil
 }
 
-// diff is what the pull request changes in the files of some findings, as GitHub sees it: against the merge base, and without the text of large
-// files. It stops when it has them all.
+// diff reads the changes in the files of some findings, against the merge base and without the patches of large files.
+// It stops when it has all of them.
 func (r *report) diff(ctx context.Context, findings []review.Finding) (review.Diff, error) {
 	missing := map[string]bool{}
 	for _, f := range findings {
 		missing[f.Path] = true
 	}
-	delete(missing, "") // of the change as a whole
+	delete(missing, "") // findings of the change as a whole
 	d := review.Diff{}
 	if len(missing) == 0 {
 		return d, nil
@@ -156,7 +157,7 @@ func (r *report) diff(ctx context.Context, findings []review.Finding) (review.Di
 	return d, nil
 }
 
-// moved is the pull request's head, if it is not the one that was reviewed any more.
+// moved returns the pull request's head if it is no longer the reviewed one.
 func (r *report) moved(ctx context.Context) (string, error) {
 	owner, name := r.origin.path()
 	pr, _, err := r.gh.PullRequests.Get(ctx, owner, name, r.origin.Number)

@@ -13,15 +13,15 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// reviews is the thread of a pull request's reviews.
+// reviews returns the thread of a pull request's reviews.
 func reviews(o origin) string { return "github/" + o.String() + "/review" }
 
-// advance submits the review of a pull request's head, unless there is one already, and ends those of other heads. at is when GitHub last
-// changed what we look at. The same head again, by whatever event or look, is the same task.
+// advance submits the review of a pull request's head, unless it has one, and ends the reviews of other heads. at is
+// when GitHub last changed the pull request. The same head gives the same task, for every event and poll.
 func (s *Source) advance(ctx context.Context, desk *tasks.Desk, t draft, at time.Time) (said string, err error) {
 	o := t.origin
 	if !tasks.ValidID(t.ID) {
-		return submitted(s.submit(ctx, desk, t)) // the desk says what is wrong with it; nothing of it is to be remembered
+		return submitted(s.submit(ctx, desk, t)) // the desk reports the error; nothing is recorded
 	}
 	err = s.memory.changeState(ctx, o, func(p *prState) (err error) {
 		t.ID, err = p.advance(t.ID, o, at)
@@ -30,27 +30,27 @@ func (s *Source) advance(ctx context.Context, desk *tasks.Desk, t draft, at time
 	if err != nil {
 		return "", err
 	}
-	// First: it may have taken over what people had asked of the others for.
+	// First: it may have inherited requests from the others.
 	if said, err = submitted(s.submit(ctx, desk, t)); err != nil {
 		return "", err
 	}
 	return said, desk.Supersede(ctx, t.Thread, supersededBy+hub.ShortSHA(o.Head)+".", otherHead(o.Head))
 }
 
-// supersededBy begins the reason of a review that ends because another one goes on with it.
+// supersededBy begins the reason of a review that ends because another one continues it.
 const supersededBy = "Superseded by "
 
-// goesOn reports whether it did.
+// goesOn reports whether an ending has such a reason.
 func goesOn(e tasks.Ending) bool {
 	return e.Kind == tasks.Superseded && strings.HasPrefix(e.Reason, supersededBy)
 }
 
-// otherHead finds the reviews that are not of a head.
+// otherHead matches the reviews of other heads.
 func otherHead(head string) func(tasks.Task) bool {
 	return func(t tasks.Task) bool { return t.Kind == kindReview && headOf(t) != head }
 }
 
-// advance notes a head, and says which task is to review it: the one with that ID, or the one that does already.
+// advance records a head and returns the task that reviews it: the given one, or the one that already does.
 func (p *prState) advance(id string, o origin, at time.Time) (string, error) {
 	if err := p.sees(at); err != nil {
 		return "", err
@@ -58,30 +58,30 @@ func (p *prState) advance(id string, o origin, at time.Time) (string, error) {
 	if p.Head != o.Head {
 		p.Head, p.Review = o.Head, ""
 	}
-	asked := o.byPerson() // who may want what there was already
+	asked := o.byPerson() // they may want the same review again
 	switch {
 	case p.Paused && !asked:
 		return "", ignored{"The pull request was paused by " + p.PausedBy + ".", slog.LevelInfo}
 	case p.LastReviewed == o.Head && !asked:
 		return "", ignored{"The head was reviewed before.", slog.LevelInfo}
 	case p.Reviews >= maxReviews && !asked:
-		return "", ignored{"The pull request was reviewed often enough without anybody asking.", slog.LevelInfo}
+		return "", ignored{"The pull request has reached its limit of automatic reviews.", slog.LevelInfo}
 	case p.Review == "" || asked:
 		p.Review = id
 	}
 	return p.Review, nil
 }
 
-// sees notes how new the pull request is that somebody saw. Events may come late and again, and must not bring back what was.
+// sees records the time of a pull request's state. Late and repeated events must not restore an older state.
 func (p *prState) sees(at time.Time) error {
 	if at.Before(p.At) {
-		return ignored{"Something newer is known of the pull request.", slog.LevelInfo}
+		return ignored{"A newer state of the pull request is known.", slog.LevelInfo}
 	}
 	p.At = at
 	return nil
 }
 
-// retire ends the reviews of a pull request that nobody wants reviewed any more. When it comes back, they begin anew.
+// retire ends the reviews of a closed pull request or draft. If it is reopened, they start again.
 func (s *Source) retire(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	e := d.pull
 	if err := s.worksOn(e.GetRepo().GetFullName()); err != nil {
@@ -99,10 +99,10 @@ func (s *Source) retire(ctx context.Context, desk *tasks.Desk, d delivery) (said
 	if err := desk.Supersede(ctx, reviews(o), why, func(t tasks.Task) bool { return t.Kind == kindReview }); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("No reviews of %s any more. %s", o, why), nil
+	return fmt.Sprintf("Stopped the reviews of %s. %s", o, why), nil
 }
 
-// headOf is the commit that a task is about.
+// headOf returns the commit of a task.
 func headOf(t tasks.Task) string {
 	o, err := originOf(t)
 	if err != nil {
@@ -111,12 +111,13 @@ func headOf(t tasks.Task) string {
 	return o.Head
 }
 
-// A push makes the review of the head before it pointless. What people wanted of that one they want of the next: where somebody had asked for
-// it, the review of the new head is his, has his words, and signs his comment. For a stranger's pull request the word was for the head before,
-// so nobody has asked there, and the review of that head ends all the same.
+// A push makes the review of the earlier head pointless. Requests for that review carry over to the next one: the
+// review of the new head belongs to the requester, has their text, and adds the reaction to their comment. On a pull
+// request from a fork the approval was for the earlier head, so nothing carries over, but the review of that head still
+// ends.
 
-// succeed submits the review of a pull request's head in place of those of heads before it. why is for what reason nobody wants it, nil if
-// it is wanted; at is when GitHub last changed the pull request as it is seen here.
+// succeed submits the review of a pull request's head in place of the reviews of earlier heads. why is the reason why
+// no review is wanted, or nil; at is when GitHub last changed the pull request.
 func (s *Source) succeed(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, at time.Time, why error) (said string, err error) {
 	if err := s.outdate(ctx, desk, t, pr, at); err != nil {
 		return "", err
@@ -134,8 +135,8 @@ func (s *Source) succeed(ctx context.Context, desk *tasks.Desk, t draft, pr *git
 	return s.advance(ctx, desk, t, at)
 }
 
-// outdate ends the reviews of other heads of a stranger's pull request: what is there now nobody may have agreed to, and what was agreed to is
-// not there any more.
+// outdate ends the reviews of other heads of a pull request from a fork: the new head may not be approved, and the
+// approved one is gone.
 func (s *Source) outdate(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, at time.Time) error {
 	if !hub.IsFork(pr) {
 		return nil
@@ -156,9 +157,9 @@ func (s *Source) outdate(ctx context.Context, desk *tasks.Desk, t draft, pr *git
 	return desk.Supersede(ctx, t.Thread, "The head of the pull request has moved to "+hub.ShortSHA(o.Head)+".", otherHead(o.Head))
 }
 
-// inherit makes a review that of those who have asked for one of another head that has not ended, and reports whether there are any. What we
-// have pushed ourselves ends no review. Who may not ask has no say in the next one either, or anybody could have it refused; and what a bot has
-// asked for was done once, and counted.
+// inherit gives a review the requests for unfinished reviews of other heads, and reports whether there are any. A push
+// by errand ends no review. Requests by people without permission are dropped, because they would get the next review
+// refused, and so are requests by bots, which were counted already.
 func (s *Source) inherit(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest) (_ draft, inherited bool, err error) {
 	if hub.IsFork(pr) || pr.GetState() == "closed" || s.isUs(ctx, t.Actor) {
 		return t, false, nil
@@ -176,11 +177,11 @@ func (s *Source) inherit(ctx context.Context, desk *tasks.Desk, t draft, pr *git
 		switch {
 		case !before.byPerson(), before.byBot(), s.mayNot(ctx, o, st.Task.Actor):
 			o.Also = append(o.Also, before.spots()...)
-		case before.Asked != nil: // the latest word counts, and the widest wish
+		case before.Asked != nil: // the latest text counts, and the widest scope
 			o.Also = append(o.spots(), before.Also...)
 			o.Asked, o.Full = before.Asked, o.Full || before.Full
 			t.Actor, t.Class, t.Prompt, inherited = st.Task.Actor, tasks.Interactive, st.Task.Prompt, true
-		case o.Asked == nil: // our review was requested, which has no words
+		case o.Asked == nil: // errand's review was requested, which has no text
 			o.Action, t.Actor, inherited = requestedReview, st.Task.Actor, true
 		}
 	}
@@ -188,7 +189,7 @@ func (s *Source) inherit(ctx context.Context, desk *tasks.Desk, t draft, pr *git
 	return t, inherited, nil
 }
 
-// mayNot reports whether GitHub says now that an account may not ask for anything. Before the run it is asked again.
+// mayNot reports whether GitHub says that an account may not request anything. The brief checks again before the run.
 func (s *Source) mayNot(ctx context.Context, o origin, login string) bool {
 	ctx, cancel := context.WithTimeout(ctx, loginPatience)
 	defer cancel()
@@ -196,7 +197,7 @@ func (s *Source) mayNot(ctx context.Context, o origin, login string) bool {
 	return err == nil && !p.CanWrite()
 }
 
-// isUs reports whether a login is known to be ours.
+// isUs reports whether a login is known to be errand's.
 func (s *Source) isUs(ctx context.Context, login string) bool {
 	ctx, cancel := context.WithTimeout(ctx, loginPatience)
 	defer cancel()
@@ -204,12 +205,12 @@ func (s *Source) isUs(ctx context.Context, login string) bool {
 	return err == nil && me == login
 }
 
-// labeled submits the review of a stranger's pull request to which somebody gave the label that says so. Whether he may say so is asked
-// before the run. The payload has the head that was there when he did.
+// labeled submits the review of a fork's pull request that was given the approving label. The permission of the person
+// is checked before the run. The payload has the head at the time of the label.
 func (s *Source) labeled(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	e := d.pull
 	if e.GetLabel().GetName() != s.cfg.ForkLabel || !hub.IsFork(e.GetPullRequest()) {
-		return "", ignored{"The label means nothing here.", slog.LevelDebug}
+		return "", ignored{"The label has no meaning here.", slog.LevelDebug}
 	}
 	t, err := s.reviewOf(ctx, d)
 	if err != nil {

@@ -21,11 +21,11 @@ import (
 const (
 	settingsFile = ".github/errand.yml"
 	maxSettings  = 64 << 10 // bytes
-	maxGuidance  = 20_000   // characters of what a repository tells reviewers
+	maxGuidance  = 20_000   // characters of a repository's instructions for reviewers
 )
 
-// settings reads what the people of a repository want, from its base branch alone: what a pull request brings of it counts once it is merged.
-// unknown is what is in the file and means nothing, in sentences for people. The answer is a moment old at most.
+// settings reads a repository's settings from its base branch: changes in a pull request count after the merge. unknown
+// describes the invalid parts of the file in sentences. The result is cached for a short time.
 func (s *Source) settings(ctx context.Context, gh *github.Client, o origin, base string) (c settings, unknown []string, err error) {
 	key, now := strings.ToLower(o.Repo)+" "+base, s.cfg.Now()
 	if known, ok := s.wishes.Get(key, now); ok {
@@ -35,8 +35,8 @@ func (s *Source) settings(ctx context.Context, gh *github.Client, o origin, base
 	if err != nil {
 		return settings{}, nil, err
 	}
-	if cut { // the rest could be anything; half a file says something else than the whole
-		c.Unread, unknown = true, []string{fmt.Sprintf("The file is larger than %d KiB, and nothing of it counts.", maxSettings>>10)}
+	if cut { // half a file may mean something else than the whole
+		c.Unread, unknown = true, []string{fmt.Sprintf("The file is larger than %d KiB, so it is ignored.", maxSettings>>10)}
 	} else {
 		c, unknown = parseSettings([]byte(text))
 	}
@@ -44,14 +44,14 @@ func (s *Source) settings(ctx context.Context, gh *github.Client, o origin, base
 	return c, unknown, nil
 }
 
-// wish is the settings of a branch and what is wrong with them.
+// wish holds the settings of a branch and the errors in them.
 type wish struct {
 	settings settings
 	unknown  []string
 }
 
-// fileOf reads a file of a branch; empty where there is none or a directory, and no more than the first so many bytes: cut says that there are
-// more. What is larger than GitHub sends is an *tasks.InputError.
+// fileOf reads at most the first bytes of a file on a branch, or "" if it does not exist or is a directory. cut reports
+// that there are more. If the file is larger than GitHub's limit, it returns an *tasks.InputError.
 func (s *Source) fileOf(ctx context.Context, gh *github.Client, o origin, branch, path string, most int) (text string, cut bool, err error) {
 	owner, name := o.path()
 	file, _, _, err := gh.Repositories.GetContents(ctx, owner, name, path, &github.RepositoryContentGetOptions{Ref: "refs/heads/" + branch})
@@ -74,8 +74,8 @@ func (s *Source) fileOf(ctx context.Context, gh *github.Client, o origin, branch
 	return text[:min(len(text), most)], len(text) > most, nil
 }
 
-// expected is a task that an event is about to submit as the people of the repository want it; the error is ignored if they do not. Where GitHub
-// does not say in time what they want, the worker asks again.
+// expected applies the repository's settings to a task before it is submitted; the error is ignored if they exclude it.
+// If GitHub does not return the settings in time, the worker checks them.
 func (s *Source) expected(ctx context.Context, t draft, pr *github.PullRequest) (draft, error) {
 	o := t.origin
 	if t.Profile == agent.Untrusted && !o.byPerson() {
@@ -93,7 +93,7 @@ func (s *Source) expected(ctx context.Context, t draft, pr *github.PullRequest) 
 		c, _, err = s.settings(ask, gh, o, o.Base)
 	}
 	if err != nil {
-		s.log.Warn("take an event without knowing the repository's settings", "err", err)
+		s.log.Warn("handle event without the repository's settings", "err", err)
 		return t, nil
 	}
 	if why := c.refuses(t.Kind, o, pr, nil); why != "" {
@@ -103,7 +103,7 @@ func (s *Source) expected(ctx context.Context, t draft, pr *github.PullRequest) 
 	return t, nil
 }
 
-// refuses says why a kind of work does not happen by itself on a pull request that changes these files, or nothing.
+// refuses returns why a kind of work is not done automatically on a pull request that changes these files, or "".
 func (c settings) refuses(kind string, o origin, pr *github.PullRequest, files []string) string {
 	switch {
 	case o.byPerson():
@@ -114,7 +114,7 @@ func (c settings) refuses(kind string, o origin, pr *github.PullRequest, files [
 	return c.skips(pr, files)
 }
 
-// wanted asks the settings before a run: whether it is to be, as an *tasks.InputError, and what the agent is told besides.
+// wanted applies the settings before a run: it returns an *tasks.InputError if they exclude it, and the instructions.
 func (s *Source) wanted(ctx context.Context, gh *github.Client, t tasks.Task, o origin, pr *github.PullRequest) (guidance string, err error) {
 	c, _, err := s.settings(ctx, gh, o, o.Base)
 	if err != nil {
@@ -132,7 +132,8 @@ func (s *Source) wanted(ctx context.Context, gh *github.Client, t tasks.Task, o 
 	return s.guidance(ctx, gh, o, c)
 }
 
-// guidance is what the people of a repository want reviewers to be told, for the system prompt. It is theirs and stands outside of the fence.
+// guidance returns the repository's instructions for reviewers, for the system prompt. They are trusted, so they are
+// not fenced.
 func (s *Source) guidance(ctx context.Context, gh *github.Client, o origin, c settings) (string, error) {
 	if c.Review.Instructions == "" {
 		return "", nil
@@ -144,8 +145,8 @@ func (s *Source) guidance(ctx context.Context, gh *github.Client, o origin, c se
 	return "The repository's own instructions for reviewers, from its base branch:\n" + text + "\n", nil
 }
 
-// changed lists the files that a pull request changes, with the old names of those that were moved; nil beyond a thousand, which nobody names
-// one by one.
+// changed lists the files of a pull request, including old names of moved files. Beyond a thousand files it returns
+// nil, because no one lists that many in the settings.
 func (s *Source) changed(ctx context.Context, gh *github.Client, o origin) ([]string, error) {
 	var all []string
 	n := 0
@@ -164,8 +165,8 @@ func (s *Source) changed(ctx context.Context, gh *github.Client, o origin) ([]st
 	return all, nil
 }
 
-// VerificationCommands returns the commands of a repository's settings on a branch that should succeed before work is published: all of
-// them, or an error.
+// VerificationCommands returns the commands that should succeed before work is published, from a repository's settings
+// on a branch: all of them, or an error.
 func (s *Source) VerificationCommands(ctx context.Context, repo, base string) ([]string, error) {
 	o := origin{Repo: repo}
 	gh, err := s.client(ctx, o)
@@ -179,8 +180,8 @@ func (s *Source) VerificationCommands(ctx context.Context, repo, base string) ([
 	return c.Checks, err
 }
 
-// limits says how much a review may say, and what in the repository's settings means nothing. Where the settings cannot be read for good, the usual
-// limits hold.
+// limits returns the limits of a review and the invalid settings. If the settings are permanently unreadable, the
+// defaults apply.
 func (r *report) limits(ctx context.Context) (review.Limits, []string, error) {
 	l := review.Limits{Max: 6, Floor: review.Minor}
 	c, unknown, err := r.source.settings(ctx, r.gh, r.origin, r.origin.Base)
@@ -200,7 +201,7 @@ func (r *report) limits(ctx context.Context) (review.Limits, []string, error) {
 	return l, unknown, nil
 }
 
-// misunderstood is the part of a comment that says what in the repository's settings means nothing.
+// misunderstood formats the errors in the repository's settings for a comment.
 func misunderstood(unknown []string) string {
 	if len(unknown) == 0 {
 		return ""

@@ -121,7 +121,7 @@ func TestSettingsThatAreTooLarge(t *testing.T) {
 	w := withToken(t)
 	o := origin{Repo: repo, Number: 1, Base: "main"}
 	gh := must(w.src.client(t.Context(), o))
-	for size, want := range map[int]string{maxSettings: "", maxSettings + 1: "[The file is larger than 64 KiB, and nothing of it counts.]"} {
+	for size, want := range map[int]string{maxSettings: "", maxSettings + 1: "[The file is larger than 64 KiB, so it is ignored.]"} {
 		text := "checks: [make test]\n#"
 		w.setUp(map[string]string{settingsFile: text + strings.Repeat("x", size-len(text))})
 		w.src.wishes = hub.Recent[wish]{}
@@ -141,7 +141,7 @@ func TestSettingsAreAskedOnce(t *testing.T) {
 	gh := must(w.src.client(t.Context(), o))
 	for range 2 {
 		_, unknown, err := w.src.settings(t.Context(), gh, o, "main")
-		if err != nil || len(unknown) != 1 || unknown[0] != "Line 1: there is no setting `reviews`." {
+		if err != nil || len(unknown) != 1 || unknown[0] != "Line 1: unknown setting `reviews`." {
 			t.Errorf("%q %v", unknown, err)
 		}
 	}

@@ -44,7 +44,7 @@ const (
 	DefaultForkLabel = "errand"
 	DefaultForkRuns  = 5
 	DefaultLook      = 5 * time.Minute
-	DefaultQuiet     = 30 * time.Second // lets people push once more what they have forgotten
+	DefaultQuiet     = 30 * time.Second // lets people push a correction first
 )
 
 // Source is GitHub as tasks sees it. Its fields do not change after New; caches have locks of their own.
@@ -92,7 +92,7 @@ func New(cfg Config) (*Source, error) {
 	return &Source{cfg: cfg, forge: cfg.Forge, memory: memory{cfg.Memory, cfg.Log}, pacer: intake.Pacer{Limiter: cfg.Limiter}, log: cfg.Log.With("source", "github")}, nil
 }
 
-// Name is "github".
+// Name returns "github".
 func (s *Source) Name() string { return "github" }
 
 // client returns the client for a task's repository.
@@ -100,17 +100,17 @@ func (s *Source) client(ctx context.Context, o origin) (*github.Client, error) {
 	return s.forge.Client(ctx, o.Repo, o.Installation)
 }
 
-// later explains what a report could not do. A rate limit becomes an *tasks.ErrLater.
+// later wraps an error of a report. A rate limit becomes an *tasks.ErrLater.
 func (s *Source) later(what string, err error) error {
 	return tasks.FromForge(s.forge.RateLimit(what, err))
 }
 
-// sorted explains what a brief could not do: as later, but a permanent failure becomes an *tasks.InputError.
+// sorted is like later, for a brief: a permanent failure becomes an *tasks.InputError.
 func (s *Source) sorted(what string, err error) error {
 	return tasks.FromForge(s.forge.Explain(what, err))
 }
 
-// page is where people see a task: the console, or where its answer will be. It tells the tasks of one commit apart.
+// page returns where people see a task: the console, or the place of its answer. It is unique among a commit's tasks.
 func (s *Source) page(o origin, id string) string {
 	if s.cfg.ConsoleURL != "" {
 		return s.cfg.ConsoleURL + "/tasks/" + id
@@ -132,8 +132,8 @@ func (s *Source) present(ctx context.Context, o origin) (*github.Client, *github
 	return gh, pr, nil
 }
 
-// may returns what an account may do in a task's repository. An account that GitHub does not know may do nothing, except for a bot that
-// the operator has listed. After an error it may do nothing either.
+// may returns what an account may do in a task's repository. An account that GitHub does not know may do nothing,
+// except for a bot that the operator has listed. After an error it may do nothing either.
 func (s *Source) may(ctx context.Context, o origin, login string) (forge.Permission, error) {
 	p, err := s.forge.PermissionFor(ctx, o.Repo, o.Installation, login)
 	if errors.Is(err, forge.ErrNotFound) {
@@ -149,7 +149,7 @@ func (s *Source) may(ctx context.Context, o origin, login string) (forge.Permiss
 func (s *Source) mustWrite(ctx context.Context, o origin, login string) error {
 	p, err := s.may(ctx, o, login)
 	if err == nil && !p.CanWrite() {
-		err = &tasks.InputError{Sentence: login + " may not write to " + o.Repo + "."}
+		err = &tasks.InputError{Sentence: login + " has no write access to " + o.Repo + "."}
 	}
 	return err
 }
@@ -165,15 +165,16 @@ const (
 	kindReviewResponse = "review_response"
 )
 
-// kind is how tasks of a kind are briefed and reported.
+// kind describes how tasks of a kind are briefed and reported.
 type kind struct {
 	brief     func(s *Source, ctx context.Context, t tasks.Task, o origin, dir string) (tasks.Brief, error)
 	open      func(s *Source, ctx context.Context, t tasks.Task, o origin) (tasks.Report, error)
-	automatic bool // it happens without being asked for, unless the repository's settings switch it off
-	asks      bool // the agent may ask the person who wants it
+	automatic bool // done without a request, unless the repository's settings switch it off
+	asks      bool // the agent may ask the requester
 }
 
-// kinds returns every kind there is. Each may have a model in a repository's settings. (A variable would be an initialization cycle.)
+// kinds returns all kinds. Each may have a model in a repository's settings. (A variable would be an initialization
+// cycle.)
 func kinds() map[string]kind {
 	return map[string]kind{
 		kindReview:         {brief: (*Source).briefReview, open: (*Source).openReview, automatic: true},
@@ -186,7 +187,7 @@ func kinds() map[string]kind {
 	}
 }
 
-// Brief asks GitHub what the task is about, as it is now.
+// Brief reads the task's subject from GitHub in its present state.
 func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Brief, error) {
 	o, err := originOf(t)
 	if err != nil {
@@ -205,7 +206,7 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 	case o.byBot():
 		err = s.round(ctx, t, o)
 	case !nobodyAsked(t, o):
-		err = s.memory.spoke(ctx, o) // not when it was said: then anybody could keep us going
+		err = s.memory.spoke(ctx, o) // only now, after the permission check: otherwise anyone could keep errand working
 	}
 	if err != nil {
 		return tasks.Brief{}, err
@@ -217,7 +218,7 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 	return b, err
 }
 
-// Open finds what was posted of the task, or begins it.
+// Open finds what a task has posted, or starts its report.
 func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
 	o, err := originOf(t)
 	if err != nil {
@@ -234,7 +235,7 @@ func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
 	return s.acked(ctx, o, r, err)
 }
 
-// unknownKind is what a worker says to a task of a newer front door.
+// unknownKind is the error for a task of a newer front door.
 func unknownKind(t tasks.Task) error {
-	return fmt.Errorf("brief task %s: this worker does not know the kind %q, a newer one may", t.ID, t.Kind)
+	return fmt.Errorf("brief task %s: this worker does not know the kind %q, a newer one might", t.ID, t.Kind)
 }

@@ -18,48 +18,48 @@ import (
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// How often errand reviews a pull request, and how often it works on one, before it waits for a person.
+// Limits of automatic reviews and automatic work on a pull request until a person writes.
 const (
 	maxReviews = 5
 	maxRounds  = 5
 )
 
-// enough is said when it has come to that.
-const enough = "I have worked on this pull request as often as I do without anybody asking, so somebody has to go on from here. Mention me with " +
-	"what is to be done, or comment `/resume`."
+// enough is posted when a limit is reached.
+const enough = "I have reached the limit of automatic work on this pull request. To continue, mention me with a request, " +
+	"or comment `/resume`."
 
-// maxBegun bounds what is remembered of the automatic work on one pull request: far more than maxRounds lets anybody reach unless people
-// keep the work going for months, and then the keys are of heads long gone.
+// maxBegun bounds the recorded automatic work on one pull request. It is far more than maxRounds allows, unless people
+// resume the work for months; by then the oldest keys are of heads long gone.
 const maxBegun = 500
 
-// prState is what is remembered of a pull request between its tasks, whoever runs them. It is changed by changeState alone.
+// prState is what errand remembers of a pull request between its tasks, in all processes. Only changeState changes it.
 type prState struct {
-	Paused   bool      `json:"paused,omitempty"` // somebody said so: nothing happens by itself
+	Paused   bool      `json:"paused,omitempty"` // by a person: no automatic work
 	PausedBy string    `json:"paused_by,omitempty"`
-	Said     time.Time `json:"said,omitzero"` // when somebody last said to pause or to resume
+	Said     time.Time `json:"said,omitzero"` // time of the last pause or resume command
 
-	Obeyed []string `json:"obeyed,omitempty"` // comments with orders that were carried out, as IDs of tasks; the newest
+	Obeyed []string `json:"obeyed,omitempty"` // comments whose commands were carried out, as task IDs; only the newest
 
-	Head   string    `json:"head,omitempty"`   // the newest one that was seen
-	At     time.Time `json:"at,omitzero"`      // when GitHub last changed what was seen: older events say nothing new
-	Review string    `json:"review,omitempty"` // the task that reviews Head; empty: none does
+	Head   string    `json:"head,omitempty"`   // the newest known one
+	At     time.Time `json:"at,omitzero"`      // when GitHub last changed it; older events are ignored
+	Review string    `json:"review,omitempty"` // the task that reviews Head; empty: none
 
-	Reviews      int    `json:"reviews,omitempty"`       // automatic ones so far
-	LastReviewed string `json:"last_reviewed,omitempty"` // head of the last review, or a later one that changes the same
+	Reviews      int    `json:"reviews,omitempty"`       // automatic reviews so far
+	LastReviewed string `json:"last_reviewed,omitempty"` // head of the last review, or a later one with the same changes
 	ReviewedBy   string `json:"reviewed_by,omitempty"`   // the task of that review
 	Verdict      kept   `json:"verdict,omitzero"`        // what that review's light says
 
-	Patches map[string]string `json:"patches,omitempty"` // what LastReviewed and Head change, by patchID
+	Patches map[string]string `json:"patches,omitempty"` // the changes of LastReviewed and Head, by patchID
 
-	Rounds int               `json:"rounds,omitempty"` // of automatic work since a person spoke
-	Begun  map[string]string `json:"begun,omitempty"`  // the tasks of automatic work, by what each is for
+	Rounds int               `json:"rounds,omitempty"` // automatic tasks since a person wrote
+	Begun  map[string]string `json:"begun,omitempty"`  // the tasks of automatic work, by key
 
-	Approved   string `json:"approved,omitempty"` // head of a stranger's that a maintainer lets run
+	Approved   string `json:"approved,omitempty"` // head of a fork that a maintainer has approved
 	ApprovedBy string `json:"approved_by,omitempty"`
 }
 
-// begin gives what key stands for to a task, unless another one has it already, and reports whether it has it now. The same task may ask
-// again.
+// begin gives the work with this key to a task, unless another one has it, and reports whether the task has it now. It
+// may be called again.
 func (p *prState) begin(key, task string) bool {
 	if p.Begun[key] == "" {
 		p.note(key, task)
@@ -67,7 +67,7 @@ func (p *prState) begin(key, task string) bool {
 	return p.Begun[key] == task
 }
 
-// note is begin in place of whichever task had it.
+// note is like begin, but takes the key from any other task.
 func (p *prState) note(key, task string) {
 	if p.Begun == nil || len(p.Begun) >= maxBegun {
 		p.Begun = map[string]string{}
@@ -75,7 +75,7 @@ func (p *prState) note(key, task string) {
 	p.Begun[key] = task
 }
 
-// tired says why nothing more is done without anybody asking, or nothing.
+// tired returns why there is no more automatic work, or "".
 func (p *prState) tired() string {
 	switch {
 	case p.Paused:
@@ -86,8 +86,8 @@ func (p *prState) tired() string {
 	return ""
 }
 
-// memory holds what is remembered of each pull request between its tasks: its state, the findings of its reviews, and how far its
-// conversation was answered.
+// memory stores what errand remembers of each pull request between its tasks: its state, the findings of its reviews,
+// and the position in its conversation.
 type memory struct {
 	store intake.Memory
 	log   *slog.Logger
@@ -97,31 +97,31 @@ func (m memory) stateMemo(o origin) intake.Memo[prState] {
 	return intake.Memo[prState]{Memory: m.store, Name: "github/" + o.String() + "/state", Log: m.log}
 }
 
-// state reads what is remembered of a pull request; the zero value if it is new.
+// state reads the state of a pull request; the zero value if it is new.
 func (m memory) state(ctx context.Context, o origin) (prState, error) {
 	return m.stateMemo(o).Load(ctx)
 }
 
-// changeState changes what is remembered of a pull request. change may be called several times if others change it meanwhile; its error
-// leaves everything as it is and is returned.
+// changeState changes the state of a pull request. change may be called several times if there are concurrent changes.
+// If it returns an error, nothing is changed and the error is returned.
 func (m memory) changeState(ctx context.Context, o origin, change func(*prState) error) error {
 	return m.stateMemo(o).Change(ctx, change)
 }
 
-// seen is what is remembered of the conversation on a pull request.
-type seen struct {
-	Until    time.Time `json:"until,omitzero"`     // of the newest comment that was answered: all before it was read with it
-	Last     spot      `json:"last,omitzero"`      // that comment
-	Stranger bool      `json:"stranger,omitempty"` // somebody was told that errand does not work for him
+// cursor is the position in a pull request's conversation.
+type cursor struct {
+	Until    time.Time `json:"until,omitzero"`     // time of the newest answered comment; all before it were read with it
+	Last     spot      `json:"last,omitzero"`      // the newest answered comment
+	Stranger bool      `json:"stranger,omitempty"` // a person was told that they have no access
 }
 
-func (m memory) cursor(o origin) intake.Memo[seen] {
-	return intake.Memo[seen]{Memory: m.store, Name: "github/" + o.String() + "/seen", Log: m.log}
+func (m memory) cursor(o origin) intake.Memo[cursor] {
+	return intake.Memo[cursor]{Memory: m.store, Name: "github/" + o.String() + "/seen", Log: m.log}
 }
 
-// answered notes that a comment was answered.
+// answered records that a comment was answered.
 func (m memory) answered(ctx context.Context, o origin, p spot, at time.Time) error {
-	return m.cursor(o).Change(ctx, func(v *seen) error {
+	return m.cursor(o).Change(ctx, func(v *cursor) error {
 		if at.After(v.Until) {
 			v.Until, v.Last = at, p
 		}
@@ -129,33 +129,34 @@ func (m memory) answered(ctx context.Context, o origin, p spot, at time.Time) er
 	})
 }
 
-// firstStranger reports whether nobody was told yet on a pull request that errand does not work for him, and notes that somebody is.
+// firstStranger reports whether this is the first person without access on a pull request, and records it.
 func (m memory) firstStranger(ctx context.Context, o origin) (first bool, err error) {
-	err = m.cursor(o).Change(ctx, func(v *seen) error {
+	err = m.cursor(o).Change(ctx, func(v *cursor) error {
 		first, v.Stranger = !v.Stranger, true
 		return nil
 	})
 	return first, err
 }
 
-// byPerson reports whether somebody wanted the task: in so many words, by the label, or by requesting a review.
+// byPerson reports whether a person requested the task: by a comment, the label, or a review request.
 func (o origin) byPerson() bool {
 	return o.Asked != nil || o.ApprovedBy != "" || o.Action == requestedReview
 }
 
-// requestedReview is the action by which somebody requests our review. GitHub lets triagers do so as well.
+// requestedReview is the action of requesting errand's review. GitHub lets triagers do so as well.
 const requestedReview = "review_requested"
 
-// pausing is what the summary says below all else, from the last review on that comes without anybody asking.
+// pausing returns the note at the end of the summary after the last automatic review.
 func (p *prState) pausing() string {
 	if p.Reviews < maxReviews {
 		return ""
 	}
-	return fmt.Sprintf("\n\nAfter %d reviews, pushes are not reviewed any more. Comment `/review` for another review, or `/resume` to have one of every push again.", p.Reviews)
+	return fmt.Sprintf("\n\nAfter %d reviews, pushes are no longer reviewed. Comment `/review` for another review, or `/resume` to review every push again.", p.Reviews)
 }
 
-// unchanged refuses a review that would say nothing new: of a head that somebody has had reviewed while this one waited, and of a push that
-// changes nothing of what the pull request changes, as a rebase or a merge of the base alone. What was said before holds.
+// unchanged refuses a review that would say nothing new: of a head that was reviewed while this task waited, and of a
+// push that does not alter the pull request's changes, such as a rebase or a merge of the base. The last review still
+// holds.
 func (s *Source) unchanged(ctx context.Context, gh *github.Client, t tasks.Task, o origin) error {
 	if o.byPerson() {
 		return nil
@@ -163,7 +164,7 @@ func (s *Source) unchanged(ctx context.Context, gh *github.Client, t tasks.Task,
 	switch p, err := s.memory.state(ctx, o); {
 	case err != nil:
 		return err
-	case p.LastReviewed == o.Head && p.ReviewedBy != t.ID: // its own was tried again by somebody
+	case p.LastReviewed == o.Head && p.ReviewedBy != t.ID: // its own review was retried
 		return &tasks.InputError{Sentence: "The head was reviewed before."}
 	case o.Action != "synchronize" && o.Action != looked:
 		return nil
@@ -171,10 +172,10 @@ func (s *Source) unchanged(ctx context.Context, gh *github.Client, t tasks.Task,
 	owner, name := o.path()
 	diff, _, err := gh.PullRequests.GetRaw(ctx, owner, name, o.Number, github.RawOptions{Type: github.Diff})
 	if hub.StatusCode(err) == http.StatusNotAcceptable {
-		return nil // it is too large for GitHub
+		return nil // the diff is too large for GitHub
 	}
 	if err != nil {
-		return s.sorted("read the changes of "+o.String(), err)
+		return s.sorted("read the diff of "+o.String(), err)
 	}
 	var reviewed string
 	err = s.memory.changeState(ctx, o, func(p *prState) error {
@@ -187,7 +188,7 @@ func (s *Source) unchanged(ctx context.Context, gh *github.Client, t tasks.Task,
 	return err
 }
 
-// sameAs notes what a head changes, and gives the reviewed one that changes the same, or nothing.
+// sameAs records a head's changes and returns the reviewed head with the same changes, or "".
 func (p *prState) sameAs(head, patch string) (reviewed string) {
 	if last := p.LastReviewed; last != "" && last != head && p.Patches[last] == patch {
 		reviewed, p.LastReviewed = last, head
@@ -197,7 +198,8 @@ func (p *prState) sameAs(head, patch string) (reviewed string) {
 	return reviewed
 }
 
-// reviewed notes that a task's review of a head was posted and how its light ends, and gives what is remembered now. Again it changes nothing.
+// reviewed records that a task's review was posted, with its verdict, and returns the new state. It may be called
+// again.
 func (m memory) reviewed(ctx context.Context, t tasks.Task, o origin, v hub.Verdict) (state prState, err error) {
 	err = m.changeState(ctx, o, func(p *prState) error {
 		if p.LastReviewed != o.Head && !o.byPerson() {
@@ -210,8 +212,8 @@ func (m memory) reviewed(ctx context.Context, t tasks.Task, o origin, v hub.Verd
 	return state, err
 }
 
-// patchID is the same for two diffs if they change the same: where in the files and in which version of them does not count. It is what
-// git-patch-id(1) is about, but for blanks, which may mean something.
+// patchID is the same for two diffs with the same changes, regardless of line numbers and blob IDs. Unlike
+// git-patch-id(1) it keeps whitespace, which may be significant.
 func patchID(diff string) string {
 	h := sha256.New()
 	index := ""
@@ -220,7 +222,7 @@ func patchID(diff string) string {
 		case strings.HasPrefix(l, "index "):
 			index = l
 			continue
-		case strings.HasPrefix(l, "Binary files "): // nothing else tells what is in them
+		case strings.HasPrefix(l, "Binary files "): // this is the only line about a binary file
 			l += index
 		case strings.HasPrefix(l, "@@ "):
 			l = "@@\n"

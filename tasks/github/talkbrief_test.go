@@ -99,7 +99,7 @@ func TestBriefOfCommands(t *testing.T) {
 	f.comment(n, "ann", "/fix\nbut not the last")
 	fix := w.briefed(f.latestTask())
 	text := fix.Prompt.Text
-	if !strings.HasPrefix(text, fixer+"\n\n@ann adds, and this counts most:\n\nbut not the last\n\n") || !strings.Contains(text, "Point 59.") ||
+	if !strings.HasPrefix(text, fixer+"\n\n@ann adds this, which has priority:\n\nbut not the last\n\n") || !strings.Contains(text, "Point 59.") ||
 		strings.Contains(text, "Point 20.") || len(text) > 25_000 || strings.Index(text, "Point 58.") > strings.Index(text, "Point 59.") {
 		t.Errorf("%d: %.500s", len(text), text)
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
-// maxThreadPages bounds how many threads of a pull request are read, fifty a page, and fifty comments of each.
+// maxThreadPages bounds how many pages of threads are read: fifty threads a page, fifty comments a thread.
 const maxThreadPages = 10
 
-// threadsQuery reads what REST does not tell: which threads there are, and whether they are resolved.
+// threadsQuery reads what REST lacks: the threads of a pull request, and whether they are resolved.
 const threadsQuery = `query($owner: String!, $name: String!, $number: Int!, $after: String) {
   repository(owner: $owner, name: $name) {
     pullRequest(number: $number) {
@@ -34,12 +34,12 @@ const threadsQuery = `query($owner: String!, $name: String!, $number: Int!, $aft
   }
 }`
 
-// thread is a conversation at a line of the diff.
+// thread is a conversation on a line of the diff.
 type thread struct {
 	ID         string `json:"id"`
 	Resolved   bool   `json:"isResolved"`
 	Path       string `json:"path"`
-	Line       int    `json:"line"` // in the present diff; 0: it is not there any more
+	Line       int    `json:"line"` // in the present diff; 0: no longer there
 	MayResolve bool   `json:"viewerCanResolve"`
 	Comments   struct {
 		Nodes []threadComment `json:"nodes"`
@@ -55,13 +55,13 @@ type threadComment struct {
 	Author      actor      `json:"author"`
 }
 
-// actor is an account; it is empty where that was deleted.
+// actor is an account; it is empty if the account was deleted.
 type actor struct {
 	Kind  string `json:"__typename"`
 	Login string `json:"login"`
 }
 
-// login is the name as REST has it, which puts something behind a bot's.
+// login returns the name as in REST, which adds a suffix for bots.
 func (a actor) login() string {
 	if a.Kind == "Bot" {
 		return a.Login + "[bot]"
@@ -69,8 +69,8 @@ func (a actor) login() string {
 	return a.Login
 }
 
-// threads reads the threads of a pull request: those about findings of ours, and those that others have begun.
-func (s *Source) threads(ctx context.Context, gh *github.Client, o origin) (ours []told, others []thread, err error) {
+// threads reads the threads of a pull request: those of errand's findings, and those started by others.
+func (s *Source) threads(ctx context.Context, gh *github.Client, o origin) (ours []postedFinding, others []thread, err error) {
 	me, err := s.forge.Login(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -111,25 +111,25 @@ func (s *Source) threads(ctx context.Context, gh *github.Client, o origin) (ours
 	return ours, others, nil
 }
 
-// told is a thread that began with a finding of ours.
-type told struct {
+// postedFinding is a thread that errand started with a finding.
+type postedFinding struct {
 	review.Thread
 	mayResolve bool
 }
 
-// settledMark begins the comment with which we end a thread of ours.
+// settledMark begins the comment with which errand ends one of its threads.
 const settledMark = "<!-- errand:settled -->\n"
 
-// finding reports which finding of ours a thread is about, and what has become of the thread. author is who opened the pull request: what he
-// replies counts, as does what those reply who have a say in the repository.
-func (t thread) finding(me, author string) (told, bool) {
+// finding returns the finding of one of errand's threads, and the state of the thread. Replies count if they are by
+// author, who opened the pull request, or by people with a role in the repository.
+func (t thread) finding(me, author string) (postedFinding, bool) {
 	if len(t.Comments.Nodes) == 0 {
-		return told{}, false
+		return postedFinding{}, false
 	}
 	first := t.Comments.Nodes[0]
 	id, ok := review.FindingOf(first.Body)
 	if !ok || first.Author.login() != me {
-		return told{}, false
+		return postedFinding{}, false
 	}
 	f := review.Thread{ID: t.ID, Comment: first.ID, Finding: id, Path: t.Path, Line: t.Line, Text: first.Body, Resolved: t.Resolved}
 	for _, c := range t.Comments.Nodes[1:] {
@@ -140,11 +140,11 @@ func (t thread) finding(me, author string) (told, bool) {
 			f.Answered = true
 		}
 	}
-	return told{Thread: f, mayResolve: t.MayResolve}, true
+	return postedFinding{Thread: f, mayResolve: t.MayResolve}, true
 }
 
-// observed is what the ledger is told of threads.
-func observed(ours []told) []review.Thread {
+// observed converts threads for the ledger.
+func observed(ours []postedFinding) []review.Thread {
 	all := make([]review.Thread, len(ours))
 	for i, t := range ours {
 		all[i] = t.Thread
@@ -152,15 +152,15 @@ func observed(ours []told) []review.Thread {
 	return all
 }
 
-// endThread says in a thread of ours why it is over, and resolves it. What is done already is left.
-func (r *report) endThread(ctx context.Context, t told, k review.Known) error {
+// endThread writes in one of errand's threads why it is over, and resolves it. It skips what is done already.
+func (r *report) endThread(ctx context.Context, t postedFinding, k review.Known) error {
 	if t.Resolved {
 		return nil
 	}
 	if !t.Ours {
 		body := settledMark + "Fixed in " + hub.ShortSHA(r.origin.Head) + ".\n"
 		if k.Status == review.Outdated {
-			body = settledMark + "This does not apply any more, as of " + hub.ShortSHA(r.origin.Head) + ".\n"
+			body = settledMark + "This no longer applies as of " + hub.ShortSHA(r.origin.Head) + ".\n"
 		}
 		owner, name := r.origin.path()
 		if _, _, err := r.gh.PullRequests.CreateCommentInReplyTo(ctx, owner, name, r.origin.Number, body, t.Comment); err != nil {

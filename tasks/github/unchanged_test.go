@@ -143,7 +143,7 @@ func TestReviewedMeanwhile(t *testing.T) {
 func TestWantedReviewsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
-	for i, o := range []origin{{}, {Action: "review_requested"}, {Action: "labeled", ApprovedBy: "ben"}, {Action: "asked", Asked: new(asked)}} {
+	for i, o := range []origin{{}, {Action: "review_requested"}, {Action: "labeled", ApprovedBy: "ben"}, {Action: "asked", Asked: new(request)}} {
 		o.Repo, o.Number, o.Head = repo, 1, fmt.Sprint("head", i)
 		if p := must(w.src.memory.reviewed(t.Context(), tasks.Task{}, o, hub.Verdict{})); p.Reviews != 1 {
 			t.Errorf("%s: %d", o.Action, p.Reviews)
