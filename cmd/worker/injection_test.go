@@ -218,7 +218,7 @@ func TestInjectionByTriggers(t *testing.T) {
 	if _, err := w.github.PushPR(t.Context(), repo, moved, files("evil")); err != nil {
 		t.Fatal(err)
 	}
-	if status := w.settled(refused); !strings.Contains(status.Description, "cleo may not write") {
+	if status := w.settled(refused); !strings.Contains(status.Description, "cleo has no write access") {
 		t.Errorf("a command of a person with read access: %+v", status)
 	}
 	last := w.fork(githubfake.PR{Head: "eight", Files: files("eight")}, "ben")

@@ -29,7 +29,7 @@ const (
 // neither the title, nor what people wrote around the section, nor the state.
 func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullRequestRef, error) {
 	if f.IsReadOnly(p.Repo) { // it may have become read-only since the task was submitted
-		return forge.PullRequestRef{}, &forge.RefusedError{Sentence: "Nothing is written to this repository."}
+		return forge.PullRequestRef{}, &forge.RefusedError{Sentence: "This repository is only watched; nothing is written to it."}
 	}
 	gh, err := f.Client(ctx, p.Repo, 0)
 	if err != nil {

@@ -85,7 +85,7 @@ func TestBriefKnowsOwnAndForks(t *testing.T) {
 	n := w.open()
 	task := w.task(n, 0)
 	task.Actor = "errand"
-	wantInput(t, brief(w, task), "our own doing")
+	wantInput(t, brief(w, task), "errand's own")
 
 	fork := w.open(func(pr *githubfake.PR) { pr.Fork, pr.User, pr.Head = true, "stranger", "theirs" })
 	task = w.task(n, 0)
@@ -94,7 +94,7 @@ func TestBriefKnowsOwnAndForks(t *testing.T) {
 	task.Origin = must(json.Marshal(o))
 	wantInput(t, brief(w, task), "from a fork. errand can only review it")
 	task.Profile = agent.Untrusted
-	wantInput(t, brief(w, task), "from a fork: somebody who may write")
+	wantInput(t, brief(w, task), "from a fork. A person with write access")
 	if err := w.hub.DeleteFork(repo, fork); err != nil {
 		t.Fatal(err)
 	}

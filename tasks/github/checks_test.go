@@ -117,7 +117,7 @@ func TestOtherFailedChecks(t *testing.T) {
 		Name: "unit", Conclusion: "failure",
 		Summary: "The job was not started because recent account payments have failed or your spending limit needs to be increased.",
 	})
-	wantInput(t, brief(w, f.tasks()[0]), "want of payment")
+	wantInput(t, brief(w, f.tasks()[0]), "lack of payment")
 }
 
 // With a token there are statuses alone.
@@ -172,7 +172,7 @@ func TestRoundsAreBounded(t *testing.T) {
 	again := task
 	again.ID = tasks.NewID(time.Now(), "github", "again")
 	wantInput(t, brief(w, task), enough)
-	wantInput(t, brief(w, again), "It was said before")
+	wantInput(t, brief(w, again), "It was already reported")
 	for i, reason := range []string{"This was handled before.", enough} {
 		w.close(task, tasks.Ending{Kind: tasks.Refused, Reason: reason, At: ended})
 		if got := len(w.hub.Comments(repo, n)); got != i {
@@ -233,7 +233,7 @@ func TestMendingAsWanted(t *testing.T) {
 		want           int
 	}{
 		"off": {"triggers:\n  check_failure: false\n", "", 0},
-		"on":  {"models:\n  check_failure: haiku\nchecks: [make test]\n", "these have to succeed, in the directory of the repository:\n\n    make test\n", 1},
+		"on":  {"models:\n  check_failure: haiku\nchecks: [make test]\n", "these commands must succeed in the repository's directory:\n\n    make test\n", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -363,7 +363,7 @@ func TestCommandsTakeWriteAccess(t *testing.T) {
 			if must(originOf(task)).Number != n {
 				continue
 			}
-			if input, ok := errors.AsType[*tasks.InputError](brief(w, task)); !ok || !strings.Contains(input.Sentence, "may not write") {
+			if input, ok := errors.AsType[*tasks.InputError](brief(w, task)); !ok || !strings.Contains(input.Sentence, "has no write access") {
 				t.Errorf("%s: %v", body, brief(w, task))
 			}
 			task.Actor = "ann"

@@ -48,7 +48,7 @@ func TestConflictsLabelOfWhomever(t *testing.T) {
 	if err := f.hub.UnlabelPR(repo, n, conflictsLabel); err != nil {
 		t.Fatal(err)
 	}
-	wantInput(t, brief(f.world, task), "no longer has the label "+conflictsLabel+" any more.")
+	wantInput(t, brief(f.world, task), "no longer has the label "+conflictsLabel+".")
 	f.label(n, conflictsLabel, "ann")
 	if err := brief(f.world, task); err != nil {
 		t.Error(err)

@@ -105,20 +105,21 @@ func TestIgnoredPullRequests(t *testing.T) {
 			}
 		}
 		w.open(func(pr *githubfake.PR) { pr.User, pr.Head = "dependabot[bot]", "bump" })
-		expect("a bot's")
+		expect("by a bot")
 		w.open(func(pr *githubfake.PR) { pr.User, pr.Head = bot, "own" })
-		expect(map[bool]string{true: "a bot's", false: "our own doing"}[strings.HasSuffix(bot, "]")])
+		expect(map[bool]string{true: "by a bot", false: "errand's own"}[strings.HasSuffix(bot, "]")])
 		n := w.open(func(pr *githubfake.PR) { pr.Fork, pr.Head, pr.User = true, "theirs", "stranger" })
 		expect("from a fork")
 		if err := w.hub.DeleteFork(repo, n); err != nil {
 			w.Fatal(err)
 		}
 		status, said := f.send("pull_request", must(w.hub.Payload("reopened", repo, n, "stranger")), githubfake.SendOptions{})
-		if status != 202 || !strings.HasPrefix(said, "Ignored: The pull request comes from a fork: ") {
+		if status != 202 || !strings.HasPrefix(said, "Ignored: The pull request comes from a fork. ") {
 			w.Errorf("deleted fork: %d %s", status, said)
 		}
 		status, said = f.send("pull_request", must(w.hub.Payload("reopened", repo, 2, "octocat")), githubfake.SendOptions{})
-		if status != 202 || !strings.HasPrefix(said, "Ignored: The pull request is") {
+		want := map[bool]string{true: "Ignored: The pull request was opened by a bot.", false: "Ignored: The pull request or the change is errand's own."}
+		if status != 202 || strings.TrimSpace(said) != want[strings.HasSuffix(bot, "]")] {
 			w.Errorf("our own, reopened by another: %d %s", status, said)
 		}
 		if got := f.tasks(); len(got) != 0 {
@@ -178,17 +179,17 @@ func TestAnswers(t *testing.T) {
 		status      int
 		said        string
 	}{
-		{"ping", "ping", map[string]any{"zen": "Keep it logically awesome."}, githubfake.SendOptions{}, 200, "errand is here"},
+		{"ping", "ping", map[string]any{"zen": "Keep it logically awesome."}, githubfake.SendOptions{}, 200, "Webhook is set up."},
 		{"unsigned", "pull_request", payload, githubfake.SendOptions{Signature: githubfake.SignNone}, 401, "X-Hub-Signature-256"},
 		{"wrong secret", "pull_request", payload, githubfake.SendOptions{Signature: githubfake.SignWrong}, 401, "X-Hub-Signature-256"},
 		{"SHA-1 alone", "pull_request", payload, githubfake.SendOptions{Signature: githubfake.SignSHA1}, 401, "X-Hub-Signature-256"},
 		{"unsigned ping", "ping", payload, githubfake.SendOptions{Signature: githubfake.SignNone}, 401, "X-Hub-Signature-256"},
 		{"too large", "pull_request", nil, githubfake.SendOptions{Body: make([]byte, 25<<20+1)}, 413, "25 MiB"},
 		{"as large as can be", "watch", nil, githubfake.SendOptions{Body: make([]byte, 25<<20)}, 202, "Ignored"},
-		{"malformed", "pull_request", nil, githubfake.SendOptions{Body: []byte("{")}, 400, "not what this event should bring"},
-		{"changed type", "pull_request", nil, githubfake.SendOptions{Body: []byte(`{"action":"opened","pull_request":[]}`)}, 400, "not what"},
-		{"without pull request", "pull_request", without("pull_request"), githubfake.SendOptions{}, 400, "not what"},
-		{"without repository", "pull_request", without("repository"), githubfake.SendOptions{}, 400, "not what"},
+		{"malformed", "pull_request", nil, githubfake.SendOptions{Body: []byte("{")}, 400, "The payload does not match the event."},
+		{"changed type", "pull_request", nil, githubfake.SendOptions{Body: []byte(`{"action":"opened","pull_request":[]}`)}, 400, "The payload does not match the event."},
+		{"without pull request", "pull_request", without("pull_request"), githubfake.SendOptions{}, 400, "The payload does not match the event."},
+		{"without repository", "pull_request", without("repository"), githubfake.SendOptions{}, 400, "The payload does not match the event."},
 		{"unknown event", "watch", map[string]any{"action": "started"}, githubfake.SendOptions{}, 202, "There is nothing to do for watch"},
 		{"unknown action", "pull_request", map[string]any{"action": "locked"}, githubfake.SendOptions{}, 202, "There is nothing to do for pull_request locked"},
 		{"refused by the desk", "pull_request", old, githubfake.SendOptions{}, 202, "Refused: Task ID"},
@@ -265,7 +266,7 @@ func TestUnreachableRedis(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("%v, want 503", err)
 	}
-	if !strings.Contains(w.logs.String(), "webhook not taken") {
+	if !strings.Contains(w.logs.String(), "handle webhook") {
 		t.Errorf("not logged:\n%s", w.logs)
 	}
 }
@@ -312,7 +313,7 @@ func TestRealPayloads(t *testing.T) {
 	f := w.listen()
 	var got []tasks.Task
 	for _, c := range []struct{ action, said string }{
-		{"opened", "Task "}, {"synchronize", "Task "}, {"ready_for_review", "Task "}, {"converted_to_draft", "No reviews of Codertocat/Hello-World#2 any more. The pull request is a draft."},
+		{"opened", "Task "}, {"synchronize", "Task "}, {"ready_for_review", "Task "}, {"converted_to_draft", "Stopped the reviews of Codertocat/Hello-World#2. The pull request is a draft."},
 	} {
 		body := must(os.ReadFile("testdata/pull_request." + c.action + ".json"))
 		status, said := f.send("pull_request", nil, githubfake.SendOptions{Body: body, GUID: "72d3162e-cc78-11e3-81ab-" + c.action})

@@ -44,7 +44,7 @@ func TestReviewThatSpeaksToUs(t *testing.T) {
 		}
 		switch err := brief(w, response[0]); {
 		case c.refused:
-			wantInput(t, err, "answered as such")
+			wantInput(t, err, "handled as such")
 		case err != nil:
 			t.Errorf("%q %q: %v", c.body, c.line, err)
 		}

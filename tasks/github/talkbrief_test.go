@@ -103,12 +103,12 @@ func TestBriefOfCommands(t *testing.T) {
 		strings.Contains(text, "Point 20.") || len(text) > 25_000 || strings.Index(text, "Point 58.") > strings.Index(text, "Point 59.") {
 		t.Errorf("%d: %.500s", len(text), text)
 	}
-	if fix.Diff || !fix.Keep || fix.Fresh || strings.Contains(fix.System, "run nothing") {
+	if fix.Diff || !fix.Keep || fix.Fresh || strings.Contains(fix.System, "not run commands") {
 		t.Errorf("%+v", fix)
 	}
 	f.comment(n, "ann", "/analyze")
 	analysis := w.briefed(f.latestTask())
-	if !strings.HasPrefix(analysis.Prompt.Text, analyst) || !analysis.Diff || analysis.Keep || !analysis.Fresh || !strings.Contains(analysis.System, "run nothing") {
+	if !strings.HasPrefix(analysis.Prompt.Text, analyst) || !analysis.Diff || analysis.Keep || !analysis.Fresh || !strings.Contains(analysis.System, "not run commands") {
 		t.Errorf("%+v", analysis)
 	}
 	// Who asks for a review gets one of a draft, too.

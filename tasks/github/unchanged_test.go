@@ -113,7 +113,7 @@ func TestReviewsAreBounded(t *testing.T) {
 		t.Errorf("state: %+v", p)
 	}
 	status, said := f.send("pull_request", must(w.hub.Payload("synchronize", repo, n, "octocat")), githubfake.SendOptions{})
-	if status != 202 || !strings.HasPrefix(said, "Ignored: The pull request was reviewed often enough") {
+	if status != 202 || !strings.HasPrefix(said, "Ignored: The pull request has reached its limit of automatic reviews") {
 		t.Errorf("%d %s", status, said)
 	}
 }

@@ -56,7 +56,7 @@ func TestRetryByClass(t *testing.T) {
 		"soon":    {failed(agent.ClassOverloaded), 3, false, "(the model could not be reached or is overloaded)", "It was tried 3 times."},
 		"later":   {failed(agent.ClassRateLimit), 3, false, "(rate limited: the model accepts no more requests at the moment)", "It was tried 3 times."},
 		"reset":   {failed(agent.ClassUsageLimit), 3, false, "(the model account has reached its usage limit)", "It was tried 3 times."},
-		"fresh":   {failed(agent.ClassSession), 2, true, "could not be continued", "It was tried 2 times."},
+		"fresh":   {failed(agent.ClassSession), 2, true, "could not be resumed", "It was tried 2 times."},
 		"resume":  {failed(agent.ClassKilled), 2, false, "(the agent was killed from outside)", "It was tried 2 times."},
 		"stalled": {stalled, 2, false, "(the agent showed no sign of work)", "Ask again to go on."},
 	} {

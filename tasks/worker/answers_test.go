@@ -42,7 +42,7 @@ func TestAnswersSurviveAnInterruption(t *testing.T) {
 	}
 	stop()
 	f.worker()
-	if s := <-answered; !strings.Contains(s.Prompt.Text, "do not repeat it") {
+	if s := <-answered; !strings.Contains(s.Prompt.Text, "Do not repeat them") {
 		t.Errorf("the prompt does not mention the answers: %s", s.Prompt.Text)
 	}
 	if e := f.ending(id); e.Result.Text != "the first\n\nthe second" {

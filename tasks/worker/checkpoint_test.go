@@ -131,7 +131,7 @@ func TestCrashedRunGoesOnFromItsCheckpoint(t *testing.T) {
 			if diff := cmp.Diff(everything, r.files(second.Dir)); diff != "" {
 				t.Errorf("files (-want +got):\n%s", diff)
 			}
-			if second.Resume == nil || !strings.Contains(second.Prompt.Text, "last kept at") {
+			if second.Resume == nil || !strings.Contains(second.Prompt.Text, "last saved at") {
 				t.Errorf("resumes %+v, prompt %q", second.Resume, second.Prompt.Text)
 			}
 		})
@@ -148,7 +148,7 @@ func TestCrashBeforeTheFirstCheckpoint(t *testing.T) {
 	r.crash(id)
 	stop()
 	r.worker(r.disk(t.TempDir()))
-	r.beginsAgain(id, "before anything was kept")
+	r.beginsAgain(id, "before anything was saved")
 }
 
 // beginsAgain checks that the second run has nothing of the first, and that its prompt says why.
@@ -351,8 +351,8 @@ func TestRunWithoutCloneGoesOn(t *testing.T) {
 	t.Parallel()
 	local := t.TempDir()
 	for name, c := range map[string]struct{ dir, told string }{
-		"scratch": {"", "Of the scratch directory nothing is kept"},
-		"local":   {local, "Of the local directory nothing is kept"},
+		"scratch": {"", "The scratch directory is not checkpointed. Inspect it first."},
+		"local":   {local, "The local directory is not checkpointed and may differ on this machine. Inspect it first."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -28,7 +28,7 @@ func TestRulesReachTheRun(t *testing.T) {
 		t.Error(diff)
 	}
 	got := <-answers
-	if got[0].Allow || !strings.Contains(got[0].Reason, "It is public.") || got[1].Allow || !strings.Contains(got[1].Reason, "what you assumed") {
+	if got[0].Allow || !strings.Contains(got[0].Reason, "It is public.") || got[1].Allow || !strings.Contains(got[1].Reason, "state your assumptions") {
 		t.Errorf("answers = %+v", got)
 	}
 }

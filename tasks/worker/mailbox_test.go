@@ -483,7 +483,7 @@ func TestDrainWithAbsorbed(t *testing.T) {
 	f.equal("states", []string{f.status(second).State, f.status(third).State, f.status(fourth).State}, []string{"absorbed", "waiting", "waiting"})
 	f.worker()
 	run = <-runs
-	if run.spec.Resume == nil || !strings.Contains(run.spec.Prompt.Text, "Go on") {
+	if run.spec.Resume == nil || !strings.Contains(run.spec.Prompt.Text, "Continue where you stopped") {
 		t.Errorf("prompt %q", run.spec.Prompt.Text)
 	}
 	want := turns("one", "two", "")[:2]

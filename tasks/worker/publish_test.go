@@ -136,7 +136,7 @@ func TestWorkIsPublished(t *testing.T) {
 	if got := r.pushed("fake/a"); got != "do it, do it, work" || e.Published.Branch != want.Branch {
 		t.Errorf("pushed %s", got)
 	}
-	if about := r.agent.specs()[1].System; !strings.Contains(about, "begins at what was published") || !strings.Contains(about, "origin/"+want.Branch) {
+	if about := r.agent.specs()[1].System; !strings.Contains(about, "starts from your published work") || !strings.Contains(about, "origin/"+want.Branch) {
 		t.Errorf("the agent got %s", about)
 	}
 }
@@ -196,7 +196,7 @@ func TestRefusedPushIsTold(t *testing.T) {
 		want   string
 	}{
 		"remote": {0, true, "publish acme/api: the remote refused the push: pre-receive hook declined: No workflows, please. They are kept"},
-		"stuck":  {1, false, "a process of the run could not be ended"},
+		"stuck":  {1, false, "a process of the run could not be stopped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -249,7 +249,7 @@ func TestPullRequestIsDue(t *testing.T) {
 			}
 			return nil
 		}, "Pull request acme/api#7: ", 2},
-		"limited for long": {func(int) error { return &tasks.ErrLater{At: time.Now().Add(time.Hour), Why: "limited"} }, "could not be opened for now", 2},
+		"limited for long": {func(int) error { return &tasks.ErrLater{At: time.Now().Add(time.Hour), Why: "limited"} }, "could not be opened. Ask again here to retry.", 2},
 		"not allowed":      {func(int) error { return &tasks.InputError{Sentence: "No access."} }, "is on branch", 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -134,7 +134,7 @@ func TestCheckThatCannotBeEnded(t *testing.T) {
 	}
 	r.worker(r.disk(t.TempDir()), with)
 	e := r.ending(r.submit(r.repoTask("a")))
-	if r.pushed("fake/a") != "" || !strings.Contains(e.Note(), "a process of the checks could not be ended") {
+	if r.pushed("fake/a") != "" || !strings.Contains(e.Note(), "a process of the checks could not be stopped") {
 		t.Errorf("pushed %q, ending %q", r.pushed("fake/a"), e.Note())
 	}
 }
