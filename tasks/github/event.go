@@ -169,20 +169,20 @@ func submitted(r tasks.Receipt, err error) (string, error) {
 // origin is where a task came from and where its report goes. It keeps more than is used today, because the state at
 // the time of the event cannot be read later.
 type origin struct {
-	Repo         string `json:"repo"` // owner/name
-	Number       int    `json:"number"`
-	Head         string `json:"head"` // commit
-	Base         string `json:"base"` // branch
-	BaseSHA      string `json:"base_sha"`
-	Title        string `json:"title"`          // on one line, without hidden text
-	Body         string `json:"body,omitempty"` // the description, without hidden text
-	Installation int64  `json:"installation,omitempty"`
-	URL          string `json:"html_url"`
-	Action       string `json:"action"`
-	ApprovedBy   string `json:"approved_by,omitempty"` // who approved this head of a fork; their permission is checked later
-	Full         bool   `json:"full,omitempty"`        // not only the changes since the last review
+	Repo         string   `json:"repo"` // owner/name
+	Number       int      `json:"number"`
+	Head         string   `json:"head"` // commit
+	Base         string   `json:"base"` // branch
+	BaseSHA      string   `json:"base_sha"`
+	Title        string   `json:"title"`          // on one line, without hidden text
+	Body         string   `json:"body,omitempty"` // the description, without hidden text
+	Installation int64    `json:"installation,omitempty"`
+	URL          string   `json:"html_url"`
+	Action       string   `json:"action"`
+	ApprovedBy   string   `json:"approved_by,omitempty"` // who approved this head of a fork; their permission is checked later
+	Full         bool     `json:"full,omitempty"`        // not only the changes since the last review
 	Asked        *request `json:"asked,omitempty"`       // nil: no one requested it
-	Also         []spot `json:"also,omitempty"`        // more comments that requested the same, for an earlier head
+	Also         []spot   `json:"also,omitempty"`        // more comments that requested the same, for an earlier head
 }
 
 // originOf decodes the origin of a task.

@@ -17,12 +17,12 @@ import (
 // report reports one review: by the status indicator of the commit while it runs, and by a comment when there is a
 // result. A comment at the start would only send mail.
 type report struct {
-	source *Source
-	gh     *github.Client
-	origin origin
-	task   tasks.Task
-	indicator  hub.StatusIndicator
-	log    *slog.Logger
+	source    *Source
+	gh        *github.Client
+	origin    origin
+	task      tasks.Task
+	indicator hub.StatusIndicator
+	log       *slog.Logger
 
 	actions latest
 	stop    context.CancelFunc

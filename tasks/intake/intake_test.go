@@ -69,8 +69,11 @@ func TestCacheExpires(t *testing.T) {
 			err    error
 			want   string
 		}{
-			{0, "", failed, "failed"}, {500 * time.Millisecond, "one", nil, "failed"}, {time.Second, "one", nil, "one"},
-			{30 * time.Second, "two", nil, "one"}, {time.Minute, "two", nil, "two"},
+			{0, "", failed, "failed"},
+			{500 * time.Millisecond, "one", nil, "failed"},
+			{time.Second, "one", nil, "one"},
+			{30 * time.Second, "two", nil, "one"},
+			{time.Minute, "two", nil, "two"},
 		} {
 			time.Sleep(step.wait) //nolint:forbidigo // of the bubble's clock
 			if got := get(step.answer, step.err); got != step.want {
