@@ -22,9 +22,9 @@ const (
 	// maxBody is GitHub's own bound on a payload.
 	maxBody = 25 << 20
 	// patience bounds everything an answer waits for, so that it is sent within 3 s; loginPatience is the part of it that
-	// looking up errand's login may take.
+	// looking up errand's login, or what an account may do, may take. An event looks up at most two of these.
 	patience      = 2500 * time.Millisecond
-	loginPatience = time.Second
+	loginPatience = 700 * time.Millisecond
 )
 
 // Listen registers POST /github/webhook. Work that continues after an answer ends with ctx.
