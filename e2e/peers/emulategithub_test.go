@@ -184,11 +184,11 @@ func (h *hub) examined(base string) {
 	if err := json.NewDecoder(resp.Body).Decode(&said); err != nil {
 		h.Fatal(err)
 	}
-	well := map[string]bool{"GitHub knows us as the App errand (77)": false, "GitHub: installed at acme": false}
+	well := map[string]bool{"GitHub knows errand as the App errand (77)": false, "GitHub: installed at acme": false}
 	for _, f := range said.Findings {
 		if _, looked := well[f.What]; looked {
 			well[f.What] = f.Severity == ""
-		} else if !strings.HasPrefix(f.What, "GitHub did not tell ") {
+		} else if !strings.HasPrefix(f.What, "GitHub did not say ") {
 			h.Errorf("the doctor finds %+v", f)
 		}
 	}
