@@ -88,11 +88,11 @@ func (s *Source) autofix(ctx context.Context, desk *tasks.Desk, kind, why string
 	if err != nil {
 		return "", err
 	}
-	t, err := s.expected(ctx, draft{tasks.Task{
+	t, err := s.expected(ctx, draft{Task: tasks.Task{
 		ID: id, Source: s.Name(), Kind: kind, Thread: "github/" + o.String(), Class: tasks.Background, Profile: profileOf(pr, agent.Write),
 		Repo: o.Repo, Ref: fmt.Sprintf("refs/pull/%d/head", o.Number), Actor: pr.GetUser().GetLogin(),
 		Prompt: fmt.Sprintf("%s of pull request #%d of %s: %s", why, o.Number, o.Repo, o.Title),
-	}, o}, pr)
+	}, origin: o}, pr)
 	if err != nil {
 		return "", err
 	}

@@ -138,6 +138,7 @@ func (d *delivery) validate() error {
 type draft struct {
 	tasks.Task
 	origin origin
+	me     string // of a review: errand's login, or "" if GitHub did not say
 }
 
 // task returns the task with its marshaled origin.
@@ -224,7 +225,7 @@ func (s *Source) review(ctx context.Context, desk *tasks.Desk, d delivery) (said
 		return "", why
 	}
 	pr := d.pull.GetPullRequest()
-	return s.succeed(ctx, desk, t, pr, pr.GetUpdatedAt().Time, why)
+	return s.succeed(ctx, desk, t, pr, why)
 }
 
 // reviewOf returns the review task for an event. If no review is wanted, it returns the task and an ignored.
@@ -246,6 +247,7 @@ func (s *Source) reviewOf(ctx context.Context, d delivery) (draft, error) {
 	if err != nil {
 		s.log.Warn("take an event without knowing who we are", "err", err) // Brief checks again
 	}
+	t.me = me
 	if why := unwanted(pr, t.Actor, me); why != "" {
 		return t, ignored{why, slog.LevelInfo}
 	}
@@ -268,11 +270,11 @@ func (s *Source) worksOn(repo string) error {
 
 // reviewTask returns the task of reviewing a pull request.
 func (s *Source) reviewTask(id, actor string, pr *github.PullRequest, o origin) draft {
-	return draft{tasks.Task{
+	return draft{Task: tasks.Task{
 		ID: id, Source: s.Name(), Kind: kindReview, Thread: reviews(o), Class: tasks.Review, Profile: profileOf(pr, agent.Read),
 		Repo: o.Repo, Ref: o.Head, Actor: actor,
 		Prompt: fmt.Sprintf("Review pull request #%d of %s: %s", o.Number, o.Repo, o.Title),
-	}, o}
+	}, origin: o}
 }
 
 // unwanted returns why a pull request is not reviewed, or "". It is called for the event and again before the run.

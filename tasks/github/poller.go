@@ -194,7 +194,8 @@ func (l sight) review(ctx context.Context, me string) error {
 	}
 	id := tasks.NewID(l.cfg.Now(), l.Name(), fmt.Sprintf("look-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
 	t := l.reviewTask(id, author, l.pr, l.o)
-	_, err := l.succeed(ctx, l.desk, t, l.pr, l.pr.GetUpdatedAt().Time, why)
+	t.me = me
+	_, err := l.succeed(ctx, l.desk, t, l.pr, why)
 	return err
 }
 

@@ -117,8 +117,9 @@ func headOf(t tasks.Task) string {
 // ends.
 
 // succeed submits the review of a pull request's head in place of the reviews of earlier heads. why is the reason why
-// no review is wanted, or nil; at is when GitHub last changed the pull request.
-func (s *Source) succeed(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, at time.Time, why error) (said string, err error) {
+// no review is wanted, or nil.
+func (s *Source) succeed(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, why error) (said string, err error) {
+	at := pr.GetUpdatedAt().Time
 	if err := s.outdate(ctx, desk, t, pr, at); err != nil {
 		return "", err
 	}
@@ -161,7 +162,7 @@ func (s *Source) outdate(ctx context.Context, desk *tasks.Desk, t draft, pr *git
 // by errand ends no review. Requests by people without permission are dropped, because they would get the next review
 // refused, and so are requests by bots, which were counted already.
 func (s *Source) inherit(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest) (_ draft, inherited bool, err error) {
-	if hub.IsFork(pr) || pr.GetState() == "closed" || s.isUs(ctx, t.Actor) {
+	if hub.IsFork(pr) || pr.GetState() == "closed" || t.Actor == t.me {
 		return t, false, nil
 	}
 	o := t.origin
@@ -195,14 +196,6 @@ func (s *Source) mayNot(ctx context.Context, o origin, login string) bool {
 	defer cancel()
 	p, err := s.may(ctx, o, login)
 	return err == nil && !p.CanWrite()
-}
-
-// isUs reports whether a login is known to be errand's.
-func (s *Source) isUs(ctx context.Context, login string) bool {
-	ctx, cancel := context.WithTimeout(ctx, loginPatience)
-	defer cancel()
-	me, err := s.forge.Login(ctx)
-	return err == nil && me == login
 }
 
 // labeled submits the review of a fork's pull request that was given the approving label. The permission of the person
