@@ -26,7 +26,7 @@ func TestPrintConfigFindsWhatStopsTheStart(t *testing.T) {
 	write("rules:\n  - {tool: Bsh, action: deny}\nmcp:\n  tickets: {command: x, env: {T: '{{env \"UNSET_HERE\"}}'}}\n")
 	for _, args := range [][]string{{"-print-config"}, {}, {"-standalone"}} {
 		var out, errs strings.Builder
-		code := run(t.Context(), args, w.getenv, &out, &errs, wire.Options{})
+		code := run(t.Context(), invocation{args, w.getenv, &out, &errs}, wire.Options{})
 		for _, want := range []string{"3 problems", "ERRAND_GRACE", `rule 1 cannot work: unknown tool "Bsh"`, "UNSET_HERE is not set"} {
 			if code != 1 || !strings.Contains(errs.String(), want) {
 				t.Errorf("%q exits with %d, without %s: %s", args, code, want, errs.String())
@@ -36,7 +36,7 @@ func TestPrintConfigFindsWhatStopsTheStart(t *testing.T) {
 	delete(w.env, "ERRAND_GRACE")
 	write("repositories: {acme/a: {}, acme/b: {}}\nbudgets: {day: 200}\n")
 	var out, errs strings.Builder
-	code := run(t.Context(), []string{"-print-config"}, w.getenv, &out, &errs, wire.Options{})
+	code := run(t.Context(), invocation{[]string{"-print-config"}, w.getenv, &out, &errs}, wire.Options{})
 	if code != 0 || errs.Len() > 0 || !strings.Contains(out.String(), "\n# "+w.env["ERRAND_CONFIG"]+": 2 repositories, $200/day\n") {
 		t.Errorf("exit %d: %s%s", code, errs.String(), out.String())
 	}

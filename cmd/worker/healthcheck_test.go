@@ -38,7 +38,7 @@ func TestHealthcheck(t *testing.T) {
 			}
 			env := map[string]string{"ERRAND_WORKER_ADDR": strings.TrimPrefix(s.URL, "http://"), "ERRAND_STATE_DIR": t.TempDir()}
 			var out strings.Builder
-			code := run(t.Context(), []string{"healthcheck"}, func(name string) string { return env[name] }, &out, &out, wire.Options{})
+			code := run(t.Context(), invocation{[]string{"healthcheck"}, func(name string) string { return env[name] }, &out, &out}, wire.Options{})
 			if code != c.code || !strings.Contains(out.String(), c.says) {
 				t.Errorf("exit %d, %q; want %d, %q", code, out.String(), c.code, c.says)
 			}
@@ -69,7 +69,7 @@ func TestWorkerCalledWrongly(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"healthcheck", "-v"}, {"healthcheck", "now"}, {"work"}, {"-loud"}} {
 		var out strings.Builder
-		code := run(t.Context(), args, func(string) string { return "" }, &out, &out, wire.Options{})
+		code := run(t.Context(), invocation{args, func(string) string { return "" }, &out, &out}, wire.Options{})
 		if code != 2 || !strings.Contains(out.String(), "usage: worker") {
 			t.Errorf("%q: exit %d: %s", args, code, out.String())
 		}

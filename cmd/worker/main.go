@@ -13,5 +13,5 @@ import (
 func main() {
 	agent.KeeperMain()
 	_, _ = agent.MakePrivate() // every command has secrets in its environment; wire.Start reports a failure
-	os.Exit(run(wire.Signals(context.Background()), os.Args[1:], os.Getenv, os.Stdout, os.Stderr, wire.Options{Process: true}))
+	os.Exit(run(wire.Signals(context.Background()), invocation{os.Args[1:], os.Getenv, os.Stdout, os.Stderr}, wire.Options{Process: true}))
 }

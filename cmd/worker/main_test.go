@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	}
 	if os.Args[0] == underTest || os.Args[0] == forgetful {
 		quick.Process = true
-		os.Exit(run(wire.Signals(context.Background()), os.Args[1:], os.Getenv, os.Stdout, os.Stderr, quick))
+		os.Exit(run(wire.Signals(context.Background()), invocation{os.Args[1:], os.Getenv, os.Stdout, os.Stderr}, quick))
 	}
 	os.Exit(m.Run())
 }
@@ -136,7 +136,7 @@ func (w *world) start() *bufio.Scanner {
 	r, out := io.Pipe()
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"-standalone"}, w.getenv, out, w.Output(), quick)
+		ended <- run(ctx, invocation{[]string{"-standalone"}, w.getenv, out, w.Output()}, quick)
 		_ = out.Close()
 	}()
 	w.Cleanup(func() {

@@ -18,8 +18,16 @@ import (
 	"github.com/errand-fleet/errand/web/logs"
 )
 
+// invocation is how the command was called.
+type invocation struct {
+	args           []string
+	getenv         func(string) string
+	stdout, stderr io.Writer
+}
+
 // run runs the command and returns the exit code. Tests pass options that shorten its intervals.
-func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer, o wire.Options) int {
+func run(ctx context.Context, in invocation, o wire.Options) int {
+	stdout, stderr := in.stdout, in.stderr
 	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	all := flags.Bool("standalone", false, "run the whole system in one process: front door, worker and, unless REDIS_URL is set, Redis")
@@ -28,7 +36,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		fmt.Fprint(stderr, "usage: worker [-standalone] [-print-config]\n       worker healthcheck\n\n")
 		flags.PrintDefaults()
 	}
-	if err := flags.Parse(args); err != nil {
+	if err := flags.Parse(in.args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return 0
 		}
@@ -39,10 +47,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		role = config.RoleStandalone
 	}
 	if !*printConfig && flags.NArg() == 1 && flags.Arg(0) == "healthcheck" {
-		c, _ := config.Load(getenv, role) // the worker has started with it
+		c, _ := config.Load(in.getenv, role) // the worker has started with it
 		return exitCode(stderr, healthcheck(ctx, c.Worker.Addr, stdout))
 	}
-	c, err := wire.Load(getenv, role)
+	c, err := wire.Load(in.getenv, role)
 	switch {
 	case *printConfig:
 		if perr := c.Print(stdout); perr != nil {

@@ -169,7 +169,7 @@ func TestOpenRedisIsLate(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a worker that starts although it should not
 	defer cancel()
 	go func() {
-		code <- run(ctx, nil, func(k string) string { return w.env[k] }, io.Discard, stderr, wire.Options{})
+		code <- run(ctx, invocation{nil, func(k string) string { return w.env[k] }, io.Discard, stderr}, wire.Options{})
 		_ = stderr.Close()
 	}()
 	logged := ""

@@ -37,7 +37,7 @@ func TestWorkerWithoutACLI(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if code := run(t.Context(), []string{"healthcheck"}, w.getenv, &out, &out, wire.Options{}); code != 1 || !strings.Contains(out.String(), "must install it") {
+	if code := run(t.Context(), invocation{[]string{"healthcheck"}, w.getenv, &out, &out}, wire.Options{}); code != 1 || !strings.Contains(out.String(), "must install it") {
 		t.Errorf("healthcheck exits with %d: %s", code, out.String())
 	}
 	if got, _ := w.read("http://"+addr+"/livez", ""); got != http.StatusOK {

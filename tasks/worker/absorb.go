@@ -70,18 +70,18 @@ func (m *mailbox) decline(ctx context.Context, id string, why error) (more bool)
 
 func (m *mailbox) complain(ctx context.Context, id string, err error) {
 	if ctx.Err() == nil {
-		m.worker.log.Warn("absorb task", "run", m.task.ID, "thread", m.task.Thread, "task", id, "err", err)
+		m.log.Warn("absorb task", "run", m.task.ID, "thread", m.task.Thread, "task", id, "err", err)
 	}
 }
 
 // refuse ends a task that its source refused. Only waiting tasks can be ended this way, so it gives the task back
-// first; nobody else can claim it, because this run has the thread.
+// first; no other worker can claim it, because this run has the thread.
 func (m *mailbox) refuse(ctx context.Context, id string, why *tasks.InputError) error {
 	if err := m.run.claim.GiveBack(ctx, false, id); err != nil {
 		return err
 	}
-	reason := m.worker.cfg.Policy.Redactor.String(why.Sentence)
-	_, err := tasks.EndWaiting(ctx, m.worker.store, id, tasks.Ending{Kind: tasks.Refused, Reason: reason, At: time.Now()})
+	reason := m.policy.Redactor.String(why.Sentence)
+	_, err := tasks.EndWaiting(ctx, m.store, id, tasks.Ending{Kind: tasks.Refused, Reason: reason, At: time.Now()})
 	return err
 }
 
@@ -94,7 +94,7 @@ func (m *mailbox) brief(ctx context.Context, rec store.Record) (t tasks.Task, _ 
 	if t, err = tasks.ReadTask(rec); err != nil {
 		return t, agent.Message{}, err
 	}
-	b, err := m.worker.briefed(ctx, m.source, t, m.files)
+	b, err := m.tasks.brief(ctx, m.source, t, m.files)
 	if err != nil {
 		return t, agent.Message{}, err
 	}
@@ -104,7 +104,7 @@ func (m *mailbox) brief(ctx context.Context, rec store.Record) (t tasks.Task, _ 
 	message := b.Prompt
 	message.Text = cmp.Or(message.Text, t.Prompt)
 	if t.Actor != m.task.Actor {
-		message.Text = m.worker.cfg.Policy.People.Name(t.Source, t.Actor) + " says:\n\n" + message.Text
+		message.Text = m.policy.People.Name(t.Source, t.Actor) + " says:\n\n" + message.Text
 	}
 	message.ID = uuid.NewString() // the agent confirms the message by this ID
 	return t, message, nil

@@ -1,9 +1,11 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -18,13 +20,22 @@ import (
 // horizon does not stop other starts: each task then ends at once with that reason, and the first one finds out if
 // the account's plan was upgraded.
 
+// admission decides whether a claimed task may start now. It is safe for concurrent use.
+type admission struct {
+	credential  string // empty: unknown, and nothing is held back for its sake
+	credentials *store.Credentials
+	budgets     tasks.Budgets
+	timing      Timing
+	log         *slog.Logger
+}
+
 // admit returns nil if a claimed task may start, and otherwise postpones it. If the reason is a usage limit, it
 // informs the thread.
-func (w *Worker) admit(run *run, t tasks.Task, s tasks.Source) error {
-	if w.cfg.Credential == "" {
+func (a *admission) admit(run *run, j job) error {
+	if a.credential == "" {
 		return nil
 	}
-	err := w.store.Credentials.Admit(run.ctx, w.cfg.Credential)
+	err := a.credentials.Admit(run.ctx, a.credential)
 	held, ok := errors.AsType[*store.Held](err)
 	if !ok {
 		return err
@@ -33,7 +44,7 @@ func (w *Worker) admit(run *run, t tasks.Task, s tasks.Source) error {
 	if held.Why == "" {
 		return tasks.Later(time.Until(wait.At), "runs start one after the other, because the model had too many requests")
 	}
-	w.sayOnce(run, t, s, fmt.Sprintf("held-%d", held.At.Unix()), parked(t, wait, time.Now()))
+	run.sayOnce(j, fmt.Sprintf("held-%d", held.At.Unix()), parked(j.task, wait, time.Now()))
 	return &tasks.ErrLater{At: wait.At, Why: wait.Why} // sayOnce has informed the thread
 }
 
@@ -48,24 +59,25 @@ func turn(interval, waited time.Duration) time.Duration {
 }
 
 // recordThrottle records what the end of a run says about the credential, for the whole fleet.
-func (w *Worker) recordThrottle(run *run, r agent.Result) {
-	credential, err := w.cfg.Credential, error(nil)
+func (a *admission) recordThrottle(run *run) {
+	r := run.result
+	credential, err := a.credential, error(nil)
 	if credential == "" {
 		return
 	}
-	lifted := w.lifted(r)
+	lifted := a.timing.lifted(r)
 	switch {
 	case !lifted.IsZero():
-		err = w.store.Credentials.Hold(run.detached, credential, lifted, w.timing.Release, clause(r))
+		err = a.credentials.Hold(run.detached, credential, lifted, a.timing.Release, clause(r))
 	case refused(r):
-		err = w.store.Credentials.Refuse(run.detached, credential, clause(r))
+		err = a.credentials.Refuse(run.detached, credential, clause(r))
 	case r.Error != nil && throttles(r.Error.Class) && (r.API == nil || r.API.Throttled()):
-		err = w.store.Credentials.Slow(run.detached, credential)
+		err = a.credentials.Slow(run.detached, credential)
 	case r.Outcome == agent.Done:
-		err = w.store.Credentials.Ease(run.detached, credential)
+		err = a.credentials.Ease(run.detached, credential)
 	}
 	if err != nil {
-		w.log.Warn("tell the fleet of its credential", "run", run.claim.ID(), "err", err)
+		a.log.Warn("tell the fleet of its credential", "run", run.claim.ID(), "err", err)
 	}
 }
 
@@ -81,10 +93,10 @@ func refused(r agent.Result) bool {
 // throttles reports whether a failure means that the model wants fewer requests.
 func throttles(c agent.Class) bool { return c == agent.ClassOverloaded || c == agent.ClassRateLimit }
 
-// slow returns the function that a live run calls when the model throttles it. A goroutine, which ends with the run's
+// throttleReporter returns the function that a live run calls when the model throttles it. A goroutine, which ends with the run's
 // claim, informs the store; calls that come meanwhile count as one.
-func (w *Worker) slow(run *run) func() {
-	if w.cfg.Credential == "" {
+func (a *admission) throttleReporter(run *run) func() {
+	if a.credential == "" {
 		return func() {}
 	}
 	news := make(chan struct{}, 1)
@@ -95,8 +107,8 @@ func (w *Worker) slow(run *run) func() {
 			case <-run.life.Done():
 				return
 			}
-			if err := w.store.Credentials.Slow(run.life, w.cfg.Credential); err != nil && run.life.Err() == nil {
-				w.log.Warn("tell the fleet of its credential", "run", run.claim.ID(), "err", err)
+			if err := a.credentials.Slow(run.life, a.credential); err != nil && run.life.Err() == nil {
+				a.log.Warn("tell the fleet of its credential", "run", run.claim.ID(), "err", err)
 			}
 		}
 	})
@@ -109,17 +121,17 @@ func (w *Worker) slow(run *run) func() {
 }
 
 // announce tells the run's followers that the task will be retried, and the thread if that is much later.
-func (w *Worker) announce(run *run, t tasks.Task, s tasks.Source, cause error) {
+func (r *run) announce(j job, cause error) {
 	a, ok := errors.AsType[*retryError](cause)
 	if !ok {
 		return
 	}
 	now := time.Now()
 	if a.Parked {
-		w.sayOnce(run, t, s, fmt.Sprintf("park-%d", run.claim.Record().Parks), parked(t, a.Wait, now))
+		r.sayOnce(j, fmt.Sprintf("park-%d", r.claim.Record().Parks), parked(j.task, a.Wait, now))
 		return
 	}
-	w.notice(run, fmt.Sprintf("Retrying in %s, attempt %d of %d: %s.", span(a.At.Sub(now)), a.next, a.of, a.Why))
+	r.notice(fmt.Sprintf("Retrying in %s, attempt %d of %d: %s.", span(a.At.Sub(now)), a.next, a.of, a.Why))
 }
 
 // parked says why and until when a task waits, and how to cancel it.
@@ -130,18 +142,18 @@ func parked(t tasks.Task, wait store.Wait, now time.Time) string {
 
 // sayOnce reports text in the run's events and, if the source can speak, in the thread. It does so only the first
 // time for a key. Errors are only logged, because the task's status says the same.
-func (w *Worker) sayOnce(run *run, t tasks.Task, s tasks.Source, key, text string) {
-	ctx, cancel := context.WithTimeout(run.detached, sayLimit)
+func (r *run) sayOnce(j job, key, text string) {
+	ctx, cancel := context.WithTimeout(r.detached, sayLimit)
 	defer cancel()
-	first, err := run.claim.First(ctx, key)
+	first, err := r.claim.First(ctx, key)
 	if err == nil && first {
-		w.notice(run, text)
-		if to, ok := talker(s, t); ok {
-			err = to.Say(ctx, t, text)
+		r.notice(text)
+		if to, ok := talker(j.source, j.task); ok {
+			err = to.Say(ctx, j.task, text)
 		}
 	}
 	if err != nil {
-		w.log.Warn("say that the task waits", "run", t.ID, "thread", t.Thread, "err", err)
+		r.log.Warn("say that the task waits", "run", j.task.ID, "thread", j.task.Thread, "err", err)
 	}
 }
 
@@ -149,10 +161,61 @@ func (w *Worker) sayOnce(run *run, t tasks.Task, s tasks.Source, key, text strin
 const sayLimit = 15 * time.Second
 
 // notice adds an event to a run's events that says what happens to its task outside the run.
-func (w *Worker) notice(run *run, text string) {
+func (r *run) notice(text string) {
 	e := agent.Event{Kind: agent.Notice, Text: text, Time: time.Now()}
-	run.report.Update(e)
-	if err := run.claim.Append(run.detached, format.JSON(e)); err != nil {
-		w.log.Warn("store events", "run", run.claim.ID(), "err", err)
+	r.report.Update(e)
+	if err := r.claim.Append(r.detached, format.JSON(e)); err != nil {
+		r.log.Warn("store events", "run", r.claim.ID(), "err", err)
 	}
+}
+
+// whyReserved is why a task waits for a budget that is not used up yet.
+const whyReserved = "the day's budget is reserved by other runs"
+
+// afford reserves the expected cost of a task that is about to run, and returns the cost at which to stop the run; 0
+// means no limit. It refuses the task with an *InputError if a budget is used up, and postpones it while others have
+// reserved the rest.
+func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
+	b := a.budgets
+	maxUSD = t.Options.MaxUSD
+	if maxUSD > 0 {
+		if maxUSD -= r.claim.Record().Cost; maxUSD <= 0 { // its interrupted runs have used it up
+			return 0, agent.NewError(agent.ClassBudget, "spent before the run")
+		}
+	}
+	left, err := r.claim.Reserve(r.ctx, cmp.Or(maxUSD, b.Reserve, 1), b.Daily()...)
+	if over, ok := errors.AsType[*store.OverBudget](err); ok {
+		if over.Spent < over.Budget {
+			return 0, tasks.Later(a.timing.Budget, whyReserved) // do not reveal what others have spent
+		}
+		return 0, b.Refusal(over)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return tasks.LowerLimit(maxUSD, left), nil
+}
+
+// settle records what a run has cost, however it ended. An interrupted run has a cost, too.
+func (a *admission) settle(r *run) tasks.Bill {
+	rec := r.claim.Record()
+	bill := tasks.Bill{Earlier: rec.Cost, Crashes: rec.Crashes}
+	var near []store.Spending
+	_, err := r.persist("settle", func() (err error) {
+		near, err = r.claim.Spend(r.detached, expense(r.result), a.budgets.Daily()...)
+		return err
+	})
+	if err != nil {
+		a.log.Error("settle cost", "run", rec.ID, "usd", r.result.CostUSD, "err", err)
+	}
+	for _, n := range near {
+		a.log.Warn("budget nearly used up", "run", rec.ID, "scope", n.Scope, "spent", n.Spent, "budget", n.Budget)
+		bill.Near = append(bill.Near, fmt.Sprintf("%s: $%.2f of $%.2f", tasks.BudgetName(n.Scope), n.Spent, n.Budget))
+	}
+	return bill
+}
+
+// expense converts a run's result for the store.
+func expense(r agent.Result) store.Expense {
+	return store.Expense{USD: r.CostUSD, Model: format.OneWord(r.Model), Tokens: store.Tokens(r.Usage)}
 }

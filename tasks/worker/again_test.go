@@ -268,10 +268,10 @@ func TestParkedIsSaidOnce(t *testing.T) {
 	}
 	run := w.hold(t.Context(), claim, nil)
 	defer run.release()
-	run.report = w.open(run, f.source, task)
+	run.report, run.result = run.openReport(job{task, f.source}), limited(time.Now().Add(time.Hour))
 	for range 2 {
-		next, _ := w.retryDecision(run, limited(time.Now().Add(time.Hour)))
-		w.announce(run, task, s, next)
+		next, _ := w.timing.retryDecision(run)
+		run.announce(job{task, s}, next)
 	}
 	if len(s.said) != 1 {
 		t.Errorf("said %d times", len(s.said))

@@ -223,9 +223,9 @@ func TestSuspectGivesItsWorkerBack(t *testing.T) {
 // run takes.
 func TestPatienceOfASuspect(t *testing.T) {
 	t.Parallel()
-	w := &Worker{timing: Timing{}.withDefaults()}
+	i := &isolation{alone: Timing{}.withDefaults().Alone}
 	patience := func(deaths int, waited time.Duration) time.Duration {
-		return w.patience(store.Record{Crashes: deaths, Crashed: time.Unix(1e9, 0), Started: time.Unix(1e9, 0).Add(waited)})
+		return i.patience(store.Record{Crashes: deaths, Crashed: time.Unix(1e9, 0), Started: time.Unix(1e9, 0).Add(waited)})
 	}
 	for waited, want := range map[time.Duration]time.Duration{0: 0, 9 * time.Second: 0, 10 * time.Second: 2 * time.Minute, time.Hour: 2 * time.Minute} {
 		if got := patience(1, waited); got != want {
@@ -244,7 +244,7 @@ func TestPatienceOfASuspect(t *testing.T) {
 	if most != longest {
 		t.Errorf("waits for %s at most", most)
 	}
-	w.cfg.Policy.Limit = 4 * time.Hour
+	i.limit = 4 * time.Hour
 	if got := patience(maxCrashes-1, 100*365*24*time.Hour); got > 4*time.Hour {
 		t.Errorf("after a century: %s", got)
 	}
@@ -256,12 +256,12 @@ func TestPatienceOfASuspect(t *testing.T) {
 // A record whose time of death is missing or impossible does not delay a suspect for long.
 func TestSuspectAsksAgainSoon(t *testing.T) {
 	t.Parallel()
-	w, now := &Worker{timing: Timing{}.withDefaults()}, time.Unix(1e9, 0)
+	i, now := &isolation{alone: Timing{}.withDefaults().Alone}, time.Unix(1e9, 0)
 	for crashed, soon := range map[time.Time]time.Duration{
 		{}: 2 * busyWait, now: 2 * busyWait, now.Add(time.Hour): 2 * busyWait, now.AddDate(-100, 0, 0): 2 * goOnMost,
 	} {
 		rec := store.Record{Crashes: maxCrashes - 1, Crashed: crashed, Started: now}
-		if got := w.patience(rec); crashed.IsZero() && got != 0 {
+		if got := i.patience(rec); crashed.IsZero() && got != 0 {
 			t.Errorf("patience %s", got)
 		}
 		later, ok := errors.AsType[*tasks.ErrLater](goOn(rec))
@@ -275,9 +275,9 @@ func TestSuspectAsksAgainSoon(t *testing.T) {
 // for it. For a task that kills its worker before its CLI starts, that means on an empty worker.
 func TestDeathBesideOthersIsNotTheLast(t *testing.T) {
 	t.Parallel()
-	accept := func(w *Worker, r *run) error { return w.accept(r) }
-	asks := func(w *Worker, r *run) error { return w.isolate(r) }
-	waits := func(w *Worker, r *run) error { return w.awaitSolitude(r, time.Millisecond) }
+	accept := func(w *Worker, r *run) error { _, err := w.accept(r); return err }
+	asks := func(w *Worker, r *run) error { return w.isolation.isolate(r) }
+	waits := func(w *Worker, r *run) error { return w.isolation.awaitSolitude(r, time.Millisecond) }
 	for name, c := range map[string]struct {
 		deaths int
 		beside bool
@@ -330,7 +330,7 @@ func TestRecallBesideOthersIsNoDeath(t *testing.T) {
 	w := f.idle(func(c *Config) { c.Timing.Alone = time.Hour })
 	// It has looked for an idle worker for long enough.
 	r := f.claimedBy(w, maxCrashes-1, true, strconv.FormatInt(time.Now().Add(-30*time.Minute).UnixMicro(), 10))
-	if err := w.accept(r); err != nil {
+	if _, err := w.accept(r); err != nil {
 		t.Fatal(err)
 	}
 	r.end() // no worker renews the claim

@@ -2,11 +2,16 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/workspace"
 )
@@ -27,28 +32,38 @@ type checkpoint struct {
 	Left    string            `json:"left,omitempty"`    // set by a clean hand-back: identifies the directories as the run left them
 }
 
-// checkpoints makes a run save a checkpoint from time to time.
-func (w *Worker) checkpoints(r *run, p place, s *agent.Spec) {
-	s.CheckpointEvery = w.timing.Checkpoint
+// checkpointer saves the state of runs from which others resume, and loads it. It is safe for concurrent use.
+type checkpointer struct {
+	store     *store.Store
+	workspace *workspace.Workspace
+	every     time.Duration // Timing.Checkpoint
+	pack      time.Duration // Timing.Pack
+	log       *slog.Logger
+}
+
+// schedule makes a run save a checkpoint from time to time. given holds the answers of the run's turns.
+func (k *checkpointer) schedule(r *run, p place, given *answers, s *agent.Spec) {
+	s.CheckpointEvery = k.every
 	prompt := s.Prompt.ID
 	s.Checkpoint = func(ctx context.Context, session agent.Session) {
 		if session.Holds(prompt) {
 			// Read the answers after the session: an answer that is in neither would be lost, and one that is in both
 			// is at worst given twice.
-			w.keep(ctx, r, p, checkpoint{Session: session, Answers: r.answers.text()}, packFor)
+			k.save(ctx, r, p, checkpoint{Session: session, Answers: given.text()}, packFor)
 		}
 	}
 }
 
 // handOver saves the state of an interrupted run for the run that resumes it. If the CLI had not read the prompt, an
 // earlier checkpoint is better, because the agent could not know what to continue.
-func (w *Worker) handOver(r *run, p place, s agent.Spec, res agent.Result, cause error) {
+func (k *checkpointer) handOver(r *run, p place, s agent.Spec, cause error) {
+	res := r.result
 	c := checkpoint{Session: res.Session, Answers: res.Text}
 	if failed, ok := errors.AsType[*retryError](cause); ok {
 		c.Why, c.Fresh = failed.Why, failed.fresh
 	}
 	if c.Fresh {
-		w.keep(r.detached, r, place{Dir: p.Dir}, checkpoint{Fresh: true}, 0)
+		k.save(r.detached, r, place{Dir: p.Dir}, checkpoint{Fresh: true}, 0)
 		return
 	}
 	if !res.Session.Holds(s.Prompt.ID) {
@@ -56,33 +71,168 @@ func (w *Worker) handOver(r *run, p place, s agent.Spec, res agent.Result, cause
 	}
 	if res.Resources.Stuck == 0 {
 		var err error
-		if c.Left, err = w.workspace.Leave(r.claim.Thread()); err != nil {
-			w.log.Warn("leave directories", "run", r.claim.ID(), "err", err)
+		if c.Left, err = k.workspace.Leave(r.claim.Thread()); err != nil {
+			k.log.Warn("leave directories", "run", r.claim.ID(), "err", err)
 		}
 	}
-	w.keep(r.detached, r, p, c, w.timing.Pack)
+	k.save(r.detached, r, p, c, k.pack)
 }
 
-// keep saves a checkpoint. If the clone cannot be packed, the conversation is saved without it, and the prompt of the
+// save saves a checkpoint. If the clone cannot be packed, the conversation is saved without it, and the prompt of the
 // next run says so.
-func (w *Worker) keep(ctx context.Context, r *run, p place, c checkpoint, patience time.Duration) {
+func (k *checkpointer) save(ctx context.Context, r *run, p place, c checkpoint, patience time.Duration) {
 	c.Dir = p.Dir
 	saved := store.Checkpoint{Session: store.Session{ID: c.Session.ID, Data: c.Session.Data}, Holds: r.mail.held(c.Session)}
 	if p.Clone.Dir != "" {
 		packing, cancel := context.WithTimeout(ctx, patience)
-		b, err := w.workspace.Snapshot(packing, p.Clone, max(store.MaxCheckpoint-len(c.Session.Data), 0))
+		b, err := k.workspace.Snapshot(packing, p.Clone, max(store.MaxCheckpoint-len(c.Session.Data), 0))
 		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return // the run is over
 		case err != nil:
-			w.log.Warn("keep work", "run", r.claim.ID(), "err", err)
+			k.log.Warn("keep work", "run", r.claim.ID(), "err", err)
 		default:
 			c.Work, saved.Work = &b, b.Data
 		}
 	}
 	saved.Session.Meta = format.JSON(c)
 	if err := r.claim.SaveCheckpoint(ctx, saved); err != nil && ctx.Err() == nil {
-		w.log.Warn("save checkpoint", "run", r.claim.ID(), "thread", r.claim.Thread(), "err", err)
+		k.log.Warn("save checkpoint", "run", r.claim.ID(), "thread", r.claim.Thread(), "err", err)
 	}
+}
+
+// resumeState is the state of a task's earlier run: a checkpoint to resume from, or the reason why there is none. The
+// zero value is that of a task that has not started before.
+type resumeState struct {
+	checkpoint
+	at      time.Time
+	crashed bool   // a worker died while it ran the task, perhaps after the checkpoint
+	asLeft  bool   // the thread's directories are as that run left them
+	lost    string // why the run cannot resume although there was an earlier run
+}
+
+// goesOn reports whether the task resumes from its earlier run.
+func (p *resumeState) goesOn() bool { return p.Session.ID != "" && p.lost == "" }
+
+// load returns the state of the task's earlier run. It also takes over the thread's directories for this
+// run.
+func (k *checkpointer) load(ctx context.Context, rec store.Record) (*resumeState, error) {
+	left, err := k.workspace.Enter(rec.Thread)
+	if err != nil {
+		return nil, err
+	}
+	p := &resumeState{crashed: rec.Crashes > 0}
+	saved, err := k.store.Checkpoint(ctx, rec.ID)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		if rec.Crashes > 0 {
+			p.lost = "its worker died before anything was saved"
+		}
+		return p, nil
+	case errors.Is(err, store.ErrDamaged):
+		k.giveUp(rec.ID, p, err)
+		return p, nil
+	case err != nil:
+		return nil, err
+	}
+	err = json.Unmarshal(saved.Session.Meta, &p.checkpoint)
+	p.Session.ID, p.Session.Data, p.at = saved.Session.ID, saved.Session.Data, saved.At
+	if err == nil && p.Fresh {
+		p.lost = "its conversation could not be resumed"
+		return p, nil
+	}
+	if err == nil {
+		err = p.Session.Check()
+	}
+	if err != nil {
+		k.giveUp(rec.ID, p, err)
+		return p, nil
+	}
+	if p.Work != nil {
+		p.Work.Data = saved.Work
+	}
+	p.asLeft = left != "" && left == p.Left
+	k.log.Info("checkpoint found", "run", rec.ID, "thread", rec.Thread, "attempt", rec.Attempt, "saved", p.at, "left", p.asLeft)
+	return p, nil
+}
+
+// giveUp drops a checkpoint that cannot be restored, both the session and the work.
+func (k *checkpointer) giveUp(id string, p *resumeState, err error) {
+	k.log.Warn("restore checkpoint", "run", id, "err", err)
+	p.lost = "its saved state cannot be restored"
+}
+
+// restore returns the clone for the task: the untouched clone of its earlier run, or one from the checkpoint. Without
+// an earlier run it returns the thread's clone.
+func (k *checkpointer) restore(ctx context.Context, id string, want workspace.Want, p *resumeState) (workspace.Clone, error) {
+	if p.goesOn() && p.asLeft {
+		kept := want
+		kept.Keep = true
+		if c, err := k.workspace.Checkout(ctx, kept); err != nil || !c.Fresh {
+			return c, err
+		}
+		p.asLeft = false // it was damaged and has been set aside
+	}
+	if p.goesOn() && p.Work != nil {
+		c, err := k.workspace.Restore(ctx, want, *p.Work)
+		if !errors.Is(err, workspace.ErrBundle) {
+			return c, err
+		}
+		k.giveUp(id, p, err)
+	}
+	return k.workspace.Checkout(ctx, want)
+}
+
+// words returns the text for the agent about the earlier run: the prompt of a run that resumes, a part of the system
+// prompt of one that starts over, and nothing if there was none.
+func (p *resumeState) words(t tasks.Task, now place) string {
+	if p.lost != "" {
+		return "This task was started before and interrupted; " + p.lost +
+			". Start from the beginning. Changes in your directory may be from the earlier run."
+	}
+	if !p.goesOn() {
+		return ""
+	}
+	why := "by a restart of the worker"
+	if p.Why != "" && !p.crashed {
+		why = "(" + p.Why + ")"
+	}
+	say := []string{"You were interrupted " + why + ". Continue where you stopped."}
+	if p.Answers != "" {
+		say = append(say, "Your answers so far are saved, and people get them together with your next answer. Do not repeat them.")
+	}
+	if p.Left == "" || p.crashed {
+		say = append(say, fmt.Sprintf("This conversation was last saved at %s UTC. If you did more after that, check the results.",
+			p.at.UTC().Format("15:04:05 on 2006-01-02")))
+	}
+	switch {
+	case p.asLeft:
+	case t.Dir != "":
+		say = append(say, "The local directory is not checkpointed and may differ on this machine. Inspect it first.")
+	case t.Repo == "":
+		say = append(say, "The scratch directory is not checkpointed. Inspect it first.")
+	case p.Work == nil && now.Fresh:
+		say = append(say, "Your commits and changes could not be saved. The clone is new, and they are lost.")
+	case p.Work == nil:
+		say = append(say, "Your commits and changes could not be saved. The clone may be older or newer than you remember. Inspect it first.")
+	default:
+		say = append(say, "Your clone was restored, except for files that git ignores. Files outside it are gone.")
+		if len(p.Work.Missing) > 0 {
+			say = append(say, "These files could not be saved: "+quoted(p.Work.Missing)+".")
+		}
+	}
+	if p.Dir != now.Dir {
+		say = append(say, fmt.Sprintf("Your working directory is %s now; it was %s.", now.Dir, p.Dir))
+	}
+	return strings.Join(say, " ")
+}
+
+// quoted lists names in quotes, because the agent chose the names of files.
+func quoted(names []string) string {
+	list := make([]string, len(names))
+	for i, n := range names {
+		list[i] = fmt.Sprintf("%q", n)
+	}
+	return strings.Join(list, ", ")
 }

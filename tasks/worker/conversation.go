@@ -71,9 +71,10 @@ func asked(t tasks.Task, absorbed []agent.Turn) []agent.Turn {
 	return append([]agent.Turn{{Role: agent.User, Text: t.Prompt}}, absorbed...)
 }
 
-// keep stores the conversation for the thread's next task. Errors are only logged: without it, the next task starts a
+// save stores the conversation for the thread's next task. Errors are only logged: without it, the next task starts a
 // new conversation.
-func (c conversation) keep(r *run, w *Worker, t tasks.Task, b tasks.Brief, res agent.Result) {
+func (c conversation) save(r *run, t tasks.Task, b tasks.Brief) {
+	res := r.result
 	answer := format.Paragraphs(res.Text, res.Partial)
 	said := remember(c.thread, append(asked(t, r.mail.said()), agent.Turn{Role: agent.Assistant, Text: answer})...)
 	if b.Fresh || len(res.Session.Data) == 0 && answer == "" {
@@ -83,7 +84,7 @@ func (c conversation) keep(r *run, w *Worker, t tasks.Task, b tasks.Brief, res a
 		ID: res.Session.ID, Meta: format.JSON(saved{Session: res.Session, Said: said}), Data: res.Session.Data,
 	})
 	if err != nil {
-		w.log.Warn("save session", "run", t.ID, "thread", t.Thread, "err", err)
+		r.log.Warn("save session", "run", t.ID, "thread", t.Thread, "err", err)
 	}
 }
 

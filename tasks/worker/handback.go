@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,8 +15,8 @@ import (
 
 // This file handles deliveries whose tasks did not run to an ending.
 
-// stoppedBefore returns the ending of a task that was cancelled before it started.
-func (w *Worker) stoppedBefore(run *run) (tasks.Ending, bool) {
+// cancelled returns the ending of a task that was cancelled before it started.
+func (run *run) cancelled() (tasks.Ending, bool) {
 	by, ok := errors.AsType[tasks.Cancellation](run.cause())
 	return by.Ending(), ok
 }
@@ -23,10 +24,10 @@ func (w *Worker) stoppedBefore(run *run) (tasks.Ending, bool) {
 // refused handles an error from before the run. A cancel, an error that the person or an operator has to fix, and an
 // error that occurred too often end the task. refused returns any other error, and the task is tried again.
 func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
-	if told, ok := errors.AsType[*alreadyTold](err); ok { // the task is over, whatever happened since
-		return told.ending, nil
+	if found, ok := errors.AsType[*alreadyAnswered](err); ok { // the task is over, whatever happened since
+		return found.ending, nil
 	}
-	if ending, ok := w.stoppedBefore(run); ok {
+	if ending, ok := run.cancelled(); ok {
 		return ending, nil
 	}
 	if run.ctx.Err() != nil {
@@ -87,14 +88,14 @@ func (w *Worker) handBack(run *run, cause error) error {
 	w.log.Log(run.detached, level, "task handed back", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", cause)
 	w.meter.Returned(run.claim.Record().Class, returnOf(cause))
 	run.report.leave() // before the task's next run can start
-	done, err := w.persist(run, "return", func() error { return run.claim.Return(run.detached, wait) })
+	done, err := run.persist("return", func() error { return run.claim.Return(run.detached, wait) })
 	if err != nil {
 		return err
 	}
 	if !done {
 		w.orphaned(run)
 	} else if asked && later.Tell != "" {
-		w.tellWait(telling{id: run.claim.ID(), delivery: run.claim.Record().Delivery, key: later.Tell, why: wait.Why})
+		w.waits.post(waitNote{id: run.claim.ID(), delivery: run.claim.Record().Delivery, key: later.Tell, why: wait.Why})
 	}
 	return &tasks.ErrLater{At: wait.At, Why: cause.Error()} // also if another worker has the task by now: the next delivery finds out
 }
@@ -106,7 +107,7 @@ func (w *Worker) orphaned(run *run) {
 		"without it. The agent's work may be incomplete. Ask again."}
 	if err := run.claim.End(run.detached, e.Encode()); err == nil {
 		w.log.Warn("task ended: redis had lost it, and its thread has gone on", "run", run.claim.ID(), "thread", run.claim.Thread())
-		w.post(run.detached, run.claim.ID(), nil)
+		w.outbox.post(run.detached, run.claim.ID(), nil)
 	}
 }
 
@@ -117,7 +118,7 @@ func (w *Worker) unclaimed(id string, delivery int, err error) error {
 	}
 	if full, ok := errors.AsType[*store.Full](err); ok {
 		if key := fullKey(full.Blocked); key != full.Explained {
-			w.tellWait(telling{id: id, delivery: delivery, key: key, why: tasks.BlockedBy(full.Blocked), asks: true})
+			w.waits.post(waitNote{id: id, delivery: delivery, key: key, why: tasks.BlockedBy(full.Blocked), asks: true})
 		}
 		return tasks.Later(busyWait, full.Error())
 	}
@@ -128,4 +129,57 @@ func (w *Worker) unclaimed(id string, delivery int, err error) error {
 		return tasks.Later(busyWait, err.Error())
 	}
 	return fmt.Errorf("claim task %s: %w", id, err)
+}
+
+// Redis may come back without its last second (appendfsync everysec) or from a backup, and may then have lost a
+// task's ending, so that the task looks like one whose worker died. The thread still has the final message. So recall
+// asks the source for it before a task is run again.
+
+// recallLimit bounds the search for an earlier final message.
+const recallLimit = 30 * time.Second
+
+// alreadyAnswered is the cause of a task that does not run again because its final message is posted.
+type alreadyAnswered struct{ ending tasks.Ending }
+
+func (*alreadyAnswered) Error() string { return "the final message is in the thread already" }
+
+// recall looks in the thread for the final message of a task that has started before. If the source is rate limited,
+// the task waits, because otherwise the work would be done twice. After any other error the task runs, and the report
+// looks again before it posts.
+func (w *Worker) recall(r *run, j job) error {
+	rec := r.claim.Record()
+	source, ok := j.source.(tasks.Recaller)
+	if !ok || rec.Attempt <= 1 && rec.Crashes == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, recallLimit)
+	defer cancel()
+	e, err := source.Final(ctx, j.task, rec.Retried)
+	if wait, ok := errors.AsType[*tasks.ErrLater](err); ok {
+		return wait
+	}
+	if err != nil && r.ctx.Err() == nil {
+		w.log.Warn("look for an earlier final message", "run", j.task.ID, "thread", j.task.Thread, "err", err)
+	}
+	if err != nil || e == nil {
+		return nil
+	}
+	w.log.Warn("task was answered before, and Redis has forgotten it", "run", j.task.ID, "thread", j.task.Thread, "ended", e.At)
+	e.Found = true
+	if e.Kind == tasks.Answered {
+		e.Reason = "This was answered before, and the record was lost. The answer is in the thread."
+	} else {
+		e.Reason = "This ended before, and the record was lost. The thread says how."
+	}
+	return &alreadyAnswered{ending: *e}
+}
+
+// endCovered ends the waiting tasks that a found message has answered as well.
+func (w *Worker) endCovered(r *run, e tasks.Ending) {
+	for _, id := range e.Covers {
+		own := tasks.Ending{Kind: e.Kind, At: e.At, Found: true, Reason: "This was answered together with task " + r.claim.ID() + "."}
+		if _, err := tasks.EndWaiting(r.detached, w.store, id, own); err != nil {
+			w.log.Warn("end task", "run", id, "err", err)
+		}
+	}
 }

@@ -81,13 +81,13 @@ type recorder struct {
 }
 
 // record starts a recorder for a run.
-func (w *Worker) record(r *run) *recorder {
+func (r *run) record() *recorder {
 	warned := false
 	return newRecorder(func(events ...json.RawMessage) error {
 		err := r.claim.Append(r.detached, events...)
 		if err != nil && !warned {
 			warned = true
-			w.log.Warn("store events", "run", r.claim.ID(), "err", err)
+			r.log.Warn("store events", "run", r.claim.ID(), "err", err)
 		}
 		return err
 	})
@@ -196,17 +196,16 @@ type pendingReport struct {
 	report tasks.Report // set before done is closed; nil if it could not be opened
 }
 
-// open opens the task's report in the background. The run continues if that fails; posting the final message opens it
+// openReport opens the task's report in the background. The run continues if that fails; posting the final message opens it
 // again.
-func (w *Worker) open(r *run, s tasks.Source, t tasks.Task) *pendingReport {
+func (r *run) openReport(j job) *pendingReport {
 	ctx, cancel := context.WithCancel(r.life)
 	o := &pendingReport{done: make(chan struct{}), cancel: cancel}
-	r.report = o
 	go func() {
 		defer close(o.done)
-		report, err := s.Open(ctx, t)
+		report, err := j.source.Open(ctx, j.task)
 		if err != nil {
-			w.log.Warn("open report", "run", t.ID, "source", t.Source, "err", err)
+			r.log.Warn("open report", "run", j.task.ID, "source", j.task.Source, "err", err)
 			return
 		}
 		o.report = report

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,64 +24,75 @@ const (
 	saveFor = 5 * time.Minute
 )
 
+// janitor removes old data from this worker's disk.
+type janitor struct {
+	store      *store.Store
+	workspace  *workspace.Workspace
+	waker      waker
+	logDir     string
+	retention  Retention
+	discardFor time.Duration // Timing.Discard
+	log        *slog.Logger
+}
+
 // tidy removes data from the disk that exceeds the retention. If several workers share a disk, one of them does it.
 // It removes nothing of a thread with a waiting or running task, and no task of the thread can start meanwhile: the
 // store's lock decides, and without it nothing is removed.
-func (w *Worker) tidy(ctx context.Context) {
-	if w.cfg.LogDir == "" {
+func (j *janitor) tidy(ctx context.Context) {
+	if j.logDir == "" {
 		return
 	}
-	_, err := w.workspace.Alone(func() error {
+	_, err := j.workspace.Alone(func() error {
 		// Threads first: the work that is saved from them counts as logs.
-		return errors.Join(w.tidyThreads(ctx), w.workspace.Empty(), w.tidyLogs(ctx))
+		return errors.Join(j.tidyThreads(ctx), j.workspace.Empty(), j.tidyLogs(ctx))
 	})
 	if err != nil && ctx.Err() == nil {
-		w.log.Warn("tidy up", "worker", w.id, "err", err)
+		j.log.Warn("tidy up", "err", err)
 	}
 }
 
 // tidyThreads handles threads and mirrors together: a mirror can go when its last clone has gone.
-func (w *Worker) tidyThreads(ctx context.Context) error {
-	if w.cfg.Retention.Threads == (Bound{}) {
+func (j *janitor) tidyThreads(ctx context.Context) error {
+	if j.retention.Threads == (Bound{}) {
 		return nil // do not scan the disk for nothing
 	}
-	threads, err := w.workspace.Threads(ctx)
+	threads, err := j.workspace.Threads(ctx)
 	if err != nil {
 		return err
 	}
 	var all []kept
 	for _, t := range threads {
 		all = append(all, kept{t.Used, t.Size, func() (bool, error) {
-			return w.whileIdle(ctx, t.Name, func() (bool, error) { return w.discard(ctx, t) })
+			return j.whileIdle(ctx, t.Name, func() (bool, error) { return j.discard(ctx, t) })
 		}})
 	}
-	mirrors, err := w.workspace.Mirrors(ctx)
+	mirrors, err := j.workspace.Mirrors(ctx)
 	if err != nil {
 		return err
 	}
 	for _, m := range mirrors {
-		all = append(all, kept{m.Used, m.Size, func() (bool, error) { return w.discardMirror(ctx, m) }})
+		all = append(all, kept{m.Used, m.Size, func() (bool, error) { return j.discardMirror(ctx, m) }})
 	}
-	return w.cfg.Retention.Threads.apply(time.Now(), all)
+	return j.retention.Threads.apply(time.Now(), all)
 }
 
-func (w *Worker) discardMirror(ctx context.Context, m workspace.Mirror) (bool, error) {
-	gone, err := w.workspace.DiscardMirror(ctx, m)
+func (j *janitor) discardMirror(ctx context.Context, m workspace.Mirror) (bool, error) {
+	gone, err := j.workspace.DiscardMirror(ctx, m)
 	switch {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	case err != nil: // damaged; the next checkout repairs it
-		w.log.Warn("old mirror stays", "repo", m.Repo, "err", err)
+		j.log.Warn("old mirror stays", "repo", m.Repo, "err", err)
 	case gone:
-		w.log.Info("old mirror removed", "repo", m.Repo, "used", m.Used, "bytes", m.Size)
+		j.log.Info("old mirror removed", "repo", m.Repo, "used", m.Used, "bytes", m.Size)
 	}
 	return gone, nil
 }
 
 // whileIdle calls do while it holds the lock of a thread without waiting or running tasks. It returns false if it
 // cannot get the lock.
-func (w *Worker) whileIdle(ctx context.Context, thread string, do func() (bool, error)) (bool, error) {
-	lock, err := w.store.Threads.Lock(ctx, thread, lockFor)
+func (j *janitor) whileIdle(ctx context.Context, thread string, do func() (bool, error)) (bool, error) {
+	lock, err := j.store.Threads.Lock(ctx, thread, lockFor)
 	if errors.Is(err, store.ErrBusy) {
 		return false, nil
 	}
@@ -89,42 +101,42 @@ func (w *Worker) whileIdle(ctx context.Context, thread string, do func() (bool, 
 	}
 	defer func() {
 		if err := lock.Release(context.WithoutCancel(ctx)); err != nil {
-			w.log.Warn("release thread", "thread", thread, "err", err) // the lock expires
+			j.log.Warn("release thread", "thread", thread, "err", err) // the lock expires
 		}
-		w.wakeNext(context.WithoutCancel(ctx), thread)
+		j.waker.wakeNext(context.WithoutCancel(ctx), thread)
 	}()
 	return do()
 }
 
 // discard removes a thread's directories after it has saved the thread's work. If the work cannot be saved, the
 // directories stay.
-func (w *Worker) discard(ctx context.Context, t workspace.Thread) (bool, error) {
+func (j *janitor) discard(ctx context.Context, t workspace.Thread) (bool, error) {
 	saving, cancel := context.WithTimeout(ctx, saveFor)
 	defer cancel()
-	saved, err := w.workspace.Save(saving, t.Name, w.cfg.LogDir)
+	saved, err := j.workspace.Save(saving, t.Name, j.logDir)
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
 	if err != nil {
-		w.log.Warn("old thread stays, as its work cannot be saved", "thread", t.Name, "dir", t.Dir, "used", t.Used, "bytes", t.Size, "err", err)
+		j.log.Warn("old thread stays, as its work cannot be saved", "thread", t.Name, "dir", t.Dir, "used", t.Used, "bytes", t.Size, "err", err)
 		return false, nil
 	}
-	moving, stop := context.WithTimeout(ctx, w.timing.Discard)
+	moving, stop := context.WithTimeout(ctx, j.discardFor)
 	defer stop()
-	gone, err := w.workspace.Discard(moving, t)
+	gone, err := j.workspace.Discard(moving, t)
 	switch {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	case err != nil: // in use, or it cannot be moved; continue with others
-		w.log.Warn("old thread stays", "thread", t.Name, "dir", t.Dir, "used", t.Used, "bytes", t.Size, "err", err)
+		j.log.Warn("old thread stays", "thread", t.Name, "dir", t.Dir, "used", t.Used, "bytes", t.Size, "err", err)
 	case gone:
-		w.log.Info("directories of old thread removed", "thread", t.Name, "used", t.Used, "bytes", t.Size, "saved", saved)
+		j.log.Info("directories of old thread removed", "thread", t.Name, "used", t.Used, "bytes", t.Size, "saved", saved)
 	}
 	return gone, nil
 }
 
-func (w *Worker) tidyLogs(ctx context.Context) error {
-	entries, err := os.ReadDir(w.cfg.LogDir)
+func (j *janitor) tidyLogs(ctx context.Context) error {
+	entries, err := os.ReadDir(j.logDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -138,31 +150,31 @@ func (w *Worker) tidyLogs(ctx context.Context) error {
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		path := filepath.Join(w.cfg.LogDir, e.Name())
+		path := filepath.Join(j.logDir, e.Name())
 		k := kept{used: info.ModTime(), size: info.Size()}
 		switch {
 		case slices.Contains(workspace.SavedExts(), ext):
 			k.remove = func() (bool, error) { return remove(path) }
 		case slices.Contains([]string{"." + tasks.PeopleLog, "." + tasks.RawLog}, ext) && tasks.ValidID(id):
-			k.remove = func() (bool, error) { return w.removeLog(ctx, id, path) }
+			k.remove = func() (bool, error) { return j.removeLog(ctx, id, path) }
 		default:
 			continue // not errand's file
 		}
 		all = append(all, k)
 	}
-	return w.cfg.Retention.Logs.apply(time.Now(), all)
+	return j.retention.Logs.apply(time.Now(), all)
 }
 
 // removeLog removes a log if its task has ended or expired.
-func (w *Worker) removeLog(ctx context.Context, id, path string) (bool, error) {
-	rec, err := w.store.Get(ctx, id)
+func (j *janitor) removeLog(ctx context.Context, id, path string) (bool, error) {
+	rec, err := j.store.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return remove(path)
 	}
 	if err != nil {
 		return false, err
 	}
-	return w.whileIdle(ctx, rec.Thread, func() (bool, error) { return remove(path) })
+	return j.whileIdle(ctx, rec.Thread, func() (bool, error) { return remove(path) })
 }
 
 func remove(path string) (bool, error) {

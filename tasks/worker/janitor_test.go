@@ -103,11 +103,11 @@ func (d *disk) there(id, thread string) (log, directory bool) {
 func tidyAll(ctx context.Context, workers ...*Worker) {
 	var all sync.WaitGroup
 	for _, w := range workers {
-		all.Go(func() { w.tidy(ctx) })
+		all.Go(func() { w.janitor.tidy(ctx) })
 	}
 	all.Wait()
 	for _, w := range workers {
-		w.tidy(ctx)
+		w.janitor.tidy(ctx)
 	}
 }
 
@@ -194,13 +194,13 @@ func TestTaskWaitsForTheJanitor(t *testing.T) {
 	f.worker()
 	w := f.idle()
 	var id string
-	gone, err := w.whileIdle(t.Context(), "fake/a", func() (bool, error) {
+	gone, err := w.janitor.whileIdle(t.Context(), "fake/a", func() (bool, error) {
 		id = f.submit(f.task("a", "x"))
 		rec, err := f.store.Get(t.Context(), id)
 		if err != nil || rec.State != "waiting" {
 			t.Errorf("it is %s, %v", rec.State, err)
 		}
-		again, err := w.whileIdle(t.Context(), "fake/a", func() (bool, error) { t.Error("twice"); return true, nil })
+		again, err := w.janitor.whileIdle(t.Context(), "fake/a", func() (bool, error) { t.Error("twice"); return true, nil })
 		return !again, err
 	})
 	if !gone || err != nil {
@@ -237,7 +237,7 @@ func TestWorkOfOldClonesIsSaved(t *testing.T) {
 		d.age("1700000000000000-fake-"+thread, thread, 400)
 	}
 	w := f.idle(d.config)
-	w.tidy(t.Context())
+	w.janitor.tidy(t.Context())
 	for dir, want := range map[string]bool{clean: false, dirty: false, broken: true} {
 		if _, err := os.Stat(dir); (err == nil) != want {
 			t.Errorf("%s is there: %t, want %t", dir, err == nil, want)
@@ -257,7 +257,7 @@ func TestWorkOfOldClonesIsSaved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.tidy(t.Context())
+	w.janitor.tidy(t.Context())
 	for _, path := range saved {
 		if _, err := os.Stat(path); err == nil {
 			t.Errorf("%s is still there", path)
@@ -294,13 +294,13 @@ func TestMirrorsGoWithTheirClones(t *testing.T) {
 	if err := os.Chtimes(strings.TrimSuffix(c.Mirror, "git")+"fetched", long, long); err != nil {
 		t.Fatal(err)
 	}
-	w.tidy(t.Context())
+	w.janitor.tidy(t.Context())
 	if _, err := os.Stat(c.Mirror); err != nil {
 		t.Errorf("a clone has lost its mirror: %v", err)
 	}
 	write(filepath.Join(c.Dir, ".git", "HEAD"), "ref: refs/heads/main\n")
-	w.tidy(t.Context())
-	w.tidy(t.Context()) // it may be older than the clone and be removed first
+	w.janitor.tidy(t.Context())
+	w.janitor.tidy(t.Context()) // it may be older than the clone and be removed first
 	for _, dir := range []string{c.Dir, c.Mirror} {
 		if _, err := os.Stat(dir); err == nil {
 			t.Errorf("%s is still there", dir)
@@ -334,7 +334,7 @@ func TestJanitorGoesOn(t *testing.T) {
 		}
 	}
 	w := d.idle(d.config, func(c *Config) { c.Timing.Discard = 10 * time.Millisecond })
-	w.tidy(t.Context())
+	w.janitor.tidy(t.Context())
 	if _, directory := d.there(held, "held"); !directory {
 		t.Error("a directory in use was removed")
 	}
@@ -353,7 +353,7 @@ func TestNothingGoesWithoutTheStore(t *testing.T) {
 	w := f.idle(d.config)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	w.tidy(ctx)
+	w.janitor.tidy(ctx)
 	if log, directory := d.there(id, "a"); !log || !directory {
 		t.Error("it is gone")
 	}

@@ -63,14 +63,14 @@ func size(path string) int64 {
 	return info.Size()
 }
 
-// upload stores the run's part of the logs, as gzip, so that they can be read when this machine is gone. Errors are
+// uploadLogs stores the run's part of the logs, as gzip, so that they can be read when this machine is gone. Errors are
 // only logged, because the logs are on this disk.
-func (w *Worker) upload(r *run) {
+func (r *run) uploadLogs() {
 	ctx, cancel := context.WithTimeout(r.detached, uploadFor)
 	defer cancel()
 	for _, log := range r.logs {
 		if err := log.save(ctx, r); err != nil {
-			w.log.Warn("keep log", "run", r.claim.ID(), "err", err)
+			r.log.Warn("keep log", "run", r.claim.ID(), "err", err)
 		}
 	}
 }
@@ -115,17 +115,17 @@ func LogRuns(next slog.Handler) slog.Handler { return runMarker{Handler: next} }
 
 type runMarker struct {
 	slog.Handler
-	told bool // the logger has the key already
+	tagged bool // the logger has the key already
 }
 
 func (h runMarker) Handle(ctx context.Context, r slog.Record) error {
 	id, ok := ctx.Value(runKey{}).(string)
-	told := h.told
+	tagged := h.tagged
 	r.Attrs(func(a slog.Attr) bool {
-		told = told || a.Key == "run"
-		return !told
+		tagged = tagged || a.Key == "run"
+		return !tagged
 	})
-	if ok && !told {
+	if ok && !tagged {
 		r = r.Clone()
 		r.AddAttrs(slog.String("run", id))
 	}
@@ -134,7 +134,7 @@ func (h runMarker) Handle(ctx context.Context, r slog.Record) error {
 
 func (h runMarker) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
-		h.told = h.told || a.Key == "run"
+		h.tagged = h.tagged || a.Key == "run"
 	}
 	h.Handler = h.Handler.WithAttrs(attrs)
 	return h

@@ -2,10 +2,12 @@ package worker
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -16,7 +18,10 @@ import (
 // Only the goroutine of carry takes tasks, so messages reach the agent in the order of the thread: through Next while
 // the agent works, and through Idle when it has finished. Finding no task for Idle also closes the mailbox.
 type mailbox struct {
-	worker *Worker
+	store  *store.Store
+	tasks  *taskReader
+	policy tasks.Policy
+	log    *slog.Logger
 	run    *run
 	source tasks.Source
 	task   tasks.Task // the task of the run
@@ -54,20 +59,20 @@ type letter struct {
 }
 
 // mailbox returns the mailbox of a claimed task, with the tasks that its earlier runs absorbed.
-func (w *Worker) mailbox(r *run, t tasks.Task, s tasks.Source) (*mailbox, error) {
+func (w *Worker) mailbox(r *run, j job) (*mailbox, error) {
 	m := &mailbox{
-		worker: w, run: r, source: s, task: t, stop: func() {},
+		store: w.store, tasks: w.tasks, policy: w.cfg.Policy, log: w.log, run: r, source: j.source, task: j.task, stop: func() {},
 		hint: make(chan struct{}, 1), next: make(chan agent.Message), idle: make(chan chan<- letter), closed: make(chan struct{}),
 	}
 	m.shut = sync.OnceFunc(func() { close(m.closed) })
-	before, err := w.store.Absorbed(r.detached, t.ID)
+	before, err := w.store.Absorbed(r.detached, j.task.ID)
 	if err != nil {
 		return nil, err
 	}
 	for _, rec := range before {
 		absorbed, err := tasks.ReadTask(rec)
 		if err != nil { // it waits again after the run and then fails
-			w.log.Warn("pass over absorbed task", "run", t.ID, "err", err)
+			w.log.Warn("pass over absorbed task", "run", j.task.ID, "err", err)
 			continue
 		}
 		m.mail = append(m.mail, &mail{task: absorbed, taken: true})
@@ -91,8 +96,8 @@ func (m *mailbox) resume(before *resumeState) error {
 // open starts taking tasks for a run that is about to start. A run with a new conversation or an answer schema takes
 // none: it is one answer to one question. Nor does a task whose worker died, because an absorbed task may have caused
 // that.
-func (m *mailbox) open(b tasks.Brief, files, prompt string, emit func(agent.Event)) {
-	m.files, m.prompt, m.emit = files, prompt, emit
+func (m *mailbox) open(b briefing, prompt string, emit func(agent.Event)) {
+	m.files, m.prompt, m.emit = b.files, prompt, emit
 	if tasks.MergeKey(m.task) == "" || b.Fresh || b.Schema != nil {
 		m.shut()
 		return
@@ -100,7 +105,7 @@ func (m *mailbox) open(b tasks.Brief, files, prompt string, emit func(agent.Even
 	if m.run.claim.Record().Crashes > 0 {
 		m.shut()
 		if err := m.run.claim.GiveBack(m.run.detached, true); err != nil { // askers then see that their task waits
-			m.worker.log.Warn("close mailbox", "run", m.task.ID, "err", err)
+			m.log.Warn("close mailbox", "run", m.task.ID, "err", err)
 		}
 		return
 	}

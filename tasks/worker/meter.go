@@ -64,11 +64,11 @@ func returnOf(cause error) Return {
 	return ReturnError
 }
 
-// began reports the start of a task's first run. It skips resumed and retried tasks, which have waited for other
+// reportStart reports the start of a task's first run. It skips resumed and retried tasks, which have waited for other
 // reasons as well.
-func (w *Worker) began(r *run) {
-	if rec := r.claim.Record(); rec.Attempt == 1 && rec.Delivery == 0 && !r.before.goesOn() && r.before.lost == "" {
-		w.meter.Began(r.task, waited(rec))
+func (w *Worker) reportStart(r *run, t tasks.Task, before *resumeState) {
+	if rec := r.claim.Record(); rec.Attempt == 1 && rec.Delivery == 0 && !before.goesOn() && before.lost == "" {
+		w.meter.Began(t, waited(rec))
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
@@ -14,16 +16,28 @@ import (
 // lease.
 const postLimit = 50 * time.Second
 
+// outboxPoster posts the final messages of this and other workers' tasks. It is safe for concurrent use.
+type outboxPoster struct {
+	store     *store.Store
+	tasks     *taskReader
+	publisher *publisher
+	meter     Meter
+	log       *slog.Logger
+
+	tokens  chan struct{}  // holds a token for each final message that is being posted
+	posting sync.WaitGroup // counts those that postDue started
+}
+
 // post posts a task's final message. Until that has succeeded, the ending stays in the outbox and every worker
 // retries; the report finds what an earlier attempt has posted. If report is nil, it is opened again.
-func (w *Worker) post(ctx context.Context, id string, report tasks.Report) {
-	p, ok, err := w.store.Outbox.Take(ctx, id)
+func (o *outboxPoster) post(ctx context.Context, id string, report tasks.Report) {
+	p, ok, err := o.store.Outbox.Take(ctx, id)
 	if err != nil {
-		w.log.Warn("take outbox", "run", id, "err", err)
+		o.log.Warn("take outbox", "run", id, "err", err)
 		return // the next pass over the outbox posts it
 	}
 	if ok {
-		w.send(ctx, p, report)
+		o.send(ctx, p, report)
 	}
 }
 
@@ -35,87 +49,87 @@ const maxPosts = 300
 
 // postDue starts posting the final messages that are due, of any worker's tasks. It does not wait for them, so that
 // it can start others.
-func (w *Worker) postDue(ctx context.Context) {
+func (o *outboxPoster) postDue(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
-		case w.posters <- struct{}{}:
+		case o.tokens <- struct{}{}:
 		default:
 			return // the next pass finds the rest
 		}
-		p, ok, err := w.store.Outbox.Take(ctx, "")
+		p, ok, err := o.store.Outbox.Take(ctx, "")
 		if err != nil && ctx.Err() == nil {
-			w.log.Warn("take outbox", "err", err)
+			o.log.Warn("take outbox", "err", err)
 		}
 		if err != nil || !ok {
-			<-w.posters
+			<-o.tokens
 			return
 		}
-		w.posting.Go(func() {
-			defer func() { <-w.posters }()
-			w.send(ctx, p, nil)
+		o.posting.Go(func() {
+			defer func() { <-o.tokens }()
+			o.send(ctx, p, nil)
 		})
 	}
 }
 
-func (w *Worker) send(ctx context.Context, p store.Post, report tasks.Report) {
-	word, err := w.close(ctx, p.ID, report)
+func (o *outboxPoster) send(ctx context.Context, p store.Post, report tasks.Report) {
+	m, err := o.postEnding(ctx, p.ID, report)
 	if err != nil && p.Attempt >= maxPosts {
-		w.log.Error("final message dropped: it could not be posted", "run", p.ID, "attempt", p.Attempt, "err", err)
+		o.log.Error("final message dropped: it could not be posted", "run", p.ID, "attempt", p.Attempt, "err", err)
 		err = nil
 	}
 	if err == nil {
-		if err = w.store.Outbox.MarkPosted(ctx, p); err != nil {
-			w.log.Warn("record posted message", "run", p.ID, "err", err)
+		if err = o.store.Outbox.MarkPosted(ctx, p); err != nil {
+			o.log.Warn("record posted message", "run", p.ID, "err", err)
 			return
 		}
-		w.meter.Ended(word.task, word.ending, time.Since(word.at))
+		o.meter.Ended(m.task, m.ending, time.Since(m.at))
 		return
 	}
 	at := time.Now().Add(tasks.Backoff(p.Attempt - 1))
 	if wait, ok := errors.AsType[*tasks.ErrLater](err); ok {
 		at = wait.At
 	}
-	w.log.Warn("post final message", "run", p.ID, "attempt", p.Attempt, "again", at, "err", err)
-	if err := w.store.Outbox.Postpone(ctx, p, at); err != nil {
-		w.log.Warn("postpone final message", "run", p.ID, "err", err) // its lease expires
+	o.log.Warn("post final message", "run", p.ID, "attempt", p.Attempt, "again", at, "err", err)
+	if err := o.store.Outbox.Postpone(ctx, p, at); err != nil {
+		o.log.Warn("postpone final message", "run", p.ID, "err", err) // its lease expires
 	}
 }
 
-// lastWord is what a final message is about: the task, its ending, and when it ended.
-type lastWord struct {
+// finalMessage is a task with its ending, and when it ended.
+type finalMessage struct {
 	task   tasks.Task
 	ending tasks.Ending
 	at     time.Time
 }
 
-// close posts the task's ending through its report.
-func (w *Worker) close(ctx context.Context, id string, report tasks.Report) (word lastWord, _ error) {
+// postEnding posts the task's ending through its report.
+func (o *outboxPoster) postEnding(ctx context.Context, id string, report tasks.Report) (m finalMessage, _ error) {
 	ctx, cancel := context.WithTimeout(withRun(ctx, id), postLimit)
 	defer cancel()
-	rec, err := w.store.Get(ctx, id)
+	rec, err := o.store.Get(ctx, id)
 	if err != nil {
-		return word, err
+		return m, err
 	}
-	word.at = rec.Ended
+	m.at = rec.Ended
 	var source tasks.Source
-	if word.task, source, err = w.read(rec); err != nil {
-		return word, err
+	if m.task, source, err = o.tasks.read(rec); err != nil {
+		return m, err
 	}
 	ending, err := tasks.ReadEnding(rec)
 	if err != nil {
-		return word, err
+		return m, err
 	}
 	if ending != nil {
-		word.ending = *ending
+		m.ending = *ending
 	}
-	word.ending.Retried = rec.Retried
-	if err := w.proposeDue(ctx, word.task, &word.ending); err != nil {
-		return word, err
+	m.ending.Retried = rec.Retried
+	if err := o.publisher.proposeDue(ctx, m.task, &m.ending); err != nil {
+		return m, err
 	}
 	if report == nil { // the run could not open its report, or there was no run
-		if report, err = source.Open(ctx, word.task); err != nil {
-			return word, fmt.Errorf("open report: %w", err)
+		if report, err = source.Open(ctx, m.task); err != nil {
+			return m, fmt.Errorf("open report: %w", err)
 		}
 	}
-	return word, report.Close(ctx, word.ending)
+	return m, report.Close(ctx, m.ending)
 }

@@ -29,14 +29,22 @@ type place struct {
 	About      string          // a paragraph for the agent about the directories
 }
 
-// place prepares the directory of a run: the thread's clone, a local directory, or a scratch directory.
-func (w *Worker) place(ctx context.Context, t tasks.Task, b tasks.Brief, files string, before *resumeState) (place, error) {
-	p := place{Dir: t.Dir, Files: files, Trusted: true}
+// placer prepares the directories of runs. It is safe for concurrent use.
+type placer struct {
+	workspace   *workspace.Workspace
+	checkpoints *checkpointer
+	publishes   func(tasks.Task) bool
+	policy      tasks.Policy
+}
+
+// prepare prepares the directory of a run: the thread's clone, a local directory, or a scratch directory.
+func (l *placer) prepare(ctx context.Context, t tasks.Task, b briefing, before *resumeState) (place, error) {
+	p := place{Dir: t.Dir, Files: b.files, Trusted: true}
 	switch {
 	case t.Repo != "":
-		return w.clone(ctx, t, b, files, before)
+		return l.clone(ctx, t, b, before)
 	case t.Dir == "":
-		dir, err := w.workspace.Scratch(t.Thread)
+		dir, err := l.workspace.Scratch(t.Thread)
 		if err != nil {
 			return place{}, err
 		}
@@ -46,10 +54,10 @@ func (w *Worker) place(ctx context.Context, t tasks.Task, b tasks.Brief, files s
 	return p, nil
 }
 
-func (w *Worker) clone(ctx context.Context, t tasks.Task, b tasks.Brief, files string, before *resumeState) (place, error) {
+func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before *resumeState) (place, error) {
 	var repo tasks.Repository
-	if w.cfg.Policy.Repository != nil {
-		repo, _ = w.cfg.Policy.Repository(t.Repo)
+	if l.policy.Repository != nil {
+		repo, _ = l.policy.Repository(t.Repo)
 	}
 	want := workspace.Want{
 		Thread: t.Thread, Repo: t.Repo, Ref: t.Ref, Base: b.Base, Keep: b.Keep,
@@ -62,8 +70,8 @@ func (w *Worker) clone(ctx context.Context, t tasks.Task, b tasks.Brief, files s
 	if want.Ref == "" {
 		want.Ref = repo.Base
 	}
-	p := place{Files: files, Trusted: want.TrustedConfig}
-	if w.publishes(t) {
+	p := place{Files: b.files, Trusted: want.TrustedConfig}
+	if l.publishes(t) {
 		p.Branch = branchOf(t.Thread)
 	}
 	if b.Into != p.Branch {
@@ -72,21 +80,21 @@ func (w *Worker) clone(ctx context.Context, t tasks.Task, b tasks.Brief, files s
 	if b.Keep {
 		want.Own = p.Branch
 	}
-	c, err := w.restore(ctx, t.ID, want, before)
+	c, err := l.checkpoints.restore(ctx, t.ID, want, before)
 	if err != nil {
 		return place{}, err
 	}
 	p.Dir, p.Reads, p.Clone, p.Fresh = c.Dir, []string{c.Mirror}, c, c.Fresh
 	p.About = fmt.Sprintf("You are in a clone of %s; origin/%s is its base. There is no remote, ", t.Repo, c.Base) + p.fate(t)
 	if b.Diff {
-		path, note, err := w.diff(ctx, c, files)
+		path, note, err := l.diff(ctx, c, b.files)
 		if err != nil {
 			return place{}, err
 		}
 		p.About += fmt.Sprintf(" The change in question, %s...%s, is in %s%s.", c.BaseSHA, c.Head, path, note)
 	}
 	if b.Since != "" {
-		about, err := w.since(ctx, c, b.Since, files)
+		about, err := l.since(ctx, c, b.Since, b.files)
 		if err != nil {
 			return place{}, err
 		}
@@ -109,8 +117,8 @@ func (p place) fate(t tasks.Task) string {
 }
 
 // diff writes the change to the thread's directory.
-func (w *Worker) diff(ctx context.Context, c workspace.Clone, files string) (path, note string, err error) {
-	text, cut, err := w.workspace.Diff(ctx, c, diffLimit)
+func (l *placer) diff(ctx context.Context, c workspace.Clone, files string) (path, note string, err error) {
+	text, cut, err := l.workspace.Diff(ctx, c, diffLimit)
 	if err != nil {
 		return "", "", err
 	}
@@ -124,7 +132,8 @@ func (w *Worker) diff(ctx context.Context, c workspace.Clone, files string) (pat
 }
 
 // spec returns the specification of a run.
-func (w *Worker) spec(t tasks.Task, b tasks.Brief, p place, c conversation, before *resumeState) agent.Spec {
+func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
+	p, c, before := s.place, s.conversation, s.before
 	prompt := b.Prompt
 	if prompt.Text == "" {
 		prompt.Text = t.Prompt
@@ -168,8 +177,8 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, p place, c conversation, befo
 
 // since writes the change since an earlier head to the thread's directory, and returns a sentence about it for the
 // agent. If that head no longer exists, there is only the whole change.
-func (w *Worker) since(ctx context.Context, c workspace.Clone, earlier, files string) (about string, err error) {
-	s, err := w.workspace.Since(ctx, c, earlier, diffLimit)
+func (l *placer) since(ctx context.Context, c workspace.Clone, earlier, files string) (about string, err error) {
+	s, err := l.workspace.Since(ctx, c, earlier, diffLimit)
 	if errors.Is(err, workspace.ErrRef) {
 		return "", nil
 	} else if err != nil {
@@ -202,27 +211,4 @@ func leave(files, name, text string) (path string, err error) {
 		return "", fmt.Errorf("write %s: %w", name, err)
 	}
 	return filepath.Join(files, name), nil
-}
-
-// briefed returns the source's brief of a task, with the pictures that are stored for the task.
-func (w *Worker) briefed(ctx context.Context, s tasks.Source, t tasks.Task, files string) (tasks.Brief, error) {
-	b, err := s.Brief(ctx, t, files)
-	if err != nil {
-		return tasks.Brief{}, fmt.Errorf("brief: %w", err)
-	}
-	if len(t.Pictures) == 0 {
-		return b, nil
-	}
-	data, err := w.store.Pictures.Read(ctx, t.ID)
-	if err != nil {
-		return tasks.Brief{}, err
-	}
-	for i, p := range t.Pictures {
-		if i >= len(data) {
-			b.Prompt.Text = cmp.Or(b.Prompt.Text, t.Prompt) + fmt.Sprintf("\n\n(The picture %q came with this message but is no longer stored.)", p.Name)
-			continue
-		}
-		b.Prompt.Files = append(b.Prompt.Files, agent.File{Name: p.Name, Type: p.Type, Data: data[i]})
-	}
-	return b, nil
 }

@@ -42,12 +42,12 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	}
 	defer slot.release()
 
-	claim, err := w.store.Claim(ctx, id, delivery, w.id, w.cfg.caps()...)
+	claim, err := w.store.Claim(ctx, id, delivery, w.id, w.caps...)
 	if err != nil {
 		return w.unclaimed(id, delivery, err)
 	}
 	run := w.hold(ctx, claim, slot)
-	defer w.upload(run) // runs last, so that the thread's next task does not wait for it
+	defer run.uploadLogs() // runs last, so that the thread's next task does not wait for it
 	defer run.release()
 
 	ending, err := w.execute(run)
@@ -58,153 +58,179 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	if err != nil || !stored {
 		return err
 	}
-	w.log.Info("task ended", "run", id, "thread", claim.Thread(), "source", run.task.Source, "attempt", claim.Record().Attempt,
+	w.log.Info("task ended", "run", id, "thread", claim.Thread(), "source", run.source, "attempt", claim.Record().Attempt,
 		"outcome", string(ending.Kind), "dur", ending.Result.Duration.Round(time.Millisecond))
-	w.post(run.detached, id, run.report.get())
+	w.outbox.post(run.detached, id, run.report.get())
 	return nil
 }
+
+// The values that the steps of execute pass on.
+type (
+	// job is a decoded task with the source that it is from.
+	job struct {
+		task   tasks.Task
+		source tasks.Source
+	}
+	// briefing is what the source tells the agent about a job.
+	briefing struct {
+		tasks.Brief
+		files string // the thread's directory for files
+	}
+	// setting is where a run works and what it continues.
+	setting struct {
+		place        place
+		before       *resumeState
+		conversation conversation
+	}
+)
 
 // execute runs a claimed task to its ending. An error means that the task must be tried again, by this worker or
 // another.
 func (w *Worker) execute(r *run) (tasks.Ending, error) {
-	for _, step := range []func(*run) error{
-		w.accept,  // decode the task
-		w.recall,  // look for an answer that was posted before Redis lost the ending
-		w.allow,   // reserve its cost and check that a run can start now
-		w.brief,   // ask the source, which may refuse it
-		w.prepare, // open the report, prepare the directory, load the conversation
-		w.perform, // run the agent
-	} {
-		if err := step(r); err != nil {
-			return w.refused(r, err)
-		}
+	j, err := w.accept(r) // decode the task
+	if err == nil {
+		err = w.recall(r, j) // look for an answer that was posted before Redis lost the ending
 	}
-	return w.finish(r)
-}
-
-// accept decodes the task and hands it to another worker if it has crashed workers and cannot have this one to
-// itself.
-func (w *Worker) accept(r *run) (err error) {
-	if r.task, r.source, err = w.read(r.claim.Record()); err != nil {
-		return err
+	if err == nil {
+		j.task.Options.MaxUSD, err = w.allow(r, j) // reserve its cost and check that a run can start now
 	}
-	if repo, err := w.cfg.Policy.Allowed(r.task.Repo); err == nil { // the policy may have become stricter since Submit
-		r.task.Profile = repo.Narrow(r.task.Profile)
+	if err != nil {
+		return w.refused(r, err)
 	}
-	if r.mail, err = w.mailbox(r, r.task, r.source); err != nil {
-		return err
+	b, err := w.brief(r, j) // ask the source, which may refuse it
+	if err != nil {
+		return w.refused(r, err)
 	}
-	if r.ctx.Err() != nil {
-		return r.cause()
+	s, err := w.prepare(r, j, b) // open the report, prepare the directory, load the conversation
+	if err != nil {
+		return w.refused(r, err)
 	}
-	return w.elsewhere(r)
-}
-
-// allow reserves what the task may cost. It returns an error if no run can start now. Call it after every step that
-// can find that no run is needed, because an admitted run delays others.
-func (w *Worker) allow(r *run) (err error) {
-	if err := w.health.problem(r.ctx); err != nil {
-		return err
+	spec, err := w.perform(r, j, b, s) // run the agent
+	if err != nil {
+		return w.refused(r, err)
 	}
-	if err := w.isolate(r); err != nil {
-		return err
-	}
-	if r.task.Options.MaxUSD, err = w.afford(r, r.task); err != nil {
-		return err
-	}
-	return w.admit(r, r.task, r.source) // keep this last: a run that is admitted and does not start delays everyone else
-}
-
-// brief asks the source for the prompt and its context. The source may refuse the task.
-func (w *Worker) brief(r *run) (err error) {
-	if r.files, err = w.workspace.Files(r.task.Thread); err != nil {
-		return err
-	}
-	r.words, err = w.briefed(r.ctx, r.source, r.task, r.files)
-	return err
-}
-
-// prepare opens the report and loads what the run needs: its directory, the state to resume from and the
-// conversation.
-func (w *Worker) prepare(r *run) (err error) {
-	r.report = w.open(r, r.source, r.task)
-	if r.before, err = w.loadResumeState(r.ctx, r.claim.Record()); err != nil {
-		return err
-	}
-	if r.place, err = w.place(r.ctx, r.task, r.words, r.files, r.before); err != nil {
-		return err
-	}
-	if err := r.mail.resume(r.before); err != nil {
-		return err
-	}
-	r.talked, err = w.conversation(r.ctx, r.task, r.words, r.before, r.mail.said())
-	return err
-}
-
-// perform runs the agent and collects its result.
-func (w *Worker) perform(r *run) (err error) {
-	r.answers = newAnswers(r.before)
-	host := &host{record: w.record(r), report: r.report, given: r.answers, mail: r.mail, slow: w.slow(r)}
-	r.spec = w.spec(r.task, r.words, r.place, r.talked, r.before)
-	host.talk = w.talk(r, r.task, r.source, host.record.add)
-	r.spec.Tools = host.talk.tools(r.place)
-	w.checkpoints(r, r.place, &r.spec)
-	r.mail.open(r.words, r.files, r.spec.Prompt.ID, host.record.add)
-	r.slot.begin()
-	w.began(r)
-	r.logs.begin(w.cfg.LogDir, r.task.ID)
-	r.result, err = w.runner.Run(r.ctx, r.spec, host)
-	r.logs.end()
-	r.mail.close()
-	host.record.close()
-	r.result.Text = r.answers.after(r.result.Text)
-	r.result.Fresh = r.result.Fresh || r.talked.lost
-	return err
-}
-
-// finish settles the run's cost and decides how the task goes on. If the task has ended, it publishes the work; if
-// the run is to be resumed, it saves the state for the next worker.
-func (w *Worker) finish(r *run) (tasks.Ending, error) {
-	w.meter.Ran(r.task, r.result)
-	w.recordThrottle(r, r.result)
-	bill := w.settle(r, r.result)
-	ending, err := w.conclude(r, r.task, r.result)
-	ending.Bill = bill
+	ending, err := w.conclude(r, j) // decide how the task goes on
 	switch {
 	case err == nil:
-		r.talked.keep(r, w, r.task, r.words, r.result)
-		w.publish(r, r.task, r.place, &ending)
+		s.conversation.save(r, j.task, b.Brief)
+		w.publisher.publish(r, j.task, s.place, &ending)
 	case !errors.Is(err, errClaimLost): // another worker has the claim now and decides
-		w.handOver(r, r.place, r.spec, r.result, err)
-		w.announce(r, r.task, r.source, err)
+		w.checkpoints.handOver(r, s.place, spec, err)
+		r.announce(j, err)
 	}
 	return ending, err
 }
 
-// conclude turns the result of a run into the task's ending. It returns an error instead if the run was interrupted,
-// with the cause, or if it failed and will be tried again, with the time.
-func (w *Worker) conclude(run *run, t tasks.Task, r agent.Result) (tasks.Ending, error) {
-	e := tasks.Ending{Result: r, At: time.Now()}
-	if err := w.health.blame(run.detached, r.Error); err != nil {
-		return tasks.Ending{}, err
+// accept decodes the task and hands it to another worker if it has crashed workers and cannot have this one to
+// itself.
+func (w *Worker) accept(r *run) (j job, err error) {
+	if j.task, j.source, err = w.tasks.read(r.claim.Record()); err != nil {
+		return j, err
 	}
-	next, given := w.retryDecision(run, r)
+	r.source = j.task.Source
+	if repo, err := w.cfg.Policy.Allowed(j.task.Repo); err == nil { // the policy may have become stricter since Submit
+		j.task.Profile = repo.Narrow(j.task.Profile)
+	}
+	if r.mail, err = w.mailbox(r, j); err != nil {
+		return j, err
+	}
+	if r.ctx.Err() != nil {
+		return j, r.cause()
+	}
+	return j, w.isolation.elsewhere(r)
+}
+
+// allow reserves what the task may cost, and returns at what cost its run is stopped; 0 means no limit. It returns an
+// error if no run can start now. Call it after every step that can find that no run is needed, because an admitted run
+// delays others.
+func (w *Worker) allow(r *run, j job) (maxUSD float64, err error) {
+	if err := w.health.problem(r.ctx); err != nil {
+		return 0, err
+	}
+	if err := w.isolation.isolate(r); err != nil {
+		return 0, err
+	}
+	if maxUSD, err = w.admission.afford(r, j.task); err != nil {
+		return 0, err
+	}
+	return maxUSD, w.admission.admit(r, j) // keep this last: a run that is admitted and does not start delays everyone else
+}
+
+// brief asks the source for the prompt and its context. The source may refuse the task.
+func (w *Worker) brief(r *run, j job) (b briefing, err error) {
+	if b.files, err = w.workspace.Files(j.task.Thread); err != nil {
+		return b, err
+	}
+	b.Brief, err = w.tasks.brief(r.ctx, j.source, j.task, b.files)
+	return b, err
+}
+
+// prepare opens the report and loads what the run needs: its directory, the state to resume from and the
+// conversation.
+func (w *Worker) prepare(r *run, j job, b briefing) (s setting, err error) {
+	r.report = r.openReport(j)
+	if s.before, err = w.checkpoints.load(r.ctx, r.claim.Record()); err != nil {
+		return s, err
+	}
+	if s.place, err = w.placer.prepare(r.ctx, j.task, b, s.before); err != nil {
+		return s, err
+	}
+	if err := r.mail.resume(s.before); err != nil {
+		return s, err
+	}
+	s.conversation, err = w.conversation(r.ctx, j.task, b.Brief, s.before, r.mail.said())
+	return s, err
+}
+
+// perform runs the agent. It sets the run's result, settles its cost, and returns the specification of the run.
+func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, error) {
+	given := newAnswers(s.before)
+	host := &host{record: r.record(), report: r.report, given: given, mail: r.mail, slow: w.admission.throttleReporter(r)}
+	host.talk = w.talk(r, j, host.record.add)
+	spec := w.spec(j.task, b.Brief, s)
+	spec.Tools = host.talk.tools(s.place)
+	w.checkpoints.schedule(r, s.place, given, &spec)
+	r.mail.open(b, spec.Prompt.ID, host.record.add)
+	r.slot.begin()
+	w.reportStart(r, j.task, s.before)
+	r.logs.begin(w.cfg.LogDir, j.task.ID)
+	result, err := w.runner.Run(r.ctx, spec, host)
+	r.logs.end()
+	r.mail.close()
+	host.record.close()
+	result.Text = given.after(result.Text)
+	result.Fresh = result.Fresh || s.conversation.lost
+	r.result = result
+	return spec, err
+}
+
+// conclude settles the run's cost and turns its result into the task's ending. It returns an error instead if the run
+// was interrupted, with the cause, or if it failed and will be tried again, with the time.
+func (w *Worker) conclude(r *run, j job) (e tasks.Ending, err error) {
+	w.meter.Ran(j.task, r.result)
+	w.admission.recordThrottle(r)
+	bill := w.admission.settle(r)
+	if err := w.health.blame(r.detached, r.result.Error); err != nil {
+		return e, err
+	}
+	next, given := w.timing.retryDecision(r)
 	if next != nil {
-		return tasks.Ending{}, next
+		return e, next
 	}
-	switch r.Outcome {
+	e = tasks.Ending{Result: r.result, At: time.Now(), Bill: bill}
+	switch r.result.Outcome {
 	case agent.Done:
 		e.Kind = tasks.Answered
 	case agent.Failed:
-		e.Kind, e.Reason = tasks.Failed, r.Error.User+given
+		e.Kind, e.Reason = tasks.Failed, r.result.Error.User+given
 	case agent.Limit:
-		e.Kind, e.Limit = tasks.TimedOut, tasks.Lasted(t.Options.Limit)
+		e.Kind, e.Limit = tasks.TimedOut, tasks.Lasted(j.task.Options.Limit)
 	case agent.Stalled:
 		e.Kind, e.Limit = tasks.Stalled, tasks.Lasted(w.cfg.IdleLimit)
 	case agent.Stopped:
-		by, ok := errors.AsType[tasks.Cancellation](run.cause())
+		by, ok := errors.AsType[tasks.Cancellation](r.cause())
 		if !ok {
-			return tasks.Ending{}, run.cause()
+			return tasks.Ending{}, r.cause()
 		}
 		stopped := by.Ending()
 		e.Kind, e.By, e.Reason = stopped.Kind, stopped.By, stopped.Reason

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/workspace"
 )
@@ -32,25 +34,37 @@ func branchOf(thread string) string {
 	return fmt.Sprintf("errand/%s-%x", source, sha256.Sum256([]byte(thread)))[:len("errand/")+len(source)+1+10]
 }
 
+// publisher pushes the work of answered tasks and opens their pull requests. It is safe for concurrent use.
+type publisher struct {
+	forge      tasks.Publisher // nil: nothing is published
+	threads    *store.Threads
+	workspace  *workspace.Workspace
+	runner     Runner
+	policy     tasks.Policy
+	commands   func(ctx context.Context, repo, base string) ([]string, error) // see Config.Commands
+	consoleURL string
+	log        *slog.Logger
+}
+
 // publishes reports whether the task's work is published.
-func (w *Worker) publishes(t tasks.Task) bool {
-	return w.cfg.Publisher != nil && t.Repo != "" && t.Profile == agent.Write
+func (b *publisher) publishes(t tasks.Task) bool {
+	return b.forge != nil && t.Repo != "" && t.Profile == agent.Write
 }
 
 // publish pushes the work of an answered task and tries once to open its pull request. Errors are reported in the
 // ending: they lose neither the answer nor the work, which stays in the clone. After a lost claim, the store decides
 // whether this worker may store the ending.
-func (w *Worker) publish(run *run, t tasks.Task, p place, e *tasks.Ending) {
+func (b *publisher) publish(run *run, t tasks.Task, p place, e *tasks.Ending) {
 	if p.Branch == "" || e.Kind != tasks.Answered {
 		return
 	}
 	ctx, patience, cancel := publishing(run)
 	defer cancel()
-	pushed, checks, err := w.push(ctx, patience, run, t, p, e.Result)
+	pushed, checks, err := b.push(ctx, patience, run, t, p)
 	switch {
 	case err != nil:
-		w.log.Warn("publish work", "run", t.ID, "thread", t.Thread, "err", err)
-		said := w.cfg.Policy.Redactor.String(unpublished(err, p.Clone.Dir)) // it may quote the remote
+		b.log.Warn("publish work", "run", t.ID, "thread", t.Thread, "err", err)
+		said := b.policy.Redactor.String(unpublished(err, p.Clone.Dir)) // it may quote the remote
 		e.Published = &tasks.Published{Problem: "The changes were not published: " + said + ". They are kept. Ask again here to continue."}
 		return
 	case pushed.Commit == "":
@@ -61,10 +75,10 @@ func (w *Worker) publish(run *run, t tasks.Task, p place, e *tasks.Ending) {
 		Verification: checks,
 	}}
 	if pushed.New {
-		w.log.Info("work published", "run", t.ID, "thread", t.Thread, "branch", p.Branch, "commit", pushed.Commit)
+		b.log.Info("work published", "run", t.ID, "thread", t.Thread, "branch", p.Branch, "commit", pushed.Commit)
 	}
-	if err := w.propose(ctx, t, e); err != nil {
-		w.log.Warn("open pull request", "run", t.ID, "thread", t.Thread, "err", err) // the outbox retries
+	if err := b.propose(ctx, t, e); err != nil {
+		b.log.Warn("open pull request", "run", t.ID, "thread", t.Thread, "err", err) // the outbox retries
 	}
 }
 
@@ -113,23 +127,23 @@ func publishing(run *run) (_ context.Context, patience *time.Timer, cancel conte
 // push pushes the work to the remote, if this worker still has the claim. Right before the push, when its content is
 // fixed, the verification commands run; files that they leave behind are not pushed. Their time does not count
 // against patience.
-func (w *Worker) push(ctx context.Context, patience *time.Timer, run *run, t tasks.Task, p place, r agent.Result) (_ workspace.Pushed, checks *tasks.Verification, err error) {
-	if r.Resources.Stuck > 0 { // git opens files by name, and the process could replace them
+func (b *publisher) push(ctx context.Context, patience *time.Timer, run *run, t tasks.Task, p place) (_ workspace.Pushed, checks *tasks.Verification, err error) {
+	if run.result.Resources.Stuck > 0 { // git opens files by name, and the process could replace them
 		return workspace.Pushed{}, nil, errStuck
 	}
-	ours, err := w.store.Threads.Pushed(ctx, t.Repo, p.Branch)
+	ours, err := b.threads.Pushed(ctx, t.Repo, p.Branch)
 	if err != nil {
 		return workspace.Pushed{}, nil, err
 	}
-	pushed, err := w.workspace.Publish(ctx, p.Clone, workspace.Publication{
+	pushed, err := b.workspace.Publish(ctx, p.Clone, workspace.Publication{
 		Branch: p.Branch, Message: message(t), TrustedConfig: p.Trusted, Ours: ours,
 		Permit: func(_ context.Context, commit string) (err error) {
 			patience.Stop()
-			if checks, err = w.verify(run, t, p, r.Duration); err != nil {
+			if checks, err = b.verify(run, t, p); err != nil {
 				return err
 			}
 			patience.Reset(publishFor)
-			held, err := w.persist(run, "publish", func() error { return run.claim.Pushing(run.detached, t.Repo, p.Branch, commit) })
+			held, err := run.persist("publish", func() error { return run.claim.Pushing(run.detached, t.Repo, p.Branch, commit) })
 			if err == nil && !held {
 				err = errClaimLost
 			}
@@ -137,7 +151,7 @@ func (w *Worker) push(ctx context.Context, patience *time.Timer, run *run, t tas
 		},
 	})
 	if err == nil && pushed.Commit != "" && !pushed.New {
-		if some, cerr := w.verificationCommands(ctx, t, p); cerr != nil || len(some) > 0 {
+		if some, cerr := b.verificationCommands(ctx, t, p); cerr != nil || len(some) > 0 {
 			checks = &tasks.Verification{Before: true}
 		}
 	}
@@ -159,9 +173,9 @@ func message(t tasks.Task) string {
 func trailer(t tasks.Task) string { return "Errand-Run: " + t.ID }
 
 // propose opens or updates the pull request, and makes its conversation an alias of the thread.
-func (w *Worker) propose(ctx context.Context, t tasks.Task, e *tasks.Ending) error {
+func (b *publisher) propose(ctx context.Context, t tasks.Task, e *tasks.Ending) error {
 	p := e.Published
-	pr, err := w.cfg.Publisher.Publish(ctx, w.proposal(t, p.Work, e.Result.Text))
+	pr, err := b.forge.Publish(ctx, b.proposal(t, p.Work, e.Result.Text))
 	err = tasks.FromForge(err)
 	if why, ok := errors.AsType[*tasks.InputError](err); ok {
 		p.Problem, p.Due = "The changes are on branch "+p.Branch+" of "+p.Repo+", without a pull request: "+why.Sentence, false
@@ -171,27 +185,27 @@ func (w *Worker) propose(ctx context.Context, t tasks.Task, e *tasks.Ending) err
 		return fmt.Errorf("open pull request for %s: %w", p.Branch, err)
 	}
 	p.PullRequest, p.Due = pr, false
-	if conversation := fmt.Sprintf("%s/%s#%d", w.cfg.Publisher.Name(), p.Repo, pr.Number); conversation != t.Thread {
-		if err := w.store.Threads.Alias(ctx, conversation, t.Thread); err != nil {
-			w.log.Warn("join threads", "run", t.ID, "thread", t.Thread, "err", err)
+	if conversation := fmt.Sprintf("%s/%s#%d", b.forge.Name(), p.Repo, pr.Number); conversation != t.Thread {
+		if err := b.threads.Alias(ctx, conversation, t.Thread); err != nil {
+			b.log.Warn("join threads", "run", t.ID, "thread", t.Thread, "err", err)
 		}
 	}
 	return nil
 }
 
 // proposal describes published work for a forge.
-func (w *Worker) proposal(t tasks.Task, work tasks.Work, summary string) forge.Proposal {
+func (b *publisher) proposal(t tasks.Task, work tasks.Work, summary string) forge.Proposal {
 	p := forge.Proposal{
 		Repo: work.Repo, Branch: work.Branch, Commit: work.Commit, Base: work.Base, Title: work.Title,
 		Run: t.ID, Thread: t.Thread, Source: t.Source, Asker: t.Actor, Verification: work.Verification.Markdown(), Summary: summary,
 	}
-	if w.cfg.ConsoleURL != "" {
-		p.RunURL = w.cfg.ConsoleURL + "/tasks/" + t.ID
+	if b.consoleURL != "" {
+		p.RunURL = b.consoleURL + "/tasks/" + t.ID
 	}
-	if who, known := w.cfg.Policy.People.Find(t.Source, t.Actor); known {
+	if who, known := b.policy.People.Find(t.Source, t.Actor); known {
 		p.Asker = who.Name
-		if t.Source != w.cfg.Publisher.Name() {
-			p.AskerAccount = who.Account(w.cfg.Publisher.Name())
+		if t.Source != b.forge.Name() {
+			p.AskerAccount = who.Account(b.forge.Name())
 		}
 	}
 	return p
@@ -199,13 +213,13 @@ func (w *Worker) proposal(t tasks.Task, work tasks.Work, summary string) forge.P
 
 // proposeDue opens the pull request when an ending is posted, if that failed when the ending was stored. The answer
 // waits at most proposeFor for it.
-func (w *Worker) proposeDue(ctx context.Context, t tasks.Task, e *tasks.Ending) error {
+func (b *publisher) proposeDue(ctx context.Context, t tasks.Task, e *tasks.Ending) error {
 	if e.Published == nil || !e.Published.Due {
 		return nil
 	}
 	err := error(nil)
-	if w.cfg.Publisher != nil {
-		err = w.propose(ctx, t, e)
+	if b.forge != nil {
+		err = b.propose(ctx, t, e)
 	}
 	if !e.Published.Due {
 		return nil
@@ -217,8 +231,91 @@ func (w *Worker) proposeDue(ctx context.Context, t tasks.Task, e *tasks.Ending) 
 	if err != nil && again.Before(e.At.Add(proposeFor)) {
 		return err
 	}
-	w.log.Warn("answer without pull request", "run", t.ID, "thread", t.Thread, "err", err)
+	b.log.Warn("answer without pull request", "run", t.ID, "thread", t.Thread, "err", err)
 	e.Published.Problem = "The changes are on branch " + e.Published.Branch + " of " + e.Published.Repo +
 		". A pull request could not be opened. Ask again here to retry."
 	return nil
+}
+
+// Bounds of the time for all commands together; within them it is the rest of the run's limit. asynq's deadline
+// follows soon after.
+const (
+	verifyAtLeast = 2 * time.Minute
+	verifyAtMost  = 15 * time.Minute
+)
+
+const (
+	askCommandsFor  = 10 * time.Second // to get the list of commands
+	maxVerifyOutput = 2000             // bytes that are kept of the end of an output
+)
+
+// verify runs a repository's verification commands in the directory where its agent has worked. An error means that nothing may be published.
+func (b *publisher) verify(run *run, t tasks.Task, p place) (*tasks.Verification, error) {
+	commands, err := b.verificationCommands(run.ctx, t, p)
+	if err != nil {
+		b.log.Warn("read checks", "run", t.ID, "err", err)
+		return &tasks.Verification{Problem: "their list could not be read"}, nil
+	}
+	if len(commands) == 0 {
+		return nil, nil
+	}
+	left := verifyAtMost
+	if t.Options.Limit > 0 {
+		left = min(left, max(verifyAtLeast, t.Options.Limit-run.result.Duration))
+	}
+	c, until := &tasks.Verification{Unrun: commands}, time.Now().Add(left)
+	for len(c.Unrun) > 0 {
+		switch {
+		case run.ctx.Err() != nil:
+			c.Problem = run.cause().Error()
+			return c, nil //nolint:nilerr // reported as c.Problem
+		case !time.Now().Before(until):
+			c.Problem = "the time limit for all of them is " + tasks.Lasted(left)
+			return c, nil
+		}
+		command := c.Unrun[0]
+		run.report.Update(agent.Event{Time: time.Now(), Kind: agent.Notice, Text: "Running the check " + command})
+		s, err := b.runner.Script(run.ctx, agent.Script{
+			ID: t.ID, Dir: p.Dir, Files: p.Files, Reads: p.Reads, Line: command, Limit: time.Until(until),
+		})
+		switch {
+		case err != nil:
+			b.log.Warn("run check", "run", t.ID, "err", err)
+			c.Problem = "the worker could not start them"
+			return c, nil
+		case s.Stuck > 0:
+			return nil, errVerifyStuck
+		case s.Outcome == agent.Stopped:
+			continue // the cause says why
+		}
+		b.log.Info("check ended", "run", t.ID, "outcome", string(s.Outcome), "dur", s.Duration.Round(time.Millisecond))
+		ran := tasks.Verified{Command: command, Outcome: s.Outcome, ExitCode: s.ExitCode, Duration: s.Duration}
+		if s.Outcome != agent.Done {
+			ran.Said = end(s.Output, maxVerifyOutput)
+		}
+		c.Ran, c.Unrun = append(c.Ran, ran), c.Unrun[1:]
+	}
+	return c, nil
+}
+
+// verificationCommands lists the commands of a task's repository.
+func (b *publisher) verificationCommands(ctx context.Context, t tasks.Task, p place) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askCommandsFor)
+	defer cancel()
+	if b.commands == nil {
+		return nil, nil
+	}
+	return b.commands(ctx, t.Repo, p.Clone.Base)
+}
+
+// end returns the end of a text, in whole lines if it has several.
+func end(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	s = s[len(s)-n:]
+	if _, whole, found := strings.Cut(s, "\n"); found {
+		return whole
+	}
+	return strings.ToValidUTF8(s, "")
 }

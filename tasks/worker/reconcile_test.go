@@ -161,7 +161,7 @@ func TestAbsorbedOfTheDeadComeFirst(t *testing.T) {
 			}
 			f.submit(f.task("b", "x"))
 			f.lapse(c.Thread())
-			f.idle().recover(t.Context(), store.LiveRecord{Record: c.Record()})
+			f.idle().recovery.recover(t.Context(), store.LiveRecord{Record: c.Record()})
 			pending, err := f.rdb.LRange(t.Context(), asynqPendingKey(tasks.Interactive), 0, -1).Result()
 			if err != nil {
 				t.Fatal(err)

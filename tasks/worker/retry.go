@@ -34,15 +34,16 @@ func (a *retryError) Error() string { return a.Why }
 // is a sentence about that for the ending; it may be empty.
 //
 // If the model itself named a time, the wait does not count as an attempt: the task is parked.
-func (w *Worker) retryDecision(run *run, r agent.Result) (next *retryError, given string) {
-	rec, how := run.claim.Record(), r.Retry()
+func (t Timing) retryDecision(run *run) (next *retryError, given string) {
+	r, rec := run.result, run.claim.Record()
+	how := r.Retry()
 	_, stopped := errors.AsType[tasks.Cancellation](run.cause())
 	if stopped || how == agent.RetryNever { // do not retry what a person stopped
 		return nil, ""
 	}
 	now, tried := time.Now(), attempts(rec)
 	a := &retryError{Wait: store.Wait{At: now, Why: clause(r), Counts: true}, next: tried + 1, of: maxAttempts}
-	pause := w.timing.Again << (tried - 1)
+	pause := t.Again << (tried - 1)
 	switch how {
 	case agent.RetryFresh:
 		a.of, a.fresh = 2, true
@@ -53,14 +54,14 @@ func (w *Worker) retryDecision(run *run, r agent.Result) (next *retryError, give
 	case agent.RetryLater, agent.RetryReset:
 		a.At = now.Add(around(pause * muchLater))
 	}
-	lifted := w.lifted(r)
+	lifted := t.lifted(r)
 	switch {
 	case r.RetryAt.After(now.Add(horizon)):
 		return nil, fmt.Sprintf(" It takes requests again at %s, which is too long to wait.", moment(r.RetryAt, now))
 	case !lifted.IsZero() && rec.Parks >= maxParks:
 		return nil, fmt.Sprintf(" The task has already waited for that %d times.", rec.Parks)
 	case !lifted.IsZero():
-		a.At, a.Counts, a.Parked = lifted.Add(upTo(2*w.timing.Reset)), false, true
+		a.At, a.Counts, a.Parked = lifted.Add(upTo(2*t.Reset)), false, true
 	case tried >= a.of:
 		return nil, fmt.Sprintf(" It was tried %d times.", tried)
 	case r.RetryAt.After(a.At):
@@ -75,16 +76,16 @@ func attempts(rec store.Record) int { return max(rec.Attempt-rec.Crashes, 1) }
 
 // lifted returns when a usage limit that failed the run is lifted, if the model said so and it is soon enough; zero
 // otherwise. It adds a margin, because clocks differ.
-func (w *Worker) lifted(r agent.Result) time.Time {
+func (t Timing) lifted(r agent.Result) time.Time {
 	how, now := r.Retry(), time.Now()
-	limited := how == agent.RetryReset && !r.RetryAt.IsZero() || how == agent.RetryLater && r.RetryAt.After(now.Add(w.timing.Again))
+	limited := how == agent.RetryReset && !r.RetryAt.IsZero() || how == agent.RetryLater && r.RetryAt.After(now.Add(t.Again))
 	if !limited || r.RetryAt.After(now.Add(horizon)) {
 		return time.Time{}
 	}
 	if r.RetryAt.Before(now) {
-		return now.Add(w.timing.Reset)
+		return now.Add(t.Reset)
 	}
-	return r.RetryAt.Add(w.timing.Reset)
+	return r.RetryAt.Add(t.Reset)
 }
 
 // clause returns why a run failed, as a clause.

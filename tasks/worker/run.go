@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -42,40 +43,33 @@ type run struct {
 	detached context.Context // never cancelled; for storing and posting
 	life     context.Context // cancelled when the claim is released; for background work of the report
 
-	end    context.CancelFunc
-	kept   sync.WaitGroup
-	done   func() // removes the run from the worker's live runs
+	end      context.CancelFunc
+	kept     sync.WaitGroup
+	done     func()      // removes the run from the worker's live runs
+	next     func()      // wakes the thread's next task
+	draining func() bool // whether the worker is shutting down
+	log      *slog.Logger
+
+	// Set by the goroutine of process, which alone uses them.
 	report *pendingReport
-	mail   *mailbox // nil until accept has decoded the task
-	next   func()   // wakes the thread's next task
-
-	// Results of the steps in execute, each for the steps after it. Used only by the goroutine of process.
-	task    tasks.Task
-	source  tasks.Source
-	files   string // the thread's directory for files
-	words   tasks.Brief
-	before  *resumeState
-	answers *answers
-	place   place
-	talked  conversation
-	spec    agent.Spec
-	result  agent.Result
-
-	away time.Time // when Redis began to refuse the run's results; zero if it does not. Used only by the goroutine of process
+	source string       // name of the task's source; set by accept
+	mail   *mailbox     // nil until accept has decoded the task
+	result agent.Result // zero until the agent has run
+	away   time.Time    // when Redis began to refuse the run's results; zero if it does not
 }
 
 // hold keeps the claim renewed and returns a run that is stopped by a cancel, by the worker's drain or by the loss of
 // the claim.
 func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
-	r := &run{claim: claim, slot: s, detached: withRun(context.WithoutCancel(ctx), claim.ID())}
+	r := &run{claim: claim, slot: s, detached: withRun(context.WithoutCancel(ctx), claim.ID()), draining: w.live.draining, log: w.log}
 	var stop context.CancelCauseFunc
 	r.ctx, stop = context.WithCancelCause(r.detached)
 	r.life, r.end = context.WithCancel(r.detached)
 	forget := w.live.add(stop)
 	r.done = func() { forget(); stop(nil) }
 	r.next = func() {
-		w.wakeNext(r.detached, claim.Thread())
-		w.wakeLines(r.detached, claim.Record())
+		w.waker.wakeNext(r.detached, claim.Thread())
+		w.waker.wakeLines(r.detached, claim.Record())
 	}
 	if rec := claim.Record(); rec.CancelCause != "" {
 		stop(tasks.CancellationOf(rec))
@@ -90,27 +84,6 @@ func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
 		})
 	})
 	return r
-}
-
-// wakeNext delivers the next task of a released thread now instead of after busyWait.
-func (w *Worker) wakeNext(ctx context.Context, thread string) {
-	next, err := w.store.Threads.Next(ctx, thread)
-	if err != nil {
-		return // no task waits, or Redis is unreachable
-	}
-	w.queue.Wake(next.ID, next.Class, next.Delivery)
-}
-
-// wakeLines wakes, for each cap that the finished task counted in, the task that has waited longest for a place.
-// Without it they would be delivered again after busyWait.
-func (w *Worker) wakeLines(ctx context.Context, rec store.Record) {
-	for _, c := range w.cfg.caps() {
-		for _, scope := range c.Of(rec.Scopes) {
-			if next, err := w.store.InLine(ctx, scope); err == nil {
-				w.queue.Wake(next.ID, next.Class, next.Delivery)
-			}
-		}
-	}
 }
 
 // cause returns why the run was stopped, or nil if it was not.
@@ -134,7 +107,7 @@ func (w *Worker) end(r *run, e tasks.Ending) (stored bool, err error) {
 		e.Covers = r.mail.covered()
 	}
 	body, with := e.Encode(), store.Covered{IDs: e.Covers, Ending: e.ForAbsorbed(r.claim.ID())}
-	stored, err = w.persist(r, "end", func() error { return r.claim.EndWith(r.detached, body, with) })
+	stored, err = r.persist("end", func() error { return r.claim.EndWith(r.detached, body, with) })
 	if r.claim.Restored() {
 		w.log.Warn("task restored: redis had lost it", "run", r.claim.ID(), "thread", r.claim.Thread())
 	}
@@ -149,7 +122,7 @@ func (w *Worker) end(r *run, e tasks.Ending) (stored bool, err error) {
 
 // persist repeats step until Redis accepts it, for at most persistFor, or persistDraining during a drain. done is
 // false if another worker has the claim.
-func (w *Worker) persist(r *run, what string, step func() error) (done bool, _ error) {
+func (r *run) persist(what string, step func() error) (done bool, _ error) {
 	for {
 		err := step()
 		if err == nil {
@@ -160,11 +133,11 @@ func (w *Worker) persist(r *run, what string, step func() error) (done bool, _ e
 			r.away = time.Now() // all results of the run share one time limit
 		}
 		if errors.Is(err, store.ErrStale) {
-			w.log.Warn("claim lost", "run", r.claim.ID(), "err", err)
+			r.log.Warn("claim lost", "run", r.claim.ID(), "err", err)
 			return false, nil
 		}
 		patience := persistFor
-		if w.live.draining() {
+		if r.draining() {
 			patience = persistDraining
 		}
 		if errors.Is(err, store.ErrTooLarge) || time.Since(r.away) > patience {
@@ -172,21 +145,6 @@ func (w *Worker) persist(r *run, what string, step func() error) (done bool, _ e
 		}
 		<-time.After(500 * time.Millisecond)
 	}
-}
-
-// read decodes the task of a record and returns its source.
-func (w *Worker) read(rec store.Record) (tasks.Task, tasks.Source, error) {
-	t, err := tasks.ReadTask(rec)
-	if bad, ok := errors.AsType[*tasks.UnreadableError](err); ok {
-		w.noteUnreadable(context.Background(), bad)
-		return t, nil, err
-	}
-	for _, s := range w.cfg.Sources {
-		if s.Name() == t.Source {
-			return t, s, nil
-		}
-	}
-	return t, nil, fmt.Errorf("task %s is from source %q, which this worker does not have", t.ID, t.Source)
 }
 
 // Causes for which a worker stops a run. They are context causes: the first one wins and decides the ending.
@@ -237,4 +195,33 @@ func (l *liveRuns) draining() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cause != nil
+}
+
+// waker delivers tasks whose turn has come, because they would otherwise be delivered only after busyWait. It is safe
+// for concurrent use.
+type waker struct {
+	store *store.Store
+	queue *tasks.Queue
+	caps  []store.Cap
+}
+
+// wakeNext delivers the next task of a released thread now instead of after busyWait.
+func (k *waker) wakeNext(ctx context.Context, thread string) {
+	next, err := k.store.Threads.Next(ctx, thread)
+	if err != nil {
+		return // no task waits, or Redis is unreachable
+	}
+	k.queue.Wake(next.ID, next.Class, next.Delivery)
+}
+
+// wakeLines wakes, for each cap that the finished task counted in, the task that has waited longest for a place.
+// Without it they would be delivered again after busyWait.
+func (k *waker) wakeLines(ctx context.Context, rec store.Record) {
+	for _, c := range k.caps {
+		for _, scope := range c.Of(rec.Scopes) {
+			if next, err := k.store.InLine(ctx, scope); err == nil {
+				k.queue.Wake(next.ID, next.Class, next.Delivery)
+			}
+		}
+	}
 }

@@ -123,7 +123,7 @@ func TestLimitsDoNotLeak(t *testing.T) {
 	f.agent.do = untilStopped(started)
 	dead := f.task("c", "x")
 	f.submit(dead)
-	if _, err := f.store.Claim(t.Context(), dead.ID, 0, "dead", Config{Policy: f.policy}.caps()...); err != nil {
+	if _, err := f.store.Claim(t.Context(), dead.ID, 0, "dead", f.policy.Limits.Caps("")...); err != nil {
 		t.Fatal(err)
 	}
 	f.lapse(dead.Thread)

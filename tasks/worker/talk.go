@@ -44,13 +44,13 @@ type talk struct {
 }
 
 // talk returns the run's talk, or nil if the agent cannot speak with people. A run on untrusted content cannot.
-func (w *Worker) talk(r *run, t tasks.Task, s tasks.Source, emit func(agent.Event)) *talk {
-	to, ok := talker(s, t)
-	if !ok || t.Profile == agent.Untrusted {
+func (w *Worker) talk(r *run, j job, emit func(agent.Event)) *talk {
+	to, ok := talker(j.source, j.task)
+	if !ok || j.task.Profile == agent.Untrusted {
 		return nil
 	}
 	return &talk{
-		claim: r.claim, store: w.store, run: r.ctx, task: t, talker: to, redact: w.cfg.Policy.Redactor, emit: emit, lent: func() { w.wakeLines(r.detached, r.claim.Record()) },
+		claim: r.claim, store: w.store, run: r.ctx, task: j.task, talker: to, redact: w.cfg.Policy.Redactor, emit: emit, lent: func() { w.waker.wakeLines(r.detached, r.claim.Record()) },
 		patience: w.timing.Answer, log: w.log, one: make(chan struct{}, 1), asked: map[string]int{},
 	}
 }

@@ -96,18 +96,17 @@ func TestOneUnableWorkerTells(t *testing.T) {
 	source.said = make(chan string, 100)
 	broken := func() *Worker {
 		w := f.idle(with(&fakeAgent{health: noCLI}), func(c *Config) { c.Sources = []tasks.Source{source} })
-		w.unable.leader = w.store.Leader("unable", time.Minute)
-		w.timing.Observe = 1
+		w.outages.leader, w.outages.observe = w.store.Leader("unable", time.Minute), 1
 		w.beat(t.Context())
 		return w
 	}
 	one, other := broken(), broken()
 	for i := range lookStep + 5 { // the last thread has two
-		f.submit(f.task(fmt.Sprint(min(i, maxTold+4)), "x"))
+		f.submit(f.task(fmt.Sprint(min(i, maxNotified+4)), "x"))
 	}
-	for look, want := range []int{maxTold, 5, 0} {
-		one.informUnable(t.Context())
-		other.informUnable(t.Context())
+	for look, want := range []int{maxNotified, 5, 0} {
+		one.outages.notifyDue(t.Context())
+		other.outages.notifyDue(t.Context())
 		if n := len(source.said); n != want {
 			t.Errorf("round %d updated %d threads, want %d", look, n, want)
 		}
@@ -115,11 +114,11 @@ func TestOneUnableWorkerTells(t *testing.T) {
 			<-source.said
 		}
 	}
-	if n := len(one.unable.told); n != maxTold+5 || len(other.unable.heads) != 0 {
-		t.Errorf("updated %d; the other has checked %d", n, len(other.unable.heads))
+	if n := len(one.outages.notified); n != maxNotified+5 || len(other.outages.heads) != 0 {
+		t.Errorf("updated %d; the other has checked %d", n, len(other.outages.heads))
 	}
-	for thread, id := range one.unable.heads {
-		if !one.unable.told[id] {
+	for thread, id := range one.outages.heads {
+		if !one.outages.notified[id] {
 			t.Errorf("%s: %s got no update", thread, id)
 		}
 	}

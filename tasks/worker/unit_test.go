@@ -173,7 +173,7 @@ func TestEncodeSplitsTextBetweenCharacters(t *testing.T) {
 // The tool servers that an operator configured get the run's IDs.
 func TestSpecNamesThreadAndRepository(t *testing.T) {
 	t.Parallel()
-	s := new(Worker).spec(tasks.Task{ID: "1", Thread: "chat/1", Repo: "acme/api"}, tasks.Brief{}, place{}, conversation{}, &resumeState{})
+	s := new(Worker).spec(tasks.Task{ID: "1", Thread: "chat/1", Repo: "acme/api"}, tasks.Brief{}, setting{before: &resumeState{}})
 	if s.Thread != "chat/1" || s.Repo != "acme/api" {
 		t.Errorf("thread %q, repository %q", s.Thread, s.Repo)
 	}

@@ -60,7 +60,7 @@ func TestReasonsAreToldApart(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	w := f.idle()
-	w.tellings.apart = time.Second
+	w.waits.apart = time.Second
 	id := f.submit(f.task("a", "x"))
 	handBack := func(why string) {
 		claim, err := w.store.Claim(t.Context(), id, 0, "w")
@@ -70,21 +70,21 @@ func TestReasonsAreToldApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.tellWait(telling{id: id, key: why, why: why})
-		w.posting.Wait()
+		w.waits.post(waitNote{id: id, key: why, why: why})
+		w.waits.posting.Wait()
 	}
 	for _, why := range []string{"a", "b", "c"} {
 		handBack(why)
 	}
-	w.tellWait(telling{id: id, key: "1", why: "place 1", asks: true})
-	w.posting.Wait()
-	if len(w.tellings.later) != 0 {
-		t.Errorf("pending updates: %+v", w.tellings.later)
+	w.waits.post(waitNote{id: id, key: "1", why: "place 1", asks: true})
+	w.waits.posting.Wait()
+	if len(w.waits.later) != 0 {
+		t.Errorf("pending updates: %+v", w.waits.later)
 	}
 	handBack("d")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	go every(ctx, 10*time.Millisecond, w.tellLater)
+	go every(ctx, 10*time.Millisecond, w.waits.postLater)
 	for _, want := range []string{"a", "d"} {
 		select {
 		case told := <-f.source.waited:
@@ -103,16 +103,16 @@ func TestFewAreToldAtOnce(t *testing.T) {
 	f := newFleet(t)
 	w := f.idle()
 	for range posters {
-		w.tellings.tokens <- struct{}{}
+		w.waits.tokens <- struct{}{}
 	}
-	for i := range maxTellings + 10 {
-		w.tellWait(telling{id: fmt.Sprint(i), key: "k", why: "x"})
+	for i := range maxWaitNotes + 10 {
+		w.waits.post(waitNote{id: fmt.Sprint(i), key: "k", why: "x"})
 	}
-	w.posting.Wait() // for none
-	if n := len(w.tellings.later); n != maxTellings {
+	w.waits.posting.Wait() // for none
+	if n := len(w.waits.later); n != maxWaitNotes {
 		t.Errorf("%d are kept", n)
 	}
-	if n := len(w.tellings.due(posters)); n != posters {
+	if n := len(w.waits.due(posters)); n != posters {
 		t.Errorf("%d are due", n)
 	}
 }

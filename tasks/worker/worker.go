@@ -114,21 +114,33 @@ type Worker struct {
 	desk      *tasks.Desk
 	runner    Runner
 	workspace *workspace.Workspace
-	slots     *slots
-	live      liveRuns
-	health    health
-	recovery  recovery
-	unable    unableTold
-	epoch     string // identifies Redis' data; last value that watchData saw
 	timing    Timing
 	meter     Meter
 	log       *slog.Logger
 	started   time.Time
+	epoch     string // identifies Redis' data; last value that watchData saw
 
-	posters chan struct{}  // holds a token for each final message that is being posted
-	posting sync.WaitGroup // counts them, and the messages about waiting tasks; Run waits for it
+	caps   []store.Cap
+	slots  *slots
+	live   liveRuns
+	health *health
+	waker  waker
+	tasks  *taskReader
 
-	tellings tellings
+	// Steps of a run.
+	admission   *admission
+	isolation   *isolation
+	checkpoints *checkpointer
+	placer      *placer
+	publisher   *publisher
+
+	// Work beside the runs.
+	outbox   *outboxPoster
+	recovery *recovery
+	waits    *waitNotes
+	outages  *outageNotes
+	janitor  *janitor
+	offers   *offerer
 }
 
 // New returns a worker with a new identity.
@@ -146,17 +158,58 @@ func New(c Config) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create worker: %w", err)
 	}
+	c.Timing = c.Timing.withDefaults()
 	w := &Worker{
 		cfg: c, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8]),
 		store: c.Store, queue: c.Queue, desk: tasks.NewDesk(c.Store, c.Queue, c.Policy, c.Log), runner: c.Runner, workspace: c.Workspace,
-		slots:  newSlots(c.Slots, memory{available: c.Memory, run: c.RunMemory}, c.Log),
-		timing: c.Timing.withDefaults(), meter: c.Meter, log: c.Log, started: time.Now(),
-		posters: make(chan struct{}, posters), tellings: newTellings(),
+		timing: c.Timing, meter: c.Meter, log: c.Log, started: time.Now(),
+		caps: c.Policy.Limits.Caps(c.Credential), slots: newSlots(c.Slots, memory{available: c.Memory, run: c.RunMemory}, c.Log),
 	}
-	w.health = health{runner: c.Runner, min: c.MinVersion, fresh: w.timing.Health * 3 / 2, log: c.Log, news: make(chan struct{}, 1)}
-	w.recovery = recovery{leader: c.Store.Leader("recovery", w.timing.Lead)}
-	w.unable = unableTold{leader: c.Store.Leader("unable", 2*w.timing.Observe)} // informUnable runs once per Observe
+	w.waker = waker{store: c.Store, queue: c.Queue, caps: w.caps}
+	w.tasks = &taskReader{store: c.Store, sources: c.Sources, log: c.Log}
+	w.health = &health{runner: c.Runner, min: c.MinVersion, fresh: c.Timing.Health * 3 / 2, log: c.Log, news: make(chan struct{}, 1)}
+	w.wireSteps()
+	w.wireLoops()
 	return w, nil
+}
+
+// wireSteps creates the parts that have the steps of a run.
+func (w *Worker) wireSteps() {
+	c := w.cfg
+	w.admission = &admission{credential: c.Credential, credentials: c.Store.Credentials, budgets: c.Policy.Budgets, timing: c.Timing, log: c.Log}
+	w.isolation = &isolation{health: w.health, waker: w.waker, alone: c.Timing.Alone, limit: c.Policy.Limit}
+	w.checkpoints = &checkpointer{store: c.Store, workspace: c.Workspace, every: c.Timing.Checkpoint, pack: c.Timing.Pack, log: c.Log}
+	w.publisher = &publisher{
+		forge: c.Publisher, threads: c.Store.Threads, workspace: c.Workspace, runner: c.Runner, policy: c.Policy, commands: c.Commands,
+		consoleURL: c.ConsoleURL, log: c.Log,
+	}
+	w.placer = &placer{workspace: c.Workspace, checkpoints: w.checkpoints, publishes: w.publisher.publishes, policy: c.Policy}
+}
+
+// wireLoops creates the parts that work beside the runs.
+func (w *Worker) wireLoops() {
+	c := w.cfg
+	w.outbox = &outboxPoster{
+		store: c.Store, tasks: w.tasks, publisher: w.publisher, meter: c.Meter, log: c.Log, tokens: make(chan struct{}, posters),
+	}
+	w.recovery = &recovery{
+		store: c.Store, queue: c.Queue, tasks: w.tasks, leader: c.Store.Leader("recovery", c.Timing.Lead),
+		interval: c.Timing.Reconcile, observe: c.Timing.Observe, meter: c.Meter, log: c.Log,
+	}
+	w.waits = &waitNotes{
+		store: c.Store, tasks: w.tasks, log: c.Log, apart: waitsApart, tokens: make(chan struct{}, posters), later: map[string]waitNote{},
+	}
+	w.outages = &outageNotes{
+		store: c.Store, tasks: w.tasks, health: w.health, leader: c.Store.Leader("unable", 2*c.Timing.Observe), // notifyDue runs once per Observe
+		observe: c.Timing.Observe, log: c.Log,
+	}
+	w.janitor = &janitor{
+		store: c.Store, workspace: c.Workspace, waker: w.waker, logDir: c.LogDir, retention: c.Retention, discardFor: c.Timing.Discard, log: c.Log,
+	}
+	w.offers = &offerer{
+		workers: c.Store.Workers, health: w.health, runner: c.Runner, workspace: c.Workspace, sources: c.Sources, policy: c.Policy,
+		model: c.Model, log: c.Log,
+	}
 }
 
 // Run takes tasks until ctx ends and then shuts down within Timing.Shutdown: it takes no new tasks, interrupts the
@@ -174,23 +227,24 @@ func (w *Worker) Run(ctx context.Context) error {
 	}{
 		{w.timing.Beat, w.beat},
 		{w.timing.Beat, w.watchData},
-		{w.timing.Outbox, w.postDue},
-		{w.timing.Outbox, w.tellLater},
-		{w.timing.Reconcile, w.reconcile},
-		{w.timing.Observe, w.informUnable},
-		{w.timing.Tidy, w.tidy},
+		{w.timing.Outbox, w.outbox.postDue},
+		{w.timing.Outbox, w.waits.postLater},
+		{w.timing.Reconcile, w.recovery.reconcile},
+		{w.timing.Observe, w.outages.notifyDue},
+		{w.timing.Tidy, w.janitor.tidy},
 	} {
 		running.Go(func() { every(loops, l.every, l.do) })
 	}
 	running.Go(func() { w.health.watch(loops, w.timing.Health) })
 	running.Go(func() { w.forwardAsynqCancels(loops) })
-	running.Go(func() { w.answerOffers(ctx) })
+	running.Go(func() { w.offers.answer(ctx) })
 	w.log.Info("worker started", "worker", w.id, "slots", w.slots.total)
 	err := w.takeTasks(ctx)
 	stop()
 	running.Wait()
-	w.resign(context.WithoutCancel(ctx))
-	w.posting.Wait()
+	w.recovery.resign(context.WithoutCancel(ctx))
+	w.outbox.posting.Wait()
+	w.waits.posting.Wait()
 	w.log.Info("worker stopped", "worker", w.id)
 	return err
 }
@@ -251,6 +305,3 @@ func (w *Worker) watchData(ctx context.Context) {
 		w.log.Warn("register queues", "err", err)
 	}
 }
-
-// caps returns the limits in the form that a claim takes.
-func (c Config) caps() []store.Cap { return c.Policy.Limits.Caps(c.Credential) }
