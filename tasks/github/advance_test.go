@@ -27,7 +27,7 @@ func TestPushesAreReviewedOnce(t *testing.T) {
 	clock := func() time.Time { return time.Unix(1_790_000_000+seconds.Add(1), 0) }
 	w := newWorld(t, githubfake.Config{Now: clock}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
 	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
-	w.src.cfg.Now, w.src.cfg.Quiet = func() time.Time { return now }, time.Minute
+	w.src.reconfigure(func(c *Config) { c.Now, c.Quiet = func() time.Time { return now }, time.Minute })
 	f := w.listen()
 	n := w.open()
 	expect := func(what string, want ...string) {

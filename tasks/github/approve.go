@@ -3,7 +3,9 @@ package github
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -11,9 +13,44 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
+
+// gate decides who may have errand do what. It is safe for concurrent use.
+type gate struct {
+	api       api
+	memory    memory
+	pacer     intake.Pacer
+	bots      []string // see Config.Bots
+	forkLabel string
+	forkRuns  int
+	now       func() time.Time
+}
+
+// may returns what an account may do in a task's repository. An account that GitHub does not know may do nothing,
+// except for a bot that the operator has listed. After an error it may do nothing either.
+func (g *gate) may(ctx context.Context, o origin, login string) (forge.Permission, error) {
+	p, err := g.api.forge.PermissionFor(ctx, o.Repo, o.Installation, login)
+	if errors.Is(err, forge.ErrNotFound) {
+		if g.mayAsk(login) {
+			return forge.PermissionWrite, nil
+		}
+		return forge.PermissionNone, nil
+	}
+	return p, tasks.FromForge(err)
+}
+
+// mustWrite refuses an account that may not push.
+func (g *gate) mustWrite(ctx context.Context, o origin, login string) error {
+	p, err := g.may(ctx, o, login)
+	if err == nil && !p.CanWrite() {
+		err = &tasks.InputError{Sentence: login + " has no write access to " + o.Repo + "."}
+	}
+	return err
+}
 
 // The code of a pull request from a fork is not run until a person with write access approves it, by a comment /review
 // or by a label. The approval is for one commit; later pushes need another one. An approved run has the profile
@@ -36,55 +73,55 @@ func movedSince(pr *github.PullRequest, at time.Time) bool {
 }
 
 // approve records that a person approves this head of a fork. It returns an *tasks.InputError if they may not.
-func (s *Source) approve(ctx context.Context, o origin, head, by string) error {
-	if err := s.mustWrite(ctx, o, by); err != nil {
+func (g *gate) approve(ctx context.Context, o origin, head, by string) error {
+	if err := g.mustWrite(ctx, o, by); err != nil {
 		return err
 	}
-	return s.memory.changeState(ctx, o, func(p *prState) error {
+	return g.memory.changeState(ctx, o, func(p *prState) error {
 		p.Approved, p.ApprovedBy = head, by
 		return nil
 	})
 }
 
 // approved reports whether a person has approved this head.
-func (s *Source) approved(ctx context.Context, o origin) (bool, error) {
-	p, err := s.memory.state(ctx, o)
+func (g *gate) approved(ctx context.Context, o origin) (bool, error) {
+	p, err := g.memory.state(ctx, o)
 	return p.Approved != "" && p.Approved == o.Head, err
 }
 
 // admit refuses what a pull request from a fork must not do: runs without approval, anything but reading, and more runs
 // than the daily ration. Every brief calls it with the pull request as it is now.
-func (s *Source) admit(ctx context.Context, t tasks.Task, o origin, pr *github.PullRequest) error {
+func (g *gate) admit(ctx context.Context, t tasks.Task, o origin, pr *github.PullRequest) error {
 	if !hub.IsFork(pr) {
 		return nil
 	}
 	if t.Profile != agent.Untrusted {
 		return &tasks.InputError{Sentence: "The pull request comes from a fork. errand can only review it."}
 	}
-	switch ok, err := s.approved(ctx, o); {
+	switch ok, err := g.approved(ctx, o); {
 	case err != nil:
 		return err
 	case o.ApprovedBy != "":
-		if err := s.approve(ctx, o, o.Head, o.ApprovedBy); err != nil { // even if another person has approved: it uses up the author's ration
+		if err := g.approve(ctx, o, o.Head, o.ApprovedBy); err != nil { // even if another person has approved: it uses up the author's ration
 			return err
 		}
 	case !ok:
-		return &tasks.InputError{Sentence: s.unapproved()}
+		return &tasks.InputError{Sentence: g.unapproved()}
 	}
-	return s.ration(ctx, t, pr.GetUser().GetLogin())
+	return g.ration(ctx, t, pr.GetUser().GetLogin())
 }
 
 // unapproved says how a pull request from a fork can be approved.
-func (s *Source) unapproved() string {
+func (g *gate) unapproved() string {
 	return "The pull request comes from a fork. A person with write access has to comment /review or add the label " +
-		s.cfg.ForkLabel + " after each push."
+		g.forkLabel + " after each push."
 }
 
 // ration counts a run against its author's daily limit (UTC), which covers all repositories: an author who was approved
 // once must not be able to spend without limit. A task that is briefed again is counted once.
-func (s *Source) ration(ctx context.Context, t tasks.Task, author string) error {
-	name := "github/strangers/" + strings.ToLower(author) + "/" + s.cfg.Now().UTC().Format(time.DateOnly)
-	err := s.cfg.Memory.ChangeMemo(ctx, name, func(old json.RawMessage) (json.RawMessage, error) {
+func (g *gate) ration(ctx context.Context, t tasks.Task, author string) error {
+	name := "github/strangers/" + strings.ToLower(author) + "/" + g.now().UTC().Format(time.DateOnly)
+	err := g.memory.store.ChangeMemo(ctx, name, func(old json.RawMessage) (json.RawMessage, error) {
 		var taken []string // IDs of tasks
 		if old != nil {
 			if err := json.Unmarshal(old, &taken); err != nil { // do not start again with an empty list
@@ -94,7 +131,7 @@ func (s *Source) ration(ctx context.Context, t tasks.Task, author string) error 
 		if slices.Contains(taken, t.ID) {
 			return nil, nil
 		}
-		if len(taken) >= s.cfg.ForkRuns {
+		if len(taken) >= g.forkRuns {
 			return nil, &tasks.InputError{Sentence: fmt.Sprintf(
 				"%s has had %d reviews of pull requests from forks today, the daily limit for one author.", author, len(taken))}
 		}
@@ -111,17 +148,17 @@ func (s *Source) ration(ctx context.Context, t tasks.Task, author string) error 
 // can request work and nothing else: they cannot approve a fork, answer a question, or stop or resume anything.
 
 // mayAsk reports whether an account is one of these bots. errand itself never is, even if it is listed.
-func (s *Source) mayAsk(login string) bool {
-	return strings.HasSuffix(login, "[bot]") && slices.ContainsFunc(s.cfg.Bots, func(bot string) bool { return strings.EqualFold(bot, login) })
+func (g *gate) mayAsk(login string) bool {
+	return strings.HasSuffix(login, "[bot]") && slices.ContainsFunc(g.bots, func(bot string) bool { return strings.EqualFold(bot, login) })
 }
 
 // byBot reports whether a bot requested the task.
 func (o origin) byBot() bool { return o.Asked != nil && o.Asked.Bot }
 
 // round counts a bot's request as automatic work. It returns an *tasks.InputError if the limit is reached.
-func (s *Source) round(ctx context.Context, t tasks.Task, o origin) error {
+func (g *gate) round(ctx context.Context, t tasks.Task, o origin) error {
 	var why string
-	err := s.memory.changeState(ctx, o, func(p *prState) error {
+	err := g.memory.changeState(ctx, o, func(p *prState) error {
 		why = p.once("bot "+o.Asked.identity(), t.ID)
 		return nil
 	})
@@ -129,4 +166,22 @@ func (s *Source) round(ctx context.Context, t tasks.Task, o origin) error {
 		err = &tasks.InputError{Sentence: why}
 	}
 	return err
+}
+
+// pace counts a comment against its author's rate limit on the pull request. It returns an ignored if the limit is
+// reached. Each author has a separate limit, so people without permission cannot block others.
+func (g *gate) pace(ctx context.Context, h heard) error {
+	ok, err := g.pacer.AllowRequest(ctx, "ask/"+h.thread()+"/"+strings.ToLower(h.author))
+	if err == nil && !ok {
+		err = ignored{slower, slog.LevelInfo}
+	}
+	return err
+}
+
+// mayNot reports whether GitHub says that an account may not request anything. The brief checks again before the run.
+func (g *gate) mayNot(ctx context.Context, o origin, login string) bool {
+	ctx, cancel := context.WithTimeout(ctx, loginPatience)
+	defer cancel()
+	p, err := g.may(ctx, o, login)
+	return err == nil && !p.CanWrite()
 }

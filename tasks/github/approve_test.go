@@ -131,7 +131,7 @@ func TestForkRation(t *testing.T) {
 	w := withToken(t, func(c *config) { c.ForkRuns, c.Now = 2, func() time.Time { return now } })
 	o := must(originOf(w.task(w.fork("one"), 0)))
 	w.hub.SetPermission(repo, "ben", "write")
-	if err := w.src.approve(t.Context(), o, o.Head, "ben"); err != nil {
+	if err := w.src.gate.approve(t.Context(), o, o.Head, "ben"); err != nil {
 		t.Fatal(err)
 	}
 	run := func(n int) error { return brief(w, w.task(o.Number, n)) }
@@ -145,7 +145,7 @@ func TestForkRation(t *testing.T) {
 		t.Error(err)
 	}
 	other := w.task(w.open(func(pr *githubfake.PR) { pr.Fork, pr.User, pr.Head = true, "other", "two" }), 9)
-	if err := w.src.approve(t.Context(), must(originOf(other)), w.pull(2).HeadSHA, "ben"); err != nil {
+	if err := w.src.gate.approve(t.Context(), must(originOf(other)), w.pull(2).HeadSHA, "ben"); err != nil {
 		t.Fatal(err)
 	}
 	if err := brief(w, other); err != nil {

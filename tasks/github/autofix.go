@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-github/v60/github"
 
@@ -33,36 +34,13 @@ func unheard(e tasks.Ending) bool {
 	return nothing && e.Reason != enough
 }
 
-// ownPull finds errand's open pull request of a branch. It returns an ignored if there is none with this head.
-func (s *Source) ownPull(ctx context.Context, o origin, branch, head string) (*github.PullRequest, error) {
-	gh, err := s.client(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	me, err := s.forge.Login(ctx)
-	if err != nil {
-		return nil, err
-	}
-	owner, name := o.path()
-	list, _, err := gh.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{State: "open", Head: owner + ":" + branch})
-	if err != nil {
-		return nil, fmt.Errorf("list pull requests of %s: %w", branch, err)
-	}
-	for _, pr := range list {
-		if pr.GetHead().GetRef() == branch && pr.GetHead().GetSHA() == head && !hub.IsFork(pr) && pr.GetUser().GetLogin() == me {
-			return pr, nil
-		}
-	}
-	return nil, ignored{"It is not the head of one of errand's pull requests.", slog.LevelDebug}
-}
-
 // autofix submits automatic work on a pull request. At most one task of a kind runs for a head.
-func (s *Source) autofix(ctx context.Context, desk *tasks.Desk, kind, why string, pr *github.PullRequest, o origin) (said string, err error) {
-	if s.watched(o.Repo) {
+func (i *interpreter) autofix(ctx context.Context, desk *tasks.Desk, kind string, pr *github.PullRequest, o origin) (said string, err error) {
+	if i.watched(o.Repo) {
 		return "", ignored{onlyWatched, slog.LevelDebug}
 	}
 	key := kind + " " + o.Head
-	p, err := s.memory.state(ctx, o)
+	p, err := i.memory.state(ctx, o)
 	if err != nil {
 		return "", err
 	}
@@ -73,8 +51,8 @@ func (s *Source) autofix(ctx context.Context, desk *tasks.Desk, kind, why string
 			return "", err
 		}
 	}
-	id := tasks.NewID(s.cfg.Now(), s.Name(), fmt.Sprintf("%s-%d-%s", kind, o.Number, hub.ShortSHA(o.Head)))
-	err = s.memory.changeState(ctx, o, func(p *prState) error {
+	id := tasks.NewID(i.now(), sourceName, fmt.Sprintf("%s-%d-%s", kind, o.Number, hub.ShortSHA(o.Head)))
+	err = i.memory.changeState(ctx, o, func(p *prState) error {
 		if why := p.tired(); why != "" && (why != enough || p.Begun[enough] != "") { // the brief of the first task over the limit says so
 			return ignored{why, slog.LevelInfo}
 		}
@@ -88,20 +66,20 @@ func (s *Source) autofix(ctx context.Context, desk *tasks.Desk, kind, why string
 	if err != nil {
 		return "", err
 	}
-	t, err := s.expected(ctx, draft{Task: tasks.Task{
-		ID: id, Source: s.Name(), Kind: kind, Thread: "github/" + o.String(), Class: tasks.Background, Profile: profileOf(pr, agent.Write),
+	t, err := i.settings.expected(ctx, draft{Task: tasks.Task{
+		ID: id, Source: sourceName, Kind: kind, Thread: "github/" + o.String(), Class: tasks.Background, Profile: profileOf(pr, agent.Write),
 		Repo: o.Repo, Ref: fmt.Sprintf("refs/pull/%d/head", o.Number), Actor: pr.GetUser().GetLogin(),
-		Prompt: fmt.Sprintf("%s of pull request #%d of %s: %s", why, o.Number, o.Repo, o.Title),
+		Prompt: fmt.Sprintf("%s of pull request #%d of %s: %s", kinds()[kind].title, o.Number, o.Repo, o.Title),
 	}, origin: o}, pr)
 	if err != nil {
 		return "", err
 	}
-	return submitted(s.submit(ctx, desk, t))
+	return submitted(i.submit(ctx, desk, t))
 }
 
 // autofixTalk reads the pull request of an automatic task. Unrequested work is for one head and follows the settings.
-func (s *Source) autofixTalk(ctx context.Context, t tasks.Task, o origin) (talk, error) {
-	k, err := s.talk(ctx, t, o)
+func (b *briefer) autofixTalk(ctx context.Context, t tasks.Task, o origin) (talk, error) {
+	k, err := b.talk(ctx, t, o)
 	if err != nil {
 		return k, err
 	}
@@ -123,7 +101,7 @@ func (k talk) once(ctx context.Context, key string) error {
 		return nil
 	}
 	var why string
-	err := k.memory.changeState(ctx, k.o, func(p *prState) error {
+	err := k.b.memory.changeState(ctx, k.o, func(p *prState) error {
 		why = p.once(key, k.task.ID)
 		return nil
 	})
@@ -176,17 +154,17 @@ func (p *prState) rest() {
 
 // respond submits the answer to a review of errand's pull request that does not mention errand: feedback is for the
 // author anyway.
-func (s *Source) respond(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
-	return s.respondTo(ctx, desk, *d.remark)
+func (i *interpreter) respond(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+	return i.respondTo(ctx, desk, *d.remark)
 }
 
 // respondTo submits the answer to a review.
-func (s *Source) respondTo(ctx context.Context, desk *tasks.Desk, h heard) (said string, err error) {
-	text, named, err := s.addressed(ctx, h)
+func (i *interpreter) respondTo(ctx context.Context, desk *tasks.Desk, h heard) (said string, err error) {
+	text, named, err := i.addressed(ctx, h)
 	if err != nil {
 		return "", err
 	}
-	me, err := s.forge.Login(ctx)
+	me, err := i.api.forge.Login(ctx)
 	if err != nil {
 		return "", fmt.Errorf("read review: %w", err)
 	}
@@ -194,7 +172,7 @@ func (s *Source) respondTo(ctx context.Context, desk *tasks.Desk, h heard) (said
 	switch {
 	case h.pull.GetUser().GetLogin() != me:
 		return "", ignored{"The pull request is not errand's.", slog.LevelDebug}
-	case s.watched(h.repo):
+	case i.watched(h.repo):
 		return "", ignored{onlyWatched, slog.LevelDebug}
 	case h.bot:
 		return "", ignored{"The author is a bot.", slog.LevelDebug}
@@ -203,35 +181,117 @@ func (s *Source) respondTo(ctx context.Context, desk *tasks.Desk, h heard) (said
 	case strings.EqualFold(h.verdict, "approved"), strings.EqualFold(h.verdict, "dismissed"):
 		return "", ignored{"The review has no text.", slog.LevelDebug}
 	}
-	if err := s.pace(ctx, h); err != nil {
+	if err := i.gate.pace(ctx, h); err != nil {
 		return "", err
 	}
-	t, err := s.orderOf(ctx, h, work{kind: kindReviewResponse, profile: agent.Write}, "", text)
+	t, err := i.orderOf(ctx, h, work{kind: kindReviewResponse, profile: agent.Write}, "", text)
 	if err != nil {
 		return "", err
 	}
 	t.Prompt, t.Class = cmp.Or(text, "See the comments on the lines."), tasks.Background // unrequested work can wait
-	return submitted(s.submit(ctx, desk, t))
+	return submitted(i.submit(ctx, desk, t))
 }
 
 // responder is the prompt for answering a review of the agent's work.
 const responder = `This pull request is your work, and a reviewer has commented on it. Go through the points of the review. Check each one in the code, fix those that are right, run the affected tests, and commit. If a point is wrong or is a question, do not change anything for it; answer it. In your answer, list the points with one or two lines each.`
 
 // briefResponse passes on the review.
-func (s *Source) briefResponse(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, err := s.autofixTalk(ctx, t, o)
+func (b *briefer) briefResponse(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
+	k, err := b.autofixTalk(ctx, t, o)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	b, err := k.unanswered(ctx)
+	remarks, err := k.unanswered(ctx)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	if !b.asksMore() {
+	if !remarks.asksMore() {
 		return tasks.Brief{}, &tasks.InputError{Sentence: "Everything in the review is a request to errand and is handled as such."}
 	}
 	if err := k.once(ctx, "review "+o.Asked.identity()); err != nil {
 		return tasks.Brief{}, err
 	}
-	return k.autofixBrief(responder + "\n\n" + b.prompt(k)), nil
+	return k.autofixBrief(responder + "\n\n" + remarks.prompt(k)), nil
+}
+
+// GitHub computes whether a pull request can be merged only on request, and has the result some seconds later.
+const (
+	mergePause    = 10 * time.Second
+	mergePatience = 5 * time.Minute
+)
+
+// resolver is the prompt for resolving conflicts.
+const resolver = `This pull request has merge conflicts with its base, origin/%s. Merge origin/%[1]s and resolve each conflict so that the intent of both sides is kept. Read the history of both sides before you decide. Do not rebase, and change nothing else. Build and run the tests, then commit the merge. In your answer say for each conflict what both sides wanted and how you resolved it. If you cannot tell what is right, abort the merge and say what has to be decided.`
+
+// briefConflict checks that there are conflicts.
+func (b *briefer) briefConflict(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
+	k, err := b.autofixTalk(ctx, t, o)
+	if err != nil {
+		return tasks.Brief{}, err
+	}
+	me, err := b.api.forge.Login(ctx)
+	if err != nil {
+		return tasks.Brief{}, b.api.sorted("read "+o.String(), err)
+	}
+	now := b.now()
+	switch {
+	case k.pr.Mergeable == nil && now.Before(askedAt(t.ID).Add(mergePatience)):
+		return tasks.Brief{}, &tasks.ErrLater{At: now.Add(mergePause), Why: "GitHub is still computing whether " + o.String() + " can be merged", Tell: "merge"}
+	case k.pr.Mergeable == nil || k.pr.GetMergeable():
+		return tasks.Brief{}, &tasks.InputError{Sentence: "There are no conflicts with " + o.Base + "."}
+	}
+	key, err := b.api.conflicts(ctx, k.gh, o, k.pr)
+	if err != nil {
+		return tasks.Brief{}, b.api.sorted("read branch "+o.Base+" of "+o.Repo, err)
+	}
+	if o.Asked == nil && !ownWork(k.pr, me) {
+		by, err := b.api.labelledBy(ctx, k.gh, o, conflictsLabel)
+		if err != nil {
+			return tasks.Brief{}, err
+		}
+		if key += " " + by; !labelled(k.pr, conflictsLabel) {
+			return tasks.Brief{}, &tasks.InputError{Sentence: "The pull request no longer has the label " + conflictsLabel + "."}
+		}
+		if err := b.gate.mustWrite(ctx, o, by); err != nil {
+			return tasks.Brief{}, k.never(ctx, key, err)
+		}
+	}
+	if err := k.once(ctx, key); err != nil {
+		return tasks.Brief{}, err
+	}
+	return k.autofixBrief(fmt.Sprintf(resolver, o.Base) + o.added(t)), nil
+}
+
+// never records an *tasks.InputError as a final refusal for key, so that the poller does not submit it again.
+func (k talk) never(ctx context.Context, key string, why error) error {
+	if _, ok := errors.AsType[*tasks.InputError](why); !ok {
+		return why
+	}
+	err := k.b.memory.changeState(ctx, k.o, func(p *prState) error {
+		p.begin(key, k.task.ID)
+		return nil
+	})
+	return cmp.Or(err, why)
+}
+
+// conflictsLabel requests the resolution of conflicts on a pull request of others, if a person with write access sets
+// it.
+const conflictsLabel = "errand:resolve-conflicts"
+
+// labelled reports whether a pull request has a label.
+func labelled(pr *github.PullRequest, label string) bool {
+	return slices.ContainsFunc(pr.Labels, func(l *github.Label) bool { return l.GetName() == label })
+}
+
+// ghost is the name GitHub shows for deleted accounts. It has no permissions.
+const ghost = "ghost"
+
+// onOwnBranch reports whether only errand pushes to the branch of a pull request.
+func onOwnBranch(pr *github.PullRequest) bool {
+	return strings.HasPrefix(pr.GetHead().GetRef(), ownBranches) && !hub.IsFork(pr)
+}
+
+// ownWork reports whether errand opened a pull request for its own work.
+func ownWork(pr *github.PullRequest, me string) bool {
+	return onOwnBranch(pr) && pr.GetUser().GetLogin() == me
 }

@@ -185,7 +185,7 @@ func TestEventsOfAWatchedRepository(t *testing.T) {
 	own := must(w.hub.OpenPR(t.Context(), githubfake.PR{Repo: repo, Head: "errand/x", User: me, Files: map[string]string{"x.go": "package x\n"}}))
 	must(w.hub.Review(t.Context(), repo, own, "ann", "REQUEST_CHANGES", "Mend it."))
 	o := asItIs(repo, mustPull(w, own))
-	if _, err := w.src.autofix(t.Context(), f.desk, "check_failure", "Failed checks", mustPull(w, own), o); !isIgnored(err) {
+	if _, err := w.src.interpreter.autofix(t.Context(), f.desk, "check_failure", mustPull(w, own), o); !isIgnored(err) {
 		t.Errorf("mended: %v", err)
 	}
 	var kinds []string
@@ -219,7 +219,7 @@ func TestCredentialOfAWatchedRepository(t *testing.T) {
 }
 
 func mustPull(w *world, n int) *github.PullRequest {
-	_, pr, err := w.src.present(w.Context(), origin{Repo: repo, Number: n})
+	_, pr, err := w.src.gate.api.present(w.Context(), origin{Repo: repo, Number: n})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func TestPermissionOfBots(t *testing.T) {
 		} else {
 			w.hub.SetPermission(repo, row.login, row.set)
 		}
-		if p, err := w.src.may(t.Context(), o, row.login); err != nil || p.CanWrite() != row.want {
+		if p, err := w.src.gate.may(t.Context(), o, row.login); err != nil || p.CanWrite() != row.want {
 			t.Errorf("%+v: %s, %v", row, p, err)
 		}
 	}

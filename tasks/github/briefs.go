@@ -3,7 +3,9 @@ package github
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/google/go-github/v60/github"
 
@@ -14,9 +16,20 @@ import (
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
+// briefer tells the agent what a task is about. It is safe for concurrent use.
+type briefer struct {
+	api      api
+	gate     *gate
+	settings *settingsReader
+	memory   memory
+	watched  func(repo string) bool
+	now      func() time.Time
+	log      *slog.Logger
+}
+
 // talk is the state of a pull request when a task of its conversation is briefed.
 type talk struct {
-	*Source
+	b    *briefer
 	gh   *github.Client
 	task tasks.Task
 	o    origin
@@ -25,16 +38,16 @@ type talk struct {
 }
 
 // talk reads the pull request of a task that a comment requested.
-func (s *Source) talk(ctx context.Context, t tasks.Task, o origin) (talk, error) {
-	gh, pr, err := s.present(ctx, o)
+func (b *briefer) talk(ctx context.Context, t tasks.Task, o origin) (talk, error) {
+	gh, pr, err := b.api.present(ctx, o)
 	if err != nil {
 		return talk{}, err
 	}
-	want, _, err := s.settings(ctx, gh, o, o.Base)
+	want, _, err := b.settings.settings(ctx, gh, o, o.Base)
 	if err != nil {
 		return talk{}, err
 	}
-	return talk{s, gh, t, o, pr, want}, s.admit(ctx, t, o, pr)
+	return talk{b, gh, t, o, pr, want}, b.gate.admit(ctx, t, o, pr)
 }
 
 // respondent is the system prompt of an agent that works for people in a pull request.
@@ -54,7 +67,7 @@ const (
 // brief is common to all requests in a pull request's conversation: the agent continues in the same clone and session.
 func (k talk) brief(prompt string) tasks.Brief {
 	questions := alone
-	if k.Talks(k.task) && k.task.Profile != agent.Untrusted {
+	if k.b.talks(k.task) && k.task.Profile != agent.Untrusted {
 		questions = heeded
 	}
 	system := fmt.Sprintf(respondent, k.o, questions)
@@ -69,8 +82,8 @@ func (k talk) brief(prompt string) tasks.Brief {
 }
 
 // briefComment passes on a comment, with its context and the other unanswered remarks.
-func (s *Source) briefComment(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, err := s.talk(ctx, t, o)
+func (b *briefer) briefComment(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
+	k, err := b.talk(ctx, t, o)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
@@ -82,8 +95,8 @@ func (s *Source) briefComment(ctx context.Context, t tasks.Task, o origin, _ str
 }
 
 // ordered returns the pull request and the prompt for a command that concerns everything that was said on it.
-func (s *Source) ordered(ctx context.Context, t tasks.Task, o origin, order string) (k talk, prompt string, err error) {
-	if k, err = s.talk(ctx, t, o); err != nil {
+func (b *briefer) ordered(ctx context.Context, t tasks.Task, o origin, order string) (k talk, prompt string, err error) {
+	if k, err = b.talk(ctx, t, o); err != nil {
 		return talk{}, "", err
 	}
 	batch, err := k.everything(ctx)
@@ -97,8 +110,8 @@ func (s *Source) ordered(ctx context.Context, t tasks.Task, o origin, order stri
 const fixer = `Do what the reviews and comments on this pull request ask for and what is still open, if it is right. Check each point in the code before you change anything. Skip points that were discussed and dropped. If the base branch has moved and merges cleanly, merge it first. Then make the fixes, run the tests, and commit. In your answer list, point by point, what you changed, what you did not change and why.`
 
 // briefFix passes on everything that was said.
-func (s *Source) briefFix(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, prompt, err := s.ordered(ctx, t, o, fixer)
+func (b *briefer) briefFix(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
+	k, prompt, err := b.ordered(ctx, t, o, fixer)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
@@ -109,14 +122,14 @@ func (s *Source) briefFix(ctx context.Context, t tasks.Task, o origin, _ string)
 const analyst = `Report on the state of this pull request to a person who has to decide what to do with it. You can read files but not run commands. changes.diff contains the changes. Answer under these headings, and omit empty ones: **Summary** (what the change does, in two or three sentences), **Problems** (the most serious first, each with its location, its effect and a fix), **Feedback** (what reviewers asked for, and whether it was done), **Next steps**.`
 
 // briefAnalysis passes on everything that was said, with the diff.
-func (s *Source) briefAnalysis(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, prompt, err := s.ordered(ctx, t, o, analyst)
+func (b *briefer) briefAnalysis(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
+	k, prompt, err := b.ordered(ctx, t, o, analyst)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	b := k.brief(prompt)
-	b.Diff, b.Keep, b.Fresh = true, false, true
-	return b, nil
+	brief := k.brief(prompt)
+	brief.Diff, brief.Keep, brief.Fresh = true, false, true
+	return brief, nil
 }
 
 // unwanted returns why a pull request is not reviewed, or "". A requested review also covers drafts, errand's own pull
@@ -146,14 +159,14 @@ func (r remark) speaker(me string) string {
 const maxDescription = 10_000
 
 // briefReview reads the pull request as it is now. If it was closed or has a new head, it is not reviewed.
-func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	gh, pr, err := s.present(ctx, o)
+func (b *briefer) briefReview(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
+	gh, pr, err := b.api.present(ctx, o)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	me, err := s.forge.Login(ctx)
+	me, err := b.api.forge.Login(ctx)
 	if err != nil {
-		return tasks.Brief{}, s.sorted("read "+o.String(), err)
+		return tasks.Brief{}, b.api.sorted("read "+o.String(), err)
 	}
 	if why := o.unwanted(pr, t.Actor, me); why != "" {
 		return tasks.Brief{}, &tasks.InputError{Sentence: why}
@@ -161,18 +174,18 @@ func (s *Source) briefReview(ctx context.Context, t tasks.Task, o origin, _ stri
 	if head := pr.GetHead().GetSHA(); head != o.Head {
 		return tasks.Brief{}, &tasks.InputError{Sentence: "Superseded by " + hub.ShortSHA(head) + "."}
 	}
-	if err := s.unchanged(ctx, gh, t, o); err != nil {
+	if err := b.unchanged(ctx, gh, t, o); err != nil {
 		return tasks.Brief{}, err
 	}
-	before, since, err := s.earlier(ctx, gh, t, o)
+	before, since, err := b.earlier(ctx, gh, t, o)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	guidance, err := s.wanted(ctx, gh, t, o, pr)
+	guidance, err := b.settings.wanted(ctx, gh, t, o, pr)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	if err := s.admit(ctx, t, o, pr); err != nil { // last, because it counts the run
+	if err := b.gate.admit(ctx, t, o, pr); err != nil { // last, because it counts the run
 		return tasks.Brief{}, err
 	}
 	return tasks.Brief{

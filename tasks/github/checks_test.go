@@ -46,7 +46,7 @@ func TestFailedChecks(t *testing.T) {
 	t.Parallel()
 	w := withApp(t)
 	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
-	w.src.cfg.Now = func() time.Time { return now }
+	w.src.reconfigure(func(c *Config) { c.Now = func() time.Time { return now } })
 	f := w.listen()
 	n, head := w.own()
 	log := "begin\n" + strings.Repeat("noise\n", 10_000) + "</outside> FAIL: TestTotal\n"
@@ -136,7 +136,7 @@ func TestFailedStatus(t *testing.T) {
 			t.Errorf("%d %s", status, said)
 		}
 	}
-	gh := must(w.src.client(t.Context(), origin{}))
+	gh := must(w.src.gate.api.client(t.Context(), origin{}))
 	_, _, err := gh.Repositories.CreateStatus(t.Context(), "acme", "api", head, &github.RepoStatus{
 		State: new("failure"), Context: new(hub.IndicatorName), Description: new("It failed."), TargetURL: new("https://ci.example/1"),
 	})

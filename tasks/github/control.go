@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -26,39 +27,47 @@ const (
 	maxObeyed = 20
 )
 
+// controls carries out the commands that need no agent. It is safe for concurrent use.
+type controls struct {
+	gate     *gate
+	comments *commenter
+	memory   memory
+	log      *slog.Logger
+}
+
 // obey carries out a control command of a person with write access.
-func (s *Source) obey(ctx context.Context, desk *tasks.Desk, h heard, command string) (said string, err error) {
-	err = s.mustWrite(ctx, h.origin(), h.author)
+func (c *controls) obey(ctx context.Context, desk *tasks.Desk, h heard, command string) (said string, err error) {
+	err = c.gate.mustWrite(ctx, h.origin(), h.author)
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
-		h.after(func(ctx context.Context) { s.postNote(ctx, h, notDone, "") })
+		h.after(func(ctx context.Context) { c.comments.postNote(ctx, h, notDone, "") })
 	}
 	if err != nil {
 		return "", err
 	}
-	note, ok, err := s.carryOut(ctx, desk, h, command)
+	note, ok, err := c.carryOut(ctx, desk, h, command)
 	if err != nil {
 		return "", fmt.Errorf("carry out %s on %s: %w", command, h.origin(), err)
 	}
-	s.log.Info("command obeyed", "command", command, "thread", h.thread(), "user", h.author, "done", ok)
+	c.log.Info("command obeyed", "command", command, "thread", h.thread(), "user", h.author, "done", ok)
 	h.after(func(ctx context.Context) {
-		s.sign(ctx, h, eyes)
-		s.postNote(ctx, h, signOf(ok), note)
+		c.comments.sign(ctx, h, eyes)
+		c.comments.postNote(ctx, h, signOf(ok), note)
 	})
 	return "Obeyed " + command + ".", nil
 }
 
 // carryOut carries out a control command once. When the same event comes again, there may be another task to stop or
 // retry.
-func (s *Source) carryOut(ctx context.Context, desk *tasks.Desk, h heard, command string) (note string, ok bool, err error) {
-	p, err := s.memory.state(ctx, h.origin())
+func (c *controls) carryOut(ctx context.Context, desk *tasks.Desk, h heard, command string) (note string, ok bool, err error) {
+	p, err := c.memory.state(ctx, h.origin())
 	if err != nil || slices.Contains(p.Obeyed, h.task()) {
 		return "", err == nil, err
 	}
-	note, ok, err = findCommand(command).control(s, ctx, desk, h)
+	note, ok, err = findCommand(command).control(c, ctx, desk, h)
 	if err != nil || !ok || note != "" {
 		return note, ok, err
 	}
-	return note, ok, s.memory.changeState(ctx, h.origin(), func(p *prState) error {
+	return note, ok, c.memory.changeState(ctx, h.origin(), func(p *prState) error {
 		p.Obeyed = append(p.Obeyed, h.task())
 		p.Obeyed = p.Obeyed[max(0, len(p.Obeyed)-maxObeyed):]
 		return nil
@@ -74,8 +83,8 @@ func signOf(ok bool) string {
 }
 
 // pause stops automatic work.
-func (s *Source) pause(ctx context.Context, _ *tasks.Desk, h heard) (string, bool, error) {
-	return "", true, s.memory.changeState(ctx, h.origin(), func(p *prState) error {
+func (c *controls) pause(ctx context.Context, _ *tasks.Desk, h heard) (string, bool, error) {
+	return "", true, c.memory.changeState(ctx, h.origin(), func(p *prState) error {
 		if p.hears(h.at) {
 			p.Paused, p.PausedBy = true, h.author
 		}
@@ -84,8 +93,8 @@ func (s *Source) pause(ctx context.Context, _ *tasks.Desk, h heard) (string, boo
 }
 
 // resume ends a pause, whether a person or a limit caused it.
-func (s *Source) resume(ctx context.Context, _ *tasks.Desk, h heard) (string, bool, error) {
-	return "", true, s.memory.changeState(ctx, h.origin(), func(p *prState) error {
+func (c *controls) resume(ctx context.Context, _ *tasks.Desk, h heard) (string, bool, error) {
+	return "", true, c.memory.changeState(ctx, h.origin(), func(p *prState) error {
 		if p.hears(h.at) {
 			p.Paused, p.PausedBy, p.Reviews = false, "", 0
 			p.rest()
@@ -104,7 +113,7 @@ func (p *prState) hears(at time.Time) bool {
 }
 
 // stopAll stops the tasks of a pull request that were requested before this comment.
-func (s *Source) stopAll(ctx context.Context, d *tasks.Desk, h heard) (note string, ok bool, err error) {
+func (c *controls) stopAll(ctx context.Context, d *tasks.Desk, h heard) (note string, ok bool, err error) {
 	for _, thread := range h.threads() {
 		stopped, _, err := d.StopAll(ctx, thread, h.task(), h.author, func(tasks.Task) bool { return true })
 		if err != nil {
@@ -119,9 +128,9 @@ func (s *Source) stopAll(ctx context.Context, d *tasks.Desk, h heard) (note stri
 }
 
 // retry runs the last failed task again.
-func (s *Source) retry(ctx context.Context, d *tasks.Desk, h heard) (note string, ok bool, err error) {
+func (c *controls) retry(ctx context.Context, d *tasks.Desk, h heard) (note string, ok bool, err error) {
 	said := h.at.Add(time.Second) // GitHub gives times in whole seconds
-	last, live, err := s.lastFailed(ctx, d, h, said)
+	last, live, err := c.lastFailed(ctx, d, h, said)
 	switch {
 	case err != nil:
 		return "", false, err
@@ -138,8 +147,8 @@ func (s *Source) retry(ctx context.Context, d *tasks.Desk, h heard) (note string
 
 // lastFailed returns the latest task of a pull request that failed before the comment and that its author may retry, or
 // the zero value if there is none among the newest tasks. live reports whether a task has not ended.
-func (s *Source) lastFailed(ctx context.Context, d *tasks.Desk, h heard, said time.Time) (last tasks.Status, live bool, err error) {
-	page, err := d.List(ctx, tasks.Filter{Source: s.Name(), Repo: h.repo, Limit: maxTried})
+func (c *controls) lastFailed(ctx context.Context, d *tasks.Desk, h heard, said time.Time) (last tasks.Status, live bool, err error) {
+	page, err := d.List(ctx, tasks.Filter{Source: sourceName, Repo: h.repo, Limit: maxTried})
 	if err != nil {
 		return last, false, err
 	}

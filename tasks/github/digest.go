@@ -31,21 +31,19 @@ const onlyWatched = "This repository is only watched; nothing is written to it."
 // unwritten is added to the agent's prompt for such a repository.
 const unwritten = "Nothing is written to this repository. Contrary to the above, your answer is posted in a chat channel, with a link to the pull request.\n"
 
-func (c Config) watched(repo string) bool { return c.Board != nil && c.Board.Watches(repo) }
-
 // watched reports whether a repository is only watched.
-func (s *Source) watched(repo string) bool { return s.cfg.watched(repo) }
+func (c Config) watched(repo string) bool { return c.Board != nil && c.Board.Watches(repo) }
 
 // notice reports a task on the board.
 type notice struct{ report }
 
 // openNotice opens the report. Nothing is posted before the end.
-func (s *Source) openNotice(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
-	gh, err := s.client(ctx, o)
+func (r *reporter) openNotice(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
+	gh, err := r.api.client(ctx, o)
 	if err != nil {
-		return nil, s.later("reach "+o.String(), err)
+		return nil, r.api.later("reach "+o.String(), err)
 	}
-	return &notice{report{source: s, gh: gh, origin: o, task: t, log: s.log.With("run", t.ID, "thread", t.Thread)}}, nil
+	return &notice{report{by: r, gh: gh, origin: o, task: t, log: r.log.With("run", t.ID, "thread", t.Thread)}}, nil
 }
 
 // Update does nothing.
@@ -65,13 +63,13 @@ func (r *notice) Close(ctx context.Context, e tasks.Ending) error {
 		}
 	} else if r.task.Kind == kindReview && e.Kind == tasks.Answered {
 		var state prState
-		state, err = r.source.memory.reviewed(ctx, r.task, r.origin, verdictOf(e))
+		state, err = r.by.memory.reviewed(ctx, r.task, r.origin, verdictOf(e))
 		n.Body += state.pausing()
 	}
 	if err != nil {
-		return r.source.later("post notice of "+r.origin.String(), err)
+		return r.by.api.later("post notice of "+r.origin.String(), err)
 	}
-	if err := r.source.cfg.Board.Tell(ctx, n); err != nil {
+	if err := r.by.board.Tell(ctx, n); err != nil {
 		return fmt.Errorf("post notice of %s: %w", r.origin, err)
 	}
 	return nil
@@ -88,7 +86,7 @@ func (r *notice) silent(ctx context.Context, e tasks.Ending) (bool, error) {
 	case e.Kind != tasks.Refused:
 		return false, nil
 	}
-	p, err := r.source.may(ctx, r.origin, r.task.Actor)
+	p, err := r.by.gate.may(ctx, r.origin, r.task.Actor)
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
 		return true, nil // GitHub does not give permissions to some tokens, for example read-only ones
 	}
@@ -97,7 +95,7 @@ func (r *notice) silent(ctx context.Context, e tasks.Ending) (bool, error) {
 
 // headline returns the result of a task without findings in one line.
 func (r *notice) headline(e tasks.Ending) string {
-	said := "Answer to " + r.source.cfg.People.Name(r.task.Source, r.task.Actor)
+	said := "Answer to " + r.by.people.Name(r.task.Source, r.task.Actor)
 	if r.task.Kind == kindReview {
 		said = "Review of " + hub.ShortSHA(r.origin.Head)
 		if e.Kind != tasks.Answered {
@@ -129,7 +127,7 @@ func (r *notice) findings(ctx context.Context, n tasks.Notice, a review.Answer) 
 	}
 	mark := markOf(r.task, r.origin, n.Ending)
 	var p review.Plan
-	err = r.source.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) {
+	err = r.by.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) {
 		p = l.Settle(review.Input{Task: mark.key(), Head: r.origin.Head, Full: r.origin.Full, Answer: a})
 	})
 	if err != nil {
@@ -145,10 +143,10 @@ func (r *notice) findings(ctx context.Context, n tasks.Notice, a review.Answer) 
 		n.Body = "The pull request has moved on to " + hub.ShortSHA(moved) + " in the meantime.\n\n" + n.Body
 		return n, moved, nil
 	}
-	if err := r.source.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(mark.key(), p) }); err != nil {
+	if err := r.by.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(mark.key(), p) }); err != nil {
 		return n, "", err
 	}
-	state, err := r.source.memory.reviewed(ctx, r.task, r.origin, said.verdict)
+	state, err := r.by.memory.reviewed(ctx, r.task, r.origin, said.verdict)
 	n.Body += state.pausing()
 	return n, "", err
 }
@@ -156,7 +154,7 @@ func (r *notice) findings(ctx context.Context, n tasks.Notice, a review.Answer) 
 // overtaken returns the new head if the pull request has got one, or "". Once the review is recorded as posted it
 // returns "", because then it has to be posted.
 func (r *notice) overtaken(ctx context.Context) (string, error) {
-	state, err := r.source.memory.state(ctx, r.origin)
+	state, err := r.by.memory.state(ctx, r.origin)
 	if err != nil || state.ReviewedBy == r.task.ID {
 		return "", err
 	}

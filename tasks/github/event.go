@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-github/v60/github"
 
@@ -16,27 +17,42 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
+// interpreter turns events and comments into tasks. It is safe for concurrent use.
+type interpreter struct {
+	api        api
+	gate       *gate
+	settings   *settingsReader
+	comments   *commenter
+	controls   *controls
+	memory     memory
+	watched    func(repo string) bool
+	repository func(name string) bool // whether events of a repository count; nil: all do
+	quiet      time.Duration
+	now        func() time.Time
+	log        *slog.Logger
+}
+
 // handled lists the events that errand handles and the function for each, which submits tasks or does at once what
 // needs no agent, and describes it. All other events are answered with 202. If an event is listed several times, all
 // its functions run.
 var handled = []struct {
 	event   string
 	actions []string
-	act     func(*Source, context.Context, *tasks.Desk, delivery) (said string, err error)
+	act     func(*interpreter, context.Context, *tasks.Desk, delivery) (said string, err error)
 }{
-	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review", requestedReview}, (*Source).review},
-	{"pull_request", []string{"closed", "converted_to_draft"}, (*Source).retire},
-	{"pull_request", []string{"labeled"}, (*Source).labeled},
-	{"issue_comment", []string{"created"}, (*Source).hear},
-	{"pull_request_review_comment", []string{"created"}, (*Source).hear},
-	{"pull_request_review", []string{"submitted"}, (*Source).hear},
-	{"issue_comment", []string{"deleted"}, (*Source).forget},
-	{"pull_request_review_comment", []string{"deleted"}, (*Source).forget},
-	{"pull_request_review", []string{"submitted"}, (*Source).respond},
-	{"check_run", []string{"completed"}, (*Source).onCheckEvent},
-	{"check_suite", []string{"completed"}, (*Source).onCheckEvent},
-	{"workflow_run", []string{"completed"}, (*Source).onCheckEvent},
-	{"status", []string{""}, (*Source).onCheckEvent}, // it has no actions
+	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review", requestedReview}, (*interpreter).review},
+	{"pull_request", []string{"closed", "converted_to_draft"}, (*interpreter).retire},
+	{"pull_request", []string{"labeled"}, (*interpreter).labeled},
+	{"issue_comment", []string{"created"}, (*interpreter).hear},
+	{"pull_request_review_comment", []string{"created"}, (*interpreter).hear},
+	{"pull_request_review", []string{"submitted"}, (*interpreter).hear},
+	{"issue_comment", []string{"deleted"}, (*interpreter).forget},
+	{"pull_request_review_comment", []string{"deleted"}, (*interpreter).forget},
+	{"pull_request_review", []string{"submitted"}, (*interpreter).respond},
+	{"check_run", []string{"completed"}, (*interpreter).onCheckEvent},
+	{"check_suite", []string{"completed"}, (*interpreter).onCheckEvent},
+	{"workflow_run", []string{"completed"}, (*interpreter).onCheckEvent},
+	{"status", []string{""}, (*interpreter).onCheckEvent}, // it has no actions
 }
 
 // delivery is one webhook with a correct signature.
@@ -65,7 +81,7 @@ type unreadable struct{ error }
 
 // act handles a delivery and describes what was done. The error is an ignored, an unreadable or an *tasks.InputError;
 // any other error means that the event should be delivered again.
-func (s *Source) act(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+func (i *interpreter) act(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	var all []string
 	var last error
 	for _, h := range handled {
@@ -83,7 +99,7 @@ func (s *Source) act(ctx context.Context, desk *tasks.Desk, d delivery) (said st
 		err := d.validate()
 		said := ""
 		if err == nil {
-			said, err = h.act(s, ctx, desk, d)
+			said, err = h.act(i, ctx, desk, d)
 		}
 		if why, ok := errors.AsType[ignored](err); ok {
 			last = why
@@ -151,7 +167,7 @@ func (t draft) task() (tasks.Task, error) {
 }
 
 // submit submits a task.
-func (s *Source) submit(ctx context.Context, desk *tasks.Desk, d draft) (tasks.Receipt, error) {
+func (i *interpreter) submit(ctx context.Context, desk *tasks.Desk, d draft) (tasks.Receipt, error) {
 	t, err := d.task()
 	if err != nil {
 		return tasks.Receipt{}, err
@@ -219,33 +235,33 @@ func (o origin) path() (owner, name string) {
 }
 
 // review submits the review of a pull request that was opened or changed, or whose review was requested.
-func (s *Source) review(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
-	t, why := s.reviewOf(ctx, d)
+func (i *interpreter) review(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+	t, why := i.reviewOf(ctx, d)
 	if _, ok := errors.AsType[ignored](why); t.ID == "" || why != nil && !ok {
 		return "", why
 	}
 	pr := d.pull.GetPullRequest()
-	return s.succeed(ctx, desk, t, pr, why)
+	return i.succeed(ctx, desk, t, pr, why)
 }
 
 // reviewOf returns the review task for an event. If no review is wanted, it returns the task and an ignored.
-func (s *Source) reviewOf(ctx context.Context, d delivery) (draft, error) {
+func (i *interpreter) reviewOf(ctx context.Context, d delivery) (draft, error) {
 	e := d.pull
 	pr, repo := e.GetPullRequest(), e.GetRepo().GetFullName()
-	if err := s.worksOn(repo); err != nil {
+	if err := i.worksOn(repo); err != nil {
 		return draft{}, err
 	}
 	o := asItIs(repo, pr)
 	o.Installation, o.Action = e.GetInstallation().GetID(), d.action
-	t := s.reviewTask(tasks.NewID(pr.GetUpdatedAt().Time, s.Name(), d.id), e.GetSender().GetLogin(), pr, o)
+	t := i.reviewTask(tasks.NewID(pr.GetUpdatedAt().Time, sourceName, d.id), e.GetSender().GetLogin(), pr, o)
 	if d.action == "synchronize" {
-		t.NotBefore = s.cfg.Now().Add(s.cfg.Quiet)
+		t.NotBefore = i.now().Add(i.quiet)
 	}
 	login, cancel := context.WithTimeout(ctx, loginPatience)
-	me, err := s.forge.Login(login)
+	me, err := i.api.forge.Login(login)
 	cancel()
 	if err != nil {
-		s.log.Warn("take an event without knowing who we are", "err", err) // Brief checks again
+		i.log.Warn("take an event without knowing who we are", "err", err) // Brief checks again
 	}
 	t.me = me
 	if why := unwanted(pr, t.Actor, me); why != "" {
@@ -261,17 +277,17 @@ func (s *Source) reviewOf(ctx context.Context, d delivery) (draft, error) {
 }
 
 // worksOn refuses repositories that errand does not work on.
-func (s *Source) worksOn(repo string) error {
-	if s.cfg.Repository != nil && !s.cfg.Repository(repo) {
+func (i *interpreter) worksOn(repo string) error {
+	if i.repository != nil && !i.repository(repo) {
 		return ignored{"Repository " + repo + " is not configured.", slog.LevelInfo}
 	}
 	return nil
 }
 
 // reviewTask returns the task of reviewing a pull request.
-func (s *Source) reviewTask(id, actor string, pr *github.PullRequest, o origin) draft {
+func (i *interpreter) reviewTask(id, actor string, pr *github.PullRequest, o origin) draft {
 	return draft{Task: tasks.Task{
-		ID: id, Source: s.Name(), Kind: kindReview, Thread: reviews(o), Class: tasks.Review, Profile: profileOf(pr, agent.Read),
+		ID: id, Source: sourceName, Kind: kindReview, Thread: reviews(o), Class: tasks.Review, Profile: profileOf(pr, agent.Read),
 		Repo: o.Repo, Ref: o.Head, Actor: actor,
 		Prompt: fmt.Sprintf("Review pull request #%d of %s: %s", o.Number, o.Repo, o.Title),
 	}, origin: o}

@@ -64,10 +64,10 @@ type checkOf struct {
 }
 
 // onCheckEvent submits a fix of failed checks on errand's pull request.
-func (s *Source) onCheckEvent(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+func (i *interpreter) onCheckEvent(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	e := d.check
 	o := origin{Repo: e.Repo.FullName, Installation: e.Install.ID}
-	if err := s.worksOn(o.Repo); err != nil {
+	if err := i.worksOn(o.Repo); err != nil {
 		return "", err
 	}
 	c := e.CheckRun
@@ -89,13 +89,13 @@ func (s *Source) onCheckEvent(ctx context.Context, desk *tasks.Desk, d delivery)
 	case own < 0:
 		return "", ignored{"It is not on one of errand's branches.", slog.LevelDebug}
 	}
-	pr, err := s.ownPull(ctx, o, branches[own], c.SHA)
+	pr, err := i.api.ownPull(ctx, o, branches[own], c.SHA)
 	if err != nil {
 		return "", err
 	}
 	about := asItIs(o.Repo, pr)
 	about.Installation, about.Action = o.Installation, d.event
-	return s.autofix(ctx, desk, kindCheckFailure, "Failed checks", pr, about)
+	return i.autofix(ctx, desk, kindCheckFailure, pr, about)
 }
 
 // failureKey identifies a set of failures of one head.
@@ -105,12 +105,6 @@ func failureKey(c forge.CIStatus, head string) string {
 		names = append(names, f.Name)
 	}
 	return fmt.Sprintf("checks %s %x", head, sha256.Sum256([]byte(strings.Join(names, "\n"))))[:len("checks ")+len(head)+9]
-}
-
-// ciStatus reads the checks of a head.
-func (s *Source) ciStatus(ctx context.Context, o origin, head string) (forge.CIStatus, error) {
-	ci, err := s.forge.CIStatusFor(ctx, o.Repo, o.Installation, head)
-	return ci, tasks.FromForge(err)
 }
 
 // unpaid lists what GitHub says about jobs that did not start for lack of payment. No commit can fix these.
@@ -128,17 +122,17 @@ func isUnpaid(c forge.CIStatus) bool {
 const mechanic = `Checks have failed on the head of this pull request, %s. Find out why, starting with their output below, and fix the cause; do not weaken the check. If the base branch has moved and merges cleanly, merge it first. If this change did not cause the failure, or no commit can fix it, change nothing and say so. Run the failed checks, as far as they can be run here, then commit. In your answer say for each check what was wrong and what you did.`
 
 // briefChecks waits until all checks have finished, and passes on the output of the failed ones.
-func (s *Source) briefChecks(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, err := s.autofixTalk(ctx, t, o)
+func (b *briefer) briefChecks(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
+	k, err := b.autofixTalk(ctx, t, o)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
 	head := k.pr.GetHead().GetSHA()
-	c, err := s.ciStatus(ctx, o, head)
+	c, err := b.api.ciStatus(ctx, o, head)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	again, wait := untilChecks(askedAt(t.ID), s.cfg.Now())
+	again, wait := untilChecks(askedAt(t.ID), b.now())
 	switch {
 	case len(c.Failed) == 0:
 		return tasks.Brief{}, &tasks.InputError{Sentence: "No check of " + hub.ShortSHA(head) + " has failed."}
@@ -165,9 +159,9 @@ func (k talk) said(ctx context.Context, failed []forge.FailedCheck) string {
 	for _, f := range failed[:min(len(failed), maxFailures)] {
 		text := untrusted.Cut(untrusted.Visible(f.Output), maxSaid)
 		if f.Job != 0 {
-			log, err := k.forge.JobLog(ctx, k.gh, k.o.Repo, f.Job)
+			log, err := k.b.api.forge.JobLog(ctx, k.gh, k.o.Repo, f.Job)
 			if err != nil { // it may have expired; the check run itself has a summary
-				k.log.Warn("read log of check", "run", k.task.ID, "check", f.Name, "err", err)
+				k.b.log.Warn("read log of check", "run", k.task.ID, "check", f.Name, "err", err)
 			}
 			text = strings.TrimSpace(text + "\n\n" + untrusted.Plain(log))
 		}

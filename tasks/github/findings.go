@@ -25,7 +25,7 @@ func (r *report) selectFindings(ctx context.Context, m mark, a review.Answer) (r
 		return review.Plan{}, err
 	}
 	var p review.Plan
-	err = r.source.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) {
+	err = r.by.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) {
 		l.Observe(observed(threads))
 		p = l.Settle(review.Input{Task: m.key(), Head: r.origin.Head, Full: r.origin.Full, Answer: a})
 	})
@@ -40,11 +40,11 @@ func (r *report) remember(ctx context.Context, m mark, posted review.Plan, v hub
 			return prState{}, err
 		}
 	}
-	err := r.source.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(m.key(), posted) })
+	err := r.by.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(m.key(), posted) })
 	if err != nil {
 		return prState{}, err
 	}
-	return r.source.memory.reviewed(ctx, r.task, r.origin, v)
+	return r.by.memory.reviewed(ctx, r.task, r.origin, v)
 }
 
 // resolveThreads resolves the threads of findings that are fixed or outdated.
@@ -69,7 +69,7 @@ func (r *report) resolveThreads(ctx context.Context, over []review.Known) error 
 
 // threads reads the threads of errand's findings. If GitHub refuses, the review continues without them.
 func (r *report) threads(ctx context.Context) ([]postedFinding, error) {
-	ours, _, err := r.source.threads(ctx, r.gh, r.origin)
+	ours, _, err := r.by.api.threads(ctx, r.gh, r.origin)
 	if hub.Permanent(err) {
 		r.log.Warn("review without threads", "err", err)
 		return nil, nil
@@ -96,16 +96,16 @@ const (
 
 // earlier tells the agent the findings of earlier reviews, the comments of others and the last reviewed head. It
 // returns "" for a new pull request. A full review gets no head.
-func (s *Source) earlier(ctx context.Context, gh *github.Client, t tasks.Task, o origin) (text, since string, err error) {
-	l, err := s.memory.ledgerMemo(o).Load(ctx)
+func (b *briefer) earlier(ctx context.Context, gh *github.Client, t tasks.Task, o origin) (text, since string, err error) {
+	l, err := b.memory.ledgerMemo(o).Load(ctx)
 	if err != nil {
 		return "", "", err
 	}
-	ours, others, err := s.threads(ctx, gh, o)
+	ours, others, err := b.api.threads(ctx, gh, o)
 	if hub.Permanent(err) {
-		s.log.Warn("brief without threads", "run", t.ID, "err", err)
+		b.log.Warn("brief without threads", "run", t.ID, "err", err)
 	} else if err != nil {
-		return "", "", s.later("read threads", err)
+		return "", "", b.api.later("read threads", err)
 	}
 	l.Observe(observed(ours)) // a copy; the report saves it
 	text = recheck(l) + said(others, askedAt(t.ID))
@@ -177,14 +177,179 @@ const (
 var dismissForm = regexp.MustCompile(`(?m)` + sayDismiss + `[ \t]+([0-9a-f]{12}(?:-[0-9]+)?)\s*$`)
 
 // dismiss dismisses a finding, as resolving its thread does. It is for findings without a thread.
-func (s *Source) dismiss(ctx context.Context, _ *tasks.Desk, h heard) (note string, ok bool, err error) {
+func (c *controls) dismiss(ctx context.Context, _ *tasks.Desk, h heard) (note string, ok bool, err error) {
 	m := dismissForm.FindStringSubmatch(untrusted.Visible(h.body))
 	if m == nil {
 		return whichFinding, false, nil
 	}
-	err = s.memory.changeLedger(ctx, h.origin(), func(l *review.Ledger) { ok = l.Dismiss(m[1]) })
+	err = c.memory.changeLedger(ctx, h.origin(), func(l *review.Ledger) { ok = l.Dismiss(m[1]) })
 	if err == nil && !ok {
 		note = unknownFinding
 	}
 	return note, ok, err
+}
+
+// maxThreadPages bounds how many pages of threads are read: fifty threads a page, fifty comments a thread.
+const maxThreadPages = 10
+
+// threadsQuery reads what REST lacks: the threads of a pull request, and whether they are resolved.
+const threadsQuery = `query($owner: String!, $name: String!, $number: Int!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) {
+      author { __typename login }
+      reviewThreads(first: 50, after: $after) {
+        pageInfo { hasNextPage endCursor }
+        nodes {
+          id isResolved path line viewerCanResolve
+          comments(first: 50) {
+            nodes { databaseId body authorAssociation createdAt lastEditedAt author { __typename login } }
+          }
+        }
+      }
+    }
+  }
+}`
+
+// thread is a conversation on a line of the diff.
+type thread struct {
+	ID         string `json:"id"`
+	Resolved   bool   `json:"isResolved"`
+	Path       string `json:"path"`
+	Line       int    `json:"line"` // in the present diff; 0: no longer there
+	MayResolve bool   `json:"viewerCanResolve"`
+	Comments   struct {
+		Nodes []threadComment `json:"nodes"`
+	} `json:"comments"`
+}
+
+type threadComment struct {
+	ID          int64      `json:"databaseId"`
+	Body        string     `json:"body"`
+	Association string     `json:"authorAssociation"`
+	Created     time.Time  `json:"createdAt"`
+	Edited      *time.Time `json:"lastEditedAt"`
+	Author      actor      `json:"author"`
+}
+
+// actor is an account; it is empty if the account was deleted.
+type actor struct {
+	Kind  string `json:"__typename"`
+	Login string `json:"login"`
+}
+
+// login returns the name as in REST, which adds a suffix for bots.
+func (a actor) login() string {
+	if a.Kind == "Bot" {
+		return a.Login + "[bot]"
+	}
+	return a.Login
+}
+
+// threads reads the threads of a pull request: those of errand's findings, and those started by others.
+func (a api) threads(ctx context.Context, gh *github.Client, o origin) (ours []postedFinding, others []thread, err error) {
+	me, err := a.forge.Login(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	owner, name := o.path()
+	vars := map[string]any{"owner": owner, "name": name, "number": o.Number}
+	for range maxThreadPages {
+		var answer struct {
+			Repository struct {
+				PullRequest struct {
+					Author        actor `json:"author"`
+					ReviewThreads struct {
+						Nodes    []thread `json:"nodes"`
+						PageInfo struct {
+							More bool   `json:"hasNextPage"`
+							End  string `json:"endCursor"`
+						} `json:"pageInfo"`
+					} `json:"reviewThreads"`
+				} `json:"pullRequest"`
+			} `json:"repository"`
+		}
+		if err := hub.GraphQL(ctx, gh, threadsQuery, vars, &answer); err != nil {
+			return nil, nil, fmt.Errorf("read threads of %s: %w", o, err)
+		}
+		pr := answer.Repository.PullRequest
+		for _, t := range pr.ReviewThreads.Nodes {
+			if f, ok := t.finding(me, pr.Author.login()); ok {
+				ours = append(ours, f)
+			} else if len(t.Comments.Nodes) > 0 {
+				others = append(others, t)
+			}
+		}
+		if !pr.ReviewThreads.PageInfo.More {
+			break
+		}
+		vars["after"] = pr.ReviewThreads.PageInfo.End
+	}
+	return ours, others, nil
+}
+
+// postedFinding is a thread that errand started with a finding.
+type postedFinding struct {
+	review.Thread
+	mayResolve bool
+}
+
+// settledMark begins the comment with which errand ends one of its threads.
+const settledMark = "<!-- errand:settled -->\n"
+
+// finding returns the finding of one of errand's threads, and the state of the thread. Replies count if they are by
+// author, who opened the pull request, or by people with a role in the repository.
+func (t thread) finding(me, author string) (postedFinding, bool) {
+	if len(t.Comments.Nodes) == 0 {
+		return postedFinding{}, false
+	}
+	first := t.Comments.Nodes[0]
+	id, ok := review.FindingOf(first.Body)
+	if !ok || first.Author.login() != me {
+		return postedFinding{}, false
+	}
+	f := review.Thread{ID: t.ID, Comment: first.ID, Finding: id, Path: t.Path, Line: t.Line, Text: first.Body, Resolved: t.Resolved}
+	for _, c := range t.Comments.Nodes[1:] {
+		switch who := c.Author.login(); {
+		case who == me:
+			f.Ours = f.Ours || strings.HasPrefix(c.Body, settledMark)
+		case c.Author.Kind == "User" && (who == author || slices.Contains([]string{"OWNER", "MEMBER", "COLLABORATOR"}, c.Association)):
+			f.Answered = true
+		}
+	}
+	return postedFinding{Thread: f, mayResolve: t.MayResolve}, true
+}
+
+// observed converts threads for the ledger.
+func observed(ours []postedFinding) []review.Thread {
+	all := make([]review.Thread, len(ours))
+	for i, t := range ours {
+		all[i] = t.Thread
+	}
+	return all
+}
+
+// endThread writes in one of errand's threads why it is over, and resolves it. It skips what is done already.
+func (r *report) endThread(ctx context.Context, t postedFinding, k review.Known) error {
+	if t.Resolved {
+		return nil
+	}
+	if !t.Ours {
+		body := settledMark + "Fixed in " + hub.ShortSHA(r.origin.Head) + ".\n"
+		if k.Status == review.Outdated {
+			body = settledMark + "This no longer applies as of " + hub.ShortSHA(r.origin.Head) + ".\n"
+		}
+		owner, name := r.origin.path()
+		if _, _, err := r.gh.PullRequests.CreateCommentInReplyTo(ctx, owner, name, r.origin.Number, body, t.Comment); err != nil {
+			return fmt.Errorf("reply to comment %d of %s: %w", t.Comment, r.origin, err)
+		}
+	}
+	if !t.mayResolve {
+		return nil
+	}
+	const resolve = `mutation($id: ID!) { resolveReviewThread(input: {threadId: $id}) { thread { isResolved } } }`
+	var answer struct{}
+	if err := hub.GraphQL(ctx, r.gh, resolve, map[string]any{"id": t.ID}, &answer); err != nil {
+		return fmt.Errorf("resolve thread %s of %s: %w", t.ID, r.origin, err)
+	}
+	return nil
 }

@@ -212,7 +212,7 @@ func (w *world) task(number, n int) tasks.Task {
 	err := d.decode()
 	var made draft
 	if err == nil {
-		made, err = w.src.reviewOf(w.Context(), d)
+		made, err = w.src.interpreter.reviewOf(w.Context(), d)
 	}
 	if err != nil {
 		w.Fatal(err)
@@ -302,4 +302,11 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// reconfigure changes the configuration of a source that is not in use.
+func (s *Source) reconfigure(change func(*Config)) {
+	change(&s.cfg)
+	parts := assemble(s.cfg)
+	s.interpreter, s.briefs, s.reports, s.comments, s.gate, s.settings = parts.interpreter, parts.briefs, parts.reports, parts.comments, parts.gate, parts.settings
 }

@@ -1,10 +1,12 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"time"
 
@@ -27,13 +29,13 @@ type request struct {
 }
 
 // hear handles a comment that mentions errand or begins with a command.
-func (s *Source) hear(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
-	return s.handleComment(ctx, desk, *d.remark)
+func (i *interpreter) hear(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+	return i.handleComment(ctx, desk, *d.remark)
 }
 
 // handleComment does what a comment requests.
-func (s *Source) handleComment(ctx context.Context, desk *tasks.Desk, h heard) (said string, err error) {
-	text, named, err := s.addressed(ctx, h)
+func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h heard) (said string, err error) {
+	text, named, err := i.addressed(ctx, h)
 	if err != nil {
 		return "", err
 	}
@@ -42,14 +44,14 @@ func (s *Source) handleComment(ctx context.Context, desk *tasks.Desk, h heard) (
 	if !named && command == "" {
 		return "", ignored{"It is not addressed to errand.", slog.LevelDebug}
 	}
-	if err := s.pace(ctx, h); err != nil {
+	if err := i.gate.pace(ctx, h); err != nil {
 		if _, ok := errors.AsType[ignored](err); ok {
-			h.after(func(ctx context.Context) { s.sign(ctx, h, notDone) })
+			h.after(func(ctx context.Context) { i.comments.sign(ctx, h, notDone) })
 		}
 		return "", err
 	}
 	if mention := command == "" && !unknown && words != ""; (findCommand(command).answers || mention) && !h.bot {
-		if said, err := s.reply(ctx, desk, h, command, words); !errors.Is(err, tasks.ErrNoQuestion) {
+		if said, err := i.reply(ctx, desk, h, command, words); !errors.Is(err, tasks.ErrNoQuestion) {
 			return said, err
 		}
 	}
@@ -57,28 +59,28 @@ func (s *Source) handleComment(ctx context.Context, desk *tasks.Desk, h heard) (
 	case h.bot && (findCommand(command).control != nil || findCommand(command).answers):
 		return "", ignored{"Only people may do this.", slog.LevelInfo}
 	case findCommand(command).control != nil:
-		return s.obey(ctx, desk, h, command)
+		return i.controls.obey(ctx, desk, h, command)
 	case unknown:
-		h.after(func(ctx context.Context) { s.postNote(ctx, h, notDone, unknownCommand) })
+		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, unknownCommand) })
 		return "Unknown command.", nil
 	}
-	said, err = s.order(ctx, desk, h, command, words)
+	said, err = i.order(ctx, desk, h, command, words)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		h.after(func(ctx context.Context) { s.postNote(ctx, h, notDone, input.Sentence) })
+		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, input.Sentence) })
 	}
 	return said, err
 }
 
 // addressed returns a comment without the mentions of errand, and whether there were any. Comments that are not
 // addressed to errand, or whose author does not count, are ignored.
-func (s *Source) addressed(ctx context.Context, h heard) (text string, named bool, err error) {
+func (i *interpreter) addressed(ctx context.Context, h heard) (text string, named bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, loginPatience)
 	defer cancel()
-	me, err := s.forge.Login(ctx)
+	me, err := i.api.forge.Login(ctx)
 	switch {
-	case s.cfg.Repository != nil && !s.cfg.Repository(h.repo):
+	case i.repository != nil && !i.repository(h.repo):
 		return "", false, ignored{"Repository " + h.repo + " is not configured.", slog.LevelInfo}
-	case h.bot && !s.mayAsk(h.author):
+	case h.bot && !i.gate.mayAsk(h.author):
 		return "", false, ignored{"The author is a bot.", slog.LevelDebug}
 	case ours(h.body), strings.EqualFold(h.author, me):
 		return "", false, ignored{"The author is errand.", slog.LevelDebug}
@@ -92,28 +94,28 @@ func (s *Source) addressed(ctx context.Context, h heard) (text string, named boo
 }
 
 // order submits the task that a comment requests, by a command or a mention.
-func (s *Source) order(ctx context.Context, desk *tasks.Desk, h heard, command, words string) (said string, err error) {
+func (i *interpreter) order(ctx context.Context, desk *tasks.Desk, h heard, command, words string) (said string, err error) {
 	w := mentioned
 	if command != "" {
 		w = *findCommand(command).work
 	}
-	t, err := s.orderOf(ctx, h, w, command, words)
+	t, err := i.orderOf(ctx, h, w, command, words)
 	if err != nil {
 		return "", err
 	}
-	receipt, err := s.submit(ctx, desk, t)
+	receipt, err := i.submit(ctx, desk, t)
 	if err != nil {
 		return "", err
 	}
 	if receipt.New {
-		h.after(func(ctx context.Context) { s.sign(ctx, h, eyes) })
+		h.after(func(ctx context.Context) { i.comments.sign(ctx, h, eyes) })
 	}
 	return "Task " + receipt.ID, nil
 }
 
 // orderOf returns that task.
-func (s *Source) orderOf(ctx context.Context, h heard, w work, command, words string) (draft, error) {
-	pr, err := s.pull(ctx, h)
+func (i *interpreter) orderOf(ctx context.Context, h heard, w work, command, words string) (draft, error) {
+	pr, err := i.pull(ctx, h)
 	if err != nil {
 		return draft{}, err
 	}
@@ -124,7 +126,7 @@ func (s *Source) orderOf(ctx context.Context, h heard, w work, command, words st
 	o.Installation, o.Action, o.Full = h.installation, "asked", w.full
 	o.Asked = &request{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot}
 	t := draft{Task: tasks.Task{
-		ID: h.task(), Source: s.Name(), Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive, Profile: profileOf(pr, w.profile),
+		ID: h.task(), Source: sourceName, Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive, Profile: profileOf(pr, w.profile),
 		Repo: h.repo, Ref: fmt.Sprintf("refs/pull/%d/head", h.number), Actor: h.author, Prompt: words,
 	}}
 	if w.apart {
@@ -150,7 +152,7 @@ func (s *Source) orderOf(ctx context.Context, h heard, w work, command, words st
 		t.Prompt = wordless[h.Place]
 	}
 	t.origin = o
-	return s.expected(ctx, t, pr)
+	return i.settings.expected(ctx, t, pr)
 }
 
 // wordless is the request of a comment that only mentions errand.
@@ -161,16 +163,16 @@ var wordless = map[place]string{
 }
 
 // pull returns the pull request of a comment, read now if the event does not contain it.
-func (s *Source) pull(ctx context.Context, h heard) (*github.PullRequest, error) {
+func (i *interpreter) pull(ctx context.Context, h heard) (*github.PullRequest, error) {
 	if h.pull != nil {
 		return h.pull, nil
 	}
-	_, pr, err := s.present(ctx, h.origin())
+	_, pr, err := i.api.present(ctx, h.origin())
 	return pr, err
 }
 
 // forget withdraws the task of a deleted comment, if it has not started.
-func (s *Source) forget(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+func (i *interpreter) forget(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	h := d.remark
 	done, err := desk.Withdraw(ctx, h.task())
 	switch {
@@ -180,4 +182,178 @@ func (s *Source) forget(ctx context.Context, desk *tasks.Desk, d delivery) (said
 		return "", ignored{"No task of this comment is waiting.", slog.LevelDebug}
 	}
 	return "Withdrawn " + h.task(), nil
+}
+
+// A comment is a command if its first line is one of these words. The text below it is given to the agent.
+const (
+	sayReview     = "/review"
+	sayReviewFull = "/review full"
+	sayFix        = "/fix"
+	sayFixCI      = "/fix-ci"
+	sayResolve    = "/resolve-conflicts"
+	sayAnalyze    = "/analyze"
+	sayAsk        = "/ask"     // followed by a question
+	sayDismiss    = "/dismiss" // followed by the ID of a finding
+	sayPause      = "/pause"
+	sayResume     = "/resume"
+	sayCancel     = "/cancel"
+	sayRetry      = "/retry"
+	sayHelp       = "/help"
+	sayAnswer     = "/answer" // followed by the answer
+	sayApprove    = "/approve"
+	sayAlways     = "/approve always"
+	sayDeny       = "/deny" // optionally followed by a reason
+)
+
+// work describes a task for the agent.
+type work struct {
+	kind    string
+	profile agent.Profile // the most it may do
+	apart   bool          // in the thread of automatic analyses, not in the conversation
+	full    bool
+}
+
+// command describes one command.
+type command struct {
+	word     string
+	argument bool   // more words may follow on the first line
+	help     string // its row in the list of commands; empty: it is in another command's row
+	label    string // in that row; empty: the word itself
+
+	// Exactly one of these is set.
+	work    *work   // a task for the agent
+	control control // an action of errand itself
+	answers bool    // it answers a question by the agent
+}
+
+// control carries out a command that needs no agent. It returns a note for the author, and whether it succeeded.
+// Repeating it must change nothing: an event may come late, and several times.
+type control func(*controls, context.Context, *tasks.Desk, heard) (note string, ok bool, err error)
+
+// commands returns all commands in the order of the help. (A variable would be an initialization cycle.)
+func commands() []command {
+	return []command{
+		{word: sayReview, help: "review what is new since my last review", work: &work{kind: kindReview, profile: agent.Read, apart: true}},
+		{word: sayReviewFull, help: "review all of it", work: &work{kind: kindReview, profile: agent.Read, apart: true, full: true}},
+		{word: sayFix, help: "do what the open reviews and comments ask for; text below the command has priority", work: &work{kind: kindFix, profile: agent.Write}},
+		{word: sayFixCI, help: "fix the failing checks", work: &work{kind: kindCheckFailure, profile: agent.Write}},
+		{word: sayResolve, help: "merge the base branch and resolve the conflicts", work: &work{kind: kindMergeConflict, profile: agent.Write}},
+		{word: sayAnalyze, help: "report on the state of this pull request without changing anything", work: &work{kind: kindAnalyze, profile: agent.Read, apart: true}},
+		{word: sayAsk, argument: true, help: "answer a question without changing anything", work: &work{kind: kindComment, profile: agent.Read}},
+		{word: sayDismiss, argument: true, help: "never report that finding again", control: (*controls).dismiss},
+		{word: sayPause, help: "stop or resume automatic work on this pull request", label: "`/pause`, `/resume`", control: (*controls).pause},
+		{word: sayResume, control: (*controls).resume},
+		{word: sayCancel, help: "stop the running tasks on this pull request", control: (*controls).stopAll},
+		{word: sayAnswer, argument: true, help: "answer my question", label: "`/answer …`, `/approve`, `/deny …`", answers: true},
+		{word: sayApprove, answers: true},
+		{word: sayAlways, answers: true},
+		{word: sayDeny, argument: true, answers: true},
+		{word: sayRetry, help: "retry the last failed task", control: (*controls).retry},
+		{word: sayHelp, help: "show this list", control: func(*controls, context.Context, *tasks.Desk, heard) (string, bool, error) { return help(), true, nil }},
+	}
+}
+
+// findCommand returns the command with this word, or the zero value.
+func findCommand(word string) command {
+	for _, c := range commands() {
+		if c.word == word {
+			return c
+		}
+	}
+	return command{}
+}
+
+// help lists the commands as Markdown.
+func help() string {
+	var b strings.Builder
+	b.WriteString("To give me a task, mention me in a comment, on a line of the diff or in a review; I answer there. " +
+		"Or begin a comment with one of these lines:\n\n| | |\n|---|---|")
+	for _, c := range commands() {
+		label := "`" + c.word + "`"
+		if c.argument {
+			label = "`" + c.word + " …`"
+		}
+		if c.help != "" {
+			fmt.Fprintf(&b, "\n| %s | %s |", cmp.Or(c.label, label), c.help)
+		}
+	}
+	return b.String()
+}
+
+// mentioned is the work for a mention that is not a command.
+var mentioned = work{kind: kindComment, profile: agent.Write}
+
+// slash matches anything that looks like a command, including those of other bots.
+var slash = regexp.MustCompile(`^/[a-z][a-z-]*(?:\s|$)`)
+
+// added returns the text below a command for the prompt, or "".
+func (o origin) added(t tasks.Task) string {
+	if o.Asked == nil || o.Asked.Command == "" || o.Asked.Words == "" {
+		return ""
+	}
+	return fmt.Sprintf("\n\n@%s adds this, which has priority:\n\n%s", t.Actor, o.Asked.Words)
+}
+
+// readCommand parses a comment without its mentions of errand: the command, or "" if the comment has none, and the
+// other text.
+func readCommand(text string) (command, words string) {
+	first, below, _ := strings.Cut(text, "\n")
+	first, below = strings.TrimSpace(first), strings.TrimSpace(below)
+	for _, c := range commands() {
+		if rest, ok := strings.CutPrefix(first, c.word+" "); ok && c.argument {
+			first, below = c.word, strings.TrimSpace(rest+"\n"+below)
+		}
+	}
+	if findCommand(first).word != "" {
+		return first, below
+	}
+	return "", text
+}
+
+// Text that is quoted rather than said: code blocks, inline code, quotes.
+var shown = []*regexp.Regexp{
+	regexp.MustCompile("(?ms)^[ \t>*+.)0-9-]*```.*?(?:^[ \t>]*```|\\z)"),
+	regexp.MustCompile(`(?ms)^[ \t>*+.)0-9-]*~~~.*?(?:^[ \t>]*~~~|\z)`),
+	regexp.MustCompile("``[^\n]+?``|`[^`\n]+`"),
+	regexp.MustCompile(`(?m)^[ \t]*>.*$`),
+}
+
+// mention matches a mention of any login, with the punctuation after it. Teams and mail addresses do not match.
+var mention = regexp.MustCompile(`(?:^|[^0-9A-Za-z_/.@-])(@([0-9A-Za-z](?:-?[0-9A-Za-z_])*(?:\[bot\])?)[,:]?[ \t]*)`)
+
+// cutMention removes the mentions of a login from a comment and reports whether there were any. Mentions in code and
+// quotes do not count and stay, because they are examples or quotations. An App is mentioned without the [bot] of its
+// login.
+func cutMention(text, login string) (rest string, ok bool) {
+	login = strings.TrimSuffix(login, "[bot]")
+	if login == "" {
+		return text, false
+	}
+	said := hidden(text)
+	var b strings.Builder
+	last := 0
+	for _, at := range mention.FindAllStringSubmatchIndex(said, -1) {
+		name, after := strings.TrimSuffix(said[at[4]:at[5]], "[bot]"), said[at[5]:]
+		if !strings.EqualFold(name, login) || strings.HasPrefix(after, "/") || strings.HasPrefix(after, "@") {
+			continue
+		}
+		b.WriteString(text[last:at[2]])
+		last, ok = at[3], true
+	}
+	return strings.TrimSpace(b.String() + text[last:]), ok
+}
+
+// speaksTo reports whether a remark mentions a login or is a command.
+func (r remark) speaksTo(login string) bool {
+	text, named := cutMention(untrusted.Visible(r.body), login)
+	command, _ := readCommand(text)
+	return named || command != ""
+}
+
+// hidden blanks out quoted text in a comment and keeps its length.
+func hidden(text string) string {
+	for _, form := range shown {
+		text = form.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat("\x00", len(s)) })
+	}
+	return text
 }

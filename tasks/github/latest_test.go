@@ -39,7 +39,7 @@ func (l *fakeIndicator) Finish(_ context.Context, v hub.Verdict) error {
 
 // startReport is a report as Open makes it, with an indicator of the test.
 func startReport(ctx context.Context, l hub.StatusIndicator) *report {
-	return new(Source).start(ctx, &report{indicator: l})
+	return new(reporter).start(ctx, &report{indicator: l})
 }
 
 func use(tool string) agent.Event { return agent.Event{Kind: agent.ToolUse, Text: tool} }

@@ -37,7 +37,7 @@ func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) 
 		http.Error(w, said, status)
 	})
 	if len(s.cfg.Repositories) > 0 {
-		go s.lookout(ctx, d)
+		go s.newPoller(d).lookout(ctx)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk, 
 
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	said, err = within(ctx, func() (string, error) { return s.act(ctx, d, in) })
+	said, err = within(ctx, func() (string, error) { return s.interpreter.act(ctx, d, in) })
 	if why, ok := errors.AsType[ignored](err); ok {
 		log.Log(ctx, why.level, "webhook ignored", "why", why.why)
 		return http.StatusAccepted, "Ignored: " + why.why

@@ -19,11 +19,11 @@ func looker(t *testing.T) (f front, look func(time.Duration)) {
 	clock := func() time.Time { return begun.Add(time.Duration(passed.Load())) }
 	w := newWorld(t, githubfake.Config{Now: clock}, []func(*config){func(c *config) { c.Hub.Token, c.Now = "ghp_test", clock }})
 	f = w.listen()
-	w.src.cfg.Repositories = []string{repo}
+	w.src.reconfigure(func(c *Config) { c.Repositories = []string{repo} })
 	return f, func(d time.Duration) {
 		t.Helper()
 		passed.Add(int64(d))
-		if err := w.src.lookIfDue(t.Context(), f.desk); err != nil {
+		if err := w.src.newPoller(f.desk).lookIfDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,10 +79,10 @@ func TestMissedEvents(t *testing.T) {
 
 // lookAgain looks although it is not due.
 func lookAgain(f front) error {
-	if err := f.src.changeLooks(f.Context(), func(l *looks) { l.Last = time.Time{} }); err != nil {
+	if err := f.src.newPoller(f.desk).changeLooks(f.Context(), func(l *looks) { l.Last = time.Time{} }); err != nil {
 		return err
 	}
-	return f.src.lookIfDue(f.Context(), f.desk)
+	return f.src.newPoller(f.desk).lookIfDue(f.Context())
 }
 
 // Conflicts of our own pull requests are resolved, once for a head and a base; those of others where a label says so.
@@ -127,7 +127,7 @@ func TestMissedChecks(t *testing.T) {
 	t.Parallel()
 	w := withApp(t)
 	f := w.listen()
-	w.src.cfg.Repositories = []string{repo}
+	w.src.reconfigure(func(c *Config) { c.Repositories = []string{repo} })
 	_, head := w.own()
 	w.hub.Deliver("")
 	w.job(head, githubfake.Job{Name: "slow"})
@@ -158,7 +158,7 @@ func TestLookGoesOn(t *testing.T) {
 	const route = "GET /repos/{o}/{r}/commits/{ref}/status"
 	lift := f.hub.Fail(route, githubfake.Failure{Times: -1, Status: 429, Header: map[string][]string{"Retry-After": {"600"}}})
 	err := lookAgain(f)
-	if wait, limited := f.src.limited(err); !limited || wait < 9*time.Minute || len(f.tasks()) != 0 {
+	if wait, limited := f.src.gate.api.limited(err); !limited || wait < 9*time.Minute || len(f.tasks()) != 0 {
 		t.Errorf("%v: wait %s, %d tasks", err, wait, len(f.tasks()))
 	}
 	lift()
@@ -174,7 +174,7 @@ func TestOneLooks(t *testing.T) {
 	f, _ := looker(t)
 	turns := 0
 	for _, s := range []*Source{f.src, f.source(func(c *config) { c.Hub.Token, c.Now = "ghp_test", f.src.cfg.Now })} {
-		_, mine, err := s.turn(t.Context(), s.cfg.Now())
+		_, mine, err := s.newPoller(nil).turn(t.Context(), s.cfg.Now())
 		if err != nil {
 			t.Error(err)
 		}
@@ -205,17 +205,17 @@ func TestLookRemembersWhatItSaw(t *testing.T) {
 	f, _ := looker(t)
 	first := f.src.cfg.Now()
 	now := first
-	f.src.cfg.Now = func() time.Time { return now }
+	f.src.reconfigure(func(c *Config) { c.Now = func() time.Time { return now } })
 	f.own()
 	f.hub.Fail("GET /repos/{o}/{r}/commits/{ref}/status", githubfake.Failure{Times: -1, Status: 403})
 	look := func(want map[string]time.Time, repos ...string) {
 		t.Helper()
-		f.src.cfg.Repositories = repos
-		if err := f.src.lookIfDue(t.Context(), f.desk); err == nil {
+		f.src.reconfigure(func(c *Config) { c.Repositories = repos })
+		if err := f.src.newPoller(f.desk).lookIfDue(t.Context()); err == nil {
 			t.Error("all went well")
 		}
 		var seen map[string]time.Time
-		if err := f.src.changeLooks(t.Context(), func(l *looks) { seen = l.Seen }); err != nil {
+		if err := f.src.newPoller(f.desk).changeLooks(t.Context(), func(l *looks) { seen = l.Seen }); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, seen); diff != "" {
@@ -236,7 +236,7 @@ func TestLookForgotten(t *testing.T) {
 	t.Parallel()
 	f, look := looker(t)
 	now := f.src.cfg.Now()
-	if err := f.src.lookAround(t.Context(), f.desk, now, map[string]time.Time{repo: now}); err != nil {
+	if err := f.src.newPoller(f.desk).lookAround(t.Context(), now, map[string]time.Time{repo: now}); err != nil {
 		t.Error(err)
 	}
 	look(time.Hour)

@@ -105,7 +105,7 @@ func TestMissedRemarksAreLimited(t *testing.T) {
 	for _, route := range []string{"GET /repos/{o}/{r}/pulls/comments", "GET /repos/{o}/{r}/issues/comments"} {
 		f.hub.Fail(route, limit) // at last with both
 		err := lookAgain(f)
-		if wait, limited := f.src.limited(err); !limited || wait < 9*time.Minute {
+		if wait, limited := f.src.gate.api.limited(err); !limited || wait < 9*time.Minute {
 			t.Errorf("%s: %v", route, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/google/go-github/v60/github"
@@ -29,14 +30,26 @@ const (
 	maxLooked = 100
 )
 
+// poller polls repositories for missed events. Only the goroutine of lookout uses it.
+type poller struct {
+	api          api
+	interpreter  *interpreter
+	desk         *tasks.Desk
+	memory       memory
+	repositories []string
+	every        time.Duration
+	now          func() time.Time
+	log          *slog.Logger
+}
+
 // lookout polls immediately and then repeatedly, until ctx ends.
-func (s *Source) lookout(ctx context.Context, desk *tasks.Desk) {
+func (p *poller) lookout(ctx context.Context) {
 	for {
-		pause := s.cfg.Look
-		err := s.lookIfDue(ctx, desk)
+		pause := p.every
+		err := p.lookIfDue(ctx)
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("look for missed events", "err", err)
-			if wait, limited := s.limited(err); limited {
+			p.log.Warn("look for missed events", "err", err)
+			if wait, limited := p.api.limited(err); limited {
 				pause = max(pause, wait)
 			}
 		}
@@ -49,13 +62,13 @@ func (s *Source) lookout(ctx context.Context, desk *tasks.Desk) {
 }
 
 // lookIfDue polls if a poll is due.
-func (s *Source) lookIfDue(ctx context.Context, desk *tasks.Desk) error {
-	begun := s.cfg.Now()
-	seen, mine, err := s.turn(ctx, begun)
+func (p *poller) lookIfDue(ctx context.Context) error {
+	begun := p.now()
+	seen, mine, err := p.turn(ctx, begun)
 	if err != nil || !mine {
 		return err
 	}
-	return s.lookAround(ctx, desk, begun, seen)
+	return p.lookAround(ctx, begun, seen)
 }
 
 // looks records the polls.
@@ -68,13 +81,13 @@ const looksMemo = "github/looks"
 
 // turn claims the next poll for this front door, if one is due and no other has it. seen has for each repository the
 // time until which no event was missed; before the first poll none was.
-func (s *Source) turn(ctx context.Context, now time.Time) (seen map[string]time.Time, mine bool, err error) {
-	err = s.changeLooks(ctx, func(l *looks) {
-		if mine = !now.Before(l.Last.Add(s.cfg.Look)); !mine {
+func (p *poller) turn(ctx context.Context, now time.Time) (seen map[string]time.Time, mine bool, err error) {
+	err = p.changeLooks(ctx, func(l *looks) {
+		if mine = !now.Before(l.Last.Add(p.every)); !mine {
 			return
 		}
 		seen = map[string]time.Time{}
-		for _, repo := range s.cfg.Repositories {
+		for _, repo := range p.repositories {
 			if seen[repo] = now; !l.Seen[repo].IsZero() {
 				seen[repo] = l.Seen[repo]
 			}
@@ -84,8 +97,8 @@ func (s *Source) turn(ctx context.Context, now time.Time) (seen map[string]time.
 	return seen, mine, err
 }
 
-func (s *Source) changeLooks(ctx context.Context, change func(*looks)) error {
-	memo := intake.Memo[looks]{Memory: s.cfg.Memory, Name: looksMemo, Log: s.cfg.Log}
+func (p *poller) changeLooks(ctx context.Context, change func(*looks)) error {
+	memo := intake.Memo[looks]{Memory: p.memory.store, Name: looksMemo, Log: p.log}
 	return memo.Change(ctx, func(l *looks) error {
 		if l.Seen == nil {
 			l.Seen = map[string]time.Time{}
@@ -97,20 +110,20 @@ func (s *Source) changeLooks(ctx context.Context, change func(*looks)) error {
 
 // lookAround polls all repositories. If one fails, the others are still polled, except after a rate limit. The next
 // poll of the failed one covers the same time again.
-func (s *Source) lookAround(ctx context.Context, desk *tasks.Desk, begun time.Time, seen map[string]time.Time) error {
+func (p *poller) lookAround(ctx context.Context, begun time.Time, seen map[string]time.Time) error {
 	var failed []error
-	for _, repo := range s.cfg.Repositories {
+	for _, repo := range p.repositories {
 		since := seen[repo].Add(-margin)
 		if back := begun.Add(-looksBack); since.Before(back) {
 			since = back
 		}
-		all, err := s.look(ctx, desk, repo, since)
+		all, err := p.look(ctx, repo, since)
 		if all {
-			err = errors.Join(err, s.changeLooks(ctx, func(l *looks) { l.Seen[repo] = begun }))
+			err = errors.Join(err, p.changeLooks(ctx, func(l *looks) { l.Seen[repo] = begun }))
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("look at %s: %w", repo, err))
-			if _, limited := s.limited(err); limited || ctx.Err() != nil {
+			if _, limited := p.api.limited(err); limited || ctx.Err() != nil {
 				break
 			}
 		}
@@ -118,23 +131,15 @@ func (s *Source) lookAround(ctx context.Context, desk *tasks.Desk, begun time.Ti
 	return errors.Join(failed...)
 }
 
-// limited is retryAfter, also for an error that sorted has wrapped.
-func (s *Source) limited(err error) (time.Duration, bool) {
-	if later, ok := errors.AsType[*tasks.ErrLater](err); ok {
-		return later.At.Sub(s.cfg.Now()), true
-	}
-	return hub.RetryAfter(err)
-}
-
 // look polls one repository. If one pull request fails, the others are still handled. all reports whether every event
 // since then was covered. Failed checks and conflicts do not count, because they are found however old they are.
-func (s *Source) look(ctx context.Context, desk *tasks.Desk, repo string, since time.Time) (all bool, err error) {
-	me, err := s.forge.Login(ctx)
+func (p *poller) look(ctx context.Context, repo string, since time.Time) (all bool, err error) {
+	me, err := p.api.forge.Login(ctx)
 	if err != nil {
 		return false, err
 	}
 	o := origin{Repo: repo}
-	gh, err := s.client(ctx, o)
+	gh, err := p.api.client(ctx, o)
 	if err != nil {
 		return false, err
 	}
@@ -148,7 +153,7 @@ func (s *Source) look(ctx context.Context, desk *tasks.Desk, repo string, since 
 	all = true
 	var failed []error
 	for _, pr := range list {
-		l := sight{s, gh, desk, pr, asItIs(repo, pr)}
+		l := sight{p, gh, pr, asItIs(repo, pr)}
 		l.o.Action = looked
 		for _, wants := range []struct {
 			it, once bool
@@ -167,22 +172,21 @@ func (s *Source) look(ctx context.Context, desk *tasks.Desk, repo string, since 
 			}
 			all = all && !wants.once
 			failed = append(failed, fmt.Errorf("%s: %w", l.o, err))
-			if _, limited := s.limited(err); limited || ctx.Err() != nil {
+			if _, limited := p.api.limited(err); limited || ctx.Err() != nil {
 				return false, errors.Join(failed...)
 			}
 		}
 	}
-	err = s.missedRemarks(ctx, gh, desk, repo, list, since)
+	err = p.missedRemarks(ctx, gh, repo, list, since)
 	return all && err == nil, errors.Join(append(failed, err)...)
 }
 
 // sight is a pull request found by a poll.
 type sight struct {
-	*Source
-	gh   *github.Client
-	desk *tasks.Desk
-	pr   *github.PullRequest
-	o    origin
+	p  *poller
+	gh *github.Client
+	pr *github.PullRequest
+	o  origin
 }
 
 // review submits the review that an event should have submitted.
@@ -192,23 +196,23 @@ func (l sight) review(ctx context.Context, me string) error {
 	if no := unwanted(l.pr, author, me); no != "" {
 		why = ignored{why: no}
 	}
-	id := tasks.NewID(l.cfg.Now(), l.Name(), fmt.Sprintf("look-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
-	t := l.reviewTask(id, author, l.pr, l.o)
+	id := tasks.NewID(l.p.now(), sourceName, fmt.Sprintf("look-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
+	t := l.p.interpreter.reviewTask(id, author, l.pr, l.o)
 	t.me = me
-	_, err := l.succeed(ctx, l.desk, t, l.pr, why)
+	_, err := l.p.interpreter.succeed(ctx, l.p.desk, t, l.pr, why)
 	return err
 }
 
 // failures submits the fix of failed checks.
 func (l sight) failures(ctx context.Context) error {
-	c, err := l.ciStatus(ctx, l.o, l.o.Head)
+	c, err := l.p.api.ciStatus(ctx, l.o, l.o.Head)
 	if err != nil {
 		return err
 	}
 	if len(c.Failed) == 0 || c.Pending > 0 || isUnpaid(c) {
 		return nil
 	}
-	return l.missed(ctx, kindCheckFailure, "Failed checks", failureKey(c, l.o.Head))
+	return l.missed(ctx, kindCheckFailure, failureKey(c, l.o.Head))
 }
 
 // conflict submits the resolution of conflicts. Lists do not contain them, and GitHub starts to compute them on the
@@ -222,47 +226,47 @@ func (l sight) conflict(ctx context.Context, me string) error {
 	if pr.Mergeable == nil || pr.GetMergeable() {
 		return nil
 	}
-	key, err := l.conflicts(ctx, l.gh, l.o, pr)
+	key, err := l.p.api.conflicts(ctx, l.gh, l.o, pr)
 	if err != nil {
 		return err
 	}
 	if !ownWork(pr, me) {
-		by, err := l.labelledBy(ctx, l.gh, l.o, conflictsLabel)
+		by, err := l.p.api.labelledBy(ctx, l.gh, l.o, conflictsLabel)
 		if err != nil {
 			return err
 		}
 		key += " " + by
 	}
-	return l.missed(ctx, kindMergeConflict, "Conflicts", key)
+	return l.missed(ctx, kindMergeConflict, key)
 }
 
 // missed submits the work with this key, unless a task has started it.
-func (l sight) missed(ctx context.Context, kind, why, key string) error {
-	p, err := l.memory.state(ctx, l.o)
+func (l sight) missed(ctx context.Context, kind, key string) error {
+	p, err := l.p.memory.state(ctx, l.o)
 	if err != nil || p.Begun[key] != "" {
 		return err
 	}
-	_, err = l.autofix(ctx, l.desk, kind, why, l.pr, l.o)
+	_, err = l.p.interpreter.autofix(ctx, l.p.desk, kind, l.pr, l.o)
 	return err
 }
 
 // missedRemarks handles requests in comments and reviews whose events were lost. Reviews can be listed only for one
 // pull request at a time, so it reads those of the open pull requests that were updated since then. If an event was
 // handled, its task exists already, or its command changes nothing when it is repeated.
-func (s *Source) missedRemarks(ctx context.Context, gh *github.Client, desk *tasks.Desk, repo string, open []*github.PullRequest, since time.Time) error {
+func (p *poller) missedRemarks(ctx context.Context, gh *github.Client, repo string, open []*github.PullRequest, since time.Time) error {
 	var failed []error
 	take := func(h heard, err error) (more bool) {
 		if err == nil && !h.at.Before(since) && h.number != 0 {
-			err = s.missedRemark(ctx, desk, h)
+			err = p.missedRemark(ctx, h)
 		}
 		if err == nil {
 			return true
 		}
 		failed = append(failed, err)
-		_, limited := s.limited(err)
+		_, limited := p.api.limited(err)
 		return !limited && ctx.Err() == nil
 	}
-	for h, err := range s.remarksSince(ctx, gh, repo, since) {
+	for h, err := range p.api.remarksSince(ctx, gh, repo, since) {
 		if !take(h, err) {
 			return errors.Join(failed...)
 		}
@@ -271,7 +275,7 @@ func (s *Source) missedRemarks(ctx context.Context, gh *github.Client, desk *tas
 		if pr.GetUpdatedAt().Before(since) {
 			continue
 		}
-		for h, err := range s.reviewsOf(ctx, gh, repo, pr) {
+		for h, err := range p.api.reviewsOf(ctx, gh, repo, pr) {
 			if !take(h, err) {
 				return errors.Join(failed...)
 			}
@@ -281,17 +285,17 @@ func (s *Source) missedRemarks(ctx context.Context, gh *github.Client, desk *tas
 }
 
 // missedRemark handles one remark, unless it has a task.
-func (s *Source) missedRemark(ctx context.Context, desk *tasks.Desk, h heard) error {
-	switch _, err := desk.Status(ctx, h.task()); {
+func (p *poller) missedRemark(ctx context.Context, h heard) error {
+	switch _, err := p.desk.Status(ctx, h.task()); {
 	case err == nil:
 		return nil
 	case !errors.Is(err, tasks.ErrNotFound):
 		return err
 	}
 	h.after = func(do func(context.Context)) { do(ctx) }
-	_, err := s.handleComment(ctx, desk, h)
+	_, err := p.interpreter.handleComment(ctx, p.desk, h)
 	if _, not := errors.AsType[ignored](err); not && h.pull != nil {
-		_, err = s.respondTo(ctx, desk, h)
+		_, err = p.interpreter.respondTo(ctx, p.desk, h)
 	}
 	_, not := errors.AsType[ignored](err)
 	if _, input := errors.AsType[*tasks.InputError](err); not || input { // the author has been answered

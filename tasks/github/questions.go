@@ -25,15 +25,15 @@ const (
 // reply submits a comment as the answer to the open question of the pull request's running task. Anyone who can write
 // to the repository may answer. A comment that was written before the question does not answer it: an approval of one
 // call is not an approval of the next. It returns tasks.ErrNoQuestion for a mention that answers nothing.
-func (s *Source) reply(ctx context.Context, desk *tasks.Desk, h heard, command, words string) (said string, err error) {
+func (i *interpreter) reply(ctx context.Context, desk *tasks.Desk, h heard, command, words string) (said string, err error) {
 	receipt, err := desk.Submit(ctx, tasks.Task{
-		ID: h.task(), Source: s.Name(), Thread: h.thread(), Class: tasks.Interactive, Actor: h.author,
+		ID: h.task(), Source: sourceName, Thread: h.thread(), Class: tasks.Interactive, Actor: h.author,
 		Reply: &tasks.Reply{
 			Only: true, Precision: time.Second, // GitHub gives times in whole seconds
 			Text: func(ctx context.Context, q tasks.Question) (string, error) {
 				text, err := answerText(q, command, words)
 				if err == nil {
-					err = s.mustWrite(ctx, h.origin(), h.author)
+					err = i.gate.mustWrite(ctx, h.origin(), h.author)
 				}
 				return text, err
 			},
@@ -54,11 +54,11 @@ func (s *Source) reply(ctx context.Context, desk *tasks.Desk, h heard, command, 
 	case !receipt.New:
 		return "Answered before.", nil
 	default:
-		s.log.Info("question answered by comment", "run", receipt.ID, "user", h.author)
-		h.after(func(ctx context.Context) { s.postNote(ctx, h, done, "") })
+		i.log.Info("question answered by comment", "run", receipt.ID, "user", h.author)
+		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, done, "") })
 		return "Answer to task " + receipt.ID, nil
 	}
-	h.after(func(ctx context.Context) { s.postNote(ctx, h, notDone, note) })
+	h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, note) })
 	return note, nil
 }
 
@@ -82,8 +82,12 @@ func answerText(q tasks.Question, command, words string) (string, error) {
 
 // Talks reports whether a person requested the task in a pull request's conversation. Only then may the agent ask.
 func (s *Source) Talks(t tasks.Task) bool {
+	return s.briefs.talks(t)
+}
+
+func (b *briefer) talks(t tasks.Task) bool {
 	o, err := originOf(t)
-	return err == nil && !nobodyAsked(t, o) && !o.byBot() && !s.watched(o.Repo) && kinds()[t.Kind].asks
+	return err == nil && !nobodyAsked(t, o) && !o.byBot() && !b.watched(o.Repo) && kinds()[t.Kind].asks
 }
 
 // Assures returns false: the request has its reaction, and each comment is mailed to many people.
@@ -92,7 +96,7 @@ func (s *Source) Assures(tasks.Task) bool { return false }
 // Say posts an update by the agent.
 func (s *Source) Say(ctx context.Context, t tasks.Task, text string) error {
 	sum := sha256.Sum256([]byte(text))
-	return s.speak(ctx, t, tasks.EndingKind("update-"+hex.EncodeToString(sum[:8])), markdown.Parts(text, hub.MaxComment-512, markdown.Bytes)...)
+	return s.comments.speak(ctx, t, tasks.EndingKind("update-"+hex.EncodeToString(sum[:8])), markdown.Parts(text, hub.MaxComment-512, markdown.Bytes)...)
 }
 
 // Ask posts a question that says how to answer it. It notifies the person who requested the task.
@@ -101,12 +105,12 @@ func (s *Source) Ask(ctx context.Context, t tasks.Task, q tasks.Question) error 
 	if err != nil {
 		return err
 	}
-	return s.speak(ctx, t, questionOf(q), question(t, q, howToAnswer(q, me)))
+	return s.comments.speak(ctx, t, questionOf(q), question(t, q, howToAnswer(q, me)))
 }
 
 // Settle shows the outcome of a question below it.
 func (s *Source) Settle(ctx context.Context, t tasks.Task, q tasks.Question) error {
-	o, gh, l, err := s.commentOf(ctx, t, questionOf(q), question(t, q, became(q)))
+	o, gh, l, err := s.comments.commentOf(ctx, t, questionOf(q), question(t, q, became(q)))
 	if err != nil {
 		return err
 	}
@@ -115,7 +119,7 @@ func (s *Source) Settle(ctx context.Context, t tasks.Task, q tasks.Question) err
 		return err
 	}
 	owner, name := o.path()
-	for r, err := range s.beside(ctx, gh, o, l) {
+	for r, err := range s.comments.beside(ctx, gh, o, l) {
 		if err != nil {
 			return fmt.Errorf("find question on %s: %w", o, err)
 		}
@@ -140,13 +144,13 @@ func (s *Source) Settle(ctx context.Context, t tasks.Task, q tasks.Question) err
 const speakTries = 3
 
 // speak posts the parts that are not there yet.
-func (s *Source) speak(ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string) error {
-	o, gh, l, err := s.commentOf(ctx, t, what, parts...)
+func (c *commenter) speak(ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string) error {
+	o, gh, l, err := c.commentOf(ctx, t, what, parts...)
 	if err != nil {
 		return err
 	}
 	for range speakTries {
-		err = s.send(ctx, gh, o, l)
+		err = c.send(ctx, gh, o, l)
 		if _, limited := hub.RetryAfter(err); err == nil || limited || hub.Permanent(err) || ctx.Err() != nil {
 			break
 		}
@@ -155,12 +159,12 @@ func (s *Source) speak(ctx context.Context, t tasks.Task, what tasks.EndingKind,
 }
 
 // commentOf returns an update or question of a task, as a comment beside the request.
-func (s *Source) commentOf(ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string) (origin, *github.Client, idempotentComment, error) {
+func (c *commenter) commentOf(ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string) (origin, *github.Client, idempotentComment, error) {
 	o, err := originOf(t)
 	if err != nil {
 		return o, nil, idempotentComment{}, err
 	}
-	gh, err := s.client(ctx, o)
+	gh, err := c.api.client(ctx, o)
 	if err != nil {
 		return o, nil, idempotentComment{}, fmt.Errorf("reach %s: %w", o, err)
 	}

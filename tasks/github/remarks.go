@@ -4,123 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-github/v60/github"
-
-	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/untrusted"
 )
-
-// The iterators of a pull request: its remarks, each kind oldest first, and its files. An error ends the iteration.
-
-type remarks = iter.Seq2[remark, error]
-
-// conversation iterates over the comments written or edited since then.
-func (s *Source) conversation(ctx context.Context, gh *github.Client, o origin, since time.Time) remarks {
-	owner, name := o.path()
-	opt := &github.IssueListCommentsOptions{ListOptions: github.ListOptions{PerPage: 100}}
-	if !since.IsZero() {
-		opt.Since = &since
-	}
-	return hub.Pages(&opt.ListOptions, fromIssueComment, func() ([]*github.IssueComment, *github.Response, error) {
-		return gh.Issues.ListComments(ctx, owner, name, o.Number, opt)
-	})
-}
-
-// lines iterates over the comments on lines written or edited since then.
-func (s *Source) lines(ctx context.Context, gh *github.Client, o origin, since time.Time) remarks {
-	owner, name := o.path()
-	opt := &github.PullRequestListCommentsOptions{Since: since, ListOptions: github.ListOptions{PerPage: 100}}
-	return hub.Pages(&opt.ListOptions, fromLine, func() ([]*github.PullRequestComment, *github.Response, error) {
-		return gh.PullRequests.ListComments(ctx, owner, name, o.Number, opt)
-	})
-}
-
-// reviews iterates over the bodies of all reviews.
-func (s *Source) reviews(ctx context.Context, gh *github.Client, o origin) remarks {
-	owner, name := o.path()
-	opt := &github.ListOptions{PerPage: 100}
-	return hub.Pages(opt, fromReview, func() ([]*github.PullRequestReview, *github.Response, error) {
-		return gh.PullRequests.ListReviews(ctx, owner, name, o.Number, opt)
-	})
-}
-
-// remarksSince iterates over the remarks on all pull requests of a repository since then, in conversations and on
-// lines, up to maxSaidSince of each. It may include remarks from earlier in the same second.
-func (s *Source) remarksSince(ctx context.Context, gh *github.Client, repo string, since time.Time) iter.Seq2[heard, error] {
-	owner, name := origin{Repo: repo}.path()
-	lists := github.ListOptions{PerPage: 100}
-	issues := &github.IssueListCommentsOptions{Sort: new("created"), Direction: new("asc"), Since: &since, ListOptions: lists}
-	pulls := &github.PullRequestListCommentsOptions{Sort: "created", Direction: "asc", Since: since, ListOptions: lists}
-	on := func(r remark) heard { return heard{remark: r, repo: repo, number: pullOfPage(r.url)} }
-	return func(yield func(heard, error) bool) {
-		for _, list := range []iter.Seq2[heard, error]{
-			hub.Pages(&issues.ListOptions, func(c *github.IssueComment) heard { return on(fromIssueComment(c)) },
-				func() ([]*github.IssueComment, *github.Response, error) {
-					return gh.Issues.ListComments(ctx, owner, name, 0, issues)
-				}),
-			hub.Pages(&pulls.ListOptions, func(c *github.PullRequestComment) heard { return on(fromLine(c)) },
-				func() ([]*github.PullRequestComment, *github.Response, error) {
-					return gh.PullRequests.ListComments(ctx, owner, name, 0, pulls)
-				}),
-		} {
-			n := 0
-			for h, err := range list {
-				if n++; n > maxSaidSince {
-					break
-				}
-				if !yield(h, err) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// reviewsOf iterates over the reviews of a pull request.
-func (s *Source) reviewsOf(ctx context.Context, gh *github.Client, repo string, pr *github.PullRequest) iter.Seq2[heard, error] {
-	o := origin{Repo: repo, Number: pr.GetNumber()}
-	owner, name := o.path()
-	opt := &github.ListOptions{PerPage: 100}
-	read := func(v *github.PullRequestReview) heard {
-		return heard{remark: fromReview(v), repo: repo, number: o.Number, pull: pr, verdict: v.GetState()}
-	}
-	return hub.Pages(opt, read, func() ([]*github.PullRequestReview, *github.Response, error) {
-		return gh.PullRequests.ListReviews(ctx, owner, name, o.Number, opt)
-	})
-}
-
-// maxSaidSince bounds each of the two lists.
-const maxSaidSince = 1000
-
-var pullPage = regexp.MustCompile(`/pull/([0-9]+)#`)
-
-// pullOfPage returns the number of the pull request from a comment's URL, or 0 if the URL is that of an issue.
-func pullOfPage(address string) int {
-	m := pullPage.FindStringSubmatch(address)
-	if m == nil {
-		return 0
-	}
-	n, _ := strconv.Atoi(m[1])
-	return n
-}
-
-// files iterates over the changed files of a pull request in GitHub's order, at most 3,000.
-func (s *Source) files(ctx context.Context, gh *github.Client, o origin) iter.Seq2[*github.CommitFile, error] {
-	owner, name := o.path()
-	opt := &github.ListOptions{PerPage: 100}
-	same := func(f *github.CommitFile) *github.CommitFile { return f }
-	return hub.Pages(opt, same, func() ([]*github.CommitFile, *github.Response, error) {
-		return gh.PullRequests.ListFiles(ctx, owner, name, o.Number, opt)
-	})
-}
 
 // Bounds of the remarks in a prompt, the newest first.
 const (
@@ -139,7 +29,7 @@ type batch struct {
 
 // unanswered returns the remarks since the last answered one, and those in the same thread or review as the request.
 func (k talk) unanswered(ctx context.Context) (batch, error) {
-	before, err := k.memory.cursor(k.o).Load(ctx)
+	before, err := k.b.memory.cursor(k.o).Load(ctx)
 	if err != nil {
 		return batch{}, err
 	}
@@ -166,14 +56,14 @@ func (k talk) everything(ctx context.Context) (batch, error) {
 func (k talk) gather(ctx context.Context, since time.Time, wanted func(batch, remark) bool) (batch, error) {
 	b := batch{}
 	var err error
-	if b.me, err = k.forge.Login(ctx); err != nil {
-		return b, k.sorted("read "+k.o.String(), err)
+	if b.me, err = k.b.api.forge.Login(ctx); err != nil {
+		return b, k.b.api.sorted("read "+k.o.String(), err)
 	}
 	var all []remark
-	for _, list := range []remarks{k.conversation(ctx, k.gh, k.o, since), k.lines(ctx, k.gh, k.o, time.Time{}), k.reviews(ctx, k.gh, k.o)} {
+	for _, list := range []remarks{k.b.api.conversation(ctx, k.gh, k.o, since), k.b.api.lines(ctx, k.gh, k.o, time.Time{}), k.b.api.reviews(ctx, k.gh, k.o)} {
 		for r, err := range list {
 			if err != nil {
-				return b, k.sorted("read remarks on "+k.o.String(), err)
+				return b, k.b.api.sorted("read remarks on "+k.o.String(), err)
 			}
 			if r.spot == k.o.Asked.spot {
 				b.asked = r

@@ -21,7 +21,7 @@ import (
 // reply reports a task by one comment at its end, where it was requested. The agent's progress is in the log: comments
 // that are edited often do not help people who read them in their mail.
 type reply struct {
-	source *Source
+	by     *reporter
 	gh     *github.Client
 	origin origin
 	task   tasks.Task
@@ -29,12 +29,12 @@ type reply struct {
 }
 
 // openReply opens the report. Nothing is posted before the end.
-func (s *Source) openReply(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
-	gh, err := s.client(ctx, o)
+func (r *reporter) openReply(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
+	gh, err := r.api.client(ctx, o)
 	if err != nil {
-		return nil, s.later("reach "+o.String(), err)
+		return nil, r.api.later("reach "+o.String(), err)
 	}
-	return &reply{source: s, gh: gh, origin: o, task: t, log: s.log.With("run", t.ID, "thread", t.Thread)}, nil
+	return &reply{by: r, gh: gh, origin: o, task: t, log: r.log.With("run", t.ID, "thread", t.Thread)}, nil
 }
 
 // Update does nothing.
@@ -54,10 +54,10 @@ func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
 	if e.Found {
 		l.parts = nil
 	}
-	if err := r.source.send(ctx, r.gh, r.origin, l); hub.Permanent(err) {
+	if err := r.by.comments.send(ctx, r.gh, r.origin, l); hub.Permanent(err) {
 		r.log.Error("post reply", "err", err)
 	} else if err != nil {
-		return r.source.later("post reply", err)
+		return r.by.api.later("post reply", err)
 	}
 	if e.Kind != tasks.Answered || r.origin.Asked == nil {
 		return nil
@@ -68,7 +68,7 @@ func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
 			last, at = p, askedAt(id)
 		}
 	}
-	return r.source.memory.answered(ctx, r.origin, last, at)
+	return r.by.memory.answered(ctx, r.origin, last, at)
 }
 
 // silent reports whether there is no reply: to a withdrawn request, and to people without permission, who get one
@@ -80,11 +80,11 @@ func (r *reply) silent(ctx context.Context, e tasks.Ending) (stranger, silent bo
 	if e.Kind != tasks.Refused {
 		return false, e.Kind == tasks.Withdrawn, nil
 	}
-	p, err := r.source.may(ctx, r.origin, r.task.Actor)
+	p, err := r.by.gate.may(ctx, r.origin, r.task.Actor)
 	if err != nil || p.CanWrite() {
 		return false, false, err
 	}
-	first, err := r.source.memory.firstStranger(ctx, r.origin)
+	first, err := r.by.memory.firstStranger(ctx, r.origin)
 	return true, !first, err
 }
 
@@ -141,8 +141,8 @@ func (r *reply) footer(e tasks.Ending) string {
 		facts = append(facts, markdown.Unping(said))
 	}
 	run := "run " + r.task.ID
-	if r.source.cfg.ConsoleURL != "" {
-		run = fmt.Sprintf("[%s](%s)", run, r.source.page(r.origin, r.task.ID))
+	if r.by.consoleURL != "" {
+		run = fmt.Sprintf("[%s](%s)", run, r.by.page(r.origin, r.task.ID))
 	}
 	return strings.Join(append(facts, run), " · ")
 }
@@ -157,21 +157,21 @@ func askedAt(id string) time.Time {
 // acked is the report of a task that comments have requested. Close adds a reaction to them that shows the result.
 type acked struct {
 	tasks.Report
-	source *Source
+	by     *reporter
 	gh     *github.Client
 	origin origin
 }
 
 // acked adds the reactions to a report if a comment requested the task.
-func (s *Source) acked(ctx context.Context, o origin, r tasks.Report, err error) (tasks.Report, error) {
+func (r *reporter) acked(ctx context.Context, o origin, opened tasks.Report, err error) (tasks.Report, error) {
 	if err != nil || len(o.spots()) == 0 {
-		return r, err
+		return opened, err
 	}
-	gh, err := s.client(ctx, o)
+	gh, err := r.api.client(ctx, o)
 	if err != nil {
-		return nil, s.later("reach "+o.String(), err)
+		return nil, r.api.later("reach "+o.String(), err)
 	}
-	return &acked{Report: r, source: s, gh: gh, origin: o}, nil
+	return &acked{Report: opened, by: r, gh: gh, origin: o}, nil
 }
 
 // spots returns the comments that requested a task.
@@ -199,9 +199,9 @@ func (a *acked) Close(ctx context.Context, e tasks.Ending) error {
 	for _, p := range spots {
 		err := react(ctx, a.gh, a.origin, p, signOf(e.Kind == tasks.Answered))
 		if hub.Permanent(err) {
-			a.source.log.Warn("react", "thread", "github/"+a.origin.String(), "comment", p.ID, "err", err)
+			a.by.log.Warn("react", "thread", "github/"+a.origin.String(), "comment", p.ID, "err", err)
 		} else if err != nil {
-			return a.source.later("react", err)
+			return a.by.api.later("react", err)
 		}
 	}
 	return nil

@@ -20,7 +20,7 @@ func (w *world) asks(n int, spots ...spot) (all []tasks.Task) {
 	w.Helper()
 	for i, p := range spots {
 		h := heard{remark: remark{spot: p, author: "ann", at: time.Unix(1_790_000_000+int64(i), 0), url: fmt.Sprintf("https://github.example/%s#%d", repo, i)}, repo: repo, number: n}
-		t, err := w.src.orderOf(w.Context(), h, mentioned, "", "why?")
+		t, err := w.src.interpreter.orderOf(w.Context(), h, mentioned, "", "why?")
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -267,7 +267,7 @@ func TestSignOfAnAskedReview(t *testing.T) {
 	n := w.quietOpen()
 	comment := must(w.hub.Comment(t.Context(), repo, n, "ann", "/review"))
 	h := heard{remark: remark{spot: spot{Place: inConversation, ID: comment}, author: "ann", at: time.Unix(1_790_000_000, 0)}, repo: repo, number: n}
-	made, err := w.src.orderOf(t.Context(), h, *findCommand(sayReview).work, sayReview, "")
+	made, err := w.src.interpreter.orderOf(t.Context(), h, *findCommand(sayReview).work, sayReview, "")
 	if err != nil {
 		t.Fatal(err)
 	}

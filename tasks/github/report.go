@@ -14,10 +14,32 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
+// reporter opens the reports of tasks. It is safe for concurrent use.
+type reporter struct {
+	api        api
+	gate       *gate
+	settings   *settingsReader
+	comments   *commenter
+	memory     memory
+	watched    func(repo string) bool
+	board      Board // nil: no repository is only watched
+	people     tasks.People
+	consoleURL string
+	log        *slog.Logger
+}
+
+// page returns where people see a task: the console, or the place of its answer. It is unique among a commit's tasks.
+func (r *reporter) page(o origin, id string) string {
+	if r.consoleURL != "" {
+		return r.consoleURL + "/tasks/" + id
+	}
+	return o.URL + "#" + id
+}
+
 // report reports one review: by the status indicator of the commit while it runs, and by a comment when there is a
 // result. A comment at the start would only send mail.
 type report struct {
-	source    *Source
+	by        *reporter
 	gh        *github.Client
 	origin    origin
 	task      tasks.Task
@@ -30,33 +52,33 @@ type report struct {
 }
 
 // openReview finds or creates the task's status indicator. If GitHub does not allow one, the report continues without.
-func (s *Source) openReview(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
-	gh, err := s.client(ctx, o)
+func (r *reporter) openReview(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
+	gh, err := r.api.client(ctx, o)
 	if err != nil {
-		return nil, s.later("reach "+o.String(), err)
+		return nil, r.api.later("reach "+o.String(), err)
 	}
-	log := s.log.With("run", t.ID, "thread", t.Thread)
-	l, err := s.openIndicator(ctx, gh, o, t)
+	log := r.log.With("run", t.ID, "thread", t.Thread)
+	l, err := r.openIndicator(ctx, gh, o, t)
 	if hub.Permanent(err) {
 		log.Warn("report without check", "err", err)
 		l = hub.NoIndicator{}
 	} else if err != nil {
-		return nil, s.later("open report", err)
+		return nil, r.api.later("open report", err)
 	}
-	return s.start(ctx, &report{gh: gh, origin: o, task: t, indicator: l, log: log}), nil
+	return r.start(ctx, &report{gh: gh, origin: o, task: t, indicator: l, log: log}), nil
 }
 
 // start starts the goroutine of a report.
-func (s *Source) start(ctx context.Context, r *report) *report {
-	r.source, r.actions, r.done = s, newLatest(), make(chan struct{})
+func (r *reporter) start(ctx context.Context, t *report) *report {
+	t.by, t.actions, t.done = r, newLatest(), make(chan struct{})
 	var stop context.Context
-	stop, r.stop = context.WithCancel(ctx)
+	stop, t.stop = context.WithCancel(ctx)
 	go func() {
-		defer close(r.done)
+		defer close(t.done)
 		// The writes use ctx, not stop: a cancelled one could still arrive, after the final status.
-		r.actions.run(stop, r.indicator.Interval(), r.shower(ctx))
+		t.actions.run(stop, t.indicator.Interval(), t.shower(ctx))
 	}()
-	return r
+	return t
 }
 
 // shower returns a function that writes an action to the indicator and logs the first failure.
@@ -96,7 +118,7 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	}
 	said, err := r.postFindings(ctx, e)
 	if err != nil {
-		return r.source.later("post findings", err)
+		return r.by.api.later("post findings", err)
 	}
 	if err := r.comment(ctx, said); hub.Permanent(err) {
 		r.log.Error("post review", "err", err)
@@ -104,12 +126,12 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 			said.verdict = verdictOf(tasks.Ending{Kind: tasks.Failed, Reason: "GitHub does not let errand comment. The answer is in the run's log.", At: e.At})
 		}
 	} else if err != nil {
-		return r.source.later("post review", err)
+		return r.by.api.later("post review", err)
 	}
 	if err := r.indicator.Finish(ctx, said.verdict); hub.Permanent(err) {
 		r.log.Warn("end check", "err", err)
 	} else if err != nil {
-		return r.source.later("end report", err)
+		return r.by.api.later("end report", err)
 	}
 	return nil
 }
@@ -150,11 +172,11 @@ func (r *report) postFindings(ctx context.Context, e tasks.Ending) (outcome, err
 func (r *report) inWords(ctx context.Context, said outcome) (outcome, error) {
 	switch said.ending.Kind {
 	case tasks.Answered:
-		state, err := r.source.memory.reviewed(ctx, r.task, r.origin, said.verdict)
+		state, err := r.by.memory.reviewed(ctx, r.task, r.origin, said.verdict)
 		said.text += state.pausing()
 		return said, err
 	case tasks.Refused:
-		state, err := r.source.memory.state(ctx, r.origin)
+		state, err := r.by.memory.state(ctx, r.origin)
 		if state.LastReviewed == r.origin.Head && state.Verdict != (kept{}) {
 			said.verdict = state.Verdict.verdict(said.ending)
 		}
@@ -203,4 +225,66 @@ func (l latest) run(stop context.Context, pause time.Duration, write func(string
 		case <-time.After(pause):
 		}
 	}
+}
+
+// openIndicator finds or creates the status indicator of a review.
+func (r *reporter) openIndicator(ctx context.Context, gh *github.Client, o origin, t tasks.Task) (hub.StatusIndicator, error) {
+	return r.api.forge.OpenIndicator(ctx, gh, hub.IndicatorTarget{Repo: o.Repo, Commit: o.Head, Task: t.ID, URL: r.page(o, t.ID)})
+}
+
+// waits shows on the commit why a review waits. Other tasks show nothing before they end.
+func (r *reporter) waits(ctx context.Context, t tasks.Task, text string) error {
+	o, err := originOf(t)
+	if err != nil || t.Kind != kindReview || r.watched(o.Repo) {
+		return err
+	}
+	gh, err := r.api.client(ctx, o)
+	if err != nil {
+		return err
+	}
+	indicator, err := r.openIndicator(ctx, gh, o, t)
+	if err == nil {
+		err = indicator.Show(ctx, markdown.NeutralLine(untrusted.Line(text, hub.MaxStatus)))
+	}
+	if hub.Permanent(err) {
+		return nil // GitHub allows no indicator; the report says so
+	}
+	return err
+}
+
+// kept is the part of a verdict that also holds for a later head with the same changes.
+type kept struct {
+	Conclusion string `json:"conclusion"`
+	Title      string `json:"title"`
+	Line       string `json:"line"`
+}
+
+func keep(v hub.Verdict) kept { return kept{v.Conclusion, v.Title, v.Line} }
+
+// verdict returns the verdict for a later head whose review was refused because it has the same changes.
+func (k kept) verdict(e tasks.Ending) hub.Verdict {
+	return hub.Verdict{Conclusion: k.Conclusion, Title: k.Title, Line: k.Line, Summary: markdown.Unping(untrusted.Line(e.Sentence(), 500)), At: e.At}
+}
+
+// verdictOf returns the verdict on an ending without findings.
+func verdictOf(e tasks.Ending) hub.Verdict {
+	v := hub.Verdict{Conclusion: conclusion(e.Kind), At: e.At}
+	if e.Kind == tasks.Answered {
+		v.Title, v.Line = "Reviewed", "Reviewed, see the conversation"
+		v.Summary = "The review is in the conversation of the pull request.\n\n" + markdown.Unping(e.Footer())
+		return v
+	}
+	v.Title, v.Line = "Not reviewed", "Not reviewed: "+markdown.Unping(untrusted.Line(e.Sentence(), 500))
+	v.Summary = v.Line
+	return v
+}
+
+// conclusion returns the conclusion for an ending without findings. It is never one that GitHub counts as failed, such
+// as timed_out: people judge the change, and errand's problems are not theirs. Nor is it success, which would say that
+// there is nothing to read.
+func conclusion(k tasks.EndingKind) string {
+	if k == tasks.Cancelled {
+		return "cancelled"
+	}
+	return "neutral"
 }

@@ -77,12 +77,12 @@ type posted struct {
 
 // comments finds errand's comments with a mark, by part. Others may have copied a mark, so the author has to be errand.
 func (r *report) comments(ctx context.Context) (map[int]posted, error) {
-	me, err := r.source.forge.Login(ctx)
+	me, err := r.by.api.forge.Login(ctx)
 	if err != nil {
 		return nil, err
 	}
 	found := map[int]posted{}
-	for c, err := range r.source.conversation(ctx, r.gh, r.origin, time.Time{}) {
+	for c, err := range r.by.api.conversation(ctx, r.gh, r.origin, time.Time{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -128,8 +128,8 @@ func text(e tasks.Ending) string {
 // footer returns the line of facts with a link to the run.
 func (r *report) footer(e tasks.Ending) string {
 	run := "run " + r.task.ID
-	if r.source.cfg.ConsoleURL != "" {
-		run = fmt.Sprintf("[%s](%s)", run, r.source.page(r.origin, r.task.ID))
+	if r.by.consoleURL != "" {
+		run = fmt.Sprintf("[%s](%s)", run, r.by.page(r.origin, r.task.ID))
 	}
 	if facts := e.Footer(); facts != "" {
 		return markdown.Unping(facts) + " · " + run

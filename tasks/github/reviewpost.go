@@ -95,11 +95,11 @@ func (r *report) submit(ctx context.Context, body string, findings []review.Find
 
 // posted finds the review with a mark, and the IDs of the findings in it.
 func (r *report) posted(ctx context.Context, m mark) (told map[string]bool, found bool, err error) {
-	me, err := r.source.forge.Login(ctx)
+	me, err := r.by.api.forge.Login(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	for v, err := range r.source.reviews(ctx, r.gh, r.origin) {
+	for v, err := range r.by.api.reviews(ctx, r.gh, r.origin) {
 		if err != nil {
 			return nil, false, fmt.Errorf("list reviews of %s: %w", r.origin, err)
 		}
@@ -142,7 +142,7 @@ func (r *report) diff(ctx context.Context, findings []review.Finding) (review.Di
 	if len(missing) == 0 {
 		return d, nil
 	}
-	for f, err := range r.source.files(ctx, r.gh, r.origin) {
+	for f, err := range r.by.api.files(ctx, r.gh, r.origin) {
 		if err != nil {
 			return nil, fmt.Errorf("list files of %s: %w", r.origin, err)
 		}

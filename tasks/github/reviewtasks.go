@@ -18,12 +18,12 @@ func reviews(o origin) string { return "github/" + o.String() + "/review" }
 
 // advance submits the review of a pull request's head, unless it has one, and ends the reviews of other heads. at is
 // when GitHub last changed the pull request. The same head gives the same task, for every event and poll.
-func (s *Source) advance(ctx context.Context, desk *tasks.Desk, t draft, at time.Time) (said string, err error) {
+func (i *interpreter) advance(ctx context.Context, desk *tasks.Desk, t draft, at time.Time) (said string, err error) {
 	o := t.origin
 	if !tasks.ValidID(t.ID) {
-		return submitted(s.submit(ctx, desk, t)) // the desk reports the error; nothing is recorded
+		return submitted(i.submit(ctx, desk, t)) // the desk reports the error; nothing is recorded
 	}
-	err = s.memory.changeState(ctx, o, func(p *prState) (err error) {
+	err = i.memory.changeState(ctx, o, func(p *prState) (err error) {
 		t.ID, err = p.advance(t.ID, o, at)
 		return err
 	})
@@ -31,7 +31,7 @@ func (s *Source) advance(ctx context.Context, desk *tasks.Desk, t draft, at time
 		return "", err
 	}
 	// First: it may have inherited requests from the others.
-	if said, err = submitted(s.submit(ctx, desk, t)); err != nil {
+	if said, err = submitted(i.submit(ctx, desk, t)); err != nil {
 		return "", err
 	}
 	return said, desk.Supersede(ctx, t.Thread, supersededBy+hub.ShortSHA(o.Head)+".", otherHead(o.Head))
@@ -82,13 +82,13 @@ func (p *prState) sees(at time.Time) error {
 }
 
 // retire ends the reviews of a closed pull request or draft. If it is reopened, they start again.
-func (s *Source) retire(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+func (i *interpreter) retire(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	e := d.pull
-	if err := s.worksOn(e.GetRepo().GetFullName()); err != nil {
+	if err := i.worksOn(e.GetRepo().GetFullName()); err != nil {
 		return "", err
 	}
 	o := asItIs(e.GetRepo().GetFullName(), e.GetPullRequest())
-	err = s.memory.changeState(ctx, o, func(p *prState) error {
+	err = i.memory.changeState(ctx, o, func(p *prState) error {
 		p.Review = ""
 		return p.sees(e.GetPullRequest().GetUpdatedAt().Time)
 	})
@@ -118,32 +118,32 @@ func headOf(t tasks.Task) string {
 
 // succeed submits the review of a pull request's head in place of the reviews of earlier heads. why is the reason why
 // no review is wanted, or nil.
-func (s *Source) succeed(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, why error) (said string, err error) {
+func (i *interpreter) succeed(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, why error) (said string, err error) {
 	at := pr.GetUpdatedAt().Time
-	if err := s.outdate(ctx, desk, t, pr, at); err != nil {
+	if err := i.outdate(ctx, desk, t, pr, at); err != nil {
 		return "", err
 	}
-	t, inherited, err := s.inherit(ctx, desk, t, pr)
+	t, inherited, err := i.inherit(ctx, desk, t, pr)
 	if err != nil {
 		return "", err
 	}
 	if why != nil && !inherited {
 		return "", why
 	}
-	if t, err = s.expected(ctx, t, pr); err != nil {
+	if t, err = i.settings.expected(ctx, t, pr); err != nil {
 		return "", err
 	}
-	return s.advance(ctx, desk, t, at)
+	return i.advance(ctx, desk, t, at)
 }
 
 // outdate ends the reviews of other heads of a pull request from a fork: the new head may not be approved, and the
 // approved one is gone.
-func (s *Source) outdate(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, at time.Time) error {
+func (i *interpreter) outdate(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, at time.Time) error {
 	if !hub.IsFork(pr) {
 		return nil
 	}
 	o := t.origin
-	err := s.memory.changeState(ctx, o, func(p *prState) error {
+	err := i.memory.changeState(ctx, o, func(p *prState) error {
 		if err := p.sees(at); err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func (s *Source) outdate(ctx context.Context, desk *tasks.Desk, t draft, pr *git
 // inherit gives a review the requests for unfinished reviews of other heads, and reports whether there are any. A push
 // by errand ends no review. Requests by people without permission are dropped, because they would get the next review
 // refused, and so are requests by bots, which were counted already.
-func (s *Source) inherit(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest) (_ draft, inherited bool, err error) {
+func (i *interpreter) inherit(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest) (_ draft, inherited bool, err error) {
 	if hub.IsFork(pr) || pr.GetState() == "closed" || t.Actor == t.me {
 		return t, false, nil
 	}
@@ -176,7 +176,7 @@ func (s *Source) inherit(ctx context.Context, desk *tasks.Desk, t draft, pr *git
 			continue
 		}
 		switch {
-		case !before.byPerson(), before.byBot(), s.mayNot(ctx, o, st.Task.Actor):
+		case !before.byPerson(), before.byBot(), i.gate.mayNot(ctx, o, st.Task.Actor):
 			o.Also = append(o.Also, before.spots()...)
 		case before.Asked != nil: // the latest text counts, and the widest scope
 			o.Also = append(o.spots(), before.Also...)
@@ -190,28 +190,20 @@ func (s *Source) inherit(ctx context.Context, desk *tasks.Desk, t draft, pr *git
 	return t, inherited, nil
 }
 
-// mayNot reports whether GitHub says that an account may not request anything. The brief checks again before the run.
-func (s *Source) mayNot(ctx context.Context, o origin, login string) bool {
-	ctx, cancel := context.WithTimeout(ctx, loginPatience)
-	defer cancel()
-	p, err := s.may(ctx, o, login)
-	return err == nil && !p.CanWrite()
-}
-
 // labeled submits the review of a fork's pull request that was given the approving label. The permission of the person
 // is checked before the run. The payload has the head at the time of the label.
-func (s *Source) labeled(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+func (i *interpreter) labeled(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	e := d.pull
-	if e.GetLabel().GetName() != s.cfg.ForkLabel || !hub.IsFork(e.GetPullRequest()) {
+	if e.GetLabel().GetName() != i.gate.forkLabel || !hub.IsFork(e.GetPullRequest()) {
 		return "", ignored{"The label has no meaning here.", slog.LevelDebug}
 	}
-	t, err := s.reviewOf(ctx, d)
+	t, err := i.reviewOf(ctx, d)
 	if err != nil {
 		return "", err
 	}
 	t.origin.ApprovedBy = e.GetSender().GetLogin()
-	if t, err = s.expected(ctx, t, e.GetPullRequest()); err != nil {
+	if t, err = i.settings.expected(ctx, t, e.GetPullRequest()); err != nil {
 		return "", err
 	}
-	return submitted(s.submit(ctx, desk, t))
+	return submitted(i.submit(ctx, desk, t))
 }

@@ -1,14 +1,21 @@
 package github
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
-	"net/http"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-github/v60/github"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
@@ -24,23 +31,32 @@ const (
 	maxGuidance  = 20_000   // characters of a repository's instructions for reviewers
 )
 
+// settingsReader reads the settings of repositories. It is safe for concurrent use.
+type settingsReader struct {
+	api   api
+	gate  *gate
+	cache hub.Recent[wish]
+	now   func() time.Time
+	log   *slog.Logger
+}
+
 // settings reads a repository's settings from its base branch: changes in a pull request count after the merge. unknown
 // describes the invalid parts of the file in sentences. The result is cached for a short time.
-func (s *Source) settings(ctx context.Context, gh *github.Client, o origin, base string) (c settings, unknown []string, err error) {
-	key, now := strings.ToLower(o.Repo)+" "+base, s.cfg.Now()
-	if known, ok := s.wishes.Get(key, now); ok {
+func (r *settingsReader) settings(ctx context.Context, gh *github.Client, o origin, base string) (c settings, unknown []string, err error) {
+	key, now := strings.ToLower(o.Repo)+" "+base, r.now()
+	if known, ok := r.cache.Get(key, now); ok {
 		return known.settings, known.unknown, nil
 	}
-	text, cut, err := s.fileOf(ctx, gh, o, base, settingsFile, maxSettings)
+	text, err := r.api.fileOf(ctx, gh, o, base, settingsFile)
 	if err != nil {
 		return settings{}, nil, err
 	}
-	if cut { // half a file may mean something else than the whole
+	if len(text) > maxSettings { // half a file may mean something else than the whole
 		c.Unread, unknown = true, []string{fmt.Sprintf("The file is larger than %d KiB, so it is ignored.", maxSettings>>10)}
 	} else {
 		c, unknown = parseSettings([]byte(text))
 	}
-	s.wishes.Put(key, wish{c, unknown}, now)
+	r.cache.Put(key, wish{c, unknown}, now)
 	return c, unknown, nil
 }
 
@@ -50,50 +66,26 @@ type wish struct {
 	unknown  []string
 }
 
-// fileOf reads at most the first bytes of a file on a branch, or "" if it does not exist or is a directory. cut reports
-// that there are more. If the file is larger than GitHub's limit, it returns an *tasks.InputError.
-func (s *Source) fileOf(ctx context.Context, gh *github.Client, o origin, branch, path string, most int) (text string, cut bool, err error) {
-	owner, name := o.path()
-	file, _, _, err := gh.Repositories.GetContents(ctx, owner, name, path, &github.RepositoryContentGetOptions{Ref: "refs/heads/" + branch})
-	what := fmt.Sprintf("read %s of %s", path, o.Repo)
-	if hub.StatusCode(err) == http.StatusNotFound {
-		return "", false, nil
-	}
-	if err != nil {
-		return "", false, s.sorted(what, err)
-	}
-	switch {
-	case file == nil: // a directory
-		return "", false, nil
-	case file.GetEncoding() == "none":
-		return "", false, &tasks.InputError{Sentence: path + " of " + o.Repo + " is too large."}
-	}
-	if text, err = file.GetContent(); err != nil {
-		return "", false, fmt.Errorf("%s: %w", what, err)
-	}
-	return text[:min(len(text), most)], len(text) > most, nil
-}
-
 // expected applies the repository's settings to a task before it is submitted; the error is ignored if they exclude it.
 // If GitHub does not return the settings in time, the worker checks them.
-func (s *Source) expected(ctx context.Context, t draft, pr *github.PullRequest) (draft, error) {
+func (r *settingsReader) expected(ctx context.Context, t draft, pr *github.PullRequest) (draft, error) {
 	o := t.origin
 	if t.Profile == agent.Untrusted && !o.byPerson() {
-		if ok, err := s.approved(ctx, o); err != nil {
+		if ok, err := r.gate.approved(ctx, o); err != nil {
 			return t, err
 		} else if !ok {
-			return t, ignored{s.unapproved(), slog.LevelInfo}
+			return t, ignored{r.gate.unapproved(), slog.LevelInfo}
 		}
 	}
 	ask, cancel := context.WithTimeout(ctx, loginPatience)
 	defer cancel()
-	gh, err := s.client(ask, o)
+	gh, err := r.api.client(ask, o)
 	var c settings
 	if err == nil {
-		c, _, err = s.settings(ask, gh, o, o.Base)
+		c, _, err = r.settings(ask, gh, o, o.Base)
 	}
 	if err != nil {
-		s.log.Warn("handle event without the repository's settings", "err", err)
+		r.log.Warn("handle event without the repository's settings", "err", err)
 		return t, nil
 	}
 	if why := c.refuses(t.Kind, o, pr, nil); why != "" {
@@ -115,65 +107,44 @@ func (c settings) refuses(kind string, o origin, pr *github.PullRequest, files [
 }
 
 // wanted applies the settings before a run: it returns an *tasks.InputError if they exclude it, and the instructions.
-func (s *Source) wanted(ctx context.Context, gh *github.Client, t tasks.Task, o origin, pr *github.PullRequest) (guidance string, err error) {
-	c, _, err := s.settings(ctx, gh, o, o.Base)
+func (r *settingsReader) wanted(ctx context.Context, gh *github.Client, t tasks.Task, o origin, pr *github.PullRequest) (guidance string, err error) {
+	c, _, err := r.settings(ctx, gh, o, o.Base)
 	if err != nil {
 		return "", err
 	}
 	var files []string
 	if len(c.Skip.Paths) > 0 && !o.byPerson() {
-		if files, err = s.changed(ctx, gh, o); err != nil {
+		if files, err = r.api.changed(ctx, gh, o); err != nil {
 			return "", err
 		}
 	}
 	if why := c.refuses(t.Kind, o, pr, files); why != "" {
 		return "", &tasks.InputError{Sentence: why}
 	}
-	return s.guidance(ctx, gh, o, c)
+	return r.guidance(ctx, gh, o, c)
 }
 
 // guidance returns the repository's instructions for reviewers, for the system prompt. They are trusted, so they are
 // not fenced.
-func (s *Source) guidance(ctx context.Context, gh *github.Client, o origin, c settings) (string, error) {
+func (r *settingsReader) guidance(ctx context.Context, gh *github.Client, o origin, c settings) (string, error) {
 	if c.Review.Instructions == "" {
 		return "", nil
 	}
-	text, _, err := s.fileOf(ctx, gh, o, o.Base, c.Review.Instructions, 4*maxGuidance)
-	if text = untrusted.Cut(untrusted.Plain(text), maxGuidance); err != nil || text == "" {
+	text, err := r.api.fileOf(ctx, gh, o, o.Base, c.Review.Instructions)
+	if text = untrusted.Cut(untrusted.Plain(text[:min(len(text), 4*maxGuidance)]), maxGuidance); err != nil || text == "" {
 		return "", err
 	}
 	return "The repository's own instructions for reviewers, from its base branch:\n" + text + "\n", nil
 }
 
-// changed lists the files of a pull request, including old names of moved files. Beyond a thousand files it returns
-// nil, because no one lists that many in the settings.
-func (s *Source) changed(ctx context.Context, gh *github.Client, o origin) ([]string, error) {
-	var all []string
-	n := 0
-	for f, err := range s.files(ctx, gh, o) {
-		if err != nil {
-			return nil, s.sorted("read the files of "+o.String(), err)
-		}
-		if n++; n > 1000 {
-			return nil, nil
-		}
-		all = append(all, f.GetFilename())
-		if old := f.GetPreviousFilename(); old != "" {
-			all = append(all, old)
-		}
-	}
-	return all, nil
-}
-
-// VerificationCommands returns the commands that should succeed before work is published, from a repository's settings
-// on a branch: all of them, or an error.
-func (s *Source) VerificationCommands(ctx context.Context, repo, base string) ([]string, error) {
+// verificationCommands returns all the commands that should succeed before work on a branch is published, or an error.
+func (r *settingsReader) verificationCommands(ctx context.Context, repo, base string) ([]string, error) {
 	o := origin{Repo: repo}
-	gh, err := s.client(ctx, o)
+	gh, err := r.api.client(ctx, o)
 	if err != nil {
-		return nil, s.sorted("reach "+repo, err)
+		return nil, r.api.sorted("reach "+repo, err)
 	}
-	c, _, err := s.settings(ctx, gh, o, base)
+	c, _, err := r.settings(ctx, gh, o, base)
 	if err == nil && c.Unread {
 		err = &tasks.InputError{Sentence: "Not all checks in " + settingsFile + " of " + repo + " can be read."}
 	}
@@ -184,7 +155,7 @@ func (s *Source) VerificationCommands(ctx context.Context, repo, base string) ([
 // defaults apply.
 func (r *report) limits(ctx context.Context) (review.Limits, []string, error) {
 	l := review.Limits{Max: 6, Floor: review.Minor}
-	c, unknown, err := r.source.settings(ctx, r.gh, r.origin, r.origin.Base)
+	c, unknown, err := r.by.settings.settings(ctx, r.gh, r.origin, r.origin.Base)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		r.log.Warn("review without the repository's settings", "why", input.Sentence)
 		return l, nil, nil
@@ -212,4 +183,183 @@ func misunderstood(unknown []string) string {
 		b.WriteString("\n- " + markdown.NeutralLine(one))
 	}
 	return b.String()
+}
+
+// settings is .github/errand.yml, the repository's own settings. The zero value is that of a repository without one.
+type settings struct {
+	Triggers map[string]bool `yaml:"triggers"` // kinds of automatic work, on or off; see on
+	Skip     skip            `yaml:"skip"`
+	Review   struct {
+		Severity     string `yaml:"severity"`     // the least serious findings to show: critical, major or minor; empty: all
+		MaxFindings  int    `yaml:"max_findings"` // on lines; 0: the default
+		Instructions string `yaml:"instructions"` // a file of the base branch with more instructions for reviewers
+	} `yaml:"review"`
+	Checks []string          `yaml:"checks"` // commands that have to succeed; the worker runs them before it publishes
+	Models map[string]string `yaml:"models"` // by kind of task
+
+	Unread bool `yaml:"-"` // there may be more Checks that could not be read
+}
+
+// skip selects pull requests without automatic work.
+type skip struct {
+	Paths    []string `yaml:"paths"`    // if the pull request changes only these files, as in agent.Rule
+	Labels   []string `yaml:"labels"`   // if it has one of these labels
+	Authors  []string `yaml:"authors"`  // if its author is one of these
+	Branches []string `yaml:"branches"` // if its base is one of these; * matches any characters except a slash
+}
+
+// on reports whether a kind of work is done automatically.
+func (c settings) on(kind string) bool {
+	if wanted, said := c.Triggers[kind]; said {
+		return wanted
+	}
+	return kinds()[kind].automatic
+}
+
+// skips returns why there is no automatic work on a pull request that changes these files, or "". files is nil if they
+// are not known yet.
+func (c settings) skips(pr *github.PullRequest, files []string) (why string) {
+	for _, l := range pr.Labels {
+		if containsFold(c.Skip.Labels, l.GetName()) {
+			return "The repository's settings skip the label " + untrusted.Line(l.GetName(), 50) + "."
+		}
+	}
+	if author := pr.GetUser().GetLogin(); containsFold(c.Skip.Authors, author) {
+		return "The repository's settings skip pull requests of " + author + "."
+	}
+	base := pr.GetBase().GetRef()
+	if slices.ContainsFunc(c.Skip.Branches, func(p string) bool { ok, _ := path.Match(p, base); return ok }) {
+		return "The repository's settings skip pull requests against " + untrusted.Line(base, 100) + "."
+	}
+	var skipped []*regexp.Regexp
+	for _, p := range c.Skip.Paths {
+		skipped = append(skipped, agent.Paths(p))
+	}
+	worth := func(file string) bool {
+		return !slices.ContainsFunc(skipped, func(p *regexp.Regexp) bool { return p.MatchString(file) })
+	}
+	if len(files) > 0 && !slices.ContainsFunc(files, worth) {
+		return "The repository's settings skip all files that the pull request changes."
+	}
+	return ""
+}
+
+func containsFold(list []string, s string) bool {
+	return slices.ContainsFunc(list, func(have string) bool { return strings.EqualFold(have, s) })
+}
+
+// Bounds of what a repository can make errand store or do.
+const (
+	maxList   = 50  // entries
+	maxEntry  = 300 // characters of one
+	maxChosen = 20  // findings on lines
+)
+
+// parseSettings reads the file. It skips invalid settings and returns a line about each.
+func parseSettings(data []byte) (c settings, wrong []string) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	err := dec.Decode(&c)
+	if te, ok := errors.AsType[*yaml.TypeError](err); ok {
+		for _, e := range te.Errors {
+			wrong = append(wrong, misread(e))
+		}
+	} else if err != nil && !errors.Is(err, io.EOF) {
+		return settings{Unread: true}, []string{"The file is not YAML: " + untrusted.Line(strings.TrimPrefix(err.Error(), "yaml: "), maxEntry) + "."}
+	}
+	c, wrong = c.validated(wrong)
+	c.Unread = len(c.Checks) != wantedChecks(data)
+	return c, wrong
+}
+
+// wantedChecks counts the checks in a file, including invalid ones.
+func wantedChecks(data []byte) int {
+	var c struct {
+		Checks yaml.Node `yaml:"checks"`
+	}
+	_ = yaml.Unmarshal(data, &c) // other errors are reported elsewhere
+	node := &c.Checks
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	switch {
+	case node.Kind == yaml.SequenceNode:
+		return len(node.Content)
+	case node.IsZero(), node.Tag == "!!null":
+		return 0
+	}
+	return 1
+}
+
+var (
+	unknownField = regexp.MustCompile(`^line (\d+): field (.+) not found in type .*$`)
+	wrongKind    = regexp.MustCompile(`^(line \d+): .*$`)
+)
+
+// misread rewrites the YAML package's errors, which mention Go types.
+func misread(e string) string {
+	if m := unknownField.FindStringSubmatch(e); m != nil {
+		return fmt.Sprintf("Line %s: unknown setting %s.", m[1], code(m[2]))
+	}
+	if m := wrongKind.FindStringSubmatch(e); m != nil {
+		return "L" + m[1][1:] + ": the value has the wrong type."
+	}
+	return untrusted.Line(e, maxEntry)
+}
+
+// validated drops settings that could be read but make no sense.
+func (c settings) validated(wrong []string) (settings, []string) {
+	refuse := func(key, why string) { wrong = append(wrong, code(key)+" "+why+".") }
+	for _, kind := range slices.Sorted(maps.Keys(c.Triggers)) {
+		if !kinds()[kind].automatic {
+			refuse("triggers."+kind, "is not a kind of automatic work")
+			delete(c.Triggers, kind)
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(c.Models)) {
+		if _, ok := kinds()[kind]; !ok || !modelForm.MatchString(c.Models[kind]) {
+			refuse("models."+kind, "is not a model name for a kind of task")
+			delete(c.Models, kind)
+		}
+	}
+	for _, l := range []struct {
+		key  string
+		list *[]string
+		good func(string) bool
+	}{
+		{"skip.paths", &c.Skip.Paths, nil},
+		{"skip.labels", &c.Skip.Labels, nil},
+		{"skip.authors", &c.Skip.Authors, nil},
+		{"skip.branches", &c.Skip.Branches, func(s string) bool { _, err := path.Match(s, ""); return err == nil }},
+		{"checks", &c.Checks, nil},
+	} {
+		kept := slices.DeleteFunc(slices.Clone(*l.list), func(s string) bool {
+			return strings.TrimSpace(s) == "" || len(s) > maxEntry || strings.ContainsAny(s, "\r\n\x00") || l.good != nil && !l.good(s)
+		})
+		if kept = kept[:min(len(kept), maxList)]; len(kept) < len(*l.list) {
+			refuse(l.key, "has entries that cannot be used")
+		}
+		*l.list = kept
+	}
+	if s := c.Review.Severity; !slices.Contains([]string{"", "critical", "major", "minor"}, s) {
+		refuse("review.severity", "is neither critical, major nor minor")
+		c.Review.Severity = ""
+	}
+	if n := c.Review.MaxFindings; n < 0 || n > maxChosen {
+		refuse("review.max_findings", fmt.Sprintf("is not a number from 1 to %d", maxChosen))
+		c.Review.MaxFindings = 0
+	}
+	if p := c.Review.Instructions; p != "" && (path.Clean("/"+p) != "/"+p || len(p) > maxEntry) {
+		refuse("review.instructions", "is not the path of a file in the repository")
+		c.Review.Instructions = ""
+	}
+	return c, wrong
+}
+
+// modelForm matches what tasks accepts as the name of a model.
+var modelForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:\[\]-]{0,99}$`)
+
+// code formats text from others as inline code.
+func code(s string) string {
+	return "`" + strings.ReplaceAll(untrusted.Line(s, maxEntry), "`", "'") + "`"
 }

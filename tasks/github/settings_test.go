@@ -90,7 +90,7 @@ func TestSettingsSwitchReviewsOff(t *testing.T) {
 
 	// The front door does not wait for GitHub, and the worker does.
 	lift := w.hub.Fail(contents, githubfake.Failure{Times: -1, Status: 500})
-	w.src.wishes = hub.Recent[wish]{}
+	w.src.settings.cache = hub.Recent[wish]{}
 	must(w.hub.PushPR(t.Context(), repo, n, nil))
 	all := f.tasks()
 	if len(all) != 1 {
@@ -120,12 +120,12 @@ func TestSettingsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
 	o := origin{Repo: repo, Number: 1, Base: "main"}
-	gh := must(w.src.client(t.Context(), o))
+	gh := must(w.src.gate.api.client(t.Context(), o))
 	for size, want := range map[int]string{maxSettings: "", maxSettings + 1: "[The file is larger than 64 KiB, so it is ignored.]"} {
 		text := "checks: [make test]\n#"
 		w.setUp(map[string]string{settingsFile: text + strings.Repeat("x", size-len(text))})
-		w.src.wishes = hub.Recent[wish]{}
-		c, unknown, err := w.src.settings(t.Context(), gh, o, "main")
+		w.src.settings.cache = hub.Recent[wish]{}
+		c, unknown, err := w.src.settings.settings(t.Context(), gh, o, "main")
 		if err != nil || strings.TrimPrefix(fmt.Sprint(unknown), "[]") != want || len(c.Checks) > 0 != (want == "") {
 			t.Errorf("of %d bytes: %q, %q, %v", size, c.Checks, unknown, err)
 		}
@@ -138,9 +138,9 @@ func TestSettingsAreAskedOnce(t *testing.T) {
 	w := withToken(t)
 	w.setUp(map[string]string{settingsFile: "reviews: on\n"})
 	o := origin{Repo: repo, Number: 1, Base: "main"}
-	gh := must(w.src.client(t.Context(), o))
+	gh := must(w.src.gate.api.client(t.Context(), o))
 	for range 2 {
-		_, unknown, err := w.src.settings(t.Context(), gh, o, "main")
+		_, unknown, err := w.src.settings.settings(t.Context(), gh, o, "main")
 		if err != nil || len(unknown) != 1 || unknown[0] != "Line 1: unknown setting `reviews`." {
 			t.Errorf("%q %v", unknown, err)
 		}

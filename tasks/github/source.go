@@ -1,3 +1,45 @@
+// Package github is the task source for GitHub. It turns an opened or updated pull request into a review, which is
+// reported by a check run (a commit status if errand has only a token), one review with a comment on the line of each
+// finding, and one summary comment.
+//
+// It promises:
+//   - An event counts only with a correct X-Hub-Signature-256. It is answered within 6 s of its arrival, even if Redis
+//     or GitHub is slow.
+//   - Code from a fork is not run, and drafts and bots' pull requests are not reviewed. Both are checked again before
+//     the run.
+//   - Text by others reaches the agent as quoted material, without the parts that a page does not show. The agent's
+//     text reaches the page whole and notifies no one.
+//   - A comment counts if it mentions errand, outside of code and quotes, or begins with a command. All its deliveries
+//     give the same task. Comments by errand and by bots that are not listed are ignored. The author's write access is
+//     checked before anything runs.
+//   - Nothing is written to a repository that is only watched. Results are posted on a Board.
+//   - The agent's updates and questions are separate comments, each posted once. Any person with write access may
+//     answer; the first answer counts. Listed bots can request work, which counts as automatic work.
+//   - Each request in a comment gets one answer where it was made (in the conversation, for several requests in one
+//     run), found again by its marker. The comment gets a reaction that shows the result. The agent does not see text
+//     that was written or edited after the request.
+//   - A review has at most six comments by default, all inside the diff of the reviewed head, and none if the head has
+//     moved. Findings without a line are in the summary. A review is found again by its marker and never submitted
+//     twice.
+//   - No finding is posted twice, nor again after people have dismissed or answered it. errand resolves its own threads
+//     when the finding is fixed.
+//   - There is one summary per pull request, continued in further comments if it does not fit. It is edited, not
+//     repeated. An older task never replaces the text of a newer one, and a failure never replaces a review.
+//   - No review marks the commit as failed: if errand has a problem, a check run is neutral and a status is success,
+//     with the reason. (A check run that ends as timed_out or cancelled blocks a merge that requires it; a status never
+//     does.)
+//   - Published work has one open pull request per branch, a draft if the repository supports drafts. errand edits only
+//     its own part of the description; it never merges, approves, closes or marks a pull request ready.
+//   - No request to GitHub lasts longer than 10 s, and creation is not repeated without looking for the result first.
+//
+// It does not promise to receive every event: GitHub does not repeat a failed delivery. Use a dedicated account or App,
+// because its pull requests and pushes are not reviewed.
+//
+// A Source may be used from any goroutine of any process. A report's Update is called from one goroutine at a time and
+// never blocks; Close may run concurrently. A report has one goroutine, which ends with Close or with the context given
+// to Open.
+//
+// Package forge/github lists the permissions and events that the App needs, and checks that it has them.
 package github
 
 import (
@@ -9,9 +51,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-github/v60/github"
-
-	"github.com/errand-fleet/errand/forge"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
@@ -47,15 +86,20 @@ const (
 	DefaultQuiet     = 30 * time.Second // lets people push a correction first
 )
 
-// Source is GitHub as tasks sees it. Its fields do not change after New; caches have locks of their own.
+// Source is GitHub as tasks sees it. Its parts do not change after New; caches have their own locks.
 type Source struct {
 	cfg     Config
 	forge   *hub.Forge
 	memory  memory
 	inbound intake.Inbound
-	pacer   intake.Pacer
-	wishes  hub.Recent[wish]
 	log     *slog.Logger
+
+	interpreter *interpreter // turns events and comments into tasks
+	briefs      *briefer     // tells the agent what a task is about
+	reports     *reporter    // shows tasks on GitHub
+	comments    *commenter   // posts and finds comments
+	gate        *gate        // decides who may do what
+	settings    *settingsReader
 }
 
 var (
@@ -63,6 +107,8 @@ var (
 	_ tasks.Talker    = (*Source)(nil)
 	_ tasks.Selective = (*Source)(nil)
 	_ tasks.Settler   = (*Source)(nil)
+	_ tasks.Waiter    = (*Source)(nil)
+	_ tasks.Recaller  = (*Source)(nil)
 )
 
 // New checks the configuration. It does not talk to GitHub.
@@ -89,70 +135,45 @@ func New(cfg Config) (*Source, error) {
 	cfg.Quiet, cfg.Look = cmp.Or(cfg.Quiet, DefaultQuiet), cmp.Or(cfg.Look, DefaultLook)
 	cfg.ForkLabel, cfg.ForkRuns = cmp.Or(cfg.ForkLabel, DefaultForkLabel), cmp.Or(cfg.ForkRuns, DefaultForkRuns)
 	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
-	return &Source{cfg: cfg, forge: cfg.Forge, memory: memory{cfg.Memory, cfg.Log}, pacer: intake.Pacer{Limiter: cfg.Limiter}, log: cfg.Log.With("source", "github")}, nil
+	return assemble(cfg), nil
 }
+
+// assemble creates the parts of a source.
+func assemble(cfg Config) *Source {
+	log, mem, hubAPI := cfg.Log.With("source", sourceName), memory{cfg.Memory, cfg.Log}, api{cfg.Forge, cfg.Now}
+	g := &gate{
+		api: hubAPI, memory: mem, pacer: intake.Pacer{Limiter: cfg.Limiter},
+		bots: cfg.Bots, forkLabel: cfg.ForkLabel, forkRuns: cfg.ForkRuns, now: cfg.Now,
+	}
+	comments := &commenter{api: hubAPI, gate: g, memory: mem, watched: cfg.watched, log: log}
+	settings := &settingsReader{api: hubAPI, gate: g, now: cfg.Now, log: log}
+	interpreter := &interpreter{
+		api: hubAPI, gate: g, settings: settings, comments: comments, memory: mem, watched: cfg.watched, repository: cfg.Repository,
+		quiet: cfg.Quiet, now: cfg.Now, log: log, controls: &controls{gate: g, comments: comments, memory: mem, log: log},
+	}
+	return &Source{
+		cfg: cfg, forge: cfg.Forge, memory: mem, log: log, interpreter: interpreter, comments: comments, gate: g, settings: settings,
+		briefs: &briefer{api: hubAPI, gate: g, settings: settings, memory: mem, watched: cfg.watched, now: cfg.Now, log: log},
+		reports: &reporter{
+			api: hubAPI, gate: g, settings: settings, comments: comments, memory: mem, watched: cfg.watched, board: cfg.Board, people: cfg.People,
+			consoleURL: cfg.ConsoleURL, log: log,
+		},
+	}
+}
+
+// newPoller returns a poller that submits what it finds to a desk.
+func (s *Source) newPoller(d *tasks.Desk) *poller {
+	return &poller{
+		api: s.gate.api, interpreter: s.interpreter, desk: d, memory: s.memory, repositories: s.cfg.Repositories, every: s.cfg.Look,
+		now: s.cfg.Now, log: s.log,
+	}
+}
+
+// sourceName is the source's name, which its threads begin with.
+const sourceName = "github"
 
 // Name returns "github".
-func (s *Source) Name() string { return "github" }
-
-// client returns the client for a task's repository.
-func (s *Source) client(ctx context.Context, o origin) (*github.Client, error) {
-	return s.forge.Client(ctx, o.Repo, o.Installation)
-}
-
-// later wraps an error of a report. A rate limit becomes an *tasks.ErrLater.
-func (s *Source) later(what string, err error) error {
-	return tasks.FromForge(s.forge.RateLimit(what, err))
-}
-
-// sorted is like later, for a brief: a permanent failure becomes an *tasks.InputError.
-func (s *Source) sorted(what string, err error) error {
-	return tasks.FromForge(s.forge.Explain(what, err))
-}
-
-// page returns where people see a task: the console, or the place of its answer. It is unique among a commit's tasks.
-func (s *Source) page(o origin, id string) string {
-	if s.cfg.ConsoleURL != "" {
-		return s.cfg.ConsoleURL + "/tasks/" + id
-	}
-	return o.URL + "#" + id
-}
-
-// present returns the pull request of a task as it is now, and the client for it.
-func (s *Source) present(ctx context.Context, o origin) (*github.Client, *github.PullRequest, error) {
-	gh, err := s.client(ctx, o)
-	if err != nil {
-		return nil, nil, s.sorted("reach "+o.String(), err)
-	}
-	owner, name := o.path()
-	pr, _, err := gh.PullRequests.Get(ctx, owner, name, o.Number)
-	if err != nil {
-		return nil, nil, s.sorted("read "+o.String(), err)
-	}
-	return gh, pr, nil
-}
-
-// may returns what an account may do in a task's repository. An account that GitHub does not know may do nothing,
-// except for a bot that the operator has listed. After an error it may do nothing either.
-func (s *Source) may(ctx context.Context, o origin, login string) (forge.Permission, error) {
-	p, err := s.forge.PermissionFor(ctx, o.Repo, o.Installation, login)
-	if errors.Is(err, forge.ErrNotFound) {
-		if s.mayAsk(login) {
-			return forge.PermissionWrite, nil
-		}
-		return forge.PermissionNone, nil
-	}
-	return p, tasks.FromForge(err)
-}
-
-// mustWrite refuses an account that may not push.
-func (s *Source) mustWrite(ctx context.Context, o origin, login string) error {
-	p, err := s.may(ctx, o, login)
-	if err == nil && !p.CanWrite() {
-		err = &tasks.InputError{Sentence: login + " has no write access to " + o.Repo + "."}
-	}
-	return err
-}
+func (s *Source) Name() string { return sourceName }
 
 // The kinds of tasks.
 const (
@@ -167,23 +188,24 @@ const (
 
 // kind describes how tasks of a kind are briefed and reported.
 type kind struct {
-	brief     func(s *Source, ctx context.Context, t tasks.Task, o origin, dir string) (tasks.Brief, error)
-	open      func(s *Source, ctx context.Context, t tasks.Task, o origin) (tasks.Report, error)
-	automatic bool // done without a request, unless the repository's settings switch it off
-	asks      bool // the agent may ask the requester
+	brief     func(b *briefer, ctx context.Context, t tasks.Task, o origin, dir string) (tasks.Brief, error)
+	open      func(r *reporter, ctx context.Context, t tasks.Task, o origin) (tasks.Report, error)
+	title     string // of the tasks that errand submits by itself
+	automatic bool   // done without a request, unless the repository's settings switch it off
+	asks      bool   // the agent may ask the requester
 }
 
 // kinds returns all kinds. Each may have a model in a repository's settings. (A variable would be an initialization
 // cycle.)
 func kinds() map[string]kind {
 	return map[string]kind{
-		kindReview:         {brief: (*Source).briefReview, open: (*Source).openReview, automatic: true},
-		kindComment:        {brief: (*Source).briefComment, open: (*Source).openReply, asks: true},
-		kindAnalyze:        {brief: (*Source).briefAnalysis, open: (*Source).openReply},
-		kindFix:            {brief: (*Source).briefFix, open: (*Source).openReply, asks: true},
-		kindCheckFailure:   {brief: (*Source).briefChecks, open: (*Source).openReply, automatic: true, asks: true},
-		kindMergeConflict:  {brief: (*Source).briefConflict, open: (*Source).openReply, automatic: true, asks: true},
-		kindReviewResponse: {brief: (*Source).briefResponse, open: (*Source).openReply, automatic: true, asks: true},
+		kindReview:         {brief: (*briefer).briefReview, open: (*reporter).openReview, automatic: true},
+		kindComment:        {brief: (*briefer).briefComment, open: (*reporter).openReply, asks: true},
+		kindAnalyze:        {brief: (*briefer).briefAnalysis, open: (*reporter).openReply},
+		kindFix:            {brief: (*briefer).briefFix, open: (*reporter).openReply, asks: true},
+		kindCheckFailure:   {title: "Failed checks", brief: (*briefer).briefChecks, open: (*reporter).openReply, automatic: true, asks: true},
+		kindMergeConflict:  {title: "Conflicts", brief: (*briefer).briefConflict, open: (*reporter).openReply, automatic: true, asks: true},
+		kindReviewResponse: {brief: (*briefer).briefResponse, open: (*reporter).openReply, automatic: true, asks: true},
 	}
 }
 
@@ -198,21 +220,21 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 		return tasks.Brief{}, unknownKind(t)
 	}
 	if o.Asked != nil || o.Action == requestedReview {
-		if err := s.mustWrite(ctx, o, t.Actor); err != nil {
+		if err := s.gate.mustWrite(ctx, o, t.Actor); err != nil {
 			return tasks.Brief{}, err
 		}
 	}
 	switch {
 	case o.byBot():
-		err = s.round(ctx, t, o)
+		err = s.gate.round(ctx, t, o)
 	case !nobodyAsked(t, o):
 		err = s.memory.spoke(ctx, o) // only now, after the permission check: otherwise anyone could keep errand working
 	}
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	b, err := k.brief(s, ctx, t, o, dir)
-	if err == nil && s.watched(o.Repo) {
+	b, err := k.brief(s.briefs, ctx, t, o, dir)
+	if err == nil && s.cfg.watched(o.Repo) {
 		b.System += "\n" + unwritten
 	}
 	return b, err
@@ -228,14 +250,25 @@ func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
 	if !ok {
 		return nil, unknownKind(t)
 	}
-	if s.watched(o.Repo) {
-		return s.openNotice(ctx, t, o)
+	if s.cfg.watched(o.Repo) {
+		return s.reports.openNotice(ctx, t, o)
 	}
-	r, err := k.open(s, ctx, t, o)
-	return s.acked(ctx, o, r, err)
+	r, err := k.open(s.reports, ctx, t, o)
+	return s.reports.acked(ctx, o, r, err)
 }
 
 // unknownKind is the error for a task of a newer front door.
 func unknownKind(t tasks.Task) error {
 	return fmt.Errorf("brief task %s: this worker does not know the kind %q, a newer one might", t.ID, t.Kind)
+}
+
+// Waits shows in the status indicator of a commit why the task waits.
+func (s *Source) Waits(ctx context.Context, t tasks.Task, text string) error {
+	return s.reports.waits(ctx, t, text)
+}
+
+// VerificationCommands returns the commands that should succeed before work is published, from a repository's settings
+// on a branch: all of them, or an error.
+func (s *Source) VerificationCommands(ctx context.Context, repo, base string) ([]string, error) {
+	return s.settings.verificationCommands(ctx, repo, base)
 }

@@ -157,11 +157,11 @@ func (p *prState) pausing() string {
 // unchanged refuses a review that would say nothing new: of a head that was reviewed while this task waited, and of a
 // push that does not alter the pull request's changes, such as a rebase or a merge of the base. The last review still
 // holds.
-func (s *Source) unchanged(ctx context.Context, gh *github.Client, t tasks.Task, o origin) error {
+func (b *briefer) unchanged(ctx context.Context, gh *github.Client, t tasks.Task, o origin) error {
 	if o.byPerson() {
 		return nil
 	}
-	switch p, err := s.memory.state(ctx, o); {
+	switch p, err := b.memory.state(ctx, o); {
 	case err != nil:
 		return err
 	case p.LastReviewed == o.Head && p.ReviewedBy != t.ID: // its own review was retried
@@ -175,10 +175,10 @@ func (s *Source) unchanged(ctx context.Context, gh *github.Client, t tasks.Task,
 		return nil // the diff is too large for GitHub
 	}
 	if err != nil {
-		return s.sorted("read the diff of "+o.String(), err)
+		return b.api.sorted("read the diff of "+o.String(), err)
 	}
 	var reviewed string
-	err = s.memory.changeState(ctx, o, func(p *prState) error {
+	err = b.memory.changeState(ctx, o, func(p *prState) error {
 		reviewed = p.sameAs(o.Head, patchID(diff))
 		return nil
 	})

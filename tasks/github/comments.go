@@ -3,6 +3,7 @@ package github
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -38,24 +40,33 @@ var (
 // ours reports whether a comment begins with one of errand's marks.
 func ours(body string) bool { return oursForm.MatchString(body) }
 
+// commenter posts and finds errand's comments. It is safe for concurrent use.
+type commenter struct {
+	api     api
+	gate    *gate
+	memory  memory
+	watched func(repo string) bool
+	log     *slog.Logger
+}
+
 // send posts the parts that are not there yet, in order. If its thread on a line is gone, it posts to the conversation.
-func (s *Source) send(ctx context.Context, gh *github.Client, o origin, l idempotentComment) error {
-	err := s.sendTo(ctx, gh, o, l)
+func (c *commenter) send(ctx context.Context, gh *github.Client, o origin, l idempotentComment) error {
+	err := c.sendTo(ctx, gh, o, l)
 	if code := hub.StatusCode(err); l.to.Place == onLine && hub.Permanent(err) && (code == http.StatusNotFound || code == http.StatusUnprocessableEntity) {
 		l.to = spot{Place: inConversation}
-		err = s.sendTo(ctx, gh, o, l)
+		err = c.sendTo(ctx, gh, o, l)
 	}
 	return err
 }
 
-func (s *Source) sendTo(ctx context.Context, gh *github.Client, o origin, l idempotentComment) error {
-	sent, err := s.sent(ctx, gh, o, l)
+func (c *commenter) sendTo(ctx context.Context, gh *github.Client, o origin, l idempotentComment) error {
+	sent, err := c.sent(ctx, gh, o, l)
 	if err != nil {
 		return fmt.Errorf("look for an earlier reply on %s: %w", o, err)
 	}
 	isFinal := l.at != 0 && l.ending != noteEnding
 	if e := l.final(sent, l.after); isFinal && e != nil && e.At.UnixMicro() != l.at {
-		s.log.Warn("final message skipped: one is posted for an ending that is missing in Redis", "run", l.task, "ended", e.At)
+		c.log.Warn("final message skipped: one is posted for an ending that is missing in Redis", "run", l.task, "ended", e.At)
 		return nil
 	}
 	owner, name := o.path()
@@ -78,13 +89,13 @@ func (s *Source) sendTo(ctx context.Context, gh *github.Client, o origin, l idem
 }
 
 // sent finds the posted parts by their marks. Others may have copied a mark, so the author has to be errand.
-func (s *Source) sent(ctx context.Context, gh *github.Client, o origin, l idempotentComment) (map[string]bool, error) {
-	me, err := s.forge.Login(ctx)
+func (c *commenter) sent(ctx context.Context, gh *github.Client, o origin, l idempotentComment) (map[string]bool, error) {
+	me, err := c.api.forge.Login(ctx)
 	if err != nil {
 		return nil, err
 	}
 	found := map[string]bool{}
-	for r, err := range s.beside(ctx, gh, o, l) {
+	for r, err := range c.beside(ctx, gh, o, l) {
 		if err != nil {
 			return nil, err
 		}
@@ -96,34 +107,34 @@ func (s *Source) sent(ctx context.Context, gh *github.Client, o origin, l idempo
 }
 
 // beside lists the remarks at the place where the comment is posted.
-func (s *Source) beside(ctx context.Context, gh *github.Client, o origin, l idempotentComment) remarks {
+func (c *commenter) beside(ctx context.Context, gh *github.Client, o origin, l idempotentComment) remarks {
 	if l.to.Place == onLine {
-		return s.lines(ctx, gh, o, l.since)
+		return c.api.lines(ctx, gh, o, l.since)
 	}
-	return s.conversation(ctx, gh, o, l.since)
+	return c.api.conversation(ctx, gh, o, l.since)
 }
 
 // Final finds a task's final message by its mark: the review's comment, or the reply. It does not look for results of
 // repositories that are only watched.
 func (s *Source) Final(ctx context.Context, t tasks.Task, after time.Time) (*tasks.Ending, error) {
 	o, err := originOf(t)
-	if err != nil || s.watched(o.Repo) {
+	if err != nil || s.cfg.watched(o.Repo) {
 		return nil, err
 	}
-	e, err := s.findFinal(ctx, t, o, after)
+	e, err := s.reports.findFinal(ctx, t, o, after)
 	if err != nil {
-		return nil, s.later("look for an earlier final message on "+o.String(), err)
+		return nil, s.reports.api.later("look for an earlier final message on "+o.String(), err)
 	}
 	return e, nil
 }
 
-func (s *Source) findFinal(ctx context.Context, t tasks.Task, o origin, after time.Time) (*tasks.Ending, error) {
-	gh, err := s.client(ctx, o)
+func (r *reporter) findFinal(ctx context.Context, t tasks.Task, o origin, after time.Time) (*tasks.Ending, error) {
+	gh, err := r.api.client(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	if t.Kind == kindReview {
-		r := &report{source: s, gh: gh, origin: o, task: t}
+		r := &report{by: r, gh: gh, origin: o, task: t}
 		all, err := r.comments(ctx)
 		if m := all[1].mark; err != nil || m.task != t.ID || !time.UnixMicro(m.at).After(after) {
 			return nil, err
@@ -139,7 +150,7 @@ func (s *Source) findFinal(ctx context.Context, t tasks.Task, o origin, after ti
 		}
 	}
 	for _, l.to = range places {
-		sent, err := s.sent(ctx, gh, o, l)
+		sent, err := r.comments.sent(ctx, gh, o, l)
 		if err != nil {
 			return nil, err
 		}
@@ -165,4 +176,65 @@ func (l idempotentComment) final(sent map[string]bool, after time.Time) *tasks.E
 		}
 	}
 	return last
+}
+
+// tellLimit bounds messages outside of tasks, which are best effort.
+const tellLimit = 30 * time.Second
+
+// noteEnding replaces the name of an ending in the mark of a message outside of tasks.
+const noteEnding tasks.EndingKind = "note"
+
+// noWork tells people without write access, once on each pull request, why errand does not work for them.
+const noWork = "Only people with write access can use errand here."
+
+// sign adds a reaction to a comment, if GitHub allows it.
+func (c *commenter) sign(ctx context.Context, h heard, sign string) {
+	c.inBackground(ctx, h, func(ctx context.Context) error {
+		gh, err := c.api.client(ctx, h.origin())
+		if err != nil {
+			return err
+		}
+		return react(ctx, gh, h.origin(), h.spot, sign)
+	})
+}
+
+// postNote answers a comment that became no task: by a reaction, and for people with write access also by a text, if
+// any.
+func (c *commenter) postNote(ctx context.Context, h heard, sign, words string) {
+	c.sign(ctx, h, sign)
+	if h.bot {
+		return // it might answer
+	}
+	c.inBackground(ctx, h, func(ctx context.Context) error {
+		p, err := c.gate.may(ctx, h.origin(), h.author)
+		if err == nil && !p.CanWrite() {
+			var first bool
+			if first, err = c.memory.firstStranger(ctx, h.origin()); !first {
+				return err
+			}
+			words = noWork
+		}
+		if err != nil || words == "" {
+			return err
+		}
+		gh, err := c.api.client(ctx, h.origin())
+		if err != nil {
+			return err
+		}
+		return c.send(ctx, gh, h.origin(), idempotentComment{
+			task: h.task(), ending: noteEnding, to: h.spot, since: h.at, parts: []string{markdown.Neutral(words)},
+		})
+	})
+}
+
+// inBackground runs work that no response waits for, in repositories that errand may write to.
+func (c *commenter) inBackground(ctx context.Context, h heard, do func(context.Context) error) {
+	if c.watched(h.repo) {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, tellLimit)
+	defer cancel()
+	if err := do(limited); err != nil && ctx.Err() == nil {
+		c.log.Warn("answer comment", "thread", h.thread(), "comment", h.ID, "err", err)
+	}
 }

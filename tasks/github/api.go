@@ -1,0 +1,269 @@
+package github
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/forge"
+	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// api reads pull requests and repositories. Its errors are in the form that tasks expect. It is safe for concurrent use.
+type api struct {
+	forge *hub.Forge
+	now   func() time.Time
+}
+
+// client returns the client for a task's repository.
+func (a api) client(ctx context.Context, o origin) (*github.Client, error) {
+	return a.forge.Client(ctx, o.Repo, o.Installation)
+}
+
+// later wraps an error of a report. A rate limit becomes an *tasks.ErrLater.
+func (a api) later(what string, err error) error {
+	return tasks.FromForge(a.forge.RateLimit(what, err))
+}
+
+// sorted is like later, for a brief: a permanent failure becomes an *tasks.InputError.
+func (a api) sorted(what string, err error) error {
+	return tasks.FromForge(a.forge.Explain(what, err))
+}
+
+// limited is retryAfter, also for an error that sorted has wrapped.
+func (a api) limited(err error) (time.Duration, bool) {
+	if later, ok := errors.AsType[*tasks.ErrLater](err); ok {
+		return later.At.Sub(a.now()), true
+	}
+	return hub.RetryAfter(err)
+}
+
+// present returns the pull request of a task as it is now, and the client for it.
+func (a api) present(ctx context.Context, o origin) (*github.Client, *github.PullRequest, error) {
+	gh, err := a.client(ctx, o)
+	if err != nil {
+		return nil, nil, a.sorted("reach "+o.String(), err)
+	}
+	owner, name := o.path()
+	pr, _, err := gh.PullRequests.Get(ctx, owner, name, o.Number)
+	if err != nil {
+		return nil, nil, a.sorted("read "+o.String(), err)
+	}
+	return gh, pr, nil
+}
+
+// ownPull finds errand's open pull request of a branch. It returns an ignored if there is none with this head.
+func (a api) ownPull(ctx context.Context, o origin, branch, head string) (*github.PullRequest, error) {
+	gh, err := a.client(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	me, err := a.forge.Login(ctx)
+	if err != nil {
+		return nil, err
+	}
+	owner, name := o.path()
+	list, _, err := gh.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{State: "open", Head: owner + ":" + branch})
+	if err != nil {
+		return nil, fmt.Errorf("list pull requests of %s: %w", branch, err)
+	}
+	for _, pr := range list {
+		if pr.GetHead().GetRef() == branch && pr.GetHead().GetSHA() == head && !hub.IsFork(pr) && pr.GetUser().GetLogin() == me {
+			return pr, nil
+		}
+	}
+	return nil, ignored{"It is not the head of one of errand's pull requests.", slog.LevelDebug}
+}
+
+// fileOf reads a file on a branch, or "" if it does not exist or is a directory. If the file is larger than GitHub's limit, it returns an *tasks.InputError.
+func (a api) fileOf(ctx context.Context, gh *github.Client, o origin, branch, path string) (text string, err error) {
+	owner, name := o.path()
+	file, _, _, err := gh.Repositories.GetContents(ctx, owner, name, path, &github.RepositoryContentGetOptions{Ref: "refs/heads/" + branch})
+	what := fmt.Sprintf("read %s of %s", path, o.Repo)
+	if hub.StatusCode(err) == http.StatusNotFound {
+		return "", nil
+	}
+	if err != nil {
+		return "", a.sorted(what, err)
+	}
+	switch {
+	case file == nil: // a directory
+		return "", nil
+	case file.GetEncoding() == "none":
+		return "", &tasks.InputError{Sentence: path + " of " + o.Repo + " is too large."}
+	}
+	if text, err = file.GetContent(); err != nil {
+		return "", fmt.Errorf("%s: %w", what, err)
+	}
+	return text, nil
+}
+
+// ciStatus reads the checks of a head.
+func (a api) ciStatus(ctx context.Context, o origin, head string) (forge.CIStatus, error) {
+	ci, err := a.forge.CIStatusFor(ctx, o.Repo, o.Installation, head)
+	return ci, tasks.FromForge(err)
+}
+
+// conflicts returns the key for the conflicts of a head with its base: after one attempt, one of the two has to move
+// before the next. The base SHA in a pull request itself is that of its last push, so the branch is read.
+func (a api) conflicts(ctx context.Context, gh *github.Client, o origin, pr *github.PullRequest) (key string, err error) {
+	owner, name := o.path()
+	base, _, err := gh.Repositories.GetBranch(ctx, owner, name, pr.GetBase().GetRef(), 0)
+	if err != nil {
+		return "", fmt.Errorf("read branch %s: %w", pr.GetBase().GetRef(), err)
+	}
+	return "conflict " + pr.GetHead().GetSHA() + " " + base.GetCommit().GetSHA(), nil
+}
+
+// labelledBy returns who last added a label to a pull request, or ghost if unknown. Lists and pull requests do not
+// contain this.
+func (a api) labelledBy(ctx context.Context, gh *github.Client, o origin, label string) (login string, err error) {
+	owner, name := o.path()
+	opt := &github.ListOptions{PerPage: 100}
+	same := func(e *github.IssueEvent) *github.IssueEvent { return e }
+	for e, err := range hub.Pages(opt, same, func() ([]*github.IssueEvent, *github.Response, error) {
+		return gh.Issues.ListIssueEvents(ctx, owner, name, o.Number, opt)
+	}) {
+		if err != nil {
+			return "", a.sorted("read the events of "+o.String(), err)
+		}
+		if e.GetEvent() == "labeled" && e.GetLabel().GetName() == label {
+			login = e.GetActor().GetLogin()
+		}
+	}
+	return cmp.Or(login, ghost), nil
+}
+
+// changed lists the files of a pull request, including old names of moved files. Beyond a thousand files it returns
+// nil, because no one lists that many in the settings.
+func (a api) changed(ctx context.Context, gh *github.Client, o origin) ([]string, error) {
+	var all []string
+	n := 0
+	for f, err := range a.files(ctx, gh, o) {
+		if err != nil {
+			return nil, a.sorted("read the files of "+o.String(), err)
+		}
+		if n++; n > 1000 {
+			return nil, nil
+		}
+		all = append(all, f.GetFilename())
+		if old := f.GetPreviousFilename(); old != "" {
+			all = append(all, old)
+		}
+	}
+	return all, nil
+}
+
+// The iterators of a pull request: its remarks, each kind oldest first, and its files. An error ends the iteration.
+
+type remarks = iter.Seq2[remark, error]
+
+// conversation iterates over the comments written or edited since then.
+func (a api) conversation(ctx context.Context, gh *github.Client, o origin, since time.Time) remarks {
+	owner, name := o.path()
+	opt := &github.IssueListCommentsOptions{ListOptions: github.ListOptions{PerPage: 100}}
+	if !since.IsZero() {
+		opt.Since = &since
+	}
+	return hub.Pages(&opt.ListOptions, fromIssueComment, func() ([]*github.IssueComment, *github.Response, error) {
+		return gh.Issues.ListComments(ctx, owner, name, o.Number, opt)
+	})
+}
+
+// lines iterates over the comments on lines written or edited since then.
+func (a api) lines(ctx context.Context, gh *github.Client, o origin, since time.Time) remarks {
+	owner, name := o.path()
+	opt := &github.PullRequestListCommentsOptions{Since: since, ListOptions: github.ListOptions{PerPage: 100}}
+	return hub.Pages(&opt.ListOptions, fromLine, func() ([]*github.PullRequestComment, *github.Response, error) {
+		return gh.PullRequests.ListComments(ctx, owner, name, o.Number, opt)
+	})
+}
+
+// reviews iterates over the bodies of all reviews.
+func (a api) reviews(ctx context.Context, gh *github.Client, o origin) remarks {
+	owner, name := o.path()
+	opt := &github.ListOptions{PerPage: 100}
+	return hub.Pages(opt, fromReview, func() ([]*github.PullRequestReview, *github.Response, error) {
+		return gh.PullRequests.ListReviews(ctx, owner, name, o.Number, opt)
+	})
+}
+
+// remarksSince iterates over the remarks on all pull requests of a repository since then, in conversations and on
+// lines, up to maxSaidSince of each. It may include remarks from earlier in the same second.
+func (a api) remarksSince(ctx context.Context, gh *github.Client, repo string, since time.Time) iter.Seq2[heard, error] {
+	owner, name := origin{Repo: repo}.path()
+	lists := github.ListOptions{PerPage: 100}
+	issues := &github.IssueListCommentsOptions{Sort: new("created"), Direction: new("asc"), Since: &since, ListOptions: lists}
+	pulls := &github.PullRequestListCommentsOptions{Sort: "created", Direction: "asc", Since: since, ListOptions: lists}
+	on := func(r remark) heard { return heard{remark: r, repo: repo, number: pullOfPage(r.url)} }
+	return func(yield func(heard, error) bool) {
+		for _, list := range []iter.Seq2[heard, error]{
+			hub.Pages(&issues.ListOptions, func(c *github.IssueComment) heard { return on(fromIssueComment(c)) },
+				func() ([]*github.IssueComment, *github.Response, error) {
+					return gh.Issues.ListComments(ctx, owner, name, 0, issues)
+				}),
+			hub.Pages(&pulls.ListOptions, func(c *github.PullRequestComment) heard { return on(fromLine(c)) },
+				func() ([]*github.PullRequestComment, *github.Response, error) {
+					return gh.PullRequests.ListComments(ctx, owner, name, 0, pulls)
+				}),
+		} {
+			n := 0
+			for h, err := range list {
+				if n++; n > maxSaidSince {
+					break
+				}
+				if !yield(h, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// reviewsOf iterates over the reviews of a pull request.
+func (a api) reviewsOf(ctx context.Context, gh *github.Client, repo string, pr *github.PullRequest) iter.Seq2[heard, error] {
+	o := origin{Repo: repo, Number: pr.GetNumber()}
+	owner, name := o.path()
+	opt := &github.ListOptions{PerPage: 100}
+	read := func(v *github.PullRequestReview) heard {
+		return heard{remark: fromReview(v), repo: repo, number: o.Number, pull: pr, verdict: v.GetState()}
+	}
+	return hub.Pages(opt, read, func() ([]*github.PullRequestReview, *github.Response, error) {
+		return gh.PullRequests.ListReviews(ctx, owner, name, o.Number, opt)
+	})
+}
+
+// maxSaidSince bounds each of the two lists.
+const maxSaidSince = 1000
+
+var pullPage = regexp.MustCompile(`/pull/([0-9]+)#`)
+
+// pullOfPage returns the number of the pull request from a comment's URL, or 0 if the URL is that of an issue.
+func pullOfPage(address string) int {
+	m := pullPage.FindStringSubmatch(address)
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(m[1])
+	return n
+}
+
+// files iterates over the changed files of a pull request in GitHub's order, at most 3,000.
+func (a api) files(ctx context.Context, gh *github.Client, o origin) iter.Seq2[*github.CommitFile, error] {
+	owner, name := o.path()
+	opt := &github.ListOptions{PerPage: 100}
+	same := func(f *github.CommitFile) *github.CommitFile { return f }
+	return hub.Pages(opt, same, func() ([]*github.CommitFile, *github.Response, error) {
+		return gh.PullRequests.ListFiles(ctx, owner, name, o.Number, opt)
+	})
+}
