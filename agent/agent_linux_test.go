@@ -17,13 +17,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// nobody is the context of a run that nobody stops.
-type nobody struct{ context.Context }
+// unstopped is the context of a run that is not stopped.
+type unstopped struct{ context.Context }
 
-func (nobody) Deadline() (time.Time, bool) { return time.Time{}, false }
-func (nobody) Done() <-chan struct{}       { return nil }
-func (nobody) Err() error                  { return nil }
-func (nobody) Value(any) any               { return nil }
+func (unstopped) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (unstopped) Done() <-chan struct{}       { return nil }
+func (unstopped) Err() error                  { return nil }
+func (unstopped) Value(any) any               { return nil }
 
 // host records what it is told and answers as its fields say.
 type host struct {
@@ -127,7 +127,8 @@ func (b *bench) run(t *testing.T, ctx context.Context, s Spec, h *host) Result {
 	return res
 }
 
-// unique makes a run's ID this process's own: processes are known by it, and the tests of another checkout may run beside these.
+// unique makes a run's ID this process's own: processes are known by it, and the tests of another checkout may run
+// beside these.
 func unique(id string) string { return id + "-" + strconv.Itoa(os.Getpid()) }
 
 func (b *bench) gone(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// called is a directory whose project has a command, a skill and an agent, and a file outside of it that nobody may read.
+// called is a directory with a command, a skill and an agent, and a file outside that must not be read.
 func called(t *testing.T) (dir, secret string) {
 	t.Helper()
 	dir, secret = t.TempDir(), filepath.Join(t.TempDir(), "secret.txt")
@@ -32,7 +32,8 @@ func called(t *testing.T) (dir, secret string) {
 	return dir, secret
 }
 
-// The CLI reads no file that a text names as @path, by whatever way the text comes to it: neither policy nor log would see it.
+// The CLI reads no file that a text names as @path, by whatever way the text comes to it: neither policy nor log
+// would see it.
 func TestCLIReadsNoMentionedFiles(t *testing.T) {
 	t.Parallel()
 	dir, secret := called(t)
@@ -81,7 +82,8 @@ func TestCLIReadsNoMentionedFiles(t *testing.T) {
 	}
 }
 
-// An agent is called by its name, and the words that it is called with stay as they are. One that does not exist is refused.
+// An agent is called by its name, and the words that it is called with stay as they are. One that does not exist is
+// refused.
 func TestCLICallsAgents(t *testing.T) {
 	t.Parallel()
 	dir, _ := called(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// A conversation that the CLI does not know is begun anew, with what had been said, and the prompt counts as what it is: a command.
+// A conversation that the CLI does not know is begun anew, with what had been said, and the prompt counts as what it
+// is: a command.
 func TestCLIUnknownConversation(t *testing.T) {
 	t.Parallel()
 	for name, data := range map[string][]byte{"lost": nil, "damaged": []byte("no session\n")} {
@@ -79,7 +80,7 @@ func TestCLIModelAndMode(t *testing.T) {
 	}
 }
 
-// Whoever only plans changes nothing, also where the profile would allow it.
+// Plan mode changes nothing, even if the profile allows it.
 func TestCLIPlanChangesNothing(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()

@@ -31,7 +31,7 @@ func simple(name string, run func(context.Context) (string, error)) Tool {
 	return NewTool(name, "A tool of the test.", func(ctx context.Context, _ struct{}) (string, error) { return run(ctx) })
 }
 
-// refuse is a host that nobody is to ask.
+// refuse is a host that must not be asked.
 func refuse(t *testing.T) *host {
 	return &host{permit: func(r ToolRequest) Decision {
 		t.Errorf("the host was asked about %s", r.Tool)
@@ -84,7 +84,8 @@ func textOf(content json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// In every profile the model knows the tools from its first request on, nobody is asked, and the results reach it.
+// In every profile the model should know the tools from its first request, call them without approval, and get the
+// results.
 func TestCLIHostTools(t *testing.T) {
 	t.Parallel()
 	type sum struct {
@@ -115,7 +116,7 @@ func TestCLIHostTools(t *testing.T) {
 	}
 }
 
-// What goes wrong in a tool is told to the agent, without secrets, and to nobody else's cost.
+// An error of a tool should reach the agent without secrets, and affect no other call.
 func TestCLIHostToolFails(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)

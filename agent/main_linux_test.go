@@ -293,7 +293,7 @@ func workerMain() int {
 	if limit, err := time.ParseDuration(os.Getenv("AGENT_TEST_SILENT")); err == nil {
 		r.silentLimit = limit
 	}
-	res, err := r.Run(nobody{}, Spec{ID: os.Getenv("AGENT_TEST_RUN"), Dir: os.Getenv("AGENT_TEST_DIR"), Prompt: Message{Text: "x"}, Profile: Read}, &host{})
+	res, err := r.Run(unstopped{}, Spec{ID: os.Getenv("AGENT_TEST_RUN"), Dir: os.Getenv("AGENT_TEST_DIR"), Prompt: Message{Text: "x"}, Profile: Read}, &host{})
 	if err != nil || os.WriteFile(os.Getenv("AGENT_TEST_DIR")+"/result", fmt.Append(nil, res.Outcome, " ", res.Error.Class), 0o600) != nil {
 		return 2
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// checkout is a checkout with an agent and a command of its own, and with all that it could run: a hook, a helper, a server. Each would
+// checkout is a checkout with an agent and a command of its own, and with all that it could run: a hook, a helper, a
+// server. Each would
 // leave a file.
 func checkout(t *testing.T) (dir, ran string) {
 	t.Helper()
@@ -109,7 +110,7 @@ func TestOfferOfACLIThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// Whoever asks may lose patience: the CLI is ended, and the cause is the error.
+// The caller may give up: the CLI should end, and the error should be the cause.
 func TestOfferEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "mute")

@@ -29,7 +29,8 @@ func seen(h *host) []Event {
 	return events
 }
 
-// A tool call is told of as it is written, and once when it is complete: by the line of its own, or, should that be missing, by its pieces.
+// A tool call is told of as it is written, and once when it is complete: by the line of its own, or, should that be
+// missing, by its pieces.
 func TestToolCallsAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	piece := func(event string) string { return `{"type":"stream_event","event":` + event + `}` }
@@ -93,7 +94,7 @@ func TestSubAgentsAreToldApart(t *testing.T) {
 	}
 }
 
-// Kinds of lines that nobody knows yet are counted, and noted for people once each.
+// Unknown kinds of lines should be counted, with one notice for each kind.
 func TestUnknownLinesAreNotedOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "script")

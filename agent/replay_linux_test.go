@@ -19,7 +19,8 @@ import (
 // fields it lacks are those that a gateway or a later version may lack as well.
 const oldCLI = "2.1.197"
 
-// The whole of Run on what the real CLI said when it failed, in two versions of it. The fixtures come from TestCLIErrors -record.
+// The whole of Run on what the real CLI said when it failed, in two versions of it. The fixtures come from
+// TestCLIErrors -record.
 func TestRecordedErrors(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{pinned(t), oldCLI} {
@@ -50,7 +51,7 @@ func TestRecordedErrors(t *testing.T) {
 	}
 }
 
-// pinned is the version of the CLI that package.json asks for. Whoever changes it has to record the errors of the new one:
+// pinned is the version of the CLI that package.json asks for. To change it, record the errors of the new version:
 //
 //	go test ./agent -run TestCLIErrors -record
 func pinned(t *testing.T) string {
@@ -88,7 +89,8 @@ func fixtureEnd(t *testing.T, path string) (e ending) {
 	return e
 }
 
-// replayMain is a CLI that says what a fixture has, each line when the real one would have said it: an answer when it was asked, a turn
+// replayMain is a CLI that says what a fixture has, each line when the real one would have said it: an answer when
+// it was asked, a turn
 // when it was given a message, the end after the end of its input if a turn had come to its own.
 func replayMain() int {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT) // what they do is in the fixture

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Most tests of this file run the real CLI, as those of cli_linux_test.go.
+// Most tests of this file run the real CLI, as those of other files.
 
 // calls is an answer of the model that calls tools with one argument each: name, argument, value, and again.
 func calls(words ...string) (t modelfake.Turn) {

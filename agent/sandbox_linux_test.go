@@ -16,7 +16,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// inSandbox runs a test in a sandbox. Where bubblewrap does not work, which only trying can tell, it asserts that nothing runs.
+// inSandbox runs a test in a sandbox. Where bubblewrap does not work, which only trying can tell, it asserts that
+// nothing runs.
 func inSandbox(t *testing.T, mode string, test func(t *testing.T, b *bench), change ...func(*Config)) {
 	t.Helper()
 	b := newBench(t, mode, append(change, func(c *Config) { c.Sandbox = SandboxBwrap })...)
@@ -28,7 +29,8 @@ func inSandbox(t *testing.T, mode string, test func(t *testing.T, b *bench), cha
 	}
 }
 
-// house makes the places a worker has. It is not below the directory for temporary files, which a sandbox replaces as a whole.
+// house makes the places a worker has. It is not below the directory for temporary files, which a sandbox replaces
+// as a whole.
 func house(t *testing.T) string {
 	t.Helper()
 	root, err := os.MkdirTemp("/var/tmp", "at") //nolint:usetesting // as above
@@ -48,7 +50,8 @@ func house(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	// With a program of its own: one below the directory for temporary files would need a mount point in the run's own directory.
+	// With a program of its own: one below the directory for temporary files would need a mount point in the run's own
+	// directory.
 	program, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +60,8 @@ func house(t *testing.T) string {
 	return root
 }
 
-// makeProgram writes a program. A child forked meanwhile would hold the file open for writing, and nobody could execute it.
+// makeProgram writes a program. A child forked meanwhile would hold the file open for writing, and it could not be
+// executed.
 func makeProgram(t *testing.T, path string, content []byte) {
 	t.Helper()
 	syscall.ForkLock.RLock()
@@ -89,7 +93,7 @@ func runIn(ctx context.Context, root, script string) (string, error) {
 	return res.Text, err
 }
 
-// What a tool can read and write, whoever the worker's user is.
+// A tool should read and write the same paths for every user of the worker.
 func TestSandboxView(t *testing.T) {
 	t.Parallel()
 	t.Run("this user", func(t *testing.T) {
@@ -124,7 +128,7 @@ func TestSandboxView(t *testing.T) {
 
 // ordinaryMain is a worker of another user.
 func ordinaryMain() int {
-	text, err := runIn(nobody{}, os.Getenv("AGENT_TEST_DIR"), os.Getenv("AGENT_TEST_SCRIPT"))
+	text, err := runIn(unstopped{}, os.Getenv("AGENT_TEST_DIR"), os.Getenv("AGENT_TEST_SCRIPT"))
 	fmt.Println(text)
 	if err != nil {
 		fmt.Println(err)
@@ -251,7 +255,8 @@ func TestSandboxWorkerKilled(t *testing.T) {
 	})
 }
 
-// With the keeper, the first process of its namespace, the kernel kills all that is in it: also what no net of ours would find.
+// With the keeper, the first process of its namespace, the kernel kills all that is in it: also what no net of ours
+// would find.
 func TestSandboxKeeperKilled(t *testing.T) {
 	t.Parallel()
 	inSandbox(t, "hang-escape", func(t *testing.T, b *bench) {
@@ -287,7 +292,8 @@ func TestSandboxBubblewrapKilled(t *testing.T) {
 	})
 }
 
-// The real CLI works in a sandbox: it gets its credential, its tools are held back where they should, and the conversation goes on.
+// The real CLI works in a sandbox: it gets its credential, its tools are held back where they should, and the
+// conversation goes on.
 func TestCLIInSandbox(t *testing.T) {
 	t.Parallel()
 	inSandbox(t, "", func(t *testing.T, _ *bench) {

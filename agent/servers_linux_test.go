@@ -47,7 +47,8 @@ func lookup(vars map[string]string) func(string) string {
 	return func(name string) string { return vars[name] }
 }
 
-// The server's tool is called without asking; what the server is told passes through a file that is nobody else's and does not stay, and
+// The server's tool should be called without approval; its configuration should pass through a private file that is
+// removed, and
 // its secret into no log.
 func TestCLIServer(t *testing.T) {
 	t.Parallel()
@@ -127,7 +128,7 @@ func TestCLIServersByProfile(t *testing.T) {
 	}
 }
 
-// A server that is not there, or does not answer, holds up the run for a bounded time, and whoever reads of the run is told, once.
+// A server that is missing or does not answer should delay the run only for a bounded time, with one notice.
 func TestCLIServerMissing(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
@@ -164,7 +165,7 @@ func TestCLIServerMissing(t *testing.T) {
 	want := []string{
 		"turn 1: The MCP server dead is not available (failed); the agent works without its tools.",
 		"turn 1: The MCP server deaf is not available (failed); the agent works without its tools.",
-		"turn 1: The MCP server nobody is not available (failed); the agent works without its tools.",
+		"turn 1: The MCP server unstopped is not available (failed); the agent works without its tools.",
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What nobody has begun may become something else; all else stays what it is.
+// Only a task that has not started can be amended.
 func TestAmend(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})

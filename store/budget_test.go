@@ -62,7 +62,7 @@ func TestReserveAndSettle(t *testing.T) {
 	})
 }
 
-// At 80 % whoever crosses the line hears of it, once; at 100 % nothing more starts, and nothing is submitted.
+// At 80 % the task that crosses the threshold should report it, once; at 100 % nothing should start or be submitted.
 func TestWarnAndRefuse(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

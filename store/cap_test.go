@@ -130,7 +130,7 @@ func TestCapIsLeased(t *testing.T) {
 		if left := h.rdb.PTTL(ctx, key).Val(); left <= 15*time.Second || left > 75*time.Second {
 			h.Errorf("the lease lasts for %s", left)
 		}
-		// Nobody refreshes it, and nobody requeues the task.
+		// It is not refreshed, and the task is not requeued.
 		h.ok(h.rdb.ZAdd(ctx, key, redis.Z{Score: 1, Member: c.ID()}).Err())
 		must(s.Claim(ctx, other, 0, "w", one))
 		if n := h.counted("repo:a"); n != 1 {
@@ -186,7 +186,8 @@ func TestCapsHoldInAFight(t *testing.T) {
 	})
 }
 
-// TestLineForAScope keeps those that wait for a full scope in a line, by age, from which every way out of waiting takes them.
+// TestLineForAScope keeps those that wait for a full scope in a line, by age, from which every way out of waiting
+// takes them.
 func TestLineForAScope(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -200,7 +201,7 @@ func TestLineForAScope(t *testing.T) {
 			}
 			return list
 		}
-		for range 2 { // whoever comes first in time is first in line, whoever asked first
+		for range 2 { // the oldest task is first in line, regardless of who asked first
 			_, _ = s.Claim(ctx, ids[2], 0, "w", caps...)
 			if diff := cmp.Diff([]int{1, 2, 3}, places()); diff != "" {
 				h.Error(diff)
@@ -277,7 +278,8 @@ func TestIdleDeathIsNotCounted(t *testing.T) {
 	})
 }
 
-// TestRemovedTaskHoldsNoPlace removes records, as operators are told to, of tasks that stand in a line or are in the run of another.
+// TestRemovedTaskHoldsNoPlace removes records, as operators are told to, of tasks that stand in a line or are in the
+// run of another.
 func TestRemovedTaskHoldsNoPlace(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

@@ -40,7 +40,7 @@ func TestHeldCredential(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		h.ok(s.Credentials.Admit(ctx, "c"))
-		h.ok(s.Credentials.Admit(ctx, "c")) // nobody has said anything of it
+		h.ok(s.Credentials.Admit(ctx, "c")) // nothing is recorded about it
 		if all := must(s.Credentials.List(ctx)); len(all) != 0 {
 			h.Errorf("credentials: %+v", all)
 		}
@@ -111,7 +111,7 @@ func TestThrottledCredential(t *testing.T) {
 	})
 }
 
-// Names that nobody has confirmed for long leave the index.
+// Names that were not confirmed for long should leave the index.
 func TestCredentialsAreTrimmed(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -122,7 +122,8 @@ func TestCredentialsAreTrimmed(t *testing.T) {
 	})
 }
 
-// A credential that is refused keeps nothing from starting, and is no longer refused once a run succeeds with it, however slowly runs start.
+// A credential that is refused keeps nothing from starting, and is no longer refused once a run succeeds with it,
+// however slowly runs start.
 func TestRefusedCredential(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

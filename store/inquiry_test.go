@@ -24,7 +24,7 @@ func (h *harness) responder(s *Store, ready func() bool, answer func(context.Con
 
 func always() bool { return true }
 
-// One of the workers answers, whoever else asks the same in time gets that answer, and later ones a new one.
+// One worker should answer. Others who ask the same in time should get that answer, and later ones a new one.
 func TestInquiry(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{Refresh: 50 * time.Millisecond})
@@ -57,7 +57,8 @@ func TestInquiry(t *testing.T) {
 	})
 }
 
-// Who cannot answer leaves the question to others, and nobody waits for ever: neither who asks, nor what was asked.
+// A worker that cannot answer should leave the question to others, and neither the caller nor the question should
+// wait indefinitely.
 func TestInquiryThatNobodyAnswers(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{Refresh: 10 * time.Millisecond})

@@ -9,7 +9,7 @@ import (
 // Operators are told of every key.
 func TestKeysAreDocumented(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("keys.go")
+	source, err := os.ReadFile("store.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func TestKeysAreDocumented(t *testing.T) {
 	}
 	keys := regexp.MustCompile(`(?m)^//\t<prefix>(\S+(?: <\w+>)?)`).FindAllSubmatch(source, -1)
 	if len(keys) == 0 {
-		t.Fatal("keys.go lists none")
+		t.Fatal("store.go lists none")
 	}
 	for _, key := range keys {
 		if !regexp.MustCompile("`" + regexp.QuoteMeta(string(key[1])) + "`").Match(docs) {

@@ -146,7 +146,7 @@ func TestTakeKeepsTheOrder(t *testing.T) {
 	})
 }
 
-// The last look takes what is there or closes the mailbox; whoever submits later is told that the task has to wait.
+// The last take should return what is there or close the mailbox; a later submit should report that the task waits.
 func TestTakeEndsWithTheMailbox(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -193,7 +193,7 @@ func TestSubmitTellsWhoWaits(t *testing.T) {
 	})
 }
 
-// Behind a task that is put off nobody is absorbed for a while, and is told that he waits.
+// Tasks behind a postponed one should not be absorbed for a while, and should show that they wait.
 func TestSubmitBehindAParkedTask(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -439,7 +439,7 @@ func TestStaleHolderTakesNothing(t *testing.T) {
 		old := h.claim(s, ids[0])
 		h.take(old)
 		h.crash(old)
-		must(s.Requeue(ctx, ids[0], 0, old.Fence(), false)) // which makes nobody a suspect
+		must(s.Requeue(ctx, ids[0], 0, old.Fence(), false)) // so no task becomes a suspect
 		h.take(h.claim(s, ids[0]))
 		before := h.dump()
 		for name, act := range map[string]func() error{
@@ -490,7 +490,8 @@ func TestNothingIsLostBetweenTwoTakes(t *testing.T) {
 	})
 }
 
-// A task that was absorbed by a run whose worker died goes into no other run, not even that of a task which nothing is known against.
+// A task that was absorbed by a run whose worker died goes into no other run, not even that of a task which nothing
+// is known against.
 func TestSuspectIsNotAbsorbed(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})

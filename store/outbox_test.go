@@ -16,7 +16,7 @@ func (h *harness) ended(s *Store, n int) string {
 	return id
 }
 
-// Whoever ended a run posts first, with the report it has open; the others only when it does not.
+// The worker that ended a run should post first, with its open report; the others only if it does not.
 func TestOutboxHeadStart(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

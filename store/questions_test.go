@@ -125,7 +125,7 @@ func TestMessageIsAnAnswerOrATask(t *testing.T) {
 			}
 		}
 		_ = must(s.Questions.Answer(ctx, id, "k", json.RawMessage(`"b"`), other.ID))
-		// Whoever looks back as far as tasks are known finds it among them.
+		// A list of all known tasks should include it.
 		if left := h.rdb.TTL(ctx, "errand:spent:"+message.ID).Val(); left < s.cfg.Retention-time.Minute {
 			h.Errorf("forgotten after %s", left)
 		}

@@ -42,7 +42,7 @@ func TestTurnsAreShared(t *testing.T) {
 	})
 }
 
-// A turn comes back with time, and what nobody uses leaves nothing behind.
+// A turn should come back with time, and unused limits should leave no keys.
 func TestTurnsComeBack(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})

@@ -78,7 +78,8 @@ func withdrawn(h *harness, s *Store, c *Claim) {
 	must(s.EndWaiting(h.Context(), c.ID(), nil))
 }
 
-// Who has ended a task and then lost the claim, without knowing, neither stops the thread's next run nor brings its old session back.
+// Who has ended a task and then lost the claim, without knowing, neither stops the thread's next run nor brings its
+// old session back.
 func TestEndedHolderComesTooLate(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -96,7 +97,7 @@ func TestEndedHolderComesTooLate(t *testing.T) {
 		h.ok(next.SaveSession(ctx, Session{ID: "new"}))
 		h.ok(next.End(ctx, nil))
 		h.ok(next.Release(ctx))
-		if _, _, err := old.refresh(ctx); err != nil { // nobody needs the thread
+		if _, _, err := old.refresh(ctx); err != nil { // the thread is free
 			h.Error(err)
 		}
 		if err := old.SaveSession(ctx, Session{ID: "old"}); !errors.Is(err, ErrStale) {

@@ -6,7 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Silent returns for how long runs have been without their claims, by ID and by Redis' clock, in one round trip. The
@@ -87,4 +91,120 @@ func (s *Store) Retry(ctx context.Context, id string) (Record, error) {
 		return Record{}, fmt.Errorf("retry %s: %w", id, err)
 	}
 	return r.record(id, 1), nil
+}
+
+const (
+	maxTask = 1 << 20 // bytes, of a task and of an ending
+	maxID   = 80      // an ID is a file name and part of a URL
+	idClock = 16      // digits of unix microseconds, until the year 2286: so IDs as text sort by time
+)
+
+// ReplyMode says whether a submitted message can be the answer to a question of the thread's running task.
+type ReplyMode string
+
+// The reply modes.
+const (
+	NoReply   ReplyMode = ""     // the message is a task
+	MayReply  ReplyMode = "may"  // an answer if a question is open, otherwise a task
+	OnlyReply ReplyMode = "only" // an answer, never a task
+)
+
+// Submit stores a new task as waiting, in the thread that rec.Thread resolves to; see [Threads.Alias]. It reads the
+// fields ID, Thread, Class, Task, Scopes, MergeKey, Topic, At and Reply of rec. It is idempotent by ID: if the record
+// exists, in whatever state, Submit returns it unchanged with created = false.
+//
+// It returns [ErrTooLarge] if the task exceeds 1 MiB, [ErrSpent] if the message was used as an answer before (see
+// [Questions.Answer]), and [*OverBudget] if one of today's budgets is used up. Unless rec.Reply is [NoReply], it
+// stores nothing and returns [*OpenQuestion] if the thread's running task has asked something; [OnlyReply] returns
+// [ErrNoQuestion] if it has not.
+func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stored Record, created bool, err error) {
+	if err := check(rec); err != nil {
+		return Record{}, false, fmt.Errorf("submit %s: %w", rec.ID, err)
+	}
+	args := []any{
+		rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), string(rec.Reply), rec.MergeKey, strings.Join(rec.Scopes, "\n"),
+		[]byte(rec.Topic), s.cfg.SessionTTL.Milliseconds(),
+	}
+	r, err := s.run(ctx, "submit", append(args, budgetArgs(budgets)...)...)
+	if err != nil {
+		return Record{}, false, fmt.Errorf("submit %s: %w", rec.ID, err)
+	}
+	if r.text(0) == "exists" {
+		return r.record(rec.ID, 1), false, nil
+	}
+	return Record{
+		ID: rec.ID, Thread: r.text(2), Class: rec.Class, Task: rec.Task, Scopes: rec.Scopes, State: Waiting,
+		At: rec.At.Truncate(time.Microsecond).UTC(), Created: fromMicros(r.text(1)),
+		MergeKey: rec.MergeKey, Before: r.number(3), Joins: r.text(4) == "1",
+	}, true, nil
+}
+
+func check(rec Record) error {
+	clock, rest, _ := strings.Cut(rec.ID, "-")
+	switch {
+	case len(clock) != idClock || strings.Trim(clock, "0123456789") != "" || rest == "":
+		return fmt.Errorf("an ID begins with %d digits of unix microseconds and a dash", idClock)
+	case len(rec.ID) > maxID:
+		return fmt.Errorf("an ID has at most %d bytes, not %d", maxID, len(rec.ID))
+	case strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "":
+		return errors.New("an ID consists of a-z, 0-9, dot and dash")
+	case rec.Thread == "":
+		return errors.New("no thread")
+	case slices.ContainsFunc(rec.Scopes, func(s string) bool { return !strings.Contains(s, ":") || strings.Contains(s, "\n") }):
+		return errors.New("a scope is one line, <kind>:<name>")
+	case len(rec.Task) > maxTask:
+		return fmt.Errorf("task of %d bytes, limit %d: %w", len(rec.Task), maxTask, ErrTooLarge)
+	}
+	return nil
+}
+
+// Amend replaces the content of a waiting task that has never started, in one atomic step. It uses ID, Task, MergeKey,
+// Scopes and Topic of rec. Topic must contain the ID in quotes, as JSON does, and is stored only if the thread's topic
+// is still from the same task. edit names the change; later changes have greater names. Amend returns [ErrStale] after
+// a later change, [ErrBegun] if the task has started, and [ErrEnded] if it has ended or was cancelled.
+func (s *Store) Amend(ctx context.Context, rec Record, edit string) error {
+	if len(rec.Task) > maxTask {
+		return fmt.Errorf("amend %s: task of %d bytes, limit %d: %w", rec.ID, len(rec.Task), maxTask, ErrTooLarge)
+	}
+	_, err := s.run(ctx, "amend", rec.ID, []byte(rec.Task), rec.MergeKey, strings.Join(rec.Scopes, "\n"), []byte(rec.Topic),
+		s.cfg.SessionTTL.Milliseconds(), edit)
+	if err != nil {
+		return fmt.Errorf("amend %s: %w", rec.ID, err)
+	}
+	return nil
+}
+
+// Withdraw is [Store.EndWaiting] for a task that has never started. It does not end a task that has.
+func (s *Store) Withdraw(ctx context.Context, id string, ending json.RawMessage) (bool, error) {
+	return s.endWaiting(ctx, id, ending, true)
+}
+
+// heed calls look at once, whenever subject is announced on the channel, and every Refresh in case an announcement was
+// lost. It returns when look returns true, or with ctx's error when ctx ends.
+func (s *db) heed(ctx context.Context, channel, subject string, look func() bool) error {
+	sub := s.redis.Subscribe(ctx, channel)
+	defer sub.Close()
+	hints := sub.ChannelWithSubscriptions()
+	tick := time.NewTicker(s.cfg.Refresh)
+	defer tick.Stop()
+	for !look() {
+		for again := false; !again; {
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-tick.C:
+				again = true
+			case hint, open := <-hints:
+				if !open { // the client was closed
+					hints = nil
+					continue
+				}
+				// A subscription, first or after a reconnect, may be later than the message that it was for, so look
+				// then, too.
+				m, ok := hint.(*redis.Message)
+				again = !ok || m.Payload == subject
+			}
+		}
+	}
+	return nil
 }

@@ -2,7 +2,7 @@ package store
 
 import "testing"
 
-// The oldest is who ended first, whoever is due first; what is out is not counted.
+// The oldest is the one that ended first, not the one due first; those being posted should not be counted.
 func TestUnposted(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -18,7 +18,7 @@ func TestUnposted(t *testing.T) {
 		p, _, err := s.Outbox.Take(ctx, first)
 		h.ok(err)
 		h.ok(s.Outbox.MarkPosted(ctx, p))
-		h.rdb.Del(ctx, "errand:task:"+third) // nobody knows since when
+		h.rdb.Del(ctx, "errand:task:"+third) // since an unknown time
 		want = must(s.Get(ctx, second)).Ended
 		if u := must(s.Outbox.Backlog(ctx)); u.Endings != 2 || !u.Oldest.Equal(want) {
 			h.Errorf("%+v, want 2 since %v", u, want)

@@ -119,7 +119,8 @@ func TestUnreadableSession(t *testing.T) {
 	})
 }
 
-// What is unreadable is told until it is gone; what only one worker cannot make itself understood with costs nobody else the view of the fleet.
+// An unreadable record should be reported until it is gone. One worker's unreadable heartbeat should not hide the
+// other workers.
 func TestUnreadableIsTold(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

@@ -20,7 +20,8 @@ import (
 const maxAnswer = 4 << 10
 
 // Answer answers a question of a running task on behalf of by. An empty key means the only open question. If the
-// question offers options, text can be the number of one. The first answer wins, and Answer returns it, whoever gave
+// question offers options, text can be the number of one. The first answer wins, and Answer returns it, regardless
+// of who gave
 // it. An *InputError says why the answer is invalid; ErrNotFound means that the task or question does not exist or is
 // not open.
 func (d *Desk) Answer(ctx context.Context, id, key, by, text string) (Answer, error) {
@@ -146,7 +147,8 @@ func (d *Desk) submitReply(ctx context.Context, t Task) (Receipt, error) {
 	return Receipt{ID: t.ID, Class: rec.Class}, nil
 }
 
-// reply answers the open question of a running task with a message. The receipt is Answered if the message is the answer; it is New unless
+// reply answers the open question of a running task with a message. The receipt is Answered if the message is the
+// answer; it is New unless
 // the message was used as an answer before.
 func (d *Desk) reply(ctx context.Context, running string, t Task) (Receipt, error) {
 	asked, err := d.Status(ctx, running)

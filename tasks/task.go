@@ -1,16 +1,29 @@
+// Package tasks is the domain of errand: tasks, the [Desk] through which they come in, the [Source] and [Report] interfaces that
+// connect products, endings, limits, budgets and costs. Package tasks/worker runs the tasks; read its process.go first. Slack,
+// GitHub and chat are sources in packages of their own.
+//
+// The package promises that a submitted task is stored once per ID, that it gets exactly one ending, and that it gets a delivery
+// even if the submitter dies before it has enqueued the task. It does not promise at-most-once execution: a task whose worker died
+// runs again and resumes from its checkpoint, which may be minutes old.
+//
+// A [Desk] and a [Queue] are safe for concurrent use by any number of processes on one Redis. The comments of [Source] and [Report] say
+// which of their methods are called from which goroutine.
 package tasks
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
@@ -162,3 +175,100 @@ const (
 	PeopleLog = "log"    // for people
 	RawLog    = "ndjson" // the CLI's output lines
 )
+
+// notInBranch matches what git check-ref-format forbids.
+var notInBranch = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|^[-/.]|[/.]$`)
+
+// ParseBranch checks the name of a branch that a person wrote. The error is an *InputError.
+func ParseBranch(name string) (string, error) {
+	if notInBranch.MatchString(name) || strings.HasPrefix(name, "refs/") {
+		return "", &InputError{Sentence: fmt.Sprintf("%q is not the name of a branch.", name)}
+	}
+	return name, nil
+}
+
+// ParseBudget reads an amount in US dollars that a person wrote, such as 2.50 or $2.50. The error is an *InputError.
+func ParseBudget(amount string) (float64, error) {
+	usd, err := strconv.ParseFloat(strings.TrimPrefix(amount, "$"), 64)
+	if err != nil || !(usd > 0 && usd < 1e6) {
+		return 0, &InputError{Sentence: fmt.Sprintf("%q is not a budget: write it in US dollars, like 2.50.", amount)}
+	}
+	return usd, nil
+}
+
+// ParseTimeout reads a length of time that a person wrote, such as 30m or 2h. The error is an *InputError.
+func ParseTimeout(length string) (time.Duration, error) {
+	d, err := time.ParseDuration(length)
+	if err != nil || d <= 0 {
+		return 0, &InputError{Sentence: fmt.Sprintf("%q is not a length of time: write it like 30m or 2h.", length)}
+	}
+	return d, nil
+}
+
+// Choices lists the models and efforts that a task may name. An empty list allows any. A task that names none gets
+// the fleet's default.
+type Choices struct {
+	Models  []string
+	Efforts []string
+}
+
+// check validates the names in a task's options.
+func (c Choices) check(o Options) error {
+	for _, choice := range []struct {
+		what, name string
+		of         []string
+	}{{"model", o.Model, c.Models}, {"level of effort", o.Effort, c.Efforts}} {
+		if choice.name != "" && len(choice.of) > 0 && !slices.Contains(choice.of, choice.name) {
+			return &InputError{Sentence: fmt.Sprintf("The %s %s is not available here. Choose %s.",
+				choice.what, choice.name, strings.Join(choice.of, ", "))}
+		}
+	}
+	return nil
+}
+
+// Picture is an image that came with a prompt.
+type Picture struct {
+	Name string `json:"name"` // file name
+	Type string `json:"type"` // see agent.PictureType
+	Data []byte `json:"-"`    // set by a source for Submit
+}
+
+// NewPicture checks an image that a person sent. An *InputError says why it cannot be used.
+func NewPicture(name string, data []byte) (Picture, error) {
+	kind := agent.PictureType(data)
+	if kind == "" {
+		return Picture{}, &InputError{Sentence: fmt.Sprintf("%q cannot be shown to the model: send a whole PNG, JPEG or GIF image of at most 50 megapixels and 20 MB.", name)}
+	}
+	return Picture{Name: name, Type: kind, Data: data}, nil
+}
+
+// savePictures stores the pictures of a task that is about to be submitted.
+func (d *Desk) savePictures(ctx context.Context, t Task) error {
+	if len(t.Pictures) == 0 {
+		return nil
+	}
+	if len(t.Pictures) > agent.MaxPictures {
+		return &InputError{Sentence: fmt.Sprintf("A message has at most %d pictures.", agent.MaxPictures)}
+	}
+	var data [][]byte
+	for _, p := range t.Pictures {
+		data = append(data, p.Data)
+	}
+	err := d.store.Pictures.Save(ctx, t.ID, data)
+	if errors.Is(err, store.ErrTooLarge) {
+		return &InputError{Sentence: "The pictures of a message have at most 8 MB together."}
+	}
+	return err
+}
+
+// dropPictures removes the pictures again if the task was refused or was an answer. After any other error it keeps
+// them, because the sender tries again.
+func (d *Desk) dropPictures(ctx context.Context, t Task, r Receipt, err error) {
+	_, refused := errors.AsType[*InputError](err)
+	if len(t.Pictures) == 0 || !refused && !r.Answered {
+		return
+	}
+	if err := d.store.Pictures.Drop(ctx, t.ID); err != nil {
+		d.log.Warn("drop pictures", "run", t.ID, "err", err) // they expire
+	}
+}

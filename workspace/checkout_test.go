@@ -87,7 +87,7 @@ func TestCheckoutRefs(t *testing.T) {
 	}
 }
 
-// A clone that strangers' content was read in is nobody else's: whoever works in the thread has another one, whatever came between.
+// A clone in which strangers' content was read should not be reused: later tasks of the thread should get another one.
 func TestStrangeIsNotKept(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

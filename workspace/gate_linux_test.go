@@ -21,7 +21,8 @@ import (
 	"testing"
 )
 
-// neighbour is another process of the same user, which looks into every git of a workspace whenever that has asked its remote something.
+// neighbour is another process of the same user, which looks into every git of a workspace whenever that has asked
+// its remote something.
 type neighbour struct {
 	*testing.T
 	root string // of the workspace
@@ -185,7 +186,7 @@ func TestNeighbourAtTheGate(t *testing.T) {
 	}
 }
 
-// Without the token there is nobody at the gate's port, and when git has ended nothing at all.
+// Without the token the gate should not answer, and when git has ended nothing should listen.
 func TestGateIsClosed(t *testing.T) {
 	t.Parallel()
 	_, w, n := watched(t)

@@ -101,7 +101,7 @@ func TestOtherProtocolsAreRefused(t *testing.T) {
 	}
 }
 
-// The root may lie in a checkout, whose configuration is nobody's business.
+// The root may be inside a checkout, whose configuration should not apply.
 func TestSurroundingRepositoryIsNotSeen(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

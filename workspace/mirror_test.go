@@ -385,7 +385,7 @@ func TestCancelLeavesNoProcess(t *testing.T) {
 	checkout(t, w, api)
 }
 
-// The git of a killed worker goes on for a while. Whoever comes next waits for it and does not trust what it made.
+// The git of a killed worker goes on for a while. The next caller should wait for it and not trust its result.
 func TestKilledWorkersGitHoldsTheLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A repository within the clone that its index knows is still one of its own, with commits and files that nobody else has.
+// A repository inside the clone is a separate one even if the index knows it, with commits and files that exist only
+// there.
 func TestRepositoryInTheIndexCannotBeSaved(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

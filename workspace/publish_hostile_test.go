@@ -48,7 +48,7 @@ func TestPublishStaysInside(t *testing.T) {
 			before := snapshot(t, outside)
 			pushed, err := w.Publish(t.Context(), c, *publication())
 			if strings.HasPrefix(name, "work tree: ") && err != nil {
-				t.Error(err) // a link may be published; where it leads, nobody looks
+				t.Error(err) // a link may be published; its target is not read
 			}
 			if err == nil && pushed.New {
 				testGit(t, o.bare, "fsck", "--strict")

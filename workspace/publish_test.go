@@ -109,7 +109,7 @@ func TestPublishedWorkGoesOnElsewhere(t *testing.T) {
 		t.Fatalf("began at %+v", c)
 	}
 	write(t, c.Dir+"/README.md", "two\n")
-	p.Ours = nil // nobody remembers: it builds on what is there all the same
+	p.Ours = nil // not recorded: it still builds on the existing branch
 	published(t, there, c, p)
 	files, log := o.branch(ownBranch)
 	if diff := cmp.Diff(map[string]string{"README.md": "two\n", "new.txt": "new\n"}, files); diff != "" || strings.Count(log, "\n") != 1 {
@@ -142,7 +142,7 @@ func TestNothingToPublish(t *testing.T) {
 	if o.sha(ownBranch) != "" {
 		t.Error("a branch was pushed")
 	}
-	// Nobody is asked for that.
+	// That needs no request.
 	w := o.files()
 	c := checkout(t, w, api)
 	calls := spy(t, w)
@@ -162,7 +162,7 @@ func TestNothingToPublish(t *testing.T) {
 	}
 }
 
-// Nobody else's commits are replaced, our own are.
+// Our own commits should be replaced, those of others should not.
 func TestPublishReplacesOnlyOurs(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -244,7 +244,8 @@ func TestPublishAgainAfterACrash(t *testing.T) {
 	}
 }
 
-// In a clone with trusted configuration, that of the base is in the work tree. It does not get into the branch, however it is staged.
+// In a clone with trusted configuration, that of the base is in the work tree. It does not get into the branch,
+// however it is staged.
 func TestTrustedConfigStaysOut(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

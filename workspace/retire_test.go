@@ -75,7 +75,7 @@ func TestMirrorGoesAfterItsClones(t *testing.T) {
 	}
 }
 
-// Whoever was killed while it took a mirror away left something that the next one finds.
+// A process that was killed while it removed a mirror leaves a directory that the next one should find.
 func TestHalfDiscardedMirrorGoes(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -147,7 +147,7 @@ func TestMirrorWithUnpushedCommitsStays(t *testing.T) {
 	}
 }
 
-// Whoever makes a clone has the mirror until the clone is there.
+// The mirror should stay until the clone is complete.
 func TestMirrorStaysWhileItIsCloned(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

@@ -123,7 +123,7 @@ func TestTrustedConfigInConflict(t *testing.T) {
 	}
 }
 
-// A directory nobody may read holds nothing the CLI could obey; it is no reason to fail for ever.
+// An unreadable directory contains nothing that the CLI could obey, so it should not cause an error.
 func TestTrustedConfigPassesUnreadableDirectories(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "clone")
@@ -186,7 +186,8 @@ func TestTrustedImportsAreThoseOfBase(t *testing.T) {
 	}
 }
 
-// What the CLI takes for text stays as it is, whatever files there are: in words, and of directories. All that may be an import leads to a copy.
+// What the CLI takes for text stays as it is, whatever files there are: in words, and of directories. All that may
+// be an import leads to a copy.
 func TestTrustedTextIsLeft(t *testing.T) {
 	t.Parallel()
 	const same = `---

@@ -23,7 +23,7 @@ import (
 
 const (
 	every  = 50 * time.Millisecond  // a run has an event
-	gather = 100 * time.Millisecond // for which a worker of the fleet keeps what follows an event, see tasks/host.go
+	gather = 100 * time.Millisecond // for which a worker of the fleet keeps what follows an event, see tasks/worker/host.go
 )
 
 // work is the worker: it starts its tasks, prints their IDs, and follows instructions until stdin ends.

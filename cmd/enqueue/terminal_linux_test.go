@@ -37,7 +37,7 @@ type console struct {
 	master *os.File
 	cmd    *exec.Cmd
 	raw    strings.Builder // what was sent, for who has seen the end of it
-	more   chan struct{}   // has one when something was printed; closed when nobody prints any more
+	more   chan struct{}   // has one when something was printed; closed when printing has ended
 }
 
 // wide is enough for all that is said to people.
@@ -79,7 +79,7 @@ func (c *console) read() {
 		_, _ = c.vt.Write(b[:n])
 		_, _ = c.raw.Write(b[:n])
 		if err != nil {
-			return // EIO: nobody has the other end any more
+			return // EIO: the other end is closed
 		}
 		select {
 		case c.more <- struct{}{}:
@@ -135,7 +135,8 @@ const ctrlC = "\x03"
 
 func (c *console) task() string { return c.sees(`task (\S+), thread`)[1] }
 
-// A conversation as a person sees it: text as it comes, a line for each tool, and a status line that is gone at the end.
+// A conversation as a person sees it: text as it comes, a line for each tool, and a status line that is gone at the
+// end.
 func TestChatOnATerminal(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)

@@ -34,7 +34,8 @@ type fleet struct {
 	down map[*process]bool // workers with an active fault: one fault at a time
 }
 
-// newFleet starts everything and returns when the front door responds. With an error it also returns what it has started.
+// newFleet starts everything and returns when the front door responds. With an error it also returns what it has
+// started.
 func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 	f := &fleet{down: map[*process]bool{}}
 	near, err := newLink()
@@ -109,7 +110,7 @@ func (f *fleet) ready(ctx context.Context) error {
 	return errors.New("the front door does not become ready; its log says why")
 }
 
-// borrow takes a worker that runs, for whoever breaks it, so long as another is left that works; nil when there is none. wanted says which
+// borrow takes a running worker for a fault, if another working one remains; otherwise nil. wanted says which
 // are worth breaking, by pid.
 func (f *fleet) borrow(pick uint64, wanted func(pid int) bool) *process {
 	f.mu.Lock()

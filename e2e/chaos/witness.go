@@ -111,7 +111,8 @@ func (w *witness) hear(c net.Conn) {
 	}
 }
 
-// meet registers a process. Those that the kernel says are dead by now have died before this one began, even if nobody has read the end of
+// meet registers a process. Those that the kernel says are dead by now have died before this one began, even if no
+// one has read the end of
 // their connections yet.
 func (w *witness) meet(word script.Word) *life {
 	self, _ := look(word.Pid) // it waits for our answer, so it is there

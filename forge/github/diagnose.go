@@ -2,8 +2,10 @@ package github
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -113,4 +115,136 @@ func (f *Forge) clockSkew(resp *github.Response) []doctor.Finding {
 		What: fmt.Sprintf("the clock is %s away from GitHub's", skew.Abs()), Why: "30 s ahead or 90 s behind, all that the App signs is refused.",
 		Remedy: "Set the clock by NTP, on every machine of the fleet.", Fatal: skew <= -behind || ahead <= skew,
 	}}
+}
+
+// diagnoseApp reports which App errand is, where it is installed, and how its webhooks fare.
+func (f *Forge) diagnoseApp(ctx context.Context) []doctor.Finding {
+	app, resp, err := f.clients.own.Apps.Get(ctx, "")
+	if err != nil {
+		key := "Compare GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE with the settings of the App, or make a new key there."
+		return append([]doctor.Finding{unreachable(err, "what the App signs", key)}, f.clockSkew(resp)...)
+	}
+	const settings = "Add it in the settings of the App, and accept it where the App is installed."
+	list := []doctor.Finding{{What: fmt.Sprintf("GitHub knows errand as the App %s (%d)", app.GetSlug(), app.GetID())}}
+	list = append(list, f.clockSkew(resp)...)
+	has := levels(app.GetPermissions())
+	list = append(list, missingPermissions("the App", has, settings)...)
+	if has["workflows"] != "" {
+		list = append(list, workflowsFinding("the App has the permission workflows", "Take it away in the settings of the App."))
+	}
+	for _, name := range Events() {
+		if !slices.Contains(app.Events, name) {
+			list = append(list, doctor.Finding{
+				What: "GitHub: the App does not subscribe to " + name, Why: "Its events do not arrive.",
+				Remedy: "Subscribe to it in the settings of the App, under Permissions & events.",
+			})
+		}
+	}
+	list = append(list, f.diagnoseInstallations(ctx, app)...)
+	list = append(list, f.diagnoseHook(ctx)...)
+	return append(list, f.diagnoseDeliveries(ctx)...)
+}
+
+// levels returns permissions by name. A level that GitHub did not report is absent.
+func levels(p *github.InstallationPermissions) map[string]string {
+	text, _ := json.Marshal(p) // of strings
+	all := map[string]string{}
+	_ = json.Unmarshal(text, &all)
+	return all
+}
+
+// diagnoseInstallations reports missing and suspended installations, and those that have not accepted new permissions.
+func (f *Forge) diagnoseInstallations(ctx context.Context, app *github.App) (list []doctor.Finding) {
+	all, _, err := f.clients.own.Apps.ListInstallations(ctx, &github.ListOptions{PerPage: 100})
+	if err != nil {
+		return []doctor.Finding{unreadable("where the App is installed", err)}
+	}
+	if len(all) == 0 {
+		return []doctor.Finding{{
+			What: "GitHub: the App is installed nowhere", Why: "It sees no repository.", Fatal: true,
+			Remedy: "Install it at " + app.GetHTMLURL() + ", on the repositories that errand works on.",
+		}}
+	}
+	wanted := levels(app.GetPermissions())
+	for _, one := range all {
+		at := one.GetAccount().GetLogin()
+		if !one.GetSuspendedAt().IsZero() {
+			list = append(list, doctor.Finding{
+				What: "GitHub: the installation at " + at + " is suspended", Why: "Its repositories are not seen.", Remedy: "Unsuspend it at " + one.GetHTMLURL() + ".",
+			})
+			continue
+		}
+		has := levels(one.GetPermissions())
+		for _, p := range permissions() {
+			if wanted[p.name] != p.level {
+				has[p.name] = p.level // already reported for the App
+			}
+		}
+		list = append(list, missingPermissions("the installation at "+at, has, "Accept the App's new permissions at "+one.GetHTMLURL()+".")...)
+		list = append(list, doctor.Finding{What: "GitHub: installed at " + at})
+	}
+	return list
+}
+
+// unreadable is the finding for one call that failed.
+func unreadable(what string, err error) doctor.Finding {
+	return doctor.Finding{What: "GitHub did not say " + what, Why: err.Error(), Remedy: "Look at GitHub's state, and ask again."}
+}
+
+// diagnoseHook checks the webhook of the App. GitHub reports only whether it has a secret.
+func (f *Forge) diagnoseHook(ctx context.Context) (list []doctor.Finding) {
+	hook, _, err := f.clients.own.Apps.GetHookConfig(ctx)
+	if err != nil {
+		return []doctor.Finding{unreadable("where the App's webhooks go", err)}
+	}
+	const general = " in the settings of the App, under Webhook."
+	if u, err := url.Parse(hook.GetURL()); err != nil || !strings.HasSuffix(u.Path, HookPath) {
+		list = append(list, doctor.Finding{
+			What: fmt.Sprintf("GitHub: webhooks go to %q", hook.GetURL()), Why: "Unless that URL forwards them, no event arrives.",
+			Remedy: "Set the URL to errand's, which ends in " + HookPath + "," + general,
+		})
+	}
+	if hook.GetSecret() == "" {
+		list = append(list, doctor.Finding{
+			What: "GitHub: webhooks are not signed", Why: "No event is accepted.", Fatal: true, Remedy: "Set the secret, the same as GITHUB_WEBHOOK_SECRET," + general,
+		})
+	}
+	if hook.GetInsecureSSL() == "1" {
+		list = append(list, doctor.Finding{
+			What: "GitHub: webhooks are sent without certificate verification", Why: "Others could read them in transit.", Remedy: "Enable SSL verification" + general,
+		})
+	}
+	return list
+}
+
+// diagnoseDeliveries reports how the latest webhooks were answered. GitHub does not repeat those that failed.
+func (f *Forge) diagnoseDeliveries(ctx context.Context) []doctor.Finding {
+	all, _, err := f.clients.own.Apps.ListHookDeliveries(ctx, &github.ListCursorOptions{PerPage: 50})
+	if err != nil {
+		return []doctor.Finding{unreadable("how webhooks were answered", err)}
+	}
+	if len(all) == 0 {
+		return []doctor.Finding{{What: "GitHub has sent no webhook recently"}}
+	}
+	accepted := func(d *github.HookDelivery) bool { return d.GetStatusCode()/100 == 2 }
+	delivered := map[string]bool{} // accepted, perhaps after a redelivery
+	for _, d := range all {
+		delivered[d.GetGUID()] = delivered[d.GetGUID()] || accepted(d)
+	}
+	lost := slices.DeleteFunc(slices.Clone(all), func(d *github.HookDelivery) bool { return delivered[d.GetGUID()] })
+	if len(lost) == 0 {
+		return []doctor.Finding{{What: fmt.Sprintf("GitHub: the last %d webhooks were accepted", len(all))}}
+	}
+	last := lost[0] // the newest comes first
+	c := doctor.Finding{
+		What: fmt.Sprintf("GitHub: %d of the last %d webhooks were not accepted", len(lost), len(all)),
+		Why: fmt.Sprintf("The last of them, %s at %s UTC: %s. GitHub does not send them again by itself.",
+			last.GetEvent(), last.GetDeliveredAt().UTC().Format(time.DateTime), last.GetStatus()),
+		Remedy: "Redeliver them in the settings of the App, under Advanced.",
+	}
+	// Rejected or unreachable, and not just an outage that has passed.
+	if !accepted(all[0]) && all[0].GetStatusCode() < 500 {
+		c.Fatal, c.Remedy = true, "Compare its URL and its secret, GITHUB_WEBHOOK_SECRET, with errand's; then redeliver them in the settings of the App, under Advanced."
+	}
+	return []doctor.Finding{c}
 }

@@ -1,14 +1,31 @@
+// Package github implements [forge.Forge] for github.com and GitHub Enterprise Server, as the user of a token or as an App.
+//
+// It promises:
+//   - Every HTTP attempt ends within 10 seconds, and no credential follows a redirect to another host.
+//   - An installation token for git opens one repository; for a read-only repository it allows reading only.
+//   - Publish keeps one open pull request per branch. It edits only errand's section of the description, and never merges, approves,
+//     closes or marks anything ready.
+//   - Rate limits become *forge.LimitError, permanent refusals *forge.RefusedError.
+//
+// [App.Manifest] lists the permissions and events that the App needs, and [Forge.Diagnose] checks whether it has them. The source of GitHub
+// events, tasks/github, uses [Forge.Client] for everything that only GitHub has, such as review comments.
 package github
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/forge"
 )
@@ -106,3 +123,139 @@ func (f *Forge) IsApp() bool { return f.cfg.Token == "" }
 
 // IsReadOnly reports whether nothing may be written to a repository.
 func (f *Forge) IsReadOnly(repo string) bool { return f.cfg.ReadOnly(repo) }
+
+// GraphQL sends a query to GitHub's GraphQL API, which go-github does not know, and decodes the data of the response into into. That API
+// reports errors in a response of status 200; GraphQL returns them as REST would, so that StatusCode, Permanent and RetryAfter understand them.
+func GraphQL(ctx context.Context, gh *github.Client, query string, vars map[string]any, into any) error {
+	path := "graphql"
+	if strings.HasSuffix(gh.BaseURL.Path, "/api/v3/") {
+		path = "../graphql" // on an enterprise server
+	}
+	req, err := gh.NewRequest(http.MethodPost, path, map[string]any{"query": query, "variables": vars})
+	if err != nil {
+		return fmt.Errorf("make query: %w", err)
+	}
+	var answer struct {
+		Data   json.RawMessage  `json:"data"`
+		Errors []graphqlProblem `json:"errors"`
+	}
+	resp, err := gh.Do(ctx, req, &answer)
+	if err != nil {
+		return fmt.Errorf("query: %w", err)
+	}
+	if len(answer.Errors) > 0 { // there may be partial data, but all of it is needed
+		return fmt.Errorf("query: %w", answer.Errors[0].asREST(resp))
+	}
+	if err := json.Unmarshal(answer.Data, into); err != nil {
+		return fmt.Errorf("read answer of query: %w", err)
+	}
+	return nil
+}
+
+// graphqlProblem is one of the errors of a response.
+type graphqlProblem struct {
+	Type       string `json:"type"`
+	Message    string `json:"message"`
+	Extensions struct {
+		Code string `json:"code"` // set if the query is invalid, such as undefinedField
+	} `json:"extensions"`
+}
+
+// asREST returns the error that REST would have returned. An error without a type is GitHub's own and may be temporary.
+func (p graphqlProblem) asREST(resp *github.Response) error {
+	code := 0
+	switch p.Type {
+	case "RATE_LIMITED", "RATE_LIMIT":
+		return &github.RateLimitError{Rate: resp.Rate, Response: resp.Response, Message: p.Message}
+	case "NOT_FOUND":
+		code = http.StatusNotFound
+	case "FORBIDDEN", "INSUFFICIENT_SCOPES":
+		code = http.StatusForbidden
+	default:
+		if p.Extensions.Code == "" && p.Type != "UNPROCESSABLE" {
+			return fmt.Errorf("GitHub says %s: %q", p.Type, p.Message)
+		}
+		code = http.StatusUnprocessableEntity
+	}
+	refused := *resp.Response
+	refused.StatusCode = code
+	return &github.ErrorResponse{Response: &refused, Message: p.Message}
+}
+
+// Recent caches answers of GitHub for [RecentLife]. It is safe for concurrent use; the zero value is empty.
+type Recent[T any] struct {
+	mu    sync.Mutex
+	known map[string]recentEntry[T]
+}
+
+type recentEntry[T any] struct {
+	value T
+	until time.Time
+}
+
+const (
+	// RecentLife is how long an answer counts, and so how long an account that lost its access may still have errand work.
+	RecentLife = 30 * time.Second
+	maxRecent  = 1000
+)
+
+// Get returns the answer for a key, if it is recent enough.
+func (r *Recent[T]) Get(key string, now time.Time) (T, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, ok := r.known[key]
+	return e.value, ok && now.Before(e.until)
+}
+
+// Put stores the answer for a key.
+func (r *Recent[T]) Put(key string, value T, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.known) >= maxRecent {
+		maps.DeleteFunc(r.known, func(_ string, e recentEntry[T]) bool { return !now.Before(e.until) })
+	}
+	if r.known == nil || len(r.known) >= maxRecent {
+		r.known = map[string]recentEntry[T]{} // asking again costs less than remembering that many
+	}
+	r.known[key] = recentEntry[T]{value, now.Add(RecentLife)}
+}
+
+// loginForm matches logins. Other strings could be paths within GitHub's API.
+var loginForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\[bot\])?$`)
+
+// IsLogin reports whether s has the form of a login.
+func IsLogin(s string) bool { return loginForm.MatchString(s) }
+
+// Permission returns what an account may do in a repository. See PermissionFor.
+func (f *Forge) Permission(ctx context.Context, repo, login string) (forge.Permission, error) {
+	return f.PermissionFor(ctx, repo, 0, login)
+}
+
+// PermissionFor asks GitHub what an account may do in a repository: author_association in a payload is about membership, not permission, and
+// as old as the event. The error is forge.ErrNotFound if GitHub does not know the account, and a *forge.RefusedError if errand may not ask.
+// After any error the permission is PermissionNone.
+func (f *Forge) PermissionFor(ctx context.Context, repo string, installation int64, login string) (forge.Permission, error) {
+	if !IsLogin(login) {
+		return forge.PermissionNone, nil
+	}
+	key, now := strings.ToLower(repo+" "+login), f.cfg.Now()
+	if p, ok := f.permissions.Get(key, now); ok {
+		return p, nil
+	}
+	what := "ask what " + login + " may do in " + repo
+	gh, err := f.Client(ctx, repo, installation)
+	if err != nil {
+		return forge.PermissionNone, f.Explain(what, err)
+	}
+	owner, name := f.split(repo)
+	level, _, err := gh.Repositories.GetPermissionLevel(ctx, owner, name, url.PathEscape(login))
+	if StatusCode(err) == http.StatusNotFound {
+		return forge.PermissionNone, fmt.Errorf("%s: %w", what, forge.ErrNotFound)
+	}
+	if err != nil {
+		return forge.PermissionNone, f.Explain(what, err)
+	}
+	p := forge.Permission(level.GetPermission())
+	f.permissions.Put(key, p, now)
+	return p, nil
+}

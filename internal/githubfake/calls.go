@@ -14,7 +14,7 @@ type Call struct {
 	Query   url.Values
 	Header  http.Header // without Authorization
 	Body    []byte      // REST only
-	Login   string      // who called, "" for nobody
+	Login   string      // who called, "" if anonymous
 	As      string      // "token", "app", "installation", "" for nobody, "refused" for bad credentials
 	At      time.Time
 	Status  int // of the answer; 0 while unanswered, and for ever when the connection was cut

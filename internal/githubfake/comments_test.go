@@ -123,7 +123,7 @@ func TestReactions(t *testing.T) {
 	}
 }
 
-// What a client does comes back as webhooks: whoever does not ignore its own
+// The client's own actions come back as webhooks: a client that does not ignore its own
 // comments loops here as it would on GitHub.
 func TestOwnCommentsComeBack(t *testing.T) {
 	t.Parallel()

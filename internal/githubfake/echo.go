@@ -24,7 +24,7 @@ func (s *Server) echo(events ...event) {
 	}
 }
 
-// drainEchoes sends until nothing is queued. Nobody is told of a receiver that
+// drainEchoes sends until nothing is queued. It reports no receiver that
 // refuses: as on GitHub, that shows in Deliveries only.
 func (s *Server) drainEchoes() {
 	s.mu.Lock()

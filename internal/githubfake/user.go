@@ -9,7 +9,7 @@ import (
 
 // user is an account; its id depends on the name alone.
 func (s *Server) user(login string) object {
-	// Accounts are never registered: whoever is named exists.
+	// Accounts are never registered: every named account exists.
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(strings.ToLower(login)))
 	id := int64(h.Sum32())

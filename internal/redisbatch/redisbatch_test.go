@@ -100,7 +100,7 @@ func TestCallsThatComeAtOnceTravelTogether(t *testing.T) {
 	}
 }
 
-// Who gives up has his answer at once, and what nobody waits for is not sent.
+// A caller that gives up should return at once, and commands without a waiting caller should not be sent.
 func TestCallThatIsGivenUp(t *testing.T) {
 	t.Parallel()
 	c, b, g := newClient(t)

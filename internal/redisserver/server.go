@@ -1,6 +1,17 @@
+// Package redisserver runs a real redis-server as a child process: the database of `worker -standalone` and of tests.
+//
+// It promises that the server listens on loopback only, requires a password, never evicts a key, is ready when [Start]
+// returns, and dies with this process, even on kill -9 (on Linux; on other systems it survives). The password is in no
+// file and no argument list, because the whole configuration goes in by stdin. The process is reaped when
+// [Server.Stop] returns.
+//
+// It does not restart a server that died, and it does not replicate. If you need that, run your own Redis.
+//
+// All functions and methods may be called from any goroutine.
 package redisserver
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -13,6 +24,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -155,4 +167,162 @@ func freePort(ctx context.Context) (int, error) {
 	}
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// Config describes the server to run. Path is required; everything else has a usable zero value.
+type Config struct {
+	Path       string    // the redis-server binary, as [Find] returns it
+	Dir        string    // directory of the append-only file; required with AppendOnly
+	Password   string    // empty = a random one, which [Server.URL] contains
+	AppendOnly bool      // persist data in Dir
+	Fsync      string    // appendfsync: always, everysec or no; empty = everysec
+	Log        io.Writer // the server's log; written from one goroutine; nil = discarded
+}
+
+// Find looks for redis-server on PATH.
+func Find() (path string, ok bool) {
+	path, err := exec.LookPath("redis-server")
+	return path, err == nil
+}
+
+// text returns the configuration file. It goes to the server's stdin, so no file has to be protected or removed.
+func (c Config) text(port int) string {
+	var b strings.Builder
+	line := func(key string, value any) { fmt.Fprintf(&b, "%s %s\n", key, quote(fmt.Sprint(value))) }
+	line("bind", "127.0.0.1")
+	line("port", port)
+	line("requirepass", c.Password)
+	line("daemonize", "no")
+	line("dir", c.Dir)
+	line("save", "") // no snapshots: the append-only file or nothing
+	line("appendonly", yesNo(c.AppendOnly))
+	line("appendfsync", c.Fsync)
+	line("maxmemory-policy", "noeviction") // any other policy drops live tasks of errand and asynq (asynq#799, asynq#1144)
+	return b.String()
+}
+
+// quote quotes s for Redis' configuration, with any bytes that a password or a path may contain.
+func quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(s) {
+		switch ch := s[i]; {
+		case ch == '"' || ch == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(ch)
+		case ch < ' ' || ch > '~':
+			fmt.Fprintf(&b, `\x%02x`, ch)
+		default:
+			b.WriteByte(ch)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+func yesNo(v bool) string {
+	if v {
+		return "yes"
+	}
+	return "no"
+}
+
+const (
+	patience = 10 * time.Second      // for a server that does not answer at all
+	between  = 2 * time.Millisecond  // between connects; a start takes about 10 ms
+	answer   = 2 * time.Second       // for one AUTH and PING
+	loading  = 20 * time.Millisecond // between pings while the server reads its append-only file
+)
+
+// errLoading means that the server is up and still reads its file. That is progress and does not count against
+// patience.
+var errLoading = errors.New("loading")
+
+// ready waits until the server accepts its password. It returns an error if the server never will.
+func (s *Server) ready(ctx context.Context) error {
+	deadline := time.Now().Add(patience)
+	for {
+		err := s.ping(ctx)
+		if err == nil {
+			return nil
+		}
+		wait := between
+		if errors.Is(err, errLoading) {
+			deadline, wait = time.Now().Add(patience), loading
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("no answer for %s: %w", patience, err)
+		}
+		select {
+		case <-s.exited:
+			return fmt.Errorf("it ended: %w", errOr(s.exit, errors.New("exit status 0")))
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// ping sends AUTH and PING on a new connection. Only our server knows the password, so another program on the port
+// does not pass.
+func (s *Server) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answer)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", s.addr())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if at, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(at)
+	}
+	if _, err := fmt.Fprintf(conn, "*2\r\n$4\r\nAUTH\r\n$%d\r\n%s\r\n*1\r\n$4\r\nPING\r\n", len(s.password), s.password); err != nil {
+		return err
+	}
+	r := bufio.NewReader(conn)
+	for _, want := range []string{"+OK", "+PONG"} {
+		line, err := r.ReadString('\n')
+		switch line = strings.TrimSpace(line); {
+		case err != nil:
+			return err
+		case strings.HasPrefix(line, "-LOADING"):
+			return errLoading
+		case line != want:
+			return fmt.Errorf("unexpected answer %q", line)
+		}
+	}
+	return nil
+}
+
+func errOr(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+// tail keeps the end of the server's log for the error of a failed start.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+const tailSize = 2 << 10
+
+// Write implements io.Writer and never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, p...)
+	if over := len(t.kept) - tailSize; over > 0 {
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(string(t.kept))
 }

@@ -15,7 +15,8 @@ import (
 // maxFile is the bytes that one file may have here. Slack takes 1 GB.
 const maxFile = 64 << 20
 
-// File is a file in a message: what the bot has uploaded, or what somebody sends along, who gives its Name and Data, or its URL.
+// File is a file in a message: what the bot has uploaded, or what somebody sends along, who gives its Name and Data,
+// or its URL.
 type File struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
@@ -42,7 +43,8 @@ func (s *Server) share(files []File) []File {
 	return files
 }
 
-// serveFile gives a file to whoever has the bot's token. Others are sent to the login page, as Slack does; so is an app without the scope
+// serveFile serves a file to requests with the bot's token. Others are sent to the login page, as Slack does; so is
+// an app without the scope
 // files:read.
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
@@ -69,7 +71,8 @@ type upload struct {
 	there bool // its bytes have arrived
 }
 
-// filesGetUploadURLExternal is the first of three steps; the second is a POST to the address it gives, the third completes it.
+// filesGetUploadURLExternal is the first of three steps; the second is a POST to the address it gives, the third
+// completes it.
 func (s *Server) filesGetUploadURLExternal(f url.Values) (answer, error) {
 	size, err := strconv.Atoi(f.Get("length"))
 	if f.Get("filename") == "" || err != nil || size <= 0 {
@@ -80,7 +83,8 @@ func (s *Server) filesGetUploadURLExternal(f url.Values) (answer, error) {
 	return answer{"upload_url": s.url + "/upload/v1/" + u.ID, "file_id": u.ID}, nil
 }
 
-// serveUpload takes the bytes of a file, which clients send bare or as a form. The address is the secret: it takes no token, and it is
+// serveUpload takes the bytes of a file, which clients send bare or as a form. The address is the secret: it takes
+// no token, and it is
 // not recorded among the calls. That fewer or more bytes than announced are refused is ours: they are always a mistake.
 func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 	data, err := uploaded(w, r)
@@ -119,8 +123,9 @@ func uploaded(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return io.ReadAll(part)
 }
 
-// filesCompleteUploadExternal shares what was uploaded, once, in one message. Slack does so a moment after its answer; here it is there
-// at once. Without a channel the files stay private: nobody sees them.
+// filesCompleteUploadExternal shares what was uploaded, once, in one message. Slack does so a moment after its
+// answer; here it is there
+// at once. Without a channel the files stay private.
 func (s *Server) filesCompleteUploadExternal(f url.Values) (answer, error) {
 	var wanted []File
 	if json.Unmarshal([]byte(f.Get("files")), &wanted) != nil || len(wanted) == 0 {

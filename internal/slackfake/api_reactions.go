@@ -9,7 +9,7 @@ import (
 // emoji is a name without its colons, perhaps with a skin tone.
 var emoji = regexp.MustCompile(`^[a-z0-9_+'-]+(::skin-tone-[2-6])?$`)
 
-// Reactions is the names of the reactions to a message, whoever added them, in the order they were first added.
+// Reactions returns the names of the reactions to a message by all users, in the order they were first added.
 func (s *Server) Reactions(channel, ts string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

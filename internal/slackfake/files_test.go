@@ -39,7 +39,7 @@ func TestFileInAThread(t *testing.T) {
 		t.Errorf("thread: %+v, %v", replies, err)
 	}
 
-	// Without a title it has its name; without a channel nobody sees it.
+	// Without a title it should have its name; without a channel it should stay private.
 	if _, err := attach(c, t, func(p *slack.UploadFileParameters) { p.Title, p.ThreadTimestamp = "", root }); err != nil {
 		t.Error(err)
 	}

@@ -94,7 +94,8 @@ func TestSocketMode(t *testing.T) {
 	equal(t, "stray acks", s.StrayAcks(), 0)
 }
 
-// A client comes back after a notice, and after the end of a connection without one; one that hears no pings takes it for dead.
+// A client comes back after a notice, and after the end of a connection without one; one that hears no pings takes
+// it for dead.
 func TestReconnect(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, slackfake.Config{PingEvery: 10 * time.Millisecond})
@@ -108,7 +109,7 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// A message into a connection that was told to go, or that is dead, reaches nobody.
+// A message should not arrive through a connection that was asked to disconnect or is dead.
 func TestNoConnection(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, slackfake.Config{AnswerWithin: 10 * time.Millisecond})

@@ -1,9 +1,31 @@
+// Package chat is the source of requests made to errand itself: by the HTTP API, and through it by the console and the command line.
+// A message posted to /api/chat becomes a task, and its answer is streamed back as server-sent events.
+//
+// It promises that the first event names the task, so that a reader who is cut off can come back to it; that a closed connection
+// cancels nothing; that tasks work only in local directories below the configured roots, wherever links lead; and that a failure of
+// Redis is reported within 3 s. It does not promise that the streamed words are the answer: a run that was interrupted repeats some
+// of them, and words that Redis could not store in time are missing. The result of the last event is the answer.
+//
+// Nothing here authenticates: the front door requires the console's token. A Source may be used from any
+// goroutine; Listen is called once.
 package chat
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -43,3 +65,160 @@ func New(cfg Config) (*Source, error) {
 
 // Name is the prefix of the threads and the word in the IDs of the tasks that come from here.
 func (s *Source) Name() string { return "chat" }
+
+// Post submits a form, whose fields have the names of the API's, and its pictures. thread is what the next form names to continue. An
+// *InputError says what to change.
+func (s *Source) Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture) (r tasks.Receipt, thread string, err error) {
+	t, p := s.task(request{
+		Message: strings.ReplaceAll(form.Get("message"), "\r\n", "\n"), // as forms are sent
+		Repo:    form.Get("repo"), Branch: form.Get("branch"), ProjectPath: form.Get("projectPath"), Agent: form.Get("agent"), Thread: form.Get("thread"),
+		Model: form.Get("model"), Effort: form.Get("effort"), Budget: amount(form.Get("budget")), Timeout: form.Get("timeout"), Plan: form.Get("plan") != "",
+	}, tasks.Actor(ctx))
+	if p != nil {
+		return r, "", &tasks.InputError{Sentence: p.Detail}
+	}
+	t.Pictures = pictures
+	r, err = s.submit(ctx, d, t)
+	return r, strings.TrimPrefix(t.Thread, s.Name()+"/"), err
+}
+
+// system tells the agent about its reader.
+const system = "You are talking with one person through errand, in a console or a terminal. They read along while you work, but may be " +
+	"away: if a wrong guess would waste the work, ask with the tool ask_user; otherwise decide, and state your assumption. Answer in Markdown."
+
+// Brief passes on the words as they are. They come from a trusted person, so a /command or an @agent at their beginning counts as in the CLI.
+func (s *Source) Brief(_ context.Context, t tasks.Task, _ string) (tasks.Brief, error) {
+	if t.Dir != "" {
+		// Check again: the directory may have been replaced by a link since the front door checked, and this may be another
+		// machine with other roots.
+		dir, err := s.Directory(t.Dir)
+		if err == nil && dir != t.Dir {
+			err = fmt.Errorf("%s is a different directory now", t.Dir)
+		}
+		if err != nil {
+			return tasks.Brief{}, &tasks.InputError{Sentence: fmt.Sprintf("Cannot work in this directory: %v.", err)}
+		}
+	}
+	prompt := agent.Message{Text: t.Prompt, Agent: t.Options.Agent}
+	return tasks.Brief{Prompt: prompt, System: system, Keep: true}, nil
+}
+
+// Open returns a report that does nothing.
+func (s *Source) Open(context.Context, tasks.Task) (tasks.Report, error) { return report{}, nil }
+
+// report does nothing: a chat has no thread outside errand to post to. The run's events and the ending are in the store, where the stream of
+// /api/chat, the console and the command line read them at any time.
+type report struct{}
+
+// Update does nothing: the worker has stored the event already.
+func (report) Update(agent.Event) {}
+
+// Close does nothing: the ending was stored before it is called.
+func (report) Close(context.Context, tasks.Ending) error { return nil }
+
+// Say does nothing: the worker has stored the words already.
+func (s *Source) Say(context.Context, tasks.Task, string) error { return nil }
+
+// Ask does nothing: the question is among the events, and is answered through the API or in the console.
+func (s *Source) Ask(context.Context, tasks.Task, tasks.Question) error { return nil }
+
+// problem is an error response before the stream begins, in the form of RFC 9457.
+type problem struct {
+	Status int    `json:"status"`
+	Title  string `json:"title"`
+	Detail string `json:"detail"`
+}
+
+func (p *problem) write(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // the reader may be gone
+}
+
+// blocked are the system's directories. They stay closed even if an operator opens a directory above them.
+var blocked = []string{
+	"/etc", "/usr", "/var", "/root", "/proc", "/sys", "/dev", "/boot", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
+}
+
+// Directory returns the real path of a local directory that tasks may work in. The error says which rule the path breaks.
+func (s *Source) Directory(path string) (string, error) {
+	switch {
+	case !filepath.IsAbs(path):
+		return "", fmt.Errorf("%q is not absolute", path)
+	case slices.Contains(strings.Split(path, "/"), ".."):
+		return "", fmt.Errorf("%q has .. in it", path)
+	}
+	// Check before any look-up, so that the answer does not reveal what exists there, and again for the real path.
+	if err := s.open(filepath.Clean(path)); err != nil {
+		return "", err
+	}
+	elsewhere := fmt.Errorf("%q is not in a directory that ERRAND_DIRS opens", path)
+	dir, err := filepath.EvalSymlinks(path)
+	switch {
+	case err != nil && !s.rooted(filepath.Clean(path)): // do not reveal whether it exists
+		return "", elsewhere
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("%q does not exist", path)
+	case err != nil:
+		return "", fmt.Errorf("%q cannot be reached", path)
+	}
+	if err := s.open(dir); err != nil {
+		return "", err
+	}
+	if !slices.ContainsFunc(s.cfg.Dirs, func(root string) bool { return s.opens(resolved(root), dir) }) {
+		return "", elsewhere
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", fmt.Errorf("%q is not a directory", path)
+	}
+	return dir, nil
+}
+
+// opens reports whether a root opens a directory. errand's state has the logs of all users, and git directories that the host works in: a root
+// above it does not open it; only a root inside it does.
+func (s *Source) opens(root, dir string) bool {
+	state := resolved(s.cfg.StateDir)
+	private := s.cfg.StateDir != "" && within(dir, state) && (root == state || !within(root, state))
+	return within(dir, root) && !private
+}
+
+// rooted reports whether a path is lexically in an open directory, wherever its links lead.
+func (s *Source) rooted(path string) bool {
+	return slices.ContainsFunc(s.cfg.Dirs, func(root string) bool { return s.opens(absolute(root), path) || s.opens(resolved(root), path) })
+}
+
+// open returns an error for a directory of the system. Resolved paths count, too: /bin is a link into /usr or, on a Mac, /etc one into
+// /private.
+func (s *Source) open(dir string) error {
+	if state := s.cfg.StateDir; state != "" && (within(dir, absolute(state)) || within(dir, resolved(state))) {
+		return nil
+	}
+	for _, b := range blocked {
+		if within(dir, b) || within(dir, resolved(b)) {
+			return fmt.Errorf("%q is in %s, which belongs to the system", dir, b)
+		}
+	}
+	return nil
+}
+
+// within reports whether path is dir itself or lies below it; both are clean. /variety is not within /var.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// absolute is a configured path without following links.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// resolved is the real path of a configured path; a path that does not exist is returned as it is.
+func resolved(path string) string {
+	if dir, err := filepath.EvalSymlinks(absolute(path)); err == nil {
+		return dir
+	}
+	return absolute(path)
+}

@@ -96,7 +96,7 @@ func TestClosedIsNotReviewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	do("reopened", 0)
-	// Whoever asks for a review by name gets one all the same, once.
+	// A review that is requested by name should still run, once.
 	ask := must(w.hub.Payload("review_requested", repo, n, "octocat"))
 	for login, want := range map[string]int{"alice": 0, "errand": 1} {
 		ask["requested_reviewer"] = map[string]any{"login": login}

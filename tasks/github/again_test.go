@@ -10,7 +10,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// /retry is for what went wrong last, not for what came last; delivered again it does not go on to what went wrong before that.
+// /retry is for what went wrong last, not for what came last; delivered again it does not go on to what went wrong
+// before that.
 func TestRetryTakesWhatWentWrong(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_790_000_000, 0)
@@ -63,7 +64,7 @@ func TestRetryTakesWhatWentWrong(t *testing.T) {
 	w.signs(n, id, "eyes", "hooray")
 }
 
-// What was refused is tried again for whoever it was refused.
+// A refused task should be retried for its author only.
 func TestRetryOfRefused(t *testing.T) {
 	t.Parallel()
 	refused := tasks.Status{Task: tasks.Task{Actor: "cleo", Origin: []byte(`{"asked":{}}`)}, Ending: &tasks.Ending{Kind: tasks.Refused}}
@@ -84,7 +85,7 @@ func TestRetryOfRefused(t *testing.T) {
 	}
 }
 
-// An order that is delivered again was carried out, and nobody is told that there is nothing to do.
+// A command that is delivered again should do nothing and post nothing.
 func TestCancelIsDeliveredAgain(t *testing.T) {
 	t.Parallel()
 	w := ticking(t)

@@ -8,7 +8,8 @@ import (
 	"github.com/errand-fleet/errand/internal/githubfake"
 )
 
-// What is new in the summary alone is told to people: by the summary itself when it is written, by a review when it is edited, once.
+// What is new in the summary alone is told to people: by the summary itself when it is written, by a review when it
+// is edited, once.
 func TestNewFindingsInTheSummary(t *testing.T) {
 	both(t, func(w *world) {
 		n := w.openCode("ten")
@@ -52,7 +53,7 @@ func TestNewFindingsInTheSummary(t *testing.T) {
 		if open, final, _ := strings.Cut(b.System, `<outside what="settled findings">`); strings.Contains(open, "It is new") || !strings.Contains(final, "It is new") {
 			w.Errorf("the agent is told %s", b.System)
 		}
-		// Nothing new, nobody is told.
+		// Nothing is new, so nothing is announced.
 		w.close(w.task(n, 2), w.rechecked(n, nil, flaw("outside", 50), flaw("new", 70)))
 		if got := len(w.hub.Reviews(repo, n)); got != 1 {
 			w.Errorf("%d reviews", got)

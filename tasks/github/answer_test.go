@@ -53,7 +53,7 @@ func (a *asking) answer(key string) string {
 	return q.Answer.By + ": " + q.Answer.Text
 }
 
-// A comment answers as a mention or by the command, from whoever may write, once.
+// A mention or command by anyone with write access should answer, once.
 func TestAnswersByComment(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -106,7 +106,8 @@ func TestAnswersByComment(t *testing.T) {
 	}
 }
 
-// The first answer stands, what comes again is nothing new, an edit changes nothing, and what was said before the question is no answer to it.
+// The first answer stands, what comes again is nothing new, an edit changes nothing, and what was said before the
+// question is no answer to it.
 func TestAnswerOnce(t *testing.T) {
 	t.Parallel()
 	a := newAsking(t)
@@ -127,7 +128,7 @@ func TestAnswerOnce(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	a.signs(a.n, a.comment(a.n, "ben", "@errand green"), done)
-	if err := a.hub.Redeliver(t.Context(), d.GUID); err != nil { // nobody waits any more
+	if err := a.hub.Redeliver(t.Context(), d.GUID); err != nil { // no question is open any more
 		t.Error(err)
 	}
 	tooLate := a.comment(a.n, "ann", "/answer 2")
@@ -138,7 +139,7 @@ func TestAnswerOnce(t *testing.T) {
 	}
 }
 
-// Whoever approved of one call has not approved of the next, although we hear of it only then.
+// An approval of one call should not approve the next, even if it arrives only then.
 func TestApprovedBeforeTheQuestion(t *testing.T) {
 	t.Parallel()
 	for _, said := range []string{"/approve", "/approve always", "/deny", "/answer 1"} {

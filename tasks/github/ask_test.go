@@ -56,7 +56,8 @@ func TestQuestionBodies(t *testing.T) {
 	}
 }
 
-// What is said on the way is there once, although an answer of GitHub's was lost, and whoever has copied its mark; a refusal is told.
+// An update should be posted once, even if GitHub's response is lost or someone has copied its mark; a refusal
+// should be reported.
 func TestTalkOnce(t *testing.T) {
 	both(t, func(w *world) {
 		n, task, _ := w.talk()
@@ -106,7 +107,8 @@ func TestQuestionOnALine(t *testing.T) {
 	}
 }
 
-// Nobody is asked of what is done by itself, for a bot or for a stranger, of what is only watched, and where there is no conversation.
+// Automatic tasks, tasks for bots or strangers, those of watched repositories, and those without a conversation
+// should not ask.
 func TestTalks(t *testing.T) {
 	t.Parallel()
 	w := withToken(t, func(c *config) { c.Board = watching{"acme/web"} })

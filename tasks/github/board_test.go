@@ -47,7 +47,7 @@ func (b *pinboard) Tell(_ context.Context, n tasks.Notice) error {
 	return err
 }
 
-// told lists the headlines, with a mark where nobody misses it.
+// told lists the headlines and marks the silent ones.
 func (b *pinboard) told() (all []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,7 +81,8 @@ func (w *world) want(b *pinboard, want ...string) {
 	}
 }
 
-// Reviews of a repository that is only watched are told in full on the board, what was told before only in short, and what nobody asked for and
+// Reviews of a watched repository should be posted in full on the board, earlier findings only in short, and
+// automatic ones that
 // has not come to anything not at all.
 func TestReviewsOnTheBoard(t *testing.T) {
 	t.Parallel()
@@ -135,7 +136,8 @@ func TestReviewsOnTheBoard(t *testing.T) {
 	}
 }
 
-// What people ask for on GitHub is answered on the board, whatever becomes of it; who may not ask gets no answer anywhere.
+// What people ask for on GitHub is answered on the board, whatever becomes of it; who may not ask gets no answer
+// anywhere.
 func TestAnswersOnTheBoard(t *testing.T) {
 	t.Parallel()
 	b := &pinboard{}
@@ -169,7 +171,8 @@ func TestAnswersOnTheBoard(t *testing.T) {
 	}
 }
 
-// Events of a repository that is only watched start reviews and what people ask for, with no sign of it, and nothing that would have to write.
+// Events of a repository that is only watched start reviews and what people ask for, with no sign of it, and nothing
+// that would have to write.
 func TestEventsOfAWatchedRepository(t *testing.T) {
 	t.Parallel()
 	b := &pinboard{}

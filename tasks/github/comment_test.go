@@ -61,7 +61,8 @@ func TestFooterWithoutConsole(t *testing.T) {
 	}
 }
 
-// said is the comment of a task in a few words: its position, its author, who wrote it last, and how often it was edited.
+// said is the comment of a task in a few words: its position, its author, who wrote it last, and how often it was
+// edited.
 func (w *world) said(n int) (all []string) {
 	for i, c := range w.hub.Comments(repo, n) {
 		_, text, _ := strings.Cut(c.Body, "**\n\n")
@@ -235,7 +236,8 @@ func TestCloseGoesOn(t *testing.T) {
 	})
 }
 
-// GitHub has the comment, and we do not know: whether the answer is cut off or replaced, there is one comment in the end.
+// GitHub has the comment, and we do not know: whether the answer is cut off or replaced, there is one comment in the
+// end.
 func TestLostAnswers(t *testing.T) {
 	both(t, func(w *world) {
 		n := w.open()
@@ -284,7 +286,7 @@ func TestCloseErrors(t *testing.T) {
 		if len(w.hub.Comments(repo, n)) != 0 {
 			w.wantSaid(n)
 		}
-		// A conversation that is locked stays so: the light says it, and nobody tries for ever.
+		// A locked conversation should stay locked: the indicator should say so, and retries should end.
 		w.hub.Fail(createComment, githubfake.Failure{Status: 403, Body: `{"message":"Unable to create comment because issue is locked."}`})
 		w.close(task, answered("Fine."))
 		wantLight := func(want string) {

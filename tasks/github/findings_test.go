@@ -63,7 +63,8 @@ func lines(n, but int, text string) string {
 	return b.String()
 }
 
-// What was said is not said again; what is mended is said to be so, at its place; and what people have settled is left to them.
+// What was said is not said again; what is mended is said to be so, at its place; and what people have settled is
+// left to them.
 func TestReReview(t *testing.T) {
 	both(t, func(w *world) {
 		n := w.openCode("ten")
@@ -230,7 +231,7 @@ func TestLostMemory(t *testing.T) {
 	w.wantReviews(n, []string{"ten.txt:3 dismissed", "ten.txt:7 open"}, []string{"ten.txt:9 new"})
 }
 
-// After five reviews that nobody asked for, the last one says how to go on. Those that somebody asked for, and those that failed, do not count.
+// After five automatic reviews, the last one should say how to go on. Requested and failed reviews should not count.
 func TestPauseAfterFiveReviews(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

@@ -23,7 +23,7 @@ func (w *world) talkers() {
 	w.hub.SetPermission(repo, "cleo", "read")
 }
 
-// quietOpen opens a pull request of which no task is made: nobody has told GitHub where we are yet.
+// quietOpen opens a pull request without a task: GitHub does not have the webhook's address yet.
 func (w *world) quietOpen(change ...func(*githubfake.PR)) int {
 	w.Helper()
 	w.hub.Deliver("")
@@ -88,7 +88,7 @@ func TestMentionBecomesATask(t *testing.T) {
 			o.Head != w.pull(n).HeadSHA || o.Base != "main" {
 			w.Errorf("origin: %+v %+v", o, o.Asked)
 		}
-		// However often it is delivered, it is the same task, and nobody reacts again.
+		// Repeated deliveries should give the same task and no second reaction.
 		d, _ := w.hub.LastDelivery("issue_comment")
 		if err := w.hub.Redeliver(w.Context(), d.GUID); err != nil {
 			w.Fatal(err)
@@ -216,7 +216,7 @@ func TestIgnoredComments(t *testing.T) {
 	})
 }
 
-// While nobody knows who we are a mention has to come again. A command need not.
+// While our login is unknown, a mention has to be delivered again. A command need not.
 func TestMentionWithoutLogin(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
@@ -350,7 +350,7 @@ func TestUnreadableComments(t *testing.T) {
 	}
 }
 
-// Whatever a command comes to, nobody without write access has it run: the brief asks.
+// No command should run without write access: the brief checks.
 func TestCommandsTakeWriteAccess(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
@@ -374,7 +374,7 @@ func TestCommandsTakeWriteAccess(t *testing.T) {
 	}
 }
 
-// What nobody has begun with goes with the comment that asked for it.
+// A task that has not started should be withdrawn when its comment is deleted.
 func TestDeletedComment(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// GitHub lets people give labels who may not write. What the label asks for is theirs to ask for who may, and nobody is asked twice.
+// GitHub lets people without write access set labels. The label should count only if its author has write access,
+// which is checked once.
 func TestConflictsLabelOfWhomever(t *testing.T) {
 	t.Parallel()
 	f, look := looker(t)
@@ -55,7 +56,7 @@ func TestConflictsLabelOfWhomever(t *testing.T) {
 	}
 }
 
-// A review is requested by whoever may triage, and is for those who may write to ask for.
+// People with triage access can request a review on GitHub, but only those with write access should get one.
 func TestReviewRequestedByWhomever(t *testing.T) {
 	both(t, func(w *world) {
 		w.hub.SetPermission(repo, "ann", "write")

@@ -62,7 +62,7 @@ func TestUpdatesAreLatestWins(t *testing.T) {
 		synctest.Wait()
 		r.stop()
 		<-r.done
-		r.Update(use("late")) // nobody shows it, and nobody waits
+		r.Update(use("late")) // it is not shown, and nothing waits
 		r.Update(use("later"))
 		want := []string{"0s The agent has started.", "15s Reading 99.go", "1m1s Asking @\u200boctocat to help"}
 		if diff := cmp.Diff(want, l.log); diff != "" {

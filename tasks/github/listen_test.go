@@ -261,7 +261,7 @@ func TestListenWithoutLogin(t *testing.T) {
 func TestUnreachableRedis(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
-	w.listenAt(&redis.Options{Addr: "127.0.0.1:1"}) // nobody listens on tcpmux
+	w.listenAt(&redis.Options{Addr: "127.0.0.1:1"}) // nothing listens on tcpmux
 	_, err := w.hub.OpenPR(t.Context(), githubfake.PR{Repo: repo, Head: "change", Files: map[string]string{"a": "b"}})
 	if err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("%v, want 503", err)
@@ -297,7 +297,8 @@ func TestHangingRedis(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("%v, want 503", err)
 	}
-	// What was on its way arrives, and the redelivery that the answer asked for is then nothing new: the one task there is, in place of the first.
+	// What was on its way arrives, and the redelivery that the answer asked for is then nothing new: the one task there
+	// is, in place of the first.
 	if err := proc.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

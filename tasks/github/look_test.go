@@ -29,7 +29,8 @@ func looker(t *testing.T) (f front, look func(time.Duration)) {
 	}
 }
 
-// What was pushed while nobody listened is reviewed; what events have brought is not reviewed twice, and what was there before errand is left.
+// A push during an outage should be reviewed. Work known from events should not be repeated, and work from before
+// errand should be left.
 func TestMissedEvents(t *testing.T) {
 	t.Parallel()
 	f, look := looker(t)
@@ -55,7 +56,7 @@ func TestMissedEvents(t *testing.T) {
 			t.Fatalf("reviewed: %v", got)
 		}
 	}
-	// A push that nobody told of takes the place of what is reviewed, and the event that comes after all is nothing new.
+	// A missed push should replace the running review, and its late event should change nothing.
 	head := must(f.hub.PushPR(t.Context(), repo, told, map[string]string{"a": "b"}))
 	look(DefaultLook)
 	f.hub.Deliver(f.url)
@@ -122,7 +123,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// Failed checks that nobody told of are mended, once.
+// Failed checks whose event was missed should be fixed, once.
 func TestMissedChecks(t *testing.T) {
 	t.Parallel()
 	w := withApp(t)
@@ -198,7 +199,7 @@ func TestFrontDoorLooks(t *testing.T) {
 	w.wait(func() bool { return len(f.tasks()) == 1 })
 }
 
-// A repository that cannot be looked at, and checks that nobody may read, do not have others looked through again and again. One that is new begins
+// An unreadable repository or check should not cause repeated polls of others. One that is new begins
 // with its first look.
 func TestLookRemembersWhatItSaw(t *testing.T) {
 	t.Parallel()

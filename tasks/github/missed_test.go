@@ -11,7 +11,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// What people said while nobody listened is done when somebody does, once, and what was said before errand was there is left.
+// Requests made during an outage should be handled afterwards, once; those from before errand should be left.
 func TestMissedRemarks(t *testing.T) {
 	t.Parallel()
 	f, look := looker(t)

@@ -2,7 +2,7 @@ package github
 
 import "testing"
 
-// What people ask for is done by the model that the repository wants for its kind, whoever or whatever submits it.
+// A request should use the repository's model for its kind, regardless of how it was submitted.
 func TestModelsByKind(t *testing.T) {
 	t.Parallel()
 	const file = "models:\n  review: one\n  analyze: two\n  comment: three\n  fix: four\n  check_failure: five\n  merge_conflict: six\n  review_response: seven\n"

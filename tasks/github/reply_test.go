@@ -236,7 +236,8 @@ func TestLongReply(t *testing.T) {
 	}
 }
 
-// Who may not ask is told so once on a pull request, and gets a sign every time; what was withdrawn is told to nobody.
+// People without access should get one message per pull request, and a reaction every time; withdrawn tasks should
+// post nothing.
 func TestStrangersAreToldOnce(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

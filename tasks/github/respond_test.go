@@ -11,7 +11,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// A review of our own pull request is answered although it does not speak to us, if whoever wrote it may write; a few times, and then a person
+// A review of our own pull request should be answered without a mention if its author has write access; a few times,
+// and then a person
 // has to go on.
 func TestReviewResponse(t *testing.T) {
 	both(t, func(w *world) {

@@ -71,7 +71,8 @@ func (w *world) wantReviews(n int, want ...[]string) {
 	}
 }
 
-// light is what the sign at a commit says in the end: the conclusion of a check run and its title, or the description of a status.
+// light is what the sign at a commit says in the end: the conclusion of a check run and its title, or the
+// description of a status.
 func (w *world) light(sha string) string {
 	w.Helper()
 	said := ""
@@ -124,7 +125,7 @@ func TestFindingBodies(t *testing.T) {
 	runs := w.hub.CheckRuns(repo, head) // two branches of one second may have one head
 	c = runs[len(runs)-1]
 	golden(t, "check.none", words.Replace(fmt.Sprintf("%s\n%s\n\n%s\n", c.Conclusion, c.Title, c.Summary)))
-	w.wantReviews(n) // nothing to tell: nobody is notified
+	w.wantReviews(n) // nothing to post: no notification
 }
 
 func TestFindings(t *testing.T) {
@@ -230,7 +231,8 @@ func TestFindingsOfAnOldHead(t *testing.T) {
 	})
 }
 
-// GitHub takes no comment at a line: all is tried again once, then the findings are in the review's own text, and a review that is refused
+// GitHub takes no comment at a line: all is tried again once, then the findings are in the review's own text, and a
+// review that is refused
 // altogether leaves them to the summary.
 func TestFindingsRefused(t *testing.T) {
 	both(t, func(w *world) {
@@ -344,7 +346,8 @@ func TestAnswerWithoutFindings(t *testing.T) {
 	})
 }
 
-// A repository says how grave a finding has to be and how many there may be, and hears in the summary what in its settings means nothing.
+// A repository says how grave a finding has to be and how many there may be, and hears in the summary what in its
+// settings means nothing.
 func TestFindingsAsTheRepositoryWants(t *testing.T) {
 	both(t, func(w *world) {
 		w.setUp(map[string]string{settingsFile: "review: {severity: major, max_findings: 1}\nspeed: \"@octocat\"\n"})
@@ -371,7 +374,8 @@ func TestFindingsAsTheRepositoryWants(t *testing.T) {
 	})
 }
 
-// More than a comment holds goes on in the next one, and whatever block of code the cut is in, nobody is pinged and nothing loaded.
+// Text beyond a comment's limit should continue in the next one, and a cut in a block of code should notify no one
+// and load nothing.
 func TestManyFindings(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

@@ -68,7 +68,7 @@ type Config struct {
 	Look         time.Duration               // between two polls; 0: DefaultLook
 
 	ForkLabel  string           // approves the head of a pull request from a fork for review; empty: DefaultForkLabel
-	Bots       []string         // logins of other bots that may ask for something; see bots.go
+	Bots       []string         // logins of other bots that may ask for something; see gate.go
 	ForkRuns   int              // on forks of one author in a day; 0: DefaultForkRuns
 	Limiter    intake.Limiter   // of requests on a pull request; nil: unlimited
 	Board      Board            // shows the results of repositories that are only watched; nil: there are none

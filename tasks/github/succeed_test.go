@@ -22,7 +22,8 @@ func (f front) ending(id string) tasks.Ending {
 	return *s.Ending
 }
 
-// Whoever has asked for a review has it of the head that somebody pushes meanwhile, also where nobody else would: in full if he wanted that, and
+// A requested review should move to the head that is pushed meanwhile, even if no other review would run: in full if
+// that was requested, and
 // his comment is signed when that one is done.
 func TestPushGoesOnWithWhatWasAsked(t *testing.T) {
 	t.Parallel()
@@ -89,7 +90,8 @@ func TestPushGoesOnWithARequestedReview(t *testing.T) {
 	}
 }
 
-// Who may not ask does not keep anybody's review from going on, nor the one that comes by itself, and his comment is signed with it.
+// Who may not ask does not keep anybody's review from going on, nor the one that comes by itself, and his comment is
+// signed with it.
 func TestStrangerDoesNotInherit(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []bool{true, false} {
@@ -116,7 +118,7 @@ func TestStrangerDoesNotInherit(t *testing.T) {
 	}
 }
 
-// What nobody has asked for begins nothing on a draft, and a closed pull request ends what was asked for.
+// Automatic reviews should not run on a draft, and closing a pull request should end requested ones.
 func TestNothingGoesOn(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
@@ -129,7 +131,7 @@ func TestNothingGoesOn(t *testing.T) {
 	}
 	id := must(w.hub.Comment(t.Context(), repo, n, "ben", "/review"))
 	asked := f.tasks()[0]
-	// Our own push ends nobody's review.
+	// Our own push should end no review.
 	p := must(w.hub.Payload("synchronize", repo, n, "errand"))
 	p["pull_request"].(map[string]any)["head"].(map[string]any)["sha"] = strings.Repeat("1", 40)
 	f.send("pull_request", p, githubfake.SendOptions{})
@@ -146,7 +148,8 @@ func TestNothingGoesOn(t *testing.T) {
 	}
 }
 
-// What somebody has agreed to of a stranger's ends with its head; the next one waits for a word of its own. An event that comes late ends
+// What somebody has agreed to of a stranger's ends with its head; the next one waits for a word of its own. An event
+// that comes late ends
 // nothing.
 func TestPushToForkEndsItsReview(t *testing.T) {
 	both(t, func(w *world) {

@@ -27,7 +27,7 @@ func TestReportOutlivesItsToken(t *testing.T) {
 	}
 }
 
-// An event says by which installation it came: nobody looks for it, and none but that one is asked for a token.
+// An event names its installation: it should not be looked up, and only that one should be asked for a token.
 func TestClientsByInstallation(t *testing.T) {
 	t.Parallel()
 	w := withApp(t)

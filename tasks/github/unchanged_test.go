@@ -12,7 +12,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// A push that changes nothing of what the pull request changes is not reviewed again; one that does, or that somebody asks for, is.
+// A push that changes nothing of what the pull request changes is not reviewed again; one that does, or that
+// somebody asks for, is.
 func TestUnchangedIsNotReviewed(t *testing.T) {
 	both(t, func(w *world) {
 		n := w.open()
@@ -93,7 +94,7 @@ func TestUnchangedKeepsItsLight(t *testing.T) {
 	})
 }
 
-// Reviews that nobody asks for end some time.
+// Automatic reviews should stop at the limit.
 func TestReviewsAreBounded(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
@@ -151,7 +152,8 @@ func TestWantedReviewsAreNotCounted(t *testing.T) {
 	}
 }
 
-// Two diffs of the same change have the same ID wherever it is made, as git itself has it; any other change has another one.
+// Two diffs of the same change have the same ID wherever it is made, as git itself has it; any other change has
+// another one.
 func TestPatchID(t *testing.T) {
 	t.Parallel()
 	const diff = "diff --git a/f b/f\nindex 1234567..89abcde 100644\n--- a/f\n+++ b/f\n@@ -1,3 +1,4 @@ func a() {\n x\n+y\n z\n"

@@ -1,6 +1,20 @@
+// Package intake holds what every chat-like source needs between an incoming event and the desk: reading a bounded
+// request body, the commands stop, status, retry and help, pacing, the state of incoming events, background calls,
+// and small caches and memos.
+//
+// It knows no product: a source decides who may do what, and converts the sentences from here to its own notation.
+// The package does not authenticate and does not post. The desk, not this package, looks for the question that a
+// message answers.
+//
+// All types are safe for concurrent use unless their comment says otherwise.
 package intake
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
 	"sync"
 	"time"
 )
@@ -69,4 +83,100 @@ func (i *Inbound) LastRefused() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.refused.After(i.last)
+}
+
+// MaxBackground is how many calls of one Background may be under way.
+const MaxBackground = 16
+
+// Background runs calls in goroutines, at most MaxBackground at once. Make it with NewBackground.
+type Background struct {
+	running chan struct{}
+	log     *slog.Logger
+}
+
+// NewBackground returns a Background that logs the calls it skips.
+func NewBackground(log *slog.Logger) *Background {
+	return &Background{running: make(chan struct{}, MaxBackground), log: log}
+}
+
+// Go calls do in a new goroutine, with ctx, and reports whether it did. A call that would be one too many is logged and skipped.
+func (b *Background) Go(ctx context.Context, do func(context.Context)) bool {
+	select {
+	case b.running <- struct{}{}:
+	default:
+		b.log.Warn("background call skipped", "limit", MaxBackground)
+		return false
+	}
+	b.start(ctx, do)
+	return true
+}
+
+// GoWhenFree is Go, but waits until there are few enough calls. It reports false if ctx ends first.
+func (b *Background) GoWhenFree(ctx context.Context, do func(context.Context)) bool {
+	select {
+	case b.running <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	b.start(ctx, do)
+	return true
+}
+
+func (b *Background) start(ctx context.Context, do func(context.Context)) {
+	go func() {
+		defer func() { <-b.running }()
+		do(ctx)
+	}()
+}
+
+// RetryLimited repeats a call while it fails because of a rate limit, after the pauses that the service asks for. limited returns the
+// pause that an error asks for. The pauses together last at most budget; each counts as a second at least, so that they come to an end.
+func RetryLimited(ctx context.Context, budget time.Duration, limited func(error) (time.Duration, bool), call func() error) error {
+	for {
+		err := call()
+		pause, ok := limited(err)
+		if !ok {
+			return err
+		}
+		if budget -= max(pause, time.Second); budget < 0 {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+const (
+	// bodyLimit is how long the body of a request may take to arrive.
+	bodyLimit = 10 * time.Second
+	// firstBuffer is allocated at once for a body that announces at least as much; the rest is allocated as it arrives.
+	firstBuffer = 16 << 10
+)
+
+// ReadBody reads a request's body of at most limit bytes. The status is 200, or what to answer instead.
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (body []byte, status int) {
+	// The sender is not authenticated yet, so bound how long the body may take. A server that cannot set a deadline has one already.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
+	var all bytes.Buffer
+	all.Grow(int(min(max(r.ContentLength, 0), firstBuffer)) + bytes.MinRead)
+	_, err := all.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, http.StatusRequestEntityTooLarge
+	}
+	if err != nil {
+		return nil, http.StatusBadRequest
+	}
+	return all.Bytes(), http.StatusOK
+}
+
+// ClockSkew returns how far now is ahead of the Date header of a response, in whole seconds; false if there is no such header.
+func ClockSkew(h http.Header, now time.Time) (skew time.Duration, ok bool) {
+	at, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0, false
+	}
+	return now.Sub(at).Round(time.Second), true
 }

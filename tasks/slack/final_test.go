@@ -39,8 +39,8 @@ func endings() map[string]tasks.Ending {
 	}
 }
 
-// nobody is a vote store without votes.
-type nobody struct{ Ballot }
+// noVotes is a vote store without votes.
+type noVotes struct{ Ballot }
 
 // steady is a clock that gives every message its own time, the same in every run.
 func steady() func() time.Time {
@@ -53,7 +53,7 @@ func TestFinalMessages(t *testing.T) {
 	for name, e := range endings() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorkspace(t, Config{ConsoleURL: "https://e.example", Ballot: nobody{}}, slackfake.Config{Now: steady()})
+			w := newWorkspace(t, Config{ConsoleURL: "https://e.example", Ballot: noVotes{}}, slackfake.Config{Now: steady()})
 			task := w.task("")
 			w.source.client.react(t.Context(), mustOrigin(t, task), eyes)
 			if err := w.open(w.source, task).Close(t.Context(), e); err != nil {

@@ -1,3 +1,43 @@
+// Package slack is the source of requests in Slack. A mention of the bot becomes a task; its thread shows a status message while the task
+// runs, and then the answer.
+//
+// It promises:
+//   - An event counts only with a valid signature that is at most 5 minutes old, or on a connection that errand opened (Socket Mode). It is
+//     answered within 3 s whatever Redis and Slack do, and only with 200 or an acknowledgement once it is stored, so that Slack sends it
+//     again otherwise.
+//   - A connection in Socket Mode is replaced when it ends, when it is silent for 30 s, or when it brings no event for 5 minutes, in the
+//     last case before it is closed. Slack repeats an event for some 6 minutes.
+//   - A mention is one task, however often and in whatever form its event arrives: the task's ID is the message's.
+//   - Nothing starts for a user who may not ask, or whom Slack does not identify. Bots that are not listed, and the bot itself, get no
+//     answer.
+//   - In a direct message, and in a thread that had a task, the bot need not be mentioned: a reply is for it unless it mentions others.
+//   - A command such as stop, or ❌ on a request, counts if it comes from the person who asked or from an approver. A late repetition of its
+//     event changes nothing.
+//   - A task that names a pull request works at its head. Code of strangers is read and not run, whatever the thread says later.
+//   - Files of messages are downloaded only from Slack's own hosts. A failed download does not keep a run from starting.
+//   - A request is what its author last made of it, until its run starts; after that an edit is one more message to the thread.
+//   - A thread is one conversation. What others said in it reaches the agent as quoted material.
+//   - While the agent waits for an answer, the next message in the thread from the person who asked for the task is that answer, and not a
+//     task; it gets a ✅.
+//   - The final message is posted once and complete, in as many parts as it takes: each carries a marker in its metadata, by which the next
+//     attempt, in any process, finds it. A task that is retried has another ending and another final message.
+//   - A notice of a pull request is posted once, in the thread of the first one. A request there is about that pull request.
+//   - Questions and final messages notify only the person who asked, and Slack follows no link of the agent's.
+//   - Buttons work for the person who asked and for approvers; others get a refusal that only they see. Slack does not send a press
+//     again: one that fails is shown as failed to the person who pressed.
+//
+// Messages, questions and files that the agent posts while it works are posted at most once; a lost answer of Slack is not tried again.
+// Short rate limits are waited for.
+//
+// It does not promise that the status message is up to date, or exists: its failures fail nothing. What Slack refuses for good (the channel
+// is archived, the request was deleted) is logged and given up.
+//
+// A Source may be used from any goroutine of any process; Listen is called once. Update of a report is called from one goroutine at a time
+// and never blocks; Close may run beside it. A report has at most one goroutine, which ends with Close or with the context given to Open.
+// Everything that Listen starts ends with its context: calls in the background and, for Socket Mode, the keeper of the connection and its
+// readers.
+//
+// Manifest lists the scopes and events that the app needs, and Diagnose checks that it has them.
 package slack
 
 import (
@@ -6,8 +46,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -162,4 +204,79 @@ func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) 
 // Socket Mode is configured and there is no connection.
 func (s *Source) Inbound() (last time.Time, err error) {
 	return s.listener.inbound.Last(), s.listener.inbound.ConnectionErr()
+}
+
+// scatter spreads the edits of those who found no turn.
+const scatter = 5 * time.Second
+
+// display is a status message in the best form that Slack takes: with blocks, else in plain text, else not at all. It is used by one
+// goroutine at a time.
+type display struct {
+	*client
+	origin origin
+	ts     string // of the message
+	log    *slog.Logger
+
+	plain  bool // Slack refuses our blocks
+	warned bool
+}
+
+// errNoDisplay says that the message cannot be edited any more.
+var errNoDisplay = errors.New("the message cannot be edited any more")
+
+// post posts the message.
+func (d *display) post(ctx context.Context, m render.Marker, s render.Status, buttons []render.Button) (err error) {
+	d.ts, err = d.client.post(ctx, d.origin, m, s.Message(buttons)...)
+	if malformed(err) {
+		d.usePlainText(err)
+		d.ts, err = d.client.post(ctx, d.origin, m, s.Text(buttons))
+	}
+	return err
+}
+
+// show edits the message if it has a turn. A *slack.RateLimitedError says when to try again, errNoDisplay that it is of no use.
+func (d *display) show(ctx context.Context, s render.Status, buttons []render.Button) error {
+	err := d.takeEditTurn(ctx, d.origin, editBurst)
+	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
+		// Those who have waited long need a chance against those who come at the right moment.
+		limited.RetryAfter += rand.N(scatter) //nolint:gosec // no secret
+	}
+	if err != nil {
+		return err
+	}
+	return d.edit(ctx, s, buttons)
+}
+
+func (d *display) edit(ctx context.Context, s render.Status, buttons []render.Button) error {
+	if !d.plain {
+		err := d.client.edit(ctx, d.origin, d.ts, s.Message(buttons)...)
+		if !malformed(err) {
+			return markPermanent(err)
+		}
+		d.usePlainText(err)
+	}
+	// Slack keeps or drops blocks that an edit does not name, as it likes (slack-go#1214).
+	return markPermanent(d.client.edit(ctx, d.origin, d.ts, s.Text(buttons), slack.MsgOptionBlocks()))
+}
+
+func (d *display) usePlainText(err error) {
+	d.plain = true
+	d.log.Warn("show status in plain text", "err", err)
+}
+
+// markPermanent wraps errors that will not pass in errNoDisplay.
+func markPermanent(err error) error {
+	if gone(err) || slices.Contains([]string{"message_not_found", "cant_update_message", "edit_window_closed"}, code(err)) {
+		return fmt.Errorf("%w: %w", errNoDisplay, err)
+	}
+	return err
+}
+
+// logFirst logs the first failure; the others are likely to be the same.
+func (d *display) logFirst(ctx context.Context, err error) {
+	if _, limited := retryAfter(err); err == nil || limited || d.warned || ctx.Err() != nil {
+		return
+	}
+	d.warned = true
+	d.log.Warn("show progress", "err", err)
 }

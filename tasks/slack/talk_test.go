@@ -116,7 +116,8 @@ func talks(s *Source, task tasks.Task) map[string]func(context.Context) error {
 	}
 }
 
-// Nobody calls again: short pauses are waited for, but not for ever; a long one is an error that says how long.
+// The call is not repeated: it should wait for short pauses, with a limit; a long one should be an error that says
+// how long.
 func TestTalkIsPatient(t *testing.T) {
 	t.Parallel()
 	for method := range talks(nil, tasks.Task{}) {
@@ -165,7 +166,8 @@ func TestUpdateIsSaidOnce(t *testing.T) {
 	equal(t, "parts", partsOf(w.posted(task)), []string{"update/1", "update/2.1", "update/2.2", "update/3", "update/4"})
 }
 
-// Slack would post to the channel, with a ping, what belongs to a thread that was deleted. Where we may not look it is there.
+// Slack would post to the channel, with a ping, what belongs to a thread that was deleted. Where we may not look it
+// is there.
 func TestTalkInAThreadThatIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})
@@ -245,7 +247,7 @@ func TestReadThread(t *testing.T) {
 	}
 }
 
-// A mention by whoever asked is the answer while a question is open, in whatever form and however often Slack delivers it.
+// A mention by the requester should answer the open question, in any form and however often Slack delivers it.
 func TestMentionAnswersTheQuestion(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})

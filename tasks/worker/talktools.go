@@ -92,7 +92,7 @@ func (k *talk) attach(ctx context.Context, to tasks.Attacher, p place, path stri
 	if err != nil {
 		return "", err
 	}
-	if !first { // of a try that failed nobody knows whether it arrived
+	if !first { // a failed attempt may still have arrived
 		return "This file was already posted. If it is missing from the thread, post it under another name.", nil
 	}
 	if err := to.Attach(ctx, k.task, name, k.redact.Bytes(data)); err != nil {

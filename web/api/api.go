@@ -5,13 +5,19 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
+	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/errand-fleet/errand/internal/sse"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/respond"
@@ -135,4 +141,142 @@ func (a *API) describe(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/yaml")
 	_, _ = w.Write(description) // the client may be gone
 	return nil
+}
+
+// costRows is how many rows the JSON has at most. The CSV file has all.
+const costRows = 5000
+
+// Costs is the response of GET /api/costs.
+type Costs struct {
+	From string            `json:"from"` // first and last day, UTC
+	To   string            `json:"to"`
+	By   []tasks.CostGroup `json:"by"`
+	tasks.Costs
+}
+
+func (a *API) costs(w http.ResponseWriter, r *http.Request) error {
+	limit, format := costRows, r.URL.Query().Get("format")
+	switch format {
+	case "", "json":
+	case "csv":
+		limit = 0
+	default:
+		return respond.BadQuery("format must be json or csv.")
+	}
+	found, q, err := a.View.Costs(r.Context(), r.URL.Query(), limit)
+	if err != nil {
+		return err
+	}
+	c := Costs{q.First.Format(time.DateOnly), q.Last.Format(time.DateOnly), q.By, found}
+	if format == "csv" {
+		writeCSV(w, c)
+		return nil
+	}
+	return a.Out.JSON(w, http.StatusOK, c)
+}
+
+// writeCSV sends costs as a file: a column for each group, then the sums. Names of a row of other runs are "(other)".
+func writeCSV(w http.ResponseWriter, c Costs) {
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="costs-`+c.From+`-to-`+c.To+`.csv"`)
+	out := csv.NewWriter(w)
+	_ = out.Write(append(view.Strings(c.By), // the client may be gone, here and below
+		"cost_usd", "runs", "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"))
+	for _, row := range c.Rows {
+		var line []string
+		for _, group := range c.By {
+			name := row.Name(group)
+			if row.Other && group != tasks.ByDay {
+				name = "(other)"
+			}
+			line = append(line, escapeFormula(name))
+		}
+		line = append(line, strconv.FormatFloat(row.USD, 'f', -1, 64))
+		for _, n := range []int64{row.Runs, row.Usage.Input, row.Usage.Output, row.Usage.CacheRead, row.Usage.CacheCreation} {
+			line = append(line, strconv.FormatInt(n, 10))
+		}
+		_ = out.Write(line)
+	}
+	out.Flush()
+}
+
+// Characters that a spreadsheet may take for the beginning of a formula, in either width, and for the end of a cell:
+// where the comma is the decimal point, a semicolon ends a cell, even in quotes (owasp.org, CSV Injection).
+const (
+	formulas = "=+-@＝＋－＠"
+	cellEnds = ";\t\r\n"
+)
+
+// escapeFormula returns a name that no spreadsheet takes for a formula.
+func escapeFormula(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if strings.ContainsRune(cellEnds, r) {
+			return ' '
+		}
+		return r
+	}, name)
+	if first, _ := utf8.DecodeRuneInString(strings.TrimSpace(name)); strings.ContainsRune(formulas, first) {
+		return "'" + name
+	}
+	return name
+}
+
+// events streams the events of a run: one message per event, with its ID, and "end" with the task when it has ended. A
+// stream that ends without "end" was interrupted; browsers reconnect by themselves.
+func (a *API) events(w http.ResponseWriter, r *http.Request) error {
+	// The header is newer than the query: a browser that reconnects requests the same URL again.
+	after := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
+	if !view.ValidEventID(after) {
+		return respond.BadQuery("after must be the ID of an event, such as 1700000000000-0.")
+	}
+	id, err := a.exists(r)
+	if err != nil {
+		return err
+	}
+	out := sse.New(w)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(a.Life, cancel)()
+	defer out.KeepAlive(a.Heartbeat, cancel)()
+	a.follow(ctx, out, id, after)
+	return nil
+}
+
+// exists returns the ID of the path's task. Its status is dropped here, so that a stream of hours does not keep it in
+// memory.
+func (a *API) exists(r *http.Request) (id string, err error) {
+	_, err = a.View.Task(r)
+	return r.PathValue("id"), err
+}
+
+// follow writes a task's events until the task has ended, the client is gone or the store cannot be read. It runs on
+// the request's goroutine and sends events as the worker stored them, without decoding: there may be many streams, and
+// their memory is mostly stacks.
+func (a *API) follow(ctx context.Context, out *sse.Stream, id, after string) {
+	for e, err := range a.View.Store.Events.Follow(ctx, id, after) {
+		if err != nil {
+			if ctx.Err() == nil {
+				a.View.Log.Warn("follow task", "run", id, "err", err)
+			}
+			return
+		}
+		after = e.ID
+		if e.End {
+			break
+		}
+		if out.Send(e.ID, "", e.Data); out.Err() != nil {
+			return
+		}
+	}
+	a.sendEnd(ctx, out, id, after)
+}
+
+// sendEnd sends how the task ended. It sends nothing if the task is already being retried: the client then reconnects.
+func (a *API) sendEnd(ctx context.Context, out *sse.Stream, id, event string) {
+	if s, err := a.View.Desk.Status(ctx, id); err == nil && s.Ending != nil {
+		out.Send(event, "end", view.NewTask(s))
+	}
 }

@@ -7,14 +7,20 @@ package auth
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
+	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+	"unicode"
 
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/respond"
@@ -129,4 +135,157 @@ func (g *Guard) setCookie(w http.ResponseWriter, r *http.Request) {
 		Name: CookieName, Value: g.cookie(), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
 	})
+}
+
+// maxForm bounds the body of a login, in bytes.
+const maxForm = 16 << 10
+
+// loginView is the login page.
+type loginView struct {
+	Next string // a local path to go to after the login
+	Why  string // why the last attempt failed
+}
+
+// LoginPage redirects visitors who are known, by cookie, proxy or invitation, and asks others for the token.
+func (g *Guard) LoginPage(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	next, code := localPath(query.Get("next")), query.Get("once")
+	_, known := g.visitor(r)
+	switch {
+	case r.Method == http.MethodGet && code != "" && g.invites.take(code, g.now()):
+		g.setCookie(w, r)
+	case known:
+	case !respond.WantsHTML(r):
+		g.refuse(w, r)
+		return nil
+	case code != "":
+		return g.out.Page(w, http.StatusUnauthorized, "login", loginView{Next: next, Why: "This link has been used or has expired. It works once, for 15 minutes."})
+	default:
+		return g.out.Page(w, http.StatusOK, "login", loginView{Next: next})
+	}
+	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath returns a path on this server
+	return nil
+}
+
+// Login checks the token of the login form.
+func (g *Guard) Login(w http.ResponseWriter, r *http.Request) error {
+	// The sender is not authenticated yet, so bound how long the body may take.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(10 * time.Second))
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	next := localPath(r.PostFormValue("next"))
+	if !equal(r.PostFormValue("token"), g.token) {
+		return g.out.Page(w, http.StatusUnauthorized, "login", loginView{Next: next, Why: "This token is wrong."})
+	}
+	g.setCookie(w, r)
+	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath returns a path on this server
+	return nil
+}
+
+// redirectToLogin sends a browser to the login with a page that refreshes, not with an HTTP redirect. A link followed
+// from Slack or GitHub arrives without the cookie, which is SameSite=Strict, and a redirect would still count as that
+// link. After the refresh the browser sends the cookie if it has one, and the login redirects it back. This is safe
+// because only a GET is repeated: an action of another site has no cookie and is never repeated.
+func (g *Guard) redirectToLogin(w http.ResponseWriter, r *http.Request) error {
+	next := "/"
+	if r.Method == http.MethodGet {
+		next = local(r.URL)
+	}
+	to := "/login?" + url.Values{"next": {next}}.Encode()
+	w.Header().Set("Refresh", "0; url="+to)
+	return g.out.Page(w, http.StatusUnauthorized, "enter", struct{ Login string }{to})
+}
+
+// localPath returns the path of a URL that the visitor sent, or "/" if it cannot be parsed.
+func localPath(next string) string {
+	u, err := url.Parse(next)
+	if err != nil {
+		return "/"
+	}
+	return local(u)
+}
+
+// local returns a URL as a path on this server, without scheme and host.
+func local(u *url.URL) string {
+	to := url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}
+	return "/" + strings.TrimLeft(to.RequestURI(), "/\\")
+}
+
+// inviteTime is how long an invitation is valid.
+const inviteTime = 15 * time.Minute
+
+// invites are links that open the console once. They are valid in this process only.
+type invites struct {
+	mu    sync.Mutex
+	until map[[sha256.Size]byte]time.Time // by hash, so that the time of a lookup reveals nothing about a code
+}
+
+// Invite returns a path that opens the console once, within 15 minutes. Unlike the token it may be part of an address,
+// which browser histories and proxy logs keep: it is worthless once used.
+func (g *Guard) Invite() (path string) {
+	code := rand.Text()
+	g.invites.add(code, g.now())
+	return "/login?once=" + code
+}
+
+func (i *invites) add(code string, now time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.until == nil {
+		i.until = map[[sha256.Size]byte]time.Time{}
+	}
+	i.until[sha256.Sum256([]byte(code))] = now.Add(inviteTime)
+}
+
+// take consumes a code and reports whether it was valid.
+func (i *invites) take(code string, now time.Time) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	key := sha256.Sum256([]byte(code))
+	until, ok := i.until[key]
+	delete(i.until, key)
+	return ok && now.Before(until)
+}
+
+// Proxy is a reverse proxy that authenticates people and names them in a header. The zero value is no proxy.
+type Proxy struct {
+	Header string         // holds the name; the proxy must remove this header from what visitors send
+	From   []netip.Prefix // the addresses of the proxy; the header is ignored from elsewhere
+}
+
+// maxName bounds a name, in bytes: it is stored with what the person does.
+const maxName = 100
+
+// person returns the name that the proxy states. It returns "" unless a trusted proxy states exactly one printable
+// name.
+func (p Proxy) person(r *http.Request) string {
+	names := r.Header.Values(p.Header)
+	if p.Header == "" || len(names) != 1 || !p.sent(r) {
+		return ""
+	}
+	name := strings.TrimSpace(names[0])
+	if len(name) > maxName || strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) {
+		return ""
+	}
+	return name
+}
+
+// sent reports whether a request comes from the proxy. A request from this machine never does, whatever its address: an
+// agent is a local user and can put anything in a header.
+func (p Proxy) sent(r *http.Request) bool {
+	from, err := address(r.RemoteAddr)
+	if err != nil || from.IsLoopback() {
+		return false
+	}
+	if here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		if to, err := address(here.String()); err != nil || to == from {
+			return false
+		}
+	}
+	return slices.ContainsFunc(p.From, func(n netip.Prefix) bool { return n.Contains(from) })
+}
+
+// address returns the IP address of a host:port, without zone and not mapped to IPv6.
+func address(hostPort string) (netip.Addr, error) {
+	ap, err := netip.ParseAddrPort(hostPort)
+	return ap.Addr().Unmap().WithZone(""), err
 }

@@ -127,7 +127,7 @@ func TestGatewayPutsTheCredentialIn(t *testing.T) {
 	}
 }
 
-// Nobody but the run gets in, and the run not everywhere.
+// Only the run should have access, and not to every path.
 func TestGatewayRefuses(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -276,7 +276,7 @@ func TestGatewayHidesNoFailure(t *testing.T) {
 	}
 }
 
-// Who holds connections keeps nobody else out: not those without a token, whether they are silent or slow, and not
+// Held connections should not lock out others: not those without a token, whether they are silent or slow, and not
 // those that have shown it.
 func TestGatewayDropsTheIdle(t *testing.T) {
 	t.Parallel()

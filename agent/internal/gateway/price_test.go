@@ -2,7 +2,7 @@ package gateway
 
 import "testing"
 
-// A model has the price of its ID however a provider writes its name; one that nobody knows is as dear as any.
+// A model should have the price of its ID in every provider's spelling; an unknown one the highest price.
 func TestPriceOf(t *testing.T) {
 	t.Parallel()
 	for name, id := range map[string]string{

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// The worker's death hurries a stop that is under way: nobody may find the thread free while its CLI still lives.
+// The worker's death should shorten a stop that is under way, because the thread must not look free while its CLI
+// lives.
 func TestWorkerDiesDuringAStop(t *testing.T) {
 	t.Parallel()
 	c, err := Start(t.Context(), Order{
@@ -31,7 +32,8 @@ func TestWorkerDiesDuringAStop(t *testing.T) {
 	}
 }
 
-// Processes that were left behind and ended by themselves are reaped as they come, not killed at the end, however many they are.
+// Processes that were left behind and ended by themselves are reaped as they come, not killed at the end, however
+// many they are.
 func TestManyOrphans(t *testing.T) {
 	t.Parallel()
 	c, err := Start(t.Context(), Order{
@@ -46,7 +48,8 @@ func TestManyOrphans(t *testing.T) {
 	}
 }
 
-// A keeper that stood still together with its worker ends the run, whatever the worker has written since: another may have the thread.
+// A keeper that stood still together with its worker ends the run, whatever the worker has written since: another
+// may have the thread.
 func TestKeeperThawed(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]time.Duration{"for long": 2*time.Second + silenceGrace + time.Second, "for a moment": time.Second} {

@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 
 // The cases of supervision.md §2 that need a keeper with any leader, here a shell.
 
-// Processes are born faster than a list of them can be read: in sessions of their own that ignore TERM, and as relays, whose only living
+// Processes are born faster than a list of them can be read: in sessions of their own that ignore TERM, and as
+// relays, whose only living
 // member is always the youngest. They end with the test's directory if the keeper should not end them.
 func TestSuperviseForkStorm(t *testing.T) {
 	t.Parallel()
@@ -41,7 +42,8 @@ func TestSuperviseForkStorm(t *testing.T) {
 	}
 }
 
-// A stopped process keeps TERM pending, so it is woken to take it; those that it stopped as well are killed where they are.
+// A stopped process keeps TERM pending, so it is woken to take it; those that it stopped as well are killed where
+// they are.
 func TestSuperviseStoppedTree(t *testing.T) {
 	t.Parallel()
 	l := agenttest.Lead(t, `trap 'exit 7' TERM
@@ -53,7 +55,8 @@ func TestSuperviseStoppedTree(t *testing.T) {
 	}
 }
 
-// Only the leader can end its tools in an orderly way, so it alone is asked; git in the midst of writing its index is not.
+// Only the leader can end its tools in an orderly way, so it alone is asked; git in the midst of writing its index
+// is not.
 func TestSuperviseTermGoesToTheLeader(t *testing.T) {
 	t.Parallel()
 	l := agenttest.Lead(t, `trap 'echo the leader was asked; exit 0' TERM
@@ -103,7 +106,8 @@ func TestSuperviseSignalsToTheKeeper(t *testing.T) {
 	}
 }
 
-// The kernel's death signal is sent when the thread ends that forked: nothing between worker and keeper may depend on a thread.
+// The kernel's death signal is sent when the thread ends that forked: nothing between worker and keeper may depend
+// on a thread.
 func TestSuperviseThreadEnds(t *testing.T) {
 	t.Parallel()
 	started, thread := make(chan agenttest.Leader, 1), 0
@@ -136,7 +140,7 @@ func TestSuperviseThreadEnds(t *testing.T) {
 	l.Ended(t)
 }
 
-// The exit code is the leader's own, whoever else dies at the same time.
+// The exit code is the leader's, even if other processes die at the same time.
 func TestSuperviseExitCodeAmongOrphans(t *testing.T) {
 	t.Parallel()
 	l := agenttest.Lead(t, `for ((i = 0; i < 200; i++)); do (sh -c 'exit 9' &); done; echo up; exit 7`)

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -129,4 +132,165 @@ func WithEnvironment(variables []string) (holders []string) {
 		holders = append(holders, fmt.Sprintf("%d (%s)", pid, bytes.TrimSpace(name)))
 	}
 	return holders
+}
+
+// A tool without a sandbox is a process of the keeper's user, and can kill it. What the run had started is then re-parented to the next
+// child subreaper above, the worker, which has other children too. Two things distinguish the processes of a run:
+//
+//   - Each carries a mark that it cannot remove: its hard limit of file locks, which no kernel since 2.4.25 enforces. The limit is
+//     inherited, whatever a program does to its environment, session or parent, and only a privileged process may raise it.
+//   - While a run's keeper lives, everything of the run is below it. So a marked child of the worker is a keeper or has lost its keeper.
+
+// liveKeepers has the keepers that this process has started, by process ID. It is global because child processes are.
+var liveKeepers sync.Map
+
+// BecomeSubreaper makes this process adopt the orphans of its keepers, and those of all its other children.
+func BecomeSubreaper() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become a child subreaper: %w", err)
+	}
+	return nil
+}
+
+// lockLimit returns the limit of file locks that marks the processes of this worker's runs, or a lower one if a tool has lowered it; 0 if
+// there is no room below the worker's own limit. It grows with the process ID, so that processes left by a worker that this one started,
+// in tests for example, are not mistaken for its own.
+func lockLimit() uint64 {
+	var own unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_LOCKS, &own) != nil || own.Max == 0 {
+		return 0
+	}
+	return min(own.Max-1, 1<<30+uint64(os.Getpid())) //nolint:gosec // a process ID is positive
+}
+
+// setLockLimit marks what this process starts from now on.
+func setLockLimit(limit uint64) {
+	_ = unix.Setrlimit(unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: limit, Max: limit})
+}
+
+// adopted lists the children of this process that were started in a run and have lost their keeper, including zombies.
+func adopted() (pids []int) {
+	limit := lockLimit()
+	if limit == 0 {
+		return nil // nothing could be marked
+	}
+	for _, pid := range children(os.Getpid()) {
+		var its unix.Rlimit
+		if _, keeper := liveKeepers.Load(pid); !keeper && unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &its) == nil && its.Max <= limit {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// killAdopted kills and reaps adopted processes and all that is below them, and returns how many it killed. When it returns, nothing that
+// had lost its keeper before is left, unless it does not die within killTimeout.
+func killAdopted() int {
+	killed := map[int]bool{}
+	for stop := time.Now().Add(killTimeout); time.Now().Before(stop); {
+		found := adopted()
+		if len(found) == 0 {
+			break
+		}
+		for _, pid := range found {
+			below, _ := descendants(pid)
+			for _, p := range append(below, pid) {
+				if !exited(p) {
+					killed[p] = true
+				}
+			}
+			killAll(append(below, pid))
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		}
+		time.Sleep(time.Millisecond) //nolint:forbidigo // killed, not yet dead: wait4 has no timeout
+	}
+	return len(killed)
+}
+
+// zombies are dead children that nothing has waited for yet, by process ID: an orphan of a git that was killed, or a child of os/exec that
+// has just ended.
+var zombies struct {
+	sync.Mutex
+	seen map[int]zombie
+}
+
+type zombie struct {
+	start string // of the process: its ID may be reused
+	since time.Time
+	looks int
+}
+
+// reapZombies reaps dead children that nothing has waited for in a minute and three calls: os/exec waits from the start. They would
+// fill the process table; without a subreaper they would have been init's.
+func reapZombies() {
+	zombies.Lock()
+	defer zombies.Unlock()
+	now, seen := time.Now(), map[int]zombie{}
+	for _, pid := range children(os.Getpid()) {
+		if _, keeper := liveKeepers.Load(pid); keeper || !exited(pid) {
+			continue
+		}
+		_, start, err := processState(pid)
+		if err != nil {
+			continue
+		}
+		z := zombies.seen[pid]
+		if z.start != start {
+			z = zombie{start: start, since: now}
+		}
+		if z.looks++; z.looks > 3 && now.Sub(z.since) > time.Minute {
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+			continue
+		}
+		seen[pid] = z
+	}
+	zombies.seen = seen
+}
+
+// oomKills returns how many processes of this process's memory cgroup the kernel has killed for lack of memory; 0 if that cannot be read. A
+// signal does not say who sent it: if this number grew while a run lived, it was the kernel and not a tool.
+func oomKills(proc, cgroups string) int64 {
+	list, err := os.ReadFile(filepath.Join(proc, "self/cgroup"))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(list)) {
+		// hierarchy:controllers:path. Version 2 has one hierarchy, number 0 and without controllers; if both versions are mounted,
+		// memory belongs to one of them, and the other has no such file.
+		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(part) != 3 {
+			continue
+		}
+		var dir, file string
+		switch {
+		case part[1] == "memory":
+			dir, file = "memory", "memory.oom_control"
+		case part[0] == "0" && part[1] == "":
+			dir, file = "", "memory.events"
+		default:
+			continue
+		}
+		// In a container the path may be the host's, while the mount begins at the container's own.
+		for _, path := range []string{part[2], "/"} {
+			if n, ok := counter(filepath.Join(cgroups, dir, path, file), "oom_kill"); ok {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// counter reads one number from a file that has a name and a number per line.
+func counter(path, name string) (int64, bool) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(data)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil && key == name {
+			return n, true
+		}
+	}
+	return 0, false
 }

@@ -1,12 +1,15 @@
 package protocol
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -141,5 +144,126 @@ func (c *Control) Abort() {
 	for id, reply := range c.pending {
 		delete(c.pending, id)
 		close(reply)
+	}
+}
+
+// ignoredSystemLines are subtypes that neither the run nor a reader of it needs.
+var ignoredSystemLines = map[string]bool{
+	"status": true, "thinking_tokens": true, "hook_started": true, "hook_response": true, "hook_progress": true, "notification": true,
+	"informational": true, "commands_changed": true, "ui_invalidate": true, "task_updated": true, "model_refusal_no_fallback": true,
+	"local_command_output": true, "files_persisted": true, "post_turn_summary": true, "turn_preempted": true,
+}
+
+// system handles the lines that the CLI writes about itself.
+func (s *Stream) system(l *outputLine) {
+	switch l.Subtype {
+	case "init":
+		s.init(l)
+	case "session_state_changed":
+		s.mu.Lock()
+		s.clock.Turn = l.State != "idle"
+		s.rests = s.rests && !s.clock.Turn
+		s.mu.Unlock()
+		s.checkIdle()
+	case "background_tasks_changed":
+		s.mu.Lock()
+		// The agent learns the result of the task in a new turn, so this is not the end, and the end of the previous
+		// turn is past.
+		if s.facts.Background = int(l.Tasks); l.Tasks == 0 && !s.clock.Ended.IsZero() {
+			s.clock.Ended = s.now()
+		}
+		s.mu.Unlock()
+	case "task_started":
+		if l.Background {
+			s.notice("Started in the background: " + cmp.Or(s.Redactor.Head([]byte(l.Description), maxPreview), "-"))
+		}
+	case "task_progress":
+		s.Log.Note(s.now(), "[%s] %s", cmp.Or(l.Agent, "sub-agent"), l.Description)
+	case "task_notification":
+		s.Log.Note(s.now(), "task %s: %s", cmp.Or(l.Status, "-"), s.Redactor.Head([]byte(l.Summary), maxPreview))
+	case "api_retry":
+		s.Handler.Retry(l.Error, int(l.Attempt), int(l.MaxRetries))
+	case "permission_denied":
+		s.notice(l.Tool + " was refused.")
+	case "model_fallback":
+		s.notice("The model is overloaded; another model continues.")
+	case "compact_boundary":
+		s.notice("The conversation was compacted.")
+	default:
+		if !ignoredSystemLines[l.Subtype] {
+			s.unknown("system/" + l.Subtype)
+		}
+	}
+}
+
+// init handles the line that begins every turn.
+func (s *Stream) init(l *outputLine) {
+	s.mu.Lock()
+	first := s.facts.Session == ""
+	s.facts.Session = l.SessionID
+	s.facts.Model = cmp.Or(s.facts.Model, l.Model)
+	s.clock.Turn, s.facts.Began, s.rests = true, true, false
+	s.mu.Unlock()
+	if first {
+		s.Log.Note(s.now(), "started: model %s, CLI %s, session %s", l.Model, l.CLIVersion, l.SessionID)
+		s.event(Event{Kind: Started, Text: l.Model})
+	}
+	for _, m := range l.Servers { // each turn lists all of them
+		if (m.Status == "failed" || m.Status == "needs-auth") && !slices.Contains(s.missing, m.Name) {
+			s.missing = append(s.missing, m.Name)
+			s.notice(fmt.Sprintf("The MCP server %s is not available (%s); the agent works without its tools.", m.Name, m.Status))
+		}
+	}
+}
+
+// trackMessage handles a line about a message that the CLI was given. Each message is queued, started, and then
+// completed or cancelled, also when the CLI takes several together (observed).
+func (s *Stream) trackMessage(l *outputLine) {
+	s.mu.Lock()
+	s.facts.Tracked = true
+	s.mu.Unlock()
+	switch l.State {
+	case "started":
+		s.event(Event{Kind: Taken, Text: l.Command})
+	case "completed", "cancelled":
+		s.mu.Lock()
+		delete(s.sent, l.Command)
+		s.mu.Unlock()
+		s.checkIdle()
+	}
+}
+
+// checkIdle tells the handler if the agent has nothing left to do: the session is idle, no task runs in the background,
+// and no message is on its way in. A result alone is only the end of a turn. One rest shows in
+// several lines, that of the completed message and that of the idle session, and is reported only once: a second report
+// could pass for the next rest, which has not come yet.
+func (s *Stream) checkIdle() {
+	s.mu.Lock()
+	taken := len(s.sent) == 0 || !s.facts.Tracked
+	idle := !s.clock.Turn && taken && s.facts.Background == 0 && s.facts.Results > 0
+	news := idle && !s.rests
+	s.rests = idle
+	s.mu.Unlock()
+	if news {
+		s.Handler.Idle()
+	}
+}
+
+// usageAnswer handles the answer to get_usage. Answers to other requests have no session.
+func (s *Stream) usageAnswer(answer jsontext.Value) {
+	var u struct {
+		Session struct {
+			CostUSD float64               `json:"total_cost_usd"`
+			Models  map[string]ModelUsage `json:"model_usage"`
+		} `json:"session"`
+	}
+	if json.Unmarshal(answer, &u, lenient) == nil {
+		s.reportUsage(u.Session.CostUSD, u.Session.Models)
+	}
+}
+
+func (s *Stream) reportUsage(usd float64, models map[string]ModelUsage) {
+	if len(models) > 0 {
+		s.Handler.Used(usd, models)
 	}
 }

@@ -96,7 +96,8 @@ func (endless) Read(b []byte) (int, error) {
 	return copy(b, manyX), nil // by the byte it takes seconds under the race detector
 }
 
-// What one run holds another cannot have: its line is lost, and nobody waits. Given back it can be had again.
+// If one run holds the memory, another run's line should be dropped without waiting. Released memory should be
+// usable again.
 func TestRunsShareTheirMemoryForLines(t *testing.T) {
 	t.Parallel()
 	spare := &Budget{total: 4 * ownLine}
@@ -127,7 +128,7 @@ func TestRunsShareTheirMemoryForLines(t *testing.T) {
 	}
 }
 
-// Output of tools needs no memory for what nobody reads of it; everything else has to be whole.
+// The unread part of a tool's output should need no memory; everything else should be complete.
 func TestLongStringsOfToolsAreCut(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat(`\"\u00e9x`, 1<<20)

@@ -13,7 +13,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Whoever asks the desk for something has an answer when he gives up, though Redis takes connections and says nothing.
+// A caller of the desk should return when it gives up, even if Redis accepts connections and does not answer.
 func TestDeskAnswersWhoGivesUp(t *testing.T) {
 	t.Parallel()
 	hole, err := net.Listen("tcp", "127.0.0.1:0")

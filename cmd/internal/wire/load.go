@@ -1,13 +1,24 @@
 package wire
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/worker"
 )
 
 // Load reads and checks the configuration. Its error is a [config.Problems] with everything that prevents a program of
@@ -83,4 +94,173 @@ func Notices(c config.Config, environ []string) []store.Finding {
 		})
 	}
 	return list
+}
+
+// secretFiles returns the files with secrets of this process.
+func secretFiles(c config.Config) []string {
+	files := []string{".env"}
+	if c.GitHub.AppKeyFile != "" {
+		files = append(files, c.GitHub.AppKeyFile)
+	}
+	return files
+}
+
+// hidden returns the paths that no sandboxed run may see although the worker's user may: home directories, where
+// people and programs keep credentials under more names than any list has; /run, whose sockets may give the rights of
+// root or of the logged-in user; other files in the state directory; and errand's configuration. Missing paths do no
+// harm.
+func hidden(c config.Config) []string {
+	paths := append(secretFiles(c), "/home", "/root", "/run", "/var/run", "/var/mail", "/var/spool", c.Paths.State)
+	if c.Paths.File != "" {
+		paths = append(paths, c.Paths.File)
+	}
+	if o, err := redis.ParseURL(c.Redis.URL.Reveal()); err == nil && o.Network == "unix" {
+		paths = append(paths, o.Addr)
+	}
+	// Only root can read these, so they matter to a worker that runs as root.
+	keys, _ := filepath.Glob("/etc/ssh/ssh_host_*_key") // the pattern is well-formed
+	paths = append(append(paths, keys...), "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d",
+		"/etc/security/opasswd", "/etc/krb5.keytab", "/etc/ssl/private", "/etc/errand")
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return paths // the user has no home directory
+	}
+	if !ofSystem(home) {
+		paths = append(paths, home)
+	}
+	// Hide these even if the home directory is shown because a task works there.
+	for _, name := range []string{
+		".aws", ".azure", ".bash_history", ".cargo/credentials.toml", ".claude", ".claude.json", ".config/gcloud", ".config/gh", ".config/git",
+		".docker", ".git-credentials", ".gnupg", ".kube", ".local/share/keyrings", ".netrc", ".npmrc", ".pgpass", ".pypirc", ".ssh", ".vault-token",
+	} {
+		paths = append(paths, filepath.Join(home, name))
+	}
+	return paths
+}
+
+// ofSystem reports whether a directory is the home of system users but needed by programs.
+func ofSystem(dir string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(filepath.Clean(dir), "/"), "/")
+	return slices.Contains([]string{"", "bin", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr", "nonexistent"}, first)
+}
+
+// shown returns the hidden paths that a run needs: those that the operator set, and those that the inherited
+// environment and the configuration name.
+func shown(c config.Config, hidden []string) []string {
+	needed := []string{"/etc/resolv.conf", os.Getenv("SSL_CERT_FILE"), os.Getenv("NODE_EXTRA_CA_CERTS")}
+	needed = append(needed, filepath.SplitList(os.Getenv("SSL_CERT_DIR"))...)
+	needed = append(needed, filepath.SplitList(os.Getenv("PATH"))...)
+	for _, server := range c.Routing.MCP {
+		needed = append(needed, server.Command)
+	}
+	paths := slices.Clone(c.Paths.Shown)
+	for _, path := range needed {
+		if !filepath.IsAbs(path) {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(path)
+		if err == nil && !slices.ContainsFunc(hidden, func(h string) bool { return within(h, real) }) {
+			paths = append(paths, real)
+		}
+	}
+	return paths
+}
+
+// within reports whether path is dir or below it.
+func within(path, dir string) bool {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// WorkerURL returns the URL at which a worker that listens at an address can be reached for logs. An address of all
+// interfaces becomes the machine's name. A loopback address stays and works on this machine only. The URL is empty if
+// the fleet has no token.
+func WorkerURL(c config.Config, listens net.Addr) string {
+	if c.FleetToken() == "" {
+		return ""
+	}
+	if c.Worker.URL != "" {
+		return c.Worker.URL
+	}
+	host, port, err := net.SplitHostPort(listens.String())
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		if host, err = os.Hostname(); err != nil {
+			return ""
+		}
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// retention returns how long a worker keeps data on its disk.
+func retention(k config.Keep) worker.Retention {
+	const gb = 1_000_000_000
+	return worker.Retention{
+		Logs:    worker.Bound{Age: k.Logs, Size: int64(k.LogsGB) * gb},
+		Threads: worker.Bound{Age: k.Clones, Size: int64(k.ClonesGB) * gb},
+	}
+}
+
+// sandbox returns the Runner's sandbox for ERRAND_SANDBOX; see contained for the rest.
+func sandbox(c config.Config) agent.Sandbox {
+	if c.Worker.Sandbox == config.SandboxAuto {
+		return agent.SandboxBwrap
+	}
+	return agent.Sandbox(c.Worker.Sandbox)
+}
+
+// contained returns why a worker must not start although its settings are valid: its agents could do more than the
+// operator has agreed to. It does not depend on the configured repositories or tools, because users' tasks run
+// commands.
+func contained(c config.Config) (problems config.Problems) {
+	if os.Geteuid() == 0 && !c.Worker.AllowRoot {
+		problems = append(problems, config.Problem{
+			Where: "the worker's user", What: "is root: its agents could read what only root can",
+			Remedy: "run it as an ordinary user, or set ERRAND_ALLOW_ROOT=true",
+		})
+	}
+	if c.Worker.Sandbox != config.SandboxAuto {
+		return problems
+	}
+	c.Routing.MCP = nil // mistakes there are reported separately
+	r, err := newRunner(c, redactor(c), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return problems // load reports the setting
+	}
+	if _, err := r.Protection(context.Background()); err != nil { // has its own time limit
+		problems = append(problems, config.Problem{
+			Where: "ERRAND_SANDBOX", What: "is auto, and there is no sandbox: " + err.Error(), Remedy: "with none: " + agent.Reach,
+		})
+	}
+	return problems
+}
+
+// tellContainment logs what a worker's agents can reach.
+func tellContainment(c config.Config, r *agent.Runner, log *slog.Logger) {
+	p, err := r.Protection(context.Background()) // has its own time limit
+	switch {
+	case err != nil:
+		log.Error("no task can run without the sandbox", "why", err)
+	case p.Reach != "":
+		log.Warn("runs have no sandbox (ERRAND_SANDBOX=none)", "reach", p.Reach)
+	}
+	for _, notice := range p.Notices {
+		log.Warn("runs are not fully contained", "why", notice)
+	}
+}
+
+// credentialName returns the name under which workers share the limits of the model's credential. It is the same on
+// every worker. The credential cannot be derived from it, because it is long and random.
+func credentialName(c config.Config) string {
+	secret := c.Model.APIKey.Reveal() + c.Model.OAuthToken.Reveal() + c.Model.AuthToken.Reveal()
+	if secret == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{"errand credential", c.Model.BaseURL, secret}, "\x00")))
+	return hex.EncodeToString(sum[:6])
 }

@@ -5,13 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/errand-fleet/errand/config"
-	"github.com/errand-fleet/errand/store"
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/store"
 )
 
 // Ready returns an error if the process cannot work. The error is public: it contains no address.
@@ -100,4 +105,23 @@ func queuesRedis(url config.RedisURL) (asynq.RedisClientOpt, error) {
 		return asynq.RedisClientOpt{}, errors.New("parse REDIS_URL for the queue pages") // err would quote it
 	}
 	return asynq.RedisClientOpt{Network: o.Network, Addr: o.Addr, Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig}, nil
+}
+
+// servers are the agent's servers of tools.
+func servers(c config.Config) []agent.MCPServer {
+	var list []agent.MCPServer
+	for _, name := range slices.Sorted(maps.Keys(c.Routing.MCP)) {
+		s := c.Routing.MCP[name]
+		m := agent.MCPServer{Name: name, Type: s.Kind(), Command: s.Command, Args: s.Args, Env: s.Env, URL: s.URL, Headers: s.Headers}
+		for _, p := range s.Profiles {
+			m.Profiles = append(m.Profiles, agent.Profile(p))
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// redactor knows every secret that errand was given.
+func redactor(c config.Config) *agent.Redactor {
+	return agent.NewRedactor(append(c.Secrets(), agent.ServerSecrets(servers(c), os.Getenv)...)...)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Severity is how bad a finding is, Confidence how sure the agent is, Side which version of the diff it is in, and
@@ -124,4 +125,154 @@ func Gravest(all []Finding) {
 
 func gravest(a, b Finding) int {
 	return cmp.Or(a.Severity.Compare(b.Severity), strings.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
+}
+
+// near is the most lines between two findings at the same place.
+const near = 3
+
+// How similar two claims must be to count as one: at the same place, if the place is no longer known, and anywhere in
+// the file. Models use different words each time they describe the same problem.
+const (
+	alikeHere    = 0.4
+	alikeSome    = 0.6
+	alikeWhereso = 0.8
+)
+
+// match finds for each new finding the index of the known one that it repeats, or -1. A known finding matches all
+// repetitions at its own place. Elsewhere in the file it matches only one, and only if none is at its own place: the
+// same mistake may be made twice.
+func match(known []Known, found []Finding) []int {
+	matched, taken := make([]int, len(found)), make([]bool, len(known))
+	for i, f := range found {
+		matched[i] = best(known, func(k Known) float64 { return here(k, f) })
+		if matched[i] >= 0 {
+			taken[matched[i]] = true
+		}
+	}
+	for i, f := range found {
+		if matched[i] >= 0 {
+			continue
+		}
+		matched[i] = best(known, func(k Known) float64 { return anywhere(k, f) })
+		if at := matched[i]; at >= 0 && taken[at] {
+			matched[i] = -1
+		} else if at >= 0 {
+			taken[at] = true
+		}
+	}
+	return matched
+}
+
+// best returns the most similar known finding. Among equals the last one wins, because its state is current.
+func best(known []Known, alike func(Known) float64) int {
+	at, most := -1, 0.0
+	for i, k := range known {
+		if a := alike(k); a > 0 && a >= most {
+			at, most = i, a
+		}
+	}
+	return at
+}
+
+// here returns how similar a finding is to a known one at the same place; 0: they differ. If the agent gives the known
+// one's ID, they are the same.
+func here(k Known, f Finding) float64 {
+	if f.ID == k.ID {
+		return 2
+	}
+	if k.Path != f.Path || k.Side.actual() != f.Side.actual() || !together(k.Finding, f) {
+		return 0
+	}
+	return enough(alike(k.Claim, f.Claim), alikeHere)
+}
+
+// anywhere is like here, for a finding anywhere in the file.
+func anywhere(k Known, f Finding) float64 {
+	if k.Path != f.Path {
+		return 0
+	}
+	if k.Line == 0 || f.Line == 0 {
+		return enough(alike(k.Claim, f.Claim), alikeSome)
+	}
+	return enough(alike(k.Claim, f.Claim), alikeWhereso)
+}
+
+func enough(a, least float64) float64 {
+	if a < least {
+		return 0
+	}
+	return a
+}
+
+// actual returns the side, with the default filled in.
+func (s Side) actual() Side {
+	if s == "" {
+		return Right
+	}
+	return s
+}
+
+// together reports whether two findings of one file are at the same place.
+func together(a, b Finding) bool {
+	if (a.Line == 0) != (b.Line == 0) {
+		return false // one of them concerns the file as a whole
+	}
+	first := func(f Finding) int {
+		if f.StartLine > 0 {
+			return f.StartLine
+		}
+		return f.Line
+	}
+	return first(a) <= b.Line+near && first(b) <= a.Line+near
+}
+
+// alike returns the share of words that two claims have in common.
+func alike(a, b string) float64 {
+	x, y := words(a), words(b)
+	common := 0
+	for w := range x {
+		if y[w] {
+			common++
+		}
+	}
+	if all := len(x) + len(y) - common; all > 0 {
+		return float64(common) / float64(all)
+	}
+	return 0
+}
+
+// filler are words that carry no meaning of their own.
+var filler = wordSet("a an the this that these those it its is are was were be been being of to in on at by for from with as and or " +
+	"so then than when if while because which who what where there here can could may might will would should must do does did has have had")
+
+// words returns the significant words of a claim without their endings. Identifiers are kept as they are.
+func words(s string) map[string]bool {
+	all := wordSet(s)
+	for w := range all {
+		if filler[w] || len(w) == 1 {
+			delete(all, w)
+		}
+	}
+	return all
+}
+
+func wordSet(s string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' }) {
+		set[stem(w)] = true
+	}
+	return set
+}
+
+// stem removes the most common endings of an English word: "returns", "returned" and "returning" become one.
+func stem(w string) string {
+	for _, end := range []string{"ing", "ed", "es", "s"} {
+		if rest, found := strings.CutSuffix(w, end); found && len(rest) >= 4 {
+			return strings.TrimSuffix(rest, "e")
+		}
+	}
+	if len(w) > 4 {
+		return strings.TrimSuffix(w, "e")
+	}
+	return w
 }

@@ -1,6 +1,9 @@
 package review
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Ledger remembers the findings of one pull request. It is plain data, stored as JSON. Its methods change it, and give
 // the same result for the same input in every process.
@@ -160,4 +163,107 @@ func (l *Ledger) narrow(told []Finding) {
 	if least.Severity.Compare(Major) <= 0 {
 		l.Floor = Major
 	}
+}
+
+// Recheck lists the open findings that the agent should check again.
+func (l *Ledger) Recheck() []Known {
+	return l.those(func(k Known) bool { return k.Status == Open })
+}
+
+// Final lists the findings that a person has dismissed or answered and that must not be raised again. Answered findings
+// are still open.
+func (l *Ledger) Final() []Known {
+	return l.those(func(k Known) bool { return k.Status == Dismissed || k.Status == Open && k.Answered })
+}
+
+// Dismiss closes an open finding for good at a person's request, and returns false if the ID is unknown. It may be
+// called again. A finding in the summary of a superseded review is not known yet; it will not be raised.
+func (l *Ledger) Dismiss(id string) bool {
+	at := l.find(id)
+	if at < 0 {
+		for _, s := range l.Settled {
+			if i := slices.IndexFunc(s.Plan.Inline, func(f Finding) bool { return f.ID == id }); i >= 0 {
+				l.Known = append(l.Known, Known{Finding: s.Plan.Inline[i].brief(), Status: Dismissed, First: s.Head, Last: s.Head})
+				l.fit()
+				return true
+			}
+		}
+		return false
+	}
+	if l.Known[at].Status == Open {
+		l.Known[at].Status = Dismissed
+	}
+	return l.Known[at].Status == Dismissed
+}
+
+func (l *Ledger) those(which func(Known) bool) []Known {
+	return slices.DeleteFunc(slices.Clone(l.Known), func(k Known) bool { return !which(k) })
+}
+
+// Thread is the current state of a conversation on a line of the diff that errand started with a finding.
+type Thread struct {
+	ID      string // node ID
+	Comment int64  // the first one of the thread
+	Finding string // ID of the finding, from the first comment's marker
+	Path    string
+	Line    int    // in the present diff; 0: the line is no longer in it
+	Text    string // of the first comment
+
+	Resolved bool
+	Ours     bool // errand resolved it
+	Answered bool // a person with a say in the repository has replied
+}
+
+// Observe updates the ledger with what people did: a resolved finding is dismissed, an answered one is not raised
+// again, and a finding moves with its line. If the ledger lacks the finding of one of errand's threads, because the
+// ledger was lost, Observe adds it.
+func (l *Ledger) Observe(threads []Thread) {
+	for _, t := range threads {
+		at := l.find(t.Finding)
+		if at < 0 {
+			l.Known = append(l.Known, l.adopt(t))
+			at = len(l.Known) - 1
+		}
+		k := &l.Known[at]
+		k.Thread, k.Comment, k.Answered = t.ID, t.Comment, k.Answered || t.Answered
+		k.move(t.Line)
+		switch {
+		case k.Status != Open || !t.Resolved:
+		case t.Ours:
+			k.Status = Fixed
+		default:
+			k.Status = Dismissed
+		}
+	}
+	l.fit()
+}
+
+// move moves a finding to the current place of its line. If the line is gone, the finding concerns the whole file.
+func (k *Known) move(line int) {
+	switch {
+	case line == 0:
+		k.StartLine = 0
+	case k.StartLine > 0:
+		k.StartLine = max(1, k.StartLine+line-k.Line)
+	}
+	k.Line = line
+}
+
+// adopt makes a known finding of a thread: from the plan of a report that could not record it, or from the comment.
+func (l *Ledger) adopt(t Thread) Known {
+	for _, s := range l.Settled {
+		for _, f := range s.Plan.Inline {
+			if f.ID == t.Finding {
+				return Known{Finding: f.brief(), Status: Open, First: s.Head, Last: s.Head}
+			}
+		}
+	}
+	f := Finding{ID: t.Finding, Severity: Major, Path: t.Path, Line: t.Line, Side: Right}
+	_, text, _ := strings.Cut(t.Text, "\n")
+	text, _, _ = strings.Cut(text, "\n")
+	if said, claim, ok := strings.Cut(text, "**: "); ok && Severity(strings.TrimPrefix(said, "**")).Known() {
+		f.Severity, text = Severity(strings.TrimPrefix(said, "**")), claim
+	}
+	f.Claim = oneLine(text, maxClaim)
+	return Known{Finding: f, Status: Open}
 }

@@ -198,7 +198,7 @@ func stored(t *testing.T, l *Ledger) *Ledger {
 	return &out
 }
 
-// What nobody mentioned at first is not brought up later, unless it is grave or all is to be looked at again.
+// A problem that the first review missed should not be raised later, unless it is critical or the review is full.
 func TestSeveritiesOnlyNarrow(t *testing.T) {
 	t.Parallel()
 	minor := Answer{Findings: []Finding{at(50, Minor, races), at(90, Major, "Parse panics on an empty line")}}

@@ -3,6 +3,7 @@ package review
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/errand-fleet/errand/internal/markdown"
@@ -149,3 +150,76 @@ func plural(n int, word string) string {
 }
 
 func short(sha string) string { return sha[:min(len(sha), 7)] }
+
+// This file puts a review into words, in Markdown. The text of findings and summaries is inserted unchanged: the caller
+// has made it harmless. Paths have not been made harmless; they appear only as code.
+
+// markerForm matches at the beginning of a line, where the text of a finding cannot appear.
+var markerForm = regexp.MustCompile(`(?m)^<!-- errand:finding=([a-z0-9-]{1,40}) -->`)
+
+// FindingOf returns the ID of the finding that a comment by errand describes. The caller checks the author.
+func FindingOf(body string) (id string, ok bool) {
+	m := markerForm.FindStringSubmatchIndex(body)
+	if m == nil || m[0] != 0 {
+		return "", false
+	}
+	return body[m[2]:m[3]], true
+}
+
+// FindingsIn returns the IDs of all findings that a text by errand contains in full.
+func FindingsIn(body string) (ids []string) {
+	for _, m := range markerForm.FindAllStringSubmatch(body, -1) {
+		ids = append(ids, m[1])
+	}
+	return ids
+}
+
+// marked puts the finding's marker, which GitHub does not show, before a text.
+func (f Finding) marked(text string) string {
+	return fmt.Sprintf("<!-- errand:finding=%s -->\n%s", f.ID, text)
+}
+
+// Comment returns the body of a finding's comment on its line.
+func Comment(f Finding) string {
+	return f.marked(fmt.Sprintf("**%s**: %s%s\n", f.Severity, f.Claim, f.details()))
+}
+
+// details returns everything below the claim.
+func (f Finding) details() string {
+	var b strings.Builder
+	if f.Evidence != "" {
+		b.WriteString("\n\n" + f.Evidence)
+	}
+	switch {
+	case f.Suggestion == "":
+	case f.Exact:
+		b.WriteString("\n\n" + markdown.Fenced("suggestion", f.Suggestion))
+	default:
+		b.WriteString("\n\nInstead:\n\n" + markdown.Fenced("", f.Suggestion))
+	}
+	return b.String()
+}
+
+// Notice formats a review for places where no finding is on a line, and for pages that do not show code in lists. Each
+// new finding is given in full, in its own paragraphs.
+func (p Plan) Notice(summary string, pg Page) string {
+	parts := []string{summary}
+	for _, f := range p.All() {
+		f.Exact = false // without lines, no button can replace them
+		parts = append(parts, fmt.Sprintf("**%s**%s%s", f.Severity, pg.placed(f), f.details()))
+	}
+	section := func(title string, known []Known, say func(Known) string) {
+		if len(known) > 0 {
+			parts = append(parts, "**"+title+"**\n"+strings.Join(each(known, say), "\n"))
+		}
+	}
+	section("Still open", p.StillOpen, func(k Known) string { return pg.line(k.Finding) })
+	section("Fixed", p.Fixed, func(k Known) string { return "- ~~" + k.Claim + "~~" })
+	if p.Below > 0 {
+		parts = append(parts, plural(p.Below, "finding")+" below the repository's severity threshold omitted.")
+	}
+	return strings.TrimSpace(strings.Join(parts, "\n\n"))
+}
+
+// News reports whether a plan has anything that was not posted before.
+func (p Plan) News() bool { return len(p.Inline)+len(p.Summary)+len(p.Fixed) > 0 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"math"
@@ -11,6 +12,142 @@ import (
 
 	"github.com/redis/go-redis/v9"
 )
+
+// Cap bounds the concurrent runs of a scope in the fleet. A task counts from its claim until it stops running.
+type Cap struct {
+	Scope string // an additional scope of the claim, or a kind ending in a colon: the task's scopes of that kind
+	Max   int    // 0: no cap
+}
+
+// Of returns the task's scopes that the cap bounds.
+func (c Cap) Of(scopes []string) (bound []string) {
+	switch {
+	case c.Max <= 0:
+		return nil
+	case !strings.HasSuffix(c.Scope, ":"):
+		return []string{c.Scope}
+	}
+	for _, s := range scopes {
+		if strings.HasPrefix(s, c.Scope) {
+			bound = append(bound, s)
+		}
+	}
+	return bound
+}
+
+// Full refuses to claim a task because one of its scopes has reached its cap. The task keeps its place and uses no
+// attempt.
+type Full struct {
+	Blocked
+
+	Explained string // key of the last [Store.Explain]; empty if it was never explained
+}
+
+// Blocked is why a waiting task was refused at its last delivery. The zero value means nothing.
+type Blocked struct {
+	Scope string // the scope that is full; empty if the thread is busy
+	Runs  int    // in that scope
+	Max   int    // the cap of that scope
+	Place int    // place in the scope's line, from 1, oldest first; without a scope, the thread's tasks ahead
+}
+
+// blocked decodes a field that a script wrote.
+func blocked(field string) Blocked {
+	f := strings.SplitN(field, " ", 4)
+	if len(f) < 4 {
+		return Blocked{}
+	}
+	return Blocked{Scope: f[3], Runs: number(f[0]), Max: number(f[1]), Place: number(f[2])}
+}
+
+// Error implements error.
+func (e *Full) Error() string { return e.Scope + " has as many runs as it may have at once" }
+
+// lease is how long a run counts under its caps without a renewal. It is longer than the claim, because the owner of a
+// claim that Redis lost continues for Outage. The run of a dead owner counts until it is requeued.
+func (s *db) lease() time.Duration { return s.cfg.ClaimTTL + s.cfg.Outage }
+
+// capArgs returns caps as arguments of claim.lua: the additional scopes, then pairs.
+func capArgs(caps []Cap) []any {
+	var own []string
+	var pairs []any
+	for _, c := range caps {
+		if c.Max <= 0 {
+			continue
+		}
+		if !strings.HasSuffix(c.Scope, ":") {
+			own = append(own, c.Scope)
+		}
+		pairs = append(pairs, c.Scope, fmt.Sprint(c.Max))
+	}
+	return append([]any{strings.Join(own, "\n")}, pairs...)
+}
+
+// InLine reads the task that has waited longest for a place in a scope, or returns [ErrNotFound].
+func (s *Store) InLine(ctx context.Context, scope string) (Record, error) {
+	r, err := s.run(ctx, "inline", scope)
+	if err != nil {
+		return Record{}, fmt.Errorf("read the line of %s: %w", scope, err)
+	}
+	return s.Get(ctx, r.text(1))
+}
+
+// NoSlot stores for display why no worker has room for a waiting task that is otherwise ready. It does not count as a
+// refused claim, so the task keeps its place in line. It changes nothing if the task is blocked by something else or
+// waits for another delivery.
+func (s *Store) NoSlot(ctx context.Context, id string, delivery int, why string) error {
+	if _, err := s.run(ctx, "noslot", id, delivery, why); err != nil {
+		return fmt.Errorf("note why %s waits: %w", id, err)
+	}
+	return nil
+}
+
+// Lend frees a running task's places under its caps while it waits for a person, until [Claim.TakeBack] or the end of
+// the run. It returns [ErrStale] if the claim is lost.
+func (c *Claim) Lend(ctx context.Context) error {
+	if _, err := c.store.run(ctx, "lend", c.ID(), c.fence); err != nil {
+		return fmt.Errorf("lend the places of %s: %w", c.ID(), err)
+	}
+	return nil
+}
+
+// TakeBack undoes [Claim.Lend]. It does not wait for a free place, so a scope may exceed its cap by the runs that
+// waited for a person. It returns [ErrStale] if the claim is lost.
+func (c *Claim) TakeBack(ctx context.Context) error {
+	if _, err := c.store.run(ctx, "takeback", c.ID(), c.fence, c.store.lease().Milliseconds()); err != nil {
+		return fmt.Errorf("take back the places of %s: %w", c.ID(), err)
+	}
+	return nil
+}
+
+// Idle stores for display why a claimed task waits before it starts; an empty why means that it starts now. A worker's
+// death does not count against a task that has not started. A task that has already lost a worker stays idle until
+// Idle is called with an empty why. It returns [ErrStale] if the claim is lost.
+func (c *Claim) Idle(ctx context.Context, why string) error {
+	if _, err := c.store.run(ctx, "idle", c.ID(), c.fence, why); err != nil {
+		return fmt.Errorf("note that %s waits: %w", c.ID(), err)
+	}
+	return nil
+}
+
+// Explanation is an event that explains to the followers of a waiting task why it waits.
+type Explanation struct {
+	Delivery int // delivery that the task waits for
+	Key      string
+	Event    json.RawMessage
+	Interval time.Duration // minimum time between two explanations
+}
+
+// Explain appends an explanation to a waiting task's events. It returns fresh = false and changes nothing if the last
+// explanation had the same key or is more recent than the interval, or if the task no longer waits for the delivery.
+// If only the interval was in the way, retryIn is what is left of it.
+func (s *Store) Explain(ctx context.Context, id string, e Explanation) (fresh bool, retryIn time.Duration, err error) {
+	r, err := s.run(ctx, "explain", id, e.Delivery, e.Key, []byte(e.Event), e.Interval.Microseconds(), s.cfg.EventCap)
+	if err != nil {
+		return false, 0, fmt.Errorf("explain why %s waits: %w", id, err)
+	}
+	return r.text(0) == "ok", time.Duration(r.number(1)) * time.Microsecond, nil
+}
 
 // Fleet is the scope of every task.
 const Fleet = "fleet"

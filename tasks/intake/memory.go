@@ -1,0 +1,181 @@
+package intake
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// Memory keeps JSON values under names for all processes of the fleet, for some weeks after the last change.
+type Memory interface {
+	// Memo reads a value; nil if there is none.
+	Memo(ctx context.Context, name string) (json.RawMessage, error)
+	// ChangeMemo replaces a value by what change returns; nil leaves it as it is. change may be called several times if others write
+	// meanwhile.
+	ChangeMemo(ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error)) error
+}
+
+// Memo is one value in a Memory. A value that cannot be read is logged and counts as the zero value.
+type Memo[T any] struct {
+	Memory Memory
+	Name   string
+	Log    *slog.Logger
+}
+
+// Load reads the value; the zero value if there is none.
+func (m Memo[T]) Load(ctx context.Context) (value T, err error) {
+	body, err := m.Memory.Memo(ctx, m.Name)
+	if err != nil {
+		return value, fmt.Errorf("read memo %s: %w", m.Name, err)
+	}
+	tasks.ReadMemo(m.Log, m.Name, body, &value)
+	return value, nil
+}
+
+// Change changes the value and writes it, even if it is the same, so that it is kept for some more weeks. An error of change leaves the
+// value as it is and is returned.
+func (m Memo[T]) Change(ctx context.Context, change func(*T) error) error {
+	err := m.Memory.ChangeMemo(ctx, m.Name, func(old json.RawMessage) (json.RawMessage, error) {
+		var value T
+		tasks.ReadMemo(m.Log, m.Name, old, &value)
+		if err := change(&value); err != nil {
+			return nil, err
+		}
+		return json.Marshal(value)
+	})
+	if err != nil {
+		return fmt.Errorf("change memo %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// maxCached is how many answers a Cache holds.
+const maxCached = 10_000
+
+// Cache remembers answers of a service by key, and asks once for all who want the same key at the same time. Set its fields before use.
+type Cache[T any] struct {
+	Life      time.Duration    // of an answer; 0: forever
+	ErrorLife time.Duration    // of an error; 0: the next caller asks again
+	Now       func() time.Time // required
+
+	mu      sync.Mutex
+	entries map[string]*cached[T]
+}
+
+// cached is one answer. value and err are written before ready is closed.
+type cached[T any] struct {
+	ready chan struct{}
+	value T
+	err   error
+	done  bool
+	until time.Time // zero: forever
+}
+
+// Get returns the answer for key, and calls ask if it is unknown. It returns when ctx ends, even if ask continues for
+// another caller.
+func (c *Cache[T]) Get(ctx context.Context, key string, ask func(context.Context) (T, error)) (T, error) {
+	e, first := c.entry(key)
+	if first {
+		e.value, e.err = ask(ctx)
+		c.finish(key, e)
+	}
+	select {
+	case <-e.ready:
+		return e.value, e.err
+	case <-ctx.Done():
+		var none T
+		return none, fmt.Errorf("wait for an answer: %w", context.Cause(ctx))
+	}
+}
+
+// Peek returns the answer for key if it is known and never expires. It neither asks nor waits.
+func (c *Cache[T]) Peek(key string) (value T, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entries[key]; e != nil && e.done && e.err == nil && e.until.IsZero() {
+		return e.value, true
+	}
+	return value, false
+}
+
+// entry returns the entry for key; first means that the caller has to fill it.
+func (c *Cache[T]) entry(key string) (e *cached[T], first bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e = c.entries[key]; e != nil && (!e.done || e.until.IsZero() || c.Now().Before(e.until)) {
+		return e, false
+	}
+	if c.entries == nil {
+		c.entries = map[string]*cached[T]{}
+	}
+	if len(c.entries) >= maxCached {
+		for other := range c.entries { // any entry: asking again costs one call
+			delete(c.entries, other)
+			break
+		}
+	}
+	e = &cached[T]{ready: make(chan struct{})}
+	c.entries[key] = e
+	return e, true
+}
+
+func (c *Cache[T]) finish(key string, e *cached[T]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.done = true
+	switch {
+	case e.err == nil && c.Life > 0:
+		e.until = c.Now().Add(c.Life)
+	case e.err != nil && c.ErrorLife > 0:
+		e.until = c.Now().Add(c.ErrorLife)
+	case e.err != nil && c.entries[key] == e:
+		delete(c.entries, key)
+	}
+	close(e.ready)
+}
+
+// Limiter is a set of token buckets that the whole fleet shares.
+type Limiter interface {
+	// Allow takes a token from the bucket with a name, which gains one token per every and holds at most burst. It does not block: a
+	// wait of 0 means that a token was taken; anything else is how long until there is one.
+	Allow(ctx context.Context, name string, every time.Duration, burst int) (wait time.Duration, err error)
+}
+
+// How fast one asker may send requests. People stay below these limits; two bots that answer each other do not.
+const (
+	requestEvery = 30 * time.Second
+	requestBurst = 20
+	noticeEvery  = 10 * time.Minute
+)
+
+// TooFast is said once to an asker whose requests are skipped.
+const TooFast = "Too many requests in this thread; I skipped this one. Try again in a minute."
+
+// Pacer limits how fast requests come. The zero value limits nothing.
+type Pacer struct{ Limiter Limiter }
+
+// AllowRequest reports whether the asker with that name may make one more request now.
+func (p Pacer) AllowRequest(ctx context.Context, asker string) (bool, error) {
+	return p.allow(ctx, asker, requestEvery, requestBurst)
+}
+
+// AllowNotice reports whether to say that requests come too fast: once every 10 minutes under a name.
+func (p Pacer) AllowNotice(ctx context.Context, name string) (bool, error) {
+	return p.allow(ctx, name, noticeEvery, 1)
+}
+
+func (p Pacer) allow(ctx context.Context, name string, every time.Duration, burst int) (bool, error) {
+	if p.Limiter == nil {
+		return true, nil
+	}
+	wait, err := p.Limiter.Allow(ctx, name, every, burst)
+	if err != nil {
+		return false, fmt.Errorf("pace requests: %w", err)
+	}
+	return wait == 0, nil
+}
