@@ -25,7 +25,7 @@ func (unstopped) Done() <-chan struct{}       { return nil }
 func (unstopped) Err() error                  { return nil }
 func (unstopped) Value(any) any               { return nil }
 
-// host records what it is told and answers as its fields say.
+// host records its calls and answers as its fields say.
 type host struct {
 	permit func(ToolRequest) Decision
 	asked  func(context.Context) // instead of permit

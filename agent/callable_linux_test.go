@@ -46,7 +46,7 @@ func TestCLIReadsNoMentionedFiles(t *testing.T) {
 		spec  Spec
 		host  *host
 		turns []modelfake.Turn
-		want  string // what the model is told
+		want  string // what the model sees
 	}{
 		"words":                {Spec{Prompt: Message{Text: "Mind " + mentions}}, &host{}, look, "Mind @"},
 		"words, first":         {Spec{Prompt: Message{Text: mentions}}, &host{}, look, "key.pem"},

@@ -12,8 +12,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// A conversation that the CLI does not know is begun anew, with what had been said, and the prompt counts as what it
-// is: a command.
+// A conversation that the CLI does not know should start again with its history, and the prompt should still count
+// as a command.
 func TestCLIUnknownConversation(t *testing.T) {
 	t.Parallel()
 	for name, data := range map[string][]byte{"lost": nil, "damaged": []byte("no session\n")} {

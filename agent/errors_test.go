@@ -43,10 +43,10 @@ func TestClassesAreDocumented(t *testing.T) {
 	}
 }
 
-// constants are the values of a string type's constants in errors.go.
+// constants are the values of a string type's constants in result.go.
 func constants(t *testing.T, typ string) (values []string) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "result.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// instructionFiles are names under which programs of this kind look for what they obey, now or perhaps in a coming version.
+// instructionFiles are names under which programs of this kind look for what they obey, now or perhaps in a coming
+// version.
 var instructionFiles = []string{
 	"CLAUDE.md", "CLAUDE.local.md", "CLAUDE.override.md", "AGENTS.md", "AGENTS.local.md", "AGENTS.override.md", "AGENT.md", "agents.md", "claude.md",
 	"GEMINI.md", "CONVENTIONS.md", "README.md", ".cursorrules", ".windsurfrules", ".clinerules", ".cursor/rules/x.mdc", ".github/copilot-instructions.md",
@@ -76,14 +77,16 @@ func opened(t *testing.T, top string) (files func() []string) {
 	}
 }
 
-// Of all files that a CLI of this kind may obey it opens those that are known, and obeys those of the checkout alone. A version that opens
-// another one fails here: what it reads there has to come from the base branch (workspace.Want.TrustedConfig), or must not be read.
+// Of all files that a CLI of this kind may obey it opens those that are known, and obeys those of the checkout
+// alone. A version that opens
+// another one fails here: what it reads there has to come from the base branch (workspace.Want.TrustedConfig), or
+// must not be read.
 func TestCLIOpensKnownFilesOnly(t *testing.T) {
 	t.Parallel()
 	const clone = "state/clone/"
 	for name, c := range map[string]struct {
 		without []string // names that are nowhere
-		obeys   string   // what the model is told of; empty: the checkout is not trusted
+		obeys   string   // what the model sees; empty: the checkout is not trusted
 	}{
 		"untrusted": {},
 		"trusted":   {obeys: "CLAUDE.md"},

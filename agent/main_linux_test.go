@@ -277,7 +277,7 @@ func saveOnTerm() {
 
 // workerMain runs one task until it is killed.
 func workerMain() int {
-	if _, err := MakePrivate(); err != nil { // as in production: starting a keeper must work all the same
+	if _, err := MakePrivate(); err != nil { // as in production: starting a keeper must still work
 		return 1
 	}
 	r, err := New(Config{

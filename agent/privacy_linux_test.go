@@ -65,21 +65,21 @@ func TestExposure(t *testing.T) {
 			}
 			program := os.NewFile(uintptr(fd), file)
 			defer program.Close()
-			unstopped := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+			attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 			if os.Geteuid() == 0 { // who may read everything
-				unstopped.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+				attr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 			}
 			secret := fmt.Sprintf("AGENT_TEST_SECRET=%s-%d", strings.ReplaceAll(name, " ", "-"), os.Getpid())
 			if c.neighbor {
 				sleep := exec.Command("sleep", "1000")
-				sleep.Env, sleep.SysProcAttr, sleep.Dir = []string{secret}, unstopped, "/"
+				sleep.Env, sleep.SysProcAttr, sleep.Dir = []string{secret}, attr, "/"
 				if err := sleep.Start(); err != nil {
 					t.Fatal(err)
 				}
 				defer func() { _, _ = sleep.Process.Kill(), sleep.Wait() }()
 			}
 			cmd := exec.Command("/proc/self/fd/3")
-			cmd.Env, cmd.ExtraFiles, cmd.SysProcAttr, cmd.Dir = []string{"AGENT_TEST_MODE=exposed", secret}, []*os.File{program}, unstopped, "/"
+			cmd.Env, cmd.ExtraFiles, cmd.SysProcAttr, cmd.Dir = []string{"AGENT_TEST_MODE=exposed", secret}, []*os.File{program}, attr, "/"
 			out, err := cmd.Output()
 			var got exposed
 			if jerr := json.Unmarshal(out, &got); err != nil || jerr != nil {

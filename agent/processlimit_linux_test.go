@@ -8,10 +8,11 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/agenttest"
 )
 
-// A fork bomb, with a bound for the machine's sake: each process starts two more, in a session of its own, until there are too many.
+// A fork bomb, with a bound for the machine's sake: each process starts two more, in a session of its own, until
+// there are too many.
 const bomb = `bomb() { [ "$1" -gt 0 ] || exec sleep 1000; setsid bash -c "bomb $(($1 - 1))" & setsid bash -c "bomb $(($1 - 1))" & wait; }; export -f bomb; bomb 8`
 
-// A run with too many processes is ended, all of it and no other, and people are told why.
+// A run with too many processes should be ended completely, without affecting others, and with the reason.
 func TestTooManyProcesses(t *testing.T) {
 	t.Parallel()
 	tooMany := func(t *testing.T, b *bench) {

@@ -29,8 +29,8 @@ func seen(h *host) []Event {
 	return events
 }
 
-// A tool call is told of as it is written, and once when it is complete: by the line of its own, or, should that be
-// missing, by its pieces.
+// A tool call should be reported while it is written, and once when it is complete: from its own line, or from its
+// pieces if that is missing.
 func TestToolCallsAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	piece := func(event string) string { return `{"type":"stream_event","event":` + event + `}` }
@@ -120,7 +120,7 @@ func TestRestWaitsForWhatWasSent(t *testing.T) {
 	}
 }
 
-// A task in the background keeps the session from being at rest until the agent has been told of its end.
+// A background task should keep the session from being idle until the agent has its result.
 func TestRestWaitsForTheBackground(t *testing.T) {
 	t.Parallel()
 	h := &host{}
@@ -241,7 +241,7 @@ func TestSecondRunOfAnIDIsRefused(t *testing.T) {
 	b.run(t, t.Context(), spec, h)
 }
 
-// A structured answer is redacted, and is JSON all the same.
+// A structured answer should be redacted and stay valid JSON.
 func TestSecretsInAStructuredAnswer(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "script", func(c *Config) { c.Redactor = NewRedactor(`"quoted"`) })

@@ -144,3 +144,230 @@ func (l *liveRun) result(finished bool, cause error) Result {
 	l.setCost(&res, f.Last)
 	return res
 }
+
+// Class classifies failures by what can be done about them. Each class has a Retry, a sentence for the user and one for
+// operators: see classes and docs/errors.md, which lists the same.
+type Class string
+
+// The classes of failures.
+const (
+	ClassCLIMissing Class = "cli_missing"
+	ClassCLIVersion Class = "cli_version"
+	ClassAuth       Class = "auth"
+	ClassBilling    Class = "billing"
+	ClassRateLimit  Class = "rate_limit"
+	ClassUsageLimit Class = "usage_limit"
+	ClassOverloaded Class = "overloaded"
+	ClassModel      Class = "model_unavailable"
+	ClassContext    Class = "context_too_long"
+	ClassRequest    Class = "invalid_request"
+	ClassMaxTurns   Class = "max_turns"
+	ClassBudget     Class = "budget"
+	ClassSchema     Class = "schema"
+	ClassRefusal    Class = "refusal"
+	ClassSession    Class = "session_not_found"
+	ClassConfig     Class = "config"
+	ClassStart      Class = "start_failed"
+	ClassNoResult   Class = "no_result"
+	ClassKilled     Class = "killed"
+	ClassOOM        Class = "killed_oom"
+	ClassProcesses  Class = "too_many_processes"
+	ClassFrozen     Class = "worker_frozen"
+	ClassWorkspace  Class = "workspace"
+	ClassInput      Class = "input"
+	ClassInternal   Class = "internal"
+	ClassUnknown    Class = "unknown"
+)
+
+// Retry says whether and how to repeat a failed run. The package itself repeats nothing.
+type Retry string
+
+// The ways to repeat a run, from none.
+const (
+	RetryNever  Retry = "never"         // it would fail again until a person changes something
+	RetrySoon   Retry = "soon"          // a few times, after a growing wait of seconds to minutes
+	RetryLater  Retry = "later"         // as RetrySoon, but after minutes: the model limits requests
+	RetryReset  Retry = "at_reset"      // once Result.RetryAt has passed
+	RetryFresh  Retry = "fresh_session" // at once, without Spec.Resume
+	RetryResume Retry = "resume_once"   // at once, but only once, with Spec.Resume, so that work is not repeated
+)
+
+// Retry returns how to repeat a run that failed with this class.
+func (c Class) Retry() Retry { return cmp.Or(classes[c].retry, RetryNever) }
+
+// Retry returns how to repeat the run, judging by its end. The caller decides about a run that it stopped.
+func (r Result) Retry() Retry {
+	switch {
+	case r.Error != nil:
+		return r.Error.Class.Retry()
+	case r.Outcome == Stalled:
+		return RetryResume
+	default:
+		return RetryNever
+	}
+}
+
+// Error is a failure, with a sentence for each person who can do something about it.
+type Error struct {
+	Class   Class  `json:"class"`
+	Message string `json:"message"`          // details
+	User    string `json:"user"`             // one sentence for the user
+	Remedy  string `json:"remedy,omitempty"` // what an operator can do
+}
+
+func (e *Error) Error() string { return string(e.Class) + ": " + e.Message }
+
+// NewError returns an Error with the sentences of its class.
+func NewError(c Class, message string) *Error {
+	return &Error{Class: c, Message: message, User: classes[c].user, Remedy: classes[c].remedy}
+}
+
+// soon is the longest wait that "a few minutes" in the sentences of classes covers.
+const soon = 15 * time.Minute
+
+// until removes the advice to try again soon from the sentence for the user if the wait is known to be longer.
+func (e *Error) until(at time.Time) {
+	if statement, _, advised := strings.Cut(e.User, ". "); advised && time.Until(at) > soon {
+		e.User = statement + "."
+	}
+}
+
+// classes has the properties of each class. TestClassesAreDocumented compares it with docs/errors.md.
+var classes = map[Class]struct {
+	retry  Retry
+	user   string // the meaning for the user, and what they can do
+	remedy string // what an operator can do
+}{
+	ClassCLIMissing: {
+		RetryNever,
+		"The worker has no Claude Code CLI. An operator must install it (npm ci) or set ERRAND_CLAUDE.",
+		"Run npm ci with install scripts, or set ERRAND_CLAUDE to the path of the CLI.",
+	},
+	ClassCLIVersion: {
+		RetryNever,
+		"The worker's Claude Code CLI is too old. An operator must install the pinned version (npm ci).",
+		"Run npm ci, which installs the pinned version.",
+	},
+	ClassAuth: {
+		RetryNever,
+		"Authentication failed: the worker is not logged in to the model. " +
+			"An operator must set a valid ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN.",
+		"Set a valid ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN, and check that its account may use the model.",
+	},
+	ClassBilling: {
+		RetryNever,
+		"The model account has no credit left. An operator must top it up.",
+		"Top up the account, or give it usage credits.",
+	},
+	ClassRateLimit: {
+		RetryLater,
+		"Rate limited: the model accepts no more requests at the moment. Try again in a few minutes.",
+		"Run fewer agents at once (ERRAND_CONCURRENCY), or raise the account's limit.",
+	},
+	ClassUsageLimit: {
+		RetryReset,
+		"The model account has reached its usage limit. Try again after it resets.",
+		"Wait for the reset, or raise the plan's limit.",
+	},
+	ClassOverloaded: {
+		RetrySoon,
+		"The model could not be reached or is overloaded. Try again in a few minutes.",
+		"If it lasts, check the model's status page, ANTHROPIC_BASE_URL, and the network: proxy, firewall, DNS.",
+	},
+	ClassModel: {
+		RetryNever,
+		"Model not available to this account. Choose another one.",
+		"Set ERRAND_MODEL to a model of the account; if every model is missing, check ANTHROPIC_BASE_URL.",
+	},
+	ClassContext: {
+		RetryNever,
+		"The conversation, with its files, has become too long for the model. Start a new thread.",
+		"None: a new thread begins a new conversation.",
+	},
+	ClassRequest: {
+		RetryNever,
+		"The model did not accept the request. An operator must check the log.",
+		"Read the model's response in the log. Usually a gateway lacks a feature that this CLI uses, or the model does not accept a setting.",
+	},
+	ClassMaxTurns: {
+		RetryNever,
+		"The agent used up its allowed number of turns.",
+		"Raise CLAUDE_CODE_MAX_TURNS, or ask for less at once.",
+	},
+	ClassBudget: {
+		RetryNever,
+		"The agent used up its budget for this task.",
+		"Raise the budget, or ask for less at once.",
+	},
+	ClassSchema: {
+		RetryNever,
+		"The agent did not give its answer in the required form.",
+		"Check the schema and the model's attempts in the log; a larger model follows it more often.",
+	},
+	ClassRefusal: {
+		RetryNever,
+		"The model declined to work on this. Ask in other words.",
+		"None: the log has the message of the model's safeguards.",
+	},
+	ClassSession: {
+		RetryFresh,
+		"The earlier conversation could not be continued. Start a new thread.",
+		"None: a new conversation can begin.",
+	},
+	ClassConfig: {
+		RetryNever,
+		"The Claude Code CLI refused to start. An operator must check the log.",
+		"Read the CLI's last words in the log.",
+	},
+	ClassStart: {
+		RetrySoon,
+		"The worker could not start the agent. Try again in a few minutes.",
+		"Run fewer agents at once (ERRAND_CONCURRENCY), and check the machine's load, memory and process limit.",
+	},
+	ClassNoResult: {
+		RetryResume,
+		"The agent ended without giving an answer.",
+		"Read the CLI's last words in the error; what it printed is also the partial answer.",
+	},
+	ClassKilled: {
+		RetryResume,
+		"The agent was killed from outside.",
+		"Find out what sent the signal. Usually one of the agent's tools killed its parent.",
+	},
+	ClassOOM: {
+		RetryResume,
+		"The agent was killed because the worker ran out of memory.",
+		"Give the worker more memory, or run fewer agents at once (ERRAND_CONCURRENCY).",
+	},
+	ClassProcesses: {
+		RetryNever,
+		"The agent was stopped because it started more processes than a run may have. " +
+			"Ask for smaller steps, or an operator can raise the limit.",
+		"If its tools need so many processes and threads, raise ERRAND_RUN_PROCESSES and the limit of the container or unit.",
+	},
+	ClassFrozen: {
+		RetrySoon,
+		"The worker was suspended for a while, so its agent was stopped. Try again.",
+		"Find out what suspended the worker: a suspended machine, SIGSTOP, a debugger, or a lack of memory or CPU.",
+	},
+	ClassWorkspace: {
+		RetryNever,
+		"The working directory could not be prepared.",
+		"Check disk space, permissions and the length of TMPDIR.",
+	},
+	ClassInput: {
+		RetryNever,
+		"The agent cannot take this request.",
+		"None: the message says what to change.",
+	},
+	ClassInternal: {
+		RetryNever,
+		"errand has an internal error. The log has the details.",
+		"Read the worker's log; this is a bug in errand.",
+	},
+	ClassUnknown: {
+		RetryNever,
+		"The agent failed. The log has the details.",
+		"Read the log.",
+	},
+}

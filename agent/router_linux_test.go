@@ -42,8 +42,8 @@ func (h *host) results() (list []string) {
 	return list
 }
 
-// The CLI does not ask about a command that only reads, nor about a file in its directory; a rule holds all the same, in a sub-agent
-// too. The agent is told why in the rule's words.
+// The CLI does not ask about a read-only command or a file in its directory; a rule should still apply, in a sub-agent
+// too. The agent should get the rule's reason.
 func TestCLIDenyRule(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()
@@ -189,7 +189,8 @@ func TestCLIRulesAndStructuredAnswer(t *testing.T) {
 	}
 }
 
-// Where rules are, the agent still has the tools it was given for its profile; what a profile has not, no rule gives it.
+// Where rules are, the agent still has the tools it was given for its profile; what a profile has not, no rule gives
+// it.
 func TestCLIRulesAndServers(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
@@ -207,7 +208,7 @@ func TestCLIRulesAndServers(t *testing.T) {
 	}
 }
 
-// The agent may use the further directory as it may its own, and is told of it.
+// The agent may use the additional directory like its working directory, and its prompt should name it.
 func TestCLIFurtherDirectory(t *testing.T) {
 	t.Parallel()
 	model, dir, further := newModel(t), t.TempDir(), t.TempDir()
@@ -236,7 +237,8 @@ func TestUnknownToolIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// While somebody decides, or does a call for the CLI, the agent cannot give a sign of work. The silence counts from their answer.
+// While somebody decides, or does a call for the CLI, the agent cannot give a sign of work. The silence counts from
+// their answer.
 func TestWaitingForAnAnswerIsNotSilence(t *testing.T) {
 	t.Parallel()
 	for name, rule := range map[string]Rule{"ask": {Action: Ask}, "delegate": {Action: Delegate}} {

@@ -210,7 +210,7 @@ func TestSandboxLeftoversOfAGoodRunAreSwept(t *testing.T) {
 	})
 }
 
-// The CLI gets its TERM, and what it saves then is there; how it ended is told as it was.
+// The CLI should get its TERM, what it saves then should exist, and its exit should be reported unchanged.
 func TestSandboxTermIsTheCLIs(t *testing.T) {
 	t.Parallel()
 	inSandbox(t, "mute-hang-save-never-exit", func(t *testing.T, b *bench) {

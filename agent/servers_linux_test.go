@@ -140,7 +140,7 @@ func TestCLIServerMissing(t *testing.T) {
 		}
 		c.Env = map[string]string{"MCP_TIMEOUT": "1000"}
 	})
-	// Without these the time is the CLI's own, and at its end a server may be said to be pending for ever.
+	// Without these the CLI's timeout applies, after which a server may stay pending.
 	for _, v := range []string{"MCP_TIMEOUT=10000", "MCP_CONNECTION_NONBLOCKING=0"} {
 		if !slices.Contains(newCLI(t, model).environment(Spec{}, session.Dirs{}, gateway.Access{}), v) {
 			t.Errorf("%s is not set", v)
@@ -165,7 +165,7 @@ func TestCLIServerMissing(t *testing.T) {
 	want := []string{
 		"turn 1: The MCP server dead is not available (failed); the agent works without its tools.",
 		"turn 1: The MCP server deaf is not available (failed); the agent works without its tools.",
-		"turn 1: The MCP server unstopped is not available (failed); the agent works without its tools.",
+		"turn 1: The MCP server nobody is not available (failed); the agent works without its tools.",
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)

@@ -7,7 +7,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// What a run has used up is told while it works, and at the end of each turn; of a conversation that goes on its own share alone.
+// The usage of a run should be reported while it works and after each turn; in a resumed conversation only the run's
+// own share.
 func TestCLITellsWhatItUses(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()

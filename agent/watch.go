@@ -71,7 +71,7 @@ func (l *liveRun) watch() (finished bool) {
 type question struct {
 	ask    func()
 	open   bool
-	answer chan *Message // nil: there is none
+	answer chan *Message // nil: none
 }
 
 func newQuestion(wg *sync.WaitGroup, next func() (Message, bool)) *question {
@@ -117,7 +117,7 @@ const (
 // watchdog says how long a run may be silent.
 type watchdog struct {
 	exitLimit time.Duration // after the end of a turn
-	idleLimit time.Duration // without a sign of work; 0: for ever
+	idleLimit time.Duration // without a sign of work; 0: unlimited
 	pingAfter time.Duration // without any output
 }
 

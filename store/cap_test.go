@@ -278,7 +278,8 @@ func TestIdleDeathIsNotCounted(t *testing.T) {
 	})
 }
 
-// TestRemovedTaskHoldsNoPlace removes records, as operators are told to, of tasks that stand in a line or are in the
+// TestRemovedTaskHoldsNoPlace removes records, as the documentation tells operators to, of tasks that stand in a
+// line or are in the
 // run of another.
 func TestRemovedTaskHoldsNoPlace(t *testing.T) {
 	onBoth(t, func(h *harness) {

@@ -164,7 +164,7 @@ func TestCostsAreBounded(t *testing.T) {
 		for n := range 6 {
 			settle(n, 10-float64(n), fmt.Sprintf("user:%d", n))
 		}
-		settle(6, 2, "user:1") // whom the day knows
+		settle(6, 2, "user:1") // with costs on that day
 		row := func(runs int64, usd float64, scopes ...string) Cost {
 			return Cost{Day: h.today(), Scopes: scopes, Model: "opus", Runs: runs, USD: usd, Tokens: Tokens{Output: runs}}
 		}

@@ -56,7 +56,7 @@ func TestKeepHearsOfACancelAtOnce(t *testing.T) {
 			h.Errorf("cancelled by %v", got)
 		}
 		must(s.Cancel(ctx, id, "U2", "again"))
-		// It is subscribed now, and told once. The hint alone makes it look: the fence has moved.
+		// It is subscribed now and was notified once. Only the hint makes it look: the fence has moved.
 		h.ok(h.rdb.HSet(ctx, "errand:task:"+id, "fence", "1").Err())
 		h.ok(h.rdb.Publish(ctx, "errand:cancel", id).Err())
 		if err := k.lost.wait(h); !errors.Is(err, ErrStale) {
@@ -136,7 +136,8 @@ func TestKeepSurvivesAShortOutage(t *testing.T) {
 		id := h.submit(s, 1)
 		k := keep(h, h.claim(s, id))
 		network.setCut(true)
-		// Redis comes back without the claim. The cancel, from a worker with a better network, tells us that Keep is through again.
+		// Redis comes back without the claim. The cancel, from a worker with a better network, tells us that Keep is
+		// through again.
 		h.ok(h.rdb.Del(ctx, "errand:claim:t").Err())
 		must(h.store(Config{}).Cancel(ctx, id, "U1", "user"))
 		network.setCut(false)

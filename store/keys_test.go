@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Operators are told of every key.
+// Every key is documented for operators.
 func TestKeysAreDocumented(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("store.go")

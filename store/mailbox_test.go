@@ -48,7 +48,7 @@ func (h *harness) nothing(why string, c *Claim) {
 	}
 }
 
-// states are those of tasks, with whom they are in brackets.
+// states lists the states of tasks, with the run that absorbed them in brackets.
 func (h *harness) states(s *Store, ids ...string) []string {
 	h.Helper()
 	var list []string
@@ -382,7 +382,7 @@ func TestCoveredTaskExpires(t *testing.T) {
 	})
 }
 
-// Who cancels an absorbed task stops the run it is in; if it was not taken up there, it is cancelled all the same.
+// Cancelling an absorbed task should stop its run; a task that the agent has not read should be cancelled, too.
 func TestCancelOfAnAbsorbedTask(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// However many processes ask at once, no more get a turn than there are; the others are told when the next comes.
+// With many concurrent processes, only as many as the limit should get a turn; the others should get the time of the
+// next.
 func TestTurnsAreShared(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		const burst = 5

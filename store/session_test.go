@@ -84,7 +84,7 @@ func TestAlias(t *testing.T) {
 		h.ok(s.Threads.Alias(ctx, pr, slack)) // the latest wins
 		resolves(pr, slack)
 		resolves(slack, slack)
-		h.ok(s.Threads.Alias(ctx, review, pr)) // an alias of an alias is one hop all the same
+		h.ok(s.Threads.Alias(ctx, review, pr)) // an alias of an alias is still one hop
 		resolves(review, slack)
 		in := task(1)
 		in.Thread = review

@@ -26,7 +26,8 @@ type world struct {
 	ids []string
 }
 
-// situations are the worlds, each made from the one where the first task runs and the others wait: between them they have tasks in every
+// situations are the worlds, each made from the one where the first task runs and the others wait: between them they
+// have tasks in every
 // state, with a claim that holds, has vanished or is stale.
 var situations = map[string]func(ctx context.Context, w world){
 	"nothing": func(ctx context.Context, w world) { w.ok(w.rdb.FlushDB(ctx).Err()) },
@@ -64,7 +65,8 @@ var situations = map[string]func(ctx context.Context, w world){
 	},
 }
 
-// steps are the methods that write, as they are called for a task; those of a claim are called for the first task's. Any may be refused.
+// steps are the methods that write, as they are called for a task; those of a claim are called for the first task's.
+// Any may be refused.
 var steps = map[string]func(ctx context.Context, w world, id string) error{
 	"Silent": func(ctx context.Context, w world, id string) error {
 		rec, _ := w.s.Get(ctx, id)
@@ -165,7 +167,8 @@ const others = "Counts InLine Leader Running LiveAfter Restored ID Thread Fence 
 	"Credentials.Hold Credentials.Slow Credentials.Ease Credentials.Refuse Credentials.List Costs.Spent " +
 	"Costs.Days "
 
-// TestStateMachine tries every step in every situation, and wants the transitions that docs/runs.md draws, no less and no more.
+// TestStateMachine tries every step in every situation, and wants the transitions that docs/runs.md draws, no less
+// and no more.
 func TestStateMachine(t *testing.T) {
 	for _, kind := range []reflect.Type{reflect.TypeFor[*Store](), reflect.TypeFor[*Claim]()} {
 		for method := range kind.Methods() {
@@ -237,7 +240,7 @@ func (w world) spots() (list []spot) {
 	return list
 }
 
-// to is the arrow from one spot to another; empty if there is none to draw. That what ends is going to expire at once is not drawn.
+// to is the arrow from one spot to another; or empty. The expiry of ended tasks is not drawn.
 func (sp spot) to(next spot) string {
 	switch {
 	case next.state != sp.state:

@@ -20,7 +20,7 @@ var spoilt = map[string]func(h *harness, id string){
 	"unknown state": func(h *harness, id string) { h.ok(h.rdb.HSet(h.Context(), "errand:task:"+id, "state", "x").Err()) },
 }
 
-// A record that cannot be read is told of and passed over, wherever there are others.
+// An unreadable record should be reported and skipped in every list.
 func TestUnreadableRecord(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		for way, spoil := range spoilt {

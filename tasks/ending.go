@@ -32,6 +32,59 @@ const (
 	Withdrawn  EndingKind = "withdrawn"  // by the asker, before anything ran; no message is posted
 )
 
+// EndingClass groups the kinds of endings by what they mean for the requester.
+type EndingClass int
+
+// The classes of endings. The zero value is that of an unknown kind.
+const (
+	ClassFailed EndingClass = iota
+	ClassDone
+	ClassLimit   // a time limit was reached
+	ClassStopped // by a person or by something newer
+	ClassRefused
+)
+
+// EndingInfo describes a kind of ending.
+type EndingInfo struct {
+	Kind  EndingKind
+	Title string // for people, such as "Timed out"
+	Sign  string // an emoji
+	Class EndingClass
+}
+
+// endings is the one table of endings, in the order in which filters and lists show them. A new kind needs a row here, a
+// sentence in Ending.Sentence and a row in docs/runs.md.
+var endings = []EndingInfo{
+	{Answered, "Done", "✅", ClassDone},
+	{Failed, "Failed", "❌", ClassFailed},
+	{TimedOut, "Timed out", "⏱", ClassLimit},
+	{Stalled, "Stalled", "⏱", ClassLimit},
+	{Cancelled, "Cancelled", "🛑", ClassStopped},
+	{Refused, "Not started", "❌", ClassRefused},
+	{Lost, "Given up", "❌", ClassFailed},
+	{Superseded, "Superseded", "🛑", ClassStopped},
+	{Withdrawn, "Withdrawn", "🛑", ClassStopped},
+}
+
+// EndingKinds returns all kinds in the order in which filters and lists show them.
+func EndingKinds() []EndingKind {
+	list := make([]EndingKind, len(endings))
+	for i, e := range endings {
+		list[i] = e.Kind
+	}
+	return list
+}
+
+// Info describes the kind. An unknown kind, of a newer version, is described as failed.
+func (k EndingKind) Info() EndingInfo {
+	for _, e := range endings {
+		if e.Kind == k {
+			return e
+		}
+	}
+	return EndingInfo{Kind: k, Title: "Failed", Sign: "❌"}
+}
+
 // Ending is the one terminal state of a task. The first cause decides it.
 type Ending struct {
 	Kind   EndingKind   `json:"kind"`

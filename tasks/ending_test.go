@@ -1,12 +1,16 @@
 package tasks
 
 import (
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/agent"
 )
 
 func TestEndingForPeople(t *testing.T) {
@@ -48,5 +52,37 @@ func TestEndingForPeople(t *testing.T) {
 		if diff := cmp.Diff([]string{c.sentence, c.partial, c.footer}, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+// The table of endings should have every constant, and the API's description and docs/runs.md every row of the table.
+func TestEndingsAreInOneTable(t *testing.T) {
+	t.Parallel()
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	var constants, listed []string
+	for _, m := range regexp.MustCompile(`(?m)^\t\w+\s+EndingKind = "(\w+)"`).FindAllStringSubmatch(read("ending.go"), -1) {
+		constants = append(constants, m[1])
+	}
+	for _, k := range EndingKinds() {
+		listed = append(listed, string(k))
+		if i := k.Info(); i.Kind != k || i.Title == "" || i.Sign == "" {
+			t.Errorf("%s: %+v", k, i)
+		}
+		if !strings.Contains(read("../docs/runs.md"), "\n| `"+string(k)+"` |") {
+			t.Errorf("docs/runs.md has no row for %s", k)
+		}
+	}
+	slices.Sort(constants)
+	if sorted := slices.Sorted(slices.Values(listed)); len(sorted) == 0 || !slices.Equal(constants, sorted) {
+		t.Errorf("constants %q, table %q", constants, sorted)
+	}
+	if enum := "EndingKind: {type: string, enum: [" + strings.Join(listed, ", ") + "]}"; !strings.Contains(read("../web/api/openapi.yaml"), enum) {
+		t.Errorf("openapi.yaml does not have %s", enum)
 	}
 }

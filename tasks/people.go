@@ -53,7 +53,7 @@ func (s Status) Asker() string {
 	return s.Person + " (" + s.Task.Actor + ")"
 }
 
-// named returns the name of the person with the account "source/account", or the argument if there is none.
+// named returns the name of the person with the account "source/account", or the argument.
 func (p People) named(who string) string {
 	source, account, _ := strings.Cut(who, "/")
 	if one, ok := p.Find(source, account); ok {

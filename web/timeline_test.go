@@ -60,7 +60,7 @@ func TestOlderEventsThenTheLog(t *testing.T) {
 	}
 }
 
-// The log page reads saved logs like files, and says if there is none.
+// The log page should read saved logs like files, and say if no log exists.
 func TestLogPageOfAKeptLog(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -41,7 +41,7 @@ func TestDiffIsWhatHeadChanged(t *testing.T) {
 	testGit(t, c.Dir, "replace", "HEAD", "HEAD~1")
 	write(t, c.Dir+"/.git/info/attributes", "* -diff\n")
 	c = checkout(t, w, want)
-	// Git would wait for ever for somebody to write into it.
+	// Git would wait indefinitely for a writer.
 	write(t, c.Dir+"/.git/objects/info/alternates", "")
 	if err := unix.Mkfifo(c.Dir+"/.git/objects/info/alternates", 0o600); err != nil {
 		t.Fatal(err)

@@ -2,7 +2,8 @@ package workspace
 
 import "testing"
 
-// Changes that git was told not to look at are work all the same; but not what we ourselves have put in place of the checkout's configuration.
+// Changes that git is set to ignore still count as work, but not the files that we put in place of the checkout's
+// configuration.
 func TestHiddenChangesAreSaved(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

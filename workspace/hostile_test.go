@@ -91,7 +91,8 @@ func spring(t *testing.T, plant trap, c Clone) (marker string) {
 	return marker
 }
 
-// Every row plants something that executes "touch <marker>" when git is used in the clone without precautions, which the
+// Every row plants something that executes "touch <marker>" when git is used in the clone without precautions, which
+// the
 // test checks first: a trap that does not work would prove nothing.
 func TestNothingInTheCloneExecutes(t *testing.T) {
 	t.Parallel()
@@ -252,7 +253,7 @@ func secretRepository(t *testing.T) (dir string) {
 	return dir
 }
 
-// A clone whose git directory cannot be used is set aside, with all work in it, and made anew.
+// A clone with an unusable git directory should be set aside with its work, and replaced.
 func TestUnusableCloneIsSetAside(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string]func(t *testing.T, dir, evil string){

@@ -170,7 +170,8 @@ func attributes(t *testing.T, name string) {
 	write(t, name, "* text eol=crlf\n")
 }
 
-// The remembered index has the time of the first: git reads what was written in that very moment, as it might have changed since.
+// The remembered index has the time of the first: git reads what was written in that very moment, as it might have
+// changed since.
 func TestRememberedIndexKeepsItsTime(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -189,7 +190,7 @@ func TestRememberedIndexKeepsItsTime(t *testing.T) {
 	}
 }
 
-// What cannot be taken over is written anew, and never half.
+// Files that cannot be moved should be written again completely.
 func TestCloneWithoutInheritance(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(c clone) error{

@@ -237,7 +237,7 @@ func TestPublishAgainAfterACrash(t *testing.T) {
 	p.Permit = permit
 	head := testGit(t, c.Dir, "rev-parse", "HEAD")
 	first := published(t, w, c, p)
-	// As if the worker had died before it told its clone.
+	// As if the worker had died before it recorded the push in its clone.
 	testGit(t, c.Dir, "reset", "--quiet", head)
 	if again := published(t, w, c, p); again.New || again.Commit != first.Commit {
 		t.Errorf("again: %+v, first %+v", again, first)
@@ -278,7 +278,7 @@ func TestTrustedConfigStaysOut(t *testing.T) {
 	}
 }
 
-// What the remote does not take is told in its words, and kept.
+// A rejection by the remote should be reported in its words, and the work kept.
 func TestRefusedPush(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

@@ -43,7 +43,8 @@ func TestSnapshotExecutesNothing(t *testing.T) {
 	}
 }
 
-// Whatever leads out of the clone is not followed: it could be another thread's work, or a repository the agent may not see.
+// Whatever leads out of the clone is not followed: it could be another thread's work, or a repository the agent may
+// not see.
 func TestSnapshotStaysInside(t *testing.T) {
 	t.Parallel()
 	for name, plant := range waysOut() {
@@ -78,7 +79,7 @@ func TestSnapshotStaysInside(t *testing.T) {
 	}
 }
 
-// Odd things are left out and named, and nothing makes us wait or read for ever.
+// Odd files should be left out and named, and none should block the snapshot.
 func TestSnapshotOfOddThings(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// configOf is what the CLI would find, told without the code under test.
+// configOf returns what the CLI would find, without using the code under test.
 func configOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := workTree(t, dir)

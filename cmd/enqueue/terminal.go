@@ -148,14 +148,14 @@ type usageError struct{ error }
 
 // exitForEnding returns the exit code for a task that was followed to its end, or nil if it was answered.
 func exitForEnding(k tasks.EndingKind) error {
-	switch k {
-	case tasks.Answered:
+	switch k.Info().Class {
+	case tasks.ClassDone:
 		return nil
-	case tasks.TimedOut, tasks.Stalled:
+	case tasks.ClassLimit:
 		return exitTaskLimit
-	case tasks.Cancelled, tasks.Withdrawn, tasks.Superseded:
+	case tasks.ClassStopped:
 		return exitTaskStopped
-	case tasks.Refused:
+	case tasks.ClassRefused:
 		return exitTaskRefused
 	}
 	return exitTaskFailed

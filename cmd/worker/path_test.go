@@ -1,17 +1,24 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
 // scripts/mention-files compares the coverage of the two tests below to find the files that one mention uses.
 
-// TestIdleStart starts and stops a standalone system that gets no work.
+// TestIdleStart starts a standalone system that gets no work, and stops it after each of its loops has run.
 func TestIdleStart(t *testing.T) {
 	t.Parallel()
-	newWorld(t).standalone()
+	w := newWorld(t)
+	w.standalone()
+	w.beats(4) // about as long as one mention takes
 }
 
 // TestOneMention answers one mention without tools, follow-ups or reads of the API.
@@ -21,4 +28,26 @@ func TestOneMention(t *testing.T) {
 	w.model.Answer("total", modelfake.Turn{Text: "The total is right."})
 	w.standalone()
 	w.answers(w.mention("is the total right?", ""), 1)
+}
+
+// beats waits for n heartbeats of the only worker.
+func (w *world) beats(n int) {
+	w.Helper()
+	opt, err := redis.ParseURL(w.env["REDIS_URL"])
+	if err != nil {
+		w.Fatal(err)
+	}
+	client := redis.NewClient(opt)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	defer cancel()
+	for seen := map[float64]bool{}; len(seen) < n; {
+		workers, err := client.ZRangeWithScores(ctx, "errand:workers", 0, -1).Result()
+		if err != nil {
+			w.Fatalf("wait for a heartbeat: %v", errors.Join(err, ctx.Err()))
+		}
+		for _, z := range workers {
+			seen[z.Score] = true
+		}
+	}
 }

@@ -39,7 +39,7 @@ func (w *world) written() (all []string) {
 	return all
 }
 
-// told waits until a thread of the results channel has n notices, and returns their text with their blocks.
+// notices waits until a thread of the results channel has n notices, and returns their text with their blocks.
 func (w *world) notices(root string, n int) (all []string) {
 	w.Helper()
 	w.until(fmt.Sprintf("%d notices", n), func() bool {

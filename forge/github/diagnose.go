@@ -77,7 +77,7 @@ func workflowsFinding(what, remedy string) doctor.Finding {
 	return doctor.Finding{What: "GitHub: " + what, Why: "What an agent writes could change workflows, which run with the repository's secrets.", Remedy: remedy}
 }
 
-// missingPermissions reports the needed permissions that whom lacks.
+// missingPermissions reports the permissions that an account lacks.
 func missingPermissions(whom string, has map[string]string, remedy string) (list []doctor.Finding) {
 	for _, p := range permissions() {
 		if have := has[p.name]; have == "write" || have == p.level {
@@ -91,7 +91,8 @@ func missingPermissions(whom string, has map[string]string, remedy string) (list
 	return list
 }
 
-// How far this machine's clock may be ahead of GitHub's, and behind, for the App's signatures to be valid: ghinstallation dates them 30
+// How far this machine's clock may be ahead of GitHub's, and behind, for the App's signatures to be valid:
+// ghinstallation dates them 30
 // seconds back, and for 2 minutes.
 const (
 	ahead  = 30 * time.Second

@@ -157,7 +157,7 @@ func TestPublishWithoutDrafts(t *testing.T) {
 	}
 }
 
-// What will not change by waiting is told to people, and the rest says when to come back.
+// Permanent failures should be reported to people, and temporary ones should have a time for the next attempt.
 func TestPublishRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -17,7 +17,7 @@ type Call struct {
 	Login   string      // who called, "" if anonymous
 	As      string      // "token", "app", "installation", "" for nobody, "refused" for bad credentials
 	At      time.Time
-	Status  int // of the answer; 0 while unanswered, and for ever when the connection was cut
+	Status  int // of the answer; 0 while unanswered, and if the connection was cut
 }
 
 // Calls returns the requests of one route in order of arrival, those still

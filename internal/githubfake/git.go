@@ -94,7 +94,7 @@ func (s *Server) branches(dir string) (map[string]string, error) {
 	return all, nil
 }
 
-// resolve is the commit a branch or sha names, "" when there is none.
+// resolve is the commit a branch or sha names, or "".
 func (s *Server) resolve(dir, ref string) string {
 	// A branch named like an abbreviated sha is still the branch.
 	for _, name := range []string{"refs/heads/" + ref, ref} {

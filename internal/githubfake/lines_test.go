@@ -9,7 +9,7 @@ import (
 	"github.com/errand-fleet/errand/internal/githubfake"
 )
 
-// What a person says on lines comes with the part of the diff above it, is told before the review, and can be reacted to.
+// A person's comments on lines should have the diff above them, be announced before the review, and accept reactions.
 func TestReviewWithLines(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, githubfake.Config{})

@@ -146,7 +146,7 @@ func orNull[T comparable](v T) any {
 	return v
 }
 
-// stamp is a time in JSON: null when there is none.
+// stamp is a time in JSON: or null.
 func stamp(t time.Time) any {
 	if t.IsZero() {
 		return nil

@@ -14,7 +14,7 @@
 //     65,536 characters, review comments outside the diff (the whole review is
 //     refused), diffs that are too large, pushes of workflows.
 //   - Every call is recorded, any answer can be replaced, lost or held back
-//     (Fail), and Wait is told of every change instead of polling.
+//     (Fail), and Wait is notified of every change instead of polling.
 //
 // # What it does not promise
 //
@@ -275,7 +275,8 @@ func (s *Server) Close() {
 // now is the current time at GitHub's resolution.
 func (s *Server) now() time.Time { return s.cfg.Now().UTC().Truncate(time.Second) }
 
-// firstID is large, so that identities sort as text as they do as numbers, as GitHub's have for years: tasks of one second are ordered by it.
+// firstID is large, so that identities sort as text as they do as numbers, as GitHub's have for years: tasks of one
+// second are ordered by it.
 const firstID = 1_000_000
 
 // id hands out the next identity; all kinds of things share one sequence.

@@ -28,7 +28,7 @@ func TestForTestServes(t *testing.T) {
 	}
 }
 
-// failing records what a test is told and ends it.
+// failing records the failure of a test and ends it.
 type failing struct {
 	testing.TB
 	said string

@@ -231,7 +231,7 @@ func TestDiesWithItsParent(t *testing.T) {
 	defer conn.Close()
 	_ = parent.Process.Kill()
 	_ = parent.Wait()
-	// The server closes our connection when it ends; without the death signal this read would wait for ever.
+	// The server closes our connection when it ends; without the death signal this read would block.
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("the server talks instead of ending")
 	}

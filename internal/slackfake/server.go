@@ -1,16 +1,22 @@
-// Package slackfake is a Slack workspace made of one HTTP server: it answers the Web API and sends signed Events API requests.
+// Package slackfake is a Slack workspace made of one HTTP server: it answers the Web API and sends signed Events API
+// requests.
 // Tests and the demo point the real client library at it instead of mocking it.
 //
-// It promises: the answers, error codes and limits of Slack where we know them (each with its source at the place it is coded);
-// a message that Slack would refuse is refused here; every call is recorded in the order of its arrival; ts and event ids are
+// It promises: the answers, error codes and limits of Slack where we know them (each with its source at the place it
+// is coded);
+// a message that Slack would refuse is refused here; every call is recorded in the order of its arrival; ts and
+// event ids are
 // unique and increasing; what a predicate of Wait sees is never older than the change that woke it.
 //
-// It does not promise: rate limits of its own (Fail makes them), retries of its own (Redeliver makes them), scopes, attachments,
-// markdown_text, scheduled messages, broadcast replies, tombstones, events for what the bot itself posts, the translation of
+// It does not promise: rate limits of its own (Fail makes them), retries of its own (Redeliver makes them), scopes,
+// attachments,
+// markdown_text, scheduled messages, broadcast replies, tombstones, events for what the bot itself posts, the
+// translation of
 // markdown blocks into rich text, what Slack makes of files, changes of a modal once it is open. Streaming has no
 // file here yet.
 //
-// All methods of Server may be called from any goroutine. Messages and calls are returned as copies, which must not be written to.
+// All methods of Server may be called from any goroutine. Messages and calls are returned as copies, which must not
+// be written to.
 package slackfake
 
 import (
@@ -34,25 +40,31 @@ type Config struct {
 	BotID         string // the bot_id of what the bot posts; "B0ERRAND"
 	AppID         string // "A0ERRAND"
 
-	// Channels and Users give attributes to some ids. An id that is not listed exists all the same if it is well formed:
-	// a public channel the bot is in (C…), a private one (G…), a direct message (D…), a plain member of the team (U…, W…).
+	// Channels and Users give attributes to some ids. An id that is not listed still exists if it is well formed:
+	// a public channel the bot is in (C…), a private one (G…), a direct message (D…), a plain member of the team (U…,
+	// W…).
 	Channels []Channel
 	Users    []User
 
-	// Scopes are those of the bot's token, of which every answer tells in a header and no method asks. None: there is no such header.
+	// Scopes are those of the bot's token, of which every answer tells in a header and no method asks. None: there is
+	// no such header.
 	Scopes []string
 
-	// DropBlocks makes a chat.update with text but without blocks remove the old blocks. Slack's reference says so today; it used
-	// to say that they are kept, and people saw them kept (slack-go#1214). A client is safe only if it passes with both.
+	// DropBlocks makes a chat.update with text but without blocks remove the old blocks. Slack's reference says so
+	// today; it used
+	// to say that they are kept, and people saw them kept (slack-go#1214). A client is safe only if it passes with
+	// both.
 	DropBlocks bool
 
 	// AnswerWithin is how long the app may take to answer an event; 3 s, as Slack grants.
 	AnswerWithin time.Duration
 
-	// PingEvery is the time between two pings on a connection in Socket Mode; 5 s. Clients take 30 s without one for a dead connection.
+	// PingEvery is the time between two pings on a connection in Socket Mode; 5 s. Clients take 30 s without one for a
+	// dead connection.
 	PingEvery time.Duration
 
-	// Now dates messages and calls; time.Now. It is called with the server's lock held and must not call it back. Signatures always carry the real time, because verifiers compare with theirs.
+	// Now dates messages and calls; time.Now. It is called with the server's lock held and must not call it back.
+	// Signatures always carry the real time, because verifiers compare with theirs.
 	Now func() time.Time
 }
 
@@ -124,7 +136,7 @@ type Server struct {
 	ended     bool // no connection is added any more
 }
 
-// New starts a workspace on a free loopback port. It panics if there is none, as httptest does: no test can go on without.
+// New starts a workspace on a free loopback port. Without a free port it panics, as httptest does.
 func New(cfg Config) *Server {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

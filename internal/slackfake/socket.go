@@ -22,7 +22,7 @@ type socket struct {
 	mute   chan struct{} // closed when it goes silent without an end: see Silence
 
 	// What follows is guarded by Server.mu.
-	leaving bool // it was told to disconnect and gets no more envelopes
+	leaving bool // it was asked to disconnect and gets no more envelopes
 	muted   bool
 }
 
@@ -36,7 +36,8 @@ func (s *Server) openConnection(url.Values) (answer, error) {
 	return answer{"url": "ws" + strings.TrimPrefix(s.url, "http") + "/link/?ticket=" + ticket + "&app_id=" + s.cfg.AppID}, nil
 }
 
-// Sockets is how many connections the app has in Socket Mode, those included that were told to disconnect and did not yet.
+// Sockets is how many connections the app has in Socket Mode, including those that were asked to disconnect and have
+// not yet.
 func (s *Server) Sockets() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +148,7 @@ func (s *Server) ping(k *socket) {
 			return
 		case now := <-tick.C:
 			text := fmt.Sprintf("Ping from applink-%d, %d", k.number, now.UnixNano())
-			_ = k.conn.WriteControl(websocket.PingMessage, []byte(text), now.Add(time.Second)) // one that has ended is told by its reader
+			_ = k.conn.WriteControl(websocket.PingMessage, []byte(text), now.Add(time.Second)) // its reader reports one that has ended
 		}
 	}
 }

@@ -24,8 +24,10 @@ type frame struct {
 	RetryReason            string          `json:"retry_reason"`
 }
 
-// Push sends an envelope through Socket Mode and returns what the app answered with its ack. It goes to the newest connection that was
-// not told to disconnect. An error means that it was not acked within Config.AnswerWithin, or that there was no connection.
+// Push sends an envelope through Socket Mode and returns what the app answered with its ack. It goes to the newest
+// connection that was
+// not asked to disconnect. An error means that it was not acked within Config.AnswerWithin, or that there was no
+// connection.
 func (s *Server) Push(ctx context.Context, kind string, payload any, retry int) (json.RawMessage, error) {
 	body, err := json.Marshal(payload)
 	if err != nil {
@@ -74,7 +76,8 @@ func (s *Server) Push(ctx context.Context, kind string, payload any, retry int) 
 	}
 }
 
-// acknowledge takes a message of the app's. One that is no ack of an envelope that waits for it is counted: see StrayAcks.
+// acknowledge takes a message of the app's. One that is no ack of an envelope that waits for it is counted: see
+// StrayAcks.
 func (s *Server) acknowledge(message []byte) {
 	var ack struct {
 		EnvelopeID string          `json:"envelope_id"`

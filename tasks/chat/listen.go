@@ -97,7 +97,8 @@ func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWrite
 	s.stream(life, d, w, r, first)
 }
 
-// read decodes one JSON object with known fields and nothing behind it. An unknown field is a mistake: "timout" would let a task run for hours.
+// read decodes one JSON object with known fields and nothing behind it. An unknown field is a mistake: "timout"
+// would let a task run for hours.
 func read(w http.ResponseWriter, r *http.Request) (request, *problem) {
 	var req request
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
@@ -127,7 +128,7 @@ func (s *Source) task(req request, actor string) (tasks.Task, *problem) {
 	bad := func(title, detail string) (tasks.Task, *problem) {
 		return tasks.Task{}, &problem{http.StatusBadRequest, title, detail}
 	}
-	// The ID is new for every request: a repetition cannot be told from the same words sent twice.
+	// The ID is new for every request: a retry looks like the same text sent twice.
 	now, identity := s.cfg.Now(), strings.ToLower(rand.Text())
 	thread := strings.TrimPrefix(req.Thread, "chat/") // as listings show it
 	if thread == "" {
@@ -184,7 +185,8 @@ func (req request) options(t *tasks.Task) (err error) {
 	return err
 }
 
-// submit gives up after submitLimit. It is detached from the request, so that a reader who leaves now does not leave half a task.
+// submit gives up after submitLimit. It is detached from the request, so that a reader who leaves now does not leave
+// half a task.
 func (s *Source) submit(ctx context.Context, d *tasks.Desk, t tasks.Task) (tasks.Receipt, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.submitLimit)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"github.com/errand-fleet/errand/internal/githubfake"
 )
 
-// What is new in the summary alone is told to people: by the summary itself when it is written, by a review when it
-// is edited, once.
+// Findings that are only in the summary should be announced: by the summary itself when it is created, by a review
+// when it is edited, once.
 func TestNewFindingsInTheSummary(t *testing.T) {
 	both(t, func(w *world) {
 		n := w.openCode("ten")

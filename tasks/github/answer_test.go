@@ -42,7 +42,7 @@ func (a *asking) asks(q tasks.Question) {
 	must(a.claim.Ask(a.Context(), q.Key, must(jsonOf(q))))
 }
 
-// answer is what a question was answered with, and by whom.
+// answer is the answer to a question and its author.
 func (a *asking) answer(key string) string {
 	a.Helper()
 	all := must(a.desk.Questions(a.Context(), a.task.ID))
@@ -59,7 +59,7 @@ func TestAnswersByComment(t *testing.T) {
 	for name, row := range map[string]struct {
 		q             tasks.Question
 		who, said     string
-		want          string // the answer; empty: there is none
+		want          string // the answer; empty: none
 		told          string // below the comment
 		thenAnotherIs bool   // a task
 	}{

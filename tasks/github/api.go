@@ -19,7 +19,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// api reads pull requests and repositories. Its errors are in the form that tasks expect. It is safe for concurrent use.
+// api reads pull requests and repositories. Its errors are in the form that tasks expect. It is safe for concurrent
+// use.
 type api struct {
 	forge *hub.Forge
 	now   func() time.Time
@@ -62,7 +63,7 @@ func (a api) present(ctx context.Context, o origin) (*github.Client, *github.Pul
 	return gh, pr, nil
 }
 
-// ownPull finds errand's open pull request of a branch. It returns an ignored if there is none with this head.
+// ownPull finds errand's open pull request of a branch. It returns an ignored if no pull request has this head.
 func (a api) ownPull(ctx context.Context, o origin, branch, head string) (*github.PullRequest, error) {
 	gh, err := a.client(ctx, o)
 	if err != nil {
@@ -85,7 +86,8 @@ func (a api) ownPull(ctx context.Context, o origin, branch, head string) (*githu
 	return nil, ignored{"It is not the head of one of errand's pull requests.", slog.LevelDebug}
 }
 
-// fileOf reads a file on a branch, or "" if it does not exist or is a directory. If the file is larger than GitHub's limit, it returns an *tasks.InputError.
+// fileOf reads a file on a branch, or "" if it does not exist or is a directory. If the file is larger than GitHub's
+// limit, it returns an *tasks.InputError.
 func (a api) fileOf(ctx context.Context, gh *github.Client, o origin, branch, path string) (text string, err error) {
 	owner, name := o.path()
 	file, _, _, err := gh.Repositories.GetContents(ctx, owner, name, path, &github.RepositoryContentGetOptions{Ref: "refs/heads/" + branch})

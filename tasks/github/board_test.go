@@ -23,17 +23,17 @@ import (
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
-// watching is a board of some repositories on which nothing is ever told.
+// watching is a board of some repositories that never gets a notice.
 type watching []string
 
 func (w watching) Watches(repo string) bool                 { return slices.Contains(w, repo) }
 func (w watching) Tell(context.Context, tasks.Notice) error { return nil }
 
-// pinboard is a board of all repositories that keeps what is told.
+// pinboard is a board of all repositories that records its notices.
 type pinboard struct {
 	mu   sync.Mutex
 	list []tasks.Notice
-	fail error // of the next notice, which is told all the same
+	fail error // of the next notice, which is recorded anyway
 }
 
 func (b *pinboard) Watches(string) bool { return true }
@@ -155,7 +155,7 @@ func TestAnswersOnTheBoard(t *testing.T) {
 	stranger := task
 	stranger.Actor = "cleo"
 	w.close(stranger, tasks.Ending{Kind: tasks.Refused, Reason: "cleo has no write access to acme/api."})
-	// A token that may only read is not told who may.
+	// A read-only token cannot look up permissions.
 	unknown := task
 	unknown.Actor = "dan"
 	w.hub.Fail(collaborator, githubfake.Failure{Status: 403})

@@ -52,7 +52,8 @@ func TestListedBots(t *testing.T) {
 	}
 }
 
-// A bot needs the permission that GitHub tells of it. Where GitHub does not know it as a user, the list is its permission.
+// A bot needs the permission that GitHub tells of it. Where GitHub does not know it as a user, the list is its
+// permission.
 func TestPermissionOfBots(t *testing.T) {
 	t.Parallel()
 	w := withToken(t, func(c *config) { c.Bots = []string{renovate, "mallory"} })
@@ -80,7 +81,8 @@ func TestPermissionOfBots(t *testing.T) {
 	}
 }
 
-// What a bot asks for counts as work that comes by itself: that comes to an end, is said once, and begins anew when a person asks. A stranger's
+// A bot's request counts as automatic work: it should stop at the limit, say so once, and start again when a person
+// asks. A stranger's
 // code is not looked at for it.
 func TestBotsComeToAnEnd(t *testing.T) {
 	t.Parallel()

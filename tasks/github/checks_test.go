@@ -99,7 +99,7 @@ func TestFailedChecks(t *testing.T) {
 	wantInput(t, brief(w, other), "Superseded by "+next[:7])
 }
 
-// What has failed elsewhere, or by ourselves, or for want of money, is not ours to mend.
+// Failures on other branches, of our own check, or for lack of payment should not be fixed.
 func TestOtherFailedChecks(t *testing.T) {
 	t.Parallel()
 	w := withApp(t)
@@ -225,7 +225,8 @@ func TestLastRoundIsTold(t *testing.T) {
 	}
 }
 
-// What the people of a repository want of such work counts: whether it is done at all, by which model, and what has to succeed.
+// What the people of a repository want of such work counts: whether it is done at all, by which model, and what has
+// to succeed.
 func TestMendingAsWanted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

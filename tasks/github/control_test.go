@@ -69,7 +69,7 @@ func TestPauseAndResume(t *testing.T) {
 	})
 }
 
-// A pause that GitHub delivers late, or again, is over all the same.
+// A pause that GitHub delivers late or twice should not pause again.
 func TestLatePause(t *testing.T) {
 	t.Parallel()
 	w := ticking(t)
@@ -139,7 +139,8 @@ func TestRetryCommand(t *testing.T) {
 	}
 }
 
-// Help, what is no command, and who may not ask: one short answer each, on whatever surface, however often GitHub delivers.
+// Help, what is no command, and who may not ask: one short answer each, on whatever surface, however often GitHub
+// delivers.
 func TestShortAnswers(t *testing.T) {
 	both(t, func(w *world) {
 		w.talkers()

@@ -140,7 +140,7 @@ func TestExamineAppSettings(t *testing.T) {
 	}
 }
 
-// What the App lacks is told once, and not again of each installation.
+// A missing permission of the App should be reported once, not for each installation.
 func TestExamineAppPermissions(t *testing.T) {
 	t.Parallel()
 	has := maps.Clone(hub.Permissions())

@@ -22,7 +22,7 @@ const (
 	createReply = "POST /repos/{o}/{r}/pulls/{n}/comments"
 )
 
-// told lists the findings that stand at lines, by the words of flaw, with what became of their threads.
+// told lists the findings that are posted on lines, by the text of flaw, with the state of their threads.
 func (w *world) told(n int) map[string]githubfake.Thread {
 	w.Helper()
 	all := map[string]githubfake.Thread{}
@@ -34,7 +34,7 @@ func (w *world) told(n int) map[string]githubfake.Thread {
 	return all
 }
 
-// rechecked is the ending of a further run: what it found, and what it says of what was told, by the words of flaw.
+// rechecked is the ending of a further run: new findings, and verdicts on posted ones, by the text of flaw.
 func (w *world) rechecked(n int, earlier map[string]review.Status, found ...review.Finding) tasks.Ending {
 	w.Helper()
 	a := review.Answer{Findings: slices.Concat([]review.Finding{}, found), Summary: "Again."}
@@ -266,7 +266,7 @@ func TestPauseAfterFiveReviews(t *testing.T) {
 	}
 }
 
-// A review from the beginning knows what was said, and looks at everything all the same.
+// A full review should know the earlier findings and still cover everything.
 func TestFullReview(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
@@ -292,7 +292,7 @@ func TestFullReview(t *testing.T) {
 	}
 }
 
-// What others have said at lines the agent is told, but not what came after the event.
+// The agent should get the comments of others on lines, except those made after the event.
 func TestOthersThreads(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_000, 0)
@@ -316,7 +316,7 @@ func TestOthersThreads(t *testing.T) {
 	}
 }
 
-// A task that is tried again has another answer: what it found before is known, and what it finds now is told.
+// A retried task has another answer: its earlier findings are known, and its new ones should be posted.
 func TestReviewTriedAgain(t *testing.T) {
 	both(t, func(w *world) {
 		n := w.openCode("ten")

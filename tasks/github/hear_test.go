@@ -257,7 +257,7 @@ func TestCommandsOnForks(t *testing.T) {
 	}
 }
 
-// What stands below a command is told to the agent, whatever the command.
+// The agent should get the text below any command.
 func TestWordsBelowCommands(t *testing.T) {
 	t.Parallel()
 	w := withApp(t)
@@ -325,7 +325,7 @@ func TestPace(t *testing.T) {
 	if got := len(f.tasks()); got != 2*askBurst {
 		t.Errorf("%d tasks with those of reviews", got)
 	}
-	w.signs(n, f.comment(n, "ann", "/pause"), "eyes", "hooray") // others are heard all the same
+	w.signs(n, f.comment(n, "ann", "/pause"), "eyes", "hooray") // others are still handled
 }
 
 func TestUnreadableComments(t *testing.T) {

@@ -198,7 +198,7 @@ func TestLightWithoutConsole(t *testing.T) {
 	}
 }
 
-// Where GitHub allows no light the answer is posted all the same; where it is only not at home, Open is tried again.
+// If GitHub allows no indicator, the answer should still be posted; if GitHub is unavailable, Open should be retried.
 func TestLightRefused(t *testing.T) {
 	both(t, func(w *world) {
 		route := "POST /repos/{o}/{r}/check-runs"
@@ -268,7 +268,7 @@ func TestLightEndsLast(t *testing.T) {
 		if all := w.lights(sha); !strings.HasPrefix(all[len(all)-1], last+" ") || w.hub.Comments(repo, n)[0].Edits != 0 {
 			w.Errorf("%v, %+v", all, w.hub.Comments(repo, n))
 		}
-		// What is refused for good is not asked for ever.
+		// A permanent refusal should end the retries.
 		w.hub.Fail(route, githubfake.Failure{Status: 422, Times: -1})
 		e := tasks.Ending{Kind: tasks.Cancelled, At: ended.Add(time.Second)}
 		if err := r.Close(w.Context(), e); err != nil || !strings.Contains(w.logs.String(), "end check") {

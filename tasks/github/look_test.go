@@ -11,7 +11,7 @@ import (
 	"github.com/errand-fleet/errand/internal/githubfake"
 )
 
-// looker is a front door that looks by itself only when it is told to, some time later by its clock.
+// looker is a front door that polls only on request, some time later by its clock.
 func looker(t *testing.T) (f front, look func(time.Duration)) {
 	t.Helper()
 	begun := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
@@ -232,7 +232,7 @@ func TestLookRemembersWhatItSaw(t *testing.T) {
 	look(map[string]time.Time{repo: second, "acme/later": second}, repo, "acme/later")
 }
 
-// A memory that is lost during a look is begun anew.
+// Memory that is lost during a poll should start empty.
 func TestLookForgotten(t *testing.T) {
 	t.Parallel()
 	f, look := looker(t)

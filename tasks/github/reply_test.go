@@ -132,7 +132,7 @@ func TestReplyOnce(t *testing.T) {
 		e := answered("Because.")
 		must(w.hub.Comment(w.Context(), repo, n, "mallory", idempotentComment{task: task.ID, ending: e.Kind, at: e.At.UnixMicro()}.mark(1)+"\nNo."))
 		close := func() error { return w.report(task).Close(w.Context(), e) }
-		w.hub.Fail(createComment, githubfake.Failure{Status: 502, After: true}) // it arrived all the same
+		w.hub.Fail(createComment, githubfake.Failure{Status: 502, After: true}) // it arrived anyway
 		if close() == nil {
 			w.Error("closed, though nobody knows whether it arrived")
 		}
@@ -167,7 +167,7 @@ func TestReplyOnce(t *testing.T) {
 	})
 }
 
-// What is said on the way is no ending: the answer comes all the same, and a task that is tried again can ask again.
+// An update is not an ending: the answer should still be posted, and a retried task can ask again.
 func TestReplyAfterQuestion(t *testing.T) {
 	both(t, func(w *world) {
 		n, task, _ := w.talk()

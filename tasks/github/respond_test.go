@@ -50,7 +50,7 @@ func TestReviewResponse(t *testing.T) {
 			w.Errorf("rounds: %+v", p)
 		}
 
-		// What speaks to us is answered as a comment, and begins the count anew.
+		// A review that mentions errand should be answered as a comment and reset the count.
 		me := strings.TrimSuffix(must(w.src.forge.Login(w.Context())), "[bot]")
 		review("ann", "COMMENT", "@"+me+" what about the tests?")
 		mention := slices.IndexFunc(f.tasks(), func(t tasks.Task) bool { return t.Kind == "comment" })
@@ -88,7 +88,7 @@ func TestReviewOfOthers(t *testing.T) {
 	}
 }
 
-// Only who may write keeps errand going: the words of others begin no count anew.
+// Only people with write access should reset the count.
 func TestStrangersDoNotKeepUsGoing(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

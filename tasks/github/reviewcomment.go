@@ -119,7 +119,7 @@ func (r *report) bodies(m mark, said outcome) []string {
 	return bodies
 }
 
-// text returns the answer, or why there is none with the partial answer.
+// text returns the answer, or the reason for a missing answer with the partial answer.
 func text(e tasks.Ending) string {
 	e.Result.Text = strings.TrimSpace(e.Result.Text)
 	return strings.TrimSpace(e.Sentence() + "\n\n" + e.Body())

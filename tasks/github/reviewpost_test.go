@@ -274,7 +274,7 @@ func TestFindingsRefused(t *testing.T) {
 			if len(c.reviews) == 0 {
 				continue
 			}
-			// Found again, it is told the same way.
+			// When found again, it should be announced in the same way.
 			comment := w.hub.Comments(repo, n)[0]
 			must(0, w.src.deleteComment(w, comment.ID))
 			w.close(task, e)

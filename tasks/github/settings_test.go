@@ -42,7 +42,8 @@ func TestSettingsAreOfTheBaseBranch(t *testing.T) {
 	})
 }
 
-// Where the settings name a directory, or are one, there is nothing to read; what is too large for GitHub to send is said.
+// Where the settings name a directory, or are one, there is nothing to read; what is too large for GitHub to send is
+// said.
 func TestOddFiles(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -115,7 +116,7 @@ func TestSettingsSkipFiles(t *testing.T) {
 	}
 }
 
-// Of a file that is too large nothing counts, and people are told so where they are told of all that is wrong with it.
+// A file that is too large should be ignored, and listed with the other errors in the settings.
 func TestSettingsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

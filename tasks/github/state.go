@@ -112,7 +112,7 @@ func (m memory) changeState(ctx context.Context, o origin, change func(*prState)
 type cursor struct {
 	Until    time.Time `json:"until,omitzero"`     // time of the newest answered comment; all before it were read with it
 	Last     spot      `json:"last,omitzero"`      // the newest answered comment
-	Stranger bool      `json:"stranger,omitempty"` // a person was told that they have no access
+	Stranger bool      `json:"stranger,omitempty"` // a person without access was informed
 }
 
 func (m memory) cursor(o origin) intake.Memo[cursor] {

@@ -36,7 +36,8 @@ func (f front) latestTask() tasks.Task {
 	return last
 }
 
-// What people said is told with whose it is and where, as far as it was there when somebody asked; what came in an earlier batch is not told
+// Remarks should be quoted with author and place if they existed at the time of the request; those of an earlier
+// batch should not be quoted
 // again.
 func TestBriefOfABatch(t *testing.T) {
 	t.Parallel()
@@ -72,7 +73,8 @@ func TestBriefOfABatch(t *testing.T) {
 	}
 }
 
-// A question in a thread on a line comes with the diff above it and with all of the thread, our own words included, even if it was answered
+// A question in a thread on a line comes with the diff above it and with all of the thread, our own words included,
+// even if it was answered
 // before.
 func TestBriefOfAThreadOnALine(t *testing.T) {
 	t.Parallel()

@@ -13,9 +13,10 @@ import (
 
 // Memory keeps JSON values under names for all processes of the fleet, for some weeks after the last change.
 type Memory interface {
-	// Memo reads a value; nil if there is none.
+	// Memo reads a value, or nil.
 	Memo(ctx context.Context, name string) (json.RawMessage, error)
-	// ChangeMemo replaces a value by what change returns; nil leaves it as it is. change may be called several times if others write
+	// ChangeMemo replaces a value by what change returns; nil leaves it as it is. change may be called several times if
+	// others write
 	// meanwhile.
 	ChangeMemo(ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error)) error
 }
@@ -27,7 +28,7 @@ type Memo[T any] struct {
 	Log    *slog.Logger
 }
 
-// Load reads the value; the zero value if there is none.
+// Load reads the value, or the zero value.
 func (m Memo[T]) Load(ctx context.Context) (value T, err error) {
 	body, err := m.Memory.Memo(ctx, m.Name)
 	if err != nil {
@@ -37,7 +38,8 @@ func (m Memo[T]) Load(ctx context.Context) (value T, err error) {
 	return value, nil
 }
 
-// Change changes the value and writes it, even if it is the same, so that it is kept for some more weeks. An error of change leaves the
+// Change changes the value and writes it, even if it is the same, so that it is kept for some more weeks. An error
+// of change leaves the
 // value as it is and is returned.
 func (m Memo[T]) Change(ctx context.Context, change func(*T) error) error {
 	err := m.Memory.ChangeMemo(ctx, m.Name, func(old json.RawMessage) (json.RawMessage, error) {
@@ -57,7 +59,8 @@ func (m Memo[T]) Change(ctx context.Context, change func(*T) error) error {
 // maxCached is how many answers a Cache holds.
 const maxCached = 10_000
 
-// Cache remembers answers of a service by key, and asks once for all who want the same key at the same time. Set its fields before use.
+// Cache remembers answers of a service by key, and asks once for all who want the same key at the same time. Set its
+// fields before use.
 type Cache[T any] struct {
 	Life      time.Duration    // of an answer; 0: forever
 	ErrorLife time.Duration    // of an error; 0: the next caller asks again
@@ -141,7 +144,8 @@ func (c *Cache[T]) finish(key string, e *cached[T]) {
 
 // Limiter is a set of token buckets that the whole fleet shares.
 type Limiter interface {
-	// Allow takes a token from the bucket with a name, which gains one token per every and holds at most burst. It does not block: a
+	// Allow takes a token from the bucket with a name, which gains one token per every and holds at most burst. It does
+	// not block: a
 	// wait of 0 means that a token was taken; anything else is how long until there is one.
 	Allow(ctx context.Context, name string, every time.Duration, burst int) (wait time.Duration, err error)
 }

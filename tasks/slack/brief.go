@@ -100,7 +100,8 @@ func (b *briefer) ReadThread(ctx context.Context, t tasks.Task) (string, error) 
 	return b.quoteThread(ctx, o, "", "until now")
 }
 
-// quoteThread returns the messages of the thread before a time (empty: until now), each in a fence; empty if there are none. The agent is told
+// quoteThread returns the messages of the thread before a time (empty: until now), each in a fence; empty if there
+// are none. The agent learns
 // that they are from when.
 func (b *briefer) quoteThread(ctx context.Context, o origin, before, when string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, briefLimit)
@@ -219,7 +220,8 @@ type downloader struct {
 	log   *slog.Logger
 }
 
-// attachments downloads a message's files for the agent into the thread's directory for files and describes them, including those that could
+// attachments downloads a message's files for the agent into the thread's directory for files and describes them,
+// including those that could
 // not be downloaded. Pictures that the model can look at are returned as well.
 func (d *downloader) attachments(ctx context.Context, t tasks.Task, o origin, dir string) (about string, pictures []agent.File) {
 	ctx, cancel := context.WithTimeout(ctx, d.limit)
@@ -267,7 +269,8 @@ func reason(err error) string {
 	return "Slack did not answer as expected"
 }
 
-// download downloads a file. The token goes only to Slack's own hosts, whatever URL an event has and wherever an answer redirects.
+// download downloads a file. The token goes only to Slack's own hosts, whatever URL an event has and wherever an
+// answer redirects.
 func (d *downloader) download(ctx context.Context, f attachment) ([]byte, error) {
 	if f.Size > maxFile {
 		return nil, tooLarge
@@ -314,7 +317,8 @@ func (d *downloader) isSlack(address string) bool {
 	return u.Host == d.api.Host || strings.HasSuffix(u.Host, "."+d.api.Host)
 }
 
-// writeFile writes a file for the agent. An agent may have written to the directory before: os.Root does not follow links out of it.
+// writeFile writes a file for the agent. An agent may have written to the directory before: os.Root does not follow
+// links out of it.
 func writeFile(path string, data []byte) error {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// pressLimit bounds what a press of a button does. The person is told if it took longer.
+// pressLimit bounds what a press of a button does. The person gets a message if it took longer.
 const pressLimit = 10 * time.Second
 
 // The answers to a press, besides those of intake. Only the person who pressed sees them.
@@ -177,7 +177,8 @@ type dialogMemory struct {
 	Origin origin `json:"origin"`
 }
 
-// openDenyDialog opens the dialog for the reason why the agent may not do something. Slack allows that for 3 s after the press.
+// openDenyDialog opens the dialog for the reason why the agent may not do something. Slack allows that for 3 s after
+// the press.
 func (b *buttons) openDenyDialog(ctx context.Context, p press) (string, error) {
 	if _, _, err := b.question(ctx, p); err != nil {
 		return "", err
@@ -225,7 +226,8 @@ func (b *buttons) question(ctx context.Context, p press) (id string, q tasks.Que
 	return id, list[i], nil
 }
 
-// reply answers a question. The message with the question shows the answer once the agent has it; only a person who was too late is told.
+// reply answers a question. The message with the question shows the answer once the agent has it; only a person who
+// was too late gets a message.
 func (b *buttons) reply(ctx context.Context, p press, id, text string) (string, error) {
 	_, key := p.question()
 	a, err := b.desk.Answer(ctx, id, key, p.name, text)
@@ -244,7 +246,8 @@ func (b *buttons) reply(ctx context.Context, p press, id, text string) (string, 
 // submitted precedes the name of a dialog that was submitted.
 const submitted = "submitted "
 
-// interaction is what a user did with a message or a dialog of the bot. Like an envelope it has only the fields that errand needs.
+// interaction is what a user did with a message or a dialog of the bot. Like an envelope it has only the fields that
+// errand needs.
 type interaction struct {
 	Type string `json:"type"`
 	User struct {

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// callLimit bounds each call of the Web API. Calls are not retried here: only the caller knows whether a repetition after a lost
+	// callLimit bounds each call of the Web API. Calls are not retried here: only the caller knows whether a repetition
+	// after a lost
 	// answer would post something twice.
 	callLimit = 10 * time.Second
 	// uploadLimit bounds an upload, with the calls before and after it.
@@ -90,7 +91,7 @@ func retryAfter(err error) (time.Duration, bool) {
 	return limited.RetryAfter, true
 }
 
-// post adds a message to the thread, or to the channel if there is none. Slack must not unfurl its links: an agent that was misled could
+// post adds a message to the thread, or to the channel. Slack must not unfurl its links: an agent that was misled could
 // send what it knows to an attacker in a URL, without a click.
 func (c *client) post(ctx context.Context, o origin, m render.Marker, opts ...slack.MsgOption) (ts string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
@@ -144,8 +145,10 @@ func (c *client) edit(ctx context.Context, o origin, ts string, opts ...slack.Ms
 	return nil
 }
 
-// Slack takes some 50 edits a minute for a whole workspace (its tier 3). The fleet makes no more in any minute, including those that come at
-// once after a pause. The last edit of a message, without which it would say forever that the agent works, may use turns that are kept from
+// Slack takes some 50 edits a minute for a whole workspace (its tier 3). The fleet makes no more in any minute,
+// including those that come at
+// once after a pause. The last edit of a message, without which it would say forever that the agent works, may use
+// turns that are kept from
 // the others.
 const (
 	editEvery  = time.Minute / 40
@@ -155,7 +158,7 @@ const (
 	lastEditWait = 10 * time.Second
 )
 
-// takeEditTurn takes a turn for an edit. Its error is a *slack.RateLimitedError if there is none now.
+// takeEditTurn takes a turn for an edit. Its error is a *slack.RateLimitedError if no turn is free.
 func (c *client) takeEditTurn(ctx context.Context, o origin, burst int) error {
 	if c.limiter == nil {
 		return nil
@@ -259,7 +262,8 @@ func (c *client) removeEyes(ctx context.Context, o origin) {
 	}
 }
 
-// thread yields the messages of a thread after one time and before another, oldest first; an empty time is no bound. The root is yielded
+// thread yields the messages of a thread after one time and before another, oldest first; an empty time is no bound.
+// The root is yielded
 // whatever the times are.
 func (c *client) thread(ctx context.Context, o origin, after, before string) iter.Seq2[slack.Message, error] {
 	return func(yield func(slack.Message, error) bool) {

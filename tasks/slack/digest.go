@@ -16,7 +16,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// digest posts the results of repositories that are only watched to a channel. The first notice of a pull request begins a thread there; the
+// digest posts the results of repositories that are only watched to a channel. The first notice of a pull request
+// begins a thread there; the
 // others go into that thread.
 type digest struct {
 	*threads
@@ -28,7 +29,7 @@ type digest struct {
 // Watches reports whether the results of a repository go to a channel.
 func (d *digest) Watches(repo string) bool { return d.channelOf(repo) != "" }
 
-// channelOf returns that channel, empty if there is none.
+// channelOf returns that channel, or "".
 func (d *digest) channelOf(repo string) string {
 	for name, channel := range d.results {
 		if strings.EqualFold(name, repo) {
@@ -38,7 +39,8 @@ func (d *digest) channelOf(repo string) string {
 	return ""
 }
 
-// Tell posts a notice once, however often it is called. An *tasks.ErrLater says when to try again. No refusal by Slack is permanent: the app
+// Tell posts a notice once, however often it is called. An *tasks.ErrLater says when to try again. No refusal by
+// Slack is permanent: the app
 // may be invited to the channel later.
 func (d *digest) Tell(ctx context.Context, n tasks.Notice) error {
 	t := &digestThread{digest: d, channel: d.channelOf(n.Task.Repo), pull: n.PullRequest}
@@ -54,7 +56,8 @@ func (d *digest) about(channel, ts string) intake.Memo[tasks.Thread] {
 	return intake.Memo[tasks.Thread]{Memory: d.memory, Name: "slack/about/" + channel + "/" + ts, Log: d.log}
 }
 
-// threadOf returns what the first request in the thread of a notice goes by: the notice's pull request. Any other thread stays as it is.
+// threadOf returns what the first request in the thread of a notice goes by: the notice's pull request. Any other
+// thread stays as it is.
 func (d *digest) threadOf(ctx context.Context, o origin, thread tasks.Thread) (tasks.Thread, error) {
 	if thread.Latest != "" || o.ThreadTS == "" || len(d.results) == 0 {
 		return thread, nil
@@ -138,7 +141,8 @@ func (t *digestThread) tell(ctx context.Context, n tasks.Notice) error {
 	return err
 }
 
-// root returns where a notice goes. Its TS is empty if the notice is to begin the thread; other notices get an *tasks.ErrLater meanwhile.
+// root returns where a notice goes. Its TS is empty if the notice is to begin the thread; other notices get an
+// *tasks.ErrLater meanwhile.
 func (t *digestThread) root(ctx context.Context, m render.Marker) (origin, error) {
 	me, err := t.me.get(ctx)
 	if err != nil {
@@ -168,7 +172,7 @@ func (t *digestThread) root(ctx context.Context, m render.Marker) (origin, error
 	return o, err
 }
 
-// findRoot finds the thread's first message by its marker, among the channel's messages since a time; empty if there is none.
+// findRoot finds the thread's first message by its marker, among the channel's messages since a time, or returns "".
 func (t *digestThread) findRoot(ctx context.Context, me who, since time.Time) (ts string, err error) {
 	ask := slack.GetConversationHistoryParameters{
 		ChannelID: t.channel, Oldest: fmt.Sprintf("%d.000000", since.Add(-clockSkew).Unix()), Limit: pageSize, IncludeAllMetadata: true,
@@ -194,7 +198,8 @@ func (t *digestThread) findRoot(ctx context.Context, me who, since time.Time) (t
 	return "", nil
 }
 
-// postRoot posts the thread's first message and records it. The rest of a part that Slack refuses with blocks follows in plain text.
+// postRoot posts the thread's first message and records it. The rest of a part that Slack refuses with blocks
+// follows in plain text.
 func (t *digestThread) postRoot(ctx context.Context, o origin, f found, p render.Part) (ts string, err error) {
 	mark := p.Mark
 	ts, err = t.post(ctx, o, mark, p.Message(render.MaxPreview)...)
@@ -207,7 +212,8 @@ func (t *digestThread) postRoot(ctx context.Context, o origin, f found, p render
 	return ts, err
 }
 
-// rememberRoot records the thread's first message and what the thread is about. Each notice does, and so keeps both in memory.
+// rememberRoot records the thread's first message and what the thread is about. Each notice does, and so keeps both
+// in memory.
 func (t *digestThread) rememberRoot(ctx context.Context, ts string) error {
 	err := t.about(t.channel, ts).Change(ctx, func(about *tasks.Thread) error {
 		*about = tasks.Thread{Repo: t.pull.Repo, Ref: headRef(t.pull), Profile: agent.Read}

@@ -16,7 +16,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// envelope wraps an event. It has only the fields that errand needs, because an unexpected form of any field would make the rest unreadable,
+// envelope wraps an event. It has only the fields that errand needs, because an unexpected form of any field would
+// make the rest unreadable,
 // too (slack-go's ParseEvent fails on every event that it does not know).
 type envelope struct {
 	Type      string `json:"type"`
@@ -69,7 +70,8 @@ func (e envelope) origin(ev event) origin {
 // newMessages are the subtypes of new messages: plain ones, with files, and replies that are shown in the channel, too.
 var newMessages = []string{"", "file_share", "thread_broadcast"}
 
-// event returns the event inside, zero if there is none. odd says which of its fields has an unexpected form: the others are read all the
+// event returns the event inside, or zero. odd says which of its fields has an unexpected form: the others are read
+// all the
 // same, so that the type of any event is known.
 func (e envelope) event() (ev event, odd error) {
 	if e.Type != "event_callback" {
@@ -78,7 +80,8 @@ func (e envelope) event() (ev event, odd error) {
 	return e.Event, e.odd
 }
 
-// isNewMessage reports whether an event is a message that a user just wrote; false for other events and messages (edited, joined,
+// isNewMessage reports whether an event is a message that a user just wrote; false for other events and messages
+// (edited, joined,
 // deleted …). An error is for the log: it would be the same if Slack sent the event again.
 func (e envelope) isNewMessage(ev event, odd error) (ok bool, err error) {
 	edited := len(ev.Edited) > 0 && !bytes.Equal(ev.Edited, []byte("null"))
@@ -100,7 +103,8 @@ func (e envelope) isNewMessage(ev event, odd error) (ok bool, err error) {
 // direct reports whether a message is a direct message to the bot, which need not mention it.
 func (ev event) direct() bool { return ev.ChannelType == "im" }
 
-// mayFollow reports whether a message that does not mention the bot may still be for it: a reply in a thread that mentions nobody else.
+// mayFollow reports whether a message that does not mention the bot may still be for it: a reply in a thread that
+// mentions nobody else.
 func (ev event) mayFollow(text string) bool {
 	return ev.ThreadTS != "" && ev.Type == messageEvent && !anyMention.MatchString(maskQuotes(text))
 }
@@ -123,7 +127,8 @@ func (e envelope) recipient() who {
 	return who{}
 }
 
-// The subtypes of message events about an earlier message. A deleted message with replies becomes a tombstone, which is a change.
+// The subtypes of message events about an earlier message. A deleted message with replies becomes a tombstone, which
+// is a change.
 const (
 	changed   = "message_changed"
 	deleted   = "message_deleted"
@@ -154,7 +159,8 @@ type version struct {
 	} `json:"edited"`
 }
 
-// change reads the event inside. It is false if the request is the same: for the bot's own edits, previews of links, and edits by others than
+// change reads the event inside. It is false if the request is the same: for the bot's own edits, previews of links,
+// and edits by others than
 // the author.
 func (e envelope) change() (change, bool, error) {
 	var body struct {
@@ -294,7 +300,8 @@ func (o origin) task(prompt string) tasks.Task {
 	}
 }
 
-// idForm is the form of one kind of Slack's IDs: one of these letters, then capitals and digits. IDs become part of a thread's name and of a
+// idForm is the form of one kind of Slack's IDs: one of these letters, then capitals and digits. IDs become part of
+// a thread's name and of a
 // task's ID, which ignore case.
 type idForm string
 

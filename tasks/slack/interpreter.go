@@ -34,7 +34,8 @@ const help = "Mention me with what you want done; I answer in the thread and con
 // inThread answers a command that was given outside any thread.
 const inThread = "Use this command in the thread of your request."
 
-// interpret deals with an event. after, if not nil, is what is left to do once Slack has its answer. An error means that the event must come
+// interpret deals with an event. after, if not nil, is what is left to do once Slack has its answer. An error means
+// that the event must come
 // again.
 func (in *interpreter) interpret(ctx context.Context, env envelope) (after func(context.Context), _ error) {
 	ev, odd := env.event()
@@ -54,7 +55,8 @@ func (in *interpreter) interpret(ctx context.Context, env envelope) (after func(
 	return in.onMessage(ctx, env, ev)
 }
 
-// bot returns who the bot is as far as a message can mean it; zero if no bot can be meant. While Slack does not say, an app_mention names the
+// bot returns who the bot is as far as a message can mean it; zero if no bot can be meant. While Slack does not say,
+// an app_mention names the
 // bot; any other mention can be ignored, because its app_mention comes as well.
 func (in *interpreter) bot(ctx context.Context, env envelope, ev event) (who, error) {
 	mentions := strings.Contains(ev.Text, "<@")
@@ -136,7 +138,8 @@ func (in *interpreter) onMessage(ctx context.Context, env envelope, ev event) (a
 	return after, err
 }
 
-// refuse whispers why a request is refused, if its author is to know. Any error but a forbidden means that the event must come again.
+// refuse whispers why a request is refused, if its author is to know. Any error but a forbidden means that the event
+// must come again.
 func (in *interpreter) refuse(o origin, aloud bool, err error) (after func(context.Context), _ error) {
 	why, ok := errors.AsType[forbidden](err)
 	switch {
@@ -260,7 +263,8 @@ func (in *interpreter) request(ctx context.Context, m message, thread tasks.Thre
 	return t, err
 }
 
-// threadOf returns what the thread of a message goes by; zero for its first message. A message outside any thread begins one, so nothing is
+// threadOf returns what the thread of a message goes by; zero for its first message. A message outside any thread
+// begins one, so nothing is
 // looked up.
 func (in *interpreter) threadOf(ctx context.Context, o origin) (tasks.Thread, error) {
 	if o.ThreadTS == "" {
@@ -273,7 +277,8 @@ func (in *interpreter) threadOf(ctx context.Context, o origin) (tasks.Thread, er
 	return thread, err
 }
 
-// onReaction stops the task of a message with a stopSign, unless it has ended or was retried since. Reactions of people who may not stop it
+// onReaction stops the task of a message with a stopSign, unless it has ended or was retried since. Reactions of
+// people who may not stop it
 // and to other messages mean nothing.
 func (in *interpreter) onReaction(ctx context.Context, env envelope) (after func(context.Context), _ error) {
 	r, ok, err := env.reaction()
@@ -308,7 +313,7 @@ func (in *interpreter) onReaction(ctx context.Context, env envelope) (after func
 	return func(ctx context.Context) { in.notify(ctx, o, reply) }, nil
 }
 
-// taskOfMessage returns the task that a message became, or that a message of the bot is about; tasks.ErrNotFound if there is none.
+// taskOfMessage returns the task that a message became, or that a message of the bot is about; or tasks.ErrNotFound.
 func (in *interpreter) taskOfMessage(ctx context.Context, o origin, author string) (tasks.Status, error) {
 	st, err := in.desk.Status(ctx, o.taskID())
 	if !errors.Is(err, tasks.ErrNotFound) {

@@ -48,7 +48,8 @@ func (l *listener) register(life context.Context, mux *http.ServeMux) {
 	mux.HandleFunc("POST /slack/interactions", func(w http.ResponseWriter, r *http.Request) { l.serveInteraction(life, w, r) })
 }
 
-// serveEvent answers a request with an event. 200 means that it is dealt with; after anything else Slack sends it again.
+// serveEvent answers a request with an event. 200 means that it is dealt with; after anything else Slack sends it
+// again.
 func (l *listener) serveEvent(life context.Context, w http.ResponseWriter, r *http.Request) {
 	body, status := l.readSigned(w, r)
 	var env envelope
@@ -72,7 +73,8 @@ func (l *listener) serveEvent(life context.Context, w http.ResponseWriter, r *ht
 	w.WriteHeader(http.StatusOK)
 }
 
-// handle deals with an event in time for Slack's answer. After an error the event must not be acknowledged, so that it comes again.
+// handle deals with an event in time for Slack's answer. After an error the event must not be acknowledged, so that
+// it comes again.
 func (l *listener) handle(ctx, life context.Context, env envelope) error {
 	l.inbound.Accepted(l.now())
 	ctx, cancel := context.WithTimeout(ctx, l.limit)
@@ -106,7 +108,8 @@ func (l *listener) readSigned(w http.ResponseWriter, r *http.Request) (body []by
 	return body, http.StatusOK
 }
 
-// serveInteraction answers a request with an interaction. Slack does not send it again: it shows the user that it failed.
+// serveInteraction answers a request with an interaction. Slack does not send it again: it shows the user that it
+// failed.
 func (l *listener) serveInteraction(life context.Context, w http.ResponseWriter, r *http.Request) {
 	body, status := l.readSigned(w, r)
 	if status == http.StatusOK {
@@ -150,7 +153,8 @@ type timing struct {
 	linger   time.Duration // a replaced connection goes on for this
 }
 
-// Slack pings every few seconds. Sometimes pings go on and events stop; Slack repeats an event for the last time after some 6 minutes, so
+// Slack pings every few seconds. Sometimes pings go on and events stop; Slack repeats an event for the last time
+// after some 6 minutes, so
 // another connection is needed within that time. In a quiet workspace that costs a call.
 var defaultTiming = timing{
 	pause: time.Second, maxPause: time.Minute, dead: 30 * time.Second, idle: 5 * time.Minute, linger: 10 * time.Second,
@@ -169,7 +173,8 @@ type socketMode struct {
 
 // run keeps a connection until ctx ends, whatever Slack answers: a wrong token or setting may be corrected there.
 //
-// slack-go's managed client is not used. It drops a connection, with all acknowledgements under way, before it asks for the next one, and
+// slack-go's managed client is not used. It drops a connection, with all acknowledgements under way, before it asks
+// for the next one, and
 // it parses events more strictly.
 func (s *socketMode) run(ctx context.Context) {
 	pause := s.timing.pause
@@ -198,7 +203,8 @@ func (s *socketMode) run(ctx context.Context) {
 	}
 }
 
-// connect makes a connection and returns when another one is needed: with an error if this one has ended, without if it goes on for a while.
+// connect makes a connection and returns when another one is needed: with an error if this one has ended, without if
+// it goes on for a while.
 // greeted says that Slack accepted it.
 func (s *socketMode) connect(ctx context.Context) (greeted bool, err error) {
 	conn, err := s.dial(ctx)
@@ -246,7 +252,8 @@ type frame struct {
 	Reason     string          `json:"reason"` // of a disconnect
 }
 
-// connection is one connection in Socket Mode. An event is acknowledged on the connection that it came by, and only when it is dealt with;
+// connection is one connection in Socket Mode. An event is acknowledged on the connection that it came by, and only
+// when it is dealt with;
 // Slack sends it again otherwise.
 type connection struct {
 	*socketMode
@@ -304,7 +311,7 @@ func (c *connection) read(ctx context.Context) {
 
 func (c *connection) onFrame(ctx context.Context, message []byte) {
 	var f frame
-	err := json.Unmarshal(message, &f) // after an error in one field, the others are set all the same
+	err := json.Unmarshal(message, &f) // after an error in one field, the others are still set
 	switch {
 	case f.Type == "hello":
 		if c.greeted.CompareAndSwap(false, true) {
@@ -321,7 +328,8 @@ func (c *connection) onFrame(ctx context.Context, message []byte) {
 	}
 }
 
-// onEnvelope deals with an event in the background. An event that errand cannot use is acknowledged: it would be the same again.
+// onEnvelope deals with an event in the background. An event that errand cannot use is acknowledged: it would be the
+// same again.
 func (c *connection) onEnvelope(ctx context.Context, f frame) {
 	var env envelope
 	switch {
@@ -344,7 +352,8 @@ func (c *connection) onEnvelope(ctx context.Context, f frame) {
 	c.ack(f.EnvelopeID)
 }
 
-// ack tells Slack that an envelope is dealt with. If that is lost with its connection, the event comes again and finds its task.
+// ack tells Slack that an envelope is dealt with. If that is lost with its connection, the event comes again and
+// finds its task.
 func (c *connection) ack(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -48,7 +48,7 @@ func watching(cfg Config) Config {
 	return cfg
 }
 
-// told returns a notice of the n-th task of a pull request.
+// notice returns a notice of the n-th task of a pull request.
 func told(n, pull int, e tasks.Ending, said, body string) tasks.Notice {
 	e.At = e.At.Add(time.Duration(n) * time.Second)
 	return tasks.Notice{

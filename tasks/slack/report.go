@@ -14,7 +14,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// reporter shows tasks in their threads: a status message that is edited while a task waits and runs, the final message, and what the agent
+// reporter shows tasks in their threads: a status message that is edited while a task waits and runs, the final
+// message, and what the agent
 // says and asks meanwhile.
 type reporter struct {
 	*threads
@@ -69,7 +70,7 @@ func (rs *reporter) Open(ctx context.Context, t tasks.Task) (tasks.Report, error
 	return r, nil
 }
 
-// openStatus returns a task's status message. If there is none, it posts one that shows s.
+// openStatus returns a task's status message. Without one, it posts a message that shows s.
 func (rs *reporter) openStatus(ctx context.Context, t tasks.Task, s render.Status) (d *display, posted bool, err error) {
 	o, err := originOf(t)
 	if err != nil {
@@ -83,7 +84,8 @@ func (rs *reporter) openStatus(ctx context.Context, t tasks.Task, s render.Statu
 	return d, true, d.post(ctx, render.StatusMarker(t), s, rs.console.RunButtons(t.ID))
 }
 
-// showQueued shows that a request waits for others of its thread, in the message that will show its run. A request that the live run takes up
+// showQueued shows that a request waits for others of its thread, in the message that will show its run. A request
+// that the live run takes up
 // does not wait.
 func (rs *reporter) showQueued(ctx context.Context, t tasks.Task, r tasks.Receipt) {
 	if r.Joins || r.Position == 0 {
@@ -124,7 +126,8 @@ func (rs *reporter) Final(ctx context.Context, t tasks.Task, after time.Time) (*
 // Update shows what the agent does, now and then.
 func (r *report) Update(e agent.Event) { r.progress.add(e) }
 
-// Close posts the parts of the final message that are not in the thread yet, in order, and then ends the status message. An error means that
+// Close posts the parts of the final message that are not in the thread yet, in order, and then ends the status
+// message. An error means that
 // some of it may be missing.
 func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	r.stop()
@@ -198,7 +201,8 @@ func (r *report) withdraw(ctx context.Context, f found, err error) error {
 	return r.later(err)
 }
 
-// endStatus edits the status messages of a task for the last time; there are two if two processes posted one at the same moment. The final
+// endStatus edits the status messages of a task for the last time; there are two if two processes posted one at the
+// same moment. The final
 // message is posted by now, so that errors are only logged.
 func (r *report) endStatus(ctx context.Context, f found, id string, e tasks.Ending) {
 	for _, ts := range f.status[id] {
@@ -257,7 +261,8 @@ func (p *progress) status() render.Status {
 	return render.Working(p.action, p.steps, p.now().Sub(p.began))
 }
 
-// keep writes the status whenever it has changed, but not more often than once per interval, nor before a rate limit ends. It returns when
+// keep writes the status whenever it has changed, but not more often than once per interval, nor before a rate limit
+// ends. It returns when
 // stop ends, after a write that has begun, or when there is nothing to write on any more.
 func (p *progress) keep(stop context.Context, last render.Status, interval time.Duration, write func(render.Status) error) {
 	minute := time.NewTicker(time.Minute)
@@ -333,7 +338,8 @@ func (rs *reporter) Ask(ctx context.Context, t tasks.Task, q tasks.Question) err
 	return rs.putPatiently(ctx, o, f, render.Question(t, o.User, q, foot, render.AnswerButtons(t, q)...))
 }
 
-// Settle shows the answer below a question, in place of its buttons. A question that was posted in plain text stays as it is.
+// Settle shows the answer below a question, in place of its buttons. A question that was posted in plain text stays
+// as it is.
 func (rs *reporter) Settle(ctx context.Context, t tasks.Task, q tasks.Question) error {
 	o, err := originOf(t)
 	if err != nil {

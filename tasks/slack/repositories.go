@@ -29,7 +29,7 @@ type repositories struct {
 
 // errUndecided is the mistake of a request that does not say which repository it is about.
 type errUndecided struct {
-	tasks.InputError // for people to whom no menu can be shown
+	tasks.InputError // for people who cannot see a menu
 	candidates       []string
 }
 
@@ -46,7 +46,8 @@ func undecided(candidates []string) error {
 // Unwrap lets those who cannot show a menu say the sentence.
 func (e *errUndecided) Unwrap() error { return &e.InputError }
 
-// place decides where a task is worked on and how: as its message says, else as its thread does, else in the repository of its channel. It
+// place decides where a task is worked on and how: as its message says, else as its thread does, else in the
+// repository of its channel. It
 // returns an *errUndecided if that leaves a choice.
 func (rs *repositories) place(ctx context.Context, t *tasks.Task, r request, thread tasks.Thread) (pull *forge.PullRequest, err error) {
 	candidates, err := rs.chooseRepository(t, r, thread)
@@ -95,7 +96,7 @@ func (rs *repositories) chooseRepository(t *tasks.Task, r request, thread tasks.
 	return nil, err
 }
 
-// ofChannel returns the repository that a channel is about, empty if there is none.
+// ofChannel returns the repository that a channel is about, or "".
 func (rs *repositories) ofChannel(channel string) string {
 	if rs.channels == nil {
 		return ""
@@ -135,12 +136,14 @@ func (rs *repositories) fullName(name string) (string, error) {
 	return "", inputError("I know no repository called %q: write it as owner/name.", name)
 }
 
-// allows reports whether errand works on a repository. People must not learn about others, which its access to GitHub may show.
+// allows reports whether errand works on a repository. People must not learn about others, which its access to
+// GitHub may show.
 func (rs *repositories) allows(repo string) bool {
 	return len(rs.names) == 0 || slices.ContainsFunc(rs.names, func(known string) bool { return strings.EqualFold(known, repo) })
 }
 
-// pinPull ties a task to the pull request that its message names: it works at the head. A pull request to be looked at is not changed, and a
+// pinPull ties a task to the pull request that its message names: it works at the head. A pull request to be looked
+// at is not changed, and a
 // stranger's code is not run. A number that may be an issue's is ignored if there is no such pull request.
 func (rs *repositories) pinPull(ctx context.Context, t *tasks.Task, r request) (*forge.PullRequest, error) {
 	if r.verb == "" && rs.pulls == nil {
@@ -197,7 +200,8 @@ func (rs *repositories) canLook(repo string) error {
 	return nil
 }
 
-// toList decides of which repository a message wants the open pull requests: of the one that it names, of the thread's or of the channel's.
+// toList decides of which repository a message wants the open pull requests: of the one that it names, of the
+// thread's or of the channel's.
 func (rs *repositories) toList(channel, named string, thread tasks.Thread) (string, error) {
 	t := tasks.Task{Channel: channel}
 	candidates, err := rs.chooseRepository(&t, request{repo: named}, tasks.Thread{Latest: thread.Latest, Repo: thread.Repo})
@@ -238,7 +242,7 @@ func (p *picker) memo(id string) intake.Memo[pending] {
 	return intake.Memo[pending]{Memory: p.memory, Name: "slack/pending/" + id, Log: p.log}
 }
 
-// load reads a pending request; false if there is none, or not any more.
+// load reads a pending request; false if it does not exist or has expired.
 func (p *picker) load(ctx context.Context, id string) (pending, bool, error) {
 	if p.memory == nil {
 		return pending{}, false, nil
@@ -296,7 +300,8 @@ func (p *picker) show(ctx context.Context, o origin, id string, open *errUndecid
 	}
 }
 
-// choose starts the request of a menu in the repository that was chosen. It returns a sentence for the person if it did not.
+// choose starts the request of a menu in the repository that was chosen. It returns a sentence for the person if it
+// did not.
 func (p *picker) choose(ctx context.Context, pressed press) (string, error) {
 	_, id, _ := strings.Cut(pressed.block, "/")
 	r, ok, err := p.load(ctx, id)

@@ -16,7 +16,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// threads posts to the threads of tasks, each message once: what an earlier attempt posted, in any process, is found by its marker.
+// threads posts to the threads of tasks, each message once: what an earlier attempt posted, in any process, is found
+// by its marker.
 type threads struct{ *client }
 
 // found is what a thread holds of a task's report already.
@@ -39,7 +40,7 @@ func (f found) statusOf(task string) string {
 	return list[len(list)-1]
 }
 
-// final returns the marker of the final message for the latest ending after a time, and when that was; false if there is none.
+// final returns the marker of the final message for the latest ending after a time, and when that was; or false.
 func (f found) final(after time.Time) (latest render.Marker, at time.Time, ok bool) {
 	for m := range f.parts {
 		micros, err := strconv.ParseInt(m.Ending, 10, 64)
@@ -60,7 +61,8 @@ func (f found) plain(part render.Marker) bool {
 	return false
 }
 
-// find reads what was posted after the request. Messages of other bots do not count, even with a marker of errand's: if there are two errands
+// find reads what was posted after the request. Messages of other bots do not count, even with a marker of errand's:
+// if there are two errands
 // in a channel, one mention may be a task of both.
 func (ts *threads) find(ctx context.Context, o origin, t tasks.Task) (found, error) {
 	f := newFound()
@@ -86,7 +88,8 @@ func (ts *threads) find(ctx context.Context, o origin, t tasks.Task) (found, err
 	return f, nil
 }
 
-// join finds the thread of a task in order to post there. Slack would post to the channel if the thread does not exist any more. If the app
+// join finds the thread of a task in order to post there. Slack would post to the channel if the thread does not
+// exist any more. If the app
 // may not read the thread, it is taken to exist.
 func (ts *threads) join(ctx context.Context, t tasks.Task) (o origin, f found, err error) {
 	if o, err = originOf(t); err != nil {
@@ -112,7 +115,8 @@ func (ts *threads) putPatiently(ctx context.Context, o origin, f found, parts []
 	return nil
 }
 
-// put posts a part unless it was found, and records it. A part that Slack refuses with blocks is posted in plain text; once that has begun,
+// put posts a part unless it was found, and records it. A part that Slack refuses with blocks is posted in plain
+// text; once that has begun,
 // blocks are not tried again. A part that it refuses in plain text, too, becomes a file.
 func (ts *threads) put(ctx context.Context, o origin, f found, p render.Part) error {
 	if f.parts[p.Mark] {
@@ -156,7 +160,8 @@ type file struct {
 	comment, text string
 }
 
-// putFile posts a file. Files have no metadata: one of a final message is found by its name if an earlier attempt posted it.
+// putFile posts a file. Files have no metadata: one of a final message is found by its name if an earlier attempt
+// posted it.
 func (ts *threads) putFile(ctx context.Context, o origin, f found, put file) error {
 	name := put.mark.FileName()
 	if put.mark.Is(render.FinalPart) && f.files[name] {

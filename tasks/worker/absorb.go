@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// take takes the thread's next task whose brief succeeds. If last is set and there is none, it closes the mailbox.
+// take takes the thread's next task whose brief succeeds. If last is set and no task waits, it closes the mailbox.
 func (m *mailbox) take(ctx context.Context, last bool) (agent.Message, bool) {
 	event := format.JSON(agent.Event{Kind: tasks.Absorbed, ToolID: m.task.ID, Text: "The run of task " + m.task.ID + " takes this into account.", Time: time.Now()})
 	for {

@@ -10,7 +10,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Answers that an interrupted run had given are in the task's final message, and the agent is not told to repeat them.
+// Answers of an interrupted run should be in the task's final message, and the agent should not repeat them.
 func TestAnswersSurviveAnInterruption(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

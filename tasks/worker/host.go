@@ -196,7 +196,8 @@ type pendingReport struct {
 	report tasks.Report // set before done is closed; nil if it could not be opened
 }
 
-// openReport opens the task's report in the background. The run continues if that fails; posting the final message opens it
+// openReport opens the task's report in the background. The run continues if that fails; posting the final message
+// opens it
 // again.
 func (r *run) openReport(j job) *pendingReport {
 	ctx, cancel := context.WithCancel(r.life)
@@ -227,7 +228,8 @@ func (o *pendingReport) Update(e agent.Event) {
 	}
 }
 
-// get waits for the report, which takes a few bounded requests of the source. It returns nil if there is none.
+// get waits for the report, which takes a few bounded requests of the source. It returns nil if the report could not
+// be opened.
 func (o *pendingReport) get() tasks.Report {
 	if o == nil {
 		return nil

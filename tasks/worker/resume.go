@@ -104,7 +104,8 @@ func (k *checkpointer) save(ctx context.Context, r *run, p place, c checkpoint, 
 	}
 }
 
-// resumeState is the state of a task's earlier run: a checkpoint to resume from, or the reason why there is none. The
+// resumeState is the state of a task's earlier run: a checkpoint to resume from, or the reason why it cannot resume.
+// The
 // zero value is that of a task that has not started before.
 type resumeState struct {
 	checkpoint

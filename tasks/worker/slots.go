@@ -61,7 +61,7 @@ func limit(class string, n int) int {
 	}
 }
 
-// take returns a slot for a class, or the reason why there is none. The caller releases it.
+// take returns a slot for a class, or the reason why none is free. The caller releases it.
 func (s *slots) take(class string) (*slot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

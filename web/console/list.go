@@ -103,7 +103,7 @@ func (c *Console) listPage(w http.ResponseWriter, r *http.Request) error {
 }
 
 func newListView(l view.Listing, f tasks.Filter, fleet view.Snapshot, now time.Time) listView {
-	v := listView{Filter: f, Endings: view.Endings, Fleet: newFleetView(fleet, now)}
+	v := listView{Filter: f, Endings: tasks.EndingKinds(), Fleet: newFleetView(fleet, now)}
 	for _, state := range append([]string{""}, view.Strings(view.States)...) {
 		v.States = append(v.States, choice{cmp.Or(state, "all"), listURL(f, func(f *tasks.Filter) {
 			f.State = state

@@ -66,7 +66,7 @@ func request(t testing.TB, g *Gateway, credential Credential, path, body string)
 // anyQuestion is one that a gateway passes.
 const anyQuestion = `{"model":"claude-opus-5-5","max_tokens":64,"stream":true}`
 
-// answerTo sends a request and returns the status and the body of the answer; 0 and the error when there is none.
+// answerTo sends a request and returns the status and the body of the answer; 0 and the error if the request failed.
 func answerTo(t *testing.T, req *http.Request) (int, string) {
 	t.Helper()
 	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
@@ -216,7 +216,7 @@ func TestGatewayDiesWithItsRun(t *testing.T) {
 	g.Close() // may be repeated
 }
 
-// Each piece is there before the model says the next: a gateway that held one back would stop both for ever.
+// Each piece is there before the model says the next: a gateway that held one back would block both.
 func TestGatewayStreams(t *testing.T) {
 	t.Parallel()
 	pieces := []string{"event: ping\n", "data: {}\n\n", "half a li", "ne\n", "x"}

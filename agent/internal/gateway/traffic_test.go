@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// eventStream is an answer as the API streams it: what goes in is told first, what comes out in the end, each as the
+// eventStream is an answer as the API streams it: input tokens come first, output tokens at the end, each as the
 // sum so far.
 const eventStream = `event: message_start
 data: {"type":"message_start","message":{"id":"m","usage":{"input_tokens":7,"cache_creation_input_tokens":5,"cache_read_input_tokens":3,"output_tokens":1}}}

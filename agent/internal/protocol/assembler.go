@@ -1,6 +1,21 @@
 package protocol
 
-import "sync/atomic"
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
+)
 
 const (
 	// MaxLines is the memory for long lines of all runs of a Runner together, and so also the maximum length of a line
@@ -144,4 +159,180 @@ func (c *cutter) Append(dst, text []byte) []byte {
 		}
 	}
 	return dst
+}
+
+// Sizes of the read buffers. An idle run keeps them.
+const (
+	stdoutPiece = 32 << 10
+	stderrPiece = 8 << 10
+)
+
+// lineReader splits its input at newlines. It returns a line that is longer than its buffer in pieces, so it never
+// holds a line. It is not safe for concurrent use.
+type lineReader struct {
+	r      *bufio.Reader
+	inside bool // the next piece continues a line
+}
+
+// newLineReader returns a reader of r with a buffer of the given size.
+func newLineReader(r io.Reader, size int) *lineReader {
+	return &lineReader{r: bufio.NewReaderSize(&terminated{r: r}, size)}
+}
+
+// piece is a line or a part of one. Every line ends with a newline, even if the last line of the input did not.
+type piece struct {
+	text        []byte
+	first, last bool // in its line
+}
+
+// Next returns the next piece, which is valid until the following call. At the end the error is io.EOF.
+func (l *lineReader) Next() (piece, error) {
+	text, err := l.r.ReadSlice('\n')
+	full := errors.Is(err, bufio.ErrBufferFull)
+	if err != nil && !full {
+		return piece{}, err
+	}
+	p := piece{text: text, first: !l.inside, last: !full}
+	l.inside = full
+	return p, nil
+}
+
+// Drained reports whether all input that has arrived was returned. That is a good moment to flush a log.
+func (l *lineReader) Drained() bool { return l.r.Buffered() == 0 }
+
+// terminated adds the newline that the last line of r may lack.
+type terminated struct {
+	r    io.Reader
+	err  error
+	open bool // inside a line
+}
+
+func (t *terminated) Read(b []byte) (n int, err error) {
+	if t.err == nil {
+		n, t.err = t.r.Read(b)
+		if n > 0 {
+			t.open = b[n-1] != '\n'
+		}
+		if n > 0 || t.err == nil {
+			return n, nil
+		}
+	}
+	if t.open && len(b) > 0 {
+		t.open, b[0] = false, '\n'
+		return 1, nil
+	}
+	return 0, t.err
+}
+
+// ReadText reads r to its end, and calls show with the text as it arrives: plain, and redacted as one text, since a
+// private key has many lines. The argument of show is valid until show returns.
+func ReadText(r io.Reader, redactor *redact.Redactor, show func(text []byte)) {
+	in, clean := newLineReader(r, stderrPiece), redactor.Stream()
+	for {
+		p, err := in.Next()
+		if err != nil {
+			show(clean.Flush())
+			return
+		}
+		show(clean.Write(redact.Plain(p.text)))
+	}
+}
+
+// Bounds of a Tail.
+const (
+	tailLines = 100
+	tailWidth = 2 << 10 // bytes of a line
+)
+
+// Tail keeps the last lines of a text. It is safe for concurrent use.
+type Tail struct {
+	mu    sync.Mutex
+	lines [tailLines][]byte // line i is at i % tailLines
+	count int               // lines so far
+	open  bool              // the last line continues
+}
+
+// Add adds text, which may be part of a line.
+func (t *Tail) Add(text []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for line := range bytes.Lines(text) {
+		if !t.open {
+			t.lines[t.count%tailLines] = nil
+			t.count++
+		}
+		last := &t.lines[(t.count-1)%tailLines]
+		piece, ended := bytes.CutSuffix(line, []byte("\n"))
+		*last = append(*last, piece[:min(len(piece), tailWidth-len(*last))]...)
+		t.open = !ended
+	}
+}
+
+// String joins the lines. It says so if there were more.
+func (t *Tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := max(0, t.count-tailLines)
+	lines := make([]string, 0, tailLines+1)
+	if first > 0 {
+		lines = append(lines, fmt.Sprintf("[only the last %d lines]", tailLines))
+	}
+	for i := first; i < t.count; i++ {
+		lines = append(lines, strings.ToValidUTF8(string(t.lines[i%tailLines]), ""))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// writeLimit limits one write: a CLI that has not emptied its pipe for this long never will.
+const writeLimit = time.Minute
+
+// Stdin writes the CLI's input, one JSON object per line. A line that is not JSON kills the CLI (2.1.329), so
+// Stdin marshals all values itself. It is safe for concurrent use, but must not be used on the goroutine that reads
+// stdout.
+type Stdin struct {
+	f     *os.File
+	limit atomic.Int64 // of a write, in nanoseconds; 0: writeLimit
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// NewStdin returns a Stdin that writes to f and closes it.
+func NewStdin(f *os.File) *Stdin { return &Stdin{f: f} }
+
+// Send writes one value. It fails if the CLI has exited or does not read.
+func (s *Stdin) Send(v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("marshal CLI input: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return os.ErrClosed
+	}
+	_ = s.f.SetWriteDeadline(time.Now().Add(cmp.Or(time.Duration(s.limit.Load()), writeLimit)))
+	if _, err := s.f.Write(append(line, '\n')); err != nil {
+		// Part of the line may be in the pipe; the CLI would read the next value as its end.
+		s.closed = true
+		_ = s.f.Close()
+		return fmt.Errorf("write CLI input: %w", err)
+	}
+	return nil
+}
+
+// SetWriteLimit makes the current write and every later one fail after d.
+func (s *Stdin) SetWriteLimit(d time.Duration) {
+	s.limit.Store(int64(d))
+	_ = s.f.SetWriteDeadline(time.Now().Add(d))
+}
+
+// Close ends the input, so that the CLI finishes its work and exits. It may be called again.
+func (s *Stdin) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.closed = true
+		_ = s.f.Close()
+	}
 }

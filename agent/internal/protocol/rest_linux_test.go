@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A rest shows in two lines, and is told once; the next one again.
+// An idle state shows in two lines and should be reported once; the next one again.
 func TestEachRestIsToldOnce(t *testing.T) {
 	t.Parallel()
 	r := newReading(t, nil)

@@ -144,7 +144,8 @@ func TestSecretAtTheCutOfAPartialAnswer(t *testing.T) {
 	}
 }
 
-// Of a line that is too long to be decoded, the beginning is: a question is answered, or the CLI would wait for ever,
+// The beginning of a line that is too long should be decoded: a question must be answered, or the CLI waits
+// indefinitely,
 // and a tool's output is a sign of work.
 func TestBeginningsOfLongLinesCount(t *testing.T) {
 	t.Parallel()

@@ -177,7 +177,7 @@ func (f *file) Flush() error { return f.reset(f.w.Flush()) }
 
 func (f *file) Close() error { return errors.Join(f.Flush(), f.f.Sync(), f.f.Close()) }
 
-// reset drops the buffer after an error: bufio would keep the error for ever, but the disk may have room again.
+// reset drops the buffer after an error: bufio would keep the error, but the disk may have room again.
 func (f *file) reset(err error) error {
 	if err != nil {
 		f.w.Reset(f.f)

@@ -1,9 +1,14 @@
+// Package session manages the directories of a run, and the session that the CLI saves in them.
+//
+// [Make] creates the directories and locks them, so that [Sweep] leaves them alone as long as this process lives. [Dirs.Restore] puts a
+// saved session where the CLI looks for it, and [Dirs.Save] packs it again. Functions may be called from any goroutine.
 package session
 
 import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,12 +18,16 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
-// The CLI saves a conversation as a file of JSON lines and, in a directory with the session's name beside it, the tool results that were
+// The CLI saves a conversation as a file of JSON lines and, in a directory with the session's name beside it, the
+// tool results that were
 // too long for a message and the conversations of sub-agents.
 
-// projectDir returns the CLI's directory for sessions that run in dir, below that of its configuration. Its name is the path with
+// projectDir returns the CLI's directory for sessions that run in dir, below that of its configuration. Its name is
+// the path with
 // everything but letters and digits turned into dashes.
 func projectDir(dir string) string {
 	return filepath.Join("projects", strings.Map(func(r rune) rune {
@@ -29,7 +38,8 @@ func projectDir(dir string) string {
 	}, dir))
 }
 
-// Restore writes a saved session to where the CLI looks for it when it runs in workDir. Where the conversation names the session's other
+// Restore writes a saved session to where the CLI looks for it when it runs in workDir. Where the conversation names
+// the session's other
 // files, the paths are changed to the new ones.
 func (d Dirs) Restore(a Archive, id, workDir string) error {
 	project := projectDir(workDir)
@@ -59,7 +69,8 @@ func (d Dirs) Restore(a Archive, id, workDir string) error {
 	return nil
 }
 
-// Save packs the session as the CLI has saved it so far; nil if there is none that can be used. The CLI may be writing to it, and so may its
+// Save packs the session as the CLI has saved it so far; nil if none can be used. The CLI may be writing to it, and
+// so may its
 // tools: Save follows no link out of the directory, does not wait for a pipe, and bounds all sizes.
 func (d Dirs) Save(id string) []byte {
 	root, err := os.OpenRoot(d.Config)
@@ -154,8 +165,10 @@ const (
 
 var errTooLarge = errors.New("archive: larger than a session can be")
 
-// Holds reports whether the conversation contains something with that ID, such as a message that the CLI has taken up. It is there as a
-// line of its own ("uuid") or as a message sent into a turn ("source_uuid"). A message that was only queued when the CLI was interrupted
+// Holds reports whether the conversation contains something with that ID, such as a message that the CLI has taken
+// up. It is there as a
+// line of its own ("uuid") or as a message sent into a turn ("source_uuid"). A message that was only queued when the
+// CLI was interrupted
 // is not part of the conversation; the CLI names it as the "commandUuid" of what it dropped (observed).
 func (a Archive) Holds(id string) bool {
 	return bytes.Contains(a.Conversation(), []byte(`uuid":"`+id+`"`))
@@ -186,7 +199,8 @@ func (a Archive) pack() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Unpack reads a saved session. Others may have written where it was kept, so it must be within the bounds of a session. Data that is
+// Unpack reads a saved session. Others may have written where it was kept, so it must be within the bounds of a
+// session. Data that is
 // not compressed is the conversation without other files.
 func Unpack(data []byte) (a Archive, err error) {
 	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
@@ -229,4 +243,133 @@ func Unpack(data []byte) (a Archive, err error) {
 		return a, errTooLarge
 	}
 	return a, nil
+}
+
+// Dirs are the directories of one run. Each run has its own, because sessions that share a configuration see one another
+// and can exchange messages (CLI 2.1.329), and because a home that outlived its run would lead from one run to the next.
+type Dirs struct {
+	Root, Config, Temp, Home string
+
+	InsideRoot string // Root as the run sees it; empty: the same
+
+	lock *os.File
+}
+
+const (
+	prefix     = "er-"         // of the names of runs' directories
+	lockFile   = "errand.lock" // in each of them, locked while its worker lives
+	maxTempDir = 60            // leaves room for the Unix sockets that the CLI makes there; a socket's path has at most 107 bytes
+)
+
+func dirsIn(root string) Dirs {
+	return Dirs{Root: root, Config: filepath.Join(root, "c"), Temp: filepath.Join(root, "t"), Home: filepath.Join(root, "h")}
+}
+
+// Make creates the directories of a run below parent; empty means the system's directory for temporary files.
+func Make(parent string) (Dirs, error) {
+	root, err := os.MkdirTemp(parent, prefix)
+	if err != nil {
+		return Dirs{}, fmt.Errorf("create run directory: %w", err)
+	}
+	d := dirsIn(root)
+	if len(d.Temp) > maxTempDir {
+		_ = os.Remove(root)
+		return Dirs{}, fmt.Errorf("create run directory: %s is longer than %d bytes: choose a shorter TMPDIR", d.Temp, maxTempDir)
+	}
+	err = errors.Join(os.Mkdir(d.Config, 0o700), os.Mkdir(d.Temp, 0o700), os.Mkdir(d.Home, 0o700))
+	if err == nil {
+		d.lock, err = lockDir(root)
+	}
+	if err != nil {
+		_ = os.RemoveAll(root)
+		return Dirs{}, fmt.Errorf("create run directory: %w", err)
+	}
+	return d, nil
+}
+
+// lockDir locks a new directory for as long as this process lives. The file gets its name once it is locked, so that no Sweep mistakes it
+// for that of a dead worker.
+func lockDir(root string) (*os.File, error) {
+	f, err := os.Create(filepath.Join(root, lockFile+".new"))
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(root, lockFile))
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	return f, nil
+}
+
+// Inside returns the directories as the run sees them.
+func (d Dirs) Inside() Dirs {
+	if d.InsideRoot == "" {
+		return d
+	}
+	return dirsIn(d.InsideRoot)
+}
+
+// WriteJSON writes a file for the CLI, readable for this user only, and returns its path as the CLI sees it.
+func (d Dirs) WriteJSON(name string, v any) (string, error) {
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(d.Root, name), data, 0o600)
+	}
+	if err != nil {
+		return "", fmt.Errorf("write %s: %w", name, err)
+	}
+	return filepath.Join(d.Inside().Root, name), nil
+}
+
+// Remove removes the directories.
+func (d Dirs) Remove() error {
+	err := os.RemoveAll(d.Root)
+	_ = d.lock.Close()
+	return err
+}
+
+// Sweep removes the directories of dead workers' runs below parent and returns how many. Several workers may share the parent, also from
+// containers that cannot see each other's processes: a directory belongs to a live worker while its lock is held, and the kernel releases
+// the lock when the holder dies. A directory without a lock file is not a run's, or not yet.
+func Sweep(parent string) (removed int, err error) {
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	locks, err := filepath.Glob(filepath.Join(parent, prefix+"*", lockFile))
+	if err != nil {
+		return 0, fmt.Errorf("list run directories: %w", err)
+	}
+	var errs []error
+	for _, lock := range locks {
+		ok, err := sweepDir(lock)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("remove %s: %w", filepath.Dir(lock), err))
+		}
+		if ok {
+			removed++
+		}
+	}
+	return removed, errors.Join(errs...)
+}
+
+// sweepDir removes the directory of a lock unless its worker lives. Directories of other users, and those that another sweep removes at the
+// same time, are no error.
+func sweepDir(lock string) (removed bool, err error) {
+	// The agent may have written to the directory: do not follow a link, and do not wait for a pipe.
+	f, err := os.OpenFile(lock, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false, nil // another user's, or gone
+	}
+	defer f.Close()
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return false, nil
+	}
+	if err := os.RemoveAll(filepath.Dir(lock)); err != nil {
+		return false, err
+	}
+	return true, nil
 }

@@ -14,7 +14,7 @@ func at(line int, s Severity, claim string) Finding {
 	return Finding{ID: "f", Severity: s, Confidence: High, Path: "main.go", Line: line, Side: Right, Claim: claim, Evidence: "seen"}
 }
 
-// reviewed is a ledger after one review of commit h1, and the IDs of what it told.
+// reviewed is a ledger after one review of commit h1, and the IDs of its findings.
 func reviewed(found ...Finding) (*Ledger, []string) {
 	l := &Ledger{}
 	ids := review(l, "h1", Answer{Findings: found})
@@ -144,7 +144,7 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// What was settled and not told leaves no trace: the next review finds it again.
+// Findings that were settled but not posted should leave no trace: the next review finds them again.
 func TestOnlyWhatWasToldIsKnown(t *testing.T) {
 	t.Parallel()
 	l, ids := reviewed(at(10, Major, closes))
@@ -295,7 +295,8 @@ func TestOutdatedThread(t *testing.T) {
 	}
 }
 
-// What stands only in the summary is said in full there as long as it is open: each review writes the summary anew.
+// Findings that are only in the summary should stay there in full while they are open, because each review rewrites
+// the summary.
 func TestSummaryKeepsDetails(t *testing.T) {
 	t.Parallel()
 	first, second := at(10, Major, closes), at(90, Major, races)
@@ -341,7 +342,8 @@ func TestDetailsAreBounded(t *testing.T) {
 	}
 }
 
-// A report that GitHub held up is closed after that of a later review: what it told is known, but the later one has the
+// A report that GitHub held up is closed after that of a later review: its findings are known, but the later one has
+// the
 // last word.
 func TestToldLate(t *testing.T) {
 	t.Parallel()

@@ -77,13 +77,8 @@ const (
 	MaxFilter   = 200 // bytes of a value to filter by; no value that it is compared with is longer
 )
 
-// States and Endings are the values to filter tasks by, in the order of the console.
-var (
-	States  = []store.State{store.Waiting, store.Running, store.Absorbed, store.Ended}
-	Endings = []tasks.EndingKind{
-		tasks.Answered, tasks.Failed, tasks.TimedOut, tasks.Stalled, tasks.Cancelled, tasks.Refused, tasks.Lost, tasks.Superseded, tasks.Withdrawn,
-	}
-)
+// States are the states to filter tasks by, in the order of the console.
+var States = []store.State{store.Waiting, store.Running, store.Absorbed, store.Ended}
 
 // ParseFilter reads a filter from a query.
 func ParseFilter(q url.Values) (tasks.Filter, error) {
@@ -102,8 +97,8 @@ func ParseFilter(q url.Values) (tasks.Filter, error) {
 	switch {
 	case f.State != "" && !slices.Contains(States, store.State(f.State)):
 		return f, respond.BadQuery("state must be one of %s.", OneOf(States))
-	case f.Ending != "" && !slices.Contains(Endings, f.Ending):
-		return f, respond.BadQuery("ending must be one of %s.", OneOf(Endings))
+	case f.Ending != "" && !slices.Contains(tasks.EndingKinds(), f.Ending):
+		return f, respond.BadQuery("ending must be one of %s.", OneOf(tasks.EndingKinds()))
 	case f.Before != "" && !tasks.ValidID(f.Before):
 		return f, respond.BadQuery("before must be a task ID, such as next of the previous page.")
 	}
